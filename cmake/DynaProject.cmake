@@ -1,0 +1,82 @@
+# Settings shared by the whole tree: language level, warnings, MLIR, and the few
+# helper functions with which folders declare what they build.
+
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+option(DYNA_BUILD_TESTS "Build the tests" ON)
+set(DYNA_SANITIZE "" CACHE STRING "Sanitizers of this build (address,undefined or thread)")
+
+find_program(DYNA_CCACHE ccache)
+if(DYNA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${DYNA_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${DYNA_CCACHE})
+endif()
+
+add_compile_options(-Wall -Wextra -Wno-unused-parameter)
+if(DYNA_SANITIZE)
+  add_compile_options(-fsanitize=${DYNA_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${DYNA_SANITIZE})
+endif()
+
+# Any 22.x will do; asking for version 22 would refuse 22.1.
+find_package(MLIR REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+if(NOT LLVM_VERSION_MAJOR EQUAL 22)
+  message(FATAL_ERROR "Dyna needs MLIR 22, but ${MLIR_DIR} is version ${LLVM_VERSION}")
+endif()
+set(MLIR_LINK_MLIR_DYLIB ON)
+set(LLVM_LINK_LLVM_DYLIB ON)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+set(CMAKE_BUILD_RPATH ${LLVM_LIBRARY_DIR})
+set(CMAKE_INSTALL_RPATH ${LLVM_LIBRARY_DIR})
+# LLVM's modules set these to its own build's values.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)
+find_library(DYNA_DNNL_LIBRARY dnnl REQUIRED)
+
+# Includes start at the root of the source tree or of the build tree.
+include_directories(${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+
+# dyna_runtime_library(<name> SOURCES ... LINK ...): a static library of the
+# training binary. Sees no MLIR or LLVM header.
+function(dyna_runtime_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} Threads::Threads)
+endfunction()
+
+# dyna_compiler_library(<name> SOURCES ... LINK ... DEPENDS ...): a static library
+# of the compiler, on the shared MLIR and LLVM.
+function(dyna_compiler_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+  target_compile_definitions(${name} PUBLIC ${LLVM_DEFINITIONS_LIST})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# dyna_unit_test(<name> SOURCES ... LINK ...): a GoogleTest binary, run by `check`.
+function(dyna_unit_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main GTest::gmock)
+  set_property(GLOBAL APPEND PROPERTY DYNA_TEST_BINARIES ${name})
+  include(GoogleTest)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600)
+endfunction()

@@ -1,0 +1,63 @@
+//===- Dyna.h - The dyna dialect -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The logical graph of a transformer: parameters, layers, models, and the ops
+// that layers are made of; after the differentiate phase also layer functions
+// and gradients. Docs: docs/rationale/dyna.md and the generated reference.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_DIALECTS_DYNA_DYNA_H
+#define DYNA_DIALECTS_DYNA_DYNA_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir::dyna {
+
+class GradientBuilder;
+
+namespace OpTrait {
+/// Row t of every result depends only on row t of the token-major operands, on
+/// parameters, and on the sample and position of row t.
+template <typename ConcreteType>
+class RowWise : public ::mlir::OpTrait::TraitBase<ConcreteType, RowWise> {};
+} // namespace OpTrait
+
+/// f32 for f32 and bf16, f64 for f64: the type in which gradients of parameters
+/// and statistics are kept.
+inline Type getAccumulatorType(Type element) {
+  return element.isF64() ? element : Float32Type::get(element.getContext());
+}
+
+} // namespace mlir::dyna
+
+#include "dialects/dyna/DynaDialect.h.inc"
+#include "dialects/dyna/DynaEnums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/dyna/DynaTypes.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/dyna/DynaAttributes.h.inc"
+
+#include "dialects/dyna/DynaInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/dyna/Dyna.h.inc"
+
+#endif // DYNA_DIALECTS_DYNA_DYNA_H

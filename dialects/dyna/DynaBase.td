@@ -1,0 +1,178 @@
+//===- DynaBase.td - The dyna dialect, its types and attributes -*- tablegen -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_DIALECTS_DYNA_DYNABASE_TD
+#define DYNA_DIALECTS_DYNA_DYNABASE_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def Dyna_Dialect : Dialect {
+  let name = "dyna";
+  let cppNamespace = "::mlir::dyna";
+  let summary = "The logical graph of a transformer and its layer functions.";
+  let description = [{
+    `dyna` describes a transformer language model without devices. Parameters are
+    symbols; a layer is a function over ragged, token-major tensors `[T, features]`;
+    a model calls its layers in a chain, so equal layers share one function.
+
+    The differentiate phase turns every `dyna.layer` into `dyna.function`s, one per
+    role (forward, backward, recomputation, update); the memory phase gives every
+    value of them a place; code generation compiles them.
+  }];
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+class Dyna_Type<string name, string typeMnemonic> : TypeDef<Dyna_Dialect, name> {
+  let mnemonic = typeMnemonic;
+}
+
+def Dyna_SegmentsType : Dyna_Type<"Segments", "segments"> {
+  let summary = "Where the samples of a micro-batch begin and end.";
+  let description = [{
+    One row per segment: `{sample, q_begin, q_len, kv_begin, kv_len, position0}`,
+    64-bit integers (`dyna_segment` in `runtime/abi/Abi.h`). The segments cover the
+    tokens of the micro-batch without gap or overlap. Equal segments describe a
+    padded micro-batch, a query range shorter than its key/value range a slice.
+  }];
+}
+
+def Dyna_Float : AnyTypeOf<[F64, F32, BF16], "f64, f32 or bf16">;
+def Dyna_AccumulatorFloat : AnyTypeOf<[F64, F32], "f64 or f32">;
+
+/// `[T, features]`: ragged samples laid end to end.
+def Dyna_Activation : Type<
+    And<[RankedTensorOf<[Dyna_Float]>.predicate,
+         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).getRank() == 2">,
+         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).isDynamicDim(0)">,
+         CPred<"!::mlir::cast<::mlir::RankedTensorType>($_self).isDynamicDim(1)">]>,
+    "token-major tensor [?, features] of f64, f32 or bf16", "::mlir::RankedTensorType">;
+
+def Dyna_Ids : Type<
+    And<[RankedTensorOf<[I32]>.predicate,
+         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).getRank() == 1">,
+         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).isDynamicDim(0)">]>,
+    "token ids [?] of i32", "::mlir::RankedTensorType">;
+
+class Dyna_Static<int rank, Type element, string what> : Type<
+    And<[RankedTensorOf<[element]>.predicate,
+         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).getRank() == " # rank>,
+         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).hasStaticShape()">]>,
+    what, "::mlir::RankedTensorType">;
+def Dyna_Matrix : Dyna_Static<2, Dyna_Float, "static matrix of f64, f32 or bf16">;
+def Dyna_Vector : Dyna_Static<1, Dyna_Float, "static vector of f64, f32 or bf16">;
+def Dyna_MatrixAccumulator : Dyna_Static<2, Dyna_AccumulatorFloat, "static matrix of f64 or f32">;
+def Dyna_VectorAccumulator : Dyna_Static<1, Dyna_AccumulatorFloat, "static vector of f64 or f32">;
+def Dyna_Scalar : Type<
+    And<[RankedTensorOf<[F64]>.predicate,
+         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).getShape() == ::llvm::ArrayRef<int64_t>{1}">]>,
+    "tensor<1xf64>", "::mlir::RankedTensorType">,
+    BuildableType<"::mlir::RankedTensorType::get({1}, $_builder.getF64Type())">;
+def Dyna_StaticTensor : Type<
+    And<[RankedTensorOf<[Dyna_Float]>.predicate,
+         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).hasStaticShape()">]>,
+    "static tensor of f64, f32 or bf16", "::mlir::RankedTensorType">;
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+def Dyna_Memory : I32EnumAttr<"Memory", "which memory a value lies in", [
+    I32EnumAttrCase<"Parameter", 0, "parameter">,
+    I32EnumAttrCase<"Gradient", 1, "gradient">,
+    I32EnumAttrCase<"Input", 2, "input">,
+    I32EnumAttrCase<"Output", 3, "output">,
+    I32EnumAttrCase<"SavedInput", 4, "saved_input">,
+    I32EnumAttrCase<"Products", 5, "products">,
+    I32EnumAttrCase<"Elementwise", 6, "elementwise">,
+    I32EnumAttrCase<"Deferred", 7, "deferred">,
+    I32EnumAttrCase<"Workspace", 8, "workspace">,
+    I32EnumAttrCase<"Segments", 9, "segments">]> {
+  let cppNamespace = "::mlir::dyna";
+  let genSpecializedAttr = 0;
+}
+
+class Dyna_Attr<string name, string attrMnemonic> : AttrDef<Dyna_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Dyna_PlaceAttr : Dyna_Attr<"Place", "place"> {
+  let summary = "Where a value of a layer function lies.";
+  let description = [{
+    `parameter`, `gradient`, `input` and `output` are arrays of tensors of the layer
+    function's signature and take an `index`. `saved_input`, `products`,
+    `elementwise`, `deferred` (the saved tiers) and `workspace` are blocks of bytes;
+    a value in them begins at `tq*Tq + tkv*Tkv + s*S + constant` bytes, with Tq, Tkv
+    and S rounded up as `runtime/abi/Abi.h` says. Before the memory phase the offset
+    of a value in a tier is not yet known and left out.
+
+    Example: `#dyna.place<gradient, index = 3>`,
+    `#dyna.place<workspace, tq = 1536, constant = 64>`.
+  }];
+  let parameters = (ins
+    EnumParameter<Dyna_Memory>:$memory,
+    DefaultValuedParameter<"int64_t", "0">:$index,
+    DefaultValuedParameter<"int64_t", "0">:$tq,
+    DefaultValuedParameter<"int64_t", "0">:$tkv,
+    DefaultValuedParameter<"int64_t", "0">:$s,
+    DefaultValuedParameter<"int64_t", "0">:$constant);
+  let assemblyFormat = [{
+    `<` $memory (`,` `index` `=` $index^)? (`,` `tq` `=` $tq^)? (`,` `tkv` `=` $tkv^)?
+    (`,` `s` `=` $s^)? (`,` `constant` `=` $constant^)? `>`
+  }];
+  let builders = [AttrBuilder<(ins "Memory":$memory, CArg<"int64_t", "0">:$index), [{
+    return $_get($_ctxt, memory, index, 0, 0, 0, 0);
+  }]>];
+}
+def Dyna_PlaceArrayAttr : TypedArrayAttrBase<Dyna_PlaceAttr, "array of places">;
+
+def Dyna_FactsAttr : Dyna_Attr<"Facts", "facts"> {
+  let summary = "Facts of a model that the training binary needs beside its layers.";
+  let description = [{
+    `family` names the tensor naming of checkpoints (`gpt2`, `llama` or `custom`),
+    `positions` the longest sample (0: no limit), `config` the family's own
+    configuration as JSON, copied into saved models.
+  }];
+  let parameters = (ins
+    StringRefParameter<"naming family">:$family, "int64_t":$vocabulary,
+    "int64_t":$positions, "int64_t":$width, "int64_t":$heads, "int64_t":$kv_heads,
+    "int64_t":$head_dim, "int64_t":$feed_forward,
+    StringRefParameter<"configuration as JSON">:$config);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Dyna_Role : I32EnumAttr<"Role", "what a layer function does", [
+    I32EnumAttrCase<"Evaluate", 0, "evaluate">,
+    I32EnumAttrCase<"Forward", 1, "forward">,
+    I32EnumAttrCase<"RecomputeSelective", 2, "recompute_selective">,
+    I32EnumAttrCase<"RecomputeFull", 3, "recompute_full">,
+    I32EnumAttrCase<"Backward", 4, "backward">,
+    I32EnumAttrCase<"BackwardInput", 5, "backward_input">,
+    I32EnumAttrCase<"BackwardWeight", 6, "backward_weight">,
+    I32EnumAttrCase<"Update", 7, "update">,
+    I32EnumAttrCase<"GradNorm", 8, "grad_norm">,
+    I32EnumAttrCase<"Cast", 9, "cast">]> {
+  let cppNamespace = "::mlir::dyna";
+  let genSpecializedAttr = 0;
+}
+def Dyna_RoleAttr : EnumAttr<Dyna_Dialect, Dyna_Role, "role">;
+
+def Dyna_GeluForm : I32EnumAttr<"GeluForm", "how gelu is computed", [
+    I32EnumAttrCase<"Tanh", 0, "tanh">, I32EnumAttrCase<"Erf", 1, "erf">]> {
+  let cppNamespace = "::mlir::dyna";
+  let genSpecializedAttr = 0;
+}
+def Dyna_GeluFormAttr : EnumAttr<Dyna_Dialect, Dyna_GeluForm, "gelu_form">;
+
+#endif // DYNA_DIALECTS_DYNA_DYNABASE_TD

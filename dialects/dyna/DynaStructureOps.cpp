@@ -1,0 +1,284 @@
+//===- DynaStructureOps.cpp - Parameters, layers, models, functions -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dyna/Dyna.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+//===----------------------------------------------------------------------===//
+// ParameterOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ParameterOp::verify() { return success(); }
+
+//===----------------------------------------------------------------------===//
+// LayerOp
+//===----------------------------------------------------------------------===//
+
+ParseResult LayerOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  if (parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(),
+                             result.attributes))
+    return failure();
+
+  SmallVector<OpAsmParser::Argument> arguments;
+  if (parser.parseArgumentList(arguments,
+                               OpAsmParser::Delimiter::OptionalSquare,
+                               /*allowType=*/true))
+    return failure();
+  int64_t numParameters = arguments.size();
+  if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren,
+                               /*allowType=*/true))
+    return failure();
+  SmallVector<Type> results;
+  if (parser.parseArrowTypeList(results) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+
+  SmallVector<Type> types;
+  for (OpAsmParser::Argument &argument : arguments)
+    types.push_back(argument.type);
+  Builder &builder = parser.getBuilder();
+  result.addAttribute(getFunctionTypeAttrName(result.name),
+                      TypeAttr::get(builder.getFunctionType(types, results)));
+  result.addAttribute(getNumParametersAttrName(result.name),
+                      builder.getI64IntegerAttr(numParameters));
+  return parser.parseRegion(*result.addRegion(), arguments);
+}
+
+static void printArguments(OpAsmPrinter &printer,
+                           ArrayRef<BlockArgument> arguments) {
+  llvm::interleaveComma(arguments, printer, [&](BlockArgument argument) {
+    printer.printRegionArgument(argument);
+  });
+}
+
+void LayerOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  if (getNumParameters() > 0) {
+    printer << '[';
+    printArguments(printer, getParameterArguments());
+    printer << ']';
+  }
+  printer << '(';
+  printArguments(printer, getInputArguments());
+  printer << ')';
+  printer.printArrowTypeList(getFunctionType().getResults());
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {getSymNameAttrName(), getFunctionTypeAttrName(),
+                            getNumParametersAttrName()});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult LayerOp::verify() { return success(); }
+
+//===----------------------------------------------------------------------===//
+// ModelOp
+//===----------------------------------------------------------------------===//
+
+ParseResult ModelOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  FactsAttr facts;
+  SmallVector<OpAsmParser::Argument> arguments;
+  if (parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(),
+                             result.attributes) ||
+      parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren,
+                               /*allowType=*/true) ||
+      parser.parseKeyword("facts") ||
+      parser.parseCustomAttributeWithFallback(facts, Type(), "facts",
+                                              result.attributes) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  return parser.parseRegion(*result.addRegion(), arguments);
+}
+
+void ModelOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer << '(';
+  printArguments(printer, getBody().getArguments());
+  printer << ") facts";
+  printer.printStrippedAttrOrType(getFacts());
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {getSymNameAttrName(), getFactsAttrName()});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult ModelOp::verify() { return success(); }
+
+//===----------------------------------------------------------------------===//
+// CallOp
+//===----------------------------------------------------------------------===//
+
+/// `[@a, @b]`, or nothing.
+static ParseResult parseSymbolList(OpAsmParser &parser, ArrayAttr &symbols) {
+  SmallVector<Attribute> list;
+  auto parseOne = [&]() -> ParseResult {
+    StringAttr name;
+    if (parser.parseSymbolName(name))
+      return failure();
+    list.push_back(FlatSymbolRefAttr::get(name));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::OptionalSquare,
+                                     parseOne))
+    return failure();
+  symbols = parser.getBuilder().getArrayAttr(list);
+  return success();
+}
+
+static void printSymbolList(OpAsmPrinter &printer, Operation *,
+                            ArrayAttr symbols) {
+  if (symbols.empty())
+    return;
+  printer << '[';
+  llvm::interleaveComma(symbols.getAsRange<FlatSymbolRefAttr>(), printer);
+  printer << ']';
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ReturnOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReturnOp::verify() { return success(); }
+
+//===----------------------------------------------------------------------===//
+// FunctionOp
+//===----------------------------------------------------------------------===//
+
+static ParseResult parsePlace(OpAsmParser &parser,
+                              SmallVectorImpl<Attribute> &places) {
+  PlaceAttr place;
+  if (parser.parseKeyword("in") ||
+      parser.parseCustomAttributeWithFallback(place))
+    return failure();
+  places.push_back(place);
+  return success();
+}
+
+ParseResult FunctionOp::parse(OpAsmParser &parser, OperationState &result) {
+  Builder &builder = parser.getBuilder();
+  StringAttr name;
+  FlatSymbolRefAttr layer;
+  StringRef roleName;
+  if (parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(),
+                             result.attributes) ||
+      parser.parseKeyword("of") ||
+      parser.parseAttribute(layer, getLayerAttrName(result.name),
+                            result.attributes) ||
+      parser.parseKeyword("as"))
+    return failure();
+  SMLoc roleLocation = parser.getCurrentLocation();
+  if (parser.parseKeyword(&roleName))
+    return failure();
+  std::optional<Role> role = symbolizeRole(roleName);
+  if (!role)
+    return parser.emitError(roleLocation)
+           << "expects a role such as 'forward' or 'backward', but got '"
+           << roleName << "'";
+  result.addAttribute(getRoleAttrName(result.name),
+                      RoleAttr::get(builder.getContext(), *role));
+
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<Attribute> argumentPlaces, resultPlaces;
+  SmallVector<Type> argumentTypes, resultTypes;
+  auto parseArgument = [&]() -> ParseResult {
+    if (parser.parseArgument(arguments.emplace_back(), /*allowType=*/true))
+      return failure();
+    argumentTypes.push_back(arguments.back().type);
+    return parsePlace(parser, argumentPlaces);
+  };
+  auto parseResult = [&]() -> ParseResult {
+    if (parser.parseType(resultTypes.emplace_back()))
+      return failure();
+    return parsePlace(parser, resultPlaces);
+  };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren,
+                                     parseArgument))
+    return failure();
+  if (succeeded(parser.parseOptionalArrow()) &&
+      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren,
+                                     parseResult))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("workspace"))) {
+    PlaceAttr workspace;
+    if (parser.parseCustomAttributeWithFallback(
+            workspace, Type(), getWorkspaceAttrName(result.name),
+            result.attributes))
+      return failure();
+  }
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  result.addAttribute(
+      getFunctionTypeAttrName(result.name),
+      TypeAttr::get(builder.getFunctionType(argumentTypes, resultTypes)));
+  result.addAttribute(getArgPlacesAttrName(result.name),
+                      builder.getArrayAttr(argumentPlaces));
+  result.addAttribute(getResultPlacesAttrName(result.name),
+                      builder.getArrayAttr(resultPlaces));
+  return parser.parseRegion(*result.addRegion(), arguments);
+}
+
+void FunctionOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer << " of " << getLayerAttr() << " as " << stringifyRole(getRole())
+          << '(';
+  llvm::interleaveComma(
+      llvm::enumerate(getBody().getArguments()), printer, [&](auto indexed) {
+        printer.printRegionArgument(indexed.value());
+        printer << " in ";
+        printer.printStrippedAttrOrType(getArgPlace(indexed.index()));
+      });
+  printer << ')';
+  if (!getResultTypes().empty()) {
+    printer << " -> (";
+    llvm::interleaveComma(
+        llvm::enumerate(getResultTypes()), printer, [&](auto indexed) {
+          printer << indexed.value() << " in ";
+          printer.printStrippedAttrOrType(getResultPlace(indexed.index()));
+        });
+    printer << ')';
+  }
+  if (PlaceAttr workspace = getWorkspaceAttr()) {
+    printer << " workspace ";
+    printer.printStrippedAttrOrType(workspace);
+  }
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(),
+      {getSymNameAttrName(), getLayerAttrName(), getRoleAttrName(),
+       getFunctionTypeAttrName(), getArgPlacesAttrName(),
+       getResultPlacesAttrName(), getWorkspaceAttrName()});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult FunctionOp::verify() { return success(); }
+
+LogicalResult FunctionOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// RowsOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult RowsOp::verify() { return success(); }
+
+#define GET_OP_CLASSES
+#include "dialects/dyna/Dyna.cpp.inc"

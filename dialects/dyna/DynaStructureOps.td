@@ -1,0 +1,236 @@
+//===- DynaStructureOps.td - Parameters, layers, models ---------*- tablegen -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_DIALECTS_DYNA_DYNASTRUCTUREOPS_TD
+#define DYNA_DIALECTS_DYNA_DYNASTRUCTUREOPS_TD
+
+def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
+  let summary = "A trained tensor of the model.";
+  let description = [{
+    Declares a parameter: its shape, its initial value `constant + normal * N(0,1)`
+    (counter-based, keyed by the seed and the parameter's name), and whether decoupled
+    weight decay applies. Using one parameter in two calls ties them.
+
+    Constraints:
+    - (PARAM1) the type is a static tensor of f64, f32 or bf16 with at least one element.
+    - (PARAM2) `normal` is not negative, and both initial values are finite.
+
+    Example:
+
+    ```mlir
+    dyna.parameter @wte : tensor<257x96xf32> normal 0.02 decay
+    dyna.parameter @ln_f.weight : tensor<96xf32> constant 1.0
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
+                       DefaultValuedAttr<F64Attr, "0.0">:$constant,
+                       DefaultValuedAttr<F64Attr, "0.0">:$normal,
+                       UnitAttr:$decay,
+                       OptionalAttr<StrAttr>:$sym_visibility);
+  let assemblyFormat = "$sym_name `:` $type (`constant` $constant^)? (`normal` $normal^)? "
+                       "(`decay` $decay^)? attr-dict";
+  let hasVerifier = 1;
+}
+
+def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove]> {
+  let summary = "One kind of layer: a function of parameters and activations.";
+  let description = [{
+    Parameters stand in square brackets, inputs in parentheses. The first input is
+    the activation of the layer before (or the token ids); further inputs are target
+    ids and segments. The layer kind's name is the op's name.
+
+    Constraints:
+    - (LAYER1) every parameter is a static tensor of f64, f32 or bf16.
+    - (LAYER2) the first input is an activation or token ids; the others are ids or segments.
+    - (LAYER3) the layer has one result: an activation, or the loss `tensor<1xf64>`.
+    - (LAYER4) all floating-point activations and parameters have one element type.
+
+    Example:
+
+    ```mlir
+    dyna.layer @block[%g: tensor<96xf32>, %w: tensor<96x96xf32>](%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+      %n = dyna.rms_norm %x, %g {epsilon = 1.0e-5} : tensor<?x96xf32>, tensor<96xf32>
+      %y = dyna.linear %n, %w : tensor<?x96xf32>, tensor<96x96xf32>
+      %z = dyna.add %x, %y : tensor<?x96xf32>
+      dyna.return %z : tensor<?x96xf32>
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       TypeAttrOf<FunctionType>:$function_type,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$num_parameters,
+                       OptionalAttr<StrAttr>:$sym_visibility,
+                       OptionalAttr<DictArrayAttr>:$arg_attrs,
+                       OptionalAttr<DictArrayAttr>:$res_attrs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
+    ::mlir::Region *getCallableRegion() { return &getBody(); }
+    /// The block arguments that are parameters, then those that are inputs.
+    ::llvm::ArrayRef<::mlir::BlockArgument> getParameterArguments() {
+      return getBody().getArguments().take_front(getNumParameters());
+    }
+    ::llvm::ArrayRef<::mlir::BlockArgument> getInputArguments() {
+      return getBody().getArguments().drop_front(getNumParameters());
+    }
+  }];
+}
+
+def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock]> {
+  let summary = "A model: a chain of layer calls from token ids to the loss.";
+  let description = [{
+    The body takes token ids, target ids and segments and calls layers, each on the
+    result of the one before; the last call's result is the sum of token losses.
+
+    Constraints:
+    - (MODEL1) the body's arguments are token ids, target ids and segments.
+    - (MODEL2) the body holds only `dyna.call` ops and the terminator, which returns one loss.
+    - (MODEL3) the first call takes the token ids; every other call takes the result of
+      the call before it, as its first operand.
+    - (MODEL4) the result of every call but the last is used by the next call alone.
+    - (MODEL5) the vocabulary is positive, and `positions` is not negative.
+
+    Example: see `test/dialects/dyna/model.mlir`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Dyna_FactsAttr:$facts,
+                       OptionalAttr<StrAttr>:$sym_visibility);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Dyna_CallOp : Dyna_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Runs a layer with given parameters.";
+  let description = [{
+    Constraints:
+    - (CALL1) `callee` names a `dyna.layer`.
+    - (CALL2) as many parameters are given as the layer takes, each names a `dyna.parameter`.
+    - (CALL3) the types of parameters, operands and results are those of the layer.
+
+    Example:
+
+    ```mlir
+    %1 = dyna.call "h.0" @block[@h.0.norm, @h.0.weight](%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$layer_name, FlatSymbolRefAttr:$callee,
+                       TypedArrayAttrBase<FlatSymbolRefAttr, "parameters">:$parameters,
+                       Variadic<AnyType>:$inputs);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$layer_name $callee custom<SymbolList>($parameters) `(` $inputs `)` attr-dict "
+                       "`:` functional-type($inputs, $result)";
+}
+
+def Dyna_ReturnOp : Dyna_Op<"return", [Pure, ReturnLike, Terminator,
+      ParentOneOf<["LayerOp", "ModelOp", "FunctionOp"]>]> {
+  let summary = "Ends a layer, a model or a layer function.";
+  let description = [{
+    Constraints:
+    - (RETURN1) the operands are those that the enclosing op declares as results.
+
+    Example: `dyna.return %z : tensor<?x96xf32>`
+  }];
+  let arguments = (ins Variadic<AnyType>:$operands);
+  let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
+  let hasVerifier = 1;
+}
+
+def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbove,
+      DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "What a layer kind does in one role: forward, backward, update, ...";
+  let description = [{
+    Made by the differentiate phase from a `dyna.layer`. Every argument and result
+    says where it lies: in an array of the layer function's signature, or in one of
+    the saved tiers. A result in the same place as an argument replaces it (gradients
+    are added to in place). `workspace` is set by the memory phase: the bytes of
+    workspace that the function needs, as a place just behind it.
+
+    Constraints:
+    - (FUNCTION1) there is one place per argument and one per result.
+    - (FUNCTION2) `layer` names a `dyna.layer`.
+    - (FUNCTION3) two arguments do not share an array entry; the same holds for results.
+    - (FUNCTION4) segments have the place `segments`, and nothing else has.
+
+    Example:
+
+    ```mlir
+    dyna.function @scale.forward of @scale as forward(%g: tensor<96xf32> in <parameter>, %x: tensor<?x96xf32> in <input>)
+        -> (tensor<?x96xf32> in <output>) {
+      %y = dyna.rms_norm %x, %g {epsilon = 1.0e-5} : tensor<?x96xf32>, tensor<96xf32>
+      dyna.return %y : tensor<?x96xf32>
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       FlatSymbolRefAttr:$layer, Dyna_RoleAttr:$role,
+                       TypeAttrOf<FunctionType>:$function_type,
+                       Dyna_PlaceArrayAttr:$arg_places,
+                       Dyna_PlaceArrayAttr:$result_places,
+                       OptionalAttr<Dyna_PlaceAttr>:$workspace,
+                       OptionalAttr<StrAttr>:$sym_visibility,
+                       OptionalAttr<DictArrayAttr>:$arg_attrs,
+                       OptionalAttr<DictArrayAttr>:$res_attrs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
+    ::mlir::Region *getCallableRegion() { return &getBody(); }
+    PlaceAttr getArgPlace(unsigned index) {
+      return ::mlir::cast<PlaceAttr>(getArgPlaces()[index]);
+    }
+    PlaceAttr getResultPlace(unsigned index) {
+      return ::mlir::cast<PlaceAttr>(getResultPlaces()[index]);
+    }
+  }];
+}
+
+def Dyna_RowsOp : Dyna_Op<"rows", [SingleBlockImplicitTerminator<"YieldOp">, RecursiveMemoryEffects,
+                                   NoRegionArguments]> {
+  let summary = "Row-wise ops that run in one sweep over the rows.";
+  let description = [{
+    The body's ops see values from outside directly; only what is yielded leaves the
+    sweep, everything else lives in registers. With `epilogue` the sweep runs row
+    block by row block behind the matrix product that makes its operand `epilogue_of`.
+
+    Constraints:
+    - (ROWS1) the body holds only row-wise ops and `dyna.yield`.
+    - (ROWS2) the types of the results are those of the yielded values.
+
+    Example:
+
+    ```mlir
+    %g = dyna.rows : tensor<?x384xf32> {
+      %h = dyna.bias %m, %b : tensor<?x384xf32>, tensor<384xf32>
+      %a = dyna.gelu %h tanh : tensor<?x384xf32>
+      dyna.yield %a : tensor<?x384xf32>
+    }
+    ```
+  }];
+  let arguments = (ins OptionalAttr<Dyna_PlaceArrayAttr>:$places);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "(`:` type($results)^)? $body attr-dict";
+  let hasVerifier = 1;
+}
+
+def Dyna_YieldOp : Dyna_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["RowsOp"]>]> {
+  let summary = "Ends a `dyna.rows` body.";
+  let description = [{
+    Example: `dyna.yield %a : tensor<?x384xf32>`
+  }];
+  let arguments = (ins Variadic<AnyType>:$operands);
+  let builders = [OpBuilder<(ins), [{ /* nothing to yield */ }]>];
+  let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
+}
+
+#endif // DYNA_DIALECTS_DYNA_DYNASTRUCTUREOPS_TD

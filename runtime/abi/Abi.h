@@ -1,0 +1,236 @@
+//===- Abi.h - The contract of compiled code and runtime ----------*- C -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Everything that a compiled layer function and the runtime exchange. C only,
+// so that generated code can follow it by field offset (codegen/cpu checks the
+// offsets against `offsetof` at build time).
+//
+// The idea
+// --------
+// `dynac` compiles each *kind* of layer (embedding, block, head) into a few
+// functions, one per role below, all of one signature. They allocate nothing,
+// own nothing and know neither files nor flags: every pointer they see lies in
+// the arena that the runtime took at start. Micro-batches are ragged and
+// token-major: `rows` of a tensor is the number of tokens, inner sizes are fixed
+// per function and listed in the manifest.
+//
+// Calls are *stream-ordered*: a function may return before its work is done, and
+// work given to one stream runs in the order given. The host backend finishes
+// before it returns, which is a legal case of that.
+//
+// Memory of one layer and micro-batch in flight: tiers
+// ----------------------------------------------------
+// What forward leaves behind for backward is sorted into tiers, each a block of
+// its own whose inner offsets are linear in (Tq, Tkv, S) and known at compile
+// time:
+//
+//   input        the layer's input, written there by the producer
+//   products     results of matrix products and attention
+//   elementwise  what `products`, `input` and parameters give by cheap
+//                element-wise code and norms alone
+//   deferred     what `backward_input` leaves for `backward_weight`
+//
+// Recomputation is then a choice of the plan, not of the compiler: under `none`
+// all of input, products and elementwise are *kept* from forward to backward;
+// under `selective` forward's elementwise tier is scratch and `recompute_selective`
+// fills it again (*late*) before backward; under `full` only input is kept.
+//
+// Sizes: tokens (Tq, Tkv) and segments (S) are rounded up to a multiple of
+// DYNA_ROW_ALIGNMENT in every memory formula, blocks are DYNA_BLOCK_ALIGNMENT
+// aligned.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_ABI_ABI_H
+#define DYNA_RUNTIME_ABI_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DYNA_ABI_VERSION 1
+/// Row counts in memory formulas are rounded up to a multiple of this.
+#define DYNA_ROW_ALIGNMENT 32
+/// Bytes to which every tensor and block is aligned.
+#define DYNA_BLOCK_ALIGNMENT 64
+/// A launch splits its rows into at most this many chunks, by a rule that
+/// depends on the number of rows alone: results that are summed per chunk are
+/// therefore the same for any number of threads.
+#define DYNA_MAX_CHUNKS 32
+
+typedef int32_t dyna_status;
+enum {
+  DYNA_OK = 0,
+  DYNA_INVALID_ARGUMENT = 1,
+  DYNA_RESOURCE_EXHAUSTED = 2,
+  DYNA_DEVICE_ERROR = 3,
+  DYNA_DEADLINE_EXCEEDED = 4,
+  DYNA_PEER_FAILED = 5,
+  DYNA_CANCELLED = 6,
+  DYNA_INTERNAL = 7,
+};
+
+/// A row-major, contiguous, aligned tensor. Inner sizes and element type are
+/// fixed per function (manifest). A null `data` with `rows` 0 means "not here":
+/// the function leaves that tensor out (a tied parameter updated elsewhere).
+typedef struct dyna_tensor {
+  void *data;
+  int64_t rows;
+} dyna_tensor;
+
+/// One run of tokens of one sample. Queries [q_begin, q_begin+q_len) of the
+/// micro-batch see keys [kv_begin, kv_begin+kv_len). `position0` is the position
+/// in the sample of the first query; the last key is the last query's own.
+typedef struct dyna_segment {
+  int64_t sample;
+  int64_t q_begin;
+  int64_t q_len;
+  int64_t kv_begin;
+  int64_t kv_len;
+  int64_t position0;
+} dyna_segment;
+
+/// The segments of one micro-batch, in order of q_begin; they cover [0, tq)
+/// without gap or overlap. The per-row arrays say the same row by row, for code
+/// that works on rows. `row_sample` and `row_position` have tq entries.
+typedef struct dyna_segments {
+  const dyna_segment *data;
+  int64_t count;
+  int64_t tq;
+  int64_t tkv;
+  const int64_t *row_sample;
+  const int64_t *row_position;
+} dyna_segments;
+
+/// The tiers of one layer and micro-batch (see above). `kv` outlives the slices
+/// of a sample; null while no sample is sliced.
+typedef struct dyna_saved {
+  void *input;
+  void *products;
+  void *elementwise;
+  void *deferred;
+  void *kv;
+} dyna_saved;
+
+/// The ranks that share one axis of the mesh with this rank.
+typedef struct dyna_group {
+  int32_t size;
+  int32_t index; ///< this rank's place in the group
+  void *handle;  ///< the transport's; null for a group of one
+} dyna_group;
+
+enum { DYNA_GROUP_DP = 0, DYNA_GROUP_TP = 1, DYNA_GROUP_PP = 2, DYNA_GROUP_COUNT = 3 };
+
+/// Scalars of one optimizer step (AdamW, decoupled decay). `gradient_scale` is
+/// the factor of global-norm clipping; `correction1` is 1 - beta1^t.
+typedef struct dyna_optimizer {
+  double learning_rate;
+  double beta1;
+  double beta2;
+  double epsilon;
+  double weight_decay;
+  double gradient_scale;
+  double correction1;
+  double correction2;
+} dyna_optimizer;
+
+/// What a layer function knows beyond its tensors. Owned by the executor, one
+/// per rank; the fields below `per call` change from call to call.
+typedef struct dyna_context {
+  uint32_t abi_version;
+  int32_t rank;
+  int32_t world;
+  int32_t group_count;
+  const dyna_group *groups; ///< indexed by DYNA_GROUP_*
+  void *device;             ///< the backend's device object
+  void *stream;             ///< the backend's stream
+  char *message;            ///< text of the last failure, 0-terminated
+  int64_t message_capacity;
+  uint64_t seed;
+  // per call
+  int64_t step;
+  int64_t layer;
+  double inverse_targets; ///< 1 / target tokens of the whole mini-batch
+  dyna_optimizer optimizer;
+} dyna_context;
+
+/// The one signature. Which tensors stand in the arrays depends on the role:
+///
+/// role                  params    grads      in                    out
+/// evaluate              compute   -          inputs                outputs
+/// forward               compute   added to*  inputs                outputs
+/// recompute_selective   compute   -          -                     -
+/// recompute_full        compute   -          -                     -
+/// backward              compute   added to   d outputs             d inputs
+/// backward_input        compute   -          d outputs             d inputs
+/// backward_weight       compute   added to   -                     -
+/// update                written   cleared    master, m, v of each  -
+/// grad_norm             -         read       -                     [1] f64, added to
+/// cast                  written   -          master of each        -
+///
+/// "compute": parameters in the compute type. "-": may be null. *: only the
+/// head, whose fused loss makes its weight gradient in forward. Gradients are
+/// f32 (f64 under f64). Inputs are the activation or the token ids (int32) at
+/// index 0, which forward, recompute and backward find in `saved->input` (for
+/// forward the same address), then target ids (int32) for the head. `d inputs`
+/// and `d outputs` hold gradients of activations only. The head's output is one
+/// f64: the sum of its token losses (written). Under f32 and f64 the parameters
+/// *are* the masters and `params` of `update` and `cast` may be null.
+typedef dyna_status (*dyna_layer_function)(
+    dyna_context *context, const dyna_tensor *params, const dyna_tensor *grads,
+    const dyna_saved *saved, void *workspace, const dyna_segments *segments,
+    const dyna_tensor *in, const dyna_tensor *out);
+
+enum {
+  DYNA_ROLE_EVALUATE = 0,
+  DYNA_ROLE_FORWARD = 1,
+  DYNA_ROLE_RECOMPUTE_SELECTIVE = 2,
+  DYNA_ROLE_RECOMPUTE_FULL = 3,
+  DYNA_ROLE_BACKWARD = 4,
+  DYNA_ROLE_BACKWARD_INPUT = 5,
+  DYNA_ROLE_BACKWARD_WEIGHT = 6,
+  DYNA_ROLE_UPDATE = 7,
+  DYNA_ROLE_GRAD_NORM = 8,
+  DYNA_ROLE_CAST = 9,
+  DYNA_ROLE_COUNT = 10,
+};
+
+/// Instruction-set features a variant of the code needs (bits of `features`).
+enum {
+  DYNA_FEATURE_AVX2 = 1,   ///< AVX2, FMA, F16C, BMI2
+  DYNA_FEATURE_AVX512 = 2, ///< AVX-512 F, BW, CD, DQ, VL
+};
+
+/// The layer functions compiled for one instruction set:
+/// `functions[kind * DYNA_ROLE_COUNT + role]`, null where a kind lacks a role.
+typedef struct dyna_variant {
+  const char *name;
+  uint64_t features;
+  const dyna_layer_function *functions;
+} dyna_variant;
+
+/// What the compiled object defines and the runtime reads. Variants stand in
+/// order of preference; the manifest is a serialised `dyna.plan.Manifest`.
+typedef struct dyna_program {
+  uint32_t abi_version;
+  uint32_t variant_count;
+  const dyna_variant *variants;
+  const uint8_t *manifest;
+  int64_t manifest_size;
+} dyna_program;
+
+extern const dyna_program dyna_compiled_program;
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // DYNA_RUNTIME_ABI_ABI_H

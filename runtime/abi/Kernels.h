@@ -1,0 +1,226 @@
+//===- Kernels.h - Functions that compiled code calls -------------*- C -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The allow-list of a compiled object: it imports the functions declared here
+// and memcpy/memmove/memset, nothing else (under f64 also libm). A device backend
+// defines them all; the host's are in runtime/device/host.
+//
+// All matrices are row-major; leading dimensions and strides count elements.
+// Scratch memory is always the caller's: the formulas at the end say how much.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_ABI_KERNELS_H
+#define DYNA_RUNTIME_ABI_KERNELS_H
+
+#include "runtime/abi/Abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+//===----------------------------------------------------------------------===//
+// Launch
+//===----------------------------------------------------------------------===//
+
+/// Generated code for rows [begin, end), which are chunk number `chunk`
+/// (< DYNA_MAX_CHUNKS) of the launch.
+typedef void (*dyna_rows_body)(const void *args, int64_t begin, int64_t end,
+                               int64_t chunk);
+
+/// The number of chunks into which a launch over `rows` rows is cut, and the rows
+/// of each (the last may have fewer). Depends on nothing else.
+static inline int64_t dyna_chunk_rows(int64_t rows, int64_t min_rows) {
+  int64_t even = (rows + DYNA_MAX_CHUNKS - 1) / DYNA_MAX_CHUNKS;
+  return even > min_rows ? even : (min_rows > 0 ? min_rows : 1);
+}
+static inline int64_t dyna_chunk_count(int64_t rows, int64_t min_rows) {
+  int64_t size = dyna_chunk_rows(rows, min_rows);
+  return rows > 0 ? (rows + size - 1) / size : 0;
+}
+
+/// Runs `body` over all chunks of `rows` rows, in any order and in parallel, on
+/// the context's team (stream-ordered). `args_bytes` bytes at `args` may be copied.
+dyna_status dyna_launch(dyna_context *context, dyna_rows_body body,
+                        const void *args, int64_t args_bytes, int64_t rows,
+                        int64_t min_rows);
+
+//===----------------------------------------------------------------------===//
+// Matrix product
+//===----------------------------------------------------------------------===//
+
+/// C[m,n] = op(A)[m,k] * op(B)[k,n], or C += that. op(X) is X, or its transpose
+/// when transpose_x is not 0 (A is then stored [k,m], B [n,k]). m, n or k may be
+/// 0 (k = 0 without `accumulate` writes zeros).
+///
+/// `epilogue`, when not null, is run once over every row of C, chunk by chunk in
+/// any order, each after the products of its rows are complete: element-wise code
+/// that finds its operand still in cache. Its rows are cut as by
+/// dyna_launch(rows = m, min_rows = epilogue_min_rows).
+typedef struct dyna_matmul {
+  int64_t m, n, k;
+  const void *a;
+  int64_t lda;
+  const void *b;
+  int64_t ldb;
+  void *c;
+  int64_t ldc;
+  int32_t transpose_a;
+  int32_t transpose_b;
+  int32_t accumulate;
+  int32_t reserved;
+  dyna_rows_body epilogue;
+  const void *epilogue_args;
+  int64_t epilogue_args_bytes;
+  int64_t epilogue_min_rows;
+} dyna_matmul;
+
+typedef dyna_status (*dyna_matmul_function)(dyna_context *, const dyna_matmul *);
+
+/// A, B, C of f32.
+dyna_status dyna_matmul_f32(dyna_context *, const dyna_matmul *);
+/// A, B, C of bf16; accumulation in f32.
+dyna_status dyna_matmul_bf16(dyna_context *, const dyna_matmul *);
+/// A, B of bf16, C of f32 (weight gradients, logits).
+dyna_status dyna_matmul_bf16_f32(dyna_context *, const dyna_matmul *);
+/// The f64 product is generated code in the object itself, with the same
+/// signature; so is the f32 one under `dynac --matmul=generated`.
+
+//===----------------------------------------------------------------------===//
+// Attention over segments
+//===----------------------------------------------------------------------===//
+
+/// Softmax attention inside each segment: query head h reads key/value head
+/// h / (heads / kv_heads). Scores are scale * q.k; `causal` hides the keys after
+/// a query: query i of a segment sees keys [0, kv_len - q_len + i].
+/// q, out: [tq, heads * head_dim]; k, v: [tkv, kv_heads * head_dim], with row
+/// strides. `lse`: [tq, heads], log of the sum of exponentials of the scaled
+/// scores, f32 (f64 under f64); may be null in evaluation. Never stores a whole
+/// score matrix (online softmax).
+typedef struct dyna_attention {
+  const dyna_segments *segments;
+  int64_t heads, kv_heads, head_dim;
+  double scale;
+  int32_t causal;
+  int32_t reserved;
+  const void *q;
+  int64_t q_stride;
+  const void *k;
+  int64_t k_stride;
+  const void *v;
+  int64_t v_stride;
+  void *out;
+  int64_t out_stride;
+  void *lse;
+} dyna_attention;
+
+dyna_status dyna_attention_f32(dyna_context *, const dyna_attention *);
+dyna_status dyna_attention_f64(dyna_context *, const dyna_attention *);
+dyna_status dyna_attention_bf16(dyna_context *, const dyna_attention *);
+
+/// The gradients of the above. `forward` holds its operands and results; dq, dk,
+/// dv are written (rows that no segment covers are zeroed) with the strides of
+/// q, k, v; dout has the stride of out.
+typedef struct dyna_attention_grad {
+  dyna_attention forward;
+  const void *dout;
+  void *dq;
+  void *dk;
+  void *dv;
+  void *workspace;
+} dyna_attention_grad;
+
+dyna_status dyna_attention_grad_f32(dyna_context *, const dyna_attention_grad *);
+dyna_status dyna_attention_grad_f64(dyna_context *, const dyna_attention_grad *);
+dyna_status dyna_attention_grad_bf16(dyna_context *, const dyna_attention_grad *);
+
+//===----------------------------------------------------------------------===//
+// Head and loss
+//===----------------------------------------------------------------------===//
+
+/// Logits x * w^T, softmax cross-entropy against `targets`, in chunks of at most
+/// DYNA_HEAD_CHUNK_ROWS rows: the logits are never stored whole. Rows whose target
+/// is `ignore_index` cost no product: only the others are gathered.
+///
+/// x: [rows, width]; w: [vocab, width]; targets: int32 [rows]. *loss_sum = sum of
+/// the token losses (overwritten). Training (dx not null) also writes
+/// dx = d(loss_sum)/dx * gradient_scale (zeros for ignored rows) and adds
+/// d(loss_sum)/dw * gradient_scale to dw (f32; f64 under f64): three products.
+/// The products are the caller's, so that a generated one serves here too:
+/// `matmul` for x*w^T into the logits (f32 C under bf16), `matmul_input` for dx,
+/// `matmul_weight` for dw.
+typedef struct dyna_head {
+  int64_t rows, width, vocab;
+  const void *x;
+  const void *w;
+  const int32_t *targets;
+  int32_t ignore_index;
+  int32_t reserved;
+  double *loss_sum;
+  double gradient_scale;
+  void *dx;
+  void *dw;
+  void *workspace;
+  dyna_matmul_function matmul;
+  dyna_matmul_function matmul_input;
+  dyna_matmul_function matmul_weight;
+} dyna_head;
+
+dyna_status dyna_head_f32(dyna_context *, const dyna_head *);
+dyna_status dyna_head_f64(dyna_context *, const dyna_head *);
+dyna_status dyna_head_bf16(dyna_context *, const dyna_head *);
+
+//===----------------------------------------------------------------------===//
+// Scratch formulas
+//===----------------------------------------------------------------------===//
+
+/// Rows of one chunk of the head.
+#define DYNA_HEAD_CHUNK_ROWS 256
+
+/// Bytes linear in rounded tokens, segments and 1.
+typedef struct dyna_linear_bytes {
+  int64_t tq, tkv, s, constant;
+} dyna_linear_bytes;
+
+static inline int64_t dyna_align_block(int64_t bytes) {
+  return (bytes + DYNA_BLOCK_ALIGNMENT - 1) / DYNA_BLOCK_ALIGNMENT *
+         DYNA_BLOCK_ALIGNMENT;
+}
+
+/// `element` is the size of the compute type: 8, 4 or 2. The accumulators are
+/// f64 or f32: one copy of dq, one value per query and head, one copy of dk, dv.
+static inline dyna_linear_bytes
+dyna_attention_grad_workspace(int64_t element, int64_t heads, int64_t kv_heads,
+                              int64_t head_dim) {
+  int64_t accumulator = element == 8 ? 8 : 4;
+  dyna_linear_bytes bytes = {0, 0, 0, 0};
+  bytes.tq = accumulator * heads * (head_dim + 1);
+  bytes.tkv = accumulator * 2 * kv_heads * head_dim;
+  return bytes;
+}
+
+/// Gathered rows, their gradient, logits and (bf16) the logits' gradient.
+static inline dyna_linear_bytes dyna_head_workspace(int64_t element,
+                                                    int64_t width,
+                                                    int64_t vocab) {
+  int64_t accumulator = element == 8 ? 8 : 4;
+  int64_t rows = DYNA_HEAD_CHUNK_ROWS;
+  dyna_linear_bytes bytes = {0, 0, 0, 0};
+  bytes.tq = 8; // the indices of the rows that have a target
+  bytes.constant = 2 * dyna_align_block(rows * width * element) +
+                   dyna_align_block(rows * vocab * accumulator) +
+                   (element == 2 ? dyna_align_block(rows * vocab * element) : 0) +
+                   dyna_align_block(rows * 8) + 4096;
+  return bytes;
+}
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // DYNA_RUNTIME_ABI_KERNELS_H

@@ -1,0 +1,103 @@
+//===- Device.h - Buffers, streams and events of a device -------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the runtime asks of the place where layer functions run. A backend is a
+// folder beside this file; it implements this interface and defines the functions
+// of runtime/abi/Kernels.h, which find it through `dyna_context`. The suite in
+// test/runtime/device states in tests what holds for every backend.
+//
+// A stream runs what it is given in the order given, and may do so later; a
+// failure of such work is reported by the next wait on that stream. The host
+// backend finishes everything before it returns. One device serves one rank: its
+// methods are called from one thread at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_DEVICE_H
+#define DYNA_RUNTIME_DEVICE_DEVICE_H
+
+#include "runtime/abi/Abi.h"
+#include "runtime/abi/Status.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace dyna {
+
+/// Memory of a device, freed with the object. `data` is aligned to
+/// DYNA_BLOCK_ALIGNMENT and is a device address: only the host backend's may be
+/// dereferenced by the caller.
+class Buffer {
+public:
+  virtual ~Buffer() = default;
+  virtual void *data() const = 0;
+  virtual int64_t bytes() const = 0;
+};
+
+/// An ordered queue of work.
+class Stream {
+public:
+  virtual ~Stream() = default;
+  /// What `dyna_context::stream` holds for this stream.
+  virtual void *handle() = 0;
+};
+
+/// A point in a stream that others can wait for.
+class Event {
+public:
+  virtual ~Event() = default;
+};
+
+class Device {
+public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  virtual ~Device() = default;
+
+  /// One line for people: what this device is and how much of it is used.
+  virtual std::string describe() const = 0;
+
+  /// Takes `bytes` of device memory, ready to be used at full speed (the host
+  /// touches its pages here). Fails with ResourceExhausted, taking nothing, when
+  /// the device has not that much. Zero bytes are allowed.
+  virtual StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) = 0;
+  virtual StatusOr<std::unique_ptr<Stream>> createStream() = 0;
+  virtual StatusOr<std::unique_ptr<Event>> createEvent() = 0;
+
+  /// Stream-ordered copies; ranges outside a buffer are refused. Host memory must
+  /// stay as it is until the stream has passed the copy.
+  virtual Status copyToDevice(Stream &stream, Buffer &target, int64_t offset,
+                              const void *source, int64_t bytes) = 0;
+  virtual Status copyToHost(Stream &stream, void *target, const Buffer &source,
+                            int64_t offset, int64_t bytes) = 0;
+  virtual Status copy(Stream &stream, Buffer &target, int64_t targetOffset,
+                      const Buffer &source, int64_t sourceOffset,
+                      int64_t bytes) = 0;
+  /// Sets every byte of the range to `value`.
+  virtual Status fill(Stream &stream, Buffer &target, int64_t offset,
+                      int64_t bytes, uint8_t value) = 0;
+
+  /// Marks the present end of the stream's work with the event.
+  virtual Status record(Stream &stream, Event &event) = 0;
+  /// Work given to `stream` from now on starts after the event.
+  virtual Status streamWait(Stream &stream, Event &event) = 0;
+  /// Blocks until the event's work is done; DeadlineExceeded when it is not by
+  /// `deadline`. An event that was never recorded is refused.
+  virtual Status wait(Event &event, Deadline deadline) = 0;
+  /// Blocks until all work of the stream is done and returns its first failure.
+  virtual Status synchronize(Stream &stream, Deadline deadline) = 0;
+
+  /// Makes calls with this context run here, on `stream`. Both must outlive it.
+  virtual void bind(dyna_context &context, Stream &stream) = 0;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_DEVICE_H

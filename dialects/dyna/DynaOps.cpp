@@ -52,17 +52,23 @@ DYNA_INFER_ROWS(LinearGradInputOp, 1, 1)
 #undef DYNA_INFER_ROWS
 
 LogicalResult
-AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                               ValueRange operands, DictionaryAttr attributes,
-                              OpaqueProperties properties, RegionRange regions,
+                              OpaqueProperties properties, RegionRange,
                               SmallVectorImpl<Type> &results) {
-  AttentionOp::Adaptor adaptor(operands, attributes, properties, regions);
-  auto query = dyn_cast<RankedTensorType>(adaptor.getQuery().getType());
-  if (!query || query.getRank() != 2 || !adaptor.getHeadsAttr())
-    return failure();
+  // While parsing, attributes are not yet properties.
+  auto heads = attributes ? attributes.getAs<IntegerAttr>("heads") : nullptr;
+  if (!heads && properties)
+    heads = properties.as<Properties *>()->heads;
+  auto query = operands.empty()
+                   ? RankedTensorType()
+                   : dyn_cast<RankedTensorType>(operands[0].getType());
+  if (!heads || !query || query.getRank() != 2)
+    return emitOptionalError(
+        location, "expects a query of rank 2 and the attribute 'heads'");
   results.push_back(query);
-  results.push_back(activation(adaptor.getHeads(),
-                               getAccumulatorType(query.getElementType())));
+  results.push_back(
+      activation(heads.getInt(), getAccumulatorType(query.getElementType())));
   return success();
 }
 

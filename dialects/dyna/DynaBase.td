@@ -128,8 +128,7 @@ def Dyna_PlaceAttr : Dyna_Attr<"Place", "place"> {
     DefaultValuedParameter<"int64_t", "0">:$s,
     DefaultValuedParameter<"int64_t", "0">:$constant);
   let assemblyFormat = [{
-    `<` $memory (`,` `index` `=` $index^)? (`,` `tq` `=` $tq^)? (`,` `tkv` `=` $tkv^)?
-    (`,` `s` `=` $s^)? (`,` `constant` `=` $constant^)? `>`
+    `<` $memory (`,` struct($index, $tq, $tkv, $s, $constant)^)? `>`
   }];
   let builders = [AttrBuilder<(ins "Memory":$memory, CArg<"int64_t", "0">:$index), [{
     return $_get($_ctxt, memory, index, 0, 0, 0, 0);

@@ -1,0 +1,223 @@
+//===- Dataset.cpp - Opening and combining data sets ----------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/Dataset.h"
+
+#include "runtime/data/Lengths.h"
+#include "runtime/data/Permutation.h"
+#include "runtime/data/Sources.h"
+
+#include <algorithm>
+
+using namespace dyna;
+
+namespace {
+
+bool endsWith(const std::string &text, std::string_view end) {
+  return text.size() >= end.size() &&
+         text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+bool startsWith(const std::string &text, std::string_view start) {
+  return text.compare(0, start.size(), start) == 0;
+}
+
+class PairDataset : public Dataset {
+public:
+  PairDataset(DatasetPointer inputs, DatasetPointer targets)
+      : inputs_(std::move(inputs)), targets_(std::move(targets)) {}
+
+  int64_t size() const override { return inputs_->size(); }
+
+  StatusOr<Document> read(int64_t index) const override {
+    StatusOr<Document> document = inputs_->read(index);
+    if (!document.isOk())
+      return document;
+    StatusOr<Document> target = targets_->read(index);
+    if (!target.isOk())
+      return target;
+    std::vector<int32_t> &tokens = document->tokens;
+    document->firstTarget =
+        std::max<int64_t>(1, static_cast<int64_t>(tokens.size()));
+    tokens.insert(tokens.end(), target->tokens.begin(), target->tokens.end());
+    return document;
+  }
+
+  std::string describe(int64_t index) const override {
+    return inputs_->describe(index) + " with " + targets_->describe(index);
+  }
+
+private:
+  DatasetPointer inputs_, targets_;
+};
+
+class JoinedDataset : public Dataset {
+public:
+  explicit JoinedDataset(std::vector<DatasetPointer> parts)
+      : parts_(std::move(parts)) {
+    for (const DatasetPointer &part : parts_)
+      begins_.push_back(begins_.back() + part->size());
+  }
+
+  int64_t size() const override { return begins_.back(); }
+
+  StatusOr<Document> read(int64_t index) const override {
+    size_t part = find(index);
+    return parts_[part]->read(index - begins_[part]);
+  }
+
+  std::string describe(int64_t index) const override {
+    size_t part = find(index);
+    return parts_[part]->describe(index - begins_[part]);
+  }
+
+private:
+  size_t find(int64_t index) const {
+    auto after = std::upper_bound(begins_.begin(), begins_.end(), index);
+    return static_cast<size_t>(after - begins_.begin()) - 1;
+  }
+
+  std::vector<DatasetPointer> parts_;
+  std::vector<int64_t> begins_ = {0};
+};
+
+/// A range of a permutation of another data set.
+class ChosenDataset : public Dataset {
+public:
+  ChosenDataset(DatasetPointer all, Permutation order, int64_t begin,
+                int64_t size)
+      : all_(std::move(all)), order_(order), begin_(begin), size_(size) {}
+
+  int64_t size() const override { return size_; }
+  StatusOr<Document> read(int64_t index) const override {
+    return all_->read(order_(begin_ + index));
+  }
+  std::string describe(int64_t index) const override {
+    return all_->describe(order_(begin_ + index));
+  }
+
+private:
+  DatasetPointer all_;
+  Permutation order_;
+  int64_t begin_, size_;
+};
+
+/// Splits "A,B" unless a file of that very name exists.
+std::vector<std::string> splitPaths(const std::vector<std::string> &paths) {
+  std::vector<std::string> result;
+  for (const std::string &path : paths) {
+    if (fileExists(path) || startsWith(path, "synthetic:")) {
+      result.push_back(path);
+      continue;
+    }
+    size_t begin = 0;
+    while (true) {
+      size_t end = path.find(',', begin);
+      result.push_back(path.substr(begin, end - begin));
+      if (end == std::string::npos)
+        break;
+      begin = end + 1;
+    }
+  }
+  return result;
+}
+
+/// Whether `inputs` becomes `targets` when its last "inputs" is replaced.
+bool isPair(const std::string &inputs, const std::string &targets) {
+  size_t at = inputs.rfind("inputs");
+  if (at == std::string::npos)
+    return false;
+  std::string expected = inputs;
+  return expected.replace(at, 6, "targets") == targets;
+}
+
+StatusOr<DatasetPointer> openOne(const std::string &path,
+                                 const DataOptions &options) {
+  if (path.empty())
+    return Status::invalidArgument(
+        "an empty name was given for the data; expected a directory, a text "
+        "file, a .jsonl file or an indexed data set (.idx and .bin)");
+  if (startsWith(path, "synthetic:"))
+    return openSynthetic(path, options);
+  if (isDirectory(path))
+    return TextDataset::open(path, options);
+  if (!megatronPrefix(path).empty())
+    return MegatronDataset::open(path, options);
+  if (endsWith(path, ".jsonl"))
+    return JsonLinesDataset::open(path, options);
+  return TextDataset::open(path, options);
+}
+
+} // namespace
+
+StatusOr<DatasetPointer> dyna::pairDatasets(DatasetPointer inputs,
+                                            DatasetPointer targets) {
+  if (inputs->size() != targets->size())
+    return Status::invalidArgument(
+        "inputs and targets must have equally many documents, but there are " +
+        std::to_string(inputs->size()) + " (" + inputs->describe(0) +
+        ", ...) and " + std::to_string(targets->size()) + " (" +
+        targets->describe(0) + ", ...)");
+  return DatasetPointer(
+      std::make_shared<PairDataset>(std::move(inputs), std::move(targets)));
+}
+
+DatasetPointer dyna::concatenate(std::vector<DatasetPointer> parts) {
+  if (parts.size() == 1)
+    return parts.front();
+  return std::make_shared<JoinedDataset>(std::move(parts));
+}
+
+StatusOr<std::pair<DatasetPointer, DatasetPointer>>
+dyna::holdOut(DatasetPointer all, int64_t count, uint64_t seed) {
+  int64_t size = all->size();
+  if (count <= 0 || count >= size)
+    return Status::invalidArgument(
+        "cannot hold out " + std::to_string(count) + " of " +
+        std::to_string(size) +
+        " documents; at least one must be held out and "
+        "at least one left");
+  Permutation order(size, dyna_parameter_key(seed, "held-out documents"));
+  return std::make_pair(
+      DatasetPointer(
+          std::make_shared<ChosenDataset>(all, order, count, size - count)),
+      DatasetPointer(std::make_shared<ChosenDataset>(all, order, 0, count)));
+}
+
+StatusOr<DatasetPointer>
+dyna::openDataset(const std::vector<std::string> &paths,
+                  const DataOptions &options) {
+  if (options.vocabulary <= 0)
+    return Status::invalidArgument("expected a positive vocabulary, but got " +
+                                   std::to_string(options.vocabulary));
+  if (paths.empty())
+    return Status::invalidArgument(
+        "no data was given; expected a directory, a text file, a .jsonl file "
+        "or an indexed data set (.idx and .bin)");
+  std::vector<std::string> names = splitPaths(paths);
+  std::vector<DatasetPointer> parts;
+  for (size_t i = 0; i < names.size(); ++i) {
+    StatusOr<DatasetPointer> part = openOne(names[i], options);
+    if (!part.isOk())
+      return part;
+    std::string here = megatronPrefix(names[i]);
+    std::string before = i ? megatronPrefix(names[i - 1]) : "";
+    bool isReversed = !here.empty() && isPair(here, before);
+    if (!here.empty() && (isReversed || isPair(before, here))) {
+      DatasetPointer inputs = parts.back(), targets = *part;
+      if (isReversed)
+        std::swap(inputs, targets);
+      part = pairDatasets(std::move(inputs), std::move(targets));
+      if (!part.isOk())
+        return part;
+      parts.pop_back();
+    }
+    parts.push_back(*part);
+  }
+  return concatenate(std::move(parts));
+}

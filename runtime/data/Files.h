@@ -1,0 +1,66 @@
+//===- Files.h - Mapped files and file errors -------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What all readers of files share: read-only mappings, and failures of the
+// operating system as one line that names the file and the remedy.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DATA_FILES_H
+#define DYNA_RUNTIME_DATA_FILES_H
+
+#include "runtime/abi/Status.h"
+
+#include <string>
+#include <string_view>
+
+namespace dyna {
+
+/// The failure of `action` ("open", "write") on `path` with the value of errno.
+/// A full disk or quota is ResourceExhausted, everything else InvalidArgument.
+Status fileFailure(std::string_view action, const std::string &path, int error);
+
+/// A regular file mapped read-only. The mapping ends with the object; a file
+/// that somebody shortens meanwhile ends the process with SIGBUS, as with every
+/// mapping.
+class MappedFile {
+public:
+  static StatusOr<MappedFile> open(const std::string &path);
+
+  MappedFile() = default;
+  MappedFile(MappedFile &&other) noexcept;
+  MappedFile &operator=(MappedFile &&other) noexcept;
+  MappedFile(const MappedFile &) = delete;
+  MappedFile &operator=(const MappedFile &) = delete;
+  ~MappedFile();
+
+  std::string_view bytes() const {
+    return {static_cast<const char *>(data_), size_};
+  }
+  const std::string &path() const { return path_; }
+
+private:
+  std::string path_;
+  void *data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// The contents of a regular file of at most `limit` bytes.
+StatusOr<std::string> readFile(const std::string &path,
+                               int64_t limit = INT64_C(1) << 30);
+
+/// Whether `path` names something; false also where it cannot be looked at.
+bool fileExists(const std::string &path);
+bool isDirectory(const std::string &path);
+
+/// `directory` and `name` with exactly one slash between them.
+std::string joinPath(const std::string &directory, const std::string &name);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DATA_FILES_H

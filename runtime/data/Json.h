@@ -1,0 +1,65 @@
+//===- Json.h - Strict JSON reading -----------------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A strict reader of JSON (RFC 8259): valid UTF-8, no duplicate keys, no lone
+// surrogates, no trailing text, limited depth. It reads one line of a data set,
+// the header of a safetensors file, and small state files.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DATA_JSON_H
+#define DYNA_RUNTIME_DATA_JSON_H
+
+#include "runtime/abi/Status.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dyna {
+
+struct JsonValue {
+  enum class Kind { Null, Boolean, Number, String, Array, Object };
+
+  Kind kind = Kind::Null;
+  bool boolean = false;
+  double number = 0;
+  /// Of a number written without fraction and exponent that fits.
+  std::optional<int64_t> integer;
+  std::string text;              ///< of a string, as UTF-8
+  std::vector<JsonValue> items;  ///< of an array or, in file order, an object
+  std::vector<std::string> keys; ///< of an object, one per item
+
+  bool isString() const { return kind == Kind::String; }
+  bool isArray() const { return kind == Kind::Array; }
+  bool isObject() const { return kind == Kind::Object; }
+
+  /// The member of an object, or null.
+  const JsonValue *find(std::string_view key) const;
+  /// The integer member of an object, if it is there and is one.
+  std::optional<int64_t> findInteger(std::string_view key) const;
+};
+
+/// "a string", "an object", ... for messages.
+const char *jsonKindName(JsonValue::Kind kind);
+
+/// Parses the whole of `text`. Messages start with "byte N: ", N from 1.
+StatusOr<JsonValue> parseJson(std::string_view text);
+
+/// `text` as a JSON string with its quotes. Bytes that are not UTF-8 are
+/// replaced by U+FFFD, so that the result is always JSON.
+std::string quoteJson(std::string_view text);
+
+/// The length of the UTF-8 sequence at `at`, or 0 where it is not valid UTF-8
+/// (overlong forms, surrogates and values past U+10FFFF included).
+size_t utf8SequenceLength(std::string_view text, size_t at);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DATA_JSON_H

@@ -1,0 +1,254 @@
+//===- MegatronSource.cpp - Megatron-LM's indexed data sets ---------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Layout of PREFIX.idx, little-endian, n sequences, d document boundaries:
+//
+//   0   9 bytes  "MMIDIDX" and two zeros
+//   9   u64      version, 1
+//   17  u8       type of the tokens in PREFIX.bin
+//   18  u64      n
+//   26  u64      d
+//   34  i32[n]   tokens of each sequence
+//       i64[n]   byte offset of each sequence in PREFIX.bin
+//       i64[d]   document boundaries as sequence numbers, 0 to n
+//       i8[n]    modes; multimodal sets only, known by the file's size alone
+//
+// The arrays start at an odd multiple of two bytes, so every load is a copy.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/Sources.h"
+
+#include <cstring>
+
+using namespace dyna;
+
+namespace {
+
+constexpr size_t headerBytes = 34;
+constexpr std::string_view magic("MMIDIDX\0\0", 9);
+
+template <typename T> T load(std::string_view bytes, size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(T));
+  return value;
+}
+
+/// Bytes of a token of the format's type `code`; 0 for types that are no
+/// tokens.
+int bytesOfTokenType(int code) {
+  switch (code) {
+  case 1: // u8
+  case 2: // i8
+    return 1;
+  case 3: // i16
+  case 8: // u16
+    return 2;
+  case 4: // i32
+    return 4;
+  case 5: // i64
+    return 8;
+  default:
+    return 0;
+  }
+}
+
+int64_t loadToken(int type, const char *at) {
+  std::string_view bytes(at, sizeof(int64_t));
+  switch (type) {
+  case 1:
+    return load<uint8_t>(bytes, 0);
+  case 2:
+    return load<int8_t>(bytes, 0);
+  case 3:
+    return load<int16_t>(bytes, 0);
+  case 4:
+    return load<int32_t>(bytes, 0);
+  case 5:
+    return load<int64_t>(bytes, 0);
+  default:
+    return load<uint16_t>(bytes, 0);
+  }
+}
+
+bool endsWith(const std::string &text, std::string_view end) {
+  return text.size() > end.size() &&
+         text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+} // namespace
+
+int32_t MegatronIndex::length(int64_t sequence) const {
+  return load<int32_t>(bytes_, headerBytes + 4 * sequence);
+}
+
+int64_t MegatronIndex::offset(int64_t sequence) const {
+  return load<int64_t>(bytes_, headerBytes + 4 * sequences_ + 8 * sequence);
+}
+
+int64_t MegatronIndex::firstSequence(int64_t document) const {
+  return load<int64_t>(bytes_, headerBytes + 12 * sequences_ + 8 * document);
+}
+
+/// The token type, n and d, each checked against the size.
+Status MegatronIndex::parseHeader() {
+  auto failure = [](const std::string &what) {
+    return Status::invalidArgument(what);
+  };
+  std::string size = "has " + std::to_string(bytes_.size()) + " bytes, ";
+  if (bytes_.size() < headerBytes)
+    return failure(size +
+                   "less than the header's 34; it is truncated or not an "
+                   "index");
+  if (bytes_.substr(0, magic.size()) != magic)
+    return failure("does not start with MMIDIDX; it is not an index");
+  if (uint64_t version = load<uint64_t>(bytes_, 9); version != 1)
+    return failure("expected version 1, but got " + std::to_string(version));
+  tokenType_ = load<uint8_t>(bytes_, 17);
+  tokenBytes_ = bytesOfTokenType(tokenType_);
+  if (tokenBytes_ == 0)
+    return failure("token type " + std::to_string(tokenType_) +
+                   " is none of u8 (1), i8 (2), i16 (3), i32 (4), i64 (5) and "
+                   "u16 (8)");
+  uint64_t n = load<uint64_t>(bytes_, 18), d = load<uint64_t>(bytes_, 26);
+  uint64_t rest = bytes_.size() - headerBytes;
+  // Bounding n and d first keeps the sum below from overflowing.
+  bool fits = n <= rest / 12 && d <= rest / 8;
+  uint64_t expected = fits ? 12 * n + 8 * d : 0;
+  if (!fits || (rest != expected && rest != expected + n))
+    return failure(size + "which does not fit its " + std::to_string(n) +
+                   " sequences and " + std::to_string(d) +
+                   " document boundaries; it is truncated or damaged");
+  sequences_ = static_cast<int64_t>(n);
+  boundaries_ = static_cast<int64_t>(d);
+  return Status::ok();
+}
+
+Status MegatronIndex::checkSequences(int64_t binBytes) const {
+  int64_t end = 0;
+  for (int64_t i = 0; i < sequences_; ++i) {
+    auto failure = [&](const std::string &what) {
+      return Status::invalidArgument("sequence " + std::to_string(i) + " " +
+                                     what);
+    };
+    if (length(i) < 0)
+      return failure("has the negative length " + std::to_string(length(i)));
+    if (offset(i) != end)
+      return failure("starts at byte " + std::to_string(offset(i)) +
+                     ", but the sequences before it end at byte " +
+                     std::to_string(end));
+    // No overflow: `end` is checked against a file size in every round.
+    end += int64_t(length(i)) * tokenBytes_;
+    if (end > binBytes)
+      return failure("ends at byte " + std::to_string(end) +
+                     ", but the .bin file has " + std::to_string(binBytes) +
+                     " bytes; it is truncated or belongs to another .idx");
+  }
+  return Status::ok();
+}
+
+Status MegatronIndex::checkDocuments() const {
+  if (boundaries_ < 2)
+    return Status::invalidArgument("holds no document");
+  if (firstSequence(0) != 0 || firstSequence(documents()) != sequences_)
+    return Status::invalidArgument("expected document boundaries from 0 to " +
+                                   std::to_string(sequences_) + ", but got " +
+                                   std::to_string(firstSequence(0)) + " to " +
+                                   std::to_string(firstSequence(documents())));
+  for (int64_t i = 1; i < boundaries_; ++i)
+    if (firstSequence(i) < firstSequence(i - 1))
+      return Status::invalidArgument("document boundary " + std::to_string(i) +
+                                     " lies before the one before it");
+  return Status::ok();
+}
+
+StatusOr<MegatronIndex> MegatronIndex::parse(std::string_view idx,
+                                             int64_t binBytes,
+                                             const std::string &name) {
+  MegatronIndex index;
+  index.bytes_ = idx;
+  Status status = index.parseHeader();
+  if (status.isOk())
+    status = index.checkSequences(binBytes);
+  if (status.isOk())
+    status = index.checkDocuments();
+  if (!status.isOk())
+    return Status(status.code(), name + ": " + status.message());
+  return index;
+}
+
+std::string dyna::megatronPrefix(const std::string &path) {
+  if (endsWith(path, ".idx") || endsWith(path, ".bin"))
+    return path.substr(0, path.size() - 4);
+  if (!fileExists(path) && fileExists(path + ".idx"))
+    return path;
+  return "";
+}
+
+StatusOr<DatasetPointer> MegatronDataset::open(const std::string &path,
+                                               const DataOptions &options) {
+  std::string prefix = megatronPrefix(path);
+  if (prefix.empty())
+    return Status::invalidArgument("cannot open " + path +
+                                   ".idx: No such file or directory");
+  StatusOr<MappedFile> idx = MappedFile::open(prefix + ".idx");
+  if (!idx.isOk())
+    return idx.status();
+  StatusOr<MappedFile> bin = MappedFile::open(prefix + ".bin");
+  if (!bin.isOk())
+    return bin.status();
+  StatusOr<MegatronIndex> index = MegatronIndex::parse(
+      idx->bytes(), static_cast<int64_t>(bin->bytes().size()), idx->path());
+  if (!index.isOk())
+    return index.status();
+  auto result = std::make_shared<MegatronDataset>();
+  result->index_ = *index;
+  result->idxFile_ = std::move(*idx);
+  result->binFile_ = std::move(*bin);
+  result->bin_ = result->binFile_.bytes();
+  result->prefix_ = prefix;
+  result->vocabulary_ = options.vocabulary;
+  return DatasetPointer(result);
+}
+
+DatasetPointer MegatronDataset::fromIndex(MegatronIndex index,
+                                          std::string_view bin,
+                                          const std::string &prefix,
+                                          const DataOptions &options) {
+  auto result = std::make_shared<MegatronDataset>();
+  result->index_ = index;
+  result->bin_ = bin;
+  result->prefix_ = prefix;
+  result->vocabulary_ = options.vocabulary;
+  return result;
+}
+
+std::string MegatronDataset::describe(int64_t index) const {
+  return prefix_ + ".bin, document " + std::to_string(index);
+}
+
+StatusOr<Document> MegatronDataset::read(int64_t index) const {
+  Document document;
+  int64_t last = index_.firstSequence(index + 1);
+  for (int64_t s = index_.firstSequence(index); s < last; ++s) {
+    const char *at = bin_.data() + index_.offset(s);
+    int32_t length = index_.length(s);
+    for (int32_t i = 0; i < length; ++i, at += index_.tokenBytes()) {
+      int64_t token = loadToken(index_.tokenType(), at);
+      if (token < 0 || token >= vocabulary_)
+        return Status::invalidArgument(
+            describe(index) + ": token " +
+            std::to_string(document.tokens.size()) + " has id " +
+            std::to_string(token) + ", but the model's vocabulary has " +
+            std::to_string(vocabulary_) +
+            " entries; use data made with the model's tokenizer");
+      document.tokens.push_back(static_cast<int32_t>(token));
+    }
+  }
+  return document;
+}

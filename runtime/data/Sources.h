@@ -1,0 +1,152 @@
+//===- Sources.h - The kinds of data sets -----------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One class per kind of source behind `openDataset`. Used directly by tests and
+// fuzz targets, which give bytes instead of files.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DATA_SOURCES_H
+#define DYNA_RUNTIME_DATA_SOURCES_H
+
+#include "runtime/data/Dataset.h"
+#include "runtime/data/Files.h"
+
+#include <string_view>
+
+namespace dyna {
+
+/// Text as byte tokens for a vocabulary (see Dataset.h).
+class ByteTokens {
+public:
+  static StatusOr<ByteTokens> create(int64_t vocabulary,
+                                     const std::string &source);
+  void append(std::vector<int32_t> &tokens, std::string_view text) const;
+  void end(std::vector<int32_t> &tokens) const {
+    if (hasEnd_)
+      tokens.push_back(endOfDocumentToken);
+  }
+
+private:
+  bool hasEnd_ = true;
+};
+
+/// Files as documents.
+class TextDataset : public Dataset {
+public:
+  /// `path` is a directory or one file.
+  static StatusOr<DatasetPointer> open(const std::string &path,
+                                       const DataOptions &options);
+
+  int64_t size() const override { return static_cast<int64_t>(files_.size()); }
+  StatusOr<Document> read(int64_t index) const override;
+  std::string describe(int64_t index) const override;
+
+private:
+  ByteTokens bytes_;
+  std::string root_;
+  std::vector<std::string> files_; ///< relative to root_, sorted
+};
+
+/// Lines of JSON as documents. Opening looks for line ends only; a bad line is
+/// reported when it is read, except the first, which is read at once so that a
+/// file of another layout is refused at start.
+class JsonLinesDataset : public Dataset {
+public:
+  static StatusOr<DatasetPointer> open(const std::string &path,
+                                       const DataOptions &options);
+  /// Over bytes that outlive the result; `name` stands for them in messages.
+  static StatusOr<DatasetPointer> fromBytes(std::string_view bytes,
+                                            const std::string &name,
+                                            const DataOptions &options);
+
+  int64_t size() const override { return static_cast<int64_t>(lines_.size()); }
+  StatusOr<Document> read(int64_t index) const override;
+  std::string describe(int64_t index) const override;
+
+private:
+  struct Line {
+    size_t begin;
+    int64_t number; ///< from 1
+  };
+
+  static StatusOr<DatasetPointer> create(MappedFile file,
+                                         std::string_view bytes,
+                                         const std::string &name,
+                                         const DataOptions &options);
+  void findLines();
+
+  ByteTokens bytes_;
+  MappedFile file_;
+  std::string name_;
+  std::string_view text_;
+  std::vector<Line> lines_; ///< those that are not blank
+};
+
+/// A checked Megatron-LM `.idx` file. Holds no copy: the bytes outlive it.
+class MegatronIndex {
+public:
+  /// `binBytes` is the size of the .bin file; `name` is that of the .idx file.
+  static StatusOr<MegatronIndex> parse(std::string_view idx, int64_t binBytes,
+                                       const std::string &name);
+
+  int tokenType() const { return tokenType_; } ///< the format's code
+  int tokenBytes() const { return tokenBytes_; }
+  int64_t sequences() const { return sequences_; }
+  int64_t documents() const { return boundaries_ - 1; }
+  int32_t length(int64_t sequence) const; ///< in tokens
+  int64_t offset(int64_t sequence) const; ///< in bytes of the .bin file
+  /// The first sequence of `document`; of documents(), the number of sequences.
+  int64_t firstSequence(int64_t document) const;
+
+private:
+  Status parseHeader();
+  Status checkSequences(int64_t binBytes) const;
+  Status checkDocuments() const;
+
+  std::string_view bytes_;
+  int tokenType_ = 0;
+  int tokenBytes_ = 0;
+  int64_t sequences_ = 0;
+  int64_t boundaries_ = 0;
+};
+
+class MegatronDataset : public Dataset {
+public:
+  /// `path` is the prefix or either file.
+  static StatusOr<DatasetPointer> open(const std::string &path,
+                                       const DataOptions &options);
+  /// Over token bytes that outlive the result.
+  static DatasetPointer fromIndex(MegatronIndex index, std::string_view bin,
+                                  const std::string &prefix,
+                                  const DataOptions &options);
+
+  int64_t size() const override { return index_.documents(); }
+  StatusOr<Document> read(int64_t index) const override;
+  std::string describe(int64_t index) const override;
+
+private:
+  MappedFile idxFile_, binFile_;
+  MegatronIndex index_;
+  std::string_view bin_;
+  std::string prefix_;
+  int64_t vocabulary_ = 0;
+};
+
+/// The prefix that `path` names if it names an indexed data set: PREFIX.idx,
+/// PREFIX.bin, or PREFIX where PREFIX.idx exists. Empty otherwise.
+std::string megatronPrefix(const std::string &path);
+
+/// Documents that are an input followed by a target, with the loss on the
+/// target. Both sets must have equally many documents.
+StatusOr<DatasetPointer> pairDatasets(DatasetPointer inputs,
+                                      DatasetPointer targets);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DATA_SOURCES_H

@@ -1,0 +1,108 @@
+//===- JsonTest.cpp - Strict JSON reading ---------------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/Json.h"
+
+#include "test/runtime/data/TemporaryFiles.h"
+
+using namespace dyna;
+using namespace dyna::test;
+
+namespace {
+
+std::string stringOf(std::string_view json) {
+  StatusOr<JsonValue> value = parseJson(json);
+  EXPECT_TRUE(value.isOk()) << json << ": " << value.status().message();
+  return value.isOk() ? value->text : "";
+}
+
+TEST(JsonTest, readsEveryKind) {
+  StatusOr<JsonValue> value = parseJson(
+      R"( {"a": [1, -2.5, 1e3, 0], "b": {"c": null, "d": true}, "e": "x"} )");
+  ASSERT_TRUE(value.isOk()) << value.status().message();
+  const JsonValue *a = value->find("a");
+  ASSERT_TRUE(a && a->isArray());
+  ASSERT_EQ(a->items.size(), 4u);
+  EXPECT_EQ(a->items[0].integer, 1);
+  EXPECT_EQ(a->items[1].number, -2.5);
+  EXPECT_FALSE(a->items[1].integer);
+  EXPECT_EQ(a->items[2].number, 1000);
+  EXPECT_FALSE(a->items[2].integer);
+  EXPECT_TRUE(value->find("b")->find("d")->boolean);
+  EXPECT_EQ(value->find("b")->find("c")->kind, JsonValue::Kind::Null);
+  EXPECT_EQ(value->find("missing"), nullptr);
+}
+
+TEST(JsonTest, readsLargeNumbers) {
+  StatusOr<JsonValue> value =
+      parseJson("[9223372036854775807, 9223372036854775808, 1e999, 1e-999]");
+  ASSERT_TRUE(value.isOk());
+  EXPECT_EQ(value->items[0].integer, INT64_MAX);
+  EXPECT_FALSE(value->items[1].integer);
+  EXPECT_EQ(value->items[1].number, 9223372036854775808.0);
+  EXPECT_GT(value->items[2].number, 1e308);
+  EXPECT_EQ(value->items[3].number, 0);
+}
+
+TEST(JsonTest, decodesEscapes) {
+  EXPECT_EQ(stringOf(R"("a\"\\\/\b\f\n\r\tz")"), "a\"\\/\b\f\n\r\tz");
+  EXPECT_EQ(stringOf(R"("\u0041\u00e9\u20AC")"), "A\xC3\xA9\xE2\x82\xAC");
+  EXPECT_EQ(stringOf(R"("\ud83d\ude00")"), "\xF0\x9F\x98\x80");
+  EXPECT_EQ(stringOf(R"("\u0000")"), std::string(1, '\0'));
+  EXPECT_EQ(stringOf("\"\xF0\x9F\x98\x80\""), "\xF0\x9F\x98\x80");
+}
+
+TEST(JsonTest, refusesBadStrings) {
+  expectFailure(parseJson(R"("\ud83d")"), "high surrogate");
+  expectFailure(parseJson(R"("\ud83dx")"), "high surrogate");
+  expectFailure(parseJson(R"("\ud83d\u0041")"), "high surrogate");
+  expectFailure(parseJson(R"("\ude00")"), "low surrogate");
+  expectFailure(parseJson(R"("\u12g4")"), "hexadecimal");
+  expectFailure(parseJson(R"("\x")"), "unknown escape");
+  expectFailure(parseJson("\"a\nb\""), "control character");
+  expectFailure(parseJson("\"abc"), "closing quote");
+  expectFailure(parseJson("\"abc\\"), "unknown escape");
+}
+
+TEST(JsonTest, refusesBadUtf8) {
+  for (std::string_view bad :
+       {"\x80", "\xC0\x80", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xE2\x82",
+        "\xF0\x80\x80\x80", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"})
+    expectFailure(parseJson("\"" + std::string(bad) + "\""), "bad UTF-8");
+}
+
+TEST(JsonTest, refusesMalformedText) {
+  expectFailure(parseJson(""), "byte 1: expected a value");
+  expectFailure(parseJson("{\"a\": 1"), "byte 8: expected ',' or '}'");
+  expectFailure(parseJson("{\"a\" 1}"), "byte 6: expected ':'");
+  expectFailure(parseJson("{a: 1}"), "expected a key in quotes");
+  expectFailure(parseJson("{\"a\": 1,}"), "expected a key in quotes");
+  expectFailure(parseJson("[1,]"), "expected a value");
+  expectFailure(parseJson("[1 2]"), "expected ',' or ']'");
+  expectFailure(parseJson("01"), "more text follows");
+  expectFailure(parseJson("1."), "decimal point");
+  expectFailure(parseJson("1e"), "exponent");
+  expectFailure(parseJson("-"), "expected a value");
+  expectFailure(parseJson("nul"), "expected a value");
+  expectFailure(parseJson("{} x"), "byte 4: expected the end");
+  expectFailure(parseJson("{\"a\":1,\"b\":2,\"a\":3}"),
+                "the key \"a\" appears twice");
+}
+
+TEST(JsonTest, limitsDepth) {
+  EXPECT_TRUE(parseJson(std::string(60, '[') + std::string(60, ']')).isOk());
+  expectFailure(parseJson(std::string(100000, '[')), "levels of nesting");
+}
+
+TEST(JsonTest, quotesWhatItReadsBack) {
+  std::string text = "a\"\\\n\x01\xC3\xA9";
+  EXPECT_EQ(stringOf(quoteJson(text)), text);
+  EXPECT_EQ(stringOf(quoteJson("\xFFx")), "\xEF\xBF\xBDx");
+}
+
+} // namespace

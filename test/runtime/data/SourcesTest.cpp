@@ -1,0 +1,468 @@
+//===- SourcesTest.cpp - Every kind of data set ---------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/Sources.h"
+
+#include "runtime/data/Lengths.h"
+#include "test/runtime/data/TemporaryFiles.h"
+
+#include <cstring>
+#include <numeric>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace dyna;
+using namespace dyna::test;
+
+namespace {
+
+std::vector<int32_t> bytesOf(std::string_view text, bool withEnd = true) {
+  std::vector<int32_t> tokens;
+  for (unsigned char c : text)
+    tokens.push_back(c);
+  if (withEnd)
+    tokens.push_back(256);
+  return tokens;
+}
+
+DatasetPointer mustOpen(const std::vector<std::string> &paths,
+                        int64_t vocabulary = 257) {
+  StatusOr<DatasetPointer> dataset = openDataset(paths, {vocabulary, 0});
+  if (!dataset.isOk()) {
+    ADD_FAILURE() << dataset.status().message();
+    return nullptr;
+  }
+  return *dataset;
+}
+
+Document mustRead(const DatasetPointer &dataset, int64_t index) {
+  StatusOr<Document> document = dataset->read(index);
+  EXPECT_TRUE(document.isOk()) << document.status().message();
+  return document.isOk() ? *document : Document();
+}
+
+//===--- Text -------------------------------------------------------------===//
+
+TEST(TextDatasetTest, readsADirectoryInOrder) {
+  TemporaryDirectory dir;
+  dir.write("b.txt", "second");
+  dir.write("a/deep/z.h", "first");
+  dir.write("c", "\xFF");
+  dir.write("empty", "");
+  dir.write(".hidden", "no");
+  dir.write(".git/config", "no");
+  ASSERT_EQ(::symlink("/nowhere", (dir / "dangling").c_str()), 0);
+  ASSERT_EQ(::symlink(dir.path().c_str(), (dir / "circle").c_str()), 0);
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  DatasetPointer dataset = mustOpen({dir.path()});
+  ASSERT_TRUE(dataset);
+  ASSERT_EQ(dataset->size(), 3);
+  EXPECT_EQ(mustRead(dataset, 0).tokens, bytesOf("first"));
+  EXPECT_EQ(mustRead(dataset, 1).tokens, bytesOf("second"));
+  EXPECT_EQ(mustRead(dataset, 2).tokens, bytesOf("\xFF"));
+  EXPECT_EQ(mustRead(dataset, 0).firstTarget, 1);
+  EXPECT_EQ(dataset->describe(0), dir / "a/deep/z.h");
+}
+
+TEST(TextDatasetTest, readsOneFileAndSeveralPaths) {
+  TemporaryDirectory dir;
+  std::string a = dir.write("a.txt", "aa"), b = dir.write("b,c.txt", "b");
+  DatasetPointer one = mustOpen({a});
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->size(), 1);
+  EXPECT_EQ(one->describe(0), a);
+  // A comma separates paths unless a file has it in its name.
+  for (const std::vector<std::string> &paths :
+       {std::vector<std::string>{b, a}, {a + "," + a}}) {
+    DatasetPointer two = mustOpen(paths);
+    ASSERT_TRUE(two);
+    ASSERT_EQ(two->size(), 2);
+    EXPECT_EQ(mustRead(two, 1).tokens, bytesOf("aa"));
+  }
+}
+
+TEST(TextDatasetTest, endsDocumentsOnlyIfTheVocabularyHasRoom) {
+  TemporaryDirectory dir;
+  std::string a = dir.write("a.txt", "aa");
+  EXPECT_EQ(mustRead(mustOpen({a}, 256), 0).tokens, bytesOf("aa", false));
+  EXPECT_EQ(mustRead(mustOpen({a}, 50257), 0).tokens, bytesOf("aa"));
+  expectFailure(openDataset({a}, {255, 0}), "at least 257");
+  expectFailure(openDataset({a}, {0, 0}), "positive vocabulary");
+}
+
+TEST(TextDatasetTest, namesWhatIsMissing) {
+  TemporaryDirectory dir;
+  expectFailure(openDataset({}, {}), "no data was given");
+  expectFailure(openDataset({""}, {}), "empty name");
+  expectFailure(openDataset({dir.path()}, {}), "holds no file");
+  expectFailure(openDataset({dir / "nothing"}, {}),
+                dir / "nothing: No such file");
+  expectFailure(openDataset({dir.write("e.txt", "")}, {}), "e.txt is empty");
+  dir.write("d/f", "x");
+  ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
+  expectFailure(openDataset({dir / "pipe"}, {}), "not a regular file");
+  DatasetPointer dataset = mustOpen({dir / "d"});
+  std::filesystem::remove(dir / "d/f");
+  expectFailure(dataset->read(0), "d/f: No such file");
+}
+
+TEST(TextDatasetTest, isLazy) {
+  // Unreadable contents do not matter until they are read.
+  TemporaryDirectory dir;
+  dir.write("a", "x");
+  dir.write("b", "y");
+  DatasetPointer dataset = mustOpen({dir.path()});
+  dir.write("b", "changed");
+  EXPECT_EQ(mustRead(dataset, 1).tokens, bytesOf("changed"));
+}
+
+//===--- JSON lines -------------------------------------------------------===//
+
+TEST(JsonLinesTest, readsBothForms) {
+  TemporaryDirectory dir;
+  std::string path =
+      dir.write("x.jsonl", "\xEF\xBB\xBF{\"text\": \"h\\u00e9\"}\r\n\n"
+                           "{\"task\":1,\"input\":\"in\",\"target\":\"t\"}\n"
+                           "  \n{\"input\": \"\", \"target\": \"tt\"}");
+  DatasetPointer dataset = mustOpen({path});
+  ASSERT_TRUE(dataset);
+  ASSERT_EQ(dataset->size(), 3);
+  EXPECT_EQ(mustRead(dataset, 0).tokens, bytesOf("h\xC3\xA9"));
+  EXPECT_EQ(mustRead(dataset, 0).firstTarget, 1);
+  EXPECT_EQ(mustRead(dataset, 1).tokens, bytesOf("int"));
+  EXPECT_EQ(mustRead(dataset, 1).firstTarget, 2);
+  EXPECT_EQ(mustRead(dataset, 2).firstTarget, 1);
+  EXPECT_EQ(dataset->describe(1), path + ":3");
+  EXPECT_EQ(dataset->describe(2), path + ":5");
+}
+
+TEST(JsonLinesTest, namesFileAndLine) {
+  const std::pair<const char *, const char *> cases[] = {
+      {"[1]",
+       "expected an object such as {\"text\": \"...\"}, but got an array"},
+      {"{\"text\": 5}", "expected a string for \"text\", but got a number"},
+      {"{\"input\": \"a\"}", "has \"input\" but no \"target\""},
+      {"{\"target\": \"a\"}", "has \"target\" but no \"input\""},
+      {"{\"content\": \"a\"}", "has neither \"text\" nor"},
+      {"{\"text\": \"a\", \"input\": \"b\"}", "one of the two forms"},
+      {"{\"text\": \"a\"", "byte 13: expected ',' or '}'"},
+      {"{\"text\": \"\xC3\x28\"}", "bad UTF-8"},
+  };
+  for (auto [line, message] : cases) {
+    std::string text = std::string("{\"text\": \"ok\"}\n\n") + line + "\n";
+    StatusOr<DatasetPointer> dataset =
+        JsonLinesDataset::fromBytes(text, "some.jsonl", {});
+    ASSERT_TRUE(dataset.isOk());
+    ASSERT_EQ((*dataset)->size(), 2);
+    expectFailure((*dataset)->read(1), std::string("some.jsonl:3: "));
+    expectFailure((*dataset)->read(1), message);
+  }
+}
+
+TEST(JsonLinesTest, refusesAnotherLayoutAtOnce) {
+  expectFailure(JsonLinesDataset::fromBytes("a,b\n1,2\n", "x.jsonl", {}),
+                "x.jsonl:1: byte 1");
+  expectFailure(JsonLinesDataset::fromBytes("\n \n", "x.jsonl", {}),
+                "x.jsonl has no line of JSON");
+  expectFailure(JsonLinesDataset::fromBytes("{}", "x", {100, 0}),
+                "vocabulary of at least 257");
+}
+
+//===--- Megatron-LM ------------------------------------------------------===//
+
+template <typename T> void put(std::string &bytes, T value) {
+  bytes.append(reinterpret_cast<const char *>(&value), sizeof(T));
+}
+
+struct IndexParts {
+  uint64_t version = 1;
+  uint8_t type = 8;
+  std::vector<int32_t> lengths = {3, 0, 2, 1};
+  std::vector<int64_t> offsets = {0, 6, 6, 10};
+  std::vector<int64_t> documents = {0, 1, 3, 4};
+  int64_t extraSequences = 0, extraDocuments = 0;
+
+  std::string bytes() const {
+    std::string result("MMIDIDX\0\0", 9);
+    put(result, version);
+    put(result, type);
+    put(result, uint64_t(lengths.size() + extraSequences));
+    put(result, uint64_t(documents.size() + extraDocuments));
+    for (int32_t value : lengths)
+      put(result, value);
+    for (int64_t value : offsets)
+      put(result, value);
+    for (int64_t value : documents)
+      put(result, value);
+    return result;
+  }
+};
+
+template <typename T> std::string tokenBytes(std::vector<int64_t> tokens) {
+  std::string bytes;
+  for (int64_t token : tokens)
+    put(bytes, static_cast<T>(token));
+  return bytes;
+}
+
+std::string u16Tokens() { return tokenBytes<uint16_t>({1, 2, 3, 4, 5, 65535}); }
+
+TEST(MegatronTest, readsPrefixAndEitherFile) {
+  TemporaryDirectory dir;
+  dir.write("data.idx", IndexParts().bytes());
+  dir.write("data.bin", u16Tokens());
+  for (const char *name : {"data", "data.idx", "data.bin"}) {
+    DatasetPointer dataset = mustOpen({dir / name}, 65536);
+    ASSERT_TRUE(dataset);
+    ASSERT_EQ(dataset->size(), 3);
+    EXPECT_EQ(mustRead(dataset, 0).tokens, (std::vector<int32_t>{1, 2, 3}));
+    EXPECT_EQ(mustRead(dataset, 1).tokens, (std::vector<int32_t>{4, 5}));
+    EXPECT_EQ(mustRead(dataset, 2).tokens, (std::vector<int32_t>{65535}));
+  }
+}
+
+TEST(MegatronTest, readsEveryTokenType) {
+  auto check = [](uint8_t type, const std::string &bin, int64_t width) {
+    IndexParts parts;
+    parts.type = type;
+    parts.offsets = {0, 3 * width, 3 * width, 5 * width};
+    std::string idx = parts.bytes();
+    StatusOr<MegatronIndex> index =
+        MegatronIndex::parse(idx, static_cast<int64_t>(bin.size()), "x.idx");
+    ASSERT_TRUE(index.isOk()) << index.status().message();
+    DatasetPointer dataset =
+        MegatronDataset::fromIndex(*index, bin, "x", {128, 0});
+    EXPECT_EQ(mustRead(dataset, 0).tokens, (std::vector<int32_t>{1, 2, 127}));
+    EXPECT_EQ(mustRead(dataset, 1).tokens, (std::vector<int32_t>{4, 5}));
+  };
+  std::vector<int64_t> tokens = {1, 2, 127, 4, 5, 6};
+  check(1, tokenBytes<uint8_t>(tokens), 1);
+  check(2, tokenBytes<int8_t>(tokens), 1);
+  check(3, tokenBytes<int16_t>(tokens), 2);
+  check(4, tokenBytes<int32_t>(tokens), 4);
+  check(5, tokenBytes<int64_t>(tokens), 8);
+  check(8, tokenBytes<uint16_t>(tokens), 2);
+}
+
+TEST(MegatronTest, refusesIdsBeyondTheVocabulary) {
+  std::string idx = IndexParts().bytes(), bin = u16Tokens();
+  StatusOr<MegatronIndex> index = MegatronIndex::parse(idx, 12, "x.idx");
+  ASSERT_TRUE(index.isOk());
+  DatasetPointer dataset =
+      MegatronDataset::fromIndex(*index, bin, "dir/x", {65535, 0});
+  EXPECT_TRUE(dataset->read(1).isOk());
+  expectFailure(dataset->read(2),
+                "dir/x.bin, document 2: token 0 has id 65535, but the model's "
+                "vocabulary has 65535");
+  // Signed types can hold negative ids.
+  IndexParts parts;
+  parts.type = 3;
+  idx = parts.bytes();
+  index = MegatronIndex::parse(idx, 12, "x.idx");
+  ASSERT_TRUE(index.isOk());
+  dataset = MegatronDataset::fromIndex(*index, bin, "x", {65536, 0});
+  expectFailure(dataset->read(2), "has id -1,");
+}
+
+TEST(MegatronTest, acceptsModes) {
+  std::string idx = IndexParts().bytes() + std::string(4, '\0');
+  EXPECT_TRUE(MegatronIndex::parse(idx, 12, "x.idx").isOk());
+}
+
+TEST(MegatronTest, refusesEveryInconsistency) {
+  auto refuse = [](const IndexParts &parts, std::string_view message) {
+    std::string idx = parts.bytes();
+    expectFailure(MegatronIndex::parse(idx, 12, "x.idx"), message);
+    expectFailure(MegatronIndex::parse(idx, 12, "x.idx"), "x.idx: ");
+  };
+  IndexParts parts;
+  std::string good = parts.bytes();
+  ASSERT_TRUE(MegatronIndex::parse(good, 12, "x.idx").isOk());
+  for (size_t size = 0; size < good.size(); ++size)
+    EXPECT_FALSE(
+        MegatronIndex::parse(std::string_view(good).substr(0, size), 12, "x")
+            .isOk())
+        << size;
+  expectFailure(MegatronIndex::parse(good + "x", 12, "x.idx"), "damaged");
+  expectFailure(MegatronIndex::parse(good, 11, "x.idx"),
+                "sequence 3 ends at byte 12, but the .bin file has 11 bytes");
+  expectFailure(MegatronIndex::parse("X" + good.substr(1), 12, "x.idx"),
+                "does not start with MMIDIDX");
+  parts.version = 2;
+  refuse(parts, "expected version 1, but got 2");
+  parts = {};
+  parts.type = 6;
+  refuse(parts, "token type 6 is none of");
+  parts = {};
+  parts.extraSequences = INT64_MAX;
+  refuse(parts, "truncated or damaged");
+  parts = {};
+  parts.extraDocuments = INT64_MAX;
+  refuse(parts, "truncated or damaged");
+  parts = {};
+  parts.lengths[1] = -1;
+  refuse(parts, "sequence 1 has the negative length -1");
+  parts = {};
+  parts.offsets[2] = 5;
+  refuse(parts, "sequence 2 starts at byte 5, but the sequences before it end "
+                "at byte 6");
+  parts = {};
+  parts.documents = {0, 3, 1, 4};
+  refuse(parts, "document boundary 2 lies before");
+  parts = {};
+  parts.documents = {1, 3, 4};
+  refuse(parts, "from 0 to 4, but got 1 to 4");
+  parts = {};
+  parts.documents = {0, 3};
+  refuse(parts, "from 0 to 4, but got 0 to 3");
+  parts = {};
+  parts.documents = {0};
+  refuse(parts, "holds no document");
+}
+
+TEST(MegatronTest, pairsInputsAndTargets) {
+  TemporaryDirectory dir;
+  dir.write("m_inputs_document.idx", IndexParts().bytes());
+  dir.write("m_inputs_document.bin", u16Tokens());
+  dir.write("m_targets_document.idx", IndexParts().bytes());
+  dir.write("m_targets_document.bin",
+            tokenBytes<uint16_t>({11, 12, 13, 14, 15, 16}));
+  std::string inputs = dir / "m_inputs_document";
+  std::string targets = dir / "m_targets_document";
+  for (const std::vector<std::string> &paths :
+       {std::vector<std::string>{inputs, targets},
+        {targets + ".bin", inputs + ".idx"},
+        {inputs + "," + targets}}) {
+    DatasetPointer dataset = mustOpen(paths, 65536);
+    ASSERT_TRUE(dataset);
+    ASSERT_EQ(dataset->size(), 3);
+    Document document = mustRead(dataset, 1);
+    EXPECT_EQ(document.tokens, (std::vector<int32_t>{4, 5, 14, 15}));
+    EXPECT_EQ(document.firstTarget, 2);
+  }
+  // Without the matching names they are two sets, one after the other.
+  DatasetPointer same = mustOpen({inputs, inputs}, 65536);
+  ASSERT_TRUE(same);
+  EXPECT_EQ(same->size(), 6);
+  IndexParts fewer;
+  fewer.documents = {0, 4};
+  dir.write("m_targets_document.idx", fewer.bytes());
+  expectFailure(openDataset({inputs, targets}, {65536, 0}),
+                "there are 3 (" + inputs + ".bin, document 0, ...) and 1");
+}
+
+TEST(MegatronTest, namesTheMissingFile) {
+  TemporaryDirectory dir;
+  dir.write("data.idx", IndexParts().bytes());
+  expectFailure(openDataset({dir / "data"}, {65536, 0}),
+                "data.bin: No such file");
+  expectFailure(openDataset({dir / "other.bin"}, {65536, 0}),
+                "other.idx: No such file");
+}
+
+TEST(MegatronTest, readsRealData) {
+  const std::string inputs = "../shared/data/multitask_small_inputs_document";
+  const std::string targets = "../shared/data/multitask_small_targets_document";
+  std::string root = DYNA_SOURCE_DIR;
+  if (!fileExists(root + "/" + inputs + ".idx"))
+    GTEST_SKIP() << "no " << inputs << ".idx beside the project";
+  DatasetPointer dataset =
+      mustOpen({root + "/" + inputs, root + "/" + targets}, 50257);
+  ASSERT_TRUE(dataset);
+  ASSERT_EQ(dataset->size(), 2680);
+  int64_t ends = 0;
+  for (int64_t i = 0; i < dataset->size(); ++i) {
+    Document document = mustRead(dataset, i);
+    ASSERT_FALSE(document.tokens.empty());
+    ends += document.tokens.back() == 50256;
+  }
+  EXPECT_EQ(ends, dataset->size());
+}
+
+//===--- Combinations and synthetic data ----------------------------------===//
+
+TEST(HoldOutTest, partsTheDocuments) {
+  TemporaryDirectory dir;
+  for (int i = 0; i < 20; ++i)
+    dir.write(std::to_string(i), std::string(1, char('a' + i)));
+  auto parts = holdOut(mustOpen({dir.path()}), 5, 7);
+  ASSERT_TRUE(parts.isOk());
+  EXPECT_EQ(parts->first->size(), 15);
+  EXPECT_EQ(parts->second->size(), 5);
+  std::vector<int> seen(256);
+  for (const DatasetPointer &part : {parts->first, parts->second})
+    for (int64_t i = 0; i < part->size(); ++i)
+      ++seen[mustRead(part, i).tokens[0]];
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(seen['a' + i], 1);
+  expectFailure(holdOut(mustOpen({dir.path()}), 20, 7), "hold out 20 of 20");
+  expectFailure(holdOut(mustOpen({dir.path()}), 0, 7), "hold out 0 of 20");
+}
+
+TEST(SyntheticTest, hasTheLengthsOfTheTables) {
+  for (auto [name, table, mean] :
+       {std::tuple("synthetic:multitask", &multitaskLengths, 227.0),
+        {"synthetic:code", &codeLengths, 2541.0}}) {
+    // Even steps through the distribution: its mean without noise.
+    double sum = 0;
+    for (int i = 0; i < 100000; ++i)
+      sum += double(lengthAt(*table, (i + 0.5) / 100000));
+    EXPECT_NEAR(sum / 100000, mean, 0.01 * mean) << name;
+    EXPECT_EQ(lengthAt(*table, 0), table->quantiles[0].length);
+    EXPECT_EQ(lengthAt(*table, 1), table->quantiles[table->count - 1].length);
+    for (int i = 1; i < table->count; ++i) {
+      EXPECT_LT(table->quantiles[i - 1].place, table->quantiles[i].place);
+      EXPECT_LE(table->quantiles[i - 1].length, table->quantiles[i].length);
+    }
+  }
+  DatasetPointer dataset = mustOpen({"synthetic:multitask"}, 100);
+  EXPECT_EQ(dataset->size(), 100000);
+  double sum = 0;
+  for (int i = 0; i < 5000; ++i)
+    sum += double(mustRead(dataset, i).tokens.size() - 1);
+  EXPECT_NEAR(sum / 5000, 227, 50); // heavy-tailed: sigma of this mean is 14
+}
+
+TEST(SyntheticTest, followsSeedAndOptions) {
+  StatusOr<DatasetPointer> a =
+      openDataset({"synthetic:equal=256:documents=10"}, {1000, 1});
+  StatusOr<DatasetPointer> b =
+      openDataset({"synthetic:equal=256:documents=10"}, {1000, 2});
+  ASSERT_TRUE(a.isOk() && b.isOk());
+  EXPECT_EQ((*a)->size(), 10);
+  Document one = mustRead(*a, 3);
+  EXPECT_EQ(one.tokens.size(), 257u);
+  EXPECT_EQ(one.tokens, mustRead(*a, 3).tokens);
+  EXPECT_NE(one.tokens, mustRead(*b, 3).tokens);
+  for (int32_t token : one.tokens)
+    EXPECT_TRUE(token >= 0 && token < 1000);
+  TemporaryDirectory dir;
+  std::string file = dir.write("lengths", "5\n2,3\n\n9\r\n");
+  DatasetPointer listed = mustOpen({"synthetic:lengths=" + file});
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(mustRead(listed, 1).tokens.size(), 6u);
+  EXPECT_EQ(mustRead(listed, 2).tokens.size(), 10u);
+  EXPECT_EQ(mustRead(listed, 3).tokens.size(), 6u);
+}
+
+TEST(SyntheticTest, refusesUnknownNames) {
+  for (const char *name :
+       {"synthetic:", "synthetic:foo", "synthetic:equal=", "synthetic:equal=0",
+        "synthetic:equal=-1", "synthetic:code:documents=0",
+        "synthetic:code:documents=x", "synthetic:equal=99999999999999999999"})
+    expectFailure(openDataset({name}, {}),
+                  std::string("unknown synthetic data ") + name);
+  TemporaryDirectory dir;
+  expectFailure(
+      openDataset({"synthetic:lengths=" + dir.write("l", "3\nx\n")}, {}),
+      "l:2: expected a length");
+  expectFailure(openDataset({"synthetic:lengths=" + (dir / "no")}, {}),
+                "no: No such file");
+}
+
+} // namespace

@@ -1,0 +1,255 @@
+//===- DescribeManifest.cpp - A manifest for people and tools -------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/DescribeManifest.h"
+
+#include "runtime/plan/PersistentLayout.h"
+#include "runtime/plan/Text.h"
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+const char *const roleNames[DYNA_ROLE_COUNT] = {"evaluate",
+                                                "forward",
+                                                "recompute_selective",
+                                                "recompute_full",
+                                                "backward",
+                                                "backward_input",
+                                                "backward_weight",
+                                                "update",
+                                                "grad_norm",
+                                                "cast"};
+
+std::string quote(const std::string &text) {
+  std::string quoted = "\"";
+  for (unsigned char c : text) {
+    if (c == '"' || c == '\\')
+      quoted += '\\', quoted += static_cast<char>(c);
+    else if (c < 0x20)
+      quoted += formatText("\\u%04x", c);
+    else
+      quoted += static_cast<char>(c);
+  }
+  return quoted + "\"";
+}
+
+template <typename Shape> std::string shapeText(const Shape &shape) {
+  std::string text = "[";
+  for (int64_t size : shape) {
+    if (text.size() > 1)
+      text += ", ";
+    text += std::to_string(size);
+  }
+  return text + "]";
+}
+
+std::string formulaJson(const plan::LinearBytes &formula) {
+  return formatText(
+      "{\"tq\": %lld, \"tkv\": %lld, \"s\": %lld, \"constant\": %lld}",
+      static_cast<long long>(formula.tq()),
+      static_cast<long long>(formula.tkv()),
+      static_cast<long long>(formula.s()),
+      static_cast<long long>(formula.constant()));
+}
+
+template <typename Specs> std::string specsJson(const Specs &specs) {
+  static const char *const rows[] = {"fixed", "tq", "tkv", "s"};
+  std::string text = "[";
+  for (const plan::TensorSpec &spec : specs) {
+    if (text.size() > 1)
+      text += ", ";
+    text += formatText("{\"type\": \"%s\", \"rows\": \"%s\", \"shape\": %s}",
+                       elementTypeName(spec.type()), rows[spec.rows()],
+                       shapeText(spec.shape()).c_str());
+  }
+  return text + "]";
+}
+
+std::string kindJson(const plan::LayerKind &kind) {
+  std::string text =
+      "{\"name\": " + quote(kind.name()) +
+      ",\n     \"parameters\": " + specsJson(kind.parameters()) +
+      ",\n     \"inputs\": " + specsJson(kind.inputs()) +
+      ",\n     \"outputs\": " + specsJson(kind.outputs()) +
+      ",\n     \"input_tier\": " + formulaJson(kind.input_tier()) +
+      ",\n     \"products_tier\": " + formulaJson(kind.products_tier()) +
+      ",\n     \"elementwise_tier\": " + formulaJson(kind.elementwise_tier()) +
+      ",\n     \"deferred_tier\": " + formulaJson(kind.deferred_tier()) +
+      ",\n     \"roles\": {";
+  bool first = true;
+  for (int role = 0; role < DYNA_ROLE_COUNT; ++role) {
+    if (!kind.roles(role).present())
+      continue;
+    text += formatText("%s\n      \"%s\": {\"workspace\": %s}",
+                       first ? "" : ",", roleNames[role],
+                       formulaJson(kind.roles(role).workspace()).c_str());
+    first = false;
+  }
+  return text +
+         formatText("},\n     \"flops_per_token\": %lld, \"flops_per_target\": "
+                    "%lld, \"attention_flops_per_pair\": %lld, \"causal\": %s}",
+                    static_cast<long long>(kind.flops_per_token()),
+                    static_cast<long long>(kind.flops_per_target()),
+                    static_cast<long long>(kind.attention_flops_per_pair()),
+                    kind.causal() ? "true" : "false");
+}
+
+std::string factsText(const plan::ModelFacts &facts) {
+  std::string text =
+      formatText("family %s, vocabulary %lld", facts.family().c_str(),
+                 static_cast<long long>(facts.vocabulary()));
+  auto add = [&](const char *name, int64_t value) {
+    if (value > 0)
+      text += formatText(", %s %lld", name, static_cast<long long>(value));
+  };
+  add("positions", facts.positions());
+  add("width", facts.width());
+  add("heads", facts.heads());
+  add("kv heads", facts.kv_heads());
+  add("head size", facts.head_dim());
+  add("feed-forward", facts.feed_forward());
+  return text;
+}
+
+/// "layers 1 to 6 block", equal neighbours in one line.
+std::string layersText(const ManifestView &view) {
+  std::string text;
+  for (int first = 0; first < view.layers();) {
+    int last = first;
+    while (last + 1 < view.layers() &&
+           view.layer(last + 1).kind() == view.layer(first).kind())
+      ++last;
+    std::string range = first == last ? std::to_string(first)
+                                      : formatText("%d to %d", first, last);
+    const plan::LayerKind &kind = view.kind(first);
+    int64_t elements = 0;
+    for (int p : view.layer(first).parameters())
+      elements += view.elements(p);
+    text += formatText("  %-10s %-20s %14lld parameters each\n", range.c_str(),
+                       kind.name().c_str(), static_cast<long long>(elements));
+    first = last + 1;
+  }
+  return text;
+}
+
+std::string memoryText(const ManifestView &view, int64_t tokens) {
+  Extent extent{tokens, tokens, 1};
+  PersistentLayout persistent = persistentLayout(view);
+  std::string text =
+      formatText("memory\n  parameters, gradients, optimizer state: %s\n",
+                 formatBytes(persistent.bytes).c_str());
+  text += formatText("  kept from forward to backward by one micro-batch of "
+                     "%lld tokens in one sample\n",
+                     static_cast<long long>(tokens));
+  const char *const names[] = {"none", "selective", "full"};
+  for (int mode = 0; mode < 3; ++mode) {
+    int64_t kept = 0, late = 0;
+    for (int l = 0; l < view.layers(); ++l) {
+      auto nearest = view.nearestMode(l, static_cast<plan::Recompute>(mode));
+      kept += view.keptBytes(l, nearest, extent);
+      late = std::max(late, view.lateBytes(l, nearest, false, extent));
+    }
+    text += formatText("    recompute %-10s %12s, and %s once\n", names[mode],
+                       formatBytes(kept).c_str(), formatBytes(late).c_str());
+  }
+  int64_t workspace = 0;
+  for (int l = 0; l < view.layers(); ++l)
+    for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
+      if (view.hasRole(l, role))
+        workspace = std::max(workspace, view.workspaceBytes(l, role, extent));
+  text += formatText("  workspace: %s\n", formatBytes(workspace).c_str());
+  return text;
+}
+
+} // namespace
+
+const char *elementTypeName(plan::ElementType type) {
+  switch (type) {
+  case plan::F64:
+    return "f64";
+  case plan::F32:
+    return "f32";
+  case plan::BF16:
+    return "bf16";
+  case plan::I32:
+    return "i32";
+  default:
+    return "unknown";
+  }
+}
+
+std::string describeManifest(const ManifestView &view, int64_t tokens) {
+  const plan::Manifest &manifest = view.manifest();
+  std::string text = formatText(
+      "model %s\n  %s\n  %lld parameters, compute type %s, matrix products: "
+      "%s\n  compiled by %s, model hash %016llx\n",
+      manifest.model().c_str(), factsText(manifest.facts()).c_str(),
+      static_cast<long long>(view.totalElements()),
+      elementTypeName(manifest.compute_type()), manifest.matmul().c_str(),
+      manifest.producer().c_str(),
+      static_cast<unsigned long long>(manifest.hash()));
+  text += "layers\n" + layersText(view);
+  text += "parameters\n";
+  for (int p = 0; p < view.parameters(); ++p)
+    text += formatText("  %-44s %-18s %s\n", view.parameter(p).name().c_str(),
+                       shapeText(view.parameter(p).shape()).c_str(),
+                       view.parameter(p).decay() ? "" : "no decay");
+  return text + memoryText(view, tokens);
+}
+
+std::string manifestToJson(const ManifestView &view) {
+  const plan::Manifest &manifest = view.manifest();
+  const plan::ModelFacts &facts = manifest.facts();
+  std::string text = formatText(
+      "{\"format\": %u,\n \"model\": %s,\n \"compute_type\": \"%s\",\n",
+      manifest.format(), quote(manifest.model()).c_str(),
+      elementTypeName(manifest.compute_type()));
+  text += formatText(
+      " \"facts\": {\"family\": %s, \"vocabulary\": %lld, \"positions\": %lld, "
+      "\"width\": %lld, \"heads\": %lld, \"kv_heads\": %lld, \"head_dim\": "
+      "%lld, \"feed_forward\": %lld, \"config_json\": %s},\n",
+      quote(facts.family()).c_str(), static_cast<long long>(facts.vocabulary()),
+      static_cast<long long>(facts.positions()),
+      static_cast<long long>(facts.width()),
+      static_cast<long long>(facts.heads()),
+      static_cast<long long>(facts.kv_heads()),
+      static_cast<long long>(facts.head_dim()),
+      static_cast<long long>(facts.feed_forward()),
+      quote(facts.config_json()).c_str());
+  text += " \"parameters\": [";
+  for (int p = 0; p < view.parameters(); ++p) {
+    const plan::Parameter &parameter = view.parameter(p);
+    text += formatText("%s\n  {\"name\": %s, \"shape\": %s, \"constant\": "
+                       "%.17g, \"normal_std\": %.17g, \"decay\": %s}",
+                       p ? "," : "", quote(parameter.name()).c_str(),
+                       shapeText(parameter.shape()).c_str(),
+                       parameter.constant(), parameter.normal_std(),
+                       parameter.decay() ? "true" : "false");
+  }
+  text += "],\n \"kinds\": [";
+  for (int k = 0; k < manifest.kinds_size(); ++k)
+    text += (k ? ",\n    " : "\n    ") + kindJson(manifest.kinds(k));
+  text += "],\n \"layers\": [";
+  for (int l = 0; l < view.layers(); ++l)
+    text += formatText("%s\n  {\"name\": %s, \"kind\": %d, \"parameters\": %s}",
+                       l ? "," : "", quote(view.layer(l).name()).c_str(),
+                       view.layer(l).kind(),
+                       shapeText(view.layer(l).parameters()).c_str());
+  text += formatText("],\n \"persistent_bytes\": %lld,\n",
+                     static_cast<long long>(persistentLayout(view).bytes));
+  return text +
+         formatText(" \"hash\": \"%016llx\", \"producer\": %s, \"matmul\": "
+                    "%s}\n",
+                    static_cast<unsigned long long>(manifest.hash()),
+                    quote(manifest.producer()).c_str(),
+                    quote(manifest.matmul()).c_str());
+}
+
+} // namespace dyna

@@ -1,0 +1,30 @@
+//===- DescribeManifest.h - A manifest for people and tools -----*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLAN_DESCRIBEMANIFEST_H
+#define DYNA_RUNTIME_PLAN_DESCRIBEMANIFEST_H
+
+#include "runtime/plan/ManifestView.h"
+
+#include <string>
+
+namespace dyna {
+
+/// A readable page: the model, its layers and parameters, and the memory a
+/// micro-batch of `tokens` tokens takes under each recomputation mode.
+std::string describeManifest(const ManifestView &view, int64_t tokens);
+
+/// The same facts, complete, as one JSON object.
+std::string manifestToJson(const ManifestView &view);
+
+/// "f32", "bf16", ...
+const char *elementTypeName(plan::ElementType type);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLAN_DESCRIBEMANIFEST_H

@@ -1,0 +1,123 @@
+//===- InstructionBlocks.h - What instructions do with memory ----*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The meaning of an instruction for the dynamic region: which blocks it takes,
+// reads, writes and gives back. The planner derives lifetimes from it, the
+// verifier proves that blocks alive at one time do not overlap, and the
+// executor's memory check compares it with the bytes that compiled code really
+// touches.
+//
+//     block      taken by                           given back by
+//     batch      LOAD                               the micro-batch's last
+//                                                   instruction
+//     kept       the producer of the input (LOAD,   FREE; under EVALUATE the
+//                FORWARD or EVALUATE of the layer   consumer
+//                before)
+//     late       RECOMPUTE (or BACKWARD_INPUT);     BACKWARD, or
+//     BACKWARD_WEIGHT
+//                in FORWARD it is scratch
+//     gradient   BACKWARD[_INPUT] of the layer      BACKWARD[_INPUT] of the
+//     layer
+//                behind, for the gradient of its    itself
+//                input
+//     workspace  each instruction for itself
+//     norm       GRAD_NORM, for its sum
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLAN_INSTRUCTIONBLOCKS_H
+#define DYNA_RUNTIME_PLAN_INSTRUCTIONBLOCKS_H
+
+#include "runtime/plan/ManifestView.h"
+
+#include <vector>
+
+namespace dyna {
+
+enum class BlockKind { Batch, Kept, Late, Gradient, Workspace, Norm };
+const char *blockKindName(BlockKind kind);
+
+/// The offset fields of an instruction.
+enum class OffsetField { Kept, Late, Out, GradIn, GradOut, Workspace, Batch };
+int64_t offsetOf(const plan::Instruction &instruction, OffsetField field);
+void setOffset(plan::Instruction &instruction, OffsetField field,
+               int64_t value);
+
+/// One block as one instruction sees it. A block is named by kind, micro-batch
+/// and layer; a gradient by the layer whose input it is the gradient of.
+struct BlockUse {
+  BlockKind kind;
+  int microBatch = -1;
+  int layer = -1;
+  OffsetField field;
+  int64_t bytes = 0; ///< more than 0
+  bool acquires = false;
+  bool releases = false;
+  bool writes = false;
+};
+
+/// Query tokens, key/value tokens and segments of a micro-batch.
+Extent extentOf(const plan::MicroBatch &microBatch);
+
+/// "FORWARD layer 3 micro-batch 1": for messages and traces.
+std::string describeInstruction(const plan::Instruction &instruction);
+const char *instructionName(plan::Instruction::Op op);
+
+/// The DYNA_ROLE_* that an instruction calls, -1 for LOAD and FREE.
+int roleOf(const plan::Instruction &instruction);
+
+class InstructionBlocks {
+public:
+  /// Layers and micro-batches of all instructions must be in range. All three
+  /// must outlive this object. With `largest`, every micro-batch is counted
+  /// with that extent instead of its own.
+  InstructionBlocks(const ManifestView &view, const plan::Plan &plan,
+                    const plan::RankProgram &program,
+                    const Extent *largest = nullptr);
+
+  std::vector<BlockUse> uses(int instruction) const;
+
+  const Extent &extent(int microBatch) const { return extents_[microBatch]; }
+  /// What FORWARD of this layer keeps.
+  plan::Recompute mode(int microBatch, int layer) const {
+    return facts(microBatch, layer).mode;
+  }
+  /// Whether its backward comes in two instructions.
+  bool split(int microBatch, int layer) const {
+    return facts(microBatch, layer).split;
+  }
+
+private:
+  struct Facts {
+    plan::Recompute mode = plan::RECOMPUTE_NONE;
+    bool split = false;
+    bool recomputed = false;
+    bool evaluated = false;
+  };
+  const Facts &facts(int microBatch, int layer) const {
+    return facts_[static_cast<size_t>(microBatch) * view_.layers() + layer];
+  }
+  int64_t keptBytes(int microBatch, int layer) const;
+  int64_t lateBytes(int microBatch, int layer, bool deferred) const;
+  void addLayerUses(int index, std::vector<BlockUse> &uses) const;
+  void addForward(const plan::Instruction &i,
+                  std::vector<BlockUse> &uses) const;
+  void addBackward(const plan::Instruction &i,
+                   std::vector<BlockUse> &uses) const;
+
+  const ManifestView &view_;
+  const plan::RankProgram &program_;
+  std::vector<Extent> extents_;
+  std::vector<int> lastInstruction_; ///< of each micro-batch
+  std::vector<Facts> facts_;         ///< [micro-batch][layer]
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLAN_INSTRUCTIONBLOCKS_H

@@ -1,0 +1,155 @@
+//===- ManifestView.cpp - The manifest, checked ---------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/ManifestView.h"
+
+#include "runtime/plan/Text.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace dyna {
+
+uint64_t manifestHash(const plan::Manifest &manifest) {
+  plan::Manifest hashed = manifest;
+  hashed.clear_hash();
+  hashed.clear_producer();
+  hashed.clear_matmul();
+  uint64_t hash = UINT64_C(0xCBF29CE484222325);
+  for (unsigned char byte : hashed.SerializeAsString())
+    hash = (hash ^ byte) * UINT64_C(0x100000001B3);
+  return hash;
+}
+
+StatusOr<ManifestView> ManifestView::create(plan::Manifest manifest) {
+  DYNA_RETURN_IF_ERROR(checkManifest(manifest));
+  ManifestView view;
+  view.manifest_ = std::move(manifest);
+  view.resolve();
+  return view;
+}
+
+StatusOr<ManifestView> ManifestView::parse(const void *data, int64_t bytes) {
+  plan::Manifest manifest;
+  if (!data || bytes <= 0 || bytes > std::numeric_limits<int>::max() ||
+      !manifest.ParseFromArray(data, static_cast<int>(bytes)))
+    return Status::invalidArgument(
+        "the embedded manifest cannot be read: the binary is damaged, compile "
+        "it again");
+  if (manifest.hash() != manifestHash(manifest))
+    return Status::invalidArgument(formatText(
+        "the embedded manifest has hash %016llx, but says %016llx: the binary "
+        "is damaged, compile it again",
+        static_cast<unsigned long long>(manifestHash(manifest)),
+        static_cast<unsigned long long>(manifest.hash())));
+  return create(std::move(manifest));
+}
+
+void ManifestView::resolve() {
+  int count = parameters();
+  elements_.assign(count, 1);
+  computeTypes_.assign(count, masterType());
+  owners_.assign(count, -1);
+  for (int p = 0; p < count; ++p)
+    for (int64_t size : parameter(p).shape())
+      elements_[p] *= size;
+  for (int l = 0; l < layers(); ++l)
+    for (int slot = 0; slot < layer(l).parameters_size(); ++slot) {
+      int p = layer(l).parameters(slot);
+      if (owners_[p] < 0)
+        owners_[p] = l;
+      computeTypes_[p] = kind(l).parameters(slot).type();
+    }
+}
+
+int64_t ManifestView::totalElements() const {
+  int64_t total = 0;
+  for (int64_t elements : elements_)
+    total += elements;
+  return total;
+}
+
+int ManifestView::findParameter(const std::string &name) const {
+  for (int p = 0; p < parameters(); ++p)
+    if (parameter(p).name() == name)
+      return p;
+  return -1;
+}
+
+bool ManifestView::updates(int index, int slot) const {
+  const auto &list = layer(index).parameters();
+  int p = list.Get(slot);
+  return owner(p) == index &&
+         std::find(list.begin(), list.end(), p) == list.begin() + slot;
+}
+
+bool ManifestView::ownsParameters(int index) const {
+  for (int slot = 0; slot < layer(index).parameters_size(); ++slot)
+    if (updates(index, slot))
+      return true;
+  return false;
+}
+
+int64_t ManifestView::gradientBytes(int layer, const Extent &extent) const {
+  if (layer == 0)
+    return 0;
+  const plan::TensorSpec &input = kind(layer).inputs(0);
+  int64_t bytes = elementBytes(input.type()) * roundRows(extent.tq);
+  for (int64_t size : input.shape())
+    bytes *= size;
+  return alignToBlock(bytes);
+}
+
+int64_t ManifestView::keptBytes(int layer, plan::Recompute mode,
+                                const Extent &extent) const {
+  int64_t bytes = inputBytes(layer, extent);
+  if (mode != plan::RECOMPUTE_FULL)
+    bytes += productsBytes(layer, extent);
+  if (mode == plan::RECOMPUTE_NONE)
+    bytes += elementwiseBytes(layer, extent);
+  return bytes;
+}
+
+int64_t ManifestView::lateBytes(int layer, plan::Recompute mode, bool deferred,
+                                const Extent &extent) const {
+  int64_t bytes = deferred ? deferredBytes(layer, extent) : 0;
+  if (mode == plan::RECOMPUTE_FULL)
+    bytes += productsBytes(layer, extent);
+  if (mode != plan::RECOMPUTE_NONE)
+    bytes += elementwiseBytes(layer, extent);
+  return bytes;
+}
+
+plan::Recompute ManifestView::nearestMode(int layer,
+                                          plan::Recompute wished) const {
+  if (wished == plan::RECOMPUTE_FULL &&
+      hasRole(layer, DYNA_ROLE_RECOMPUTE_FULL))
+    return plan::RECOMPUTE_FULL;
+  if (wished != plan::RECOMPUTE_NONE &&
+      hasRole(layer, DYNA_ROLE_RECOMPUTE_SELECTIVE))
+    return plan::RECOMPUTE_SELECTIVE;
+  return plan::RECOMPUTE_NONE;
+}
+
+double ManifestView::forwardFlops(int layer, int64_t tokens, int64_t targets,
+                                  int64_t pairs) const {
+  const plan::LayerKind &k = kind(layer);
+  return static_cast<double>(k.flops_per_token()) * tokens +
+         static_cast<double>(k.flops_per_target()) * targets +
+         static_cast<double>(k.attention_flops_per_pair()) * pairs;
+}
+
+double ManifestView::trainingFlops(int64_t tokens, int64_t targets,
+                                   int64_t pairs) const {
+  double flops = 0;
+  for (int l = 0; l < layers(); ++l)
+    flops += 3 * forwardFlops(l, tokens, targets, pairs);
+  return flops;
+}
+
+} // namespace dyna

@@ -1,0 +1,58 @@
+//===- PersistentLayout.h - Where parameters lie ----------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The persistent part of a rank's arena: masters, copies in the compute type,
+// gradients and optimizer state. The binary places them by this function, and
+// compile-time memory reports print the same numbers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLAN_PERSISTENTLAYOUT_H
+#define DYNA_RUNTIME_PLAN_PERSISTENTLAYOUT_H
+
+#include "runtime/plan/ManifestView.h"
+
+#include <vector>
+
+namespace dyna {
+
+/// Byte offsets from the start of the arena; -1: not there.
+struct ParameterPlace {
+  int64_t master = -1;
+  int64_t copy = -1; ///< only where the compute type is another
+  int64_t gradient = -1;
+  int64_t m = -1;
+  int64_t v = -1;
+};
+
+struct PersistentLayout {
+  std::vector<ParameterPlace> parameters;
+  int64_t bytes = 0;
+};
+
+/// Equal parts lie together: all masters, all copies, all gradients, all m, all
+/// v. Without `training` there are no gradients and no optimizer state.
+PersistentLayout persistentLayout(const ManifestView &view,
+                                  bool training = true);
+
+/// The block of a micro-batch that LOAD fills beside the token ids, which go to
+/// the first layer's input. Offsets count from the block's start.
+struct BatchLayout {
+  int64_t targets = 0;     ///< i32 [tq]
+  int64_t segments = 0;    ///< dyna_segment [s]
+  int64_t rowSample = 0;   ///< i64 [tq]
+  int64_t rowPosition = 0; ///< i64 [tq]
+  int64_t loss = 0;        ///< f64 [1], the last layer's output
+  int64_t bytes = 0;
+};
+
+BatchLayout batchLayout(const Extent &extent);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLAN_PERSISTENTLAYOUT_H

@@ -1,0 +1,45 @@
+//===- PlaceBlocks.h - Offsets for blocks with lifetimes --------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Offline allocation: all blocks and their lifetimes are known, offsets are
+// chosen so that blocks alive at one time do not overlap and the highest end,
+// the peak, is small. (The optimum is NP-hard; for the stack-like lifetimes of
+// training the heuristics below reach the lower bound, the largest sum of
+// blocks alive, in nearly all cases, and both numbers are reported.)
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PLACEBLOCKS_H
+#define DYNA_RUNTIME_PLANNER_PLACEBLOCKS_H
+
+#include <cstdint>
+#include <vector>
+
+namespace dyna {
+
+/// A block that is alive from time `first` to time `last`, both included.
+struct BlockLifetime {
+  int64_t bytes = 0; ///< a multiple of the alignment
+  int first = 0;
+  int last = 0;
+};
+
+struct BlockPlacement {
+  std::vector<int64_t> offsets;
+  int64_t peak = 0;
+  int64_t lowerBound = 0; ///< no placement has a lower peak
+};
+
+/// Blocks that no chain of overlapping lifetimes connects are placed apart. In
+/// each such group, O(n^2) per order tried: by size, by lifetime, by start. The
+/// first that meets the lower bound wins, otherwise the best. Deterministic.
+BlockPlacement placeBlocks(const std::vector<BlockLifetime> &blocks);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PLACEBLOCKS_H

@@ -1,0 +1,95 @@
+//===- CheckpointStore.h - Checkpoints on disk ------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A directory of checkpoints, at every moment with a complete one in it once
+// the first save is done:
+//
+//   DIR/step-200/model.safetensors      logical tensors of the model
+//   DIR/step-200/optimizer.safetensors  what else training needs of each
+//   DIR/step-200/config.json            the family's config, if it has one
+//   DIR/step-200/state.json             step, seed, data cursor: the caller's
+//   DIR/step-200/checkpoint.json        sizes and checksums of those files
+//   DIR/step-300/...
+//
+// A save fills DIR/.tmp-300, flushes it to the disk and renames it to
+// DIR/step-300; only then are older ones than the last two removed. A kill at
+// any moment leaves a `.tmp-*` behind at worst, which the next `open` removes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_CHECKPOINT_CHECKPOINTSTORE_H
+#define DYNA_RUNTIME_CHECKPOINT_CHECKPOINTSTORE_H
+
+#include "runtime/checkpoint/Safetensors.h"
+
+namespace dyna {
+
+/// A checkpoint that was found complete and undamaged.
+struct Checkpoint {
+  std::string path; ///< its own directory or file
+  int64_t step = 0;
+  SafetensorsFile model;
+  /// Without these it is a model to load, not a run to resume.
+  std::optional<SafetensorsFile> optimizer;
+  std::string state;
+  /// What the user should know: newer checkpoints that were passed over.
+  std::vector<std::string> notes;
+
+  bool canResume() const { return optimizer.has_value(); }
+};
+
+/// Loads the newest complete checkpoint of a directory of checkpoints; or what
+/// `path` names directly: one step's directory, a directory with a
+/// model.safetensors (as HuggingFace writes them), or a .safetensors file.
+StatusOr<Checkpoint> loadCheckpoint(const std::string &path);
+
+/// What one save writes. The tensors' memory is read during `save` only.
+struct CheckpointContents {
+  int64_t step = 0;
+  std::vector<TensorView> model;
+  std::vector<TensorView> optimizer;
+  std::string state;  ///< JSON
+  std::string config; ///< JSON; empty: none
+};
+
+/// The writing side. Holds a lock on the directory, so that two runs cannot mix
+/// their checkpoints; the lock ends with the process, however it ends.
+class CheckpointStore {
+public:
+  /// Makes the directory if it is not there and removes remains of broken
+  /// saves. `resumedStep` is the step at which this run started (-1: a new
+  /// run): newer complete checkpoints belong to another run and are an error.
+  static StatusOr<CheckpointStore> open(const std::string &directory,
+                                        int64_t resumedStep = -1);
+
+  CheckpointStore(CheckpointStore &&other) noexcept;
+  CheckpointStore &operator=(CheckpointStore &&other) noexcept;
+  ~CheckpointStore();
+
+  /// Writes DIR/step-N and keeps the last two. After a failure DIR holds what
+  /// it held before.
+  Status save(const CheckpointContents &contents);
+
+  const std::string &directory() const { return directory_; }
+
+private:
+  CheckpointStore(std::string directory, int lock)
+      : directory_(std::move(directory)), lock_(lock) {}
+
+  Status writeFiles(const std::string &path,
+                    const CheckpointContents &contents) const;
+  Status publish(const std::string &temporary, int64_t step) const;
+  void removeOld(int64_t step) const;
+
+  std::string directory_;
+  int lock_ = -1; ///< descriptor of the directory, locked
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_CHECKPOINT_CHECKPOINTSTORE_H

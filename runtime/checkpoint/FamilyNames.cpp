@@ -1,0 +1,416 @@
+//===- FamilyNames.cpp - Tensor names and layouts of model families -------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/checkpoint/FamilyNames.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+using namespace dyna;
+
+namespace {
+
+bool startsWith(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
+
+bool endsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() &&
+         text.substr(text.size() - end.size()) == end;
+}
+
+//===--- Names ------------------------------------------------------------===//
+
+struct NameRule {
+  const char *ours; ///< without ".weight" or ".bias"
+  const char *theirs;
+  bool isTransposed = false;
+  int part = 0, parts = 1;
+};
+
+struct FamilyRules {
+  const char *ourLayers, *theirLayers; ///< before the layer's number
+  std::vector<NameRule> layer, model;
+  std::vector<const char *> prefixes; ///< that may stand before all names
+  std::vector<const char *> buffers;  ///< ends of names that are no parameters
+};
+
+const FamilyRules *rulesOf(Family family) {
+  static const FamilyRules gpt2 = {
+      "h.",
+      "h.",
+      {{"attn.q", "attn.c_attn", true, 0, 3},
+       {"attn.k", "attn.c_attn", true, 1, 3},
+       {"attn.v", "attn.c_attn", true, 2, 3},
+       {"attn.proj", "attn.c_proj", true},
+       {"mlp.fc", "mlp.c_fc", true},
+       {"mlp.proj", "mlp.c_proj", true}},
+      {{"wte", "wte"}, {"wpe", "wpe"}, {"lm_head", "lm_head"}},
+      {"", "transformer."},
+      {".attn.bias", ".attn.masked_bias"}};
+  static const FamilyRules llama = {"layers.",
+                                    "model.layers.",
+                                    {{"input_norm", "input_layernorm"},
+                                     {"post_norm", "post_attention_layernorm"},
+                                     {"attn.q", "self_attn.q_proj"},
+                                     {"attn.k", "self_attn.k_proj"},
+                                     {"attn.v", "self_attn.v_proj"},
+                                     {"attn.o", "self_attn.o_proj"},
+                                     {"mlp.gate", "mlp.gate_proj"},
+                                     {"mlp.up", "mlp.up_proj"},
+                                     {"mlp.down", "mlp.down_proj"}},
+                                    {{"embed_tokens", "model.embed_tokens"},
+                                     {"norm", "model.norm"},
+                                     {"lm_head", "lm_head"}},
+                                    {""},
+                                    {".rotary_emb.inv_freq"}};
+  switch (family) {
+  case Family::Gpt2:
+    return &gpt2;
+  case Family::Llama:
+    return &llama;
+  case Family::Custom:
+    return nullptr;
+  }
+  return nullptr;
+}
+
+/// The placement by the rule for `stem`, or `name` itself.
+Placement applyRules(const std::vector<NameRule> &rules, std::string_view stem,
+                     std::string_view kind, const std::string &theirPrefix,
+                     const std::string &name) {
+  for (const NameRule &rule : rules) {
+    if (stem != rule.ours)
+      continue;
+    Placement result;
+    result.name = theirPrefix + rule.theirs + std::string(kind);
+    result.isTransposed = rule.isTransposed && kind == ".weight";
+    result.part = rule.part;
+    result.parts = rule.parts;
+    return result;
+  }
+  Placement unchanged;
+  unchanged.name = name;
+  return unchanged;
+}
+
+//===--- Layout -----------------------------------------------------------===//
+
+/// Parameters that share one stored tensor, in order of their parts.
+struct Group {
+  Placement placement;         ///< of the first
+  std::vector<size_t> members; ///< indices of the parameters
+  std::vector<int64_t> stored; ///< shape in the file
+};
+
+/// A parameter as this file's functions see it, on export and on import.
+struct Shaped {
+  const std::string *name;
+  const std::vector<int64_t> *shape;
+};
+
+Status groupParameters(Family family, const std::vector<Shaped> &parameters,
+                       std::vector<Group> &groups) {
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    Placement placement = placeParameter(family, *parameters[i].name);
+    auto [at, isNew] = places.emplace(placement.name, groups.size());
+    if (isNew)
+      groups.push_back({placement, {}, {}});
+    Group &group = groups[at->second];
+    size_t size = parameters[i].shape->size();
+    if (placement.isTransposed && size != 2)
+      return Status::invalidArgument("parameter " + *parameters[i].name +
+                                     " must have two dimensions, but is " +
+                                     shapeText(*parameters[i].shape));
+    group.members.push_back(i);
+  }
+  for (Group &group : groups) {
+    auto partOf = [&](size_t i) {
+      return placeParameter(family, *parameters[i].name).part;
+    };
+    std::sort(group.members.begin(), group.members.end(),
+              [&](size_t a, size_t b) { return partOf(a) < partOf(b); });
+    const Shaped &first = parameters[group.members[0]];
+    bool isWhole = int(group.members.size()) == group.placement.parts;
+    group.stored = *first.shape;
+    for (size_t m = 1; m < group.members.size(); ++m) {
+      const std::vector<int64_t> &shape = *parameters[group.members[m]].shape;
+      isWhole =
+          isWhole && partOf(group.members[m]) == int(m) && !shape.empty() &&
+          shape.size() == group.stored.size() &&
+          std::equal(shape.begin() + 1, shape.end(), group.stored.begin() + 1);
+      if (isWhole)
+        group.stored[0] += shape[0];
+    }
+    if (!isWhole)
+      return Status::invalidArgument(
+          "parameter " + *first.name + " is stored in " + group.placement.name +
+          " together with others that are missing or do not fit it");
+    if (group.placement.isTransposed)
+      std::swap(group.stored[0], group.stored[1]);
+  }
+  return Status::ok();
+}
+
+/// to[c * toStride + r] = from[r * fromStride + c], in tiles that stay in
+/// cache.
+template <typename T>
+void transposeAs(const unsigned char *from, int64_t fromStride,
+                 unsigned char *to, int64_t toStride, int64_t rows,
+                 int64_t columns) {
+  constexpr int64_t tile = 32;
+  for (int64_t r0 = 0; r0 < rows; r0 += tile)
+    for (int64_t c0 = 0; c0 < columns; c0 += tile)
+      for (int64_t r = r0; r < std::min(rows, r0 + tile); ++r)
+        for (int64_t c = c0; c < std::min(columns, c0 + tile); ++c)
+          std::memcpy(to + (c * toStride + r) * int64_t(sizeof(T)),
+                      from + (r * fromStride + c) * int64_t(sizeof(T)),
+                      sizeof(T));
+}
+
+void transpose(int64_t elementBytes, const void *from, int64_t fromStride,
+               void *to, int64_t toStride, int64_t rows, int64_t columns) {
+  auto *in = static_cast<const unsigned char *>(from);
+  auto *out = static_cast<unsigned char *>(to);
+  switch (elementBytes) {
+  case 1:
+    return transposeAs<uint8_t>(in, fromStride, out, toStride, rows, columns);
+  case 2:
+    return transposeAs<uint16_t>(in, fromStride, out, toStride, rows, columns);
+  case 4:
+    return transposeAs<uint32_t>(in, fromStride, out, toStride, rows, columns);
+  default:
+    return transposeAs<uint64_t>(in, fromStride, out, toStride, rows, columns);
+  }
+}
+
+int64_t elementsOf(const std::vector<int64_t> &shape) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+/// Writes parameters of [out, in] into the columns of one [in, sum of out], or
+/// one after the other.
+void joinGroup(const Group &group, const std::vector<TensorView> &parameters,
+               OwnedTensor &result) {
+  int64_t bytes = dtypeBytes(result.view.type), offset = 0;
+  for (size_t member : group.members) {
+    const TensorView &part = parameters[member];
+    unsigned char *to = result.storage.data() + offset * bytes;
+    if (group.placement.isTransposed) {
+      transpose(bytes, part.data, part.shape[1], to, group.stored[1],
+                part.shape[0], part.shape[1]);
+      offset += part.shape[0];
+    } else {
+      int64_t count = elementsOf(part.shape);
+      if (count > 0)
+        std::memcpy(to, part.data, static_cast<size_t>(count * bytes));
+      offset += count;
+    }
+  }
+}
+
+/// The inverse of `joinGroup`, into the slots.
+void splitGroup(const Group &group, const TensorView &stored,
+                const std::vector<ParameterSlot> &slots) {
+  int64_t offset = 0;
+  for (size_t member : group.members) {
+    const ParameterSlot &slot = slots[member];
+    int64_t bytes = dtypeBytes(slot.type), from = dtypeBytes(stored.type);
+    auto *source =
+        static_cast<const unsigned char *>(stored.data) + offset * from;
+    if (!group.placement.isTransposed) {
+      convertElements(stored.type, source, slot.type, slot.data,
+                      elementsOf(slot.shape));
+      offset += elementsOf(slot.shape);
+      continue;
+    }
+    // Row by row: stored row i holds column i of every part.
+    int64_t outputs = slot.shape[0], inputs = slot.shape[1];
+    std::vector<unsigned char> rows(
+        static_cast<size_t>(outputs * inputs * bytes));
+    for (int64_t i = 0; i < inputs; ++i)
+      convertElements(stored.type, source + i * group.stored[1] * from,
+                      slot.type, rows.data() + i * outputs * bytes, outputs);
+    transpose(bytes, rows.data(), outputs, slot.data, inputs, inputs, outputs);
+    offset += outputs;
+  }
+}
+
+//===--- Import -----------------------------------------------------------===//
+
+/// The file's tensor of a stored name, with any prefix the family may have.
+const TensorView *findStored(const FamilyRules *rules,
+                             const SafetensorsFile &file,
+                             const std::string &name) {
+  if (const TensorView *tensor = file.find(name))
+    return tensor;
+  if (rules)
+    for (const char *prefix : rules->prefixes)
+      if (const TensorView *tensor = file.find(prefix + name))
+        return tensor;
+  return nullptr;
+}
+
+Status checkStored(const SafetensorsFile &file, const TensorView *stored,
+                   const Group &group,
+                   const std::vector<ParameterSlot> &slots) {
+  const std::string anotherModel = "; is this a checkpoint of another model?";
+  if (!stored)
+    return Status::invalidArgument(file.name() + " has no tensor " +
+                                   group.placement.name +
+                                   ", which this model needs with shape " +
+                                   shapeText(group.stored) + anotherModel);
+  if (stored->shape != group.stored)
+    return Status::invalidArgument(file.name() + ": tensor " + stored->name +
+                                   " has shape " + shapeText(stored->shape) +
+                                   ", but this model needs " +
+                                   shapeText(group.stored) + anotherModel);
+  for (size_t member : group.members) {
+    DType type = slots[member].type;
+    if (stored->type != type && !(isFloat(stored->type) && isFloat(type)))
+      return Status::invalidArgument(file.name() + ": tensor " + stored->name +
+                                     " is of type " + dtypeName(stored->type) +
+                                     ", but this model needs " +
+                                     dtypeName(type));
+  }
+  return Status::ok();
+}
+
+/// A file of a tied model may repeat the embedding as the head.
+bool repeatsEmbedding(const FamilyRules &rules, const SafetensorsFile &file,
+                      const TensorView &head,
+                      const std::set<const TensorView *> &used) {
+  const char *name = rules.model.front().theirs;
+  const TensorView *embedding =
+      findStored(&rules, file, std::string(name) + ".weight");
+  if (!embedding || !used.count(embedding) || head.type != embedding->type ||
+      head.shape != embedding->shape)
+    return false;
+  int64_t bytes = *tensorBytes(head.type, head.shape);
+  return bytes == 0 || std::memcmp(head.data, embedding->data,
+                                   static_cast<size_t>(bytes)) == 0;
+}
+
+/// Every tensor must be used, or be known to be no parameter.
+Status checkUnused(Family family, const SafetensorsFile &file,
+                   const std::set<const TensorView *> &used) {
+  const FamilyRules *rules = rulesOf(family);
+  for (const TensorView &tensor : file.tensors()) {
+    if (used.count(&tensor))
+      continue;
+    bool isKnown = false;
+    if (rules) {
+      for (const char *end : rules->buffers)
+        isKnown |= endsWith(tensor.name, end);
+      if (tensor.name == "lm_head.weight")
+        isKnown |= repeatsEmbedding(*rules, file, tensor, used);
+    }
+    if (!isKnown)
+      return Status::invalidArgument(
+          file.name() + " holds tensor " + tensor.name + " of shape " +
+          shapeText(tensor.shape) +
+          ", which this model does not have; is this a checkpoint of another "
+          "model?");
+  }
+  return Status::ok();
+}
+
+} // namespace
+
+Family dyna::parseFamily(std::string_view name) {
+  if (name == "gpt2")
+    return Family::Gpt2;
+  if (name == "llama")
+    return Family::Llama;
+  return Family::Custom;
+}
+
+Placement dyna::placeParameter(Family family, const std::string &parameter) {
+  Placement unchanged;
+  unchanged.name = parameter;
+  const FamilyRules *rules = rulesOf(family);
+  if (!rules)
+    return unchanged;
+  std::string_view stem = parameter, kind = ".weight";
+  for (std::string_view end : {".weight", ".bias"})
+    if (endsWith(stem, end)) {
+      kind = end;
+      stem.remove_suffix(end.size());
+      break;
+    }
+  if (!startsWith(stem, rules->ourLayers))
+    return applyRules(rules->model, stem, kind, "", parameter);
+  size_t begin = std::strlen(rules->ourLayers), dot = stem.find('.', begin);
+  std::string_view number = stem.substr(begin, dot - begin);
+  bool isNumber = !number.empty() && number.find_first_not_of("0123456789") ==
+                                         std::string_view::npos;
+  if (dot == std::string_view::npos || !isNumber)
+    return unchanged;
+  std::string prefix = rules->theirLayers + std::string(number) + ".";
+  std::string name = prefix + parameter.substr(dot + 1);
+  return applyRules(rules->layer, stem.substr(dot + 1), kind, prefix, name);
+}
+
+StatusOr<std::vector<OwnedTensor>>
+dyna::exportTensors(Family family, const std::vector<TensorView> &parameters) {
+  std::vector<Shaped> shaped;
+  for (const TensorView &parameter : parameters)
+    shaped.push_back({&parameter.name, &parameter.shape});
+  std::vector<Group> groups;
+  DYNA_RETURN_IF_ERROR(groupParameters(family, shaped, groups));
+  std::vector<OwnedTensor> result;
+  for (const Group &group : groups) {
+    const TensorView &first = parameters[group.members[0]];
+    OwnedTensor tensor;
+    tensor.view = first;
+    tensor.view.name = group.placement.name;
+    tensor.view.shape = group.stored;
+    for (size_t member : group.members)
+      if (parameters[member].type != first.type)
+        return Status::internal("parameters of " + group.placement.name +
+                                " have different types");
+    if (group.placement.isTransposed || group.members.size() > 1) {
+      std::optional<int64_t> bytes = tensorBytes(first.type, group.stored);
+      if (!bytes)
+        return Status::internal("tensor " + group.placement.name +
+                                " is too large");
+      tensor.storage.resize(static_cast<size_t>(*bytes));
+      joinGroup(group, parameters, tensor);
+      tensor.view.data = tensor.storage.data();
+    }
+    result.push_back(std::move(tensor));
+  }
+  return result;
+}
+
+Status dyna::importTensors(Family family, const SafetensorsFile &file,
+                           const std::vector<ParameterSlot> &slots) {
+  std::vector<Shaped> shaped;
+  for (const ParameterSlot &slot : slots)
+    shaped.push_back({&slot.name, &slot.shape});
+  std::vector<Group> groups;
+  DYNA_RETURN_IF_ERROR(groupParameters(family, shaped, groups));
+  std::vector<const TensorView *> stored;
+  for (const Group &group : groups) {
+    const TensorView *tensor =
+        findStored(rulesOf(family), file, group.placement.name);
+    DYNA_RETURN_IF_ERROR(checkStored(file, tensor, group, slots));
+    stored.push_back(tensor);
+  }
+  DYNA_RETURN_IF_ERROR(
+      checkUnused(family, file,
+                  std::set<const TensorView *>(stored.begin(), stored.end())));
+  for (size_t i = 0; i < groups.size(); ++i)
+    splitGroup(groups[i], *stored[i], slots);
+  return Status::ok();
+}

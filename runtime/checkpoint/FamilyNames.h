@@ -1,0 +1,77 @@
+//===- FamilyNames.h - Tensor names and layouts of model families -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Our models name every parameter on its own and store every weight as
+// [out, in]; HuggingFace's files of the GPT-2 and LLaMA families have names and
+// layouts of their own. This is the only place that knows both.
+//
+//   GPT-2   h.0.attn.{q,k,v}.weight [out, in]  ->  h.0.attn.c_attn.weight
+//                                                  [in, 3 out], q then k then v
+//           h.0.mlp.fc.weight [out, in]        ->  h.0.mlp.c_fc.weight [in,
+//           out] wte                                ->  wte.weight
+//   LLaMA   layers.0.attn.q.weight   ->  model.layers.0.self_attn.q_proj.weight
+//           layers.0.post_norm.weight ->
+//                             model.layers.0.post_attention_layernorm.weight
+//
+// Names that a family does not know, and all names of a custom model, are
+// stored as they are.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_CHECKPOINT_FAMILYNAMES_H
+#define DYNA_RUNTIME_CHECKPOINT_FAMILYNAMES_H
+
+#include "runtime/checkpoint/Safetensors.h"
+
+namespace dyna {
+
+enum class Family { Custom, Gpt2, Llama };
+
+/// From the manifest's "gpt2" or "llama"; everything else is custom.
+Family parseFamily(std::string_view name);
+
+/// Where a parameter lies in a file.
+struct Placement {
+  std::string name;
+  bool isTransposed = false; ///< stored as [in, out]
+  /// Of several parameters stored side by side along the outputs.
+  int part = 0, parts = 1;
+};
+
+Placement placeParameter(Family family, const std::string &parameter);
+
+/// A tensor with its memory, if it needed one of its own.
+struct OwnedTensor {
+  TensorView view;
+  std::vector<unsigned char> storage;
+};
+
+/// The tensors of a file with these parameters. Parameters whose layout does
+/// not change are viewed, not copied: they must outlive the result.
+StatusOr<std::vector<OwnedTensor>>
+exportTensors(Family family, const std::vector<TensorView> &parameters);
+
+/// Memory of a parameter that is to be filled.
+struct ParameterSlot {
+  std::string name; ///< logical
+  std::vector<int64_t> shape;
+  DType type = DType::F32;
+  void *data = nullptr;
+};
+
+/// Fills every slot from `file`, converting between floating-point types.
+/// Fails, with nothing filled, at the first tensor that is missing, has another
+/// shape or does not belong to the model. Buffers of old files (causal masks,
+/// rotary frequencies) are passed over.
+Status importTensors(Family family, const SafetensorsFile &file,
+                     const std::vector<ParameterSlot> &slots);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_CHECKPOINT_FAMILYNAMES_H

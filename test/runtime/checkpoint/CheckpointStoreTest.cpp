@@ -1,0 +1,355 @@
+//===- CheckpointStoreTest.cpp - Checkpoints on disk ----------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/checkpoint/CheckpointStore.h"
+
+#include "runtime/abi/Random.h"
+#include "test/runtime/data/TemporaryFiles.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace dyna;
+using namespace dyna::test;
+
+namespace {
+
+/// Contents that follow from the step alone, so that what was loaded can be
+/// checked against its step.
+struct Example {
+  std::vector<float> weights;
+  std::vector<double> moments;
+  CheckpointContents contents;
+
+  explicit Example(int64_t step, size_t size = 1000)
+      : weights(size), moments(size / 2) {
+    for (size_t i = 0; i < size; ++i)
+      weights[i] = float(dyna_mix64(uint64_t(step) << 32 | i) >> 40);
+    for (size_t i = 0; i < moments.size(); ++i)
+      moments[i] = double(step) + double(i);
+    contents.step = step;
+    contents.model = {{"w", DType::F32, {int64_t(size)}, weights.data()}};
+    contents.optimizer = {
+        {"m.w", DType::F64, {int64_t(moments.size())}, moments.data()}};
+    contents.state = "{\"step\": " + std::to_string(step) + "}";
+    contents.config = "{}";
+  }
+};
+
+bool isIntact(const Checkpoint &checkpoint) {
+  Example example(checkpoint.step,
+                  checkpoint.model.tensors().empty()
+                      ? 0
+                      : size_t(checkpoint.model.tensors()[0].shape[0]));
+  const TensorView *w = checkpoint.model.find("w");
+  const TensorView *m =
+      checkpoint.optimizer ? checkpoint.optimizer->find("m.w") : nullptr;
+  return w && m && checkpoint.state == example.contents.state &&
+         std::memcmp(w->data, example.weights.data(),
+                     example.weights.size() * sizeof(float)) == 0 &&
+         std::memcmp(m->data, example.moments.data(),
+                     example.moments.size() * sizeof(double)) == 0;
+}
+
+CheckpointStore mustOpen(const std::string &directory, int64_t resumed = -1) {
+  StatusOr<CheckpointStore> store = CheckpointStore::open(directory, resumed);
+  if (!store.isOk()) {
+    ADD_FAILURE() << store.status().message();
+    std::abort();
+  }
+  return std::move(*store);
+}
+
+std::vector<std::string> namesIn(const std::string &directory) {
+  std::vector<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(directory))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+void flipBit(const std::string &path, size_t bit) {
+  std::string bytes = readAll(path);
+  ASSERT_LT(bit / 8, bytes.size());
+  bytes[bit / 8] ^= char(1 << (bit % 8));
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+TEST(CheckpointStoreTest, keepsTheLastTwo) {
+  TemporaryDirectory dir;
+  CheckpointStore store = mustOpen(dir / "a/b");
+  for (int64_t step : {5, 10, 100, 1000})
+    ASSERT_TRUE(store.save(Example(step).contents).isOk());
+  EXPECT_EQ(namesIn(dir / "a/b"), (Names{"step-100", "step-1000"}));
+  EXPECT_EQ(namesIn(dir / "a/b/step-1000"),
+            (Names{"checkpoint.json", "config.json", "model.safetensors",
+                   "optimizer.safetensors", "state.json"}));
+  StatusOr<Checkpoint> checkpoint = loadCheckpoint(dir / "a/b");
+  ASSERT_TRUE(checkpoint.isOk()) << checkpoint.status().message();
+  EXPECT_EQ(checkpoint->step, 1000);
+  EXPECT_TRUE(isIntact(*checkpoint));
+  EXPECT_TRUE(checkpoint->canResume());
+  EXPECT_TRUE(checkpoint->notes.empty());
+}
+
+TEST(CheckpointStoreTest, replacesTheSameStep) {
+  TemporaryDirectory dir;
+  CheckpointStore store = mustOpen(dir.path());
+  ASSERT_TRUE(store.save(Example(5, 10).contents).isOk());
+  ASSERT_TRUE(store.save(Example(5, 20).contents).isOk());
+  EXPECT_EQ(namesIn(dir.path()), (Names{"step-5"}));
+  StatusOr<Checkpoint> checkpoint = loadCheckpoint(dir.path());
+  ASSERT_TRUE(checkpoint.isOk());
+  EXPECT_EQ(checkpoint->model.find("w")->shape[0], 20);
+}
+
+TEST(CheckpointStoreTest, removesRemains) {
+  TemporaryDirectory dir;
+  dir.write(".tmp-7/model.safetensors", "half");
+  dir.write(".tmp-old-3/x", "half");
+  dir.write("mine", "kept");
+  mustOpen(dir.path());
+  EXPECT_EQ(namesIn(dir.path()), (Names{"mine"}));
+}
+
+TEST(CheckpointStoreTest, loadsOneStepAndPlainModels) {
+  TemporaryDirectory dir;
+  {
+    CheckpointStore store = mustOpen(dir.path());
+    ASSERT_TRUE(store.save(Example(1).contents).isOk());
+    ASSERT_TRUE(store.save(Example(2).contents).isOk());
+  }
+  for (const char *suffix : {"step-1", "step-1/"}) {
+    StatusOr<Checkpoint> one = loadCheckpoint(dir / suffix);
+    ASSERT_TRUE(one.isOk()) << one.status().message();
+    EXPECT_EQ(one->step, 1);
+  }
+  std::string plain = dir / "plain";
+  std::filesystem::create_directory(plain);
+  std::filesystem::copy(dir / "step-2/model.safetensors", plain);
+  for (const std::string &path : {plain, plain + "/model.safetensors"}) {
+    StatusOr<Checkpoint> model = loadCheckpoint(path);
+    ASSERT_TRUE(model.isOk()) << model.status().message();
+    EXPECT_FALSE(model->canResume());
+    EXPECT_TRUE(model->model.find("w"));
+  }
+}
+
+TEST(CheckpointStoreTest, namesWhatIsMissing) {
+  TemporaryDirectory dir;
+  expectFailure(loadCheckpoint(dir / "no"), "no: No such file");
+  expectFailure(loadCheckpoint(dir.path()), "holds no checkpoint");
+  dir.write("model.safetensors.index.json", "{}");
+  expectFailure(loadCheckpoint(dir.path()), "several shards");
+  dir.write("text", "this is no model");
+  expectFailure(loadCheckpoint(dir / "text"), "text: a header of");
+  std::filesystem::create_directory(dir / "step-5");
+  std::filesystem::create_directory(dir / "step-05");
+  expectFailure(loadCheckpoint(dir.path()),
+                "holds no complete checkpoint: " + (dir / "step-5") +
+                    " is damaged (cannot open " +
+                    (dir / "step-5/checkpoint.json"));
+}
+
+TEST(CheckpointStoreTest, fallsBackWhereTheNewestIsDamaged) {
+  TemporaryDirectory dir;
+  {
+    CheckpointStore store = mustOpen(dir.path());
+    ASSERT_TRUE(store.save(Example(1, 40).contents).isOk());
+    ASSERT_TRUE(store.save(Example(2, 40).contents).isOk());
+  }
+  for (const char *name : {"model.safetensors", "optimizer.safetensors",
+                           "state.json", "config.json", "checkpoint.json"}) {
+    std::string path = dir / ("step-2/" + std::string(name));
+    std::string good = readAll(path);
+    // Every 13th bit, and cut short, and missing.
+    for (size_t bit = 0; bit < 8 * good.size(); bit += 13) {
+      flipBit(path, bit);
+      StatusOr<Checkpoint> checkpoint = loadCheckpoint(dir.path());
+      ASSERT_TRUE(checkpoint.isOk()) << checkpoint.status().message();
+      // A changed key of the list may name nothing that anybody reads.
+      ASSERT_TRUE(isIntact(*checkpoint)) << name << " " << bit;
+      if (std::string(name) != "checkpoint.json") {
+        ASSERT_EQ(checkpoint->step, 1) << name << " " << bit;
+        ASSERT_EQ(checkpoint->notes.size(), 1u);
+        EXPECT_NE(checkpoint->notes[0].find("step-2 is damaged ("),
+                  std::string::npos);
+        EXPECT_NE(checkpoint->notes[0].find("using " + (dir / "step-1")),
+                  std::string::npos);
+      }
+      std::ofstream(path, std::ios::binary) << good;
+    }
+    std::ofstream(path, std::ios::binary) << good.substr(0, good.size() / 2);
+    EXPECT_EQ(loadCheckpoint(dir.path())->step, 1) << name;
+    std::filesystem::remove(path);
+    EXPECT_EQ(loadCheckpoint(dir.path())->step, 1) << name;
+    std::ofstream(path, std::ios::binary) << good;
+    EXPECT_EQ(loadCheckpoint(dir.path())->step, 2) << name;
+  }
+  flipBit(dir / "step-2/state.json", 3);
+  flipBit(dir / "step-1/state.json", 3);
+  expectFailure(loadCheckpoint(dir.path()), "holds no complete checkpoint");
+}
+
+TEST(CheckpointStoreTest, protectsOtherRuns) {
+  TemporaryDirectory dir;
+  {
+    CheckpointStore store = mustOpen(dir.path());
+    expectFailure(CheckpointStore::open(dir.path()),
+                  "another run saves into " + dir.path());
+    ASSERT_TRUE(store.save(Example(10).contents).isOk());
+    ASSERT_TRUE(store.save(Example(20).contents).isOk());
+  }
+  expectFailure(CheckpointStore::open(dir.path()),
+                "already holds step-20 of another run; continue it with "
+                "--resume");
+  expectFailure(CheckpointStore::open(dir.path(), 10), "step-20");
+  EXPECT_TRUE(CheckpointStore::open(dir.path(), 20).isOk());
+  // A damaged newest one is what a resumed run steps back from: it may go on,
+  // and the damaged one goes with the first save, not before.
+  flipBit(dir / "step-20/model.safetensors", 999);
+  CheckpointStore store = mustOpen(dir.path(), 10);
+  EXPECT_EQ(namesIn(dir.path()), (Names{"step-10", "step-20"}));
+  ASSERT_TRUE(store.save(Example(15).contents).isOk());
+  EXPECT_EQ(namesIn(dir.path()), (Names{"step-10", "step-15"}));
+}
+
+TEST(CheckpointStoreTest, replacesADamagedStep) {
+  TemporaryDirectory dir;
+  {
+    CheckpointStore store = mustOpen(dir.path());
+    ASSERT_TRUE(store.save(Example(10).contents).isOk());
+    ASSERT_TRUE(store.save(Example(20).contents).isOk());
+  }
+  flipBit(dir / "step-20/model.safetensors", 999);
+  CheckpointStore store = mustOpen(dir.path(), 10);
+  ASSERT_TRUE(store.save(Example(20).contents).isOk());
+  EXPECT_EQ(loadCheckpoint(dir.path())->step, 20);
+  EXPECT_EQ(namesIn(dir.path()), (Names{"step-10", "step-20"}));
+}
+
+/// Runs `work` in a child; true if it returns true there.
+template <typename Work> bool inChild(Work work) {
+  pid_t child = ::fork();
+  if (child == 0)
+    ::_exit(work() ? 0 : 1);
+  int state = 0;
+  ::waitpid(child, &state, 0);
+  return WIFEXITED(state) && WEXITSTATUS(state) == 0;
+}
+
+TEST(CheckpointStoreTest, leavesNothingHalfWhenTheDiskIsFull) {
+  TemporaryDirectory dir;
+  CheckpointStore store = mustOpen(dir.path());
+  ASSERT_TRUE(store.save(Example(1).contents).isOk());
+  // A limit on the size of files behaves as a full disk, and needs no rights.
+  for (rlim_t limit : {0, 100, 2000, 4100}) {
+    EXPECT_TRUE(inChild([&] {
+      std::signal(SIGXFSZ, SIG_IGN);
+      rlimit limits = {limit, limit};
+      ::setrlimit(RLIMIT_FSIZE, &limits);
+      Status status = store.save(Example(2).contents);
+      return status.code() == StatusCode::ResourceExhausted &&
+             status.message().find("size limit") != std::string::npos &&
+             status.message().find('\n') == std::string::npos;
+    })) << limit;
+    EXPECT_EQ(namesIn(dir.path()), (Names{"step-1"}));
+  }
+  EXPECT_TRUE(isIntact(*loadCheckpoint(dir.path())));
+}
+
+TEST(CheckpointStoreTest, reportsAFullFileSystem) {
+  // /dev/full refuses every write as a full disk does.
+  if (!fileExists("/dev/full"))
+    GTEST_SKIP() << "no /dev/full here";
+  StatusOr<OutputFile> file = OutputFile::create("/dev/full");
+  ASSERT_TRUE(file.isOk());
+  Status status = file->write("x");
+  expectFailure(status, "cannot write /dev/full: the disk is full; free some");
+  EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);
+}
+
+TEST(CheckpointStoreTest, reportsMissingRights) {
+  TemporaryDirectory dir;
+  dir.write("file", "");
+  expectFailure(CheckpointStore::open(dir / "file/sub"), "file/sub: Not a dir");
+  expectFailure(CheckpointStore::open(dir / "file"), "file");
+  CheckpointStore store = mustOpen(dir / "d");
+  ASSERT_TRUE(store.save(Example(1).contents).isOk());
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod((dir / "d").c_str(), 0555), 0);
+  EXPECT_TRUE(inChild([&] {
+    // Root may do everything: become somebody else.
+    if (::geteuid() == 0 && ::seteuid(65534) != 0)
+      return false;
+    Status status = store.save(Example(2).contents);
+    return status.message().find("Permission denied; check its permissions") !=
+           std::string::npos;
+  }));
+  ASSERT_EQ(::chmod((dir / "d").c_str(), 0755), 0);
+  EXPECT_EQ(namesIn(dir / "d"), (Names{"step-1"}));
+}
+
+TEST(CheckpointStoreTest, survivesKills) {
+  TemporaryDirectory dir;
+  int64_t step = 1;
+  {
+    CheckpointStore store = mustOpen(dir.path());
+    ASSERT_TRUE(store.save(Example(step, 50000).contents).isOk());
+  }
+  // The kills must hit this machine's saves: measure what one round takes.
+  auto begin = std::chrono::steady_clock::now();
+  {
+    CheckpointStore store = mustOpen(dir.path(), step);
+    ASSERT_TRUE(store.save(Example(++step, 50000).contents).isOk());
+  }
+  auto span = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now() - begin);
+  uint64_t longest = uint64_t(std::max<int64_t>(4 * span.count(), 2000));
+  int64_t advances = 0, remains = 0;
+  for (uint64_t round = 0; round < 60; ++round) {
+    pid_t child = ::fork();
+    if (child == 0) {
+      // Saves as fast as it can, until it is killed; sometimes the same step.
+      CheckpointStore store = mustOpen(dir.path(), step);
+      for (int64_t next = step;; ++next)
+        if (!store.save(Example(next, 50000).contents).isOk())
+          ::_exit(1);
+    }
+    ::usleep(static_cast<useconds_t>(dyna_mix64(round) % longest));
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    int state = 0;
+    ::waitpid(child, &state, 0);
+    ASSERT_TRUE(WIFSIGNALED(state)) << "a save failed before the kill";
+    for (const std::string &name : namesIn(dir.path()))
+      remains += name[0] == '.';
+    StatusOr<Checkpoint> checkpoint = loadCheckpoint(dir.path());
+    ASSERT_TRUE(checkpoint.isOk()) << checkpoint.status().message();
+    ASSERT_TRUE(checkpoint->notes.empty()) << checkpoint->notes[0];
+    ASSERT_GE(checkpoint->step, step) << "went back";
+    ASSERT_TRUE(isIntact(*checkpoint));
+    advances += checkpoint->step > step;
+    step = checkpoint->step;
+  }
+  // Otherwise the kills came too early or too late to show anything.
+  EXPECT_GT(advances, 0);
+  EXPECT_GT(remains, 0);
+  mustOpen(dir.path(), step);
+  for (const std::string &name : namesIn(dir.path()))
+    EXPECT_NE(name[0], '.') << name;
+}
+
+} // namespace

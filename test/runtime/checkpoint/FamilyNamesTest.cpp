@@ -1,0 +1,339 @@
+//===- FamilyNamesTest.cpp - Tensor names and layouts of model families ---===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/checkpoint/FamilyNames.h"
+
+#include "test/runtime/data/TemporaryFiles.h"
+
+#include <algorithm>
+#include <numeric>
+
+using namespace dyna;
+using namespace dyna::test;
+
+namespace {
+
+/// Parameters with memory; element i of parameter p is 1000 p + i.
+struct Parameters {
+  std::vector<std::string> names;
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<std::vector<float>> values;
+
+  void add(const std::string &name, std::vector<int64_t> shape) {
+    int64_t count = 1;
+    for (int64_t size : shape)
+      count *= size;
+    std::vector<float> data(size_t(count), 0);
+    std::iota(data.begin(), data.end(), float(1000 * names.size()));
+    names.push_back(name);
+    shapes.push_back(std::move(shape));
+    values.push_back(std::move(data));
+  }
+
+  std::vector<TensorView> views() const {
+    std::vector<TensorView> result;
+    for (size_t i = 0; i < names.size(); ++i)
+      result.push_back({names[i], DType::F32, shapes[i], values[i].data()});
+    return result;
+  }
+
+  std::vector<ParameterSlot> slots() {
+    std::vector<ParameterSlot> result;
+    for (size_t i = 0; i < names.size(); ++i)
+      result.push_back({names[i], shapes[i], DType::F32, values[i].data()});
+    return result;
+  }
+
+  Parameters cleared() const {
+    Parameters result = *this;
+    for (std::vector<float> &value : result.values)
+      std::fill(value.begin(), value.end(), -1.0f);
+    return result;
+  }
+};
+
+Parameters gpt2(int64_t layers = 2, int64_t width = 4) {
+  Parameters p;
+  p.add("wte", {7, width});
+  p.add("wpe", {5, width});
+  for (int64_t i = 0; i < layers; ++i) {
+    std::string h = "h." + std::to_string(i) + ".";
+    for (const char *norm : {"ln_1", "ln_2"}) {
+      p.add(h + norm + ".weight", {width});
+      p.add(h + norm + ".bias", {width});
+    }
+    for (const char *linear : {"attn.q", "attn.k", "attn.v", "attn.proj"}) {
+      p.add(h + linear + ".weight", {width, width});
+      p.add(h + linear + ".bias", {width});
+    }
+    p.add(h + "mlp.fc.weight", {3 * width, width});
+    p.add(h + "mlp.fc.bias", {3 * width});
+    p.add(h + "mlp.proj.weight", {width, 3 * width});
+    p.add(h + "mlp.proj.bias", {width});
+  }
+  p.add("ln_f.weight", {width});
+  p.add("ln_f.bias", {width});
+  return p;
+}
+
+Parameters llama() {
+  Parameters p;
+  p.add("embed_tokens", {7, 4});
+  p.add("layers.10.input_norm.weight", {4});
+  p.add("layers.10.attn.q.weight", {8, 4});
+  p.add("layers.10.attn.k.weight", {2, 4});
+  p.add("layers.10.attn.v.weight", {2, 4});
+  p.add("layers.10.attn.o.weight", {4, 8});
+  p.add("layers.10.post_norm.weight", {4});
+  p.add("layers.10.mlp.gate.weight", {6, 4});
+  p.add("layers.10.mlp.up.weight", {6, 4});
+  p.add("layers.10.mlp.down.weight", {4, 6});
+  p.add("norm.weight", {4});
+  p.add("lm_head", {7, 4});
+  return p;
+}
+
+struct Saved {
+  TemporaryDirectory dir;
+  std::string path = dir / "model.safetensors";
+};
+
+/// Writes `tensors`, each name after `prefix`, and opens the file.
+SafetensorsFile save(const Saved &saved, std::vector<TensorView> tensors,
+                     const std::string &prefix = "") {
+  for (TensorView &tensor : tensors)
+    tensor.name = prefix + tensor.name;
+  StatusOr<OutputFile> file = OutputFile::create(saved.path);
+  EXPECT_TRUE(file.isOk());
+  EXPECT_TRUE(writeSafetensors(*file, tensors).isOk());
+  EXPECT_TRUE(file->close().isOk());
+  StatusOr<SafetensorsFile> result = SafetensorsFile::open(saved.path);
+  EXPECT_TRUE(result.isOk()) << result.status().message();
+  return std::move(*result);
+}
+
+std::vector<TensorView> viewsOf(const std::vector<OwnedTensor> &tensors) {
+  std::vector<TensorView> result;
+  for (const OwnedTensor &tensor : tensors)
+    result.push_back(tensor.view);
+  return result;
+}
+
+std::vector<OwnedTensor> mustExport(Family family, const Parameters &p) {
+  StatusOr<std::vector<OwnedTensor>> result = exportTensors(family, p.views());
+  EXPECT_TRUE(result.isOk()) << result.status().message();
+  return std::move(*result);
+}
+
+const TensorView *findIn(const std::vector<OwnedTensor> &tensors,
+                         std::string_view name) {
+  for (const OwnedTensor &tensor : tensors)
+    if (tensor.view.name == name)
+      return &tensor.view;
+  return nullptr;
+}
+
+float at(const TensorView &tensor, int64_t index) {
+  return static_cast<const float *>(tensor.data)[index];
+}
+
+TEST(FamilyNamesTest, exportsGpt2) {
+  Parameters p;
+  p.add("h.0.attn.v.weight", {2, 3}); // the order of the parts is not given
+  p.add("h.0.attn.q.weight", {2, 3});
+  p.add("h.0.attn.k.weight", {2, 3});
+  p.add("h.0.attn.k.bias", {2});
+  p.add("h.0.attn.q.bias", {2});
+  p.add("h.0.attn.v.bias", {2});
+  p.add("h.0.mlp.proj.weight", {2, 3});
+  p.add("wte", {4, 2});
+  std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, p);
+  ASSERT_EQ(tensors.size(), 4u);
+  const TensorView *joined = findIn(tensors, "h.0.attn.c_attn.weight");
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->shape, (std::vector<int64_t>{3, 6}));
+  // Row 0 holds column 0 of q (1000, 1003), of k (2000, ...), of v (0, ...).
+  const float expected[18] = {1000, 1003, 2000, 2003, 0, 3,
+                              1001, 1004, 2001, 2004, 1, 4,
+                              1002, 1005, 2002, 2005, 2, 5};
+  for (int i = 0; i < 18; ++i)
+    EXPECT_EQ(at(*joined, i), expected[i]) << i;
+  const TensorView *bias = findIn(tensors, "h.0.attn.c_attn.bias");
+  ASSERT_TRUE(bias);
+  EXPECT_EQ(bias->shape, (std::vector<int64_t>{6}));
+  const float biases[6] = {4000, 4001, 3000, 3001, 5000, 5001};
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EQ(at(*bias, i), biases[i]) << i;
+  const TensorView *proj = findIn(tensors, "h.0.mlp.c_proj.weight");
+  ASSERT_TRUE(proj);
+  EXPECT_EQ(proj->shape, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(at(*proj, 1), 6003);
+  const TensorView *wte = findIn(tensors, "wte.weight");
+  ASSERT_TRUE(wte);
+  EXPECT_EQ(wte->data, p.values[7].data()) << "copied without need";
+}
+
+TEST(FamilyNamesTest, namesGpt2) {
+  std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, gpt2(1));
+  std::vector<std::string> names;
+  for (const OwnedTensor &tensor : tensors)
+    names.push_back(tensor.view.name);
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names,
+            (std::vector<std::string>{
+                "h.0.attn.c_attn.bias", "h.0.attn.c_attn.weight",
+                "h.0.attn.c_proj.bias", "h.0.attn.c_proj.weight",
+                "h.0.ln_1.bias", "h.0.ln_1.weight", "h.0.ln_2.bias",
+                "h.0.ln_2.weight", "h.0.mlp.c_fc.bias", "h.0.mlp.c_fc.weight",
+                "h.0.mlp.c_proj.bias", "h.0.mlp.c_proj.weight", "ln_f.bias",
+                "ln_f.weight", "wpe.weight", "wte.weight"}));
+}
+
+TEST(FamilyNamesTest, namesLlama) {
+  std::vector<OwnedTensor> tensors = mustExport(Family::Llama, llama());
+  std::vector<std::string> names;
+  for (const OwnedTensor &tensor : tensors) {
+    names.push_back(tensor.view.name);
+    EXPECT_TRUE(tensor.storage.empty());
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "model.embed_tokens.weight",
+                       "model.layers.10.input_layernorm.weight",
+                       "model.layers.10.self_attn.q_proj.weight",
+                       "model.layers.10.self_attn.k_proj.weight",
+                       "model.layers.10.self_attn.v_proj.weight",
+                       "model.layers.10.self_attn.o_proj.weight",
+                       "model.layers.10.post_attention_layernorm.weight",
+                       "model.layers.10.mlp.gate_proj.weight",
+                       "model.layers.10.mlp.up_proj.weight",
+                       "model.layers.10.mlp.down_proj.weight",
+                       "model.norm.weight", "lm_head.weight"}));
+}
+
+TEST(FamilyNamesTest, keepsOtherNames) {
+  EXPECT_EQ(placeParameter(Family::Custom, "h.0.attn.q.weight").name,
+            "h.0.attn.q.weight");
+  EXPECT_EQ(placeParameter(Family::Gpt2, "h.x.attn.q.weight").name,
+            "h.x.attn.q.weight");
+  EXPECT_EQ(placeParameter(Family::Gpt2, "extra").name, "extra");
+  EXPECT_EQ(placeParameter(Family::Gpt2, "h.").name, "h.");
+  EXPECT_EQ(placeParameter(Family::Llama, "layers.3.attn.q.bias").name,
+            "model.layers.3.self_attn.q_proj.bias");
+  EXPECT_EQ(parseFamily("gpt2"), Family::Gpt2);
+  EXPECT_EQ(parseFamily("llama"), Family::Llama);
+  EXPECT_EQ(parseFamily("other"), Family::Custom);
+}
+
+TEST(FamilyNamesTest, readsBackWhatItWrites) {
+  Saved saved;
+  for (auto [family, p] : {std::pair(Family::Gpt2, gpt2()),
+                           {Family::Gpt2, gpt2(1, 40)},
+                           {Family::Llama, llama()},
+                           {Family::Custom, gpt2()}}) {
+    std::vector<OwnedTensor> tensors = mustExport(family, p);
+    SafetensorsFile file = save(saved, viewsOf(tensors));
+    Parameters loaded = p.cleared();
+    Status status = importTensors(family, file, loaded.slots());
+    ASSERT_TRUE(status.isOk()) << status.message();
+    EXPECT_EQ(loaded.values, p.values);
+  }
+}
+
+TEST(FamilyNamesTest, acceptsPrefixBuffersAndRepeatedHead) {
+  Saved saved;
+  Parameters p = gpt2();
+  std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, p);
+  std::vector<TensorView> views = viewsOf(tensors);
+  std::vector<float> mask(25);
+  views.push_back({"h.0.attn.bias", DType::F32, {1, 1, 5, 5}, mask.data()});
+  views.push_back({"h.1.attn.masked_bias", DType::F32, {}, mask.data()});
+  Parameters loaded = p.cleared();
+  {
+    SafetensorsFile file = save(saved, views, "transformer.");
+    Status status = importTensors(Family::Gpt2, file, loaded.slots());
+    ASSERT_TRUE(status.isOk()) << status.message();
+    EXPECT_EQ(loaded.values, p.values);
+  }
+  views.push_back({"lm_head.weight", DType::F32, {7, 4}, p.values[0].data()});
+  EXPECT_TRUE(
+      importTensors(Family::Gpt2, save(saved, views), loaded.slots()).isOk());
+  // An untied model in a tied one would change the function.
+  std::vector<float> head(28, 5);
+  views.back().data = head.data();
+  expectFailure(importTensors(Family::Gpt2, save(saved, views), loaded.slots()),
+                "holds tensor lm_head.weight of shape [7, 4]");
+}
+
+TEST(FamilyNamesTest, convertsTypes) {
+  Saved saved;
+  Parameters p = gpt2();
+  std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, p);
+  SafetensorsFile file = save(saved, viewsOf(tensors));
+  std::vector<std::vector<double>> wide;
+  std::vector<ParameterSlot> slots = p.slots();
+  for (const std::vector<float> &value : p.values)
+    wide.emplace_back(value.size(), -1);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    slots[i].type = DType::F64;
+    slots[i].data = wide[i].data();
+  }
+  ASSERT_TRUE(importTensors(Family::Gpt2, file, slots).isOk());
+  for (size_t i = 0; i < slots.size(); ++i)
+    EXPECT_EQ(wide[i],
+              std::vector<double>(p.values[i].begin(), p.values[i].end()));
+  slots[0].type = DType::I64;
+  expectFailure(importTensors(Family::Gpt2, file, slots),
+                "wte.weight is of type F32, but this model needs I64");
+}
+
+TEST(FamilyNamesTest, refusesAnotherModel) {
+  Saved saved;
+  Parameters p = gpt2(2);
+  std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, p);
+  SafetensorsFile file = save(saved, viewsOf(tensors));
+  Parameters deeper = gpt2(3).cleared();
+  expectFailure(importTensors(Family::Gpt2, file, deeper.slots()),
+                "model.safetensors has no tensor h.2.ln_1.weight, which this "
+                "model needs with shape [4]; is this a checkpoint of another");
+  Parameters shallower = gpt2(1).cleared();
+  expectFailure(importTensors(Family::Gpt2, file, shallower.slots()),
+                "holds tensor h.1.");
+  Parameters wider = gpt2(2, 8).cleared();
+  expectFailure(importTensors(Family::Gpt2, file, wider.slots()),
+                "tensor wte.weight has shape [7, 4], but this model needs "
+                "[7, 8]; is this a checkpoint of another model?");
+  Parameters grouped = p.cleared();
+  size_t k = size_t(std::find(grouped.names.begin(), grouped.names.end(),
+                              "h.0.attn.k.weight") -
+                    grouped.names.begin());
+  grouped.shapes[k] = {2, 4};
+  expectFailure(importTensors(Family::Gpt2, file, grouped.slots()),
+                "h.0.attn.c_attn.weight has shape [4, 12], but this model "
+                "needs [4, 10]");
+  for (Parameters *untouched : {&deeper, &shallower, &wider})
+    for (const std::vector<float> &value : untouched->values)
+      for (float element : value)
+        ASSERT_EQ(element, -1) << "filled although the import failed";
+}
+
+TEST(FamilyNamesTest, refusesIncompleteGroups) {
+  Parameters p;
+  p.add("h.0.attn.q.weight", {2, 2});
+  p.add("h.0.attn.k.weight", {2, 2});
+  expectFailure(exportTensors(Family::Gpt2, p.views()),
+                "h.0.attn.q.weight is stored in h.0.attn.c_attn.weight "
+                "together with others");
+  p.add("h.0.attn.v.weight", {2, 3});
+  expectFailure(exportTensors(Family::Gpt2, p.views()), "do not fit it");
+  Parameters flat;
+  flat.add("h.0.mlp.fc.weight", {4});
+  expectFailure(exportTensors(Family::Gpt2, flat.views()),
+                "must have two dimensions, but is [4]");
+}
+
+} // namespace

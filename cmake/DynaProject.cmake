@@ -56,6 +56,8 @@ function(dyna_runtime_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} Threads::Threads)
+  # A training binary keeps only what it calls.
+  target_compile_options(${name} PRIVATE -ffunction-sections -fdata-sections)
 endfunction()
 
 # dyna_compiler_library(<name> SOURCES ... LINK ... DEPENDS ...): a static library

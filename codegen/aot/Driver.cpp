@@ -1,0 +1,280 @@
+//===- Driver.cpp - The phases of dynac ----------------------- -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/aot/Driver.h"
+
+#include "codegen/aot/ManifestBuilder.h"
+#include "codegen/aot/ObjectEmitter.h"
+#include "codegen/cpu/Pipelines.h"
+#include "dialects/dyna/Dyna.h"
+#include "passes/Pipelines.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Support/Timing.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <thread>
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+static constexpr int kUsageError = 2;
+
+static int usageError(const llvm::Twine &message) {
+  llvm::errs() << "dynac: " << message << '\n';
+  return kUsageError;
+}
+
+namespace {
+
+class Driver {
+public:
+  explicit Driver(const DriverOptions &options) : options(options) {}
+
+  int run();
+
+private:
+  int checkOptions();
+  int openInput();
+  LogicalResult runPhases();
+  LogicalResult runPhase(StringRef name,
+                         llvm::function_ref<void(OpPassManager &)> build);
+  LogicalResult emitBinary();
+  LogicalResult emitObjects(std::vector<std::string> &objects);
+  LogicalResult print(StringRef path, llvm::function_ref<void(raw_ostream &)>);
+  std::string outputPath(StringRef suffix) const;
+
+  const DriverOptions &options;
+  DialectRegistry registry;
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  llvm::SourceMgr sources;
+  OwningOpRef<ModuleOp> module;
+  ::dyna::plan::Manifest manifest;
+  std::vector<InstructionSet> isas;
+  TimingScope timing;
+  bool stopped = false;
+};
+
+} // namespace
+
+int Driver::checkOptions() {
+  static constexpr StringRef phases[] = {"parse", "differentiate", "memory",
+                                         "lower", "llvm"};
+  if (!options.stopAfter.empty() &&
+      !llvm::is_contained(phases, options.stopAfter))
+    return usageError(
+        "--stop-after expects parse, differentiate, memory, lower "
+        "or llvm, but got '" +
+        options.stopAfter + "'");
+  if (!llvm::is_contained({"f64", "f32", "bf16"}, options.computeType))
+    return usageError("--compute-type expects f64, f32 or bf16, but got '" +
+                      options.computeType + "'");
+  if (!llvm::is_contained({"library", "generated"}, options.matmul))
+    return usageError("--matmul expects library or generated, but got '" +
+                      options.matmul + "'");
+  if (options.matmul == "generated" && options.computeType == "bf16")
+    return usageError(
+        "--matmul=generated covers f32 and f64; bf16 products come "
+        "from the library");
+  if (options.optimizationLevel > 3)
+    return usageError("-O expects 0 to 3, but got " +
+                      llvm::Twine(options.optimizationLevel));
+  if (!options.libraries.empty())
+    return usageError("--with=" + options.libraries.front() +
+                      ": this version of Dyna has no optional libraries");
+  for (const std::string &name : options.instructionSets) {
+    const InstructionSet *isa = findInstructionSet(name);
+    if (!isa)
+      return usageError("--isa expects avx512 or avx2, but got '" + name + "'");
+    isas.push_back(*isa);
+  }
+  if (isas.empty())
+    isas.assign(getInstructionSets().begin(), getInstructionSets().end());
+  // Preference is fixed, whatever the order of the option.
+  llvm::stable_sort(isas, [](const InstructionSet &a, const InstructionSet &b) {
+    return a.features > b.features;
+  });
+  return 0;
+}
+
+int Driver::openInput() {
+  std::string message;
+  auto buffer = openInputFile(options.input, &message);
+  if (!buffer)
+    return usageError(message);
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  if (!options.dumpDirectory.empty())
+    if (std::error_code error =
+            llvm::sys::fs::create_directories(options.dumpDirectory))
+      return usageError("cannot make --dump-dir '" + options.dumpDirectory +
+                        "': " + error.message());
+  return 0;
+}
+
+std::string Driver::outputPath(StringRef suffix) const {
+  std::string base = options.output;
+  if (base.empty())
+    base = options.input == "-" ? "train"
+                                : llvm::sys::path::stem(options.input).str();
+  return base + suffix.str();
+}
+
+LogicalResult Driver::print(StringRef path,
+                            llvm::function_ref<void(raw_ostream &)> write) {
+  std::string message;
+  auto file = openOutputFile(path, &message);
+  if (!file)
+    return emitError(module->getLoc()) << message;
+  write(file->os());
+  file->keep();
+  return success();
+}
+
+LogicalResult
+Driver::runPhase(StringRef name,
+                 llvm::function_ref<void(OpPassManager &)> build) {
+  PassManager passes(&context, ModuleOp::getOperationName());
+  TimingScope scope = timing.nest(name);
+  passes.enableTiming(scope);
+  build(passes);
+  if (failed(passes.run(*module)))
+    return failure();
+  auto write = [&](raw_ostream &stream) { module->print(stream); };
+  if (!options.dumpDirectory.empty()) {
+    SmallString<256> path(options.dumpDirectory);
+    llvm::sys::path::append(path, name + ".mlir");
+    if (failed(print(path, write)))
+      return failure();
+  }
+  if (options.stopAfter == name) {
+    stopped = true;
+    return print(options.output.empty() ? "-" : StringRef(options.output),
+                 write);
+  }
+  return success();
+}
+
+LogicalResult Driver::runPhases() {
+  CpuLoweringOptions lowering;
+  lowering.matmul = options.matmul;
+  ConvertOptions convert;
+  convert.type = options.computeType;
+  if (failed(runPhase("parse",
+                      [&](OpPassManager &passes) {
+                        buildConvertPhase(passes, convert);
+                      })) ||
+      stopped)
+    return success(stopped);
+  if (failed(runPhase("differentiate", buildDifferentiatePhase)) || stopped)
+    return success(stopped);
+  if (failed(runPhase("memory", buildMemoryPhase)) || stopped)
+    return success(stopped);
+
+  FailureOr<::dyna::plan::Manifest> built = buildManifest(*module);
+  if (failed(built))
+    return failure();
+  manifest = std::move(*built);
+  manifest.set_matmul(options.computeType == "f64" ? "generated"
+                                                   : options.matmul);
+  if (failed(runPhase("lower",
+                      [&](OpPassManager &passes) {
+                        buildLowerCpuPipeline(passes, lowering);
+                      })) ||
+      stopped)
+    return success(stopped);
+
+  if (options.stopAfter == "llvm") {
+    stopped = true;
+    std::optional<std::string> text = printLlvmIr(*module);
+    if (!text)
+      return failure();
+    return print(options.output.empty() ? "-" : StringRef(options.output),
+                 [&](raw_ostream &stream) { stream << *text; });
+  }
+  return emitBinary();
+}
+
+LogicalResult Driver::emitObjects(std::vector<std::string> &objects) {
+  // One thread per variant: each has a copy of the module and an LLVM context
+  // of its own.
+  std::vector<OwningOpRef<ModuleOp>> copies;
+  std::vector<LogicalResult> results(isas.size(), failure());
+  std::vector<std::thread> threads;
+  prepareTranslation(*module);
+  for (const InstructionSet &isa : isas) {
+    copies.push_back(module->clone());
+    objects.push_back(outputPath("." + isa.name.str() + ".o"));
+  }
+  for (size_t i = 0; i < isas.size(); ++i)
+    threads.emplace_back([&, i] {
+      EmitOptions emit;
+      emit.optimizationLevel = options.optimizationLevel;
+      if (!options.dumpDirectory.empty())
+        emit.dumpPath =
+            options.dumpDirectory + "/optimised." + isas[i].name.str() + ".ll";
+      results[i] = emitVariantObject(*copies[i], isas[i], emit, objects[i]);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  objects.push_back(outputPath(".program.o"));
+  if (llvm::any_of(results, [](LogicalResult r) { return failed(r); }))
+    return failure();
+  return emitProgramObject(*module, manifest, isas, objects.back());
+}
+
+LogicalResult Driver::emitBinary() {
+  std::vector<std::string> objects;
+  LogicalResult emitted = [&] {
+    TimingScope scope = timing.nest("objects");
+    return emitObjects(objects);
+  }();
+  if (succeeded(emitted)) {
+    TimingScope scope = timing.nest("link");
+    if (llvm::Error error =
+            linkTrainingBinary(objects, outputPath(""), options.link)) {
+      emitted = emitError(module->getLoc()) << llvm::toString(std::move(error));
+    }
+  }
+  if (!options.keepObjects)
+    for (const std::string &object : objects)
+      llvm::sys::fs::remove(object);
+  return emitted;
+}
+
+int Driver::run() {
+  if (int code = checkOptions())
+    return code;
+  if (int code = openInput())
+    return code;
+  DefaultTimingManager timingManager;
+  timingManager.setEnabled(options.timePasses);
+  timing = timingManager.getRootScope();
+
+  registry.insert<DynaDialect>();
+  context.appendDialectRegistry(registry);
+  context.loadDialect<DynaDialect>();
+  SourceMgrDiagnosticHandler diagnostics(sources, &context);
+  {
+    TimingScope scope = timing.nest("parser");
+    module = parseSourceFile<ModuleOp>(sources, &context);
+  }
+  bool ok = module && succeeded(runPhases());
+  timing.stop();
+  return ok ? 0 : 1;
+}
+
+int mlir::dyna::runDriver(const DriverOptions &options) {
+  return Driver(options).run();
+}

@@ -1,0 +1,52 @@
+//===- Driver.h - The phases of dynac ------------------------- -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: a file with one `dyna.model`. Out: a training binary, or the module as it
+// is after a phase. Phases, each ending in its verifier:
+//
+//   parse          the file itself, in the compute type asked for
+//   differentiate  layer functions with gradients
+//   memory         every value has a place
+//   lower          the LLVM dialect
+//   llvm           LLVM IR
+//   (objects, link)
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_CODEGEN_AOT_DRIVER_H
+#define DYNA_CODEGEN_AOT_DRIVER_H
+
+#include "codegen/aot/Linker.h"
+
+#include <string>
+#include <vector>
+
+namespace mlir::dyna {
+
+struct DriverOptions {
+  std::string input;
+  std::string output; ///< empty: the input's stem
+  std::string computeType = "f32";
+  std::string stopAfter;
+  std::string dumpDirectory;
+  bool timePasses = false;
+  std::vector<std::string> libraries;
+  std::vector<std::string> instructionSets; ///< empty: all
+  std::string matmul = "library";
+  unsigned optimizationLevel = 2;
+  bool keepObjects = false;
+  LinkOptions link;
+};
+
+/// Runs the driver; diagnostics go to stderr. Returns the process's exit code:
+/// 0, 1 when the module does not compile, 2 when an option or file is unusable.
+int runDriver(const DriverOptions &options);
+
+} // namespace mlir::dyna
+
+#endif // DYNA_CODEGEN_AOT_DRIVER_H

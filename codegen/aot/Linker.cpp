@@ -1,0 +1,114 @@
+//===- Linker.cpp - Objects and runtime to one training binary  -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/aot/Linker.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+static llvm::Error failure(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+static llvm::Expected<std::string> findDriver(llvm::StringRef wanted) {
+  if (!wanted.empty()) {
+    if (auto path = llvm::sys::findProgramByName(wanted))
+      return *path;
+    return failure("linker driver '" + wanted + "' is not on PATH");
+  }
+  for (llvm::StringRef name : {"c++", "g++", "clang++", "clang++-22"})
+    if (auto path = llvm::sys::findProgramByName(name))
+      return *path;
+  return failure("no C++ compiler on PATH to link with (tried c++, g++, "
+                 "clang++, clang++-22); install g++ or name one with --linker");
+}
+
+/// The libraries, one per line; `@` stands for the runtime directory.
+static llvm::Expected<std::vector<std::string>>
+readLibraries(llvm::StringRef directory) {
+  llvm::SmallString<256> path(directory);
+  llvm::sys::path::append(path, "link-libraries.txt");
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return failure("cannot read '" + path + "' (" +
+                   buffer.getError().message() +
+                   "): the runtime libraries are not there; build or install "
+                   "Dyna, or name their folder with --runtime-dir");
+  std::vector<std::string> libraries;
+  llvm::SmallVector<llvm::StringRef> lines;
+  (*buffer)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef line : lines) {
+    std::string library = line.trim().str();
+    if (!library.empty() && library[0] == '@')
+      library = directory.str() + library.substr(1);
+    if (!library.empty())
+      libraries.push_back(library);
+  }
+  return libraries;
+}
+
+/// The last lines of what the linker printed.
+static std::string readTail(llvm::StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return "";
+  llvm::StringRef text = (*buffer)->getBuffer();
+  return text.take_back(2000).str();
+}
+
+llvm::Error mlir::dyna::linkTrainingBinary(llvm::ArrayRef<std::string> objects,
+                                           llvm::StringRef output,
+                                           const LinkOptions &options) {
+  llvm::Expected<std::string> driver = findDriver(options.driver);
+  if (!driver)
+    return driver.takeError();
+  auto libraries = readLibraries(options.runtimeDirectory);
+  if (!libraries)
+    return libraries.takeError();
+
+  std::string temporary = (output + ".linking").str();
+  llvm::SmallString<256> log;
+  if (llvm::sys::fs::createTemporaryFile("dyna-link", "log", log))
+    return failure("cannot make a temporary file for the linker's messages");
+
+  std::vector<std::string> arguments = {*driver, "-o", temporary, "-pie",
+                                        "-Wl,--gc-sections"};
+  arguments.insert(arguments.end(), objects.begin(), objects.end());
+  arguments.push_back("-Wl,--start-group");
+  arguments.insert(arguments.end(), libraries->begin(), libraries->end());
+  arguments.push_back("-Wl,--end-group");
+  arguments.push_back("-lpthread");
+
+  llvm::SmallVector<llvm::StringRef> argumentRefs(arguments.begin(),
+                                                  arguments.end());
+  std::string message;
+  std::optional<llvm::StringRef> redirects[] = {std::nullopt, log.str(),
+                                                log.str()};
+  int code = llvm::sys::ExecuteAndWait(*driver, argumentRefs, std::nullopt,
+                                       redirects, /*SecondsToWait=*/300,
+                                       /*MemoryLimit=*/0, &message);
+  std::string printed = readTail(log);
+  llvm::sys::fs::remove(log);
+  if (code != 0) {
+    llvm::sys::fs::remove(temporary);
+    return failure("linking '" + output + "' with " + *driver +
+                   " failed: " + (message.empty() ? printed : message));
+  }
+  if (std::error_code error = llvm::sys::fs::rename(temporary, output)) {
+    llvm::sys::fs::remove(temporary);
+    return failure("cannot write '" + output + "': " + error.message());
+  }
+  return llvm::Error::success();
+}

@@ -1,0 +1,36 @@
+//===- Linker.h - Objects and runtime to one training binary -- -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_CODEGEN_AOT_LINKER_H
+#define DYNA_CODEGEN_AOT_LINKER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace mlir::dyna {
+
+struct LinkOptions {
+  /// The compiler driver that links; empty: the first of c++, g++, clang++ on
+  /// PATH.
+  std::string driver;
+  /// Folder of the runtime's static libraries and `link-libraries.txt`.
+  std::string runtimeDirectory;
+};
+
+/// Links `objects` with the static runtime into `output`, written under a
+/// temporary name first, so that a failure never leaves half a binary behind.
+llvm::Error linkTrainingBinary(llvm::ArrayRef<std::string> objects,
+                               llvm::StringRef output,
+                               const LinkOptions &options);
+
+} // namespace mlir::dyna
+
+#endif // DYNA_CODEGEN_AOT_LINKER_H

@@ -1,0 +1,205 @@
+//===- ManifestBuilder.cpp - What a binary knows about itself - -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/aot/ManifestBuilder.h"
+
+#include "dialects/dyna/Dyna.h"
+#include "runtime/abi/Abi.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+namespace plan = ::dyna::plan;
+
+// The dialect's roles and the ABI's are one numbering.
+static_assert(static_cast<int>(Role::Evaluate) == DYNA_ROLE_EVALUATE &&
+              static_cast<int>(Role::Cast) == DYNA_ROLE_CAST &&
+              DYNA_ROLE_CAST + 1 == DYNA_ROLE_COUNT);
+
+namespace {
+
+class ManifestBuilder {
+public:
+  explicit ManifestBuilder(ModuleOp module) : module(module) {}
+
+  FailureOr<plan::Manifest> build() {
+    auto models = llvm::to_vector(module.getOps<ModelOp>());
+    if (models.size() != 1)
+      return module.emitError("expects exactly one dyna.model, but got ")
+             << models.size();
+    ModelOp model = models.front();
+    addFacts(model);
+    addParameters();
+    for (CallOp call : model.getBody().getOps<CallOp>())
+      if (failed(addLayer(call)))
+        return failure();
+    manifest.set_format(1);
+    manifest.set_producer("dynac " DYNA_VERSION);
+    std::string bytes = manifest.SerializeAsString();
+    manifest.set_hash(llvm::xxh3_64bits(bytes));
+    return manifest;
+  }
+
+private:
+  void addFacts(ModelOp model);
+  void addParameters();
+  LogicalResult addLayer(CallOp call);
+  FailureOr<int> addKind(LayerOp layer);
+
+  ModuleOp module;
+  plan::Manifest manifest;
+  llvm::MapVector<StringAttr, int> parameterIndex;
+  llvm::MapVector<StringAttr, int> kindIndex;
+};
+
+} // namespace
+
+static plan::ElementType elementType(Type type) {
+  if (type.isF64())
+    return plan::F64;
+  if (type.isF32())
+    return plan::F32;
+  if (type.isBF16())
+    return plan::BF16;
+  if (type.isInteger(32))
+    return plan::I32;
+  return plan::ELEMENT_UNKNOWN;
+}
+
+static void setSpec(plan::TensorSpec *spec, Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  spec->set_type(elementType(tensor.getElementType()));
+  bool dynamic = tensor.getRank() > 0 && tensor.isDynamicDim(0);
+  // Every activation of a decoder has the rows of the queries.
+  spec->set_rows(dynamic ? plan::TensorSpec::TQ : plan::TensorSpec::FIXED);
+  for (int64_t size : tensor.getShape().drop_front(dynamic ? 1 : 0))
+    spec->add_shape(size);
+}
+
+static void setBytes(plan::LinearBytes *bytes, PlaceAttr place) {
+  bytes->set_tq(place.getTq());
+  bytes->set_tkv(place.getTkv());
+  bytes->set_s(place.getS());
+  bytes->set_constant(place.getConstant());
+}
+
+void ManifestBuilder::addFacts(ModelOp model) {
+  FactsAttr facts = model.getFacts();
+  manifest.set_model(model.getSymName().str());
+  plan::ModelFacts *out = manifest.mutable_facts();
+  out->set_family(facts.getFamily().str());
+  out->set_vocabulary(facts.getVocabulary());
+  out->set_positions(facts.getPositions());
+  out->set_width(facts.getWidth());
+  out->set_heads(facts.getHeads());
+  out->set_kv_heads(facts.getKvHeads());
+  out->set_head_dim(facts.getHeadDim());
+  out->set_feed_forward(facts.getFeedForward());
+  out->set_config_json(facts.getConfig().str());
+}
+
+void ManifestBuilder::addParameters() {
+  for (ParameterOp parameter : module.getOps<ParameterOp>()) {
+    auto type = cast<RankedTensorType>(parameter.getType());
+    parameterIndex[parameter.getSymNameAttr()] = manifest.parameters_size();
+    manifest.set_compute_type(elementType(type.getElementType()));
+    plan::Parameter *out = manifest.add_parameters();
+    out->set_name(parameter.getSymName().str());
+    for (int64_t size : type.getShape())
+      out->add_shape(size);
+    out->set_constant(parameter.getConstant().convertToDouble());
+    out->set_normal_std(parameter.getNormal().convertToDouble());
+    out->set_decay(parameter.getDecay());
+  }
+}
+
+LogicalResult ManifestBuilder::addLayer(CallOp call) {
+  auto layer =
+      SymbolTable::lookupNearestSymbolFrom<LayerOp>(call, call.getCalleeAttr());
+  if (!layer)
+    return call.emitOpError("expects '")
+           << call.getCallee() << "' to be a dyna.layer";
+  FailureOr<int> kind = addKind(layer);
+  if (failed(kind))
+    return failure();
+  plan::Layer *out = manifest.add_layers();
+  out->set_name(call.getLayerName().str());
+  out->set_kind(*kind);
+  for (auto parameter : call.getParameters().getAsRange<FlatSymbolRefAttr>()) {
+    auto found = parameterIndex.find(parameter.getAttr());
+    if (found == parameterIndex.end())
+      return call.emitOpError("names parameter ")
+             << parameter << ", which the module does not declare";
+    out->add_parameters(found->second);
+  }
+  return success();
+}
+
+/// Matrix-product flops of a layer's logical form.
+static void setFlops(plan::LayerKind *kind, LayerOp layer) {
+  layer.walk([&](Operation *op) {
+    if (auto linear = dyn_cast<LinearOp>(op)) {
+      kind->set_flops_per_token(
+          kind->flops_per_token() +
+          2 * cast<ShapedType>(linear.getWeight().getType()).getNumElements());
+    } else if (auto attention = dyn_cast<AttentionOp>(op)) {
+      kind->set_attention_flops_per_pair(kind->attention_flops_per_pair() +
+                                         4 * attention.getHeads() *
+                                             attention.getHeadDim());
+      kind->set_causal(attention.getCausal());
+    } else if (auto loss = dyn_cast<LinearCrossEntropyOp>(op)) {
+      kind->set_flops_per_target(
+          kind->flops_per_target() +
+          2 * cast<ShapedType>(loss.getWeight().getType()).getNumElements());
+    }
+  });
+}
+
+FailureOr<int> ManifestBuilder::addKind(LayerOp layer) {
+  auto [entry, isNew] =
+      kindIndex.insert({layer.getSymNameAttr(), manifest.kinds_size()});
+  if (!isNew)
+    return entry->second;
+  std::optional<ArrayAttr> tiers = layer.getTiers();
+  if (!tiers || tiers->size() != 4)
+    return layer.emitOpError(
+        "has no tier sizes; run the memory phase (--dyna-memory) first");
+
+  plan::LayerKind *kind = manifest.add_kinds();
+  kind->set_name(layer.getSymName().str());
+  for (BlockArgument argument : layer.getParameterArguments())
+    setSpec(kind->add_parameters(), argument.getType());
+  for (BlockArgument argument : layer.getInputArguments())
+    if (!isa<SegmentsType>(argument.getType()))
+      setSpec(kind->add_inputs(), argument.getType());
+  for (Type type : layer.getFunctionType().getResults())
+    setSpec(kind->add_outputs(), type);
+  setBytes(kind->mutable_input_tier(), cast<PlaceAttr>((*tiers)[0]));
+  setBytes(kind->mutable_products_tier(), cast<PlaceAttr>((*tiers)[1]));
+  setBytes(kind->mutable_elementwise_tier(), cast<PlaceAttr>((*tiers)[2]));
+  setBytes(kind->mutable_deferred_tier(), cast<PlaceAttr>((*tiers)[3]));
+  for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
+    kind->add_roles();
+  for (FunctionOp function : module.getOps<FunctionOp>()) {
+    if (function.getLayer() != layer.getSymName())
+      continue;
+    plan::LayerKind::Role *role =
+        kind->mutable_roles(static_cast<int>(function.getRole()));
+    role->set_present(true);
+    if (PlaceAttr workspace = function.getWorkspaceAttr())
+      setBytes(role->mutable_workspace(), workspace);
+  }
+  setFlops(kind, layer);
+  return entry->second;
+}
+
+FailureOr<plan::Manifest> mlir::dyna::buildManifest(ModuleOp module) {
+  return ManifestBuilder(module).build();
+}

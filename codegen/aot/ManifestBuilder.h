@@ -1,0 +1,29 @@
+//===- ManifestBuilder.h - What a binary knows about itself --- -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The manifest is read off the module after the memory phase: parameters from
+// `dyna.parameter`, layer kinds from `dyna.layer` and its `dyna.function`s, the
+// chain of layers from the calls of the model.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_CODEGEN_AOT_MANIFESTBUILDER_H
+#define DYNA_CODEGEN_AOT_MANIFESTBUILDER_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "runtime/plan/Manifest.pb.h"
+
+namespace mlir::dyna {
+
+/// Builds the manifest of `module`, which must hold exactly one `dyna.model`
+/// and have passed the memory phase. Diagnostics say what is missing.
+FailureOr<::dyna::plan::Manifest> buildManifest(ModuleOp module);
+
+} // namespace mlir::dyna
+
+#endif // DYNA_CODEGEN_AOT_MANIFESTBUILDER_H

@@ -1,0 +1,295 @@
+//===- ObjectEmitter.cpp - LLVM modules to object files ------- -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/aot/ObjectEmitter.h"
+
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "runtime/abi/Abi.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Triple.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+namespace plan = ::dyna::plan;
+
+// Features are listed one by one: the processor names stand for tuning only,
+// and a run-time check of the same bits decides which variant runs
+// (runtime/executor).
+static constexpr InstructionSet kInstructionSets[] = {
+    {"avx512", DYNA_FEATURE_AVX512 | DYNA_FEATURE_AVX2, "x86-64-v4",
+     "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx2,+fma,+bmi2,+f16c"},
+    {"avx2", DYNA_FEATURE_AVX2, "x86-64-v3", "+avx2,+fma,+bmi2,+f16c"},
+};
+
+ArrayRef<InstructionSet> mlir::dyna::getInstructionSets() {
+  return kInstructionSets;
+}
+
+const InstructionSet *mlir::dyna::findInstructionSet(StringRef name) {
+  for (const InstructionSet &isa : kInstructionSets)
+    if (isa.name == name)
+      return &isa;
+  return nullptr;
+}
+
+static constexpr llvm::StringLiteral kTriple = "x86_64-unknown-linux-gnu";
+
+static std::unique_ptr<llvm::TargetMachine>
+createTargetMachine(StringRef cpu, StringRef features, unsigned level) {
+  static const bool initialized = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+    return true;
+  }();
+  (void)initialized;
+  std::string error;
+  llvm::Triple triple(kTriple);
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple.str(), error);
+  if (!target)
+    return nullptr;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, cpu, features, llvm::TargetOptions(), llvm::Reloc::PIC_,
+      std::nullopt, static_cast<llvm::CodeGenOptLevel>(level)));
+}
+
+void mlir::dyna::prepareTranslation(ModuleOp module) {
+  DialectRegistry registry;
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  module.getContext()->appendDialectRegistry(registry);
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
+                     unsigned level) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  // The generated loops are vector code already; what LLVM could still
+  // vectorise are scalar remainders, which are not worth the time or the size.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  auto optimization = level == 0   ? llvm::OptimizationLevel::O0
+                      : level == 1 ? llvm::OptimizationLevel::O1
+                      : level == 2 ? llvm::OptimizationLevel::O2
+                                   : llvm::OptimizationLevel::O3;
+  auto passes = level == 0
+                    ? builder.buildO0DefaultPipeline(optimization)
+                    : builder.buildPerModuleDefaultPipeline(optimization);
+  passes.run(module, modules);
+}
+
+static LogicalResult writeObject(llvm::Module &module,
+                                 llvm::TargetMachine &machine, StringRef path,
+                                 Location location) {
+  std::error_code failure;
+  llvm::raw_fd_ostream stream(path, failure, llvm::sys::fs::OF_None);
+  if (failure)
+    return emitError(location) << "cannot write object file '" << path
+                               << "': " << failure.message();
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr,
+                                  llvm::CodeGenFileType::ObjectFile))
+    return emitError(location) << "this LLVM cannot emit object files";
+  passes.run(module);
+  stream.close();
+  if (stream.has_error()) {
+    std::string reason = stream.error().message();
+    stream.clear_error();
+    return emitError(location)
+           << "cannot write object file '" << path << "': " << reason;
+  }
+  return success();
+}
+
+LogicalResult mlir::dyna::emitVariantObject(ModuleOp module,
+                                            const InstructionSet &isa,
+                                            const EmitOptions &options,
+                                            StringRef path) {
+  auto machine = createTargetMachine(isa.cpu, isa.targetFeatures,
+                                     options.optimizationLevel);
+  if (!machine)
+    return module.emitError("this LLVM has no x86-64 target");
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> llvmModule =
+      translateModuleToLLVMIR(module, context);
+  if (!llvmModule)
+    return failure();
+  llvmModule->setTargetTriple(llvm::Triple(kTriple));
+  llvmModule->setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : *llvmModule) {
+    if (function.isDeclaration())
+      continue;
+    function.setName(function.getName() + "." + isa.name);
+    function.addFnAttr("target-cpu", isa.cpu);
+    function.addFnAttr("target-features", isa.targetFeatures);
+    // Wide registers are the point of the wide variant.
+    if (isa.features & DYNA_FEATURE_AVX512) {
+      function.addFnAttr("prefer-vector-width", "512");
+      function.addFnAttr("min-legal-vector-width", "512");
+    }
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+  if (llvm::verifyModule(*llvmModule, &llvm::errs()))
+    return module.emitError("code generation made invalid LLVM IR");
+  optimize(*llvmModule, *machine, options.optimizationLevel);
+  if (!options.dumpPath.empty()) {
+    std::error_code failure;
+    llvm::raw_fd_ostream stream(options.dumpPath, failure);
+    if (!failure)
+      stream << *llvmModule;
+  }
+  return writeObject(*llvmModule, *machine, path, module.getLoc());
+}
+
+std::optional<std::string> mlir::dyna::printLlvmIr(ModuleOp module) {
+  prepareTranslation(module);
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> llvmModule =
+      translateModuleToLLVMIR(module, context);
+  if (!llvmModule)
+    return std::nullopt;
+  std::string text;
+  llvm::raw_string_ostream(text) << *llvmModule;
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// The program object
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Builds the constants of `dyna_compiled_program`.
+class ProgramBuilder {
+public:
+  ProgramBuilder(llvm::Module &module, const plan::Manifest &manifest)
+      : module(module), context(module.getContext()), manifest(manifest),
+        pointer(llvm::PointerType::get(context, 0)) {}
+
+  void build(ArrayRef<InstructionSet> isas) {
+    SmallVector<llvm::Constant *> variants;
+    llvm::Type *i64 = llvm::Type::getInt64Ty(context);
+    llvm::Type *i32 = llvm::Type::getInt32Ty(context);
+    auto *variantType = llvm::StructType::get(context, {pointer, i64, pointer});
+    for (const InstructionSet &isa : isas)
+      variants.push_back(llvm::ConstantStruct::get(
+          variantType,
+          {makeString(isa.name), llvm::ConstantInt::get(i64, isa.features),
+           makeTable(isa)}));
+    auto *variantArray = llvm::ArrayType::get(variantType, variants.size());
+    llvm::Constant *variantTable = makeGlobal(
+        llvm::ConstantArray::get(variantArray, variants), "dyna_variants");
+
+    std::string bytes = manifest.SerializeAsString();
+    llvm::Constant *manifestBytes = makeGlobal(
+        llvm::ConstantDataArray::getString(context, bytes, /*AddNull=*/false),
+        "dyna_manifest");
+
+    auto *programType =
+        llvm::StructType::get(context, {i32, i32, pointer, pointer, i64});
+    auto *program = llvm::ConstantStruct::get(
+        programType,
+        {llvm::ConstantInt::get(i32, DYNA_ABI_VERSION),
+         llvm::ConstantInt::get(i32, isas.size()), variantTable, manifestBytes,
+         llvm::ConstantInt::get(i64, bytes.size())});
+    new llvm::GlobalVariable(module, programType, /*isConstant=*/true,
+                             llvm::GlobalValue::ExternalLinkage, program,
+                             "dyna_compiled_program");
+  }
+
+private:
+  llvm::Constant *makeGlobal(llvm::Constant *value, StringRef name) {
+    return new llvm::GlobalVariable(
+        module, value->getType(),
+        /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, value, name);
+  }
+
+  llvm::Constant *makeString(StringRef text) {
+    return makeGlobal(llvm::ConstantDataArray::getString(context, text),
+                      "dyna_name");
+  }
+
+  llvm::Constant *makeTable(const InstructionSet &isa) {
+    SmallVector<llvm::Constant *> functions;
+    auto *type = llvm::FunctionType::get(llvm::Type::getInt32Ty(context),
+                                         SmallVector<llvm::Type *>(8, pointer),
+                                         /*isVarArg=*/false);
+    for (const plan::LayerKind &kind : manifest.kinds()) {
+      for (int role = 0; role < kind.roles_size(); ++role) {
+        if (!kind.roles(role).present()) {
+          functions.push_back(llvm::ConstantPointerNull::get(pointer));
+          continue;
+        }
+        std::string name =
+            (llvm::Twine(kind.name()) + "." + roleNames[role] + "." + isa.name)
+                .str();
+        functions.push_back(llvm::Function::Create(
+            type, llvm::GlobalValue::ExternalLinkage, name, module));
+      }
+    }
+    auto *array = llvm::ArrayType::get(pointer, functions.size());
+    return makeGlobal(llvm::ConstantArray::get(array, functions),
+                      "dyna_functions");
+  }
+
+  static constexpr llvm::StringLiteral roleNames[DYNA_ROLE_COUNT] = {
+      "evaluate",
+      "forward",
+      "recompute_selective",
+      "recompute_full",
+      "backward",
+      "backward_input",
+      "backward_weight",
+      "update",
+      "grad_norm",
+      "cast"};
+
+  llvm::Module &module;
+  llvm::LLVMContext &context;
+  const plan::Manifest &manifest;
+  llvm::PointerType *pointer;
+};
+
+} // namespace
+
+LogicalResult mlir::dyna::emitProgramObject(ModuleOp module,
+                                            const plan::Manifest &manifest,
+                                            ArrayRef<InstructionSet> isas,
+                                            StringRef path) {
+  auto machine = createTargetMachine("x86-64", "", 0);
+  if (!machine)
+    return module.emitError("this LLVM has no x86-64 target");
+  llvm::LLVMContext context;
+  llvm::Module program("dyna_program", context);
+  program.setTargetTriple(llvm::Triple(kTriple));
+  program.setDataLayout(machine->createDataLayout());
+  ProgramBuilder(program, manifest).build(isas);
+  return writeObject(program, *machine, path, module.getLoc());
+}

@@ -1,0 +1,73 @@
+"""Enforces which folder may include which (docs/architecture.md).
+
+Usage: check_layering.py ROOT. Prints every include that points the wrong way and
+exits 1 if there is one.
+"""
+import pathlib
+import re
+import sys
+
+# What each top-level folder may include beside itself.
+FOLDERS = {
+    "dialects": ["runtime/layout", "runtime/plan"],
+    "passes": ["dialects", "runtime/abi", "runtime/layout", "runtime/plan", "runtime/cost",
+               "runtime/sim", "runtime/planner"],
+    "codegen": ["dialects", "passes", "runtime/abi", "runtime/layout", "runtime/plan"],
+    "frontends": ["dialects"],
+    "runtime": [],
+}
+# dialects, lowest first.
+DIALECTS = ["dyna", "dist", "exec"]
+# Rooms of runtime/, lowest first.
+ROOMS = ["abi", "layout", "plan", "cost", "sim", "planner", "device", "transport", "store", "data",
+         "checkpoint", "executor", "elastic", "train"]
+RANK = {room: rank for rank, room in enumerate(ROOMS)}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+COMPILER = re.compile(r"^(mlir|llvm|clang)(-c)?/")
+
+
+def allowed(source, target):
+    """Whether a file at `source` may include the project file `target`."""
+    here, there = source.parts, pathlib.PurePosixPath(target).parts
+    top = here[0]
+    if top in ("tools", "test"):
+        return True
+    if top == "runtime" and there[0] == "runtime":
+        return here[1] == there[1] or RANK[there[1]] < RANK[here[1]]
+    if top == "dialects" and there[0] == "dialects":
+        return DIALECTS.index(there[1]) <= DIALECTS.index(here[1])
+    if top == there[0]:
+        return True
+    return any(target.startswith(prefix + "/") for prefix in FOLDERS[top])
+
+
+def violations(root):
+    found = []
+    for path in sorted(root.rglob("*")):
+        source = path.relative_to(root)
+        if path.suffix not in (".h", ".cpp", ".cu", ".cuh", ".inc") or len(source.parts) < 2:
+            continue
+        if source.parts[0] not in list(FOLDERS) + ["tools", "test"]:
+            continue
+        text = path.read_text(errors="replace")
+        for match in INCLUDE.finditer(text):
+            target = match.group(2)
+            line = text.count("\n", 0, match.start()) + 1
+            if source.parts[0] == "runtime" and COMPILER.match(target):
+                found.append(f"{source}:{line}: runtime includes a compiler header: {target}")
+            head = target.split("/")[0]
+            if head in list(FOLDERS) + ["tools", "test"]:
+                if head in ("tools", "test") and source.parts[0] not in ("tools", "test"):
+                    found.append(f"{source}:{line}: {source.parts[0]} includes {target}")
+                elif head in FOLDERS and not allowed(source, target):
+                    found.append(f"{source}:{line}: may not include {target}")
+            elif match.group(1) == '"' and "/" not in target:
+                found.append(f"{source}:{line}: includes start at the root: {target}")
+    return found
+
+
+if __name__ == "__main__":
+    bad = violations(pathlib.Path(sys.argv[1]))
+    print("\n".join(bad) if bad else "every include points the right way")
+    sys.exit(1 if bad else 0)

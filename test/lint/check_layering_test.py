@@ -1,0 +1,38 @@
+"""check_layering.py notices each kind of wrong include, and accepts right ones."""
+import pathlib
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from check_layering import violations  # noqa: E402
+
+CASES = [  # (file, include line, is it wrong?)
+    ("runtime/plan/A.h", '#include "runtime/abi/Abi.h"', False),
+    ("runtime/plan/A.h", '#include "runtime/executor/Executor.h"', True),
+    ("runtime/data/A.h", '#include "runtime/checkpoint/Tensor.h"', True),
+    ("runtime/checkpoint/A.h", '#include "runtime/data/Json.h"', False),
+    ("runtime/plan/A.cpp", '#include "Text.h"', True),
+    ("runtime/train/A.cpp", '#include "mlir/IR/Builders.h"', True),
+    ("runtime/train/A.cpp", '#include "dialects/dyna/Dyna.h"', True),
+    ("dialects/dyna/A.h", '#include "dialects/exec/Exec.h"', True),
+    ("dialects/exec/A.h", '#include "dialects/dyna/Dyna.h"', False),
+    ("dialects/dyna/A.cpp", '#include "passes/Pipelines.h"', True),
+    ("passes/memory/A.cpp", '#include "codegen/cpu/Pipelines.h"', True),
+    ("codegen/cpu/A.cpp", '#include "passes/Pipelines.h"', False),
+    ("codegen/cpu/A.cpp", '#include "runtime/train/Trainer.h"', True),
+    ("frontends/A.cpp", '#include "passes/Pipelines.h"', True),
+    ("passes/A.cpp", '#include "tools/dynac/X.h"', True),
+    ("tools/dynac/A.cpp", '#include "codegen/aot/Driver.h"', False),
+]
+
+failures = 0
+for name, line, wrong in CASES:
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / name
+        path.parent.mkdir(parents=True)
+        path.write_text(line + "\n")
+        if bool(violations(pathlib.Path(folder))) != wrong:
+            failures += 1
+            print(f"{name}: {line}: expected {'a violation' if wrong else 'none'}")
+sys.exit(failures)

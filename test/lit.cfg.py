@@ -1,0 +1,29 @@
+# Configuration of the lit tests: what %tools exist and which hardware is there.
+import os
+import shutil
+
+import lit.formats
+import lit.llvm
+
+lit.llvm.initialize(lit_config, config)
+from lit.llvm import llvm_config
+
+config.name = "Dyna"
+config.test_format = lit.formats.ShTest(not lit.llvm.llvm_config.use_lit_shell)
+config.suffixes = [".mlir", ".test"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.dyna_obj_root, "test")
+config.excludes = ["Inputs", "CMakeLists.txt", "lit.cfg.py", "lit.site.cfg.py"]
+
+# A captured variable of one function never leaks into the next.
+config.environment["FILECHECK_OPTS"] = "-enable-var-scope --allow-unused-prefixes=false"
+config.substitutions.append(("%dyna_src", config.dyna_src_root))
+config.substitutions.append(("%dyna_obj", config.dyna_obj_root))
+
+llvm_config.with_environment("PATH", config.dyna_tools_dir, append_path=True)
+llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
+
+if shutil.which("nvidia-smi"):
+    config.available_features.add("gpu")
+if os.path.exists(os.path.join(config.dyna_src_root, "../shared/data")):
+    config.available_features.add("shared-data")

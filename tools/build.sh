@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Installs what is missing and builds Dyna: tools/build.sh [--build-dir DIR] [TARGET...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+build=build
+if [ "${1:-}" = --build-dir ]; then
+  build=${2:?--build-dir needs a folder}
+  shift 2
+fi
+tools/setup.sh
+if [ ! -f "$build/build.ninja" ]; then
+  cmake --preset release -B "$build" >"/tmp/dyna-configure.$$.log" 2>&1 || {
+    cat "/tmp/dyna-configure.$$.log" >&2
+    exit 1
+  }
+  rm -f "/tmp/dyna-configure.$$.log"
+fi
+cmake --build "$build" --target "${@:-all}"

@@ -1,0 +1,90 @@
+//===- dynac.cpp - From a module to a native training binary -- -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/aot/Driver.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace cl = llvm::cl;
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::OptionCategory category("dynac options");
+  cl::opt<std::string> input(cl::Positional, cl::desc("<model.mlir>"),
+                             cl::Required, cl::cat(category));
+  cl::opt<std::string> output("o", cl::desc("Output file"),
+                              cl::value_desc("file"), cl::cat(category));
+  cl::opt<std::string> computeType(
+      "compute-type", cl::desc("Type that layers compute in: f64, f32 or bf16"),
+      cl::init("f32"), cl::cat(category));
+  cl::opt<std::string> stopAfter(
+      "stop-after",
+      cl::desc("Print the module after a phase and stop: parse, differentiate, "
+               "memory, lower, llvm"),
+      cl::value_desc("phase"), cl::cat(category));
+  cl::opt<std::string> dumpDir(
+      "dump-dir", cl::desc("Write the module after every phase to this folder"),
+      cl::value_desc("folder"), cl::cat(category));
+  cl::opt<bool> timePasses(
+      "time-passes", cl::desc("Print the time passes take"), cl::cat(category));
+  cl::list<std::string> with(
+      "with", cl::desc("Optional libraries to link in (none exist yet)"),
+      cl::CommaSeparated, cl::cat(category));
+  cl::list<std::string> isas(
+      "isa", cl::desc("Instruction sets to generate code for (avx512, avx2)"),
+      cl::CommaSeparated, cl::cat(category));
+  cl::opt<std::string> matmul(
+      "matmul", cl::desc("Matrix products: library (oneDNN) or generated"),
+      cl::init("library"), cl::cat(category));
+  cl::opt<unsigned> level("O", cl::desc("Optimisation level 0 to 3"),
+                          cl::Prefix, cl::init(2), cl::cat(category));
+  cl::opt<std::string> linker("linker", cl::desc("Compiler driver that links"),
+                              cl::value_desc("program"), cl::cat(category));
+  cl::opt<std::string> runtimeDir(
+      "runtime-dir", cl::desc("Folder of the runtime's static libraries"),
+      cl::value_desc("folder"), cl::cat(category));
+  cl::opt<bool> keepObjects("keep-objects",
+                            cl::desc("Keep the object files beside the output"),
+                            cl::cat(category));
+  cl::HideUnrelatedOptions(category);
+  if (!cl::ParseCommandLineOptions(argc, argv,
+                                   "Compiles a dyna model to a native training "
+                                   "binary.\n",
+                                   &llvm::errs()))
+    return 2;
+
+  mlir::dyna::DriverOptions options;
+  options.input = input;
+  options.output = output;
+  options.computeType = computeType;
+  options.stopAfter = stopAfter;
+  options.dumpDirectory = dumpDir;
+  options.timePasses = timePasses;
+  options.libraries.assign(with.begin(), with.end());
+  options.instructionSets.assign(isas.begin(), isas.end());
+  options.matmul = matmul;
+  options.optimizationLevel = level;
+  options.keepObjects = keepObjects;
+  options.link.driver = linker;
+  options.link.runtimeDirectory = runtimeDir;
+  if (options.link.runtimeDirectory.empty()) {
+    // Installed: <prefix>/lib/dyna; in a build tree: <build>/lib.
+    std::string self = llvm::sys::fs::getMainExecutable(
+        argv[0], reinterpret_cast<void *>(main));
+    llvm::SmallString<256> root(
+        llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)));
+    llvm::sys::path::append(root, "lib", "dyna");
+    if (!llvm::sys::fs::exists(root))
+      llvm::sys::path::remove_filename(root);
+    options.link.runtimeDirectory = std::string(root);
+  }
+  return mlir::dyna::runDriver(options);
+}

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs what is missing of the packages in tools/packages.txt. Asks for nothing
+# when all are there. Needs Debian 12 (or a system with the same package names) and,
+# to install, root or sudo.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+missing=()
+while read -r package; do
+  case "$package" in ''|'#'*) continue ;; esac
+  if [ "$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null)" != "install ok installed" ]; then
+    missing+=("$package")
+  fi
+done < tools/packages.txt
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || {
+    echo "setup: needs root or sudo to install: ${missing[*]}" >&2
+    exit 2
+  }
+  as_root=(sudo)
+fi
+echo "setup: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq || echo "setup: apt-get update failed; trying with the lists at hand" >&2
+"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/tmp/dyna-setup.$$.log 2>&1 || {
+  tail -n 20 /tmp/dyna-setup.$$.log >&2
+  echo "setup: could not install ${missing[*]}; LLVM 22 comes from Debian 12's security updates: enable bookworm-security" >&2
+  exit 2
+}
+rm -f /tmp/dyna-setup.$$.log

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs the tests:
+#   tools/test.sh [--all] [--build-dir DIR]
+# Without --all the tests that take minutes (target `check`), with it every test
+# (target `check-all`).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=check
+build=build
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --all) target=check-all ;;
+    --build-dir) build=${2:?--build-dir needs a folder}; shift ;;
+    *) echo "usage: tools/test.sh [--all] [--build-dir DIR]" >&2; exit 2 ;;
+  esac
+  shift
+done
+tools/build.sh --build-dir "$build" all test-depends
+cmake --build "$build" --target "$target"

@@ -63,7 +63,7 @@ createTargetMachine(StringRef cpu, StringRef features, unsigned level) {
   std::string error;
   llvm::Triple triple(kTriple);
   const llvm::Target *target =
-      llvm::TargetRegistry::lookupTarget(triple.str(), error);
+      llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(

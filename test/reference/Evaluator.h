@@ -1,0 +1,91 @@
+//===- Evaluator.h - Interprets dyna IR in f64 ------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The oracle of the compiler's tests. Two ways in:
+//
+// - `evaluateFunction` runs a layer function, at any stage between the
+//   differentiate phase and code generation, op by op.
+// - `evaluateModel` and `differentiateModel` run the logical graph. The latter
+//   has a reverse mode of its own, that knows nothing of the differentiate
+//   phase: what it returns is what the whole compiler is held against.
+//
+// Failures (an op that is not known, arguments that do not fit) are diagnostics
+// at the op.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TEST_REFERENCE_EVALUATOR_H
+#define DYNA_TEST_REFERENCE_EVALUATOR_H
+
+#include "dialects/dyna/Dyna.h"
+#include "test/reference/Values.h"
+
+namespace mlir::dyna::reference {
+
+using Environment = llvm::DenseMap<mlir::Value, Datum>;
+
+/// The results of `function` for one value per argument, segments included.
+FailureOr<std::vector<Datum>> evaluateFunction(FunctionOp function,
+                                               const std::vector<Datum> &args,
+                                               const Context &context);
+
+/// Runs one op (not a terminator) on values in `environment` and puts its
+/// results there.
+LogicalResult evaluateOperation(Operation *op, Environment &environment,
+                                const Context &context);
+
+/// The result of a layer for one value per argument: parameters, then inputs.
+/// `environment`, when given, receives every value of the body.
+FailureOr<Datum> evaluateLayer(LayerOp layer, const std::vector<Datum> &args,
+                               const Context &context,
+                               Environment *environment = nullptr);
+
+struct LayerGradients {
+  Datum result;
+  std::vector<Tensor> parameters;
+  Tensor input; ///< of the first input; empty for token ids
+};
+/// Reverse mode over one layer; `dResult` is the gradient of the result (shape
+/// [1] for a loss).
+FailureOr<LayerGradients> differentiateLayer(LayerOp layer,
+                                             const std::vector<Datum> &args,
+                                             const Tensor &dResult,
+                                             const Context &context);
+
+/// One micro-batch.
+struct Batch {
+  Ids ids;
+  Ids targets;
+  Segments segments;
+};
+
+/// The sum of token losses. The context's `layer` is set call by call.
+FailureOr<double> evaluateModel(ModelOp model, const NamedTensors &parameters,
+                                const Batch &batch, Context context);
+
+struct ModelGradients {
+  double loss = 0.0;
+  /// Of the loss times `inverseTargets`, by parameter.
+  NamedTensors parameters;
+  /// The result of every call, in order (the loss as shape [1]).
+  std::vector<Tensor> activations;
+};
+FailureOr<ModelGradients> differentiateModel(ModelOp model,
+                                             const NamedTensors &parameters,
+                                             const Batch &batch,
+                                             Context context);
+
+/// Every parameter of the module as its initialiser says, rounded to its type.
+NamedTensors initialParameters(ModuleOp module, uint64_t seed);
+
+/// Rounds to the values that `element` (f64, f32, bf16) has.
+void roundTo(Type element, Tensor &tensor);
+
+} // namespace mlir::dyna::reference
+
+#endif // DYNA_TEST_REFERENCE_EVALUATOR_H

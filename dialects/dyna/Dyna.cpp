@@ -10,9 +10,109 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+static bool isDynaFloat(Type type) {
+  return type.isF64() || type.isF32() || type.isBF16();
+}
+
+/// Whether all sizes are positive and their product, in the widest type, fits
+/// in 63 bits.
+static bool areCountable(ArrayRef<int64_t> sizes) {
+  int64_t bytes = sizeof(double);
+  for (int64_t size : sizes)
+    if (size <= 0 || llvm::MulOverflow(bytes, size, bytes))
+      return false;
+  return true;
+}
+
+bool mlir::dyna::isTokenMajor(Type type, int64_t rank) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && !tensor.getEncoding() && tensor.getRank() == rank &&
+         tensor.isDynamicDim(0) && areCountable(tensor.getShape().drop_front());
+}
+
+bool mlir::dyna::isSized(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && !tensor.getEncoding() && areCountable(tensor.getShape());
+}
+
+bool mlir::dyna::isActivation(Type type) {
+  return isTokenMajor(type, 2) && isDynaFloat(getElementTypeOrSelf(type));
+}
+
+bool mlir::dyna::isIds(Type type) {
+  return isTokenMajor(type, 1) &&
+         getElementTypeOrSelf(type).isSignlessInteger(32);
+}
+
+bool mlir::dyna::isParameterType(Type type) {
+  return isSized(type) && isDynaFloat(getElementTypeOrSelf(type));
+}
+
+bool mlir::dyna::isLoss(Type type) {
+  return type ==
+         RankedTensorType::get({1}, Float64Type::get(type.getContext()));
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+LogicalResult mlir::dyna::check::verifyPlaces(Operation *op, ArrayAttr places) {
+  if (!places)
+    return success();
+  // PLACES1
+  size_t results = op->getNumResults();
+  if (places.size() != results && places.size() != results + 1)
+    return op->emitOpError()
+           << "expects " << results << " places, one per result, or "
+           << results + 1 << " with scratch, but got " << places.size();
+  // PLACES2
+  if (places.size() == results + 1) {
+    auto scratch = dyn_cast<PlaceAttr>(places[results]);
+    if (!scratch || scratch.getMemory() != Memory::Workspace)
+      return op->emitOpError()
+             << "expects the place of scratch, which follows those of the "
+                "results, to be in workspace, but got "
+             << places[results];
+  }
+  return success();
+}
+
+LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                Memory memory, int64_t index, int64_t tq,
+                                int64_t tkv, int64_t s, int64_t constant) {
+  bool isArray = memory == Memory::Parameter || memory == Memory::Gradient ||
+                 memory == Memory::Input || memory == Memory::Output;
+  bool isBlock = !isArray && memory != Memory::Segments;
+  // PLACE1
+  if (index < 0 || (index != 0 && !isArray))
+    return emitError() << "expects a place in '" << stringifyMemory(memory)
+                       << "' to have "
+                       << (isArray ? "an index that is not negative"
+                                   : "no index")
+                       << ", but got index = " << index;
+  // PLACE2
+  for (auto [name, offset] : {std::pair<StringRef, int64_t>("tq", tq),
+                              {"tkv", tkv},
+                              {"s", s},
+                              {"constant", constant}})
+    if (offset < 0 || (offset != 0 && !isBlock))
+      return emitError() << "expects a place in '" << stringifyMemory(memory)
+                         << "' to have "
+                         << (isBlock ? "offsets that are not negative"
+                                     : "no offset")
+                         << ", but got " << name << " = " << offset;
+  return success();
+}
 
 #include "dialects/dyna/DynaDialect.cpp.inc"
 #include "dialects/dyna/DynaEnums.cpp.inc"

@@ -31,7 +31,36 @@ namespace mlir::dyna {
 
 class GradientBuilder;
 
+/// `[?, features...]` of the given rank, all other dimensions static and
+/// positive, without encoding.
+bool isTokenMajor(Type type, int64_t rank);
+
+/// A static tensor without encoding, with at least one element, whose bytes can
+/// be counted in 63 bits.
+bool isSized(Type type);
+
+/// Dyna_Activation, Dyna_Ids, Dyna_StaticTensor and Dyna_Scalar of the ODS, for
+/// places where ODS cannot check.
+bool isActivation(Type type);
+bool isIds(Type type);
+bool isParameterType(Type type);
+bool isLoss(Type type);
+
+namespace check {
+/// (PLACES1), (PLACES2)
+LogicalResult verifyPlaces(Operation *op, ArrayAttr places);
+} // namespace check
+
 namespace OpTrait {
+/// The op has an optional attribute `places`, set by the memory phase.
+template <typename ConcreteType>
+class Placed : public ::mlir::OpTrait::TraitBase<ConcreteType, Placed> {
+public:
+  static LogicalResult verifyTrait(Operation *op) {
+    return check::verifyPlaces(op, cast<ConcreteType>(op).getPlacesAttr());
+  }
+};
+
 /// Row t of every result depends only on row t of the token-major operands, on
 /// parameters, and on the sample and position of row t.
 template <typename ConcreteType>

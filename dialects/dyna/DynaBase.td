@@ -53,22 +53,17 @@ def Dyna_AccumulatorFloat : AnyTypeOf<[F64, F32], "f64 or f32">;
 
 /// `[T, features]`: ragged samples laid end to end.
 def Dyna_Activation : Type<
-    And<[RankedTensorOf<[Dyna_Float]>.predicate,
-         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).getRank() == 2">,
-         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).isDynamicDim(0)">,
-         CPred<"!::mlir::cast<::mlir::RankedTensorType>($_self).isDynamicDim(1)">]>,
+    And<[RankedTensorOf<[Dyna_Float]>.predicate, CPred<"::mlir::dyna::isTokenMajor($_self, 2)">]>,
     "token-major tensor [?, features] of f64, f32 or bf16", "::mlir::RankedTensorType">;
 
 def Dyna_Ids : Type<
-    And<[RankedTensorOf<[I32]>.predicate,
-         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).getRank() == 1">,
-         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).isDynamicDim(0)">]>,
+    And<[RankedTensorOf<[I32]>.predicate, CPred<"::mlir::dyna::isTokenMajor($_self, 1)">]>,
     "token ids [?] of i32", "::mlir::RankedTensorType">;
 
 class Dyna_Static<int rank, Type element, string what> : Type<
     And<[RankedTensorOf<[element]>.predicate,
          CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).getRank() == " # rank>,
-         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).hasStaticShape()">]>,
+         CPred<"::mlir::dyna::isSized($_self)">]>,
     what, "::mlir::RankedTensorType">;
 def Dyna_Matrix : Dyna_Static<2, Dyna_Float, "static matrix of f64, f32 or bf16">;
 def Dyna_Vector : Dyna_Static<1, Dyna_Float, "static vector of f64, f32 or bf16">;
@@ -80,8 +75,7 @@ def Dyna_Scalar : Type<
     "tensor<1xf64>", "::mlir::RankedTensorType">,
     BuildableType<"::mlir::RankedTensorType::get({1}, $_builder.getF64Type())">;
 def Dyna_StaticTensor : Type<
-    And<[RankedTensorOf<[Dyna_Float]>.predicate,
-         CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).hasStaticShape()">]>,
+    And<[RankedTensorOf<[Dyna_Float]>.predicate, CPred<"::mlir::dyna::isSized($_self)">]>,
     "static tensor of f64, f32 or bf16", "::mlir::RankedTensorType">;
 
 //===----------------------------------------------------------------------===//
@@ -117,6 +111,10 @@ def Dyna_PlaceAttr : Dyna_Attr<"Place", "place"> {
     and S rounded up as `runtime/abi/Abi.h` says. Before the memory phase the offset
     of a value in a tier is not yet known and left out.
 
+    Constraints:
+    - (PLACE1) `index` is not negative, and 0 for a block of bytes and for `segments`.
+    - (PLACE2) offsets are not negative, and 0 for everything but a block of bytes.
+
     Example: `#dyna.place<gradient, index = 3>`,
     `#dyna.place<workspace, tq = 1536, constant = 64>`.
   }];
@@ -133,6 +131,16 @@ def Dyna_PlaceAttr : Dyna_Attr<"Place", "place"> {
   let builders = [AttrBuilder<(ins "Memory":$memory, CArg<"int64_t", "0">:$index), [{
     return $_get($_ctxt, memory, index, 0, 0, 0, 0);
   }]>];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether the place is an entry of an array of tensors in the signature.
+    bool isArrayEntry() const {
+      return getMemory() == Memory::Parameter || getMemory() == Memory::Gradient ||
+             getMemory() == Memory::Input || getMemory() == Memory::Output;
+    }
+    /// Whether the place is an offset into a block of bytes.
+    bool isBlock() const { return !isArrayEntry() && getMemory() != Memory::Segments; }
+  }];
 }
 def Dyna_PlaceArrayAttr : TypedArrayAttrBase<Dyna_PlaceAttr, "array of places">;
 

@@ -1,18 +1,69 @@
-//===- DynaCanonicalize.cpp - Folders and canonicalisation of dyna ops -*- C++
-//-*-===//
+//===- DynaCanonicalize.cpp - Folders of dyna ops -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// An op with `places` is never folded: after the memory phase its result has to
+// be where the place says.
+//
+//===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Dyna.h"
+#include "llvm/ADT/APFloat.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
 
 /// Dropout with probability 0 is the identity.
 OpFoldResult DropoutOp::fold(FoldAdaptor) {
-  return getProbability().isZero() ? OpFoldResult(getX()) : OpFoldResult();
+  if (getPlacesAttr() || !getProbability().isZero())
+    return {};
+  return getX();
+}
+
+/// A rotation and its inverse cancel.
+OpFoldResult RotaryOp::fold(FoldAdaptor) {
+  auto inner = getX().getDefiningOp<RotaryOp>();
+  if (getPlacesAttr() || !inner || inner.getPlacesAttr() ||
+      inner.getInverse() == getInverse() ||
+      inner.getSegments() != getSegments() ||
+      inner.getHeadDim() != getHeadDim() || inner.getTheta() != getTheta())
+    return {};
+  return inner.getX();
+}
+
+/// `relu(relu(x))` is `relu(x)`.
+OpFoldResult ReluOp::fold(FoldAdaptor) {
+  auto inner = getX().getDefiningOp<ReluOp>();
+  if (getPlacesAttr() || !inner)
+    return {};
+  return inner.getResult();
+}
+
+/// Whether every value of `from` has an equal one in `to`.
+static bool isLossless(Type from, Type to) {
+  const llvm::fltSemantics &narrow = cast<FloatType>(from).getFloatSemantics();
+  const llvm::fltSemantics &wide = cast<FloatType>(to).getFloatSemantics();
+  return APFloat::isRepresentableBy(narrow, wide);
+}
+
+/// A cast to the same type is the identity; a cast behind a lossless one takes
+/// the first operand. Not so behind a lossy one: rounding twice differs.
+OpFoldResult CastOp::fold(FoldAdaptor) {
+  if (getPlacesAttr())
+    return {};
+  if (getX().getType() == getResult().getType())
+    return getX();
+  auto inner = getX().getDefiningOp<CastOp>();
+  if (!inner || inner.getPlacesAttr() ||
+      !isLossless(inner.getX().getType().getElementType(),
+                  getX().getType().getElementType()))
+    return {};
+  if (inner.getX().getType() == getResult().getType())
+    return inner.getX();
+  getXMutable().assign(inner.getX());
+  return getResult();
 }

@@ -6,21 +6,194 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dyna/Constraints.h"
 #include "dialects/dyna/Dyna.h"
-#include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
+using namespace mlir::dyna::check;
 
-LogicalResult EmbeddingGradOp::verify() { return success(); }
-LogicalResult PositionsGradOp::verify() { return success(); }
-LogicalResult LinearGradInputOp::verify() { return success(); }
-LogicalResult LinearGradWeightOp::verify() { return success(); }
-LogicalResult BiasGradOp::verify() { return success(); }
-LogicalResult AttentionGradOp::verify() { return success(); }
-LogicalResult LayerNormGradInputOp::verify() { return success(); }
-LogicalResult LayerNormGradWeightOp::verify() { return success(); }
-LogicalResult RmsNormGradInputOp::verify() { return success(); }
-LogicalResult RmsNormGradWeightOp::verify() { return success(); }
-LogicalResult LinearCrossEntropyTrainOp::verify() { return success(); }
-LogicalResult CastOp::verify() { return success(); }
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+LogicalResult EmbeddingGradOp::verify() {
+  // EMBGRAD1
+  if (failed(expectSize(*this, "the width of 'accumulator'",
+                        sizeOf(getAccumulator(), 1), "the width of 'dy'",
+                        sizeOf(getDy(), 1))))
+    return failure();
+  // EMBGRAD2
+  return expectAccumulator(*this, "'accumulator'", getAccumulator(), "'dy'",
+                           getDy());
+}
+
+LogicalResult PositionsGradOp::verify() {
+  // POSGRAD1
+  if (failed(expectSize(*this, "the width of 'accumulator'",
+                        sizeOf(getAccumulator(), 1), "the width of 'dy'",
+                        sizeOf(getDy(), 1))))
+    return failure();
+  // POSGRAD2
+  return expectAccumulator(*this, "'accumulator'", getAccumulator(), "'dy'",
+                           getDy());
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products and attention
+//===----------------------------------------------------------------------===//
+
+LogicalResult LinearGradInputOp::verify() {
+  // LGI1
+  if (failed(expectSize(*this, "the 'out' size of 'weight'",
+                        sizeOf(getWeight(), 0), "the width of 'dy'",
+                        sizeOf(getDy(), 1))) ||
+      failed(expectElement(*this, "'weight'", getWeight(), "'dy'", getDy())))
+    return failure();
+  // LGI2
+  if (Value accumulator = getAccumulator())
+    if (accumulator.getType() != getResult().getType())
+      return emitOpError() << "expects 'accumulator' to have type "
+                           << getResult().getType()
+                           << ", that of the result, but got "
+                           << accumulator.getType();
+  // LGI3: by type inference.
+  return success();
+}
+
+LogicalResult LinearGradWeightOp::verify() {
+  // LGW1
+  if (failed(expectSize(*this, "the first size of 'accumulator'",
+                        sizeOf(getAccumulator(), 0), "the width of 'dy'",
+                        sizeOf(getDy(), 1))) ||
+      failed(expectSize(*this, "the second size of 'accumulator'",
+                        sizeOf(getAccumulator(), 1), "the width of 'x'",
+                        sizeOf(getX(), 1))))
+    return failure();
+  // LGW2
+  if (failed(expectElement(*this, "'x'", getX(), "'dy'", getDy())))
+    return failure();
+  // LGW3
+  return expectAccumulator(*this, "'accumulator'", getAccumulator(), "'dy'",
+                           getDy());
+}
+
+LogicalResult AttentionGradOp::verify() {
+  // ATTNGRAD1
+  if (failed(verifyAttention(*this, getQuery(), getKey(), getValue(),
+                             getHeads(), getKvHeads(), getScale())))
+    return failure();
+  // ATTNGRAD2
+  if (failed(expectSize(*this, "the width of 'lse'", sizeOf(getLse(), 1),
+                        "the number of heads", getHeads())))
+    return failure();
+  return expectAccumulator(*this, "'lse'", getLse(), "'query'", getQuery());
+}
+
+//===----------------------------------------------------------------------===//
+// Row-wise ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult BiasGradOp::verify() {
+  // BIASGRAD1
+  if (failed(expectWidthOf(*this, "'accumulator'", getAccumulator(), "'dy'",
+                           getDy())))
+    return failure();
+  // BIASGRAD2
+  return expectAccumulator(*this, "'accumulator'", getAccumulator(), "'dy'",
+                           getDy());
+}
+
+LogicalResult LayerNormGradInputOp::verify() {
+  // LNGI1
+  if (failed(expectWidthOf(*this, "'weight'", getWeight(), "'x'", getX())) ||
+      failed(expectElement(*this, "'weight'", getWeight(), "'x'", getX())))
+    return failure();
+  // LNGI2
+  return expectPositive(*this, "epsilon", getEpsilon());
+}
+
+LogicalResult LayerNormGradWeightOp::verify() {
+  // LNGW1: the bias accumulator has the type of the weight accumulator.
+  if (failed(expectWidthOf(*this, "'weight_accumulator'",
+                           getWeightAccumulator(), "'x'", getX())))
+    return failure();
+  // LNGW2
+  if (failed(expectPositive(*this, "epsilon", getEpsilon())))
+    return failure();
+  // LNGW3
+  return expectAccumulator(*this, "'weight_accumulator'",
+                           getWeightAccumulator(), "'x'", getX());
+}
+
+LogicalResult RmsNormGradInputOp::verify() {
+  // RMSGI1
+  if (failed(expectWidthOf(*this, "'weight'", getWeight(), "'x'", getX())) ||
+      failed(expectElement(*this, "'weight'", getWeight(), "'x'", getX())))
+    return failure();
+  // RMSGI2
+  return expectPositive(*this, "epsilon", getEpsilon());
+}
+
+LogicalResult RmsNormGradWeightOp::verify() {
+  // RMSGW1
+  if (failed(expectWidthOf(*this, "'accumulator'", getAccumulator(), "'x'",
+                           getX())))
+    return failure();
+  // RMSGW2
+  if (failed(expectPositive(*this, "epsilon", getEpsilon())))
+    return failure();
+  // RMSGW3
+  return expectAccumulator(*this, "'accumulator'", getAccumulator(), "'x'",
+                           getX());
+}
+
+//===----------------------------------------------------------------------===//
+// Loss
+//===----------------------------------------------------------------------===//
+
+LogicalResult LinearCrossEntropyTrainOp::verify() {
+  // LCET1
+  if (failed(expectSize(*this, "the 'in' size of 'weight'",
+                        sizeOf(getWeight(), 1), "the width of 'x'",
+                        sizeOf(getX(), 1))) ||
+      failed(expectElement(*this, "'weight'", getWeight(), "'x'", getX())))
+    return failure();
+  // LCET2
+  auto weightShape = getWeight().getType().getShape();
+  auto shape = getAccumulator().getType().getShape();
+  if (weightShape != shape)
+    return emitOpError() << "expects 'accumulator' to have shape ["
+                         << weightShape << "], that of 'weight', but got ["
+                         << shape << "]";
+  // LCET3
+  if (failed(expectAccumulator(*this, "'accumulator'", getAccumulator(), "'x'",
+                               getX())))
+    return failure();
+  // LCET4
+  return expectTargetId(*this, "ignore_index", getIgnoreIndex());
+}
+
+//===----------------------------------------------------------------------===//
+// Optimizer
+//===----------------------------------------------------------------------===//
+
+LogicalResult AdamwOp::verify() {
+  // ADAMW1
+  Type element = elementOf(getMaster());
+  if (!element.isF64() && !element.isF32())
+    return emitOpError() << "expects f64 or f32 tensors, since updates are "
+                            "too small for narrower types, but got "
+                         << element;
+  return success();
+}
+
+LogicalResult CastOp::verify() {
+  // CAST1
+  auto shape = getX().getType().getShape();
+  auto resultShape = getResult().getType().getShape();
+  if (shape != resultShape)
+    return emitOpError() << "expects result shape [" << shape
+                         << "], that of 'x', but got [" << resultShape << "]";
+  return success();
+}

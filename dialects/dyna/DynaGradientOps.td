@@ -26,6 +26,7 @@ def Dyna_EmbeddingGradOp : Dyna_ComputeOp<"embedding_grad", [AllTypesMatch<["acc
 
     Constraints:
     - (EMBGRAD1) the accumulator has the width of `dy`.
+    - (EMBGRAD2) the accumulator is f64 if `dy` is, else f32.
 
     Example:
 
@@ -46,6 +47,7 @@ def Dyna_PositionsGradOp : Dyna_ComputeOp<"positions_grad", [AllTypesMatch<["acc
 
     Constraints:
     - (POSGRAD1) the accumulator has the width of `dy`.
+    - (POSGRAD2) the accumulator is f64 if `dy` is, else f32.
 
     Example:
 
@@ -69,6 +71,7 @@ def Dyna_LinearGradInputOp : Dyna_ComputeOp<"linear_grad_input", [Dyna_InferType
     Constraints:
     - (LGI1) the width of `dy` is the `out` size of `weight`, and the element types are equal.
     - (LGI2) `accumulator` has the type of the result.
+    - (LGI3) the result has the `in` size and the element type of `weight`.
 
     Example:
 
@@ -90,6 +93,7 @@ def Dyna_LinearGradWeightOp : Dyna_ComputeOp<"linear_grad_weight", [AllTypesMatc
     Constraints:
     - (LGW1) the accumulator is `[width of dy, width of x]`.
     - (LGW2) `dy` and `x` have one element type.
+    - (LGW3) the accumulator is f64 if `dy` is, else f32.
 
     Example:
 
@@ -108,6 +112,7 @@ def Dyna_BiasGradOp : Dyna_ComputeOp<"bias_grad", [Dyna_RowWise, AllTypesMatch<[
   let description = [{
     Constraints:
     - (BIASGRAD1) the accumulator has the width of `dy`.
+    - (BIASGRAD2) the accumulator is f64 if `dy` is, else f32.
 
     Example:
 
@@ -127,7 +132,7 @@ def Dyna_AttentionGradOp : Dyna_ComputeOp<"attention_grad", [
   let summary = "Gradients of `dyna.attention` with respect to query, key and value.";
   let description = [{
     Takes the operands and results of the forward op and the gradient of its first
-    result. The constraints ATTN1 to ATTN5 hold here too.
+    result.
 
     Constraints:
     - (ATTNGRAD1) the attributes and operands satisfy ATTN1 to ATTN5.
@@ -185,7 +190,7 @@ def Dyna_LayerNormGradInputOp : Dyna_ComputeOp<"layer_norm_grad_input", [Dyna_Ro
 
     Constraints:
     - (LNGI1) `weight` has the width and element type of `x`.
-    - (LNGI2) `epsilon` is positive.
+    - (LNGI2) `epsilon` is positive and finite.
 
     Example:
 
@@ -206,7 +211,8 @@ def Dyna_LayerNormGradWeightOp : Dyna_ComputeOp<"layer_norm_grad_weight", [Dyna_
   let description = [{
     Constraints:
     - (LNGW1) the accumulators have the width of `x`.
-    - (LNGW2) `epsilon` is positive.
+    - (LNGW2) `epsilon` is positive and finite.
+    - (LNGW3) the accumulators are f64 if `x` is, else f32.
 
     Example:
 
@@ -227,7 +233,7 @@ def Dyna_RmsNormGradInputOp : Dyna_ComputeOp<"rms_norm_grad_input", [Dyna_RowWis
   let description = [{
     Constraints:
     - (RMSGI1) `weight` has the width and element type of `x`.
-    - (RMSGI2) `epsilon` is positive.
+    - (RMSGI2) `epsilon` is positive and finite.
 
     Example:
 
@@ -247,7 +253,8 @@ def Dyna_RmsNormGradWeightOp : Dyna_ComputeOp<"rms_norm_grad_weight", [Dyna_RowW
   let description = [{
     Constraints:
     - (RMSGW1) the accumulator has the width of `x`.
-    - (RMSGW2) `epsilon` is positive.
+    - (RMSGW2) `epsilon` is positive and finite.
+    - (RMSGW3) the accumulator is f64 if `x` is, else f32.
 
     Example:
 
@@ -277,6 +284,8 @@ def Dyna_LinearCrossEntropyTrainOp : Dyna_ComputeOp<"linear_cross_entropy_train"
     Constraints:
     - (LCET1) the width of `x` is the `in` size of `weight`, and the element types are equal.
     - (LCET2) the accumulator has the shape of `weight`.
+    - (LCET3) the accumulator is f64 if `x` is, else f32.
+    - (LCET4) `ignore_index` fits in the 32 bits of a target.
 
     Example:
 
@@ -307,6 +316,9 @@ def Dyna_AdamwOp : Dyna_ComputeOp<"adamw", [
     `p' = p - lr (weight_decay p + (m' / correction1) / (sqrt(v' / correction2) + epsilon))`,
     the decay only with `decay`. The scalars come from the context.
 
+    Constraints:
+    - (ADAMW1) the tensors are f64 or f32: masters and moments are never narrower.
+
     Example:
 
     ```mlir
@@ -318,6 +330,7 @@ def Dyna_AdamwOp : Dyna_ComputeOp<"adamw", [
   let results = (outs Dyna_StaticTensor:$new_master, Dyna_StaticTensor:$new_gradient,
                       Dyna_StaticTensor:$new_m, Dyna_StaticTensor:$new_v);
   let assemblyFormat = "$master `,` $gradient `,` $m `,` $v attr-dict `:` type($master)";
+  let hasVerifier = 1;
 }
 
 def Dyna_SumSquaresOp : Dyna_ComputeOp<"sum_squares", [AllTypesMatch<["accumulator", "result"]>]> {
@@ -342,6 +355,7 @@ def Dyna_CastOp : Dyna_ComputeOp<"cast"> {
   let results = (outs Dyna_StaticTensor:$result);
   let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 #endif // DYNA_DIALECTS_DYNA_DYNAGRADIENTOPS_TD

@@ -24,6 +24,9 @@ def Dyna_EmbeddingOp : Dyna_ComputeOp<"embedding", [Dyna_Differentiable, Dyna_In
     `result[t, :] = table[ids[t], :]`. The runtime checks ids against the vocabulary
     when it loads them.
 
+    Constraints:
+    - (EMBEDDING1) the result has the width and element type of `table`.
+
     Example:
 
     ```mlir
@@ -40,6 +43,9 @@ def Dyna_PositionsOp : Dyna_ComputeOp<"positions", [Dyna_Differentiable, Dyna_In
   let description = [{
     `result[t, :] = table[position(t), :]`, where positions count from each segment's
     `position0`.
+
+    Constraints:
+    - (POSITIONS1) the result has the width and element type of `table`.
 
     Example:
 
@@ -65,6 +71,7 @@ def Dyna_LinearOp : Dyna_ComputeOp<"linear", [Dyna_DifferentiableProduct, Dyna_I
     - (LINEAR1) the width of `x` is the `in` size of `weight`.
     - (LINEAR2) `bias` has the `out` size of `weight`.
     - (LINEAR3) all element types are equal.
+    - (LINEAR4) the result has the `out` size and the element type of `weight`.
 
     Example:
 
@@ -95,6 +102,8 @@ def Dyna_AttentionOp : Dyna_ComputeOp<"attention", [Dyna_DifferentiableProduct, 
     - (ATTN3) the widths of `key` and `value` are `kv_heads` times the head size of `query`.
     - (ATTN4) all element types are equal.
     - (ATTN5) `scale` is finite and positive.
+    - (ATTN6) the result has the type of `query`; `lse` is `[?, heads]` of f32 (f64 if the
+      query is f64).
 
     Example:
 
@@ -149,7 +158,7 @@ def Dyna_LayerNormOp : Dyna_ComputeOp<"layer_norm", [Dyna_Differentiable, Dyna_R
 
     Constraints:
     - (LN1) `weight` and `bias` have the width and element type of `x`.
-    - (LN2) `epsilon` is positive.
+    - (LN2) `epsilon` is positive and finite.
 
     Example:
 
@@ -169,7 +178,7 @@ def Dyna_RmsNormOp : Dyna_ComputeOp<"rms_norm", [Dyna_Differentiable, Dyna_RowWi
   let description = [{
     Constraints:
     - (RMS1) `weight` has the width and element type of `x`.
-    - (RMS2) `epsilon` is positive.
+    - (RMS2) `epsilon` is positive and finite.
 
     Example:
 
@@ -205,6 +214,7 @@ def Dyna_RotaryOp : Dyna_ComputeOp<"rotary", [Dyna_Differentiable, Dyna_RowWise,
   let results = (outs Dyna_Activation:$result);
   let assemblyFormat = "$x `,` $segments attr-dict `:` type($x)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Dyna_GeluOp : Dyna_ElementwiseOp<"gelu"> {
@@ -227,7 +237,9 @@ class Dyna_UnaryOp<string mnemonic, string what, string formula> : Dyna_Elementw
   let assemblyFormat = "$x attr-dict `:` type($x)";
 }
 def Dyna_SiluOp : Dyna_UnaryOp<"silu", "Sigmoid linear unit.", "`x / (1 + exp(-x))`.">;
-def Dyna_ReluOp : Dyna_UnaryOp<"relu", "Rectified linear unit.", "`max(x, 0)`; its derivative at 0 is 0.">;
+def Dyna_ReluOp : Dyna_UnaryOp<"relu", "Rectified linear unit.", "`max(x, 0)`; its derivative at 0 is 0."> {
+  let hasFolder = 1;
+}
 
 class Dyna_BinaryOp<string mnemonic, string what, list<Trait> traits = []>
     : Dyna_ElementwiseOp<mnemonic, traits> {
@@ -251,7 +263,7 @@ def Dyna_DropoutOp : Dyna_ComputeOp<"dropout", [Dyna_Differentiable, Dyna_RowWis
 
     Constraints:
     - (DROPOUT1) `probability` lies in [0, 1).
-    - (DROPOUT2) `instance` is not negative.
+    - (DROPOUT2) `instance` is not negative and fits in 32 bits.
 
     Example:
 
@@ -280,6 +292,7 @@ def Dyna_LinearCrossEntropyOp : Dyna_ComputeOp<"linear_cross_entropy", [Dyna_Dif
 
     Constraints:
     - (LCE1) the width of `x` is the `in` size of `weight`, and the element types are equal.
+    - (LCE2) `ignore_index` fits in the 32 bits of a target.
 
     Example:
 

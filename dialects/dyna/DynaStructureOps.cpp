@@ -1,4 +1,4 @@
-//===- DynaStructureOps.cpp - Parameters, layers, models, functions -*- C++
+//===- DynaStructureOps.cpp - Syntax of layers, models, functions -*- C++
 //-*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
@@ -13,11 +13,22 @@
 using namespace mlir;
 using namespace mlir::dyna;
 
-//===----------------------------------------------------------------------===//
-// ParameterOp
-//===----------------------------------------------------------------------===//
-
-LogicalResult ParameterOp::verify() { return success(); }
+/// `attributes {...}`, in which attributes that the syntax spells elsewhere
+/// must not appear again.
+static ParseResult parseAttributes(OpAsmParser &parser, OperationState &result,
+                                   ArrayRef<StringAttr> spelledElsewhere) {
+  NamedAttrList attributes;
+  SMLoc location = parser.getCurrentLocation();
+  if (parser.parseOptionalAttrDictWithKeyword(attributes))
+    return failure();
+  for (StringAttr name : spelledElsewhere)
+    if (attributes.get(name))
+      return parser.emitError(location)
+             << "expects no attribute '" << name.getValue()
+             << "' here: the syntax of the op says it elsewhere";
+  result.attributes.append(attributes);
+  return success();
+}
 
 //===----------------------------------------------------------------------===//
 // LayerOp
@@ -40,7 +51,10 @@ ParseResult LayerOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   SmallVector<Type> results;
   if (parser.parseArrowTypeList(results) ||
-      parser.parseOptionalAttrDictWithKeyword(result.attributes))
+      parseAttributes(parser, result,
+                      {getSymNameAttrName(result.name),
+                       getFunctionTypeAttrName(result.name),
+                       getNumParametersAttrName(result.name)}))
     return failure();
 
   SmallVector<Type> types;
@@ -80,8 +94,6 @@ void LayerOp::print(OpAsmPrinter &printer) {
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
-LogicalResult LayerOp::verify() { return success(); }
-
 //===----------------------------------------------------------------------===//
 // ModelOp
 //===----------------------------------------------------------------------===//
@@ -97,7 +109,9 @@ ParseResult ModelOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseKeyword("facts") ||
       parser.parseCustomAttributeWithFallback(facts, Type(), "facts",
                                               result.attributes) ||
-      parser.parseOptionalAttrDictWithKeyword(result.attributes))
+      parseAttributes(
+          parser, result,
+          {getSymNameAttrName(result.name), getFactsAttrName(result.name)}))
     return failure();
   return parser.parseRegion(*result.addRegion(), arguments);
 }
@@ -114,8 +128,6 @@ void ModelOp::print(OpAsmPrinter &printer) {
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
-
-LogicalResult ModelOp::verify() { return success(); }
 
 //===----------------------------------------------------------------------===//
 // CallOp
@@ -146,16 +158,6 @@ static void printSymbolList(OpAsmPrinter &printer, Operation *,
   llvm::interleaveComma(symbols.getAsRange<FlatSymbolRefAttr>(), printer);
   printer << ']';
 }
-
-LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// ReturnOp
-//===----------------------------------------------------------------------===//
-
-LogicalResult ReturnOp::verify() { return success(); }
 
 //===----------------------------------------------------------------------===//
 // FunctionOp
@@ -222,7 +224,13 @@ ParseResult FunctionOp::parse(OpAsmParser &parser, OperationState &result) {
             result.attributes))
       return failure();
   }
-  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
+  if (parseAttributes(
+          parser, result,
+          {getSymNameAttrName(result.name), getLayerAttrName(result.name),
+           getRoleAttrName(result.name), getFunctionTypeAttrName(result.name),
+           getArgPlacesAttrName(result.name),
+           getResultPlacesAttrName(result.name),
+           getWorkspaceAttrName(result.name)}))
     return failure();
   result.addAttribute(
       getFunctionTypeAttrName(result.name),
@@ -267,18 +275,6 @@ void FunctionOp::print(OpAsmPrinter &printer) {
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
-
-LogicalResult FunctionOp::verify() { return success(); }
-
-LogicalResult FunctionOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// RowsOp
-//===----------------------------------------------------------------------===//
-
-LogicalResult RowsOp::verify() { return success(); }
 
 #define GET_OP_CLASSES
 #include "dialects/dyna/Dyna.cpp.inc"

@@ -17,7 +17,8 @@ def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
     weight decay applies. Using one parameter in two calls ties them.
 
     Constraints:
-    - (PARAM1) the type is a static tensor of f64, f32 or bf16 with at least one element.
+    - (PARAM1) the type is a static tensor of f64, f32 or bf16 with at least one element,
+      and fits in memory that 64 bits can address.
     - (PARAM2) `normal` is not negative, and both initial values are finite.
 
     Example:
@@ -44,11 +45,16 @@ def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove]> {
     the activation of the layer before (or the token ids); further inputs are target
     ids and segments. The layer kind's name is the op's name.
 
+    `tiers` is set by the memory phase: the sizes of the saved tiers `saved_input`,
+    `products`, `elementwise` and `deferred`, as places just behind their ends.
+
     Constraints:
-    - (LAYER1) every parameter is a static tensor of f64, f32 or bf16.
-    - (LAYER2) the first input is an activation or token ids; the others are ids or segments.
-    - (LAYER3) the layer has one result: an activation, or the loss `tensor<1xf64>`.
-    - (LAYER4) all floating-point activations and parameters have one element type.
+    - (LAYER1) `num_parameters` is less than the number of arguments: at least one input follows.
+    - (LAYER2) every parameter is a static tensor of f64, f32 or bf16.
+    - (LAYER3) the first input is an activation or token ids; the others are ids or segments.
+    - (LAYER4) the layer has one result: an activation, or the loss `tensor<1xf64>`.
+    - (LAYER5) all floating-point activations and parameters have one element type.
+    - (LAYER6) no two dropouts have the same `instance`: they would drop the same elements.
 
     Example:
 
@@ -66,10 +72,18 @@ def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove]> {
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$num_parameters,
                        OptionalAttr<StrAttr>:$sym_visibility,
                        OptionalAttr<DictArrayAttr>:$arg_attrs,
-                       OptionalAttr<DictArrayAttr>:$res_attrs);
+                       OptionalAttr<DictArrayAttr>:$res_attrs,
+                       OptionalAttr<Dyna_PlaceArrayAttr>:$tiers);
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::FunctionType":$type,
+                                 "uint64_t":$numParameters, "::mlir::StringAttr":$visibility,
+                                 "::mlir::ArrayAttr":$argAttrs, "::mlir::ArrayAttr":$resAttrs), [{
+    build($_builder, $_state, name, type, numParameters, visibility, argAttrs, resAttrs,
+          ::mlir::ArrayAttr());
+  }]>];
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
@@ -96,18 +110,39 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock]> {
     - (MODEL3) the first call takes the token ids; every other call takes the result of
       the call before it, as its first operand.
     - (MODEL4) the result of every call but the last is used by the next call alone.
-    - (MODEL5) the vocabulary is positive, and `positions` is not negative.
+    - (MODEL5) the vocabulary is positive, and no other number among the facts is negative.
+    - (MODEL6) the calls' layer names are distinct and not empty: checkpoints and plans use them.
 
-    Example: see `test/dialects/dyna/model.mlir`.
+    Example:
+
+    ```mlir
+    dyna.parameter @wte : tensor<257x96xf32> normal 0.02 decay
+    dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+      %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+      dyna.return %x : tensor<?x96xf32>
+    }
+    dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+      %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+      dyna.return %loss : tensor<1xf64>
+    }
+    dyna.model @bigram(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %segments: !dyna.segments)
+        facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0,
+              head_dim = 0, feed_forward = 0, config = "{}"> {
+      %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+      %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+      dyna.return %1 : tensor<1xf64>
+    }
+    ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Dyna_FactsAttr:$facts,
                        OptionalAttr<StrAttr>:$sym_visibility);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
-def Dyna_CallOp : Dyna_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Dyna_CallOp : Dyna_Op<"call", [HasParent<"ModelOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Runs a layer with given parameters.";
   let description = [{
     Constraints:
@@ -158,6 +193,9 @@ def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbov
     - (FUNCTION2) `layer` names a `dyna.layer`.
     - (FUNCTION3) two arguments do not share an array entry; the same holds for results.
     - (FUNCTION4) segments have the place `segments`, and nothing else has.
+    - (FUNCTION5) arguments and results are segments, or ranked tensors of ids, f64, f32 or bf16.
+    - (FUNCTION6) the place `workspace` of the function is in `workspace`, and no argument
+      or result lies there: it does not outlive the call.
 
     Example:
 
@@ -195,12 +233,12 @@ def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbov
 }
 
 def Dyna_RowsOp : Dyna_Op<"rows", [SingleBlockImplicitTerminator<"YieldOp">, RecursiveMemoryEffects,
-                                   NoRegionArguments]> {
+                                   NoRegionArguments, Dyna_Placed]> {
   let summary = "Row-wise ops that run in one sweep over the rows.";
   let description = [{
     The body's ops see values from outside directly; only what is yielded leaves the
-    sweep, everything else lives in registers. With `epilogue` the sweep runs row
-    block by row block behind the matrix product that makes its operand `epilogue_of`.
+    sweep, everything else lives in registers. A sweep that stands right behind the
+    matrix product whose result it reads can run block by block as that product's epilogue.
 
     Constraints:
     - (ROWS1) the body holds only row-wise ops and `dyna.yield`.
@@ -220,7 +258,7 @@ def Dyna_RowsOp : Dyna_Op<"rows", [SingleBlockImplicitTerminator<"YieldOp">, Rec
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "(`:` type($results)^)? $body attr-dict";
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Dyna_YieldOp : Dyna_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["RowsOp"]>]> {

@@ -192,16 +192,28 @@ static inline int64_t dyna_align_block(int64_t bytes) {
          DYNA_BLOCK_ALIGNMENT;
 }
 
-/// `element` is the size of the compute type: 8, 4 or 2. The accumulators are
-/// f64 or f32: one copy of dq, one value per query and head, one copy of dk, dv.
+/// `element` is the size of the compute type: 8, 4 or 2. One value per query and
+/// head, and, unless dq, dk and dv can be added up where they are (bf16, or a head
+/// size that is no multiple of 16), one copy of each in f64 or f32 with the head
+/// size rounded up to 16.
 static inline dyna_linear_bytes
 dyna_attention_grad_workspace(int64_t element, int64_t heads, int64_t kv_heads,
                               int64_t head_dim) {
   int64_t accumulator = element == 8 ? 8 : 4;
+  int64_t padded = (head_dim + 15) / 16 * 16;
+  if (element != 2 && head_dim == padded)
+    padded = 0;
   dyna_linear_bytes bytes = {0, 0, 0, 0};
-  bytes.tq = accumulator * heads * (head_dim + 1);
-  bytes.tkv = accumulator * 2 * kv_heads * head_dim;
+  bytes.tq = accumulator * heads * (padded + 1);
+  bytes.tkv = accumulator * 2 * kv_heads * padded;
   return bytes;
+}
+
+/// Elements from one row of logits to the next: whole vectors, and no power of two
+/// that would put all rows into the same few sets of a cache.
+static inline int64_t dyna_head_stride(int64_t vocab) {
+  int64_t stride = (vocab + 15) / 16 * 16;
+  return stride % 512 == 0 ? stride + 16 : stride;
 }
 
 /// Gathered rows, their gradient, logits and (bf16) the logits' gradient.
@@ -210,12 +222,13 @@ static inline dyna_linear_bytes dyna_head_workspace(int64_t element,
                                                     int64_t vocab) {
   int64_t accumulator = element == 8 ? 8 : 4;
   int64_t rows = DYNA_HEAD_CHUNK_ROWS;
+  int64_t stride = dyna_head_stride(vocab);
   dyna_linear_bytes bytes = {0, 0, 0, 0};
   bytes.tq = 8; // the indices of the rows that have a target
   bytes.constant = 2 * dyna_align_block(rows * width * element) +
-                   dyna_align_block(rows * vocab * accumulator) +
-                   (element == 2 ? dyna_align_block(rows * vocab * element) : 0) +
-                   dyna_align_block(rows * 8) + 4096;
+                   dyna_align_block(rows * stride * accumulator) +
+                   (element == 2 ? dyna_align_block(rows * stride * element) : 0) +
+                   dyna_align_block(rows * 8);
   return bytes;
 }
 

@@ -7,14 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // What the runtime asks of the place where layer functions run. A backend is a
-// folder beside this file; it implements this interface and defines the functions
-// of runtime/abi/Kernels.h, which find it through `dyna_context`. The suite in
-// test/runtime/device states in tests what holds for every backend.
+// folder beside this file; it implements this interface and defines the
+// functions of runtime/abi/Kernels.h, which find it through `dyna_context`. The
+// suite in test/runtime/device states in tests what holds for every backend.
 //
 // A stream runs what it is given in the order given, and may do so later; a
 // failure of such work is reported by the next wait on that stream. The host
-// backend finishes everything before it returns. One device serves one rank: its
-// methods are called from one thread at a time.
+// backend finishes everything before it returns. One device serves one rank:
+// its methods are called from one thread at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,14 +65,14 @@ public:
   virtual std::string describe() const = 0;
 
   /// Takes `bytes` of device memory, ready to be used at full speed (the host
-  /// touches its pages here). Fails with ResourceExhausted, taking nothing, when
-  /// the device has not that much. Zero bytes are allowed.
+  /// touches its pages here). Fails with ResourceExhausted, taking nothing,
+  /// when the device has not that much. Zero bytes are allowed.
   virtual StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) = 0;
   virtual StatusOr<std::unique_ptr<Stream>> createStream() = 0;
   virtual StatusOr<std::unique_ptr<Event>> createEvent() = 0;
 
-  /// Stream-ordered copies; ranges outside a buffer are refused. Host memory must
-  /// stay as it is until the stream has passed the copy.
+  /// Stream-ordered copies; ranges outside a buffer are refused. Host memory
+  /// must stay as it is until the stream has passed the copy.
   virtual Status copyToDevice(Stream &stream, Buffer &target, int64_t offset,
                               const void *source, int64_t bytes) = 0;
   virtual Status copyToHost(Stream &stream, void *target, const Buffer &source,

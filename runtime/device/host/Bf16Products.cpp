@@ -1,0 +1,231 @@
+//===- Bf16Products.cpp - bf16 products by oneDNN ---------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/host/Bf16Products.h"
+
+#include "runtime/device/host/KernelTable.h"
+#include "runtime/device/host/OneThread.h"
+
+#include <algorithm>
+#include <dlfcn.h>
+#include <dnnl.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+using namespace dyna;
+
+//===----------------------------------------------------------------------===//
+// OpenMP
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// oneDNN's OpenMP runtime, found among the loaded libraries so that nothing
+/// else has to name it; without one (oneDNN can be built so) there is nothing
+/// to do.
+struct OpenMp {
+  int (*get)() = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT,
+                                                   "omp_get_max_threads"));
+  void (*set)(int) = reinterpret_cast<void (*)(int)>(
+      dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+};
+
+const OpenMp &openMp() {
+  static const OpenMp functions;
+  return functions;
+}
+
+} // namespace
+
+OneThread::OneThread() {
+  const OpenMp &omp = openMp();
+  if (!omp.get || !omp.set)
+    return;
+  before_ = omp.get();
+  if (before_ != 1)
+    omp.set(1);
+}
+
+OneThread::~OneThread() {
+  if (before_ != 1)
+    openMp().set(before_);
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+/// AMX with bf16 tiles that the system lets programs use.
+static bool hasAmx() {
+#if defined(__x86_64__)
+  unsigned eax, ebx, ecx, edx;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & (1u << 27)))
+    return false; // no XGETBV
+  unsigned low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  constexpr unsigned tileState = 3u << 17;
+  if ((low & tileState) != tileState)
+    return false;
+  constexpr unsigned amxBf16 = 1u << 22, amxTile = 1u << 24;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & amxBf16) &&
+         (edx & amxTile);
+#else
+  return false;
+#endif
+}
+
+bool dyna::prefersNativeBf16(Bf16Path path, const KernelTable &kernels) {
+  if (path != Bf16Path::Auto)
+    return path == Bf16Path::Native;
+  if (hasAmx())
+    return true;
+  // The bf16 instruction does twice the work of an f32 one. On some processors
+  // it takes as long as one, on others four times as long; nothing lies near
+  // the threshold, so the least of a few runs decides the same way every time.
+  double f32 = 1, bf16 = 1;
+  for (int i = 0; i < 5; ++i) {
+    double seconds = kernels.secondsOfBf16(2000);
+    if (seconds == 0)
+      return false;
+    bf16 = std::min(bf16, seconds);
+    f32 = std::min(f32, kernels.secondsOfF32(2000));
+  }
+  return bf16 < 1.5 * f32;
+}
+
+std::vector<int64_t> dyna::pieces(int64_t size, int64_t most) {
+  std::vector<int64_t> result;
+  for (int64_t piece = most; piece >= 32; piece /= 2)
+    for (; size >= piece; size -= piece)
+      result.push_back(piece);
+  if (size > 0)
+    result.push_back(size);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+struct Bf16Products::Product {
+  dnnl_primitive_t primitive = nullptr;
+  dnnl_memory_desc_t a, b, c, scratch;
+  ~Product() {
+    if (primitive)
+      dnnl_primitive_destroy(primitive);
+  }
+};
+
+std::unique_ptr<Bf16Products> Bf16Products::create() {
+  std::unique_ptr<Bf16Products> products(new Bf16Products());
+  if (dnnl_engine_create(&products->engine_, dnnl_cpu, 0) != dnnl_success)
+    return nullptr;
+  return products;
+}
+
+Bf16Products::~Bf16Products() {
+  products_.clear();
+  if (engine_)
+    dnnl_engine_destroy(engine_);
+}
+
+static dnnl_memory_desc_t describeMatrix(int64_t rows, int64_t columns,
+                                         int64_t stride, bool transposed,
+                                         dnnl_data_type_t type) {
+  dnnl_memory_desc_t result;
+  dnnl_dims_t sizes = {rows, columns};
+  dnnl_dims_t strides = {transposed ? 1 : stride, transposed ? stride : 1};
+  dnnl_memory_desc_init_by_strides(&result, 2, sizes, type, strides);
+  return result;
+}
+
+static dnnl_primitive_attr_t makeAttributes(bool accumulate) {
+  dnnl_primitive_attr_t attributes = nullptr;
+  dnnl_primitive_attr_create(&attributes);
+  dnnl_primitive_attr_set_scratchpad_mode(attributes,
+                                          dnnl_scratchpad_mode_user);
+  if (accumulate) {
+    dnnl_post_ops_t ops = nullptr;
+    dnnl_post_ops_create(&ops);
+    dnnl_post_ops_append_sum(ops, 1.0f);
+    dnnl_primitive_attr_set_post_ops(attributes, ops);
+    dnnl_post_ops_destroy(ops);
+  }
+  return attributes;
+}
+
+bool Bf16Products::prepare(const Shape &shape) {
+  if (products_.count(shape))
+    return true;
+  // Far more shapes than one model has in use: start again rather than grow.
+  if (products_.size() >= 4096)
+    products_.clear();
+  OneThread single;
+  auto product = std::make_unique<Product>();
+  product->a =
+      describeMatrix(shape.m, shape.k, shape.lda, shape.transposeA, dnnl_bf16);
+  product->b =
+      describeMatrix(shape.k, shape.n, shape.ldb, shape.transposeB, dnnl_bf16);
+  product->c = describeMatrix(shape.m, shape.n, shape.ldc, false,
+                              shape.f32 ? dnnl_f32 : dnnl_bf16);
+  dnnl_matmul_desc_t operation;
+  if (dnnl_matmul_desc_init(&operation, &product->a, &product->b, nullptr,
+                            &product->c) != dnnl_success)
+    return false;
+  dnnl_primitive_attr_t attributes = makeAttributes(shape.accumulate);
+  dnnl_primitive_desc_t description = nullptr;
+  dnnl_status_t status = dnnl_primitive_desc_create(
+      &description, &operation, attributes, engine_, nullptr);
+  dnnl_primitive_attr_destroy(attributes);
+  if (status != dnnl_success)
+    return false;
+  product->scratch =
+      *dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
+  status = dnnl_primitive_create(&product->primitive, description);
+  dnnl_primitive_desc_destroy(description);
+  if (status != dnnl_success)
+    return false;
+  scratchBytes_ = std::max<int64_t>(
+      scratchBytes_,
+      static_cast<int64_t>(dnnl_memory_desc_get_size(&product->scratch)));
+  products_.emplace(shape, std::move(product));
+  return true;
+}
+
+bool Bf16Products::run(const Shape &shape, const void *a, const void *b,
+                       void *c, void *scratch) const {
+  auto found = products_.find(shape);
+  if (found == products_.end())
+    return false;
+  const Product &product = *found->second;
+  OneThread single;
+  dnnl_stream_t stream = nullptr;
+  if (dnnl_stream_create(&stream, engine_, dnnl_stream_default_flags) !=
+      dnnl_success)
+    return false;
+  dnnl_exec_arg_t arguments[4] = {{DNNL_ARG_SRC, nullptr},
+                                  {DNNL_ARG_WEIGHTS, nullptr},
+                                  {DNNL_ARG_DST, nullptr},
+                                  {DNNL_ARG_SCRATCHPAD, nullptr}};
+  const dnnl_memory_desc_t *layouts[4] = {&product.a, &product.b, &product.c,
+                                          &product.scratch};
+  void *data[4] = {const_cast<void *>(a), const_cast<void *>(b), c, scratch};
+  bool good = true;
+  for (int i = 0; i < 4; ++i)
+    good = good && dnnl_memory_create(&arguments[i].memory, layouts[i], engine_,
+                                      data[i]) == dnnl_success;
+  good = good && dnnl_primitive_execute(product.primitive, stream, 4,
+                                        arguments) == dnnl_success;
+  good = dnnl_stream_wait(stream) == dnnl_success && good;
+  for (dnnl_exec_arg_t &argument : arguments)
+    if (argument.memory)
+      dnnl_memory_destroy(argument.memory);
+  dnnl_stream_destroy(stream);
+  return good;
+}

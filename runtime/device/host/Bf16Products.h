@@ -1,0 +1,82 @@
+//===- Bf16Products.h - bf16 products by oneDNN -----------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// oneDNN's bf16 matrix product, one thread per call. Its code is made for one
+// shape, so shapes are kept: micro-batches are ragged, and the sizes that vary
+// are cut into pieces of few different lengths (`pieces`) to keep their number
+// small.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_HOST_BF16PRODUCTS_H
+#define DYNA_RUNTIME_DEVICE_HOST_BF16PRODUCTS_H
+
+#include "runtime/device/host/HostDevice.h"
+
+#include <array>
+#include <map>
+#include <memory>
+#include <vector>
+
+struct dnnl_engine;
+struct dnnl_primitive;
+
+namespace dyna {
+
+/// Whether bf16 products shall go to oneDNN's bf16 code (see Bf16Path).
+bool prefersNativeBf16(Bf16Path path, const KernelTable &kernels);
+
+/// Cuts `size` into pieces of `most`, then of ever smaller powers of two down
+/// to 32, then the rest: at most 31 + log2(most / 16) different lengths.
+std::vector<int64_t> pieces(int64_t size, int64_t most);
+
+class Bf16Products {
+public:
+  /// Shape of one product; C is bf16, or f32.
+  struct Shape {
+    int64_t m, n, k, lda, ldb, ldc;
+    bool transposeA, transposeB, f32, accumulate;
+    bool operator<(const Shape &other) const { return key() < other.key(); }
+
+  private:
+    std::array<int64_t, 7> key() const {
+      return {m,
+              n,
+              k,
+              lda,
+              ldb,
+              ldc,
+              transposeA + 2 * transposeB + 4 * f32 + 8 * accumulate};
+    }
+  };
+
+  /// Null when the library cannot be used.
+  static std::unique_ptr<Bf16Products> create();
+  ~Bf16Products();
+
+  /// Makes the code for a shape; false when oneDNN has none. Not thread-safe.
+  bool prepare(const Shape &shape);
+  /// The scratch that any prepared shape needs.
+  int64_t scratchBytes() const { return scratchBytes_; }
+  /// Runs a prepared shape; any number of threads at once, each its own
+  /// scratch.
+  bool run(const Shape &shape, const void *a, const void *b, void *c,
+           void *scratch) const;
+
+private:
+  struct Product;
+  Bf16Products() = default;
+
+  dnnl_engine *engine_ = nullptr;
+  std::map<Shape, std::unique_ptr<Product>> products_;
+  int64_t scratchBytes_ = 0;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_HOST_BF16PRODUCTS_H

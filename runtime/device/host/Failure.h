@@ -1,0 +1,45 @@
+//===- Failure.h - Failures of kernels --------------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_HOST_FAILURE_H
+#define DYNA_RUNTIME_DEVICE_HOST_FAILURE_H
+
+#include "runtime/abi/Abi.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace dyna {
+
+/// Leaves the formatted text in the context and returns `code`.
+__attribute__((format(printf, 3, 4))) inline dyna_status
+fail(dyna_context *context, dyna_status code, const char *format, ...) {
+  if (context && context->message && context->message_capacity > 0) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(context->message, static_cast<size_t>(context->message_capacity),
+              format, arguments);
+    va_end(arguments);
+  }
+  return code;
+}
+
+/// Every kernel's first check: there is a context, bound to a device.
+inline bool isBound(const dyna_context *context) {
+  return context && context->device;
+}
+
+inline dyna_status failUnbound(dyna_context *context, const char *function) {
+  return fail(context, DYNA_INVALID_ARGUMENT,
+              "%s was called with a context that is bound to no device",
+              function);
+}
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_HOST_FAILURE_H

@@ -1,0 +1,309 @@
+//===- HostDevice.cpp - The processor as a device ---------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/host/HostDevice.h"
+
+#include "runtime/device/host/Bf16Products.h"
+#include "runtime/device/host/KernelTable.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sys/mman.h>
+
+using namespace dyna;
+
+namespace {
+
+constexpr int64_t kHugePage = int64_t(2) << 20;
+constexpr int64_t kPage = 4096;
+
+class HostBuffer final : public Buffer {
+public:
+  HostBuffer(void *data, int64_t bytes, int64_t mapped)
+      : data_(data), bytes_(bytes), mapped_(mapped) {}
+  ~HostBuffer() override { munmap(data_, static_cast<size_t>(mapped_)); }
+  void *data() const override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+private:
+  void *data_;
+  int64_t bytes_;
+  int64_t mapped_;
+};
+
+class HostStream final : public Stream {
+public:
+  void *handle() override { return this; }
+};
+
+class HostEvent final : public Event {
+public:
+  bool recorded = false;
+};
+
+/// Bytes that can still be taken without swapping or being killed: the
+/// machine's available memory, cut down to what the control group leaves. -1:
+/// unknown.
+int64_t availableMemory() {
+  int64_t available = -1;
+  std::ifstream info("/proc/meminfo");
+  std::string key, unit;
+  for (int64_t kib; info >> key >> kib; std::getline(info, unit))
+    if (key == "MemAvailable:")
+      available = kib * 1024;
+  auto limit = [&](const char *limitPath, const char *usedPath) {
+    int64_t most = 0, used = 0;
+    std::ifstream limitFile(limitPath), usedFile(usedPath);
+    if (limitFile >> most && usedFile >> used)
+      available =
+          available < 0 ? most - used : std::min(available, most - used);
+  };
+  limit("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current");
+  limit("/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes");
+  return available;
+}
+
+std::string mebibytes(int64_t bytes) {
+  return std::to_string(bytes >> 20) + " MiB";
+}
+
+Status checkRange(const Buffer &buffer, int64_t offset, int64_t bytes,
+                  const char *what) {
+  if (offset < 0 || bytes < 0 || offset > buffer.bytes() ||
+      bytes > buffer.bytes() - offset)
+    return Status::invalidArgument(std::string(what) + " of " +
+                                   std::to_string(bytes) + " bytes at offset " +
+                                   std::to_string(offset) + " of a buffer of " +
+                                   std::to_string(buffer.bytes()));
+  return Status::ok();
+}
+
+StatusOr<const KernelTable *> selectKernels(HostIsa isa) {
+#if defined(__x86_64__)
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512cd") &&
+                __builtin_cpu_supports("avx512dq") &&
+                __builtin_cpu_supports("avx512vl");
+  if (isa == HostIsa::Avx512 && !avx512)
+    return Status::invalidArgument(
+        "AVX-512 kernels were asked for, but this processor lacks AVX-512 F, "
+        "BW, "
+        "CD, DQ or VL; leave the choice to the program");
+  if (isa == HostIsa::Avx2 && !avx2)
+    return Status::invalidArgument(
+        "AVX2 kernels were asked for, but this processor lacks AVX2 or FMA; "
+        "leave the choice to the program");
+  if (isa == HostIsa::Avx512 || (isa == HostIsa::Best && avx512))
+    return &avx512Kernels();
+  if (isa == HostIsa::Avx2 || (isa == HostIsa::Best && avx2))
+    return &avx2Kernels();
+#else
+  if (isa == HostIsa::Avx512 || isa == HostIsa::Avx2)
+    return Status::invalidArgument(
+        "x86 kernels were asked for on another "
+        "processor; leave the choice to the program");
+#endif
+  return &baselineKernels();
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Creation and scratch
+//===----------------------------------------------------------------------===//
+
+StatusOr<std::unique_ptr<HostDevice>> HostDevice::create(int threads) {
+  HostOptions options;
+  options.threads = threads;
+  return create(options);
+}
+
+StatusOr<std::unique_ptr<HostDevice>>
+HostDevice::create(const HostOptions &options) {
+  std::unique_ptr<HostDevice> device(new HostDevice());
+  StatusOr<const KernelTable *> kernels = selectKernels(options.isa);
+  if (!kernels.isOk())
+    return kernels.status();
+  device->kernels_ = *kernels;
+  StatusOr<std::unique_ptr<Team>> team = Team::create(options.threads);
+  if (!team.isOk())
+    return team.status();
+  device->team_ = std::move(*team);
+  device->scratch_.resize(static_cast<size_t>(device->team_->size()) + 1);
+  device->ownStream_ = std::make_unique<HostStream>();
+  if (prefersNativeBf16(options.bf16, *device->kernels_))
+    device->bf16Products_ = Bf16Products::create();
+  return device;
+}
+
+HostDevice::HostDevice() = default;
+
+HostDevice::~HostDevice() {
+  for (Scratch &scratch : scratch_)
+    std::free(scratch.data);
+}
+
+std::string HostDevice::describe() const {
+  return "host, " + std::to_string(team_->size()) + " threads, " +
+         kernels_->name + " kernels, bf16 products " +
+         (bf16Products_ ? "native" : "widened to f32");
+}
+
+void *HostDevice::scratch(int slot, int64_t bytes) {
+  Scratch &scratch = scratch_[static_cast<size_t>(slot)];
+  if (bytes <= scratch.bytes && scratch.data)
+    return scratch.data;
+  // Whole huge pages: fresh small pages cost more than the work done in them.
+  int64_t rounded = (std::max<int64_t>(bytes, 1) + kPage - 1) / kPage * kPage;
+  bool huge = rounded >= kHugePage / 2;
+  if (huge)
+    rounded = (rounded + kHugePage - 1) / kHugePage * kHugePage;
+  void *data = std::aligned_alloc(static_cast<size_t>(huge ? kHugePage : kPage),
+                                  static_cast<size_t>(rounded));
+  if (!data)
+    return nullptr;
+  if (huge)
+    (void)madvise(data, static_cast<size_t>(rounded), MADV_HUGEPAGE);
+  std::free(scratch.data);
+  scratch.data = data;
+  scratch.bytes = rounded;
+  return data;
+}
+
+bool HostDevice::reserveWorkers(int64_t bytes) {
+  for (int worker = 0; worker < team_->size(); ++worker)
+    if (!scratch(worker, bytes))
+      return false;
+  return true;
+}
+
+int64_t HostDevice::scratchBytes() const {
+  int64_t sum = 0;
+  for (const Scratch &scratch : scratch_)
+    sum += scratch.bytes;
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+StatusOr<std::unique_ptr<Buffer>> HostDevice::allocate(int64_t bytes) {
+  if (bytes < 0)
+    return Status::invalidArgument("a buffer of " + std::to_string(bytes) +
+                                   " bytes was asked for");
+  // A mapping may succeed for memory that does not exist; touching it would
+  // then end the process.
+  int64_t available = availableMemory();
+  if (available >= 0 && bytes > available)
+    return Status::resourceExhausted(
+        mebibytes(bytes) + " of memory are needed, but this machine has only " +
+        mebibytes(available) +
+        " available; use smaller micro-batches, more recomputation or fewer "
+        "samples in flight");
+  int64_t unit = bytes >= kHugePage ? kHugePage : kPage;
+  int64_t mapped = std::max((bytes + unit - 1) / unit * unit, kPage);
+  void *data = mmap(nullptr, static_cast<size_t>(mapped),
+                    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED)
+    return Status::resourceExhausted("taking " + mebibytes(mapped) +
+                                     " of memory failed: " + strerror(errno));
+  if (unit == kHugePage)
+    (void)madvise(data, static_cast<size_t>(mapped), MADV_HUGEPAGE);
+  std::unique_ptr<Buffer> buffer(new HostBuffer(data, bytes, mapped));
+  int64_t pieces = (mapped + kHugePage - 1) / kHugePage;
+  team_->parallelFor(pieces, [&](int64_t piece, int) {
+    int64_t end = std::min((piece + 1) * kHugePage, mapped);
+    for (int64_t at = piece * kHugePage; at < end; at += kPage)
+      static_cast<volatile char *>(data)[at] = 0;
+  });
+  return buffer;
+}
+
+Status HostDevice::copyToDevice(Stream &, Buffer &target, int64_t offset,
+                                const void *source, int64_t bytes) {
+  DYNA_RETURN_IF_ERROR(checkRange(target, offset, bytes, "copy"));
+  if (bytes > 0)
+    memcpy(static_cast<char *>(target.data()) + offset, source,
+           static_cast<size_t>(bytes));
+  return Status::ok();
+}
+
+Status HostDevice::copyToHost(Stream &, void *target, const Buffer &source,
+                              int64_t offset, int64_t bytes) {
+  DYNA_RETURN_IF_ERROR(checkRange(source, offset, bytes, "copy"));
+  if (bytes > 0)
+    memcpy(target, static_cast<const char *>(source.data()) + offset,
+           static_cast<size_t>(bytes));
+  return Status::ok();
+}
+
+Status HostDevice::copy(Stream &, Buffer &target, int64_t targetOffset,
+                        const Buffer &source, int64_t sourceOffset,
+                        int64_t bytes) {
+  DYNA_RETURN_IF_ERROR(checkRange(target, targetOffset, bytes, "copy"));
+  DYNA_RETURN_IF_ERROR(checkRange(source, sourceOffset, bytes, "copy"));
+  memmove(static_cast<char *>(target.data()) + targetOffset,
+          static_cast<const char *>(source.data()) + sourceOffset,
+          static_cast<size_t>(bytes));
+  return Status::ok();
+}
+
+Status HostDevice::fill(Stream &, Buffer &target, int64_t offset, int64_t bytes,
+                        uint8_t value) {
+  DYNA_RETURN_IF_ERROR(checkRange(target, offset, bytes, "fill"));
+  memset(static_cast<char *>(target.data()) + offset, value,
+         static_cast<size_t>(bytes));
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Streams and events: all work is done when it has been given.
+//===----------------------------------------------------------------------===//
+
+StatusOr<std::unique_ptr<Stream>> HostDevice::createStream() {
+  return std::unique_ptr<Stream>(std::make_unique<HostStream>());
+}
+
+StatusOr<std::unique_ptr<Event>> HostDevice::createEvent() {
+  return std::unique_ptr<Event>(std::make_unique<HostEvent>());
+}
+
+Status HostDevice::record(Stream &, Event &event) {
+  static_cast<HostEvent &>(event).recorded = true;
+  return Status::ok();
+}
+
+Status HostDevice::streamWait(Stream &, Event &event) {
+  if (!static_cast<HostEvent &>(event).recorded)
+    return Status::invalidArgument(
+        "a stream was told to wait for an event that was never recorded");
+  return Status::ok();
+}
+
+Status HostDevice::wait(Event &event, Deadline) {
+  if (!static_cast<HostEvent &>(event).recorded)
+    return Status::invalidArgument(
+        "a wait for an event that was never recorded would never end");
+  return Status::ok();
+}
+
+Status HostDevice::synchronize(Stream &, Deadline) { return Status::ok(); }
+
+void HostDevice::bind(dyna_context &context, Stream &stream) {
+  context.device = this;
+  context.stream = stream.handle();
+}
+
+void HostDevice::bind(dyna_context &context) { bind(context, *ownStream_); }

@@ -1,0 +1,107 @@
+//===- HostDevice.h - The processor as a device -----------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs everything on the cores of this machine, on the team it owns, and
+// finishes before it returns. It is the oracle for other backends.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_HOST_HOSTDEVICE_H
+#define DYNA_RUNTIME_DEVICE_HOST_HOSTDEVICE_H
+
+#include "runtime/device/Device.h"
+#include "runtime/device/host/Team.h"
+
+#include <vector>
+
+namespace dyna {
+
+struct KernelTable;
+class Bf16Products;
+
+/// Instruction sets the kernels are compiled for.
+enum class HostIsa { Best, Baseline, Avx2, Avx512 };
+
+/// How bf16 products run: by oneDNN's bf16 product, or widened to f32 block by
+/// block. Auto takes the first where the processor has AMX, or where its bf16
+/// instruction is measured (once, in microseconds) to be clearly faster than
+/// f32. Both accumulate in f32 but add in different orders.
+enum class Bf16Path { Auto, Native, Widen };
+
+struct HostOptions {
+  int threads = 0; ///< 0: all available cores
+  HostIsa isa = HostIsa::Best;
+  Bf16Path bf16 = Bf16Path::Auto;
+};
+
+class HostDevice final : public Device {
+public:
+  static StatusOr<std::unique_ptr<HostDevice>> create(int threads);
+  static StatusOr<std::unique_ptr<HostDevice>>
+  create(const HostOptions &options);
+  ~HostDevice() override;
+
+  /// The device of a context, which `bind` put there.
+  static HostDevice &of(const dyna_context &context) {
+    return *static_cast<HostDevice *>(context.device);
+  }
+
+  std::string describe() const override;
+  StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) override;
+  StatusOr<std::unique_ptr<Stream>> createStream() override;
+  StatusOr<std::unique_ptr<Event>> createEvent() override;
+  Status copyToDevice(Stream &stream, Buffer &target, int64_t offset,
+                      const void *source, int64_t bytes) override;
+  Status copyToHost(Stream &stream, void *target, const Buffer &source,
+                    int64_t offset, int64_t bytes) override;
+  Status copy(Stream &stream, Buffer &target, int64_t targetOffset,
+              const Buffer &source, int64_t sourceOffset,
+              int64_t bytes) override;
+  Status fill(Stream &stream, Buffer &target, int64_t offset, int64_t bytes,
+              uint8_t value) override;
+  Status record(Stream &stream, Event &event) override;
+  Status streamWait(Stream &stream, Event &event) override;
+  Status wait(Event &event, Deadline deadline) override;
+  Status synchronize(Stream &stream, Deadline deadline) override;
+  void bind(dyna_context &context, Stream &stream) override;
+  /// The same on a stream of the device's own.
+  void bind(dyna_context &context);
+
+  Team &team() { return *team_; }
+  const KernelTable &kernels() const { return *kernels_; }
+  /// Null where bf16 products are widened.
+  Bf16Products *bf16Products() { return bf16Products_.get(); }
+
+  /// Scratch memory that grows to the largest request and stays: `slot` 0 to
+  /// team().size()-1 for each worker, the last one (sharedSlot()) for all. Null
+  /// when there is no memory. Call outside of runs.
+  void *scratch(int slot, int64_t bytes);
+  bool reserveWorkers(int64_t bytes);
+  void *workerScratch(int worker) const { return scratch_[worker].data; }
+  int sharedSlot() const { return team_->size(); }
+  /// All scratch taken so far.
+  int64_t scratchBytes() const;
+
+private:
+  HostDevice();
+
+  struct Scratch {
+    void *data = nullptr;
+    int64_t bytes = 0;
+  };
+
+  std::unique_ptr<Team> team_;
+  const KernelTable *kernels_ = nullptr;
+  std::unique_ptr<Bf16Products> bf16Products_;
+  std::vector<Scratch> scratch_;
+  std::unique_ptr<Stream> ownStream_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_HOST_HOSTDEVICE_H

@@ -1,0 +1,127 @@
+//===- KernelTable.h - Kernels of one instruction set -----------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The inner kernels exist once per instruction set: Kernels.cpp is compiled
+// several times with different flags and each copy fills one table. Which one a
+// device uses is decided when it is created, from the features of the processor
+// that runs, never from the one that built. A task is the work of one thread:
+// nothing here knows of teams.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_HOST_KERNELTABLE_H
+#define DYNA_RUNTIME_DEVICE_HOST_KERNELTABLE_H
+
+#include "runtime/abi/Kernels.h"
+
+namespace dyna {
+
+/// Queries and keys of one block of scores.
+constexpr int64_t kBlockRows = 64;
+/// Queries, and keys, of one task of the backward pass. A multiple of
+/// kBlockRows.
+constexpr int64_t kSuperRows = 256;
+
+/// Head sizes are padded to this many elements in accumulators and packed
+/// copies.
+constexpr int64_t padHeadDim(int64_t headDim) {
+  return (headDim + 15) / 16 * 16;
+}
+
+/// Whether the backward pass adds up its gradients in the caller's dq, dk, dv.
+/// Otherwise (bf16, or a head size that fills no vectors) it does so in the
+/// workspace. The scratch formula of Kernels.h follows the same rule.
+constexpr bool accumulatesInPlace(int64_t element, int64_t headDim) {
+  return element != 2 && headDim % 16 == 0;
+}
+
+/// One block of queries of one head.
+struct AttentionTask {
+  const dyna_segment *segment;
+  int64_t head;
+  int64_t firstQuery; ///< within the segment
+  int64_t queries;    ///< at most kBlockRows
+};
+
+/// Where the backward pass adds up dq, dk and dv (elements of the accumulator
+/// type), and the rows' sums of out * dout.
+struct AttentionSums {
+  void *dq;
+  int64_t dqStride;
+  int64_t dqHead; ///< distance of two heads
+  void *dk, *dv;
+  int64_t dkStride, dvStride, dkHead;
+  void *delta; ///< [tq, heads]
+};
+
+/// Queries x keys of one pair of super-blocks, for all query heads of one
+/// key/value head. With no rows on one side the other is only cleared.
+struct AttentionGradTask {
+  const dyna_segment *segment;
+  int64_t kvHead;
+  int64_t firstQuery, queries; ///< at most kSuperRows
+  int64_t firstKey, keys;      ///< at most kSuperRows
+  bool clearQueries;           ///< first task of these queries
+  bool clearKeys;              ///< first task of these keys
+};
+
+/// The loss of one row of logits, whose gradient is written when asked for.
+struct LossRow {
+  void *logits;   ///< accumulator type; overwritten
+  void *gradient; ///< compute type; null: not wanted; may be `logits` itself
+  int64_t vocab;
+  int64_t target;
+  double gradientScale;
+};
+
+/// A strided block of rows.
+struct CopyBlock {
+  const void *source;
+  int64_t sourceStride;
+  void *target;
+  int64_t targetStride;
+  int64_t rows, columns;
+};
+
+/// Kernels of one compute type.
+struct TypedKernels {
+  /// Bytes of scratch per thread.
+  int64_t (*attentionScratch)(int64_t headDim);
+  int64_t (*attentionGradScratch)(int64_t headDim);
+  void (*attention)(const dyna_attention &, const AttentionTask &,
+                    void *scratch);
+  void (*attentionGrad)(const dyna_attention_grad &, const AttentionSums &,
+                        const AttentionGradTask &, void *scratch);
+  double (*lossRow)(const LossRow &);
+  /// From the accumulator type to the compute type.
+  void (*narrow)(const CopyBlock &);
+  /// From the compute type to the accumulator type.
+  void (*widen)(const CopyBlock &);
+};
+
+struct KernelTable {
+  const char *name;
+  TypedKernels f32, f64, bf16;
+  /// Adds a bf16 block to nothing or to what is there: target bf16 += source
+  /// f32.
+  void (*addNarrow)(const CopyBlock &);
+  /// Seconds that a fixed number of fused f32, or bf16 pair, multiply-adds take
+  /// here; 0 where the instruction does not exist.
+  double (*secondsOfF32)(int64_t repeats);
+  double (*secondsOfBf16)(int64_t repeats);
+};
+
+const KernelTable &baselineKernels();
+#if defined(__x86_64__)
+const KernelTable &avx2Kernels();
+const KernelTable &avx512Kernels();
+#endif
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_HOST_KERNELTABLE_H

@@ -1,0 +1,429 @@
+//===- Matmul.cpp - Launch and matrix products ------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Products go to oneDNN, one thread per call: each worker of the team
+// multiplies slices of C. Measured on training shapes this beats oneDNN's own
+// team by what its second team costs, and the epilogue finds its rows in cache.
+//
+// Slices depend on the shape alone, as long as the team has at most
+// kFixedGridThreads workers: up to there the number of threads changes no bit.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/host/Bf16Products.h"
+#include "runtime/device/host/Failure.h"
+#include "runtime/device/host/HostDevice.h"
+#include "runtime/device/host/KernelTable.h"
+#include "runtime/device/host/OneThread.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <dnnl.h>
+
+using namespace dyna;
+
+extern "C" dyna_status dyna_launch(dyna_context *context, dyna_rows_body body,
+                                   const void *args, int64_t args_bytes,
+                                   int64_t rows, int64_t min_rows) {
+  if (!isBound(context))
+    return failUnbound(context, "launch");
+  if (!body || rows < 0 || args_bytes < 0 || (args_bytes > 0 && !args))
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "launch over %lld rows with %lld bytes of arguments: body and "
+                "arguments must be there and sizes not negative",
+                (long long)rows, (long long)args_bytes);
+  int64_t size = dyna_chunk_rows(rows, min_rows);
+  HostDevice::of(*context).team().parallelFor(
+      dyna_chunk_count(rows, min_rows), [=](int64_t chunk, int) {
+        body(args, chunk * size, std::min(rows, (chunk + 1) * size), chunk);
+      });
+  return DYNA_OK;
+}
+
+namespace {
+
+constexpr int kFixedGridThreads = 8;
+/// A slice with fewer operations costs more to hand out than to do.
+constexpr int64_t kLeastSliceFlops = 1000000;
+
+dyna_status check(dyna_context *context, const dyna_matmul *p,
+                  const char *name) {
+  if (!isBound(context))
+    return failUnbound(context, name);
+  if (!p)
+    return fail(context, DYNA_INVALID_ARGUMENT, "%s without a description",
+                name);
+  if (p->m < 0 || p->n < 0 || p->k < 0)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s of m=%lld n=%lld k=%lld: sizes must not be negative", name,
+                (long long)p->m, (long long)p->n, (long long)p->k);
+  int64_t leastA = p->transpose_a ? p->m : p->k;
+  int64_t leastB = p->transpose_b ? p->k : p->n;
+  if (p->lda < leastA || p->ldb < leastB || p->ldc < p->n)
+    return fail(
+        context, DYNA_INVALID_ARGUMENT,
+        "%s of m=%lld n=%lld k=%lld: leading dimensions %lld, %lld, %lld "
+        "must be at least %lld, %lld, %lld",
+        name, (long long)p->m, (long long)p->n, (long long)p->k,
+        (long long)p->lda, (long long)p->ldb, (long long)p->ldc,
+        (long long)leastA, (long long)leastB, (long long)p->n);
+  bool product = p->m > 0 && p->n > 0;
+  if (product && (!p->c || (p->k > 0 && (!p->a || !p->b))))
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s of m=%lld n=%lld k=%lld: a, b or c is null", name,
+                (long long)p->m, (long long)p->n, (long long)p->k);
+  return DYNA_OK;
+}
+
+/// How C is cut: into slices of `size` rows, or columns.
+struct Grid {
+  bool byRows;
+  int64_t extent;
+  int64_t size;
+  int64_t count() const { return (extent + size - 1) / size; }
+};
+
+/// Slices of about 256 rows, at least 4 and at most 16, of whole `unit`s.
+Grid makeGrid(int64_t m, int64_t n, int64_t k, int64_t unit, int threads) {
+  Grid grid;
+  grid.byRows = m >= n || m >= 1024;
+  grid.extent = grid.byRows ? m : n;
+  int64_t count = std::min<int64_t>((grid.extent + 128) / 256, 16);
+  if (count < 4)
+    count = std::min<int64_t>(4, grid.extent / 64);
+  if (threads > kFixedGridThreads)
+    count = std::max(count, std::min<int64_t>(2 * threads, grid.extent / 64));
+  double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) *
+                 static_cast<double>(k);
+  if (flops < static_cast<double>(count) * kLeastSliceFlops)
+    count = static_cast<int64_t>(flops / kLeastSliceFlops);
+  count = std::max<int64_t>(count, 1);
+  if (!grid.byRows)
+    unit = 16;
+  grid.size = (grid.extent + count - 1) / count;
+  grid.size = (grid.size + unit - 1) / unit * unit;
+  return grid;
+}
+
+int64_t epilogueRows(const dyna_matmul &p) {
+  return p.epilogue ? dyna_chunk_rows(p.m, p.epilogue_min_rows) : 16;
+}
+
+/// Runs the epilogue on rows [begin, end), which start and end at its chunks.
+void runEpilogue(const dyna_matmul &p, int64_t begin, int64_t end) {
+  int64_t size = epilogueRows(p);
+  for (int64_t at = begin; at < end; at += size)
+    p.epilogue(p.epilogue_args, at, std::min(at + size, p.m), at / size);
+}
+
+dyna_status launchEpilogue(dyna_context *context, const dyna_matmul &p) {
+  if (!p.epilogue)
+    return DYNA_OK;
+  return dyna_launch(context, p.epilogue, p.epilogue_args,
+                     p.epilogue_args_bytes, p.m, p.epilogue_min_rows);
+}
+
+/// C has no elements, or nothing is added to it.
+dyna_status runEmpty(dyna_context *context, const dyna_matmul &p,
+                     int64_t elementBytes) {
+  if (!p.accumulate && p.n > 0)
+    for (int64_t row = 0; row < p.m; ++row)
+      memset(static_cast<char *>(p.c) + row * p.ldc * elementBytes, 0,
+             static_cast<size_t>(p.n * elementBytes));
+  return launchEpilogue(context, p);
+}
+
+/// A block of a product: C[m0.., n0..] of `m` x `n`, k from k0.
+struct Block {
+  int64_t m0, m, n0, n, k0, k;
+};
+
+/// Element offsets of a block's operands.
+int64_t offsetA(const dyna_matmul &p, const Block &b) {
+  return p.transpose_a ? b.k0 * p.lda + b.m0 : b.m0 * p.lda + b.k0;
+}
+int64_t offsetB(const dyna_matmul &p, const Block &b) {
+  return p.transpose_b ? b.n0 * p.ldb + b.k0 : b.k0 * p.ldb + b.n0;
+}
+int64_t offsetC(const dyna_matmul &p, const Block &b) {
+  return b.m0 * p.ldc + b.n0;
+}
+
+Block sliceOf(const dyna_matmul &p, const Grid &grid, int64_t index) {
+  int64_t begin = index * grid.size;
+  int64_t length = std::min(grid.size, grid.extent - begin);
+  if (grid.byRows)
+    return {begin, length, 0, p.n, 0, p.k};
+  return {0, p.m, begin, length, 0, p.k};
+}
+
+bool multiply(const dyna_matmul &p, const Block &b, bool accumulate) {
+  return dnnl_sgemm(
+             p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', b.m, b.n,
+             b.k, 1.0f, static_cast<const float *>(p.a) + offsetA(p, b), p.lda,
+             static_cast<const float *>(p.b) + offsetB(p, b), p.ldb,
+             accumulate ? 1.0f : 0.0f,
+             static_cast<float *>(p.c) + offsetC(p, b), p.ldc) == dnnl_success;
+}
+
+dyna_status failProduct(dyna_context *context, const dyna_matmul &p) {
+  return fail(context, DYNA_DEVICE_ERROR,
+              "oneDNN failed on a product of m=%lld n=%lld k=%lld",
+              (long long)p.m, (long long)p.n, (long long)p.k);
+}
+
+} // namespace
+
+extern "C" dyna_status dyna_matmul_f32(dyna_context *context,
+                                       const dyna_matmul *product) {
+  if (dyna_status status = check(context, product, "matmul_f32"))
+    return status;
+  const dyna_matmul &p = *product;
+  if (p.m == 0 || p.n == 0 || p.k == 0)
+    return runEmpty(context, p, 4);
+  Team &team = HostDevice::of(*context).team();
+  Grid grid = makeGrid(p.m, p.n, p.k, epilogueRows(p), team.size());
+  std::atomic<bool> failed{false};
+  team.parallelFor(grid.count(), [&](int64_t index, int) {
+    Block slice = sliceOf(p, grid, index);
+    OneThread single;
+    if (!multiply(p, slice, p.accumulate))
+      failed = true;
+    if (p.epilogue && grid.byRows)
+      runEpilogue(p, slice.m0, slice.m0 + slice.m);
+  });
+  if (failed)
+    return failProduct(context, p);
+  return grid.byRows ? DYNA_OK : launchEpilogue(context, p);
+}
+
+//===----------------------------------------------------------------------===//
+// bf16 by oneDNN's bf16 product
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+using Shape = Bf16Products::Shape;
+
+Shape shapeOf(const dyna_matmul &p, const Block &b, bool f32) {
+  return {b.m,
+          b.n,
+          b.k,
+          p.lda,
+          p.ldb,
+          p.ldc,
+          p.transpose_a != 0,
+          p.transpose_b != 0,
+          f32,
+          p.accumulate || b.k0 > 0};
+}
+
+/// Calls `body` on the pieces of a slice, of which there are few sizes: tokens
+/// are the size that varies, in weight gradients k and elsewhere m. A bf16 C is
+/// not added up in parts, that would round it each time.
+template <typename Body>
+void forPieces(const dyna_matmul &p, const Block &slice, bool f32, Body body) {
+  std::vector<int64_t> whole{slice.m};
+  std::vector<int64_t> rows = p.transpose_a ? whole : pieces(slice.m, 256);
+  std::vector<int64_t> depths{slice.k};
+  if (p.transpose_a && f32)
+    depths = pieces(slice.k, 1024);
+  Block piece = slice;
+  for (int64_t m : rows) {
+    piece.m = m;
+    piece.k0 = 0;
+    for (int64_t k : depths) {
+      piece.k = k;
+      body(piece);
+      piece.k0 += k;
+    }
+    piece.m0 += m;
+  }
+}
+
+/// False when oneDNN has no code for a shape; nothing was done then.
+bool prepareNative(HostDevice &device, const dyna_matmul &p, const Grid &grid,
+                   bool f32) {
+  Bf16Products &products = *device.bf16Products();
+  bool good = true;
+  for (int64_t index = 0; index < grid.count(); ++index)
+    forPieces(p, sliceOf(p, grid, index), f32, [&](const Block &piece) {
+      good = good && products.prepare(shapeOf(p, piece, f32));
+    });
+  return good && device.reserveWorkers(products.scratchBytes());
+}
+
+dyna_status runNative(dyna_context *context, const dyna_matmul &p,
+                      const Grid &grid, bool f32) {
+  HostDevice &device = HostDevice::of(*context);
+  const Bf16Products &products = *device.bf16Products();
+  std::atomic<bool> failed{false};
+  device.team().parallelFor(grid.count(), [&](int64_t index, int worker) {
+    Block slice = sliceOf(p, grid, index);
+    forPieces(p, slice, f32, [&](const Block &piece) {
+      const auto *a = static_cast<const uint16_t *>(p.a) + offsetA(p, piece);
+      const auto *b = static_cast<const uint16_t *>(p.b) + offsetB(p, piece);
+      char *c = static_cast<char *>(p.c) + offsetC(p, piece) * (f32 ? 4 : 2);
+      if (!products.run(shapeOf(p, piece, f32), a, b, c,
+                        device.workerScratch(worker)))
+        failed = true;
+    });
+    if (p.epilogue && grid.byRows)
+      runEpilogue(p, slice.m0, slice.m0 + slice.m);
+  });
+  if (failed)
+    return failProduct(context, p);
+  return grid.byRows ? DYNA_OK : launchEpilogue(context, p);
+}
+
+//===----------------------------------------------------------------------===//
+// bf16 widened to f32
+//===----------------------------------------------------------------------===//
+
+/// Elements of the widened blocks of A and B, and of C where it is bf16.
+constexpr int64_t kWidenedOperand = int64_t(2) << 20;
+constexpr int64_t kWidenedResult = int64_t(4) << 20;
+constexpr int64_t kWidenedDepth = 2048;
+
+/// The f32 blocks of one product.
+struct Widened {
+  Block size; ///< largest block
+  float *a, *b, *c;
+};
+
+bool makeWidened(HostDevice &device, const dyna_matmul &p, bool f32,
+                 Widened &w) {
+  int64_t k = std::min(p.k, kWidenedDepth);
+  int64_t n = std::min(p.n, kWidenedOperand / k);
+  int64_t m = std::min(p.m, kWidenedOperand / k);
+  if (!f32)
+    m = std::min(m, std::max<int64_t>(kWidenedResult / n, 1));
+  w.size = {0, m, 0, n, 0, k};
+  int64_t a = (m * k + 15) / 16 * 16, b = (n * k + 15) / 16 * 16;
+  int64_t c = f32 ? 0 : m * n;
+  w.a = static_cast<float *>(
+      device.scratch(device.sharedSlot(), (a + b + c) * 4));
+  w.b = w.a + a;
+  w.c = w.b + b;
+  return w.a != nullptr;
+}
+
+/// Widens the operands of one block, whole team.
+void widenOperands(HostDevice &device, const dyna_matmul &p, const Block &b,
+                   const Widened &w) {
+  constexpr int64_t kRows = 32;
+  int64_t rowsA = p.transpose_a ? b.k : b.m,
+          columnsA = p.transpose_a ? b.m : b.k;
+  int64_t rowsB = p.transpose_b ? b.n : b.k,
+          columnsB = p.transpose_b ? b.k : b.n;
+  const auto *sourceA = static_cast<const uint16_t *>(p.a) + offsetA(p, b);
+  const auto *sourceB = static_cast<const uint16_t *>(p.b) + offsetB(p, b);
+  int64_t tasksA = (rowsA + kRows - 1) / kRows;
+  int64_t tasksB = (rowsB + kRows - 1) / kRows;
+  device.team().parallelFor(tasksA + tasksB, [&](int64_t task, int) {
+    bool isA = task < tasksA;
+    int64_t first = (isA ? task : task - tasksA) * kRows;
+    CopyBlock copy;
+    copy.sourceStride = isA ? p.lda : p.ldb;
+    copy.source = (isA ? sourceA : sourceB) + first * copy.sourceStride;
+    copy.targetStride = copy.columns = isA ? columnsA : columnsB;
+    copy.target = (isA ? w.a : w.b) + first * copy.targetStride;
+    copy.rows = std::min(kRows, (isA ? rowsA : rowsB) - first);
+    device.kernels().bf16.widen(copy);
+  });
+}
+
+/// Multiplies one widened block and, after the last of k, narrows C.
+bool multiplyWidened(HostDevice &device, const dyna_matmul &p, const Block &b,
+                     const Widened &w, bool f32) {
+  dyna_matmul block = p;
+  block.m = b.m, block.n = b.n, block.k = b.k;
+  block.a = w.a, block.lda = p.transpose_a ? b.m : b.k;
+  block.b = w.b, block.ldb = p.transpose_b ? b.k : b.n;
+  if (f32) {
+    block.c = static_cast<float *>(p.c) + offsetC(p, b);
+  } else {
+    block.c = w.c;
+    block.ldc = b.n;
+  }
+  bool accumulate = b.k0 > 0 || (f32 && p.accumulate);
+  bool last = b.k0 + b.k == p.k;
+  Grid grid = makeGrid(b.m, b.n, b.k, 16, device.team().size());
+  std::atomic<bool> failed{false};
+  device.team().parallelFor(grid.count(), [&](int64_t index, int) {
+    Block slice = sliceOf(block, grid, index);
+    OneThread single;
+    if (!multiply(block, slice, accumulate))
+      failed = true;
+    if (f32 || !last)
+      return;
+    CopyBlock copy = {w.c + offsetC(block, slice),
+                      block.ldc,
+                      static_cast<uint16_t *>(p.c) + offsetC(p, b) +
+                          slice.m0 * p.ldc + slice.n0,
+                      p.ldc,
+                      slice.m,
+                      slice.n};
+    if (p.accumulate)
+      device.kernels().addNarrow(copy);
+    else
+      device.kernels().bf16.narrow(copy);
+  });
+  return !failed;
+}
+
+dyna_status runWidened(dyna_context *context, const dyna_matmul &p, bool f32) {
+  HostDevice &device = HostDevice::of(*context);
+  Widened w;
+  if (!makeWidened(device, p, f32, w))
+    return fail(context, DYNA_RESOURCE_EXHAUSTED,
+                "no memory for the scratch of a bf16 product of m=%lld n=%lld "
+                "k=%lld",
+                (long long)p.m, (long long)p.n, (long long)p.k);
+  Block b;
+  for (b.n0 = 0; b.n0 < p.n; b.n0 += w.size.n)
+    for (b.m0 = 0; b.m0 < p.m; b.m0 += w.size.m)
+      for (b.k0 = 0; b.k0 < p.k; b.k0 += w.size.k) {
+        b.n = std::min(w.size.n, p.n - b.n0);
+        b.m = std::min(w.size.m, p.m - b.m0);
+        b.k = std::min(w.size.k, p.k - b.k0);
+        widenOperands(device, p, b, w);
+        if (!multiplyWidened(device, p, b, w, f32))
+          return failProduct(context, p);
+      }
+  return launchEpilogue(context, p);
+}
+
+dyna_status runBf16(dyna_context *context, const dyna_matmul *product, bool f32,
+                    const char *name) {
+  if (dyna_status status = check(context, product, name))
+    return status;
+  const dyna_matmul &p = *product;
+  if (p.m == 0 || p.n == 0 || p.k == 0)
+    return runEmpty(context, p, f32 ? 4 : 2);
+  HostDevice &device = HostDevice::of(*context);
+  if (device.bf16Products()) {
+    Grid grid = makeGrid(p.m, p.n, p.k, epilogueRows(p), device.team().size());
+    if (prepareNative(device, p, grid, f32))
+      return runNative(context, p, grid, f32);
+  }
+  return runWidened(context, p, f32);
+}
+
+} // namespace
+
+extern "C" dyna_status dyna_matmul_bf16(dyna_context *context,
+                                        const dyna_matmul *product) {
+  return runBf16(context, product, false, "matmul_bf16");
+}
+
+extern "C" dyna_status dyna_matmul_bf16_f32(dyna_context *context,
+                                            const dyna_matmul *product) {
+  return runBf16(context, product, true, "matmul_bf16_f32");
+}

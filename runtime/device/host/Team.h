@@ -1,0 +1,96 @@
+//===- Team.h - The threads of one rank -------------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One team per rank runs all of the rank's parallel work. The caller works too,
+// as worker 0. Workers between two runs spin for a short while, since within a
+// step the next run follows in microseconds and waking a sleeping thread costs
+// tens of them, and then sleep until they are needed.
+//
+// Work is a number of tasks, claimed one by one: which worker runs a task is
+// chance, so a task's result must depend on its number only.
+//
+// All state of a run that decides whether a task may be claimed is one word,
+// `ticket_`: run number, next task, number of tasks. A worker that wakes up
+// late sees either a finished run, and does nothing, or the next one; nobody
+// has to wait for it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_HOST_TEAM_H
+#define DYNA_RUNTIME_DEVICE_HOST_TEAM_H
+
+#include "runtime/abi/Status.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace dyna {
+
+/// The number of cores this process may keep busy: its affinity mask, cut down
+/// to the processor quota of its control group. At least 1.
+int availableCores();
+
+class Team {
+public:
+  using Task = void (*)(void *context, int64_t task, int worker);
+
+  /// A team of `threads` workers, the caller of `run` included; 0 means
+  /// availableCores().
+  static StatusOr<std::unique_ptr<Team>> create(int threads);
+  ~Team();
+  Team(const Team &) = delete;
+  Team &operator=(const Team &) = delete;
+
+  int size() const { return size_; }
+
+  /// Runs tasks [0, count) and returns when all are done. One caller at a time,
+  /// never from inside a task.
+  void run(int64_t count, Task task, void *context);
+
+  /// The same for a callable `body(task, worker)`.
+  template <typename Body> void parallelFor(int64_t count, Body &&body) {
+    using Plain = std::remove_reference_t<Body>;
+    run(
+        count,
+        [](void *context, int64_t task, int worker) {
+          (*static_cast<Plain *>(context))(task, worker);
+        },
+        const_cast<void *>(static_cast<const void *>(&body)));
+  }
+
+private:
+  explicit Team(int threads) : size_(threads) {}
+  void work(int worker);
+  void drain(uint64_t run, int worker);
+  bool awaitRun(uint64_t lastRun);
+  void runTickets(int64_t first, int64_t count, Task task, void *context);
+
+  const int size_;
+  std::vector<std::thread> threads_;
+
+  alignas(64) std::atomic<uint64_t> ticket_{0};
+  alignas(64) std::atomic<int64_t> unfinished_{0};
+  // Written while no task is unfinished, read only by owners of a claimed task.
+  alignas(64) std::atomic<Task> task_{nullptr};
+  std::atomic<void *> context_{nullptr};
+  std::atomic<int64_t> first_{0};
+
+  alignas(64) std::atomic<int> sleeping_{0};
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_HOST_TEAM_H

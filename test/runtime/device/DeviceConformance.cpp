@@ -1,0 +1,129 @@
+//===- DeviceConformance.cpp - Buffers, streams, events ---------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/device/DeviceConformance.h"
+
+#include <numeric>
+
+using namespace dyna;
+
+class DeviceConformance : public DeviceFixture {};
+INSTANTIATE_TEST_SUITE_P(Backends, DeviceConformance,
+                         testing::ValuesIn(conformanceBackends()), nameOf);
+
+TEST_P(DeviceConformance, BuffersAreAlignedAndSized) {
+  for (int64_t bytes : {0, 1, 63, 4096, 5 << 20}) {
+    std::unique_ptr<Buffer> buffer = allocate(bytes);
+    EXPECT_EQ(buffer->bytes(), bytes);
+    EXPECT_EQ(
+        reinterpret_cast<uintptr_t>(buffer->data()) % DYNA_BLOCK_ALIGNMENT, 0u);
+  }
+}
+
+TEST_P(DeviceConformance, AbsurdSizesFailCleanly) {
+  for (int64_t bytes : {int64_t(1) << 50, INT64_MAX}) {
+    StatusOr<std::unique_ptr<Buffer>> buffer = device->allocate(bytes);
+    ASSERT_FALSE(buffer.isOk());
+    EXPECT_EQ(buffer.status().code(), StatusCode::ResourceExhausted);
+    EXPECT_NE(buffer.status().message().find("available"), std::string::npos);
+  }
+  EXPECT_EQ(device->allocate(-1).status().code(), StatusCode::InvalidArgument);
+  EXPECT_TRUE(device->allocate(1 << 20).isOk()) << "the device must live on";
+}
+
+TEST_P(DeviceConformance, CopiesMoveBytes) {
+  std::vector<int32_t> numbers(1000);
+  std::iota(numbers.begin(), numbers.end(), 7);
+  std::unique_ptr<Buffer> first = upload(numbers);
+  std::unique_ptr<Buffer> second = allocate(first->bytes());
+  ASSERT_TRUE(device->fill(*stream, *second, 0, second->bytes(), 0xff).isOk());
+  ASSERT_TRUE(device->copy(*stream, *second, 40, *first, 400, 4 * 100).isOk());
+  std::vector<int32_t> result = download<int32_t>(*second);
+  EXPECT_EQ(result[9], -1);
+  EXPECT_EQ(result[10], 107);
+  EXPECT_EQ(result[109], 206);
+  EXPECT_EQ(result[110], -1);
+}
+
+TEST_P(DeviceConformance, CopiesOutsideABufferAreRefused) {
+  std::unique_ptr<Buffer> buffer = allocate(16), other = allocate(32);
+  char bytes[64] = {};
+  for (auto [offset, size] : {std::pair<int64_t, int64_t>{0, 17},
+                              {16, 1},
+                              {-1, 4},
+                              {4, -1},
+                              {INT64_MAX, INT64_MAX}}) {
+    EXPECT_EQ(
+        device->copyToDevice(*stream, *buffer, offset, bytes, size).code(),
+        StatusCode::InvalidArgument);
+    EXPECT_EQ(device->copyToHost(*stream, bytes, *buffer, offset, size).code(),
+              StatusCode::InvalidArgument);
+    EXPECT_EQ(device->copy(*stream, *buffer, offset, *other, 0, size).code(),
+              StatusCode::InvalidArgument);
+    EXPECT_EQ(device->copy(*stream, *other, 0, *buffer, offset, size).code(),
+              StatusCode::InvalidArgument);
+    EXPECT_EQ(device->fill(*stream, *buffer, offset, size, 1).code(),
+              StatusCode::InvalidArgument);
+  }
+  Status status = device->copyToDevice(*stream, *buffer, 12, bytes, 8);
+  EXPECT_NE(status.message().find("8 bytes at offset 12 of a buffer of 16"),
+            std::string::npos)
+      << status.message();
+}
+
+TEST_P(DeviceConformance, WorkOnAStreamRunsInOrder) {
+  // c = a b; a is overwritten after; c += a b; then copied: 1 + 1000.
+  std::unique_ptr<Buffer> a = upload<float>({1}), b = upload<float>({1});
+  std::unique_ptr<Buffer> c = upload<float>({-5}), copied = upload<float>({-5});
+  dyna_matmul product = {};
+  product.m = product.n = product.k = 1;
+  product.lda = product.ldb = product.ldc = 1;
+  product.a = a->data(), product.b = b->data(), product.c = c->data();
+  float thousand = 1000;
+  ASSERT_EQ(dyna_matmul_f32(&context, &product), DYNA_OK) << message;
+  ASSERT_TRUE(device->copyToDevice(*stream, *a, 0, &thousand, 4).isOk());
+  product.accumulate = 1;
+  ASSERT_EQ(dyna_matmul_f32(&context, &product), DYNA_OK) << message;
+  ASSERT_TRUE(device->copy(*stream, *copied, 0, *c, 0, 4).isOk());
+  ASSERT_TRUE(device->fill(*stream, *c, 0, 4, 0).isOk());
+  EXPECT_EQ(download<float>(*copied)[0], 1001);
+  EXPECT_EQ(download<float>(*c)[0], 0);
+}
+
+TEST_P(DeviceConformance, EventsOrderStreams) {
+  StatusOr<std::unique_ptr<Event>> event = device->createEvent();
+  StatusOr<std::unique_ptr<Stream>> other = device->createStream();
+  ASSERT_TRUE(event.isOk() && other.isOk());
+  EXPECT_EQ(device->wait(**event, soon()).code(), StatusCode::InvalidArgument);
+  EXPECT_EQ(device->streamWait(**other, **event).code(),
+            StatusCode::InvalidArgument);
+
+  std::unique_ptr<Buffer> buffer = allocate(1 << 20),
+                          target = allocate(1 << 20);
+  ASSERT_TRUE(device->fill(*stream, *buffer, 0, 1 << 20, 3).isOk());
+  ASSERT_TRUE(device->record(*stream, **event).isOk());
+  ASSERT_TRUE(device->streamWait(**other, **event).isOk());
+  ASSERT_TRUE(device->copy(**other, *target, 0, *buffer, 0, 1 << 20).isOk());
+  ASSERT_TRUE(device->synchronize(**other, soon()).isOk());
+  EXPECT_TRUE(device->wait(**event, soon()).isOk());
+  EXPECT_EQ(download<uint8_t>(*target)[(1 << 20) - 1], 3);
+}
+
+TEST_P(DeviceConformance, DevicesAreIndependent) {
+  StatusOr<std::unique_ptr<Device>> second = GetParam().make();
+  ASSERT_TRUE(second.isOk());
+  std::unique_ptr<Buffer> here = upload<int32_t>({1});
+  StatusOr<std::unique_ptr<Buffer>> there = (*second)->allocate(4);
+  ASSERT_TRUE(there.isOk());
+  here.reset();
+  stream.reset();
+  device.reset();
+  StatusOr<std::unique_ptr<Stream>> otherStream = (*second)->createStream();
+  EXPECT_TRUE((*second)->fill(**otherStream, **there, 0, 4, 1).isOk());
+  EXPECT_FALSE((*second)->describe().empty());
+}

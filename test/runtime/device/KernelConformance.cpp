@@ -1,0 +1,562 @@
+//===- KernelConformance.cpp - Products, attention and head -----*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/device/DeviceConformance.h"
+#include "test/runtime/device/Naive.h"
+
+using namespace dyna;
+using naive::Bf16;
+using naive::Matrix;
+
+class KernelConformance : public DeviceFixture {};
+INSTANTIATE_TEST_SUITE_P(Backends, KernelConformance,
+                         testing::ValuesIn(conformanceBackends()), nameOf);
+
+namespace {
+
+/// How far results may lie from the f64 loops, relative to the largest element:
+/// rounding of one element for sums in the type, times a factor for the length
+/// of sums; bf16 has 8 bits of mantissa and rounds inputs of the backward pass
+/// too.
+template <typename T> double tolerance();
+template <> double tolerance<double>() { return 1e-13; }
+template <> double tolerance<float>() { return 4e-6; }
+template <> double tolerance<Bf16>() { return 1.0 / 128; }
+
+template <typename T>
+void expectNear(const std::vector<T> &actual, const Matrix &expected,
+                double tolerance, const std::string &what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  double largest = 1e-3;
+  for (double value : expected)
+    if (std::isfinite(value))
+      largest = std::fmax(largest, std::fabs(value));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    double value = naive::toDouble(actual[i]);
+    if (std::isinf(expected[i]))
+      ASSERT_EQ(value, expected[i]) << what << " at " << i;
+    else
+      ASSERT_NEAR(value, expected[i], tolerance * largest)
+          << what << " at " << i;
+  }
+}
+
+template <typename T> std::vector<T> filled(int64_t n, double value) {
+  std::vector<T> result(static_cast<size_t>(n));
+  for (T &element : result)
+    naive::fromDouble(value, element);
+  return result;
+}
+
+/// Kernels of one compute type.
+template <typename T> struct Functions;
+template <> struct Functions<float> {
+  using Sum = float;
+  static constexpr auto attention = dyna_attention_f32;
+  static constexpr auto attentionGrad = dyna_attention_grad_f32;
+  static constexpr auto head = dyna_head_f32;
+};
+template <> struct Functions<double> {
+  using Sum = double;
+  static constexpr auto attention = dyna_attention_f64;
+  static constexpr auto attentionGrad = dyna_attention_grad_f64;
+  static constexpr auto head = dyna_head_f64;
+};
+template <> struct Functions<Bf16> {
+  using Sum = float;
+  static constexpr auto attention = dyna_attention_bf16;
+  static constexpr auto attentionGrad = dyna_attention_grad_bf16;
+  static constexpr auto head = dyna_head_bf16;
+};
+
+constexpr int64_t kCanaryBytes = 4096;
+
+/// Scratch of a formula's size, full of not-a-numbers, and a canary behind it.
+std::vector<uint8_t> makeWorkspace(const dyna_linear_bytes &formula, int64_t tq,
+                                   int64_t tkv, int64_t segments) {
+  auto round = [](int64_t rows) {
+    return (rows + DYNA_ROW_ALIGNMENT - 1) / DYNA_ROW_ALIGNMENT *
+           DYNA_ROW_ALIGNMENT;
+  };
+  int64_t bytes = formula.tq * round(tq) + formula.tkv * round(tkv) +
+                  formula.s * round(segments) + formula.constant;
+  return std::vector<uint8_t>(static_cast<size_t>(bytes + kCanaryBytes), 0xff);
+}
+
+void expectCanary(const std::vector<uint8_t> &workspace) {
+  for (size_t i = workspace.size() - kCanaryBytes; i < workspace.size(); ++i)
+    ASSERT_EQ(workspace[i], 0xff)
+        << "byte " << i + kCanaryBytes - workspace.size()
+        << " past the formula";
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Matrix product
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct Sizes {
+  int64_t m, n, k;
+};
+
+/// Runs one product with padded rows, in which nothing may change.
+template <typename AB, typename C>
+void checkMatmul(
+    dyna_matmul_function function, dyna_context &context,
+    std::function<std::unique_ptr<Buffer>(const void *, int64_t)> put,
+    std::function<void(void *, const Buffer &)> get, Sizes sizes, int flags) {
+  std::mt19937 random(static_cast<uint32_t>(sizes.m * 31 + sizes.k + flags));
+  dyna_matmul p = {};
+  p.m = sizes.m, p.n = sizes.n, p.k = sizes.k;
+  p.transpose_a = flags & 1, p.transpose_b = (flags >> 1) & 1;
+  p.accumulate = (flags >> 2) & 1;
+  int64_t pad = flags & 8 ? 3 : 0;
+  p.lda = (p.transpose_a ? p.m : p.k) + pad;
+  p.ldb = (p.transpose_b ? p.k : p.n) + pad;
+  p.ldc = p.n + pad;
+  auto a =
+      naive::randomElements<AB>(p.lda * (p.transpose_a ? p.k : p.m), random);
+  auto b =
+      naive::randomElements<AB>(p.ldb * (p.transpose_b ? p.n : p.k), random);
+  auto c = naive::randomElements<C>(p.ldc * p.m, random);
+  Matrix expected = naive::toDoubles(c);
+  naive::matmul(p, naive::toDoubles(a), naive::toDoubles(b), expected);
+
+  std::unique_ptr<Buffer> deviceA =
+      put(a.data(), int64_t(a.size() * sizeof(AB)));
+  std::unique_ptr<Buffer> deviceB =
+      put(b.data(), int64_t(b.size() * sizeof(AB)));
+  std::unique_ptr<Buffer> deviceC =
+      put(c.data(), int64_t(c.size() * sizeof(C)));
+  p.a = deviceA->data(), p.b = deviceB->data(), p.c = deviceC->data();
+  ASSERT_EQ(function(&context, &p), DYNA_OK) << context.message;
+  get(c.data(), *deviceC);
+  std::string what = "m=" + std::to_string(p.m) + " n=" + std::to_string(p.n) +
+                     " k=" + std::to_string(p.k) + " flags " +
+                     std::to_string(flags);
+  double bound = sizeof(C) == 2 ? tolerance<Bf16>() : tolerance<float>();
+  expectNear(c, expected, bound, what);
+}
+
+const Sizes kSizes[] = {{1, 1, 1},     {5, 7, 0},      {0, 4, 3},
+                        {4, 0, 3},     {33, 65, 17},   {257, 48, 96},
+                        {70, 513, 33}, {130, 300, 70}, {31, 40, 2500},
+                        {1100, 64, 48}};
+
+} // namespace
+
+#define DYNA_CHECK_MATMUL(AB, C, function)                                     \
+  for (Sizes sizes : kSizes)                                                   \
+    for (int flags = 0; flags < 16; ++flags)                                   \
+  checkMatmul<AB, C>(                                                          \
+      function, context,                                                       \
+      [&](const void *data, int64_t bytes) {                                   \
+        auto buffer = allocate(bytes);                                         \
+        EXPECT_TRUE(                                                           \
+            device->copyToDevice(*stream, *buffer, 0, data, bytes).isOk());    \
+        EXPECT_TRUE(device->synchronize(*stream, soon()).isOk());              \
+        return buffer;                                                         \
+      },                                                                       \
+      [&](void *data, const Buffer &buffer) {                                  \
+        EXPECT_TRUE(                                                           \
+            device->copyToHost(*stream, data, buffer, 0, buffer.bytes())       \
+                .isOk());                                                      \
+        EXPECT_TRUE(device->synchronize(*stream, soon()).isOk());              \
+      },                                                                       \
+      sizes, flags)
+
+TEST_P(KernelConformance, MatmulF32) {
+  DYNA_CHECK_MATMUL(float, float, dyna_matmul_f32);
+}
+TEST_P(KernelConformance, MatmulBf16) {
+  DYNA_CHECK_MATMUL(Bf16, Bf16, dyna_matmul_bf16);
+}
+TEST_P(KernelConformance, MatmulBf16F32) {
+  DYNA_CHECK_MATMUL(Bf16, float, dyna_matmul_bf16_f32);
+}
+
+TEST_P(KernelConformance, MatmulRefusesBadArguments) {
+  dyna_matmul product = {};
+  product.m = -1;
+  EXPECT_EQ(dyna_matmul_f32(&context, &product), DYNA_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(message).find("m=-1"), std::string::npos) << message;
+  EXPECT_EQ(dyna_matmul_bf16(&context, nullptr), DYNA_INVALID_ARGUMENT);
+  EXPECT_EQ(dyna_matmul_f32(nullptr, &product), DYNA_INVALID_ARGUMENT);
+  product.m = product.n = product.k = 4;
+  product.lda = product.ldb = 4, product.ldc = 3;
+  EXPECT_EQ(dyna_matmul_bf16_f32(&context, &product), DYNA_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(message).find("leading"), std::string::npos) << message;
+  product.ldc = 4;
+  EXPECT_EQ(dyna_matmul_f32(&context, &product), DYNA_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(message).find("null"), std::string::npos) << message;
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct AttentionCase {
+  std::string name;
+  naive::Attention p;
+};
+
+/// Segments one after the other, queries and keys of equal length.
+naive::Attention ragged(std::vector<int64_t> lengths, int64_t heads,
+                        int64_t kvHeads, int64_t headDim, bool causal,
+                        int64_t pad = 0) {
+  naive::Attention p = {};
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    int64_t n = lengths[i];
+    p.segments.push_back({static_cast<int64_t>(i), p.tq, n, p.tkv, n, 0});
+    p.tq += n, p.tkv += n;
+  }
+  p.heads = heads, p.kvHeads = kvHeads, p.headDim = headDim;
+  p.scale = 1.3 / std::sqrt(static_cast<double>(headDim));
+  p.causal = causal;
+  p.qStride = heads * headDim + 2 * pad, p.outStride = heads * headDim + pad;
+  p.kStride = kvHeads * headDim + pad, p.vStride = kvHeads * headDim + 3 * pad;
+  return p;
+}
+
+/// The given query and key ranges.
+naive::Attention sliced(std::vector<dyna_segment> segments, int64_t tkv,
+                        int64_t heads, int64_t kvHeads, int64_t headDim,
+                        bool causal) {
+  naive::Attention p = ragged({}, heads, kvHeads, headDim, causal, 5);
+  p.segments = std::move(segments);
+  for (const dyna_segment &s : p.segments)
+    p.tq += s.q_len;
+  p.tkv = tkv;
+  return p;
+}
+
+std::vector<AttentionCase> attentionCases() {
+  return {
+      {"ragged", ragged({33, 0, 1, 257, 64, 5, 2}, 2, 2, 16, true)},
+      {"full", ragged({65, 1, 130}, 2, 2, 32, false, 7)},
+      {"grouped", ragged({40, 100}, 6, 2, 40, true, 1)},
+      {"groupedFull", ragged({37, 63}, 4, 1, 24, false)},
+      {"headDim1", ragged({19, 70}, 2, 1, 1, true)},
+      {"headDim256", ragged({70}, 1, 1, 256, true)},
+      {"headDim80", ragged({90, 33}, 2, 2, 80, true, 16)},
+      {"clashing", ragged({70}, 16, 16, 64, true)},
+      {"superBlocks", ragged({600, 300}, 2, 1, 16, true)},
+      {"superBlocksFull", ragged({530}, 1, 1, 32, false)},
+      {"slices", sliced({{0, 0, 10, 3, 100, 90}, {1, 10, 70, 110, 300, 230}},
+                        420, 3, 3, 64, true)},
+      {"longSlice", sliced({{0, 0, 300, 0, 700, 400}}, 700, 1, 1, 48, true)},
+      {"crossFull", sliced({{0, 0, 20, 0, 600, 0}, {1, 20, 300, 600, 9, 0}},
+                           620, 2, 2, 20, false)},
+      {"sharedKeys", sliced({{0, 0, 60, 0, 60, 0}, {0, 60, 290, 0, 350, 60}},
+                            360, 2, 1, 16, true)},
+      {"blind", sliced({{0, 0, 80, 0, 30, 0}, {1, 80, 4, 30, 0, 0}}, 30, 2, 2,
+                       16, true)},
+      {"keysOnly", sliced({{0, 0, 0, 0, 20, 0}}, 40, 1, 1, 16, false)},
+      {"empty", sliced({}, 0, 2, 2, 16, true)},
+  };
+}
+
+class AttentionRun {
+public:
+  AttentionRun(const naive::Attention &problem) : p(problem) {
+    segments = {p.segments.data(),
+                static_cast<int64_t>(p.segments.size()),
+                p.tq,
+                p.tkv,
+                nullptr,
+                nullptr};
+    description.segments = &segments;
+    description.heads = p.heads, description.kv_heads = p.kvHeads;
+    description.head_dim = p.headDim;
+    description.scale = p.scale, description.causal = p.causal;
+    description.q_stride = p.qStride, description.k_stride = p.kStride;
+    description.v_stride = p.vStride, description.out_stride = p.outStride;
+  }
+  naive::Attention p;
+  dyna_segments segments;
+  dyna_attention description = {};
+};
+
+/// Columns past a row's own hold what they held: the f64 result gets it too.
+void markPadding(Matrix &matrix, int64_t rows, int64_t stride, int64_t used,
+                 double value) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = used; i < stride; ++i)
+      matrix[row * stride + i] = value;
+}
+
+} // namespace
+
+class AttentionConformance : public DeviceFixture {
+protected:
+  template <typename T> void check(const AttentionCase &test) {
+    using F = Functions<T>;
+    using Sum = typename F::Sum;
+    SCOPED_TRACE(test.name);
+    AttentionRun run(test.p);
+    const naive::Attention &p = run.p;
+    std::mt19937 random(11);
+    auto q = naive::randomElements<T>(p.tq * p.qStride, random);
+    auto k = naive::randomElements<T>(p.tkv * p.kStride, random);
+    auto v = naive::randomElements<T>(p.tkv * p.vStride, random);
+    auto dout = naive::randomElements<T>(p.tq * p.outStride, random);
+    const double mark = 77; // exact in every type
+    std::unique_ptr<Buffer> qData = upload(q), kData = upload(k),
+                            vData = upload(v);
+    std::unique_ptr<Buffer> outData =
+        upload(filled<T>(p.tq * p.outStride, mark));
+    std::unique_ptr<Buffer> lseData = upload(filled<Sum>(p.tq * p.heads, mark));
+    dyna_attention &description = run.description;
+    description.q = qData->data(), description.k = kData->data();
+    description.v = vData->data(), description.out = outData->data();
+    description.lse = lseData->data();
+    ASSERT_EQ(F::attention(&context, &description), DYNA_OK) << message;
+
+    int64_t qWidth = p.heads * p.headDim, kvWidth = p.kvHeads * p.headDim;
+    Matrix wideQ = naive::toDoubles(q), wideK = naive::toDoubles(k),
+           wideV = naive::toDoubles(v), wideDout = naive::toDoubles(dout);
+    Matrix out(static_cast<size_t>(p.tq * p.outStride)),
+        lse(static_cast<size_t>(p.tq * p.heads));
+    naive::attention(p, wideQ, wideK, wideV, out, lse);
+    markPadding(out, p.tq, p.outStride, qWidth, mark);
+    // The mark is the largest element where there is padding.
+    double bound = tolerance<T>() / (p.outStride > qWidth ? 30 : 1);
+    expectNear(download<T>(*outData), out, bound, "out");
+    expectNear(download<Sum>(*lseData), lse, 2 * tolerance<Sum>(), "lse");
+
+    std::unique_ptr<Buffer> doutData = upload(dout);
+    std::unique_ptr<Buffer> dq = upload(filled<T>(p.tq * p.qStride, mark));
+    std::unique_ptr<Buffer> dk = upload(filled<T>(p.tkv * p.kStride, mark));
+    std::unique_ptr<Buffer> dv = upload(filled<T>(p.tkv * p.vStride, mark));
+    std::unique_ptr<Buffer> workspace = upload(makeWorkspace(
+        dyna_attention_grad_workspace(sizeof(T), p.heads, p.kvHeads, p.headDim),
+        p.tq, p.tkv, run.segments.count));
+    dyna_attention_grad grad = {description, doutData->data(),
+                                dq->data(),  dk->data(),
+                                dv->data(),  workspace->data()};
+    ASSERT_EQ(F::attentionGrad(&context, &grad), DYNA_OK) << message;
+    expectCanary(download<uint8_t>(*workspace));
+
+    Matrix wideDq(static_cast<size_t>(p.tq * p.qStride)),
+        wideDk(static_cast<size_t>(p.tkv * p.kStride)),
+        wideDv(static_cast<size_t>(p.tkv * p.vStride));
+    naive::attentionGrad(p, wideQ, wideK, wideV, wideDout, wideDq, wideDk,
+                         wideDv);
+    expectRows<T>(*dq, wideDq, p.tq, p.qStride, qWidth, mark, "dq");
+    expectRows<T>(*dk, wideDk, p.tkv, p.kStride, kvWidth, mark, "dk");
+    expectRows<T>(*dv, wideDv, p.tkv, p.vStride, kvWidth, mark, "dv");
+  }
+
+  /// The gradient's columns are near, those past them untouched.
+  template <typename T>
+  void expectRows(const Buffer &data, const Matrix &expected, int64_t rows,
+                  int64_t stride, int64_t used, double mark,
+                  const std::string &what) {
+    std::vector<T> actual = download<T>(data), inner;
+    Matrix innerExpected;
+    for (int64_t i = 0; i < rows * stride; ++i)
+      if (i % stride < used) {
+        inner.push_back(actual[i]);
+        innerExpected.push_back(expected[i]);
+      } else {
+        ASSERT_EQ(naive::toDouble(actual[i]), mark)
+            << what << " padding at " << i;
+      }
+    expectNear(inner, innerExpected, 2 * tolerance<T>(), what);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, AttentionConformance,
+                         testing::ValuesIn(conformanceBackends()), nameOf);
+
+TEST_P(AttentionConformance, F32) {
+  for (const AttentionCase &test : attentionCases())
+    check<float>(test);
+}
+TEST_P(AttentionConformance, F64) {
+  if (!GetParam().matmulF64)
+    GTEST_SKIP() << "this device has no f64";
+  for (const AttentionCase &test : attentionCases())
+    check<double>(test);
+}
+TEST_P(AttentionConformance, Bf16) {
+  for (const AttentionCase &test : attentionCases())
+    check<Bf16>(test);
+}
+
+TEST_P(AttentionConformance, LargeScoresStayFinite) {
+  AttentionRun run(ragged({100}, 1, 1, 16, true));
+  std::mt19937 random(3);
+  auto q = naive::randomElements<float>(1600, random);
+  for (float &value : q)
+    value *= 2000;
+  auto k = naive::randomElements<float>(1600, random);
+  std::unique_ptr<Buffer> qData = upload(q), kData = upload(k);
+  std::unique_ptr<Buffer> out = upload(filled<float>(1600, 0));
+  run.description.q = qData->data(), run.description.k = kData->data();
+  run.description.v = kData->data(), run.description.out = out->data();
+  ASSERT_EQ(dyna_attention_f32(&context, &run.description), DYNA_OK) << message;
+  Matrix expected(1600), lse(100), wideK = naive::toDoubles(k);
+  naive::attention(run.p, naive::toDoubles(q), wideK, wideK, expected, lse);
+  // Scores of some thousands carry errors of 1e-4 into the exponent.
+  expectNear(download<float>(*out), expected, 1e-3, "out");
+}
+
+TEST_P(AttentionConformance, NotANumberIsNotHidden) {
+  AttentionRun run(ragged({40}, 1, 1, 16, true));
+  std::vector<float> data(640, 0.5f);
+  data[20 * 16 + 3] = std::numeric_limits<float>::quiet_NaN();
+  std::unique_ptr<Buffer> operand = upload(data), out = upload(data);
+  run.description.q = run.description.k = run.description.v = operand->data();
+  run.description.out = out->data();
+  ASSERT_EQ(dyna_attention_f32(&context, &run.description), DYNA_OK) << message;
+  std::vector<float> result = download<float>(*out);
+  EXPECT_FALSE(std::isnan(result[19 * 16]));
+  EXPECT_TRUE(std::isnan(result[20 * 16]));
+  EXPECT_TRUE(std::isnan(result[39 * 16]));
+}
+
+TEST_P(AttentionConformance, RefusesBadArguments) {
+  AttentionRun run(ragged({4}, 3, 2, 16, true));
+  std::unique_ptr<Buffer> data = allocate(4096);
+  run.description.q = run.description.k = run.description.v = data->data();
+  run.description.out = data->data();
+  EXPECT_EQ(dyna_attention_f32(&context, &run.description),
+            DYNA_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(message).find("multiple"), std::string::npos)
+      << message;
+  run.description.kv_heads = 1;
+  run.description.k = nullptr;
+  EXPECT_EQ(dyna_attention_bf16(&context, &run.description),
+            DYNA_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(message).find("null"), std::string::npos) << message;
+  run.description.k = data->data();
+  run.p.segments[0].kv_len = 5;
+  EXPECT_EQ(dyna_attention_f64(&context, &run.description),
+            DYNA_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(message).find("segment 0"), std::string::npos)
+      << message;
+  dyna_attention_grad grad = {};
+  EXPECT_EQ(dyna_attention_grad_f32(&context, &grad), DYNA_INVALID_ARGUMENT);
+  EXPECT_EQ(dyna_attention_grad_f32(&context, nullptr), DYNA_INVALID_ARGUMENT);
+}
+
+//===----------------------------------------------------------------------===//
+// Head
+//===----------------------------------------------------------------------===//
+
+class HeadConformance : public DeviceFixture {
+protected:
+  template <typename T> dyna_head makeHead() {
+    dyna_head head = {};
+    head.ignore_index = -100;
+    head.gradient_scale = 0.37;
+    if (sizeof(T) == 2) {
+      head.matmul = dyna_matmul_bf16_f32, head.matmul_input = dyna_matmul_bf16;
+      head.matmul_weight = dyna_matmul_bf16_f32;
+    } else {
+      head.matmul = sizeof(T) == 4 ? dyna_matmul_f32 : GetParam().matmulF64;
+      head.matmul_input = head.matmul_weight = head.matmul;
+    }
+    return head;
+  }
+
+  /// `ignored`: of ten rows, how many have no target.
+  template <typename T>
+  void check(int64_t rows, int64_t width, int64_t vocab, int ignored,
+             bool train) {
+    using F = Functions<T>;
+    using Sum = typename F::Sum;
+    SCOPED_TRACE(rows);
+    std::mt19937 random(5);
+    auto x = naive::randomElements<T>(rows * width, random);
+    auto w = naive::randomElements<T>(vocab * width, random);
+    auto dw = naive::randomElements<Sum>(vocab * width, random);
+    std::vector<int32_t> targets(static_cast<size_t>(rows));
+    for (int32_t &target : targets)
+      target =
+          static_cast<int>(random() % 10) < ignored
+              ? -100
+              : static_cast<int32_t>(random() % static_cast<uint32_t>(vocab));
+    dyna_head head = makeHead<T>();
+    head.rows = rows, head.width = width, head.vocab = vocab;
+    auto xData = upload(x), wData = upload(w), dwData = upload(dw);
+    auto dxData = upload(filled<T>(rows * width, 77));
+    auto targetData = upload(targets);
+    auto loss = upload<double>({-1});
+    auto workspace = upload(makeWorkspace(
+        dyna_head_workspace(sizeof(T), width, vocab), rows, rows, 1));
+    head.x = xData->data(), head.w = wData->data();
+    head.targets = static_cast<const int32_t *>(targetData->data());
+    head.loss_sum = static_cast<double *>(loss->data());
+    head.workspace = workspace->data();
+    if (train)
+      head.dx = dxData->data(), head.dw = dwData->data();
+    ASSERT_EQ(F::head(&context, &head), DYNA_OK) << message;
+    expectCanary(download<uint8_t>(*workspace));
+
+    Matrix dx(static_cast<size_t>(rows * width)), wideDw = naive::toDoubles(dw);
+    double expected =
+        naive::head(head, naive::toDoubles(x), naive::toDoubles(w),
+                    targets.data(), dx, wideDw);
+    double relative = sizeof(T) == 8 ? 1e-13 : 1e-6;
+    EXPECT_NEAR(download<double>(*loss)[0], expected,
+                relative * std::fmax(1, std::fabs(expected)));
+    if (!train) {
+      EXPECT_EQ(naive::toDoubles(download<Sum>(*dwData)), naive::toDoubles(dw));
+      return;
+    }
+    expectNear(download<T>(*dxData), dx, 2 * tolerance<T>(), "dx");
+    expectNear(download<Sum>(*dwData), wideDw, 2 * tolerance<T>(), "dw");
+  }
+
+  template <typename T> void checkAll() {
+    check<T>(600, 33, 517, 4, true);  // gathered rows, three chunks
+    check<T>(300, 40, 97, 0, true);   // rows used in place
+    check<T>(300, 40, 97, 4, false);  // evaluation
+    check<T>(20, 16, 1024, 10, true); // no row has a target
+    check<T>(0, 16, 50, 0, true);
+    check<T>(1, 1, 1, 0, true);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, HeadConformance,
+                         testing::ValuesIn(conformanceBackends()), nameOf);
+
+TEST_P(HeadConformance, F32) { checkAll<float>(); }
+TEST_P(HeadConformance, Bf16) { checkAll<Bf16>(); }
+TEST_P(HeadConformance, F64) {
+  if (!GetParam().matmulF64)
+    GTEST_SKIP() << "this device has no f64";
+  checkAll<double>();
+}
+
+TEST_P(HeadConformance, RefusesTargetsOutsideTheVocabulary) {
+  for (int32_t bad : {-1, 50, 1 << 30}) {
+    dyna_head head = makeHead<float>();
+    head.rows = 3, head.width = 4, head.vocab = 50;
+    auto x = upload(filled<float>(12, 0)), w = upload(filled<float>(200, 0));
+    auto targets = upload<int32_t>({0, -100, bad});
+    auto loss = upload<double>({0});
+    auto workspace = upload(
+        makeWorkspace(dyna_head_workspace(4, head.width, head.vocab), 3, 3, 1));
+    head.x = x->data(), head.w = w->data(), head.workspace = workspace->data();
+    head.targets = static_cast<const int32_t *>(targets->data());
+    head.loss_sum = static_cast<double *>(loss->data());
+    EXPECT_EQ(dyna_head_f32(&context, &head), DYNA_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(message).find("target id " + std::to_string(bad) +
+                                        " of row 2"),
+              std::string::npos)
+        << message;
+  }
+}

@@ -1,0 +1,55 @@
+//===- Fuzz.h - What a fuzz target consists of ------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One file per reader defines the two functions below. Linked with
+// FuzzDriver.cpp it is a test that replays seeds and a fixed number of
+// mutations of them; with libFuzzer it searches on its own. Sources of the
+// whole tree then need coverage:
+//
+//   cmake -B build-fuzz -DDYNA_SANITIZE=fuzzer-no-link,address,undefined
+//   build-fuzz/bin/dyna_fuzz_jsonl CORPUS
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TEST_FUZZ_FUZZ_H
+#define DYNA_TEST_FUZZ_FUZZ_H
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+/// Runs the reader on one input. Broken promises end in `abort`.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+namespace dyna::test {
+
+/// Inputs that the reader accepts, from which mutations start.
+std::vector<std::string> fuzzSeeds();
+
+/// How many inputs the reader took so far, counted by the target: a target
+/// whose seeds are all refused would test nothing.
+inline uint64_t acceptedInputs = 0;
+
+/// A promise of the reader, checked in every build.
+inline void require(bool holds, const char *promise) {
+  if (holds)
+    return;
+  std::fprintf(stderr, "broken promise: %s\n", promise);
+  std::abort();
+}
+
+template <typename T> void putValue(std::string &bytes, T value) {
+  bytes.append(reinterpret_cast<const char *>(&value), sizeof(T));
+}
+
+} // namespace dyna::test
+
+#endif // DYNA_TEST_FUZZ_FUZZ_H

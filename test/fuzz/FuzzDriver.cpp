@@ -1,0 +1,234 @@
+//===- FuzzDriver.cpp - Replays inputs and seeded mutations ---------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   dyna_fuzz_X [--mutations N] [--seed S] [--write-seeds DIR] [FILE|DIR]...
+//
+// Runs the target on its seeds, on the given files and on N mutations of all of
+// them. The same arguments run the same inputs. When the target dies, the input
+// is left in `fuzz-failure.bin` in the current directory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/fuzz/Fuzz.h"
+
+#include "runtime/abi/Random.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <unistd.h>
+
+using namespace dyna::test;
+
+namespace {
+
+constexpr size_t longestInput = 1 << 16;
+
+/// The input that runs now, for the signal handler.
+const char *currentData = nullptr;
+size_t currentSize = 0;
+
+void saveInput(int signal) {
+  const char message[] = "the input that failed is in fuzz-failure.bin\n";
+  int file = ::open("fuzz-failure.bin", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  bool isSaved = file >= 0 && ::write(file, currentData, currentSize) ==
+                                  static_cast<ssize_t>(currentSize);
+  if (isSaved && ::write(STDERR_FILENO, message, sizeof message - 1) < 0)
+    ::_exit(3);
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+void runOne(const std::string &input) {
+  // An exact copy on the heap, so that sanitizers see every byte too far.
+  std::vector<uint8_t> copy(input.begin(), input.end());
+  currentData = input.data();
+  currentSize = input.size();
+  LLVMFuzzerTestOneInput(copy.data(), copy.size());
+}
+
+class Mutator {
+public:
+  Mutator(const std::vector<std::string> &corpus, uint64_t seed)
+      : corpus_(corpus), state_(seed) {}
+
+  std::string next() {
+    std::string input = corpus_[below(corpus_.size())];
+    for (size_t count = 1 + below(4); count > 0; --count)
+      mutate(input);
+    if (input.size() > longestInput)
+      input.resize(longestInput);
+    return input;
+  }
+
+private:
+  uint64_t draw() { return dyna_mix64(state_++); }
+  size_t below(size_t bound) { return bound ? draw() % bound : 0; }
+
+  void mutate(std::string &input) {
+    size_t at = below(input.size() + 1);
+    size_t length = std::min(input.size() - at, 1 + below(16));
+    switch (below(8)) {
+    case 0:
+      if (at < input.size())
+        input[at] ^= static_cast<char>(1 << below(8));
+      return;
+    case 1:
+      if (at < input.size())
+        input[at] = static_cast<char>(draw());
+      return;
+    case 2:
+      input.erase(at, length);
+      return;
+    case 3:
+      input.insert(at, input.substr(at, length));
+      return;
+    case 4:
+      input.resize(at);
+      return;
+    case 5:
+      overwriteNumber(input, at);
+      return;
+    case 6:
+      insertWord(input, at);
+      return;
+    default:
+      splice(input, at);
+    }
+  }
+
+  /// Sizes and offsets that readers get wrong.
+  void overwriteNumber(std::string &input, size_t at) {
+    static constexpr uint64_t values[] = {0,
+                                          1,
+                                          7,
+                                          8,
+                                          255,
+                                          256,
+                                          65535,
+                                          0x7FFFFFFF,
+                                          0x80000000,
+                                          0xFFFFFFFF,
+                                          0x7FFFFFFFFFFFFFFF,
+                                          0x8000000000000000,
+                                          0xFFFFFFFFFFFFFFFF,
+                                          0x1555555555555556,
+                                          0x2000000000000000};
+    uint64_t value = values[below(std::size(values))] + below(3) - 1;
+    size_t width = size_t(1) << below(4);
+    if (at + width <= input.size())
+      std::memcpy(input.data() + at, &value, width);
+  }
+
+  void insertWord(std::string &input, size_t at) {
+    static constexpr const char *words[] = {"\"",
+                                            "\\",
+                                            "{",
+                                            "}",
+                                            "[",
+                                            "]",
+                                            ":",
+                                            ",",
+                                            "\n",
+                                            "\\ud83d",
+                                            "\\udc00",
+                                            "\\u0000",
+                                            "null",
+                                            "true",
+                                            "-",
+                                            "0",
+                                            "1e999",
+                                            "9223372036854775807",
+                                            "\"text\"",
+                                            "\"input\"",
+                                            "\"dtype\"",
+                                            "\"shape\"",
+                                            "\xED\xA0\x80",
+                                            "\xC0\x80",
+                                            "\xF4\x90\x80\x80"};
+    input.insert(at, words[below(std::size(words))]);
+  }
+
+  void splice(std::string &input, size_t at) {
+    const std::string &other = corpus_[below(corpus_.size())];
+    input = input.substr(0, at) + other.substr(below(other.size() + 1));
+  }
+
+  const std::vector<std::string> &corpus_;
+  uint64_t state_;
+};
+
+std::string readInput(const std::filesystem::path &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file),
+          std::istreambuf_iterator<char>()};
+}
+
+void addInputs(const std::filesystem::path &path,
+               std::vector<std::string> &corpus) {
+  if (!std::filesystem::is_directory(path)) {
+    corpus.push_back(readInput(path));
+    return;
+  }
+  std::vector<std::filesystem::path> files;
+  for (const auto &entry : std::filesystem::directory_iterator(path))
+    files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  for (const std::filesystem::path &file : files)
+    corpus.push_back(readInput(file));
+}
+
+int writeSeeds(const std::filesystem::path &directory) {
+  std::filesystem::create_directories(directory);
+  int number = 0;
+  for (const std::string &seed : fuzzSeeds())
+    std::ofstream(directory / ("seed-" + std::to_string(number++)),
+                  std::ios::binary)
+        << seed;
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  uint64_t mutations = 20000, seed = 1;
+  std::vector<std::string> corpus = fuzzSeeds();
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument == "--mutations" && i + 1 < argc)
+      mutations = std::strtoull(argv[++i], nullptr, 10);
+    else if (argument == "--seed" && i + 1 < argc)
+      seed = std::strtoull(argv[++i], nullptr, 10);
+    else if (argument == "--write-seeds" && i + 1 < argc)
+      return writeSeeds(argv[i + 1]);
+    else if (std::filesystem::exists(argument))
+      addInputs(argument, corpus);
+    else
+      return std::fprintf(stderr, "unknown argument or missing file: %s\n",
+                          argument.c_str()),
+             2;
+  }
+  for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    ::signal(signal, saveInput);
+  size_t seeds = fuzzSeeds().size();
+  for (size_t i = 0; i < corpus.size(); ++i) {
+    runOne(corpus[i]);
+    require(i >= seeds || acceptedInputs == i + 1, "every seed is accepted");
+  }
+  Mutator mutator(corpus, dyna_mix64(seed));
+  for (uint64_t i = 0; i < mutations; ++i)
+    runOne(mutator.next());
+  std::printf("%zu inputs and %llu mutations of them, %llu accepted\n",
+              corpus.size(), static_cast<unsigned long long>(mutations),
+              static_cast<unsigned long long>(acceptedInputs));
+  return 0;
+}

@@ -1,0 +1,64 @@
+//===- JsonlFuzz.cpp - Lines of JSON --------------------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/fuzz/Fuzz.h"
+
+#include "runtime/data/BatchReader.h"
+#include "runtime/data/Json.h"
+#include "runtime/data/Sources.h"
+
+using namespace dyna;
+using namespace dyna::test;
+
+std::vector<std::string> dyna::test::fuzzSeeds() {
+  return {"{\"text\": \"hello\"}\n{\"text\": \"w\\u00f6rld\\n\"}\n",
+          "{\"task\": 1, \"input\": \"a\", \"target\": \"b\"}\n\n"
+          "{\"input\": \"\", \"target\": \"\\ud83d\\ude00\"}",
+          "\xEF\xBB\xBF{\"text\": \"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"}",
+          "{\"text\":\"x\",\"more\":[1,-2.5e3,true,null,{\"a\":{}}]}\r\n"};
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  std::string_view text(reinterpret_cast<const char *>(data), size);
+  if (StatusOr<JsonValue> value = parseJson(text);
+      value.isOk() && value->isString()) {
+    StatusOr<JsonValue> again = parseJson(quoteJson(value->text));
+    require(again.isOk() && again->text == value->text,
+            "a quoted string reads back");
+  }
+  StatusOr<DatasetPointer> dataset =
+      JsonLinesDataset::fromBytes(text, "input", {});
+  if (!dataset.isOk())
+    return 0;
+  ++acceptedInputs;
+  bool isGood = true;
+  for (int64_t i = 0; i < (*dataset)->size(); ++i) {
+    StatusOr<Document> document = (*dataset)->read(i);
+    isGood = isGood && document.isOk();
+    if (!document.isOk())
+      continue;
+    int64_t count = static_cast<int64_t>(document->tokens.size());
+    require(count >= 1 && document->firstTarget >= 1 &&
+                document->firstTarget <= count,
+            "the first target lies in the document");
+    for (int32_t token : document->tokens)
+      require(token >= 0 && token <= 256, "tokens are bytes or the end");
+  }
+  BatchOptions options;
+  options.epochs = 1;
+  options.positions = 5;
+  BatchReader reader(*dataset, options);
+  while (true) {
+    StatusOr<MiniBatch> batch = reader.next(20);
+    require(batch.isOk() || !isGood, "good lines make batches");
+    if (!batch.isOk() || batch->samples.empty())
+      return 0;
+    require(batch->targets > 0 && batch->tokens >= batch->targets,
+            "every batch has targets");
+  }
+}

@@ -1,0 +1,144 @@
+"""The PyTorch peer of train_step.py: one GPT-2 training step, timed.
+
+Needs `pip install torch numpy`. Reads a JSON job on standard input, prints one JSON
+line. Not meant to be run by hand: train_step.py sets the environment in which PyTorch
+is fastest (thread binding, huge pages, no trimming) and tries its variants.
+
+Job: {"model": HF GPT-2 config, "dtype": "f32"|"bf16", "mode": "equal"|"padded"|
+"packed"|"sorted", "batches": [[length, ...], ...] (one list of sample lengths per step),
+"row": tokens of a packed row, "compile": bool, "threads": n, "warmup": steps}
+"""
+import json
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, inner):
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.fc, self.proj = nn.Linear(width, inner), nn.Linear(inner, width)
+
+    def forward(self, x, mask):
+        b, t, d = x.shape
+        q, k, v = (y.view(b, t, self.heads, d // self.heads).transpose(1, 2)
+                   for y in self.c_attn(self.ln_1(x)).split(d, dim=2))
+        a = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
+        x = x + self.c_proj(a.transpose(1, 2).reshape(b, t, d))
+        return x + self.proj(F.gelu(self.fc(self.ln_2(x)), approximate="tanh"))
+
+
+class Gpt2(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        width = c["n_embd"]
+        self.wte = nn.Embedding(c["vocab_size"], width)
+        self.wpe = nn.Embedding(c["n_positions"], width)
+        inner = c.get("n_inner") or 4 * width
+        self.h = nn.ModuleList(Block(width, c["n_head"], inner) for _ in range(c["n_layer"]))
+        self.ln_f = nn.LayerNorm(width)
+        for p in self.parameters():
+            if p.dim() == 2:
+                nn.init.normal_(p, std=0.02)
+
+    def forward(self, ids, positions, targets, mask):
+        x = self.wte(ids) + self.wpe(positions)
+        for block in self.h:
+            x = block(x, mask)
+        logits = self.ln_f(x) @ self.wte.weight.t()
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]).float(), targets.view(-1),
+                               ignore_index=-1, reduction="sum")
+
+
+def rows(lengths, mode, row):
+    """The micro-batches of one step: lists of rows, a row is a list of sample lengths."""
+    if mode == "equal":
+        return [[[n] for n in lengths]]
+    if mode == "padded":  # in the order given, four samples at a time
+        return [[[n] for n in lengths[i:i + 4]] for i in range(0, len(lengths), 4)]
+    if mode == "sorted":  # by length, cut where the padded size would pass `row` tokens
+        out, current = [], []
+        for n in sorted(lengths):
+            if current and (len(current) + 1) * n > row:
+                out.append(current)
+                current = []
+            current.append([n])
+        return out + [current]
+    packed, open_rows = [], []
+    for n in sorted(lengths, reverse=True):  # first fit decreasing
+        for r in open_rows:
+            if sum(r) + n <= row:
+                r.append(n)
+                break
+        else:
+            open_rows.append([n])
+    packed = [[r] for r in open_rows]
+    return packed
+
+
+def tensors(micro, vocabulary, mode, generator):
+    width = max(sum(r) for r in micro)
+    ids = torch.zeros(len(micro), width, dtype=torch.long)
+    positions = torch.zeros_like(ids)
+    targets = torch.full_like(ids, -1)
+    mask = None
+    if mode == "packed":
+        owner = torch.full((len(micro), width), -1, dtype=torch.long)
+    for i, r in enumerate(micro):
+        at = 0
+        for j, n in enumerate(r):
+            ids[i, at:at + n] = torch.randint(vocabulary, (n,), generator=generator)
+            targets[i, at:at + n] = torch.randint(vocabulary, (n,), generator=generator)
+            positions[i, at:at + n] = torch.arange(n)
+            if mode == "packed":
+                owner[i, at:at + n] = j
+            at += n
+    if mode == "packed":
+        same = owner[:, :, None] == owner[:, None, :]
+        causal = torch.ones(width, width, dtype=torch.bool).tril()
+        mask = (same & causal)[:, None]
+    return ids, positions, targets, mask
+
+
+def main():
+    job = json.load(sys.stdin)
+    torch.set_num_threads(job["threads"])
+    torch.manual_seed(1)
+    generator = torch.Generator().manual_seed(1)
+    model = Gpt2(job["model"])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
+    step_model = torch.compile(model, dynamic=job["mode"] != "equal") if job["compile"] else model
+    low = job["dtype"] == "bf16"
+    steps = []
+    for lengths in job["batches"]:
+        micro = rows(lengths, job["mode"], job["row"])
+        steps.append((sum(lengths), [tensors(m, job["model"]["vocab_size"], job["mode"], generator)
+                                     for m in micro]))
+    times, useful = [], []
+    for number in range(job["warmup"] + len(steps)):
+        tokens, micro = steps[number % len(steps)]
+        begin = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        for batch in micro:
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
+                loss = step_model(*batch) / tokens
+            loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if number >= job["warmup"]:
+            times.append(time.perf_counter() - begin)
+            useful.append(tokens)
+    print(json.dumps({"tokens_per_s": sum(useful) / sum(times),
+                      "median_step_s": statistics.median(times), "steps": len(times),
+                      "torch": torch.__version__}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+//===- Executor.cpp - Interprets one rank's instructions ------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/Executor.h"
+
+#include "runtime/executor/Run.h"
+#include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/Text.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace dyna {
+
+using plan::Instruction;
+
+namespace {
+
+/// Longer than any instruction takes; a device that hangs is noticed.
+constexpr std::chrono::minutes patience{30};
+constexpr int64_t pageBytes = 4096;
+
+} // namespace
+
+Executor::Executor(const ManifestView &view, const dyna_variant &variant,
+                   Device &device, const ExecutorOptions &options)
+    : view_(view), variant_(variant), device_(device), options_(options),
+      layout_(persistentLayout(view, options.training)) {}
+
+Executor::~Executor() = default;
+
+StatusOr<std::unique_ptr<Executor>>
+Executor::create(const ManifestView &view, const dyna_variant &variant,
+                 Device &device, const ExecutorOptions &options) {
+  std::unique_ptr<Executor> executor(
+      new Executor(view, variant, device, options));
+  DYNA_RETURN_IF_ERROR(executor->initialize());
+  return executor;
+}
+
+Status Executor::initialize() {
+  dynamicStart_ = (layout_.bytes + pageBytes - 1) / pageBytes * pageBytes;
+  auto stream = device_.createStream();
+  if (!stream.isOk())
+    return stream.status();
+  stream_ = std::move(*stream);
+  auto arena = device_.allocate(dynamicStart_ + options_.dynamicBytes);
+  if (!arena.isOk())
+    return arena.status();
+  arena_ = std::move(*arena);
+  DYNA_RETURN_IF_ERROR(device_.fill(*stream_, *arena_, 0, arena_->bytes(), 0));
+  for (dyna_group &group : groups_)
+    group = {1, 0, nullptr};
+  context_.abi_version = DYNA_ABI_VERSION;
+  context_.world = 1;
+  context_.group_count = DYNA_GROUP_COUNT;
+  context_.groups = groups_;
+  context_.message = message_;
+  context_.message_capacity = sizeof(message_);
+  context_.seed = options_.seed;
+  device_.bind(context_, *stream_);
+  if (options_.checkMemory)
+    memoryCheck_ = std::make_unique<MemoryCheck>(
+        view_, device_, *stream_, *arena_, layout_, dynamicStart_);
+  return synchronize();
+}
+
+Status Executor::synchronize() {
+  return device_.synchronize(*stream_,
+                             std::chrono::steady_clock::now() + patience);
+}
+
+const MemoryReport &Executor::memoryReport() const {
+  static const MemoryReport none;
+  return memoryCheck_ ? memoryCheck_->report() : none;
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+void *Executor::persistent(int64_t offset) const {
+  return static_cast<char *>(arena_->data()) + offset;
+}
+
+void *Executor::dynamic(int64_t offset) const {
+  return persistent(dynamicStart_ + offset);
+}
+
+int64_t Executor::placeOf(int parameter, ParameterPart part) const {
+  const ParameterPlace &place = layout_.parameters[parameter];
+  switch (part) {
+  case ParameterPart::Master:
+    return place.master;
+  case ParameterPart::Copy:
+    return place.copy;
+  case ParameterPart::Gradient:
+    return place.gradient;
+  case ParameterPart::FirstMoment:
+    return place.m;
+  case ParameterPart::SecondMoment:
+    return place.v;
+  }
+  return -1;
+}
+
+int64_t Executor::partBytes(int parameter, ParameterPart part) const {
+  if (placeOf(parameter, part) < 0)
+    return 0;
+  plan::ElementType type = part == ParameterPart::Copy
+                               ? view_.computeType(parameter)
+                               : view_.masterType();
+  return view_.elements(parameter) * elementBytes(type);
+}
+
+dyna_tensor Executor::tensorOf(int parameter, ParameterPart part) const {
+  int64_t place = placeOf(parameter, part);
+  if (place < 0)
+    return {nullptr, 0};
+  const auto &shape = view_.parameter(parameter).shape();
+  return {persistent(place), shape.empty() ? 1 : shape.Get(0)};
+}
+
+Status Executor::readPart(int parameter, ParameterPart part, void *target) {
+  int64_t place = placeOf(parameter, part);
+  if (place < 0)
+    return Status::internal("parameter '" + view_.parameter(parameter).name() +
+                            "' has no such part");
+  DYNA_RETURN_IF_ERROR(device_.copyToHost(*stream_, target, *arena_, place,
+                                          partBytes(parameter, part)));
+  return synchronize();
+}
+
+Status Executor::writePart(int parameter, ParameterPart part,
+                           const void *source) {
+  int64_t place = placeOf(parameter, part);
+  if (place < 0)
+    return Status::internal("parameter '" + view_.parameter(parameter).name() +
+                            "' has no such part");
+  DYNA_RETURN_IF_ERROR(device_.copyToDevice(*stream_, *arena_, place, source,
+                                            partBytes(parameter, part)));
+  return synchronize();
+}
+
+Status Executor::clearGradients() {
+  for (int p = 0; p < view_.parameters(); ++p)
+    if (int64_t place = placeOf(p, ParameterPart::Gradient); place >= 0)
+      DYNA_RETURN_IF_ERROR(device_.fill(
+          *stream_, *arena_, place, partBytes(p, ParameterPart::Gradient), 0));
+  return synchronize();
+}
+
+//===----------------------------------------------------------------------===//
+// Running a plan
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Follows the bytes of the blocks alive.
+class LiveBytes {
+public:
+  void before(const std::vector<BlockUse> &uses, StepResult &result) {
+    for (const BlockUse &use : uses)
+      if (use.acquires)
+        add(use, use.bytes);
+    result.liveBytes = std::max(result.liveBytes, live_);
+    result.keptBytes = std::max(result.keptBytes, kept_);
+  }
+  void after(const std::vector<BlockUse> &uses) {
+    for (const BlockUse &use : uses)
+      if (use.releases)
+        add(use, -use.bytes);
+  }
+  int64_t live() const { return live_; }
+
+private:
+  void add(const BlockUse &use, int64_t bytes) {
+    live_ += bytes;
+    if (use.kind == BlockKind::Kept)
+      kept_ += bytes;
+  }
+
+  int64_t live_ = 0;
+  int64_t kept_ = 0;
+};
+
+std::vector<int64_t> lengthsOf(const MiniBatch &miniBatch) {
+  std::vector<int64_t> lengths;
+  for (const Sample &sample : miniBatch.samples)
+    lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
+  return lengths;
+}
+
+} // namespace
+
+Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
+                     const StepScalars &scalars, StepResult &result) {
+  DYNA_RETURN_IF_ERROR(verifyPlan(view_, plan, lengthsOf(miniBatch),
+                                  {arena_->bytes() - dynamicStart_}));
+  if (plan.micro_batches_size() > 0 && plan.target_tokens() <= 0)
+    return Status::invalidArgument("the mini-batch has no target in the loss");
+  result = StepResult();
+  Run run(view_, plan, miniBatch, scalars, result);
+  result.dynamicBytes = run.program.dynamic_bytes();
+  context_.step = scalars.step;
+  context_.inverse_targets =
+      plan.target_tokens() > 0 ? 1.0 / plan.target_tokens() : 0;
+  context_.optimizer = scalars.optimizer;
+  context_.optimizer.gradient_scale = 1;
+  if (memoryCheck_)
+    DYNA_RETURN_IF_ERROR(memoryCheck_->begin());
+
+  LiveBytes live;
+  for (int index = 0; index < run.program.instructions_size(); ++index) {
+    const Instruction &i = run.program.instructions(index);
+    std::vector<BlockUse> uses = run.blocks.uses(index);
+    live.before(uses, result);
+    double begin = options_.trace ? options_.trace->now() : 0;
+    DYNA_RETURN_IF_ERROR(runInstruction(run, index));
+    double flops = flopsOf(run, i);
+    result.flops += flops;
+    if (options_.trace)
+      options_.trace->add(
+          {instructionName(i.op()), view_.kind(i.layer()).name().c_str(),
+           scalars.step, i.op() == Instruction::LOAD ? -1 : i.layer(),
+           plan.micro_batches_size() > 0 ? i.micro_batch() : -1, begin,
+           options_.trace->now() - begin, live.live(), flops});
+    live.after(uses);
+  }
+  DYNA_RETURN_IF_ERROR(synchronize());
+  for (double loss : result.microBatchLosses)
+    result.lossSum += loss;
+  return Status::ok();
+}
+
+Status Executor::runInstruction(Run &run, int index) {
+  const Instruction &i = run.program.instructions(index);
+  message_[0] = '\0';
+  context_.layer = i.layer();
+  Status status = callLayer(run, i);
+  if (!status.isOk())
+    return Status(status.code(),
+                  formatText("step %lld, instruction %d (%s of '%s'): %s",
+                             static_cast<long long>(run.scalars.step), index,
+                             describeInstruction(i).c_str(),
+                             view_.kind(i.layer()).name().c_str(),
+                             status.message().c_str()));
+  return memoryCheck_ ? memoryCheck_->after(run.blocks, index, i)
+                      : Status::ok();
+}
+
+double Executor::flopsOf(const Run &run, const Instruction &i) const {
+  if (roleOf(i) < 0 || run.staging.empty())
+    return 0;
+  const plan::LayerKind &kind = view_.kind(i.layer());
+  const Staging &staging = run.staging[i.micro_batch()];
+  double body =
+      static_cast<double>(kind.flops_per_token()) * staging.extent.tq +
+      static_cast<double>(kind.attention_flops_per_pair()) * staging.pairs;
+  double head = static_cast<double>(kind.flops_per_target()) * staging.targets;
+  switch (i.op()) {
+  case Instruction::EVALUATE:
+    return body + head;
+  case Instruction::FORWARD:
+    return body + 3 * head; // the head's gradients are made in its forward
+  case Instruction::RECOMPUTE:
+    return i.recompute() == plan::RECOMPUTE_FULL ? body : 0;
+  case Instruction::BACKWARD:
+    return 2 * body;
+  case Instruction::BACKWARD_INPUT:
+  case Instruction::BACKWARD_WEIGHT:
+    return body;
+  default:
+    return 0;
+  }
+}
+
+} // namespace dyna

@@ -1,0 +1,149 @@
+//===- Executor.h - Interprets one rank's instructions ----------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The only way in which layer functions run. An executor holds one rank's
+// arena, taken once:
+//
+//     | persistent: masters, copies, gradients, m, v | dynamic region |
+//
+// and runs plans in it. Every plan is verified first. One executor serves one
+// thread; it neither reads files nor knows how plans come about.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_EXECUTOR_EXECUTOR_H
+#define DYNA_RUNTIME_EXECUTOR_EXECUTOR_H
+
+#include "runtime/abi/Abi.h"
+#include "runtime/data/BatchReader.h"
+#include "runtime/device/Device.h"
+#include "runtime/executor/MemoryCheck.h"
+#include "runtime/executor/Trace.h"
+#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/PersistentLayout.h"
+
+#include <memory>
+#include <vector>
+
+namespace dyna {
+
+class InstructionBlocks;
+struct Staging;
+
+struct ExecutorOptions {
+  uint64_t seed = 0;
+  int64_t dynamicBytes = 0;
+  /// Without it there are no gradients and no optimizer state.
+  bool training = true;
+  /// Poisons free memory and looks for stray writes after every instruction:
+  /// for tests, as slow as it sounds.
+  bool checkMemory = false;
+  /// Records slices if not null; must outlive the executor.
+  TraceRecorder *trace = nullptr;
+};
+
+/// The numbers of one optimizer step. `gradient_scale` of the optimizer is
+/// worked out here.
+struct StepScalars {
+  int64_t step = 0;
+  dyna_optimizer optimizer = {};
+  double clip = 0; ///< global-norm limit, 0: none
+};
+
+struct StepResult {
+  /// Sum of the token losses, added up in f64 in the order of the
+  /// micro-batches.
+  double lossSum = 0;
+  std::vector<double> microBatchLosses;
+  /// Of the whole gradient before clipping; 0 without GRAD_NORM.
+  double gradientNorm = 0;
+  double flops = 0;         ///< of matrix products, recomputed ones included
+  int64_t keptBytes = 0;    ///< most that lay in kept blocks at one time
+  int64_t liveBytes = 0;    ///< most that lay in all blocks at one time
+  int64_t dynamicBytes = 0; ///< the plan's own
+};
+
+/// The tensors of a parameter.
+enum class ParameterPart { Master, Copy, Gradient, FirstMoment, SecondMoment };
+
+class Executor {
+public:
+  /// `view`, `variant` and `device` must outlive the executor. Takes the arena:
+  /// ResourceExhausted when there is not that much memory. Gradients and
+  /// optimizer state are zero; parameters are for the caller to write.
+  static StatusOr<std::unique_ptr<Executor>>
+  create(const ManifestView &view, const dyna_variant &variant, Device &device,
+         const ExecutorOptions &options);
+  ~Executor();
+
+  /// Verifies and runs a plan. After a failure the parameters may be half
+  /// updated: the run is over.
+  Status run(const plan::Plan &plan, const MiniBatch &miniBatch,
+             const StepScalars &scalars, StepResult &result);
+
+  int64_t partBytes(int parameter, ParameterPart part) const;
+  Status readPart(int parameter, ParameterPart part, void *target);
+  Status writePart(int parameter, ParameterPart part, const void *source);
+  Status clearGradients();
+
+  int64_t arenaBytes() const { return arena_->bytes(); }
+  int64_t persistentBytes() const { return layout_.bytes; }
+  const ExecutorOptions &options() const { return options_; }
+  const ManifestView &view() const { return view_; }
+  /// Of the last run; empty unless `checkMemory`.
+  const MemoryReport &memoryReport() const;
+
+private:
+  struct Run;
+
+  Executor(const ManifestView &view, const dyna_variant &variant,
+           Device &device, const ExecutorOptions &options);
+  Status initialize();
+  Status synchronize();
+
+  void *persistent(int64_t offset) const;
+  void *dynamic(int64_t offset) const;
+  int64_t placeOf(int parameter, ParameterPart part) const;
+  dyna_tensor tensorOf(int parameter, ParameterPart part) const;
+  dyna_saved savedOf(const Run &run, const plan::Instruction &i) const;
+
+  Status runInstruction(Run &run, int index);
+  Status load(Run &run, const plan::Instruction &i);
+  Status callLayer(Run &run, const plan::Instruction &i);
+  Status callForward(Run &run, const plan::Instruction &i);
+  Status callBackward(Run &run, const plan::Instruction &i);
+  Status callGradNorm(Run &run, const plan::Instruction &i);
+  Status callUpdate(Run &run, const plan::Instruction &i);
+  Status callCast(Run &run, const plan::Instruction &i);
+  Status call(Run &run, const plan::Instruction &i,
+              const std::vector<dyna_tensor> &params,
+              const std::vector<dyna_tensor> &grads,
+              const std::vector<dyna_tensor> &in,
+              const std::vector<dyna_tensor> &out);
+  Status finishGradientNorm(Run &run);
+  double flopsOf(const Run &run, const plan::Instruction &i) const;
+  std::vector<dyna_tensor> computeParameters(int layer) const;
+  std::vector<dyna_tensor> gradients(int layer, bool ownedOnly) const;
+
+  const ManifestView &view_;
+  const dyna_variant &variant_;
+  Device &device_;
+  ExecutorOptions options_;
+  PersistentLayout layout_;
+  int64_t dynamicStart_ = 0;
+  std::unique_ptr<Buffer> arena_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<MemoryCheck> memoryCheck_;
+  dyna_group groups_[DYNA_GROUP_COUNT] = {};
+  char message_[1024] = {};
+  dyna_context context_ = {};
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_EXECUTOR_EXECUTOR_H

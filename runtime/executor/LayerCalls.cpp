@@ -1,0 +1,255 @@
+//===- LayerCalls.cpp - From instructions to calls ------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/Run.h"
+#include "runtime/plan/Text.h"
+
+#include <cmath>
+
+namespace dyna {
+
+using plan::Instruction;
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+std::vector<dyna_tensor> Executor::computeParameters(int layer) const {
+  std::vector<dyna_tensor> tensors;
+  for (int p : view_.layer(layer).parameters())
+    tensors.push_back(tensorOf(p, view_.hasCopy(p) ? ParameterPart::Copy
+                                                   : ParameterPart::Master));
+  return tensors;
+}
+
+std::vector<dyna_tensor> Executor::gradients(int layer, bool ownedOnly) const {
+  std::vector<dyna_tensor> tensors;
+  const auto &list = view_.layer(layer).parameters();
+  for (int slot = 0; slot < list.size(); ++slot)
+    tensors.push_back(ownedOnly && !view_.updates(layer, slot)
+                          ? dyna_tensor{nullptr, 0}
+                          : tensorOf(list.Get(slot), ParameterPart::Gradient));
+  return tensors;
+}
+
+/// The tiers of (layer, micro-batch): kept ones in their order, then the others
+/// in the late block, then the deferred tier.
+dyna_saved Executor::savedOf(const Run &run, const Instruction &i) const {
+  int l = i.layer();
+  const Extent &extent = run.blocks.extent(i.micro_batch());
+  dyna_saved saved = {};
+  int64_t kept = i.kept_offset(), late = i.late_offset();
+  saved.input = dynamic(kept);
+  kept += view_.inputBytes(l, extent);
+  if (i.op() == Instruction::EVALUATE)
+    return saved;
+  plan::Recompute mode = run.blocks.mode(i.micro_batch(), l);
+  int64_t &products = mode == plan::RECOMPUTE_FULL ? late : kept;
+  saved.products = dynamic(products);
+  products += view_.productsBytes(l, extent);
+  int64_t &elementwise = mode == plan::RECOMPUTE_NONE ? kept : late;
+  saved.elementwise = dynamic(elementwise);
+  elementwise += view_.elementwiseBytes(l, extent);
+  if (run.blocks.split(i.micro_batch(), l) && i.op() != Instruction::FORWARD)
+    saved.deferred = dynamic(late);
+  return saved;
+}
+
+Status Executor::call(Run &run, const Instruction &i,
+                      const std::vector<dyna_tensor> &params,
+                      const std::vector<dyna_tensor> &grads,
+                      const std::vector<dyna_tensor> &in,
+                      const std::vector<dyna_tensor> &out) {
+  int kind = view_.layer(i.layer()).kind();
+  dyna_layer_function function =
+      variant_.functions[kind * DYNA_ROLE_COUNT + roleOf(i)];
+  bool perMicroBatch = i.op() != Instruction::GRAD_NORM &&
+                       i.op() != Instruction::UPDATE &&
+                       i.op() != Instruction::CAST_PARAMS;
+  dyna_saved saved = {};
+  dyna_segments segments = {};
+  if (perMicroBatch) {
+    saved = savedOf(run, i);
+    segments = run.segments[i.micro_batch()];
+  }
+  dyna_status status =
+      function(&context_, params.data(), grads.data(), &saved,
+               dynamic(i.workspace_offset()), &segments, in.data(), out.data());
+  if (status == DYNA_OK)
+    return Status::ok();
+  StatusCode code = status >= DYNA_INVALID_ARGUMENT && status <= DYNA_INTERNAL
+                        ? static_cast<StatusCode>(status)
+                        : StatusCode::Internal;
+  message_[sizeof(message_) - 1] = '\0';
+  return Status(code, message_[0]
+                          ? std::string(message_)
+                          : formatText("failed with status %d", status));
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+Status Executor::callLayer(Run &run, const Instruction &i) {
+  switch (i.op()) {
+  case Instruction::LOAD:
+    return load(run, i);
+  case Instruction::FORWARD:
+  case Instruction::EVALUATE:
+    return callForward(run, i);
+  case Instruction::RECOMPUTE:
+    return call(run, i, computeParameters(i.layer()), {}, {}, {});
+  case Instruction::BACKWARD:
+  case Instruction::BACKWARD_INPUT:
+  case Instruction::BACKWARD_WEIGHT:
+    return callBackward(run, i);
+  case Instruction::GRAD_NORM:
+    return callGradNorm(run, i);
+  case Instruction::UPDATE:
+    return callUpdate(run, i);
+  case Instruction::CAST_PARAMS:
+    return callCast(run, i);
+  default:
+    return Status::ok(); // FREE: the planner reuses the memory
+  }
+}
+
+Status Executor::load(Run &run, const Instruction &i) {
+  int m = i.micro_batch();
+  StatusOr<Staging> staged =
+      stage(view_, run.plan.micro_batches(m), run.miniBatch);
+  if (!staged.isOk())
+    return staged.status();
+  run.staging[m] = std::move(*staged);
+  const Staging &staging = run.staging[m];
+  DYNA_RETURN_IF_ERROR(device_.copyToDevice(
+      *stream_, *arena_, dynamicStart_ + i.out_offset(), staging.tokens.data(),
+      static_cast<int64_t>(staging.tokens.size() * sizeof(int32_t))));
+  DYNA_RETURN_IF_ERROR(device_.copyToDevice(
+      *stream_, *arena_, dynamicStart_ + i.batch_offset(), staging.batch.data(),
+      static_cast<int64_t>(staging.batch.size())));
+  auto at = [&](int64_t offset) { return dynamic(i.batch_offset() + offset); };
+  dyna_segments &segments = run.segments[m];
+  segments.data =
+      static_cast<const dyna_segment *>(at(staging.layout.segments));
+  segments.count = staging.extent.s;
+  segments.tq = staging.extent.tq;
+  segments.tkv = staging.extent.tkv;
+  segments.row_sample =
+      static_cast<const int64_t *>(at(staging.layout.rowSample));
+  segments.row_position =
+      static_cast<const int64_t *>(at(staging.layout.rowPosition));
+  return Status::ok();
+}
+
+Status Executor::callForward(Run &run, const Instruction &i) {
+  int m = i.micro_batch();
+  int64_t tq = run.blocks.extent(m).tq;
+  const BatchLayout &batch = run.staging[m].layout;
+  bool last = i.layer() == view_.layers() - 1;
+  std::vector<dyna_tensor> in = {{dynamic(i.kept_offset()), tq}};
+  if (last)
+    in.push_back({dynamic(i.batch_offset() + batch.targets), tq});
+  std::vector<dyna_tensor> out = {
+      last ? dyna_tensor{dynamic(i.batch_offset() + batch.loss), 1}
+           : dyna_tensor{dynamic(i.out_offset()), tq}};
+  std::vector<dyna_tensor> grads;
+  if (i.op() == Instruction::FORWARD)
+    grads = gradients(i.layer(), false);
+  DYNA_RETURN_IF_ERROR(
+      call(run, i, computeParameters(i.layer()), grads, in, out));
+  if (!last)
+    return Status::ok();
+  return device_.copyToHost(*stream_, &run.result.microBatchLosses[m], *arena_,
+                            dynamicStart_ + i.batch_offset() + batch.loss,
+                            sizeof(double));
+}
+
+Status Executor::callBackward(Run &run, const Instruction &i) {
+  int64_t tq = run.blocks.extent(i.micro_batch()).tq;
+  dyna_tensor none = {nullptr, 0};
+  bool weight = i.op() == Instruction::BACKWARD_WEIGHT;
+  bool hasIn = !weight && i.layer() < view_.layers() - 1;
+  bool hasOut = !weight && i.layer() > 0;
+  std::vector<dyna_tensor> in = {
+      hasIn ? dyna_tensor{dynamic(i.grad_in_offset()), tq} : none};
+  std::vector<dyna_tensor> out = {
+      hasOut ? dyna_tensor{dynamic(i.grad_out_offset()), tq} : none};
+  std::vector<dyna_tensor> grads;
+  if (i.op() != Instruction::BACKWARD_INPUT)
+    grads = gradients(i.layer(), false);
+  return call(run, i, computeParameters(i.layer()), grads, in, out);
+}
+
+Status Executor::callGradNorm(Run &run, const Instruction &i) {
+  DYNA_RETURN_IF_ERROR(device_.fill(
+      *stream_, *arena_, dynamicStart_ + i.out_offset(), sizeof(double), 0));
+  DYNA_RETURN_IF_ERROR(call(run, i, {}, gradients(i.layer(), true), {},
+                            {{dynamic(i.out_offset()), 1}}));
+  run.hasNorm = true;
+  return device_.copyToHost(*stream_, &run.squaredNorms[i.layer()], *arena_,
+                            dynamicStart_ + i.out_offset(), sizeof(double));
+}
+
+/// The norm of the whole gradient, and from it the factor of clipping.
+Status Executor::finishGradientNorm(Run &run) {
+  run.scaled = true;
+  double limit = run.scalars.clip;
+  if (!run.hasNorm)
+    return limit > 0 ? Status::invalidArgument(
+                           "clipping needs a plan with GRAD_NORM instructions")
+                     : Status::ok();
+  DYNA_RETURN_IF_ERROR(synchronize());
+  double sum = 0;
+  for (double squared : run.squaredNorms)
+    sum += squared;
+  double norm = std::sqrt(sum);
+  run.result.gradientNorm = norm;
+  if (!std::isfinite(norm))
+    return Status::invalidArgument(
+        "the gradient is not finite: training diverged, use a lower --lr, a "
+        "longer --warmup or a lower --clip");
+  if (limit > 0 && norm > limit)
+    context_.optimizer.gradient_scale = limit / norm;
+  return Status::ok();
+}
+
+Status Executor::callUpdate(Run &run, const Instruction &i) {
+  if (!run.scaled)
+    DYNA_RETURN_IF_ERROR(finishGradientNorm(run));
+  std::vector<dyna_tensor> params, in;
+  const auto &list = view_.layer(i.layer()).parameters();
+  for (int slot = 0; slot < list.size(); ++slot) {
+    int p = list.Get(slot);
+    bool here = view_.updates(i.layer(), slot);
+    auto tensor = [&](ParameterPart part) {
+      return here ? tensorOf(p, part) : dyna_tensor{nullptr, 0};
+    };
+    params.push_back(
+        tensor(view_.hasCopy(p) ? ParameterPart::Copy : ParameterPart::Master));
+    in.push_back(tensor(ParameterPart::Master));
+    in.push_back(tensor(ParameterPart::FirstMoment));
+    in.push_back(tensor(ParameterPart::SecondMoment));
+  }
+  return call(run, i, params, gradients(i.layer(), true), in, {});
+}
+
+Status Executor::callCast(Run &run, const Instruction &i) {
+  std::vector<dyna_tensor> params, in;
+  const auto &list = view_.layer(i.layer()).parameters();
+  for (int slot = 0; slot < list.size(); ++slot) {
+    int p = list.Get(slot);
+    bool here = view_.updates(i.layer(), slot) && view_.hasCopy(p);
+    dyna_tensor none = {nullptr, 0};
+    params.push_back(here ? tensorOf(p, ParameterPart::Copy) : none);
+    in.push_back(here ? tensorOf(p, ParameterPart::Master) : none);
+  }
+  return call(run, i, params, {}, in, {});
+}
+
+} // namespace dyna

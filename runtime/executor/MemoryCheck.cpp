@@ -1,0 +1,169 @@
+//===- MemoryCheck.cpp - Which bytes were really touched ------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/MemoryCheck.h"
+
+#include "runtime/plan/Text.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace dyna {
+
+using plan::Instruction;
+
+static Device::Deadline soon() {
+  return std::chrono::steady_clock::now() + std::chrono::minutes(10);
+}
+
+MemoryCheck::MemoryCheck(const ManifestView &view, Device &device,
+                         Stream &stream, Buffer &arena,
+                         const PersistentLayout &layout, int64_t dynamicStart)
+    : view_(view), device_(device), stream_(stream), arena_(arena),
+      layout_(layout), dynamicStart_(dynamicStart) {}
+
+Status MemoryCheck::begin() {
+  report_ = MemoryReport();
+  alive_.clear();
+  image_.resize(arena_.bytes());
+  present_.resize(arena_.bytes());
+  DYNA_RETURN_IF_ERROR(device_.fill(stream_, arena_, dynamicStart_,
+                                    arena_.bytes() - dynamicStart_, poison));
+  DYNA_RETURN_IF_ERROR(
+      device_.copyToHost(stream_, image_.data(), arena_, 0, arena_.bytes()));
+  return device_.synchronize(stream_, soon());
+}
+
+Status MemoryCheck::after(const InstructionBlocks &blocks, int index,
+                          const Instruction &instruction) {
+  DYNA_RETURN_IF_ERROR(
+      device_.copyToHost(stream_, present_.data(), arena_, 0, arena_.bytes()));
+  DYNA_RETURN_IF_ERROR(device_.synchronize(stream_, soon()));
+  std::vector<BlockUse> uses = blocks.uses(index);
+  for (const BlockUse &use : uses)
+    if (use.acquires) {
+      int64_t begin = dynamicStart_ + offsetOf(instruction, use.field);
+      alive_[{use.kind, use.microBatch, use.layer}] = {begin,
+                                                       begin + use.bytes};
+    }
+  DYNA_RETURN_IF_ERROR(compare(writableRanges(uses, instruction), instruction));
+  std::swap(image_, present_);
+  for (const BlockUse &use : uses)
+    if (use.releases)
+      DYNA_RETURN_IF_ERROR(release(use, instruction));
+  return Status::ok();
+}
+
+std::vector<MemoryCheck::Range>
+MemoryCheck::writableRanges(const std::vector<BlockUse> &uses,
+                            const Instruction &instruction) const {
+  std::vector<Range> ranges;
+  for (const BlockUse &use : uses)
+    if (use.writes)
+      ranges.push_back(alive_.at({use.kind, use.microBatch, use.layer}));
+  addParameterRanges(instruction, ranges);
+  return ranges;
+}
+
+void MemoryCheck::addParameterRanges(const Instruction &instruction,
+                                     std::vector<Range> &ranges) const {
+  Instruction::Op op = instruction.op();
+  bool adds = op == Instruction::FORWARD || op == Instruction::BACKWARD ||
+              op == Instruction::BACKWARD_INPUT ||
+              op == Instruction::BACKWARD_WEIGHT;
+  bool updates = op == Instruction::UPDATE;
+  bool casts = op == Instruction::CAST_PARAMS;
+  if (!adds && !updates && !casts)
+    return;
+  int layer = instruction.layer();
+  int64_t master = elementBytes(view_.masterType());
+  const auto &list = view_.layer(layer).parameters();
+  for (int slot = 0; slot < list.size(); ++slot) {
+    int p = list.Get(slot);
+    if (!adds && !view_.updates(layer, slot))
+      continue;
+    const ParameterPlace &place = layout_.parameters[p];
+    auto add = [&](int64_t begin, int64_t element) {
+      if (begin >= 0)
+        ranges.push_back({begin, begin + view_.elements(p) * element});
+    };
+    if (adds || updates)
+      add(place.gradient, master);
+    if (updates) {
+      add(place.master, master);
+      add(place.m, master);
+      add(place.v, master);
+    }
+    if (updates || casts)
+      add(place.copy, elementBytes(view_.computeType(p)));
+  }
+}
+
+Status MemoryCheck::compare(std::vector<Range> writable,
+                            const Instruction &instruction) {
+  std::sort(writable.begin(), writable.end(),
+            [](const Range &a, const Range &b) { return a.begin < b.begin; });
+  writable.push_back({arena_.bytes(), arena_.bytes()});
+  int64_t at = 0;
+  for (const Range &range : writable) {
+    if (range.begin > at &&
+        std::memcmp(image_.data() + at, present_.data() + at,
+                    range.begin - at) != 0) {
+      while (image_[at] == present_[at])
+        ++at;
+      return Status::internal(describeInstruction(instruction) +
+                              " wrote where it must not: " + describeByte(at));
+    }
+    at = std::max(at, range.end);
+  }
+  return Status::ok();
+}
+
+std::string MemoryCheck::describeByte(int64_t at) const {
+  if (at < dynamicStart_)
+    return formatText("byte %lld of the parameters and their state",
+                      static_cast<long long>(at));
+  std::string text = formatText("byte %lld of the dynamic region",
+                                static_cast<long long>(at - dynamicStart_));
+  for (const auto &[key, range] : alive_) {
+    if (at < range.begin - DYNA_BLOCK_ALIGNMENT ||
+        at >= range.end + DYNA_BLOCK_ALIGNMENT)
+      continue;
+    auto [kind, microBatch, layer] = key;
+    text += formatText(", %s the %s block of layer %d micro-batch %d (bytes "
+                       "%lld to %lld)",
+                       at < range.begin ? "just before"
+                       : at < range.end ? "in"
+                                        : "just behind",
+                       blockKindName(kind), layer, microBatch,
+                       static_cast<long long>(range.begin - dynamicStart_),
+                       static_cast<long long>(range.end - dynamicStart_));
+  }
+  return text;
+}
+
+Status MemoryCheck::release(const BlockUse &use,
+                            const Instruction &instruction) {
+  auto found = alive_.find({use.kind, use.microBatch, use.layer});
+  Range range = found->second;
+  alive_.erase(found);
+  int64_t end = range.end;
+  while (end > range.begin && image_[end - 1] == poison)
+    --end;
+  report_.blocks.push_back({use.kind, instruction.op(), use.layer,
+                            use.microBatch, range.end - range.begin,
+                            end - range.begin});
+  if (end > range.begin)
+    report_.touchedEnd = std::max(report_.touchedEnd, end - dynamicStart_);
+  std::memset(image_.data() + range.begin, poison, range.end - range.begin);
+  return device_.fill(stream_, arena_, range.begin, range.end - range.begin,
+                      poison);
+}
+
+} // namespace dyna

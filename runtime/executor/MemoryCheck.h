@@ -1,0 +1,95 @@
+//===- MemoryCheck.h - Which bytes were really touched ----------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Holds what compiled code does against what instructions are said to do
+// (plan/InstructionBlocks). Free memory of the dynamic region is filled with
+// 0xFF bytes, which read as NaN and as index -1. After each instruction the
+// arena is compared with its image from before: a byte that changed outside the
+// blocks and parameters which the instruction may write is an error that names
+// it. When a block is given back it is measured, up to its last byte that is
+// not 0xFF, and poisoned again.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_EXECUTOR_MEMORYCHECK_H
+#define DYNA_RUNTIME_EXECUTOR_MEMORYCHECK_H
+
+#include "runtime/device/Device.h"
+#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/PersistentLayout.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace dyna {
+
+/// A block of a finished run.
+struct BlockReport {
+  BlockKind kind;
+  plan::Instruction::Op releasedBy;
+  int layer = -1;
+  int microBatch = -1;
+  int64_t assigned = 0;
+  int64_t touchedEnd = 0; ///< 1 + the last byte touched
+};
+
+struct MemoryReport {
+  std::vector<BlockReport> blocks;
+  /// 1 + the last byte touched in the dynamic region: never more than the
+  /// plan's dynamic_bytes.
+  int64_t touchedEnd = 0;
+};
+
+class MemoryCheck {
+public:
+  static constexpr uint8_t poison = 0xFF;
+
+  MemoryCheck(const ManifestView &view, Device &device, Stream &stream,
+              Buffer &arena, const PersistentLayout &layout,
+              int64_t dynamicStart);
+
+  /// Poisons the whole dynamic region and takes the first image.
+  Status begin();
+  /// After instruction `index` and before its blocks are given back.
+  Status after(const InstructionBlocks &blocks, int index,
+               const plan::Instruction &instruction);
+
+  const MemoryReport &report() const { return report_; }
+
+private:
+  struct Range {
+    int64_t begin, end;
+  };
+  using Key = std::tuple<BlockKind, int, int>;
+
+  std::vector<Range> writableRanges(const std::vector<BlockUse> &uses,
+                                    const plan::Instruction &instruction) const;
+  void addParameterRanges(const plan::Instruction &instruction,
+                          std::vector<Range> &ranges) const;
+  Status compare(std::vector<Range> writable,
+                 const plan::Instruction &instruction);
+  std::string describeByte(int64_t at) const;
+  Status release(const BlockUse &use, const plan::Instruction &instruction);
+
+  const ManifestView &view_;
+  Device &device_;
+  Stream &stream_;
+  Buffer &arena_;
+  const PersistentLayout &layout_;
+  const int64_t dynamicStart_;
+  std::vector<uint8_t> image_;   ///< before the instruction
+  std::vector<uint8_t> present_; ///< after it
+  std::map<Key, Range> alive_;   ///< blocks, in arena offsets
+  MemoryReport report_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_EXECUTOR_MEMORYCHECK_H

@@ -1,0 +1,69 @@
+//===- Program.cpp - The compiled layer functions -------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/Program.h"
+
+#include "runtime/executor/CpuFeatures.h"
+#include "runtime/plan/Text.h"
+
+namespace dyna {
+
+StatusOr<ManifestView> openProgram(const dyna_program &program) {
+  if (program.abi_version != DYNA_ABI_VERSION)
+    return Status::invalidArgument(formatText(
+        "the model was compiled for ABI version %u, but the runtime has %d: "
+        "compile it again",
+        program.abi_version, DYNA_ABI_VERSION));
+  StatusOr<ManifestView> view =
+      ManifestView::parse(program.manifest, program.manifest_size);
+  if (!view.isOk())
+    return view;
+  if (program.variant_count == 0 || !program.variants)
+    return Status::invalidArgument("the compiled model has no code");
+  const plan::Manifest &manifest = view->manifest();
+  for (uint32_t v = 0; v < program.variant_count; ++v) {
+    const dyna_variant &variant = program.variants[v];
+    for (int k = 0; k < manifest.kinds_size(); ++k)
+      for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
+        if (manifest.kinds(k).roles(role).present() &&
+            !variant.functions[k * DYNA_ROLE_COUNT + role])
+          return Status::invalidArgument(formatText(
+              "variant '%s' lacks function %d of layer kind '%s', which the "
+              "manifest lists: compile the model again",
+              variant.name, role, manifest.kinds(k).name().c_str()));
+  }
+  return view;
+}
+
+StatusOr<const dyna_variant *> chooseVariant(const dyna_program &program,
+                                             const std::string &isa,
+                                             uint64_t features) {
+  std::string names;
+  for (uint32_t v = 0; v < program.variant_count; ++v) {
+    const dyna_variant &variant = program.variants[v];
+    names += (v ? ", " : "") + std::string(variant.name);
+    bool runs = (variant.features & ~features) == 0;
+    if (isa.empty() ? !runs : isa != variant.name)
+      continue;
+    if (!runs)
+      return Status::invalidArgument(
+          formatText("--isa=%s needs %s, but this processor has %s",
+                     isa.c_str(), featuresText(variant.features).c_str(),
+                     featuresText(features).c_str()));
+    return &variant;
+  }
+  if (isa.empty())
+    return Status::invalidArgument(formatText(
+        "this processor has %s; the compiled variants (%s) need more",
+        featuresText(features).c_str(), names.c_str()));
+  return Status::invalidArgument(
+      formatText("--isa=%s is not compiled in, there are: %s", isa.c_str(),
+                 names.c_str()));
+}
+
+} // namespace dyna

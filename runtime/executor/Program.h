@@ -1,0 +1,31 @@
+//===- Program.h - The compiled layer functions -----------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_EXECUTOR_PROGRAM_H
+#define DYNA_RUNTIME_EXECUTOR_PROGRAM_H
+
+#include "runtime/abi/Abi.h"
+#include "runtime/plan/ManifestView.h"
+
+#include <string>
+
+namespace dyna {
+
+/// Reads and checks what a compiled object says about itself: ABI version,
+/// manifest, and that every variant has every function the manifest lists.
+StatusOr<ManifestView> openProgram(const dyna_program &program);
+
+/// The variant named `isa`, or for an empty name the first that a processor
+/// with these DYNA_FEATURE_* bits can run.
+StatusOr<const dyna_variant *> chooseVariant(const dyna_program &program,
+                                             const std::string &isa,
+                                             uint64_t features);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_EXECUTOR_PROGRAM_H

@@ -1,0 +1,48 @@
+//===- Run.h - The state of one plan while it runs --------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Shared by the files of the executor; not for others.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_EXECUTOR_RUN_H
+#define DYNA_RUNTIME_EXECUTOR_RUN_H
+
+#include "runtime/executor/Executor.h"
+#include "runtime/executor/Staging.h"
+#include "runtime/plan/InstructionBlocks.h"
+
+namespace dyna {
+
+struct Executor::Run {
+  Run(const ManifestView &view, const plan::Plan &plan,
+      const MiniBatch &miniBatch, const StepScalars &scalars,
+      StepResult &result)
+      : plan(plan), program(plan.ranks(0)), miniBatch(miniBatch),
+        scalars(scalars), result(result), blocks(view, plan, plan.ranks(0)),
+        staging(plan.micro_batches_size()), segments(plan.micro_batches_size()),
+        squaredNorms(view.layers(), 0) {
+    result.microBatchLosses.assign(plan.micro_batches_size(), 0);
+  }
+
+  const plan::Plan &plan;
+  const plan::RankProgram &program;
+  const MiniBatch &miniBatch;
+  const StepScalars &scalars;
+  StepResult &result;
+  InstructionBlocks blocks;
+  std::vector<Staging> staging;        ///< of each micro-batch
+  std::vector<dyna_segments> segments; ///< of each micro-batch
+  std::vector<double> squaredNorms;    ///< of each layer
+  bool hasNorm = false;
+  bool scaled = false; ///< gradient_scale is known
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_EXECUTOR_RUN_H

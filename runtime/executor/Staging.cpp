@@ -1,0 +1,93 @@
+//===- Staging.cpp - A micro-batch on its way to the device ---------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/Staging.h"
+
+#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/Text.h"
+
+#include <cstring>
+
+namespace dyna {
+namespace {
+
+Status checkSample(const ManifestView &view, const Sample &sample) {
+  const plan::ModelFacts &facts = view.manifest().facts();
+  if (sample.targets.size() != sample.tokens.size())
+    return Status::internal(
+        formatText("sample %lld has %zu tokens but %zu targets",
+                   static_cast<long long>(sample.id), sample.tokens.size(),
+                   sample.targets.size()));
+  if (facts.positions() > 0 &&
+      static_cast<int64_t>(sample.tokens.size()) > facts.positions())
+    return Status::invalidArgument(
+        formatText("sample %lld has %zu tokens, the model has %lld positions",
+                   static_cast<long long>(sample.id), sample.tokens.size(),
+                   static_cast<long long>(facts.positions())));
+  for (int32_t token : sample.tokens)
+    if (token < 0 || token >= facts.vocabulary())
+      return Status::invalidArgument(
+          formatText("sample %lld has token id %d, the vocabulary ends at %lld",
+                     static_cast<long long>(sample.id), token,
+                     static_cast<long long>(facts.vocabulary() - 1)));
+  for (int32_t target : sample.targets)
+    if (target != ignoreTarget && (target < 0 || target >= facts.vocabulary()))
+      return Status::invalidArgument(formatText(
+          "sample %lld has target id %d, the vocabulary ends at %lld",
+          static_cast<long long>(sample.id), target,
+          static_cast<long long>(facts.vocabulary() - 1)));
+  return Status::ok();
+}
+
+/// One layer's attention stands for all: they see the same segments.
+int64_t pairsOf(const ManifestView &view, int64_t tokens) {
+  for (int l = 0; l < view.layers(); ++l)
+    if (view.kind(l).attention_flops_per_pair() > 0)
+      return view.visiblePairs(l, tokens);
+  return 0;
+}
+
+} // namespace
+
+StatusOr<Staging> stage(const ManifestView &view,
+                        const plan::MicroBatch &microBatch,
+                        const MiniBatch &miniBatch) {
+  Staging staging;
+  staging.extent = extentOf(microBatch);
+  staging.layout = batchLayout(staging.extent);
+  staging.tokens.resize(staging.extent.tq);
+  staging.batch.resize(staging.layout.bytes, 0);
+  unsigned char *batch = staging.batch.data();
+  auto *targets = reinterpret_cast<int32_t *>(batch + staging.layout.targets);
+  auto *segments =
+      reinterpret_cast<dyna_segment *>(batch + staging.layout.segments);
+  auto *rowSample =
+      reinterpret_cast<int64_t *>(batch + staging.layout.rowSample);
+  auto *rowPosition =
+      reinterpret_cast<int64_t *>(batch + staging.layout.rowPosition);
+  int64_t row = 0;
+  for (const plan::Segment &segment : microBatch.segments()) {
+    const Sample &sample = miniBatch.samples[segment.sample()];
+    DYNA_RETURN_IF_ERROR(checkSample(view, sample));
+    int64_t length = segment.length();
+    *segments++ = {sample.id, row, length, row, length, segment.begin()};
+    for (int64_t i = 0; i < length; ++i) {
+      int64_t position = segment.begin() + i;
+      staging.tokens[row + i] = sample.tokens[position];
+      targets[row + i] = sample.targets[position];
+      rowSample[row + i] = sample.id;
+      rowPosition[row + i] = position;
+      staging.targets += sample.targets[position] != ignoreTarget;
+    }
+    staging.pairs += pairsOf(view, length);
+    row += length;
+  }
+  return staging;
+}
+
+} // namespace dyna

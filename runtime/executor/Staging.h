@@ -1,0 +1,40 @@
+//===- Staging.h - A micro-batch on its way to the device -------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_EXECUTOR_STAGING_H
+#define DYNA_RUNTIME_EXECUTOR_STAGING_H
+
+#include "runtime/abi/Abi.h"
+#include "runtime/data/BatchReader.h"
+#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/PersistentLayout.h"
+
+#include <vector>
+
+namespace dyna {
+
+/// The host's side of LOAD: what is copied to the device, kept until the
+/// stream has passed the copies.
+struct Staging {
+  std::vector<int32_t> tokens;
+  std::vector<unsigned char> batch; ///< as BatchLayout says
+  BatchLayout layout;
+  Extent extent;
+  int64_t targets = 0; ///< that are in the loss
+  int64_t pairs = 0;   ///< visible (query, key) pairs
+};
+
+/// Lays the samples of a micro-batch end to end. Token and target ids must be
+/// in the vocabulary, samples no longer than the model's positions.
+StatusOr<Staging> stage(const ManifestView &view,
+                        const plan::MicroBatch &microBatch,
+                        const MiniBatch &miniBatch);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_EXECUTOR_STAGING_H

@@ -1,0 +1,58 @@
+//===- Trace.cpp - What ran when ------------------------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/Trace.h"
+
+#include "runtime/plan/Text.h"
+
+#include <chrono>
+
+namespace dyna {
+
+static double clockSeconds() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+TraceRecorder::TraceRecorder(size_t limit)
+    : limit_(limit), start_(clockSeconds()) {}
+
+double TraceRecorder::now() const { return clockSeconds() - start_; }
+
+void TraceRecorder::add(const TraceSlice &slice) {
+  if (!isFull())
+    slices_.push_back(slice);
+}
+
+std::string TraceRecorder::toJson() const {
+  std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n"
+                     "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 0, "
+                     "\"args\": {\"name\": \"rank 0\"}}";
+  for (const TraceSlice &slice : slices_) {
+    std::string arguments =
+        formatText("\"step\": %lld", static_cast<long long>(slice.step));
+    if (slice.layer >= 0)
+      arguments += formatText(", \"layer\": %d", slice.layer);
+    if (slice.microBatch >= 0)
+      arguments += formatText(", \"micro_batch\": %d", slice.microBatch);
+    if (slice.flops > 0)
+      arguments += formatText(", \"flops\": %.0f", slice.flops);
+    text += formatText(
+        ",\n{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 0, "
+        "\"tid\": 0, \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s}}",
+        slice.name, slice.category, slice.beginSeconds * 1e6,
+        slice.seconds * 1e6, arguments.c_str());
+    text += formatText(",\n{\"name\": \"live bytes\", \"ph\": \"C\", \"pid\": "
+                       "0, \"ts\": %.3f, \"args\": {\"bytes\": %lld}}",
+                       slice.beginSeconds * 1e6,
+                       static_cast<long long>(slice.liveBytes));
+  }
+  return text + "\n]}\n";
+}
+
+} // namespace dyna

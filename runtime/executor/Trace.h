@@ -1,0 +1,58 @@
+//===- Trace.h - What ran when ----------------------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Slices for ui.perfetto.dev (Chrome's JSON trace format): one per instruction,
+// with layer, micro-batch, bytes and flops.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_EXECUTOR_TRACE_H
+#define DYNA_RUNTIME_EXECUTOR_TRACE_H
+
+#include "runtime/abi/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+struct TraceSlice {
+  const char *name = ""; ///< a constant
+  const char *category = "";
+  int64_t step = 0;
+  int layer = -1;
+  int microBatch = -1;
+  double beginSeconds = 0; ///< since the recorder was made
+  double seconds = 0;
+  int64_t liveBytes = 0; ///< of the dynamic region
+  double flops = 0;
+};
+
+class TraceRecorder {
+public:
+  /// Records at most `limit` slices, so that a forgotten flag fills no memory.
+  explicit TraceRecorder(size_t limit = 1000000);
+
+  double now() const;
+  void add(const TraceSlice &slice);
+  bool isFull() const { return slices_.size() >= limit_; }
+  size_t size() const { return slices_.size(); }
+
+  /// The whole trace as JSON text.
+  std::string toJson() const;
+
+private:
+  size_t limit_;
+  double start_;
+  std::vector<TraceSlice> slices_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_EXECUTOR_TRACE_H

@@ -1,0 +1,294 @@
+//===- ExecutorTest.cpp - The interpreter of plans ------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/executor/TinyRun.h"
+
+#include "runtime/data/Json.h"
+
+#include <gmock/gmock.h>
+
+using namespace dyna;
+using testing::HasSubstr;
+
+namespace {
+
+PlanOptions tokens(int64_t limit) {
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = limit;
+  return options;
+}
+
+double largestDifference(const std::vector<double> &a,
+                         const std::vector<double> &b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+class ExecutorTest : public testing::Test {
+protected:
+  void TearDown() override {
+    tinyFault = TinyFault();
+    tinyDropout = 0.25;
+  }
+};
+
+// The tiny model's gradients are right, dropout, ties and segments included, so
+// that what follows compares something meaningful.
+TEST_F(ExecutorTest, GradientsAgreeWithFiniteDifferences) {
+  TinyRun run(tokens(20));
+  run.options.update = false;
+  MiniBatch batch = tinyBatch({5, 1, 7, 9});
+  StepResult result;
+  ASSERT_TRUE(run.step(0, batch, result).isOk());
+  std::vector<std::vector<double>> gradients;
+  for (int p = 0; p < run.view->parameters(); ++p)
+    gradients.push_back(run.read(p, ParameterPart::Gradient));
+  for (int p : {0, 1, 5, 9}) {
+    const std::vector<double> &gradient = gradients[p];
+    std::vector<double> values = run.read(p);
+    for (size_t i = 0; i < values.size(); i += 3) {
+      double losses[2];
+      for (int side = 0; side < 2; ++side) {
+        std::vector<double> moved = values;
+        moved[i] += side ? 1e-6 : -1e-6;
+        run.write(p, moved);
+        ASSERT_TRUE(run.step(0, batch, result).isOk());
+        losses[side] = result.lossSum / batch.targets;
+      }
+      run.write(p, values);
+      EXPECT_NEAR(gradient[i], (losses[1] - losses[0]) / 2e-6, 1e-8);
+    }
+  }
+}
+
+TEST_F(ExecutorTest, CutsIntoMicroBatchesChangeNothing) {
+  TinyRun whole(tokens(64));
+  std::vector<double> losses = whole.train(4);
+  std::vector<double> parameters = whole.readAll();
+  EXPECT_EQ(whole.lastPlan.micro_batches_size(), 1);
+  EXPECT_GT(losses[0], 0);
+  for (int64_t limit : {17, 20, 31}) {
+    TinyRun cut(tokens(limit));
+    EXPECT_LT(largestDifference(cut.train(4), losses), 1e-12);
+    EXPECT_LT(largestDifference(cut.readAll(), parameters), 1e-12);
+    EXPECT_GT(cut.lastPlan.micro_batches_size(), 1);
+  }
+}
+
+// Recomputed values are the same bits, and so is everything after them.
+TEST_F(ExecutorTest, RecomputationAndSplitBackwardAreBitwiseEqual) {
+  TinyRun reference(tokens(20));
+  std::vector<double> losses = reference.train(3);
+  for (auto mode :
+       {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL})
+    for (bool split : {false, true}) {
+      PlanOptions options = tokens(20);
+      options.recompute = {mode};
+      options.splitBackward = split;
+      TinyRun run(options);
+      EXPECT_EQ(run.train(3), losses) << mode << split;
+      EXPECT_EQ(run.readAll(), reference.readAll()) << mode << split;
+    }
+}
+
+TEST_F(ExecutorTest, ModesMayDifferByLayer) {
+  TinyRun reference(tokens(20));
+  std::vector<double> losses = reference.train(2);
+  PlanOptions options = tokens(20);
+  options.recompute = {plan::RECOMPUTE_NONE, plan::RECOMPUTE_FULL,
+                       plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
+                       plan::RECOMPUTE_NONE};
+  TinyRun run(options);
+  EXPECT_EQ(run.train(2), losses);
+}
+
+TEST_F(ExecutorTest, KindsWithOnlySplitBackwardRun) {
+  TinyRun reference(tokens(20));
+  TinyOptions tiny;
+  tiny.wholeBackward = false;
+  TinyRun run(tokens(20), tiny);
+  EXPECT_EQ(run.train(2), reference.train(2));
+}
+
+TEST_F(ExecutorTest, MicroBatchesInFlightChangeNothing) {
+  TinyRun reference(tokens(17));
+  std::vector<double> losses = reference.train(3);
+  int64_t kept = 0;
+  for (int inFlight : {2, 3, 7}) {
+    PlanOptions options = tokens(17);
+    options.inFlight = inFlight;
+    TinyRun run(options);
+    EXPECT_LT(largestDifference(run.train(3), losses), 1e-12);
+    EXPECT_LT(largestDifference(run.readAll(), reference.readAll()), 1e-12);
+    MiniBatch batch = tinyBatch({17, 17, 17, 17, 17, 17, 17});
+    StepResult result;
+    EXPECT_OK(run.step(3, batch, result));
+    EXPECT_GT(result.keptBytes, kept);
+    kept = result.keptBytes;
+  }
+}
+
+TEST_F(ExecutorTest, TwoRunsAreBitwiseEqual) {
+  TinyRun one(tokens(20)), two(tokens(20));
+  EXPECT_EQ(one.train(4), two.train(4));
+  EXPECT_EQ(one.readAll(), two.readAll());
+}
+
+TEST_F(ExecutorTest, TrainingLowersTheLoss) {
+  TinyRun run(tokens(64));
+  MiniBatch batch = tinyBatch({9, 8, 7});
+  StepResult result;
+  ASSERT_TRUE(run.step(0, batch, result).isOk());
+  double first = result.lossSum;
+  for (int s = 1; s < 60; ++s)
+    ASSERT_TRUE(run.step(s, batch, result).isOk());
+  EXPECT_LT(result.lossSum, 0.75 * first);
+}
+
+TEST_F(ExecutorTest, EvaluationIsTrainingsLossWithoutDropout) {
+  tinyDropout = 0;
+  TinyRun run(tokens(20));
+  MiniBatch batch = tinyBatch({5, 1, 17, 9});
+  StepResult trained, evaluated;
+  auto plan =
+      planEvaluation(*run.view, lengthsOf(batch), batch.targets, run.options);
+  ASSERT_TRUE(plan.isOk());
+  EXPECT_OK(run.executor->run(*plan, batch, {}, evaluated));
+  EXPECT_OK(run.step(0, batch, trained));
+  EXPECT_EQ(evaluated.lossSum, trained.lossSum);
+}
+
+TEST_F(ExecutorTest, GradientNormAndClipping) {
+  TinyRun run(tokens(20));
+  MiniBatch batch = tinyBatch({5, 1, 17, 9});
+  StepResult result;
+  run.options.update = false;
+  ASSERT_TRUE(run.step(0, batch, result).isOk());
+  double squares = 0;
+  for (double g : run.readAll(ParameterPart::Gradient))
+    squares += g * g;
+  EXPECT_OK(run.executor->clearGradients());
+  run.options.update = true;
+  TinyRun clipped(tokens(20));
+  EXPECT_OK(clipped.step(0, batch, result, 1e-3 * std::sqrt(squares)));
+  EXPECT_NEAR(result.gradientNorm, std::sqrt(squares), 1e-12);
+  // m after one step is (1 - beta1) * scaled gradient.
+  double moments = 0;
+  for (double m : clipped.readAll(ParameterPart::FirstMoment))
+    moments += m * m;
+  EXPECT_NEAR(std::sqrt(moments), 0.1 * 1e-3 * std::sqrt(squares), 1e-12);
+  for (double g : clipped.readAll(ParameterPart::Gradient))
+    ASSERT_EQ(g, 0);
+}
+
+TEST_F(ExecutorTest, CopiesInBf16FollowTheMasters) {
+  TinyOptions tiny;
+  tiny.compute = plan::BF16;
+  TinyRun run(tokens(20), tiny);
+  auto copiesAreCast = [&] {
+    for (int p = 0; p < run.view->parameters(); ++p) {
+      std::vector<uint16_t> copy(run.view->elements(p));
+      EXPECT_OK(run.executor->readPart(p, ParameterPart::Copy, copy.data()));
+      std::vector<double> master = run.read(p);
+      for (size_t i = 0; i < copy.size(); ++i) {
+        uint32_t wide = static_cast<uint32_t>(copy[i]) << 16;
+        float value;
+        std::memcpy(&value, &wide, sizeof(value));
+        ASSERT_NEAR(value, master[i], std::abs(master[i]) / 256);
+      }
+    }
+  };
+  copiesAreCast();
+  std::vector<double> before = run.readAll();
+  run.train(2);
+  EXPECT_NE(run.readAll(), before);
+  copiesAreCast();
+}
+
+TEST_F(ExecutorTest, FailuresNameInstructionLayerAndMicroBatch) {
+  TinyRun run(tokens(20));
+  tinyFault = {TinyFault::Kind::Fail, DYNA_ROLE_BACKWARD, 2};
+  StepResult result;
+  Status status = run.step(4, tinyBatch({5, 17, 9}), result);
+  EXPECT_EQ(status.code(), StatusCode::DeviceError);
+  EXPECT_THAT(status.message(), HasSubstr("step 4, instruction "));
+  EXPECT_THAT(status.message(),
+              HasSubstr("BACKWARD layer 2 micro-batch 0 of 'block'"));
+  EXPECT_THAT(status.message(), HasSubstr("asked to fail"));
+}
+
+TEST_F(ExecutorTest, PlansAreVerifiedBeforeTheyRun) {
+  TinyRun run(tokens(20));
+  MiniBatch batch = tinyBatch({5, 17, 9});
+  auto plan =
+      planTraining(*run.view, lengthsOf(batch), batch.targets, run.options);
+  ASSERT_TRUE(plan.isOk());
+  plan->mutable_ranks(0)->mutable_instructions()->SwapElements(1, 2);
+  std::vector<double> before = run.readAll();
+  StepResult result;
+  Status status = run.executor->run(*plan, batch, TinyRun::scalars(0), result);
+  EXPECT_THAT(status.message(), HasSubstr("instruction 1 (FORWARD layer 1"));
+  EXPECT_EQ(run.readAll(), before);
+}
+
+TEST_F(ExecutorTest, IdsOutsideTheVocabularyAreRefused) {
+  TinyRun run(tokens(20));
+  StepResult result;
+  MiniBatch batch = tinyBatch({5});
+  batch.samples[0].tokens[3] = tinyVocabulary;
+  EXPECT_THAT(run.step(0, batch, result).message(),
+              HasSubstr("token id 11, the vocabulary ends at 10"));
+  batch = tinyBatch({5});
+  batch.samples[0].targets[0] = -2;
+  EXPECT_THAT(run.step(0, batch, result).message(), HasSubstr("target id -2"));
+}
+
+TEST_F(ExecutorTest, DivergenceIsReported) {
+  TinyRun run(tokens(20));
+  std::vector<double> values = run.read(0);
+  values[0] = std::nan("");
+  run.write(0, values);
+  StepResult result;
+  EXPECT_THAT(run.step(0, tinyBatch({9, 17}), result).message(),
+              HasSubstr("training diverged"));
+}
+
+TEST_F(ExecutorTest, CountsFlops) {
+  MiniBatch batch = tinyBatch({5, 17, 9, 20});
+  double body = 3 * 4.0 * tinyWidth * tinyHidden * batch.tokens;
+  double head = 2.0 * tinyVocabulary * tinyWidth * batch.targets;
+  for (auto mode : {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
+                    plan::RECOMPUTE_FULL}) {
+    PlanOptions options = tokens(20);
+    options.recompute = {mode};
+    TinyRun run(options);
+    StepResult result;
+    EXPECT_OK(run.step(0, batch, result));
+    double recomputed = mode == plan::RECOMPUTE_FULL ? body : 0;
+    EXPECT_EQ(result.flops, 3 * body + 3 * head + recomputed);
+  }
+}
+
+TEST_F(ExecutorTest, TraceIsJsonWithOneSlicePerInstruction) {
+  TinyRun run(tokens(20));
+  size_t before = run.trace.size();
+  StepResult result;
+  EXPECT_OK(run.step(0, tinyBatch({5, 17, 9, 20}), result));
+  int instructions = run.lastPlan.ranks(0).instructions_size();
+  EXPECT_EQ(run.trace.size() - before, static_cast<size_t>(instructions));
+  auto json = parseJson(run.trace.toJson());
+  ASSERT_TRUE(json.isOk()) << json.status().message();
+  const JsonValue *events = json->find("traceEvents");
+  ASSERT_NE(events, nullptr);
+  EXPECT_EQ(events->items.size(), 1 + 2 * run.trace.size());
+}
+
+} // namespace

@@ -1,0 +1,94 @@
+//===- MemoryCheckTest.cpp - Formulas against touched bytes ---------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/executor/TinyRun.h"
+
+#include <gmock/gmock.h>
+
+using namespace dyna;
+using testing::HasSubstr;
+
+namespace {
+
+class MemoryCheckTest : public testing::Test {
+protected:
+  void TearDown() override { tinyFault = TinyFault(); }
+
+  static PlanOptions options(plan::Recompute mode, bool split, int inFlight) {
+    PlanOptions options;
+    options.maxTokensPerMicroBatch = 40;
+    options.recompute = {mode};
+    options.splitBackward = split;
+    options.inFlight = inFlight;
+    return options;
+  }
+};
+
+// Nothing reads memory before it was written (it would be NaN), nothing writes
+// outside its blocks, and the formulas are not larger than what is touched but
+// for alignment: micro-batches of 32 tokens, several in flight.
+TEST_F(MemoryCheckTest, TouchedBytesAreThoseOfTheFormulas) {
+  for (auto mode :
+       {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL})
+    for (bool split : {false, true})
+      for (int inFlight : {1, 3}) {
+        TinyRun run(options(mode, split, inFlight), {}, true);
+        MiniBatch batch = tinyBatch({32, 32, 32, 32});
+        StepResult result;
+        ASSERT_TRUE(run.step(0, batch, result).isOk())
+            << run.step(0, batch, result).message();
+        EXPECT_TRUE(std::isfinite(result.lossSum));
+        const MemoryReport &report = run.executor->memoryReport();
+        EXPECT_LE(report.touchedEnd, result.dynamicBytes);
+        EXPECT_GT(report.touchedEnd, result.dynamicBytes - 2048);
+        EXPECT_LE(result.liveBytes, result.dynamicBytes);
+        for (const BlockReport &block : report.blocks) {
+          EXPECT_LE(block.touchedEnd, block.assigned);
+          // Layer 1 is a block: all tiers of it are used up.
+          if (block.kind == BlockKind::Kept && block.layer == 1)
+            EXPECT_EQ(block.touchedEnd, block.assigned) << mode << split;
+        }
+      }
+}
+
+TEST_F(MemoryCheckTest, PoisonedMemoryGivesTheSameNumbers) {
+  TinyRun plain(options(plan::RECOMPUTE_SELECTIVE, true, 2));
+  TinyRun checked(options(plan::RECOMPUTE_SELECTIVE, true, 2), {}, true);
+  EXPECT_EQ(plain.train(2), checked.train(2));
+}
+
+TEST_F(MemoryCheckTest, StrayWritesAreFound) {
+  auto message = [](TinyFault::Kind kind, int role, int64_t layer) {
+    TinyRun run(options(plan::RECOMPUTE_NONE, false, 1), {}, true);
+    tinyFault = {kind, role, layer};
+    StepResult result;
+    return run.step(0, tinyBatch({32}), result).message();
+  };
+  std::string behindOutput =
+      message(TinyFault::Kind::WriteBehindOutput, DYNA_ROLE_BACKWARD, 2);
+  EXPECT_THAT(behindOutput, HasSubstr("BACKWARD layer 2"));
+  EXPECT_THAT(behindOutput, HasSubstr("wrote where it must not"));
+  EXPECT_THAT(message(TinyFault::Kind::WriteParameter, DYNA_ROLE_FORWARD, 1),
+              HasSubstr("byte 576 of the parameters"));
+}
+
+// A layer function that writes into a block which its role only reads.
+TEST_F(MemoryCheckTest, BlocksThatAreOnlyReadAreProtected) {
+  TinyRun run(options(plan::RECOMPUTE_NONE, false, 1), {}, true);
+  MiniBatch batch = tinyBatch({32});
+  auto plan =
+      planTraining(*run.view, lengthsOf(batch), batch.targets, run.options);
+  ASSERT_TRUE(plan.isOk());
+  // 64 blocks behind the workspace of BACKWARD lies something alive.
+  tinyFault = {TinyFault::Kind::WriteBehindWorkspace, DYNA_ROLE_BACKWARD, 3};
+  StepResult result;
+  Status status = run.executor->run(*plan, batch, TinyRun::scalars(0), result);
+  EXPECT_THAT(status.message(), HasSubstr("wrote where it must not"));
+}
+
+} // namespace

@@ -1,0 +1,84 @@
+//===- TinyModel.h - A hand-written compiled program ------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What `dynac` would emit for a tiny model, written by hand and naively, so
+// that the runtime can be tested without a compiler, and the ABI has an example
+// that people can read:
+//
+//     embedding  x_t = E[token_t]
+//     block      u_t = x_t + mean of x over the tokens of the sample up to t /
+//     2
+//                h_t = W1 u_t + b1
+//                a_t = dropout(tanh(h_t))
+//                y_t = x_t + W2 a_t
+//     head       loss = sum over targets of -log softmax(E x_t)[target_t]
+//
+// E is tied. Tiers of the block: products h, elementwise u and a, deferred dh
+// and dy. The head keeps the gradient of its input in `products`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TEST_RUNTIME_EXECUTOR_TINYMODEL_H
+#define DYNA_TEST_RUNTIME_EXECUTOR_TINYMODEL_H
+
+#include "runtime/abi/Abi.h"
+#include "runtime/plan/Manifest.pb.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace dyna {
+
+struct TinyOptions {
+  int blocks = 3;
+  plan::ElementType compute = plan::F64; ///< F64 or BF16
+  bool splitBackward = true;             ///< with BACKWARD_INPUT and _WEIGHT
+  bool wholeBackward = true;             ///< with BACKWARD
+};
+
+constexpr int64_t tinyVocabulary = 11, tinyWidth = 6, tinyHidden = 5;
+
+plan::Manifest tinyManifest(const TinyOptions &options = {});
+
+/// Owns what its `program` points to.
+class TinyProgram {
+public:
+  explicit TinyProgram(const TinyOptions &options = {});
+  const dyna_program &program() const { return program_; }
+  plan::Manifest manifest;
+
+private:
+  std::string bytes_;
+  std::unique_ptr<dyna_layer_function[]> functions_;
+  dyna_variant variants_[2];
+  dyna_program program_;
+};
+
+/// Faults that the functions commit when asked to. Reset it after use.
+struct TinyFault {
+  enum class Kind {
+    None,
+    Fail,
+    WriteBehindWorkspace,
+    WriteBehindOutput,
+    WriteParameter
+  };
+  Kind kind = Kind::None;
+  int role = -1;
+  int64_t layer = -1;
+};
+extern TinyFault tinyFault;
+/// Called at the start of every update, if set.
+extern void (*tinyUpdateHook)(int64_t step);
+/// Probability of dropout in the block.
+extern double tinyDropout;
+
+} // namespace dyna
+
+#endif // DYNA_TEST_RUNTIME_EXECUTOR_TINYMODEL_H

@@ -27,6 +27,9 @@ constexpr int64_t kBlockRows = 64;
 /// kBlockRows.
 constexpr int64_t kSuperRows = 256;
 
+/// Instructions per repeat in `secondsOfF32`; of 16 f32 lanes each.
+constexpr int64_t kTimedInstructions = 12;
+
 /// Head sizes are padded to this many elements in accumulators and packed
 /// copies.
 constexpr int64_t padHeadDim(int64_t headDim) {
@@ -110,8 +113,9 @@ struct KernelTable {
   /// Adds a bf16 block to nothing or to what is there: target bf16 += source
   /// f32.
   void (*addNarrow)(const CopyBlock &);
-  /// Seconds that a fixed number of fused f32, or bf16 pair, multiply-adds take
-  /// here; 0 where the instruction does not exist.
+  /// Seconds that `repeats` times kTimedInstructions independent multiply-adds of
+  /// f32 vectors, or of vectors of bf16 pairs, take here; 0 where this is not
+  /// known or the instruction does not exist.
   double (*secondsOfF32)(int64_t repeats);
   double (*secondsOfBf16)(int64_t repeats);
 };

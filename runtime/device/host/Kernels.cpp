@@ -21,6 +21,7 @@
 namespace dyna {
 namespace DYNA_ISA {
 
+#if defined(__AVX512F__)
 static double secondsNow() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -28,7 +29,6 @@ static double secondsNow() {
          1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-#if defined(__AVX512F__)
 // Twelve independent sums keep two units of latency 6 busy.
 #define DYNA_TWELVE(instruction)                                               \
   instruction(0) instruction(1) instruction(2) instruction(3) instruction(4)   \
@@ -59,7 +59,7 @@ static double secondsOfBf16(int64_t repeats) {
   return secondsNow() - start;
 }
 #else
-static double secondsOfF32(int64_t) { return secondsNow(); }
+static double secondsOfF32(int64_t) { return 0; }
 static double secondsOfBf16(int64_t) { return 0; }
 #endif
 

@@ -5,27 +5,239 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Order inside each rule: gradients of vectors (row-wise, they join the sweep
+// that makes `dy`), then gradients of matrices, then those of activations,
+// after which `dy` is dead and its memory free.
+//
+//===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Gradients.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
 
-void EmbeddingOp::buildGradient(GradientBuilder &) {}
-void PositionsOp::buildGradient(GradientBuilder &) {}
-void LinearOp::buildGradient(GradientBuilder &) {}
+/// Places are the memory phase's.
+static ArrayAttr noPlaces() { return {}; }
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+void EmbeddingOp::buildGradient(GradientBuilder &gradients) {
+  Value dy = gradients.gradientOf(getResult());
+  Value accumulator = gradients.accumulatorOf(getTable());
+  if (!accumulator)
+    return;
+  gradients.setAccumulator(
+      getTable(), EmbeddingGradOp::create(gradients.builder(), getLoc(), dy,
+                                          gradients.use(getIds()), accumulator,
+                                          noPlaces()));
+}
+
+void PositionsOp::buildGradient(GradientBuilder &gradients) {
+  Value dy = gradients.gradientOf(getResult());
+  Value accumulator = gradients.accumulatorOf(getTable());
+  if (!accumulator)
+    return;
+  gradients.setAccumulator(
+      getTable(), PositionsGradOp::create(gradients.builder(), getLoc(), dy,
+                                          gradients.use(getSegments()),
+                                          accumulator, noPlaces()));
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix products and attention
+//===----------------------------------------------------------------------===//
+
+/// Adds the sum of the rows of `dy` to the gradient of `bias`.
+static void buildBiasGradient(GradientBuilder &gradients, Location loc,
+                              Value bias, Value dy) {
+  if (Value accumulator = gradients.accumulatorOf(bias))
+    gradients.setAccumulator(bias,
+                             BiasGradOp::create(gradients.builder(), loc, dy,
+                                                accumulator, noPlaces()));
+}
+
+void LinearOp::buildGradient(GradientBuilder &gradients) {
+  OpBuilder &builder = gradients.builder();
+  Value dy = gradients.gradientOf(getResult());
+  if (getBias())
+    buildBiasGradient(gradients, getLoc(), getBias(), dy);
+  if (Value accumulator = gradients.accumulatorOf(getWeight()))
+    gradients.setAccumulator(
+        getWeight(),
+        LinearGradWeightOp::create(builder, getLoc(), dy, gradients.use(getX()),
+                                   accumulator, noPlaces()));
+  if (gradients.wants(getX()))
+    gradients.add(getX(), LinearGradInputOp::create(
+                              builder, getLoc(), getX().getType(), dy,
+                              gradients.use(getWeight()), Value(), noPlaces()));
+}
+
 bool LinearOp::isProduct() { return true; }
-void AttentionOp::buildGradient(GradientBuilder &) {}
+
+void AttentionOp::buildGradient(GradientBuilder &gradients) {
+  if (gradients.gradientOf(getLse()))
+    return gradients.reject(*this,
+                            "has no gradient through 'lse'; use only its "
+                            "first result in the layer");
+  auto grad = AttentionGradOp::create(
+      gradients.builder(), getLoc(), gradients.use(getQuery()),
+      gradients.use(getKey()), gradients.use(getValue()),
+      gradients.use(getResult()), gradients.use(getLse()),
+      gradients.gradientOf(getResult()), gradients.use(getSegments()),
+      getHeadsAttr(), getKvHeadsAttr(), getScaleAttr(), getCausalAttr(),
+      noPlaces());
+  if (gradients.wants(getQuery()))
+    gradients.add(getQuery(), grad.getDQuery());
+  if (gradients.wants(getKey()))
+    gradients.add(getKey(), grad.getDKey());
+  if (gradients.wants(getValue()))
+    gradients.add(getValue(), grad.getDValue());
+}
+
 bool AttentionOp::isProduct() { return true; }
-void BiasOp::buildGradient(GradientBuilder &) {}
-void LayerNormOp::buildGradient(GradientBuilder &) {}
-void RmsNormOp::buildGradient(GradientBuilder &) {}
-void RotaryOp::buildGradient(GradientBuilder &) {}
-void GeluOp::buildGradient(GradientBuilder &) {}
-void SiluOp::buildGradient(GradientBuilder &) {}
-void ReluOp::buildGradient(GradientBuilder &) {}
-void AddOp::buildGradient(GradientBuilder &) {}
-void MulOp::buildGradient(GradientBuilder &) {}
-void DropoutOp::buildGradient(GradientBuilder &) {}
-void LinearCrossEntropyOp::buildGradient(GradientBuilder &) {}
+
+//===----------------------------------------------------------------------===//
+// Norms
+//===----------------------------------------------------------------------===//
+
+void LayerNormOp::buildGradient(GradientBuilder &gradients) {
+  // One op adds to both accumulators, so they must be two.
+  if (getWeight() == getBias())
+    return gradients.reject(*this, "has no gradient if 'weight' and 'bias' are "
+                                   "one parameter; give it two");
+  OpBuilder &builder = gradients.builder();
+  Value dy = gradients.gradientOf(getResult());
+  Value x = gradients.use(getX());
+  Value weightAccumulator = gradients.accumulatorOf(getWeight());
+  Value biasAccumulator = gradients.accumulatorOf(getBias());
+  if (!weightAccumulator || !biasAccumulator)
+    return;
+  auto weightGrad = LayerNormGradWeightOp::create(
+      builder, getLoc(), x, dy, weightAccumulator, biasAccumulator,
+      getEpsilonAttr(), noPlaces());
+  gradients.setAccumulator(getWeight(), weightGrad.getWeightResult());
+  gradients.setAccumulator(getBias(), weightGrad.getBiasResult());
+  if (gradients.wants(getX()))
+    gradients.add(getX(), LayerNormGradInputOp::create(
+                              builder, getLoc(), x, gradients.use(getWeight()),
+                              dy, getEpsilonAttr(), noPlaces()));
+}
+
+void RmsNormOp::buildGradient(GradientBuilder &gradients) {
+  OpBuilder &builder = gradients.builder();
+  Value dy = gradients.gradientOf(getResult());
+  Value x = gradients.use(getX());
+  if (Value accumulator = gradients.accumulatorOf(getWeight()))
+    gradients.setAccumulator(
+        getWeight(),
+        RmsNormGradWeightOp::create(builder, getLoc(), x, dy, accumulator,
+                                    getEpsilonAttr(), noPlaces()));
+  if (gradients.wants(getX()))
+    gradients.add(getX(), RmsNormGradInputOp::create(
+                              builder, getLoc(), x, gradients.use(getWeight()),
+                              dy, getEpsilonAttr(), noPlaces()));
+}
+
+//===----------------------------------------------------------------------===//
+// Element-wise ops
+//===----------------------------------------------------------------------===//
+
+void BiasOp::buildGradient(GradientBuilder &gradients) {
+  Value dy = gradients.gradientOf(getResult());
+  buildBiasGradient(gradients, getLoc(), getBias(), dy);
+  if (gradients.wants(getX()))
+    gradients.add(getX(), dy);
+}
+
+/// Turning back is the gradient of turning.
+void RotaryOp::buildGradient(GradientBuilder &gradients) {
+  if (!gradients.wants(getX()))
+    return;
+  OpBuilder &builder = gradients.builder();
+  gradients.add(getX(), RotaryOp::create(builder, getLoc(), getX().getType(),
+                                         gradients.gradientOf(getResult()),
+                                         gradients.use(getSegments()),
+                                         getHeadDimAttr(), getThetaAttr(),
+                                         getInverse() ? UnitAttr()
+                                                      : builder.getUnitAttr(),
+                                         noPlaces()));
+}
+
+void GeluOp::buildGradient(GradientBuilder &gradients) {
+  if (gradients.wants(getX()))
+    gradients.add(getX(),
+                  GeluGradOp::create(gradients.builder(), getLoc(),
+                                     getX().getType(), gradients.use(getX()),
+                                     gradients.gradientOf(getResult()),
+                                     getFormAttr(), noPlaces()));
+}
+
+void SiluOp::buildGradient(GradientBuilder &gradients) {
+  if (gradients.wants(getX()))
+    gradients.add(getX(), SiluGradOp::create(
+                              gradients.builder(), getLoc(), getX().getType(),
+                              gradients.use(getX()),
+                              gradients.gradientOf(getResult()), noPlaces()));
+}
+
+void ReluOp::buildGradient(GradientBuilder &gradients) {
+  if (gradients.wants(getX()))
+    gradients.add(getX(), ReluGradOp::create(
+                              gradients.builder(), getLoc(), getX().getType(),
+                              gradients.use(getX()),
+                              gradients.gradientOf(getResult()), noPlaces()));
+}
+
+void AddOp::buildGradient(GradientBuilder &gradients) {
+  Value dy = gradients.gradientOf(getResult());
+  for (Value operand : {getLhs(), getRhs()})
+    if (gradients.wants(operand))
+      gradients.add(operand, dy);
+}
+
+void MulOp::buildGradient(GradientBuilder &gradients) {
+  Value dy = gradients.gradientOf(getResult());
+  auto addProduct = [&](Value operand, Value other) {
+    if (gradients.wants(operand))
+      gradients.add(operand, MulOp::create(gradients.builder(), getLoc(),
+                                           operand.getType(), dy,
+                                           gradients.use(other), noPlaces()));
+  };
+  addProduct(getLhs(), getRhs());
+  addProduct(getRhs(), getLhs());
+}
+
+/// The random numbers are functions of counters: the same ones drop `dy`.
+void DropoutOp::buildGradient(GradientBuilder &gradients) {
+  if (gradients.wants(getX()))
+    gradients.add(getX(), DropoutOp::create(gradients.builder(), getLoc(),
+                                            getX().getType(),
+                                            gradients.gradientOf(getResult()),
+                                            gradients.use(getSegments()),
+                                            getProbabilityAttr(),
+                                            getInstanceAttr(), noPlaces()));
+}
+
+//===----------------------------------------------------------------------===//
+// Loss
+//===----------------------------------------------------------------------===//
+
+/// The logits exist once, in forward: so forward makes the gradients as well.
+void LinearCrossEntropyOp::buildGradient(GradientBuilder &gradients) {
+  Value accumulator = gradients.accumulatorOf(getWeight());
+  if (!accumulator)
+    return;
+  auto train = LinearCrossEntropyTrainOp::create(
+      gradients.builder(), getLoc(), gradients.use(getX()),
+      gradients.use(getWeight()), gradients.use(getTargets()), accumulator,
+      getIgnoreIndexAttr(), noPlaces());
+  gradients.replaceInForward(getLoss(), train.getLoss());
+  gradients.setAccumulator(getWeight(), train.getResult());
+  if (gradients.wants(getX()))
+    gradients.add(getX(), train.getDX());
+}
+
 bool LinearCrossEntropyOp::isProduct() { return true; }

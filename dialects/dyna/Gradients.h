@@ -16,6 +16,11 @@
 // into tensors that live across micro-batches, so an op takes the current
 // accumulator and puts back the one with its contribution added.
 //
+// Example: for `y = linear(x, w)` the walk knows `dy`, and `buildGradient` does
+//   setAccumulator(w, linear_grad_weight(dy, use(x), accumulatorOf(w)))
+//   add(x, linear_grad_input(dy, use(w)))
+// Gradients of parameters come first, so that `dy` can die at its last use.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_DIALECTS_DYNA_GRADIENTS_H
@@ -44,11 +49,19 @@ public:
   virtual void add(Value forwardValue, Value gradient) = 0;
 
   /// The current accumulator of a parameter (a block argument of the layer).
+  /// Always paired with `setAccumulator`: an accumulator has one user.
   virtual Value accumulatorOf(Value parameter) = 0;
   virtual void setAccumulator(Value parameter, Value accumulated) = 0;
 
   /// Makes a forward value available to backward: saved, or recomputed.
   virtual Value use(Value forwardValue) = 0;
+
+  /// In training, forward computes `value` in the place of `forwardValue`, with
+  /// all that `value` needs: for a loss whose forward makes its gradients too.
+  virtual void replaceInForward(Value forwardValue, Value value) = 0;
+
+  /// Reports at `op` why its gradient cannot be built; differentiation fails.
+  virtual void reject(Operation *op, const Twine &reason) = 0;
 };
 
 } // namespace mlir::dyna

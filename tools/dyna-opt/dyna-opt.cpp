@@ -9,11 +9,13 @@
 #include "dialects/dyna/Dyna.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/differentiate/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::dyna::DynaDialect>();
   mlir::registerTransformsPasses();
+  mlir::dyna::registerDifferentiatePasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Dyna optimizer driver\n", registry));
 }

@@ -1,0 +1,66 @@
+//===- BackwardBuilder.h - Collects gradients during the walk -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_DIFFERENTIATE_BACKWARDBUILDER_H
+#define DYNA_PASSES_DIFFERENTIATE_BACKWARDBUILDER_H
+
+#include "dialects/dyna/Gradients.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::dyna {
+
+/// The walk's side of `GradientBuilder`: gradient ops stand behind the forward
+/// ops in the same block, so every forward value can simply be used.
+class BackwardBuilder final : public GradientBuilder {
+public:
+  /// Gradient ops are inserted at the end of `builder`'s block.
+  /// `parameters[i]` accumulates into `accumulators[i]`.
+  BackwardBuilder(OpBuilder builder, ArrayRef<BlockArgument> parameters,
+                  ArrayRef<BlockArgument> accumulators);
+
+  /// The gradients of values that depend on `value` are wanted from here on.
+  void markWanted(Value value) { wanted.insert(value); }
+  bool hasFailed() const { return failed; }
+  /// The accumulators as they stand now, in the order of the parameters.
+  SmallVector<Value> getAccumulators() const;
+  /// What `value` was replaced by in forward, or `value`.
+  Value inForward(Value value) const {
+    auto it = replacements.find(value);
+    return it == replacements.end() ? value : it->second;
+  }
+
+  OpBuilder &builder() override { return opBuilder; }
+  Value gradientOf(Value forwardValue) override {
+    return gradients.lookup(forwardValue);
+  }
+  bool wants(Value forwardValue) override {
+    return wanted.contains(forwardValue);
+  }
+  void add(Value forwardValue, Value gradient) override;
+  Value accumulatorOf(Value parameter) override;
+  void setAccumulator(Value parameter, Value accumulated) override;
+  Value use(Value forwardValue) override { return forwardValue; }
+  void replaceInForward(Value forwardValue, Value value) override {
+    replacements[forwardValue] = value;
+  }
+  void reject(Operation *op, const Twine &reason) override;
+
+private:
+  OpBuilder opBuilder;
+  llvm::DenseSet<Value> wanted;
+  DenseMap<Value, Value> gradients;
+  DenseMap<Value, Value> replacements;
+  /// Parameter to its accumulator, in the order of the parameters.
+  llvm::MapVector<Value, Value> accumulators;
+  bool failed = false;
+};
+
+} // namespace mlir::dyna
+
+#endif // DYNA_PASSES_DIFFERENTIATE_BACKWARDBUILDER_H

@@ -1,0 +1,104 @@
+//===- ConvertComputeType.cpp - The pass dyna-convert-compute-type -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "passes/differentiate/Passes.h"
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_DYNACONVERTCOMPUTETYPE
+#include "passes/differentiate/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+namespace {
+
+class DynaConvertComputeType
+    : public dyna::impl::DynaConvertComputeTypeBase<DynaConvertComputeType> {
+public:
+  using DynaConvertComputeTypeBase::DynaConvertComputeTypeBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult parseType();
+  void convertLayer(LayerOp layer);
+
+  /// `old` with the element type computed in, if it is a tensor of floats.
+  Type convert(Type old) const;
+  /// The same, except that the loss stays what it is.
+  Type convertUnlessLoss(Type old) const {
+    auto tensor = dyn_cast<RankedTensorType>(old);
+    return tensor && tensor.getRank() == 2 ? convert(old) : old;
+  }
+
+  Type element;
+};
+
+} // namespace
+
+LogicalResult DynaConvertComputeType::parseType() {
+  MLIRContext *context = &getContext();
+  if (type == "f64")
+    element = Float64Type::get(context);
+  else if (type == "f32")
+    element = Float32Type::get(context);
+  else if (type == "bf16")
+    element = BFloat16Type::get(context);
+  else
+    return getOperation().emitError(
+               "expects the compute type f64, f32 or bf16, but got '")
+           << type << "'";
+  return success();
+}
+
+Type DynaConvertComputeType::convert(Type old) const {
+  auto tensor = dyn_cast<RankedTensorType>(old);
+  return tensor && isa<FloatType>(tensor.getElementType())
+             ? tensor.clone(element)
+             : old;
+}
+
+void DynaConvertComputeType::convertLayer(LayerOp layer) {
+  for (BlockArgument argument : layer.getBody().getArguments())
+    argument.setType(convert(argument.getType()));
+  auto results = llvm::map_to_vector(
+      layer.getResultTypes(), [&](Type old) { return convertUnlessLoss(old); });
+  layer.setFunctionType(FunctionType::get(
+      &getContext(), layer.getBody().getArgumentTypes(), results));
+
+  for (Operation &op : layer.getBody().front())
+    for (Value result : op.getResults()) {
+      Type converted = convertUnlessLoss(result.getType());
+      auto attention = dyn_cast<AttentionOp>(op);
+      // Statistics are kept in the type that sums are kept in.
+      if (attention && result == attention.getLse())
+        converted =
+            attention.getLse().getType().clone(getAccumulatorType(element));
+      result.setType(converted);
+    }
+}
+
+void DynaConvertComputeType::runOnOperation() {
+  ModuleOp module = getOperation();
+  if (failed(parseType()))
+    return signalPassFailure();
+  for (FunctionOp function : module.getOps<FunctionOp>()) {
+    function.emitOpError("is there already, in its own compute type; convert "
+                         "before differentiating");
+    return signalPassFailure();
+  }
+  for (ParameterOp parameter : module.getOps<ParameterOp>())
+    parameter.setType(convert(parameter.getType()));
+  for (LayerOp layer : module.getOps<LayerOp>())
+    convertLayer(layer);
+  for (ModelOp model : module.getOps<ModelOp>())
+    for (CallOp call : model.getBody().getOps<CallOp>())
+      call.getResult().setType(convertUnlessLoss(call.getResult().getType()));
+}

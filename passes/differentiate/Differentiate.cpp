@@ -1,0 +1,103 @@
+//===- Differentiate.cpp - The pass dyna-differentiate -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/differentiate/LayerFunctions.h"
+#include "passes/differentiate/Passes.h"
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_DYNADIFFERENTIATE
+#include "passes/differentiate/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+namespace {
+
+class DynaDifferentiate
+    : public dyna::impl::DynaDifferentiateBase<DynaDifferentiate> {
+public:
+  void runOnOperation() override;
+
+private:
+  LogicalResult differentiateLayer(LayerOp layer);
+  /// Per parameter of the layer, whether weight decay applies.
+  FailureOr<SmallVector<bool>> findDecays(LayerOp layer);
+
+  DenseMap<StringAttr, SmallVector<CallOp>> callsOfLayer;
+};
+
+} // namespace
+
+FailureOr<SmallVector<bool>> DynaDifferentiate::findDecays(LayerOp layer) {
+  SmallVector<bool> decays(layer.getNumParameters(), false);
+  ArrayRef<CallOp> calls = callsOfLayer[layer.getSymNameAttr()];
+  for (CallOp call : calls) {
+    auto names = call.getParameters().getAsRange<FlatSymbolRefAttr>();
+    for (auto [i, name] : llvm::enumerate(names)) {
+      auto parameter =
+          SymbolTable::lookupNearestSymbolFrom<ParameterOp>(call, name);
+      if (!parameter || i >= decays.size())
+        return call.emitOpError("expects a parameter of the layer, but got ")
+               << name;
+      if (call == calls.front())
+        decays[i] = parameter.getDecay();
+      if (decays[i] == parameter.getDecay())
+        continue;
+      InFlightDiagnostic diagnostic = call.emitOpError("gives parameter ");
+      diagnostic << i << " as " << name << (decays[i] ? " without" : " with")
+                 << " weight decay, but the first call of the layer gives it "
+                 << (decays[i] ? "with" : "without")
+                 << " decay; calls of one layer share one update function";
+      diagnostic.attachNote(calls.front()->getLoc()) << "see the first call";
+      return diagnostic;
+    }
+  }
+  return decays;
+}
+
+LogicalResult DynaDifferentiate::differentiateLayer(LayerOp layer) {
+  FailureOr<SmallVector<bool>> decays = findDecays(layer);
+  FailureOr<JointLayer> joint = JointLayer::create(layer);
+  if (failed(decays) || failed(joint))
+    return failure();
+  SavedValues saved = chooseSavedValues(*joint);
+
+  OpBuilder builder(layer.getContext());
+  builder.setInsertionPointAfter(layer);
+  if (failed(buildEvaluateFunction(builder, layer)) ||
+      failed(buildTrainingFunctions(builder, layer, *joint, saved)) ||
+      failed(buildOptimizerFunctions(builder, layer, *decays)))
+    return failure();
+
+  ++numLayers;
+  numProducts += saved.products.size();
+  numElementwise += saved.elementwise.size();
+  numRepeated += saved.repeated.size();
+  return success();
+}
+
+void DynaDifferentiate::runOnOperation() {
+  ModuleOp module = getOperation();
+  callsOfLayer.clear();
+  for (FunctionOp function : module.getOps<FunctionOp>()) {
+    function.emitOpError("stands in a module that is to be differentiated; "
+                         "differentiate a module only once");
+    return signalPassFailure();
+  }
+  for (ModelOp model : module.getOps<ModelOp>())
+    for (CallOp call : model.getBody().getOps<CallOp>())
+      callsOfLayer[call.getCalleeAttr().getAttr()].push_back(call);
+
+  // All layers are tried, so that one run reports the faults of all.
+  bool failed = false;
+  for (LayerOp layer : llvm::to_vector(module.getOps<LayerOp>()))
+    failed |= mlir::failed(differentiateLayer(layer));
+  if (failed || mlir::failed(verifyDifferentiated(module)))
+    signalPassFailure();
+}

@@ -1,0 +1,169 @@
+//===- JointLayer.cpp - A layer with its gradient behind it -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/differentiate/JointLayer.h"
+
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
+#include "passes/differentiate/BackwardBuilder.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+RankedTensorType dyna::getAccumulatorTensorType(Type parameter) {
+  auto type = cast<RankedTensorType>(parameter);
+  return type.clone(getAccumulatorType(type.getElementType()));
+}
+
+bool dyna::endsInLoss(LayerOp layer) {
+  return isLoss(layer.getResultTypes().front());
+}
+
+void dyna::simplifyLayer(LayerOp layer) {
+  IRRewriter rewriter(layer.getContext());
+  DominanceInfo dominance(layer);
+  eliminateCommonSubExpressions(rewriter, dominance, layer);
+}
+
+/// The loss is differentiated in forward, so nothing may happen to it
+/// afterwards.
+static LogicalResult checkLosses(LayerOp layer) {
+  Operation *terminator = layer.getBody().front().getTerminator();
+  for (auto loss : layer.getBody().getOps<LinearCrossEntropyOp>()) {
+    Value value = loss.getLoss();
+    if (!value.hasOneUse() || *value.user_begin() != terminator)
+      return loss.emitOpError("expects its loss to be the layer's result and "
+                              "used nowhere else, but it has ")
+             << llvm::range_size(value.getUses()) << " uses";
+  }
+  Operation *last = terminator->getOperand(0).getDefiningOp();
+  if (endsInLoss(layer) && !isa_and_nonnull<LinearCrossEntropyOp>(last))
+    return terminator->emitOpError("expects the loss to be the result of "
+                                   "'dyna.linear_cross_entropy'");
+  return success();
+}
+
+LogicalResult JointLayer::classifyArguments(LayerOp layer) {
+  numParameters = layer.getNumParameters();
+  numLayerArguments = layer.getArgumentTypes().size();
+  hasLoss = dyna::endsInLoss(layer);
+  for (BlockArgument input : clone->getInputArguments()) {
+    if (isa<SegmentsType>(input.getType())) {
+      if (segments)
+        return layer.emitOpError("takes segments twice; one is enough");
+      segments = input;
+      continue;
+    }
+    if (isActivation(input.getType()) && !inputs.empty())
+      return layer.emitOpError("takes an activation as input ")
+             << inputs.size() << ", but only the first input may be one";
+    inputs.push_back(input);
+  }
+  if (inputs.empty())
+    return layer.emitOpError("takes neither an activation nor token ids");
+  hasInputGradient = isActivation(inputs.front().getType());
+  return success();
+}
+
+/// What depends on a value whose gradient is wanted is wanted, too.
+static void propagateWanted(ArrayRef<Operation *> forwardOps,
+                            BackwardBuilder &gradients) {
+  for (Operation *op : forwardOps)
+    if (llvm::any_of(op->getOperands(),
+                     [&](Value value) { return gradients.wants(value); }))
+      llvm::for_each(op->getResults(),
+                     [&](Value result) { gradients.markWanted(result); });
+}
+
+/// Visits the forward ops from last to first.
+static LogicalResult buildGradients(ArrayRef<Operation *> forwardOps,
+                                    BackwardBuilder &gradients) {
+  auto wants = [&](Value value) { return gradients.wants(value); };
+  for (Operation *op : llvm::reverse(forwardOps)) {
+    bool needed = isa<LinearCrossEntropyOp>(op) ||
+                  llvm::any_of(op->getResults(), [&](Value result) {
+                    return static_cast<bool>(gradients.gradientOf(result));
+                  });
+    if (!needed || llvm::none_of(op->getOperands(), wants))
+      continue;
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+    if (!differentiable)
+      return op->emitOpError("has no gradient, so it cannot stand in a layer "
+                             "that is trained");
+    differentiable.buildGradient(gradients);
+    if (gradients.hasFailed())
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult JointLayer::differentiate() {
+  Block &block = getBlock();
+  Operation *terminator = block.getTerminator();
+  Value output = terminator->getOperand(0);
+  SmallVector<Operation *> forwardOps;
+  for (Operation &op : block.without_terminator())
+    forwardOps.push_back(&op);
+
+  for (unsigned i = 0; i < numParameters; ++i)
+    block.addArgument(getAccumulatorTensorType(block.getArgument(i).getType()),
+                      block.getArgument(i).getLoc());
+  if (!hasLoss)
+    block.addArgument(output.getType(), output.getLoc());
+
+  BackwardBuilder gradients(OpBuilder(terminator), getParameters(),
+                            getAccumulators());
+  if (hasInputGradient)
+    gradients.markWanted(getPrimaryInput());
+  propagateWanted(forwardOps, gradients);
+  SmallVector<Value> forwardAccumulators = gradients.getAccumulators();
+  if (hasLoss) {
+    // `checkLosses`: the loss is the last live op. What it accumulates, forward
+    // accumulates; the other ops follow in backward.
+    Operation *loss = output.getDefiningOp();
+    if (failed(buildGradients(loss, gradients)))
+      return failure();
+    forwardAccumulators = gradients.getAccumulators();
+    llvm::erase(forwardOps, loss);
+  } else {
+    gradients.add(output, getOutputGradient());
+  }
+  if (failed(buildGradients(forwardOps, gradients)))
+    return failure();
+
+  SmallVector<Value> results = {gradients.inForward(output)};
+  llvm::append_range(results, forwardAccumulators);
+  llvm::append_range(results, gradients.getAccumulators());
+  if (hasInputGradient) {
+    Value inputGradient = gradients.gradientOf(getPrimaryInput());
+    if (!inputGradient)
+      return clone->emitOpError("expects a result that depends on the first "
+                                "input, so that the layer before can learn");
+    results.push_back(inputGradient);
+  }
+  terminator->setOperands(results);
+  return success();
+}
+
+FailureOr<JointLayer> JointLayer::create(LayerOp layer) {
+  if (layer.getResultTypes().size() != 1)
+    return layer.emitOpError("expects one result, but has ")
+           << layer.getResultTypes().size();
+  if (failed(checkLosses(layer)))
+    return failure();
+  JointLayer joint;
+  joint.clone = cast<LayerOp>(layer->clone());
+  if (failed(joint.classifyArguments(layer)))
+    return failure();
+  simplifyLayer(*joint.clone);
+  if (failed(joint.differentiate()))
+    return failure();
+  simplifyLayer(*joint.clone);
+  return joint;
+}

@@ -1,0 +1,109 @@
+//===- JointLayer.h - A layer with its gradient behind it -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The idea: differentiation first makes *one* block in which forward and
+// backward follow each other, and only then decides what to save between them.
+// Every layer function is afterwards cut out of this block by naming its
+// arguments and results (LayerFunctions.h); what it must compute itself
+// follows.
+//
+//   layer @L[%w](%x, %s) { forward ops; return %y }
+// becomes (detached, never part of the module)
+//   (%w, %x, %s, %g_w, %dy) { forward ops; gradient ops;
+//                             return %y, %g_w (forward), %g_w' , %dx }
+//
+// The loss needs no %dy: its gradient is made by forward (`replaceInForward`).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_DIFFERENTIATE_JOINTLAYER_H
+#define DYNA_PASSES_DIFFERENTIATE_JOINTLAYER_H
+
+#include "dialects/dyna/Dyna.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace mlir::dyna {
+
+class JointLayer {
+public:
+  /// Differentiates a copy of `layer`. On failure a diagnostic was emitted.
+  static FailureOr<JointLayer> create(LayerOp layer);
+
+  Block &getBlock() { return clone->getBody().front(); }
+
+  // Arguments.
+  ArrayRef<BlockArgument> getParameters() {
+    return getBlock().getArguments().take_front(numParameters);
+  }
+  /// Inputs in the order of their index; the first is the primary one, which
+  /// backward finds among the saved values.
+  ArrayRef<Value> getInputs() { return inputs; }
+  Value getPrimaryInput() { return inputs.front(); }
+  /// Null if the layer takes none.
+  Value getSegments() { return segments; }
+  ArrayRef<BlockArgument> getAccumulators() {
+    return getBlock()
+        .getArguments()
+        .drop_front(numLayerArguments)
+        .take_front(numParameters);
+  }
+  /// Null if the layer's result is the loss.
+  Value getOutputGradient() {
+    return hasLoss ? Value() : Value(getBlock().getArguments().back());
+  }
+
+  // Results.
+  bool endsInLoss() { return hasLoss; }
+  Value getOutput() { return returned(0); }
+  /// The accumulators as forward leaves them: arguments, if it does not touch
+  /// them.
+  SmallVector<Value> getForwardAccumulators() {
+    return returned(1, numParameters);
+  }
+  /// The accumulators as backward leaves them.
+  SmallVector<Value> getFinalAccumulators() {
+    return returned(1 + numParameters, numParameters);
+  }
+  /// Null if the primary input is no activation.
+  Value getInputGradient() {
+    return hasInputGradient ? returned(1 + 2 * numParameters) : Value();
+  }
+
+private:
+  Value returned(unsigned index) {
+    return getBlock().getTerminator()->getOperand(index);
+  }
+  SmallVector<Value> returned(unsigned first, unsigned count) {
+    return llvm::to_vector(
+        getBlock().getTerminator()->getOperands().slice(first, count));
+  }
+  LogicalResult classifyArguments(LayerOp layer);
+  LogicalResult differentiate();
+
+  OwningOpRef<LayerOp> clone;
+  unsigned numParameters = 0;
+  unsigned numLayerArguments = 0;
+  SmallVector<Value> inputs;
+  Value segments;
+  bool hasLoss = false;
+  bool hasInputGradient = false;
+};
+
+/// Whether a layer's result is the loss, not an activation.
+bool endsInLoss(LayerOp layer);
+
+/// Removes what a layer computes twice or for nothing; its results are the
+/// operands of the terminator.
+void simplifyLayer(LayerOp layer);
+
+/// The type in which the gradient of a parameter is accumulated.
+RankedTensorType getAccumulatorTensorType(Type parameter);
+
+} // namespace mlir::dyna
+
+#endif // DYNA_PASSES_DIFFERENTIATE_JOINTLAYER_H

@@ -1,0 +1,277 @@
+//===- LayerFunctions.cpp - The layer functions of every role -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/differentiate/LayerFunctions.h"
+
+#include "passes/differentiate/FunctionCut.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+LogicalResult dyna::buildEvaluateFunction(OpBuilder &builder, LayerOp layer) {
+  OwningOpRef<LayerOp> clone(cast<LayerOp>(layer->clone()));
+  for (auto dropout :
+       llvm::make_early_inc_range(clone->getBody().getOps<DropoutOp>())) {
+    dropout.replaceAllUsesWith(dropout.getX());
+    dropout.erase();
+  }
+  simplifyLayer(*clone);
+  Block &block = clone->getBody().front();
+  FunctionCut cut(layer, Role::Evaluate, block);
+  cut.takeArray(clone->getParameterArguments(), Memory::Parameter);
+  int64_t index = 0;
+  Value segments;
+  for (BlockArgument input : clone->getInputArguments())
+    if (isa<SegmentsType>(input.getType()))
+      segments = input;
+    else
+      cut.take(input, Memory::Input, index++);
+  if (segments)
+    cut.take(segments, Memory::Segments);
+  cut.giveArray(block.getTerminator()->getOperands(), Memory::Output);
+  return cut.build(builder);
+}
+
+//===----------------------------------------------------------------------===//
+// Training
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The functions cut out of one joint layer. Every function that reads or
+/// writes a tier names all of its values, in one order, so that they
+/// correspond.
+class TrainingFunctions {
+public:
+  TrainingFunctions(OpBuilder &builder, LayerOp layer, JointLayer &joint,
+                    const SavedValues &saved)
+      : builder(builder), layer(layer), joint(joint), saved(saved) {}
+
+  LogicalResult buildForward();
+  LogicalResult buildRecomputeSelective();
+  LogicalResult buildRecomputeFull();
+  LogicalResult buildBackward();
+  LogicalResult buildBackwardInput();
+  LogicalResult buildBackwardWeight();
+
+private:
+  FunctionCut startCut(Role role) {
+    FunctionCut cut(layer, role, joint.getBlock());
+    cut.takeArray(joint.getParameters(), Memory::Parameter);
+    return cut;
+  }
+  void takeSegments(FunctionCut &cut) {
+    if (joint.getSegments())
+      cut.take(joint.getSegments(), Memory::Segments);
+  }
+  void takeSavedInput(FunctionCut &cut) {
+    takeSegments(cut);
+    cut.take(joint.getPrimaryInput(), Memory::SavedInput);
+  }
+  /// What every half of backward reads.
+  void takeSaved(FunctionCut &cut) {
+    takeSavedInput(cut);
+    cut.takeTier(saved.products, Memory::Products);
+    cut.takeTier(saved.elementwise, Memory::Elementwise);
+    cut.sink(saved.repeated);
+  }
+  void takeOutputGradient(FunctionCut &cut) {
+    if (Value gradient = joint.getOutputGradient())
+      cut.take(gradient, Memory::Input);
+  }
+  void giveInputGradient(FunctionCut &cut) {
+    if (Value gradient = joint.getInputGradient())
+      cut.give(gradient, Memory::Output);
+  }
+
+  OpBuilder &builder;
+  LayerOp layer;
+  JointLayer &joint;
+  const SavedValues &saved;
+};
+
+} // namespace
+
+LogicalResult TrainingFunctions::buildForward() {
+  FunctionCut cut = startCut(Role::Forward);
+  SmallVector<Value> accumulated = joint.getForwardAccumulators();
+  auto accumulators = llvm::enumerate(joint.getAccumulators());
+  for (auto [index, accumulator] : accumulators)
+    if (accumulated[index] != accumulator)
+      cut.take(accumulator, Memory::Gradient, index);
+  cut.takeArray(joint.getInputs(), Memory::Input);
+  takeSegments(cut);
+
+  cut.give(joint.getOutput(), Memory::Output);
+  for (auto [index, accumulator] : accumulators)
+    if (accumulated[index] != accumulator)
+      cut.give(accumulated[index], Memory::Gradient, index);
+  cut.giveTier(saved.products, Memory::Products);
+  cut.giveTier(saved.elementwise, Memory::Elementwise);
+  return cut.build(builder);
+}
+
+LogicalResult TrainingFunctions::buildRecomputeSelective() {
+  FunctionCut cut = startCut(Role::RecomputeSelective);
+  takeSavedInput(cut);
+  cut.takeTier(saved.products, Memory::Products);
+  cut.giveTier(saved.elementwise, Memory::Elementwise);
+  return cut.build(builder);
+}
+
+LogicalResult TrainingFunctions::buildRecomputeFull() {
+  FunctionCut cut = startCut(Role::RecomputeFull);
+  takeSavedInput(cut);
+  cut.giveTier(saved.products, Memory::Products);
+  cut.giveTier(saved.elementwise, Memory::Elementwise);
+  return cut.build(builder);
+}
+
+LogicalResult TrainingFunctions::buildBackward() {
+  FunctionCut cut = startCut(Role::Backward);
+  cut.takeArray(joint.getForwardAccumulators(), Memory::Gradient);
+  takeSaved(cut);
+  takeOutputGradient(cut);
+  giveInputGradient(cut);
+  cut.giveArray(joint.getFinalAccumulators(), Memory::Gradient);
+  return cut.build(builder);
+}
+
+LogicalResult TrainingFunctions::buildBackwardInput() {
+  FunctionCut cut = startCut(Role::BackwardInput);
+  takeSaved(cut);
+  takeOutputGradient(cut);
+  giveInputGradient(cut);
+  cut.giveTier(saved.deferred, Memory::Deferred);
+  return cut.build(builder);
+}
+
+LogicalResult TrainingFunctions::buildBackwardWeight() {
+  FunctionCut cut = startCut(Role::BackwardWeight);
+  cut.takeArray(joint.getForwardAccumulators(), Memory::Gradient);
+  takeSaved(cut);
+  cut.takeTier(saved.deferred, Memory::Deferred);
+  cut.giveArray(joint.getFinalAccumulators(), Memory::Gradient);
+  return cut.build(builder);
+}
+
+LogicalResult dyna::buildTrainingFunctions(OpBuilder &builder, LayerOp layer,
+                                           JointLayer &joint,
+                                           const SavedValues &saved) {
+  TrainingFunctions functions(builder, layer, joint, saved);
+  if (failed(functions.buildForward()))
+    return failure();
+  // The plan keeps everything for the loss: backward follows forward at once.
+  if (!joint.endsInLoss() && (failed(functions.buildRecomputeSelective()) ||
+                              failed(functions.buildRecomputeFull())))
+    return failure();
+  return success(succeeded(functions.buildBackward()) &&
+                 succeeded(functions.buildBackwardInput()) &&
+                 succeeded(functions.buildBackwardWeight()));
+}
+
+//===----------------------------------------------------------------------===//
+// Optimizer
+//===----------------------------------------------------------------------===//
+
+/// A block to cut optimizer functions out of, in a detached layer.
+static OwningOpRef<LayerOp> createScratchLayer(LayerOp layer) {
+  OpBuilder builder(layer.getContext());
+  OwningOpRef<LayerOp> scratch(cast<LayerOp>(layer->cloneWithoutRegions()));
+  scratch->getBody().emplaceBlock();
+  return scratch;
+}
+
+static LogicalResult buildUpdate(OpBuilder &builder, LayerOp layer,
+                                 ArrayRef<bool> decays) {
+  OwningOpRef<LayerOp> scratch = createScratchLayer(layer);
+  Block &block = scratch->getBody().front();
+  OpBuilder body = OpBuilder::atBlockEnd(&block);
+  FunctionCut cut(layer, Role::Update, block);
+  for (auto [i, parameter] : llvm::enumerate(layer.getParameterArguments())) {
+    Location loc = parameter.getLoc();
+    Type type = getAccumulatorTensorType(parameter.getType());
+    auto addArgument = [&](Memory memory, int64_t index) {
+      BlockArgument argument = block.addArgument(type, loc);
+      cut.take(argument, memory, index);
+      return argument;
+    };
+    Value gradient = addArgument(Memory::Gradient, i);
+    Value master = addArgument(Memory::Input, 3 * i);
+    Value m = addArgument(Memory::Input, 3 * i + 1);
+    Value v = addArgument(Memory::Input, 3 * i + 2);
+    auto adamw = AdamwOp::create(body, loc, master, gradient, m, v,
+                                 decays[i] ? body.getUnitAttr() : UnitAttr(),
+                                 ArrayAttr());
+    cut.give(adamw.getNewGradient(), Memory::Gradient, i);
+    cut.give(adamw.getNewMaster(), Memory::Input, 3 * i);
+    cut.give(adamw.getNewM(), Memory::Input, 3 * i + 1);
+    cut.give(adamw.getNewV(), Memory::Input, 3 * i + 2);
+    if (type != parameter.getType())
+      cut.give(CastOp::create(body, loc, parameter.getType(),
+                              adamw.getNewMaster(), ArrayAttr()),
+               Memory::Parameter, i);
+  }
+  return cut.build(builder);
+}
+
+static LogicalResult buildGradNorm(OpBuilder &builder, LayerOp layer) {
+  OwningOpRef<LayerOp> scratch = createScratchLayer(layer);
+  Block &block = scratch->getBody().front();
+  OpBuilder body = OpBuilder::atBlockEnd(&block);
+  FunctionCut cut(layer, Role::GradNorm, block);
+  Value sum = block.addArgument(
+      RankedTensorType::get({1}, builder.getF64Type()), layer.getLoc());
+  Value argument = sum;
+  for (auto [i, parameter] : llvm::enumerate(layer.getParameterArguments())) {
+    Value gradient = block.addArgument(
+        getAccumulatorTensorType(parameter.getType()), parameter.getLoc());
+    cut.take(gradient, Memory::Gradient, i);
+    sum = SumSquaresOp::create(body, parameter.getLoc(), gradient, sum,
+                               ArrayAttr());
+  }
+  cut.take(argument, Memory::Output);
+  cut.give(sum, Memory::Output);
+  return cut.build(builder);
+}
+
+static LogicalResult buildCast(OpBuilder &builder, LayerOp layer) {
+  OwningOpRef<LayerOp> scratch = createScratchLayer(layer);
+  Block &block = scratch->getBody().front();
+  OpBuilder body = OpBuilder::atBlockEnd(&block);
+  FunctionCut cut(layer, Role::Cast, block);
+  for (auto [i, parameter] : llvm::enumerate(layer.getParameterArguments())) {
+    Value master = block.addArgument(
+        getAccumulatorTensorType(parameter.getType()), parameter.getLoc());
+    cut.take(master, Memory::Input, i);
+    cut.give(CastOp::create(body, parameter.getLoc(), parameter.getType(),
+                            master, ArrayAttr()),
+             Memory::Parameter, i);
+  }
+  return cut.build(builder);
+}
+
+bool dyna::needsCast(LayerOp layer) {
+  return llvm::any_of(layer.getParameterArguments(),
+                      [](BlockArgument argument) {
+                        return getAccumulatorTensorType(argument.getType()) !=
+                               argument.getType();
+                      });
+}
+
+LogicalResult dyna::buildOptimizerFunctions(OpBuilder &builder, LayerOp layer,
+                                            ArrayRef<bool> decays) {
+  if (failed(buildUpdate(builder, layer, decays)) ||
+      failed(buildGradNorm(builder, layer)))
+    return failure();
+  return needsCast(layer) ? buildCast(builder, layer) : success();
+}

@@ -1,0 +1,75 @@
+//===- Passes.td - The differentiate phase ----------------------*- tablegen -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_DIFFERENTIATE_PASSES_TD
+#define DYNA_PASSES_DIFFERENTIATE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def DynaConvertComputeType : Pass<"dyna-convert-compute-type", "::mlir::ModuleOp"> {
+  let summary = "Changes the floating-point type in which a model computes.";
+  let description = [{
+    Rewrites the element type of all parameters, of all activations in layers and of
+    the layer calls of models. The loss stays f64, and the row statistics of attention
+    take the accumulator type (f32; f64 under f64). Token ids and segments are left
+    alone. Must run before `dyna-differentiate`.
+  }];
+  let options = [Option<"type", "type", "std::string", /*default=*/"\"f32\"",
+                        "The compute type: f64, f32 or bf16.">];
+}
+
+def DynaDifferentiate : Pass<"dyna-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Makes the layer functions of every layer by reverse-mode differentiation.";
+  let description = [{
+    In: parameters, layers and models. Out: beside them, for every `dyna.layer @L`, one
+    `dyna.function @L.<role>` per role, every argument and result with the memory it lies
+    in (offsets inside the saved tiers come with the memory phase):
+
+    - `evaluate`: the layer without dropout.
+    - `forward`: also gives the values that backward reads. Those that follow from
+      the layer's input, its parameters and the others without a matrix product or
+      attention lie in the tier `elementwise`, the others in `products`. A loss becomes
+      `dyna.linear_cross_entropy_train`, which makes its gradients in forward.
+    - `recompute_selective`, `recompute_full`: make the tier `elementwise`, or both,
+      again. Layers that end in the loss have none: their backward follows at once.
+    - `backward`, and its halves `backward_input` and `backward_weight`, which pass
+      gradients through the tier `deferred`.
+    - `update`, `grad_norm` and, where the parameters are copies of masters in a wider
+      type, `cast`.
+
+    The functions hold no dead and no repeated ops. Everything that
+    `dyna-verify-differentiated` checks holds afterwards.
+  }];
+  let dependentDialects = ["::mlir::dyna::DynaDialect"];
+  let statistics = [
+    Statistic<"numLayers", "num-layers", "Layers differentiated">,
+    Statistic<"numProducts", "num-products", "Values in the tier products">,
+    Statistic<"numElementwise", "num-elementwise", "Values in the tier elementwise">,
+    Statistic<"numRepeated", "num-repeated", "Values that sweeps of backward repeat">];
+}
+
+def DynaVerifyDifferentiated : Pass<"dyna-verify-differentiated", "::mlir::ModuleOp"> {
+  let summary = "Checks that the layer functions of every layer fit together.";
+  let description = [{
+    States what holds after the differentiate phase:
+
+    - (DIFF1) every layer has one function per role, named `@layer.role`: recomputation
+      unless it ends in the loss, `cast` if and only if its parameters are bf16.
+    - (DIFF2) every argument and result of a function lies in a memory its role may use
+      and, in an array of the signature, has the type that the layer gives that entry.
+    - (DIFF3) an accumulator is returned exactly once, in its own place, and between
+      argument and result passes from op to op, each adding to it once.
+    - (DIFF4) all functions of a layer agree on the values of each saved tier: forward,
+      recomputation and the halves of backward have the same types in the same order.
+    - (DIFF5) `evaluate` has no dropout, `recompute_selective` no matrix product and no
+      attention, and neither these nor `recompute_full` and `backward_input` touch a gradient.
+    - (DIFF6) no function computes what it does not need.
+  }];
+}
+
+#endif // DYNA_PASSES_DIFFERENTIATE_PASSES_TD

@@ -155,7 +155,8 @@ LogicalResult ModelOp::verify() {
 static LogicalResult collectCalls(ModelOp model,
                                   SmallVectorImpl<CallOp> &calls) {
   Block &body = model.getBody().front();
-  for (Operation &op : body.without_terminator()) {
+  // Not `without_terminator`: an unregistered op may end the block, too.
+  for (Operation &op : llvm::drop_end(body.getOperations())) {
     auto call = dyn_cast<CallOp>(op);
     if (!call)
       return op.emitOpError() << "expects only 'dyna.call' ops in a "

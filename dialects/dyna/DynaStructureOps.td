@@ -160,7 +160,7 @@ def Dyna_CallOp : Dyna_Op<"call", [HasParent<"ModelOp">, DeclareOpInterfaceMetho
                        TypedArrayAttrBase<FlatSymbolRefAttr, "parameters">:$parameters,
                        Variadic<AnyType>:$inputs);
   let results = (outs AnyType:$result);
-  let assemblyFormat = "$layer_name $callee custom<SymbolList>($parameters) `(` $inputs `)` attr-dict "
+  let assemblyFormat = "$layer_name $callee `` custom<SymbolList>($parameters) `(` $inputs `)` attr-dict "
                        "`:` functional-type($inputs, $result)";
 }
 

@@ -1,0 +1,20 @@
+// RUN: dyna-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
+
+// EMBGRAD1: a table of another width.
+%dy, %ids, %g = "test.values"() : () -> (tensor<?x96xf32>, tensor<?xi32>, tensor<257x64xf32>)
+// expected-error @+1 {{expects the width of 'accumulator' to be 96, the width of 'dy', but got 64}}
+%g1 = dyna.embedding_grad %dy, %ids, %g : tensor<?x96xf32>, tensor<?xi32>, tensor<257x64xf32>
+
+// -----
+
+// EMBGRAD2: gradients of bf16 are accumulated in f32.
+%dy, %ids, %g = "test.values"() : () -> (tensor<?x96xbf16>, tensor<?xi32>, tensor<257x96xf64>)
+// expected-error @+1 {{expects 'accumulator' to have element type 'f32', in which gradients of 'bf16' are accumulated (that is the type of 'dy'), but got 'f64'}}
+%g1 = dyna.embedding_grad %dy, %ids, %g : tensor<?x96xbf16>, tensor<?xi32>, tensor<257x96xf64>
+
+// -----
+
+// Types: no accumulator is bf16.
+%dy, %ids, %g = "test.values"() : () -> (tensor<?x96xbf16>, tensor<?xi32>, tensor<257x96xbf16>)
+// expected-error @+1 {{operand #2 must be static matrix of f64 or f32, but got 'tensor<257x96xbf16>'}}
+%g1 = dyna.embedding_grad %dy, %ids, %g : tensor<?x96xbf16>, tensor<?xi32>, tensor<257x96xbf16>

@@ -1,0 +1,100 @@
+// RUN: dyna-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
+
+// LAYER1: parameters alone.
+// expected-error @+1 {{expects an input behind its 1 parameters, but got 1 arguments in all}}
+dyna.layer @l[%x: tensor<96xf32>]() -> tensor<96xf32> {
+  dyna.return %x : tensor<96xf32>
+}
+
+// -----
+
+// LAYER1: nothing at all.
+// expected-error @+1 {{expects an input behind its 0 parameters, but got 0 arguments in all}}
+dyna.layer @l() -> tensor<?x96xf32> {
+  %x = "test.value"() : () -> tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+
+// -----
+
+// LAYER1: more parameters than arguments, in the generic form.
+// expected-error @+1 {{expects an input behind its 9 parameters, but got 1 arguments in all}}
+"dyna.layer"() <{sym_name = "l", function_type = (tensor<?x96xf32>) -> tensor<?x96xf32>, num_parameters = 9 : i64}> ({
+^bb0(%x: tensor<?x96xf32>):
+  dyna.return %x : tensor<?x96xf32>
+}) : () -> ()
+
+// -----
+
+// LAYER2: a parameter with a dynamic size.
+// expected-error @+1 {{expects parameter #1 to be a static tensor of f64, f32 or bf16, but got 'tensor<?x96xf32>'}}
+dyna.layer @l[%g: tensor<96xf32>, %w: tensor<?x96xf32>](%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+
+// -----
+
+// LAYER3: the first input is neither activation nor ids.
+// expected-error @+1 {{expects input #0 to be an activation such as tensor<?x96xf32> or token ids tensor<?xi32>, but got '!dyna.segments'}}
+dyna.layer @l(%s: !dyna.segments, %x: tensor<?xi32>) -> tensor<?x96xf32> {
+  %y = "test.value"() : () -> tensor<?x96xf32>
+  dyna.return %y : tensor<?x96xf32>
+}
+
+// -----
+
+// LAYER3: a second activation.
+// expected-error @+1 {{expects input #1 to be ids tensor<?xi32> or !dyna.segments, but got 'tensor<?x96xf32>'}}
+dyna.layer @l(%x: tensor<?x96xf32>, %y: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+
+// -----
+
+// LAYER4: two results.
+// expected-error @+1 {{expects 1 result, but got 2}}
+dyna.layer @l(%x: tensor<?x96xf32>) -> (tensor<?x96xf32>, tensor<?x96xf32>) {
+  dyna.return %x, %x : tensor<?x96xf32>, tensor<?x96xf32>
+}
+
+// -----
+
+// LAYER4: a result that is no activation.
+// expected-error @+1 {{expects the result to be an activation such as tensor<?x96xf32> or the loss tensor<1xf64>, but got 'tensor<?xi32>'}}
+dyna.layer @l(%x: tensor<?xi32>) -> tensor<?xi32> {
+  dyna.return %x : tensor<?xi32>
+}
+
+// -----
+
+// LAYER5: a parameter in another element type.
+// expected-error @+1 {{expects one element type for parameters and activations, but got 'bf16' and 'f32'}}
+dyna.layer @l[%g: tensor<96xbf16>](%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+
+// -----
+
+// LAYER6: both dropouts would drop the same elements.
+dyna.layer @l(%x: tensor<?x96xf32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  // expected-note @+1 {{first used here}}
+  %y = dyna.dropout %x, %s {instance = 3 : i64, probability = 0.1 : f64} : tensor<?x96xf32>
+  // expected-error @+1 {{expects an 'instance' of its own within the layer, but got 3 again}}
+  %z = dyna.dropout %y, %s {instance = 3 : i64, probability = 0.1 : f64} : tensor<?x96xf32>
+  dyna.return %z : tensor<?x96xf32>
+}
+
+// -----
+
+// Syntax: what the op's form says does not appear again among its attributes.
+// expected-error @+1 {{expects no attribute 'num_parameters' here: the syntax of the op says it elsewhere}}
+dyna.layer @l(%x: tensor<?x96xf32>) -> tensor<?x96xf32> attributes {num_parameters = 5 : i64} {
+  dyna.return %x : tensor<?x96xf32>
+}
+
+// -----
+
+// Structure: a layer has a body.
+// expected-error @+1 {{failed to verify constraint: region with 1 blocks}}
+"dyna.layer"() <{sym_name = "l", function_type = (tensor<?x96xf32>) -> tensor<?x96xf32>, num_parameters = 0 : i64}> ({
+}) : () -> ()

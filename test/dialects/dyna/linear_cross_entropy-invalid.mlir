@@ -1,0 +1,20 @@
+// RUN: dyna-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
+
+// LCE1: x is 96 wide.
+%x, %w, %t = "test.values"() : () -> (tensor<?x96xf32>, tensor<257x64xf32>, tensor<?xi32>)
+// expected-error @+1 {{expects the 'in' size of 'weight' to be 96, the width of 'x', but got 64}}
+%l = dyna.linear_cross_entropy %x, %w, %t : tensor<?x96xf32>, tensor<257x64xf32>, tensor<?xi32>
+
+// -----
+
+// LCE1: a weight in another element type.
+%x, %w, %t = "test.values"() : () -> (tensor<?x96xf32>, tensor<257x96xf64>, tensor<?xi32>)
+// expected-error @+1 {{expects 'weight' to have element type 'f32', that of 'x', but got 'f64'}}
+%l = dyna.linear_cross_entropy %x, %w, %t : tensor<?x96xf32>, tensor<257x96xf64>, tensor<?xi32>
+
+// -----
+
+// LCE2: no target can be 2^31.
+%x, %w, %t = "test.values"() : () -> (tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>)
+// expected-error @+1 {{expects 'ignore_index' to fit in the 32 bits of a target, but got 2147483648}}
+%l = dyna.linear_cross_entropy %x, %w, %t {ignore_index = 2147483648 : i64} : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>

@@ -1,0 +1,276 @@
+// RUN: dyna-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
+
+// MODEL1: no segments.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{token ids, target ids and segments, but got ('tensor<?xi32>', 'tensor<?xi32>')}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block(%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL2: an op between the calls.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  // expected-error @+1 {{expects only 'dyna.call' ops in a 'dyna.model'; put it into a 'dyna.layer'}}
+  %r = dyna.relu %0 : tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block(%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL2: nothing to call.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  // expected-error @+1 {{expects only 'dyna.call' ops in a 'dyna.model'; put it into a 'dyna.layer'}}
+  %2 = "test.value"() : () -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL2: another terminator.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects to end with 'dyna.return', but got 'test.end'}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block(%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  "test.end"(%2) : (tensor<1xf64>) -> ()
+}
+
+// -----
+
+// MODEL2: the result of the body is no loss.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  // expected-error @+1 {{expects operand #0 to have type 'tensor<1xf64>', that of the result of the enclosing 'dyna.model', but got 'tensor<?x96xf32>'}}
+  dyna.return %0 : tensor<?x96xf32>
+}
+
+// -----
+
+// MODEL3: the first layer reads the targets.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  // expected-error @+1 {{expects the token ids as its first operand, but got another value}}
+  %0 = dyna.call "embed" @embed[@wte](%targets) : (tensor<?xi32>) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block(%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL3: a layer skips the one before it.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block(%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  // expected-error @+1 {{expects the result of the call before it as its first operand, but got another value}}
+  %b = dyna.call "h.1" @block(%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%b, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL4: an activation is used far away.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  // expected-error @+1 {{expects its result to be used by the next op alone, but got another use by 'dyna.call'}}
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block(%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  // expected-note @+1 {{used here}}
+  %2 = dyna.call "head" @head[@wte](%1, %targets, %0) : (tensor<?x96xf32>, tensor<?xi32>, tensor<?x96xf32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL5: no vocabulary.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'vocabulary' to be positive, but got 0}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 0, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block(%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL5: a negative length.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'positions' not to be negative, but got -1}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = -1, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block(%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL6: two layers of one name.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  // expected-note @+1 {{first used here}}
+  %1 = dyna.call "h.0" @block(%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  // expected-error @+1 {{expects a layer name of its own, but got "h.0" again}}
+  %b = dyna.call "h.0" @block(%1) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%b, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL6: a layer without a name.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  // expected-error @+1 {{expects a layer name, but got ""}}
+  %1 = dyna.call "" @block(%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}

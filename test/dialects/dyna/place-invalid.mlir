@@ -1,0 +1,23 @@
+// RUN: dyna-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
+
+// PLACE1: a negative index.
+// expected-error @+1 {{expects a place in 'gradient' to have an index that is not negative, but got index = -1}}
+"test.op"() {place = #dyna.place<gradient, index = -1>} : () -> ()
+
+// -----
+
+// PLACE1: a block of bytes has no entries.
+// expected-error @+1 {{expects a place in 'products' to have no index, but got index = 1}}
+"test.op"() {place = #dyna.place<products, index = 1>} : () -> ()
+
+// -----
+
+// PLACE2: a negative offset.
+// expected-error @+1 {{expects a place in 'workspace' to have offsets that are not negative, but got tq = -4}}
+"test.op"() {place = #dyna.place<workspace, tq = -4>} : () -> ()
+
+// -----
+
+// PLACE2: an entry of an array has no offset.
+// expected-error @+1 {{expects a place in 'input' to have no offset, but got constant = 64}}
+"test.op"() {place = #dyna.place<input, constant = 64>} : () -> ()

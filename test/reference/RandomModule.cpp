@@ -101,9 +101,9 @@ LayerWriter::LayerWriter(ModuleOp module, StringRef name, ArrayRef<Type> inputs,
   state.addAttribute("function_type",
                      TypeAttr::get(builder.getFunctionType(inputs, {})));
   state.addAttribute("num_parameters", builder.getI64IntegerAttr(0));
-  Region *body = state.addRegion();
+  state.addRegion();
   layer = cast<LayerOp>(builder.create(state));
-  Block *block = builder.createBlock(body);
+  Block *block = builder.createBlock(&layer.getBody());
   for (Type input : inputs)
     block->addArgument(input, location);
   builder.setInsertionPointToEnd(block);
@@ -398,7 +398,8 @@ ArrayAttr ModelWriter::declareParameters(StringRef call,
     Attribute symbol;
     for (const auto &[other, name] : declared)
       if (!symbol && other.type == plan.type && other.decay == plan.decay &&
-          !llvm::is_contained(symbols, name) && choices.chance(0.25))
+          !llvm::is_contained(symbols, name) &&
+          choices.chance(plan.type.getRank() == 2 ? 0.2 : 0.05))
         symbol = name;
     if (!symbol) {
       std::string name = named((call + "." + Twine(symbols.size())).str());
@@ -446,10 +447,10 @@ ModelOp ModelWriter::write() {
                      FactsAttr::get(context, "custom", sizes.vocabulary,
                                     sizes.positions, sizes.width, sizes.heads,
                                     sizes.kvHeads, sizes.headDim, 0, "{}"));
-  Region *body = state.addRegion();
+  state.addRegion();
   auto model = cast<ModelOp>(builder.create(state));
   OpBuilder calls(context);
-  Block *block = calls.createBlock(body);
+  Block *block = calls.createBlock(&model.getBody());
   Value tokens = block->addArgument(ids, location);
   Value targets = block->addArgument(ids, location);
   Value segmentsValue = block->addArgument(segments, location);

@@ -1,0 +1,202 @@
+//===- FuseRows.cpp - Gathers row-wise ops into sweeps over the rows -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "passes/memory/Passes.h"
+#include "passes/memory/RowGroups.h"
+#include "passes/memory/Scratch.h"
+#include "passes/memory/Values.h"
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_FUSEROWS
+#include "passes/memory/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+static bool isRowWise(Operation &op) {
+  return op.hasTrait<mlir::dyna::OpTrait::RowWise>();
+}
+
+//===----------------------------------------------------------------------===//
+// Products with a bias or a sum
+//===----------------------------------------------------------------------===//
+
+static void eraseUnused(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (!op.hasTrait<mlir::OpTrait::IsTerminator>() && op.use_empty())
+      op.erase();
+}
+
+/// `linear x, w, b` -> `bias (linear x, w), b`.
+static void splitBias(LinearOp linear) {
+  OpBuilder builder(linear);
+  auto product = LinearOp::create(builder, linear.getLoc(), linear.getType(),
+                                  linear.getX(), linear.getWeight(),
+                                  /*bias=*/Value(), ArrayAttr());
+  auto sum = BiasOp::create(builder, linear.getLoc(), linear.getType(),
+                            product.getResult(), linear.getBias(), ArrayAttr());
+  linear.replaceAllUsesWith(sum.getResult());
+  linear.erase();
+}
+
+/// Whether the product can be added to `value` in place: it is made here,
+/// before the product, for the sum alone, and no sweep could add to it for
+/// free.
+static bool canAddTo(LinearGradInputOp product, Value value) {
+  Operation *maker = value.getDefiningOp();
+  return maker && value.hasOneUse() && !isRowWise(*maker) &&
+         maker->isBeforeInBlock(product);
+}
+
+/// `add (linear_grad_input dy, w), z` -> `linear_grad_input dy, w add z`. If
+/// both operands are such products, the later is added to the earlier.
+static void addInProduct(AddOp sum) {
+  for (auto [operand, other] : {std::pair(sum.getLhs(), sum.getRhs()),
+                                std::pair(sum.getRhs(), sum.getLhs())}) {
+    auto product = operand.getDefiningOp<LinearGradInputOp>();
+    if (!product || product.getAccumulator() || !operand.hasOneUse() ||
+        !canAddTo(product, other))
+      continue;
+    OpBuilder builder(product);
+    auto added = LinearGradInputOp::create(builder, sum.getLoc(), sum.getType(),
+                                           product.getDy(), product.getWeight(),
+                                           other, ArrayAttr());
+    sum.replaceAllUsesWith(added.getResult());
+    sum.erase();
+    product.erase();
+    return;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Sweeps
+//===----------------------------------------------------------------------===//
+
+/// The feature size of the rows that an op works on.
+static int64_t rowWidth(Operation &op) {
+  auto widthOf = [](Value value) -> int64_t {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    return type && type.getRank() == 2 && type.isDynamicDim(0)
+               ? type.getDimSize(1)
+               : 0;
+  };
+  int64_t width = 0;
+  for (Value operand : op.getOperands())
+    width = std::max(width, widthOf(operand));
+  for (Value result : op.getResults())
+    width = std::max(width, widthOf(result));
+  return width;
+}
+
+static FusionNode describe(Operation &op) {
+  FusionNode node;
+  if (isRowWise(op)) {
+    node.kind = FusionNode::RowWise;
+    node.width = rowWidth(op);
+    // Pairs of features far apart: the whole row must be in memory.
+    node.wholeRows = isa<RotaryOp>(op);
+  } else if (isRowProduct(&op)) {
+    node.kind = FusionNode::RowProduct;
+  }
+  return node;
+}
+
+/// The ops of the block but the terminator, as the decision sees them.
+static FusionGraph describe(Block &block, SmallVector<Operation *> &ops) {
+  FusionGraph graph;
+  DenseMap<Value, int> numberOf;
+  for (Value argument : block.getArguments())
+    numberOf[argument] = graph.addArgument(bytesOf(argument.getType()).tq);
+  for (Operation &op : block.without_terminator()) {
+    FusionNode node = describe(op);
+    for (Value operand : op.getOperands())
+      node.operands.push_back(numberOf.lookup(operand));
+    std::vector<int64_t> bytes;
+    for (Value result : op.getResults())
+      bytes.push_back(bytesOf(result.getType()).tq);
+    int index = graph.addNode(std::move(node), bytes);
+    for (auto [result, number] :
+         llvm::zip_equal(op.getResults(), graph.nodes[index].results))
+      numberOf[result] = number;
+    ops.push_back(&op);
+  }
+  for (Value value : block.getTerminator()->getOperands())
+    graph.values[numberOf.lookup(value)].returned = true;
+  return graph;
+}
+
+/// Moves the ops into one `dyna.rows` before `end`.
+static void makeSweep(ArrayRef<Operation *> ops, Operation *end) {
+  DenseSet<Operation *> members(ops.begin(), ops.end());
+  SmallVector<Value> leaving;
+  SmallVector<Type> types;
+  SmallVector<Location> locations;
+  auto isOutside = [&](Operation *user) { return !members.contains(user); };
+  for (Operation *op : ops) {
+    locations.push_back(op->getLoc());
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), isOutside)) {
+        leaving.push_back(result);
+        types.push_back(result.getType());
+      }
+  }
+  OpBuilder builder(end);
+  auto rows = RowsOp::create(builder, builder.getFusedLoc(locations), types,
+                             ArrayAttr());
+  for (auto [value, result] : llvm::zip_equal(leaving, rows.getResults()))
+    value.replaceUsesWithIf(
+        result, [&](OpOperand &use) { return isOutside(use.getOwner()); });
+  Block &body = rows.getBody().emplaceBlock();
+  for (Operation *op : ops)
+    op->moveBefore(&body, body.end());
+  builder.setInsertionPointToEnd(&body);
+  YieldOp::create(builder, rows.getLoc(), leaving);
+}
+
+namespace {
+
+struct FuseRows : mlir::dyna::impl::FuseRowsBase<FuseRows> {
+  void runOnOperation() override {
+    Block &block = getOperation().getBody().front();
+    prepare(block);
+
+    SmallVector<Operation *> ops;
+    FusionGraph graph = describe(block, ops);
+    std::vector<FusionUnit> units = planSweeps(graph);
+    assert(isLegal(graph, units) && "sweeps that cannot run");
+
+    for (const FusionUnit &unit : units) {
+      if (unit.leader >= 0)
+        ops[unit.leader]->moveBefore(block.getTerminator());
+      if (unit.rows.empty())
+        continue;
+      SmallVector<Operation *> members;
+      for (int node : unit.rows)
+        members.push_back(ops[node]);
+      makeSweep(members, block.getTerminator());
+      numRowWise += members.size();
+      ++numSweeps;
+      numEpilogues += unit.leader >= 0;
+    }
+  }
+
+  static void prepare(Block &block) {
+    eraseUnused(block);
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (auto linear = dyn_cast<LinearOp>(op); linear && linear.getBias())
+        splitBias(linear);
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (auto sum = dyn_cast<AddOp>(op))
+        addInProduct(sum);
+  }
+};
+
+} // namespace

@@ -1,0 +1,423 @@
+//===- MemoryPlan.cpp - Lifetimes and places of a layer function -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/memory/MemoryPlan.h"
+#include "passes/memory/Packing.h"
+#include "passes/memory/Values.h"
+#include "llvm/ADT/SetVector.h"
+#include <functional>
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+bool mlir::dyna::isTier(Memory memory) {
+  return llvm::is_contained(tierMemories, memory);
+}
+
+llvm::MapVector<StringAttr, SmallVector<FunctionOp>>
+mlir::dyna::functionsByLayer(Operation *module) {
+  llvm::MapVector<StringAttr, SmallVector<FunctionOp>> functions;
+  for (Region &region : module->getRegions())
+    for (FunctionOp function : region.getOps<FunctionOp>())
+      functions[function.getLayerAttr().getAttr()].push_back(function);
+  return functions;
+}
+
+//===----------------------------------------------------------------------===//
+// Tiers
+//===----------------------------------------------------------------------===//
+
+/// The number of every place of the list in its tier; -1 outside of tiers.
+static SmallVector<int64_t> numbersInTier(ArrayAttr places) {
+  DenseMap<int32_t, int64_t> count;
+  DenseSet<int32_t> hasIndices;
+  for (PlaceAttr place : places.getAsRange<PlaceAttr>())
+    if (place.getIndex() != 0)
+      hasIndices.insert(static_cast<int32_t>(place.getMemory()));
+  SmallVector<int64_t> numbers;
+  for (PlaceAttr place : places.getAsRange<PlaceAttr>()) {
+    auto memory = static_cast<int32_t>(place.getMemory());
+    if (!isTier(place.getMemory()))
+      numbers.push_back(-1);
+    else if (hasIndices.contains(memory))
+      numbers.push_back(place.getIndex());
+    else
+      numbers.push_back(count[memory]++);
+  }
+  return numbers;
+}
+
+static LogicalResult addSlots(FunctionOp function, ArrayAttr places,
+                              TypeRange types, TierPlan &plan) {
+  SmallVector<int64_t> numbers = numbersInTier(places);
+  for (auto [attribute, type, number] :
+       llvm::zip_equal(places, types, numbers)) {
+    if (number < 0)
+      continue;
+    Memory memory = cast<PlaceAttr>(attribute).getMemory();
+    auto [entry, isNew] =
+        plan.slots.insert({{memory, number}, {type, function, LinearBytes()}});
+    if (isNew || entry->second.type == type)
+      continue;
+    InFlightDiagnostic error = function.emitOpError()
+                               << "expects value " << number << " of the tier '"
+                               << stringifyMemory(memory) << "' to be "
+                               << entry->second.type << ", but got " << type;
+    error.attachNote(entry->second.firstSeen.getLoc())
+        << "first seen in " << entry->second.firstSeen.getSymNameAttr();
+    return error;
+  }
+  return success();
+}
+
+FailureOr<TierPlan> mlir::dyna::planTiers(LayerOp layer,
+                                          ArrayRef<FunctionOp> functions) {
+  TierPlan plan;
+  for (FunctionOp function : functions)
+    if (failed(addSlots(function, function.getArgPlaces(),
+                        function.getArgumentTypes(), plan)) ||
+        failed(addSlots(function, function.getResultPlaces(),
+                        function.getResultTypes(), plan)))
+      return failure();
+  // Whoever made the layer's input wrote it there, used again or not.
+  if (layer && !layer.getInputArguments().empty())
+    plan.sizes[0] = bytesOf(layer.getInputArguments().front().getType());
+  for (auto [size, memory] : llvm::zip_equal(plan.sizes, tierMemories)) {
+    // Constant sizes first: then every offset is aligned for any token count.
+    for (bool isConstant : {true, false}) {
+      for (auto &[key, slot] : plan.slots) {
+        LinearBytes bytes = bytesOf(slot.type);
+        if (key.first != memory || (bytes.tq == 0) != isConstant)
+          continue;
+        if (memory == Memory::SavedInput) {
+          size = size.upperBound(bytes);
+          continue;
+        }
+        slot.offset = size;
+        size = size + bytes;
+      }
+    }
+  }
+  return plan;
+}
+
+/// The places with the offsets of tiers filled in.
+static SmallVector<PlaceAttr> withOffsets(ArrayAttr places,
+                                          const TierPlan &plan) {
+  SmallVector<PlaceAttr> filled;
+  SmallVector<int64_t> numbers = numbersInTier(places);
+  for (auto [attribute, number] : llvm::zip_equal(places, numbers)) {
+    auto place = cast<PlaceAttr>(attribute);
+    if (number >= 0)
+      place = placeAt(place.getContext(), place.getMemory(), place.getIndex(),
+                      plan.slots.at({place.getMemory(), number}).offset);
+    filled.push_back(place);
+  }
+  return filled;
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Moments, both included; empty if end < begin.
+struct Span {
+  int64_t begin;
+  int64_t end;
+  bool meets(const Span &other) const {
+    return begin <= end && other.begin <= other.end && begin <= other.end &&
+           other.begin <= end;
+  }
+};
+
+/// Values that share one place.
+struct Group {
+  SmallVector<unsigned> members; ///< numbers of values
+  PlaceAttr place;               ///< fixed, or found by packing
+};
+
+class FunctionPlanner {
+public:
+  FunctionPlanner(FunctionOp function, const TierPlan &tiers)
+      : function(function), block(function.getBody().front()), tiers(tiers) {}
+
+  FailureOr<FunctionPlan> run() {
+    plan.arguments = withOffsets(function.getArgPlaces(), tiers);
+    plan.results = withOffsets(function.getResultPlaces(), tiers);
+    numberTime();
+    collectValues();
+    fixPlaces();
+    if (failed(endAccumulators()) || failed(shareAccumulators()))
+      return failure();
+    shareReplaced();
+    pack();
+    record();
+    return std::move(plan);
+  }
+
+private:
+  void numberTime();
+  void collectValues();
+  void fixPlaces();
+  LogicalResult endAccumulators();
+  LogicalResult shareAccumulators();
+  void shareReplaced();
+  void pack();
+  void record();
+
+  /// Whether a sweep runs in the epilogue of this op.
+  static bool hasEpilogue(Operation *op) {
+    auto next = dyn_cast_or_null<RowsOp>(op->getNextNode());
+    return next && getEpilogueProduct(next) == op;
+  }
+  /// When the op writes its results.
+  int64_t timeOf(Operation *op) const { return time.lookup(op); }
+  /// When the op, or the sweep it is in, last reads its operands: a product
+  /// with an epilogue still reads while that writes.
+  int64_t readTimeOf(Operation *op) const {
+    Operation *outer = block.findAncestorOpInBlock(*op);
+    return timeOf(hasEpilogue(outer) ? outer->getNextNode() : outer);
+  }
+  Group &groupOf(Value value) { return groups[groupIndex[numberOf[value]]]; }
+  Span &spanOf(Value value) { return spans[numberOf[value]]; }
+
+  /// Puts the values of b's group to a's, unless two of them live at one time.
+  bool unite(Value a, Value b);
+  bool tryReplace(RowsOp rows, Value operand, OpResult result);
+
+  FunctionOp function;
+  Block &block;
+  const TierPlan &tiers;
+  FunctionPlan plan;
+  DenseMap<Operation *, int64_t> time;
+  SmallVector<Value> values;
+  DenseMap<Value, unsigned> numberOf;
+  SmallVector<Span> spans;
+  SmallVector<unsigned> groupIndex;
+  SmallVector<Group> groups;
+  DenseMap<Operation *, PlaceAttr> scratchPlaces;
+};
+
+void FunctionPlanner::numberTime() {
+  int64_t now = 0;
+  for (Operation &op : block)
+    time[&op] = ++now;
+}
+
+void FunctionPlanner::collectValues() {
+  auto add = [&](Value value, int64_t begin) {
+    Span span = {begin, begin};
+    for (Operation *user : value.getUsers())
+      span.end = std::max(span.end, readTimeOf(user));
+    numberOf[value] = values.size();
+    groupIndex.push_back(groups.size());
+    groups.push_back({{static_cast<unsigned>(values.size())}, PlaceAttr()});
+    values.push_back(value);
+    spans.push_back(span);
+  };
+  for (Value argument : block.getArguments())
+    add(argument, 0);
+  for (Operation &op : block.without_terminator())
+    for (Value result : op.getResults())
+      add(result, time[&op]);
+}
+
+/// Arguments and returned values lie where the signature says.
+void FunctionPlanner::fixPlaces() {
+  int64_t last = timeOf(block.getTerminator());
+  for (auto [argument, place] :
+       llvm::zip_equal(block.getArguments(), plan.arguments)) {
+    groupOf(argument).place = place;
+    // Not ours to overwrite, unless a result is to stand there.
+    if (!llvm::is_contained(plan.results, place))
+      spanOf(argument).end = last;
+  }
+  for (auto [value, place] :
+       llvm::zip_equal(block.getTerminator()->getOperands(), plan.results)) {
+    // Else an argument, or returned to another place too: copied.
+    if (!groupOf(value).place)
+      groupOf(value).place = place;
+  }
+}
+
+bool FunctionPlanner::unite(Value a, Value b) {
+  unsigned into = groupIndex[numberOf[a]], from = groupIndex[numberOf[b]];
+  if (into == from)
+    return true;
+  for (unsigned x : groups[into].members)
+    for (unsigned y : groups[from].members)
+      if (spans[x].meets(spans[y]))
+        return false;
+  if (!groups[into].place)
+    groups[into].place = groups[from].place;
+  for (unsigned member : groups[from].members)
+    groupIndex[member] = into;
+  groups[into].members.append(groups[from].members);
+  groups[from].members.clear();
+  return true;
+}
+
+/// What an accumulator held turns into the result at the moment of the
+/// addition.
+LogicalResult FunctionPlanner::endAccumulators() {
+  for (Operation &op : block.without_terminator()) {
+    for (auto [accumulator, result] : accumulationsOf(&op)) {
+      if (spanOf(accumulator).end > readTimeOf(&op))
+        return op.emitOpError()
+               << "adds in place to an accumulator that is needed afterwards";
+      spanOf(accumulator).end = timeOf(&op) - 1;
+    }
+  }
+  return success();
+}
+
+LogicalResult FunctionPlanner::shareAccumulators() {
+  for (Operation &op : block.without_terminator()) {
+    for (auto [accumulator, result] : accumulationsOf(&op)) {
+      PlaceAttr from = groupOf(accumulator).place, to = groupOf(result).place;
+      if (from && to && from != to)
+        return op.emitOpError() << "expects an accumulator and its result to "
+                                   "share a place, but they lie in "
+                                << from << " and " << to;
+      if (!unite(accumulator, result))
+        return op.emitOpError()
+               << "adds to an accumulator in place, but that place is taken";
+    }
+  }
+  return success();
+}
+
+bool FunctionPlanner::tryReplace(RowsOp rows, Value operand, OpResult result) {
+  int64_t now = timeOf(rows);
+  if (!operand.getDefiningOp() || !numberOf.contains(operand) ||
+      spanOf(operand).end != now || !mayReplace(rows, operand, result))
+    return false;
+  PlaceAttr from = groupOf(operand).place, to = groupOf(result).place;
+  if (from && to && from != to)
+    return false;
+  // The product in front reads its operands until its last row is made.
+  Operation *product = getEpilogueProduct(rows);
+  for (Operation *user : operand.getUsers())
+    if (user == product)
+      return false;
+  Span before = spanOf(operand);
+  spanOf(operand).end = now - 1;
+  if (unite(operand, result))
+    return true;
+  spanOf(operand) = before;
+  return false;
+}
+
+/// Lets the results of sweeps lie on operands. The product in front first: then
+/// its result is written where the sweep's result goes, while it is in cache.
+void FunctionPlanner::shareReplaced() {
+  for (RowsOp rows : block.getOps<RowsOp>()) {
+    llvm::SetVector<Value> operands;
+    if (Operation *product = getEpilogueProduct(rows))
+      operands.insert(product->getResult(0));
+    for (Operation &op : rows.getBody().front())
+      for (Value operand : op.getOperands())
+        if (operand.getParentBlock() == &block)
+          operands.insert(operand);
+    for (Value operand : operands)
+      for (OpResult result : rows->getResults())
+        if (groupIndex[numberOf[operand]] == groupIndex[numberOf[result]] ||
+            tryReplace(rows, operand, result))
+          break;
+  }
+}
+
+/// Blocks of one kind of growth, and what is to know their offsets.
+struct Pile {
+  std::vector<PackItem> items;
+  SmallVector<std::function<void(int64_t)>> place;
+};
+
+void FunctionPlanner::pack() {
+  MLIRContext *context = function.getContext();
+  Pile constants, rows;
+  auto inWorkspace = [&](LinearBytes offset) {
+    return placeAt(context, Memory::Workspace, 0, offset);
+  };
+  int64_t constantSize = 0; // known once the constants are packed
+  for (Group &group : groups) {
+    if (group.members.empty() || group.place)
+      continue;
+    Type type = values[group.members.front()].getType();
+    Span life = {INT64_MAX, 0};
+    for (unsigned member : group.members) {
+      life.begin = std::min(life.begin, spans[member].begin);
+      life.end = std::max(life.end, spans[member].end);
+    }
+    LinearBytes bytes = bytesOf(type);
+    bool isConstant = bytes.tq == 0;
+    Pile &pile = isConstant ? constants : rows;
+    pile.items.push_back(
+        {life.begin, life.end, isConstant ? bytes.constant : bytes.tq, false});
+    pile.place.push_back([&, isConstant](int64_t offset) {
+      group.place =
+          inWorkspace(isConstant ? LinearBytes{0, 0, 0, offset}
+                                 : LinearBytes{offset, 0, 0, constantSize});
+    });
+  }
+  // Bytes of other kinds behind the rows of a block of scratch.
+  LinearBytes behind;
+  for (Operation &op : block.without_terminator()) {
+    std::optional<LinearBytes> scratch = scratchOf(&op);
+    if (!scratch)
+      continue;
+    int64_t now = timeOf(&op);
+    if (LinearBytes{0, 0, 0, scratch->constant} == *scratch) {
+      constants.items.push_back({now, now, scratch->constant, false});
+      constants.place.push_back([&](int64_t offset) {
+        scratchPlaces[&op] = inWorkspace({0, 0, 0, offset});
+      });
+      continue;
+    }
+    LinearBytes rest = *scratch;
+    rest.tq = 0;
+    bool isMixed = !(rest == LinearBytes());
+    behind = behind.upperBound(rest);
+    rows.items.push_back({now, now, scratch->tq, isMixed});
+    rows.place.push_back([&](int64_t offset) {
+      scratchPlaces[&op] = inWorkspace({offset, 0, 0, constantSize});
+    });
+  }
+
+  Packing packedConstants = packItems(constants.items);
+  constantSize = packedConstants.size;
+  Packing packedRows = packItems(rows.items);
+  for (auto [place, offset] :
+       llvm::zip_equal(constants.place, packedConstants.offsets))
+    place(offset);
+  for (auto [place, offset] : llvm::zip_equal(rows.place, packedRows.offsets))
+    place(offset);
+  plan.workspace = LinearBytes{packedRows.size, 0, 0, constantSize} + behind;
+  plan.lowerBound =
+      LinearBytes{maxLive(rows.items), 0, 0, maxLive(constants.items)} + behind;
+}
+
+void FunctionPlanner::record() {
+  for (Operation &op : block.without_terminator()) {
+    SmallVector<PlaceAttr> &places = plan.places[&op];
+    for (Value result : op.getResults())
+      places.push_back(groupOf(result).place);
+    if (PlaceAttr scratch = scratchPlaces.lookup(&op))
+      places.push_back(scratch);
+  }
+}
+
+} // namespace
+
+FailureOr<FunctionPlan> mlir::dyna::planFunction(FunctionOp function,
+                                                 const TierPlan &tiers) {
+  return FunctionPlanner(function, tiers).run();
+}

@@ -1,0 +1,26 @@
+//===- Passes.h - The memory phase -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_MEMORY_PASSES_H
+#define DYNA_PASSES_MEMORY_PASSES_H
+
+#include "dialects/dyna/Dyna.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir::dyna {
+
+#define GEN_PASS_DECL
+#include "passes/memory/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/memory/Passes.h.inc"
+
+} // namespace mlir::dyna
+
+#endif // DYNA_PASSES_MEMORY_PASSES_H

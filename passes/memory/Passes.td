@@ -1,0 +1,76 @@
+//===- Passes.td - The memory phase -----------------------------*- tablegen -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_MEMORY_PASSES_TD
+#define DYNA_PASSES_MEMORY_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FuseRows : Pass<"dyna-fuse-rows", "::mlir::dyna::FunctionOp"> {
+  let summary = "Gathers row-wise ops into sweeps over the rows.";
+  let description = [{
+    Splits the bias off every `dyna.linear`, turns the sum of a
+    `dyna.linear_grad_input` and a value used once into the product's own addition,
+    and moves every row-wise op into a `dyna.rows`, so that what passes between ops of one
+    sweep never goes through memory. Sweeps have one width; a rotary op's operand and an
+    accumulator come from outside of its sweep; a sweep stands directly behind a matrix
+    product that feeds it where it can. Which ops go together is decided by
+    `RowGroups.h`; other ops keep their order as far as the sweeps permit.
+    Removes ops without uses. Cubic in the number of ops of a function.
+  }];
+  let dependentDialects = ["::mlir::dyna::DynaDialect"];
+  let statistics = [
+    Statistic<"numRowWise", "num-row-wise", "Row-wise ops">,
+    Statistic<"numSweeps", "num-sweeps", "Sweeps made">,
+    Statistic<"numEpilogues", "num-epilogues", "Sweeps directly behind their matrix product">];
+}
+
+def PlanMemory : Pass<"dyna-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Gives every value of the layer functions a place.";
+  let description = [{
+    Lays out the saved tiers of every layer (`tiers`), and packs the other values of each of its
+    functions, by their lifetimes, into workspace (`places` of the ops, `workspace` of the
+    function). Values that the function returns are computed where they are
+    returned to; a value returned to several places lies at the first, and an argument
+    returned elsewhere is copied, by the code of `dyna.return`.
+    Offsets are linear in tokens: constant-size values come first, then those with a
+    row per token, packed by bytes per token. Per function quadratic in its values, times the
+    number of packings tried (`Packing.h`).
+  }];
+  let dependentDialects = ["::mlir::dyna::DynaDialect"];
+}
+
+def VerifyMemory : Pass<"dyna-verify-memory", "::mlir::ModuleOp"> {
+  let summary = "Proves that no value is overwritten while it is needed.";
+  let description = [{
+    Walks every `dyna.function` in order and tracks, for each value, whether something
+    was written that is not provably disjoint from it for all numbers of tokens. Checks that
+    no op reads such a value, that an op overwrites its own operand only by the rules
+    of `Values.h`, that accumulators are added to in place, that returned values lie where they
+    are returned to (or are copied safely), that arguments are left alone, and that all lies
+    aligned and within its tier or workspace. Does not know how places were chosen. Changes nothing.
+    Quadratic in the number of values of a function.
+  }];
+}
+
+def ReportMemory : Pass<"dyna-report-memory", "::mlir::ModuleOp"> {
+  let summary = "Prints the memory that a planned module needs.";
+  let description = [{
+    Persistent bytes of the model's parameters; for every layer the tiers; for every role the
+    workspace, next to the most bytes ever alive (which no packing can go below), as formulas in tokens
+    and as totals for the counts given. Changes nothing.
+  }];
+  let options = [
+    Option<"tq", "tq", "int64_t", "4096", "Query tokens of the totals">,
+    Option<"tkv", "tkv", "int64_t", "0", "Key/value tokens of the totals (0: as many as query tokens)">,
+    Option<"s", "s", "int64_t", "32", "Segments of the totals">,
+    Option<"json", "json", "bool", "false", "Print JSON instead of a table">,
+    Option<"output", "output", "std::string", "\"-\"", "File to write to (-: standard output)">];
+}
+
+#endif // DYNA_PASSES_MEMORY_PASSES_TD

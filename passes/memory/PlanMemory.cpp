@@ -1,0 +1,66 @@
+//===- PlanMemory.cpp - Gives every value of the layer functions a place -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "passes/memory/MemoryPlan.h"
+#include "passes/memory/Passes.h"
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "passes/memory/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+static ArrayAttr arrayOf(MLIRContext *context, ArrayRef<PlaceAttr> places) {
+  return ArrayAttr::get(context,
+                        SmallVector<Attribute>(places.begin(), places.end()));
+}
+
+static void apply(FunctionOp function, const FunctionPlan &plan) {
+  MLIRContext *context = function.getContext();
+  function.setArgPlacesAttr(arrayOf(context, plan.arguments));
+  function.setResultPlacesAttr(arrayOf(context, plan.results));
+  function.setWorkspaceAttr(
+      placeAt(context, Memory::Workspace, 0, plan.workspace));
+  for (const auto &[op, places] : plan.places)
+    op->setAttr("places", arrayOf(context, places));
+}
+
+static void apply(LayerOp layer, const TierPlan &plan) {
+  SmallVector<PlaceAttr> tiers;
+  for (auto [memory, size] : llvm::zip_equal(tierMemories, plan.sizes))
+    tiers.push_back(placeAt(layer.getContext(), memory, 0, size));
+  layer.setTiersAttr(arrayOf(layer.getContext(), tiers));
+}
+
+namespace {
+
+struct PlanMemory : mlir::dyna::impl::PlanMemoryBase<PlanMemory> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    for (auto &[name, functions] : functionsByLayer(getOperation())) {
+      auto layer = symbols.lookup<LayerOp>(name);
+      FailureOr<TierPlan> tiers = planTiers(layer, functions);
+      if (failed(tiers))
+        return signalPassFailure();
+      if (layer)
+        apply(layer, *tiers);
+      for (FunctionOp function : functions) {
+        FailureOr<FunctionPlan> plan = planFunction(function, *tiers);
+        if (failed(plan))
+          return signalPassFailure();
+        apply(function, *plan);
+      }
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,218 @@
+//===- ReportMemory.cpp - Prints the memory that a planned module needs -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Support/FileUtilities.h"
+#include "passes/memory/MemoryPlan.h"
+#include "passes/memory/Passes.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_REPORTMEMORY
+#include "passes/memory/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+namespace {
+
+struct Line {
+  std::string what;
+  LinearBytes bytes;
+  std::optional<LinearBytes> lowerBound;
+};
+
+struct LayerReport {
+  std::string name;
+  int64_t calls = 0;
+  std::vector<Line> tiers;
+  std::vector<Line> roles;
+};
+
+struct Persistent {
+  int64_t parameters = 0; ///< in the compute type
+  int64_t gradients = 0;
+  int64_t masters = 0; ///< 0 where the parameters are the masters
+  int64_t moments = 0; ///< two of the optimizer
+  int64_t total() const { return parameters + gradients + masters + moments; }
+};
+
+struct Report {
+  Persistent persistent;
+  std::vector<LayerReport> layers;
+};
+
+/// Every tensor in a block of its own, as the runtime lays them out.
+Persistent countPersistent(ModuleOp module) {
+  Persistent bytes;
+  for (ParameterOp parameter : module.getOps<ParameterOp>()) {
+    auto type = cast<RankedTensorType>(parameter.getType());
+    Type element = type.getElementType();
+    Type accumulator = getAccumulatorType(element);
+    int64_t wide = bytesOf(type.clone(accumulator)).constant;
+    bytes.parameters += bytesOf(type).constant;
+    bytes.gradients += wide;
+    bytes.moments += 2 * wide;
+    if (element != accumulator)
+      bytes.masters += wide;
+  }
+  return bytes;
+}
+
+FailureOr<LayerReport> reportLayer(StringAttr name, LayerOp layer,
+                                   ArrayRef<FunctionOp> functions) {
+  LayerReport report;
+  report.name = name.str();
+  FailureOr<TierPlan> tiers = planTiers(layer, functions);
+  if (failed(tiers))
+    return failure();
+  for (auto [memory, size] : llvm::zip_equal(tierMemories, tiers->sizes))
+    report.tiers.push_back({stringifyMemory(memory).str(), size, std::nullopt});
+  for (FunctionOp function : functions) {
+    PlaceAttr workspace = function.getWorkspaceAttr();
+    if (!workspace)
+      return function.emitOpError(
+          "has no workspace; run dyna-plan-memory first");
+    FailureOr<FunctionPlan> plan = planFunction(function, *tiers);
+    if (failed(plan))
+      return failure();
+    report.roles.push_back({stringifyRole(function.getRole()).str(),
+                            offsetOf(workspace), plan->lowerBound});
+  }
+  return report;
+}
+
+struct ReportMemory : mlir::dyna::impl::ReportMemoryBase<ReportMemory> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (tq < 0 || tkv < 0 || s < 0) {
+      getOperation().emitError("expects counts that are not negative, but got "
+                               "tq=")
+          << tq << " tkv=" << tkv << " s=" << s;
+      return signalPassFailure();
+    }
+    FailureOr<Report> report = collect();
+    if (failed(report))
+      return signalPassFailure();
+    std::string message;
+    auto file = openOutputFile(output, &message);
+    if (!file) {
+      getOperation().emitError("cannot write the report: ") << message;
+      return signalPassFailure();
+    }
+    if (json)
+      printJson(*report, file->os());
+    else
+      printTable(*report, file->os());
+    file->keep();
+    markAllAnalysesPreserved();
+  }
+
+  FailureOr<Report> collect() {
+    Report report;
+    report.persistent = countPersistent(getOperation());
+    SymbolTable symbols(getOperation());
+    for (auto &[name, functions] : functionsByLayer(getOperation())) {
+      FailureOr<LayerReport> layer =
+          reportLayer(name, symbols.lookup<LayerOp>(name), functions);
+      if (failed(layer))
+        return failure();
+      getOperation().walk([&, name = name](CallOp call) {
+        layer->calls += call.getCalleeAttr().getAttr() == name;
+      });
+      report.layers.push_back(std::move(*layer));
+    }
+    return report;
+  }
+
+  int64_t at(const LinearBytes &bytes) const {
+    return bytes.at(tq, tkv > 0 ? tkv : tq, s);
+  }
+
+  void printTable(const Report &report, raw_ostream &os) {
+    const Persistent &kept = report.persistent;
+    os << "persistent bytes: " << kept.total() << " (parameters "
+       << kept.parameters << ", gradients " << kept.gradients << ", masters "
+       << kept.masters << ", optimizer " << kept.moments << ")\n"
+       << "totals for Tq=" << tq << " Tkv=" << (tkv > 0 ? tkv : tq)
+       << " S=" << s << "\n";
+    for (const LayerReport &layer : report.layers) {
+      os << "\nlayer @" << layer.name << ", called " << layer.calls
+         << " times\n";
+      for (const Line &line : layer.tiers)
+        printLine("tier", line, os);
+      for (const Line &line : layer.roles)
+        printLine("workspace of", line, os);
+    }
+  }
+
+  void printLine(StringRef kind, const Line &line, raw_ostream &os) {
+    os << llvm::formatv("  {0,-34} {1,14}  {2}", (kind + " " + line.what).str(),
+                        at(line.bytes), line.bytes.str());
+    if (line.lowerBound && !(*line.lowerBound == line.bytes))
+      os << "  (most alive: " << line.lowerBound->str() << ")";
+    os << "\n";
+  }
+
+  void printJson(const Report &report, raw_ostream &os) {
+    llvm::json::OStream out(os, 2);
+    const Persistent &kept = report.persistent;
+    out.object([&] {
+      out.attributeObject("counts", [&] {
+        out.attribute("tq", int64_t(tq));
+        out.attribute("tkv", tkv > 0 ? int64_t(tkv) : int64_t(tq));
+        out.attribute("s", int64_t(s));
+      });
+      out.attributeObject("persistent", [&] {
+        out.attribute("parameters", kept.parameters);
+        out.attribute("gradients", kept.gradients);
+        out.attribute("masters", kept.masters);
+        out.attribute("optimizer", kept.moments);
+        out.attribute("total", kept.total());
+      });
+      out.attributeArray("layers", [&] {
+        for (const LayerReport &layer : report.layers)
+          out.object([&] { writeLayer(layer, out); });
+      });
+    });
+    os << "\n";
+  }
+
+  void writeLayer(const LayerReport &layer, llvm::json::OStream &out) {
+    out.attribute("name", layer.name);
+    out.attribute("calls", layer.calls);
+    auto writeLines = [&](StringRef name, ArrayRef<Line> lines) {
+      out.attributeObject(name, [&] {
+        for (const Line &line : lines)
+          out.attributeObject(line.what, [&] {
+            writeBytes(line.bytes, out);
+            if (line.lowerBound)
+              out.attributeObject("most_alive",
+                                  [&] { writeBytes(*line.lowerBound, out); });
+          });
+      });
+    };
+    writeLines("tiers", layer.tiers);
+    writeLines("workspace", layer.roles);
+  }
+
+  void writeBytes(const LinearBytes &bytes, llvm::json::OStream &out) {
+    out.attribute("tq", bytes.tq);
+    out.attribute("tkv", bytes.tkv);
+    out.attribute("s", bytes.s);
+    out.attribute("constant", bytes.constant);
+    out.attribute("total", at(bytes));
+  }
+};
+
+} // namespace

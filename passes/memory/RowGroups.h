@@ -1,0 +1,85 @@
+//===- RowGroups.h - Which row-wise ops share a sweep -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The decision behind `dyna-fuse-rows`, on plain data.
+//
+// A sweep costs what it moves: every operand from outside is read once, every
+// value that somebody outside needs is written once; what passes between its
+// own ops is free, and so is reading the result of a matrix product directly
+// behind it. Starting from sweeps of one op, the pair whose union moves the
+// fewest bytes compared with the two is merged, until no union moves fewer.
+//
+//   m = product x          {bias} {gelu} {add}: m hot, h, h, a, a, z, y = 6
+//   h = bias m             {bias, gelu, add}:   m hot, z, y             = 2
+//   a = gelu h
+//   y = add a, z
+//
+// Merging is legal if the sweeps have one width, if no path leads from one to
+// the other through an op outside (the union would have to run before and after
+// it), and if no op of the union takes from another one a value that exists
+// only when the sweep has ended (an accumulator) or that it needs as a whole
+// row (`wholeRows`).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_MEMORY_ROWGROUPS_H
+#define DYNA_PASSES_MEMORY_ROWGROUPS_H
+
+#include <cstdint>
+#include <vector>
+
+namespace mlir::dyna {
+
+struct FusionValue {
+  int producer = -1;          ///< node, or -1: an argument
+  int64_t bytesPerRow = 0;    ///< 0: does not have a row per token
+  bool returned = false;      ///< needed after the last node
+  std::vector<int> consumers; ///< nodes, each once, rising
+};
+
+struct FusionNode {
+  enum Kind { Other, RowProduct, RowWise } kind = Other;
+  int64_t width = 0;      ///< of a row-wise op
+  bool wholeRows = false; ///< its operands must come from outside of its sweep
+  std::vector<int> operands; ///< values
+  std::vector<int> results;  ///< values
+};
+
+/// The ops of a function in order.
+struct FusionGraph {
+  std::vector<FusionNode> nodes;
+  std::vector<FusionValue> values;
+
+  int addArgument(int64_t bytesPerRow);
+  /// Appends a node with one result per entry of `resultBytes`; the results are
+  /// the last values. Returns the node.
+  int addNode(FusionNode node, const std::vector<int64_t> &resultBytes);
+};
+
+/// What runs as one: a sweep (its row-wise ops, in order), behind a product or
+/// not, or any other single op.
+struct FusionUnit {
+  int leader = -1;       ///< the product or other op; -1: a sweep alone
+  std::vector<int> rows; ///< the sweep; may be empty
+};
+
+/// The units in the order in which they run. O(n^3) for n nodes.
+std::vector<FusionUnit> planSweeps(const FusionGraph &graph);
+
+/// The bytes per row that the sweeps of the units move.
+int64_t sweepTraffic(const FusionGraph &graph,
+                     const std::vector<FusionUnit> &units);
+
+/// Whether every node is in one unit, sweeps obey the rules above, products
+/// stand only in front of sweeps that use them, and the order respects all
+/// uses.
+bool isLegal(const FusionGraph &graph, const std::vector<FusionUnit> &units);
+
+} // namespace mlir::dyna
+
+#endif // DYNA_PASSES_MEMORY_ROWGROUPS_H

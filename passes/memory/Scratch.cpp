@@ -1,0 +1,111 @@
+//===- Scratch.cpp - Bytes of tensors, and scratch that ops need -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/memory/Scratch.h"
+#include "passes/memory/Values.h"
+#include "runtime/abi/Kernels.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+int64_t LinearBytes::at(int64_t queryTokens, int64_t keyTokens,
+                        int64_t segments) const {
+  auto round = [](int64_t count) {
+    return llvm::alignTo(count, DYNA_ROW_ALIGNMENT);
+  };
+  return tq * round(queryTokens) + tkv * round(keyTokens) +
+         s * round(segments) + constant;
+}
+
+std::string LinearBytes::str() const {
+  SmallVector<std::string> terms;
+  auto add = [&](int64_t factor, StringRef name) {
+    if (factor != 0)
+      terms.push_back(std::to_string(factor) + name.str());
+  };
+  add(tq, "*Tq");
+  add(tkv, "*Tkv");
+  add(s, "*S");
+  add(constant, "");
+  return terms.empty() ? "0" : llvm::join(terms, " + ");
+}
+
+LinearBytes mlir::dyna::offsetOf(PlaceAttr place) {
+  return {place.getTq(), place.getTkv(), place.getS(), place.getConstant()};
+}
+
+PlaceAttr mlir::dyna::placeAt(MLIRContext *context, Memory memory,
+                              int64_t index, const LinearBytes &offset) {
+  return PlaceAttr::get(context, memory, index, offset.tq, offset.tkv, offset.s,
+                        offset.constant);
+}
+
+LinearBytes mlir::dyna::bytesOf(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return {};
+  int64_t bytes = tensor.getElementTypeBitWidth() / 8;
+  for (int64_t size : tensor.getShape())
+    if (!ShapedType::isDynamic(size))
+      bytes *= size;
+  if (tensor.hasStaticShape())
+    return {0, 0, 0, dyna_align_block(bytes)};
+  return {bytes, 0, 0, 0};
+}
+
+static LinearBytes fromAbi(const dyna_linear_bytes &bytes) {
+  return {bytes.tq, bytes.tkv, bytes.s, bytes.constant};
+}
+
+static int64_t elementBytes(Value value) {
+  return getElementTypeOrSelf(value).getIntOrFloatBitWidth() / 8;
+}
+
+/// Partial sums of every vector that the sweep adds to.
+static std::optional<LinearBytes> scratchOfRows(RowsOp rows) {
+  int64_t bytes = 0;
+  for (auto [accumulator, result] : accumulationsOf(rows)) {
+    auto type = cast<RankedTensorType>(result.getType());
+    bytes += dyna_align_block(DYNA_MAX_CHUNKS * type.getNumElements() *
+                              elementBytes(result));
+  }
+  if (bytes == 0)
+    return std::nullopt;
+  return LinearBytes{0, 0, 0, bytes};
+}
+
+static LinearBytes scratchOfHead(Value x, Value weight) {
+  auto type = cast<RankedTensorType>(weight.getType());
+  return fromAbi(dyna_head_workspace(elementBytes(x), type.getDimSize(1),
+                                     type.getDimSize(0)));
+}
+
+std::optional<LinearBytes> mlir::dyna::scratchOf(Operation *op) {
+  using Result = std::optional<LinearBytes>;
+  return llvm::TypeSwitch<Operation *, Result>(op)
+      .Case([](AttentionGradOp grad) -> Result {
+        return fromAbi(dyna_attention_grad_workspace(
+            elementBytes(grad.getQuery()), grad.getHeads(), grad.getKvHeads(),
+            grad.getHeadDim()));
+      })
+      .Case([](LinearCrossEntropyOp head) -> Result {
+        return scratchOfHead(head.getX(), head.getWeight());
+      })
+      .Case([](LinearCrossEntropyTrainOp head) -> Result {
+        return scratchOfHead(head.getX(), head.getWeight());
+      })
+      .Case([](RowsOp rows) { return scratchOfRows(rows); })
+      .Case([](SumSquaresOp) -> Result {
+        return LinearBytes{0, 0, 0, dyna_align_block(DYNA_MAX_CHUNKS * 8)};
+      })
+      .Default([](Operation *) -> Result { return std::nullopt; });
+}

@@ -1,0 +1,53 @@
+//===- Values.h - What places may be shared -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The rules by which two values may lie at one place, shared by planning, its
+// check and code generation.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_MEMORY_VALUES_H
+#define DYNA_PASSES_MEMORY_VALUES_H
+
+#include "dialects/dyna/Dyna.h"
+
+namespace mlir::dyna {
+
+/// The results that an op makes by adding to an operand (or, in `adamw`, by
+/// replacing it), with that operand: both always lie at one place. For `rows`,
+/// the operands are those from outside, the results its own.
+SmallVector<std::pair<Value, OpResult>> accumulationsOf(Operation *op);
+
+/// A matrix product whose result's rows can be handed to a sweep as they are
+/// made: linear and linear_grad_input.
+bool isRowProduct(Operation *op);
+
+/// The product in whose epilogue the sweep runs: the row product directly
+/// before it, if the sweep uses its result. The two are one step: the sweep
+/// writes its first rows while the product still reads its operands.
+Operation *getEpilogueProduct(RowsOp rows);
+
+/// Whether each element of the result depends on that element alone of the
+/// token-major operands.
+bool isElementwise(Operation *op);
+
+/// Whether a sweep may write `result` over its operand `operand`, if nothing
+/// else needs that: both have one type, and either
+/// - the sweep has no norm and no rotary, and what reads the operand comes
+/// before
+///   the result, or
+/// - the operand has one use in the sweep, and only element-wise ops lie
+/// between
+///   it and the result.
+/// Code generation guarantees that a yielded value is computed once per row and
+/// stored at once, and that an operand with one use is read once.
+bool mayReplace(RowsOp rows, Value operand, OpResult result);
+
+} // namespace mlir::dyna
+
+#endif // DYNA_PASSES_MEMORY_VALUES_H

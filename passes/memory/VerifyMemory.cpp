@@ -1,0 +1,325 @@
+//===- VerifyMemory.cpp - Proves that no value is overwritten while needed -*-
+//C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Follows the bytes instead of lifetimes: every value has a range; writing a
+// range spoils all values made before whose ranges are not provably apart from
+// it; reading a spoiled value is an error. Ranges are linear in the counts of
+// tokens and segments, and are apart if one ends before the other begins in
+// every coefficient: then they are for all counts.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/memory/MemoryPlan.h"
+#include "passes/memory/Passes.h"
+#include "passes/memory/Values.h"
+#include "runtime/abi/Abi.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_VERIFYMEMORY
+#include "passes/memory/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+namespace {
+
+struct Range {
+  PlaceAttr place;
+  LinearBytes begin;
+  LinearBytes end;
+
+  static Range of(PlaceAttr place, const LinearBytes &bytes) {
+    LinearBytes begin = offsetOf(place);
+    return {place, begin, begin + bytes};
+  }
+  bool isBlock() const {
+    return isTier(place.getMemory()) || place.getMemory() == Memory::Workspace;
+  }
+  bool isApartFrom(const Range &other) const {
+    if (place.getMemory() != other.place.getMemory())
+      return true;
+    // Entries of the arrays are tensors of their own.
+    if (!isBlock())
+      return place.getIndex() != other.place.getIndex();
+    return end.isAtMost(other.begin) || other.end.isAtMost(begin);
+  }
+  bool isSameAs(const Range &other) const {
+    return place.getMemory() == other.place.getMemory() &&
+           (isBlock() || place.getIndex() == other.place.getIndex()) &&
+           begin == other.begin && end == other.end;
+  }
+};
+
+/// One value as the walk sees it.
+struct State {
+  Range range;
+  Operation *spoiledBy = nullptr;
+};
+
+class FunctionVerifier {
+public:
+  FunctionVerifier(FunctionOp function, LayerOp layer)
+      : function(function), block(function.getBody().front()), layer(layer) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult addArguments();
+  LogicalResult runOp(Operation &op);
+  LogicalResult checkReturn(Operation &op);
+  LogicalResult checkRange(Operation *op, const Range &range);
+  LogicalResult checkReads(Operation &op);
+  LogicalResult checkOwnOperands(Operation &op, Value result,
+                                 const Range &written);
+  LogicalResult checkAccumulators(Operation &op);
+  void spoil(Operation &op, const Range &written);
+
+  /// The outside values that the op reads.
+  llvm::SetVector<Value> readsOf(Operation &op) const;
+
+  FunctionOp function;
+  Block &block;
+  LayerOp layer;
+  llvm::MapVector<Value, State> states;
+};
+
+llvm::SetVector<Value> FunctionVerifier::readsOf(Operation &op) const {
+  llvm::SetVector<Value> reads;
+  op.walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (operand.getParentBlock() == &block && states.contains(operand))
+        reads.insert(operand);
+  });
+  return reads;
+}
+
+/// Aligned, and inside of its tier or of the workspace.
+LogicalResult FunctionVerifier::checkRange(Operation *op, const Range &range) {
+  if (!range.isBlock())
+    return success();
+  const LinearBytes &at = range.begin;
+  if (at.tq < 0 || at.tkv < 0 || at.s < 0 || at.constant < 0)
+    return op->emitOpError("expects offsets that are not negative, but got ")
+           << range.place;
+  for (int64_t perRow : {at.tq, at.tkv, at.s})
+    if (perRow * DYNA_ROW_ALIGNMENT % DYNA_BLOCK_ALIGNMENT != 0)
+      return op->emitOpError("expects even offsets per token, but got ")
+             << range.place;
+  if (at.constant % DYNA_BLOCK_ALIGNMENT != 0)
+    return op->emitOpError("expects a constant offset that is a multiple of ")
+           << DYNA_BLOCK_ALIGNMENT << ", but got " << range.place;
+
+  PlaceAttr limit = function.getWorkspaceAttr();
+  Memory memory = range.place.getMemory();
+  if (memory != Memory::Workspace) {
+    if (!layer || !layer.getTiersAttr() || layer.getTiersAttr().size() != 4)
+      return op->emitOpError("lies in a tier, but the layer ")
+             << function.getLayerAttr() << " does not state its four tiers";
+    unsigned tier = llvm::find(tierMemories, memory) - tierMemories;
+    limit = cast<PlaceAttr>(layer.getTiersAttr()[tier]);
+  } else if (!limit) {
+    return op->emitOpError("lies in workspace, but the function does not state "
+                           "its workspace");
+  }
+  if (!range.end.isAtMost(offsetOf(limit)))
+    return op->emitOpError("ends at ")
+           << range.end.str() << " bytes of '" << stringifyMemory(memory)
+           << "', which has only " << offsetOf(limit).str();
+  return success();
+}
+
+LogicalResult FunctionVerifier::addArguments() {
+  for (auto [argument, place] :
+       llvm::zip_equal(block.getArguments(),
+                       function.getArgPlaces().getAsRange<PlaceAttr>())) {
+    if (place.getMemory() == Memory::Segments)
+      continue;
+    Range range = Range::of(place, bytesOf(argument.getType()));
+    if (failed(checkRange(function, range)))
+      return failure();
+    for (auto &[other, state] : states)
+      if (!range.isApartFrom(state.range))
+        return function.emitOpError("has arguments that overlap, in ")
+               << state.range.place << " and " << place;
+    states[argument] = {range, nullptr};
+  }
+  return success();
+}
+
+LogicalResult FunctionVerifier::checkReads(Operation &op) {
+  for (Value value : readsOf(op)) {
+    Operation *spoiler = states[value].spoiledBy;
+    if (!spoiler)
+      continue;
+    InFlightDiagnostic error = op.emitOpError("reads a value in ")
+                               << states[value].range.place
+                               << " that has been overwritten";
+    error.attachNote(spoiler->getLoc()) << "overwritten here";
+    return error;
+  }
+  return success();
+}
+
+/// A result may lie on an operand of its own op only where code generation
+/// agrees; a sweep in an epilogue never on what its product still reads.
+LogicalResult FunctionVerifier::checkOwnOperands(Operation &op, Value result,
+                                                 const Range &written) {
+  auto rows = dyn_cast<RowsOp>(op);
+  Operation *product = rows ? getEpilogueProduct(rows) : nullptr;
+  llvm::SetVector<Value> read = readsOf(op);
+  llvm::SmallPtrSet<Value, 4> productReads, added;
+  if (product) {
+    for (Value operand : readsOf(*product)) {
+      productReads.insert(operand);
+      read.insert(operand);
+    }
+    for (auto [accumulator, sum] : accumulationsOf(product))
+      added.insert(accumulator);
+  }
+  for (Value operand : read) {
+    const Range &from = states[operand].range;
+    if (written.isApartFrom(from))
+      continue;
+    bool isAllowed = false;
+    for (auto [accumulator, sum] : accumulationsOf(&op))
+      isAllowed |= accumulator == operand && sum == result;
+    // The product has turned it into its result row by row.
+    isAllowed |= added.contains(operand) &&
+                 from.isSameAs(states[product->getResult(0)].range);
+    isAllowed |= rows && result && from.isSameAs(written) &&
+                 !productReads.contains(operand) &&
+                 mayReplace(rows, operand, cast<OpResult>(result));
+    if (!isAllowed)
+      return op.emitOpError("writes to ")
+             << written.place << " while it still reads an operand in "
+             << from.place;
+  }
+  return success();
+}
+
+LogicalResult FunctionVerifier::checkAccumulators(Operation &op) {
+  for (auto [accumulator, result] : accumulationsOf(&op))
+    if (!states[accumulator].range.isSameAs(states[result].range))
+      return op.emitOpError("expects to add in place, but the accumulator lies "
+                            "in ")
+             << states[accumulator].range.place << " and the result in "
+             << states[result].range.place;
+  return success();
+}
+
+void FunctionVerifier::spoil(Operation &op, const Range &written) {
+  for (auto &[value, state] : states)
+    if (value.getDefiningOp() != &op && !written.isApartFrom(state.range))
+      state.spoiledBy = &op;
+}
+
+LogicalResult FunctionVerifier::runOp(Operation &op) {
+  auto places = op.getAttrOfType<ArrayAttr>("places");
+  std::optional<LinearBytes> scratch = scratchOf(&op);
+  size_t expected = op.getNumResults() + (scratch ? 1 : 0);
+  if (!places)
+    return op.emitOpError("has no places; run dyna-plan-memory first");
+  if (places.size() != expected)
+    return op.emitOpError("expects ")
+           << expected << " places, but got " << places.size();
+  if (failed(checkReads(op)))
+    return failure();
+
+  SmallVector<std::pair<Value, Range>> written;
+  for (auto [index, attribute] : llvm::enumerate(places)) {
+    Value result = index < op.getNumResults() ? op.getResult(index) : Value();
+    Range range = Range::of(cast<PlaceAttr>(attribute),
+                            result ? bytesOf(result.getType()) : *scratch);
+    if (failed(checkRange(&op, range)) ||
+        failed(checkOwnOperands(op, result, range)))
+      return failure();
+    for (auto &[other, otherRange] : written)
+      if (!range.isApartFrom(otherRange))
+        return op.emitOpError("writes two results to overlapping places, ")
+               << otherRange.place << " and " << range.place;
+    written.push_back({result, range});
+  }
+  for (auto &[result, range] : written) {
+    spoil(op, range);
+    if (result)
+      states[result] = {range, nullptr};
+  }
+  return checkAccumulators(op);
+}
+
+/// Values lie where they are returned to, or can be copied there: nothing that
+/// is returned elsewhere lies in the way. Arguments are as they were, unless
+/// replaced.
+LogicalResult FunctionVerifier::checkReturn(Operation &op) {
+  if (failed(checkReads(op)))
+    return failure();
+  SmallVector<Range> targets;
+  for (auto [value, place] :
+       llvm::zip_equal(op.getOperands(),
+                       function.getResultPlaces().getAsRange<PlaceAttr>())) {
+    Range target = Range::of(place, bytesOf(value.getType()));
+    if (failed(checkRange(&op, target)))
+      return failure();
+    for (const Range &other : targets)
+      if (!target.isApartFrom(other))
+        return op.emitOpError("returns two values to overlapping places, ")
+               << other.place << " and " << place;
+    targets.push_back(target);
+    bool isArgument = isa<BlockArgument>(value);
+    if (!isArgument && !states[value].range.isSameAs(target) &&
+        llvm::count(op.getOperands(), value) == 1)
+      return op.emitOpError("returns a value in ")
+             << place << ", but it lies in " << states[value].range.place;
+    if (states[value].range.isSameAs(target))
+      continue;
+    for (Value other : op.getOperands())
+      if (!target.isApartFrom(states[other].range))
+        return op.emitOpError("copies a value to ")
+               << place << ", where another returned value lies";
+  }
+  for (BlockArgument argument : block.getArguments()) {
+    auto state = states.find(argument);
+    if (state == states.end() || !state->second.spoiledBy)
+      continue;
+    auto isHere = [&](const Range &target) {
+      return target.isSameAs(state->second.range);
+    };
+    if (llvm::any_of(targets, isHere))
+      continue;
+    return state->second.spoiledBy->emitOpError("overwrites the argument in ")
+           << state->second.range.place
+           << ", which the function does not return";
+  }
+  return success();
+}
+
+LogicalResult FunctionVerifier::run() {
+  if (failed(addArguments()))
+    return failure();
+  for (Operation &op : block.without_terminator())
+    if (failed(runOp(op)))
+      return failure();
+  return checkReturn(*block.getTerminator());
+}
+
+struct VerifyMemory : mlir::dyna::impl::VerifyMemoryBase<VerifyMemory> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    for (FunctionOp function : getOperation().getOps<FunctionOp>()) {
+      auto layer = symbols.lookup<LayerOp>(function.getLayer());
+      if (failed(FunctionVerifier(function, layer).run()))
+        return signalPassFailure();
+    }
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace

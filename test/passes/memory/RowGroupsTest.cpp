@@ -1,0 +1,283 @@
+//===- RowGroupsTest.cpp - Which row-wise ops share a sweep -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/memory/RowGroups.h"
+#include "gtest/gtest.h"
+#include <algorithm>
+#include <functional>
+#include <random>
+
+using namespace mlir::dyna;
+
+namespace {
+
+using Units = std::vector<FusionUnit>;
+
+int addOp(FusionGraph &graph, FusionNode::Kind kind,
+          const std::vector<int> &operands, int64_t bytes,
+          bool wholeRows = false) {
+  FusionNode node;
+  node.kind = kind;
+  node.width = kind == FusionNode::RowWise ? 8 : 0;
+  node.wholeRows = wholeRows;
+  node.operands = operands;
+  return graph.addNode(node, {bytes});
+}
+
+int resultOf(const FusionGraph &graph, int node) {
+  return graph.nodes[node].results.front();
+}
+
+const FusionUnit &unitOf(const Units &units, int node) {
+  return *std::find_if(units.begin(), units.end(), [&](const FusionUnit &unit) {
+    return unit.leader == node ||
+           std::count(unit.rows.begin(), unit.rows.end(), node);
+  });
+}
+
+/// Places units in an order that respects their uses, if there is one.
+bool sortUnits(const FusionGraph &graph, Units &units) {
+  Units sorted;
+  while (!units.empty()) {
+    bool found = false;
+    for (size_t index = 0; index < units.size() && !found; ++index) {
+      Units tail = {units[index]};
+      auto isMissing = [&](int node) {
+        for (size_t other = 0; other < units.size(); ++other)
+          if (other != index && (units[other].leader == node ||
+                                 std::count(units[other].rows.begin(),
+                                            units[other].rows.end(), node)))
+            return true;
+        return false;
+      };
+      std::vector<int> nodes = units[index].rows;
+      if (units[index].leader >= 0)
+        nodes.push_back(units[index].leader);
+      bool isReady = true;
+      for (int node : nodes)
+        for (int operand : graph.nodes[node].operands)
+          isReady &= graph.values[operand].producer < 0 ||
+                     !isMissing(graph.values[operand].producer);
+      if (!isReady)
+        continue;
+      sorted.push_back(units[index]);
+      units.erase(units.begin() + index);
+      found = true;
+    }
+    if (!found)
+      return false;
+  }
+  units = sorted;
+  return true;
+}
+
+/// The least traffic of all partitions into sweeps and all ways to put products
+/// in front of them.
+int64_t leastTraffic(const FusionGraph &graph) {
+  std::vector<int> rows, products, others;
+  for (size_t node = 0; node < graph.nodes.size(); ++node) {
+    auto kind = graph.nodes[node].kind;
+    (kind == FusionNode::RowWise      ? rows
+     : kind == FusionNode::RowProduct ? products
+                                      : others)
+        .push_back(node);
+  }
+  int64_t best = INT64_MAX;
+  std::vector<std::vector<int>> sweeps;
+  std::function<void(size_t, std::vector<int>)> attach =
+      [&](size_t product, std::vector<int> leaders) {
+        if (product == products.size()) {
+          Units units;
+          for (size_t index = 0; index < sweeps.size(); ++index)
+            units.push_back({leaders[index], sweeps[index]});
+          for (int node : products)
+            if (!std::count(leaders.begin(), leaders.end(), node))
+              units.push_back({node, {}});
+          for (int node : others)
+            units.push_back({node, {}});
+          if (sortUnits(graph, units) && isLegal(graph, units))
+            best = std::min(best, sweepTraffic(graph, units));
+          return;
+        }
+        attach(product + 1, leaders);
+        for (size_t index = 0; index < sweeps.size(); ++index)
+          if (leaders[index] < 0) {
+            std::vector<int> more = leaders;
+            more[index] = products[product];
+            attach(product + 1, more);
+          }
+      };
+  std::function<void(size_t)> cut = [&](size_t next) {
+    if (next == rows.size())
+      return attach(0, std::vector<int>(sweeps.size(), -1));
+    for (size_t index = 0; index < sweeps.size(); ++index) {
+      sweeps[index].push_back(rows[next]);
+      cut(next + 1);
+      sweeps[index].pop_back();
+    }
+    sweeps.push_back({rows[next]});
+    cut(next + 1);
+    sweeps.pop_back();
+  };
+  cut(0);
+  return best;
+}
+
+FusionGraph randomGraph(std::mt19937 &random, int count) {
+  FusionGraph graph;
+  std::vector<int> live = {graph.addArgument(4), graph.addArgument(4)};
+  for (int index = 0; index < count; ++index) {
+    int pick = random() % 5;
+    auto operand = [&] { return live[random() % live.size()]; };
+    std::vector<int> operands = {operand()};
+    if (pick < 3 && random() % 2)
+      operands.push_back(operand());
+    int node = addOp(graph,
+                     pick < 3    ? FusionNode::RowWise
+                     : pick == 3 ? FusionNode::RowProduct
+                                 : FusionNode::Other,
+                     operands, 4, random() % 8 == 0);
+    live.push_back(resultOf(graph, node));
+  }
+  for (FusionValue &value : graph.values)
+    value.returned =
+        value.producer >= 0 && (value.consumers.empty() || random() % 6 == 0);
+  return graph;
+}
+
+TEST(RowGroups, ChainBehindItsProduct) {
+  FusionGraph graph;
+  int x = graph.addArgument(8), z = graph.addArgument(8);
+  int product = addOp(graph, FusionNode::RowProduct, {x}, 8);
+  int bias = addOp(graph, FusionNode::RowWise, {resultOf(graph, product)}, 8);
+  int gelu = addOp(graph, FusionNode::RowWise, {resultOf(graph, bias)}, 8);
+  int add = addOp(graph, FusionNode::RowWise, {resultOf(graph, gelu), z}, 8);
+  graph.values[resultOf(graph, add)].returned = true;
+  Units units = planSweeps(graph);
+  ASSERT_EQ(units.size(), 1u);
+  EXPECT_EQ(units[0].leader, product);
+  EXPECT_EQ(units[0].rows, (std::vector<int>{bias, gelu, add}));
+  // z in, y out; the product's result is hot.
+  EXPECT_EQ(sweepTraffic(graph, units), 16);
+}
+
+TEST(RowGroups, ProductOnThePathKeepsThemApart) {
+  FusionGraph graph;
+  int x = graph.addArgument(8);
+  int a = addOp(graph, FusionNode::RowWise, {x}, 8);
+  int product = addOp(graph, FusionNode::RowProduct, {resultOf(graph, a)}, 8);
+  int b = addOp(graph, FusionNode::RowWise,
+                {resultOf(graph, a), resultOf(graph, product)}, 8);
+  graph.values[resultOf(graph, b)].returned = true;
+  Units units = planSweeps(graph);
+  EXPECT_TRUE(isLegal(graph, units));
+  EXPECT_NE(&unitOf(units, a), &unitOf(units, b));
+  EXPECT_EQ(unitOf(units, b).leader, product);
+}
+
+TEST(RowGroups, AccumulatorEndsWithItsSweep) {
+  // Two sums over rows into one accumulator share their operand, but the second
+  // begins with what the first ends with.
+  FusionGraph graph;
+  int dy = graph.addArgument(8), sum = graph.addArgument(0);
+  int a = addOp(graph, FusionNode::RowWise, {dy, sum}, 0);
+  int b = addOp(graph, FusionNode::RowWise, {dy, resultOf(graph, a)}, 0);
+  Units units = planSweeps(graph);
+  EXPECT_TRUE(isLegal(graph, units));
+  EXPECT_NE(&unitOf(units, a), &unitOf(units, b));
+}
+
+TEST(RowGroups, WholeRowsComeFromOutside) {
+  FusionGraph graph;
+  int x = graph.addArgument(8);
+  int a = addOp(graph, FusionNode::RowWise, {x}, 8);
+  int rotary = addOp(graph, FusionNode::RowWise, {resultOf(graph, a)}, 8, true);
+  int after = addOp(graph, FusionNode::RowWise, {resultOf(graph, rotary)}, 8);
+  graph.values[resultOf(graph, after)].returned = true;
+  Units units = planSweeps(graph);
+  EXPECT_TRUE(isLegal(graph, units));
+  EXPECT_NE(&unitOf(units, a), &unitOf(units, rotary));
+  EXPECT_EQ(&unitOf(units, rotary), &unitOf(units, after));
+}
+
+TEST(RowGroups, WidthsDoNotMix) {
+  FusionGraph graph;
+  int x = graph.addArgument(8);
+  int a = addOp(graph, FusionNode::RowWise, {x}, 8);
+  int b = addOp(graph, FusionNode::RowWise, {x}, 8);
+  graph.nodes[b].width = 16;
+  Units units = planSweeps(graph);
+  EXPECT_NE(&unitOf(units, a), &unitOf(units, b));
+}
+
+TEST(RowGroups, NothingSharedNothingMerged) {
+  FusionGraph graph;
+  int x = graph.addArgument(8), y = graph.addArgument(8);
+  addOp(graph, FusionNode::RowWise, {x}, 8);
+  addOp(graph, FusionNode::RowWise, {y}, 8);
+  EXPECT_EQ(planSweeps(graph).size(), 2u);
+}
+
+TEST(RowGroups, EachBehindItsOwnProduct) {
+  // q, k and v of one input: a sweep behind each product, not one for all.
+  FusionGraph graph;
+  int x = graph.addArgument(8);
+  for (int index = 0; index < 3; ++index) {
+    int product = addOp(graph, FusionNode::RowProduct, {x}, 8);
+    int bias = addOp(graph, FusionNode::RowWise, {resultOf(graph, product)}, 8);
+    graph.values[resultOf(graph, bias)].returned = true;
+  }
+  Units units = planSweeps(graph);
+  ASSERT_EQ(units.size(), 3u);
+  for (const FusionUnit &unit : units) {
+    EXPECT_GE(unit.leader, 0);
+    EXPECT_EQ(unit.rows.size(), 1u);
+  }
+}
+
+TEST(RowGroups, LegalityFindsFaults) {
+  FusionGraph graph;
+  int x = graph.addArgument(8);
+  int product = addOp(graph, FusionNode::RowProduct, {x}, 8);
+  int a = addOp(graph, FusionNode::RowWise, {resultOf(graph, product)}, 8);
+  int b = addOp(graph, FusionNode::RowWise, {x}, 8);
+  EXPECT_TRUE(isLegal(graph, {{product, {a}}, {-1, {b}}}));
+  EXPECT_FALSE(isLegal(graph, {{-1, {a}}, {product, {b}}})) << "order";
+  EXPECT_FALSE(isLegal(graph, {{product, {b}}, {-1, {a}}})) << "not its sweep";
+  EXPECT_FALSE(isLegal(graph, {{product, {a}}})) << "one is missing";
+  EXPECT_FALSE(isLegal(graph, {{product, {a}}, {-1, {a, b}}})) << "twice";
+}
+
+/// Legal on all, and as good as trying everything on nearly all.
+TEST(RowGroups, ComparedWithEveryPartition) {
+  std::mt19937 random(11);
+  int optimal = 0, rounds = 300;
+  double sum = 0;
+  for (int round = 0; round < rounds; ++round) {
+    FusionGraph graph = randomGraph(random, 3 + round % 6);
+    Units units = planSweeps(graph);
+    ASSERT_TRUE(isLegal(graph, units)) << round;
+    int64_t best = leastTraffic(graph), got = sweepTraffic(graph, units);
+    ASSERT_GE(got, best);
+    optimal += got == best;
+    sum += best > 0 ? double(got) / best : 1;
+  }
+  RecordProperty("optimal", optimal);
+  EXPECT_GE(optimal, rounds * 95 / 100);
+  EXPECT_LT(sum / rounds, 1.02);
+}
+
+TEST(RowGroups, LargeOnesAreLegal) {
+  std::mt19937 random(13);
+  for (int round = 0; round < 20; ++round) {
+    FusionGraph graph = randomGraph(random, 60);
+    EXPECT_TRUE(isLegal(graph, planSweeps(graph))) << round;
+  }
+}
+
+} // namespace

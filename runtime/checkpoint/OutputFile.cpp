@@ -29,6 +29,8 @@ void Checksum::addStripe(const unsigned char *at) {
 }
 
 void Checksum::update(const void *data, size_t size) {
+  if (size == 0)
+    return; // `data` may be null
   auto *at = static_cast<const unsigned char *>(data);
   total_ += size;
   if (restSize_ > 0) {

@@ -1,0 +1,195 @@
+//===- ConfigReader.cpp - Reads a model configuration with good errors -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/ConfigReader.h"
+#include "mlir/IR/Location.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+/// The text of a value, shortened for a message.
+static std::string print(const llvm::json::Value &value) {
+  std::string text = llvm::formatv("{0}", value);
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+ConfigReader::ConfigReader(MLIRContext *context, llvm::MemoryBufferRef text)
+    : context_(context), text_(text) {
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(text.getBuffer());
+  if (!value) {
+    error("") << "expects a model configuration in JSON, but got: "
+              << llvm::toString(value.takeError());
+    return;
+  }
+  llvm::json::Object *object = value->getAsObject();
+  if (!object) {
+    error("") << "expects a JSON object of configuration fields, but got "
+              << print(*value);
+    return;
+  }
+  object_ = std::move(*object);
+}
+
+Location ConfigReader::locate(StringRef field) const {
+  StringRef text = text_.getBuffer();
+  std::string quoted = ("\"" + field + "\"").str();
+  size_t offset = 0;
+  // Not every occurrence is a key: "model_type": "vocab_size" is legal.
+  if (!field.empty())
+    for (offset = text.find(quoted); offset != StringRef::npos;
+         offset = text.find(quoted, offset + 1))
+      if (text.drop_front(offset + quoted.size()).ltrim().starts_with(":"))
+        break;
+  if (offset == StringRef::npos)
+    offset = 0;
+  StringRef before = text.take_front(offset);
+  unsigned line = before.count('\n') + 1;
+  unsigned column = offset - (before.rfind('\n') + 1) + 1;
+  return FileLineColLoc::get(context_, text_.getBufferIdentifier(), line,
+                             column);
+}
+
+InFlightDiagnostic ConfigReader::error(StringRef field) {
+  failed_ = true;
+  InFlightDiagnostic diagnostic = emitError(locate(field));
+  if (!field.empty())
+    diagnostic << "field '" << field << "': ";
+  return diagnostic;
+}
+
+InFlightDiagnostic ConfigReader::warning(StringRef field) {
+  InFlightDiagnostic diagnostic = emitWarning(locate(field));
+  diagnostic << "field '" << field << "': ";
+  return diagnostic;
+}
+
+const llvm::json::Value *ConfigReader::find(StringRef field) {
+  known_.insert(field);
+  if (!object_)
+    return nullptr;
+  const llvm::json::Value *value = object_->get(field);
+  return value && value->kind() != llvm::json::Value::Null ? value : nullptr;
+}
+
+bool ConfigReader::has(StringRef field) const {
+  return object_ && object_->get(field);
+}
+
+int64_t ConfigReader::integer(StringRef field, std::optional<int64_t> fallback,
+                              int64_t lowest, int64_t highest) {
+  const llvm::json::Value *value = find(field);
+  if (!value && fallback)
+    return *fallback;
+  if (!value) {
+    error(field) << "expects an integer, but the field is missing";
+    return lowest;
+  }
+  std::optional<int64_t> integer = value->getAsInteger();
+  if (integer && *integer >= lowest && *integer <= highest)
+    return *integer;
+  error(field) << "expects an integer from " << lowest << " to " << highest
+               << ", but got " << print(*value);
+  return lowest;
+}
+
+double ConfigReader::number(StringRef field, double fallback, double lowest,
+                            double highest) {
+  const llvm::json::Value *value = find(field);
+  if (!value)
+    return fallback;
+  std::optional<double> number = value->getAsNumber();
+  // Written so that NaN fails.
+  if (number && *number >= lowest && *number < highest)
+    return *number;
+  error(field) << llvm::formatv("expects a number of at least {0} and below "
+                                "{1}, but got {2}",
+                                lowest, highest, print(*value))
+                      .str();
+  return lowest;
+}
+
+bool ConfigReader::boolean(StringRef field, bool fallback) {
+  const llvm::json::Value *value = find(field);
+  if (!value)
+    return fallback;
+  if (std::optional<bool> boolean = value->getAsBoolean())
+    return *boolean;
+  error(field) << "expects true or false, but got " << print(*value);
+  return fallback;
+}
+
+std::string ConfigReader::string(StringRef field, StringRef fallback) {
+  const llvm::json::Value *value = find(field);
+  if (!value)
+    return fallback.str();
+  if (std::optional<StringRef> text = value->getAsString())
+    return text->str();
+  error(field) << "expects a string, but got " << print(*value);
+  return fallback.str();
+}
+
+void ConfigReader::require(StringRef field, bool expected, StringRef why) {
+  if (boolean(field, expected) != expected)
+    error(field) << "expects " << (expected ? "true" : "false") << ", but got "
+                 << (expected ? "false" : "true") << ": " << why;
+}
+
+const llvm::json::Object *ConfigReader::object(StringRef field) {
+  const llvm::json::Value *value = find(field);
+  if (!value)
+    return nullptr;
+  if (const llvm::json::Object *object = value->getAsObject())
+    return object;
+  error(field) << "expects an object, but got " << print(*value);
+  return nullptr;
+}
+
+void ConfigReader::ignore(ArrayRef<StringRef> fields) {
+  for (StringRef field : fields)
+    known_.insert(field);
+}
+
+bool ConfigReader::finish() {
+  if (!object_)
+    return false;
+  // Sorted, since an object has no order of its own.
+  SmallVector<StringRef> unknown;
+  for (const auto &entry : *object_)
+    if (!known_.contains(entry.first))
+      unknown.push_back(entry.first);
+  llvm::sort(unknown);
+  for (StringRef field : unknown) {
+    SmallVector<StringRef> known(known_.keys());
+    llvm::sort(known);
+    StringRef nearest;
+    unsigned best = 3; // edits that a slip of the fingers makes
+    for (StringRef candidate : known) {
+      unsigned distance = field.edit_distance(candidate, true, best);
+      if (distance < best) {
+        best = distance;
+        nearest = candidate;
+      }
+    }
+    InFlightDiagnostic diagnostic = warning(field);
+    diagnostic << "is not known and has no effect";
+    if (!nearest.empty())
+      diagnostic << "; is '" << nearest << "' meant?";
+  }
+  return !failed_;
+}
+
+std::string ConfigReader::compact(StringRef modelType,
+                                  StringRef architecture) const {
+  llvm::json::Object object = *object_;
+  object.try_emplace("model_type", modelType);
+  object.try_emplace("architectures", llvm::json::Array{architecture});
+  return llvm::formatv("{0}", llvm::json::Value(std::move(object)));
+}

@@ -1,0 +1,75 @@
+//===- ConfigReader.h - Reads a model configuration with good errors -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A HuggingFace config.json is an object of some fields that decide what the
+// model computes and many that do not. The reader hands out fields with a
+// default and bounds, remembers which were asked for, and reports at the place
+// of the field: an error for what the model cannot be, a warning for what is
+// not known (a misspelt field would otherwise silently get its default).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_FRONTENDS_CONFIGREADER_H
+#define DYNA_FRONTENDS_CONFIGREADER_H
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <optional>
+
+namespace mlir::dyna {
+
+class ConfigReader {
+public:
+  /// Parses the text; `isValid` says whether it is a JSON object.
+  ConfigReader(MLIRContext *context, llvm::MemoryBufferRef text);
+  bool isValid() const { return object_.has_value() && !failed_; }
+
+  bool has(StringRef field) const;
+  /// A field that is absent or null is `fallback`; without fallback that is an
+  /// error. After an error the value is the lower bound.
+  int64_t integer(StringRef field, std::optional<int64_t> fallback,
+                  int64_t lowest = 1, int64_t highest = INT32_MAX);
+  /// In [lowest, highest).
+  double number(StringRef field, double fallback, double lowest,
+                double highest);
+  bool boolean(StringRef field, bool fallback);
+  std::string string(StringRef field, StringRef fallback);
+  /// An error unless the field is absent, null or `expected`.
+  void require(StringRef field, bool expected, StringRef why);
+  /// An object inside, or null. Its own fields are not tracked.
+  const llvm::json::Object *object(StringRef field);
+  /// Fields that decide nothing here.
+  void ignore(ArrayRef<StringRef> fields);
+
+  InFlightDiagnostic error(StringRef field);
+  InFlightDiagnostic warning(StringRef field);
+  /// Warns of fields that nobody asked for; false after any error.
+  bool finish();
+
+  /// The configuration in one line with sorted keys; `model_type` and
+  /// `architectures` are added where they lack.
+  std::string compact(StringRef modelType, StringRef architecture) const;
+
+private:
+  const llvm::json::Value *find(StringRef field);
+  /// Where `"field":` stands, or the beginning of the file.
+  Location locate(StringRef field) const;
+
+  MLIRContext *context_;
+  llvm::MemoryBufferRef text_;
+  std::optional<llvm::json::Object> object_;
+  llvm::StringSet<> known_;
+  bool failed_ = false;
+};
+
+} // namespace mlir::dyna
+
+#endif // DYNA_FRONTENDS_CONFIGREADER_H

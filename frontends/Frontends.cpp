@@ -1,0 +1,68 @@
+//===- Frontends.cpp - What the families share -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Frontends.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+Activation mlir::dyna::readActivation(ConfigReader &reader, StringRef field,
+                                      StringRef fallback) {
+  // gelu_fast is the tanh form with its factors multiplied out.
+  static constexpr std::pair<StringLiteral, Activation> forms[] = {
+      {"gelu", Activation::GeluErf},
+      {"gelu_new", Activation::GeluTanh},
+      {"gelu_pytorch_tanh", Activation::GeluTanh},
+      {"gelu_fast", Activation::GeluTanh},
+      {"silu", Activation::Silu},
+      {"swish", Activation::Silu},
+      {"relu", Activation::Relu}};
+  std::string name = reader.string(field, fallback);
+  for (const auto &[known, form] : forms)
+    if (known == name)
+      return form;
+  InFlightDiagnostic diagnostic = reader.error(field);
+  diagnostic << "expects one of ";
+  llvm::interleaveComma(forms, diagnostic, [&](const auto &form) {
+    diagnostic << "'" << form.first << "'";
+  });
+  diagnostic << ", but got '" << name << "'";
+  return Activation::Relu;
+}
+
+void mlir::dyna::refuseAttentionDropout(ConfigReader &reader, StringRef field,
+                                        double fallback) {
+  double probability = reader.number(field, fallback, 0, 1);
+  if (probability == 0)
+    return;
+  reader.warning(field) << "dropout inside attention is not supported: "
+                        << llvm::formatv("{0}", probability).str()
+                        << (reader.has(field) ? ""
+                                              : ", the default of the family,")
+                        << " is treated as 0; write 0 to accept that";
+}
+
+OwningOpRef<ModuleOp> mlir::dyna::importConfig(MLIRContext *context,
+                                               llvm::MemoryBufferRef text) {
+  std::string type;
+  {
+    ConfigReader reader(context, text);
+    if (!reader.isValid())
+      return {};
+    type = reader.string("model_type", "");
+    if (type != "gpt2" && type != "llama") {
+      reader.error("model_type")
+          << "expects 'gpt2' or 'llama', but "
+          << (reader.has("model_type") ? "got '" + type + "'"
+                                       : "the field is missing");
+      return {};
+    }
+  }
+  return type == "gpt2" ? importGpt2(context, text)
+                        : importLlama(context, text);
+}

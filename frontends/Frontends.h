@@ -1,0 +1,89 @@
+//===- Frontends.h - What the front ends make -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each family has a plain struct with the fields of its HuggingFace config.json
+// (names as there, in our spelling), a function that reads it, and one that
+// builds the model: dyna IR in f32 with the layer kinds @embed, @block, @head.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_FRONTENDS_FRONTENDS_H
+#define DYNA_FRONTENDS_FRONTENDS_H
+
+#include "frontends/ConfigReader.h"
+#include "frontends/ModelBuilder.h"
+
+namespace mlir::dyna {
+
+/// `model_type` "gpt2". Dropout inside attention does not exist here.
+struct Gpt2Config {
+  int64_t vocabSize = 50257;
+  int64_t positions = 1024;
+  int64_t width = 768;
+  int64_t layers = 12;
+  int64_t heads = 12;
+  int64_t inner = 3072;
+  Activation activation = Activation::GeluTanh;
+  double layerNormEpsilon = 1e-5;
+  double residualDropout = 0;
+  double embeddingDropout = 0;
+  double initializerRange = 0.02;
+  bool tieWordEmbeddings = true;
+  /// The configuration as JSON, for saved models.
+  std::string json = "{}";
+};
+
+/// `model_type` "llama".
+struct LlamaConfig {
+  int64_t vocabSize = 32000;
+  int64_t width = 4096;
+  int64_t inner = 11008;
+  int64_t layers = 32;
+  int64_t heads = 32;
+  int64_t kvHeads = 32;
+  int64_t headDim = 128;
+  int64_t positions = 2048;
+  Activation activation = Activation::Silu;
+  double rmsNormEpsilon = 1e-6;
+  double ropeTheta = 10000;
+  bool attentionBias = false;
+  bool mlpBias = false;
+  bool tieWordEmbeddings = false;
+  double initializerRange = 0.02;
+  std::string json = "{}";
+};
+
+/// Read a configuration; nothing after an error, which is emitted as a
+/// diagnostic at the field.
+std::optional<Gpt2Config> readGpt2Config(ConfigReader &reader);
+std::optional<LlamaConfig> readLlamaConfig(ConfigReader &reader);
+
+/// Build the model; null after a diagnostic.
+OwningOpRef<ModuleOp> buildGpt2(MLIRContext *context, const Gpt2Config &config);
+OwningOpRef<ModuleOp> buildLlama(MLIRContext *context,
+                                 const LlamaConfig &config);
+
+/// Both steps, for the text of a config.json. `importConfig` looks at
+/// `model_type`.
+OwningOpRef<ModuleOp> importGpt2(MLIRContext *context,
+                                 llvm::MemoryBufferRef text);
+OwningOpRef<ModuleOp> importLlama(MLIRContext *context,
+                                  llvm::MemoryBufferRef text);
+OwningOpRef<ModuleOp> importConfig(MLIRContext *context,
+                                   llvm::MemoryBufferRef text);
+
+/// `hidden_act` and `activation_function` of the families.
+Activation readActivation(ConfigReader &reader, StringRef field,
+                          StringRef fallback);
+/// Warns if attention dropout is asked for: it is not applied.
+void refuseAttentionDropout(ConfigReader &reader, StringRef field,
+                            double fallback);
+
+} // namespace mlir::dyna
+
+#endif // DYNA_FRONTENDS_FRONTENDS_H

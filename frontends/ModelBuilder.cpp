@@ -1,0 +1,195 @@
+//===- ModelBuilder.cpp - Builds dyna models layer by layer -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/ModelBuilder.h"
+#include "mlir/IR/Verifier.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+//===----------------------------------------------------------------------===//
+// LayerBuilder
+//===----------------------------------------------------------------------===//
+
+LayerBuilder::LayerBuilder(LayerOp op, ArrayRef<Type> inputs)
+    : ImplicitLocOpBuilder(op.getLoc(), op.getContext()) {
+  kind_.op = op;
+  Block &body = op.getBody().emplaceBlock();
+  for (Type input : inputs)
+    body.addArgument(input, op.getLoc());
+  setInsertionPointToEnd(&body);
+}
+
+Value LayerBuilder::input(unsigned index) {
+  return kind_.op.getBody().getArgument(kind_.parameters.size() + index);
+}
+
+Value LayerBuilder::parameter(const Twine &name, ArrayRef<int64_t> shape,
+                              const Initial &initial) {
+  auto type = RankedTensorType::get(shape, getF32Type());
+  unsigned index = kind_.parameters.size();
+  kind_.parameters.push_back({name.str(), type, initial});
+  return kind_.op.getBody().front().insertArgument(index, type, getLoc());
+}
+
+static int64_t widthOf(Value x) {
+  return cast<RankedTensorType>(x.getType()).getDimSize(1);
+}
+
+Value LayerBuilder::linear(Value x, const Twine &name, int64_t out,
+                           bool hasBias, double normal) {
+  Value weight =
+      parameter(name + ".weight", {out, widthOf(x)}, Initial::matrix(normal));
+  Value bias;
+  if (hasBias)
+    bias = parameter(name + ".bias", {out}, Initial::zeros());
+  return LinearOp::create(*this, x, weight, bias, ArrayAttr());
+}
+
+Value LayerBuilder::layerNorm(Value x, const Twine &name, double epsilon) {
+  Value weight = parameter(name + ".weight", {widthOf(x)}, Initial::ones());
+  Value bias = parameter(name + ".bias", {widthOf(x)}, Initial::zeros());
+  return LayerNormOp::create(*this, x, weight, bias, APFloat(epsilon),
+                             ArrayAttr());
+}
+
+Value LayerBuilder::rmsNorm(Value x, const Twine &name, double epsilon) {
+  Value weight = parameter(name + ".weight", {widthOf(x)}, Initial::ones());
+  return RmsNormOp::create(*this, x, weight, APFloat(epsilon), ArrayAttr());
+}
+
+Value LayerBuilder::attention(Value query, Value key, Value value,
+                              Value segments, int64_t heads, int64_t kvHeads,
+                              int64_t headDim) {
+  APFloat scale(1 / std::sqrt(static_cast<double>(headDim)));
+  return AttentionOp::create(*this, query, key, value, segments, heads, kvHeads,
+                             scale, /*causal=*/true, ArrayAttr())
+      .getResult();
+}
+
+Value LayerBuilder::activation(Value x, Activation form) {
+  switch (form) {
+  case Activation::GeluTanh:
+    return GeluOp::create(*this, x, GeluForm::Tanh, ArrayAttr());
+  case Activation::GeluErf:
+    return GeluOp::create(*this, x, GeluForm::Erf, ArrayAttr());
+  case Activation::Silu:
+    return SiluOp::create(*this, x, ArrayAttr());
+  case Activation::Relu:
+    return ReluOp::create(*this, x, ArrayAttr());
+  }
+  llvm_unreachable("no such activation");
+}
+
+Value LayerBuilder::dropout(Value x, Value segments, double probability) {
+  if (probability == 0)
+    return x;
+  return DropoutOp::create(*this, x, segments, APFloat(probability),
+                           dropouts_++, ArrayAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// ModelBuilder
+//===----------------------------------------------------------------------===//
+
+ModelBuilder::ModelBuilder(MLIRContext *context)
+    : location_(UnknownLoc::get(context)), module_(ModuleOp::create(location_)),
+      builder_(location_, context), symbols_(*module_) {
+  context->getOrLoadDialect<DynaDialect>();
+  builder_.setInsertionPointToEnd(module_->getBody());
+}
+
+Type ModelBuilder::ids() {
+  return RankedTensorType::get({ShapedType::kDynamic}, builder_.getI32Type());
+}
+
+Type ModelBuilder::segments() {
+  return SegmentsType::get(builder_.getContext());
+}
+
+Type ModelBuilder::activation(int64_t width) {
+  return RankedTensorType::get({ShapedType::kDynamic, width},
+                               builder_.getF32Type());
+}
+
+LayerBuilder ModelBuilder::beginLayer(StringRef name, ArrayRef<Type> inputs) {
+  // The type is known when the layer ends.
+  auto op = LayerOp::create(builder_, name, builder_.getFunctionType({}, {}),
+                            /*numParameters=*/0, StringAttr(), ArrayAttr(),
+                            ArrayAttr());
+  if (!firstLayer_)
+    firstLayer_ = op;
+  return LayerBuilder(op, inputs);
+}
+
+LayerKind ModelBuilder::endLayer(LayerBuilder &layer, Value result) {
+  ReturnOp::create(layer, result);
+  LayerOp op = layer.kind_.op;
+  op.setFunctionType(builder_.getFunctionType(op.getBody().getArgumentTypes(),
+                                              result.getType()));
+  op.setNumParameters(layer.kind_.parameters.size());
+  return std::move(layer.kind_);
+}
+
+void ModelBuilder::begin(StringRef name, FactsAttr facts) {
+  model_ = ModelOp::create(builder_, name, facts, StringAttr());
+  Block &body = model_.getBody().emplaceBlock();
+  for (Type type : {ids(), ids(), segments()})
+    body.addArgument(type, location_);
+  builder_.setInsertionPointToEnd(&body);
+}
+
+void ModelBuilder::declare(StringRef name, const ParameterSpec &spec) {
+  if (symbols_.lookup(name))
+    return;
+  OpBuilder::InsertionGuard guard(builder_);
+  builder_.setInsertionPoint(firstLayer_);
+  auto op = ParameterOp::create(
+      builder_, name, spec.type, APFloat(spec.initial.constant),
+      APFloat(spec.initial.normal), spec.initial.decay, StringAttr());
+  symbols_.insert(op);
+}
+
+void ModelBuilder::call(StringRef layerName, const LayerKind &kind,
+                        const Twine &prefix, ArrayRef<Input> inputs) {
+  SmallVector<Attribute> parameters;
+  for (const ParameterSpec &spec : kind.parameters) {
+    std::string name = (prefix + spec.name).str();
+    declare(name, spec);
+    parameters.push_back(FlatSymbolRefAttr::get(builder_.getContext(), name));
+  }
+  SmallVector<Value> operands;
+  for (Input input : inputs) {
+    switch (input) {
+    case Input::Tokens:
+      operands.push_back(model_.getBody().getArgument(0));
+      break;
+    case Input::Targets:
+      operands.push_back(model_.getBody().getArgument(1));
+      break;
+    case Input::Segments:
+      operands.push_back(model_.getBody().getArgument(2));
+      break;
+    case Input::Previous:
+      operands.push_back(previous_);
+      break;
+    }
+  }
+  LayerOp layer = kind.op;
+  previous_ = CallOp::create(builder_, layer.getResultTypes().front(),
+                             layerName, layer.getSymName(),
+                             builder_.getArrayAttr(parameters), operands);
+}
+
+OwningOpRef<ModuleOp> ModelBuilder::finish() {
+  ReturnOp::create(builder_, previous_);
+  if (failed(verify(*module_)))
+    return {};
+  return std::move(module_);
+}

@@ -1,0 +1,130 @@
+//===- ModelBuilder.h - Builds dyna models layer by layer -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A model is a chain of layers of a few kinds. `LayerBuilder` makes a kind: the
+// parameters are declared where they are used, so a layer's list of parameters
+// is in the order of use. `ModelBuilder` puts the kinds into a module and calls
+// them; each call declares the parameters that do not exist yet, so calling two
+// kinds with one name ties them.
+//
+//   ModelBuilder model(context);
+//   LayerBuilder embed = model.beginLayer("embed", {model.ids(),
+//   model.segments()});
+//   ... Value x = EmbeddingOp::create(embed, embed.input(0),
+//   embed.parameter(...)); LayerKind embedding = model.endLayer(embed, x);
+//   model.begin("gpt", facts);
+//   model.call("embed", embedding, "", {Input::Tokens, Input::Segments});
+//   ...
+//   OwningOpRef<ModuleOp> module = model.finish();
+//
+// Everything is built in f32; the compute type is chosen later, by a pass.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_FRONTENDS_MODELBUILDER_H
+#define DYNA_FRONTENDS_MODELBUILDER_H
+
+#include "dialects/dyna/Dyna.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/OwningOpRef.h"
+#include <string>
+
+namespace mlir::dyna {
+
+/// The initial value of a parameter, and whether weight decay applies.
+struct Initial {
+  double constant = 0;
+  double normal = 0;
+  bool decay = false;
+
+  static Initial zeros() { return {}; }
+  static Initial ones() { return {1, 0, false}; }
+  /// A matrix: these decay.
+  static Initial matrix(double normal) { return {0, normal, true}; }
+};
+
+/// A parameter of a layer kind; its name lacks the prefix of the layer.
+struct ParameterSpec {
+  std::string name;
+  RankedTensorType type;
+  Initial initial;
+};
+
+struct LayerKind {
+  LayerOp op;
+  SmallVector<ParameterSpec> parameters;
+};
+
+/// The activations that GPT-2 and LLaMA configurations can ask for.
+enum class Activation { GeluTanh, GeluErf, Silu, Relu };
+
+class LayerBuilder : public ImplicitLocOpBuilder {
+public:
+  LayerBuilder(LayerOp op, ArrayRef<Type> inputs);
+
+  Value input(unsigned index);
+  Value parameter(const Twine &name, ArrayRef<int64_t> shape,
+                  const Initial &initial);
+
+  /// `name.weight` of `[out, width of x]` and, if wanted, `name.bias`.
+  Value linear(Value x, const Twine &name, int64_t out, bool hasBias,
+               double normal);
+  Value layerNorm(Value x, const Twine &name, double epsilon);
+  Value rmsNorm(Value x, const Twine &name, double epsilon);
+  /// Causal attention with scale 1/sqrt(headDim).
+  Value attention(Value query, Value key, Value value, Value segments,
+                  int64_t heads, int64_t kvHeads, int64_t headDim);
+  Value activation(Value x, Activation form);
+  /// Nothing, if the probability is 0. Instances are numbered.
+  Value dropout(Value x, Value segments, double probability);
+
+private:
+  friend class ModelBuilder;
+  LayerKind kind_;
+  int64_t dropouts_ = 0;
+};
+
+/// What a call takes beside the result of the call before it.
+enum class Input { Tokens, Previous, Targets, Segments };
+
+class ModelBuilder {
+public:
+  explicit ModelBuilder(MLIRContext *context);
+
+  Type ids();
+  Type segments();
+  Type activation(int64_t width);
+
+  LayerBuilder beginLayer(StringRef name, ArrayRef<Type> inputs);
+  LayerKind endLayer(LayerBuilder &layer, Value result);
+
+  /// The layers are done; calls follow.
+  void begin(StringRef name, FactsAttr facts);
+  /// Parameters are named `prefix + name`.
+  void call(StringRef layerName, const LayerKind &kind, const Twine &prefix,
+            ArrayRef<Input> inputs);
+  /// The module, verified; null after a diagnostic.
+  OwningOpRef<ModuleOp> finish();
+
+private:
+  void declare(StringRef name, const ParameterSpec &spec);
+
+  Location location_;
+  OwningOpRef<ModuleOp> module_;
+  ImplicitLocOpBuilder builder_;
+  SymbolTable symbols_;
+  ModelOp model_;
+  Value previous_;
+  /// Parameters stand before the layers.
+  Operation *firstLayer_ = nullptr;
+};
+
+} // namespace mlir::dyna
+
+#endif // DYNA_FRONTENDS_MODELBUILDER_H

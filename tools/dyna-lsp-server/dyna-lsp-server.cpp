@@ -1,0 +1,16 @@
+//===- dyna-lsp-server.cpp - Language server for dyna modules -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dyna/Dyna.h"
+#include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  registry.insert<mlir::dyna::DynaDialect>();
+  return llvm::failed(mlir::MlirLspServerMain(argc, argv, registry));
+}

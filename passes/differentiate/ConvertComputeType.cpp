@@ -32,11 +32,8 @@ private:
 
   /// `old` with the element type computed in, if it is a tensor of floats.
   Type convert(Type old) const;
-  /// The same, except that the loss stays what it is.
-  Type convertUnlessLoss(Type old) const {
-    auto tensor = dyn_cast<RankedTensorType>(old);
-    return tensor && tensor.getRank() == 2 ? convert(old) : old;
-  }
+  /// The same for the result of a layer, of which the loss stays what it is.
+  Type convertResult(Type old) const;
 
   Type element;
 };
@@ -65,24 +62,28 @@ Type DynaConvertComputeType::convert(Type old) const {
              : old;
 }
 
+Type DynaConvertComputeType::convertResult(Type old) const {
+  return isLoss(old) ? old : convert(old);
+}
+
 void DynaConvertComputeType::convertLayer(LayerOp layer) {
   for (BlockArgument argument : layer.getBody().getArguments())
     argument.setType(convert(argument.getType()));
-  auto results = llvm::map_to_vector(
-      layer.getResultTypes(), [&](Type old) { return convertUnlessLoss(old); });
   layer.setFunctionType(FunctionType::get(
-      &getContext(), layer.getBody().getArgumentTypes(), results));
+      &getContext(), layer.getBody().getArgumentTypes(),
+      llvm::map_to_vector(layer.getResultTypes(),
+                          [&](Type old) { return convertResult(old); })));
 
-  for (Operation &op : layer.getBody().front())
-    for (Value result : op.getResults()) {
-      Type converted = convertUnlessLoss(result.getType());
-      auto attention = dyn_cast<AttentionOp>(op);
-      // Statistics are kept in the type that sums are kept in.
-      if (attention && result == attention.getLse())
-        converted =
-            attention.getLse().getType().clone(getAccumulatorType(element));
-      result.setType(converted);
-    }
+  for (Operation &op : layer.getBody().front()) {
+    if (isa<LinearCrossEntropyOp>(op))
+      continue;
+    for (Value result : op.getResults())
+      result.setType(convert(result.getType()));
+    // Statistics are kept in the type that sums are kept in.
+    if (auto attention = dyn_cast<AttentionOp>(op))
+      attention.getLse().setType(
+          attention.getLse().getType().clone(getAccumulatorType(element)));
+  }
 }
 
 void DynaConvertComputeType::runOnOperation() {
@@ -100,5 +101,5 @@ void DynaConvertComputeType::runOnOperation() {
     convertLayer(layer);
   for (ModelOp model : module.getOps<ModelOp>())
     for (CallOp call : model.getBody().getOps<CallOp>())
-      call.getResult().setType(convertUnlessLoss(call.getResult().getType()));
+      call.getResult().setType(convertResult(call.getResult().getType()));
 }

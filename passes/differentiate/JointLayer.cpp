@@ -37,10 +37,15 @@ static LogicalResult checkLosses(LayerOp layer) {
   Operation *terminator = layer.getBody().front().getTerminator();
   for (auto loss : layer.getBody().getOps<LinearCrossEntropyOp>()) {
     Value value = loss.getLoss();
-    if (!value.hasOneUse() || *value.user_begin() != terminator)
+    if (!value.hasOneUse())
       return loss.emitOpError("expects its loss to be the layer's result and "
-                              "used nowhere else, but it has ")
-             << llvm::range_size(value.getUses()) << " uses";
+                              "nothing else, but it is used ")
+             << llvm::range_size(value.getUses()) << " times";
+    Operation *user = *value.user_begin();
+    if (user != terminator)
+      return loss.emitOpError("expects its loss to be the layer's result, but "
+                              "it is used by '")
+             << user->getName() << "'";
   }
   Operation *last = terminator->getOperand(0).getDefiningOp();
   if (endsInLoss(layer) && !isa_and_nonnull<LinearCrossEntropyOp>(last))

@@ -41,6 +41,8 @@ public:
 
   double now() const;
   void add(const TraceSlice &slice);
+  /// Records no more.
+  void close() { limit_ = slices_.size(); }
   bool isFull() const { return slices_.size() >= limit_; }
   size_t size() const { return slices_.size(); }
 

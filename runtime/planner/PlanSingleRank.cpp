@@ -280,6 +280,17 @@ plan::Plan planCast(const ManifestView &view) {
   return plan;
 }
 
+StatusOr<plan::Plan> planUpdate(const ManifestView &view) {
+  plan::Plan plan;
+  plan.set_manifest_hash(view.hash());
+  PlanOptions options;
+  ProgramWriter writer(view, options, *plan.add_ranks());
+  writer.forOwners(Instruction::GRAD_NORM);
+  writer.forOwners(Instruction::UPDATE);
+  DYNA_RETURN_IF_ERROR(assignMemory(view, plan, nullptr));
+  return plan;
+}
+
 StatusOr<int64_t> largestDynamicBytes(const ManifestView &view,
                                       const PlanOptions &options,
                                       bool training) {

@@ -61,6 +61,10 @@ StatusOr<plan::Plan> planEvaluation(const ManifestView &view,
 /// where these are the same.
 plan::Plan planCast(const ManifestView &view);
 
+/// GRAD_NORM and UPDATE alone, for gradients that are there already (a plan
+/// with `update` off leaves them).
+StatusOr<plan::Plan> planUpdate(const ManifestView &view);
+
 /// Bytes of the dynamic region that are enough for every plan made with these
 /// options: training (if `training`), evaluation and cast.
 StatusOr<int64_t> largestDynamicBytes(const ManifestView &view,

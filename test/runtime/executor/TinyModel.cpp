@@ -25,7 +25,8 @@ double tinyDropout = 0.25;
 
 namespace {
 
-constexpr int64_t V = tinyVocabulary, W = tinyWidth, H = tinyHidden;
+constexpr int64_t W = tinyWidth, H = tinyHidden;
+int64_t V = tinyVocabulary;
 
 struct Bf16 {
   uint16_t bits;
@@ -374,7 +375,9 @@ template <typename C, typename M> struct Tiny {
   //===--- Parameters -----------------------------------------------------===//
 
   template <int count, int n0, int n1, int n2> struct Parameters {
-    static int64_t size(int p) { return p == 0 ? n0 : p == 1 ? n1 : n2; }
+    static int64_t size(int p) {
+      return n0 == 0 ? V * W : p == 0 ? n0 : p == 1 ? n1 : n2;
+    }
 
     static dyna_status update(dyna_context *context, const dyna_tensor *params,
                               const dyna_tensor *grads, const dyna_saved *,
@@ -424,7 +427,7 @@ template <typename C, typename M> struct Tiny {
     }
   };
 
-  using Table = Parameters<1, V * W, 0, 0>;
+  using Table = Parameters<1, 0, 0, 0>;
   using Block = Parameters<3, H * W, H, W * H>;
 
   static void fill(dyna_layer_function *f) {
@@ -530,6 +533,7 @@ void addLayer(plan::Manifest &manifest, const std::string &name, int kind,
 plan::Manifest tinyManifest(const TinyOptions &options) {
   plan::Manifest manifest;
   plan::ElementType type = options.compute;
+  V = options.vocabulary;
   manifest.set_format(1);
   manifest.set_model("tiny");
   manifest.set_compute_type(type);

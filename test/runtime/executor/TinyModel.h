@@ -37,6 +37,7 @@ namespace dyna {
 
 struct TinyOptions {
   int blocks = 3;
+  int64_t vocabulary = 11;
   plan::ElementType compute = plan::F64; ///< F64 or BF16
   bool splitBackward = true;             ///< with BACKWARD_INPUT and _WEIGHT
   bool wholeBackward = true;             ///< with BACKWARD
@@ -46,7 +47,8 @@ constexpr int64_t tinyVocabulary = 11, tinyWidth = 6, tinyHidden = 5;
 
 plan::Manifest tinyManifest(const TinyOptions &options = {});
 
-/// Owns what its `program` points to.
+/// Owns what its `program` points to. All programs of a process have one
+/// vocabulary: that of the last one made.
 class TinyProgram {
 public:
   explicit TinyProgram(const TinyOptions &options = {});

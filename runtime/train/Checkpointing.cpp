@@ -1,0 +1,192 @@
+//===- Checkpointing.cpp - Saving, loading and resuming runs --------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Checkpointing.h"
+
+#include "runtime/checkpoint/FamilyNames.h"
+#include "runtime/data/Json.h"
+#include "runtime/plan/Text.h"
+
+#include <cstring>
+
+namespace dyna {
+namespace {
+
+/// Memory for one part of every parameter.
+struct PartCopies {
+  std::vector<std::vector<unsigned char>> bytes;
+
+  PartCopies(const Executor &executor, ParameterPart part) {
+    for (int p = 0; p < executor.view().parameters(); ++p)
+      bytes.emplace_back(executor.partBytes(p, part));
+  }
+};
+
+DType masterDType(const ManifestView &view) {
+  return view.masterType() == plan::F64 ? DType::F64 : DType::F32;
+}
+
+std::vector<int64_t> shapeOf(const plan::Parameter &parameter) {
+  return {parameter.shape().begin(), parameter.shape().end()};
+}
+
+/// Reads one part of all parameters and views it as tensors.
+Status readTensors(Executor &executor, ParameterPart part,
+                   const std::string &suffix, PartCopies &copies,
+                   std::vector<TensorView> &tensors) {
+  const ManifestView &view = executor.view();
+  for (int p = 0; p < view.parameters(); ++p) {
+    DYNA_RETURN_IF_ERROR(executor.readPart(p, part, copies.bytes[p].data()));
+    tensors.push_back({view.parameter(p).name() + suffix, masterDType(view),
+                       shapeOf(view.parameter(p)), copies.bytes[p].data()});
+  }
+  return Status::ok();
+}
+
+Status writeParts(Executor &executor, ParameterPart part,
+                  const PartCopies &copies) {
+  for (int p = 0; p < executor.view().parameters(); ++p)
+    DYNA_RETURN_IF_ERROR(executor.writePart(p, part, copies.bytes[p].data()));
+  return Status::ok();
+}
+
+/// One of the two moments, as its suffix and part. The file holds both, which
+/// importTensors would call foreign, so each is looked up by name.
+Status writeMoment(Executor &executor, ParameterPart part,
+                   const std::string &suffix, const SafetensorsFile &file) {
+  const ManifestView &view = executor.view();
+  PartCopies copies(executor, part);
+  for (int p = 0; p < view.parameters(); ++p) {
+    std::string name = view.parameter(p).name() + suffix;
+    const TensorView *tensor = file.find(name);
+    if (!tensor || tensor->shape != shapeOf(view.parameter(p)) ||
+        !isFloat(tensor->type))
+      return Status::invalidArgument(
+          file.name() + ": the optimizer state '" + name +
+          "' is missing or of another shape; this checkpoint is of another "
+          "model");
+    convertElements(tensor->type, tensor->data, masterDType(view),
+                    copies.bytes[p].data(), view.elements(p));
+  }
+  return writeParts(executor, part, copies);
+}
+
+} // namespace
+
+std::string RunState::toJson() const {
+  std::string text =
+      formatText("{\"format\": 1, \"step\": %lld, \"seed\": %lld, "
+                 "\"model_hash\": %s,\n \"cursor\": %s,\n \"arguments\": [",
+                 static_cast<long long>(step), static_cast<long long>(seed),
+                 quoteJson(modelHash).c_str(), cursor.toJson().c_str());
+  for (size_t i = 0; i < arguments.size(); ++i)
+    text += (i ? ",\n  " : "\n  ") + quoteJson(arguments[i]);
+  return text + "]}\n";
+}
+
+StatusOr<RunState> RunState::fromJson(const std::string &text) {
+  StatusOr<JsonValue> value = parseJson(text);
+  if (!value.isOk())
+    return Status::invalidArgument("state.json: " + value.status().message());
+  auto missing = [](const char *key) {
+    return Status::invalidArgument(
+        std::string("state.json has no valid \"") + key +
+        "\": this checkpoint cannot be resumed, use --load");
+  };
+  RunState state;
+  if (value->findInteger("format") != std::optional<int64_t>(1))
+    return missing("format");
+  auto step = value->findInteger("step"), seed = value->findInteger("seed");
+  if (!step || *step < 0)
+    return missing("step");
+  if (!seed)
+    return missing("seed");
+  state.step = *step;
+  state.seed = *seed;
+  if (const JsonValue *hash = value->find("model_hash");
+      hash && hash->isString())
+    state.modelHash = hash->text;
+  const JsonValue *arguments = value->find("arguments");
+  if (!arguments || !arguments->isArray())
+    return missing("arguments");
+  for (const JsonValue &argument : arguments->items) {
+    if (!argument.isString())
+      return missing("arguments");
+    state.arguments.push_back(argument.text);
+  }
+  const JsonValue *cursor = value->find("cursor");
+  if (!cursor || !cursor->isObject())
+    return missing("cursor");
+  const std::pair<const char *, int64_t *> fields[] = {
+      {"epoch", &state.cursor.epoch},
+      {"document", &state.cursor.document},
+      {"offset", &state.cursor.offset},
+      {"samples", &state.cursor.samples},
+      {"documents", &state.cursor.documents}};
+  for (auto [key, field] : fields) {
+    std::optional<int64_t> number = cursor->findInteger(key);
+    if (!number || *number < 0)
+      return missing("cursor");
+    *field = *number;
+  }
+  return state;
+}
+
+std::string modelHashText(const ManifestView &view) {
+  return formatText("%016llx", static_cast<unsigned long long>(view.hash()));
+}
+
+Status saveRun(CheckpointStore &store, Executor &executor,
+               const RunState &state) {
+  const plan::ModelFacts &facts = executor.view().manifest().facts();
+  PartCopies masters(executor, ParameterPart::Master);
+  PartCopies first(executor, ParameterPart::FirstMoment);
+  PartCopies second(executor, ParameterPart::SecondMoment);
+  std::vector<TensorView> parameters;
+  CheckpointContents contents;
+  DYNA_RETURN_IF_ERROR(
+      readTensors(executor, ParameterPart::Master, "", masters, parameters));
+  auto exported = exportTensors(parseFamily(facts.family()), parameters);
+  if (!exported.isOk())
+    return exported.status();
+  for (const OwnedTensor &tensor : *exported)
+    contents.model.push_back(tensor.view);
+  DYNA_RETURN_IF_ERROR(readTensors(executor, ParameterPart::FirstMoment, ".m",
+                                   first, contents.optimizer));
+  DYNA_RETURN_IF_ERROR(readTensors(executor, ParameterPart::SecondMoment, ".v",
+                                   second, contents.optimizer));
+  contents.step = state.step;
+  contents.state = state.toJson();
+  contents.config = facts.config_json();
+  return store.save(contents);
+}
+
+Status loadModel(const Checkpoint &checkpoint, Executor &executor) {
+  const ManifestView &view = executor.view();
+  PartCopies copies(executor, ParameterPart::Master);
+  std::vector<ParameterSlot> slots;
+  for (int p = 0; p < view.parameters(); ++p)
+    slots.push_back({view.parameter(p).name(), shapeOf(view.parameter(p)),
+                     masterDType(view), copies.bytes[p].data()});
+  DYNA_RETURN_IF_ERROR(importTensors(
+      parseFamily(view.manifest().facts().family()), checkpoint.model, slots));
+  return writeParts(executor, ParameterPart::Master, copies);
+}
+
+Status loadOptimizer(const Checkpoint &checkpoint, Executor &executor) {
+  if (!checkpoint.canResume())
+    return Status::invalidArgument(
+        checkpoint.path +
+        " holds a model but no optimizer state: start from it with --load");
+  DYNA_RETURN_IF_ERROR(writeMoment(executor, ParameterPart::FirstMoment, ".m",
+                                   *checkpoint.optimizer));
+  return writeMoment(executor, ParameterPart::SecondMoment, ".v",
+                     *checkpoint.optimizer);
+}
+
+} // namespace dyna

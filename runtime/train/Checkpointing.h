@@ -1,0 +1,56 @@
+//===- Checkpointing.h - Saving, loading and resuming runs ------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The run's side of checkpoints: which tensors there are, and what state.json
+// holds:
+//
+//     {"format": 1, "step": 200, "seed": 1, "model_hash": "0123456789abcdef",
+//      "cursor": {...}, "arguments": ["--data=/corpus", "--lr=0.0003", ...]}
+//
+// Masters are the model's tensors, under the names of the model's family;
+// optimizer state is stored under "<parameter>.m" and "<parameter>.v".
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_CHECKPOINTING_H
+#define DYNA_RUNTIME_TRAIN_CHECKPOINTING_H
+
+#include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/data/BatchReader.h"
+#include "runtime/executor/Executor.h"
+#include "runtime/train/CommandLine.h"
+
+namespace dyna {
+
+struct RunState {
+  int64_t step = 0; ///< steps done
+  int64_t seed = 0;
+  std::string modelHash;
+  DataCursor cursor;
+  std::vector<std::string> arguments;
+
+  std::string toJson() const;
+  static StatusOr<RunState> fromJson(const std::string &text);
+};
+
+std::string modelHashText(const ManifestView &view);
+
+/// Writes a checkpoint of everything in the executor.
+Status saveRun(CheckpointStore &store, Executor &executor,
+               const RunState &state);
+
+/// Fills the masters from the checkpoint's model. A checkpoint of another model
+/// is an error that names the first tensor that differs.
+Status loadModel(const Checkpoint &checkpoint, Executor &executor);
+
+/// Fills the optimizer state too.
+Status loadOptimizer(const Checkpoint &checkpoint, Executor &executor);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_CHECKPOINTING_H

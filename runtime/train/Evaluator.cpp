@@ -1,0 +1,81 @@
+//===- Evaluator.cpp - Losses without training ----------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Evaluator.h"
+
+#include "runtime/plan/Text.h"
+#include "runtime/train/Signals.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace dyna {
+namespace {
+
+constexpr double ln2 = 0.69314718055994530942;
+
+/// Vocabularies of bytes have 256 entries and few special ones.
+bool isByteLevel(const ManifestView &view) {
+  int64_t vocabulary = view.manifest().facts().vocabulary();
+  return vocabulary >= 256 && vocabulary <= 260;
+}
+
+int64_t countBytes(const MiniBatch &batch) {
+  int64_t bytes = 0;
+  for (const Sample &sample : batch.samples)
+    bytes += std::count_if(sample.targets.begin(), sample.targets.end(),
+                           [](int32_t t) { return t >= 0 && t < 256; });
+  return bytes;
+}
+
+} // namespace
+
+StatusOr<Evaluation> evaluate(Session &session, const DatasetPointer &data,
+                              int64_t tokenLimit) {
+  auto begin = std::chrono::steady_clock::now();
+  BatchOptions options = session.batchOptions();
+  options.shuffle = false;
+  options.epochs = 1;
+  BatchReader reader(data, options);
+  Evaluation result;
+  double lossSum = 0;
+  int64_t bytes = 0;
+  while (result.tokens < tokenLimit && !stopRequested()) {
+    StatusOr<MiniBatch> batch = reader.next(
+        std::min(session.options.tokensPerBatch, tokenLimit - result.tokens));
+    if (!batch.isOk())
+      return batch.status();
+    if (batch->samples.empty())
+      break;
+    StatusOr<plan::Plan> plan =
+        planEvaluation(*session.view, sampleLengths(*batch), batch->targets,
+                       session.planOptions);
+    if (!plan.isOk())
+      return plan.status();
+    StepResult step;
+    DYNA_RETURN_IF_ERROR(
+        session.executor->run(*plan, *batch, StepScalars(), step));
+    lossSum += step.lossSum;
+    result.tokens += batch->tokens;
+    result.targets += batch->targets;
+    bytes += countBytes(*batch);
+  }
+  if (result.targets == 0)
+    return Status::invalidArgument(
+        "the documents to evaluate have no token to predict");
+  result.loss = lossSum / static_cast<double>(result.targets);
+  if (isByteLevel(*session.view) && bytes > 0)
+    result.bitsPerByte = lossSum / ln2 / static_cast<double>(bytes);
+  result.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+          .count();
+  return result;
+}
+
+} // namespace dyna

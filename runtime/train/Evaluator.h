@@ -1,0 +1,32 @@
+//===- Evaluator.h - Losses without training --------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_EVALUATOR_H
+#define DYNA_RUNTIME_TRAIN_EVALUATOR_H
+
+#include "runtime/train/Session.h"
+
+namespace dyna {
+
+struct Evaluation {
+  double loss = 0; ///< mean over the targets, in nats
+  int64_t tokens = 0;
+  int64_t targets = 0;
+  double seconds = 0;
+  /// Bits per predicted byte; 0 where tokens are not bytes.
+  double bitsPerByte = 0;
+};
+
+/// The loss on `data`, document by document in order, up to about `tokenLimit`
+/// tokens. Nothing is changed but the arena's dynamic region.
+StatusOr<Evaluation> evaluate(Session &session, const DatasetPointer &data,
+                              int64_t tokenLimit);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_EVALUATOR_H

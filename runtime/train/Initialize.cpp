@@ -1,0 +1,59 @@
+//===- Initialize.cpp - Initial values of parameters ----------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Initialize.h"
+
+#include "runtime/abi/Random.h"
+#include "runtime/planner/PlanSingleRank.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dyna {
+
+double initialValue(const plan::Parameter &parameter, uint64_t key,
+                    uint64_t index) {
+  if (parameter.normal_std() == 0)
+    return parameter.constant();
+  double u, v;
+  dyna_parameter_uniforms(key, index, &u, &v);
+  double normal =
+      std::sqrt(-2 * std::log(u)) * std::cos(2 * 3.14159265358979323846 * v);
+  return parameter.constant() + parameter.normal_std() * normal;
+}
+
+template <typename Element>
+static Status initializeOne(Executor &executor, int p, uint64_t seed,
+                            Team &team) {
+  constexpr int64_t chunk = 16384;
+  const plan::Parameter &parameter = executor.view().parameter(p);
+  uint64_t key = dyna_parameter_key(seed, parameter.name().c_str());
+  std::vector<Element> values(executor.view().elements(p));
+  int64_t count = static_cast<int64_t>(values.size());
+  team.parallelFor((count + chunk - 1) / chunk, [&](int64_t task, int) {
+    for (int64_t i = task * chunk; i < std::min(count, (task + 1) * chunk); ++i)
+      values[i] = static_cast<Element>(initialValue(parameter, key, i));
+  });
+  return executor.writePart(p, ParameterPart::Master, values.data());
+}
+
+Status initializeParameters(Executor &executor, uint64_t seed, Team &team) {
+  bool wide = executor.view().masterType() == plan::F64;
+  for (int p = 0; p < executor.view().parameters(); ++p)
+    DYNA_RETURN_IF_ERROR(wide ? initializeOne<double>(executor, p, seed, team)
+                              : initializeOne<float>(executor, p, seed, team));
+  return Status::ok();
+}
+
+Status castParameters(Executor &executor) {
+  MiniBatch none;
+  StepResult result;
+  return executor.run(planCast(executor.view()), none, StepScalars(), result);
+}
+
+} // namespace dyna

@@ -1,0 +1,31 @@
+//===- Initialize.h - Initial values of parameters --------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_INITIALIZE_H
+#define DYNA_RUNTIME_TRAIN_INITIALIZE_H
+
+#include "runtime/device/host/Team.h"
+#include "runtime/executor/Executor.h"
+
+namespace dyna {
+
+/// Element `index` of a new parameter: constant + normal_std * N(0,1), the
+/// normal number being a function of seed, name and index (abi/Random.h).
+double initialValue(const plan::Parameter &parameter, uint64_t key,
+                    uint64_t index);
+
+/// Writes the initial values of all masters, in parallel; the result does not
+/// depend on the number of threads.
+Status initializeParameters(Executor &executor, uint64_t seed, Team &team);
+
+/// Brings the copies in the compute type up to date with the masters.
+Status castParameters(Executor &executor);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_INITIALIZE_H

@@ -1,0 +1,91 @@
+//===- Metrics.cpp - What is written about each step ----------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Metrics.h"
+
+#include "runtime/data/Files.h"
+#include "runtime/plan/Text.h"
+
+#include <cerrno>
+#include <cmath>
+#include <unistd.h>
+
+namespace dyna {
+
+StatusOr<MetricsFile> MetricsFile::open(const std::string &path, bool append) {
+  MetricsFile metrics;
+  metrics.path_ = path;
+  metrics.file_.reset(std::fopen(path.c_str(), append ? "a" : "w"));
+  if (!metrics.file_)
+    return fileFailure("write", path, errno);
+  return metrics;
+}
+
+/// JSON knows no NaN.
+static std::string jsonNumber(double value) {
+  return std::isfinite(value) ? formatText("%.17g", value) : "null";
+}
+
+Status MetricsFile::write(const StepMetrics &m) {
+  double rate = m.seconds > 0 ? static_cast<double>(m.tokens) / m.seconds : 0;
+  return writeLine(
+      formatText("{\"step\": %lld, \"loss\": %s, \"tokens\": %lld, "
+                 "\"targets\": %lld, \"seconds\": %.6f, \"tokens_per_second\": "
+                 "%.1f, \"gflops\": %.2f, ",
+                 static_cast<long long>(m.step), jsonNumber(m.loss).c_str(),
+                 static_cast<long long>(m.tokens),
+                 static_cast<long long>(m.targets), m.seconds, rate, m.gflops) +
+      formatText("\"learning_rate\": %.17g, \"gradient_norm\": %s, "
+                 "\"peak_bytes\": %lld, \"micro_batches\": %lld}",
+                 m.learningRate, jsonNumber(m.gradientNorm).c_str(),
+                 static_cast<long long>(m.peakBytes),
+                 static_cast<long long>(m.microBatches)));
+}
+
+Status MetricsFile::writeLine(const std::string &json) {
+  if (!file_)
+    return Status::ok();
+  std::string line = json + "\n";
+  errno = 0;
+  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() ||
+      std::fflush(file_.get()) != 0)
+    return fileFailure("write", path_, errno);
+  return Status::ok();
+}
+
+Status writeWholeFile(const std::string &path, const std::string &text) {
+  std::string temporary = path + ".tmp";
+  std::FILE *file = std::fopen(temporary.c_str(), "w");
+  if (!file)
+    return fileFailure("write", temporary, errno);
+  errno = 0;
+  bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  int error = errno;
+  errno = 0;
+  written = std::fclose(file) == 0 && written;
+  error = error ? error : errno;
+  if (written && std::rename(temporary.c_str(), path.c_str()) == 0)
+    return Status::ok();
+  Status failure = fileFailure("write", path, error ? error : errno);
+  unlink(temporary.c_str());
+  return failure;
+}
+
+Status checkWritable(const std::string &path) {
+  std::string temporary = path + ".tmp";
+  std::FILE *file = std::fopen(temporary.c_str(), "w");
+  if (!file)
+    return fileFailure("write", path, errno);
+  std::fclose(file);
+  unlink(temporary.c_str());
+  return isDirectory(path) ? Status::invalidArgument(
+                                 path + " is a directory, expected a file name")
+                           : Status::ok();
+}
+
+} // namespace dyna

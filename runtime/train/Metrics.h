@@ -1,0 +1,62 @@
+//===- Metrics.h - What is written about each step --------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_METRICS_H
+#define DYNA_RUNTIME_TRAIN_METRICS_H
+
+#include "runtime/abi/Status.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace dyna {
+
+struct StepMetrics {
+  int64_t step = 0; ///< from 1: steps done
+  double loss = 0;  ///< per target token
+  int64_t tokens = 0;
+  int64_t targets = 0;
+  double seconds = 0;
+  double gflops = 0; ///< matrix products, achieved
+  double learningRate = 0;
+  double gradientNorm = 0;
+  int64_t peakBytes = 0;
+  int64_t microBatches = 0;
+};
+
+/// A file of JSON lines, one per step, readable at any time: each line is
+/// written whole.
+class MetricsFile {
+public:
+  /// A resumed run appends, a new one starts the file anew.
+  static StatusOr<MetricsFile> open(const std::string &path, bool append);
+  MetricsFile() = default;
+
+  bool isOpen() const { return file_ != nullptr; }
+  Status write(const StepMetrics &metrics);
+  /// Any other line of JSON.
+  Status writeLine(const std::string &json);
+
+private:
+  struct Closer {
+    void operator()(std::FILE *file) const { std::fclose(file); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Closer> file_;
+};
+
+/// Replaces the contents of `path` by `text`, by renaming a complete file.
+Status writeWholeFile(const std::string &path, const std::string &text);
+/// Whether `path` can be written, without changing a file that is there.
+Status checkWritable(const std::string &path);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_METRICS_H

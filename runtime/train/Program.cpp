@@ -1,0 +1,195 @@
+//===- Program.cpp - The program that a model is compiled into ------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Program.h"
+
+#include "runtime/executor/Program.h"
+#include "runtime/plan/DescribeManifest.h"
+#include "runtime/plan/Text.h"
+#include "runtime/train/Initialize.h"
+#include "runtime/train/Signals.h"
+#include "runtime/train/Summary.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+namespace dyna {
+namespace {
+
+void print(const std::string &text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+int exitCode(const Status &status, const char *name) {
+  if (status.isOk())
+    return std::fflush(stdout) == 0 ? 0 : 2;
+  std::string line = status.message();
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: %s\n", name, line.c_str());
+  return status.code() == StatusCode::Internal ? 1 : 2;
+}
+
+void describe(const ManifestView &view, const TrainOptions &options) {
+  if (options.describe == "json")
+    return print(manifestToJson(view));
+  if (options.describe == "proto")
+    return print(view.manifest().SerializeAsString());
+  int64_t tokens = options.tokensPerMicroBatch;
+  if (tokens == 0)
+    tokens = std::max<int64_t>(view.manifest().facts().positions(), 1024);
+  print(describeManifest(view, tokens));
+}
+
+void warn(const TrainOptions &options, const std::string &text) {
+  if (!options.noProgress)
+    std::fprintf(stderr, "warning: %s\n", text.c_str());
+}
+
+/// The directory that `--resume DIR` goes on writing to.
+std::string resumeDirectory(const std::string &path) {
+  std::filesystem::path directory(path);
+  if (!directory.has_filename())
+    directory = directory.parent_path();
+  if (directory.filename().string().rfind("step-", 0) == 0)
+    directory = directory.parent_path();
+  return directory.empty() ? "." : directory.string();
+}
+
+/// The saved run's flags with those of the command line on top.
+Status mergeResumed(const std::vector<std::string> &arguments,
+                    const ManifestView &view, const Checkpoint &checkpoint,
+                    const RunState &state, TrainOptions &options) {
+  TrainOptions saved;
+  DYNA_RETURN_IF_ERROR(parseCommandLine(state.arguments, saved));
+  TrainOptions merged = saved;
+  merged.given.clear();
+  DYNA_RETURN_IF_ERROR(parseCommandLine(arguments, merged));
+  if (!merged.isGiven("save"))
+    merged.save = resumeDirectory(merged.resume);
+  options = merged;
+  for (const std::string &note : checkpoint.notes)
+    warn(options, note);
+  for (const std::string &flag : changedFlags(saved, options))
+    warn(options, flag + " is not what the saved run had: this continues it "
+                         "with other numbers");
+  if (saved.steps != options.steps && options.scheduleSteps == 0 &&
+      options.schedule != "constant")
+    warn(options,
+         formatText("the learning rate now falls over %lld steps instead of "
+                    "%lld; --schedule-steps fixes that from the start",
+                    static_cast<long long>(options.steps),
+                    static_cast<long long>(saved.steps)));
+  if (state.modelHash != modelHashText(view))
+    warn(options, "the checkpoint was written by another compilation of this "
+                  "model: numbers may differ in the last bits");
+  if (state.step >= options.steps)
+    return Status::invalidArgument(formatText(
+        "the run in %s has done %lld of %lld steps: give more --steps",
+        checkpoint.path.c_str(), static_cast<long long>(state.step),
+        static_cast<long long>(options.steps)));
+  return Status::ok();
+}
+
+Status train(const dyna_program &program, const ManifestView &view,
+             const TrainOptions &options, const Checkpoint *checkpoint,
+             const RunState *state) {
+  Session session;
+  DYNA_RETURN_IF_ERROR(openSession(program, view, options, true, session));
+  Trainer trainer(session, checkpoint, state);
+  DYNA_RETURN_IF_ERROR(trainer.run());
+  print(summaryText(session, trainer.summary()));
+  return Status::ok();
+}
+
+Status evaluateOnly(const dyna_program &program, const ManifestView &view,
+                    const TrainOptions &options) {
+  Session session;
+  DYNA_RETURN_IF_ERROR(openSession(program, view, options, false, session));
+  if (options.load.empty()) {
+    warn(options, "no --load: this evaluates a model that has learned nothing");
+    DYNA_RETURN_IF_ERROR(initializeParameters(
+        *session.executor, static_cast<uint64_t>(options.seed),
+        session.device->team()));
+  } else {
+    StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.load);
+    if (!checkpoint.isOk())
+      return checkpoint.status();
+    DYNA_RETURN_IF_ERROR(loadModel(*checkpoint, *session.executor));
+  }
+  DYNA_RETURN_IF_ERROR(castParameters(*session.executor));
+  int64_t limit =
+      options.isGiven("held-out-tokens") ? options.heldOutTokens : INT64_MAX;
+  StatusOr<Evaluation> result = evaluate(session, session.data, limit);
+  if (!result.isOk())
+    return result.status();
+  print(evaluationText(*result));
+  if (options.metrics.empty())
+    return Status::ok();
+  StatusOr<MetricsFile> metrics = MetricsFile::open(options.metrics, false);
+  if (!metrics.isOk())
+    return metrics.status();
+  return metrics->writeLine(formatText(
+      "{\"loss\": %.17g, \"bits_per_byte\": %.17g, \"targets\": %lld, "
+      "\"tokens\": %lld, \"seconds\": %.6f}",
+      result->loss, result->bitsPerByte,
+      static_cast<long long>(result->targets),
+      static_cast<long long>(result->tokens), result->seconds));
+}
+
+Status resumeOrTrain(const dyna_program &program, const ManifestView &view,
+                     const std::vector<std::string> &arguments,
+                     TrainOptions options) {
+  if (options.resume.empty()) {
+    DYNA_RETURN_IF_ERROR(resolveOptions(options));
+    return options.evaluate ? evaluateOnly(program, view, options)
+                            : train(program, view, options, nullptr, nullptr);
+  }
+  StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.resume);
+  if (!checkpoint.isOk())
+    return checkpoint.status();
+  if (!checkpoint->canResume())
+    return Status::invalidArgument(
+        checkpoint->path +
+        " holds a model but no run to resume: start from it with --load");
+  StatusOr<RunState> state = RunState::fromJson(checkpoint->state);
+  if (!state.isOk())
+    return Status::invalidArgument(checkpoint->path + ": " +
+                                   state.status().message());
+  DYNA_RETURN_IF_ERROR(
+      mergeResumed(arguments, view, *checkpoint, *state, options));
+  DYNA_RETURN_IF_ERROR(resolveOptions(options));
+  return train(program, view, options, &*checkpoint, &*state);
+}
+
+} // namespace
+
+int runProgram(const dyna_program &program, int argc, const char *const *argv) {
+  std::string path = argc > 0 ? argv[0] : "train";
+  std::string name = path.substr(path.rfind('/') + 1);
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  TrainOptions options;
+  if (Status status = parseCommandLine(arguments, options); !status.isOk())
+    return exitCode(status, name.c_str());
+  if (options.help) {
+    print(helpText(name));
+    return exitCode(Status::ok(), name.c_str());
+  }
+  StatusOr<ManifestView> view = openProgram(program);
+  if (!view.isOk())
+    return exitCode(view.status(), name.c_str());
+  if (!options.describe.empty()) {
+    describe(*view, options);
+    return exitCode(Status::ok(), name.c_str());
+  }
+  return exitCode(resumeOrTrain(program, *view, arguments, options),
+                  name.c_str());
+}
+
+} // namespace dyna

@@ -1,0 +1,57 @@
+//===- Recompute.cpp - Recomputation modes by layer -----------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Recompute.h"
+
+#include "runtime/plan/Text.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace dyna {
+
+StatusOr<std::vector<plan::Recompute>> parseRecompute(const std::string &text,
+                                                      int layers) {
+  std::vector<plan::Recompute> modes;
+  int entries = 0;
+  for (size_t begin = 0; begin <= text.size(); ++entries) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    std::string word = text.substr(begin, end - begin);
+    begin = end + 1;
+    long count = 1;
+    if (size_t star = word.find('*'); star != std::string::npos) {
+      char *rest = nullptr;
+      count = std::strtol(word.c_str() + star + 1, &rest, 10);
+      if (star + 1 == word.size() || *rest || count < 1 || count > layers)
+        return Status::invalidArgument("--recompute: '" + word +
+                                       "' does not end in a number of layers");
+      word.resize(star);
+    }
+    plan::Recompute mode;
+    if (word == "none")
+      mode = plan::RECOMPUTE_NONE;
+    else if (word == "selective")
+      mode = plan::RECOMPUTE_SELECTIVE;
+    else if (word == "full")
+      mode = plan::RECOMPUTE_FULL;
+    else
+      return Status::invalidArgument(
+          "--recompute expects none, selective or full, but got '" + word +
+          "'");
+    modes.insert(modes.end(), count, mode);
+  }
+  if (entries == 1 && modes.size() == 1)
+    return std::vector<plan::Recompute>(layers, modes[0]);
+  if (modes.size() != static_cast<size_t>(layers))
+    return Status::invalidArgument(
+        formatText("--recompute lists %zu layers, but the model has %d",
+                   modes.size(), layers));
+  return modes;
+}
+
+} // namespace dyna

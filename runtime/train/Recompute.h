@@ -1,0 +1,25 @@
+//===- Recompute.h - Recomputation modes by layer ---------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_RECOMPUTE_H
+#define DYNA_RUNTIME_TRAIN_RECOMPUTE_H
+
+#include "runtime/plan/ManifestView.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// "full" means all layers; "none,full*6,none" lists them, one entry per layer.
+StatusOr<std::vector<plan::Recompute>> parseRecompute(const std::string &text,
+                                                      int layers);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_RECOMPUTE_H

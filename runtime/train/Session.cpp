@@ -1,0 +1,175 @@
+//===- Session.cpp - One run of a compiled binary -------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Session.h"
+
+#include "runtime/executor/CpuFeatures.h"
+#include "runtime/executor/Program.h"
+#include "runtime/plan/PersistentLayout.h"
+#include "runtime/plan/Text.h"
+#include "runtime/train/Recompute.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dyna {
+namespace {
+
+/// Micro-batches of this size keep matrix products busy; larger ones only cost
+/// memory.
+constexpr int64_t defaultMicroBatch = 4096;
+
+Status chooseMicroBatch(const ManifestView &view, TrainOptions &options) {
+  int64_t positions = view.manifest().facts().positions();
+  if (options.tokensPerMicroBatch == 0) {
+    int64_t tokens = std::min(options.tokensPerBatch, defaultMicroBatch);
+    options.tokensPerMicroBatch =
+        std::min(maxMicroBatchTokens, std::max(tokens, positions));
+    return Status::ok();
+  }
+  if (positions > options.tokensPerMicroBatch)
+    return Status::invalidArgument(formatText(
+        "--tokens-per-micro-batch %lld is less than the model's %lld "
+        "positions: a sample must fit a micro-batch",
+        static_cast<long long>(options.tokensPerMicroBatch),
+        static_cast<long long>(positions)));
+  return Status::ok();
+}
+
+HostOptions hostOptions(const TrainOptions &options,
+                        const dyna_variant &variant) {
+  HostOptions host;
+  host.threads = static_cast<int>(options.threads);
+  if (options.isa.empty())
+    return host;
+  // The kernels follow the instruction set that was asked for.
+  if (variant.features & DYNA_FEATURE_AVX512)
+    host.isa = HostIsa::Avx512;
+  else if (variant.features & DYNA_FEATURE_AVX2)
+    host.isa = HostIsa::Avx2;
+  else
+    host.isa = HostIsa::Baseline;
+  return host;
+}
+
+Status openData(const ManifestView &view, Session &session) {
+  const TrainOptions &options = session.options;
+  DataOptions dataOptions;
+  dataOptions.vocabulary = view.manifest().facts().vocabulary();
+  dataOptions.seed = static_cast<uint64_t>(options.seed);
+  StatusOr<DatasetPointer> data = openDataset(options.data, dataOptions);
+  if (!data.isOk())
+    return data.status();
+  session.data = *data;
+  if (!options.heldOut.empty()) {
+    StatusOr<DatasetPointer> heldOut =
+        openDataset(options.heldOut, dataOptions);
+    if (!heldOut.isOk())
+      return heldOut.status();
+    session.heldOut = *heldOut;
+  } else if (options.heldOutFraction > 0) {
+    double share =
+        options.heldOutFraction * static_cast<double>((*data)->size());
+    auto parts = holdOut(*data, std::max<int64_t>(1, std::llround(share)),
+                         static_cast<uint64_t>(options.seed));
+    if (!parts.isOk())
+      return parts.status();
+    session.data = parts->first;
+    session.heldOut = parts->second;
+  }
+  return Status::ok();
+}
+
+/// Bytes of the dynamic region, if they fit the limit.
+StatusOr<int64_t> sizeDynamicRegion(const Session &session, bool training) {
+  StatusOr<int64_t> dynamic =
+      largestDynamicBytes(*session.view, session.planOptions, training);
+  if (!dynamic.isOk() || session.options.memoryLimit.empty())
+    return dynamic;
+  StatusOr<int64_t> limit = parseBytes(session.options.memoryLimit);
+  if (!limit.isOk())
+    return limit;
+  int64_t persistent = persistentLayout(*session.view, training).bytes;
+  if (persistent + *dynamic <= *limit)
+    return dynamic;
+  return Status::resourceExhausted(formatText(
+      "the run needs %s (%s for parameters and their state, %s for "
+      "micro-batches of %lld tokens), but --memory-limit is %s: lower "
+      "--tokens-per-micro-batch or choose --recompute full",
+      formatBytes(persistent + *dynamic).c_str(),
+      formatBytes(persistent).c_str(), formatBytes(*dynamic).c_str(),
+      static_cast<long long>(session.options.tokensPerMicroBatch),
+      formatBytes(*limit).c_str()));
+}
+
+} // namespace
+
+int64_t Session::sampleLimit() const {
+  int64_t positions = view->manifest().facts().positions();
+  return positions > 0 ? std::min(positions, options.tokensPerMicroBatch)
+                       : options.tokensPerMicroBatch;
+}
+
+BatchOptions Session::batchOptions() const {
+  BatchOptions batch;
+  batch.positions = sampleLimit();
+  batch.longDocuments = *parseLongDocuments(options.longDocuments);
+  batch.seed = static_cast<uint64_t>(options.seed);
+  return batch;
+}
+
+std::vector<int64_t> sampleLengths(const MiniBatch &miniBatch) {
+  std::vector<int64_t> lengths;
+  for (const Sample &sample : miniBatch.samples)
+    lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
+  return lengths;
+}
+
+Status openSession(const dyna_program &program, const ManifestView &view,
+                   const TrainOptions &options, bool training,
+                   Session &session) {
+  session.options = options;
+  session.view = &view;
+  DYNA_RETURN_IF_ERROR(chooseMicroBatch(view, session.options));
+  auto variant = chooseVariant(program, options.isa, cpuFeatures());
+  if (!variant.isOk())
+    return variant.status();
+  session.variant = *variant;
+  auto modes = parseRecompute(options.recompute, view.layers());
+  if (!modes.isOk())
+    return modes.status();
+  session.planOptions.recompute = *modes;
+  session.planOptions.maxTokensPerMicroBatch =
+      session.options.tokensPerMicroBatch;
+  session.planOptions.inFlight = static_cast<int>(options.inFlight);
+  session.planOptions.splitBackward = options.splitBackward;
+  DYNA_RETURN_IF_ERROR(openData(view, session));
+  StatusOr<int64_t> dynamic = sizeDynamicRegion(session, training);
+  if (!dynamic.isOk())
+    return dynamic.status();
+  session.planOptions.dynamicLimit = *dynamic;
+  auto device = HostDevice::create(hostOptions(options, **variant));
+  if (!device.isOk())
+    return device.status();
+  session.device = std::move(*device);
+  ExecutorOptions executorOptions;
+  executorOptions.seed = static_cast<uint64_t>(options.seed);
+  executorOptions.dynamicBytes = *dynamic;
+  executorOptions.training = training;
+  executorOptions.checkMemory = options.checkMemory;
+  if (!options.trace.empty())
+    executorOptions.trace = &session.trace;
+  auto executor =
+      Executor::create(view, **variant, *session.device, executorOptions);
+  if (!executor.isOk())
+    return executor.status();
+  session.executor = std::move(*executor);
+  return Status::ok();
+}
+
+} // namespace dyna

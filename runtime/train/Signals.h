@@ -1,0 +1,23 @@
+//===- Signals.h - A polite end ---------------------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_SIGNALS_H
+#define DYNA_RUNTIME_TRAIN_SIGNALS_H
+
+namespace dyna {
+
+/// From now on the first SIGINT or SIGTERM only sets a mark, so that the step
+/// can be finished and saved; the second ends the process at once.
+void catchStopSignals();
+
+/// Whether the mark is set.
+bool stopRequested();
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_SIGNALS_H

@@ -1,0 +1,92 @@
+//===- Summary.cpp - The table at the end ---------------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Summary.h"
+
+#include "runtime/plan/Text.h"
+
+#include <cmath>
+
+namespace dyna {
+namespace {
+
+void addRow(std::string &text, const char *name, const std::string &value) {
+  text += formatText("  %-22s %s\n", name, value.c_str());
+}
+
+std::string arrow(double before, double after) {
+  return formatText("%.4f -> %.4f", before, after);
+}
+
+} // namespace
+
+std::string groupDigits(int64_t value) {
+  std::string digits = std::to_string(value);
+  for (int64_t at = static_cast<int64_t>(digits.size()) - 3;
+       at > (value < 0 ? 1 : 0); at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+std::string summaryText(const Session &session, const TrainSummary &summary) {
+  const TrainOptions &options = session.options;
+  std::string text = session.view->manifest().model() + "\n";
+  addRow(text, "steps",
+         formatText("%s (%s tokens in %s)", groupDigits(summary.steps).c_str(),
+                    groupDigits(summary.tokens).c_str(),
+                    Progress::formatDuration(summary.seconds).c_str()));
+  if (summary.steps > 0)
+    addRow(text, "training loss", arrow(summary.firstLoss, summary.lastLoss));
+  const auto &before = summary.heldOutBefore, &after = summary.heldOutAfter;
+  if (before && after) {
+    addRow(text, "held-out loss", arrow(before->loss, after->loss));
+    if (after->bitsPerByte > 0)
+      addRow(text, "held-out bits per byte",
+             arrow(before->bitsPerByte, after->bitsPerByte));
+  }
+  if (summary.seconds > 0)
+    addRow(text, "speed",
+           formatText(
+               "%s tokens/s, %.1f GFLOP/s",
+               groupDigits(std::llround(static_cast<double>(summary.tokens) /
+                                        summary.seconds))
+                   .c_str(),
+               summary.flops / summary.seconds / 1e9));
+  addRow(text, "peak memory", formatBytes(session.peakBytes()));
+  if (!summary.savedTo.empty())
+    addRow(text, "model", summary.savedTo);
+  if (!options.metrics.empty())
+    addRow(text, "metrics", options.metrics);
+  if (!options.trace.empty())
+    addRow(text, "trace", options.trace);
+  if (!options.gradNorms.empty())
+    addRow(text, "gradient norms", options.gradNorms);
+  if (summary.stopped && !summary.savedTo.empty())
+    text += "stopped by a signal after step " +
+            std::to_string(summary.firstStep + summary.steps) +
+            "; continue with --resume " + options.save + "\n";
+  else if (summary.stopped)
+    text += "stopped by a signal; nothing was saved, as --save was not given\n";
+  return text;
+}
+
+std::string evaluationText(const Evaluation &evaluation) {
+  std::string text = "evaluation\n";
+  addRow(text, "targets",
+         formatText("%s (%s tokens in %s)",
+                    groupDigits(evaluation.targets).c_str(),
+                    groupDigits(evaluation.tokens).c_str(),
+                    Progress::formatDuration(evaluation.seconds).c_str()));
+  addRow(text, "loss", formatText("%.6f", evaluation.loss));
+  addRow(text, "perplexity", formatText("%.4f", std::exp(evaluation.loss)));
+  if (evaluation.bitsPerByte > 0)
+    addRow(text, "bits per byte", formatText("%.4f", evaluation.bitsPerByte));
+  return text;
+}
+
+} // namespace dyna

@@ -1,0 +1,29 @@
+//===- Summary.h - The table at the end -------------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_SUMMARY_H
+#define DYNA_RUNTIME_TRAIN_SUMMARY_H
+
+#include "runtime/train/Trainer.h"
+
+#include <string>
+
+namespace dyna {
+
+/// A short table: what was learned, how fast, where it lies.
+std::string summaryText(const Session &session, const TrainSummary &summary);
+
+/// The result of --evaluate.
+std::string evaluationText(const Evaluation &evaluation);
+
+/// 1234567 as "1,234,567".
+std::string groupDigits(int64_t value);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_SUMMARY_H

@@ -1,0 +1,277 @@
+//===- Trainer.cpp - The training loop ------------------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Trainer.h"
+
+#include "runtime/data/Json.h"
+#include "runtime/plan/DescribeManifest.h"
+#include "runtime/plan/Text.h"
+#include "runtime/train/Initialize.h"
+#include "runtime/train/LearningRate.h"
+#include "runtime/train/Signals.h"
+
+#include <chrono>
+#include <cmath>
+
+namespace dyna {
+
+static double secondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+Trainer::Trainer(Session &session, const Checkpoint *resumed,
+                 const RunState *state)
+    : session_(session), options_(session.options), resumed_(resumed),
+      state_(state), reader_(session.data, session.batchOptions()),
+      progress_(Progress::detect(options_.progress, options_.noProgress),
+                state ? state->step : 0, options_.steps) {
+  summary_.firstStep = state ? state->step : 0;
+}
+
+Status Trainer::run() {
+  DYNA_RETURN_IF_ERROR(openFiles());
+  DYNA_RETURN_IF_ERROR(setParameters());
+  if (!options_.noProgress)
+    progress_.note(
+        formatText("%s: %lld parameters, %s, %s; %s; %s of memory",
+                   session_.view->manifest().model().c_str(),
+                   static_cast<long long>(session_.view->totalElements()),
+                   elementTypeName(session_.view->manifest().compute_type()),
+                   session_.variant->name, session_.device->describe().c_str(),
+                   formatBytes(session_.peakBytes()).c_str()));
+  catchStopSignals();
+  DYNA_RETURN_IF_ERROR(evaluateHeldOut(summary_.heldOutBefore, "start"));
+  DYNA_RETURN_IF_ERROR(runSteps());
+  return finish();
+}
+
+/// Everything that will be written is opened before the first step, so that a
+/// wrong path costs no training.
+Status Trainer::openFiles() {
+  if (!options_.save.empty()) {
+    auto store =
+        CheckpointStore::open(options_.save, state_ ? state_->step : -1);
+    if (!store.isOk())
+      return store.status();
+    store_.emplace(std::move(*store));
+  }
+  if (!options_.metrics.empty()) {
+    auto metrics = MetricsFile::open(options_.metrics, state_ != nullptr);
+    if (!metrics.isOk())
+      return metrics.status();
+    metrics_ = std::move(*metrics);
+  }
+  for (const std::string &path : {options_.trace, options_.gradNorms})
+    if (!path.empty())
+      DYNA_RETURN_IF_ERROR(checkWritable(path));
+  return Status::ok();
+}
+
+Status Trainer::setParameters() {
+  Executor &executor = *session_.executor;
+  if (resumed_) {
+    DYNA_RETURN_IF_ERROR(loadModel(*resumed_, executor));
+    DYNA_RETURN_IF_ERROR(loadOptimizer(*resumed_, executor));
+    DYNA_RETURN_IF_ERROR(reader_.seek(state_->cursor));
+  } else if (!options_.load.empty()) {
+    StatusOr<Checkpoint> checkpoint = loadCheckpoint(options_.load);
+    if (!checkpoint.isOk())
+      return checkpoint.status();
+    for (const std::string &note : checkpoint->notes)
+      progress_.note("note: " + note);
+    DYNA_RETURN_IF_ERROR(loadModel(*checkpoint, executor));
+  } else {
+    DYNA_RETURN_IF_ERROR(
+        initializeParameters(executor, static_cast<uint64_t>(options_.seed),
+                             session_.device->team()));
+  }
+  return castParameters(executor);
+}
+
+Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
+                                const char *when) {
+  if (!session_.heldOut || stopRequested())
+    return Status::ok();
+  StatusOr<Evaluation> evaluation =
+      evaluate(session_, session_.heldOut, options_.heldOutTokens);
+  if (stopRequested())
+    return Status::ok();
+  if (!evaluation.isOk())
+    return evaluation.status();
+  result = *evaluation;
+  return metrics_.writeLine(formatText(
+      "{\"held_out\": \"%s\", \"step\": %lld, \"loss\": %.17g, "
+      "\"bits_per_byte\": %.6f, \"targets\": %lld, \"seconds\": %.3f}",
+      when, static_cast<long long>(summary_.firstStep + summary_.steps),
+      result->loss, result->bitsPerByte,
+      static_cast<long long>(result->targets), result->seconds));
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+Status Trainer::runSteps() {
+  for (int64_t step = summary_.firstStep; step < options_.steps; ++step) {
+    if (stopRequested())
+      break;
+    bool ended = false;
+    DYNA_RETURN_IF_ERROR(runStep(step, ended));
+    if (ended)
+      break;
+    if (step + 1 - summary_.firstStep == options_.traceSteps)
+      session_.trace.close();
+    if (options_.saveEvery > 0 && (step + 1) % options_.saveEvery == 0)
+      DYNA_RETURN_IF_ERROR(save(step + 1));
+  }
+  summary_.stopped = stopRequested();
+  return Status::ok();
+}
+
+Status Trainer::runStep(int64_t step, bool &ended) {
+  auto begin = std::chrono::steady_clock::now();
+  StatusOr<MiniBatch> batch = reader_.next(options_.tokensPerBatch);
+  if (!batch.isOk())
+    return batch.status();
+  ended = batch->samples.empty();
+  if (ended)
+    return Status::ok();
+  StepResult result;
+  DYNA_RETURN_IF_ERROR(runPlan(step, *batch, result));
+  StepMetrics metrics;
+  metrics.step = step + 1;
+  metrics.loss = result.lossSum / static_cast<double>(batch->targets);
+  if (!std::isfinite(metrics.loss))
+    return Status::invalidArgument(
+        formatText("step %lld: the loss is not finite: training diverged, use "
+                   "a lower --lr or a longer --warmup",
+                   static_cast<long long>(step + 1)));
+  metrics.tokens = batch->tokens;
+  metrics.targets = batch->targets;
+  metrics.seconds = secondsSince(begin);
+  metrics.gflops = result.flops / metrics.seconds / 1e9;
+  metrics.learningRate = learningRate(options_, step);
+  metrics.gradientNorm = result.gradientNorm;
+  metrics.peakBytes =
+      session_.executor->persistentBytes() + result.dynamicBytes;
+  metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
+  if (summary_.steps == 0)
+    summary_.firstLoss = metrics.loss;
+  summary_.lastLoss = metrics.loss;
+  ++summary_.steps;
+  summary_.tokens += metrics.tokens;
+  summary_.seconds += metrics.seconds;
+  summary_.flops += result.flops;
+  if (!options_.gradNorms.empty())
+    losses_.push_back(metrics.loss);
+  progress_.update(metrics);
+  return metrics_.write(metrics);
+}
+
+Status Trainer::runPlan(int64_t step, const MiniBatch &batch,
+                        StepResult &result) {
+  PlanOptions planOptions = session_.planOptions;
+  // The update clears the gradients: to look at them it is run apart.
+  bool looks = !options_.gradNorms.empty() && summary_.steps == 0;
+  planOptions.update = !looks;
+  StatusOr<plan::Plan> plan = planTraining(*session_.view, sampleLengths(batch),
+                                           batch.targets, planOptions);
+  if (!plan.isOk())
+    return plan.status();
+  StepScalars scalars;
+  scalars.step = step;
+  scalars.optimizer = optimizerAt(options_, step);
+  scalars.clip = options_.clip;
+  DYNA_RETURN_IF_ERROR(session_.executor->run(*plan, batch, scalars, result));
+  if (!looks)
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(collectGradientNorms());
+  StatusOr<plan::Plan> update = planUpdate(*session_.view);
+  if (!update.isOk())
+    return update.status();
+  StepResult updated;
+  DYNA_RETURN_IF_ERROR(
+      session_.executor->run(*update, MiniBatch(), scalars, updated));
+  result.gradientNorm = updated.gradientNorm;
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Gradient norms
+//===----------------------------------------------------------------------===//
+
+template <typename Element>
+static StatusOr<double> gradientNorm(Executor &executor, int p) {
+  std::vector<Element> values(executor.view().elements(p));
+  DYNA_RETURN_IF_ERROR(
+      executor.readPart(p, ParameterPart::Gradient, values.data()));
+  double sum = 0;
+  for (Element value : values)
+    sum += static_cast<double>(value) * static_cast<double>(value);
+  return std::sqrt(sum);
+}
+
+Status Trainer::collectGradientNorms() {
+  bool wide = session_.view->masterType() == plan::F64;
+  for (int p = 0; p < session_.view->parameters(); ++p) {
+    StatusOr<double> norm = wide ? gradientNorm<double>(*session_.executor, p)
+                                 : gradientNorm<float>(*session_.executor, p);
+    if (!norm.isOk())
+      return norm.status();
+    gradientNorms_.push_back(*norm);
+  }
+  return Status::ok();
+}
+
+Status Trainer::writeGradientNorms() const {
+  std::string text = formatText("{\"first_step\": %lld,\n \"losses\": [",
+                                static_cast<long long>(summary_.firstStep));
+  for (size_t i = 0; i < losses_.size(); ++i)
+    text += formatText("%s%.17g", i ? ", " : "", losses_[i]);
+  text += "],\n \"gradient_norms\": {";
+  for (size_t p = 0; p < gradientNorms_.size(); ++p)
+    text += formatText(
+        "%s\n  %s: %.17g", p ? "," : "",
+        quoteJson(session_.view->parameter(static_cast<int>(p)).name()).c_str(),
+        gradientNorms_[p]);
+  return writeWholeFile(options_.gradNorms, text + "}}\n");
+}
+
+//===----------------------------------------------------------------------===//
+// The end
+//===----------------------------------------------------------------------===//
+
+Status Trainer::save(int64_t step) {
+  if (!store_ || savedStep_ == step)
+    return Status::ok();
+  RunState state;
+  state.step = step;
+  state.seed = options_.seed;
+  state.modelHash = modelHashText(*session_.view);
+  state.cursor = reader_.cursor();
+  state.arguments = runArguments(options_);
+  DYNA_RETURN_IF_ERROR(saveRun(*store_, *session_.executor, state));
+  savedStep_ = step;
+  summary_.savedTo = store_->directory() + "/step-" + std::to_string(step);
+  return Status::ok();
+}
+
+Status Trainer::finish() {
+  if (summary_.steps > 0)
+    DYNA_RETURN_IF_ERROR(save(summary_.firstStep + summary_.steps));
+  progress_.finish();
+  if (!options_.trace.empty())
+    DYNA_RETURN_IF_ERROR(
+        writeWholeFile(options_.trace, session_.trace.toJson()));
+  if (!options_.gradNorms.empty())
+    DYNA_RETURN_IF_ERROR(writeGradientNorms());
+  return evaluateHeldOut(summary_.heldOutAfter, "end");
+}
+
+} // namespace dyna

@@ -1,0 +1,71 @@
+//===- Trainer.h - The training loop ----------------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_TRAINER_H
+#define DYNA_RUNTIME_TRAIN_TRAINER_H
+
+#include "runtime/train/Checkpointing.h"
+#include "runtime/train/Evaluator.h"
+#include "runtime/train/Metrics.h"
+#include "runtime/train/Progress.h"
+#include "runtime/train/Session.h"
+
+#include <optional>
+
+namespace dyna {
+
+/// What a run ends with.
+struct TrainSummary {
+  int64_t firstStep = 0; ///< steps that were done before
+  int64_t steps = 0;     ///< steps done now
+  bool stopped = false;  ///< by a signal
+  double firstLoss = 0, lastLoss = 0;
+  std::optional<Evaluation> heldOutBefore, heldOutAfter;
+  int64_t tokens = 0;
+  double seconds = 0; ///< of the steps
+  double flops = 0;
+  std::string savedTo;
+};
+
+class Trainer {
+public:
+  /// `resumed` and its state, or neither. All must outlive the trainer.
+  Trainer(Session &session, const Checkpoint *resumed, const RunState *state);
+
+  Status run();
+  const TrainSummary &summary() const { return summary_; }
+
+private:
+  Status openFiles();
+  Status setParameters();
+  Status evaluateHeldOut(std::optional<Evaluation> &result, const char *when);
+  Status runSteps();
+  Status runStep(int64_t step, bool &ended);
+  Status runPlan(int64_t step, const MiniBatch &batch, StepResult &result);
+  Status collectGradientNorms();
+  Status writeGradientNorms() const;
+  Status save(int64_t step);
+  Status finish();
+
+  Session &session_;
+  const TrainOptions &options_;
+  const Checkpoint *resumed_;
+  const RunState *state_;
+  BatchReader reader_;
+  Progress progress_;
+  MetricsFile metrics_;
+  std::optional<CheckpointStore> store_;
+  int64_t savedStep_ = -1;
+  std::vector<double> losses_;
+  std::vector<double> gradientNorms_; ///< of each parameter, first step
+  TrainSummary summary_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_TRAINER_H

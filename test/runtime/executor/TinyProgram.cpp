@@ -1,0 +1,29 @@
+//===- TinyProgram.cpp - The tiny model as a compiled object --------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+// Defines what a compiled model's object defines, so that whole training
+// binaries can be tested without a compiler.
+
+#include "test/runtime/executor/TinyModel.h"
+
+#include <cstdlib>
+#include <cstring>
+
+static const dyna::TinyProgram &tiny() {
+  static const dyna::TinyProgram program = [] {
+    dyna::TinyOptions options;
+    options.vocabulary = 257;
+    const char *type = std::getenv("TINY_TYPE");
+    if (type && std::strcmp(type, "bf16") == 0)
+      options.compute = dyna::plan::BF16;
+    return dyna::TinyProgram(options);
+  }();
+  return program;
+}
+
+extern "C" const dyna_program dyna_compiled_program = tiny().program();

@@ -6,16 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/Pipelines.h"
 #include "dialects/dyna/Dyna.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/differentiate/Passes.h"
+#include "passes/Pipelines.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::dyna::DynaDialect>();
   mlir::registerTransformsPasses();
-  mlir::dyna::registerDifferentiatePasses();
+  mlir::dyna::cpu::registerCpuPipelines();
+  mlir::dyna::registerPhases();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Dyna optimizer driver\n", registry));
 }

@@ -1,0 +1,58 @@
+//===- ConvertToCpu.cpp - Layer functions into CPU code -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/Passes.h"
+
+#include "codegen/cpu/Lowering.h"
+#include "dialects/dyna/Dyna.h"
+
+namespace mlir::dyna::cpu {
+#define GEN_PASS_DEF_CONVERTTOCPU
+#include "codegen/cpu/Passes.h.inc"
+} // namespace mlir::dyna::cpu
+
+using namespace mlir;
+using namespace mlir::dyna;
+using namespace mlir::dyna::cpu;
+
+namespace {
+class ConvertToCpuPass : public cpu::impl::ConvertToCpuBase<ConvertToCpuPass> {
+public:
+  using ConvertToCpuBase::ConvertToCpuBase;
+
+  void runOnOperation() override {
+    FailureOr<LoweringOptions> options = checkOptions();
+    if (failed(options))
+      return signalPassFailure();
+    ModuleLowering module(getOperation(), *options);
+    for (auto function : llvm::to_vector(getOperation().getOps<FunctionOp>()))
+      if (failed(FunctionLowering(module, function).run()))
+        return signalPassFailure();
+    for (Operation &op : llvm::make_early_inc_range(*getOperation().getBody()))
+      if (isa<FunctionOp, LayerOp, ModelOp, ParameterOp>(op))
+        op.erase();
+  }
+
+private:
+  FailureOr<LoweringOptions> checkOptions() {
+    LoweringOptions options;
+    options.vectorBits = vectorBits;
+    options.generatedMatmul = matmul == "generated";
+    if (matmul != "generated" && matmul != "library")
+      return getOperation().emitError(
+                 "expects matmul 'library' or 'generated', "
+                 "but got '")
+             << matmul << "'";
+    if (vectorBits != 128 && vectorBits != 256 && vectorBits != 512)
+      return getOperation().emitError(
+                 "expects vector-bits 128, 256 or 512, but got ")
+             << vectorBits;
+    return options;
+  }
+};
+} // namespace

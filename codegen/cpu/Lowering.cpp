@@ -1,0 +1,416 @@
+//===- Lowering.cpp - State of the conversion to CPU code -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/Lowering.h"
+
+#include "runtime/abi/Abi.h"
+#include "runtime/abi/Kernels.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+using namespace mlir::dyna::cpu;
+
+int64_t mlir::dyna::cpu::minimumRows(int64_t width) {
+  // 16 K elements take some microseconds, ten times a launch; a multiple of 32
+  // suits the tiles of matrix products whose epilogue the sweep may be.
+  int64_t rows = (16384 + width - 1) / width;
+  return std::max<int64_t>((rows + 31) / 32 * 32, 32);
+}
+
+//===----------------------------------------------------------------------===//
+// ModuleLowering
+//===----------------------------------------------------------------------===//
+
+LLVM::LLVMFuncOp ModuleLowering::declareKernel(StringRef name,
+                                               ArrayRef<Type> arguments) {
+  if (auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+    return function;
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  Type status = builder.getI32Type();
+  return LLVM::LLVMFuncOp::create(
+      builder, module.getLoc(), name,
+      LLVM::LLVMFunctionType::get(status, arguments));
+}
+
+LLVM::LLVMFuncOp ModuleLowering::createFunction(StringRef name,
+                                                Location location, Type result,
+                                                ArrayRef<Type> arguments,
+                                                bool isPublic) {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto function = LLVM::LLVMFuncOp::create(
+      builder, location, name, LLVM::LLVMFunctionType::get(result, arguments),
+      isPublic ? LLVM::Linkage::External : LLVM::Linkage::Internal);
+  // Without this, LLVM halves 512-bit vectors on the CPUs that prefer 256.
+  std::string bits = std::to_string(options.vectorBits);
+  function.setPassthroughAttr(builder.getArrayAttr(
+      {builder.getStrArrayAttr({"prefer-vector-width", bits}),
+       builder.getStringAttr("nounwind")}));
+  function.addEntryBlock(builder);
+  return function;
+}
+
+LLVM::LLVMFuncOp ModuleLowering::createBody(
+    StringRef name, Location location,
+    function_ref<void(CodeBuilder &, Value, Value, Value, Value)> emit) {
+  CodeBuilder code(location, module.getContext());
+  LLVM::LLVMFuncOp body = createFunction(
+      name, location, LLVM::LLVMVoidType::get(module.getContext()),
+      {code.pointerType(), code.i64Type(), code.i64Type(), code.i64Type()},
+      /*isPublic=*/false);
+  code.setInsertionPointToStart(&body.getBody().front());
+  emit(code, body.getArgument(0), body.getArgument(1), body.getArgument(2),
+       body.getArgument(3));
+  LLVM::ReturnOp::create(code, ValueRange());
+  return body;
+}
+
+LLVM::LLVMFuncOp ModuleLowering::getMatmul(Type input, Type output) {
+  MLIRContext *context = module.getContext();
+  Type pointer = LLVM::LLVMPointerType::get(context);
+  if (input.isBF16())
+    return declareKernel(output.isBF16() ? "dyna_matmul_bf16"
+                                         : "dyna_matmul_bf16_f32",
+                         {pointer, pointer});
+  if (input.isF32() && !options.generatedMatmul)
+    return declareKernel("dyna_matmul_f32", {pointer, pointer});
+  StringRef name =
+      input.isF64() ? "dyna_generated_matmul_f64" : "dyna_generated_matmul_f32";
+  if (auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+    return function;
+  LLVM::LLVMFuncOp function =
+      createFunction(name, module.getLoc(), IntegerType::get(context, 32),
+                     {pointer, pointer}, /*isPublic=*/false);
+  emitGeneratedMatmul(*this, function, input);
+  return function;
+}
+
+LLVM::GlobalOp ModuleLowering::getTable(ArrayRef<double> values) {
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  auto type = RankedTensorType::get(values.size(), builder.getF64Type());
+  auto contents = DenseElementsAttr::get(type, values);
+  for (auto global : module.getOps<LLVM::GlobalOp>())
+    if (global.getValueOrNull() == contents)
+      return global;
+  return LLVM::GlobalOp::create(
+      builder, module.getLoc(),
+      LLVM::LLVMArrayType::get(builder.getF64Type(), values.size()),
+      /*isConstant=*/true, LLVM::Linkage::Internal,
+      "dyna_table" + std::to_string(tables++), contents, /*alignment=*/64);
+}
+
+//===----------------------------------------------------------------------===//
+// Slots
+//===----------------------------------------------------------------------===//
+
+unsigned Slots::add(Value value) {
+  auto *found = llvm::find(values, value);
+  unsigned index = found - values.begin();
+  if (found == values.end())
+    values.push_back(value);
+  return index;
+}
+
+Value Slots::store(CodeBuilder &code) const {
+  Value slots = code.stack(std::max<int64_t>(bytes(), 8));
+  for (auto [index, value] : llvm::enumerate(values))
+    code.storeField(value, slots, 8 * index);
+  return slots;
+}
+
+Value Slots::load(CodeBuilder &code, Value slots, unsigned index) const {
+  return code.loadField(slots, 8 * index, values[index].getType());
+}
+
+//===----------------------------------------------------------------------===//
+// FunctionLowering
+//===----------------------------------------------------------------------===//
+
+FunctionLowering::FunctionLowering(ModuleLowering &module, FunctionOp source)
+    : module(module), source(source),
+      code(source.getLoc(), source.getContext()) {
+  SmallVector<Type> arguments(8, code.pointerType());
+  std::string name = source.getSymName().str();
+  // The layer function takes over the name.
+  source.setSymName(name + ".source");
+  target = module.createFunction(name, source.getLoc(), code.i32Type(),
+                                 arguments, /*isPublic=*/true);
+  Block *entry = &target.getBody().front();
+  failure = new Block();
+  target.getBody().push_back(failure);
+  failure->addArgument(code.i32Type(), source.getLoc());
+  code.setInsertionPointToStart(failure);
+  LLVM::ReturnOp::create(code, failure->getArgument(0));
+  // Addresses are computed in a block behind the stack's.
+  Block *start = &target.getBody().emplaceBlock();
+  start->moveBefore(failure);
+  code.setInsertionPointToStart(entry);
+  LLVM::BrOp::create(code, ValueRange(), start);
+  code.setInsertionPointToStart(start);
+}
+
+/// The sweep that `product` takes along as its epilogue, or null.
+static RowsOp epilogueOf(Operation *product) {
+  if (!product || !isTokenProduct(product))
+    return RowsOp();
+  auto rows = dyn_cast_or_null<RowsOp>(product->getNextNode());
+  if (!rows)
+    return RowsOp();
+  bool consumes = llvm::any_of(product->getUsers(), [&](Operation *user) {
+    return user->getParentOp() == rows.getOperation();
+  });
+  return consumes ? rows : RowsOp();
+}
+
+/// Lowers one op by its own rule.
+static LogicalResult lower(FunctionLowering &function, Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](RowsOp op) {
+        // Done together with the product before it?
+        if (epilogueOf(op->getPrevNode()) == op)
+          return success();
+        return lowerRows(function, op);
+      })
+      .Case([&](EmbeddingOp op) { return lowerEmbedding(function, op); })
+      .Case([&](EmbeddingGradOp op) {
+        return lowerTableGradient(function, op, op.getDy(), op.getAccumulator(),
+                                  op.getIds());
+      })
+      .Case([&](PositionsGradOp op) {
+        return lowerTableGradient(function, op, op.getDy(), op.getAccumulator(),
+                                  Value());
+      })
+      .Case<LinearOp, LinearGradInputOp, LinearGradWeightOp>(
+          [&](Operation *op) {
+            return lowerProduct(function, op, epilogueOf(op));
+          })
+      .Case([&](AttentionOp op) { return lowerAttention(function, op); })
+      .Case(
+          [&](AttentionGradOp op) { return lowerAttentionGrad(function, op); })
+      .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>(
+          [&](auto op) { return lowerHead(function, op); })
+      .Case([&](AdamwOp op) { return lowerAdamw(function, op); })
+      .Case([&](SumSquaresOp op) { return lowerSumSquares(function, op); })
+      .Case([&](CastOp op) { return lowerCast(function, op); })
+      .Default([&](Operation *op) {
+        return op->emitOpError("stands outside of 'dyna.rows'; run "
+                               "--dyna-fuse-rows before code generation");
+      });
+}
+
+LogicalResult FunctionLowering::run() {
+  if (mlir::failed(checkPlaces()))
+    return mlir::failure();
+  for (Operation &op : source.getBody().front().without_terminator()) {
+    code.setLoc(op.getLoc());
+    if (mlir::failed(lower(*this, &op)))
+      return mlir::failure();
+  }
+  return lowerReturn(cast<ReturnOp>(source.getBody().front().getTerminator()));
+}
+
+/// Every result has a place, so that no rule below needs to ask.
+LogicalResult FunctionLowering::checkPlaces() {
+  for (Operation &op : source.getBody().front().without_terminator()) {
+    auto places = op.getAttrOfType<ArrayAttr>("places");
+    if (!places || places.size() < op.getNumResults())
+      return op.emitOpError("expects ")
+             << op.getNumResults() << " places, but has "
+             << (places ? places.size() : 0)
+             << "; run --dyna-plan-memory before code generation";
+  }
+  return success();
+}
+
+PlaceAttr FunctionLowering::placeOf(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return source.getArgPlace(argument.getArgNumber());
+  auto result = cast<OpResult>(value);
+  auto places = result.getOwner()->getAttrOfType<ArrayAttr>("places");
+  return cast<PlaceAttr>(places[result.getResultNumber()]);
+}
+
+FailureOr<PlaceAttr> FunctionLowering::scratchOf(Operation *op) {
+  auto places = op->getAttrOfType<ArrayAttr>("places");
+  if (places.size() == op->getNumResults() + 1)
+    return cast<PlaceAttr>(places[op->getNumResults()]);
+  return op->emitOpError("expects one more place than results, its scratch "
+                         "memory, but has ")
+         << places.size() << " places for " << op->getNumResults()
+         << " results";
+}
+
+/// The array of tensors that `memory` indexes, as an argument number.
+static std::optional<unsigned> arrayArgument(Memory memory) {
+  switch (memory) {
+  case Memory::Parameter:
+    return 1;
+  case Memory::Gradient:
+    return 2;
+  case Memory::Input:
+    return 6;
+  case Memory::Output:
+    return 7;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The field of dyna_saved that holds the tier `memory`.
+static int64_t tierField(Memory memory) {
+  switch (memory) {
+  case Memory::SavedInput:
+    return offsetof(dyna_saved, input);
+  case Memory::Products:
+    return offsetof(dyna_saved, products);
+  case Memory::Elementwise:
+    return offsetof(dyna_saved, elementwise);
+  case Memory::Deferred:
+    return offsetof(dyna_saved, deferred);
+  default:
+    llvm_unreachable("not a tier");
+  }
+}
+
+Value FunctionLowering::address(PlaceAttr place) {
+  Value &address = addresses[place];
+  if (address)
+    return address;
+  Memory memory = place.getMemory();
+  if (memory == Memory::Segments)
+    return address = getSegments();
+  if (std::optional<unsigned> array = arrayArgument(memory))
+    return address = code.loadField(argument(*array),
+                                    place.getIndex() * sizeof(dyna_tensor) +
+                                        offsetof(dyna_tensor, data),
+                                    code.pointerType());
+  Value base =
+      memory == Memory::Workspace
+          ? argument(4)
+          : code.loadField(argument(3), tierField(memory), code.pointerType());
+  Value bytes = code.i64(place.getConstant());
+  auto addTerm = [&](int64_t coefficient, int64_t field) {
+    if (coefficient == 0)
+      return;
+    Value size = code.roundUp(segmentsField(field), DYNA_ROW_ALIGNMENT);
+    bytes = code.add(bytes, code.mul(size, code.i64(coefficient)));
+  };
+  addTerm(place.getTq(), offsetof(dyna_segments, tq));
+  addTerm(place.getTkv(), offsetof(dyna_segments, tkv));
+  addTerm(place.getS(), offsetof(dyna_segments, count));
+  return address = code.offset(base, bytes, code.getIntegerType(8));
+}
+
+Value FunctionLowering::segmentsField(int64_t offset) {
+  Value &size = sizes[offset];
+  if (!size)
+    size = code.loadField(getSegments(), offset, code.i64Type());
+  return size;
+}
+
+Value FunctionLowering::getTokens() {
+  return segmentsField(offsetof(dyna_segments, tq));
+}
+
+std::string FunctionLowering::bodyName(StringRef what) {
+  return (target.getName() + "." + what + std::to_string(bodies++)).str();
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+void FunctionLowering::check(Value status) {
+  Value succeeded = code.equal(status, code.i32(DYNA_OK));
+  Block *next = &target.getBody().emplaceBlock();
+  next->moveBefore(failure);
+  LLVM::CondBrOp::create(code, succeeded, next, ValueRange(), failure,
+                         ValueRange(status));
+  code.setInsertionPointToStart(next);
+}
+
+void FunctionLowering::call(LLVM::LLVMFuncOp callee, ValueRange arguments) {
+  check(LLVM::CallOp::create(code, callee, arguments).getResult());
+}
+
+Value FunctionLowering::launchUnchecked(const Launch &launch, Value rows) {
+  LLVM::LLVMFuncOp kernel = module.declareKernel(
+      "dyna_launch",
+      {code.pointerType(), code.pointerType(), code.pointerType(),
+       code.i64Type(), code.i64Type(), code.i64Type()});
+  Value body = LLVM::AddressOfOp::create(code, launch.body);
+  return LLVM::CallOp::create(code, kernel,
+                              ValueRange{getContext(), body, launch.slots,
+                                         code.i64(launch.slotsBytes), rows,
+                                         code.i64(launch.minRows)})
+      .getResult();
+}
+
+void FunctionLowering::launch(const Launch &launch, Value rows) {
+  check(launchUnchecked(launch, rows));
+}
+
+//===----------------------------------------------------------------------===//
+// Return
+//===----------------------------------------------------------------------===//
+
+/// Copies an activation that has to be handed out where it does not lie.
+void FunctionLowering::copyRows(Value from, Value to, RankedTensorType type) {
+  int64_t width = type.getDimSize(1);
+  Type element = type.getElementType();
+  int64_t lanes = module.vectorWidth(code.getF32Type());
+  Slots slots;
+  unsigned source = slots.add(from), destination = slots.add(to);
+  LLVM::LLVMFuncOp body = module.createBody(
+      bodyName("copy"), code.getLoc(),
+      [&](CodeBuilder &code, Value args, Value begin, Value end, Value) {
+        Value from = slots.load(code, args, source);
+        Value to = slots.load(code, args, destination);
+        code.forLoop(begin, end, 1, [&](Value row) {
+          Value start = code.mul(row, code.i64(width));
+          emitCopy(code, code.offset(from, start, element),
+                   code.offset(to, start, element), width, element, lanes);
+        });
+      });
+  launch({body, slots.store(code), slots.bytes(), minimumRows(width)},
+         getTokens());
+}
+
+LogicalResult FunctionLowering::lowerReturn(ReturnOp op) {
+  code.setLoc(op.getLoc());
+  for (auto [index, value] : llvm::enumerate(op.getOperands())) {
+    PlaceAttr from = placeOf(value), to = source.getResultPlace(index);
+    if (from == to)
+      continue;
+    auto type = cast<RankedTensorType>(value.getType());
+    if (type.getRank() != 2 || !type.isDynamicDim(0))
+      return op.emitOpError("expects result ")
+             << index << " to be computed in its place " << to
+             << ", but it lies in " << from;
+    copyRows(address(from), address(to), type);
+  }
+  LLVM::ReturnOp::create(code, code.i32(DYNA_OK));
+  return success();
+}
+
+void mlir::dyna::cpu::emitCopy(CodeBuilder &code, Value from, Value to,
+                               int64_t width, Type element, int64_t lanes) {
+  Type bits = code.getIntegerType(element.getIntOrFloatBitWidth());
+  code.forColumns(width, lanes, 4, [&](ArrayRef<Piece> pieces) {
+    SmallVector<Value> values;
+    auto at = [&](Value base, const Piece &piece) {
+      return code.offset(base, piece.column, element);
+    };
+    for (const Piece &piece : pieces)
+      values.push_back(code.load(at(from, piece),
+                                 VectorType::get(piece.width, bits),
+                                 alignmentOf(piece, width, element)));
+    for (auto [piece, value] : llvm::zip(pieces, values))
+      code.store(value, at(to, piece), alignmentOf(piece, width, element));
+  });
+}

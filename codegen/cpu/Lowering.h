@@ -1,0 +1,204 @@
+//===- Lowering.h - State of the conversion to CPU code -----------*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A `dyna.function` becomes one function of the layer signature and, for all
+// work that is not a call into the runtime, *bodies*: functions over a range of
+// rows that `dyna_launch` runs in parallel. A body sees an array of 8-byte
+// slots (pointers, numbers) that the layer function fills on its stack.
+//
+//   @block.forward(context, params, ...) {      @block.forward.body0(slots,
+//   begin,
+//     slots[0] = address of %x                                       end,
+//     chunk) { slots[1] = address of %y                    for row in [begin,
+//     end) dyna_launch(context, @block.forward.body0,    for columns ...
+//                 slots, 16, tq, 48) -> status    }
+//     ...
+//
+// Where a value lies is known from its place alone; no op looks at another,
+// except that a sweep over rows directly behind a product runs as the product's
+// epilogue.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_CODEGEN_CPU_LOWERING_H
+#define DYNA_CODEGEN_CPU_LOWERING_H
+
+#include "codegen/cpu/CodeBuilder.h"
+#include "dialects/dyna/Dyna.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace mlir::dyna::cpu {
+
+struct LoweringOptions {
+  /// f32 products by generated code; f64 ones always are.
+  bool generatedMatmul = false;
+  /// Bits of the vectors that loops work in.
+  int64_t vectorBits = 512;
+};
+
+/// Declares and names what a module's functions share.
+class ModuleLowering {
+public:
+  ModuleLowering(ModuleOp module, const LoweringOptions &options)
+      : module(module), options(options) {}
+
+  ModuleOp getModule() { return module; }
+  const LoweringOptions &getOptions() const { return options; }
+  /// Elements of one vector of `type` (bf16: of its f32 values).
+  int64_t vectorWidth(Type type) const {
+    return options.vectorBits / (type.isF64() ? 64 : 32);
+  }
+
+  /// A function of the runtime that returns a status.
+  LLVM::LLVMFuncOp declareKernel(StringRef name, ArrayRef<Type> arguments);
+  /// An internal function with an empty entry block.
+  LLVM::LLVMFuncOp createFunction(StringRef name, Location location,
+                                  Type result, ArrayRef<Type> arguments,
+                                  bool isPublic);
+  /// A `dyna_rows_body` of that name; `emit` gets its slots, begin, end, chunk.
+  LLVM::LLVMFuncOp createBody(
+      StringRef name, Location location,
+      function_ref<void(CodeBuilder &, Value, Value, Value, Value)> emit);
+  /// The product for matrices of `input` into `output`: a library function, or
+  /// generated code in this module.
+  LLVM::LLVMFuncOp getMatmul(Type input, Type output);
+  /// A constant array of f64 in the module.
+  LLVM::GlobalOp getTable(ArrayRef<double> values);
+
+private:
+  ModuleOp module;
+  LoweringOptions options;
+  unsigned tables = 0;
+};
+
+/// The slots of a body, collected before it is emitted.
+class Slots {
+public:
+  /// The number of the slot that will hold `value` (a pointer, i64 or f64).
+  unsigned add(Value value);
+  Value get(unsigned index) const { return values[index]; }
+  /// Fills an array on the stack.
+  Value store(CodeBuilder &code) const;
+  int64_t bytes() const { return 8 * static_cast<int64_t>(values.size()); }
+  /// In the body: what slot `index` holds.
+  Value load(CodeBuilder &code, Value slots, unsigned index) const;
+
+private:
+  SmallVector<Value> values;
+};
+
+/// A body with what it takes to run it.
+struct Launch {
+  LLVM::LLVMFuncOp body;
+  Value slots;
+  int64_t slotsBytes;
+  int64_t minRows;
+};
+
+/// Lowers one `dyna.function`.
+class FunctionLowering {
+public:
+  FunctionLowering(ModuleLowering &module, FunctionOp source);
+
+  LogicalResult run();
+
+  ModuleLowering &getModule() { return module; }
+  CodeBuilder &getCode() { return code; }
+  Value getContext() { return argument(0); }
+  Value getSegments() { return argument(5); }
+
+  // Sizes of the micro-batch; never asked for by roles without segments.
+  Value getTokens(); ///< tq
+
+  PlaceAttr placeOf(Value value);
+  /// The place behind those of the results: the op's scratch memory.
+  FailureOr<PlaceAttr> scratchOf(Operation *op);
+  Value address(PlaceAttr place);
+  Value address(Value value) { return address(placeOf(value)); }
+
+  /// A name for the next body.
+  std::string bodyName(StringRef what);
+
+  /// Calls a function that returns a status; leaves the layer function with it
+  /// if that is not DYNA_OK.
+  void call(LLVM::LLVMFuncOp callee, ValueRange arguments);
+  void check(Value status);
+
+  /// Runs a body over `rows` rows.
+  void launch(const Launch &launch, Value rows);
+  /// The status of that, unchecked: for use inside a branch.
+  Value launchUnchecked(const Launch &launch, Value rows);
+
+private:
+  Value argument(unsigned index) { return target.getArgument(index); }
+  Value segmentsField(int64_t offset);
+  LogicalResult checkPlaces();
+  LogicalResult lowerReturn(ReturnOp op);
+  void copyRows(Value from, Value to, RankedTensorType type);
+
+  ModuleLowering &module;
+  FunctionOp source;
+  LLVM::LLVMFuncOp target;
+  CodeBuilder code;
+  Block *failure;
+  DenseMap<Attribute, Value> addresses;
+  DenseMap<int64_t, Value> sizes;
+  unsigned bodies = 0;
+};
+
+/// Rows of a chunk below which splitting a sweep over rows of `width` elements
+/// costs more than it brings.
+int64_t minimumRows(int64_t width);
+
+//===----------------------------------------------------------------------===//
+// One function per op, or kind of op
+//===----------------------------------------------------------------------===//
+
+LogicalResult lowerRows(FunctionLowering &function, RowsOp op);
+LogicalResult lowerEmbedding(FunctionLowering &function, EmbeddingOp op);
+LogicalResult lowerTableGradient(FunctionLowering &function, Operation *op,
+                                 Value dy, Value accumulator, Value ids);
+/// A product, with the sweep behind it as epilogue if `epilogue` is not null.
+LogicalResult lowerProduct(FunctionLowering &function, Operation *op,
+                           RowsOp epilogue);
+LogicalResult lowerAttention(FunctionLowering &function, AttentionOp op);
+LogicalResult lowerAttentionGrad(FunctionLowering &function,
+                                 AttentionGradOp op);
+LogicalResult lowerHead(FunctionLowering &function, LinearCrossEntropyOp op);
+LogicalResult lowerHead(FunctionLowering &function,
+                        LinearCrossEntropyTrainOp op);
+LogicalResult lowerAdamw(FunctionLowering &function, AdamwOp op);
+LogicalResult lowerSumSquares(FunctionLowering &function, SumSquaresOp op);
+LogicalResult lowerCast(FunctionLowering &function, CastOp op);
+
+/// Copies a row of `width` elements.
+void emitCopy(CodeBuilder &code, Value from, Value to, int64_t width,
+              Type element, int64_t lanes);
+
+/// Whether `op` is a linear product whose result has a row per token.
+bool isTokenProduct(Operation *op);
+/// Whether the cast is done in the sweep of the `adamw` before it.
+bool isFusedCast(CastOp op);
+
+/// Fills `function`, a `dyna_matmul_function`, with a product of `type`.
+void emitGeneratedMatmul(ModuleLowering &module, LLVM::LLVMFuncOp function,
+                         Type type);
+
+/// A sweep over rows, prepared but not run: `launch` goes to dyna_launch or
+/// into a product; `finish` adds up what the chunks left, once all have run.
+struct PreparedRows {
+  Launch launch;
+  std::function<void()> finish;
+};
+FailureOr<PreparedRows> prepareRows(FunctionLowering &function, RowsOp op);
+
+} // namespace mlir::dyna::cpu
+
+#endif // DYNA_CODEGEN_CPU_LOWERING_H

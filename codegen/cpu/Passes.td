@@ -1,0 +1,39 @@
+//===- Passes.td - Passes of the CPU code generator --------*- tablegen -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_CODEGEN_CPU_PASSES_TD
+#define DYNA_CODEGEN_CPU_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertToCpu : Pass<"dyna-convert-to-cpu", "::mlir::ModuleOp"> {
+  let summary = "Turns layer functions into code for the CPU.";
+  let description = [{
+    In: `dyna.function`s whose values all have a place (`--dyna-plan-memory`), every
+    row-wise op in a `dyna.rows`.
+
+    Out: for each an `llvm.func` of the same name and the signature of
+    `runtime/abi/Abi.h`, and internal functions over ranges of rows that it hands to
+    `dyna_launch`. The bodies are `scf` loops over `arith`, `math` and `vector` ops on
+    vectors of constant width, loads and stores through raw pointers. Products,
+    attention and the head are calls of kernels (`runtime/abi/Kernels.h`). Layers,
+    parameters and models are erased. Nothing else is left alone or changed.
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
+  let options = [
+    Option<"matmul", "matmul", "std::string", "\"library\"",
+           "Matrix products in f32: `library` or `generated` (f64 ones always are).">,
+    Option<"vectorBits", "vector-bits", "int64_t", "512",
+           "Bits of the vectors that loops work in: 128, 256 or 512.">,
+  ];
+}
+
+#endif // DYNA_CODEGEN_CPU_PASSES_TD

@@ -1,0 +1,40 @@
+//===- Pipelines.h - From layer functions to the LLVM dialect -----*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_CODEGEN_CPU_PIPELINES_H
+#define DYNA_CODEGEN_CPU_PIPELINES_H
+
+#include "mlir/Pass/PassOptions.h"
+
+namespace mlir {
+class OpPassManager;
+}
+
+namespace mlir::dyna::cpu {
+
+struct LowerCpuOptions : PassPipelineOptions<LowerCpuOptions> {
+  Option<std::string> matmul{
+      *this, "matmul", llvm::cl::init("library"),
+      llvm::cl::desc("Matrix products in f32: library or generated.")};
+  Option<int64_t> vectorBits{
+      *this, "vector-bits", llvm::cl::init(512),
+      llvm::cl::desc("Bits of the vectors that loops work in.")};
+};
+
+/// In: what the memory phase leaves. Out: the LLVM dialect, ready for
+/// translation.
+void buildLowerCpuPipeline(OpPassManager &manager,
+                           const LowerCpuOptions &options);
+
+/// Registers the passes and the pipeline `dyna-lower-cpu`.
+void registerCpuPipelines();
+
+} // namespace mlir::dyna::cpu
+
+#endif // DYNA_CODEGEN_CPU_PIPELINES_H

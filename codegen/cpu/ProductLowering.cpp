@@ -1,0 +1,292 @@
+//===- ProductLowering.cpp - Products, attention, head -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ops that become calls of kernels (runtime/abi/Kernels.h). Their operands go
+// into a struct on the stack, field by field at the offsets of the C header.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/Lowering.h"
+
+#include "runtime/abi/Kernels.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+using namespace mlir::dyna::cpu;
+
+static int64_t widthOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getDimSize(1);
+}
+
+static Type elementOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType();
+}
+
+bool mlir::dyna::cpu::isTokenProduct(Operation *op) {
+  return isa<LinearOp, LinearGradInputOp>(op);
+}
+
+namespace {
+/// A struct of the C interface on the stack. Every field is written.
+class StructBuilder {
+public:
+  StructBuilder(CodeBuilder &code, int64_t bytes)
+      : code(code), pointer(code.stack(bytes)) {}
+
+  void set(size_t offset, Value value) {
+    code.storeField(value, pointer, static_cast<int64_t>(offset));
+  }
+  void setI64(size_t offset, int64_t value) { set(offset, code.i64(value)); }
+  void setI32(size_t offset, int64_t value) { set(offset, code.i32(value)); }
+  Value get() const { return pointer; }
+
+private:
+  CodeBuilder &code;
+  Value pointer;
+};
+
+/// A product C = op(A) op(B) in the terms of dyna_matmul.
+struct Product {
+  Value m, n, k;
+  Value a, b, c; ///< tensors
+  bool transposeA = false, transposeB = false;
+  Value accumulator; ///< null: C is overwritten
+};
+} // namespace
+
+/// Which product the op is.
+static Product describe(FunctionLowering &function, Operation *op) {
+  CodeBuilder &code = function.getCode();
+  auto constant = [&](int64_t value) { return code.i64(value); };
+  Product product;
+  product.c = op->getResult(0);
+  if (auto linear = dyn_cast<LinearOp>(op)) {
+    product.a = linear.getX();
+    product.b = linear.getWeight();
+    product.transposeB = true;
+    product.m = function.getTokens();
+    product.n = constant(widthOf(product.c));
+    product.k = constant(widthOf(product.a));
+  } else if (auto linear = dyn_cast<LinearGradInputOp>(op)) {
+    product.a = linear.getDy();
+    product.b = linear.getWeight();
+    product.accumulator = linear.getAccumulator();
+    product.m = function.getTokens();
+    product.n = constant(widthOf(product.c));
+    product.k = constant(widthOf(product.a));
+  } else {
+    auto gradient = cast<LinearGradWeightOp>(op);
+    product.a = gradient.getDy();
+    product.b = gradient.getX();
+    product.transposeA = true;
+    product.accumulator = gradient.getAccumulator();
+    product.m = constant(widthOf(product.a));
+    product.n = constant(widthOf(product.b));
+    product.k = function.getTokens();
+  }
+  return product;
+}
+
+/// Fills a dyna_matmul.
+static Value emitMatmulStruct(FunctionLowering &function,
+                              const Product &product, const Launch *epilogue) {
+  CodeBuilder &code = function.getCode();
+  StructBuilder fields(code, sizeof(dyna_matmul));
+  fields.set(offsetof(dyna_matmul, m), product.m);
+  fields.set(offsetof(dyna_matmul, n), product.n);
+  fields.set(offsetof(dyna_matmul, k), product.k);
+  fields.set(offsetof(dyna_matmul, a), function.address(product.a));
+  fields.setI64(offsetof(dyna_matmul, lda), widthOf(product.a));
+  fields.set(offsetof(dyna_matmul, b), function.address(product.b));
+  fields.setI64(offsetof(dyna_matmul, ldb), widthOf(product.b));
+  fields.set(offsetof(dyna_matmul, c), function.address(product.c));
+  fields.setI64(offsetof(dyna_matmul, ldc), widthOf(product.c));
+  fields.setI32(offsetof(dyna_matmul, transpose_a), product.transposeA);
+  fields.setI32(offsetof(dyna_matmul, transpose_b), product.transposeB);
+  fields.setI32(offsetof(dyna_matmul, accumulate), bool(product.accumulator));
+  fields.setI32(offsetof(dyna_matmul, reserved), 0);
+  Value body = code.null(), slots = code.null();
+  if (epilogue) {
+    body = LLVM::AddressOfOp::create(code, epilogue->body);
+    slots = epilogue->slots;
+  }
+  fields.set(offsetof(dyna_matmul, epilogue), body);
+  fields.set(offsetof(dyna_matmul, epilogue_args), slots);
+  fields.setI64(offsetof(dyna_matmul, epilogue_args_bytes),
+                epilogue ? epilogue->slotsBytes : 0);
+  fields.setI64(offsetof(dyna_matmul, epilogue_min_rows),
+                epilogue ? epilogue->minRows : 0);
+  return fields.get();
+}
+
+LogicalResult mlir::dyna::cpu::lowerProduct(FunctionLowering &function,
+                                            Operation *op, RowsOp epilogue) {
+  auto linear = dyn_cast<LinearOp>(op);
+  if (linear && linear.getBias())
+    return op->emitOpError("still has a bias; run --dyna-fuse-rows before code "
+                           "generation");
+  Product product = describe(function, op);
+  if (product.accumulator &&
+      function.placeOf(product.accumulator) != function.placeOf(product.c))
+    return op->emitOpError(
+               "expects its accumulator in the place of its result, ")
+           << function.placeOf(product.c) << ", but it lies in "
+           << function.placeOf(product.accumulator);
+
+  FailureOr<PreparedRows> rows = failure();
+  if (epilogue) {
+    rows = prepareRows(function, epilogue);
+    if (failed(rows))
+      return failure();
+  }
+  Value fields =
+      emitMatmulStruct(function, product, epilogue ? &rows->launch : nullptr);
+  LLVM::LLVMFuncOp kernel = function.getModule().getMatmul(
+      elementOf(product.a), elementOf(product.c));
+  function.call(kernel, {function.getContext(), fields});
+  if (epilogue)
+    rows->finish();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// `dyna_attention_f32` for the prefix `dyna_attention`, and so on.
+static LLVM::LLVMFuncOp typedKernel(FunctionLowering &function,
+                                    StringRef prefix, Type element) {
+  StringRef suffix = element.isF64()    ? "_f64"
+                     : element.isBF16() ? "_bf16"
+                                        : "_f32";
+  Type pointer = function.getCode().pointerType();
+  return function.getModule().declareKernel((prefix + suffix).str(),
+                                            {pointer, pointer});
+}
+
+/// Fills a dyna_attention at the start of `fields`, from the operands that
+/// forward and backward share.
+template <typename Op>
+static void setAttention(FunctionLowering &function, StructBuilder &fields,
+                         Op op, Value result, Value lse) {
+  CodeBuilder &code = function.getCode();
+  fields.set(offsetof(dyna_attention, segments), function.getSegments());
+  fields.setI64(offsetof(dyna_attention, heads), op.getHeads());
+  fields.setI64(offsetof(dyna_attention, kv_heads), op.getKvHeads());
+  fields.setI64(offsetof(dyna_attention, head_dim), op.getHeadDim());
+  fields.set(offsetof(dyna_attention, scale),
+             code.constant(code.f64Type(), op.getScale().convertToDouble()));
+  fields.setI32(offsetof(dyna_attention, causal), op.getCausal());
+  fields.setI32(offsetof(dyna_attention, reserved), 0);
+  auto setTensor = [&](size_t data, size_t stride, Value value) {
+    fields.set(data, function.address(value));
+    fields.setI64(stride, widthOf(value));
+  };
+  setTensor(offsetof(dyna_attention, q), offsetof(dyna_attention, q_stride),
+            op.getQuery());
+  setTensor(offsetof(dyna_attention, k), offsetof(dyna_attention, k_stride),
+            op.getKey());
+  setTensor(offsetof(dyna_attention, v), offsetof(dyna_attention, v_stride),
+            op.getValue());
+  setTensor(offsetof(dyna_attention, out), offsetof(dyna_attention, out_stride),
+            result);
+  fields.set(offsetof(dyna_attention, lse), function.address(lse));
+}
+
+LogicalResult mlir::dyna::cpu::lowerAttention(FunctionLowering &function,
+                                              AttentionOp op) {
+  StructBuilder fields(function.getCode(), sizeof(dyna_attention));
+  setAttention(function, fields, op, op.getResult(), op.getLse());
+  function.call(
+      typedKernel(function, "dyna_attention", elementOf(op.getQuery())),
+      {function.getContext(), fields.get()});
+  return success();
+}
+
+LogicalResult mlir::dyna::cpu::lowerAttentionGrad(FunctionLowering &function,
+                                                  AttentionGradOp op) {
+  FailureOr<PlaceAttr> scratch = function.scratchOf(op);
+  if (failed(scratch))
+    return failure();
+  static_assert(offsetof(dyna_attention_grad, forward) == 0);
+  StructBuilder fields(function.getCode(), sizeof(dyna_attention_grad));
+  setAttention(function, fields, op, op.getResult(), op.getLse());
+  fields.set(offsetof(dyna_attention_grad, dout),
+             function.address(op.getDResult()));
+  fields.set(offsetof(dyna_attention_grad, dq),
+             function.address(op.getDQuery()));
+  fields.set(offsetof(dyna_attention_grad, dk), function.address(op.getDKey()));
+  fields.set(offsetof(dyna_attention_grad, dv),
+             function.address(op.getDValue()));
+  fields.set(offsetof(dyna_attention_grad, workspace),
+             function.address(*scratch));
+  function.call(
+      typedKernel(function, "dyna_attention_grad", elementOf(op.getQuery())),
+      {function.getContext(), fields.get()});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Head
+//===----------------------------------------------------------------------===//
+
+/// Fills a dyna_head and calls the kernel. `dx` and `dw` are null in
+/// evaluation.
+static LogicalResult emitHead(FunctionLowering &function, Operation *op,
+                              Value x, Value weight, Value targets, Value loss,
+                              int64_t ignoreIndex, Value dx, Value dw) {
+  FailureOr<PlaceAttr> scratch = function.scratchOf(op);
+  if (failed(scratch))
+    return failure();
+  CodeBuilder &code = function.getCode();
+  ModuleLowering &module = function.getModule();
+  Type element = elementOf(x);
+  Type accumulator = getAccumulatorType(element);
+  auto matmul = [&](Type output) -> Value {
+    return LLVM::AddressOfOp::create(code, module.getMatmul(element, output));
+  };
+  StructBuilder fields(code, sizeof(dyna_head));
+  fields.set(offsetof(dyna_head, rows), function.getTokens());
+  fields.setI64(offsetof(dyna_head, width), widthOf(x));
+  fields.setI64(offsetof(dyna_head, vocab),
+                cast<RankedTensorType>(weight.getType()).getDimSize(0));
+  fields.set(offsetof(dyna_head, x), function.address(x));
+  fields.set(offsetof(dyna_head, w), function.address(weight));
+  fields.set(offsetof(dyna_head, targets), function.address(targets));
+  fields.setI32(offsetof(dyna_head, ignore_index), ignoreIndex);
+  fields.setI32(offsetof(dyna_head, reserved), 0);
+  fields.set(offsetof(dyna_head, loss_sum), function.address(loss));
+  fields.set(offsetof(dyna_head, gradient_scale),
+             code.loadField(function.getContext(),
+                            offsetof(dyna_context, inverse_targets),
+                            code.f64Type()));
+  fields.set(offsetof(dyna_head, dx), dx ? function.address(dx) : code.null());
+  fields.set(offsetof(dyna_head, dw), dw ? function.address(dw) : code.null());
+  fields.set(offsetof(dyna_head, workspace), function.address(*scratch));
+  fields.set(offsetof(dyna_head, matmul), matmul(accumulator));
+  fields.set(offsetof(dyna_head, matmul_input), matmul(element));
+  fields.set(offsetof(dyna_head, matmul_weight), matmul(accumulator));
+  function.call(typedKernel(function, "dyna_head", element),
+                {function.getContext(), fields.get()});
+  return success();
+}
+
+LogicalResult mlir::dyna::cpu::lowerHead(FunctionLowering &function,
+                                         LinearCrossEntropyOp op) {
+  return emitHead(function, op, op.getX(), op.getWeight(), op.getTargets(),
+                  op.getLoss(), op.getIgnoreIndex(), Value(), Value());
+}
+
+LogicalResult mlir::dyna::cpu::lowerHead(FunctionLowering &function,
+                                         LinearCrossEntropyTrainOp op) {
+  if (function.placeOf(op.getAccumulator()) != function.placeOf(op.getResult()))
+    return op.emitOpError("expects its accumulator in the place of its result");
+  return emitHead(function, op, op.getX(), op.getWeight(), op.getTargets(),
+                  op.getLoss(), op.getIgnoreIndex(), op.getDX(),
+                  op.getResult());
+}

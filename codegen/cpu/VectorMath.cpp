@@ -1,0 +1,214 @@
+//===- VectorMath.cpp - Functions of vectors, without libm -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/VectorMath.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::dyna::cpu;
+
+static bool isF64(Value value) {
+  return getElementTypeOrSelf(value.getType()).isF64();
+}
+
+/// Horner's rule; the highest coefficient comes first.
+static Value polynomial(CodeBuilder &code, Value x,
+                        ArrayRef<double> coefficients) {
+  Value sum = code.like(x, coefficients.front());
+  for (double coefficient : coefficients.drop_front())
+    sum = code.fma(sum, x, coefficient);
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Exponential and its relatives
+//===----------------------------------------------------------------------===//
+
+/// x = n ln 2 + r, e^x = 2^n e^r with |r| <= ln 2 / 2 and Taylor's series,
+/// whose first omitted term is 5e-9 there. Adding 1.5 * 2^23 leaves n in the
+/// low bits, also for NaN, where a float-to-integer conversion would be
+/// undefined.
+static Value emitExpF32(CodeBuilder &code, Value x) {
+  constexpr double magic = 12582912.0;
+  Value low = code.like(x, -87.3), high = code.like(x, 88.3);
+  x = code.select(code.less(x, low), low, x);
+  x = code.select(code.less(high, x), high, x);
+  Value shifted = code.fma(x, 1.0 / M_LN2, magic);
+  Value n = code.sub(shifted, magic);
+  // ln 2 in two parts, the first with trailing zeros so that n * part is exact.
+  Value r = code.fma(n, code.like(x, -0.693359375), x);
+  r = code.fma(n, code.like(x, 2.12194440054690583e-4), r);
+  Value series = polynomial(
+      code, r,
+      {1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0});
+  Value bits = code.shiftLeft(code.bitcast(shifted, code.i32Type()), 23);
+  bits = code.add(bits, code.constant(bits.getType(), int64_t(127) << 23));
+  return code.mul(series, code.bitcast(bits, code.getF32Type()));
+}
+
+Value mlir::dyna::cpu::emitExp(CodeBuilder &code, Value x) {
+  if (isF64(x))
+    return math::ExpOp::create(code, x);
+  return emitExpF32(code, x);
+}
+
+Value mlir::dyna::cpu::emitSigmoid(CodeBuilder &code, Value x) {
+  Value denominator = code.add(emitExp(code, code.neg(x)), 1.0);
+  return code.div(code.like(x, 1.0), denominator);
+}
+
+/// Calls a libm function on every element.
+static Value emitLibm(CodeBuilder &code, StringRef name, Value x) {
+  auto type = cast<VectorType>(x.getType());
+  auto module =
+      code.getInsertionBlock()->getParent()->getParentOfType<ModuleOp>();
+  auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
+  if (!callee) {
+    OpBuilder::InsertionGuard guard(code);
+    code.setInsertionPointToStart(module.getBody());
+    Type element = type.getElementType();
+    callee = LLVM::LLVMFuncOp::create(
+        code, name, LLVM::LLVMFunctionType::get(element, {element}));
+  }
+  Value result = code.like(x, 0.0);
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    Value element = vector::ExtractOp::create(code, x, i);
+    Value value =
+        LLVM::CallOp::create(code, callee, ValueRange{element}).getResult();
+    result = vector::InsertOp::create(code, value, result, i);
+  }
+  return result;
+}
+
+/// erfc(z) for z >= 0 as t exp(-z^2 + P(t)), t = 1 / (1 + z/2): a Chebyshev fit
+/// with relative error below 1.2e-7 everywhere (Press et al., Numerical
+/// Recipes, 6.2).
+static Value emitErfcF32(CodeBuilder &code, Value z) {
+  Value one = code.like(z, 1.0);
+  Value t = code.div(one, code.fma(z, 0.5, 1.0));
+  Value p = polynomial(code, t,
+                       {0.17087277, -0.82215223, 1.48851587, -1.13520398,
+                        0.27886807, -0.18628806, 0.09678418, 0.37409196,
+                        1.00002368, -1.26551223});
+  return code.mul(t, emitExp(code, code.fma(code.neg(z), z, p)));
+}
+
+Value mlir::dyna::cpu::emitNormalCdf(CodeBuilder &code, Value x) {
+  if (isF64(x))
+    return code.mul(emitLibm(code, "erfc", code.mul(x, -M_SQRT1_2)), 0.5);
+  Value z = code.mul(math::AbsFOp::create(code, x), M_SQRT1_2);
+  Value tail = code.mul(emitErfcF32(code, z), 0.5);
+  Value negative = code.less(x, code.like(x, 0.0));
+  return code.select(negative, tail, code.sub(code.like(x, 1.0), tail));
+}
+
+//===----------------------------------------------------------------------===//
+// Sine and cosine
+//===----------------------------------------------------------------------===//
+
+std::pair<Value, Value> mlir::dyna::cpu::emitSinCos(CodeBuilder &code,
+                                                    Value angle, Type type) {
+  // angle = n pi/2 + r with |r| <= pi/4. The constant leaves n in the low bits.
+  constexpr double magic = 6755399441055744.0; // 1.5 * 2^52
+  Value shifted = code.fma(angle, M_2_PI, magic);
+  Value n = code.sub(shifted, magic);
+  Value r = code.fma(n, code.like(angle, -M_PI_2), angle);
+  r = code.fma(n, code.like(angle, -6.123233995736766e-17), r);
+  Value quadrant = code.bitcast(shifted, code.i64Type());
+
+  r = code.convertFloat(r, type);
+  Value square = code.mul(r, r);
+  // Taylor's series; the first omitted terms are below 2e-9 and 1e-19.
+  SmallVector<double> sine, cosine;
+  for (int64_t degree = type.isF64() ? 18 : 10; degree >= 0; degree -= 2) {
+    double sign = degree % 4 == 0 ? 1.0 : -1.0;
+    cosine.push_back(sign / std::tgamma(degree + 1.0));
+    sine.push_back(sign / std::tgamma(degree + 2.0));
+  }
+  Value sinR = code.mul(polynomial(code, square, sine), r);
+  Value cosR = polynomial(code, square, cosine);
+
+  // sin(r + n pi/2) is sin, cos, -sin, -cos for n = 0, 1, 2, 3.
+  Type i64s = quadrant.getType();
+  Value zero = code.constant(i64s, int64_t(0));
+  auto bitSet = [&](Value value, int64_t bit) {
+    Value masked = code.bitAnd(value, code.constant(i64s, bit));
+    return code.equal(masked, zero);
+  };
+  Value even = bitSet(quadrant, 1);
+  Value sin = code.select(even, sinR, cosR);
+  Value cos = code.select(even, cosR, sinR);
+  sin = code.select(bitSet(quadrant, 2), sin, code.neg(sin));
+  Value next = code.add(quadrant, code.constant(i64s, int64_t(1)));
+  cos = code.select(bitSet(next, 2), cos, code.neg(cos));
+  return {sin, cos};
+}
+
+//===----------------------------------------------------------------------===//
+// Random numbers
+//===----------------------------------------------------------------------===//
+
+static Value xorShift(CodeBuilder &code, Value value, int64_t bits) {
+  return code.bitXor(value, code.shiftRight(value, bits));
+}
+
+static Value times(CodeBuilder &code, Value value, uint64_t factor) {
+  return code.mul(value,
+                  code.constant(value.getType(), static_cast<int64_t>(factor)));
+}
+
+Value mlir::dyna::cpu::emitMix64(CodeBuilder &code, Value z) {
+  z = code.add(z, code.i64(static_cast<int64_t>(0x9E3779B97F4A7C15u)));
+  z = times(code, xorShift(code, z, 30), 0xBF58476D1CE4E5B9u);
+  z = times(code, xorShift(code, z, 27), 0x94D049BB133111EBu);
+  return xorShift(code, z, 31);
+}
+
+Value mlir::dyna::cpu::emitMix32(CodeBuilder &code, Value x) {
+  x = times(code, xorShift(code, x, 16), 0x7FEB352Du);
+  x = times(code, xorShift(code, x, 15), 0x846CA68Bu);
+  return xorShift(code, x, 16);
+}
+
+Value mlir::dyna::cpu::emitRandomOpKey(CodeBuilder &code, Value seed,
+                                       Value step, Value layer,
+                                       int64_t instance) {
+  Value key = emitMix64(code, seed);
+  key = emitMix64(code, code.bitXor(key, step));
+  Value place = code.bitOr(code.shiftLeft(layer, 32), code.i64(instance));
+  return emitMix64(code, code.bitXor(key, place));
+}
+
+Value mlir::dyna::cpu::emitRandomRowKey(CodeBuilder &code, Value opKey,
+                                        Value sample, Value position) {
+  Value key = emitMix64(code, code.bitXor(opKey, sample));
+  return emitMix64(code, code.bitXor(key, position));
+}
+
+Value mlir::dyna::cpu::emitRandomElements(CodeBuilder &code, Value rowKey,
+                                          const Piece &piece) {
+  SmallVector<int32_t> lanes(piece.width);
+  for (int64_t lane = 0; lane < piece.width; ++lane)
+    lanes[lane] = lane;
+  Value iota = arith::ConstantOp::create(
+      code,
+      DenseIntElementsAttr::get(VectorType::get(piece.width, code.i32Type()),
+                                ArrayRef<int32_t>(lanes)));
+  Value column = code.truncate(piece.column, code.i32Type());
+  Value feature = code.add(code.splat(column, piece.width), iota);
+  Value low = code.truncate(rowKey, code.i32Type());
+  Value high = code.truncate(code.shiftRight(rowKey, 32), code.i32Type());
+  Value x = code.bitXor(code.splat(low, piece.width),
+                        times(code, feature, 0x9E3779B9u));
+  x = code.bitXor(emitMix32(code, x), code.splat(high, piece.width));
+  return emitMix32(code, x);
+}

@@ -68,9 +68,11 @@ template <typename T> struct Rows {
   int64_t stride;
 };
 
-/// Rows too far apart in a power of two share few sets of the cache.
+/// Whether rows lie apart by a multiple of many cache lines, so that they share
+/// few sets of the cache. Typical of rows of several heads: a copy is faster
+/// then.
 template <typename T> bool stridesClash(int64_t stride) {
-  return stride * int64_t(sizeof(T)) % 2048 == 0;
+  return stride * int64_t(sizeof(T)) % 512 == 0;
 }
 
 /// The rows where they are, or, when they are stored otherwise, clash in the
@@ -303,6 +305,15 @@ void attention(const dyna_attention &p, const AttentionTask &task,
   }
 
   int64_t end = segment.kv_len;
+  // Rows of the output are written last, row by row: have them here by then.
+  const char *out = reinterpret_cast<const char *>(
+      static_cast<const Storage *>(p.out) +
+      (segment.q_begin + task.firstQuery) * p.out_stride + task.head * headDim);
+  for (int64_t i = 0; i < task.queries; ++i)
+    for (int64_t byte = 0; byte < headDim * int64_t(sizeof(Storage));
+         byte += 64)
+      __builtin_prefetch(
+          out + i * p.out_stride * int64_t(sizeof(Storage)) + byte, 1);
   if (p.causal)
     end = clamp(end - segment.q_len + task.firstQuery + task.queries, 0, end);
   for (int64_t key = 0; key < end; key += kKeys) {

@@ -113,9 +113,9 @@ struct KernelTable {
   /// Adds a bf16 block to nothing or to what is there: target bf16 += source
   /// f32.
   void (*addNarrow)(const CopyBlock &);
-  /// Seconds that `repeats` times kTimedInstructions independent multiply-adds of
-  /// f32 vectors, or of vectors of bf16 pairs, take here; 0 where this is not
-  /// known or the instruction does not exist.
+  /// Seconds that `repeats` times kTimedInstructions independent multiply-adds
+  /// of f32 vectors, or of vectors of bf16 pairs, take here; 0 where this is
+  /// not known or the instruction does not exist.
   double (*secondsOfF32)(int64_t repeats);
   double (*secondsOfBf16)(int64_t repeats);
 };

@@ -50,6 +50,9 @@ template <typename T, int Rows, int Vectors>
 DYNA_INLINE void tile(const SmallProduct<T> &p, const T *a, const T *b, T *c,
                       const T *scale) {
   constexpr int w = kLanes<T>;
+  // Copies: a store through `c` might change `p` for all the compiler knows.
+  const int64_t k = p.k, rowA = p.rowA, stepA = p.stepA;
+  const int64_t strideB = p.strideB, strideC = p.strideC;
   Vec<T> sums[Rows][Vectors];
   DYNA_UNROLL
   for (int i = 0; i < Rows; ++i)
@@ -61,7 +64,7 @@ DYNA_INLINE void tile(const SmallProduct<T> &p, const T *a, const T *b, T *c,
     for (int i = 0; i < Rows; ++i)
       DYNA_UNROLL
     for (int j = 0; j < Vectors; ++j)
-      sums[i][j] = load(c + i * p.strideC + j * w);
+      sums[i][j] = load(c + i * strideC + j * w);
   }
   if (p.start == Start::Scale) {
     DYNA_UNROLL
@@ -72,7 +75,6 @@ DYNA_INLINE void tile(const SmallProduct<T> &p, const T *a, const T *b, T *c,
         sums[i][j] *= factor;
     }
   }
-  const int64_t k = p.k, rowA = p.rowA, stepA = p.stepA, strideB = p.strideB;
   for (int64_t step = 0; step < k; ++step, a += stepA, b += strideB) {
     Vec<T> row[Vectors];
     DYNA_UNROLL
@@ -90,7 +92,7 @@ DYNA_INLINE void tile(const SmallProduct<T> &p, const T *a, const T *b, T *c,
   for (int i = 0; i < Rows; ++i)
     DYNA_UNROLL
   for (int j = 0; j < Vectors; ++j)
-    store(c + i * p.strideC + j * w, sums[i][j]);
+    store(c + i * strideC + j * w, sums[i][j]);
 }
 
 /// The last `rows` (at most Rows) rows of a column of tiles.

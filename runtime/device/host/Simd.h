@@ -70,7 +70,7 @@ template <typename T> DYNA_INLINE void store(T *p, Vec<T> v) {
   *reinterpret_cast<typename Simd<T>::M *>(p) = v;
 }
 template <typename T> DYNA_INLINE Vec<T> splat(T value) {
-  return Vec<T>{} + value;
+  return value - Vec<T>{}; // x - 0 is x, and folds away; 0 + x does not (-0)
 }
 /// The larger; the second where one is not a number.
 template <typename T> DYNA_INLINE Vec<T> larger(Vec<T> a, Vec<T> b) {

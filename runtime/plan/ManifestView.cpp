@@ -10,6 +10,8 @@
 
 #include "runtime/plan/Text.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -35,6 +37,8 @@ StatusOr<ManifestView> ManifestView::create(plan::Manifest manifest) {
 }
 
 StatusOr<ManifestView> ManifestView::parse(const void *data, int64_t bytes) {
+  // The library would print lines of its own.
+  google::protobuf::LogSilencer silence;
   plan::Manifest manifest;
   if (!data || bytes <= 0 || bytes > std::numeric_limits<int>::max() ||
       !manifest.ParseFromArray(data, static_cast<int>(bytes)))

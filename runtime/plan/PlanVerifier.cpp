@@ -363,7 +363,8 @@ private:
     if (layer >= 0)
       text += formatText(" of layer %d", layer);
     if (microBatch >= 0)
-      text += formatText(" micro-batch %d", microBatch);
+      text += formatText(layer >= 0 ? " micro-batch %d" : " of micro-batch %d",
+                         microBatch);
     return text;
   }
 

@@ -35,8 +35,14 @@ Trainer::Trainer(Session &session, const Checkpoint *resumed,
 }
 
 Status Trainer::run() {
+  // A wrong checkpoint must not cost the files of an earlier run, and a wrong
+  // path not the time to make parameters.
+  bool loads = resumed_ || !options_.load.empty();
+  if (loads)
+    DYNA_RETURN_IF_ERROR(setParameters());
   DYNA_RETURN_IF_ERROR(openFiles());
-  DYNA_RETURN_IF_ERROR(setParameters());
+  if (!loads)
+    DYNA_RETURN_IF_ERROR(setParameters());
   if (!options_.noProgress)
     progress_.note(
         formatText("%s: %lld parameters, %s, %s; %s; %s of memory",

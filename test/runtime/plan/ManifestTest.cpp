@@ -1,0 +1,232 @@
+//===- ManifestTest.cpp - Manifests, good and bad -------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/abi/Random.h"
+#include "runtime/plan/DescribeManifest.h"
+#include "runtime/plan/PersistentLayout.h"
+#include "runtime/planner/PlanSingleRank.h"
+#include "test/runtime/executor/TinyModel.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/stubs/logging.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+using namespace dyna;
+using testing::HasSubstr;
+
+namespace {
+
+TEST(ManifestTest, TheTinyModelIsValid) {
+  Status status = checkManifest(tinyManifest());
+  EXPECT_TRUE(status.isOk()) << status.message();
+}
+
+struct BadManifest {
+  const char *message;
+  std::function<void(plan::Manifest &)> spoil;
+};
+
+const BadManifest badManifests[] = {
+    {"format 2", [](auto &m) { m.set_format(2); }},
+    {"compute type", [](auto &m) { m.set_compute_type(plan::I32); }},
+    {"vocabulary 0", [](auto &m) { m.mutable_facts()->set_vocabulary(0); }},
+    {"positions -1", [](auto &m) { m.mutable_facts()->set_positions(-1); }},
+    {"'wte' is there twice",
+     [](auto &m) { m.mutable_parameters(1)->set_name("wte"); }},
+    {"has no name", [](auto &m) { m.mutable_parameters(1)->set_name(""); }},
+    {"too large",
+     [](auto &m) {
+       for (int i = 0; i < 2; ++i)
+         m.mutable_parameters(0)->set_shape(i, INT64_C(1) << 30);
+     }},
+    {"the shape is", [](auto &m) { m.mutable_parameters(0)->set_shape(0, 0); }},
+    {"not finite",
+     [](auto &m) { m.mutable_parameters(0)->set_normal_std(-1); }},
+    {"is not used by any layer",
+     [](auto &m) {
+       *m.add_parameters() = m.parameters(1);
+       m.mutable_parameters(m.parameters_size() - 1)->set_name("spare");
+     }},
+    {"bytes per row",
+     [](auto &m) { m.mutable_kinds(1)->mutable_products_tier()->set_tq(-8); }},
+    {"constant bytes",
+     [](auto &m) {
+       m.mutable_kinds(1)->mutable_roles(1)->mutable_workspace()->set_constant(
+           INT64_C(1) << 50);
+     }},
+    {"expects 10 roles",
+     [](auto &m) { m.mutable_kinds(1)->mutable_roles()->RemoveLast(); }},
+    {"has no forward function",
+     [](auto &m) {
+       m.mutable_kinds(1)->mutable_roles(DYNA_ROLE_FORWARD)->set_present(false);
+     }},
+    {"has no backward function",
+     [](auto &m) {
+       for (int role : {DYNA_ROLE_BACKWARD, DYNA_ROLE_BACKWARD_WEIGHT})
+         m.mutable_kinds(1)->mutable_roles(role)->set_present(false);
+     }},
+    {"has no update function",
+     [](auto &m) {
+       m.mutable_kinds(1)->mutable_roles(DYNA_ROLE_UPDATE)->set_present(false);
+     }},
+    {"at least two layers",
+     [](auto &m) {
+       while (m.layers_size() > 1)
+         m.mutable_layers()->RemoveLast();
+     }},
+    {"layer 2 is of kind 7 of 3",
+     [](auto &m) { m.mutable_layers(2)->set_kind(7); }},
+    {"uses parameter 99 of 10",
+     [](auto &m) { m.mutable_layers(2)->set_parameters(0, 99); }},
+    {"lists 2 parameters, but its kind takes 3",
+     [](auto &m) { m.mutable_layers(2)->mutable_parameters()->RemoveLast(); }},
+    {"the shape of parameter 'h.0.b1'",
+     [](auto &m) { m.mutable_layers(2)->set_parameters(0, 2); }},
+    {"the first layer takes token ids",
+     [](auto &m) { m.mutable_layers()->DeleteSubrange(0, 1); }},
+    {"is not what the layer before gives",
+     [](auto &m) { m.mutable_kinds(1)->mutable_inputs(0)->set_shape(0, 7); }},
+    {"the last layer gives the loss",
+     [](auto &m) { m.mutable_layers()->RemoveLast(); }},
+    {"only the last layer gives a loss",
+     [](auto &m) { m.mutable_layers()->SwapElements(3, 4); }},
+    {"bytes per token, its input needs",
+     [](auto &m) { m.mutable_kinds(1)->mutable_input_tier()->set_tq(8); }},
+    {"the last layer takes target ids",
+     [](auto &m) { m.mutable_kinds(2)->mutable_inputs()->RemoveLast(); }},
+    {"negative flops",
+     [](auto &m) { m.mutable_kinds(1)->set_flops_per_token(-1); }},
+    {"unknown element type",
+     [](auto &m) {
+       m.mutable_kinds(1)->mutable_inputs(0)->set_type(
+           static_cast<plan::ElementType>(77));
+     }},
+};
+
+TEST(ManifestTest, BadOnesAreRefusedWithAReason) {
+  for (const BadManifest &bad : badManifests) {
+    plan::Manifest manifest = tinyManifest();
+    bad.spoil(manifest);
+    EXPECT_THAT(checkManifest(manifest).message(), HasSubstr(bad.message));
+  }
+}
+
+TEST(ManifestTest, HashCoversWhatMattersOnly) {
+  plan::Manifest manifest = tinyManifest();
+  uint64_t hash = manifestHash(manifest);
+  EXPECT_EQ(hash, manifest.hash());
+  manifest.set_producer("another");
+  manifest.set_matmul("library");
+  EXPECT_EQ(manifestHash(manifest), hash);
+  manifest.mutable_layers(1)->set_name("renamed");
+  EXPECT_NE(manifestHash(manifest), hash);
+}
+
+TEST(ManifestTest, TiersAndOwners) {
+  auto view = ManifestView::create(tinyManifest());
+  ASSERT_TRUE(view.isOk());
+  Extent extent{33, 33, 2}; // counts as 64 tokens
+  int64_t row = 8 * tinyWidth, hidden = 8 * tinyHidden;
+  EXPECT_EQ(view->inputBytes(0, extent), 4 * 64);
+  EXPECT_EQ(view->inputBytes(1, extent), row * 64);
+  EXPECT_EQ(view->keptBytes(1, plan::RECOMPUTE_FULL, extent), row * 64);
+  EXPECT_EQ(view->keptBytes(1, plan::RECOMPUTE_SELECTIVE, extent),
+            (row + hidden) * 64);
+  EXPECT_EQ(view->keptBytes(1, plan::RECOMPUTE_NONE, extent),
+            (2 * row + 2 * hidden) * 64);
+  EXPECT_EQ(view->lateBytes(1, plan::RECOMPUTE_SELECTIVE, true, extent),
+            2 * (row + hidden) * 64);
+  EXPECT_EQ(view->gradientBytes(0, extent), 0);
+  EXPECT_EQ(view->gradientBytes(1, extent), row * 64);
+  // The table is tied: the embedding owns it.
+  EXPECT_EQ(view->owner(0), 0);
+  EXPECT_TRUE(view->updates(0, 0));
+  EXPECT_FALSE(view->ownsParameters(4));
+  EXPECT_EQ(view->nearestMode(4, plan::RECOMPUTE_FULL), plan::RECOMPUTE_NONE);
+  EXPECT_EQ(view->totalElements(),
+            tinyVocabulary * tinyWidth +
+                3 * (2 * tinyWidth * tinyHidden + tinyHidden));
+}
+
+TEST(ManifestTest, PersistentPartsDoNotOverlap) {
+  TinyOptions tiny;
+  tiny.compute = plan::BF16;
+  auto view = ManifestView::create(tinyManifest(tiny));
+  ASSERT_TRUE(view.isOk());
+  PersistentLayout layout = persistentLayout(*view);
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  for (int p = 0; p < view->parameters(); ++p) {
+    const ParameterPlace &place = layout.parameters[p];
+    int64_t elements = view->elements(p);
+    for (int64_t at : {place.master, place.gradient, place.m, place.v})
+      ranges.push_back({at, at + 4 * elements});
+    ranges.push_back({place.copy, place.copy + 2 * elements});
+  }
+  std::sort(ranges.begin(), ranges.end());
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    EXPECT_EQ(ranges[i].first % DYNA_BLOCK_ALIGNMENT, 0);
+    EXPECT_LE(ranges[i].second,
+              i + 1 < ranges.size() ? ranges[i + 1].first : layout.bytes);
+  }
+  PersistentLayout evaluation = persistentLayout(*view, false);
+  EXPECT_LT(evaluation.bytes, layout.bytes);
+  EXPECT_EQ(evaluation.parameters[0].gradient, -1);
+}
+
+TEST(ManifestTest, DescriptionsNameWhatThereIs) {
+  auto view = ManifestView::create(tinyManifest());
+  ASSERT_TRUE(view.isOk());
+  std::string page = describeManifest(*view, 1024);
+  for (const char *word : {"model tiny", "h.2.w2", "recompute selective",
+                           "vocabulary 11", "1 to 3     block"})
+    EXPECT_THAT(page, HasSubstr(word));
+  EXPECT_THAT(manifestToJson(*view), HasSubstr("\"attention_flops_per_pair\""));
+}
+
+// Whatever bytes come: no crash, and what is accepted can be planned for.
+TEST(ManifestTest, DamagedBytesDoNoHarm) {
+  google::protobuf::LogSilencer silence;
+  const std::string bytes = tinyManifest().SerializeAsString();
+  uint64_t counter = 0;
+  auto random = [&](uint64_t below) { return dyna_mix64(++counter) % below; };
+  int accepted = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string damaged = bytes;
+    for (uint64_t change = random(4) + 1; change > 0; --change)
+      switch (random(3)) {
+      case 0:
+        damaged[random(damaged.size())] = static_cast<char>(random(256));
+        break;
+      case 1:
+        damaged.erase(random(damaged.size()), random(8));
+        break;
+      default:
+        damaged.insert(random(damaged.size()), 1,
+                       static_cast<char>(random(256)));
+      }
+    plan::Manifest manifest;
+    if (!manifest.ParseFromString(damaged))
+      continue;
+    auto view = ManifestView::create(manifest);
+    if (!view.isOk())
+      continue;
+    ++accepted;
+    PlanOptions options;
+    options.recompute = {plan::RECOMPUTE_FULL};
+    auto bytesNeeded = largestDynamicBytes(*view, options, true);
+    auto planned = planTraining(*view, {5, 60}, 65, options);
+    EXPECT_EQ(planned.isOk(), bytesNeeded.isOk());
+    describeManifest(*view, 100);
+    manifestToJson(*view);
+  }
+  EXPECT_GT(accepted, 100);
+}
+
+} // namespace

@@ -1,0 +1,313 @@
+//===- PlanVerifierTest.cpp - Every rule of a plan, broken once -----------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/PlanSingleRank.h"
+#include "test/runtime/executor/TinyModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+using namespace dyna;
+using plan::Instruction;
+using testing::HasSubstr;
+
+namespace {
+
+const std::vector<int64_t> lengths = {30, 5, 40, 12, 33};
+
+const ManifestView &view() {
+  static const ManifestView view = *ManifestView::create(tinyManifest());
+  return view;
+}
+
+plan::Plan goodPlan(plan::Recompute mode, bool split) {
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 48;
+  options.recompute = {mode};
+  options.splitBackward = split;
+  options.inFlight = 2;
+  return *planTraining(view(), lengths, 100, options);
+}
+
+Status verify(const plan::Plan &plan, int64_t limit = INT64_C(1) << 30) {
+  return verifyPlan(view(), plan, lengths, {limit});
+}
+
+/// A plan and its instructions, found by what they do.
+struct Editor {
+  plan::Plan &plan;
+  plan::RankProgram &program;
+
+  explicit Editor(plan::Plan &plan)
+      : plan(plan), program(*plan.mutable_ranks(0)) {}
+
+  int find(Instruction::Op op, int layer, int microBatch = 0) const {
+    for (int index = 0; index < program.instructions_size(); ++index) {
+      const Instruction &i = program.instructions(index);
+      if (i.op() == op && i.layer() == layer &&
+          (i.micro_batch() == microBatch || op == Instruction::GRAD_NORM ||
+           op == Instruction::UPDATE))
+        return index;
+    }
+    ADD_FAILURE() << "no such instruction";
+    return 0;
+  }
+  Instruction &at(Instruction::Op op, int layer, int microBatch = 0) {
+    return *program.mutable_instructions(find(op, layer, microBatch));
+  }
+  void remove(Instruction::Op op, int layer, int microBatch = 0) {
+    program.mutable_instructions()->DeleteSubrange(find(op, layer, microBatch),
+                                                   1);
+  }
+  void repeat(Instruction::Op op, int layer, int microBatch = 0) {
+    move(op, layer, microBatch, program.instructions_size(), true);
+  }
+  /// Puts the instruction in front of what stands at `target`.
+  void move(Instruction::Op op, int layer, int microBatch, int target,
+            bool keep = false) {
+    int from = find(op, layer, microBatch);
+    Instruction copy = program.instructions(from);
+    if (!keep) {
+      program.mutable_instructions()->DeleteSubrange(from, 1);
+      if (from < target)
+        --target;
+    }
+    *program.add_instructions() = copy;
+    for (int i = program.instructions_size() - 1; i > target; --i)
+      program.mutable_instructions()->SwapElements(i, i - 1);
+  }
+  plan::Segment &segment(int microBatch) {
+    return *plan.mutable_micro_batches(microBatch)->mutable_segments(0);
+  }
+};
+
+struct Case {
+  const char *message;
+  std::function<void(Editor)> spoil;
+  plan::Recompute mode = plan::RECOMPUTE_SELECTIVE;
+  bool split = false;
+};
+
+const Case cases[] = {
+    // P1
+    {"made for model 0000000000000001",
+     [](Editor e) { e.plan.set_manifest_hash(1); }},
+    {"expects one rank, but has 2", [](Editor e) { e.plan.add_ranks(); }},
+    // P2
+    {"names sample 9 of 5", [](Editor e) { e.segment(0).set_sample(9); }},
+    {"takes tokens [5, +30) of sample 0, which has 30",
+     [](Editor e) { e.segment(0).set_begin(5); }},
+    {"slices are not supported", [](Editor e) { e.segment(0).set_length(7); }},
+    {"is in two segments",
+     [](Editor e) {
+       *e.plan.mutable_micro_batches(1)->add_segments() = e.segment(0);
+     }},
+    {"is in no micro-batch",
+     [](Editor e) { e.plan.mutable_micro_batches(0)->clear_segments(); }},
+    // Instructions that mean nothing.
+    {"is not known",
+     [](Editor e) {
+       e.program.mutable_instructions(0)->set_op(Instruction::OP_UNKNOWN);
+     }},
+    {"there are 5 layers",
+     [](Editor e) { e.program.mutable_instructions(3)->set_layer(5); }},
+    {"there are 3 micro-batches",
+     [](Editor e) { e.program.mutable_instructions(3)->set_micro_batch(-1); }},
+    {"'embedding' has no such function",
+     [](Editor e) {
+       e.at(Instruction::BACKWARD, 0).set_op(Instruction::BACKWARD_WEIGHT);
+     }},
+    {"unknown recompute mode",
+     [](Editor e) {
+       e.at(Instruction::FORWARD, 1)
+           .set_recompute(static_cast<plan::Recompute>(9));
+     }},
+    // P3
+    {"not loaded yet", [](Editor e) { e.remove(Instruction::LOAD, 0, 0); }},
+    {"loaded twice", [](Editor e) { e.repeat(Instruction::LOAD, 0, 0); }},
+    {"expects layer 2 next",
+     [](Editor e) { e.remove(Instruction::FORWARD, 2, 1); }},
+    {"expects layer 5 next",
+     [](Editor e) { e.repeat(Instruction::FORWARD, 4, 1); }},
+    {"only 4 of 5 layers have passed forward",
+     [](Editor e) {
+       e.move(Instruction::BACKWARD, 4, 0, e.find(Instruction::FORWARD, 4, 0));
+     }},
+    {"expects layer 2 next",
+     [](Editor e) {
+       e.remove(Instruction::BACKWARD, 2);
+       e.remove(Instruction::FREE, 2);
+     },
+     plan::RECOMPUTE_NONE},
+    {"backward is complete already",
+     [](Editor e) { e.repeat(Instruction::BACKWARD, 0, 2); }},
+    {"freed before its backward",
+     [](Editor e) {
+       e.move(Instruction::FREE, 3, 0, e.find(Instruction::BACKWARD, 3, 0));
+     }},
+    {"freed twice", [](Editor e) { e.repeat(Instruction::FREE, 3, 0); }},
+    {"is never freed", [](Editor e) { e.remove(Instruction::FREE, 0, 2); }},
+    {"either trained on or evaluated",
+     [](Editor e) {
+       e.at(Instruction::FORWARD, 3).set_op(Instruction::EVALUATE);
+     }},
+    {"BACKWARD_INPUT of this layer comes first",
+     [](Editor e) {
+       e.move(Instruction::BACKWARD_WEIGHT, 2, 0,
+              e.find(Instruction::BACKWARD_INPUT, 2, 0));
+     },
+     plan::RECOMPUTE_NONE, true},
+    {"was added already",
+     [](Editor e) {
+       e.move(Instruction::BACKWARD_WEIGHT, 2, 0,
+              e.find(Instruction::BACKWARD_WEIGHT, 1, 0), true);
+     },
+     plan::RECOMPUTE_NONE, true},
+    {"has not added its gradient of layer 2",
+     [](Editor e) {
+       e.remove(Instruction::BACKWARD_WEIGHT, 2, 2);
+       e.remove(Instruction::FREE, 2, 2);
+     },
+     plan::RECOMPUTE_NONE, true},
+    // P4
+    {"not recomputed yet",
+     [](Editor e) { e.remove(Instruction::RECOMPUTE, 3, 0); }},
+    {"recomputed twice",
+     [](Editor e) {
+       e.move(Instruction::RECOMPUTE, 3, 0, e.find(Instruction::BACKWARD, 3, 0),
+              true);
+     }},
+    {"in another mode",
+     [](Editor e) {
+       e.at(Instruction::RECOMPUTE, 3).set_recompute(plan::RECOMPUTE_FULL);
+     }},
+    {"nothing to recompute",
+     [](Editor e) {
+       int at = e.find(Instruction::BACKWARD, 3);
+       e.move(Instruction::BACKWARD, 3, 0, at, true);
+       e.program.mutable_instructions(at)->set_op(Instruction::RECOMPUTE);
+     },
+     plan::RECOMPUTE_NONE},
+    {"recomputed before forward",
+     [](Editor e) {
+       e.move(Instruction::RECOMPUTE, 3, 0, e.find(Instruction::FORWARD, 3, 0));
+     }},
+    {"no recomputation of this mode",
+     [](Editor e) {
+       e.at(Instruction::FORWARD, 0).set_recompute(plan::RECOMPUTE_FULL);
+     }},
+    // P5
+    {"has not added its gradient",
+     [](Editor e) {
+       e.move(Instruction::UPDATE, 1, 0, e.find(Instruction::LOAD, 0, 2));
+     }},
+    {"updated twice", [](Editor e) { e.repeat(Instruction::UPDATE, 1); }},
+    {"layer 1 is not updated",
+     [](Editor e) { e.remove(Instruction::UPDATE, 1); }},
+    {"the gradient norm of layer 1 is missing",
+     [](Editor e) { e.remove(Instruction::GRAD_NORM, 1); }},
+    {"a gradient norm after an update",
+     [](Editor e) {
+       e.move(Instruction::GRAD_NORM, 2, 0, e.program.instructions_size());
+     }},
+    {"owns no parameters",
+     [](Editor e) { e.at(Instruction::UPDATE, 0).set_layer(4); }},
+    // P6
+    {"but lies at",
+     [](Editor e) {
+       Instruction &i = e.at(Instruction::BACKWARD, 2);
+       i.set_kept_offset(i.kept_offset() + 64);
+     }},
+    {"gradient block of layer 3 micro-batch 0 is used at offset",
+     [](Editor e) {
+       Instruction &i = e.at(Instruction::BACKWARD, 2);
+       i.set_grad_in_offset(i.grad_in_offset() + 64);
+     }},
+    {"not a multiple of 64",
+     [](Editor e) {
+       Instruction &i = e.at(Instruction::FORWARD, 2);
+       i.set_late_offset(i.late_offset() + 1);
+     }},
+    {"ends past the region",
+     [](Editor e) {
+       e.at(Instruction::BACKWARD, 2)
+           .set_workspace_offset(e.program.dynamic_bytes());
+     }},
+    {"negative",
+     [](Editor e) {
+       e.at(Instruction::BACKWARD, 2).set_workspace_offset(-64);
+     }},
+    // P7
+    {"overlaps the kept block of layer 1 micro-batch 0",
+     [](Editor e) {
+       e.at(Instruction::BACKWARD, 3)
+           .set_workspace_offset(e.at(Instruction::FORWARD, 1).kept_offset());
+     }},
+    {"overlaps the gradient block",
+     [](Editor e) {
+       Instruction &i = e.at(Instruction::BACKWARD, 2);
+       i.set_grad_out_offset(i.grad_in_offset());
+     }},
+    {"overlaps the batch block of micro-batch 0",
+     [](Editor e) {
+       e.at(Instruction::FORWARD, 3)
+           .set_late_offset(e.at(Instruction::LOAD, 0).batch_offset());
+     }},
+};
+
+TEST(PlanVerifierTest, GoodPlansPass) {
+  for (auto mode :
+       {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL})
+    for (bool split : {false, true}) {
+      Status status = verify(goodPlan(mode, split));
+      EXPECT_TRUE(status.isOk()) << status.message();
+    }
+}
+
+TEST(PlanVerifierTest, EveryRuleIsEnforced) {
+  for (const Case &bad : cases) {
+    plan::Plan plan = goodPlan(bad.mode, bad.split);
+    ASSERT_TRUE(verify(plan).isOk());
+    bad.spoil(Editor(plan));
+    EXPECT_THAT(verify(plan).message(), HasSubstr(bad.message));
+    EXPECT_EQ(verify(plan).code(), StatusCode::InvalidArgument) << bad.message;
+  }
+}
+
+// P8
+TEST(PlanVerifierTest, TheLimitHoldsToTheByte) {
+  plan::Plan plan = goodPlan(plan::RECOMPUTE_NONE, false);
+  int64_t bytes = plan.ranks(0).dynamic_bytes();
+  EXPECT_TRUE(verify(plan, bytes).isOk());
+  EXPECT_THAT(verify(plan, bytes - 1).message(), HasSubstr("but the limit is"));
+}
+
+TEST(PlanVerifierTest, OtherMiniBatchesAreNoticed) {
+  plan::Plan plan = goodPlan(plan::RECOMPUTE_NONE, false);
+  std::vector<int64_t> longer = lengths;
+  longer[3] += 1;
+  EXPECT_FALSE(verifyPlan(view(), plan, longer, {INT64_C(1) << 30}).isOk());
+  longer = lengths;
+  longer.push_back(4);
+  EXPECT_THAT(verifyPlan(view(), plan, longer, {INT64_C(1) << 30}).message(),
+              HasSubstr("sample 5 is in no micro-batch"));
+}
+
+TEST(PlanVerifierTest, MessagesNameTheInstruction) {
+  plan::Plan plan = goodPlan(plan::RECOMPUTE_SELECTIVE, false);
+  Editor(plan).remove(Instruction::RECOMPUTE, 3, 0);
+  EXPECT_THAT(verify(plan).message(),
+              testing::MatchesRegex("plan: instruction [0-9]+ \\(BACKWARD "
+                                    "layer 3 micro-batch 0\\): not recomputed "
+                                    "yet"));
+}
+
+} // namespace

@@ -1,0 +1,109 @@
+//===- PlaceBlocksTest.cpp - Offline allocation ---------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/PlaceBlocks.h"
+#include "runtime/abi/Random.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+using namespace dyna;
+
+namespace {
+
+void expectNoOverlap(const std::vector<BlockLifetime> &blocks,
+                     const BlockPlacement &placement) {
+  for (size_t a = 0; a < blocks.size(); ++a) {
+    EXPECT_LE(placement.offsets[a] + blocks[a].bytes, placement.peak);
+    for (size_t b = 0; b < a; ++b) {
+      bool together = blocks[a].first <= blocks[b].last &&
+                      blocks[b].first <= blocks[a].last;
+      bool apart =
+          placement.offsets[a] + blocks[a].bytes <= placement.offsets[b] ||
+          placement.offsets[b] + blocks[b].bytes <= placement.offsets[a];
+      EXPECT_TRUE(!together || apart);
+    }
+  }
+}
+
+/// The optimum: in some order, every block lies as low as it can.
+int64_t lowestPeak(const std::vector<BlockLifetime> &blocks) {
+  std::vector<size_t> order(blocks.size());
+  std::iota(order.begin(), order.end(), 0);
+  int64_t best = INT64_MAX;
+  do {
+    std::vector<int64_t> offsets(blocks.size(), -1);
+    int64_t peak = 0;
+    for (size_t b : order) {
+      int64_t at = 0;
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t other = 0; other < blocks.size(); ++other)
+          if (offsets[other] >= 0 && blocks[other].first <= blocks[b].last &&
+              blocks[b].first <= blocks[other].last &&
+              at < offsets[other] + blocks[other].bytes &&
+              offsets[other] < at + blocks[b].bytes) {
+            at = offsets[other] + blocks[other].bytes;
+            moved = true;
+          }
+      }
+      offsets[b] = at;
+      peak = std::max(peak, at + blocks[b].bytes);
+    }
+    best = std::min(best, peak);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return best;
+}
+
+TEST(PlaceBlocksTest, NearTheOptimumOnSmallInputs) {
+  uint64_t counter = 0;
+  auto random = [&](uint64_t below) { return dyna_mix64(++counter) % below; };
+  int optimal = 0;
+  constexpr int rounds = 400;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<BlockLifetime> blocks(1 + random(6));
+    for (BlockLifetime &block : blocks) {
+      block.bytes = 64 * static_cast<int64_t>(1 + random(10));
+      block.first = static_cast<int>(random(8));
+      block.last = block.first + static_cast<int>(random(5));
+    }
+    BlockPlacement placement = placeBlocks(blocks);
+    expectNoOverlap(blocks, placement);
+    int64_t best = lowestPeak(blocks);
+    EXPECT_LE(placement.lowerBound, best);
+    EXPECT_GE(placement.peak, best);
+    EXPECT_LE(placement.peak, best * 3 / 2);
+    optimal += placement.peak == best;
+  }
+  EXPECT_GE(optimal, rounds * 95 / 100);
+}
+
+TEST(PlaceBlocksTest, StacksReachTheLowerBound) {
+  // Kept blocks of ten layers, and a brief one at every step.
+  std::vector<BlockLifetime> blocks;
+  for (int l = 0; l < 10; ++l) {
+    blocks.push_back({640 + 64 * l, l, 20 - l});
+    blocks.push_back({1280, l, l});
+    blocks.push_back({2560, 20 - l, 20 - l});
+  }
+  BlockPlacement placement = placeBlocks(blocks);
+  expectNoOverlap(blocks, placement);
+  EXPECT_EQ(placement.peak, placement.lowerBound);
+}
+
+TEST(PlaceBlocksTest, UnconnectedGroupsShareTheMemory) {
+  BlockPlacement placement =
+      placeBlocks({{640, 0, 3}, {64, 2, 4}, {704, 5, 9}, {64, 10, 10}});
+  EXPECT_EQ(placement.peak, 704);
+  EXPECT_EQ(placement.offsets[2], 0);
+  EXPECT_EQ(placeBlocks({}).peak, 0);
+}
+
+} // namespace

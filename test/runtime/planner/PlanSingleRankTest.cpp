@@ -1,0 +1,220 @@
+//===- PlanSingleRankTest.cpp - Plans for one rank ------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/PlanSingleRank.h"
+#include "runtime/abi/Random.h"
+#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/PlanVerifier.h"
+#include "test/runtime/executor/TinyModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+using namespace dyna;
+using plan::Instruction;
+using testing::HasSubstr;
+
+namespace {
+
+const ManifestView &view() {
+  static const ManifestView view = *ManifestView::create(tinyManifest());
+  return view;
+}
+
+std::vector<int64_t> randomLengths(uint64_t seed, int count, int64_t longest) {
+  std::vector<int64_t> lengths;
+  for (int i = 0; i < count; ++i)
+    lengths.push_back(
+        1 + static_cast<int64_t>(dyna_mix64(seed * 1000 + i) % longest));
+  return lengths;
+}
+
+/// The most bytes alive at one time: no layout can do with less.
+int64_t liveBytes(const plan::Plan &plan) {
+  InstructionBlocks blocks(view(), plan, plan.ranks(0));
+  int64_t live = 0, most = 0;
+  for (int index = 0; index < plan.ranks(0).instructions_size(); ++index) {
+    for (const BlockUse &use : blocks.uses(index))
+      live += use.acquires ? use.bytes : 0;
+    most = std::max(most, live);
+    for (const BlockUse &use : blocks.uses(index))
+      live -= use.releases ? use.bytes : 0;
+  }
+  EXPECT_EQ(live, 0);
+  return most;
+}
+
+std::string program(const plan::Plan &plan) {
+  std::string text;
+  for (const Instruction &i : plan.ranks(0).instructions())
+    text += describeInstruction(i) + "\n";
+  return text;
+}
+
+TEST(PlanSingleRankTest, PlansOfAllKindsAreVerifiedAndTight) {
+  int tight = 0, plans = 0;
+  for (auto mode :
+       {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL})
+    for (bool split : {false, true})
+      for (int inFlight : {1, 2, 5})
+        for (uint64_t seed = 0; seed < 10; ++seed) {
+          PlanOptions options;
+          options.recompute = {mode};
+          options.splitBackward = split;
+          options.inFlight = inFlight;
+          options.maxTokensPerMicroBatch = 200;
+          auto limit = largestDynamicBytes(view(), options, true);
+          ASSERT_TRUE(limit.isOk());
+          options.dynamicLimit = *limit;
+          std::vector<int64_t> lengths = randomLengths(seed, 30, 64);
+          auto plan = planTraining(view(), lengths, 500, options);
+          ASSERT_TRUE(plan.isOk()) << plan.status().message();
+          Status status = verifyPlan(view(), *plan, lengths, {*limit});
+          EXPECT_TRUE(status.isOk()) << status.message();
+          int64_t live = liveBytes(*plan);
+          EXPECT_LE(plan->ranks(0).dynamic_bytes(), live * 103 / 100);
+          tight += plan->ranks(0).dynamic_bytes() == live;
+          ++plans;
+        }
+  EXPECT_GE(tight, plans / 2);
+}
+
+TEST(PlanSingleRankTest, TheOrderIsTheDocumentedOne) {
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 10;
+  options.inFlight = 2;
+  options.recompute = {plan::RECOMPUTE_FULL};
+  TinyOptions tiny;
+  tiny.blocks = 1;
+  ManifestView one = *ManifestView::create(tinyManifest(tiny));
+  auto plan = planTraining(one, {10, 10}, 20, options);
+  ASSERT_TRUE(plan.isOk());
+  EXPECT_EQ(program(*plan), "LOAD micro-batch 0\n"
+                            "FORWARD layer 0 micro-batch 0\n"
+                            "FORWARD layer 1 micro-batch 0\n"
+                            "FORWARD layer 2 micro-batch 0\n"
+                            "LOAD micro-batch 1\n"
+                            "FORWARD layer 0 micro-batch 1\n"
+                            "FORWARD layer 1 micro-batch 1\n"
+                            "FORWARD layer 2 micro-batch 1\n"
+                            "BACKWARD layer 2 micro-batch 0\n"
+                            "FREE layer 2 micro-batch 0\n"
+                            "RECOMPUTE layer 1 micro-batch 0\n"
+                            "BACKWARD layer 1 micro-batch 0\n"
+                            "FREE layer 1 micro-batch 0\n"
+                            "BACKWARD layer 0 micro-batch 0\n"
+                            "FREE layer 0 micro-batch 0\n"
+                            "BACKWARD layer 2 micro-batch 1\n"
+                            "FREE layer 2 micro-batch 1\n"
+                            "RECOMPUTE layer 1 micro-batch 1\n"
+                            "BACKWARD layer 1 micro-batch 1\n"
+                            "FREE layer 1 micro-batch 1\n"
+                            "BACKWARD layer 0 micro-batch 1\n"
+                            "FREE layer 0 micro-batch 1\n"
+                            "GRAD_NORM layer 0\n"
+                            "GRAD_NORM layer 1\n"
+                            "UPDATE layer 0\n"
+                            "UPDATE layer 1\n");
+}
+
+TEST(PlanSingleRankTest, RecomputationTakesLessMemory) {
+  int64_t before = INT64_MAX;
+  for (auto mode : {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
+                    plan::RECOMPUTE_FULL}) {
+    TinyOptions tiny;
+    tiny.blocks = 12;
+    ManifestView deep = *ManifestView::create(tinyManifest(tiny));
+    PlanOptions options;
+    options.recompute = {mode};
+    auto bytes = largestDynamicBytes(deep, options, true);
+    ASSERT_TRUE(bytes.isOk());
+    EXPECT_LT(*bytes, before);
+    before = *bytes;
+  }
+}
+
+TEST(PlanSingleRankTest, EveryPlanFitsTheArenaThatWasTaken) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    PlanOptions options;
+    options.maxTokensPerMicroBatch = 64 + static_cast<int64_t>(seed);
+    options.inFlight = 1 + static_cast<int>(seed % 4);
+    options.splitBackward = seed % 3 == 0;
+    options.recompute = {static_cast<plan::Recompute>(seed % 3)};
+    auto limit = largestDynamicBytes(view(), options, true);
+    options.dynamicLimit = *limit;
+    std::vector<int64_t> lengths =
+        randomLengths(seed, 1 + static_cast<int>(seed % 40), 64);
+    EXPECT_TRUE(planTraining(view(), lengths, 9, options).isOk());
+    EXPECT_TRUE(planEvaluation(view(), lengths, 9, options).isOk());
+  }
+}
+
+// The layout for the largest micro-batches, which a plan falls back to, is
+// itself a valid one.
+TEST(PlanSingleRankTest, TheFallbackLayoutIsVerified) {
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 64;
+  options.inFlight = 3;
+  int64_t largest = *largestDynamicBytes(view(), options, true);
+  std::vector<int64_t> lengths = {64, 64, 64, 64};
+  auto plan = planTraining(view(), lengths, 9, options);
+  options.dynamicLimit = plan->ranks(0).dynamic_bytes() - 64;
+  auto refused = planTraining(view(), lengths, 9, options);
+  EXPECT_THAT(refused.status().message(), HasSubstr("this mini-batch needs"));
+  options.dynamicLimit = largest;
+  auto fits = planTraining(view(), lengths, 9, options);
+  ASSERT_TRUE(fits.isOk());
+  EXPECT_TRUE(verifyPlan(view(), *fits, lengths, {largest}).isOk());
+}
+
+TEST(PlanSingleRankTest, EvaluationKeepsNothing) {
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 64;
+  std::vector<int64_t> lengths = {64, 30, 7};
+  auto plan = planEvaluation(view(), lengths, 100, options);
+  ASSERT_TRUE(plan.isOk());
+  Status status = verifyPlan(view(), *plan, lengths, {1 << 30});
+  EXPECT_TRUE(status.isOk()) << status.message();
+  auto training = planTraining(view(), lengths, 100, options);
+  EXPECT_LT(2 * plan->ranks(0).dynamic_bytes(),
+            training->ranks(0).dynamic_bytes());
+}
+
+TEST(PlanSingleRankTest, UpdateAloneAndCasts) {
+  auto update = planUpdate(view());
+  ASSERT_TRUE(update.isOk());
+  EXPECT_TRUE(verifyPlan(view(), *update, {}, {1 << 20}).isOk());
+  EXPECT_EQ(planCast(view()).ranks(0).instructions_size(), 0);
+  TinyOptions tiny;
+  tiny.compute = plan::BF16;
+  ManifestView bf16 = *ManifestView::create(tinyManifest(tiny));
+  plan::Plan cast = planCast(bf16);
+  EXPECT_EQ(cast.ranks(0).instructions_size(), 4);
+  EXPECT_TRUE(verifyPlan(bf16, cast, {}, {1 << 20}).isOk());
+}
+
+TEST(PlanSingleRankTest, BadOptionsAreRefused) {
+  PlanOptions options;
+  options.recompute = {plan::RECOMPUTE_NONE, plan::RECOMPUTE_FULL};
+  EXPECT_THAT(planTraining(view(), {5}, 5, options).status().message(),
+              HasSubstr("recompute modes for 2 layers, but the model has 5"));
+  options = PlanOptions();
+  options.inFlight = 0;
+  EXPECT_THAT(planTraining(view(), {5}, 5, options).status().message(),
+              HasSubstr("0 micro-batches in flight"));
+  options = PlanOptions();
+  options.maxTokensPerMicroBatch = 0;
+  EXPECT_FALSE(planTraining(view(), {5}, 5, options).isOk());
+  options.maxTokensPerMicroBatch = 4;
+  EXPECT_THAT(planTraining(view(), {5}, 5, options).status().message(),
+              HasSubstr("sample 0 has 5 tokens"));
+}
+
+} // namespace

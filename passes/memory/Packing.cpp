@@ -121,11 +121,11 @@ Packing packItems(const std::vector<PackItem> &items) {
   Order bySize(items.size());
   std::iota(bySize.begin(), bySize.end(), 0);
   Order byTime = bySize;
-  std::stable_sort(bySize.begin(), bySize.end(), [&](size_t a, size_t b) {
-    return items[a].size > items[b].size;
+  std::sort(bySize.begin(), bySize.end(), [&](size_t a, size_t b) {
+    return std::pair(-items[a].size, a) < std::pair(-items[b].size, b);
   });
-  std::stable_sort(byTime.begin(), byTime.end(), [&](size_t a, size_t b) {
-    return items[a].begin < items[b].begin;
+  std::sort(byTime.begin(), byTime.end(), [&](size_t a, size_t b) {
+    return std::pair(items[a].begin, a) < std::pair(items[b].begin, b);
   });
 
   Packing best = packInOrder(items, bySize, Fit::Smallest);

@@ -1,5 +1,5 @@
 //===- VerifyMemory.cpp - Proves that no value is overwritten while needed -*-
-//C++ -*-===//
+// C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,0 +1,46 @@
+//===- Pipelines.cpp - The phases, each a list of passes -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Pipelines.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "passes/differentiate/Passes.h"
+#include "passes/memory/Passes.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+void mlir::dyna::buildConvertPhase(OpPassManager &manager,
+                                   const ConvertOptions &options) {
+  if (options.type.empty())
+    return;
+  DynaConvertComputeTypeOptions convert;
+  convert.type = options.type;
+  manager.addPass(createDynaConvertComputeType(convert));
+}
+
+void mlir::dyna::buildDifferentiatePhase(OpPassManager &manager) {
+  manager.addPass(createDynaDifferentiate());
+  manager.addPass(createDynaVerifyDifferentiated());
+}
+
+void mlir::dyna::buildMemoryPhase(OpPassManager &manager) {
+  // Before planning: what stays inside of a sweep needs no place.
+  manager.addNestedPass<FunctionOp>(createFuseRows());
+  manager.addPass(createPlanMemory());
+  manager.addPass(createVerifyMemory());
+}
+
+void mlir::dyna::registerPhases() {
+  registerDifferentiatePasses();
+  registerDynaMemoryPasses();
+  PassPipelineRegistration<>(
+      "dyna-memory",
+      "The memory phase: fuses row-wise ops, plans and verifies memory.",
+      buildMemoryPhase);
+}

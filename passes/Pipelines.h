@@ -1,0 +1,48 @@
+//===- Pipelines.h - The phases, each a list of passes -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Shared by dynac and dyna-opt. A phase's comment says what it takes and what
+// holds behind it; each ends in the verifier of that.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_PIPELINES_H
+#define DYNA_PASSES_PIPELINES_H
+
+#include "mlir/Pass/PassOptions.h"
+
+namespace mlir {
+class OpPassManager;
+}
+
+namespace mlir::dyna {
+
+struct ConvertOptions : PassPipelineOptions<ConvertOptions> {
+  Option<std::string> type{
+      *this, "type", llvm::cl::init(""),
+      llvm::cl::desc("Compute type f64, f32 or bf16; empty: as written")};
+};
+
+/// In: parameters, layers, a model. Out: the same in one floating-point type.
+void buildConvertPhase(OpPassManager &manager, const ConvertOptions &options);
+
+/// In: as above. Out: also the layer functions of every layer, by role;
+/// `dyna-verify-differentiated` holds.
+void buildDifferentiatePhase(OpPassManager &manager);
+
+/// In: layer functions. Out: row-wise ops in sweeps, a place for every value,
+/// sizes of tiers and workspaces; `dyna-verify-memory` holds. Running it
+/// twice changes nothing.
+void buildMemoryPhase(OpPassManager &manager);
+
+/// The passes of all phases and the pipeline `dyna-memory`.
+void registerPhases();
+
+} // namespace mlir::dyna
+
+#endif // DYNA_PASSES_PIPELINES_H

@@ -9,6 +9,8 @@
 
 #include "frontends/ConfigReader.h"
 #include "mlir/IR/Location.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -21,12 +23,27 @@ static std::string print(const llvm::json::Value &value) {
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
+std::string mlir::dyna::printNumber(double number) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", number);
+  return text;
+}
+
 ConfigReader::ConfigReader(MLIRContext *context, llvm::MemoryBufferRef text)
     : context_(context), text_(text) {
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(text.getBuffer());
   if (!value) {
-    error("") << "expects a model configuration in JSON, but got: "
-              << llvm::toString(value.takeError());
+    // LLVM's message begins with the place: [line:column, byte=offset]: ...
+    std::string message = llvm::toString(value.takeError());
+    StringRef rest = message;
+    unsigned line = 1, column = 1;
+    if (rest.consume_front("[") && !rest.consumeInteger(10, line) &&
+        rest.consume_front(":") && !rest.consumeInteger(10, column))
+      rest = rest.substr(rest.find("]: ") + 3);
+    failed_ = true;
+    emitError(
+        FileLineColLoc::get(context, text.getBufferIdentifier(), line, column))
+        << "expects a model configuration in JSON, but got: " << rest;
     return;
   }
   llvm::json::Object *object = value->getAsObject();
@@ -97,7 +114,7 @@ int64_t ConfigReader::integer(StringRef field, std::optional<int64_t> fallback,
     return *integer;
   error(field) << "expects an integer from " << lowest << " to " << highest
                << ", but got " << print(*value);
-  return lowest;
+  return fallback.value_or(lowest);
 }
 
 double ConfigReader::number(StringRef field, double fallback, double lowest,
@@ -109,11 +126,10 @@ double ConfigReader::number(StringRef field, double fallback, double lowest,
   // Written so that NaN fails.
   if (number && *number >= lowest && *number < highest)
     return *number;
-  error(field) << llvm::formatv("expects a number of at least {0} and below "
-                                "{1}, but got {2}",
-                                lowest, highest, print(*value))
-                      .str();
-  return lowest;
+  error(field) << "expects a number of at least " << printNumber(lowest)
+               << " and below " << printNumber(highest) << ", but got "
+               << print(*value);
+  return fallback;
 }
 
 bool ConfigReader::boolean(StringRef field, bool fallback) {
@@ -188,8 +204,24 @@ bool ConfigReader::finish() {
 
 std::string ConfigReader::compact(StringRef modelType,
                                   StringRef architecture) const {
-  llvm::json::Object object = *object_;
-  object.try_emplace("model_type", modelType);
-  object.try_emplace("architectures", llvm::json::Array{architecture});
-  return llvm::formatv("{0}", llvm::json::Value(std::move(object)));
+  std::string text;
+  bool inString = false, isEscaped = false;
+  // Printing the parsed value would change how numbers are written.
+  for (char c : text_.getBuffer()) {
+    if (!inString && llvm::isSpace(c))
+      continue;
+    text.push_back(c);
+    if (c == '"' && !isEscaped)
+      inString = !inString;
+    isEscaped = c == '\\' && !isEscaped;
+  }
+  std::string added;
+  if (!has("model_type"))
+    added += ("\"model_type\":\"" + modelType + "\",").str();
+  if (!has("architectures"))
+    added += ("\"architectures\":[\"" + architecture + "\"],").str();
+  // In an object that was empty no field follows the last comma.
+  if (object_->empty())
+    added.pop_back();
+  return text.insert(text.find('{') + 1, added);
 }

@@ -26,6 +26,9 @@
 
 namespace mlir::dyna {
 
+/// As people write it: 0.1, 1e-30.
+std::string printNumber(double number);
+
 class ConfigReader {
 public:
   /// Parses the text; `isValid` says whether it is a JSON object.
@@ -34,7 +37,7 @@ public:
 
   bool has(StringRef field) const;
   /// A field that is absent or null is `fallback`; without fallback that is an
-  /// error. After an error the value is the lower bound.
+  /// error. After an error the value is the fallback, or the lower bound.
   int64_t integer(StringRef field, std::optional<int64_t> fallback,
                   int64_t lowest = 1, int64_t highest = INT32_MAX);
   /// In [lowest, highest).
@@ -54,7 +57,7 @@ public:
   /// Warns of fields that nobody asked for; false after any error.
   bool finish();
 
-  /// The configuration in one line with sorted keys; `model_type` and
+  /// The configuration as written, without white space; `model_type` and
   /// `architectures` are added where they lack.
   std::string compact(StringRef modelType, StringRef architecture) const;
 

@@ -41,7 +41,7 @@ void mlir::dyna::refuseAttentionDropout(ConfigReader &reader, StringRef field,
   if (probability == 0)
     return;
   reader.warning(field) << "dropout inside attention is not supported: "
-                        << llvm::formatv("{0}", probability).str()
+                        << printNumber(probability)
                         << (reader.has(field) ? ""
                                               : ", the default of the family,")
                         << " is treated as 0; write 0 to accept that";

@@ -72,7 +72,8 @@ std::optional<Gpt2Config> mlir::dyna::readGpt2Config(ConfigReader &reader) {
 }
 
 static LayerKind buildEmbedding(ModelBuilder &model, const Gpt2Config &config) {
-  LayerBuilder b = model.beginLayer("embed", {model.ids(), model.segments()});
+  LayerBuilder b = model.beginLayer(
+      "embed", {{"tokens", model.ids()}, {"segments", model.segments()}});
   Initial initial = Initial::matrix(config.initializerRange);
   Value wte = b.parameter("wte", {config.vocabSize, config.width}, initial);
   Value wpe = b.parameter("wpe", {config.positions, config.width}, initial);
@@ -83,8 +84,9 @@ static LayerKind buildEmbedding(ModelBuilder &model, const Gpt2Config &config) {
 }
 
 static LayerKind buildBlock(ModelBuilder &model, const Gpt2Config &config) {
-  LayerBuilder b = model.beginLayer(
-      "block", {model.activation(config.width), model.segments()});
+  LayerBuilder b =
+      model.beginLayer("block", {{"x", model.activation(config.width)},
+                                 {"segments", model.segments()}});
   double normal = config.initializerRange;
   // Residual projections start smaller, so that the sum of all layers does not
   // grow with depth (Radford et al. 2019).
@@ -111,7 +113,8 @@ static LayerKind buildBlock(ModelBuilder &model, const Gpt2Config &config) {
 
 static LayerKind buildHead(ModelBuilder &model, const Gpt2Config &config) {
   LayerBuilder b =
-      model.beginLayer("head", {model.activation(config.width), model.ids()});
+      model.beginLayer("head", {{"x", model.activation(config.width)},
+                                {"targets", model.ids()}});
   Value n = b.layerNorm(b.input(0), "ln_f", config.layerNormEpsilon);
   Value weight = b.parameter(config.tieWordEmbeddings ? "wte" : "lm_head",
                              {config.vocabSize, config.width},

@@ -93,7 +93,7 @@ std::optional<LlamaConfig> mlir::dyna::readLlamaConfig(ConfigReader &reader) {
 
 static LayerKind buildEmbedding(ModelBuilder &model,
                                 const LlamaConfig &config) {
-  LayerBuilder b = model.beginLayer("embed", {model.ids()});
+  LayerBuilder b = model.beginLayer("embed", {{"tokens", model.ids()}});
   Value table = b.parameter("embed_tokens", {config.vocabSize, config.width},
                             Initial::matrix(config.initializerRange));
   Value x = EmbeddingOp::create(b, b.input(0), table, ArrayAttr());
@@ -101,8 +101,9 @@ static LayerKind buildEmbedding(ModelBuilder &model,
 }
 
 static LayerKind buildBlock(ModelBuilder &model, const LlamaConfig &config) {
-  LayerBuilder b = model.beginLayer(
-      "block", {model.activation(config.width), model.segments()});
+  LayerBuilder b =
+      model.beginLayer("block", {{"x", model.activation(config.width)},
+                                 {"segments", model.segments()}});
   double normal = config.initializerRange;
   bool bias = config.attentionBias;
   int64_t queryWidth = config.heads * config.headDim;
@@ -134,7 +135,8 @@ static LayerKind buildBlock(ModelBuilder &model, const LlamaConfig &config) {
 
 static LayerKind buildHead(ModelBuilder &model, const LlamaConfig &config) {
   LayerBuilder b =
-      model.beginLayer("head", {model.activation(config.width), model.ids()});
+      model.beginLayer("head", {{"x", model.activation(config.width)},
+                                {"targets", model.ids()}});
   Value n = b.rmsNorm(b.input(0), "norm", config.rmsNormEpsilon);
   Value weight =
       b.parameter(config.tieWordEmbeddings ? "embed_tokens" : "lm_head",

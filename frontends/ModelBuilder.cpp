@@ -17,12 +17,17 @@ using namespace mlir::dyna;
 // LayerBuilder
 //===----------------------------------------------------------------------===//
 
-LayerBuilder::LayerBuilder(LayerOp op, ArrayRef<Type> inputs)
+/// The printer of layers names an argument by its location.
+static Location named(Location location, const Twine &name) {
+  return NameLoc::get(StringAttr::get(location.getContext(), name), location);
+}
+
+LayerBuilder::LayerBuilder(LayerOp op, ArrayRef<NamedInput> inputs)
     : ImplicitLocOpBuilder(op.getLoc(), op.getContext()) {
   kind_.op = op;
   Block &body = op.getBody().emplaceBlock();
-  for (Type input : inputs)
-    body.addArgument(input, op.getLoc());
+  for (const auto &[name, type] : inputs)
+    body.addArgument(type, named(op.getLoc(), name));
   setInsertionPointToEnd(&body);
 }
 
@@ -35,7 +40,8 @@ Value LayerBuilder::parameter(const Twine &name, ArrayRef<int64_t> shape,
   auto type = RankedTensorType::get(shape, getF32Type());
   unsigned index = kind_.parameters.size();
   kind_.parameters.push_back({name.str(), type, initial});
-  return kind_.op.getBody().front().insertArgument(index, type, getLoc());
+  return kind_.op.getBody().front().insertArgument(index, type,
+                                                   named(getLoc(), name));
 }
 
 static int64_t widthOf(Value x) {
@@ -118,7 +124,8 @@ Type ModelBuilder::activation(int64_t width) {
                                builder_.getF32Type());
 }
 
-LayerBuilder ModelBuilder::beginLayer(StringRef name, ArrayRef<Type> inputs) {
+LayerBuilder ModelBuilder::beginLayer(StringRef name,
+                                      ArrayRef<NamedInput> inputs) {
   // The type is known when the layer ends.
   auto op = LayerOp::create(builder_, name, builder_.getFunctionType({}, {}),
                             /*numParameters=*/0, StringAttr(), ArrayAttr(),
@@ -140,8 +147,10 @@ LayerKind ModelBuilder::endLayer(LayerBuilder &layer, Value result) {
 void ModelBuilder::begin(StringRef name, FactsAttr facts) {
   model_ = ModelOp::create(builder_, name, facts, StringAttr());
   Block &body = model_.getBody().emplaceBlock();
-  for (Type type : {ids(), ids(), segments()})
-    body.addArgument(type, location_);
+  for (const auto &[argument, type] :
+       {NamedInput("tokens", ids()), NamedInput("targets", ids()),
+        NamedInput("segments", segments())})
+    body.addArgument(type, named(location_, argument));
   builder_.setInsertionPointToEnd(&body);
 }
 

@@ -13,12 +13,10 @@
 // kinds with one name ties them.
 //
 //   ModelBuilder model(context);
-//   LayerBuilder embed = model.beginLayer("embed", {model.ids(),
-//   model.segments()});
-//   ... Value x = EmbeddingOp::create(embed, embed.input(0),
-//   embed.parameter(...)); LayerKind embedding = model.endLayer(embed, x);
-//   model.begin("gpt", facts);
-//   model.call("embed", embedding, "", {Input::Tokens, Input::Segments});
+//   LayerBuilder b = model.beginLayer("embed", {{"tokens", model.ids()}});
+//   Value x = EmbeddingOp::create(b, b.input(0), b.parameter(...),
+//   ArrayAttr()); LayerKind embed = model.endLayer(b, x); model.begin("gpt",
+//   facts); model.call("embed", embed, "", {Input::Tokens});
 //   ...
 //   OwningOpRef<ModuleOp> module = model.finish();
 //
@@ -56,6 +54,9 @@ struct ParameterSpec {
   Initial initial;
 };
 
+/// An input of a layer kind; the name is for readers of the IR.
+using NamedInput = std::pair<StringRef, Type>;
+
 struct LayerKind {
   LayerOp op;
   SmallVector<ParameterSpec> parameters;
@@ -66,7 +67,7 @@ enum class Activation { GeluTanh, GeluErf, Silu, Relu };
 
 class LayerBuilder : public ImplicitLocOpBuilder {
 public:
-  LayerBuilder(LayerOp op, ArrayRef<Type> inputs);
+  LayerBuilder(LayerOp op, ArrayRef<NamedInput> inputs);
 
   Value input(unsigned index);
   Value parameter(const Twine &name, ArrayRef<int64_t> shape,
@@ -101,7 +102,7 @@ public:
   Type segments();
   Type activation(int64_t width);
 
-  LayerBuilder beginLayer(StringRef name, ArrayRef<Type> inputs);
+  LayerBuilder beginLayer(StringRef name, ArrayRef<NamedInput> inputs);
   LayerKind endLayer(LayerBuilder &layer, Value result);
 
   /// The layers are done; calls follow.

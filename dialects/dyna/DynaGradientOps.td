@@ -171,7 +171,7 @@ class Dyna_ActivationGradOp<string mnemonic, string what, dag attributes = (ins)
 }
 def Dyna_GeluGradOp : Dyna_ActivationGradOp<"gelu_grad", "`dy * gelu'(x)`.", (ins Dyna_GeluFormAttr:$form)> {
   let description = "Example: `%dx = dyna.gelu_grad %x, %dy tanh : tensor<?x384xf32>`\n";
-  let assemblyFormat = "$x `,` $dy $form attr-dict `:` type($x)";
+  let assemblyFormat = "$x `,` $dy `` $form attr-dict `:` type($x)";
 }
 def Dyna_SiluGradOp : Dyna_ActivationGradOp<"silu_grad", "`dy * silu'(x)`."> {
   let description = "Example: `%dx = dyna.silu_grad %x, %dy : tensor<?x384xf32>`\n";

@@ -226,7 +226,7 @@ def Dyna_GeluOp : Dyna_ElementwiseOp<"gelu"> {
   }];
   let arguments = !con((ins Dyna_Activation:$x, Dyna_GeluFormAttr:$form), places);
   let results = (outs Dyna_Activation:$result);
-  let assemblyFormat = "$x $form attr-dict `:` type($x)";
+  let assemblyFormat = "$x `` $form attr-dict `:` type($x)";
 }
 
 class Dyna_UnaryOp<string mnemonic, string what, string formula> : Dyna_ElementwiseOp<mnemonic> {

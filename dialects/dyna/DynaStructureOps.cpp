@@ -9,9 +9,57 @@
 
 #include "dialects/dyna/Dyna.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
+
+//===----------------------------------------------------------------------===//
+// Names of arguments
+//===----------------------------------------------------------------------===//
+
+/// Keeps the names of arguments that have no location of their own.
+static void keepNames(OpAsmParser &parser,
+                      MutableArrayRef<OpAsmParser::Argument> arguments) {
+  for (OpAsmParser::Argument &argument : arguments) {
+    if (argument.sourceLoc)
+      continue;
+    auto name =
+        parser.getBuilder().getStringAttr(argument.ssaName.name.drop_front());
+    argument.sourceLoc = NameLoc::get(
+        name, parser.getEncodedSourceLoc(argument.ssaName.location));
+  }
+}
+
+/// `%0` and `%arg0` are the printer's own names, not somebody's choice.
+static bool isChosen(StringRef name) {
+  if (name.empty() || llvm::isDigit(name.front()))
+    return false;
+  return !name.consume_front("arg") || name.empty() ||
+         !llvm::all_of(name, llvm::isDigit);
+}
+
+static void nameArguments(Region &region, OpAsmSetValueNameFn setName) {
+  for (BlockArgument argument : region.getArguments())
+    if (auto location = dyn_cast<NameLoc>(argument.getLoc()))
+      if (isChosen(location.getName()))
+        setName(argument, location.getName());
+}
+
+void LayerOp::getAsmBlockArgumentNames(Region &region,
+                                       OpAsmSetValueNameFn setName) {
+  nameArguments(region, setName);
+}
+
+void ModelOp::getAsmBlockArgumentNames(Region &region,
+                                       OpAsmSetValueNameFn setName) {
+  nameArguments(region, setName);
+}
+
+void FunctionOp::getAsmBlockArgumentNames(Region &region,
+                                          OpAsmSetValueNameFn setName) {
+  nameArguments(region, setName);
+}
 
 /// `attributes {...}`, in which attributes that the syntax spells elsewhere
 /// must not appear again.
@@ -65,6 +113,7 @@ ParseResult LayerOp::parse(OpAsmParser &parser, OperationState &result) {
                       TypeAttr::get(builder.getFunctionType(types, results)));
   result.addAttribute(getNumParametersAttrName(result.name),
                       builder.getI64IntegerAttr(numParameters));
+  keepNames(parser, arguments);
   return parser.parseRegion(*result.addRegion(), arguments);
 }
 
@@ -113,6 +162,7 @@ ParseResult ModelOp::parse(OpAsmParser &parser, OperationState &result) {
           parser, result,
           {getSymNameAttrName(result.name), getFactsAttrName(result.name)}))
     return failure();
+  keepNames(parser, arguments);
   return parser.parseRegion(*result.addRegion(), arguments);
 }
 
@@ -239,6 +289,7 @@ ParseResult FunctionOp::parse(OpAsmParser &parser, OperationState &result) {
                       builder.getArrayAttr(argumentPlaces));
   result.addAttribute(getResultPlacesAttrName(result.name),
                       builder.getArrayAttr(resultPlaces));
+  keepNames(parser, arguments);
   return parser.parseRegion(*result.addRegion(), arguments);
 }
 

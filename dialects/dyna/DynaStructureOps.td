@@ -9,6 +9,10 @@
 #ifndef DYNA_DIALECTS_DYNA_DYNASTRUCTUREOPS_TD
 #define DYNA_DIALECTS_DYNA_DYNASTRUCTUREOPS_TD
 
+/// Arguments are printed by the names they had in the source: each name is kept
+/// as the argument's location.
+def Dyna_NamedArguments : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>;
+
 def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
   let summary = "A trained tensor of the model.";
   let description = [{
@@ -38,7 +42,7 @@ def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
   let hasVerifier = 1;
 }
 
-def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove]> {
+def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove, Dyna_NamedArguments]> {
   let summary = "One kind of layer: a function of parameters and activations.";
   let description = [{
     Parameters stand in square brackets, inputs in parentheses. The first input is
@@ -98,7 +102,7 @@ def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove]> {
   }];
 }
 
-def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock]> {
+def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyna_NamedArguments]> {
   let summary = "A model: a chain of layer calls from token ids to the loss.";
   let description = [{
     The body takes token ids, target ids and segments and calls layers, each on the
@@ -178,7 +182,7 @@ def Dyna_ReturnOp : Dyna_Op<"return", [Pure, ReturnLike, Terminator,
   let hasVerifier = 1;
 }
 
-def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbove,
+def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbove, Dyna_NamedArguments,
       DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "What a layer kind does in one role: forward, backward, update, ...";
   let description = [{

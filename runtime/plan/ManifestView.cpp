@@ -45,12 +45,6 @@ StatusOr<ManifestView> ManifestView::parse(const void *data, int64_t bytes) {
     return Status::invalidArgument(
         "the embedded manifest cannot be read: the binary is damaged, compile "
         "it again");
-  if (manifest.hash() != manifestHash(manifest))
-    return Status::invalidArgument(formatText(
-        "the embedded manifest has hash %016llx, but says %016llx: the binary "
-        "is damaged, compile it again",
-        static_cast<unsigned long long>(manifestHash(manifest)),
-        static_cast<unsigned long long>(manifest.hash())));
   return create(std::move(manifest));
 }
 

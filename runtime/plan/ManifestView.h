@@ -43,7 +43,7 @@ Status checkManifest(const plan::Manifest &manifest);
 class ManifestView {
 public:
   static StatusOr<ManifestView> create(plan::Manifest manifest);
-  /// From the serialised message; the hash must be right.
+  /// From the serialised message.
   static StatusOr<ManifestView> parse(const void *data, int64_t bytes);
 
   const plan::Manifest &manifest() const { return manifest_; }

@@ -91,4 +91,76 @@ TEST_F(MemoryCheckTest, BlocksThatAreOnlyReadAreProtected) {
   EXPECT_THAT(status.message(), HasSubstr("wrote where it must not"));
 }
 
+/// Changes an offset, a field or the order of a plan somewhere.
+void mutate(plan::Plan &plan, uint64_t &counter) {
+  auto random = [&](uint64_t below) { return dyna_mix64(++counter) % below; };
+  plan::RankProgram &program = *plan.mutable_ranks(0);
+  int count = program.instructions_size();
+  int index = static_cast<int>(random(count));
+  plan::Instruction &i = *program.mutable_instructions(index);
+  const OffsetField fields[] = {OffsetField::Kept,    OffsetField::Late,
+                                OffsetField::Out,     OffsetField::GradIn,
+                                OffsetField::GradOut, OffsetField::Workspace,
+                                OffsetField::Batch};
+  switch (random(6)) {
+  case 0: {
+    OffsetField field = fields[random(7)];
+    setOffset(i, field,
+              offsetOf(i, field) +
+                  64 * (static_cast<int64_t>(random(41)) - 20));
+    break;
+  }
+  case 1:
+    program.mutable_instructions()->SwapElements(
+        index, std::min(index + 1, count - 1));
+    break;
+  case 2:
+    program.mutable_instructions()->SwapElements(
+        index, static_cast<int>(random(count)));
+    break;
+  case 3:
+    i.set_recompute(static_cast<plan::Recompute>(random(3)));
+    break;
+  case 4:
+    i.set_layer(static_cast<int>(random(5)));
+    break;
+  default: {
+    OffsetField field = fields[random(7)];
+    setOffset(i, field, offsetOf(program.instructions(random(count)), field));
+  }
+  }
+}
+
+// Whatever the verifier lets pass runs without a stray byte and computes the
+// same: it is not enough that it refuses some bad plans.
+TEST_F(MemoryCheckTest, VerifiedPlansAreSound) {
+  TinyRun run(options(plan::RECOMPUTE_SELECTIVE, true, 2), {}, true);
+  run.options.update = false;
+  MiniBatch batch = tinyBatch({32, 9, 17, 20, 5});
+  StepResult expected, result;
+  ASSERT_TRUE(run.step(0, batch, expected).isOk());
+  std::vector<double> gradients = run.readAll(ParameterPart::Gradient);
+  const plan::Plan good = run.lastPlan;
+  uint64_t counter = 0;
+  int accepted = 0;
+  for (int round = 0; round < 3000; ++round) {
+    plan::Plan plan = good;
+    for (uint64_t change = dyna_mix64(++counter) % 2 + 1; change > 0; --change)
+      mutate(plan, counter);
+    EXPECT_OK(run.executor->clearGradients());
+    Status status = run.executor->run(plan, batch, TinyRun::scalars(0), result);
+    if (!status.isOk()) {
+      ASSERT_THAT(status.message(), testing::StartsWith("plan: "));
+      continue;
+    }
+    ++accepted;
+    ASSERT_EQ(result.microBatchLosses, expected.microBatchLosses);
+    std::vector<double> now = run.readAll(ParameterPart::Gradient);
+    for (size_t g = 0; g < now.size(); ++g)
+      ASSERT_NEAR(now[g], gradients[g], 1e-13);
+  }
+  EXPECT_GT(accepted, 100);
+  EXPECT_LT(accepted, 2500);
+}
+
 } // namespace

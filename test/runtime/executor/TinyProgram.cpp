@@ -11,8 +11,16 @@
 
 #include "test/runtime/executor/TinyModel.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
+
+// Tests that stop a run need one that takes a while: milliseconds per update.
+static void sleepInUpdate(int64_t) {
+  static const int milliseconds = std::atoi(std::getenv("TINY_SLEEP"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+}
 
 static const dyna::TinyProgram &tiny() {
   static const dyna::TinyProgram program = [] {
@@ -21,6 +29,10 @@ static const dyna::TinyProgram &tiny() {
     const char *type = std::getenv("TINY_TYPE");
     if (type && std::strcmp(type, "bf16") == 0)
       options.compute = dyna::plan::BF16;
+    if (const char *blocks = std::getenv("TINY_BLOCKS"))
+      options.blocks = std::atoi(blocks);
+    if (std::getenv("TINY_SLEEP"))
+      dyna::tinyUpdateHook = sleepInUpdate;
     return dyna::TinyProgram(options);
   }();
   return program;

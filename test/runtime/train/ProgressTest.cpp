@@ -1,0 +1,84 @@
+//===- ProgressTest.cpp - Progress, summary and metrics -------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Progress.h"
+#include "runtime/data/Files.h"
+#include "runtime/data/Json.h"
+#include "runtime/train/Summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace dyna;
+
+namespace {
+
+TEST(ProgressTest, Durations) {
+  EXPECT_EQ(Progress::formatDuration(0), "0:00");
+  EXPECT_EQ(Progress::formatDuration(59.6), "1:00");
+  EXPECT_EQ(Progress::formatDuration(3723), "1:02:03");
+  EXPECT_EQ(Progress::formatDuration(-5), "0:00");
+}
+
+TEST(ProgressTest, StepsSayWhatMatters) {
+  StepMetrics metrics;
+  metrics.step = 3;
+  metrics.loss = 2.5;
+  metrics.tokens = 4096;
+  metrics.seconds = 2;
+  metrics.gflops = 400.25;
+  EXPECT_EQ(Progress::formatStep(metrics, 10, 65),
+            "step 3/10  loss 2.5000  2048 tok/s  400.2 GFLOP/s  1:05 left");
+}
+
+TEST(SummaryTest, DigitsInGroups) {
+  EXPECT_EQ(groupDigits(0), "0");
+  EXPECT_EQ(groupDigits(999), "999");
+  EXPECT_EQ(groupDigits(1000), "1,000");
+  EXPECT_EQ(groupDigits(1234567), "1,234,567");
+  EXPECT_EQ(groupDigits(-123456), "-123,456");
+}
+
+TEST(MetricsTest, LinesAreJsonAndKeepEveryBit) {
+  std::string path = testing::TempDir() + "/metrics-test.jsonl";
+  {
+    auto file = MetricsFile::open(path, false);
+    ASSERT_TRUE(file.isOk());
+    StepMetrics metrics;
+    metrics.step = 1;
+    metrics.loss = 1.0 / 3;
+    ASSERT_TRUE(file->write(metrics).isOk());
+    metrics.loss = std::nan("");
+    ASSERT_TRUE(file->write(metrics).isOk());
+  }
+  auto more = MetricsFile::open(path, true);
+  ASSERT_TRUE(more.isOk());
+  ASSERT_TRUE(more->writeLine("{}").isOk());
+  auto text = readFile(path);
+  ASSERT_TRUE(text.isOk());
+  size_t first = text->find('\n'), second = text->find('\n', first + 1);
+  auto line = parseJson(text->substr(0, first));
+  ASSERT_TRUE(line.isOk()) << line.status().message();
+  EXPECT_EQ(line->find("loss")->number, 1.0 / 3);
+  auto next = parseJson(text->substr(first + 1, second - first - 1));
+  ASSERT_TRUE(next.isOk()) << next.status().message();
+  EXPECT_EQ(next->find("loss")->kind, JsonValue::Kind::Null);
+  EXPECT_EQ(text->substr(second + 1), "{}\n");
+}
+
+TEST(MetricsTest, AFullDiskIsReported) {
+  auto file = MetricsFile::open("/dev/full", false);
+  ASSERT_TRUE(file.isOk());
+  Status status = file->write(StepMetrics());
+  EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);
+  EXPECT_THAT(status.message(), testing::HasSubstr("/dev/full"));
+}
+
+} // namespace

@@ -1,0 +1,372 @@
+//===- TrainProgramTest.cpp - Whole runs, as users start them -------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/abi/Random.h"
+#include "runtime/data/Files.h"
+#include "runtime/data/Json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace dyna;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Result {
+  int code = -1;
+  std::string out, err;
+};
+
+class TrainProgramTest : public testing::Test {
+protected:
+  void SetUp() override {
+    const auto *info = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(testing::TempDir()) /
+              (std::string("train-program-") + info->name() + "-" +
+               std::to_string(getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ / "corpus");
+    for (int i = 0; i < 12; ++i) {
+      std::ofstream file(folder_ / "corpus" / std::to_string(i));
+      for (int word = 0; word < 5 + 13 * i; ++word)
+        file << "abcdefgh"[dyna_mix64(100 * i + word) % 8]
+             << (word % 7 ? "" : " the ");
+    }
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string &name) const {
+    return (folder_ / name).string();
+  }
+
+  pid_t start(std::vector<std::string> arguments,
+              std::vector<std::string> environment = {}) const {
+    pid_t child = fork();
+    if (child != 0)
+      return child;
+    for (auto [name, descriptor] : {std::pair("out", 1), std::pair("err", 2)}) {
+      int file = open(path(name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      dup2(file, descriptor);
+    }
+    for (std::string &variable : environment)
+      putenv(variable.data());
+    arguments.insert(arguments.begin(), TINY_TRAIN_PATH);
+    std::vector<char *> pointers;
+    for (std::string &argument : arguments)
+      pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    execv(TINY_TRAIN_PATH, pointers.data());
+    _exit(127);
+  }
+
+  Result finish(pid_t child) const {
+    int status = 0;
+    waitpid(child, &status, 0);
+    Result result;
+    result.code =
+        WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    result.out = *readFile(path("out"));
+    result.err = *readFile(path("err"));
+    return result;
+  }
+
+  Result run(std::vector<std::string> arguments,
+             std::vector<std::string> environment = {}) const {
+    return finish(start(std::move(arguments), std::move(environment)));
+  }
+
+  /// A training run on the corpus.
+  std::vector<std::string> training(std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments = {"--data=" + path("corpus"),
+                                          "--tokens-per-batch=256",
+                                          "--tokens-per-micro-batch=100",
+                                          "--lr=1e-2",
+                                          "--threads=1",
+                                          "--no-progress"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  void expectSame(const std::string &a, const std::string &b) const {
+    for (const char *file : {"/model.safetensors", "/optimizer.safetensors"}) {
+      auto one = readFile(path(a) + file), two = readFile(path(b) + file);
+      ASSERT_TRUE(one.isOk() && two.isOk()) << a << " " << b;
+      EXPECT_EQ(*one == *two, true)
+          << a << " and " << b << " differ in " << file;
+    }
+  }
+
+  /// The member `key` of each line of a JSON-lines file that has it.
+  std::vector<double> numbers(const std::string &file,
+                              const std::string &key) const {
+    std::ifstream lines(path(file));
+    std::vector<double> values;
+    for (std::string line; std::getline(lines, line);) {
+      auto json = parseJson(line);
+      EXPECT_TRUE(json.isOk()) << line;
+      if (const JsonValue *value = json->find(key))
+        values.push_back(value->number);
+    }
+    return values;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(TrainProgramTest, LearnsAndWritesWhatWasAskedFor) {
+  Result result = run(training(
+      {"--steps=40", "--metrics=" + path("m.jsonl"), "--save=" + path("model"),
+       "--trace=" + path("t.json"), "--held-out-fraction=0.2",
+       "--print-grad-norms=" + path("g.json")}));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  for (const char *word : {"training loss", "held-out bits per byte",
+                           "tokens/s", "peak memory", "model/step-40"})
+    EXPECT_THAT(result.out, HasSubstr(word));
+  std::vector<double> gradientNorms = numbers("m.jsonl", "gradient_norm");
+  ASSERT_EQ(gradientNorms.size(), 40u);
+  std::vector<double> losses = numbers("m.jsonl", "loss");
+  ASSERT_EQ(losses.size(), 42u); // with held-out ones at start and end
+  EXPECT_LT(losses.back(), 0.9 * losses.front());
+  EXPECT_TRUE(parseJson(*readFile(path("t.json"))).isOk());
+
+  auto report = parseJson(*readFile(path("g.json")));
+  ASSERT_TRUE(report.isOk()) << report.status().message();
+  EXPECT_EQ(report->find("losses")->items.size(), 40u);
+  EXPECT_EQ(report->find("losses")->items[0].number, losses[1]);
+  double squares = 0;
+  for (const JsonValue &norm : report->find("gradient_norms")->items)
+    squares += norm.number * norm.number;
+  EXPECT_NEAR(std::sqrt(squares), gradientNorms[0], 1e-12);
+}
+
+// Looking at gradients runs the update apart, with the same numbers.
+TEST_F(TrainProgramTest, TwoRunsAreBitwiseEqual) {
+  ASSERT_EQ(run(training({"--steps=8", "--save=" + path("a")})).code, 0);
+  ASSERT_EQ(run(training({"--steps=8", "--save=" + path("b"),
+                          "--print-grad-norms=" + path("g")}))
+                .code,
+            0);
+  expectSame("a/step-8", "b/step-8");
+}
+
+TEST_F(TrainProgramTest, OneOrSeveralThreadsInitialiseAlike) {
+  ASSERT_EQ(run(training({"--steps=2", "--save=" + path("a")})).code, 0);
+  ASSERT_EQ(
+      run(training({"--steps=2", "--save=" + path("b"), "--threads=3"})).code,
+      0);
+  expectSame("a/step-2", "b/step-2");
+}
+
+TEST_F(TrainProgramTest, ResumingIsBitwiseTheSame) {
+  for (const char *type : {"TINY_TYPE=f64", "TINY_TYPE=bf16"}) {
+    fs::remove_all(folder_ / "whole");
+    fs::remove_all(folder_ / "parts");
+    ASSERT_EQ(
+        run(training({"--steps=23", "--save=" + path("whole")}), {type}).code,
+        0);
+    ASSERT_EQ(run(training({"--steps=7", "--schedule-steps=23", "--warmup=2",
+                            "--save=" + path("parts")}),
+                  {type})
+                  .code,
+              0);
+    // Everything but the number of steps comes from the checkpoint.
+    Result resumed = run(
+        {"--resume=" + path("parts"), "--steps=23", "--no-progress"}, {type});
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_EQ(resumed.err, "");
+    expectSame("whole/step-23", "parts/step-23");
+  }
+}
+
+TEST_F(TrainProgramTest, ChangedFlagsAreWarnedAbout) {
+  ASSERT_EQ(run(training({"--steps=4", "--save=" + path("m")})).code, 0);
+  Result resumed = run({"--resume", path("m"), "--steps=6", "--lr=1e-3"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr("warning: --lr is not what"));
+  EXPECT_THAT(resumed.err, HasSubstr("now falls over 6 steps instead of 4"));
+  Result done = run({"--resume", path("m")});
+  EXPECT_EQ(done.code, 2);
+  EXPECT_THAT(done.err, HasSubstr("has done 6 of 6 steps"));
+}
+
+TEST_F(TrainProgramTest, SignalsFinishTheStepAndSave) {
+  for (int signal : {SIGINT, SIGTERM}) {
+    fs::remove_all(folder_ / "stopped");
+    fs::remove_all(folder_ / "m.jsonl");
+    fs::remove_all(folder_ / "whole");
+    pid_t child = start(
+        training({"--steps=2000", "--schedule=constant",
+                  "--save=" + path("stopped"), "--metrics=" + path("m.jsonl")}),
+        {"TINY_SLEEP=2"});
+    while (!fileExists(path("m.jsonl")) || fs::file_size(path("m.jsonl")) < 500)
+      usleep(2000);
+    kill(child, signal);
+    Result result = finish(child);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("stopped by a signal after step "));
+    size_t steps = numbers("m.jsonl", "loss").size();
+    ASSERT_GT(steps, 0u);
+    ASSERT_LT(steps, 2000u);
+    std::string step = "step-" + std::to_string(steps);
+    EXPECT_TRUE(fileExists(path("stopped/" + step)));
+    EXPECT_EQ(run(training({"--steps=" + std::to_string(steps), "--warmup=100",
+                            "--schedule=constant", "--save=" + path("whole")}))
+                  .code,
+              0);
+    expectSame("stopped/" + step, "whole/" + step);
+  }
+}
+
+TEST_F(TrainProgramTest, ASecondSignalEndsAtOnce) {
+  pid_t child = start(training({"--steps=100", "--metrics=" + path("m.jsonl")}),
+                      {"TINY_SLEEP=3000"});
+  while (!fileExists(path("m.jsonl")))
+    usleep(2000);
+  usleep(100000);
+  kill(child, SIGTERM);
+  usleep(100000);
+  kill(child, SIGTERM);
+  EXPECT_EQ(finish(child).code, 128 + SIGTERM);
+}
+
+TEST_F(TrainProgramTest, KillsLeaveALoadableCheckpoint) {
+  for (int round = 0; round < 12; ++round) {
+    fs::remove_all(folder_ / "killed");
+    pid_t child = start(training(
+        {"--steps=100000", "--save-every=1", "--save=" + path("killed")}));
+    auto saved = [&] {
+      std::error_code ignored;
+      for (const auto &entry : fs::directory_iterator(path("killed"), ignored))
+        if (entry.path().filename().string().rfind("step-", 0) == 0)
+          return true;
+      return false;
+    };
+    while (!saved())
+      usleep(500);
+    usleep(static_cast<useconds_t>(dyna_mix64(round) % 40000));
+    kill(child, SIGKILL);
+    EXPECT_EQ(finish(child).code, 1000 + SIGKILL);
+    Result loaded = run({"--evaluate", "--load", path("killed"), "--data",
+                         path("corpus"), "--threads=1", "--no-progress"});
+    EXPECT_EQ(loaded.code, 0) << loaded.err;
+    EXPECT_THAT(loaded.out, HasSubstr("bits per byte"));
+  }
+}
+
+TEST_F(TrainProgramTest, MicroBatchesRecomputationAndFlightAgree) {
+  ASSERT_EQ(run(training({"--steps=5", "--metrics=" + path("m")})).code, 0);
+  std::vector<double> reference = numbers("m", "loss");
+  for (std::vector<std::string> more :
+       {std::vector<std::string>{"--tokens-per-micro-batch=256"},
+        {"--recompute=full"},
+        {"--recompute=none,full,selective,none,none", "--in-flight=3"},
+        {"--split-backward", "--in-flight=2"},
+        {"--check-memory", "--recompute=selective"}}) {
+    std::string name = more[0];
+    more.insert(more.end(), {"--steps=5", "--metrics=" + path("m")});
+    Result result = run(training(more));
+    EXPECT_EQ(result.code, 0) << result.err;
+    std::vector<double> losses = numbers("m", "loss");
+    ASSERT_EQ(losses.size(), reference.size());
+    for (size_t i = 0; i < losses.size(); ++i)
+      EXPECT_NEAR(losses[i], reference[i], 1e-12) << name;
+  }
+}
+
+TEST_F(TrainProgramTest, LoadingStartsANewRun) {
+  ASSERT_EQ(run(training({"--steps=30", "--save=" + path("a")})).code, 0);
+  Result result = run(
+      training({"--steps=2", "--load=" + path("a"), "--metrics=" + path("m")}));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_LT(numbers("m", "loss")[0], 5.0);
+}
+
+TEST_F(TrainProgramTest, UserErrorsAreOneLineAndCode2) {
+  ASSERT_EQ(run(training({"--steps=2", "--save=" + path("m")})).code, 0);
+  std::ofstream(folder_ / "empty.txt");
+  std::ofstream(folder_ / "bad.jsonl")
+      << "{\"text\": \"fine\"}\n{\"txt\": 1}\n";
+  const std::pair<std::vector<std::string>, const char *> cases[] = {
+      {training({"--steps=0"}), "--steps expects"},
+      {training({"--wat"}), "--wat is no flag"},
+      {{"--data=" + path("nowhere")}, "nowhere"},
+      {{"--data=" + path("empty.txt")}, "empty.txt"},
+      {{"--data=" + path("bad.jsonl"), "--steps=9"}, "bad.jsonl:2"},
+      {training({"--resume=" + path("nothing")}), "nothing"},
+      {training({"--load=" + path("corpus")}), "holds no checkpoint"},
+      {training({"--save=" + path("m")}), "of another run"},
+      {training({"--save=/dev/null/x"}), "/dev/null/x"},
+      {training({"--metrics=/dev/full", "--steps=3"}), "/dev/full"},
+      {training({"--metrics=" + path("no/such/m")}), "no/such/m"},
+      {training({"--trace=" + path("corpus")}), "corpus"},
+      {training({"--recompute=full*9"}), "full*9"},
+      {training({"--memory-limit=10K"}), "--memory-limit is 10.0 KiB"},
+      {training({"--tokens-per-micro-batch=63"}), "64 positions"},
+      {training({"--isa=future"}), "--isa=future needs"},
+      {training({"--held-out-fraction=0.9999"}), "--held-out-fraction"},
+      {training({"--long-documents=error"}), "positions"},
+      {training({"--lr=1e5", "--clip=0", "--weight-decay=1e5", "--warmup=0",
+                 "--steps=200"}),
+       "diverged"},
+  };
+  for (const auto &[arguments, message] : cases) {
+    Result result = run(arguments);
+    EXPECT_EQ(result.code, 2) << message << result.out;
+    EXPECT_THAT(result.err, HasSubstr(message));
+    std::string lines = result.err;
+    lines.erase(0, lines.rfind("dyna_tiny_train: "));
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << result.err;
+  }
+}
+
+TEST_F(TrainProgramTest, CheckpointsOfOtherModelsAreRefused) {
+  ASSERT_EQ(
+      run(training({"--steps=2", "--save=" + path("m")}), {"TINY_BLOCKS=4"})
+          .code,
+      0);
+  for (const char *flag : {"--load=", "--resume="}) {
+    Result result = run(
+        training({"--steps=9", flag + path("m"), "--metrics=" + path("j")}));
+    EXPECT_EQ(result.code, 2);
+    EXPECT_THAT(result.err, HasSubstr("h.3."));
+    EXPECT_FALSE(fileExists(path("j")));
+  }
+}
+
+TEST_F(TrainProgramTest, DescribesItself) {
+  Result table = run({"--describe"});
+  EXPECT_EQ(table.code, 0);
+  EXPECT_THAT(table.out, HasSubstr("model tiny"));
+  Result json = run({"--describe=json"});
+  EXPECT_TRUE(parseJson(json.out).isOk());
+  EXPECT_EQ(run({"--help"}).code, 0);
+}
+
+TEST_F(TrainProgramTest, ProgressWithoutATerminalIsPlainLines) {
+  std::vector<std::string> arguments = training({"--steps=3"});
+  arguments.erase(
+      std::find(arguments.begin(), arguments.end(), "--no-progress"));
+  Result lines = run(arguments);
+  EXPECT_THAT(lines.err, HasSubstr("step 3/3  loss "));
+  EXPECT_THAT(lines.err, Not(HasSubstr("\r")));
+  arguments.push_back("--progress");
+  EXPECT_THAT(run(arguments).err, HasSubstr("\r\033[K[######"));
+}
+
+} // namespace

@@ -19,6 +19,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/Pipelines.h"
 
 using namespace mlir;
 
@@ -41,6 +42,10 @@ void mlir::dyna::cpu::registerCpuPipelines() {
   registerCPUPasses();
   PassPipelineRegistration<LowerCpuOptions>(
       "dyna-lower-cpu",
-      "Lowers layer functions with places to the LLVM dialect.",
-      buildLowerCpuPipeline);
+      "Plans the memory of layer functions and lowers them to the LLVM "
+      "dialect.",
+      [](OpPassManager &manager, const LowerCpuOptions &options) {
+        buildMemoryPhase(manager);
+        buildLowerCpuPipeline(manager, options);
+      });
 }

@@ -109,17 +109,15 @@ bool mlir::dyna::mayReplace(RowsOp rows, Value operand, OpResult result) {
       last->getBlock() != &body)
     return false;
 
-  DenseSet<Operation *> before = ancestorsOf(last);
+  // One pass over the row: each of its elements is read before one is stored.
+  if (llvm::none_of(body, needsWholeRows))
+    return true;
   SmallVector<Operation *> readers;
   for (OpOperand &use : operand.getUses())
     if (use.getOwner()->getBlock() == &body)
       readers.push_back(use.getOwner());
-  auto isBefore = [&](Operation *reader) { return before.contains(reader); };
-  if (readers.empty() || !llvm::all_of(readers, isBefore))
-    return false;
-  if (llvm::none_of(body, needsWholeRows))
-    return true;
-  if (readers.size() != 1)
+  DenseSet<Operation *> before = ancestorsOf(last);
+  if (readers.size() != 1 || !before.contains(readers.front()))
     return false;
   // Every op on every path from the reader to the result.
   return llvm::all_of(before, [&](Operation *op) {

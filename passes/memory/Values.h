@@ -38,14 +38,13 @@ bool isElementwise(Operation *op);
 
 /// Whether a sweep may write `result` over its operand `operand`, if nothing
 /// else needs that: both have one type, and either
-/// - the sweep has no norm and no rotary, and what reads the operand comes
-/// before
-///   the result, or
+/// - the sweep has no norm and no rotary, so that it passes over a row once, or
 /// - the operand has one use in the sweep, and only element-wise ops lie
 /// between
 ///   it and the result.
-/// Code generation guarantees that a yielded value is computed once per row and
-/// stored at once, and that an operand with one use is read once.
+/// Code generation guarantees that in a pass all operands of an element are
+/// read before any result is stored, that a yielded value is computed in one
+/// pass and stored there, and that an operand with one use is read in one pass.
 bool mayReplace(RowsOp rows, Value operand, OpResult result);
 
 } // namespace mlir::dyna

@@ -39,7 +39,7 @@ DYNA_INLINE uint16_t narrowBits(uint32_t bits) {
                                                                 : rounded);
 }
 DYNA_INLINE uint16_t narrowElement(float value) {
-  return narrowBits(reinterpret_cast<FloatBits &>(value));
+  return narrowBits(__builtin_bit_cast(uint32_t, value));
 }
 
 DYNA_INLINE void convertRow(const float *source, float *target, int64_t n) {
@@ -74,7 +74,7 @@ inline void addNarrowBlock(const CopyBlock &copy) {
         static_cast<uint16_t *>(copy.target) + row * copy.targetStride;
     for (int64_t i = 0; i < copy.columns; ++i) {
       uint32_t wide = static_cast<uint32_t>(target[i]) << 16;
-      target[i] = narrowElement(source[i] + reinterpret_cast<float &>(wide));
+      target[i] = narrowElement(source[i] + __builtin_bit_cast(float, wide));
     }
   }
 }

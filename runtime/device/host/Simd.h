@@ -111,19 +111,19 @@ DYNA_INLINE FloatVector powerOfTwo(FloatVector x) {
   poly = poly * r + 2.402265076e-1f;
   poly = poly * r + 6.931471880e-1f;
   poly = poly * r + 1.0f;
-  IntVector exponent = reinterpret_cast<IntVector &>(shifted) << 23;
-  IntVector bits = reinterpret_cast<IntVector &>(poly) + exponent;
-  FloatVector result = reinterpret_cast<FloatVector &>(bits);
+  IntVector exponent = reinterpret_cast<IntVector>(shifted) << 23;
+  IntVector bits = reinterpret_cast<IntVector>(poly) + exponent;
+  FloatVector result = reinterpret_cast<FloatVector>(bits);
   return x < least ? FloatVector{} : result;
 }
 
 /// log2 of a normal positive f32.
 DYNA_INLINE FloatVector logOfTwo(FloatVector x) {
-  IntVector bits = reinterpret_cast<IntVector &>(x);
+  IntVector bits = reinterpret_cast<IntVector>(x);
   // Splits x = 2^e * m with m in [sqrt(1/2), sqrt(2)); 0x3f3504f3 is sqrt(1/2).
   IntVector e = (bits - 0x3f3504f3) >> 23;
   IntVector mBits = bits - (e << 23);
-  FloatVector m = reinterpret_cast<FloatVector &>(mBits);
+  FloatVector m = reinterpret_cast<FloatVector>(mBits);
   // log(m) = 2 artanh(s) = 2 (s + s^3/3 + s^5/5 + ...), |s| < 0.172.
   FloatVector s = (m - 1.0f) / (m + 1.0f);
   FloatVector s2 = s * s;

@@ -98,7 +98,7 @@ struct ReportMemory : mlir::dyna::impl::ReportMemoryBase<ReportMemory> {
     if (tq < 0 || tkv < 0 || s < 0) {
       getOperation().emitError("expects counts that are not negative, but got "
                                "tq=")
-          << tq << " tkv=" << tkv << " s=" << s;
+          << int64_t(tq) << " tkv=" << int64_t(tkv) << " s=" << int64_t(s);
       return signalPassFailure();
     }
     FailureOr<Report> report = collect();

@@ -51,7 +51,7 @@ TEST_F(ExecutorTest, GradientsAgreeWithFiniteDifferences) {
   std::vector<std::vector<double>> gradients;
   for (int p = 0; p < run.view->parameters(); ++p)
     gradients.push_back(run.read(p, ParameterPart::Gradient));
-  for (int p : {0, 1, 5, 9}) {
+  for (int p : {0, 1, 5, 9, 10}) {
     const std::vector<double> &gradient = gradients[p];
     std::vector<double> values = run.read(p);
     for (size_t i = 0; i < values.size(); i += 3) {

@@ -27,6 +27,8 @@ namespace {
 
 constexpr int64_t W = tinyWidth, H = tinyHidden;
 int64_t V = tinyVocabulary;
+bool headHasBias = true;
+bool hasBias() { return headHasBias; }
 
 struct Bf16 {
   uint16_t bits;
@@ -340,13 +342,16 @@ template <typename C, typename M> struct Tiny {
         dx[t * W + w] = 0.0;
       if (targets[t] < 0)
         continue;
-      loss += rowLoss(table, x + t * W, targets[t], p);
+      C row[W];
+      for (int64_t w = 0; w < W; ++w)
+        row[w] = x[t * W + w] + (hasBias() ? compute(params[1])[w] : 0.0);
+      loss += rowLoss(table, row, targets[t], p);
       for (int64_t w = 0; dx && w < W; ++w) {
         double sum = 0;
         for (int64_t v = 0; v < V; ++v) {
           double g = p[v] * context->inverse_targets;
           sum += g * table[v * W + w];
-          master(grads[0])[v * W + w] += g * x[t * W + w];
+          master(grads[0])[v * W + w] += g * row[w];
         }
         dx[t * W + w] = sum;
       }
@@ -365,10 +370,14 @@ template <typename C, typename M> struct Tiny {
   }
 
   static dyna_status headBackward(dyna_context *, const dyna_tensor *,
-                                  const dyna_tensor *, const dyna_saved *saved,
-                                  void *, const dyna_segments *segments,
+                                  const dyna_tensor *grads,
+                                  const dyna_saved *saved, void *,
+                                  const dyna_segments *segments,
                                   const dyna_tensor *, const dyna_tensor *out) {
-    std::memcpy(out[0].data, saved->products, sizeof(C) * segments->tq * W);
+    const C *dx = static_cast<const C *>(saved->products);
+    std::memcpy(out[0].data, dx, sizeof(C) * segments->tq * W);
+    for (int64_t i = 0; hasBias() && i < segments->tq * W; ++i)
+      master(grads[1])[i % W] += dx[i];
     return DYNA_OK;
   }
 
@@ -376,7 +385,7 @@ template <typename C, typename M> struct Tiny {
 
   template <int count, int n0, int n1, int n2> struct Parameters {
     static int64_t size(int p) {
-      return n0 == 0 ? V * W : p == 0 ? n0 : p == 1 ? n1 : n2;
+      return p == 0 ? (n0 == 0 ? V * W : n0) : p == 1 ? n1 : n2;
     }
 
     static dyna_status update(dyna_context *context, const dyna_tensor *params,
@@ -428,9 +437,11 @@ template <typename C, typename M> struct Tiny {
   };
 
   using Table = Parameters<1, 0, 0, 0>;
+  using Head = Parameters<2, 0, W, 0>;
   using Block = Parameters<3, H * W, H, W * H>;
 
   static void fill(dyna_layer_function *f) {
+    bool bias = hasBias();
     f[DYNA_ROLE_EVALUATE] = f[DYNA_ROLE_FORWARD] = embed;
     f[DYNA_ROLE_BACKWARD] = embedBackward;
     f[DYNA_ROLE_UPDATE] = Table::update;
@@ -451,9 +462,9 @@ template <typename C, typename M> struct Tiny {
     f[DYNA_ROLE_EVALUATE] = evaluateHead;
     f[DYNA_ROLE_FORWARD] = head;
     f[DYNA_ROLE_BACKWARD] = headBackward;
-    f[DYNA_ROLE_UPDATE] = Table::update;
-    f[DYNA_ROLE_GRAD_NORM] = Table::norm;
-    f[DYNA_ROLE_CAST] = Table::cast;
+    f[DYNA_ROLE_UPDATE] = bias ? Head::update : Table::update;
+    f[DYNA_ROLE_GRAD_NORM] = bias ? Head::norm : Table::norm;
+    f[DYNA_ROLE_CAST] = bias ? Head::cast : Table::cast;
   }
 };
 
@@ -534,6 +545,7 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
   plan::Manifest manifest;
   plan::ElementType type = options.compute;
   V = options.vocabulary;
+  headHasBias = options.headBias;
   manifest.set_format(1);
   manifest.set_model("tiny");
   manifest.set_compute_type(type);
@@ -552,6 +564,8 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
   plan::LayerKind *head = manifest.add_kinds();
   head->set_name("head");
   addTable(head, type);
+  if (options.headBias)
+    addSpec(head->add_parameters(), type, plan::TensorSpec::FIXED, {W});
   addSpec(head->add_inputs(), type, plan::TensorSpec::TQ, {W});
   addSpec(head->add_inputs(), plan::I32, plan::TensorSpec::TQ, {});
   addSpec(head->add_outputs(), plan::F64, plan::TensorSpec::FIXED, {1});
@@ -572,6 +586,11 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
     addLayer(manifest, name, 1, {p, p + 1, p + 2});
   }
   addLayer(manifest, "head", 2, {0});
+  if (options.headBias) {
+    manifest.mutable_layers()->rbegin()->add_parameters(
+        manifest.parameters_size());
+    addParameter(manifest, "head.b", {W}, 0.1);
+  }
   manifest.set_hash(manifestHash(manifest));
   manifest.set_producer("by hand");
   manifest.set_matmul("generated");

@@ -16,10 +16,11 @@
 //                h_t = W1 u_t + b1
 //                a_t = dropout(tanh(h_t))
 //                y_t = x_t + W2 a_t
-//     head       loss = sum over targets of -log softmax(E x_t)[target_t]
+//     head       loss = sum over targets of -log softmax(E (x_t + b))[target_t]
 //
-// E is tied. Tiers of the block: products h, elementwise u and a, deferred dh
-// and dy. The head keeps the gradient of its input in `products`.
+// E is tied: the embedding updates it, the head only b. Tiers of the block:
+// products h, elementwise u and a, deferred dh and dy. The head keeps the
+// gradient of its input in `products`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,6 +42,7 @@ struct TinyOptions {
   plan::ElementType compute = plan::F64; ///< F64 or BF16
   bool splitBackward = true;             ///< with BACKWARD_INPUT and _WEIGHT
   bool wholeBackward = true;             ///< with BACKWARD
+  bool headBias = true;                  ///< the head has b
 };
 
 constexpr int64_t tinyVocabulary = 11, tinyWidth = 6, tinyHidden = 5;

@@ -83,7 +83,7 @@ const BadManifest badManifests[] = {
      }},
     {"layer 2 is of kind 7 of 3",
      [](auto &m) { m.mutable_layers(2)->set_kind(7); }},
-    {"uses parameter 99 of 10",
+    {"uses parameter 99 of 11",
      [](auto &m) { m.mutable_layers(2)->set_parameters(0, 99); }},
     {"lists 2 parameters, but its kind takes 3",
      [](auto &m) { m.mutable_layers(2)->mutable_parameters()->RemoveLast(); }},
@@ -148,11 +148,12 @@ TEST(ManifestTest, TiersAndOwners) {
   // The table is tied: the embedding owns it.
   EXPECT_EQ(view->owner(0), 0);
   EXPECT_TRUE(view->updates(0, 0));
-  EXPECT_FALSE(view->ownsParameters(4));
+  EXPECT_FALSE(view->updates(4, 0));
+  EXPECT_TRUE(view->updates(4, 1));
   EXPECT_EQ(view->nearestMode(4, plan::RECOMPUTE_FULL), plan::RECOMPUTE_NONE);
   EXPECT_EQ(view->totalElements(),
             tinyVocabulary * tinyWidth +
-                3 * (2 * tinyWidth * tinyHidden + tinyHidden));
+                3 * (2 * tinyWidth * tinyHidden + tinyHidden) + tinyWidth);
 }
 
 TEST(ManifestTest, PersistentPartsDoNotOverlap) {

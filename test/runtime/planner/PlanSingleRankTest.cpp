@@ -120,8 +120,10 @@ TEST(PlanSingleRankTest, TheOrderIsTheDocumentedOne) {
                             "FREE layer 0 micro-batch 1\n"
                             "GRAD_NORM layer 0\n"
                             "GRAD_NORM layer 1\n"
+                            "GRAD_NORM layer 2\n"
                             "UPDATE layer 0\n"
-                            "UPDATE layer 1\n");
+                            "UPDATE layer 1\n"
+                            "UPDATE layer 2\n");
 }
 
 TEST(PlanSingleRankTest, RecomputationTakesLessMemory) {
@@ -196,7 +198,7 @@ TEST(PlanSingleRankTest, UpdateAloneAndCasts) {
   tiny.compute = plan::BF16;
   ManifestView bf16 = *ManifestView::create(tinyManifest(tiny));
   plan::Plan cast = planCast(bf16);
-  EXPECT_EQ(cast.ranks(0).instructions_size(), 4);
+  EXPECT_EQ(cast.ranks(0).instructions_size(), 5);
   EXPECT_TRUE(verifyPlan(bf16, cast, {}, {1 << 20}).isOk());
 }
 

@@ -167,7 +167,7 @@ Driver::runPhase(StringRef name,
 }
 
 LogicalResult Driver::runPhases() {
-  CpuLoweringOptions lowering;
+  cpu::LowerCpuOptions lowering;
   lowering.matmul = options.matmul;
   ConvertOptions convert;
   convert.type = options.computeType;
@@ -190,7 +190,7 @@ LogicalResult Driver::runPhases() {
                                                    : options.matmul);
   if (failed(runPhase("lower",
                       [&](OpPassManager &passes) {
-                        buildLowerCpuPipeline(passes, lowering);
+                        cpu::buildLowerCpuPipeline(passes, lowering);
                       })) ||
       stopped)
     return success(stopped);

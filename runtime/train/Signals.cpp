@@ -19,7 +19,7 @@ static volatile std::sig_atomic_t stopMark = 0;
 static void onStopSignal(int signal) {
   if (stopMark)
     _exit(128 + signal);
-  stopMark = 1;
+  stopMark = 0;
 }
 
 void catchStopSignals() {

@@ -26,6 +26,22 @@ constexpr double sameFormulaTolerance = 1e-12;
 constexpr double differenceStep = 1e-5;
 constexpr double differenceTolerance = 1e-6;
 
+/// Of compiled code against the evaluator.
+struct CompiledTolerances {
+  double loss;       ///< relative to the loss
+  double activation; ///< of a layer's output
+  double gradient;   ///< of a parameter's gradient
+  double update;     ///< of AdamW, given the same gradients
+};
+
+/// f64 differs in the order of sums and in the last bits of exp, tanh and erf.
+constexpr CompiledTolerances f64Tolerances = {1e-10, 1e-10, 1e-10, 1e-12};
+/// f32: 6e-8 per operation, times the square root of some hundred operations
+/// in a row, and norms of rows with little variance multiply it again.
+constexpr CompiledTolerances f32Tolerances = {1e-4, 1e-4, 1e-3, 1e-5};
+/// bf16: 4e-3 per stored value, a dozen stored values in a row.
+constexpr CompiledTolerances bf16Tolerances = {5e-2, 1e-1, 2e-1, 1e-5};
+
 } // namespace mlir::dyna::reference
 
 #endif // DYNA_TEST_REFERENCE_TOLERANCES_H

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/aot/Driver.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -15,8 +16,22 @@
 
 namespace cl = llvm::cl;
 
+/// The LLVM libraries register hundreds of options of their own, some under
+/// names that mean something else here (`stop-after`, `time-passes`). A user of
+/// dynac sees dynac's only.
+static void hideLibraryOptions() {
+  llvm::SmallVector<cl::Option *> options;
+  for (auto &entry : cl::getRegisteredOptions())
+    options.push_back(entry.second);
+  for (cl::Option *option : options)
+    if (!llvm::StringRef(option->ArgStr).starts_with("help") &&
+        option->ArgStr != "version")
+      option->removeArgument();
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  hideLibraryOptions();
   cl::OptionCategory category("dynac options");
   cl::opt<std::string> input(cl::Positional, cl::desc("<model.mlir>"),
                              cl::Required, cl::cat(category));

@@ -19,7 +19,7 @@ static volatile std::sig_atomic_t stopMark = 0;
 static void onStopSignal(int signal) {
   if (stopMark)
     _exit(128 + signal);
-  stopMark = 0;
+  stopMark = 1;
 }
 
 void catchStopSignals() {

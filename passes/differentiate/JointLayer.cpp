@@ -21,6 +21,15 @@ RankedTensorType dyna::getAccumulatorTensorType(Type parameter) {
   return type.clone(getAccumulatorType(type.getElementType()));
 }
 
+Location dyna::prefixName(StringRef prefix, Location location) {
+  auto named = dyn_cast<NameLoc>(location);
+  if (!named)
+    return location;
+  auto name = StringAttr::get(location.getContext(),
+                              prefix + named.getName().getValue());
+  return NameLoc::get(name, named.getChildLoc());
+}
+
 bool dyna::endsInLoss(LayerOp layer) {
   return isLoss(layer.getResultTypes().front());
 }
@@ -118,9 +127,12 @@ LogicalResult JointLayer::differentiate() {
 
   for (unsigned i = 0; i < numParameters; ++i)
     block.addArgument(getAccumulatorTensorType(block.getArgument(i).getType()),
-                      block.getArgument(i).getLoc());
+                      prefixName("d_", block.getArgument(i).getLoc()));
   if (!hasLoss)
-    block.addArgument(output.getType(), output.getLoc());
+    block.addArgument(
+        output.getType(),
+        NameLoc::get(StringAttr::get(clone->getContext(), "d_output"),
+                     output.getLoc()));
 
   BackwardBuilder gradients(OpBuilder(terminator), getParameters(),
                             getAccumulators());

@@ -101,6 +101,10 @@ bool endsInLoss(LayerOp layer);
 /// operands of the terminator.
 void simplifyLayer(LayerOp layer);
 
+/// `location` with `prefix` before its name, if it has one: values get readable
+/// names from there.
+Location prefixName(StringRef prefix, Location location);
+
 /// The type in which the gradient of a parameter is accumulated.
 RankedTensorType getAccumulatorTensorType(Type parameter);
 

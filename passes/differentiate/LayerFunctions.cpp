@@ -200,15 +200,15 @@ static LogicalResult buildUpdate(OpBuilder &builder, LayerOp layer,
   for (auto [i, parameter] : llvm::enumerate(layer.getParameterArguments())) {
     Location loc = parameter.getLoc();
     Type type = getAccumulatorTensorType(parameter.getType());
-    auto addArgument = [&](Memory memory, int64_t index) {
-      BlockArgument argument = block.addArgument(type, loc);
+    auto addArgument = [&](StringRef prefix, Memory memory, int64_t index) {
+      BlockArgument argument = block.addArgument(type, prefixName(prefix, loc));
       cut.take(argument, memory, index);
       return argument;
     };
-    Value gradient = addArgument(Memory::Gradient, i);
-    Value master = addArgument(Memory::Input, 3 * i);
-    Value m = addArgument(Memory::Input, 3 * i + 1);
-    Value v = addArgument(Memory::Input, 3 * i + 2);
+    Value gradient = addArgument("d_", Memory::Gradient, i);
+    Value master = addArgument("", Memory::Input, 3 * i);
+    Value m = addArgument("m_", Memory::Input, 3 * i + 1);
+    Value v = addArgument("v_", Memory::Input, 3 * i + 2);
     auto adamw = AdamwOp::create(body, loc, master, gradient, m, v,
                                  decays[i] ? body.getUnitAttr() : UnitAttr(),
                                  ArrayAttr());
@@ -233,8 +233,9 @@ static LogicalResult buildGradNorm(OpBuilder &builder, LayerOp layer) {
       RankedTensorType::get({1}, builder.getF64Type()), layer.getLoc());
   Value argument = sum;
   for (auto [i, parameter] : llvm::enumerate(layer.getParameterArguments())) {
-    Value gradient = block.addArgument(
-        getAccumulatorTensorType(parameter.getType()), parameter.getLoc());
+    Value gradient =
+        block.addArgument(getAccumulatorTensorType(parameter.getType()),
+                          prefixName("d_", parameter.getLoc()));
     cut.take(gradient, Memory::Gradient, i);
     sum = SumSquaresOp::create(body, parameter.getLoc(), gradient, sum,
                                ArrayAttr());

@@ -4,7 +4,7 @@
 // but the ids, so the recomputations are there and empty.
 
 // CHECK-LABEL: dyna.function @embed.forward of @embed as forward
-// CHECK-SAME:    %{{[a-z0-9]+}}: tensor<?xi32> in <input>, %{{[a-z0-9]+}}: !dyna.segments in <segments>) -> (tensor<?x8xf32> in <output>) {
+// CHECK-SAME:    %{{[a-z0-9_]+}}: tensor<?xi32> in <input>, %{{[a-z0-9_]+}}: !dyna.segments in <segments>) -> (tensor<?x8xf32> in <output>) {
 // CHECK-LABEL: dyna.function @embed.recompute_selective
 // CHECK-SAME:    in <saved_input>) {
 // CHECK-NEXT:    dyna.return{{$}}
@@ -12,8 +12,8 @@
 // CHECK-SAME:    in <saved_input>) {
 // CHECK-NEXT:    dyna.return{{$}}
 // CHECK-LABEL: dyna.function @embed.backward of @embed as backward
-// CHECK-SAME:    %[[G0:[a-z0-9]+]]: tensor<33x8xf32> in <gradient>, %[[G1:[a-z0-9]+]]: tensor<16x8xf32> in <gradient, index = 1>,
-// CHECK-SAME:    %[[S:[a-z0-9]+]]: !dyna.segments in <segments>, %[[IDS:[a-z0-9]+]]: tensor<?xi32> in <saved_input>, %[[DZ:[a-z0-9]+]]: tensor<?x8xf32> in <input>)
+// CHECK-SAME:    %[[G0:[a-z0-9_]+]]: tensor<33x8xf32> in <gradient>, %[[G1:[a-z0-9_]+]]: tensor<16x8xf32> in <gradient, index = 1>,
+// CHECK-SAME:    %[[S:[a-z0-9_]+]]: !dyna.segments in <segments>, %[[IDS:[a-z0-9_]+]]: tensor<?xi32> in <saved_input>, %[[DZ:[a-z0-9_]+]]: tensor<?x8xf32> in <input>)
 // CHECK-SAME:    -> (tensor<33x8xf32> in <gradient>, tensor<16x8xf32> in <gradient, index = 1>) {
 // CHECK-NEXT:    %[[DY:.+]] = dyna.dropout %[[DZ]], %[[S]]
 // CHECK-NEXT:    %[[P:.+]] = dyna.positions_grad %[[DY]], %[[S]], %[[G1]]
@@ -26,7 +26,7 @@
 // CHECK-NEXT:    %[[DY:.+]] = dyna.dropout
 // CHECK-NEXT:    dyna.return %[[DY]]
 // CHECK-LABEL: dyna.function @embed.backward_weight
-// CHECK-SAME:    %[[DY:[a-z0-9]+]]: tensor<?x8xf32> in <deferred>)
+// CHECK-SAME:    %[[DY:[a-z0-9_]+]]: tensor<?x8xf32> in <deferred>)
 // CHECK-NEXT:    dyna.positions_grad %[[DY]]
 // CHECK-NEXT:    dyna.embedding_grad %[[DY]]
 // CHECK-NEXT:    dyna.return

@@ -6,15 +6,15 @@
 
 // Evaluation knows no dropout.
 // CHECK-LABEL: dyna.function @block.evaluate of @block as evaluate
-// CHECK-SAME:    %[[X:[a-z0-9]+]]: tensor<?x8xf32> in <input>
-// CHECK-SAME:    %[[S:[a-z0-9]+]]: !dyna.segments in <segments>) -> (tensor<?x8xf32> in <output>)
+// CHECK-SAME:    %[[X:[a-z0-9_]+]]: tensor<?x8xf32> in <input>
+// CHECK-SAME:    %[[S:[a-z0-9_]+]]: !dyna.segments in <segments>) -> (tensor<?x8xf32> in <output>)
 // CHECK-NOT:     dyna.dropout
 // CHECK:         dyna.return
 
 // Products: q, k, v, the attention's results, the residual sum, the hidden
 // layer. Element-wise: both norms and gelu.
 // CHECK-LABEL: dyna.function @block.forward of @block as forward
-// CHECK-SAME:    %[[X:[a-z0-9]+]]: tensor<?x8xf32> in <input>, %[[S:[a-z0-9]+]]: !dyna.segments in <segments>)
+// CHECK-SAME:    %[[X:[a-z0-9_]+]]: tensor<?x8xf32> in <input>, %[[S:[a-z0-9_]+]]: !dyna.segments in <segments>)
 // CHECK-SAME:    -> (tensor<?x8xf32> in <output>,
 // CHECK-SAME:    tensor<?x8xf32> in <products>, tensor<?x8xf32> in <products>, tensor<?x8xf32> in <products>,
 // CHECK-SAME:    tensor<?x8xf32> in <products>, tensor<?x2xf32> in <products>, tensor<?x8xf32> in <products>, tensor<?x32xf32> in <products>,
@@ -35,8 +35,8 @@
 // CHECK:         dyna.return %[[Z]], %[[Q]], %[[K]], %[[V]], %[[O]], %[[LSE]], %[[R]], %[[H]], %[[N1]], %[[N2]], %[[A]] :
 
 // CHECK-LABEL: dyna.function @block.recompute_selective of @block as recompute_selective
-// CHECK-SAME:    %[[X:[a-z0-9]+]]: tensor<?x8xf32> in <saved_input>
-// CHECK-SAME:    %[[R:[a-z0-9]+]]: tensor<?x8xf32> in <products>, %[[H:[a-z0-9]+]]: tensor<?x32xf32> in <products>)
+// CHECK-SAME:    %[[X:[a-z0-9_]+]]: tensor<?x8xf32> in <saved_input>
+// CHECK-SAME:    %[[R:[a-z0-9_]+]]: tensor<?x8xf32> in <products>, %[[H:[a-z0-9_]+]]: tensor<?x32xf32> in <products>)
 // CHECK-SAME:    -> (tensor<?x8xf32> in <elementwise>, tensor<?x8xf32> in <elementwise>, tensor<?x32xf32> in <elementwise>) {
 // CHECK-NEXT:    %[[N1:.+]] = dyna.layer_norm %[[X]]
 // CHECK-NEXT:    %[[N2:.+]] = dyna.layer_norm %[[R]]
@@ -51,10 +51,10 @@
 
 // Each dy is used for the weights first; the input's gradient comes last.
 // CHECK-LABEL: dyna.function @block.backward of @block as backward
-// CHECK-SAME:    %[[G_G1:[a-z0-9]+]]: tensor<8xf32> in <gradient>, %[[G_B1:[a-z0-9]+]]: tensor<8xf32> in <gradient, index = 1>, %[[G_WQ:[a-z0-9]+]]: tensor<8x8xf32> in <gradient, index = 2>
-// CHECK-SAME:    %[[G_WU:[a-z0-9]+]]: tensor<32x8xf32> in <gradient, index = 12>, %[[G_BU:[a-z0-9]+]]: tensor<32xf32> in <gradient, index = 13>, %[[G_WD:[a-z0-9]+]]: tensor<8x32xf32> in <gradient, index = 14>, %[[G_BD:[a-z0-9]+]]: tensor<8xf32> in <gradient, index = 15>
-// CHECK-SAME:    %[[S:[a-z0-9]+]]: !dyna.segments in <segments>, %[[X:[a-z0-9]+]]: tensor<?x8xf32> in <saved_input>
-// CHECK-SAME:    %[[R:[a-z0-9]+]]: tensor<?x8xf32> in <products>, %[[H:[a-z0-9]+]]: tensor<?x32xf32> in <products>, %[[N1:[a-z0-9]+]]: tensor<?x8xf32> in <elementwise>, %[[N2:[a-z0-9]+]]: tensor<?x8xf32> in <elementwise>, %[[A:[a-z0-9]+]]: tensor<?x32xf32> in <elementwise>, %[[DZ:[a-z0-9]+]]: tensor<?x8xf32> in <input>)
+// CHECK-SAME:    %[[G_G1:[a-z0-9_]+]]: tensor<8xf32> in <gradient>, %[[G_B1:[a-z0-9_]+]]: tensor<8xf32> in <gradient, index = 1>, %[[G_WQ:[a-z0-9_]+]]: tensor<8x8xf32> in <gradient, index = 2>
+// CHECK-SAME:    %[[G_WU:[a-z0-9_]+]]: tensor<32x8xf32> in <gradient, index = 12>, %[[G_BU:[a-z0-9_]+]]: tensor<32xf32> in <gradient, index = 13>, %[[G_WD:[a-z0-9_]+]]: tensor<8x32xf32> in <gradient, index = 14>, %[[G_BD:[a-z0-9_]+]]: tensor<8xf32> in <gradient, index = 15>
+// CHECK-SAME:    %[[S:[a-z0-9_]+]]: !dyna.segments in <segments>, %[[X:[a-z0-9_]+]]: tensor<?x8xf32> in <saved_input>
+// CHECK-SAME:    %[[R:[a-z0-9_]+]]: tensor<?x8xf32> in <products>, %[[H:[a-z0-9_]+]]: tensor<?x32xf32> in <products>, %[[N1:[a-z0-9_]+]]: tensor<?x8xf32> in <elementwise>, %[[N2:[a-z0-9_]+]]: tensor<?x8xf32> in <elementwise>, %[[A:[a-z0-9_]+]]: tensor<?x32xf32> in <elementwise>, %[[DZ:[a-z0-9_]+]]: tensor<?x8xf32> in <input>)
 // CHECK-SAME:    -> (tensor<?x8xf32> in <output>, tensor<8xf32> in <gradient>, tensor<8xf32> in <gradient, index = 1>
 // CHECK:         %[[BD:.+]] = dyna.bias_grad %[[DZ]], %[[G_BD]]
 // CHECK-NEXT:    %[[WD:.+]] = dyna.linear_grad_weight %[[DZ]], %[[A]], %[[G_WD]]
@@ -86,14 +86,14 @@
 // gradient per weight: dz itself (copied), dh, dn2, dp, dv, dk, dq, dn1.
 // CHECK-LABEL: dyna.function @block.backward_input of @block as backward_input
 // CHECK-NOT:     in <gradient
-// CHECK-SAME:    %[[DZ:[a-z0-9]+]]: tensor<?x8xf32> in <input>)
+// CHECK-SAME:    %[[DZ:[a-z0-9_]+]]: tensor<?x8xf32> in <input>)
 // CHECK-SAME:    -> (tensor<?x8xf32> in <output>, tensor<?x8xf32> in <deferred>, tensor<?x32xf32> in <deferred>, tensor<?x8xf32> in <deferred>, tensor<?x8xf32> in <deferred>, tensor<?x8xf32> in <deferred>, tensor<?x8xf32> in <deferred>, tensor<?x8xf32> in <deferred>, tensor<?x8xf32> in <deferred>) {
 // CHECK-NOT:     grad_weight
 // CHECK-NOT:     bias_grad
 // CHECK:         dyna.return %{{.*}}, %[[DZ]],
 
 // CHECK-LABEL: dyna.function @block.backward_weight of @block as backward_weight
-// CHECK-SAME:    %[[DZ:[a-z0-9]+]]: tensor<?x8xf32> in <deferred>, %[[DH:[a-z0-9]+]]: tensor<?x32xf32> in <deferred>
+// CHECK-SAME:    %[[DZ:[a-z0-9_]+]]: tensor<?x8xf32> in <deferred>, %[[DH:[a-z0-9_]+]]: tensor<?x32xf32> in <deferred>
 // CHECK-NOT:     grad_input
 // CHECK-NOT:     attention_grad
 // CHECK:         dyna.bias_grad %[[DZ]]

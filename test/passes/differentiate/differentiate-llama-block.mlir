@@ -34,7 +34,7 @@
 // CHECK-NEXT:    dyna.return
 
 // CHECK-LABEL: dyna.function @block.backward of @block as backward
-// CHECK-SAME:    %[[GATE:[a-z0-9]+]]: tensor<?x40xf32> in <products>, %[[UP:[a-z0-9]+]]: tensor<?x40xf32> in <products>
+// CHECK-SAME:    %[[GATE:[a-z0-9_]+]]: tensor<?x40xf32> in <products>, %[[UP:[a-z0-9_]+]]: tensor<?x40xf32> in <products>
 // CHECK:         %[[DM:.+]] = dyna.linear_grad_input
 // CHECK-NEXT:    %[[DSILU:.+]] = dyna.mul %[[DM]], %[[UP]]
 // CHECK-NEXT:    %[[SILU:.+]] = dyna.silu %[[GATE]]

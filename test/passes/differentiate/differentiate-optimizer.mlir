@@ -5,8 +5,8 @@
 // are f32, and their copies are written by update and by cast.
 
 // CHECK-LABEL: dyna.function @norm.update of @norm as update
-// CHECK-SAME:    (%[[G0:[a-z0-9]+]]: tensor<8xf32> in <gradient>, %[[P0:[a-z0-9]+]]: tensor<8xf32> in <input>, %[[M0:[a-z0-9]+]]: tensor<8xf32> in <input, index = 1>, %[[V0:[a-z0-9]+]]: tensor<8xf32> in <input, index = 2>,
-// CHECK-SAME:    %[[G1:[a-z0-9]+]]: tensor<8x8xf32> in <gradient, index = 1>, %[[P1:[a-z0-9]+]]: tensor<8x8xf32> in <input, index = 3>, %[[M1:[a-z0-9]+]]: tensor<8x8xf32> in <input, index = 4>, %[[V1:[a-z0-9]+]]: tensor<8x8xf32> in <input, index = 5>)
+// CHECK-SAME:    (%[[G0:[a-z0-9_]+]]: tensor<8xf32> in <gradient>, %[[P0:[a-z0-9_]+]]: tensor<8xf32> in <input>, %[[M0:[a-z0-9_]+]]: tensor<8xf32> in <input, index = 1>, %[[V0:[a-z0-9_]+]]: tensor<8xf32> in <input, index = 2>,
+// CHECK-SAME:    %[[G1:[a-z0-9_]+]]: tensor<8x8xf32> in <gradient, index = 1>, %[[P1:[a-z0-9_]+]]: tensor<8x8xf32> in <input, index = 3>, %[[M1:[a-z0-9_]+]]: tensor<8x8xf32> in <input, index = 4>, %[[V1:[a-z0-9_]+]]: tensor<8x8xf32> in <input, index = 5>)
 // F32-SAME:      -> (tensor<8xf32> in <gradient>, tensor<8xf32> in <input>, tensor<8xf32> in <input, index = 1>, tensor<8xf32> in <input, index = 2>, tensor<8x8xf32> in <gradient, index = 1>,
 // BF16-SAME:     tensor<8xf32> in <input, index = 2>, tensor<8xbf16> in <parameter>, tensor<8x8xf32> in <gradient, index = 1>,
 // BF16-SAME:     tensor<8x8xf32> in <input, index = 5>, tensor<8x8xbf16> in <parameter, index = 1>) {
@@ -18,14 +18,14 @@
 // BF16-NEXT:     dyna.return %[[NG0]], %[[NP0]], %[[NM0]], %[[NV0]], %[[C0]], %[[NG1]], %[[NP1]], %[[NM1]], %[[NV1]], %[[C1]] :
 
 // CHECK-LABEL: dyna.function @norm.grad_norm of @norm as grad_norm
-// CHECK-SAME:    (%[[G0:[a-z0-9]+]]: tensor<8xf32> in <gradient>, %[[G1:[a-z0-9]+]]: tensor<8x8xf32> in <gradient, index = 1>, %[[S0:[a-z0-9]+]]: tensor<1xf64> in <output>) -> (tensor<1xf64> in <output>) {
+// CHECK-SAME:    (%[[G0:[a-z0-9_]+]]: tensor<8xf32> in <gradient>, %[[G1:[a-z0-9_]+]]: tensor<8x8xf32> in <gradient, index = 1>, %[[S0:[a-z0-9_]+]]: tensor<1xf64> in <output>) -> (tensor<1xf64> in <output>) {
 // CHECK-NEXT:    %[[S1:.+]] = dyna.sum_squares %[[G0]], %[[S0]]
 // CHECK-NEXT:    %[[S2:.+]] = dyna.sum_squares %[[G1]], %[[S1]]
 // CHECK-NEXT:    dyna.return %[[S2]]
 
 // F32-NOT:     as cast
 // BF16-LABEL:  dyna.function @norm.cast of @norm as cast
-// BF16-SAME:     (%[[P0:[a-z0-9]+]]: tensor<8xf32> in <input>, %[[P1:[a-z0-9]+]]: tensor<8x8xf32> in <input, index = 1>) -> (tensor<8xbf16> in <parameter>, tensor<8x8xbf16> in <parameter, index = 1>) {
+// BF16-SAME:     (%[[P0:[a-z0-9_]+]]: tensor<8xf32> in <input>, %[[P1:[a-z0-9_]+]]: tensor<8x8xf32> in <input, index = 1>) -> (tensor<8xbf16> in <parameter>, tensor<8x8xbf16> in <parameter, index = 1>) {
 
 // A layer that no model calls has no decay.
 // CHECK-LABEL: dyna.function @idle.update of @idle as update

@@ -38,7 +38,7 @@ dyna.layer @linear[%w: tensor<8x8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32> 
 // CHECK:         %[[N:.+]] = dyna.rms_norm %[[B]]
 // CHECK:         dyna.return %{{.*}}, %[[B]], %[[N]]
 // CHECK-LABEL: dyna.function @chain.recompute_selective
-// CHECK-SAME:    %[[B:[a-z0-9]+]]: tensor<?x8xf32> in <products>)
+// CHECK-SAME:    %[[B:[a-z0-9_]+]]: tensor<?x8xf32> in <products>)
 // CHECK-NEXT:    dyna.rms_norm %[[B]]
 // CHECK-NEXT:    dyna.return
 dyna.layer @chain[%w: tensor<8x8xf32>, %b: tensor<8xf32>, %g: tensor<8xf32>, %v: tensor<8x8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
@@ -55,7 +55,7 @@ dyna.layer @chain[%w: tensor<8x8xf32>, %b: tensor<8xf32>, %g: tensor<8xf32>, %v:
 // CHECK-LABEL: dyna.function @gated.forward
 // CHECK-SAME:    -> (tensor<?x8xf32> in <output>, tensor<?x8xf32> in <products>, tensor<?x8xf32> in <products>) {
 // CHECK-LABEL: dyna.function @gated.backward of @gated as backward
-// CHECK-SAME:    %[[G:[a-z0-9]+]]: tensor<?x8xf32> in <products>, %[[U:[a-z0-9]+]]: tensor<?x8xf32> in <products>, %[[DZ:[a-z0-9]+]]: tensor<?x8xf32> in <input>)
+// CHECK-SAME:    %[[G:[a-z0-9_]+]]: tensor<?x8xf32> in <products>, %[[U:[a-z0-9_]+]]: tensor<?x8xf32> in <products>, %[[DZ:[a-z0-9_]+]]: tensor<?x8xf32> in <input>)
 // CHECK-NEXT:    %[[DA:.+]] = dyna.mul %[[DZ]], %[[U]]
 // CHECK-NEXT:    %[[A:.+]] = dyna.gelu %[[G]] erf
 // CHECK-NEXT:    %[[DU:.+]] = dyna.mul %[[DZ]], %[[A]]

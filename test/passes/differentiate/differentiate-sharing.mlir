@@ -3,7 +3,7 @@
 // One weight used twice: both contributions go to one accumulator, one behind
 // the other; and the activation used twice gets the sum of two gradients.
 // CHECK-LABEL: dyna.function @twice.backward of @twice as backward
-// CHECK-SAME:    %[[W:[a-z0-9]+]]: tensor<8x8xf32> in <parameter>, %[[G0:[a-z0-9]+]]: tensor<8x8xf32> in <gradient>, %[[X:[a-z0-9]+]]: tensor<?x8xf32> in <saved_input>, %[[Y:[a-z0-9]+]]: tensor<?x8xf32> in <products>, %[[DZ:[a-z0-9]+]]: tensor<?x8xf32> in <input>)
+// CHECK-SAME:    %[[W:[a-z0-9_]+]]: tensor<8x8xf32> in <parameter>, %[[G0:[a-z0-9_]+]]: tensor<8x8xf32> in <gradient>, %[[X:[a-z0-9_]+]]: tensor<?x8xf32> in <saved_input>, %[[Y:[a-z0-9_]+]]: tensor<?x8xf32> in <products>, %[[DZ:[a-z0-9_]+]]: tensor<?x8xf32> in <input>)
 // CHECK-NEXT:    %[[G1:.+]] = dyna.linear_grad_weight %[[DZ]], %[[Y]], %[[G0]]
 // CHECK-NEXT:    %[[DY0:.+]] = dyna.linear_grad_input %[[DZ]], %[[W]]
 // CHECK-NEXT:    %[[DY:.+]] = dyna.add %[[DY0]], %[[DZ]]
@@ -21,7 +21,7 @@ dyna.layer @twice[%w: tensor<8x8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 
 // Both operands of one op are the same value.
 // CHECK-LABEL: dyna.function @square.backward of @square as backward
-// CHECK-SAME:    %[[X:[a-z0-9]+]]: tensor<?x8xf32> in <saved_input>, %[[DZ:[a-z0-9]+]]: tensor<?x8xf32> in <input>)
+// CHECK-SAME:    %[[X:[a-z0-9_]+]]: tensor<?x8xf32> in <saved_input>, %[[DZ:[a-z0-9_]+]]: tensor<?x8xf32> in <input>)
 // CHECK-NEXT:    %[[D:.+]] = dyna.add %[[DZ]], %[[DZ]]
 // CHECK-NEXT:    %[[Y:.+]] = dyna.mul
 // CHECK-SAME:      %[[D]], %[[X]]
@@ -42,7 +42,7 @@ dyna.layer @square(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 // CHECK-NOT:     dyna.linear
 // CHECK:         dyna.return
 // CHECK-LABEL: dyna.function @unused.backward of @unused as backward
-// CHECK-SAME:    %{{[a-z0-9]+}}: tensor<8x8xf32> in <gradient>, %[[G1:[a-z0-9]+]]: tensor<8xf32> in <gradient, index = 1>
+// CHECK-SAME:    %{{[a-z0-9_]+}}: tensor<8x8xf32> in <gradient>, %[[G1:[a-z0-9_]+]]: tensor<8xf32> in <gradient, index = 1>
 // CHECK:         %[[G0:.+]] = dyna.linear_grad_weight
 // CHECK-NOT:     dyna.linear_grad_weight
 // CHECK-NOT:     dyna.bias_grad

@@ -17,9 +17,9 @@
 // DIFF2-TYPE: 'dyna.function' op expects argument 1 of type 'tensor<8xf32>', but got 'tensor<8x16xf32>'
 
 // A second op starts from the argument: what the first adds would be lost.
-// RUN: sed -e '/@l.backward of/,/^  }/s/^.*dyna.bias_grad %arg10, %arg5.*$/&\n %90 = dyna.bias_grad %arg10, %arg5 : tensor<?x8xf32>, tensor<8xf32>/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF3-CHAIN
+// RUN: sed -e '/@l.backward of/,/^  }/s/^.*dyna.bias_grad %d_output, %d_b.*$/&\n %90 = dyna.bias_grad %d_output, %d_b : tensor<?x8xf32>, tensor<8xf32>/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF3-CHAIN
 // DIFF3-CHAIN: 'dyna.function' op expects the accumulator in argument {{[0-9]+}} to pass from op to op, one use each, to result {{[0-9]+}}
-// RUN: sed -e '/@l.backward of/,/^  }/s/return \(.*\), %[0-9]* :/return \1, %arg5 :/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF3-SKIP
+// RUN: sed -e '/@l.backward of/,/^  }/s/return \(.*\), %[0-9]* :/return \1, %d_b :/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF3-SKIP
 // DIFF3-SKIP: 'dyna.function' op uses the accumulator that result 3 returns
 // RUN: sed -e '/@l.backward of/,/^  }/{s/, tensor<8xf32> in <gradient, index = 2>) {/) {/;s/\(return .*\), %[0-9]* : \(.*\), tensor<8xf32>/\1 : \2/}' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF3-RETURN
 // DIFF3-RETURN: 'dyna.function' op takes the accumulator of parameter 2 1 times, but returns it 0 times
@@ -29,14 +29,14 @@
 // RUN: sed -e '/@l.backward of/,/^  }/s/dyna.relu_grad %arg[0-9]*, /dyna.relu_grad %2, /' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF4-USE
 // DIFF4-USE: 'dyna.function' op is given argument {{[0-9]+}} in tier 'products', but does not use it
 
-// RUN: sed -e '/@l.evaluate of/,/^  }/s/dyna.relu %\([0-9]*\) :/dyna.dropout %\1, %arg4 {instance = 0 : i64, probability = 0.5 : f64} :/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF5-DROPOUT
+// RUN: sed -e '/@l.evaluate of/,/^  }/s/dyna.relu %\([0-9]*\) :/dyna.dropout %\1, %rows {instance = 0 : i64, probability = 0.5 : f64} :/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF5-DROPOUT
 // DIFF5-DROPOUT: 'dyna.dropout' op stands in a function that evaluates
-// RUN: sed -e '/@l.recompute_selective of/,/^  }/s/%0 = dyna.relu .*/%1 = dyna.linear %arg4, %arg0 : tensor<?x8xf32>, tensor<16x8xf32>\n %0 = dyna.relu %1 : tensor<?x16xf32>/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF5-PRODUCT
+// RUN: sed -e '/@l.recompute_selective of/,/^  }/s/%0 = dyna.relu .*/%1 = dyna.linear %x, %w : tensor<?x8xf32>, tensor<16x8xf32>\n %0 = dyna.relu %1 : tensor<?x16xf32>/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF5-PRODUCT
 // DIFF5-PRODUCT: 'dyna.linear' op stands in a function that recomputes what follows from matrix products and attention
 
-// RUN: sed -e '/@l.evaluate of/,/^  }/s/dyna.return/%90 = dyna.relu %arg3 : tensor<?x8xf32>\n dyna.return/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF6
+// RUN: sed -e '/@l.evaluate of/,/^  }/s/dyna.return/%90 = dyna.relu %x : tensor<?x8xf32>\n dyna.return/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF6
 // DIFF6: 'dyna.relu' op computes what function @l.evaluate does not need
-dyna.layer @l[%w: tensor<16x8xf32>, %v: tensor<8x16xf32>, %b: tensor<8xf32>](%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32> {
+dyna.layer @l[%w: tensor<16x8xf32>, %v: tensor<8x16xf32>, %b: tensor<8xf32>](%x: tensor<?x8xf32>, %rows: !dyna.segments) -> tensor<?x8xf32> {
   %h = dyna.linear %x, %w : tensor<?x8xf32>, tensor<16x8xf32>
   %a = dyna.relu %h : tensor<?x16xf32>
   %y = dyna.linear %a, %v, %b : tensor<?x16xf32>, tensor<8x16xf32>, tensor<8xf32>

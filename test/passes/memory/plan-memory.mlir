@@ -154,3 +154,23 @@ dyna.function @accumulate of @l as backward(%w: tensor<64x64xf32> in <parameter>
 dyna.layer @l(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
   dyna.return %x : tensor<?x64xf32>
 }
+
+// -----
+
+// The norm's first rows are written while the product still reads its operand for
+// later rows: the operand's place, though read for the last time, is not free.
+// CHECK-LABEL: dyna.function @epilogue_reads_on
+// CHECK-SAME:    workspace <workspace, tq = 768>
+dyna.function @epilogue_reads_on of @l as evaluate(%w: tensor<64x64xf32> in <parameter>, %g: tensor<64xf32> in <parameter, index = 1>, %x: tensor<?x64xf32> in <input>) -> (tensor<?x64xf32> in <output>) {
+  %a = dyna.linear %x, %w : tensor<?x64xf32>, tensor<64x64xf32>
+  %m = dyna.linear %a, %w : tensor<?x64xf32>, tensor<64x64xf32>
+  %y = dyna.rows : tensor<?x64xf32> {
+    %0 = dyna.rms_norm %m, %g {epsilon = 1.0e-5 : f64} : tensor<?x64xf32>, tensor<64xf32>
+    dyna.yield %0 : tensor<?x64xf32>
+  }
+  %z = dyna.linear %y, %w : tensor<?x64xf32>, tensor<64x64xf32>
+  dyna.return %z : tensor<?x64xf32>
+}
+dyna.layer @l(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  dyna.return %x : tensor<?x64xf32>
+}

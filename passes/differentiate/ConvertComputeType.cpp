@@ -74,16 +74,16 @@ void DynaConvertComputeType::convertLayer(LayerOp layer) {
       llvm::map_to_vector(layer.getResultTypes(),
                           [&](Type old) { return convertResult(old); })));
 
-  for (Operation &op : layer.getBody().front()) {
+  layer.getBody().walk([&](Operation *op) {
     if (isa<LinearCrossEntropyOp>(op))
-      continue;
-    for (Value result : op.getResults())
+      return;
+    for (Value result : op->getResults())
       result.setType(convert(result.getType()));
     // Statistics are kept in the type that sums are kept in.
     if (auto attention = dyn_cast<AttentionOp>(op))
       attention.getLse().setType(
           attention.getLse().getType().clone(getAccumulatorType(element)));
-  }
+  });
 }
 
 void DynaConvertComputeType::runOnOperation() {

@@ -63,6 +63,15 @@ static LogicalResult checkLosses(LayerOp layer) {
   return success();
 }
 
+/// What an op's region reads is hidden from the walk, which sees operands.
+static LogicalResult checkNoRegions(LayerOp layer) {
+  for (Operation &op : layer.getBody().front())
+    if (op.getNumRegions() > 0)
+      return op.emitOpError("has no gradient; row-wise ops are fused after the "
+                            "layer is differentiated");
+  return success();
+}
+
 LogicalResult JointLayer::classifyArguments(LayerOp layer) {
   numParameters = layer.getNumParameters();
   numLayerArguments = layer.getArgumentTypes().size();
@@ -172,7 +181,7 @@ FailureOr<JointLayer> JointLayer::create(LayerOp layer) {
   if (layer.getResultTypes().size() != 1)
     return layer.emitOpError("expects one result, but has ")
            << layer.getResultTypes().size();
-  if (failed(checkLosses(layer)))
+  if (failed(checkLosses(layer)) || failed(checkNoRegions(layer)))
     return failure();
   JointLayer joint;
   joint.clone = cast<LayerOp>(layer->clone());

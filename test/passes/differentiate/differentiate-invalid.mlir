@@ -30,6 +30,19 @@ dyna.layer @second(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 
 // -----
 
+// Nor has an op with a region, whose uses would not be seen.
+dyna.layer @rows(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  // expected-error @+1 {{'dyna.rows' op has no gradient; row-wise ops are fused after the layer is differentiated}}
+  %y = dyna.rows : tensor<?x8xf32> {
+    %r = dyna.relu %x : tensor<?x8xf32>
+    dyna.yield %r : tensor<?x8xf32>
+  }
+  %z = dyna.add %x, %y : tensor<?x8xf32>
+  dyna.return %z : tensor<?x8xf32>
+}
+
+// -----
+
 dyna.layer @cast[%w: tensor<8x8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   // expected-error @+1 {{expects a parameter of the layer where a weight is used, but got the result of 'dyna.cast'}}
   %c = dyna.cast %w : tensor<8x8xf32> -> tensor<8x8xf32>
@@ -120,4 +133,19 @@ dyna.layer @relu(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 dyna.function @relu.evaluate of @relu as evaluate(%x: tensor<?x8xf32> in <input>) -> (tensor<?x8xf32> in <output>) {
   %y = dyna.relu %x : tensor<?x8xf32>
   dyna.return %y : tensor<?x8xf32>
+}
+
+// -----
+
+// expected-error @+1 {{takes segments twice; one is enough}}
+dyna.layer @segments(%x: tensor<?x8xf32>, %s: !dyna.segments, %t: !dyna.segments) -> tensor<?x8xf32> {
+  %y = dyna.relu %x : tensor<?x8xf32>
+  dyna.return %y : tensor<?x8xf32>
+}
+
+// -----
+
+dyna.layer @no_loss[%w: tensor<1xf64>](%ids: tensor<?xi32>) -> tensor<1xf64> {
+  // expected-error @+1 {{expects the loss to be the result of 'dyna.linear_cross_entropy'}}
+  dyna.return %w : tensor<1xf64>
 }

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds Dyna, compiles a GPT to a native binary and trains it
+# on real text:
+#   tools/quickstart.sh [--data PATH] [--steps N] [--model CONFIG.json] [--out DIR]
+#                       [--build-dir DIR]
+# PATH is a folder of text files, a .jsonl file or a Megatron-LM .idx/.bin prefix; the
+# default is a tree that every machine has after set-up: the C++ headers of LLVM.
+# CONFIG.json is a HuggingFace GPT-2 or LLaMA configuration.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+here=$(pwd)
+
+usage="usage: tools/quickstart.sh [--data PATH] [--steps N] [--model CONFIG.json] [--out DIR] [--build-dir DIR]"
+absolute() { case "$1" in /*) echo "$1" ;; *) echo "$here/$1" ;; esac; }
+data=
+steps=120
+model=$root/docs/examples/gpt-tiny.json
+out=$root/quickstart
+build=$root/build
+while [ $# -gt 0 ]; do
+  case "$1" in
+    -h|--help) echo "$usage"; exit 0 ;;
+    --data|--steps|--model|--out|--build-dir)
+      [ $# -ge 2 ] || { echo "quickstart: $1 needs a value; $usage" >&2; exit 2; } ;;
+    *) echo "quickstart: unknown option '$1'; $usage" >&2; exit 2 ;;
+  esac
+  case "$1" in
+    --data) data=$(absolute "$2") ;;
+    --steps) steps=$2 ;;
+    --model) model=$(absolute "$2") ;;
+    --out) out=$(absolute "$2") ;;
+    --build-dir) build=$(absolute "$2") ;;
+  esac
+  shift 2
+done
+case "$steps" in ''|*[!0-9]*|0) echo "quickstart: --steps expects a positive number, but got '$steps'" >&2; exit 2 ;; esac
+[ -f "$model" ] || { echo "quickstart: no model configuration at '$model'" >&2; exit 2; }
+if [ -n "$data" ] && [ ! -e "$data" ] && [ ! -e "$data.idx" ]; then
+  echo "quickstart: no data at '$data'" >&2
+  exit 2
+fi
+
+# Building the tools is enough: the tests have a script of their own.
+"$root/tools/build.sh" --build-dir "$build" quickstart-tools
+[ -n "$data" ] || data=$(/usr/lib/llvm-22/bin/llvm-config --includedir)
+
+mkdir -p "$out"
+echo "quickstart: compiling $(basename "$model")"
+"$build/bin/dyna-translate" --from-config "$model" -o "$out/model.mlir"
+"$build/bin/dynac" "$out/model.mlir" -o "$out/train" --compute-type=f32
+echo "quickstart: training on $data"
+cd "$out"
+./train --data "$data" --held-out-fraction 0.02 --held-out-tokens 65536 \
+  --tokens-per-batch 16384 --tokens-per-micro-batch 4096 --steps "$steps" --lr 2e-3 --seed 1 \
+  --metrics metrics.jsonl --save checkpoints --trace trace.json --trace-steps 2 --progress
+echo "quickstart: everything is in $out; look at trace.json in ui.perfetto.dev"

@@ -304,6 +304,36 @@ TEST(HostDevice, ThreadsChangeNoBitBf16) {
   }
 }
 
+TEST(HostDevice, ThreadsChangeNoBitOfSharedKeys) {
+  // Slices of one sample in one micro-batch: all add to the same keys'
+  // gradients.
+  const int64_t slices = 16, rows = 20, keys = 200, width = 32;
+  std::vector<dyna_segment> segments;
+  for (int64_t i = 0; i < slices; ++i)
+    segments.push_back({0, i * rows, rows, 0, keys, keys - rows});
+  dyna_segments all = {segments.data(), slices, slices * rows, keys,
+                       nullptr,         nullptr};
+  std::mt19937 random(2);
+  auto q = naive::randomElements<float>(slices * rows * width, random);
+  auto k = naive::randomElements<float>(keys * width, random);
+  std::set<std::vector<float>> results;
+  for (int threads : {1, 2, 4, 3, 4, 2, 4}) {
+    Host host(threads);
+    std::vector<float> out(q.size()), dq(q.size()), lse(q.size());
+    std::vector<float> dk(k.size()), dv(k.size()), workspace(q.size());
+    dyna_attention p = {&all,  1,          1,     width,     0.2,   1,
+                        0,     q.data(),   width, k.data(),  width, k.data(),
+                        width, out.data(), width, lse.data()};
+    ASSERT_EQ(dyna_attention_f32(&host.context, &p), DYNA_OK) << host.message;
+    dyna_attention_grad grad = {p,         q.data(),  dq.data(),
+                                dk.data(), dv.data(), workspace.data()};
+    ASSERT_EQ(dyna_attention_grad_f32(&host.context, &grad), DYNA_OK);
+    dk.insert(dk.end(), dv.begin(), dv.end());
+    results.insert(dk);
+  }
+  EXPECT_EQ(results.size(), 1u);
+}
+
 //===----------------------------------------------------------------------===//
 // Details
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,145 @@
+//===- CompiledProgram.cpp - A module compiled in this process ------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/reference/CompiledProgram.h"
+
+#include "codegen/cpu/Pipelines.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "passes/Pipelines.h"
+#include "runtime/abi/Kernels.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/TargetSelect.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+using namespace mlir::dyna::reference;
+
+CompiledProgram::CompiledProgram() = default;
+CompiledProgram::~CompiledProgram() = default;
+
+/// The sizes that tiers and workspaces have, and which functions there are.
+bool CompiledProgram::readMemory(ModuleOp module) {
+  for (LayerOp layer : module.getOps<LayerOp>()) {
+    CompiledLayer &compiled = layers[layer.getSymName().str()];
+    std::optional<ArrayAttr> tiers = layer.getTiers();
+    if (!tiers || tiers->size() != 4)
+      return false;
+    for (auto [i, place] : llvm::enumerate(tiers->getAsRange<PlaceAttr>()))
+      compiled.tiers[i] = offsetOf(place);
+  }
+  for (FunctionOp function : module.getOps<FunctionOp>()) {
+    PlaceAttr workspace = function.getWorkspaceAttr();
+    layers[function.getLayer().str()].functions[function.getRole()] = {
+        nullptr, workspace ? offsetOf(workspace) : LinearBytes()};
+  }
+  return true;
+}
+
+/// The kernels are linked into this binary; their addresses are given by hand,
+/// so that it need not export its symbols.
+static llvm::orc::SymbolMap kernels(llvm::orc::LLJIT &jit) {
+  const std::pair<const char *, void *> table[] = {
+      {"dyna_launch", reinterpret_cast<void *>(&dyna_launch)},
+      {"dyna_matmul_f32", reinterpret_cast<void *>(&dyna_matmul_f32)},
+      {"dyna_matmul_bf16", reinterpret_cast<void *>(&dyna_matmul_bf16)},
+      {"dyna_matmul_bf16_f32", reinterpret_cast<void *>(&dyna_matmul_bf16_f32)},
+      {"dyna_attention_f32", reinterpret_cast<void *>(&dyna_attention_f32)},
+      {"dyna_attention_f64", reinterpret_cast<void *>(&dyna_attention_f64)},
+      {"dyna_attention_bf16", reinterpret_cast<void *>(&dyna_attention_bf16)},
+      {"dyna_attention_grad_f32",
+       reinterpret_cast<void *>(&dyna_attention_grad_f32)},
+      {"dyna_attention_grad_f64",
+       reinterpret_cast<void *>(&dyna_attention_grad_f64)},
+      {"dyna_attention_grad_bf16",
+       reinterpret_cast<void *>(&dyna_attention_grad_bf16)},
+      {"dyna_head_f32", reinterpret_cast<void *>(&dyna_head_f32)},
+      {"dyna_head_f64", reinterpret_cast<void *>(&dyna_head_f64)},
+      {"dyna_head_bf16", reinterpret_cast<void *>(&dyna_head_bf16)},
+  };
+  llvm::orc::SymbolMap symbols;
+  for (auto [name, address] : table)
+    symbols[jit.mangleAndIntern(name)] = {
+        llvm::orc::ExecutorAddr::fromPtr(address),
+        llvm::JITSymbolFlags::Exported};
+  return symbols;
+}
+
+static std::unique_ptr<llvm::orc::LLJIT> createJit() {
+  static const bool initialized = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    return true;
+  }();
+  (void)initialized;
+  auto host = llvm::cantFail(llvm::orc::JITTargetMachineBuilder::detectHost());
+  // Compiling takes most of the time of these tests; the code's speed does not
+  // matter, and its optimisation is LLVM's business.
+  host.setCodeGenOptLevel(llvm::CodeGenOptLevel::None);
+  auto jit = llvm::cantFail(
+      llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(host).create());
+  llvm::orc::JITDylib &library = jit->getMainJITDylib();
+  llvm::cantFail(library.define(llvm::orc::absoluteSymbols(kernels(*jit))));
+  // memcpy and its like; in f64 also libm.
+  library.addGenerator(llvm::cantFail(
+      llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+          jit->getDataLayout().getGlobalPrefix())));
+  return jit;
+}
+
+bool CompiledProgram::translate(ModuleOp module) {
+  registerBuiltinDialectTranslation(*module.getContext());
+  registerLLVMDialectTranslation(*module.getContext());
+  auto context = std::make_unique<llvm::LLVMContext>();
+  std::unique_ptr<llvm::Module> translated =
+      translateModuleToLLVMIR(module, *context);
+  if (!translated)
+    return false;
+  jit = createJit();
+  llvm::cantFail(jit->addIRModule(
+      llvm::orc::ThreadSafeModule(std::move(translated), std::move(context))));
+  for (auto &[kind, layer] : layers)
+    for (auto &[role, compiled] : layer.functions) {
+      std::string name = kind + "." + stringifyRole(role).str();
+      llvm::Expected<llvm::orc::ExecutorAddr> address = jit->lookup(name);
+      if (!address) {
+        emitError(module.getLoc()) << llvm::toString(address.takeError());
+        return false;
+      }
+      compiled.function = address->toPtr<dyna_layer_function>();
+    }
+  return true;
+}
+
+std::unique_ptr<CompiledProgram>
+CompiledProgram::compile(ModuleOp module, const CompileOptions &options) {
+  OwningOpRef<ModuleOp> copy(module.clone());
+  std::unique_ptr<CompiledProgram> program(new CompiledProgram());
+
+  PassManager phases(module.getContext());
+  ConvertOptions convert;
+  convert.type = options.type;
+  buildConvertPhase(phases, convert);
+  buildDifferentiatePhase(phases);
+  buildMemoryPhase(phases);
+  if (failed(phases.run(*copy)) || !program->readMemory(*copy))
+    return nullptr;
+
+  PassManager lowering(module.getContext());
+  cpu::LowerCpuOptions lower;
+  lower.matmul = options.matmul;
+  lower.vectorBits = options.vectorBits;
+  cpu::buildLowerCpuPipeline(lowering, lower);
+  if (failed(lowering.run(*copy)) || !program->translate(*copy))
+    return nullptr;
+  return program;
+}

@@ -1,0 +1,75 @@
+//===- CompiledProgram.h - A module compiled in this process ----*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All phases of the compiler, then LLVM's JIT instead of a linker, with the
+// real kernels of the host behind it. What the runtime would read from the
+// manifest (sizes of tiers and workspaces) is read off the IR between the
+// memory phase and code generation.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TEST_REFERENCE_COMPILEDPROGRAM_H
+#define DYNA_TEST_REFERENCE_COMPILEDPROGRAM_H
+
+#include "dialects/dyna/Dyna.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/memory/Scratch.h"
+#include "runtime/abi/Abi.h"
+
+#include <map>
+#include <memory>
+#include <string>
+
+namespace llvm::orc {
+class LLJIT;
+}
+
+namespace mlir::dyna::reference {
+
+struct CompiledFunction {
+  dyna_layer_function function = nullptr;
+  LinearBytes workspace;
+};
+
+struct CompiledLayer {
+  /// Of the tiers saved_input, products, elementwise, deferred.
+  LinearBytes tiers[4];
+  std::map<Role, CompiledFunction> functions;
+};
+
+struct CompileOptions {
+  std::string type = "f32"; ///< f64, f32 or bf16
+  std::string matmul = "library";
+  int64_t vectorBits = 512;
+};
+
+class CompiledProgram {
+public:
+  /// Compiles all layers of a copy of `module`. Null, with diagnostics, on
+  /// failure.
+  static std::unique_ptr<CompiledProgram>
+  compile(ModuleOp module, const CompileOptions &options);
+  ~CompiledProgram();
+
+  const CompiledLayer &layer(StringRef kind) const {
+    return layers.at(kind.str());
+  }
+
+private:
+  CompiledProgram();
+
+  bool readMemory(ModuleOp module);
+  bool translate(ModuleOp module);
+
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+  std::map<std::string, CompiledLayer> layers;
+};
+
+} // namespace mlir::dyna::reference
+
+#endif // DYNA_TEST_REFERENCE_COMPILEDPROGRAM_H

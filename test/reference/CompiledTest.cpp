@@ -1,0 +1,295 @@
+//===- CompiledTest.cpp - Compiled code against the evaluator -------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Random models go through the whole compiler and train one step on ragged
+// micro-batches; the evaluator's own reverse mode runs the same logical graph.
+// Compared are the loss, every activation between layers, every gradient and
+// what AdamW makes of the parameters. Recomputation, the split backward and the
+// number of micro-batches are drawn with the model.
+//
+// Twenty models are compiled at once: one module costs less than twenty.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/MLIRContext.h"
+#include "runtime/device/host/HostDevice.h"
+#include "test/reference/CompiledModel.h"
+#include "test/reference/Formulas.h"
+#include "test/reference/LayerRun.h"
+#include "test/reference/RandomModule.h"
+#include "test/reference/Tolerances.h"
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+using namespace mlir;
+using namespace mlir::dyna;
+using namespace mlir::dyna::reference;
+
+namespace {
+
+struct Configuration {
+  const char *name;
+  CompileOptions options;
+  CompiledTolerances tolerances;
+  uint64_t firstSeed;
+};
+
+class CompiledTest
+    : public testing::TestWithParam<std::tuple<Configuration, /*group=*/int>> {
+protected:
+  CompiledTest();
+
+  Type element();
+  void checkModel(const CompiledProgram &program, ModelOp model, uint64_t seed);
+  void checkUpdate(CompiledModel &compiled, ModelOp model,
+                   const NamedTensors &gradients);
+  /// Compares tensors by name; distances count relative to the largest value
+  /// of each, or to `floor` if that is more.
+  void compare(const NamedTensors &given, const NamedTensors &wanted,
+               double tolerance, double floor, const char *what);
+
+  const Configuration &configuration() { return std::get<0>(GetParam()); }
+
+  MLIRContext mlirContext;
+  std::unique_ptr<::dyna::HostDevice> device;
+  dyna_context context = {};
+  char message[256] = {};
+};
+
+} // namespace
+
+static constexpr int modelsPerGroup = 20;
+
+CompiledTest::CompiledTest() {
+  mlirContext.loadDialect<DynaDialect>();
+  auto created = ::dyna::HostDevice::create(/*threads=*/2);
+  if (created.isOk())
+    device = std::move(*created);
+  context.abi_version = DYNA_ABI_VERSION;
+  context.world = 1;
+  context.message = message;
+  context.message_capacity = sizeof(message);
+  context.optimizer = {
+      /*learning_rate=*/1e-2, /*beta1=*/0.9,
+      /*beta2=*/0.95,
+      /*epsilon=*/1e-8,       /*weight_decay=*/0.1,
+      /*gradient_scale=*/0.7, /*correction1=*/0.19,
+      /*correction2=*/0.0975};
+}
+
+Type CompiledTest::element() {
+  const std::string &type = configuration().options.type;
+  if (type == "f64")
+    return Float64Type::get(&mlirContext);
+  if (type == "bf16")
+    return BFloat16Type::get(&mlirContext);
+  return Float32Type::get(&mlirContext);
+}
+
+static double largest(const NamedTensors &tensors) {
+  double result = 0;
+  for (const auto &[name, tensor] : tensors)
+    for (double value : tensor.values)
+      result = std::max(result, std::abs(value));
+  return result;
+}
+
+void CompiledTest::compare(const NamedTensors &given,
+                           const NamedTensors &wanted, double tolerance,
+                           double floor, const char *what) {
+  for (const auto &[name, tensor] : wanted)
+    EXPECT_LE(distance(given.at(name), tensor, floor), tolerance)
+        << what << " of " << name;
+}
+
+static Optimizer optimizerOf(const dyna_optimizer &from) {
+  Optimizer to;
+  to.learningRate = from.learning_rate;
+  to.beta1 = from.beta1;
+  to.beta2 = from.beta2;
+  to.epsilon = from.epsilon;
+  to.weightDecay = from.weight_decay;
+  to.gradientScale = from.gradient_scale;
+  to.correction1 = from.correction1;
+  to.correction2 = from.correction2;
+  return to;
+}
+
+/// AdamW starts from the gradients that the compiled code has, so that this
+/// compares the update alone: a first step turns any noise into a full one.
+void CompiledTest::checkUpdate(CompiledModel &compiled, ModelOp model,
+                               const NamedTensors &gradients) {
+  double square = 0;
+  for (const auto &[name, tensor] : gradients)
+    square += sumSquares(tensor);
+  EXPECT_NEAR(compiled.gradientNormSquared(), square,
+              configuration().tolerances.update * std::max(square, 1e-6));
+
+  NamedTensors masters = compiled.masters(), m, v, zeros;
+  Type accumulator = getAccumulatorType(element());
+  uint64_t seed = 1;
+  for (const auto &[name, tensor] : masters) {
+    m[name] = initialParameter(name, tensor.shape, 0, 0.1, ++seed);
+    v[name] = initialParameter(name, tensor.shape, 0, 0.1, ++seed);
+    for (double &value : v[name].values)
+      value = value * value;
+    roundTo(accumulator, m[name]);
+    roundTo(accumulator, v[name]);
+    zeros[name] = Tensor(tensor.shape);
+  }
+  compiled.setMoments(m, v);
+  compiled.update();
+  ASSERT_EQ(compiled.failure, "");
+
+  NamedTensors cleared = gradients;
+  auto module = model->getParentOfType<ModuleOp>();
+  for (auto &[name, tensor] : masters) {
+    bool decay = module.lookupSymbol<ParameterOp>(name).getDecay();
+    adamw(tensor, cleared[name], m[name], v[name], decay,
+          optimizerOf(context.optimizer));
+  }
+  double tolerance = configuration().tolerances.update;
+  compare(compiled.masters(), masters, tolerance, 1e-2, "new value");
+  compare(compiled.firstMoments(), m, tolerance, 1e-3, "first moment");
+  compare(compiled.secondMoments(), v, tolerance, 1e-4, "second moment");
+  compare(compiled.gradients(), zeros, 0.0, 1.0, "cleared gradient");
+  // Under bf16 the parameters follow their masters, correctly rounded.
+  NamedTensors rounded = compiled.masters();
+  for (auto &[name, tensor] : rounded)
+    roundTo(element(), tensor);
+  compare(compiled.parameters(), rounded, 0.0, 1.0, "new parameter");
+}
+
+void CompiledTest::checkModel(const CompiledProgram &program, ModelOp model,
+                              uint64_t seed) {
+  Choices choices(seed + 4242);
+  StepOptions options;
+  options.recompute =
+      choices.oneOf({Recompute::None, Recompute::Selective, Recompute::Full});
+  options.splitBackward = choices.chance(0.5);
+  std::vector<Batch> batches;
+  for (int64_t i = 0, n = choices.between(1, 2); i < n; ++i)
+    batches.push_back(makeRandomBatch(model, seed, i));
+
+  context.seed = seed;
+  context.step = static_cast<int64_t>(seed % 7);
+  context.inverse_targets = 1.0 / 64;
+  Context scalars;
+  scalars.seed = context.seed;
+  scalars.step = static_cast<uint64_t>(context.step);
+  scalars.inverseTargets = context.inverse_targets;
+
+  auto module = model->getParentOfType<ModuleOp>();
+  NamedTensors masters = initialParameters(module, seed);
+  CompiledModel compiled(program, model, element(), context);
+  compiled.setMasters(masters);
+  ASSERT_EQ(compiled.failure, "");
+  NamedTensors parameters;
+  for (const auto &[name, tensor] : compiled.parameters()) {
+    parameters[name] = masters.at(name);
+    roundTo(element(), parameters[name]);
+    EXPECT_EQ(distance(tensor, parameters[name]), 0.0) << name;
+  }
+
+  // Evaluation.
+  const CompiledTolerances &tolerances = configuration().tolerances;
+  Context noDropout = scalars;
+  noDropout.dropout = false;
+  double wanted = *evaluateModel(model, parameters, batches[0], noDropout);
+  double lossFloor = std::max(1.0, std::abs(wanted));
+  EXPECT_NEAR(compiled.evaluate(batches[0]), wanted,
+              tolerances.loss * lossFloor);
+  ASSERT_EQ(compiled.failure, "");
+
+  // One step.
+  ModelGradients sum;
+  for (const Batch &batch : batches) {
+    ModelGradients one = *differentiateModel(model, parameters, batch, scalars);
+    if (sum.parameters.empty()) {
+      sum = std::move(one);
+      continue;
+    }
+    sum.loss += one.loss;
+    for (auto &[name, tensor] : sum.parameters)
+      tensor = add(tensor, one.parameters[name]);
+  }
+  std::vector<Tensor> activations;
+  double loss = compiled.train(batches, options, activations);
+  ASSERT_EQ(compiled.failure, "");
+  EXPECT_NEAR(loss, sum.loss,
+              tolerances.loss * std::max(1.0, std::abs(sum.loss)));
+  for (size_t i = 0; i < activations.size(); ++i)
+    EXPECT_LE(distance(activations[i], sum.activations[i], 0.1),
+              tolerances.activation)
+        << "result of call " << i;
+  NamedTensors gradients = compiled.gradients();
+  NamedTensors wantedGradients;
+  for (const auto &[name, tensor] : gradients)
+    wantedGradients[name] = sum.parameters.at(name);
+  // A gradient far smaller than the others is noise of the others.
+  double floor = std::max(1e-3, 0.1 * largest(wantedGradients));
+  compare(gradients, wantedGradients, tolerances.gradient, floor, "gradient");
+  if (!HasFailure())
+    checkUpdate(compiled, model, gradients);
+}
+
+TEST_P(CompiledTest, AgreesWithTheEvaluator) {
+  ASSERT_TRUE(device);
+  device->bind(context);
+  uint64_t first =
+      configuration().firstSeed +
+      static_cast<uint64_t>(std::get<1>(GetParam())) * modelsPerGroup;
+  OwningOpRef<ModuleOp> module =
+      ModuleOp::create(UnknownLoc::get(&mlirContext));
+  std::vector<ModelOp> models;
+  for (uint64_t seed = first; seed < first + modelsPerGroup; ++seed)
+    models.push_back(addRandomModel(*module, "m" + std::to_string(seed), seed));
+  std::unique_ptr<CompiledProgram> program =
+      CompiledProgram::compile(*module, configuration().options);
+  ASSERT_TRUE(program);
+  for (size_t i = 0; i < models.size(); ++i) {
+    SCOPED_TRACE("dyna-random-module --seed=" + std::to_string(first + i));
+    checkModel(*program, models[i], first + i);
+  }
+}
+
+static const Configuration f64Configuration = {
+    "f64", {"f64", "library", 512}, f64Tolerances, 0};
+static const Configuration f32Configuration = {
+    "f32", {"f32", "library", 512}, f32Tolerances, 0};
+static const Configuration f32GeneratedConfiguration = {
+    "f32_generated", {"f32", "generated", 256}, f32Tolerances, 300};
+static const Configuration bf16Configuration = {
+    "bf16", {"bf16", "library", 512}, bf16Tolerances, 0};
+
+static std::string
+nameOf(const testing::TestParamInfo<std::tuple<Configuration, int>> &info) {
+  return std::string(std::get<0>(info.param).name) + "_" +
+         std::to_string(std::get<1>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(F64, CompiledTest,
+                         testing::Combine(testing::Values(f64Configuration),
+                                          testing::Range(0, 10)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(F32, CompiledTest,
+                         testing::Combine(testing::Values(f32Configuration),
+                                          testing::Range(0, 10)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    F32Generated, CompiledTest,
+    testing::Combine(testing::Values(f32GeneratedConfiguration),
+                     testing::Range(0, 2)),
+    nameOf);
+INSTANTIATE_TEST_SUITE_P(Bf16, CompiledTest,
+                         testing::Combine(testing::Values(bf16Configuration),
+                                          testing::Range(0, 10)),
+                         nameOf);

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A dyna_matmul_function as generated code: the f64 product, and the f32 one where
-// no library is wanted. The scheme is the usual one of packed panels (Goto and van
-// de Geijn 2008):
+// A dyna_matmul_function as generated code: the f64 product, and the f32 one
+// where no library is wanted. The scheme is the usual one of packed panels
+// (Goto and van de Geijn 2008):
 //
 //   for k in blocks of blockK
 //     for i in blocks of blockI
@@ -17,13 +17,13 @@
 //         pack op(B)[k block, j tile] into one panel
 //         for each panel of A: a register tile of C += panel * panel
 //
-// Packing takes care of transposes and pads with zeros, so the innermost loop has
-// one form: tileRows x tileVectors accumulators that stay in registers. All
+// Packing takes care of transposes and pads with zeros, so the innermost loop
+// has one form: tileRows x tileVectors accumulators that stay in registers. All
 // buffers are on the stack of the body that runs a chunk, 250 KB.
 //
-// Work is split over rows of C, by the rule of dyna_launch, so that the epilogue of
-// a chunk can follow its product; without an epilogue a wide C is split over
-// columns instead.
+// Work is split over rows of C, by the rule of dyna_launch, so that the
+// epilogue of a chunk can follow its product; without an epilogue a wide C is
+// split over columns instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,8 +74,8 @@ private:
   void storePartialTile(CodeBuilder &code, ArrayRef<Value> tile, Value pointer,
                         Value rowCount, Value columnCount, Value adding);
 
-  /// Packs `count` (<= panel) outer indices from `outer` on and `kCount` values of
-  /// k from `k` on into `target`, as [kCount][panel].
+  /// Packs `count` (<= panel) outer indices from `outer` on and `kCount` values
+  /// of k from `k` on into `target`, as [kCount][panel].
   void emitPack(CodeBuilder &code, const Operand &operand, Value outer,
                 Value count, Value k, Value kCount, int64_t panel,
                 Value target);
@@ -144,7 +144,8 @@ void MatmulEmitter::emit(LLVM::LLVMFuncOp function) {
   Value epilogueRows =
       field(code, fields, offsetof(dyna_matmul, epilogue_min_rows), i64);
   Value noEpilogue = code.isNull(epilogue);
-  Value byColumns = code.bitAnd(noEpilogue, code.less(code.mul(m, code.i64(2)), n));
+  Value byColumns =
+      code.bitAnd(noEpilogue, code.less(code.mul(m, code.i64(2)), n));
 
   // A chunk packs all of the operand that is not split: it has to be large.
   constexpr int64_t chunk = 96;
@@ -154,16 +155,16 @@ void MatmulEmitter::emit(LLVM::LLVMFuncOp function) {
   Value tiles = code.ceilDiv(n, code.i64(sizes.tileColumns()));
   Value rows = code.select(byColumns, tiles, m);
   Value minRows = code.select(noEpilogue, code.i64(chunk), epilogueRows);
-  int64_t minTiles = (2 * chunk + sizes.tileColumns() - 1) / sizes.tileColumns();
+  int64_t minTiles =
+      (2 * chunk + sizes.tileColumns() - 1) / sizes.tileColumns();
   minRows = code.select(byColumns, code.i64(minTiles), minRows);
   LLVM::LLVMFuncOp launch = module.declareKernel(
       "dyna_launch", {pointer, pointer, pointer, i64, i64, i64});
-  Value status =
-      LLVM::CallOp::create(code, launch,
-                           ValueRange{function.getArgument(0), body, fields,
-                                      code.i64(sizeof(dyna_matmul)), rows,
-                                      minRows})
-          .getResult();
+  Value status = LLVM::CallOp::create(
+                     code, launch,
+                     ValueRange{function.getArgument(0), body, fields,
+                                code.i64(sizeof(dyna_matmul)), rows, minRows})
+                     .getResult();
   LLVM::ReturnOp::create(code, status);
 }
 
@@ -173,8 +174,7 @@ LLVM::LLVMFuncOp MatmulEmitter::createCore() {
   CodeBuilder code(location, module.getModule().getContext());
   Type i64 = code.i64Type();
   LLVM::LLVMFuncOp core = module.createFunction(
-      name + ".core", location,
-      LLVM::LLVMVoidType::get(code.getContext()),
+      name + ".core", location, LLVM::LLVMVoidType::get(code.getContext()),
       {code.pointerType(), i64, i64, i64, i64}, /*isPublic=*/false);
   code.setInsertionPointToStart(&core.getBody().front());
   emitCore(code, core);
@@ -238,8 +238,8 @@ void MatmulEmitter::emitCore(CodeBuilder &code, LLVM::LLVMFuncOp core) {
   a.data = field(code, fields, offsetof(dyna_matmul, a), pointer);
   a.stride = field(code, fields, offsetof(dyna_matmul, lda), i64);
   Value transposeA = flag(offsetof(dyna_matmul, transpose_a));
-  a.contiguousInK = code.bitXor(
-      transposeA, code.constant(code.getI1Type(), int64_t(1)));
+  a.contiguousInK =
+      code.bitXor(transposeA, code.constant(code.getI1Type(), int64_t(1)));
   b.data = field(code, fields, offsetof(dyna_matmul, b), pointer);
   b.stride = field(code, fields, offsetof(dyna_matmul, ldb), i64);
   b.contiguousInK = flag(offsetof(dyna_matmul, transpose_b));
@@ -253,8 +253,8 @@ void MatmulEmitter::emitCore(CodeBuilder &code, LLVM::LLVMFuncOp core) {
 
   Value k = field(code, fields, offsetof(dyna_matmul, k), i64);
   Value empty = code.equal(k, code.i64(0));
-  Value overwrite = code.bitXor(
-      accumulate, code.constant(code.getI1Type(), int64_t(1)));
+  Value overwrite =
+      code.bitXor(accumulate, code.constant(code.getI1Type(), int64_t(1)));
   code.ifThen(code.bitAnd(empty, overwrite), [&] { emitZeros(code, ranges); });
   code.forLoop(code.i64(0), k, sizes.blockK, [&](Value first) {
     Value count = code.min(code.sub(k, first), code.i64(sizes.blockK));
@@ -312,15 +312,14 @@ void MatmulEmitter::emitTile(CodeBuilder &code, Value panelA, Value kCount,
   Type vector = VectorType::get(sizes.lanes, type);
   SmallVector<Value> zeros(tileRows * vectors, code.constant(vector, 0.0));
   auto step = [&](Value k, ValueRange tile) {
-    Value rowA =
-        code.offset(panelA, code.mul(k, code.i64(tileRows)), type);
-    Value rowB = code.offset(
-        bufferB, code.mul(k, code.i64(sizes.tileColumns())), type);
+    Value rowA = code.offset(panelA, code.mul(k, code.i64(tileRows)), type);
+    Value rowB =
+        code.offset(bufferB, code.mul(k, code.i64(sizes.tileColumns())), type);
     SmallVector<Value> columns, next;
     for (int64_t v = 0; v < vectors; ++v)
-      columns.push_back(code.load(
-          code.offsetBytes(rowB, v * sizes.lanes * sizeOf(type)), vector,
-          sizes.lanes * sizeOf(type)));
+      columns.push_back(
+          code.load(code.offsetBytes(rowB, v * sizes.lanes * sizeOf(type)),
+                    vector, sizes.lanes * sizeOf(type)));
     for (int64_t r = 0; r < tileRows; ++r) {
       Value scalar = code.load(code.offsetBytes(rowA, r * sizeOf(type)), type);
       Value factor = code.splat(scalar, sizes.lanes);
@@ -393,8 +392,8 @@ void MatmulEmitter::emitPack(CodeBuilder &code, const Operand &operand,
   Value one = code.i64(1);
   Value outerStride = code.select(operand.contiguousInK, operand.stride, one);
   Value kStride = code.select(operand.contiguousInK, one, operand.stride);
-  Value source = at(code, operand.data, outer, outerStride,
-                    code.mul(k, kStride));
+  Value source =
+      at(code, operand.data, outer, outerStride, code.mul(k, kStride));
   Value whole = code.equal(count, code.i64(panel));
   auto branch = scf::IfOp::create(code, whole, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(code);
@@ -419,9 +418,9 @@ void MatmulEmitter::packAlongOuter(CodeBuilder &code, Value source,
     Value to = code.offset(target, code.mul(k, width), type);
     code.forColumns(panel, sizes.lanes, 1, [&](ArrayRef<Piece> pieces) {
       for (const Piece &piece : pieces) {
-        Value value = code.load(code.offset(from, piece.column, type),
-                                VectorType::get(piece.width, type),
-                                sizeOf(type));
+        Value value =
+            code.load(code.offset(from, piece.column, type),
+                      VectorType::get(piece.width, type), sizeOf(type));
         code.store(value, code.offset(to, piece.column, type), sizeOf(type));
       }
     });
@@ -453,7 +452,8 @@ void MatmulEmitter::packAlongK(CodeBuilder &code, Value source, Value stride,
                                Value kCount, int64_t panel, Value target) {
   int64_t square = panel % 8 == 0 ? 8 : 4;
   Type vector = VectorType::get(square, type);
-  Value squares = code.mul(code.div(kCount, code.i64(square)), code.i64(square));
+  Value squares =
+      code.mul(code.div(kCount, code.i64(square)), code.i64(square));
   Value width = code.i64(panel), zero = code.i64(0);
   code.forLoop(zero, width, square, [&](Value outer) {
     auto from = [&](Value row, Value k) {
@@ -462,8 +462,7 @@ void MatmulEmitter::packAlongK(CodeBuilder &code, Value source, Value stride,
     code.forLoop(zero, squares, square, [&](Value k) {
       SmallVector<Value> rows;
       for (int64_t r = 0; r < square; ++r)
-        rows.push_back(
-            code.load(from(code.i64(r), k), vector, sizeOf(type)));
+        rows.push_back(code.load(from(code.i64(r), k), vector, sizeOf(type)));
       transposeSquare(code, rows);
       for (int64_t r = 0; r < square; ++r)
         code.store(rows[r],
@@ -486,9 +485,8 @@ void MatmulEmitter::packPartial(CodeBuilder &code, Value source,
   Value width = code.i64(panel), zero = code.i64(0);
   code.forLoop(zero, kCount, 1, [&](Value k) {
     code.forLoop(zero, count, 1, [&](Value outer) {
-      Value value =
-          code.load(at(code, source, outer, outerStride, code.mul(k, kStride)),
-                    type);
+      Value value = code.load(
+          at(code, source, outer, outerStride, code.mul(k, kStride)), type);
       code.store(value, at(code, target, k, width, outer));
     });
     code.forLoop(count, width, 1, [&](Value outer) {

@@ -47,9 +47,8 @@ void describe(const ManifestView &view, const TrainOptions &options) {
   print(describeManifest(view, tokens));
 }
 
-void warn(const TrainOptions &options, const std::string &text) {
-  if (!options.noProgress)
-    std::fprintf(stderr, "warning: %s\n", text.c_str());
+void warn(const std::string &text) {
+  std::fprintf(stderr, "warning: %s\n", text.c_str());
 }
 
 /// The directory that `--resume DIR` goes on writing to.
@@ -75,20 +74,19 @@ Status mergeResumed(const std::vector<std::string> &arguments,
     merged.save = resumeDirectory(merged.resume);
   options = merged;
   for (const std::string &note : checkpoint.notes)
-    warn(options, note);
+    warn(note);
   for (const std::string &flag : changedFlags(saved, options))
-    warn(options, flag + " is not what the saved run had: this continues it "
-                         "with other numbers");
+    warn(flag + " is not what the saved run had: this continues it "
+                "with other numbers");
   if (saved.steps != options.steps && options.scheduleSteps == 0 &&
       options.schedule != "constant")
-    warn(options,
-         formatText("the learning rate now falls over %lld steps instead of "
+    warn(formatText("the learning rate now falls over %lld steps instead of "
                     "%lld; --schedule-steps fixes that from the start",
                     static_cast<long long>(options.steps),
                     static_cast<long long>(saved.steps)));
   if (state.modelHash != modelHashText(view))
-    warn(options, "the checkpoint was written by another compilation of this "
-                  "model: numbers may differ in the last bits");
+    warn("the checkpoint was written by another compilation of this "
+         "model: numbers may differ in the last bits");
   if (state.step >= options.steps)
     return Status::invalidArgument(formatText(
         "the run in %s has done %lld of %lld steps: give more --steps",
@@ -113,7 +111,7 @@ Status evaluateOnly(const dyna_program &program, const ManifestView &view,
   Session session;
   DYNA_RETURN_IF_ERROR(openSession(program, view, options, false, session));
   if (options.load.empty()) {
-    warn(options, "no --load: this evaluates a model that has learned nothing");
+    warn("no --load: this evaluates a model that has learned nothing");
     DYNA_RETURN_IF_ERROR(initializeParameters(
         *session.executor, static_cast<uint64_t>(options.seed),
         session.device->team()));

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace dyna {
 namespace {
@@ -24,21 +25,20 @@ namespace {
 /// memory.
 constexpr int64_t defaultMicroBatch = 4096;
 
-Status chooseMicroBatch(const ManifestView &view, TrainOptions &options) {
+void chooseMicroBatch(const ManifestView &view, TrainOptions &options) {
   int64_t positions = view.manifest().facts().positions();
-  if (options.tokensPerMicroBatch == 0) {
-    int64_t tokens = std::min(options.tokensPerBatch, defaultMicroBatch);
+  if (options.tokensPerMicroBatch == 0)
     options.tokensPerMicroBatch =
-        std::min(maxMicroBatchTokens, std::max(tokens, positions));
-    return Status::ok();
-  }
+        std::max(std::min(options.tokensPerBatch, defaultMicroBatch),
+                 std::min(positions, defaultMicroBatch));
+  // The model could take longer samples: a silent cut would be a surprise.
   if (positions > options.tokensPerMicroBatch)
-    return Status::invalidArgument(formatText(
-        "--tokens-per-micro-batch %lld is less than the model's %lld "
-        "positions: a sample must fit a micro-batch",
-        static_cast<long long>(options.tokensPerMicroBatch),
-        static_cast<long long>(positions)));
-  return Status::ok();
+    std::fprintf(stderr,
+                 "note: samples have at most %lld of the model's %lld "
+                 "positions, as they must fit a micro-batch; "
+                 "--tokens-per-micro-batch allows more\n",
+                 static_cast<long long>(options.tokensPerMicroBatch),
+                 static_cast<long long>(positions));
 }
 
 HostOptions hostOptions(const TrainOptions &options,
@@ -135,7 +135,7 @@ Status openSession(const dyna_program &program, const ManifestView &view,
                    Session &session) {
   session.options = options;
   session.view = &view;
-  DYNA_RETURN_IF_ERROR(chooseMicroBatch(view, session.options));
+  chooseMicroBatch(view, session.options);
   auto variant = chooseVariant(program, options.isa, cpuFeatures());
   if (!variant.isOk())
     return variant.status();

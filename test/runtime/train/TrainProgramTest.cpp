@@ -289,6 +289,13 @@ TEST_F(TrainProgramTest, MicroBatchesRecomputationAndFlightAgree) {
   }
 }
 
+TEST_F(TrainProgramTest, SamplesFitMicroBatches) {
+  Result result = run(
+      training({"--tokens-per-micro-batch=40", "--steps=3", "--check-memory"}));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("at most 40 of the model's 64 positions"));
+}
+
 TEST_F(TrainProgramTest, LoadingStartsANewRun) {
   ASSERT_EQ(run(training({"--steps=30", "--save=" + path("a")})).code, 0);
   Result result = run(
@@ -317,7 +324,6 @@ TEST_F(TrainProgramTest, UserErrorsAreOneLineAndCode2) {
       {training({"--trace=" + path("corpus")}), "corpus"},
       {training({"--recompute=full*9"}), "full*9"},
       {training({"--memory-limit=10K"}), "--memory-limit is 10.0 KiB"},
-      {training({"--tokens-per-micro-batch=63"}), "64 positions"},
       {training({"--isa=future"}), "--isa=future needs"},
       {training({"--held-out-fraction=0.9999"}), "--held-out-fraction"},
       {training({"--long-documents=error"}), "positions"},

@@ -1,4 +1,6 @@
 // Made by make_golden.py.
+// RUN: dyna-opt %s --dyna-convert-compute-type=type=f64 --dyna-differentiate | FileCheck %s
+// CHECK: dyna.model @gpt2(
 
 dyna.parameter @wte : tensor<257x48xf32> normal 0.1 decay
 dyna.parameter @wpe : tensor<64x48xf32> normal 0.05 decay

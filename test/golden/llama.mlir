@@ -1,4 +1,6 @@
 // Made by make_golden.py.
+// RUN: dyna-opt %s --dyna-convert-compute-type=type=f64 --dyna-differentiate | FileCheck %s
+// CHECK: dyna.model @llama(
 
 dyna.parameter @embed_tokens.weight : tensor<257x40xf32> normal 0.3 decay
 dyna.parameter @layers.0.input_norm.weight : tensor<40xf32> constant 1.0 normal 0.1

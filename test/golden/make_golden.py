@@ -359,7 +359,9 @@ dyna.layer @head[%g: {u}, %w: tensor<{v}x{w}xf32>](%x: {a}, %targets: tensor<?xi
 def module_text(model):
     """The model in the dyna dialect."""
     parameters = model.parameters()
-    lines = ["// Made by make_golden.py.", ""]
+    lines = ["// Made by make_golden.py.",
+             "// RUN: dyna-opt %s --dyna-convert-compute-type=type=f64 --dyna-differentiate | FileCheck %s",
+             f"// CHECK: dyna.model @{model.name}(", ""]
     for name, (shape, constant, normal, decay) in parameters.items():
         type_ = f"tensor<{'x'.join(map(str, shape))}xf32>"
         line = f"dyna.parameter @{name} : {type_}"

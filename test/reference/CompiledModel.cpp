@@ -153,8 +153,9 @@ void CompiledModel::setMasters(const NamedTensors &masters) {
   if (!needsCast())
     return;
   for (size_t i = 0; i < calls.size(); ++i)
-    call(i, Role::Cast, nullptr, tensors(calls[i], &State::parameter), {},
-         tensors(calls[i], &State::master), {});
+    if (!calls[i].parameters.empty())
+      call(i, Role::Cast, nullptr, tensors(calls[i], &State::parameter), {},
+           tensors(calls[i], &State::master), {});
 }
 
 void CompiledModel::setMoments(const NamedTensors &m, const NamedTensors &v) {

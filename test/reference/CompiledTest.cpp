@@ -27,7 +27,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <cstdio>
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -56,21 +56,47 @@ protected:
   void compare(const NamedTensors &given, const NamedTensors &wanted,
                double tolerance, double floor, const char *what);
 
+  /// `given` is at most `bound`; remembers the largest value by `what`.
+  void expectAtMost(double given, double bound, const std::string &what,
+                    const std::string &of);
+  static void SetUpTestSuite() { largestSeen.clear(); }
+  static void TearDownTestSuite();
+
   const Configuration &configuration() { return std::get<0>(GetParam()); }
 
   MLIRContext mlirContext;
   std::unique_ptr<::dyna::HostDevice> device;
   dyna_context context = {};
   char message[256] = {};
+  /// What tolerances are chosen by.
+  static std::map<std::string, double> largestSeen;
 };
 
 } // namespace
+
+std::map<std::string, double> CompiledTest::largestSeen;
+
+void CompiledTest::TearDownTestSuite() {
+  for (const auto &[what, value] : largestSeen)
+    std::printf("largest error of %s: %.2g\n", what.c_str(), value);
+}
+
+void CompiledTest::expectAtMost(double given, double bound,
+                                const std::string &what,
+                                const std::string &of) {
+  EXPECT_LE(given, bound) << what << " of " << of;
+  double &seen = largestSeen[what];
+  seen = given <= seen ? seen : given;
+}
 
 static constexpr int modelsPerGroup = 20;
 
 CompiledTest::CompiledTest() {
   mlirContext.loadDialect<DynaDialect>();
-  auto created = ::dyna::HostDevice::create(/*threads=*/2);
+  // Two threads now and then: what they share is the kernels' own test's
+  // business.
+  auto created =
+      ::dyna::HostDevice::create(std::get<1>(GetParam()) == 0 ? 2 : 1);
   if (created.isOk())
     device = std::move(*created);
   context.abi_version = DYNA_ABI_VERSION;
@@ -106,8 +132,8 @@ void CompiledTest::compare(const NamedTensors &given,
                            const NamedTensors &wanted, double tolerance,
                            double floor, const char *what) {
   for (const auto &[name, tensor] : wanted)
-    EXPECT_LE(distance(given.at(name), tensor, floor), tolerance)
-        << what << " of " << name;
+    expectAtMost(distance(given.at(name), tensor, floor), tolerance, what,
+                 name);
 }
 
 static Optimizer optimizerOf(const dyna_optimizer &from) {
@@ -130,8 +156,9 @@ void CompiledTest::checkUpdate(CompiledModel &compiled, ModelOp model,
   double square = 0;
   for (const auto &[name, tensor] : gradients)
     square += sumSquares(tensor);
-  EXPECT_NEAR(compiled.gradientNormSquared(), square,
-              configuration().tolerances.update * std::max(square, 1e-6));
+  double norm = compiled.gradientNormSquared();
+  expectAtMost(std::abs(norm - square) / std::max(square, 1e-6),
+               configuration().tolerances.update, "gradient norm", "all");
 
   NamedTensors masters = compiled.masters(), m, v, zeros;
   Type accumulator = getAccumulatorType(element());
@@ -204,9 +231,9 @@ void CompiledTest::checkModel(const CompiledProgram &program, ModelOp model,
   Context noDropout = scalars;
   noDropout.dropout = false;
   double wanted = *evaluateModel(model, parameters, batches[0], noDropout);
-  double lossFloor = std::max(1.0, std::abs(wanted));
-  EXPECT_NEAR(compiled.evaluate(batches[0]), wanted,
-              tolerances.loss * lossFloor);
+  double evaluated = compiled.evaluate(batches[0]);
+  expectAtMost(std::abs(evaluated - wanted) / std::max(1.0, std::abs(wanted)),
+               tolerances.loss, "loss", "evaluation");
   ASSERT_EQ(compiled.failure, "");
 
   // One step.
@@ -224,18 +251,18 @@ void CompiledTest::checkModel(const CompiledProgram &program, ModelOp model,
   std::vector<Tensor> activations;
   double loss = compiled.train(batches, options, activations);
   ASSERT_EQ(compiled.failure, "");
-  EXPECT_NEAR(loss, sum.loss,
-              tolerances.loss * std::max(1.0, std::abs(sum.loss)));
+  expectAtMost(std::abs(loss - sum.loss) / std::max(1.0, std::abs(sum.loss)),
+               tolerances.loss, "loss", "training");
   for (size_t i = 0; i < activations.size(); ++i)
-    EXPECT_LE(distance(activations[i], sum.activations[i], 0.1),
-              tolerances.activation)
-        << "result of call " << i;
+    expectAtMost(distance(activations[i], sum.activations[i], 0.1),
+                 tolerances.activation, "activation",
+                 "call " + std::to_string(i));
   NamedTensors gradients = compiled.gradients();
   NamedTensors wantedGradients;
   for (const auto &[name, tensor] : gradients)
     wantedGradients[name] = sum.parameters.at(name);
   // A gradient far smaller than the others is noise of the others.
-  double floor = std::max(1e-3, 0.1 * largest(wantedGradients));
+  double floor = std::max(1e-4, 0.01 * largest(wantedGradients));
   compare(gradients, wantedGradients, tolerances.gradient, floor, "gradient");
   if (!HasFailure())
     checkUpdate(compiled, model, gradients);
@@ -264,11 +291,11 @@ TEST_P(CompiledTest, AgreesWithTheEvaluator) {
 static const Configuration f64Configuration = {
     "f64", {"f64", "library", 512}, f64Tolerances, 0};
 static const Configuration f32Configuration = {
-    "f32", {"f32", "library", 512}, f32Tolerances, 0};
+    "f32", {"f32", "library", 512}, f32Tolerances, 200};
 static const Configuration f32GeneratedConfiguration = {
     "f32_generated", {"f32", "generated", 256}, f32Tolerances, 300};
 static const Configuration bf16Configuration = {
-    "bf16", {"bf16", "library", 512}, bf16Tolerances, 0};
+    "bf16", {"bf16", "library", 512}, bf16Tolerances, 400};
 
 static std::string
 nameOf(const testing::TestParamInfo<std::tuple<Configuration, int>> &info) {
@@ -282,7 +309,7 @@ INSTANTIATE_TEST_SUITE_P(F64, CompiledTest,
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(F32, CompiledTest,
                          testing::Combine(testing::Values(f32Configuration),
-                                          testing::Range(0, 10)),
+                                          testing::Range(0, 5)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(
     F32Generated, CompiledTest,
@@ -291,5 +318,5 @@ INSTANTIATE_TEST_SUITE_P(
     nameOf);
 INSTANTIATE_TEST_SUITE_P(Bf16, CompiledTest,
                          testing::Combine(testing::Values(bf16Configuration),
-                                          testing::Range(0, 10)),
+                                          testing::Range(0, 5)),
                          nameOf);

@@ -270,9 +270,14 @@ Value LayerWriter::anyOp(std::vector<Value> &pool) {
     for (int attempt = 0; attempt < 4 && y == x; ++attempt)
       if (Value other = pick(); widthOf(other) == width)
         y = other;
-    if (choices.chance(0.5))
+    if (width < 5 || choices.chance(0.5))
       return AddOp::create(builder, location, x, y, ArrayAttr());
-    return MulOp::create(builder, location, x, y, ArrayAttr());
+    // One factor is a norm: squares of squares over several layers would leave
+    // the range where numbers can be compared.
+    Value factor = normalize(x);
+    return MulOp::create(builder, location, factor,
+                         x == y && choices.chance(0.5) ? factor : y,
+                         ArrayAttr());
   }
   }
 }

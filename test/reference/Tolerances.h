@@ -35,10 +35,10 @@ struct CompiledTolerances {
 };
 
 /// f64 differs in the order of sums and in the last bits of exp, tanh and erf.
-constexpr CompiledTolerances f64Tolerances = {1e-10, 1e-10, 1e-10, 1e-12};
+constexpr CompiledTolerances f64Tolerances = {1e-12, 1e-12, 1e-10, 1e-13};
 /// f32: 6e-8 per operation, times the square root of some hundred operations
 /// in a row, and norms of rows with little variance multiply it again.
-constexpr CompiledTolerances f32Tolerances = {1e-4, 1e-4, 1e-3, 1e-5};
+constexpr CompiledTolerances f32Tolerances = {1e-5, 1e-5, 1e-4, 1e-6};
 /// bf16: 4e-3 per stored value, a dozen stored values in a row.
 constexpr CompiledTolerances bf16Tolerances = {5e-2, 1e-1, 2e-1, 1e-5};
 

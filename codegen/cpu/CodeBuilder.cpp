@@ -264,6 +264,21 @@ Value CodeBuilder::stack(int64_t bytes, int64_t alignment) {
   return LLVM::AllocaOp::create(*this, pointerType(), storage, one, alignment);
 }
 
+/// The bits of a vector of f32 rounded to bf16, to nearest even.
+static Value roundToBF16(CodeBuilder &code, Value vector) {
+  Value bits = code.bitcast(vector, code.i32Type());
+  Type type = bits.getType();
+  Value odd =
+      code.bitAnd(code.shiftRight(bits, 16), code.constant(type, int64_t(1)));
+  Value rounded =
+      code.add(bits, code.add(odd, code.constant(type, int64_t(0x7FFF))));
+  // Rounding could carry a NaN's mantissa into infinity: keep it quiet instead.
+  Value quiet = code.bitOr(bits, code.constant(type, int64_t(0x400000)));
+  Value high =
+      code.shiftRight(code.select(code.isNan(vector), quiet, rounded), 16);
+  return code.truncate(high, code.getIntegerType(16));
+}
+
 Value CodeBuilder::loadElements(Value pointer, Type element, int64_t width,
                                 int64_t alignment) {
   if (!element.isBF16())
@@ -274,17 +289,13 @@ Value CodeBuilder::loadElements(Value pointer, Type element, int64_t width,
 }
 
 void CodeBuilder::storeElements(Value vector, Value pointer, Type element,
-                                int64_t alignment) {
-  if (!element.isBF16())
-    return store(vector, pointer, alignment);
-  Value bits = bitcast(vector, i32Type());
-  Type type = bits.getType();
-  Value odd = bitAnd(shiftRight(bits, 16), constant(type, int64_t(1)));
-  Value rounded = add(bits, add(odd, constant(type, int64_t(0x7FFF))));
-  // Rounding could carry a NaN's mantissa into infinity: keep it quiet instead.
-  Value quiet = bitOr(bits, constant(type, int64_t(0x400000)));
-  Value high = shiftRight(select(isNan(vector), quiet, rounded), 16);
-  store(truncate(high, getIntegerType(16)), pointer, alignment);
+                                int64_t alignment, bool streaming) {
+  if (element.isBF16())
+    vector = roundToBF16(*this, vector);
+  auto type = cast<VectorType>(vector.getType());
+  int64_t bytes = type.getNumElements() * sizeOf(type.getElementType());
+  LLVM::StoreOp::create(*this, vector, pointer, alignment, /*isVolatile=*/false,
+                        /*isNonTemporal=*/streaming && alignment >= bytes);
 }
 
 //===----------------------------------------------------------------------===//

@@ -112,8 +112,10 @@ public:
   /// type, and back (bf16: to nearest even, NaN stays NaN).
   Value loadElements(Value pointer, Type element, int64_t width,
                      int64_t alignment);
+  /// `streaming` stores, if aligned to their size, do not read the cache line
+  /// first and leave nothing in the cache.
   void storeElements(Value vector, Value pointer, Type element,
-                     int64_t alignment);
+                     int64_t alignment, bool streaming = false);
 
   // Loops.
   void forLoop(Value begin, Value end, int64_t step,

@@ -51,7 +51,7 @@ private:
     if (vectorBits != 128 && vectorBits != 256 && vectorBits != 512)
       return getOperation().emitError(
                  "expects vector-bits 128, 256 or 512, but got ")
-             << vectorBits;
+             << vectorBits.getValue();
     return options;
   }
 };

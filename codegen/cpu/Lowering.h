@@ -197,7 +197,8 @@ struct PreparedRows {
   Launch launch;
   std::function<void()> finish;
 };
-FailureOr<PreparedRows> prepareRows(FunctionLowering &function, RowsOp op);
+FailureOr<PreparedRows> prepareRows(FunctionLowering &function, RowsOp op,
+                                    bool isEpilogue);
 
 } // namespace mlir::dyna::cpu
 

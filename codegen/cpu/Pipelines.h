@@ -32,8 +32,8 @@ struct LowerCpuOptions : PassPipelineOptions<LowerCpuOptions> {
 void buildLowerCpuPipeline(OpPassManager &manager,
                            const LowerCpuOptions &options);
 
-/// Registers the passes and the pipeline `dyna-lower-cpu`, which runs the memory
-/// phase first.
+/// Registers the passes and the pipeline `dyna-lower-cpu`, which runs the
+/// memory phase first.
 void registerCpuPipelines();
 
 } // namespace mlir::dyna::cpu

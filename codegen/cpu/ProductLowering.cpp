@@ -140,7 +140,7 @@ LogicalResult mlir::dyna::cpu::lowerProduct(FunctionLowering &function,
 
   FailureOr<PreparedRows> rows = failure();
   if (epilogue) {
-    rows = prepareRows(function, epilogue);
+    rows = prepareRows(function, epilogue, /*isEpilogue=*/true);
     if (failed(rows))
       return failure();
   }

@@ -65,10 +65,11 @@ static Value emit(RowPiece &row, SiluGradOp op) {
 static constexpr double geluScale = 1.5957691216057308; // 2 sqrt(2 / pi)
 static constexpr double geluCubic = 0.044715;
 
-/// 2 u for u = sqrt(2 / pi) (x + 0.044715 x^3).
-static Value geluArgument(CodeBuilder &code, Value x) {
-  Value square = code.mul(x, x);
-  return code.mul(x, code.fma(square, geluScale * geluCubic, geluScale));
+/// sigmoid(2 u) for u = sqrt(2 / pi) (x + 0.044715 x^3).
+static Value geluSigmoid(CodeBuilder &code, Value x, Value square) {
+  constexpr double scale = -M_LOG2E * geluScale;
+  Value factor = code.fma(square, scale * geluCubic, scale);
+  return emitLogistic2(code, code.mul(x, factor));
 }
 
 static Value emit(RowPiece &row, GeluOp op) {
@@ -76,7 +77,7 @@ static Value emit(RowPiece &row, GeluOp op) {
   Value x = row.get(op.getX());
   if (op.getForm() == GeluForm::Erf)
     return code.mul(x, emitNormalCdf(code, x));
-  return code.mul(x, emitSigmoid(code, geluArgument(code, x)));
+  return code.mul(x, geluSigmoid(code, x, code.mul(x, x)));
 }
 
 static Value emit(RowPiece &row, GeluGradOp op) {
@@ -89,7 +90,7 @@ static Value emit(RowPiece &row, GeluGradOp op) {
     slope = code.fma(x, density, emitNormalCdf(code, x));
   } else {
     // s + x s (1 - s) (2 u)'.
-    Value s = emitSigmoid(code, geluArgument(code, x));
+    Value s = geluSigmoid(code, x, square);
     Value inner = code.fma(square, 3.0 * geluScale * geluCubic, geluScale);
     Value rest = code.sub(code.like(s, 1.0), s);
     slope = code.fma(code.mul(x, s), code.mul(rest, inner), s);

@@ -20,6 +20,7 @@
 #include "codegen/cpu/RowsPlan.h"
 #include "codegen/cpu/VectorMath.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "runtime/abi/Kernels.h"
 #include <cmath>
 
@@ -45,6 +46,7 @@ struct RowsSlots {
   SmallVector<unsigned> partials;              ///< per accumulation
   llvm::MapVector<Operation *, unsigned> keys; ///< of dropouts
   std::optional<unsigned> samples, positions;  ///< arrays of the segments
+  std::optional<unsigned> streaming;           ///< whether to bypass the cache
 };
 
 /// Emits a sweep's body.
@@ -71,6 +73,7 @@ private:
   void loadPointers();
   void startRow(Value row);
   void emitRotary(RotaryOp op, Value rowPosition);
+  void emitRows(Value begin, Value end);
   void emitPass(int pass);
   SmallVector<Value> emitPieces(ArrayRef<Piece> pieces, int pass,
                                 ArrayRef<unsigned> statistics);
@@ -79,6 +82,9 @@ private:
         builder.offset(pointer, current.column, element), element,
         current.width, alignmentOf(current, plan.width, element));
   }
+  /// Asks for what the sweep will read soon: arithmetic heavier than a few
+  /// operations leaves too few loads in flight to keep the memory busy.
+  void prefetch(Value row, Type element);
   /// Where the body keeps an activation of its own for later passes.
   std::pair<Value, Type> storageOf(Value value);
 
@@ -100,6 +106,7 @@ private:
   DenseMap<Operation *, Value> randomKeys;
   SmallVector<Value> statisticValues; ///< scalars, null until known
   int currentPass = 0;
+  bool streaming = false;
   // Of the piece.
   Piece current = {};
   DenseMap<Value, Value> cache;
@@ -109,6 +116,17 @@ private:
 //===----------------------------------------------------------------------===//
 // Values of a piece
 //===----------------------------------------------------------------------===//
+
+void RowsEmitter::prefetch(Value row, Type element) {
+  constexpr int32_t distance = 2048;
+  if (currentPass > 0 || current.width < lanes)
+    return;
+  Value ahead = LLVM::GEPOp::create(
+      builder, builder.pointerType(), builder.getIntegerType(8),
+      builder.offset(row, current.column, element),
+      ArrayRef<LLVM::GEPArg>{distance}); // may be behind the tensor
+  LLVM::Prefetch::create(builder, ahead, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+}
 
 std::pair<Value, Type> RowsEmitter::storageOf(Value value) {
   auto *yielded = plan.yields.find(value);
@@ -124,6 +142,7 @@ Value RowsEmitter::get(Value activation) {
   Operation *op = activation.getDefiningOp();
   if (!plan.levels.contains(activation)) {
     value = loadPiece(operandRows.lookup(activation), elementOf(activation));
+    prefetch(operandRows.lookup(activation), elementOf(activation));
   } else if (isa<RotaryOp>(op) || plan.levelOf(activation) < currentPass) {
     auto [pointer, element] = storageOf(activation);
     value = loadPiece(pointer, element);
@@ -204,15 +223,17 @@ SmallVector<Value> RowsEmitter::emitPieces(ArrayRef<Piece> pieces, int pass,
     Value value, pointer;
     Type element;
     Piece piece;
+    bool streaming;
   };
   SmallVector<Store> stores;
   SmallVector<Value> terms;
   for (const Piece &piece : pieces) {
     current = piece;
     cache.clear();
-    auto storeAt = [&](Value value, Value pointer, Type element) {
+    auto storeAt = [&](Value value, Value pointer, Type element,
+                       bool streaming = false) {
       stores.push_back({value, builder.offset(pointer, piece.column, element),
-                        element, piece});
+                        element, piece, streaming});
     };
     for (auto &[value, results] : plan.yields) {
       if (plan.levelOf(value) != pass)
@@ -221,7 +242,8 @@ SmallVector<Value> RowsEmitter::emitPieces(ArrayRef<Piece> pieces, int pass,
       for (unsigned result : results) {
         // A rotary has written its first place already.
         if (!std::exchange(inPlace, false))
-          storeAt(get(value), resultRows.lookup(result), elementOf(value));
+          storeAt(get(value), resultRows.lookup(result), elementOf(value),
+                  streaming && !plan.rereads.contains(value));
       }
     }
     for (Value value : plan.stashes)
@@ -240,7 +262,8 @@ SmallVector<Value> RowsEmitter::emitPieces(ArrayRef<Piece> pieces, int pass,
   }
   for (const Store &store : stores)
     builder.storeElements(store.value, store.pointer, store.element,
-                          alignmentOf(store.piece, plan.width, store.element));
+                          alignmentOf(store.piece, plan.width, store.element),
+                          store.streaming);
   return terms;
 }
 
@@ -277,6 +300,22 @@ void RowsEmitter::emitBody(Value begin, Value end, Value chunk) {
             plan.accumulator, alignmentOf(piece, plan.width, plan.accumulator));
     });
   }
+  if (!slots.streaming)
+    return emitRows(begin, end);
+  Value yes = builder.equal(slot(*slots.streaming), builder.i64(1));
+  auto branch = scf::IfOp::create(builder, yes, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  streaming = true;
+  emitRows(begin, end);
+  // Streaming stores are not ordered with the message that the chunk is done.
+  LLVM::FenceOp::create(builder, LLVM::AtomicOrdering::seq_cst);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  streaming = false;
+  emitRows(begin, end);
+}
+
+void RowsEmitter::emitRows(Value begin, Value end) {
   builder.forLoop(begin, end, 1, [&](Value row) {
     startRow(row);
     for (int pass = 0; pass < plan.passes; ++pass)
@@ -416,6 +455,35 @@ static FailureOr<RowsSlots> collectSlots(FunctionLowering &function, RowsOp op,
   return result;
 }
 
+/// Results of more bytes than this bypass the cache: nothing of them would be
+/// left there for who reads them next.
+static constexpr int64_t streamingBytes = 128 << 20;
+
+/// Lets the body choose between ordinary and streaming stores, where the latter
+/// can be better: the sweep stands alone, writes whole cache lines that it has
+/// not just read, and adds nothing up.
+static void addStreamingSlot(FunctionLowering &function, RowsOp op,
+                             const RowsPlan &plan, RowsSlots &slots) {
+  int64_t rowBytes = 0;
+  for (auto &[value, results] : plan.yields)
+    for (unsigned result : results) {
+      int64_t bytes = plan.width * sizeOf(elementOf(value));
+      if (bytes % DYNA_BLOCK_ALIGNMENT != 0)
+        return;
+      rowBytes += bytes;
+      for (auto [operand, slot] : slots.operands)
+        if (function.placeOf(operand) == function.placeOf(op.getResult(result)))
+          return;
+    }
+  if (!plan.accumulations.empty() || !plan.rotaries.empty())
+    return;
+  CodeBuilder &code = function.getCode();
+  Value bytes = code.mul(function.getTokens(), code.i64(rowBytes));
+  Value large = code.less(code.i64(streamingBytes), bytes);
+  slots.streaming =
+      slots.slots.add(code.select(large, code.i64(1), code.i64(0)));
+}
+
 /// Adds the chunks' partial sums to the accumulator, a launch over columns.
 static void addPartials(FunctionLowering &function, const RowsPlan &plan,
                         Value partials, Value accumulator, Value chunks) {
@@ -469,13 +537,16 @@ static void addPartials(FunctionLowering &function, const RowsPlan &plan,
 }
 
 FailureOr<PreparedRows> mlir::dyna::cpu::prepareRows(FunctionLowering &function,
-                                                     RowsOp op) {
+                                                     RowsOp op,
+                                                     bool isEpilogue) {
   FailureOr<RowsPlan> plan = planRows(op);
   if (failed(plan))
     return failure();
   FailureOr<RowsSlots> slots = collectSlots(function, op, *plan);
   if (failed(slots))
     return failure();
+  if (!isEpilogue)
+    addStreamingSlot(function, op, *plan, *slots);
   for (const Accumulation &sum : plan->accumulations)
     for (OpOperand &use : sum.result.getUses()) {
       if (!isa<YieldOp>(use.getOwner()))
@@ -516,7 +587,8 @@ FailureOr<PreparedRows> mlir::dyna::cpu::prepareRows(FunctionLowering &function,
 
 LogicalResult mlir::dyna::cpu::lowerRows(FunctionLowering &function,
                                          RowsOp op) {
-  FailureOr<PreparedRows> prepared = prepareRows(function, op);
+  FailureOr<PreparedRows> prepared =
+      prepareRows(function, op, /*isEpilogue=*/false);
   if (failed(prepared))
     return failure();
   function.launch(prepared->launch, function.getTokens());

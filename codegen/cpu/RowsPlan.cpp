@@ -190,9 +190,11 @@ void Planner::readOperands(Operation *op) {
 
 /// Notes that `pass` needs `value`: one made earlier must still be somewhere.
 void Planner::readAt(Value value, int pass) {
-  if (!value || !plan.levels.contains(value) || plan.yields.contains(value))
+  if (!value || !plan.levels.contains(value) ||
+      (!value.getDefiningOp<RotaryOp>() && plan.levelOf(value) >= pass))
     return;
-  if (value.getDefiningOp<RotaryOp>() || plan.levelOf(value) < pass)
+  plan.rereads.insert(value);
+  if (!plan.yields.contains(value))
     plan.stashes.insert(value);
 }
 

@@ -73,7 +73,9 @@ struct RowsPlan {
   llvm::MapVector<Value, SmallVector<unsigned>> yields;
   /// Row-wide values made before the first pass.
   SmallVector<RotaryOp> rotaries;
-  /// Values of the body to be kept on the stack for later passes.
+  /// Values of the body that are read back, and those of them to be kept on the
+  /// stack because nobody yields them.
+  llvm::DenseSet<Value> rereads;
   llvm::SetVector<Value> stashes;
   /// The pass of each activation made in the body.
   llvm::DenseMap<Value, int> levels;

@@ -23,6 +23,9 @@ namespace mlir::dyna::cpu {
 /// e^x. In f32, x is first brought into [-87.3, 88.3].
 Value emitExp(CodeBuilder &code, Value x);
 
+/// 1 / (1 + 2^t).
+Value emitLogistic2(CodeBuilder &code, Value t);
+
 /// 1 / (1 + e^-x).
 Value emitSigmoid(CodeBuilder &code, Value x);
 

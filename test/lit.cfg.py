@@ -1,6 +1,7 @@
 # Configuration of the lit tests: what %tools exist and which hardware is there.
 import os
 import shutil
+import sys
 
 import lit.formats
 import lit.llvm
@@ -17,11 +18,17 @@ config.excludes = ["Inputs", "CMakeLists.txt", "lit.cfg.py", "lit.site.cfg.py"]
 
 # A captured variable of one function never leaks into the next.
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope --allow-unused-prefixes=false"
+config.substitutions.append(("%python", f"{sys.executable} -B"))
 config.substitutions.append(("%dyna_src", config.dyna_src_root))
 config.substitutions.append(("%dyna_obj", config.dyna_obj_root))
 
 llvm_config.with_environment("PATH", config.dyna_tools_dir, append_path=True)
 llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
+
+# Once per full run everything again, each module also through print and parse.
+if lit_config.params.get("roundtrip"):
+    config.substitutions.append(
+        (r"(?<![\w/.-])dyna-opt(?=\s)(?!.*--verify-roundtrip)", "dyna-opt --verify-roundtrip"))
 
 if shutil.which("nvidia-smi"):
     config.available_features.add("gpu")

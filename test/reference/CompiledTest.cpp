@@ -276,14 +276,17 @@ TEST_P(CompiledTest, AgreesWithTheEvaluator) {
       static_cast<uint64_t>(std::get<1>(GetParam())) * modelsPerGroup;
   OwningOpRef<ModuleOp> module =
       ModuleOp::create(UnknownLoc::get(&mlirContext));
+  bool isSmooth = configuration().options.type == "bf16";
   std::vector<ModelOp> models;
   for (uint64_t seed = first; seed < first + modelsPerGroup; ++seed)
-    models.push_back(addRandomModel(*module, "m" + std::to_string(seed), seed));
+    models.push_back(
+        addRandomModel(*module, "m" + std::to_string(seed), seed, isSmooth));
   std::unique_ptr<CompiledProgram> program =
       CompiledProgram::compile(*module, configuration().options);
   ASSERT_TRUE(program);
   for (size_t i = 0; i < models.size(); ++i) {
-    SCOPED_TRACE("dyna-random-module --seed=" + std::to_string(first + i));
+    SCOPED_TRACE("dyna-random-module --seed=" + std::to_string(first + i) +
+                 (isSmooth ? " --smooth" : ""));
     checkModel(*program, models[i], first + i);
   }
 }

@@ -180,8 +180,10 @@ double reference::distance(const Tensor &a, const Tensor &b, double floor) {
   for (size_t i = 0; i < a.values.size(); ++i) {
     largest = std::max(largest, std::abs(b.values[i]));
     double d = std::abs(a.values[i] - b.values[i]);
-    // Written so that NaN counts as far away.
-    difference = d <= difference ? difference : d;
+    // Poisoned memory is not a number: no bound may let it pass.
+    if (std::isnan(d))
+      return std::numeric_limits<double>::infinity();
+    difference = std::max(difference, d);
   }
   return difference / largest;
 }

@@ -34,9 +34,10 @@ struct ParameterPlan {
   bool decay = false;
 };
 
-/// Sizes that all layers of a model share.
+/// What all layers of a model share.
 struct ModelSizes {
   int64_t width, vocabulary, positions, heads, kvHeads, headDim;
+  bool smooth;
 };
 
 /// Writes the body of one layer, adding parameters as it needs them.
@@ -167,8 +168,12 @@ Value LayerWriter::activate(Value x) {
     return GeluOp::create(builder, location, x, GeluForm::Erf, ArrayAttr());
   case 2:
     return SiluOp::create(builder, location, x, ArrayAttr());
-  default:
-    return ReluOp::create(builder, location, x, ArrayAttr());
+  default: {
+    Value relu = ReluOp::create(builder, location, x, ArrayAttr());
+    if (sizes.smooth)
+      return MulOp::create(builder, location, relu, relu, ArrayAttr());
+    return relu;
+  }
   }
 }
 
@@ -350,8 +355,9 @@ Value LayerWriter::headBody() {
 // Models
 //===----------------------------------------------------------------------===//
 
-static ModelSizes chooseSizes(Choices &choices) {
+static ModelSizes chooseSizes(Choices &choices, bool smooth) {
   ModelSizes sizes;
+  sizes.smooth = smooth;
   sizes.width = choices.oneOf<int64_t>({5, 8, 12, 16, 17, 24, 32, 33, 40});
   sizes.vocabulary = choices.oneOf<int64_t>({2, 11, 16, 37, 64, 100});
   sizes.positions = 24;
@@ -365,9 +371,9 @@ namespace {
 /// Declares parameters and calls layers.
 class ModelWriter {
 public:
-  ModelWriter(ModuleOp module, StringRef prefix, uint64_t seed)
+  ModelWriter(ModuleOp module, StringRef prefix, uint64_t seed, bool smooth)
       : module(module), prefix(prefix), choices(seed),
-        sizes(chooseSizes(choices)), builder(module.getBodyRegion()) {}
+        sizes(chooseSizes(choices, smooth)), builder(module.getBodyRegion()) {}
 
   ModelOp write();
 
@@ -479,8 +485,8 @@ ModelOp ModelWriter::write() {
 }
 
 ModelOp reference::addRandomModel(ModuleOp module, StringRef prefix,
-                                  uint64_t seed) {
-  return ModelWriter(module, prefix, seed).write();
+                                  uint64_t seed, bool smooth) {
+  return ModelWriter(module, prefix, seed, smooth).write();
 }
 
 //===----------------------------------------------------------------------===//

@@ -40,8 +40,11 @@ private:
 };
 
 /// Appends a random model named `prefix` with its layers and parameters, whose
-/// names begin with `prefix`, so that several fit into one module.
-ModelOp addRandomModel(ModuleOp module, StringRef prefix, uint64_t seed);
+/// names begin with `prefix`, so that several fit into one module. With
+/// `smooth` every relu is squared: bf16 rounds values across its kink, and then
+/// gradients of few tokens have nothing in common any more.
+ModelOp addRandomModel(ModuleOp module, StringRef prefix, uint64_t seed,
+                       bool smooth = false);
 
 /// Tokens and targets for a model: ragged, sometimes empty, some targets
 /// ignored. `number` tells the micro-batches of one seed apart.

@@ -34,13 +34,14 @@ struct CompiledTolerances {
   double update;     ///< of AdamW, given the same gradients
 };
 
-/// f64 differs in the order of sums and in the last bits of exp, tanh and erf.
+/// f64 differs in the order of sums and in the last bits of exp, tanh and erf;
+/// gradients multiply that by 1 / sqrt(variance) in norms.
 constexpr CompiledTolerances f64Tolerances = {1e-12, 1e-12, 1e-10, 1e-13};
-/// f32: 6e-8 per operation, times the square root of some hundred operations
-/// in a row, and norms of rows with little variance multiply it again.
+/// f32: 6e-8 per operation, some hundred operations in a row.
 constexpr CompiledTolerances f32Tolerances = {1e-5, 1e-5, 1e-4, 1e-6};
-/// bf16: 4e-3 per stored value, a dozen stored values in a row.
-constexpr CompiledTolerances bf16Tolerances = {5e-2, 1e-1, 2e-1, 1e-5};
+/// bf16: 4e-3 per stored value, a few dozen stored values in a row; the models
+/// have as few as one token, so nothing averages out. AdamW runs in f32.
+constexpr CompiledTolerances bf16Tolerances = {2e-2, 5e-2, 2e-1, 1e-6};
 
 } // namespace mlir::dyna::reference
 

@@ -20,6 +20,8 @@ int main(int argc, char **argv) {
                                llvm::cl::desc("Which module."));
   llvm::cl::opt<unsigned> count("count", llvm::cl::init(1),
                                 llvm::cl::desc("Models, of seed, seed+1, ..."));
+  llvm::cl::opt<bool> smooth("smooth",
+                             llvm::cl::desc("Without kinks, as for bf16."));
   llvm::cl::ParseCommandLineOptions(argc, argv, "Random dyna modules\n");
 
   MLIRContext context;
@@ -27,7 +29,7 @@ int main(int argc, char **argv) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   for (unsigned i = 0; i < count; ++i)
     dyna::reference::addRandomModel(*module, "m" + std::to_string(seed + i),
-                                    seed + i);
+                                    seed + i, smooth);
   if (failed(verify(*module)))
     return 1;
   module->print(llvm::outs());

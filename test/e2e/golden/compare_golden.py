@@ -23,11 +23,12 @@ import sys
 BOUNDS = {
     # Order of sums and the last bits of exp and tanh, amplified by 20 steps of Adam.
     "f64": {"loss": 1e-10, "norm": 1e-10, "floor": 1e-2, "zero": 1e-12},
-    # 6e-8 per rounding; the issue asks for 1e-4.
-    "f32": {"loss": 1e-4, "norm": 1e-4, "floor": 1e-2, "zero": 1e-5},
+    # 6e-8 per rounding, a few hundred of them in a row, and Adam's first steps
+    # amplify: 100 times what was measured.
+    "f32": {"loss": 1e-5, "norm": 1e-4, "floor": 1e-2, "zero": 1e-6},
     # 4e-3 per rounding of weights and activations, a few dozen of them in a row;
-    # losses average over hundreds of tokens.
-    "bf16": {"loss": 1e-2, "norm": 5e-2, "floor": 1e-2, "zero": 1e-2},
+    # losses average over hundreds of tokens: 5 to 10 times what was measured.
+    "bf16": {"loss": 3e-3, "norm": 3e-2, "floor": 1e-2, "zero": 1e-3},
 }
 
 # The same numbers in f64, whatever the plan.

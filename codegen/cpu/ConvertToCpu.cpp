@@ -42,6 +42,7 @@ private:
   FailureOr<LoweringOptions> checkOptions() {
     LoweringOptions options;
     options.vectorBits = vectorBits;
+    options.streamingBytes = streamingBytes;
     options.generatedMatmul = matmul == "generated";
     if (matmul != "generated" && matmul != "library")
       return getOperation().emitError(

@@ -41,6 +41,9 @@ struct LoweringOptions {
   bool generatedMatmul = false;
   /// Bits of the vectors that loops work in.
   int64_t vectorBits = 512;
+  /// Results of more bytes than this bypass the cache: nothing of them would be
+  /// left there for who reads them next.
+  int64_t streamingBytes = 128 << 20;
 };
 
 /// Declares and names what a module's functions share.

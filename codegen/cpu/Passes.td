@@ -33,6 +33,8 @@ def ConvertToCpu : Pass<"dyna-convert-to-cpu", "::mlir::ModuleOp"> {
            "Matrix products in f32: `library` or `generated` (f64 ones always are).">,
     Option<"vectorBits", "vector-bits", "int64_t", "512",
            "Bits of the vectors that loops work in: 128, 256 or 512.">,
+    Option<"streamingBytes", "streaming-bytes", "int64_t", "134217728",
+           "Sweeps that write more bytes than this bypass the cache.">,
   ];
 }
 

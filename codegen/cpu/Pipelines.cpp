@@ -28,6 +28,7 @@ void mlir::dyna::cpu::buildLowerCpuPipeline(OpPassManager &manager,
   ConvertToCpuOptions convert;
   convert.matmul = options.matmul;
   convert.vectorBits = options.vectorBits;
+  convert.streamingBytes = options.streamingBytes;
   manager.addPass(createConvertToCpu(convert));
   manager.addPass(createCSEPass());
   manager.addPass(createSCFToControlFlowPass());

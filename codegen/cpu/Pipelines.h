@@ -25,6 +25,10 @@ struct LowerCpuOptions : PassPipelineOptions<LowerCpuOptions> {
   Option<int64_t> vectorBits{
       *this, "vector-bits", llvm::cl::init(512),
       llvm::cl::desc("Bits of the vectors that loops work in.")};
+  Option<int64_t> streamingBytes{
+      *this, "streaming-bytes", llvm::cl::init(128 << 20),
+      llvm::cl::desc(
+          "Sweeps that write more bytes than this bypass the cache.")};
 };
 
 /// In: what the memory phase leaves. Out: the LLVM dialect, ready for

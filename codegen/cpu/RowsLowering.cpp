@@ -455,10 +455,6 @@ static FailureOr<RowsSlots> collectSlots(FunctionLowering &function, RowsOp op,
   return result;
 }
 
-/// Results of more bytes than this bypass the cache: nothing of them would be
-/// left there for who reads them next.
-static constexpr int64_t streamingBytes = 128 << 20;
-
 /// Lets the body choose between ordinary and streaming stores, where the latter
 /// can be better: the sweep stands alone, writes whole cache lines that it has
 /// not just read, and adds nothing up.
@@ -479,7 +475,8 @@ static void addStreamingSlot(FunctionLowering &function, RowsOp op,
     return;
   CodeBuilder &code = function.getCode();
   Value bytes = code.mul(function.getTokens(), code.i64(rowBytes));
-  Value large = code.less(code.i64(streamingBytes), bytes);
+  Value limit = code.i64(function.getModule().getOptions().streamingBytes);
+  Value large = code.less(limit, bytes);
   slots.streaming =
       slots.slots.add(code.select(large, code.i64(1), code.i64(0)));
 }

@@ -26,10 +26,12 @@ using Row = std::vector<double>;
 struct Setting {
   Element element;
   int64_t width;
+  const char *options = "";
 };
 
 void PrintTo(const Setting &setting, std::ostream *out) {
-  *out << nameOf(setting.element) << " x " << setting.width;
+  *out << nameOf(setting.element) << " x " << setting.width << " "
+       << setting.options;
 }
 
 /// Replaces A (activation), V (vector parameter), M (50-row table), G (vector
@@ -84,7 +86,8 @@ protected:
   void run(const std::string &text) {
     CompiledModule compiled(
         typed("dyna.layer @l(%x: $A) -> $A { dyna.return %x : $A }\n" + text,
-              setting()));
+              setting()),
+        setting().options);
     ASSERT_TRUE(compiled.ok());
     auto list = [](std::vector<Tensor> &tensors) {
       std::vector<dyna_tensor> result;
@@ -470,6 +473,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Setting{Element::F32, 1}, Setting{Element::F32, 16},
                     Setting{Element::F32, 47}, Setting{Element::F32, 100},
                     Setting{Element::F32, 384}, Setting{Element::BF16, 40},
-                    Setting{Element::BF16, 128}));
+                    Setting{Element::BF16, 128},
+                    Setting{Element::F32, 128, "streaming-bytes=0"},
+                    Setting{Element::BF16, 160, "streaming-bytes=0"},
+                    Setting{Element::F32, 100, "vector-bits=256"}));
 
 } // namespace

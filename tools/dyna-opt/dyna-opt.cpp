@@ -8,6 +8,7 @@
 
 #include "codegen/cpu/Pipelines.h"
 #include "dialects/dyna/Dyna.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Pipelines.h"
@@ -15,6 +16,8 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::dyna::DynaDialect>();
+  // What the last phase leaves is read back, too.
+  registry.insert<mlir::LLVM::LLVMDialect>();
   mlir::registerTransformsPasses();
   mlir::dyna::cpu::registerCpuPipelines();
   mlir::dyna::registerPhases();

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Bad input to a training binary: one clear line, exit code 2, nothing half written."""
+
+import json
+import resource
+import struct
+
+import common
+
+MAGIC = b"MMIDIDX\x00\x00"
+
+
+def megatron(stem, documents, token_type=8):
+    """Writes .idx and .bin of documents of uint16 (8) or int32 (4) tokens."""
+    letter, size = {8: ("H", 2), 4: ("i", 4)}[token_type]
+    lengths = [len(document) for document in documents]
+    offsets = [sum(lengths[:i]) * size for i in range(len(lengths))]
+    index = MAGIC + struct.pack("<QBQQ", 1, token_type, len(documents), len(documents) + 1)
+    index += struct.pack(f"<{len(lengths)}i", *lengths) + struct.pack(f"<{len(offsets)}q", *offsets)
+    index += struct.pack(f"<{len(documents) + 1}q", *range(len(documents) + 1))
+    tokens = [token for document in documents for token in document]
+    stem.with_suffix(".idx").write_bytes(index)
+    stem.with_suffix(".bin").write_bytes(struct.pack(f"<{len(tokens)}{letter}", *tokens))
+    return index
+
+
+class BadInputTest(common.BinaryTest):
+    def setUp(self):
+        super().setUp()
+        self.program = common.binary()
+
+    def refuse(self, data, *words, flags=()):
+        """A run on `data` is refused, and leaves no file that it was to write."""
+        outputs = [self.folder / name for name in ("run.jsonl", "trace.json", "norms.json", "model")]
+        done = common.run(common.training(self.program, data, f"--metrics={outputs[0]}", f"--trace={outputs[1]}",
+                                          f"--print-grad-norms={outputs[2]}", f"--save={outputs[3]}", *flags))
+        self.assert_refused(done, *words)
+        for path in outputs:
+            if path.is_dir():
+                self.assertEqual(list(path.iterdir()), [])
+                path.rmdir()
+            elif path.exists():
+                self.assertEqual(path.stat().st_size, 0)
+                path.unlink()
+        return done
+
+    def test_missing_and_empty_data(self):
+        self.refuse(self.folder / "none", "none", "--data")
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.refuse(empty, empty)
+        (empty / "empty.txt").touch()
+        self.refuse(empty, empty)
+        self.refuse(empty / "empty.txt", "empty.txt")
+        (self.folder / "empty.jsonl").touch()
+        self.refuse(self.folder / "empty.jsonl", "empty.jsonl")
+        self.refuse("/dev/null", "/dev/null")
+        self.assert_refused(common.run([self.program]), "--data")
+
+    def test_json_lines(self):
+        good = b'{"text": "fine"}\n'
+        for name, line, words in (
+            ("utf8", b'{"text": "\xff\xfe"}', ["UTF-8"]),
+            ("overlong", b'{"text": "\xc0\xaf"}', ["UTF-8"]),
+            ("key", b'{"txt": "fine"}', ["text"]),
+            ("half", b'{"input": "fine"}', ["target"]),
+            ("type", b'{"text": 7}', ["text"]),
+            ("syntax", b'{"text": "fine"', []),
+            ("array", b'["text"]', []),
+            ("rest", b'{"text": "fine"} x', []),
+        ):
+            with self.subTest(case=name):
+                path = self.folder / f"{name}.jsonl"
+                path.write_bytes(2 * good + line + b"\n" + good)
+                self.refuse(path, f"{name}.jsonl:3", *words)
+
+    def test_tokens_beyond_the_vocabulary(self):
+        for token_type, token in ((8, 257), (8, 65535), (4, -1), (4, 1 << 30)):
+            with self.subTest(token=token):
+                stem = self.folder / f"tokens{token}"
+                megatron(stem, [[1, 2, 3], [4, token, 6], [7, 8]], token_type)
+                self.refuse(stem, stem.name, token, 257)
+        # The largest token there is, on the other hand, is fine.
+        stem = self.folder / "good"
+        megatron(stem, [[1, 2, 3], [4, 256, 6], [7, 8]])
+        common.succeed(common.training(self.program, stem))
+
+    def test_truncated_and_inconsistent_indices(self):
+        stem = self.folder / "tokens"
+        index = megatron(stem, [[1, 2, 3], [4, 5, 6], [7, 8]])
+        path = stem.with_suffix(".idx")
+        for cut in (0, 5, 9, 20, 33, 34, 40, len(index) - 1):
+            with self.subTest(cut=cut):
+                path.write_bytes(index[:cut])
+                self.refuse(stem, "tokens.idx")
+        for name, changed in (
+            ("magic", b"XX" + index[2:]),
+            ("version", index[:9] + struct.pack("<Q", 9) + index[17:]),
+            ("type", index[:17] + b"\x63" + index[18:]),
+            ("count", index[:18] + struct.pack("<Q", 1 << 60) + index[26:]),
+            ("length", index[:34] + struct.pack("<i", -3) + index[38:]),
+            ("long", index[:34] + struct.pack("<i", 1 << 30) + index[38:]),
+            ("offset", index[:46] + struct.pack("<q", -8) + index[54:]),
+        ):
+            with self.subTest(case=name):
+                path.write_bytes(changed)
+                self.refuse(stem, "tokens.")
+        path.write_bytes(index)
+        stem.with_suffix(".bin").write_bytes(b"\1\0")
+        self.refuse(stem, "tokens.bin")
+        stem.with_suffix(".bin").unlink()
+        self.refuse(stem, "tokens.bin")
+
+    def test_pairs_that_do_not_match(self):
+        one, other = self.folder / "inputs", self.folder / "targets"
+        megatron(one, [[1, 2, 3], [4, 5, 6]])
+        megatron(other, [[1, 2, 3]])
+        self.refuse(f"{one},{other}", "inputs", "targets")
+
+    def test_checkpoints_of_another_model(self):
+        stem = self.train(self.program, "trained", steps=2)
+        wide = common.binary("gpt2", "f32", (), (("n_embd", 48),))
+        deep = common.binary("gpt2", "f32", (), (("n_layer", 3),))
+        llama = common.binary("llama", "f32")
+        for program in (wide, deep, llama):
+            for flag in ("--load", "--resume"):
+                with self.subTest(program=program.name, flag=flag):
+                    flags = [flag, stem, "--no-progress", "--steps=4", *(["--data", self.corpus] if flag == "--load" else [])]
+                    before = sorted(path.name for path in stem.iterdir())
+                    done = common.run([program, *flags])
+                    self.assert_refused(done, stem)
+                    self.assertEqual(sorted(path.name for path in stem.iterdir()), before)
+
+    def test_damaged_checkpoints(self):
+        stem = self.train(self.program, "trained", steps=2)
+        model = stem / "step-2" / "model.safetensors"
+        content = model.read_bytes()
+        load = [self.program, "--load", stem, "--data", self.corpus, "--no-progress", "--evaluate"]
+        for name, changed in (("cut", content[:-4]), ("empty", b""), ("header", b"\xff" * 8 + content[8:]),
+                              ("json", content[:8] + b"[" + content[9:])):
+            with self.subTest(case=name):
+                model.write_bytes(changed)
+                self.assert_refused(common.run(load), "step-2")
+        model.write_bytes(content)
+        self.assertEqual(common.run(load).returncode, 0)
+        (stem / "step-2" / "state.json").write_text("{")
+        self.assert_refused(common.run([self.program, "--resume", stem, "--steps=4"]), "step-2", "state.json")
+        model.unlink()
+        self.assert_refused(common.run(load), stem)
+        self.assert_refused(common.run([self.program, "--load", self.corpus, "--data", self.corpus, "--evaluate"]),
+                            self.corpus, "checkpoint")
+
+    def test_a_full_disk(self):
+        stem = self.train(self.program, "trained", steps=2)
+        before = {path.relative_to(stem): path.read_bytes() for path in stem.rglob("*") if path.is_file()}
+        limit = len(before[next(path for path in before if path.name == "model.safetensors")]) // 2
+
+        def full():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+        done = common.run([self.program, "--resume", stem, "--steps=4", "--no-progress"], preexec_fn=full)
+        self.assert_refused(done, stem, "too large")
+        # The last checkpoint is still there, and nothing of the new one.
+        after = {path.relative_to(stem): path.read_bytes() for path in stem.rglob("*") if path.is_file()}
+        self.assertEqual(before, after)
+        self.assertEqual({path.name for path in stem.iterdir()}, {"step-2"})
+        for flag in ("--metrics=/dev/full", "--trace=/dev/full"):
+            self.assert_refused(common.run(common.training(self.program, self.corpus, flag)), "/dev/full")
+
+    def test_a_full_file_system(self):
+        # Room for one checkpoint and a half.
+        size = sum(path.stat().st_size for path in (self.train(self.program, "size", steps=1) / "step-1").iterdir())
+        disk = self.folder / "disk"
+        disk.mkdir()
+        script = f"""
+          mount -t tmpfs -o size={size * 3 // 2} none '{disk}' || exit 99
+          "$@"; code=$?
+          echo "left: $(ls -A '{disk}/model')"
+          exit $code
+        """
+        command = common.training(self.program, self.corpus, f"--save={disk}/model", "--save-every=2", steps=6)
+        done = common.run(["unshare", "-rm", "/bin/bash", "-c", script, "bash", *command])
+        if done.returncode == 99 or "unshare:" in done.stderr:
+            self.skipTest("this machine allows no mount namespaces")
+        self.assert_refused(done, disk, "No space left")
+        self.assertIn("left: step-2", done.stdout)
+        self.assertNotIn(".tmp", done.stdout)
+
+    def test_paths_that_cannot_be_written(self):
+        for flag in ("--metrics", "--trace", "--print-grad-norms", "--save"):
+            with self.subTest(flag=flag):
+                self.assert_refused(common.run(common.training(self.program, self.corpus, f"{flag}=/proc/no/such")), "/proc/no/such")
+        (self.folder / "file").write_text("x")
+        self.assert_refused(common.run(common.training(self.program, self.corpus, f"--save={self.folder}/file")), "file")
+
+    def test_a_directory_of_another_run(self):
+        stem = self.train(self.program, "mine", steps=2)
+        self.assert_refused(common.run(common.training(self.program, self.corpus, f"--save={stem}")), stem, "--resume")
+        self.assertEqual([path.name for path in stem.iterdir()], ["step-2"])
+
+    def test_absurd_flags(self):
+        for flags, words in (
+            (["--steps=0"], ["--steps", "'0'"]),
+            (["--steps=ten"], ["--steps", "'ten'"]),
+            (["--steps=99999999999999999999"], ["--steps"]),
+            (["--steps"], ["--steps"]),
+            (["--steps="], ["--steps"]),
+            (["--stepps=3"], ["--stepps", "--steps"]),
+            (["--tokens-per-batch=-1"], ["--tokens-per-batch", "'-1'"]),
+            (["--tokens-per-micro-batch=1"], ["--tokens-per-micro-batch"]),
+            (["--in-flight=100000"], ["--in-flight"]),
+            (["--recompute=some"], ["--recompute", "some", "selective"]),
+            (["--recompute=full*99"], ["--recompute"]),
+            (["--lr=nan"], ["--lr", "'nan'"]),
+            (["--lr=-1"], ["--lr"]),
+            (["--lr=1e-3", "--min-lr=1"], ["--min-lr", "--lr"]),
+            (["--beta1=1"], ["--beta1"]),
+            (["--threads=0"], ["--threads"]),
+            (["--threads=1000000"], ["--threads"]),
+            (["--memory-limit=lots"], ["--memory-limit", "lots", "4GiB"]),
+            (["--memory-limit=1K"], ["--memory-limit"]),
+            (["--isa=quantum"], ["--isa", "quantum"]),
+            (["--describe=poem"], ["--describe", "poem"]),
+            (["--progress"], ["--progress", "--no-progress"]),
+            (["--save-every=3"], ["--save-every", "--save"]),
+            (["--resume=a", "--load=b"], ["--resume", "--load"]),
+            (["--long-documents=burn"], ["--long-documents", "split"]),
+            (["--long-documents=error"], ["document", "64", "--long-documents"]),
+            (["--held-out-fraction=1"], ["--held-out-fraction"]),
+            (["--no-progress=1"], ["--no-progress"]),
+            (["corpus"], ["corpus", "--data"]),
+        ):
+            with self.subTest(flags=flags):
+                done = common.run([*map(str, common.training(self.program, self.corpus)), *flags])
+                self.assert_refused(done, *words)
+
+    def test_enormous_runs_are_refused_before_they_start(self):
+        done = common.run(common.training(self.program, self.corpus, "--tokens-per-batch=1000000000000",
+                                          "--tokens-per-micro-batch=16000000", "--in-flight=1024"))
+        self.assert_refused(done, "--tokens-per-micro-batch")
+
+    def test_the_table_of_cases_starts_from_a_good_run(self):
+        stem = self.train(self.program, "good")
+        self.assertEqual(len(common.losses(f"{stem}.jsonl")), 4)
+        path = self.folder / "good.jsonl"
+        path.write_text("\n".join(json.dumps(line) for line in ({"text": "fine"}, {"input": "a", "target": "b"})) + "\n")
+        megatron(self.folder / "tokens", [[1, 2, 3], [4, 5, 6]], 4)
+        for data in (path, self.folder / "tokens"):
+            common.succeed(common.training(self.program, data))
+
+
+if __name__ == "__main__":
+    common.main()

@@ -1,0 +1,154 @@
+# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the tests of compiled binaries share: tools, tiny models, runs, files.
+
+The tools come by environment variables, which CMake sets: DYNA_DYNAC, DYNA_OPT,
+DYNA_TRANSLATE, and DYNA_WORK, a folder that a test script has for itself.
+"""
+
+import functools
+import json
+import os
+import pathlib
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import unittest
+
+DYNAC = os.environ["DYNA_DYNAC"]
+DYNA_OPT = os.environ["DYNA_OPT"]
+DYNA_TRANSLATE = os.environ["DYNA_TRANSLATE"]
+WORK = pathlib.Path(os.environ["DYNA_WORK"])
+
+GPT2 = {"model_type": "gpt2", "vocab_size": 257, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 2,
+        "resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.0}
+LLAMA = {"model_type": "llama", "vocab_size": 257, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu", "rms_norm_eps": 1e-6,
+         "rope_theta": 10000.0, "max_position_embeddings": 64}
+CONFIGS = {"gpt2": GPT2, "llama": LLAMA}
+
+
+def run(command, timeout=300, **options):
+    """Runs a command; the caller looks at the exit code."""
+    return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=timeout, **options)
+
+
+def succeed(command, **options):
+    """Runs a command that must succeed and returns what it printed."""
+    done = run(command, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, command))}\nended with {done.returncode}:\n{done.stderr}{done.stdout}")
+    return done.stdout
+
+
+@functools.lru_cache(maxsize=None)
+def model(name="gpt2", **changes):
+    """Writes the module of a family, with some configuration changed; returns its path."""
+    label = "-".join([name, *(f"{key}={value}" for key, value in sorted(changes.items()))])
+    path = WORK / "models" / f"{label}.mlir"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    config = path.with_suffix(".json")
+    config.write_text(json.dumps({**CONFIGS[name], **changes}))
+    succeed([DYNA_TRANSLATE, "--from-config", config, "-o", path])
+    return path
+
+
+@functools.lru_cache(maxsize=None)
+def binary(name="gpt2", compute_type="f32", flags=(), changes=()):
+    """Compiles a model once per script; returns the path of the training binary."""
+    source = model(name, **dict(changes))
+    path = WORK / "binaries" / "-".join([source.stem, compute_type, *(flag.strip("-") for flag in flags)])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    succeed([DYNAC, source, "-o", path, f"--compute-type={compute_type}", *flags])
+    return path
+
+
+def corpus(folder, documents=24, seed=1):
+    """A directory of small documents of very different lengths."""
+    generator = random.Random(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    words = ["the", "ragged", "micro", "batch", "learns", "a", "token", "of", "text", "\u00e9t\u00e9", "\n"]
+    for i in range(documents):
+        length = 1 + int(generator.paretovariate(0.7)) % 40
+        text = " ".join(generator.choice(words) for _ in range(length))
+        (folder / f"document-{i}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+def training(program, data, *flags, steps=4):
+    """The command line of a small training run."""
+    return [program, "--data", data, f"--steps={steps}", "--tokens-per-batch=400", "--lr=1e-2", "--seed=3",
+            "--threads=2", "--no-progress", *flags]
+
+
+def lines_of(metrics):
+    """The JSON lines of a metrics file that are steps."""
+    lines = [json.loads(line) for line in pathlib.Path(metrics).read_text().splitlines()]
+    return [line for line in lines if "held_out" not in line]
+
+
+def losses(metrics):
+    return [line["loss"] for line in lines_of(metrics)]
+
+
+def tensors(path):
+    """The tensors of a safetensors file, as lists of numbers."""
+    content = pathlib.Path(path).read_bytes()
+    size = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:8 + size])
+    header.pop("__metadata__", None)
+    letters = {"F64": "d", "F32": "f"}
+    result = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        data = content[8 + size + begin:8 + size + end]
+        letter = letters[entry["dtype"]]
+        result[name] = struct.unpack(f"<{len(data) // struct.calcsize(letter)}{letter}", data)
+    return result
+
+
+def largest_difference(one, other):
+    """The largest difference of two safetensors files of the same tensors."""
+    one, other = tensors(one), tensors(other)
+    if set(one) != set(other):
+        raise AssertionError(f"other tensors: {sorted(set(one) ^ set(other))}")
+    return max(abs(a - b) for name in one for a, b in zip(one[name], other[name]))
+
+
+class BinaryTest(unittest.TestCase):
+    """A test with a folder of its own and one corpus for the script."""
+
+    maxDiff = 4000
+
+    @classmethod
+    def setUpClass(cls):
+        cls.corpus = corpus(WORK / "corpus")
+
+    def setUp(self):
+        self.folder = WORK / self.id().split(".")[-1]
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+
+    def train(self, program, name, *flags, steps=4, data=None):
+        """Trains with metrics and a checkpoint; returns their paths' stem."""
+        stem = self.folder / name
+        succeed(training(program, data or self.corpus, f"--metrics={stem}.jsonl", f"--save={stem}", *flags, steps=steps))
+        return stem
+
+    def assert_refused(self, done, *words, code=(2,)):
+        """Exactly one line on stderr (notes and warnings apart), saying all of `words`."""
+        self.assertIn(done.returncode, code, done.stderr + done.stdout)
+        said = [line for line in done.stderr.splitlines() if not line.startswith(("note: ", "warning: "))]
+        self.assertEqual(len(said), 1, done.stderr)
+        for word in words:
+            self.assertIn(str(word), said[0])
+
+
+def main():
+    WORK.mkdir(parents=True, exist_ok=True)
+    sys.stdout.reconfigure(line_buffering=True)
+    unittest.main(module="__main__", verbosity=2)

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a binary says of itself and of its runs."""
+
+import json
+import math
+
+import common
+
+
+class ManifestTest(common.BinaryTest):
+    def test_facts_of_a_gpt2(self):
+        manifest = json.loads(common.succeed([common.binary("gpt2", "f32"), "--describe=json"]))
+        self.assertEqual(manifest["format"], 1)
+        self.assertEqual(manifest["compute_type"], "f32")
+        self.assertEqual(manifest["matmul"], "library")
+        facts = manifest["facts"]
+        config = json.loads(facts.pop("config_json"))
+        self.assertEqual(facts, {"family": "gpt2", "vocabulary": 257, "positions": 64, "width": 32, "heads": 2, "kv_heads": 2,
+                                 "head_dim": 16, "feed_forward": 128})
+        for key, value in common.GPT2.items():
+            self.assertEqual(config[key], value, key)
+        shapes = {entry["name"]: entry["shape"] for entry in manifest["parameters"]}
+        self.assertEqual(shapes["wte"], [257, 32])
+        self.assertEqual(shapes["wpe"], [64, 32])
+        self.assertEqual(shapes["h.1.mlp.fc.weight"], [128, 32])
+        block = 4 * (32 * 32 + 32) + 2 * 32 * 128 + 128 + 32 + 4 * 32
+        self.assertEqual(sum(math.prod(shape) for shape in shapes.values()), 257 * 32 + 64 * 32 + 2 * block + 64)
+        self.assertEqual([manifest["kinds"][layer["kind"]]["name"] for layer in manifest["layers"]],
+                         ["embed", "block", "block", "head"])
+        kinds = {kind["name"]: kind for kind in manifest["kinds"]}
+        # Two per multiply and add: q, k, v, proj, and the two of the feed-forward.
+        self.assertEqual(kinds["block"]["flops_per_token"], 2 * (4 * 32 * 32 + 2 * 32 * 128))
+        self.assertEqual(kinds["head"]["flops_per_target"], 2 * 32 * 257)
+        # Scores and their product with the values, over all heads.
+        self.assertEqual(kinds["block"]["attention_flops_per_pair"], 2 * 2 * 32)
+        self.assertTrue(kinds["block"]["causal"])
+
+    def test_facts_of_a_llama(self):
+        manifest = json.loads(common.succeed([common.binary("llama", "bf16"), "--describe=json"]))
+        self.assertEqual(manifest["compute_type"], "bf16")
+        facts = manifest["facts"]
+        facts.pop("config_json")
+        self.assertEqual(facts, {"family": "llama", "vocabulary": 257, "positions": 64, "width": 32, "heads": 4, "kv_heads": 2,
+                                 "head_dim": 8, "feed_forward": 48})
+        kinds = {kind["name"]: kind for kind in manifest["kinds"]}
+        self.assertEqual(kinds["block"]["flops_per_token"], 2 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 48))
+        self.assertIn("cast", kinds["block"]["roles"])
+
+    def test_f64_products_are_generated(self):
+        manifest = json.loads(common.succeed([common.binary("gpt2", "f64"), "--describe=json"]))
+        self.assertEqual((manifest["compute_type"], manifest["matmul"]), ("f64", "generated"))
+        self.assertNotIn("cast", manifest["kinds"][1]["roles"])
+
+    def test_the_table_names_parameters_and_memory(self):
+        table = common.succeed([common.binary("gpt2", "f32"), "--describe"])
+        for word in ("gpt2", "vocabulary 257", "h.0.attn.q.weight", "block"):
+            self.assertIn(word, table)
+
+    def test_the_same_module_gives_the_same_binary(self):
+        programs = [self.folder / name for name in ("one", "other")]
+        for program in programs:
+            common.succeed([common.DYNAC, common.model(), "-o", program])
+        self.assertEqual(programs[0].read_bytes(), programs[1].read_bytes())
+
+    def test_bits_per_byte(self):
+        program = common.binary("gpt2", "f32")
+        stem = self.train(program, "run", steps=8)
+        metrics = self.folder / "evaluation.jsonl"
+        out = common.succeed([program, "--evaluate", "--load", stem, "--data", self.corpus, f"--metrics={metrics}", "--no-progress"])
+        self.assertIn("bits per byte", out)
+        line = json.loads(metrics.read_text())
+        # Every document ends with one token that is no byte, and is predicted too.
+        size = sum(len(path.read_bytes()) for path in self.corpus.iterdir())
+        self.assertGreater(line["targets"], 0)
+        self.assertGreaterEqual(line["bits_per_byte"], line["loss"] / math.log(2))
+        self.assertLess(line["bits_per_byte"], 9)
+        bytes_ = line["loss"] * line["targets"] / math.log(2) / line["bits_per_byte"]
+        self.assertAlmostEqual(bytes_, round(bytes_), delta=1e-6 * bytes_)
+        self.assertLessEqual(bytes_, size)
+
+    def test_other_vocabularies_report_none(self):
+        program = common.binary("gpt2", "f32", (), (("vocab_size", 300),))
+        out = common.succeed([program, "--evaluate", "--data", self.corpus, "--no-progress"])
+        self.assertNotIn("bits per byte", out)
+
+
+if __name__ == "__main__":
+    common.main()

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Memory: what runs touch is what the formulas say, and the manifest repeats them."""
+
+import json
+import re
+
+import common
+
+FORMULA = re.compile(r"(\d+)(?:\*(Tq|Tkv|S))?")
+TIERS = {"saved_input": "input_tier", "products": "products_tier", "elementwise": "elementwise_tier", "deferred": "deferred_tier"}
+
+
+def parse_formula(text):
+    """'128*Tq + 16384' as the manifest's JSON writes it."""
+    result = {"tq": 0, "tkv": 0, "s": 0, "constant": 0}
+    for part in text.split(" + "):
+        match = FORMULA.fullmatch(part.strip())
+        if not match:
+            raise AssertionError(f"no formula: {text}")
+        result[(match.group(2) or "constant").lower()] += int(match.group(1))
+    return result
+
+
+def parse_report(text):
+    """Per layer: tiers and the workspace of each role."""
+    layers, current = {}, None
+    for line in text.splitlines():
+        if match := re.match(r"layer @(\S+), called (\d+) times", line):
+            current = layers.setdefault(match.group(1), {"calls": int(match.group(2)), "tiers": {}, "roles": {}})
+        elif match := re.match(r"  tier (\w+) +(\d+)  (.+)", line):
+            current["tiers"][match.group(1)] = parse_formula(match.group(3))
+        elif match := re.match(r"  workspace of (\w+) +(\d+)  ([^,(]+)", line):
+            current["roles"][match.group(1)] = parse_formula(match.group(3))
+    return layers
+
+
+class MemoryTest(common.BinaryTest):
+    def test_runs_touch_what_was_planned(self):
+        for name in ("gpt2", "llama"):
+            for compute_type in ("f32", "f64"):
+                program = common.binary(name, compute_type)
+                for recompute in ("none", "selective", "full"):
+                    for extra in ([], ["--split-backward"]):
+                        with self.subTest(model=name, type=compute_type, recompute=recompute, extra=extra):
+                            flags = ["--tokens-per-micro-batch=100", "--in-flight=3", f"--recompute={recompute}", *extra]
+                            plain = self.train(program, "plain", *flags, steps=2)
+                            losses = common.losses(f"{plain}.jsonl")
+                            self.assertGreaterEqual(common.lines_of(f"{plain}.jsonl")[0]["micro_batches"], 3)
+                            metrics = self.folder / "checked.jsonl"
+                            common.succeed(common.training(program, self.corpus, f"--metrics={metrics}", "--check-memory",
+                                                           *flags, steps=2))
+                            # Reading poison would change the numbers.
+                            self.assertEqual(common.losses(metrics), losses)
+                            for path in self.folder.iterdir():
+                                common.shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def test_recomputation_saves_memory(self):
+        program = common.binary("gpt2", "f32")
+        peaks = {}
+        for mode in ("none", "selective", "full"):
+            stem = self.train(program, mode, "--tokens-per-micro-batch=100", "--in-flight=3", f"--recompute={mode}")
+            peaks[mode] = max(line["peak_bytes"] for line in common.lines_of(f"{stem}.jsonl"))
+        self.assertGreater(peaks["none"], peaks["selective"])
+        self.assertGreater(peaks["selective"], peaks["full"])
+
+    def test_the_manifest_is_what_the_report_says(self):
+        for name in ("gpt2", "llama"):
+            for compute_type in ("f32", "f64", "bf16"):
+                with self.subTest(model=name, type=compute_type):
+                    planned = self.folder / "planned.mlir"
+                    common.succeed([common.DYNAC, common.model(name), "--stop-after=memory", f"--compute-type={compute_type}",
+                                    "-o", planned])
+                    done = common.run([common.DYNA_OPT, planned, "--dyna-report-memory", "-o", "/dev/null"])
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    report = parse_report(done.stdout + done.stderr)
+                    manifest = json.loads(common.succeed([common.binary(name, compute_type), "--describe=json"]))
+                    kinds = {kind["name"]: kind for kind in manifest["kinds"]}
+                    self.assertEqual(set(kinds), set(report))
+                    self.assertTrue(kinds)
+                    for kind, facts in kinds.items():
+                        for tier, key in TIERS.items():
+                            self.assertEqual(facts[key], report[kind]["tiers"][tier], f"{kind} {tier}")
+                        given = {role: entry["workspace"] for role, entry in facts["roles"].items()}
+                        self.assertEqual(given, report[kind]["roles"], kind)
+                        calls = sum(manifest["kinds"][layer["kind"]]["name"] == kind for layer in manifest["layers"])
+                        self.assertEqual(calls, report[kind]["calls"], kind)
+
+    def test_a_limit_is_kept(self):
+        program = common.binary("gpt2", "f32")
+        done = common.run(common.training(program, self.corpus, "--memory-limit=600K"))
+        self.assert_refused(done, "--memory-limit", "--tokens-per-micro-batch")
+
+
+if __name__ == "__main__":
+    common.main()

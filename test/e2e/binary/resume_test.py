@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs that end early, in every way, and go on as if nothing had happened."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+
+import common
+
+FILES = ("model.safetensors", "optimizer.safetensors")
+
+
+class ResumeTest(common.BinaryTest):
+    def assert_same_checkpoint(self, one, other, step):
+        for name in FILES:
+            self.assertEqual((one / f"step-{step}" / name).read_bytes(), (other / f"step-{step}" / name).read_bytes(), name)
+
+    def resume(self, program, stem, *flags):
+        common.succeed([program, "--resume", stem, "--no-progress", *flags])
+
+    def steps_of(self, stem):
+        return sorted(int(path.name[5:]) for path in stem.iterdir() if path.name.startswith("step-"))
+
+    def start(self, program, stem, steps, *flags):
+        command = common.training(program, self.corpus, f"--save={stem}", f"--metrics={stem}.jsonl",
+                                  f"--schedule-steps={steps}", "--warmup=2", *flags, steps=steps)
+        return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def wait_for(self, condition, process, seconds=60):
+        limit = time.monotonic() + seconds
+        while not condition():
+            self.assertIsNone(process.poll(), "the run ended too early")
+            self.assertLess(time.monotonic(), limit, "the run does not get on")
+            time.sleep(0.01)
+
+    def test_resuming_is_bitwise_the_same(self):
+        for name, compute_type, more in (("gpt2", "f32", ["--in-flight=2", "--tokens-per-micro-batch=100"]),
+                                         ("llama", "bf16", []), ("llama", "f64", ["--recompute=full"])):
+            with self.subTest(model=name, type=compute_type):
+                program = common.binary(name, compute_type)
+                # Warm-up and schedule are those of the whole run from the start.
+                flags = ["--schedule-steps=9", "--warmup=2", *more]
+                whole = self.train(program, f"{name}-{compute_type}-whole", *flags, steps=9)
+                parts = self.train(program, f"{name}-{compute_type}-parts", *flags, steps=4)
+                # Extended twice: the corpus is passed several times on the way.
+                self.resume(program, parts, "--steps=7")
+                self.resume(program, parts, "--steps=9")
+                self.assertEqual(common.losses(f"{whole}.jsonl"), common.losses(f"{parts}.jsonl"))
+                self.assert_same_checkpoint(whole, parts, 9)
+
+    def test_resuming_without_more_steps_says_so(self):
+        stem = self.train(common.binary(), "run")
+        self.assert_refused(common.run([common.binary(), "--resume", stem]), "4 of 4 steps", "--steps")
+
+    def test_signals_save_and_end_well(self):
+        program = common.binary()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=number.name):
+                whole = self.folder / f"{number.name}-whole"
+                steps = 600
+                stem = self.folder / number.name
+                process = self.start(program, stem, steps)
+                metrics = self.folder / f"{number.name}.jsonl"
+                self.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") >= 3, process)
+                process.send_signal(number)
+                _, err = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 0, err)
+                saved = self.steps_of(stem)
+                self.assertEqual(len(saved), 1)
+                self.assertLess(saved[0], steps, "the signal came too late to show anything")
+                self.assertEqual(len(common.losses(metrics)), saved[0])
+                end = saved[0] + 3
+                self.resume(program, stem, f"--steps={end}")
+                common.succeed(common.training(program, self.corpus, f"--save={whole}", f"--metrics={whole}.jsonl",
+                                               f"--schedule-steps={steps}", "--warmup=2", steps=end))
+                self.assertEqual(common.losses(f"{whole}.jsonl"), common.losses(metrics))
+                self.assert_same_checkpoint(whole, stem, end)
+
+    def test_kills_leave_a_loadable_checkpoint(self):
+        program = common.binary()
+        generator = random.Random()
+        seed = generator.randrange(1 << 30)
+        generator.seed(seed)
+        for attempt in range(10):
+            with self.subTest(attempt=attempt, seed=seed):
+                stem = self.folder / str(attempt)
+                process = self.start(program, stem, 100000, "--save-every=1")
+                self.wait_for(lambda: stem.exists() and self.steps_of(stem), process)
+                time.sleep(generator.random() * 0.15)
+                process.kill()
+                process.communicate(timeout=60)
+                saved = self.steps_of(stem)
+                self.assertIn(len(saved), (1, 2, 3))
+                out = common.succeed([program, "--evaluate", "--load", stem, "--data", self.corpus, "--no-progress"])
+                self.assertIn("loss", out)
+                # And the run goes on from there, with the numbers it would have had.
+                end = saved[-1] + 2
+                self.resume(program, stem, f"--steps={end}")
+                self.assertEqual(self.steps_of(stem)[-1], end)
+                self.assertLessEqual(len(self.steps_of(stem)), 2)
+                self.assertFalse(list(stem.glob(".tmp-*")), "what the killed run had begun is still there")
+
+    def test_killed_runs_continue_with_the_same_numbers(self):
+        program = common.binary()
+        stem, whole = self.folder / "killed", self.folder / "whole"
+        process = self.start(program, stem, 100000, "--save-every=1")
+        self.wait_for(lambda: stem.exists() and self.steps_of(stem) and self.steps_of(stem)[-1] >= 3, process)
+        process.kill()
+        process.communicate(timeout=60)
+        end = self.steps_of(stem)[-1] + 2
+        self.resume(program, stem, f"--steps={end}")
+        common.succeed(common.training(program, self.corpus, f"--save={whole}", "--schedule-steps=100000", "--warmup=2", steps=end))
+        self.assert_same_checkpoint(whole, stem, end)
+
+    def test_the_last_two_are_kept(self):
+        stem = self.train(common.binary(), "run", "--save-every=2", steps=9)
+        self.assertEqual(self.steps_of(stem), [8, 9])
+        self.assertEqual({path.name for path in stem.iterdir()}, {"step-8", "step-9"})
+        state = json.loads((stem / "step-9" / "state.json").read_text())
+        self.assertEqual(state["step"], 9)
+
+    def test_evaluation_of_a_saved_model(self):
+        program = common.binary()
+        stem = self.train(program, "run", "--held-out-fraction=0.3", steps=12)
+        ends = [json.loads(line) for line in open(f"{stem}.jsonl", encoding="utf-8") if "held_out" in line]
+        self.assertLess(ends[1]["loss"], ends[0]["loss"])
+        outs = [common.succeed([program, "--evaluate", "--load", path, "--data", self.corpus, "--no-progress",
+                                f"--metrics={self.folder}/e{i}.jsonl"]) for i, path in enumerate((stem, stem / "step-12"))]
+        self.assertIn("loss", outs[0])
+        first, second = (json.loads((self.folder / f"e{i}.jsonl").read_text())["loss"] for i in (0, 1))
+        self.assertEqual(first, second)
+        untrained = common.run([program, "--evaluate", "--data", self.corpus, "--no-progress", f"--metrics={self.folder}/u.jsonl"])
+        self.assertEqual(untrained.returncode, 0)
+        self.assertIn("warning: no --load", untrained.stderr)
+        self.assertGreater(json.loads((self.folder / "u.jsonl").read_text())["loss"], first)
+
+
+if __name__ == "__main__":
+    common.main()

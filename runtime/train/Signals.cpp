@@ -22,13 +22,25 @@ static void onStopSignal(int signal) {
   stopMark = 1;
 }
 
+// The handler has a stack of its own: the matrix library's products use the
+// stack pointer for a buffer of theirs, and a signal frame below that would
+// overwrite whatever lies there. Signals to the process go to the main thread,
+// which asks for this. A frame takes up to 12 KiB where the processor has AMX.
+alignas(64) static unsigned char handlerStack[64 << 10];
+
 void catchStopSignals() {
+  stack_t stack = {};
+  stack.ss_sp = handlerStack;
+  stack.ss_size = sizeof(handlerStack);
+  sigaltstack(&stack, nullptr);
   struct sigaction action = {};
   action.sa_handler = onStopSignal;
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // A file that may not grow is an error of the write, which can name it.
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 bool stopRequested() { return stopMark != 0; }

@@ -13,6 +13,7 @@
 #include "codegen/cpu/Pipelines.h"
 #include "dialects/dyna/Dyna.h"
 #include "passes/Pipelines.h"
+#include "runtime/abi/Abi.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -21,6 +22,7 @@
 #include "mlir/Support/Timing.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
@@ -48,6 +50,7 @@ public:
 private:
   int checkOptions();
   int openInput();
+  int checkOutput();
   LogicalResult runPhases();
   LogicalResult runPhase(StringRef name,
                          llvm::function_ref<void(OpPassManager &)> build);
@@ -58,11 +61,14 @@ private:
 
   const DriverOptions &options;
   DialectRegistry registry;
-  MLIRContext context{MLIRContext::Threading::DISABLED};
+  // With threads: objects of several variants are emitted at once, and
+  // translation makes attributes and types in this context.
+  MLIRContext context;
   llvm::SourceMgr sources;
   OwningOpRef<ModuleOp> module;
   ::dyna::plan::Manifest manifest;
   std::vector<InstructionSet> isas;
+  std::vector<ModuleOp> variants; ///< lowered, in the order of `isas`
   TimingScope timing;
   bool stopped = false;
 };
@@ -103,7 +109,7 @@ int Driver::checkOptions() {
   if (isas.empty())
     isas.assign(getInstructionSets().begin(), getInstructionSets().end());
   // Preference is fixed, whatever the order of the option.
-  llvm::stable_sort(isas, [](const InstructionSet &a, const InstructionSet &b) {
+  llvm::sort(isas, [](const InstructionSet &a, const InstructionSet &b) {
     return a.features > b.features;
   });
   return 0;
@@ -120,6 +126,32 @@ int Driver::openInput() {
             llvm::sys::fs::create_directories(options.dumpDirectory))
       return usageError("cannot make --dump-dir '" + options.dumpDirectory +
                         "': " + error.message());
+  return 0;
+}
+
+/// A wrong path is found before the work is done, not after it.
+int Driver::checkOutput() {
+  bool prints = !options.stopAfter.empty();
+  if (prints && (options.output.empty() || options.output == "-"))
+    return 0;
+  std::string path = outputPath("");
+  if (llvm::sys::fs::is_directory(path))
+    return usageError("cannot write '" + path +
+                      "': it is a directory; name a file with -o");
+  // Text may go to a device; a program replaces what was there.
+  if (prints && llvm::sys::fs::exists(path)) {
+    if (std::error_code error =
+            llvm::sys::fs::access(path, llvm::sys::fs::AccessMode::Write))
+      return usageError("cannot write '" + path + "': " + error.message());
+    return 0;
+  }
+  SmallString<256> probe;
+  int descriptor = -1;
+  if (std::error_code error = llvm::sys::fs::createUniqueFile(
+          path + ".probe-%%%%%%", descriptor, probe))
+    return usageError("cannot write '" + path + "': " + error.message());
+  llvm::sys::Process::SafelyCloseFileDescriptor(descriptor);
+  llvm::sys::fs::remove(probe);
   return 0;
 }
 
@@ -158,11 +190,12 @@ Driver::runPhase(StringRef name,
     if (failed(print(path, write)))
       return failure();
   }
-  if (options.stopAfter == name) {
-    stopped = true;
-    return print(options.output.empty() ? "-" : StringRef(options.output),
-                 write);
-  }
+  if (options.stopAfter != name)
+    return success();
+  if (failed(print(options.output.empty() ? "-" : StringRef(options.output),
+                   write)))
+    return failure();
+  stopped = true;
   return success();
 }
 
@@ -188,13 +221,19 @@ LogicalResult Driver::runPhases() {
   manifest = std::move(*built);
   manifest.set_matmul(options.computeType == "f64" ? "generated"
                                                    : options.matmul);
-  if (failed(runPhase("lower",
-                      [&](OpPassManager &passes) {
-                        cpu::buildLowerCpuPipeline(passes, lowering);
-                      })) ||
-      stopped)
+  // Code is lowered once per variant, in vectors as wide as its registers; what
+  // is printed and dumped is the best variant.
+  std::vector<OwningOpRef<ModuleOp>> others;
+  for (size_t i = 1; i < isas.size(); ++i)
+    others.push_back(module->clone());
+  auto lower = [&](const InstructionSet &isa) {
+    return [&](OpPassManager &passes) {
+      lowering.vectorBits = (isa.features & DYNA_FEATURE_AVX512) ? 512 : 256;
+      cpu::buildLowerCpuPipeline(passes, lowering);
+    };
+  };
+  if (failed(runPhase("lower", lower(isas.front()))) || stopped)
     return success(stopped);
-
   if (options.stopAfter == "llvm") {
     stopped = true;
     std::optional<std::string> text = printLlvmIr(*module);
@@ -203,6 +242,16 @@ LogicalResult Driver::runPhases() {
     return print(options.output.empty() ? "-" : StringRef(options.output),
                  [&](raw_ostream &stream) { stream << *text; });
   }
+  variants.push_back(module.get());
+  TimingScope scope = timing.nest("lower the other variants");
+  for (auto [i, other] : llvm::enumerate(others)) {
+    PassManager passes(&context, ModuleOp::getOperationName());
+    lower(isas[i + 1])(passes);
+    if (failed(passes.run(*other)))
+      return failure();
+    variants.push_back(other.get());
+  }
+  scope.stop();
   return emitBinary();
 }
 
@@ -213,10 +262,8 @@ LogicalResult Driver::emitObjects(std::vector<std::string> &objects) {
   std::vector<LogicalResult> results(isas.size(), failure());
   std::vector<std::thread> threads;
   prepareTranslation(*module);
-  for (const InstructionSet &isa : isas) {
-    copies.push_back(module->clone());
+  for (const InstructionSet &isa : isas)
     objects.push_back(outputPath("." + isa.name.str() + ".o"));
-  }
   for (size_t i = 0; i < isas.size(); ++i)
     threads.emplace_back([&, i] {
       EmitOptions emit;
@@ -224,7 +271,7 @@ LogicalResult Driver::emitObjects(std::vector<std::string> &objects) {
       if (!options.dumpDirectory.empty())
         emit.dumpPath =
             options.dumpDirectory + "/optimised." + isas[i].name.str() + ".ll";
-      results[i] = emitVariantObject(*copies[i], isas[i], emit, objects[i]);
+      results[i] = emitVariantObject(variants[i], isas[i], emit, objects[i]);
     });
   for (std::thread &thread : threads)
     thread.join();
@@ -257,6 +304,8 @@ int Driver::run() {
   if (int code = checkOptions())
     return code;
   if (int code = openInput())
+    return code;
+  if (int code = checkOutput())
     return code;
   DefaultTimingManager timingManager;
   timingManager.setEnabled(options.timePasses);

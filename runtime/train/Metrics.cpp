@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <cmath>
+#include <filesystem>
 #include <unistd.h>
 
 namespace dyna {
@@ -58,8 +59,17 @@ Status MetricsFile::writeLine(const std::string &json) {
   return Status::ok();
 }
 
+/// Where to write what shall become `path`: beside it, to be renamed, or
+/// straight into a device or a pipe, which a rename would replace by a file.
+static std::string writingPath(const std::string &path) {
+  std::error_code ignored;
+  auto status = std::filesystem::status(path, ignored);
+  bool special = std::filesystem::is_other(status);
+  return special ? path : path + ".tmp";
+}
+
 Status writeWholeFile(const std::string &path, const std::string &text) {
-  std::string temporary = path + ".tmp";
+  std::string temporary = writingPath(path);
   std::FILE *file = std::fopen(temporary.c_str(), "w");
   if (!file)
     return fileFailure("write", temporary, errno);
@@ -69,15 +79,22 @@ Status writeWholeFile(const std::string &path, const std::string &text) {
   errno = 0;
   written = std::fclose(file) == 0 && written;
   error = error ? error : errno;
-  if (written && std::rename(temporary.c_str(), path.c_str()) == 0)
+  bool renames = temporary != path;
+  if (written &&
+      (!renames || std::rename(temporary.c_str(), path.c_str()) == 0))
     return Status::ok();
   Status failure = fileFailure("write", path, error ? error : errno);
-  unlink(temporary.c_str());
+  if (renames)
+    unlink(temporary.c_str());
   return failure;
 }
 
 Status checkWritable(const std::string &path) {
-  std::string temporary = path + ".tmp";
+  std::string temporary = writingPath(path);
+  if (temporary == path)
+    return ::access(path.c_str(), W_OK) == 0
+               ? Status::ok()
+               : fileFailure("write", path, errno);
   std::FILE *file = std::fopen(temporary.c_str(), "w");
   if (!file)
     return fileFailure("write", path, errno);

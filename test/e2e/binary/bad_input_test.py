@@ -5,6 +5,7 @@
 """Bad input to a training binary: one clear line, exit code 2, nothing half written."""
 
 import json
+import os
 import resource
 import struct
 
@@ -167,8 +168,18 @@ class BadInputTest(common.BinaryTest):
         after = {path.relative_to(stem): path.read_bytes() for path in stem.rglob("*") if path.is_file()}
         self.assertEqual(before, after)
         self.assertEqual({path.name for path in stem.iterdir()}, {"step-2"})
-        for flag in ("--metrics=/dev/full", "--trace=/dev/full"):
-            self.assert_refused(common.run(common.training(self.program, self.corpus, flag)), "/dev/full")
+        self.assert_refused(common.run(common.training(self.program, self.corpus, "--metrics=/dev/full")), "/dev/full")
+        # What is renamed when complete must not replace what is no file: a pipe here,
+        # so that a failure harms nothing outside this folder.
+        for flag in ("--trace", "--print-grad-norms"):
+            pipe = self.folder / f"pipe{flag}"
+            os.mkfifo(pipe)
+            reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+            done = common.run(common.training(self.program, self.corpus, f"{flag}={pipe}", steps=1), timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(pipe.is_fifo(), "the pipe was replaced")
+            self.assertTrue(os.read(reader, 100).startswith((b"{", b"[")))
+            os.close(reader)
 
     def test_a_full_file_system(self):
         # Room for one checkpoint and a half.

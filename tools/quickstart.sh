@@ -13,7 +13,7 @@ here=$(pwd)
 usage="usage: tools/quickstart.sh [--data PATH] [--steps N] [--model CONFIG.json] [--out DIR] [--build-dir DIR]"
 absolute() { case "$1" in /*) echo "$1" ;; *) echo "$here/$1" ;; esac; }
 data=
-steps=120
+steps=70
 model=$root/docs/examples/gpt-tiny.json
 out=$root/quickstart
 build=$root/build

@@ -42,6 +42,12 @@ struct Configuration {
   uint64_t firstSeed;
 };
 
+/// The name of a test in ctest's listing; without it, the bytes of the
+/// structure.
+void PrintTo(const Configuration &configuration, std::ostream *stream) {
+  *stream << configuration.name;
+}
+
 class CompiledTest
     : public testing::TestWithParam<std::tuple<Configuration, /*group=*/int>> {
 protected:

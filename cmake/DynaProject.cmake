@@ -46,6 +46,10 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 find_package(Threads REQUIRED)
 find_package(Protobuf REQUIRED)
 find_library(DYNA_DNNL_LIBRARY dnnl REQUIRED)
+# CUDA is used where it is and never needed.
+find_package(CUDAToolkit QUIET)
+set(DYNA_HAS_CUDA ${CUDAToolkit_FOUND})
+message(STATUS "CUDA toolkit: ${CUDAToolkit_VERSION}")
 
 # Includes start at the root of the source tree or of the build tree.
 include_directories(${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})

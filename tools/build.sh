@@ -10,10 +10,11 @@ if [ "${1:-}" = --build-dir ]; then
 fi
 tools/setup.sh
 if [ ! -f "$build/build.ninja" ]; then
-  cmake --preset release -B "$build" >"/tmp/dyna-configure.$$.log" 2>&1 || {
-    cat "/tmp/dyna-configure.$$.log" >&2
+  log=$(mktemp)
+  cmake --preset release -B "$build" >"$log" 2>&1 || {
+    cat "$log" >&2
     exit 1
   }
-  rm -f "/tmp/dyna-configure.$$.log"
+  rm -f "$log"
 fi
 cmake --build "$build" --target "${@:-all}"

@@ -24,10 +24,11 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 echo "setup: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
 "${as_root[@]}" apt-get update -qq || echo "setup: apt-get update failed; trying with the lists at hand" >&2
-"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/tmp/dyna-setup.$$.log 2>&1 || {
-  tail -n 20 /tmp/dyna-setup.$$.log >&2
+"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$log" 2>&1 || {
+  tail -n 20 "$log" >&2
   echo "setup: could not install ${missing[*]}; LLVM 22 comes from Debian 12's security updates: enable bookworm-security" >&2
   exit 2
 }
-rm -f /tmp/dyna-setup.$$.log
+rm -f "$log"

@@ -16,12 +16,12 @@
 // functions, one per role below, all of one signature. They allocate nothing,
 // own nothing and know neither files nor flags: every pointer they see lies in
 // the arena that the runtime took at start. Micro-batches are ragged and
-// token-major: `rows` of a tensor is the number of tokens, inner sizes are fixed
-// per function and listed in the manifest.
+// token-major: `rows` of a tensor is the number of tokens, inner sizes are
+// fixed per function and listed in the manifest.
 //
-// Calls are *stream-ordered*: a function may return before its work is done, and
-// work given to one stream runs in the order given. The host backend finishes
-// before it returns, which is a legal case of that.
+// Calls are *stream-ordered*: a function may return before its work is done,
+// and work given to one stream runs in the order given. The host backend
+// finishes before it returns, which is a legal case of that.
 //
 // Memory of one layer and micro-batch in flight: tiers
 // ----------------------------------------------------
@@ -37,8 +37,9 @@
 //
 // Recomputation is then a choice of the plan, not of the compiler: under `none`
 // all of input, products and elementwise are *kept* from forward to backward;
-// under `selective` forward's elementwise tier is scratch and `recompute_selective`
-// fills it again (*late*) before backward; under `full` only input is kept.
+// under `selective` forward's elementwise tier is scratch and
+// `recompute_selective` fills it again (*late*) before backward; under `full`
+// only input is kept.
 //
 // Sizes: tokens (Tq, Tkv) and segments (S) are rounded up to a multiple of
 // DYNA_ROW_ALIGNMENT in every memory formula, blocks are DYNA_BLOCK_ALIGNMENT
@@ -87,8 +88,9 @@ typedef struct dyna_tensor {
 } dyna_tensor;
 
 /// One run of tokens of one sample. Queries [q_begin, q_begin+q_len) of the
-/// micro-batch see keys [kv_begin, kv_begin+kv_len). `position0` is the position
-/// in the sample of the first query; the last key is the last query's own.
+/// micro-batch see keys [kv_begin, kv_begin+kv_len). `position0` is the
+/// position in the sample of the first query; the last key is the last query's
+/// own.
 typedef struct dyna_segment {
   int64_t sample;
   int64_t q_begin;
@@ -127,7 +129,12 @@ typedef struct dyna_group {
   void *handle;  ///< the transport's; null for a group of one
 } dyna_group;
 
-enum { DYNA_GROUP_DP = 0, DYNA_GROUP_TP = 1, DYNA_GROUP_PP = 2, DYNA_GROUP_COUNT = 3 };
+enum {
+  DYNA_GROUP_DP = 0,
+  DYNA_GROUP_TP = 1,
+  DYNA_GROUP_PP = 2,
+  DYNA_GROUP_COUNT = 3
+};
 
 /// Scalars of one optimizer step (AdamW, decoupled decay). `gradient_scale` is
 /// the factor of global-norm clipping; `correction1` is 1 - beta1^t.
@@ -173,8 +180,8 @@ typedef struct dyna_context {
 /// backward_input        compute   -          d outputs             d inputs
 /// backward_weight       compute   added to   -                     -
 /// update                written   cleared    master, m, v of each  -
-/// grad_norm             -         read       -                     [1] f64, added to
-/// cast                  written   -          master of each        -
+/// grad_norm             -         read       -                     [1] f64,
+/// added to cast                  written   -          master of each        -
 ///
 /// "compute": parameters in the compute type. "-": may be null. *: only the
 /// head, whose fused loss makes its weight gradient in forward. Gradients are

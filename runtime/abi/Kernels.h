@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The allow-list of a compiled object: it imports the functions declared here
-// and memcpy/memmove/memset, nothing else (under f64 also libm). A device backend
-// defines them all; the host's are in runtime/device/host.
+// and memcpy/memmove/memset, nothing else (under f64 also libm). A device
+// backend defines them all; the host's are in runtime/device/host.
 //
 // All matrices are row-major; leading dimensions and strides count elements.
 // Scratch memory is always the caller's: the formulas at the end say how much.
@@ -33,8 +33,8 @@ extern "C" {
 typedef void (*dyna_rows_body)(const void *args, int64_t begin, int64_t end,
                                int64_t chunk);
 
-/// The number of chunks into which a launch over `rows` rows is cut, and the rows
-/// of each (the last may have fewer). Depends on nothing else.
+/// The number of chunks into which a launch over `rows` rows is cut, and the
+/// rows of each (the last may have fewer). Depends on nothing else.
 static inline int64_t dyna_chunk_rows(int64_t rows, int64_t min_rows) {
   int64_t even = (rows + DYNA_MAX_CHUNKS - 1) / DYNA_MAX_CHUNKS;
   return even > min_rows ? even : (min_rows > 0 ? min_rows : 1);
@@ -45,7 +45,8 @@ static inline int64_t dyna_chunk_count(int64_t rows, int64_t min_rows) {
 }
 
 /// Runs `body` over all chunks of `rows` rows, in any order and in parallel, on
-/// the context's team (stream-ordered). `args_bytes` bytes at `args` may be copied.
+/// the context's team (stream-ordered). `args_bytes` bytes at `args` may be
+/// copied.
 dyna_status dyna_launch(dyna_context *context, dyna_rows_body body,
                         const void *args, int64_t args_bytes, int64_t rows,
                         int64_t min_rows);
@@ -55,12 +56,12 @@ dyna_status dyna_launch(dyna_context *context, dyna_rows_body body,
 //===----------------------------------------------------------------------===//
 
 /// C[m,n] = op(A)[m,k] * op(B)[k,n], or C += that. op(X) is X, or its transpose
-/// when transpose_x is not 0 (A is then stored [k,m], B [n,k]). m, n or k may be
-/// 0 (k = 0 without `accumulate` writes zeros).
+/// when transpose_x is not 0 (A is then stored [k,m], B [n,k]). m, n or k may
+/// be 0 (k = 0 without `accumulate` writes zeros).
 ///
-/// `epilogue`, when not null, is run once over every row of C, chunk by chunk in
-/// any order, each after the products of its rows are complete: element-wise code
-/// that finds its operand still in cache. Its rows are cut as by
+/// `epilogue`, when not null, is run once over every row of C, chunk by chunk
+/// in any order, each after the products of its rows are complete: element-wise
+/// code that finds its operand still in cache. Its rows are cut as by
 /// dyna_launch(rows = m, min_rows = epilogue_min_rows).
 typedef struct dyna_matmul {
   int64_t m, n, k;
@@ -80,7 +81,8 @@ typedef struct dyna_matmul {
   int64_t epilogue_min_rows;
 } dyna_matmul;
 
-typedef dyna_status (*dyna_matmul_function)(dyna_context *, const dyna_matmul *);
+typedef dyna_status (*dyna_matmul_function)(dyna_context *,
+                                            const dyna_matmul *);
 
 /// A, B, C of f32.
 dyna_status dyna_matmul_f32(dyna_context *, const dyna_matmul *);
@@ -96,9 +98,9 @@ dyna_status dyna_matmul_bf16_f32(dyna_context *, const dyna_matmul *);
 //===----------------------------------------------------------------------===//
 
 /// Softmax attention inside each segment: query head h reads key/value head
-/// h / (heads / kv_heads). Scores are scale * q.k; `causal` hides the keys after
-/// a query: query i of a segment sees keys [0, kv_len - q_len + i].
-/// q, out: [tq, heads * head_dim]; k, v: [tkv, kv_heads * head_dim], with row
+/// h / (heads / kv_heads). Scores are scale * q.k; `causal` hides the keys
+/// after a query: query i of a segment sees keys [0, kv_len - q_len + i]. q,
+/// out: [tq, heads * head_dim]; k, v: [tkv, kv_heads * head_dim], with row
 /// strides. `lse`: [tq, heads], log of the sum of exponentials of the scaled
 /// scores, f32 (f64 under f64); may be null in evaluation. Never stores a whole
 /// score matrix (online softmax).
@@ -123,9 +125,9 @@ dyna_status dyna_attention_f32(dyna_context *, const dyna_attention *);
 dyna_status dyna_attention_f64(dyna_context *, const dyna_attention *);
 dyna_status dyna_attention_bf16(dyna_context *, const dyna_attention *);
 
-/// The gradients of the above. `forward` holds its operands and results; dq, dk,
-/// dv are written (rows that no segment covers are zeroed) with the strides of
-/// q, k, v; dout has the stride of out.
+/// The gradients of the above. `forward` holds its operands and results; dq,
+/// dk, dv are written (rows that no segment covers are zeroed) with the strides
+/// of q, k, v; dout has the stride of out.
 typedef struct dyna_attention_grad {
   dyna_attention forward;
   const void *dout;
@@ -135,25 +137,29 @@ typedef struct dyna_attention_grad {
   void *workspace;
 } dyna_attention_grad;
 
-dyna_status dyna_attention_grad_f32(dyna_context *, const dyna_attention_grad *);
-dyna_status dyna_attention_grad_f64(dyna_context *, const dyna_attention_grad *);
-dyna_status dyna_attention_grad_bf16(dyna_context *, const dyna_attention_grad *);
+dyna_status dyna_attention_grad_f32(dyna_context *,
+                                    const dyna_attention_grad *);
+dyna_status dyna_attention_grad_f64(dyna_context *,
+                                    const dyna_attention_grad *);
+dyna_status dyna_attention_grad_bf16(dyna_context *,
+                                     const dyna_attention_grad *);
 
 //===----------------------------------------------------------------------===//
 // Head and loss
 //===----------------------------------------------------------------------===//
 
-/// Logits x * w^T, softmax cross-entropy against `targets`, in chunks of at most
-/// DYNA_HEAD_CHUNK_ROWS rows: the logits are never stored whole. Rows whose target
-/// is `ignore_index` cost no product: only the others are gathered.
+/// Logits x * w^T, softmax cross-entropy against `targets`, in chunks of at
+/// most DYNA_HEAD_CHUNK_ROWS rows: the logits are never stored whole. Rows
+/// whose target is `ignore_index` cost no product: only the others are
+/// gathered.
 ///
-/// x: [rows, width]; w: [vocab, width]; targets: int32 [rows]. *loss_sum = sum of
-/// the token losses (overwritten). Training (dx not null) also writes
-/// dx = d(loss_sum)/dx * gradient_scale (zeros for ignored rows) and adds
+/// x: [rows, width]; w: [vocab, width]; targets: int32 [rows]. *loss_sum = sum
+/// of the token losses (overwritten). Training (dx not null) also writes dx =
+/// d(loss_sum)/dx * gradient_scale (zeros for ignored rows) and adds
 /// d(loss_sum)/dw * gradient_scale to dw (f32; f64 under f64): three products.
 /// The products are the caller's, so that a generated one serves here too:
-/// `matmul` for x*w^T into the logits (f32 C under bf16), `matmul_input` for dx,
-/// `matmul_weight` for dw.
+/// `matmul` for x*w^T into the logits (f32 C under bf16), `matmul_input` for
+/// dx, `matmul_weight` for dw.
 typedef struct dyna_head {
   int64_t rows, width, vocab;
   const void *x;
@@ -192,10 +198,10 @@ static inline int64_t dyna_align_block(int64_t bytes) {
          DYNA_BLOCK_ALIGNMENT;
 }
 
-/// `element` is the size of the compute type: 8, 4 or 2. One value per query and
-/// head, and, unless dq, dk and dv can be added up where they are (bf16, or a head
-/// size that is no multiple of 16), one copy of each in f64 or f32 with the head
-/// size rounded up to 16.
+/// `element` is the size of the compute type: 8, 4 or 2. One value per query
+/// and head, and, unless dq, dk and dv can be added up where they are (bf16, or
+/// a head size that is no multiple of 16), one copy of each in f64 or f32 with
+/// the head size rounded up to 16.
 static inline dyna_linear_bytes
 dyna_attention_grad_workspace(int64_t element, int64_t heads, int64_t kv_heads,
                               int64_t head_dim) {
@@ -209,26 +215,26 @@ dyna_attention_grad_workspace(int64_t element, int64_t heads, int64_t kv_heads,
   return bytes;
 }
 
-/// Elements from one row of logits to the next: whole vectors, and no power of two
-/// that would put all rows into the same few sets of a cache.
+/// Elements from one row of logits to the next: whole vectors, and no power of
+/// two that would put all rows into the same few sets of a cache.
 static inline int64_t dyna_head_stride(int64_t vocab) {
   int64_t stride = (vocab + 15) / 16 * 16;
   return stride % 512 == 0 ? stride + 16 : stride;
 }
 
 /// Gathered rows, their gradient, logits and (bf16) the logits' gradient.
-static inline dyna_linear_bytes dyna_head_workspace(int64_t element,
-                                                    int64_t width,
-                                                    int64_t vocab) {
+static inline dyna_linear_bytes
+dyna_head_workspace(int64_t element, int64_t width, int64_t vocab) {
   int64_t accumulator = element == 8 ? 8 : 4;
   int64_t rows = DYNA_HEAD_CHUNK_ROWS;
   int64_t stride = dyna_head_stride(vocab);
   dyna_linear_bytes bytes = {0, 0, 0, 0};
   bytes.tq = 8; // the indices of the rows that have a target
-  bytes.constant = 2 * dyna_align_block(rows * width * element) +
-                   dyna_align_block(rows * stride * accumulator) +
-                   (element == 2 ? dyna_align_block(rows * stride * element) : 0) +
-                   dyna_align_block(rows * 8);
+  bytes.constant =
+      2 * dyna_align_block(rows * width * element) +
+      dyna_align_block(rows * stride * accumulator) +
+      (element == 2 ? dyna_align_block(rows * stride * element) : 0) +
+      dyna_align_block(rows * 8);
   return bytes;
 }
 

@@ -6,13 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Random numbers are functions of what they are for, never of the order in which
-// they are drawn: no cut into micro-batches, no rank and no strategy changes one.
-// Generated dropout code computes `dyna_random_row_key` once per row and
-// `dyna_random_element` per element, vectorised; this header is its definition.
+// Random numbers are functions of what they are for, never of the order in
+// which they are drawn: no cut into micro-batches, no rank and no strategy
+// changes one. Generated dropout code computes `dyna_random_row_key` once per
+// row and `dyna_random_element` per element, vectorised; this header is its
+// definition.
 //
-// The mixers are finalisers of the SplitMix64 generator (Steele, Lea, Flood 2014)
-// and, for 32 bits, Wellons' low-bias xor-shift-multiply with two rounds.
+// The mixers are finalisers of the SplitMix64 generator (Steele, Lea, Flood
+// 2014) and, for 32 bits, Wellons' low-bias xor-shift-multiply with two rounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,8 +57,8 @@ static inline uint32_t dyna_random_element(uint64_t row_key, uint32_t feature) {
   return dyna_mix32(dyna_mix32(x) ^ (uint32_t)(row_key >> 32));
 }
 
-/// An element is dropped when its 32 bits are below this threshold; survivors are
-/// multiplied by 1 / (1 - probability).
+/// An element is dropped when its 32 bits are below this threshold; survivors
+/// are multiplied by 1 / (1 - probability).
 static inline uint32_t dyna_dropout_threshold(double probability) {
   double scaled = probability * 4294967296.0;
   return scaled >= 4294967295.0 ? UINT32_C(0xFFFFFFFF) : (uint32_t)scaled;
@@ -75,8 +76,8 @@ static inline uint64_t dyna_parameter_key(uint64_t seed, const char *name) {
   return dyna_mix64(dyna_mix64(seed) ^ dyna_hash_name(name));
 }
 
-/// Two uniform doubles in (0,1) and [0,1) for element `index`: a normal value is
-/// sqrt(-2 ln u) * cos(2 pi v) (Box and Muller).
+/// Two uniform doubles in (0,1) and [0,1) for element `index`: a normal value
+/// is sqrt(-2 ln u) * cos(2 pi v) (Box and Muller).
 static inline void dyna_parameter_uniforms(uint64_t key, uint64_t index,
                                            double *u, double *v) {
   *u = ((double)(dyna_mix64(key ^ (2 * index)) >> 11) + 0.5) * 0x1p-53;

@@ -44,31 +44,27 @@ struct Product {
 
 class Floor {
 public:
-  Floor(HostDevice &device, bool bf16) : bf16_(bf16) {
+  Floor(HostDevice &device, bool bf16) : device_(device), bf16_(bf16) {
     device.bind(context_);
     context_.message = message_;
     context_.message_capacity = sizeof(message_);
   }
 
-  /// Median seconds of one product, with cold-ish operands: two sets alternate.
+  /// Median seconds of one product, on memory like the arena's (huge pages).
   double time(const Product &p) {
     size_t element = bf16_ ? 2 : 4;
     size_t resultElement = bf16_ && !p.wideResult ? 2 : 4;
-    std::vector<char> a[2], b[2], c[2];
-    for (int set = 0; set < 2; ++set) {
-      a[set].assign(p.m * p.k * element + 64, 0);
-      b[set].assign(p.k * p.n * element + 64, 0);
-      c[set].assign(p.m * p.n * resultElement + 64, 0);
-    }
+    std::unique_ptr<Buffer> a = allocate(p.m * p.k * element);
+    std::unique_ptr<Buffer> b = allocate(p.k * p.n * element);
+    std::unique_ptr<Buffer> c = allocate(p.m * p.n * resultElement);
     std::vector<double> seconds;
     double total = 0;
     while (seconds.size() < 5 || (total < 0.4 && seconds.size() < 60)) {
-      int set = seconds.size() % 2;
       dyna_matmul product = {};
       product.m = p.m, product.n = p.n, product.k = p.k;
-      product.a = align(a[set]), product.lda = p.transposeA ? p.m : p.k;
-      product.b = align(b[set]), product.ldb = p.transposeB ? p.k : p.n;
-      product.c = align(c[set]), product.ldc = p.n;
+      product.a = a->data(), product.lda = p.transposeA ? p.m : p.k;
+      product.b = b->data(), product.ldb = p.transposeB ? p.k : p.n;
+      product.c = c->data(), product.ldc = p.n;
       product.transpose_a = p.transposeA, product.transpose_b = p.transposeB;
       product.accumulate = p.accumulate;
       auto begin = std::chrono::steady_clock::now();
@@ -91,9 +87,18 @@ public:
   }
 
 private:
-  static void *align(std::vector<char> &bytes) {
-    return reinterpret_cast<void *>(
-        (reinterpret_cast<uintptr_t>(bytes.data()) + 63) / 64 * 64);
+  std::unique_ptr<Buffer> allocate(int64_t bytes) {
+    auto buffer = device_.allocate(bytes);
+    if (!buffer.isOk()) {
+      std::fprintf(stderr, "step_floor: %s\n",
+                   buffer.status().message().c_str());
+      std::exit(2);
+    }
+    // Not zeros: products of zeros may draw less power.
+    auto *words = static_cast<uint16_t *>((*buffer)->data());
+    for (int64_t i = 0; i < bytes / 2; ++i)
+      words[i] = 0x3c00 + i % 251;
+    return std::move(*buffer);
   }
 
   dyna_status run(const dyna_matmul &product, bool wide) {
@@ -103,6 +108,7 @@ private:
                 : dyna_matmul_bf16(&context_, &product);
   }
 
+  HostDevice &device_;
   bool bf16_;
   dyna_context context_ = {};
   char message_[512] = {};

@@ -44,7 +44,10 @@ fi
 "$root/tools/build.sh" --build-dir "$build" quickstart-tools
 [ -n "$data" ] || data=$(/usr/lib/llvm-22/bin/llvm-config --includedir)
 
+# A folder for each run: no run meets the checkpoints of another.
+out=$out/$(date +%Y%m%d-%H%M%S)
 mkdir -p "$out"
+out=$(cd "$out" && pwd)
 echo "quickstart: compiling $(basename "$model")"
 "$build/bin/dyna-translate" --from-config "$model" -o "$out/model.mlir"
 "$build/bin/dynac" "$out/model.mlir" -o "$out/train" --compute-type=f32
@@ -52,5 +55,5 @@ echo "quickstart: training on $data"
 cd "$out"
 ./train --data "$data" --held-out-fraction 0.02 --held-out-tokens 65536 \
   --tokens-per-batch 16384 --tokens-per-micro-batch 4096 --steps "$steps" --lr 2e-3 --seed 1 \
-  --metrics metrics.jsonl --save checkpoints --trace trace.json --trace-steps 2 --progress
+  --metrics "$out/metrics.jsonl" --save "$out/checkpoints" --trace "$out/trace.json" --trace-steps 2 --progress
 echo "quickstart: everything is in $out; look at trace.json in ui.perfetto.dev"

@@ -314,6 +314,8 @@ int Driver::run() {
   registry.insert<DynaDialect>();
   context.appendDialectRegistry(registry);
   context.loadDialect<DynaDialect>();
+  // The location says where; the text of a whole module would hide it.
+  context.printOpOnDiagnostic(false);
   SourceMgrDiagnosticHandler diagnostics(sources, &context);
   {
     TimingScope scope = timing.nest("parser");

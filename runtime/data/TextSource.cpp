@@ -56,8 +56,9 @@ Status listOne(const std::string &root, const std::string &relative,
   if (!directory)
     return fileFailure("list", path, errno);
   DirectoryCloser closer{directory};
-  errno = 0;
-  while (dirent *entry = ::readdir(directory)) {
+  // Only errno tells the end from a failure, and what the loop does sets it
+  // too.
+  while (dirent *entry = (errno = 0, ::readdir(directory))) {
     if (entry->d_name[0] == '.')
       continue;
     std::string name =
@@ -75,7 +76,6 @@ Status listOne(const std::string &root, const std::string &relative,
       continue; // a link to nothing
     if (S_ISREG(facts.st_mode) && facts.st_size > 0)
       files.push_back(std::move(name));
-    errno = 0;
   }
   return errno == 0 ? Status::ok() : fileFailure("list", path, errno);
 }

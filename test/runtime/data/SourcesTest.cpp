@@ -69,6 +69,17 @@ TEST(TextDatasetTest, readsADirectoryInOrder) {
   EXPECT_EQ(dataset->describe(0), dir / "a/deep/z.h");
 }
 
+TEST(TextDatasetTest, readsADirectoryThatEndsInLinksToNothing) {
+  TemporaryDirectory dir;
+  dir.write("file", "text");
+  // Whatever order the folder is listed in, some link comes last.
+  for (int i = 0; i < 64; ++i)
+    ASSERT_EQ(::symlink("/nowhere", (dir / std::to_string(i)).c_str()), 0);
+  DatasetPointer dataset = mustOpen({dir.path()});
+  ASSERT_TRUE(dataset);
+  EXPECT_EQ(dataset->size(), 1);
+}
+
 TEST(TextDatasetTest, readsOneFileAndSeveralPaths) {
   TemporaryDirectory dir;
   std::string a = dir.write("a.txt", "aa"), b = dir.write("b,c.txt", "b");

@@ -8,6 +8,8 @@
 
 #include "codegen/aot/ObjectEmitter.h"
 
+#include "dialects/dyna/Dyna.h"
+
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -248,7 +250,8 @@ private:
           continue;
         }
         std::string name =
-            (llvm::Twine(kind.name()) + "." + roleNames[role] + "." + isa.name)
+            (llvm::Twine(kind.name()) + "." +
+             stringifyRole(static_cast<Role>(role)) + "." + isa.name)
                 .str();
         functions.push_back(llvm::Function::Create(
             type, llvm::GlobalValue::ExternalLinkage, name, module));
@@ -258,18 +261,6 @@ private:
     return makeGlobal(llvm::ConstantArray::get(array, functions),
                       "dyna_functions");
   }
-
-  static constexpr llvm::StringLiteral roleNames[DYNA_ROLE_COUNT] = {
-      "evaluate",
-      "forward",
-      "recompute_selective",
-      "recompute_full",
-      "backward",
-      "backward_input",
-      "backward_weight",
-      "update",
-      "grad_norm",
-      "cast"};
 
   llvm::Module &module;
   llvm::LLVMContext &context;

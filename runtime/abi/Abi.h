@@ -122,13 +122,15 @@ typedef struct dyna_saved {
   void *kv;
 } dyna_saved;
 
-/// The ranks that share one axis of the mesh with this rank.
+/// The ranks that share one axis of the mesh, or a factor of one, with this
+/// rank. What they do together is in Collectives.h.
 typedef struct dyna_group {
   int32_t size;
   int32_t index; ///< this rank's place in the group
-  void *handle;  ///< the transport's; null for a group of one
+  void *handle;  ///< the transport's `dyna::Group`; null for a group of one
 } dyna_group;
 
+/// The first groups of every context; factors of axes follow them.
 enum {
   DYNA_GROUP_DP = 0,
   DYNA_GROUP_TP = 1,
@@ -156,7 +158,7 @@ typedef struct dyna_context {
   int32_t rank;
   int32_t world;
   int32_t group_count;
-  const dyna_group *groups; ///< indexed by DYNA_GROUP_*
+  const dyna_group *groups; ///< `group_count` of them, first DYNA_GROUP_*
   void *device;             ///< the backend's device object
   void *stream;             ///< the backend's stream
   char *message;            ///< text of the last failure, 0-terminated

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The allow-list of a compiled object: it imports the functions declared here
-// and memcpy/memmove/memset, nothing else (under f64 also libm). A device
-// backend defines them all; the host's are in runtime/device/host.
+// The allow-list of a compiled object: it imports the functions declared here,
+// the exchanges of Collectives.h and memcpy/memmove/memset, nothing else (under
+// f64 also libm). A device backend defines them all; the host's are in
+// runtime/device/host.
 //
 // All matrices are row-major; leading dimensions and strides count elements.
 // Scratch memory is always the caller's: the formulas at the end say how much.

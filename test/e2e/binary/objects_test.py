@@ -19,8 +19,9 @@ ROLES = ("evaluate", "forward", "backward", "backward_input", "backward_weight",
 
 
 def kernels():
-    """The functions that runtime/abi/Kernels.h declares for compiled code."""
-    text = (pathlib.Path(os.environ["DYNA_SOURCE"]) / "runtime/abi/Kernels.h").read_text()
+    """The functions that runtime/abi declares for compiled code."""
+    headers = [pathlib.Path(os.environ["DYNA_SOURCE"]) / "runtime/abi" / name for name in ("Kernels.h", "Collectives.h")]
+    text = "".join(header.read_text() for header in headers)
     return set(re.findall(r"^dyna_status (dyna_\w+)\(", text, re.MULTILINE))
 
 

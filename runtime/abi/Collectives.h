@@ -1,0 +1,99 @@
+//===- Collectives.h - Exchanges that compiled code asks for ------*- C -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a layer function calls where its ranks exchange parts of a tensor. The
+// functions are device-neutral and stream-ordered like everything in Kernels.h:
+// they look up `context->groups[group]` and hand over to the transport that
+// made the group (runtime/transport). In a group of one rank each of them is
+// the identity: a copy where `in` and `out` differ.
+//
+// Every rank of the group calls the same function with the same sizes, in the
+// same order; sums are taken in the order of the ranks, so that the same inputs
+// give the same bits whatever the timing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_ABI_COLLECTIVES_H
+#define DYNA_RUNTIME_ABI_COLLECTIVES_H
+
+#include "runtime/abi/Abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Element types; the values of `ElementType` in runtime/plan/Manifest.proto.
+enum {
+  DYNA_ELEMENT_F64 = 1,
+  DYNA_ELEMENT_F32 = 2,
+  DYNA_ELEMENT_BF16 = 3, ///< sums are taken in f32 and rounded once
+  DYNA_ELEMENT_I32 = 4,
+};
+
+enum {
+  DYNA_REDUCE_SUM = 0,
+  DYNA_REDUCE_MAX = 1,
+};
+
+/// How `count` rows are dealt to `parts` ranks: rank i holds the rows
+/// [i*ceil(count/parts), (i+1)*ceil(count/parts)), clipped, possibly none.
+static inline int64_t dyna_part_begin(int64_t count, int64_t parts,
+                                      int64_t index) {
+  int64_t begin = index * ((count + parts - 1) / parts);
+  return begin < count ? begin : count;
+}
+static inline int64_t dyna_part_size(int64_t count, int64_t parts,
+                                     int64_t index) {
+  return dyna_part_begin(count, parts, index + 1) -
+         dyna_part_begin(count, parts, index);
+}
+
+/// One exchange. The whole tensor is [outer, split, inner], row-major and
+/// contiguous; a rank's part of it is [outer, dyna_part_size(split), inner],
+/// contiguous too. Sizes count elements and may be 0.
+typedef struct dyna_collective {
+  const void *in;
+  void *out;
+  int64_t outer, split, inner;
+  int32_t group;     ///< index into `context->groups`
+  int32_t element;   ///< DYNA_ELEMENT_*
+  int32_t reduction; ///< DYNA_REDUCE_*, where the exchange reduces
+  int32_t reserved;
+} dyna_collective;
+
+/// in, out: whole. out = sum (or maximum) over the ranks of in; may be in
+/// place.
+dyna_status dyna_all_reduce(dyna_context *, const dyna_collective *);
+/// in: part, out: whole. The parts laid side by side along `split`.
+dyna_status dyna_all_gather(dyna_context *, const dyna_collective *);
+/// in: whole, out: part. This rank's part of what all_reduce gives.
+dyna_status dyna_reduce_scatter(dyna_context *, const dyna_collective *);
+/// in: whole, out: part. Cuts this rank's part out; nothing is exchanged.
+dyna_status dyna_slice(dyna_context *, const dyna_collective *);
+
+/// The whole tensor is [outer, first, middle, second, inner]. Before, it is
+/// split along `first`, after it along `second`; or the other way round when
+/// `second_to_first` is not 0.
+typedef struct dyna_transposition {
+  const void *in;
+  void *out;
+  int64_t outer, first, middle, second, inner;
+  int32_t group;
+  int32_t element;
+  int32_t second_to_first;
+  int32_t reserved;
+} dyna_transposition;
+
+/// in and out must not overlap.
+dyna_status dyna_all_to_all(dyna_context *, const dyna_transposition *);
+
+#ifdef __cplusplus
+} // extern "C"
+#endif
+
+#endif // DYNA_RUNTIME_ABI_COLLECTIVES_H

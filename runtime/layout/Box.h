@@ -1,0 +1,62 @@
+//===- Box.h - Rectangular pieces of a tensor -------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What one rank holds of a tensor is always a box: a range of indices in each
+// dimension. Sizes count elements.
+//
+//       0         6
+//     0 +---------+      a = {begin [0,0], size [2,4]}
+//       | a . .|  |      b = {begin [1,2], size [3,4]}
+//       | . .+-|--|      intersection = {begin [1,2], size [1,2]}
+//       +----|-+ b|      in coordinates of b: {begin [0,0], size [1,2]}
+//     4 +---------+
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_LAYOUT_BOX_H
+#define DYNA_RUNTIME_LAYOUT_BOX_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+struct Box {
+  std::vector<int64_t> begin, size;
+
+  /// All of a tensor of this shape.
+  static Box whole(const std::vector<int64_t> &shape);
+
+  /// Elements; 1 for a box without dimensions.
+  int64_t volume() const;
+  bool isEmpty() const { return volume() == 0; }
+  /// Every element of `other` is in this box; true of an empty one.
+  bool contains(const Box &other) const;
+  /// This box with its coordinates counted from the start of `outer`: where a
+  /// piece of the global tensor lies in the buffer of the rank that holds
+  /// `outer`.
+  Box relativeTo(const Box &outer) const;
+  /// The inverse: this box counts from the start of `outer`, the result as
+  /// `outer` does. A piece of a piece, in global coordinates.
+  Box within(const Box &outer) const;
+
+  /// "[0:2, 4:8]": begin and end per dimension.
+  std::string describe() const;
+
+  /// The same elements: all empty boxes are equal.
+  bool operator==(const Box &other) const;
+  bool operator!=(const Box &other) const { return !(*this == other); }
+};
+
+/// Empty, with sizes 0 where the ranges miss each other.
+Box intersect(const Box &a, const Box &b);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_LAYOUT_BOX_H

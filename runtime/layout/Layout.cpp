@@ -1,0 +1,237 @@
+//===- Layout.cpp - Where a tensor lies on a mesh -------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/layout/Layout.h"
+
+#include "runtime/abi/Collectives.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace dyna {
+
+//===----------------------------------------------------------------------===//
+// Validity
+//===----------------------------------------------------------------------===//
+
+bool areIndependent(const AxisPart &a, const AxisPart &b) {
+  if (a.axis != b.axis || a.size == 1 || b.size == 1)
+    return true;
+  // Digits of one mixed-radix number: one part ends where, or before, the
+  // other begins, and its end divides the other's stride.
+  const AxisPart &minor = a.stride < b.stride ? a : b;
+  const AxisPart &major = a.stride < b.stride ? b : a;
+  return major.stride % (minor.stride * minor.size) == 0;
+}
+
+static Status checkPart(const Mesh &mesh, const AxisPart &part) {
+  if (part.axis < 0 || part.axis >= int(mesh.axes().size()))
+    return Status::invalidArgument(
+        "layout uses axis " + std::to_string(part.axis) + " of mesh " +
+        mesh.describe() + ", which has " + std::to_string(mesh.axes().size()) +
+        " axes");
+  const MeshAxis &axis = mesh.axes()[part.axis];
+  bool fits = part.stride >= 1 && part.size >= 1 && part.size <= axis.size &&
+              part.stride <= axis.size &&
+              axis.size % (part.stride * part.size) == 0;
+  if (!fits)
+    return Status::invalidArgument(
+        "layout uses " + axis.name + ":" + std::to_string(part.size) + "/" +
+        std::to_string(part.stride) + "; size times stride must divide " +
+        std::to_string(axis.size) + ", the size of axis '" + axis.name + "'");
+  return Status::ok();
+}
+
+Status checkLayout(const Mesh &mesh, const Layout &layout, size_t tensorRank) {
+  if (layout.dims.size() != tensorRank)
+    return Status::invalidArgument(
+        "layout has " + std::to_string(layout.dims.size()) +
+        " dimensions; the tensor has " + std::to_string(tensorRank));
+  AxisParts used;
+  auto use = [&](const AxisParts &parts) -> Status {
+    for (const AxisPart &part : parts) {
+      DYNA_RETURN_IF_ERROR(checkPart(mesh, part));
+      for (const AxisPart &other : used)
+        if (!areIndependent(part, other))
+          return Status::invalidArgument(
+              "layout uses " + describePart(mesh, part) + " and " +
+              describePart(mesh, other) +
+              ", which overlap; each part of an axis can be used once");
+      used.push_back(part);
+    }
+    return Status::ok();
+  };
+  for (const AxisParts &parts : layout.dims)
+    DYNA_RETURN_IF_ERROR(use(parts));
+  return use(layout.partial);
+}
+
+//===----------------------------------------------------------------------===//
+// Canonical form
+//===----------------------------------------------------------------------===//
+
+AxisParts canonicalParts(const AxisParts &parts) {
+  AxisParts joined;
+  for (const AxisPart &part : parts) {
+    if (part.size == 1)
+      continue;
+    if (!joined.empty() && joined.back().axis == part.axis &&
+        joined.back().stride == part.stride * part.size)
+      joined.back() = {part.axis, part.stride, joined.back().size * part.size};
+    else
+      joined.push_back(part);
+  }
+  return joined;
+}
+
+Layout canonicalLayout(const Layout &layout) {
+  Layout result;
+  for (const AxisParts &parts : layout.dims)
+    result.dims.push_back(canonicalParts(parts));
+  AxisParts partial = layout.partial;
+  auto majorFirst = [](const AxisPart &a, const AxisPart &b) {
+    return std::make_tuple(a.axis, -a.stride, a.size) <
+           std::make_tuple(b.axis, -b.stride, b.size);
+  };
+  std::sort(partial.begin(), partial.end(), majorFirst);
+  // Parts of size 1 may stand between two that join.
+  result.partial = canonicalParts(partial);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Boxes
+//===----------------------------------------------------------------------===//
+
+int64_t partBegin(int64_t count, int64_t parts, int64_t index) {
+  return dyna_part_begin(count, parts, index);
+}
+
+int64_t partSize(int64_t count, int64_t parts, int64_t index) {
+  return dyna_part_size(count, parts, index);
+}
+
+Box localBox(const Mesh &mesh, const Layout &layout, const Shape &shape,
+             int64_t position) {
+  Box box = Box::whole(shape);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t parts = groupSize(layout.dims[d]);
+    int64_t index = mesh.indexIn(position, layout.dims[d]);
+    box.begin[d] = partBegin(shape[d], parts, index);
+    box.size[d] = partSize(shape[d], parts, index);
+  }
+  return box;
+}
+
+Shape localShape(const Layout &layout, const Shape &shape) {
+  Shape local = shape;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t parts = groupSize(layout.dims[d]);
+    if (parts == 1)
+      continue;
+    bool even = shape[d] != kDynamicSize && shape[d] % parts == 0;
+    local[d] = even ? shape[d] / parts : kDynamicSize;
+  }
+  return local;
+}
+
+bool splitRefines(int64_t count, int64_t outer, int64_t inner) {
+  if (outer == 1 || inner == 1)
+    return true;
+  if (count == kDynamicSize)
+    return false; // fails for count = outer * inner + 1
+  if (count % (outer * inner) == 0)
+    return true;
+  for (int64_t i = 0; i < outer; ++i) {
+    int64_t begin = partBegin(count, outer, i);
+    int64_t size = partSize(count, outer, i);
+    for (int64_t j = 0; j < inner; ++j) {
+      int64_t fine = partSize(count, outer * inner, i * inner + j);
+      if (partSize(size, inner, j) != fine)
+        return false;
+      if (fine > 0 && begin + partBegin(size, inner, j) !=
+                          partBegin(count, outer * inner, i * inner + j))
+        return false;
+    }
+  }
+  return true;
+}
+
+bool samePlacement(const Mesh &meshA, const Layout &a, const Mesh &meshB,
+                   const Layout &b, const Shape &shape) {
+  if (meshA.size() != meshB.size() || a.dims.size() != b.dims.size())
+    return false;
+  for (int64_t i = 0; i < meshA.size(); ++i) {
+    std::optional<int64_t> j = meshB.positionOf(meshA.rankAt(i));
+    if (!j)
+      return false;
+    Box box = localBox(meshA, a, shape, i);
+    if (box != localBox(meshB, b, shape, *j))
+      return false;
+    if (box.isEmpty())
+      continue;
+    std::vector<int64_t> addendsA = meshA.groupRanks(i, a.partial);
+    std::vector<int64_t> addendsB = meshB.groupRanks(*j, b.partial);
+    std::sort(addendsA.begin(), addendsA.end());
+    std::sort(addendsB.begin(), addendsB.end());
+    if (addendsA != addendsB)
+      return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Composition and projection
+//===----------------------------------------------------------------------===//
+
+StatusOr<Layout> splitFurther(const Mesh &mesh, const Layout &outer,
+                              const Layout &inner, const Shape &shape) {
+  DYNA_RETURN_IF_ERROR(checkLayout(mesh, outer, shape.size()));
+  DYNA_RETURN_IF_ERROR(checkLayout(mesh, inner, shape.size()));
+  Layout both = outer;
+  auto append = [](AxisParts &to, const AxisParts &from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(both.partial, inner.partial);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t coarse = groupSize(outer.dims[d]), fine = groupSize(inner.dims[d]);
+    if (!splitRefines(shape[d], coarse, fine))
+      return Status::invalidArgument(
+          "dimension " + std::to_string(d) + " of size " +
+          (shape[d] == kDynamicSize ? "unknown" : std::to_string(shape[d])) +
+          ": " + std::to_string(coarse) + " parts cut again into " +
+          std::to_string(fine) + " are not " + std::to_string(coarse * fine) +
+          " parts of it; lay out the local tensor as a tensor of its own");
+    append(both.dims[d], inner.dims[d]);
+  }
+  DYNA_RETURN_IF_ERROR(checkLayout(mesh, both, shape.size()));
+  return both;
+}
+
+StatusOr<Layout> withoutAxis(const Mesh &mesh, const Layout &layout, int axis) {
+  auto keep = [&](const AxisParts &parts, AxisParts &kept) -> Status {
+    for (AxisPart part : parts) {
+      if (part.axis == axis && part.size > 1)
+        return Status::invalidArgument(
+            "layout " + describeLayout(mesh, layout) + " uses axis '" +
+            mesh.axes()[axis].name + "', which is to be removed");
+      if (part.axis == axis)
+        continue;
+      part.axis -= part.axis > axis;
+      kept.push_back(part);
+    }
+    return Status::ok();
+  };
+  Layout result = Layout::replicated(layout.dims.size());
+  for (size_t d = 0; d < layout.dims.size(); ++d)
+    DYNA_RETURN_IF_ERROR(keep(layout.dims[d], result.dims[d]));
+  DYNA_RETURN_IF_ERROR(keep(layout.partial, result.partial));
+  return result;
+}
+
+} // namespace dyna

@@ -1,0 +1,127 @@
+//===- Mesh.h - Ranks laid out along named axes -----------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A mesh names the axes along which work is divided and says which rank sits
+// at which coordinates. The *position* is the row-major number of coordinates
+// (the last axis runs fastest); `ranks` lists the rank of each position, by
+// default the position itself, but any distinct ranks are legal.
+//
+//     dp=2, tp=4                 tp:  0   1   2   3
+//                         dp = 0      0   1   2   3     <- positions
+//                         dp = 1      4   5   6   7
+//
+// Everything in this folder counts in positions; ranks appear only where a
+// mesh is made and where groups are handed to a transport.
+//
+// An *axis part* is an axis or a factor of it. The coordinate c of a rank on
+// an axis has the coordinate (c / stride) % size on the part:
+//
+//     c on tp        0  1  2  3
+//     tp             0  1  2  3     stride 1, size 4: the axis
+//     tp:2/2         0  0  1  1     stride 2, size 2: its major half
+//     tp:2/1         0  1  0  1     stride 1, size 2: its minor half
+//
+// So `tp` and `tp:2/2, tp:2/1` (major first) number the ranks alike. The text
+// of a part is the axis name, followed by `:size/stride` if it is a factor.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_LAYOUT_MESH_H
+#define DYNA_RUNTIME_LAYOUT_MESH_H
+
+#include "runtime/abi/Status.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+struct MeshAxis {
+  std::string name;
+  int64_t size;
+};
+
+/// A factor of an axis of a mesh, or the whole axis (stride 1 and its size).
+struct AxisPart {
+  int axis = 0; ///< index into the axes of the mesh
+  int64_t stride = 1;
+  int64_t size = 1;
+
+  bool operator==(const AxisPart &other) const {
+    return axis == other.axis && stride == other.stride && size == other.size;
+  }
+  bool operator!=(const AxisPart &other) const { return !(*this == other); }
+};
+
+/// Axis parts, major to minor.
+using AxisParts = std::vector<AxisPart>;
+
+class Mesh {
+public:
+  /// One rank, no axes.
+  Mesh() = default;
+
+  /// Fails on unusable or doubled names, sizes below 1, more than 2^20
+  /// positions, and ranks that are negative, doubled or not one per position.
+  /// No ranks means rank = position.
+  static StatusOr<Mesh> create(std::vector<MeshAxis> axes,
+                               std::vector<int64_t> ranks = {});
+
+  const std::vector<MeshAxis> &axes() const { return axes_; }
+  const std::vector<int64_t> &ranks() const { return ranks_; }
+  int64_t size() const { return int64_t(ranks_.size()); }
+
+  std::optional<int> findAxis(const std::string &name) const;
+  /// The whole of an axis as a part.
+  AxisPart wholeAxis(int axis) const { return {axis, 1, axes_[axis].size}; }
+
+  int64_t rankAt(int64_t position) const { return ranks_[position]; }
+  /// Nothing if the rank is not on this mesh. Linear in the size of the mesh.
+  std::optional<int64_t> positionOf(int64_t rank) const;
+
+  /// How far apart positions are whose coordinates on the part differ by 1.
+  int64_t positionStride(const AxisPart &part) const;
+  int64_t coordinate(int64_t position, const AxisPart &part) const;
+  /// The index of a position among those that differ only in `parts`: the
+  /// coordinates as digits of one number, the first the most significant.
+  int64_t indexIn(int64_t position, const AxisParts &parts) const;
+
+  /// The positions that differ from `position` only in `parts`, by indexIn.
+  std::vector<int64_t> groupPositions(int64_t position,
+                                      const AxisParts &parts) const;
+  /// The same as ranks: the order in which a collective takes them.
+  std::vector<int64_t> groupRanks(int64_t position,
+                                  const AxisParts &parts) const;
+  /// Every group along `parts`, ordered by the position of its first member.
+  /// Each rank is in exactly one of them.
+  std::vector<std::vector<int64_t>> allGroups(const AxisParts &parts) const;
+
+  /// The mesh of the ranks whose coordinate on `axis` is `coordinate`, without
+  /// that axis.
+  StatusOr<Mesh> without(int axis, int64_t coordinate) const;
+
+  /// "dp=2,tp=4", and " ranks [..]" where a rank is not its position.
+  std::string describe() const;
+
+  bool operator==(const Mesh &other) const;
+  bool operator!=(const Mesh &other) const { return !(*this == other); }
+
+private:
+  std::vector<MeshAxis> axes_;
+  std::vector<int64_t> strides_; // of positions, per axis
+  std::vector<int64_t> ranks_ = {0};
+};
+
+/// How many ranks a list of parts tells apart.
+int64_t groupSize(const AxisParts &parts);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_LAYOUT_MESH_H

@@ -1,0 +1,97 @@
+//===- Reshard.h - From one layout to another -------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Plans the collectives (runtime/abi/Collectives.h) that bring a tensor from
+// one layout to another. There is a plan for every pair, except that a value
+// cannot become partial. Each step works in all groups along its axis parts:
+//
+//     step             the layout before and after, group [tp]    bytes a rank
+//                                                                 sends
+//     all_reduce       [[]] partial [tp]  ->  [[]]                2(k-1)/k
+//     whole reduce_scatter   [[]] partial [tp]  ->  [[tp]]              (k-1)/k
+//     whole all_gather       [[tp]]             ->  [[]]                (k-1)
+//     part slice            [[]]               ->  [[tp]]              0
+//     all_to_all       [[tp], []]         ->  [[], [tp]]          (k-1)/k part
+//
+// where k ranks form a group. A step adds or removes its parts at the *minor*
+// end of a dimension's list: only there are the parts of a group neighbours.
+// Removing dp from [[dp, tp]] would leave each rank with two separate pieces,
+// so tp has to make way first.
+//
+// Rows that do not come out even. A collective deals the rows that the group
+// holds together by the same rule as a layout deals the whole dimension, so a
+// step on [[dp, tp]] along tp is right only where cutting the dp parts again
+// gives the parts of the combined split (splitRefines in Layout.h). Where it
+// does not, or where the size is unknown, the plan acts on the whole list as
+// one group: five rows on dp=2,tp=2 go
+//
+//     [[dp, tp]]  --all_gather [dp, tp]-->  [[]]  --slice [dp]-->  [[dp]]
+//
+// Choice. Plans are compared by the bytes that ranks send, then by the number
+// of steps. All plans for a pair move fractions of one tensor, so the fractions
+// (of even parts) are compared and neither its size nor its type matters.
+// Slices only move towards `to`: replicas are not put to work for others.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_LAYOUT_RESHARD_H
+#define DYNA_RUNTIME_LAYOUT_RESHARD_H
+
+#include "runtime/layout/Layout.h"
+
+namespace dyna {
+
+enum class ReshardKind { AllReduce, AllGather, ReduceScatter, Slice, AllToAll };
+
+struct ReshardStep {
+  ReshardKind kind = ReshardKind::AllReduce;
+  /// The ranks that differ only in these exchange with each other, ordered by
+  /// Mesh::indexIn. Canonical, never empty.
+  AxisParts group;
+  /// The dimension gathered or cut; of an all_to_all the one split before.
+  /// -1 for an all_reduce.
+  int dim = -1;
+  int toDim = -1; ///< of an all_to_all the dimension split after, else -1
+  Layout before, after;
+};
+
+/// The steps from one layout of a tensor to another: none if they are the same
+/// placement for every shape. `shape` is that of the global tensor, sizes may
+/// be kDynamicSize: the plan is then right for every size. Fails if a layout
+/// does not fit the mesh or the shape, and if `to` is partial where `from` is
+/// not. The first step's `before` is `from` and the last one's `after` is `to`,
+/// as given; in between layouts are canonical.
+///
+/// Deterministic. Dijkstra over the layouts in reach: with a axis parts and d
+/// dimensions at most a! * (d+1)^a of them, in practice tens. After `maxMoves`
+/// tried steps it settles for the plan that gathers what must change and cuts
+/// it anew.
+StatusOr<std::vector<ReshardStep>>
+planReshard(const Mesh &mesh, const Layout &from, const Layout &to,
+            const Shape &shape, int64_t maxMoves = 100000);
+
+/// "all_reduce", as the operations of the IR are called.
+const char *reshardKindName(ReshardKind kind);
+
+/// "all_gather [tp] dim 0: [[dp, tp]] -> [[dp]]".
+std::string describeStep(const Mesh &mesh, const ReshardStep &step);
+
+/// The sizes of what the ABI calls the whole tensor of a step: what the ranks
+/// of the group hold together. The shape must be known.
+Shape wholeShape(const Mesh &mesh, const ReshardStep &step, const Shape &shape,
+                 int64_t position);
+
+/// Bytes that the rank at `position` sends, each element once to each rank that
+/// needs it: exact, also for uneven parts. An all_reduce counts as a
+/// reduce_scatter and an all_gather of its flattened elements.
+int64_t bytesSent(const Mesh &mesh, const ReshardStep &step, const Shape &shape,
+                  int64_t elementBytes, int64_t position);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_LAYOUT_RESHARD_H

@@ -189,6 +189,42 @@ TEST_F(ExecutorTest, GradientNormAndClipping) {
     ASSERT_EQ(g, 0);
 }
 
+// Tied parameters included: the embedding matrix is used by two layers and must
+// take one step of the optimizer, not two.
+TEST_F(ExecutorTest, EveryParameterTakesOneStepOfAdamW) {
+  TinyRun run(tokens(20));
+  auto plan = planUpdate(*run.view);
+  ASSERT_TRUE(plan.isOk());
+  std::vector<std::vector<double>> before, gradients;
+  for (int p = 0; p < run.view->parameters(); ++p) {
+    before.push_back(run.read(p));
+    gradients.emplace_back(before[p].size());
+    for (size_t i = 0; i < gradients[p].size(); ++i)
+      gradients[p][i] = 0.25 * (p + 1) - 0.125 * static_cast<double>(i);
+    EXPECT_OK(run.executor->writePart(p, ParameterPart::Gradient,
+                                      gradients[p].data()));
+  }
+  MiniBatch none;
+  StepResult result;
+  StepScalars scalars = TinyRun::scalars(0);
+  EXPECT_OK(run.executor->run(*plan, none, scalars, result));
+  for (int p = 0; p < run.view->parameters(); ++p) {
+    std::vector<double> after = run.read(p);
+    double decay = run.view->parameter(p).decay() ? 0.1 * 0.01 : 0;
+    for (size_t i = 0; i < after.size(); ++i) {
+      double g = gradients[p][i];
+      // The first step of Adam: both moments are the gradient's own.
+      double expected =
+          before[p][i] * (1 - decay) - 0.01 * g / (std::abs(g) + 1e-8);
+      ASSERT_NEAR(after[i], expected, 1e-14)
+          << run.view->parameter(p).name() << " " << i;
+    }
+    EXPECT_THAT(run.read(p, ParameterPart::Gradient), testing::Each(0.0));
+    EXPECT_NEAR(run.read(p, ParameterPart::FirstMoment)[1],
+                0.1 * gradients[p][1], 1e-16);
+  }
+}
+
 TEST_F(ExecutorTest, CopiesInBf16FollowTheMasters) {
   TinyOptions tiny;
   tiny.compute = plan::BF16;

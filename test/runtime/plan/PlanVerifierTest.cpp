@@ -256,6 +256,16 @@ const Case cases[] = {
        e.at(Instruction::BACKWARD, 3)
            .set_workspace_offset(e.at(Instruction::FORWARD, 1).kept_offset());
      }},
+    // From behind: the block begins inside another, whose offset is lower.
+    {"overlaps the kept block of layer",
+     [](Editor e) {
+       int64_t last = 0;
+       for (const Instruction &i : e.program.instructions())
+         if (i.op() == Instruction::FORWARD && i.layer() < 4)
+           last = std::max(last, i.kept_offset());
+       e.program.set_dynamic_bytes(e.program.dynamic_bytes() + (1 << 20));
+       e.at(Instruction::BACKWARD, 3).set_workspace_offset(last + 64);
+     }},
     {"overlaps the gradient block",
      [](Editor e) {
        Instruction &i = e.at(Instruction::BACKWARD, 2);

@@ -126,6 +126,22 @@ TEST(PlanSingleRankTest, TheOrderIsTheDocumentedOne) {
                             "UPDATE layer 2\n");
 }
 
+// The long sample's attention outweighs the tokens of the five short ones.
+TEST(PlanSingleRankTest, MicroBatchesAreBalancedByAttentionWorkToo) {
+  plan::Manifest manifest = tinyManifest();
+  for (plan::LayerKind &kind : *manifest.mutable_kinds())
+    kind.set_attention_flops_per_pair(kind.flops_per_token());
+  auto heavy = ManifestView::create(manifest);
+  ASSERT_TRUE(heavy.isOk()) << heavy.status().message();
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 70;
+  auto plan = planTraining(*heavy, {40, 10, 10, 10, 10, 10}, 90, options);
+  ASSERT_TRUE(plan.isOk());
+  ASSERT_EQ(plan->micro_batches_size(), 2);
+  EXPECT_EQ(plan->micro_batches(0).segments_size(), 1);
+  EXPECT_EQ(plan->micro_batches(1).segments_size(), 5);
+}
+
 TEST(PlanSingleRankTest, RecomputationTakesLessMemory) {
   int64_t before = INT64_MAX;
   for (auto mode : {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,

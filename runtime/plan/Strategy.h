@@ -1,0 +1,57 @@
+//===- Strategy.h - Degrees of parallelism and the layer cut ----*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A strategy as text: `name: key=value,...`, several separated by `;`. The name
+// may be missing where one strategy is meant.
+//
+//     dp, tp, pp   degrees of data, tensor and pipeline parallelism, 1 if
+//     absent zero         0, or 1: optimizer state dealt to the replicas
+//     (ZeRO-1) sp           0, or 1: activations split over tokens between the
+//                  tensor-parallel regions
+//     recompute    none, selective or full, for all layers
+//     layers       layers of each stage, `5+3`; absent: cut by cost
+//
+// Its ranks are numbered (d * pp + p) * tp + t.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLAN_STRATEGY_H
+#define DYNA_RUNTIME_PLAN_STRATEGY_H
+
+#include "runtime/abi/Status.h"
+#include "runtime/plan/Plan.pb.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+struct Strategy {
+  std::string name; ///< empty: not named
+  int dp = 1;
+  int tp = 1;
+  int pp = 1;
+  bool zero = false;
+  bool sp = false;
+  std::optional<plan::Recompute> recompute;
+  std::vector<int> layers; ///< empty: to be chosen
+
+  int ranks() const { return dp * tp * pp; }
+};
+
+/// One strategy; fails with the text, the key and what was expected.
+StatusOr<Strategy> parseStrategy(const std::string &text);
+/// Several; every one of them named, no name twice.
+StatusOr<std::vector<Strategy>> parseStrategies(const std::string &text);
+/// Parses to the same strategy again.
+std::string describeStrategy(const Strategy &strategy);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLAN_STRATEGY_H

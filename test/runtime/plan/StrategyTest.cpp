@@ -1,0 +1,85 @@
+//===- StrategyTest.cpp - Strategies as text ------------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/Strategy.h"
+
+#include <gmock/gmock.h>
+
+using namespace dyna;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+TEST(StrategyTest, EveryKeyIsRead) {
+  auto s = parseStrategy(
+      " a.1 : dp=2, tp=3 ,pp=2,zero=1,sp=1,recompute=selective,layers=7+9 ");
+  ASSERT_TRUE(s.isOk()) << s.status().message();
+  EXPECT_EQ(s->name, "a.1");
+  EXPECT_THAT((std::vector<int>{s->dp, s->tp, s->pp}), ElementsAre(2, 3, 2));
+  EXPECT_TRUE(s->zero && s->sp);
+  EXPECT_EQ(s->recompute, plan::RECOMPUTE_SELECTIVE);
+  EXPECT_THAT(s->layers, ElementsAre(7, 9));
+  EXPECT_EQ(s->ranks(), 12);
+  EXPECT_EQ(describeStrategy(*s),
+            "a.1: dp=2,tp=3,pp=2,zero=1,sp=1,recompute=selective,layers=7+9");
+  auto again = parseStrategy(describeStrategy(*s));
+  EXPECT_EQ(describeStrategy(*again), describeStrategy(*s));
+}
+
+TEST(StrategyTest, WhatIsAbsentIsOneOrOff) {
+  auto s = parseStrategy("pp=4");
+  ASSERT_TRUE(s.isOk());
+  EXPECT_THAT((std::vector<int>{s->dp, s->tp, s->pp}), ElementsAre(1, 1, 4));
+  EXPECT_FALSE(s->zero || s->sp || s->recompute || !s->layers.empty());
+  EXPECT_EQ(s->name, "");
+}
+
+TEST(StrategyTest, SeveralHaveDistinctNames) {
+  auto several = parseStrategies("a: dp=2,tp=2,pp=2; b: dp=4,tp=2;");
+  ASSERT_TRUE(several.isOk());
+  ASSERT_EQ(several->size(), 2u);
+  EXPECT_EQ((*several)[1].name, "b");
+  EXPECT_EQ((*several)[1].dp, 4);
+}
+
+TEST(StrategyTest, ErrorsNameTextKeyAndExpectation) {
+  struct {
+    const char *text, *message;
+  } cases[] = {
+      {"", "says nothing"},
+      {"a:", "says nothing"},
+      {"dp=0", "has dp=0: expects a whole number from 1"},
+      {"tp=two", "has tp=two"},
+      {"tp=99999999999", "has tp=99999999999"},
+      {"zero=2", "has zero=2: expects a whole number from 0 to 1"},
+      {"cp=2", "has the key 'cp': expects dp, tp"},
+      {"dp", "has 'dp', where key=value was expected"},
+      {"dp=2,dp=3", "says 'dp' twice"},
+      {"recompute=some", "expects none, selective or full"},
+      {"sp=1", "needs tp of 2 or more"},
+      {"pp=3,layers=4+4", "gives layers for 2 stages, but has pp=3"},
+      {"pp=2,layers=4+0", "has layers=0"},
+      {"a b: dp=2", "has the name 'a b'"},
+      {"dp=1024,tp=1024,pp=2", "more than 1048576 ranks"},
+  };
+  for (const auto &test : cases) {
+    auto parsed = parseStrategy(test.text);
+    ASSERT_FALSE(parsed.isOk()) << test.text;
+    EXPECT_THAT(parsed.status().message(), HasSubstr(test.message));
+    EXPECT_THAT(parsed.status().message(), HasSubstr(test.text));
+  }
+  EXPECT_THAT(parseStrategies("a: dp=2; a: dp=4").status().message(),
+              HasSubstr("two strategies are named 'a'"));
+  EXPECT_THAT(parseStrategies("dp=2").status().message(),
+              HasSubstr("has no name"));
+  EXPECT_THAT(parseStrategies(" ; ").status().message(),
+              HasSubstr("no strategy given"));
+}
+
+} // namespace

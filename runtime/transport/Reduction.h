@@ -1,0 +1,31 @@
+//===- Reduction.h - Sums and maxima over ranks -----------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One function, so that all host transports give the same bits: element by
+// element in the order of the sources. bf16 is summed in f32 and rounded once,
+// to nearest even. A maximum is not-a-number when one of its elements is.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRANSPORT_REDUCTION_H
+#define DYNA_RUNTIME_TRANSPORT_REDUCTION_H
+
+#include "runtime/abi/Collectives.h"
+
+namespace dyna {
+
+/// Reduces `count` elements (DYNA_ELEMENT_*, DYNA_REDUCE_*) of every source and
+/// writes the result to every target. A target may be one of the sources; no
+/// other overlap is allowed.
+void reduceElements(int32_t element, int32_t reduction,
+                    const void *const *sources, int sourceCount,
+                    void *const *targets, int targetCount, int64_t count);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRANSPORT_REDUCTION_H

@@ -1,0 +1,245 @@
+//===- Transport.cpp - The engine under all backends ------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/transport/Transport.h"
+
+#include <algorithm>
+#include <cstdio>
+
+using namespace dyna;
+
+Transport::~Transport() = default;
+
+//===----------------------------------------------------------------------===//
+// Starting
+//===----------------------------------------------------------------------===//
+
+static std::string listOf(const std::vector<int> &ranks) {
+  std::string text = "{";
+  for (size_t i = 0; i < ranks.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(ranks[i]);
+  return text + "}";
+}
+
+std::string Transport::Description::text() const {
+  if (!direction)
+    return collective.describe() + " in group " + listOf(*group);
+  return std::string(direction) + std::to_string(peer) + ", tag " +
+         std::to_string(tag) + ", " + std::to_string(bytes) + " bytes";
+}
+
+Status Transport::checkMessage(const Description &message,
+                               const void *data) const {
+  const char *expected = nullptr;
+  if (message.peer < 0 || message.peer >= ranks_)
+    expected = "there is no such rank";
+  else if (message.peer == rank_)
+    expected = "a rank does not send to itself; copy instead";
+  else if (message.tag < 0 || message.tag > kLargestTag)
+    expected = "the tag is out of range";
+  else if (message.bytes < 0)
+    expected = "negative size";
+  else if (!data && message.bytes > 0)
+    expected = "null buffer";
+  if (!expected)
+    return Status::ok();
+  return Status::invalidArgument("rank " + std::to_string(rank_) + " of " +
+                                 std::to_string(ranks_) + ": " +
+                                 message.text() + ": " + expected);
+}
+
+StatusOr<Ticket> Transport::startSend(int peer, int32_t tag, const void *data,
+                                      int64_t bytes, void *stream) {
+  Description what;
+  what.direction = "send to rank ";
+  what.peer = peer, what.tag = tag, what.bytes = bytes;
+  DYNA_RETURN_IF_ERROR(checkMessage(what, data));
+  DYNA_RETURN_IF_ERROR(failure_);
+  ++traffic_.messages;
+  traffic_.messageBytes += bytes;
+  return add(makeSend(peer, tag, data, bytes, stream), std::move(what));
+}
+
+StatusOr<Ticket> Transport::startReceive(int peer, int32_t tag, void *data,
+                                         int64_t bytes, void *stream) {
+  Description what;
+  what.direction = "receive from rank ";
+  what.peer = peer, what.tag = tag, what.bytes = bytes;
+  DYNA_RETURN_IF_ERROR(checkMessage(what, data));
+  DYNA_RETURN_IF_ERROR(failure_);
+  return add(makeReceive(peer, tag, data, bytes, stream), std::move(what));
+}
+
+StatusOr<Ticket> Transport::add(MadeOperation operation,
+                                Description description) {
+  if (!operation.isOk())
+    return fail(description.text(), operation.status());
+  Ticket ticket{nextTicket_++};
+  started_.push_back(
+      {ticket, false, std::move(*operation), std::move(description)});
+  return ticket;
+}
+
+//===----------------------------------------------------------------------===//
+// Progress
+//===----------------------------------------------------------------------===//
+
+Status Transport::advanceAll() {
+  if (Status status = poll(); !status.isOk()) {
+    settle(status);
+    return failure_;
+  }
+  for (Started &started : started_) {
+    if (started.isDone)
+      continue;
+    StatusOr<bool> done = started.operation->advance();
+    if (!done.isOk())
+      return fail(started.description.text(), done.status());
+    started.isDone = *done;
+  }
+  return Status::ok();
+}
+
+Status Transport::progress() {
+  DYNA_RETURN_IF_ERROR(failure_);
+  return advanceAll();
+}
+
+Status Transport::wait(Ticket ticket, void *stream, Deadline deadline) {
+  DYNA_RETURN_IF_ERROR(failure_);
+  Clock::time_point begin = Clock::now();
+  while (true) {
+    DYNA_RETURN_IF_ERROR(advanceAll());
+    auto found = std::lower_bound(
+        started_.begin(), started_.end(), ticket,
+        [](const Started &s, Ticket t) { return s.ticket < t; });
+    if (found == started_.end() || found->ticket != ticket)
+      return Status::invalidArgument(
+          "rank " + std::to_string(rank_) + ": ticket " +
+          std::to_string(static_cast<int64_t>(ticket)) +
+          " was never given out or has been waited for before");
+    if (found->isDone) {
+      Status status = found->operation->finish(stream);
+      std::string what = status.isOk() ? "" : found->description.text();
+      started_.erase(found);
+      return status.isOk() ? status : fail(what, status);
+    }
+    if (Clock::now() >= deadline) {
+      double seconds =
+          std::chrono::duration<double>(Clock::now() - begin).count();
+      char text[64];
+      snprintf(text, sizeof(text), "not done after %.3g seconds", seconds);
+      return fail(found->description.text(),
+                  Status(StatusCode::DeadlineExceeded, text));
+    }
+    idle(deadline);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Failure
+//===----------------------------------------------------------------------===//
+
+Status Transport::peerFailure(int rank, const std::string &text) {
+  return Status(StatusCode::PeerFailed,
+                "rank " + std::to_string(rank) + " failed: " + text);
+}
+
+/// Keeps the failure and lets go of all buffers.
+void Transport::settle(Status failure) {
+  failure_ = std::move(failure);
+  for (Started &started : started_)
+    started.operation->withdraw();
+  started_.clear();
+}
+
+void Transport::close() {
+  if (failure_.isOk() && !started_.empty() && advanceAll().isOk())
+    for (const Started &started : started_)
+      if (!started.isDone) {
+        abort(Status(StatusCode::Cancelled, "left without waiting for its " +
+                                                started.description.text()));
+        break;
+      }
+  started_.clear();
+}
+
+Status Transport::fail(const std::string &what, const Status &status) {
+  // What a peer has caused needs no further name.
+  if (status.code() == StatusCode::PeerFailed) {
+    settle(status);
+    return failure_;
+  }
+  std::string text = what + ": " + status.message();
+  announce(Status(status.code(), text));
+  settle(Status(status.code(), "rank " + std::to_string(rank_) + ": " + text));
+  return failure_;
+}
+
+void Transport::abort(const Status &reason) {
+  if (!failure_.isOk())
+    return;
+  Status failure =
+      reason.isOk() ? Status(StatusCode::Cancelled, "gave up") : reason;
+  announce(failure);
+  settle(failure);
+}
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+StatusOr<std::unique_ptr<Group>>
+Transport::createGroup(const std::vector<int> &ranks, Deadline deadline) {
+  DYNA_RETURN_IF_ERROR(failure_);
+  auto refuse = [&](const char *why) {
+    return Status::invalidArgument("rank " + std::to_string(rank_) + " of " +
+                                   std::to_string(ranks_) + ": group " +
+                                   listOf(ranks) + ": " + why);
+  };
+  std::vector<int> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+    return refuse("a rank stands there twice");
+  if (!sorted.empty() && (sorted.front() < 0 || sorted.back() >= ranks_))
+    return refuse("there is no such rank");
+  auto self = std::find(ranks.begin(), ranks.end(), rank_);
+  if (self == ranks.end())
+    return refuse("this rank is not in it");
+  auto group =
+      makeGroup(ranks, static_cast<int>(self - ranks.begin()), deadline);
+  if (!group.isOk())
+    return fail("group " + listOf(ranks), group.status());
+  return group;
+}
+
+StatusOr<Ticket> Group::start(const Collective &collective, void *stream) {
+  DYNA_RETURN_IF_ERROR(checkCollective(collective, size(), index_));
+  DYNA_RETURN_IF_ERROR(transport_.failure_);
+  Traffic &traffic = transport_.traffic_;
+  ++traffic.collectives[static_cast<size_t>(collective.kind)];
+  traffic.collectiveBytes[static_cast<size_t>(collective.kind)] +=
+      collective.sentBytes(size(), index_);
+  Transport::Description what;
+  what.collective = collective;
+  what.group = ranks_;
+  return transport_.add(make(collective, stream), std::move(what));
+}
+
+Status Group::slice(const Collective &whole, void *) {
+  DYNA_RETURN_IF_ERROR(checkCollective(whole, size(), index_));
+  copyRows(whole.in, whole.sourceRows(size(), index_, index_), whole.out,
+           whole.targetRows(size(), index_, index_));
+  return Status::ok();
+}
+
+dyna_group dyna::toAbi(Group *group) {
+  if (!group)
+    return {1, 0, nullptr};
+  return {group->size(), group->index(), group};
+}

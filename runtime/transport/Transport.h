@@ -1,0 +1,232 @@
+//===- Transport.h - Messages and exchanges between ranks -------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every rank has one `Transport`, its end of all wires. An exchange of data is
+// *started*, which returns a ticket at once, and later *waited* for. Backends
+// are folders beside this file; the suite in test/runtime/transport states in
+// tests what holds for each of them.
+//
+//   Ticket sent = *transport.startSend(1, tag, gradients, bytes, stream);
+//   ... compute ...
+//   DYNA_RETURN_IF_ERROR(transport.wait(sent, stream, transport.deadline()));
+//
+// Order. Messages of one rank to another with one tag arrive in the order in
+// which both sides started them. Collectives of one group match in the order
+// started. Nothing else is ordered: different tags, directions and groups may
+// be started and waited for in any order on any rank.
+//
+// Progress. There is one engine, and it is this: a list of started operations,
+// each a small state machine that can `advance` without blocking. Whoever waits
+// for one advances all of its own until that one is done. So a rank that is
+// blocked on a message still does its share of a collective it has started, and
+// no legal plan hangs. There are no helper threads.
+//
+// Memory. A buffer given to a start belongs to the transport until the wait has
+// returned, with or without an error. Who leaves early calls `abort` first.
+//
+// Failure is final. When a wait or a start fails in any other way than by its
+// arguments, or `abort` is called, the rank's operations are withdrawn and all
+// ranks are told: everybody's pending and later waits end with PeerFailed and
+// the name and text of the rank that failed first. There is no way back; the
+// job restarts from a checkpoint.
+//
+// Streams. `stream` is what `dyna_context::stream` holds. Work starts after
+// what the stream was given before the start; what the stream is given after
+// the wait sees the result. Host backends have finished when wait returns.
+//
+// Threads. A Transport and its groups are used by one thread at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRANSPORT_TRANSPORT_H
+#define DYNA_RUNTIME_TRANSPORT_TRANSPORT_H
+
+#include "runtime/abi/Abi.h"
+#include "runtime/abi/Status.h"
+#include "runtime/transport/Collective.h"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+class Group;
+
+/// Names a started operation on the rank that started it.
+enum class Ticket : int64_t {};
+
+/// What a rank has handed over for others, by its own count.
+struct Traffic {
+  int64_t messages = 0, messageBytes = 0;
+  std::array<int64_t, kCollectiveKinds> collectives = {};
+  /// Bytes that left this rank, each sent once to every rank that needs it (see
+  /// Collective::sentBytes).
+  std::array<int64_t, kCollectiveKinds> collectiveBytes = {};
+};
+
+class Transport {
+public:
+  using Clock = std::chrono::steady_clock;
+  using Deadline = Clock::time_point;
+
+  virtual ~Transport();
+  Transport(const Transport &) = delete;
+  Transport &operator=(const Transport &) = delete;
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+
+  /// Starts a message of `bytes` (may be 0) to or from another rank; tags are
+  /// 0 to kLargestTag. A message of another size than the receive expects
+  /// fails, with both sizes.
+  StatusOr<Ticket> startSend(int peer, int32_t tag, const void *data,
+                             int64_t bytes, void *stream);
+  StatusOr<Ticket> startReceive(int peer, int32_t tag, void *data,
+                                int64_t bytes, void *stream);
+  static constexpr int32_t kLargestTag = (1 << 22) - 1;
+
+  /// Blocks until the operation is done, or fails with DeadlineExceeded,
+  /// PeerFailed or the operation's own failure. Once per ticket.
+  Status wait(Ticket ticket, void *stream, Deadline deadline);
+  /// Advances what was started, without blocking.
+  Status progress();
+
+  /// A group of `ranks`, in this order, of which this rank is one. All of them
+  /// call it; ranks that share several groups create those in one order. The
+  /// group must not outlive the transport.
+  StatusOr<std::unique_ptr<Group>> createGroup(const std::vector<int> &ranks,
+                                               Deadline deadline);
+
+  /// This rank gives up because of `reason`: see "Failure is final".
+  void abort(const Status &reason);
+  /// Ok, or why this transport can no longer be used.
+  const Status &failure() const { return failure_; }
+
+  /// How long waits last that are given no deadline of their own: those of
+  /// compiled code. Ten minutes unless set.
+  void setTimeout(Clock::duration timeout) { timeout_ = timeout; }
+  Deadline deadline() const { return Clock::now() + timeout_; }
+
+  const Traffic &traffic() const { return traffic_; }
+
+protected:
+  Transport(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+
+  /// A started operation; see "Progress".
+  class Operation {
+  public:
+    virtual ~Operation() = default;
+    /// Goes on as far as is possible without blocking; true when done.
+    virtual StatusOr<bool> advance() = 0;
+    /// Orders `stream` behind the finished operation.
+    virtual Status finish(void *stream) { return Status::ok(); }
+    /// After a failure: returns when nobody touches its buffers any more.
+    virtual void withdraw() = 0;
+  };
+  using MadeOperation = StatusOr<std::unique_ptr<Operation>>;
+
+  // What a backend provides. Arguments have been checked.
+  virtual MadeOperation makeSend(int peer, int32_t tag, const void *data,
+                                 int64_t bytes, void *stream) = 0;
+  virtual MadeOperation makeReceive(int peer, int32_t tag, void *data,
+                                    int64_t bytes, void *stream) = 0;
+  virtual StatusOr<std::unique_ptr<Group>>
+  makeGroup(std::vector<int> ranks, int index, Deadline deadline) = 0;
+  /// Called before each round of advances; fails when another rank has.
+  virtual Status poll() = 0;
+  /// Called when a round finished nothing: sleeps until something may have
+  /// happened since the last `poll`, at most to the deadline.
+  virtual void idle(Deadline deadline) = 0;
+  /// Makes the `poll` of all other ranks fail.
+  virtual void announce(const Status &reason) = 0;
+  /// For the destructor of a backend, while its overrides still exist: fails
+  /// the others when operations are not done.
+  void close();
+
+  /// "rank 2 failed: ...", as other ranks see it.
+  static Status peerFailure(int rank, const std::string &text);
+
+private:
+  friend class Group;
+
+  struct Description {
+    const char *direction = nullptr; ///< null for a collective
+    int peer = 0;
+    int32_t tag = 0;
+    int64_t bytes = 0;
+    Collective collective;
+    std::shared_ptr<const std::vector<int>> group;
+    std::string text() const;
+  };
+  struct Started {
+    Ticket ticket;
+    bool isDone;
+    std::unique_ptr<Operation> operation;
+    Description description;
+  };
+
+  Status checkMessage(const Description &message, const void *data) const;
+  StatusOr<Ticket> add(MadeOperation operation, Description description);
+  Status advanceAll();
+  Status fail(const std::string &what, const Status &status);
+  void settle(Status failure);
+
+  const int rank_, ranks_;
+  Clock::duration timeout_ = std::chrono::minutes(10);
+  std::vector<Started> started_; ///< by ticket
+  int64_t nextTicket_ = 1;
+  Status failure_;
+  Traffic traffic_;
+};
+
+/// Ranks that exchange together. Lives no longer than its transport; operations
+/// that it started must have been waited for before it goes.
+class Group {
+public:
+  virtual ~Group() = default;
+  Group(const Group &) = delete;
+  Group &operator=(const Group &) = delete;
+
+  int size() const { return static_cast<int>(ranks_->size()); }
+  /// This rank's place in the group.
+  int index() const { return index_; }
+  const std::vector<int> &ranks() const { return *ranks_; }
+  Transport &transport() const { return transport_; }
+
+  /// Starts this rank's side of an exchange. Every rank of the group starts the
+  /// same ones, with the same sizes, in the same order.
+  StatusOr<Ticket> start(const Collective &collective, void *stream);
+
+  /// Cuts this rank's part out of `whole` (a ReduceScatter without the sum).
+  virtual Status slice(const Collective &whole, void *stream);
+
+protected:
+  Group(Transport &transport, std::vector<int> ranks, int index)
+      : transport_(transport), index_(index),
+        ranks_(std::make_shared<const std::vector<int>>(std::move(ranks))) {}
+
+  using Operation = Transport::Operation;
+  using MadeOperation = Transport::MadeOperation;
+  virtual MadeOperation make(const Collective &collective, void *stream) = 0;
+
+private:
+  Transport &transport_;
+  const int index_;
+  const std::shared_ptr<const std::vector<int>> ranks_;
+};
+
+/// The group as compiled code gets it; null is a group of one.
+dyna_group toAbi(Group *group);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRANSPORT_TRANSPORT_H

@@ -1,0 +1,208 @@
+//===- Exchange.cpp - What ranks of one process share -----------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/transport/threads/Exchange.h"
+
+#include "runtime/transport/Reduction.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+using namespace dyna;
+
+//===----------------------------------------------------------------------===//
+// Bell
+//===----------------------------------------------------------------------===//
+
+void Bell::ring() {
+  rings_.fetch_add(1, std::memory_order_seq_cst);
+  // Either this sees the sleeper, or the sleeper sees the ring.
+  if (!isSleeping_.load(std::memory_order_seq_cst))
+    return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  wake_.notify_one();
+}
+
+/// A sleeping thread takes tens of microseconds to wake, a step's next message
+/// often comes sooner.
+static constexpr auto kSpinTime = std::chrono::microseconds(50);
+
+static inline void pauseCore() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+void Bell::await(uint64_t seen, Transport::Deadline deadline, bool maySpin) {
+  if (maySpin) {
+    auto end = Transport::Clock::now() + kSpinTime;
+    do {
+      for (int i = 0; i < 32; ++i) {
+        if (rings() != seen)
+          return;
+        pauseCore();
+      }
+    } while (Transport::Clock::now() < end);
+  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  isSleeping_.store(true, std::memory_order_seq_cst);
+  wake_.wait_until(lock, deadline, [&] { return rings() != seen; });
+  isSleeping_.store(false, std::memory_order_seq_cst);
+}
+
+//===----------------------------------------------------------------------===//
+// Exchange
+//===----------------------------------------------------------------------===//
+
+void Exchange::ringParties() {
+  for (int rank : parties_)
+    world_.bell(rank).ring();
+}
+
+void Exchange::open(int64_t tasks) {
+  tasks_ = tasks;
+  unfinished_.store(tasks, std::memory_order_relaxed);
+  isOpen_.store(true, std::memory_order_release);
+  // A single task is done by whoever opens, before it wakes the others.
+  if (tasks == 1)
+    advance();
+  else
+    ringParties();
+}
+
+bool Exchange::advance() {
+  if (!isOpen_.load(std::memory_order_acquire))
+    return false;
+  while (next_.load(std::memory_order_relaxed) < tasks_) {
+    // A failing rank first sets the flag and then looks at `working_`: either
+    // it waits for this task, or this sees the flag.
+    working_.fetch_add(1, std::memory_order_seq_cst);
+    if (world_.hasFailed()) {
+      working_.fetch_sub(1, std::memory_order_seq_cst);
+      return false;
+    }
+    int64_t task = next_.fetch_add(1, std::memory_order_relaxed);
+    if (task < tasks_)
+      run(task);
+    working_.fetch_sub(1, std::memory_order_seq_cst);
+    if (task < tasks_ &&
+        unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      ringParties();
+  }
+  return isDone();
+}
+
+void Exchange::awaitClaims() const {
+  while (working_.load(std::memory_order_seq_cst) > 0)
+    std::this_thread::yield();
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+int64_t MessageExchange::taskCount() const {
+  return (bytes + kTaskBytes - 1) / kTaskBytes;
+}
+
+void MessageExchange::run(int64_t task) {
+  int64_t begin = task * kTaskBytes;
+  memcpy(static_cast<char *>(target) + begin,
+         static_cast<const char *>(source) + begin,
+         static_cast<size_t>(std::min(kTaskBytes, bytes - begin)));
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+CollectiveExchange::CollectiveExchange(ThreadWorld &world,
+                                       const std::vector<int> &ranks,
+                                       const Collective &shape)
+    : Exchange(world, ranks), shape(shape), in(ranks.size()), out(ranks.size()),
+      size_(static_cast<int>(ranks.size())) {}
+
+int64_t CollectiveExchange::lanes() const {
+  switch (shape.kind) {
+  case CollectiveKind::AllReduce:
+    return 1;
+  case CollectiveKind::AllGather:
+  case CollectiveKind::ReduceScatter:
+    return size_;
+  case CollectiveKind::AllToAll:
+    return int64_t(size_) * size_;
+  case CollectiveKind::Barrier:
+    return 0;
+  }
+  return 0;
+}
+
+/// Of the longest lane: the first, since parts never grow with the index.
+int64_t CollectiveExchange::laneBytes() const {
+  if (shape.kind == CollectiveKind::AllReduce)
+    return shape.inBytes(size_, 0);
+  return shape.sourceRows(size_, 0, 0).totalBytes();
+}
+
+int64_t CollectiveExchange::pieces() const {
+  return (laneBytes() + kTaskBytes - 1) / kTaskBytes;
+}
+
+int64_t CollectiveExchange::taskCount() const { return lanes() * pieces(); }
+
+void CollectiveExchange::run(int64_t task) {
+  int lane = static_cast<int>(task / pieces());
+  int64_t begin = task % pieces() * kTaskBytes;
+  int from = lane, to = lane;
+  if (shape.kind == CollectiveKind::AllToAll)
+    from = lane / size_, to = lane % size_;
+  Rows source = shape.sourceRows(size_, from, to);
+  Rows target = shape.targetRows(size_, from, to);
+  if (shape.kind == CollectiveKind::AllReduce) {
+    source = Rows{0, 1, 0, 1, 0, shape.inBytes(size_, 0)};
+    target = source;
+  }
+  mergeRuns(source, target);
+  int64_t end = std::min(begin + kTaskBytes, source.totalBytes());
+
+  if (shape.isReduction()) {
+    bool isScatter = shape.kind == CollectiveKind::ReduceScatter;
+    int64_t width = elementBytes(shape.element);
+    std::vector<const void *> sources(in.size());
+    std::vector<void *> targets(isScatter ? 1 : out.size());
+    forEachRun(source, target, begin, end,
+               [&](int64_t at, int64_t result, int64_t bytes) {
+                 for (size_t i = 0; i < in.size(); ++i)
+                   sources[i] = static_cast<const char *>(in[i]) + at;
+                 for (size_t i = 0; i < targets.size(); ++i)
+                   targets[i] = static_cast<char *>(isScatter ? out[size_t(to)]
+                                                              : out[i]) +
+                                result;
+                 reduceElements(shape.element, shape.reduction, sources.data(),
+                                size_, targets.data(),
+                                static_cast<int>(targets.size()),
+                                bytes / width);
+               });
+    return;
+  }
+  bool isGather = shape.kind == CollectiveKind::AllGather;
+  for (int rank = isGather ? 0 : to; rank < (isGather ? size_ : to + 1); ++rank)
+    forEachRun(source, target, begin, end,
+               [&](int64_t at, int64_t result, int64_t bytes) {
+                 const char *read =
+                     static_cast<const char *>(in[size_t(from)]) + at;
+                 char *written =
+                     static_cast<char *>(out[size_t(rank)]) + result;
+                 // A rank's own part may lie in place already.
+                 if (read != written)
+                   memcpy(written, read, static_cast<size_t>(bytes));
+               });
+}

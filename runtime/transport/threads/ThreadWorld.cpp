@@ -1,0 +1,111 @@
+//===- ThreadWorld.cpp - Matches what ranks start ---------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/transport/threads/Exchange.h"
+
+using namespace dyna;
+
+StatusOr<std::shared_ptr<Exchange>>
+ThreadWorld::message(int from, int to, int32_t tag, bool isSend, void *data,
+                     int64_t bytes) {
+  std::shared_ptr<MessageExchange> exchange;
+  bool isLast = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    uint64_t key = uint64_t(from) << 43 | uint64_t(to) << 22 | uint64_t(tag);
+    auto &queue = unmatched_[key];
+    bool isFirst = queue.empty() || queue.front()->isSend == isSend;
+    if (isFirst) {
+      exchange = std::make_shared<MessageExchange>(*this, from, to);
+      exchange->isSend = isSend;
+      exchange->bytes = bytes;
+      queue.push_back(exchange);
+    } else {
+      exchange = queue.front();
+      queue.pop_front();
+      if (queue.empty())
+        unmatched_.erase(key);
+    }
+    if (exchange->bytes != bytes)
+      return Status::invalidArgument(
+          "the message has " +
+          std::to_string(isSend ? bytes : exchange->bytes) +
+          " bytes, but the receive expects " +
+          std::to_string(isSend ? exchange->bytes : bytes));
+    if (isSend)
+      exchange->source = data;
+    else
+      exchange->target = data;
+    isLast = exchange->arrive();
+  }
+  if (isLast)
+    exchange->open(exchange->taskCount());
+  return std::shared_ptr<Exchange>(std::move(exchange));
+}
+
+StatusOr<std::shared_ptr<Exchange>>
+ThreadWorld::collective(GroupState &group, const std::vector<int> &ranks,
+                        int index, int64_t number,
+                        const Collective &collective) {
+  std::shared_ptr<CollectiveExchange> exchange;
+  bool isLast = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    size_t place = static_cast<size_t>(number - group.firstUnmatched);
+    if (place == group.unmatched.size())
+      group.unmatched.push_back(
+          std::make_shared<CollectiveExchange>(*this, ranks, collective));
+    exchange = group.unmatched[place];
+    if (!exchange->shape.agreesWith(collective))
+      return Status::invalidArgument("another rank of the group calls " +
+                                     exchange->shape.describe());
+    exchange->in[static_cast<size_t>(index)] = collective.in;
+    exchange->out[static_cast<size_t>(index)] = collective.out;
+    isLast = exchange->arrive();
+    // Every rank starts them in order, so the first is complete first.
+    if (isLast) {
+      group.unmatched.pop_front();
+      ++group.firstUnmatched;
+    }
+  }
+  if (isLast)
+    exchange->open(exchange->taskCount());
+  return std::shared_ptr<Exchange>(std::move(exchange));
+}
+
+std::shared_ptr<GroupState> ThreadWorld::group(const std::vector<int> &ranks,
+                                               int nth) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::shared_ptr<GroupState> &group = groups_[{ranks, nth}];
+  if (!group)
+    group = std::make_shared<GroupState>();
+  return group;
+}
+
+void ThreadWorld::fail(int rank, const Status &reason) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (failedRank_ >= 0)
+      return;
+    failedRank_ = rank;
+    failure_ = reason;
+    failed_.store(true, std::memory_order_seq_cst);
+  }
+  for (Bell &bell : bells_)
+    bell.ring();
+}
+
+int ThreadWorld::failedRank() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return failedRank_;
+}
+
+Status ThreadWorld::failure() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return failure_;
+}

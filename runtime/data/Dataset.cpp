@@ -13,6 +13,8 @@
 #include "runtime/data/Sources.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 using namespace dyna;
 
@@ -148,6 +150,11 @@ StatusOr<DatasetPointer> openOne(const std::string &path,
     return TextDataset::open(path, options);
   if (!megatronPrefix(path).empty())
     return MegatronDataset::open(path, options);
+  if (!fileExists(path))
+    return Status::invalidArgument(
+        "cannot open " + path + ": " + std::strerror(errno) +
+        "; give an existing directory of text files, text file, .jsonl file "
+        "or the prefix of an indexed data set (PREFIX.idx and PREFIX.bin)");
   if (endsWith(path, ".jsonl"))
     return JsonLinesDataset::open(path, options);
   return TextDataset::open(path, options);

@@ -9,7 +9,8 @@
 // A data set is a numbered list of documents; a document is a list of token ids
 // and a mark from which token on its tokens are targets of the loss. Documents
 // are read one by one when they are needed: opening a data set lists and maps
-// files but does not read them through.
+// files. Only JSON lines are read through when they are opened, each once and
+// on all cores, since any of them may be malformed.
 //
 // Sources (`openDataset`)
 // -----------------------
@@ -19,9 +20,8 @@
 //   NAME.jsonl      one JSON object per line: {"text"}, or {"input","target"}
 //                   with the loss on the target only; other keys are ignored
 //   PREFIX, .idx    Megatron-LM's indexed format, PREFIX.idx and PREFIX.bin;
-//   two
-//                   of them whose names differ in "inputs"/"targets" only are a
-//                   pair with the loss on the targets only
+//                   two of them whose names differ in "inputs"/"targets" only
+//                   are a pair with the loss on the targets only
 //   synthetic:...   random tokens with given lengths, see Lengths.h
 //   any other file  one document of byte tokens
 //

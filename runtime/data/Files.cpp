@@ -30,6 +30,10 @@ Status dyna::fileFailure(std::string_view action, const std::string &path,
     return Status::resourceExhausted(
         text + "the file would pass the size limit of this process or file "
                "system; raise it (ulimit -f) or choose another directory");
+  case ENOENT:
+  case ENOTDIR:
+    return Status::invalidArgument(text + std::strerror(error) +
+                                   "; check the path");
   case EACCES:
   case EPERM:
   case EROFS:

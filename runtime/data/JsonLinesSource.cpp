@@ -10,6 +10,7 @@
 #include "runtime/data/Sources.h"
 
 #include <algorithm>
+#include <thread>
 
 using namespace dyna;
 
@@ -46,10 +47,41 @@ StatusOr<DatasetPointer> JsonLinesDataset::create(MappedFile file,
     return Status::invalidArgument(
         name + " has no line of JSON; expected one object such as {\"text\": "
                "\"...\"} per line");
-  StatusOr<Document> first = result->read(0);
-  if (!first.isOk())
-    return first.status();
+  DYNA_RETURN_IF_ERROR(result->checkLines());
   return DatasetPointer(result);
+}
+
+/// Reads every line once: a bad one late in the file must not end a run hours
+/// after its start. Threads take ranges of lines of about the same size; of
+/// several bad lines the first is reported.
+Status JsonLinesDataset::checkLines() const {
+  constexpr size_t bytesWorthAThread = size_t(4) << 20;
+  size_t count =
+      std::clamp<size_t>(text_.size() / bytesWorthAThread, 1,
+                         std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<Status> results(count);
+  auto check = [&](size_t part) {
+    // The lines that begin in this part of the text.
+    auto lineAt = [&](size_t number) {
+      size_t begin = text_.size() / count * number;
+      return std::partition_point(
+                 lines_.begin(), lines_.end(),
+                 [&](const Line &line) { return line.begin < begin; }) -
+             lines_.begin();
+    };
+    int64_t end = part + 1 == count ? size() : lineAt(part + 1);
+    for (int64_t i = lineAt(part); i < end && results[part].isOk(); ++i)
+      results[part] = read(i).status();
+  };
+  std::vector<std::thread> threads;
+  for (size_t part = 1; part < count; ++part)
+    threads.emplace_back(check, part);
+  check(0);
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const Status &status : results)
+    DYNA_RETURN_IF_ERROR(status);
+  return Status::ok();
 }
 
 void JsonLinesDataset::findLines() {

@@ -53,9 +53,8 @@ private:
   std::vector<std::string> files_; ///< relative to root_, sorted
 };
 
-/// Lines of JSON as documents. Opening looks for line ends only; a bad line is
-/// reported when it is read, except the first, which is read at once so that a
-/// file of another layout is refused at start.
+/// Lines of JSON as documents. Opening reads every line once, on all cores, so
+/// that a bad line is reported before any work is done.
 class JsonLinesDataset : public Dataset {
 public:
   static StatusOr<DatasetPointer> open(const std::string &path,
@@ -80,6 +79,7 @@ private:
                                          const std::string &name,
                                          const DataOptions &options);
   void findLines();
+  Status checkLines() const;
 
   ByteTokens bytes_;
   MappedFile file_;

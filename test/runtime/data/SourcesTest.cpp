@@ -113,6 +113,8 @@ TEST(TextDatasetTest, namesWhatIsMissing) {
   expectFailure(openDataset({dir.path()}, {}), "holds no file");
   expectFailure(openDataset({dir / "nothing"}, {}),
                 dir / "nothing: No such file");
+  expectFailure(openDataset({dir / "nothing"}, {}),
+                "; give an existing directory");
   expectFailure(openDataset({dir.write("e.txt", "")}, {}), "e.txt is empty");
   dir.write("d/f", "x");
   ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
@@ -168,10 +170,23 @@ TEST(JsonLinesTest, namesFileAndLine) {
     std::string text = std::string("{\"text\": \"ok\"}\n\n") + line + "\n";
     StatusOr<DatasetPointer> dataset =
         JsonLinesDataset::fromBytes(text, "some.jsonl", {});
-    ASSERT_TRUE(dataset.isOk());
-    ASSERT_EQ((*dataset)->size(), 2);
-    expectFailure((*dataset)->read(1), std::string("some.jsonl:3: "));
-    expectFailure((*dataset)->read(1), message);
+    expectFailure(dataset, std::string("some.jsonl:3: "));
+    expectFailure(dataset, message);
+  }
+}
+
+// Large enough for several threads, which must agree on the first bad line.
+TEST(JsonLinesTest, checksEveryLineWhenOpened) {
+  const std::string good = "{\"text\": \"" + std::string(1000, 'x') + "\"}\n";
+  const int lines = 20000;
+  std::string text;
+  for (int i = 0; i < lines; ++i)
+    text += good;
+  EXPECT_TRUE(JsonLinesDataset::fromBytes(text, "big.jsonl", {}).isOk());
+  for (int bad : {lines, lines - 1, lines / 2, 2}) {
+    text[good.size() * static_cast<size_t>(bad - 1)] = '[';
+    expectFailure(JsonLinesDataset::fromBytes(text, "big.jsonl", {}),
+                  "big.jsonl:" + std::to_string(bad) + ": ");
   }
 }
 

@@ -90,6 +90,11 @@ Flag list(const char *section, const char *name, const char *help,
   return flag;
 }
 
+/// Four times what the largest models are trained with. A mini-batch is planned
+/// as a whole, whose micro-batches and instructions have 32-bit numbers, and
+/// larger ones would be planned for hours.
+constexpr int64_t maxBatchTokens = INT64_C(1) << 28;
+
 const std::vector<Flag> &flags() {
   using O = TrainOptions;
   constexpr double big = 1e15;
@@ -114,7 +119,7 @@ const std::vector<Flag> &flags() {
       integer("Steps", "steps", "optimizer steps in all", &O::steps, 1, 1e12,
               Stored::Yes),
       integer("Steps", "tokens-per-batch", "tokens of one optimizer step",
-              &O::tokensPerBatch, 1, 1e12, Stored::Numbers),
+              &O::tokensPerBatch, 1, maxBatchTokens, Stored::Numbers),
       integer("Steps", "tokens-per-micro-batch",
               "tokens that pass the layers at once; less takes less memory",
               &O::tokensPerMicroBatch, 1, maxMicroBatchTokens, Stored::Numbers),
@@ -180,7 +185,8 @@ const std::vector<Flag> &flags() {
               &O::threads, 1, 1024, Stored::Yes),
       text("Other", "isa", "NAME", "instruction set, instead of the best one",
            &O::isa),
-      text("Other", "memory-limit", "BYTES", "for example 4GiB",
+      text("Other", "memory-limit", "BYTES",
+           "of parameters, micro-batches and mini-batches, for example 4GiB",
            &O::memoryLimit),
       toggle("Other", "progress", "show the progress bar in any case",
              &O::progress),
@@ -188,6 +194,7 @@ const std::vector<Flag> &flags() {
       toggle("Other", "check-memory",
              "poison free memory and look for stray writes (very slow)",
              &O::checkMemory),
+      toggle("Other", "version", "print the version of Dyna", &O::version),
       toggle("Other", "help", "print this", &O::help),
   };
   return table;
@@ -258,7 +265,8 @@ Status setReal(const Flag &flag, const std::string &value,
   if (value.empty() || *end || std::isspace(value[0]) ||
       !std::isfinite(parsed) || parsed < flag.low || parsed > flag.high)
     return expects(
-        flag, formatText("a number from %g to %g", flag.low, flag.high), value);
+        flag, formatText("a number from %.10g to %.10g", flag.low, flag.high),
+        value);
   options.*flag.real = parsed;
   return Status::ok();
 }
@@ -373,7 +381,7 @@ Status parseCommandLine(const std::vector<std::string> &arguments,
   return Status::ok();
 }
 
-Status resolveOptions(TrainOptions &options) {
+Status checkExclusions(const TrainOptions &options) {
   auto bad = [](const char *what) { return Status::invalidArgument(what); };
   if (options.progress && options.noProgress)
     return bad("--progress and --no-progress exclude each other");
@@ -382,6 +390,12 @@ Status resolveOptions(TrainOptions &options) {
                "only one of them");
   if (!options.resume.empty() && options.evaluate)
     return bad("--evaluate takes the parameters by --load, not --resume");
+  return Status::ok();
+}
+
+Status resolveOptions(TrainOptions &options) {
+  auto bad = [](const char *what) { return Status::invalidArgument(what); };
+  DYNA_RETURN_IF_ERROR(checkExclusions(options));
   if (!options.heldOut.empty() && options.heldOutFraction > 0)
     return bad("give --held-out or --held-out-fraction, not both");
   if (options.data.empty())

@@ -28,6 +28,7 @@ namespace dyna {
 struct TrainOptions {
   // What to do.
   bool help = false;
+  bool version = false;
   bool evaluate = false;
   std::string describe; ///< "", "table", "json" or "proto"
 
@@ -86,6 +87,10 @@ struct TrainOptions {
 /// one line that names the flag and what it expects.
 Status parseCommandLine(const std::vector<std::string> &arguments,
                         TrainOptions &options);
+
+/// Whether two flags were given that exclude each other: said before any file
+/// is looked at.
+Status checkExclusions(const TrainOptions &options);
 
 /// Whether the flags fit together; fills in the defaults that depend on others.
 Status resolveOptions(TrainOptions &options);

@@ -8,10 +8,12 @@
 
 #include "runtime/train/Session.h"
 
+#include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/CpuFeatures.h"
 #include "runtime/executor/Program.h"
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/plan/Text.h"
+#include "runtime/train/MemoryNeed.h"
 #include "runtime/train/Recompute.h"
 
 #include <algorithm>
@@ -85,26 +87,36 @@ Status openData(const ManifestView &view, Session &session) {
   return Status::ok();
 }
 
-/// Bytes of the dynamic region, if they fit the limit.
+/// Mean tokens of a sample, from the first ones of the run.
+StatusOr<double> meanSampleTokens(const Session &session) {
+  constexpr int64_t enoughTokens = 1 << 16;
+  BatchReader reader(session.data, session.batchOptions());
+  StatusOr<MiniBatch> batch =
+      reader.next(std::min(session.options.tokensPerBatch, enoughTokens));
+  if (!batch.isOk())
+    return batch.status();
+  return static_cast<double>(batch->tokens) /
+         static_cast<double>(std::max<size_t>(batch->samples.size(), 1));
+}
+
+/// Bytes of the dynamic region, if the run fits the memory there is.
 StatusOr<int64_t> sizeDynamicRegion(const Session &session, bool training) {
   StatusOr<int64_t> dynamic =
       largestDynamicBytes(*session.view, session.planOptions, training);
-  if (!dynamic.isOk() || session.options.memoryLimit.empty())
+  if (!dynamic.isOk())
     return dynamic;
-  StatusOr<int64_t> limit = parseBytes(session.options.memoryLimit);
-  if (!limit.isOk())
-    return limit;
-  int64_t persistent = persistentLayout(*session.view, training).bytes;
-  if (persistent + *dynamic <= *limit)
-    return dynamic;
-  return Status::resourceExhausted(formatText(
-      "the run needs %s (%s for parameters and their state, %s for "
-      "micro-batches of %lld tokens), but --memory-limit is %s: lower "
-      "--tokens-per-micro-batch or choose --recompute full",
-      formatBytes(persistent + *dynamic).c_str(),
-      formatBytes(persistent).c_str(), formatBytes(*dynamic).c_str(),
-      static_cast<long long>(session.options.tokensPerMicroBatch),
-      formatBytes(*limit).c_str()));
+  StatusOr<double> meanTokens = meanSampleTokens(session);
+  if (!meanTokens.isOk())
+    return meanTokens.status();
+  MemoryNeed need;
+  need.persistent = persistentLayout(*session.view, training).bytes;
+  need.dynamic = *dynamic;
+  need.batches =
+      estimateBatchBytes(*session.view, session.planOptions,
+                         session.options.tokensPerBatch, *meanTokens);
+  DYNA_RETURN_IF_ERROR(
+      checkMemoryNeed(need, session.options, availableMemory()));
+  return dynamic;
 }
 
 } // namespace

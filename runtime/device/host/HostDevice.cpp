@@ -9,13 +9,13 @@
 #include "runtime/device/host/HostDevice.h"
 
 #include "runtime/device/host/Bf16Products.h"
+#include "runtime/device/host/HostMemory.h"
 #include "runtime/device/host/KernelTable.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <sys/mman.h>
 
 using namespace dyna;
@@ -48,29 +48,6 @@ class HostEvent final : public Event {
 public:
   bool recorded = false;
 };
-
-/// Bytes that can still be taken without swapping or being killed: the
-/// machine's available memory, cut down to what the control group leaves. -1:
-/// unknown.
-int64_t availableMemory() {
-  int64_t available = -1;
-  std::ifstream info("/proc/meminfo");
-  std::string key, unit;
-  for (int64_t kib; info >> key >> kib; std::getline(info, unit))
-    if (key == "MemAvailable:")
-      available = kib * 1024;
-  auto limit = [&](const char *limitPath, const char *usedPath) {
-    int64_t most = 0, used = 0;
-    std::ifstream limitFile(limitPath), usedFile(usedPath);
-    if (limitFile >> most && usedFile >> used)
-      available =
-          available < 0 ? most - used : std::min(available, most - used);
-  };
-  limit("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current");
-  limit("/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "/sys/fs/cgroup/memory/memory.usage_in_bytes");
-  return available;
-}
 
 std::string mebibytes(int64_t bytes) {
   return std::to_string(bytes >> 20) + " MiB";
@@ -156,8 +133,11 @@ HostDevice::~HostDevice() {
 
 std::string HostDevice::describe() const {
   return "host, " + std::to_string(team_->size()) + " threads, " +
-         kernels_->name + " kernels, bf16 products " +
-         (bf16Products_ ? "native" : "widened to f32");
+         kernels_->name + " kernels";
+}
+
+const char *HostDevice::describeBf16Products() const {
+  return bf16Products_ ? "native" : "widened to f32";
 }
 
 void *HostDevice::scratch(int slot, int64_t bytes) {

@@ -52,6 +52,8 @@ public:
   }
 
   std::string describe() const override;
+  /// How products of bf16 are computed here.
+  const char *describeBf16Products() const;
   StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) override;
   StatusOr<std::unique_ptr<Stream>> createStream() override;
   StatusOr<std::unique_ptr<Event>> createEvent() override;

@@ -49,7 +49,7 @@ class BadInputTest(common.BinaryTest):
         return done
 
     def test_missing_and_empty_data(self):
-        self.refuse(self.folder / "none", "none", "No such file")
+        self.refuse(self.folder / "none", "none", "No such file", "give an existing directory")
         empty = self.folder / "empty"
         empty.mkdir()
         self.refuse(empty, empty)
@@ -77,6 +77,11 @@ class BadInputTest(common.BinaryTest):
                 path = self.folder / f"{name}.jsonl"
                 path.write_bytes(2 * good + line + b"\n" + good)
                 self.refuse(path, f"{name}.jsonl:3", *words)
+
+    def test_a_bad_line_late_in_a_file_is_found_before_training(self):
+        path = self.folder / "late.jsonl"
+        path.write_bytes(20000 * b'{"text": "fine and long enough for many steps"}\n' + b'{"text": 7}\n')
+        self.refuse(path, "late.jsonl:20001", "text", flags=["--steps=1"])
 
     def test_tokens_beyond_the_vocabulary(self):
         for token_type, token in ((8, 257), (8, 65535), (4, -1), (4, 1 << 30)):
@@ -249,9 +254,15 @@ class BadInputTest(common.BinaryTest):
                 self.assert_refused(done, *words)
 
     def test_enormous_runs_are_refused_before_they_start(self):
-        done = common.run(common.training(self.program, self.corpus, "--tokens-per-batch=1000000000000",
+        done = common.run(common.training(self.program, self.corpus, "--tokens-per-batch=200000000",
                                           "--tokens-per-micro-batch=16000000", "--in-flight=1024"))
-        self.assert_refused(done, "micro-batches", "recomputation")
+        self.assert_refused(done, "this machine has only", "--tokens-per-micro-batch", "--recompute full")
+        done = common.run(common.training(self.program, self.corpus, "--tokens-per-batch=200000000", "--memory-limit=1GiB"))
+        self.assert_refused(done, "--memory-limit is 1.0 GiB", "lower --tokens-per-batch")
+        # Whatever would take minutes and then the machine is refused at once.
+        for tokens in (10**9, 10**12, 2**63 - 1):
+            done = common.run(common.training(self.program, self.corpus, f"--tokens-per-batch={tokens}"), timeout=20)
+            self.assert_refused(done, "--tokens-per-batch expects", tokens)
 
     def test_the_table_of_cases_starts_from_a_good_run(self):
         stem = self.train(self.program, "good")

@@ -53,7 +53,7 @@ TEST(CommandLineTest, MistakesAreOneClearLine) {
       {{"--steps=99999999999999999999"}, "--steps expects"},
       {{"--lr=inf"}, "--lr expects a number"},
       {{"--lr="}, "--lr expects a number"},
-      {{"--beta1=1"}, "--beta1 expects a number from 0 to 1"},
+      {{"--beta1=1"}, "--beta1 expects a number from 0 to 0.999999999,"},
       {{"--schedule=step"}, "one of cosine, linear, constant"},
       {{"--describe=xml"}, "one of table, json, proto"},
       {{"--evaluate=1"}, "--evaluate takes no value"},

@@ -1,0 +1,26 @@
+//===- HostMemory.h - How much memory can still be taken --------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_HOST_HOSTMEMORY_H
+#define DYNA_RUNTIME_DEVICE_HOST_HOSTMEMORY_H
+
+#include <cstdint>
+#include <string>
+
+namespace dyna {
+
+/// Bytes that can still be taken without swapping or being killed: the
+/// machine's available memory, cut down to what the control groups of this
+/// process leave (version 1 and 2, nested ones too). Files that a group holds
+/// in the page cache count as free, for the kernel drops them first. -1:
+/// unknown. `root` stands before /proc and /sys, for tests.
+int64_t availableMemory(const std::string &root = "");
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_HOST_HOSTMEMORY_H

@@ -1,0 +1,83 @@
+//===- MemoryNeed.cpp - What a run will take, before it takes it ----------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/MemoryNeed.h"
+
+#include "runtime/plan/Text.h"
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+/// Token and target in the sample; token, target, row's sample and position in
+/// what is staged.
+constexpr double bytesPerToken = 2 * 4 + 2 * 4 + 2 * 8;
+/// The sample with its two allocations in a vector that grows, the planner's
+/// order and bins, the plan's segment, the staged segment.
+constexpr double bytesPerSample = 260;
+/// An instruction of the plan, with what planner, verifier and executor keep
+/// about it.
+constexpr double bytesPerInstruction = 300;
+/// LOAD apart: FORWARD, RECOMPUTE, BACKWARD in two halves and FREE.
+constexpr double instructionsPerLayer = 5;
+/// Bins of real lengths are hardly ever emptier.
+constexpr double binFill = 0.75;
+
+Status doesNotFit(const MemoryNeed &need, const TrainOptions &options,
+                  const std::string &limit) {
+  const char *remedy = "train a smaller model or use a larger machine";
+  if (need.batches > std::max(need.persistent, need.dynamic))
+    remedy = "lower --tokens-per-batch";
+  else if (need.dynamic > need.persistent || !options.memoryLimit.empty())
+    remedy = "lower --tokens-per-micro-batch or --in-flight or choose "
+             "--recompute full";
+  return Status::resourceExhausted(formatText(
+      "the run needs %s (%s for parameters and their state, %s for "
+      "micro-batches of %lld tokens, %s for mini-batches of %lld tokens), but "
+      "%s: %s",
+      formatBytes(need.total()).c_str(), formatBytes(need.persistent).c_str(),
+      formatBytes(need.dynamic).c_str(),
+      static_cast<long long>(options.tokensPerMicroBatch),
+      formatBytes(need.batches).c_str(),
+      static_cast<long long>(options.tokensPerBatch), limit.c_str(), remedy));
+}
+
+} // namespace
+
+int64_t estimateBatchBytes(const ManifestView &view, const PlanOptions &options,
+                           int64_t tokens, double meanTokens) {
+  double count = static_cast<double>(tokens);
+  double samples = count / std::max(meanTokens, 1.0);
+  double microBatches =
+      count / (binFill * static_cast<double>(options.maxTokensPerMicroBatch)) +
+      1;
+  double instructions =
+      microBatches * (instructionsPerLayer * view.layers() + 1);
+  return static_cast<int64_t>(bytesPerToken * count + bytesPerSample * samples +
+                              bytesPerInstruction * instructions);
+}
+
+Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
+                       int64_t available) {
+  if (!options.memoryLimit.empty()) {
+    StatusOr<int64_t> limit = parseBytes(options.memoryLimit);
+    if (!limit.isOk())
+      return limit.status();
+    if (need.total() > *limit)
+      return doesNotFit(need, options,
+                        "--memory-limit is " + formatBytes(*limit));
+  }
+  if (available >= 0 && need.total() > available)
+    return doesNotFit(need, options,
+                      "this machine has only " + formatBytes(available) +
+                          " available");
+  return Status::ok();
+}
+
+} // namespace dyna

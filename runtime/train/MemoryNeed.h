@@ -1,0 +1,42 @@
+//===- MemoryNeed.h - What a run will take, before it takes it --*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A machine without enough memory kills the process that asks for it, with no
+// word to its user. So a run adds up what it needs before it takes anything:
+// parameters and the dynamic region exactly, mini-batches by an estimate.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_MEMORYNEED_H
+#define DYNA_RUNTIME_TRAIN_MEMORYNEED_H
+
+#include "runtime/planner/PlanSingleRank.h"
+#include "runtime/train/CommandLine.h"
+
+namespace dyna {
+
+struct MemoryNeed {
+  int64_t persistent = 0; ///< parameters, gradients, optimizer state
+  int64_t dynamic = 0;    ///< the arena's region for micro-batches
+  int64_t batches = 0;    ///< mini-batches in host memory, with their plans
+  int64_t total() const { return persistent + dynamic + batches; }
+};
+
+/// Host memory of a mini-batch of `tokens`: its samples of `meanTokens` on
+/// average, its plan, and what is staged for the device.
+int64_t estimateBatchBytes(const ManifestView &view, const PlanOptions &options,
+                           int64_t tokens, double meanTokens);
+
+/// Whether `need` fits what is `available` (-1: unknown) and --memory-limit;
+/// the failure says what takes most and which flag lowers it.
+Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
+                       int64_t available);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_MEMORYNEED_H

@@ -9,16 +9,49 @@
 #include "runtime/train/Metrics.h"
 
 #include "runtime/data/Files.h"
+#include "runtime/data/Json.h"
 #include "runtime/plan/Text.h"
 
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <unistd.h>
 
 namespace dyna {
 
-StatusOr<MetricsFile> MetricsFile::open(const std::string &path, bool append) {
+/// The whole lines of the file that do not lie behind `step`.
+static StatusOr<std::string> linesUpTo(const std::string &path, int64_t step) {
+  StatusOr<std::string> text = readFile(path);
+  if (!text.isOk())
+    return text;
+  std::string kept;
+  for (size_t begin = 0; begin < text->size();) {
+    size_t end = text->find('\n', begin);
+    if (end == std::string::npos)
+      break;
+    std::string_view line(text->data() + begin, end - begin);
+    StatusOr<JsonValue> json = parseJson(line);
+    std::optional<int64_t> number =
+        json.isOk() ? json->findInteger("step") : std::nullopt;
+    if (!number || *number <= step)
+      kept.append(line).push_back('\n');
+    begin = end + 1;
+  }
+  return kept;
+}
+
+StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
+                                        int64_t resumedStep) {
+  bool append = resumedStep >= 0;
+  std::error_code ignored;
+  if (append && std::filesystem::is_regular_file(path, ignored)) {
+    StatusOr<std::string> kept = linesUpTo(path, resumedStep);
+    if (!kept.isOk())
+      return kept.status();
+    if (kept->size() != std::filesystem::file_size(path, ignored))
+      DYNA_RETURN_IF_ERROR(writeWholeFile(path, *kept));
+  }
   MetricsFile metrics;
   metrics.path_ = path;
   metrics.file_.reset(std::fopen(path.c_str(), append ? "a" : "w"));

@@ -35,8 +35,11 @@ struct StepMetrics {
 /// written whole.
 class MetricsFile {
 public:
-  /// A resumed run appends, a new one starts the file anew.
-  static StatusOr<MetricsFile> open(const std::string &path, bool append);
+  /// A new run (`resumedStep` below 0) starts the file anew. A resumed one goes
+  /// on after the lines up to its step: a run that was killed had written
+  /// further than it had saved, and its last line may be half of one.
+  static StatusOr<MetricsFile> open(const std::string &path,
+                                    int64_t resumedStep = -1);
   MetricsFile() = default;
 
   bool isOpen() const { return file_ != nullptr; }

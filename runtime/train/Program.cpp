@@ -63,8 +63,10 @@ std::string resumeDirectory(const std::string &path) {
 
 /// The saved run's flags with those of the command line on top.
 Status mergeResumed(const std::vector<std::string> &arguments,
-                    const ManifestView &view, const Checkpoint &checkpoint,
-                    const RunState &state, TrainOptions &options) {
+                    const ManifestView &view, ResumedRun &run,
+                    TrainOptions &options) {
+  const RunState &state = run.state;
+  auto warn = [&](const std::string &text) { run.warnings.push_back(text); };
   TrainOptions saved;
   DYNA_RETURN_IF_ERROR(parseCommandLine(state.arguments, saved));
   TrainOptions merged = saved;
@@ -73,7 +75,7 @@ Status mergeResumed(const std::vector<std::string> &arguments,
   if (!merged.isGiven("save"))
     merged.save = resumeDirectory(merged.resume);
   options = merged;
-  for (const std::string &note : checkpoint.notes)
+  for (const std::string &note : run.checkpoint.notes)
     warn(note);
   for (const std::string &flag : changedFlags(saved, options))
     warn(flag + " is not what the saved run had: this continues it "
@@ -90,17 +92,16 @@ Status mergeResumed(const std::vector<std::string> &arguments,
   if (state.step >= options.steps)
     return Status::invalidArgument(formatText(
         "the run in %s has done %lld of %lld steps: give more --steps",
-        checkpoint.path.c_str(), static_cast<long long>(state.step),
+        run.checkpoint.path.c_str(), static_cast<long long>(state.step),
         static_cast<long long>(options.steps)));
   return Status::ok();
 }
 
 Status train(const dyna_program &program, const ManifestView &view,
-             const TrainOptions &options, const Checkpoint *checkpoint,
-             const RunState *state) {
+             const TrainOptions &options, const ResumedRun *resumed) {
   Session session;
   DYNA_RETURN_IF_ERROR(openSession(program, view, options, true, session));
-  Trainer trainer(session, checkpoint, state);
+  Trainer trainer(session, resumed);
   DYNA_RETURN_IF_ERROR(trainer.run());
   print(summaryText(session, trainer.summary()));
   return Status::ok();
@@ -130,7 +131,7 @@ Status evaluateOnly(const dyna_program &program, const ManifestView &view,
   print(evaluationText(*result));
   if (options.metrics.empty())
     return Status::ok();
-  StatusOr<MetricsFile> metrics = MetricsFile::open(options.metrics, false);
+  StatusOr<MetricsFile> metrics = MetricsFile::open(options.metrics);
   if (!metrics.isOk())
     return metrics.status();
   return metrics->writeLine(formatText(
@@ -147,7 +148,7 @@ Status resumeOrTrain(const dyna_program &program, const ManifestView &view,
   if (options.resume.empty()) {
     DYNA_RETURN_IF_ERROR(resolveOptions(options));
     return options.evaluate ? evaluateOnly(program, view, options)
-                            : train(program, view, options, nullptr, nullptr);
+                            : train(program, view, options, nullptr);
   }
   StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.resume);
   if (!checkpoint.isOk())
@@ -160,10 +161,10 @@ Status resumeOrTrain(const dyna_program &program, const ManifestView &view,
   if (!state.isOk())
     return Status::invalidArgument(checkpoint->path + ": " +
                                    state.status().message());
-  DYNA_RETURN_IF_ERROR(
-      mergeResumed(arguments, view, *checkpoint, *state, options));
+  ResumedRun run{std::move(*checkpoint), std::move(*state), {}};
+  DYNA_RETURN_IF_ERROR(mergeResumed(arguments, view, run, options));
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
-  return train(program, view, options, &*checkpoint, &*state);
+  return train(program, view, options, &run);
 }
 
 } // namespace
@@ -179,6 +180,12 @@ int runProgram(const dyna_program &program, int argc, const char *const *argv) {
     print(helpText(name));
     return exitCode(Status::ok(), name.c_str());
   }
+  if (options.version) {
+    print(name + ", compiled by Dyna " DYNA_VERSION "\n");
+    return exitCode(Status::ok(), name.c_str());
+  }
+  if (Status status = checkExclusions(options); !status.isOk())
+    return exitCode(status, name.c_str());
   StatusOr<ManifestView> view = openProgram(program);
   if (!view.isOk())
     return exitCode(view.status(), name.c_str());

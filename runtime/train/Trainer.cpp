@@ -8,6 +8,7 @@
 
 #include "runtime/train/Trainer.h"
 
+#include "runtime/data/Files.h"
 #include "runtime/data/Json.h"
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/plan/Text.h"
@@ -25,13 +26,25 @@ static double secondsSince(std::chrono::steady_clock::time_point begin) {
       .count();
 }
 
-Trainer::Trainer(Session &session, const Checkpoint *resumed,
-                 const RunState *state)
+static std::string describeRun(const Session &session) {
+  plan::ElementType type = session.view->manifest().compute_type();
+  std::string device = session.device->describe();
+  if (type == plan::BF16)
+    device += formatText(", bf16 products %s",
+                         session.device->describeBf16Products());
+  return formatText("%s: %lld parameters, %s, %s; %s; %s of memory",
+                    session.view->manifest().model().c_str(),
+                    static_cast<long long>(session.view->totalElements()),
+                    elementTypeName(type), session.variant->name,
+                    device.c_str(), formatBytes(session.peakBytes()).c_str());
+}
+
+Trainer::Trainer(Session &session, const ResumedRun *resumed)
     : session_(session), options_(session.options), resumed_(resumed),
-      state_(state), reader_(session.data, session.batchOptions()),
+      reader_(session.data, session.batchOptions()),
       progress_(Progress::detect(options_.progress, options_.noProgress),
-                state ? state->step : 0, options_.steps) {
-  summary_.firstStep = state ? state->step : 0;
+                resumed ? resumed->state.step : 0, options_.steps) {
+  summary_.firstStep = resumed ? resumed->state.step : 0;
 }
 
 Status Trainer::run() {
@@ -44,13 +57,7 @@ Status Trainer::run() {
   if (!loads)
     DYNA_RETURN_IF_ERROR(setParameters());
   if (!options_.noProgress)
-    progress_.note(
-        formatText("%s: %lld parameters, %s, %s; %s; %s of memory",
-                   session_.view->manifest().model().c_str(),
-                   static_cast<long long>(session_.view->totalElements()),
-                   elementTypeName(session_.view->manifest().compute_type()),
-                   session_.variant->name, session_.device->describe().c_str(),
-                   formatBytes(session_.peakBytes()).c_str()));
+    progress_.note(describeRun(session_));
   catchStopSignals();
   DYNA_RETURN_IF_ERROR(evaluateHeldOut(summary_.heldOutBefore, "start"));
   DYNA_RETURN_IF_ERROR(runSteps());
@@ -60,15 +67,15 @@ Status Trainer::run() {
 /// Everything that will be written is opened before the first step, so that a
 /// wrong path costs no training.
 Status Trainer::openFiles() {
+  int64_t resumedStep = resumed_ ? resumed_->state.step : -1;
   if (!options_.save.empty()) {
-    auto store =
-        CheckpointStore::open(options_.save, state_ ? state_->step : -1);
+    auto store = CheckpointStore::open(options_.save, resumedStep);
     if (!store.isOk())
       return store.status();
     store_.emplace(std::move(*store));
   }
   if (!options_.metrics.empty()) {
-    auto metrics = MetricsFile::open(options_.metrics, state_ != nullptr);
+    auto metrics = MetricsFile::open(options_.metrics, resumedStep);
     if (!metrics.isOk())
       return metrics.status();
     metrics_ = std::move(*metrics);
@@ -82,9 +89,11 @@ Status Trainer::openFiles() {
 Status Trainer::setParameters() {
   Executor &executor = *session_.executor;
   if (resumed_) {
-    DYNA_RETURN_IF_ERROR(loadModel(*resumed_, executor));
-    DYNA_RETURN_IF_ERROR(loadOptimizer(*resumed_, executor));
-    DYNA_RETURN_IF_ERROR(reader_.seek(state_->cursor));
+    DYNA_RETURN_IF_ERROR(loadModel(resumed_->checkpoint, executor));
+    DYNA_RETURN_IF_ERROR(loadOptimizer(resumed_->checkpoint, executor));
+    DYNA_RETURN_IF_ERROR(reader_.seek(resumed_->state.cursor));
+    for (const std::string &warning : resumed_->warnings)
+      progress_.note("warning: " + warning);
   } else if (!options_.load.empty()) {
     StatusOr<Checkpoint> checkpoint = loadCheckpoint(options_.load);
     if (!checkpoint.isOk())
@@ -144,7 +153,7 @@ Status Trainer::runStep(int64_t step, bool &ended) {
   auto begin = std::chrono::steady_clock::now();
   StatusOr<MiniBatch> batch = reader_.next(options_.tokensPerBatch);
   if (!batch.isOk())
-    return batch.status();
+    return saveAndFail(batch.status());
   ended = batch->samples.empty();
   if (ended)
     return Status::ok();
@@ -264,8 +273,24 @@ Status Trainer::save(int64_t step) {
   state.arguments = runArguments(options_);
   DYNA_RETURN_IF_ERROR(saveRun(*store_, *session_.executor, state));
   savedStep_ = step;
-  summary_.savedTo = store_->directory() + "/step-" + std::to_string(step);
+  summary_.savedTo =
+      joinPath(store_->directory(), "step-" + std::to_string(step));
   return Status::ok();
+}
+
+/// Data that cannot be read must not cost the steps that were trained.
+Status Trainer::saveAndFail(const Status &failure) {
+  if (summary_.steps == 0 || !store_)
+    return failure;
+  int64_t step = summary_.firstStep + summary_.steps;
+  Status saved = save(step);
+  return Status(failure.code(),
+                failure.message() +
+                    (saved.isOk()
+                         ? formatText(" (the run up to step %lld is in %s)",
+                                      static_cast<long long>(step),
+                                      summary_.savedTo.c_str())
+                         : "; then " + saved.message()));
 }
 
 Status Trainer::finish() {

@@ -32,10 +32,19 @@ struct TrainSummary {
   std::string savedTo;
 };
 
+/// The run that --resume continues.
+struct ResumedRun {
+  Checkpoint checkpoint;
+  RunState state;
+  /// About what differs from then; for the user once the checkpoint has turned
+  /// out to be of this model.
+  std::vector<std::string> warnings;
+};
+
 class Trainer {
 public:
-  /// `resumed` and its state, or neither. All must outlive the trainer.
-  Trainer(Session &session, const Checkpoint *resumed, const RunState *state);
+  /// `resumed` may be null. Both must outlive the trainer.
+  Trainer(Session &session, const ResumedRun *resumed);
 
   Status run();
   const TrainSummary &summary() const { return summary_; }
@@ -50,12 +59,12 @@ private:
   Status collectGradientNorms();
   Status writeGradientNorms() const;
   Status save(int64_t step);
+  Status saveAndFail(const Status &failure);
   Status finish();
 
   Session &session_;
   const TrainOptions &options_;
-  const Checkpoint *resumed_;
-  const RunState *state_;
+  const ResumedRun *resumed_;
   BatchReader reader_;
   Progress progress_;
   MetricsFile metrics_;

@@ -49,7 +49,7 @@ TEST(SummaryTest, DigitsInGroups) {
 TEST(MetricsTest, LinesAreJsonAndKeepEveryBit) {
   std::string path = testing::TempDir() + "/metrics-test.jsonl";
   {
-    auto file = MetricsFile::open(path, false);
+    auto file = MetricsFile::open(path);
     ASSERT_TRUE(file.isOk());
     StepMetrics metrics;
     metrics.step = 1;
@@ -58,7 +58,7 @@ TEST(MetricsTest, LinesAreJsonAndKeepEveryBit) {
     metrics.loss = std::nan("");
     ASSERT_TRUE(file->write(metrics).isOk());
   }
-  auto more = MetricsFile::open(path, true);
+  auto more = MetricsFile::open(path, 1);
   ASSERT_TRUE(more.isOk());
   ASSERT_TRUE(more->writeLine("{}").isOk());
   auto text = readFile(path);
@@ -74,7 +74,7 @@ TEST(MetricsTest, LinesAreJsonAndKeepEveryBit) {
 }
 
 TEST(MetricsTest, AFullDiskIsReported) {
-  auto file = MetricsFile::open("/dev/full", false);
+  auto file = MetricsFile::open("/dev/full");
   ASSERT_TRUE(file.isOk());
   Status status = file->write(StepMetrics());
   EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);

@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
@@ -34,6 +35,10 @@ struct Result {
 
 class TrainProgramTest : public testing::Test {
 protected:
+  using Clock = std::chrono::steady_clock;
+  using Deadline = Clock::time_point;
+  static constexpr std::chrono::seconds patience{120};
+
   void SetUp() override {
     const auto *info = testing::UnitTest::GetInstance()->current_test_info();
     folder_ = fs::path(testing::TempDir()) /
@@ -74,9 +79,39 @@ protected:
     _exit(127);
   }
 
+  /// Waits until `condition` holds; false when the program ended or too much
+  /// time went by before that.
+  template <typename Condition>
+  static bool waitFor(pid_t child, Condition condition) {
+    Deadline deadline = Clock::now() + patience;
+    while (!condition()) {
+      siginfo_t info = {};
+      // Only looks: `finish` collects the exit code.
+      bool ended = waitid(P_PID, static_cast<id_t>(child), &info,
+                          WEXITED | WNOHANG | WNOWAIT) != 0 ||
+                   info.si_pid != 0;
+      if (ended || Clock::now() > deadline) {
+        ADD_FAILURE() << (ended ? "the run ended too early"
+                                : "the run does not get on");
+        return false;
+      }
+      usleep(500);
+    }
+    return true;
+  }
+
   Result finish(pid_t child) const {
     int status = 0;
-    waitpid(child, &status, 0);
+    Deadline deadline = Clock::now() + patience;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+      if (Clock::now() > deadline) {
+        ADD_FAILURE() << "the run does not end";
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        break;
+      }
+      usleep(500);
+    }
     Result result;
     result.code =
         WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
@@ -130,7 +165,7 @@ protected:
 
 TEST_F(TrainProgramTest, LearnsAndWritesWhatWasAskedFor) {
   Result result = run(training(
-      {"--steps=40", "--metrics=" + path("m.jsonl"), "--save=" + path("model"),
+      {"--steps=40", "--metrics=" + path("m.jsonl"), "--save=" + path("model/"),
        "--trace=" + path("t.json"), "--held-out-fraction=0.2",
        "--print-grad-norms=" + path("g.json")}));
   EXPECT_EQ(result.code, 0) << result.err;
@@ -214,8 +249,10 @@ TEST_F(TrainProgramTest, SignalsFinishTheStepAndSave) {
         training({"--steps=2000", "--schedule=constant",
                   "--save=" + path("stopped"), "--metrics=" + path("m.jsonl")}),
         {"TINY_SLEEP=2"});
-    while (!fileExists(path("m.jsonl")) || fs::file_size(path("m.jsonl")) < 500)
-      usleep(2000);
+    waitFor(child, [&] {
+      return fileExists(path("m.jsonl")) &&
+             fs::file_size(path("m.jsonl")) >= 500;
+    });
     kill(child, signal);
     Result result = finish(child);
     EXPECT_EQ(result.code, 0) << result.err;
@@ -236,8 +273,7 @@ TEST_F(TrainProgramTest, SignalsFinishTheStepAndSave) {
 TEST_F(TrainProgramTest, ASecondSignalEndsAtOnce) {
   pid_t child = start(training({"--steps=100", "--metrics=" + path("m.jsonl")}),
                       {"TINY_SLEEP=3000"});
-  while (!fileExists(path("m.jsonl")))
-    usleep(2000);
+  waitFor(child, [&] { return fileExists(path("m.jsonl")); });
   usleep(100000);
   kill(child, SIGTERM);
   usleep(100000);
@@ -257,8 +293,7 @@ TEST_F(TrainProgramTest, KillsLeaveALoadableCheckpoint) {
           return true;
       return false;
     };
-    while (!saved())
-      usleep(500);
+    waitFor(child, saved);
     usleep(static_cast<useconds_t>(dyna_mix64(round) % 40000));
     kill(child, SIGKILL);
     EXPECT_EQ(finish(child).code, 1000 + SIGKILL);
@@ -296,6 +331,44 @@ TEST_F(TrainProgramTest, SamplesFitMicroBatches) {
   EXPECT_THAT(result.err, HasSubstr("at most 40 of the model's 64 positions"));
 }
 
+// A killed run has written further than it has saved, and half a line.
+TEST_F(TrainProgramTest, ResumingCutsTheMetricsAfterTheCheckpoint) {
+  ASSERT_EQ(
+      run(training({"--steps=4", "--save=" + path("m"),
+                    "--held-out-fraction=0.2", "--metrics=" + path("m.jsonl")}))
+          .code,
+      0);
+  std::string before = *readFile(path("m.jsonl"));
+  std::ofstream(path("m.jsonl"), std::ios::app)
+      << "{\"step\": 5, \"loss\": 1}\n"
+         "{\"held_out\": \"end\", \"step\": 6, \"loss\": 1}\n"
+         "{\"step\": 6, \"lo";
+  Result resumed = run({"--resume=" + path("m"), "--steps=7"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  std::string after = *readFile(path("m.jsonl"));
+  EXPECT_EQ(after.substr(0, before.size()), before);
+  EXPECT_EQ(numbers("m.jsonl", "step"),
+            (std::vector<double>{0, 1, 2, 3, 4, 4, 4, 5, 6, 7, 7}));
+  EXPECT_FALSE(fileExists(path("m.jsonl.tmp")));
+}
+
+TEST_F(TrainProgramTest, DataThatCannotBeReadDoesNotCostTheSteps) {
+  std::ofstream data(folder_ / "d.jsonl");
+  for (int i = 0; i < 40; ++i)
+    data << "{\"text\": \"" << std::string(i == 20 ? 90 : 10, 'x') << "\"}\n";
+  data.close();
+  Result result = run({"--data=" + path("d.jsonl"), "--long-documents=error",
+                       "--tokens-per-batch=20", "--steps=100", "--no-progress",
+                       "--save=" + path("m")});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("d.jsonl:21 has 91 tokens"));
+  EXPECT_THAT(result.err, HasSubstr("(the run up to step "));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
+  Result resumed =
+      run({"--resume=" + path("m"), "--steps=60", "--long-documents=split"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+}
+
 TEST_F(TrainProgramTest, LoadingStartsANewRun) {
   ASSERT_EQ(run(training({"--steps=30", "--save=" + path("a")})).code, 0);
   Result result = run(
@@ -312,10 +385,15 @@ TEST_F(TrainProgramTest, UserErrorsAreOneLineAndCode2) {
   const std::pair<std::vector<std::string>, const char *> cases[] = {
       {training({"--steps=0"}), "--steps expects"},
       {training({"--wat"}), "--wat is no flag"},
-      {{"--data=" + path("nowhere")}, "nowhere"},
+      {{"--data=" + path("nowhere")},
+       "nowhere: No such file or directory; give"},
       {{"--data=" + path("empty.txt")}, "empty.txt"},
-      {{"--data=" + path("bad.jsonl"), "--steps=9"}, "bad.jsonl:2"},
+      {{"--data=" + path("bad.jsonl"), "--steps=1", "--tokens-per-batch=1"},
+       "bad.jsonl:2"},
       {training({"--resume=" + path("nothing")}), "nothing"},
+      // Before any of the two is looked at.
+      {{"--resume=" + path("nothing"), "--load=" + path("no")},
+       "only one of them"},
       {training({"--load=" + path("corpus")}), "holds no checkpoint"},
       {training({"--save=" + path("m")}), "of another run"},
       {training({"--save=/dev/null/x"}), "/dev/null/x"},
@@ -324,6 +402,9 @@ TEST_F(TrainProgramTest, UserErrorsAreOneLineAndCode2) {
       {training({"--trace=" + path("corpus")}), "corpus"},
       {training({"--recompute=full*9"}), "full*9"},
       {training({"--memory-limit=10K"}), "--memory-limit is 10.0 KiB"},
+      {training({"--tokens-per-batch=1000000000"}), "from 1 to 268435456"},
+      {training({"--tokens-per-batch=268435456", "--memory-limit=1G"}),
+       "lower --tokens-per-batch"},
       {training({"--isa=future"}), "--isa=future needs"},
       {training({"--held-out-fraction=0.9999"}), "--held-out-fraction"},
       {training({"--long-documents=error"}), "positions"},
@@ -351,6 +432,9 @@ TEST_F(TrainProgramTest, CheckpointsOfOtherModelsAreRefused) {
         training({"--steps=9", flag + path("m"), "--metrics=" + path("j")}));
     EXPECT_EQ(result.code, 2);
     EXPECT_THAT(result.err, HasSubstr("h.3."));
+    // What differs between the runs is of no interest then.
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1)
+        << result.err;
     EXPECT_FALSE(fileExists(path("j")));
   }
 }
@@ -362,6 +446,7 @@ TEST_F(TrainProgramTest, DescribesItself) {
   Result json = run({"--describe=json"});
   EXPECT_TRUE(parseJson(json.out).isOk());
   EXPECT_EQ(run({"--help"}).code, 0);
+  EXPECT_THAT(run({"--version"}).out, HasSubstr("Dyna 0."));
 }
 
 TEST_F(TrainProgramTest, ProgressWithoutATerminalIsPlainLines) {
@@ -369,6 +454,9 @@ TEST_F(TrainProgramTest, ProgressWithoutATerminalIsPlainLines) {
   arguments.erase(
       std::find(arguments.begin(), arguments.end(), "--no-progress"));
   Result lines = run(arguments);
+  EXPECT_THAT(lines.err, Not(HasSubstr("bf16 products")));
+  EXPECT_THAT(run(arguments, {"TINY_TYPE=bf16"}).err,
+              HasSubstr("bf16 products "));
   EXPECT_THAT(lines.err, HasSubstr("step 3/3  loss "));
   EXPECT_THAT(lines.err, Not(HasSubstr("\r")));
   arguments.push_back("--progress");

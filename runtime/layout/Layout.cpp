@@ -47,28 +47,28 @@ static Status checkPart(const Mesh &mesh, const AxisPart &part) {
   return Status::ok();
 }
 
+Status checkParts(const Mesh &mesh, const AxisParts &parts) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    DYNA_RETURN_IF_ERROR(checkPart(mesh, parts[i]));
+    for (size_t j = 0; j < i; ++j)
+      if (!areIndependent(parts[i], parts[j]))
+        return Status::invalidArgument(
+            "layout uses " + describePart(mesh, parts[j]) + " and " +
+            describePart(mesh, parts[i]) +
+            ", which overlap; each part of an axis can be used once");
+  }
+  return Status::ok();
+}
+
 Status checkLayout(const Mesh &mesh, const Layout &layout, size_t tensorRank) {
   if (layout.dims.size() != tensorRank)
     return Status::invalidArgument(
         "layout has " + std::to_string(layout.dims.size()) +
         " dimensions; the tensor has " + std::to_string(tensorRank));
-  AxisParts used;
-  auto use = [&](const AxisParts &parts) -> Status {
-    for (const AxisPart &part : parts) {
-      DYNA_RETURN_IF_ERROR(checkPart(mesh, part));
-      for (const AxisPart &other : used)
-        if (!areIndependent(part, other))
-          return Status::invalidArgument(
-              "layout uses " + describePart(mesh, part) + " and " +
-              describePart(mesh, other) +
-              ", which overlap; each part of an axis can be used once");
-      used.push_back(part);
-    }
-    return Status::ok();
-  };
+  AxisParts used = layout.partial;
   for (const AxisParts &parts : layout.dims)
-    DYNA_RETURN_IF_ERROR(use(parts));
-  return use(layout.partial);
+    used.insert(used.end(), parts.begin(), parts.end());
+  return checkParts(mesh, used);
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,6 +162,18 @@ bool splitRefines(int64_t count, int64_t outer, int64_t inner) {
   return true;
 }
 
+Status checkRefines(const Shape &shape, int dim, int64_t outer, int64_t inner) {
+  int64_t size = shape[dim];
+  if (splitRefines(size, outer, inner))
+    return Status::ok();
+  return Status::invalidArgument(
+      "dimension " + std::to_string(dim) + " of size " +
+      (size == kDynamicSize ? "unknown" : std::to_string(size)) + ": " +
+      std::to_string(outer) + " parts cut again into " + std::to_string(inner) +
+      " are not " + std::to_string(outer * inner) +
+      " parts of it; lay out the local tensor as a tensor of its own");
+}
+
 bool samePlacement(const Mesh &meshA, const Layout &a, const Mesh &meshB,
                    const Layout &b, const Shape &shape) {
   if (meshA.size() != meshB.size() || a.dims.size() != b.dims.size())
@@ -200,13 +212,7 @@ StatusOr<Layout> splitFurther(const Mesh &mesh, const Layout &outer,
   append(both.partial, inner.partial);
   for (size_t d = 0; d < shape.size(); ++d) {
     int64_t coarse = groupSize(outer.dims[d]), fine = groupSize(inner.dims[d]);
-    if (!splitRefines(shape[d], coarse, fine))
-      return Status::invalidArgument(
-          "dimension " + std::to_string(d) + " of size " +
-          (shape[d] == kDynamicSize ? "unknown" : std::to_string(shape[d])) +
-          ": " + std::to_string(coarse) + " parts cut again into " +
-          std::to_string(fine) + " are not " + std::to_string(coarse * fine) +
-          " parts of it; lay out the local tensor as a tensor of its own");
+    DYNA_RETURN_IF_ERROR(checkRefines(shape, int(d), coarse, fine));
     append(both.dims[d], inner.dims[d]);
   }
   DYNA_RETURN_IF_ERROR(checkLayout(mesh, both, shape.size()));

@@ -77,6 +77,9 @@ struct Layout {
 /// Everything below and in Reshard.h expects layouts that pass.
 Status checkLayout(const Mesh &mesh, const Layout &layout, size_t tensorRank);
 
+/// The same for a list of parts, such as the group of a collective.
+Status checkParts(const Mesh &mesh, const AxisParts &parts);
+
 /// Whether parts of one axis can be used together: their coordinates are
 /// independent. True of parts of different axes.
 bool areIndependent(const AxisPart &a, const AxisPart &b);
@@ -102,10 +105,13 @@ Shape localShape(const Layout &layout, const Shape &shape);
 /// one cut into outer * inner. For kDynamicSize: for every size.
 /// Linear in outer * inner.
 bool splitRefines(int64_t count, int64_t outer, int64_t inner);
+/// The same as a failure that names the dimension.
+Status checkRefines(const Shape &shape, int dim, int64_t outer, int64_t inner);
 
 /// Whether every rank holds the same elements, and partial values the same
 /// addends, however it is written and even on two meshes. The shape must be
-/// known; without one, see canonicalLayout. O(ranks * parts).
+/// known; without one, compare canonicalLayout. Quadratic in the ranks at
+/// worst.
 bool samePlacement(const Mesh &meshA, const Layout &a, const Mesh &meshB,
                    const Layout &b, const Shape &shape);
 inline bool samePlacement(const Mesh &mesh, const Layout &a, const Layout &b,

@@ -37,6 +37,125 @@ std::string describeStep(const Mesh &mesh, const ReshardStep &step) {
          describeLayout(mesh, step.after);
 }
 
+//===----------------------------------------------------------------------===//
+// What a step does to a layout
+//===----------------------------------------------------------------------===//
+
+/// Where a part ends, as a stride.
+static int64_t endOf(const AxisPart &part) { return part.stride * part.size; }
+
+/// Takes `group`, canonical, off the minor end of `parts`, splitting a part
+/// where the group only names its minor factor.
+static bool removeMinor(AxisParts &parts, AxisParts group) {
+  while (!group.empty()) {
+    if (parts.empty())
+      return false;
+    AxisPart &last = parts.back(), wanted = group.back();
+    if (last.axis != wanted.axis || last.stride != wanted.stride ||
+        endOf(last) % endOf(wanted) != 0)
+      return false;
+    last = {last.axis, endOf(wanted), last.size / wanted.size};
+    if (last.size == 1)
+      parts.pop_back();
+    group.pop_back();
+  }
+  return true;
+}
+
+/// Takes `wanted` out of the partial parts, canonical, wherever it is.
+static bool removePartial(AxisParts &partial, const AxisPart &wanted) {
+  for (AxisPart &part : partial) {
+    if (part.axis != wanted.axis || wanted.stride % part.stride != 0 ||
+        endOf(part) % endOf(wanted) != 0)
+      continue;
+    AxisPart minor = {part.axis, part.stride, wanted.stride / part.stride};
+    part = {part.axis, endOf(wanted), endOf(part) / endOf(wanted)};
+    partial.push_back(minor);
+    return true;
+  }
+  return false;
+}
+
+static Status checkDimensions(const ReshardStep &step) {
+  int tensorRank = int(step.before.dims.size());
+  bool isAllToAll = step.kind == ReshardKind::AllToAll;
+  for (int dim : {step.dim, isAllToAll ? step.toDim : step.dim})
+    if (dim < 0 || dim >= tensorRank)
+      return Status::invalidArgument(
+          std::string(reshardKindName(step.kind)) + " along dimension " +
+          std::to_string(dim) + " of a tensor with " +
+          std::to_string(tensorRank) + " dimensions");
+  if (isAllToAll && step.dim == step.toDim)
+    return Status::invalidArgument("all_to_all from dimension " +
+                                   std::to_string(step.dim) +
+                                   " to itself; the two must differ");
+  return Status::ok();
+}
+
+/// Removes the group from where it is before the step.
+static Status removeGroup(const Mesh &mesh, const ReshardStep &step,
+                          const AxisParts &group, const Shape &shape,
+                          Layout &layout) {
+  auto refuse = [&](const std::string &reason) {
+    return Status::invalidArgument(std::string(reshardKindName(step.kind)) +
+                                   " over " + describeParts(mesh, group) +
+                                   " of " + describeLayout(mesh, step.before) +
+                                   ": " + reason);
+  };
+  bool reduces = step.kind == ReshardKind::AllReduce ||
+                 step.kind == ReshardKind::ReduceScatter;
+  if (reduces) {
+    for (const AxisPart &part : group)
+      if (!removePartial(layout.partial, part))
+        return refuse("the value is not partial over " +
+                      describePart(mesh, part));
+  } else if (step.kind != ReshardKind::Slice) {
+    AxisParts &parts = layout.dims[step.dim];
+    if (!removeMinor(parts, group))
+      return refuse("the parts of dimension " + std::to_string(step.dim) +
+                    " do not end in them; only the minor end can be removed");
+    return checkRefines(shape, step.dim, groupSize(parts), groupSize(group));
+  }
+  return Status::ok();
+}
+
+StatusOr<Layout> layoutAfter(const Mesh &mesh, const ReshardStep &step,
+                             const Shape &shape) {
+  DYNA_RETURN_IF_ERROR(checkLayout(mesh, step.before, shape.size()));
+  DYNA_RETURN_IF_ERROR(checkParts(mesh, step.group));
+  bool keepsDimensions = step.kind == ReshardKind::AllReduce;
+  if (!keepsDimensions)
+    DYNA_RETURN_IF_ERROR(checkDimensions(step));
+  AxisParts group = canonicalParts(step.group);
+  Layout layout = canonicalLayout(step.before);
+  DYNA_RETURN_IF_ERROR(removeGroup(mesh, step, group, shape, layout));
+  if (!keepsDimensions && step.kind != ReshardKind::AllGather) {
+    int dim = step.kind == ReshardKind::AllToAll ? step.toDim : step.dim;
+    AxisParts &parts = layout.dims[dim];
+    DYNA_RETURN_IF_ERROR(
+        checkRefines(shape, dim, groupSize(parts), groupSize(group)));
+    parts.insert(parts.end(), group.begin(), group.end());
+  }
+  DYNA_RETURN_IF_ERROR(checkLayout(mesh, layout, shape.size()));
+  return canonicalLayout(layout);
+}
+
+Status checkStep(const Mesh &mesh, const ReshardStep &step,
+                 const Shape &shape) {
+  DYNA_RETURN_IF_ERROR(checkLayout(mesh, step.after, shape.size()));
+  StatusOr<Layout> after = layoutAfter(mesh, step, shape);
+  if (!after.isOk())
+    return after.status();
+  if (*after == canonicalLayout(step.after))
+    return Status::ok();
+  return Status::invalidArgument(describeStep(mesh, step) + ": leads to " +
+                                 describeLayout(mesh, *after));
+}
+
+//===----------------------------------------------------------------------===//
+// What a step moves
+//===----------------------------------------------------------------------===//
+
 Shape wholeShape(const Mesh &mesh, const ReshardStep &step, const Shape &shape,
                  int64_t position) {
   Layout whole = step.before;

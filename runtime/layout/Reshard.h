@@ -81,6 +81,16 @@ const char *reshardKindName(ReshardKind kind);
 /// "all_gather [tp] dim 0: [[dp, tp]] -> [[dp]]".
 std::string describeStep(const Mesh &mesh, const ReshardStep &step);
 
+/// The layout that the kind, group and dimensions of a step make of `before`,
+/// canonical; `after` is not looked at. Fails, with the reason, if the step
+/// cannot be carried out: parts not at the minor end or not partial, ranks in
+/// use already, dimensions that do not exist, rows that do not nest.
+StatusOr<Layout> layoutAfter(const Mesh &mesh, const ReshardStep &step,
+                             const Shape &shape);
+
+/// Fails unless the step leads from `before` to `after`, however written.
+Status checkStep(const Mesh &mesh, const ReshardStep &step, const Shape &shape);
+
 /// The sizes of what the ABI calls the whole tensor of a step: what the ranks
 /// of the group hold together. The shape must be known.
 Shape wholeShape(const Mesh &mesh, const ReshardStep &step, const Shape &shape,

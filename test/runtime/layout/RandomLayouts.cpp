@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RandomLayouts.h"
+#include "test/runtime/layout/RandomLayouts.h"
 
 #include <algorithm>
 #include <numeric>

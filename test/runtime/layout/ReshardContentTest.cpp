@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RandomLayouts.h"
-#include "Simulation.h"
+#include "test/runtime/layout/RandomLayouts.h"
+#include "test/runtime/layout/Simulation.h"
 
 #include <gmock/gmock.h>
 
@@ -34,8 +34,8 @@ std::string failureOf(const Mesh &mesh, const Layout &from, const Layout &to,
     std::string text = describeStep(mesh, step);
     if (!samePlacement(mesh, *last, step.before, shape))
       return "does not follow: " + text;
-    if (!checkLayout(mesh, step.after, shape.size()).isOk())
-      return "no layout: " + text;
+    if (Status status = checkStep(mesh, step, shape); !status.isOk())
+      return "no step: " + text + "; " + status.message();
     if (!carryOut(mesh, step, shape, arrays))
       return "wrong sizes: " + text;
     if (!holds(mesh, step.after, shape, arrays))
@@ -132,6 +132,8 @@ TEST(ReshardContent, ZeroRowsFollowTheOrderOfAxes) {
       for (int64_t i = 0; i < 6; ++i)
         expected.push_back(zero.firstRows[rank] * 3 + i + 1);
       EXPECT_EQ(arrays[rank], expected) << zero.layout << " rank " << rank;
+      EXPECT_EQ(localBox(mesh, rows, shape, rank),
+                (Box{{zero.firstRows[rank], 0}, {2, 3}}));
     }
   }
 }

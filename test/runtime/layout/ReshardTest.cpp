@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RandomLayouts.h"
-#include "Simulation.h"
+#include "test/runtime/layout/RandomLayouts.h"
+#include "test/runtime/layout/Simulation.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>
@@ -148,6 +148,95 @@ TEST(Reshard, IsDeterministic) {
     };
     ASSERT_EQ(texts(), texts());
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Single steps
+//===----------------------------------------------------------------------===//
+
+/// The layout after a step on dp=2,tp=4, or the error.
+std::string afterStep(ReshardKind kind, const std::string &group, int dim,
+                      int toDim, const std::string &before,
+                      const Shape &shape = {16, 16}) {
+  Mesh mesh = *Mesh::create({{"dp", 2}, {"tp", 4}});
+  ReshardStep step;
+  step.kind = kind;
+  step.group = parseLayout(mesh, "[" + group + "]")->dims[0];
+  step.dim = dim;
+  step.toDim = toDim;
+  step.before = *parseLayout(mesh, before);
+  StatusOr<Layout> after = layoutAfter(mesh, step, shape);
+  return after.isOk() ? describeLayout(mesh, *after) : after.status().message();
+}
+
+TEST(ReshardStep, MakesTheLayoutAfter) {
+  EXPECT_EQ(afterStep(ReshardKind::AllGather, "[tp:2/1]", 0, -1, "[[tp], []]"),
+            "[[tp:2/2], []]");
+  EXPECT_EQ(afterStep(ReshardKind::AllGather, "[dp, tp]", 0, -1,
+                      "[[dp, tp:2/2, tp:2/1], []]"),
+            "[[], []]");
+  EXPECT_EQ(afterStep(ReshardKind::AllReduce, "[tp:2/2, dp]", -1, -1,
+                      "[[], []] partial [tp, dp]"),
+            "[[], []] partial [tp:2/1]");
+  EXPECT_EQ(afterStep(ReshardKind::ReduceScatter, "[tp:2/1]", 0, -1,
+                      "[[tp:2/2], []] partial [tp:2/1]"),
+            "[[tp], []]");
+  EXPECT_EQ(afterStep(ReshardKind::Slice, "[tp]", 1, -1, "[[dp], []]"),
+            "[[dp], [tp]]");
+  EXPECT_EQ(afterStep(ReshardKind::AllToAll, "[tp]", 0, 1, "[[dp, tp], []]"),
+            "[[dp], [tp]]");
+}
+
+TEST(ReshardStep, RefusesWhatCannotBeCarriedOut) {
+  EXPECT_THAT(
+      afterStep(ReshardKind::AllGather, "[dp]", 0, -1, "[[dp, tp], []]"),
+      HasSubstr(
+          "all_gather over [dp] of [[dp, tp], []]: the parts of dimension "
+          "0 do not end in them"));
+  EXPECT_THAT(
+      afterStep(ReshardKind::AllGather, "[tp:2/2]", 0, -1, "[[tp], []]"),
+      HasSubstr("do not end in them"));
+  EXPECT_THAT(afterStep(ReshardKind::AllGather, "[tp]", 1, -1, "[[tp], []]"),
+              HasSubstr("dimension 1 do not end in them"));
+  EXPECT_THAT(afterStep(ReshardKind::AllReduce, "[tp]", -1, -1,
+                        "[[], []] partial [tp:2/1]"),
+              HasSubstr("not partial over tp"));
+  EXPECT_THAT(afterStep(ReshardKind::Slice, "[tp]", 0, -1, "[[], [tp]]"),
+              HasSubstr("which overlap"));
+  EXPECT_THAT(afterStep(ReshardKind::Slice, "[tp]", 2, -1, "[[], []]"),
+              HasSubstr("slice along dimension 2 of a tensor with 2"));
+  EXPECT_THAT(afterStep(ReshardKind::Slice, "[tp]", -1, -1, "[[], []]"),
+              HasSubstr("along dimension -1"));
+  EXPECT_THAT(afterStep(ReshardKind::AllToAll, "[tp]", 0, 0, "[[tp], []]"),
+              HasSubstr("from dimension 0 to itself"));
+  EXPECT_THAT(
+      afterStep(ReshardKind::Slice, "[tp]", 0, -1, "[[dp], []]", {9, 16}),
+      HasSubstr("dimension 0 of size 9: 2 parts cut again into 4"));
+  EXPECT_THAT(afterStep(ReshardKind::AllGather, "[tp]", 0, -1, "[[dp, tp], []]",
+                        {kDynamicSize, 16}),
+              HasSubstr("dimension 0 of size unknown"));
+  EXPECT_THAT(afterStep(ReshardKind::Slice, "[tp]", 0, -1, "[[]]"),
+              HasSubstr("has 1 dimensions; the tensor has 2"));
+}
+
+TEST(ReshardStep, CheckComparesTheEnd) {
+  Layout before = *parseLayout(twoByTwo(), "[[dp, tp]]");
+  Layout after = *parseLayout(twoByTwo(), "[[tp]]");
+  ReshardStep step = {
+      ReshardKind::AllGather, {twoByTwo().wholeAxis(1)}, 0, -1, before, after};
+  EXPECT_EQ(checkStep(twoByTwo(), step, {8}).message(),
+            "all_gather [tp] dim 0: [[dp, tp]] -> [[tp]]: leads to [[dp]]");
+  step.after = *parseLayout(twoByTwo(), "[[tp], []]");
+  EXPECT_THAT(checkStep(twoByTwo(), step, {8}).message(),
+              HasSubstr("has 2 dimensions; the tensor has 1"));
+  step.after = *parseLayout(twoByTwo(), "[[dp]]");
+  EXPECT_TRUE(checkStep(twoByTwo(), step, {8}).isOk());
+  step.group.push_back(step.group[0]);
+  EXPECT_THAT(checkStep(twoByTwo(), step, {8}).message(),
+              HasSubstr("tp and tp, which overlap"));
+  step.group = {{1, 1, 3}};
+  EXPECT_THAT(checkStep(twoByTwo(), step, {8}).message(),
+              HasSubstr("uses tp:3/1; size times stride must divide 2"));
 }
 
 //===----------------------------------------------------------------------===//
@@ -329,11 +418,19 @@ std::vector<ReshardStep> provenSteps(const Mesh &mesh, const AxisParts &parts,
   appendOrderedChoices(parts, chosen, groups);
   std::vector<ReshardStep> proven;
   auto add = [&](const ReshardStep &step) {
-    if (!isStructured(step))
+    if (!isStructured(step)) {
+      // Too many to try them all on larger meshes.
+      if (layouts.size() < 50)
+        EXPECT_FALSE(checkStep(mesh, step, shape).isOk())
+            << describeStep(mesh, step);
       return;
+    }
     Arrays arrays = fill(mesh, step.before, shape);
-    if (carryOut(mesh, step, shape, arrays) &&
-        holds(mesh, step.after, shape, arrays))
+    bool isRight = carryOut(mesh, step, shape, arrays) &&
+                   holds(mesh, step.after, shape, arrays);
+    EXPECT_EQ(checkStep(mesh, step, shape).isOk(), isRight)
+        << describeStep(mesh, step);
+    if (isRight)
       proven.push_back(step);
   };
   for (const Layout &before : layouts)

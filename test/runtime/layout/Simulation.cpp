@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Simulation.h"
+#include "test/runtime/layout/Simulation.h"
 
 #include "runtime/abi/Collectives.h"
 

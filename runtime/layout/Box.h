@@ -9,12 +9,11 @@
 // What one rank holds of a tensor is always a box: a range of indices in each
 // dimension. Sizes count elements.
 //
-//       0         6
-//     0 +---------+      a = {begin [0,0], size [2,4]}
-//       | a . .|  |      b = {begin [1,2], size [3,4]}
-//       | . .+-|--|      intersection = {begin [1,2], size [1,2]}
-//       +----|-+ b|      in coordinates of b: {begin [0,0], size [1,2]}
-//     4 +---------+
+//     column  0 1 2 3 4 5
+//     row 0   a a a a . .      a = {begin [0,0], size [2,4]}
+//     row 1   a a X X b b      b = {begin [1,2], size [3,4]}
+//     row 2   . . b b b b      X, the intersection = {begin [1,2], size [1,2]}
+//     row 3   . . b b b b      X relative to b = {begin [0,0], size [1,2]}
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,18 +10,17 @@
 // one layout to another. There is a plan for every pair, except that a value
 // cannot become partial. Each step works in all groups along its axis parts:
 //
-//     step             the layout before and after, group [tp]    bytes a rank
-//                                                                 sends
-//     all_reduce       [[]] partial [tp]  ->  [[]]                2(k-1)/k
-//     whole reduce_scatter   [[]] partial [tp]  ->  [[tp]]              (k-1)/k
-//     whole all_gather       [[tp]]             ->  [[]]                (k-1)
-//     part slice            [[]]               ->  [[tp]]              0
-//     all_to_all       [[tp], []]         ->  [[], [tp]]          (k-1)/k part
+//     step             group [tp], before and after            bytes sent
+//     all_reduce       [[]] partial [tp]  ->  [[]]             2(k-1)/k whole
+//     reduce_scatter   [[]] partial [tp]  ->  [[tp]]           (k-1)/k whole
+//     all_gather       [[tp]]             ->  [[]]             (k-1) part
+//     slice            [[]]               ->  [[tp]]           0
+//     all_to_all       [[tp], []]         ->  [[], [tp]]       (k-1)/k part
 //
-// where k ranks form a group. A step adds or removes its parts at the *minor*
-// end of a dimension's list: only there are the parts of a group neighbours.
-// Removing dp from [[dp, tp]] would leave each rank with two separate pieces,
-// so tp has to make way first.
+// where k ranks form a group and a rank sends the bytes. A step adds or removes
+// its parts at the *minor* end of a dimension's list: only there are the parts
+// of a group neighbours. Removing dp from [[dp, tp]] would leave each rank with
+// two separate pieces, so tp has to make way first.
 //
 // Rows that do not come out even. A collective deals the rows that the group
 // holds together by the same rule as a layout deals the whole dimension, so a

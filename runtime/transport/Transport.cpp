@@ -137,7 +137,7 @@ Status Transport::wait(Ticket ticket, void *stream, Deadline deadline) {
       return fail(found->description.text(),
                   Status(StatusCode::DeadlineExceeded, text));
     }
-    idle(deadline);
+    idle(begin, deadline);
   }
 }
 

@@ -143,9 +143,9 @@ protected:
   makeGroup(std::vector<int> ranks, int index, Deadline deadline) = 0;
   /// Called before each round of advances; fails when another rank has.
   virtual Status poll() = 0;
-  /// Called when a round finished nothing: sleeps until something may have
-  /// happened since the last `poll`, at most to the deadline.
-  virtual void idle(Deadline deadline) = 0;
+  /// Called when a wait that `began` then must go on: sleeps until something
+  /// may have happened since the last `poll`, at most to the deadline.
+  virtual void idle(Clock::time_point began, Deadline deadline) = 0;
   /// Makes the `poll` of all other ranks fail.
   virtual void announce(const Status &reason) = 0;
   /// For the destructor of a backend, while its overrides still exist: fails

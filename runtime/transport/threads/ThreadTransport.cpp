@@ -42,7 +42,7 @@ protected:
       return Status::ok();
     return peerFailure(world_->failedRank(), world_->failure().message());
   }
-  void idle(Deadline deadline) override {
+  void idle(Clock::time_point, Deadline deadline) override {
     world_->bell(rank()).await(seen_, deadline, world_->spins());
   }
   void announce(const Status &reason) override { world_->fail(rank(), reason); }

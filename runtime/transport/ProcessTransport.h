@@ -1,0 +1,47 @@
+//===- ProcessTransport.h - Ranks as processes, where they are linked in *- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A training binary runs ranks as threads; an optional library adds processes.
+// `dynac --with=mpi` links it with `-u dyna_process_transport`, and the binary
+// finds out like this:
+//
+//   if (&dyna_process_transport && dyna_process_transport.isLaunched())
+//     transport = dyna_process_transport.open(ranks);
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRANSPORT_PROCESSTRANSPORT_H
+#define DYNA_RUNTIME_TRANSPORT_PROCESSTRANSPORT_H
+
+#include "runtime/transport/Transport.h"
+
+namespace dyna {
+
+struct ProcessTransport {
+  /// "mpi"
+  const char *name;
+  /// Whether this process is one of several that a launcher started.
+  bool (*isLaunched)();
+  /// This process's rank among all that were launched; called by all of them.
+  /// Fails when there are not exactly `ranks`; 0 stands for as many as there
+  /// are. The transport says goodbye to the others when it is destroyed: every
+  /// process destroys it before it exits, and returns non-zero from main when
+  /// it failed.
+  StatusOr<std::unique_ptr<Transport>> (*open)(int ranks);
+};
+
+} // namespace dyna
+
+extern "C" {
+/// Null unless a library for processes is linked in.
+extern const dyna::ProcessTransport dyna_process_transport
+    __attribute__((weak));
+}
+
+#endif // DYNA_RUNTIME_TRANSPORT_PROCESSTRANSPORT_H

@@ -1,0 +1,73 @@
+//===- MpiExchange.h - One rank's side of a collective ----------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A collective as messages from each rank to each other: one round, and for
+// all_reduce a second one that hands the sums around. Rows that do not lie end
+// to end are packed on the way.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRANSPORT_MPI_MPIEXCHANGE_H
+#define DYNA_RUNTIME_TRANSPORT_MPI_MPIEXCHANGE_H
+
+#include "runtime/transport/mpi/MpiWire.h"
+
+namespace dyna {
+
+/// Below this size of the whole, an all_reduce is one round in which everybody
+/// gets everything and sums it: half the latency.
+constexpr int64_t kOneRoundBytes = 4096;
+
+class MpiExchange {
+public:
+  /// `tags` are those of the first round, by place in the group; the second
+  /// round has the next ones.
+  MpiExchange(MpiWire &wire, const Collective &collective,
+              const std::vector<int> &ranks, int index, std::vector<int> tags)
+      : wire_(wire), collective_(collective), ranks_(ranks), index_(index),
+        tags_(std::move(tags)) {}
+
+  Status start();
+  StatusOr<bool> advance();
+  void withdraw();
+
+private:
+  int size() const { return static_cast<int>(ranks_.size()); }
+  Status startReduction();
+  Status startCopies(const Collective &copies);
+  Status send(int to, const void *data, int64_t bytes);
+  void receive(int from, void *data, int64_t bytes);
+  char *scratch(int64_t bytes);
+  const char *packedRows(const void *data, Rows rows);
+  StatusOr<bool> roundIsDone();
+  Status finishRound();
+
+  /// A receive into scratch that goes on to its rows.
+  struct Unpack {
+    const char *from;
+    Rows rows;
+  };
+
+  MpiWire &wire_;
+  const Collective collective_;
+  const std::vector<int> ranks_;
+  const int index_;
+  std::vector<int> tags_;
+
+  std::vector<MpiSend> sends_;
+  std::deque<MpiReceive> receives_;
+  bool isReducing_ = false, isSecondRound_ = false;
+  std::vector<std::unique_ptr<char[]>> scratch_;
+  std::vector<const void *> contributions_; ///< by place in the group
+  Rows result_;                             ///< where their sum goes in `out`
+  std::vector<Unpack> unpacks_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRANSPORT_MPI_MPIEXCHANGE_H

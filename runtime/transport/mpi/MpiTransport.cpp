@@ -1,0 +1,211 @@
+//===- MpiTransport.cpp - Ranks as processes under mpirun -------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/transport/mpi/MpiTransport.h"
+
+#include "runtime/transport/ProcessTransport.h"
+#include "runtime/transport/mpi/MpiExchange.h"
+#include "runtime/transport/mpi/MpiWire.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+using namespace dyna;
+
+namespace {
+
+/// How long a rank that has failed waits for the others to hear of it.
+constexpr auto kGrace = std::chrono::seconds(10);
+
+/// Transports whose ranks have not said goodbye. MPI is one per process, hence
+/// this is too.
+int openTransports = 0;
+
+/// At exit: where goodbyes are missing, leaving without a word makes mpirun end
+/// the job.
+void finalizeMpi() {
+  int isFinal = 0;
+  MPI_Finalized(&isFinal);
+  if (!isFinal && openTransports == 0)
+    MPI_Finalize();
+}
+
+class MpiTransport : public Transport {
+public:
+  MpiTransport(std::unique_ptr<MpiWire> wire)
+      : Transport(wire->rank(), wire->ranks()), wire_(std::move(wire)),
+        groupsWith_(static_cast<size_t>(ranks())) {
+    ++openTransports;
+  }
+
+  ~MpiTransport() override {
+    close();
+    Deadline until = failure().isOk() ? deadline() : Clock::now() + kGrace;
+    if (!wire_->sayGoodbye(until)) {
+      fprintf(stderr,
+              "rank %d: other ranks did not end in time; stopping the "
+              "job\n",
+              rank());
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    --openTransports;
+  }
+
+protected:
+  MadeOperation makeSend(int peer, int32_t tag, const void *data, int64_t bytes,
+                         void *) override {
+    auto operation = std::make_unique<SendOperation>();
+    DYNA_RETURN_IF_ERROR(operation->send.start(*wire_, MpiWire::Messages, peer,
+                                               tag, data, bytes));
+    return MadeOperation(std::move(operation));
+  }
+  MadeOperation makeReceive(int peer, int32_t tag, void *data, int64_t bytes,
+                            void *) override {
+    return MadeOperation(
+        std::make_unique<ReceiveOperation>(*wire_, peer, tag, data, bytes));
+  }
+  StatusOr<std::unique_ptr<Group>> makeGroup(std::vector<int> ranks, int index,
+                                             Deadline) override;
+
+  Status poll() override {
+    if (auto heard = wire_->heard())
+      return peerFailure(heard->first, heard->second);
+    return Status::ok();
+  }
+  void idle(Clock::time_point began, Deadline) override {
+    // Others may need the core; after a while nobody is in a hurry.
+    auto waited = Clock::now() - began;
+    if (waited > std::chrono::milliseconds(5))
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    else if (wire_->isCrowded() || waited > std::chrono::microseconds(100))
+      std::this_thread::yield();
+  }
+  void announce(const Status &reason) override {
+    wire_->announce(reason.message());
+  }
+
+private:
+  struct SendOperation : Operation {
+    MpiSend send;
+    StatusOr<bool> advance() override { return send.advance(); }
+    void withdraw() override {}
+  };
+  struct ReceiveOperation : Operation {
+    ReceiveOperation(MpiWire &wire, int peer, int tag, void *data,
+                     int64_t bytes)
+        : receive(wire, MpiWire::Messages, peer, tag, data, bytes) {}
+    MpiReceive receive;
+    StatusOr<bool> advance() override { return receive.advance(); }
+    void withdraw() override { receive.withdraw(); }
+  };
+  struct ExchangeOperation : Operation {
+    ExchangeOperation(MpiWire &wire, const Collective &collective,
+                      const Group &group, std::vector<int> tags)
+        : exchange(wire, collective, group.ranks(), group.index(),
+                   std::move(tags)) {}
+    MpiExchange exchange;
+    StatusOr<bool> advance() override { return exchange.advance(); }
+    void withdraw() override { exchange.withdraw(); }
+  };
+
+  class MpiGroup : public Group {
+  public:
+    MpiGroup(MpiTransport &owner, std::vector<int> ranks, int index,
+             std::vector<int> numbers)
+        : Group(owner, std::move(ranks), index), owner_(owner),
+          numbers_(std::move(numbers)) {}
+
+  protected:
+    MadeOperation make(const Collective &collective, void *) override {
+      std::vector<int> tags;
+      for (int number : numbers_)
+        tags.push_back((number << kNumberBits | started_) << 1);
+      started_ = (started_ + 1) % (1 << kNumberBits);
+      auto operation = std::make_unique<ExchangeOperation>(
+          *owner_.wire_, collective, *this, std::move(tags));
+      DYNA_RETURN_IF_ERROR(operation->exchange.start());
+      return MadeOperation(std::move(operation));
+    }
+
+  private:
+    static constexpr int kNumberBits = 14;
+    MpiTransport &owner_;
+    /// By place: which of the groups that this rank shares with that one.
+    const std::vector<int> numbers_;
+    int started_ = 0;
+  };
+  static constexpr int kMostGroupsOfAPair = 256;
+
+  const std::unique_ptr<MpiWire> wire_;
+  std::vector<int> groupsWith_; ///< by rank: groups made so far
+};
+
+StatusOr<std::unique_ptr<Group>> MpiTransport::makeGroup(std::vector<int> ranks,
+                                                         int index, Deadline) {
+  std::vector<int> numbers;
+  for (int peer : ranks) {
+    int number = groupsWith_[size_t(peer)]++;
+    if (number >= kMostGroupsOfAPair)
+      return Status::resourceExhausted(
+          "ranks " + std::to_string(rank()) + " and " + std::to_string(peer) +
+          " share more than " + std::to_string(kMostGroupsOfAPair) + " groups");
+    numbers.push_back(number);
+  }
+  return std::unique_ptr<Group>(std::make_unique<MpiGroup>(
+      *this, std::move(ranks), index, std::move(numbers)));
+}
+
+Status startMpi() {
+  int isRunning = 0, isFinal = 0, level = 0;
+  MPI_Initialized(&isRunning);
+  MPI_Finalized(&isFinal);
+  if (isFinal)
+    return Status::invalidArgument("MPI has been shut down in this process");
+  if (!isRunning) {
+    DYNA_RETURN_IF_ERROR(checkMpi(
+        MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level),
+        "MPI_Init_thread"));
+    atexit(finalizeMpi);
+  } else {
+    MPI_Query_thread(&level);
+  }
+  if (level < MPI_THREAD_SERIALIZED)
+    return Status::deviceError("this MPI allows one thread per process only "
+                               "(MPI_THREAD_SERIALIZED is needed)");
+  return Status::ok();
+}
+
+} // namespace
+
+bool dyna::isUnderMpi() {
+  for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"})
+    if (getenv(name))
+      return true;
+  return false;
+}
+
+StatusOr<std::unique_ptr<Transport>> dyna::openMpi(int ranks) {
+  DYNA_RETURN_IF_ERROR(startMpi());
+  int processes = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &processes);
+  if (ranks != 0 && ranks != processes)
+    return Status::invalidArgument(
+        std::to_string(ranks) +
+        " ranks need as many processes, but there are " +
+        std::to_string(processes) + "; start them with mpirun -n " +
+        std::to_string(ranks));
+  auto wire = std::make_unique<MpiWire>();
+  DYNA_RETURN_IF_ERROR(wire->open());
+  return std::unique_ptr<Transport>(
+      std::make_unique<MpiTransport>(std::move(wire)));
+}
+
+extern "C" {
+const ProcessTransport dyna_process_transport = {"mpi", isUnderMpi, openMpi};
+}

@@ -1,0 +1,209 @@
+//===- MpiWire.cpp - Messages of one process, polled ------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/transport/mpi/MpiWire.h"
+
+#include <algorithm>
+#include <thread>
+
+using namespace dyna;
+
+Status dyna::checkMpi(int code, const char *function) {
+  if (code == MPI_SUCCESS)
+    return Status::ok();
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return Status::deviceError(std::string(function) + ": " + text);
+}
+
+//===----------------------------------------------------------------------===//
+// Communicators
+//===----------------------------------------------------------------------===//
+
+Status MpiWire::open() {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (MPI_Comm &comm : comms_) {
+    DYNA_RETURN_IF_ERROR(
+        checkMpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup"));
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  }
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+  MPI_Comm machine = MPI_COMM_NULL;
+  DYNA_RETURN_IF_ERROR(
+      checkMpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_,
+                                   MPI_INFO_NULL, &machine),
+               "MPI_Comm_split_type"));
+  int here = 1;
+  MPI_Comm_size(machine, &here);
+  MPI_Comm_free(&machine);
+  isCrowded_ = here > static_cast<int>(std::thread::hardware_concurrency());
+  return Status::ok();
+}
+
+MpiWire::~MpiWire() {
+  for (MPI_Comm &comm : comms_)
+    if (comm != MPI_COMM_NULL)
+      MPI_Comm_free(&comm);
+}
+
+void MpiWire::announce(const std::string &text) {
+  constexpr size_t longest = 4000; // short enough to need no receiver to go
+  announced_ = text.substr(0, longest);
+  for (int peer = 0; peer < ranks_; ++peer)
+    if (peer != rank_) {
+      announcements_.push_back(MPI_REQUEST_NULL);
+      (void)MPI_Isend(announced_.data(), static_cast<int>(announced_.size()),
+                      MPI_CHAR, peer, 0, comms_[Control],
+                      &announcements_.back());
+    }
+}
+
+std::optional<std::pair<int, std::string>> MpiWire::heard() {
+  int found = 0;
+  MPI_Status status;
+  if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comms_[Control], &found,
+                 &status) != MPI_SUCCESS ||
+      !found)
+    return std::nullopt;
+  int size = 0;
+  MPI_Get_count(&status, MPI_CHAR, &size);
+  std::string text(static_cast<size_t>(size), ' ');
+  // Does not block: the message is here.
+  (void)MPI_Recv(text.data(), size, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG,
+                 comms_[Control], MPI_STATUS_IGNORE);
+  return std::make_pair(status.MPI_SOURCE, std::move(text));
+}
+
+bool MpiWire::sayGoodbye(Transport::Deadline deadline) {
+  MPI_Request barrier = MPI_REQUEST_NULL;
+  if (MPI_Ibarrier(comms_[Control], &barrier) != MPI_SUCCESS)
+    return false;
+  while (true) {
+    int haveCome = 0, areSent = 0;
+    if (MPI_Test(&barrier, &haveCome, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+      return false;
+    (void)MPI_Testall(static_cast<int>(announcements_.size()),
+                      announcements_.data(), &areSent, MPI_STATUSES_IGNORE);
+    bool isQuiet = !heard(); // takes what is left on the way
+    if (haveCome && areSent && isQuiet)
+      return true;
+    if (Transport::Clock::now() >= deadline)
+      return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+Status MpiSend::start(const MpiWire &wire, MpiWire::Channel channel, int peer,
+                      int tag, const void *data, int64_t bytes) {
+  int64_t begin = 0;
+  do {
+    int64_t piece = std::min(bytes - begin, kLongestPiece);
+    requests_.push_back(MPI_REQUEST_NULL);
+    DYNA_RETURN_IF_ERROR(
+        checkMpi(MPI_Isend(static_cast<const char *>(data) + begin,
+                           static_cast<int>(piece), MPI_BYTE, peer, tag,
+                           wire.comm(channel), &requests_.back()),
+                 "MPI_Isend"));
+    begin += piece;
+  } while (begin < bytes);
+  return Status::ok();
+}
+
+StatusOr<bool> MpiSend::advance() {
+  int done = 0;
+  DYNA_RETURN_IF_ERROR(
+      checkMpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(),
+                           &done, MPI_STATUSES_IGNORE),
+               "MPI_Testall"));
+  return done != 0;
+}
+
+MpiReceive::MpiReceive(MpiWire &wire, MpiWire::Channel channel, int peer,
+                       int tag, void *data, int64_t bytes)
+    : wire_(wire), key_(channel, peer, tag), data_(static_cast<char *>(data)),
+      bytes_(bytes) {
+  wire_.unseen_[key_].push_back(this);
+}
+
+MpiReceive::~MpiReceive() {
+  auto queue = wire_.unseen_.find(key_);
+  if (isSeen_ || queue == wire_.unseen_.end())
+    return;
+  auto self = std::find(queue->second.begin(), queue->second.end(), this);
+  if (self != queue->second.end())
+    queue->second.erase(self);
+}
+
+/// Looks for the next piece and begins to receive it.
+StatusOr<bool> MpiReceive::match() {
+  auto queue = wire_.unseen_.find(key_);
+  if (queue->second.front() != this)
+    return false;
+  auto [channel, peer, tag] = key_;
+  int found = 0;
+  MPI_Message message;
+  MPI_Status status;
+  DYNA_RETURN_IF_ERROR(checkMpi(
+      MPI_Improbe(peer, tag, wire_.comm(channel), &found, &message, &status),
+      "MPI_Improbe"));
+  if (!found)
+    return false;
+  int size = 0;
+  MPI_Get_count(&status, MPI_BYTE, &size);
+  pending_ = std::min(bytes_ - received_, kLongestPiece);
+  if (size != pending_)
+    return Status::invalidArgument(std::string("the message has ") +
+                                   (size == kLongestPiece ? "more than " : "") +
+                                   std::to_string(received_ + size) +
+                                   " bytes, but the receive expects " +
+                                   std::to_string(bytes_));
+  DYNA_RETURN_IF_ERROR(checkMpi(
+      MPI_Imrecv(data_ + received_, size, MPI_BYTE, &message, &request_),
+      "MPI_Imrecv"));
+  if (received_ + pending_ == bytes_) {
+    isSeen_ = true;
+    queue->second.pop_front();
+    if (queue->second.empty())
+      wire_.unseen_.erase(queue);
+  }
+  return true;
+}
+
+StatusOr<bool> MpiReceive::advance() {
+  while (true) {
+    if (request_ == MPI_REQUEST_NULL) {
+      if (isSeen_)
+        return true;
+      StatusOr<bool> isMatched = match();
+      if (!isMatched.isOk() || !*isMatched)
+        return isMatched;
+    }
+    int done = 0;
+    DYNA_RETURN_IF_ERROR(
+        checkMpi(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test"));
+    if (!done)
+      return false;
+    received_ += pending_;
+  }
+}
+
+void MpiReceive::withdraw() {
+  // What has begun to arrive goes on arriving whenever MPI is called; a sender
+  // that is gone will not go on.
+  auto end = Transport::Clock::now() + std::chrono::seconds(1);
+  int done = 0;
+  while (request_ != MPI_REQUEST_NULL && Transport::Clock::now() < end)
+    if (MPI_Test(&request_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+      return;
+}

@@ -77,7 +77,8 @@ static LayerKind buildEmbedding(ModelBuilder &model, const Gpt2Config &config) {
   Initial initial = Initial::matrix(config.initializerRange);
   Value wte = b.parameter("wte", {config.vocabSize, config.width}, initial);
   Value wpe = b.parameter("wpe", {config.positions, config.width}, initial);
-  Value tokens = EmbeddingOp::create(b, b.input(0), wte, ArrayAttr());
+  Value tokens =
+      EmbeddingOp::create(b, b.input(0), wte, ShardAttr(), ArrayAttr());
   Value positions = PositionsOp::create(b, wpe, b.input(1), ArrayAttr());
   Value sum = AddOp::create(b, tokens, positions, ArrayAttr());
   return model.endLayer(b, b.dropout(sum, b.input(1), config.embeddingDropout));
@@ -120,7 +121,8 @@ static LayerKind buildHead(ModelBuilder &model, const Gpt2Config &config) {
                              {config.vocabSize, config.width},
                              Initial::matrix(config.initializerRange));
   Value loss = LinearCrossEntropyOp::create(b, n, weight, b.input(1),
-                                            /*ignore_index=*/-1, ArrayAttr());
+                                            /*ignore_index=*/-1, ShardAttr(),
+                                            ArrayAttr());
   return model.endLayer(b, loss);
 }
 

@@ -96,7 +96,7 @@ static LayerKind buildEmbedding(ModelBuilder &model,
   LayerBuilder b = model.beginLayer("embed", {{"tokens", model.ids()}});
   Value table = b.parameter("embed_tokens", {config.vocabSize, config.width},
                             Initial::matrix(config.initializerRange));
-  Value x = EmbeddingOp::create(b, b.input(0), table, ArrayAttr());
+  Value x = EmbeddingOp::create(b, b.input(0), table, ShardAttr(), ArrayAttr());
   return model.endLayer(b, x);
 }
 
@@ -143,7 +143,8 @@ static LayerKind buildHead(ModelBuilder &model, const LlamaConfig &config) {
                   {config.vocabSize, config.width},
                   Initial::matrix(config.initializerRange));
   Value loss = LinearCrossEntropyOp::create(b, n, weight, b.input(1),
-                                            /*ignore_index=*/-1, ArrayAttr());
+                                            /*ignore_index=*/-1, ShardAttr(),
+                                            ArrayAttr());
   return model.endLayer(b, loss);
 }
 

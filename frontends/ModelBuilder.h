@@ -15,8 +15,10 @@
 //   ModelBuilder model(context);
 //   LayerBuilder b = model.beginLayer("embed", {{"tokens", model.ids()}});
 //   Value x = EmbeddingOp::create(b, b.input(0), b.parameter(...),
-//   ArrayAttr()); LayerKind embed = model.endLayer(b, x); model.begin("gpt",
-//   facts); model.call("embed", embed, "", {Input::Tokens});
+//                                 ShardAttr(), ArrayAttr());
+//   LayerKind embed = model.endLayer(b, x);
+//   model.begin("gpt", facts);
+//   model.call("embed", embed, "", {Input::Tokens});
 //   ...
 //   OwningOpRef<ModuleOp> module = model.finish();
 //

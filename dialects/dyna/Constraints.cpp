@@ -76,6 +76,16 @@ LogicalResult check::expectTargetId(Operation *op, StringRef name,
                            << value;
 }
 
+LogicalResult check::expectPart(Operation *op, const Twine &what, Value part,
+                                ShardAttr shard) {
+  if (!shard || sizeOf(part, 0) <= shard.getRows())
+    return success();
+  return op->emitOpError() << "expects " << what << " to have at most "
+                           << shard.getRows()
+                           << " rows, those of the whole table, but got "
+                           << sizeOf(part, 0);
+}
+
 LogicalResult check::verifyAttention(Operation *op, Value query, Value key,
                                      Value value, int64_t heads,
                                      int64_t kvHeads, APFloat scale) {

@@ -36,6 +36,9 @@ LogicalResult expectWidthOf(Operation *op, const Twine &what, Value vector,
 LogicalResult expectPositive(Operation *op, StringRef name, APFloat value);
 /// An ignore index can only be met by targets if it is an i32.
 LogicalResult expectTargetId(Operation *op, StringRef name, int64_t value);
+/// A rank's part of a table is not larger than the table; null is the whole.
+LogicalResult expectPart(Operation *op, const Twine &what, Value part,
+                         ShardAttr shard);
 /// ATTN1 to ATTN5, which attention and its gradient share.
 LogicalResult verifyAttention(Operation *op, Value query, Value key,
                               Value value, int64_t heads, int64_t kvHeads,

@@ -114,6 +114,21 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t group, int64_t rows) {
+  // SHARD1
+  if (group < 0)
+    return emitError() << "expects 'group', an index into the groups of the "
+                          "context, not to be negative, but got "
+                       << group;
+  // SHARD2
+  if (rows <= 0)
+    return emitError() << "expects 'rows', those of the whole table, to be "
+                          "positive, but got "
+                       << rows;
+  return success();
+}
+
 #include "dialects/dyna/DynaDialect.cpp.inc"
 #include "dialects/dyna/DynaEnums.cpp.inc"
 #include "dialects/dyna/DynaInterfaces.cpp.inc"

@@ -144,6 +144,26 @@ def Dyna_PlaceAttr : Dyna_Attr<"Place", "place"> {
 }
 def Dyna_PlaceArrayAttr : TypedArrayAttrBase<Dyna_PlaceAttr, "array of places">;
 
+def Dyna_ShardAttr : Dyna_Attr<"Shard", "shard"> {
+  let summary = "This rank's part of a table whose rows are dealt to the ranks of a group.";
+  let description = [{
+    The whole table has `rows` rows. Rank i of the k ranks of group `group` of the
+    context holds rows `[i*ceil(rows/k), (i+1)*ceil(rows/k))`, clipped, possibly none
+    (`dyna_part_begin` in `runtime/abi/Collectives.h`). The static row count of the
+    local table is the same on every rank; what it has beyond the rank's part is
+    padding, which is never read nor written.
+
+    Constraints:
+    - (SHARD1) `group` is not negative.
+    - (SHARD2) `rows` is positive.
+
+    Example: `#dyna.shard<group = 1, rows = 257>`.
+  }];
+  let parameters = (ins "int64_t":$group, "int64_t":$rows);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Dyna_FactsAttr : Dyna_Attr<"Facts", "facts"> {
   let summary = "Facts of a model that the training binary needs beside its layers.";
   let description = [{

@@ -24,8 +24,11 @@ LogicalResult EmbeddingGradOp::verify() {
                         sizeOf(getDy(), 1))))
     return failure();
   // EMBGRAD2
-  return expectAccumulator(*this, "'accumulator'", getAccumulator(), "'dy'",
-                           getDy());
+  if (failed(expectAccumulator(*this, "'accumulator'", getAccumulator(), "'dy'",
+                               getDy())))
+    return failure();
+  // EMBGRAD3
+  return expectPart(*this, "'accumulator'", getAccumulator(), getShardAttr());
 }
 
 LogicalResult PositionsGradOp::verify() {
@@ -171,7 +174,10 @@ LogicalResult LinearCrossEntropyTrainOp::verify() {
                                getX())))
     return failure();
   // LCET4
-  return expectTargetId(*this, "ignore_index", getIgnoreIndex());
+  if (failed(expectTargetId(*this, "ignore_index", getIgnoreIndex())))
+    return failure();
+  // LCET5
+  return expectPart(*this, "'weight'", getWeight(), getShardAttr());
 }
 
 //===----------------------------------------------------------------------===//

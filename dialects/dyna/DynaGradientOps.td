@@ -22,21 +22,26 @@
 def Dyna_EmbeddingGradOp : Dyna_ComputeOp<"embedding_grad", [AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "Adds rows of a gradient to the rows of a table they came from.";
   let description = [{
-    `result = accumulator; result[ids[t], :] += dy[t, :]` for t in order.
+    `result = accumulator; result[ids[t], :] += dy[t, :]` for t in order. With `shard`,
+    the accumulator is that of this rank's part of the table; ids outside of it are left
+    out.
 
     Constraints:
     - (EMBGRAD1) the accumulator has the width of `dy`.
     - (EMBGRAD2) the accumulator is f64 if `dy` is, else f32.
+    - (EMBGRAD3) with `shard`, the accumulator has no more rows than the whole table.
 
     Example:
 
     ```mlir
     %g1 = dyna.embedding_grad %dy, %tokens, %g0 : tensor<?x96xf32>, tensor<?xi32>, tensor<257x96xf32>
+    %g2 = dyna.embedding_grad %dy, %tokens, %g1 shard<group = 1, rows = 513> : tensor<?x96xf32>, tensor<?xi32>, tensor<257x96xf32>
     ```
   }];
-  let arguments = !con((ins Dyna_Activation:$dy, Dyna_Ids:$ids, Dyna_MatrixAccumulator:$accumulator), places);
+  let arguments = !con((ins Dyna_Activation:$dy, Dyna_Ids:$ids, Dyna_MatrixAccumulator:$accumulator,
+                            OptionalAttr<Dyna_ShardAttr>:$shard), places);
   let results = (outs Dyna_MatrixAccumulator:$result);
-  let assemblyFormat = "$dy `,` $ids `,` $accumulator attr-dict `:` type($dy) `,` type($ids) `,` type($accumulator)";
+  let assemblyFormat = "$dy `,` $ids `,` $accumulator (`shard` `` $shard^)? attr-dict `:` type($dy) `,` type($ids) `,` type($accumulator)";
   let hasVerifier = 1;
 }
 
@@ -280,25 +285,31 @@ def Dyna_LinearCrossEntropyTrainOp : Dyna_ComputeOp<"linear_cross_entropy_train"
     What `dyna.linear_cross_entropy` becomes in the forward role: three products per
     chunk of rows. `d_x` and the weight gradient are already divided by the target
     count of the mini-batch (`inverse_targets` of the context); the loss is the plain sum.
+    With `shard`, `weight` and its gradient are this rank's part, and `d_x` is what that
+    part contributes: the sum over the ranks of the group is the gradient.
 
     Constraints:
     - (LCET1) the width of `x` is the `in` size of `weight`, and the element types are equal.
     - (LCET2) the accumulator has the shape of `weight`.
     - (LCET3) the accumulator is f64 if `x` is, else f32.
     - (LCET4) `ignore_index` fits in the 32 bits of a target.
+    - (LCET5) with `shard`, `weight` has no more rows than the whole one.
 
     Example:
 
     ```mlir
     %loss, %dx, %g1 = dyna.linear_cross_entropy_train %x, %w, %targets, %g0 {ignore_index = -1 : i64}
         : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>, tensor<257x96xf32>
+    %same, %part, %g2 = dyna.linear_cross_entropy_train %x, %w, %targets, %g1 shard<group = 1, rows = 513>
+        : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>, tensor<257x96xf32>
     ```
   }];
   let arguments = !con((ins Dyna_Activation:$x, Dyna_Matrix:$weight, Dyna_Ids:$targets,
                             Dyna_MatrixAccumulator:$accumulator,
-                            DefaultValuedAttr<I64Attr, "-1">:$ignore_index), places);
+                            DefaultValuedAttr<I64Attr, "-1">:$ignore_index,
+                            OptionalAttr<Dyna_ShardAttr>:$shard), places);
   let results = (outs Dyna_Scalar:$loss, Dyna_Activation:$d_x, Dyna_MatrixAccumulator:$result);
-  let assemblyFormat = "$x `,` $weight `,` $targets `,` $accumulator attr-dict "
+  let assemblyFormat = "$x `,` $weight `,` $targets `,` $accumulator (`shard` `` $shard^)? attr-dict "
                        "`:` type($x) `,` type($weight) `,` type($targets) `,` type($accumulator)";
   let hasVerifier = 1;
 }

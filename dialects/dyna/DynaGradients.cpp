@@ -32,7 +32,7 @@ void EmbeddingOp::buildGradient(GradientBuilder &gradients) {
   gradients.setAccumulator(
       getTable(), EmbeddingGradOp::create(gradients.builder(), getLoc(), dy,
                                           gradients.use(getIds()), accumulator,
-                                          noPlaces()));
+                                          getShardAttr(), noPlaces()));
 }
 
 void PositionsOp::buildGradient(GradientBuilder &gradients) {
@@ -233,7 +233,7 @@ void LinearCrossEntropyOp::buildGradient(GradientBuilder &gradients) {
   auto train = LinearCrossEntropyTrainOp::create(
       gradients.builder(), getLoc(), gradients.use(getX()),
       gradients.use(getWeight()), gradients.use(getTargets()), accumulator,
-      getIgnoreIndexAttr(), noPlaces());
+      getIgnoreIndexAttr(), getShardAttr(), noPlaces());
   gradients.replaceInForward(getLoss(), train.getLoss());
   gradients.setAccumulator(getWeight(), train.getResult());
   if (gradients.wants(getX()))

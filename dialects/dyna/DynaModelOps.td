@@ -24,18 +24,24 @@ def Dyna_EmbeddingOp : Dyna_ComputeOp<"embedding", [Dyna_Differentiable, Dyna_In
     `result[t, :] = table[ids[t], :]`. The runtime checks ids against the vocabulary
     when it loads them.
 
+    With `shard`, `table` is this rank's part of a table: ids outside of it give rows of
+    zeros, so that the sum over the ranks of the group is the whole table's result.
+
     Constraints:
     - (EMBEDDING1) the result has the width and element type of `table`.
+    - (EMBEDDING2) with `shard`, `table` has no more rows than the whole one.
 
     Example:
 
     ```mlir
     %x = dyna.embedding %tokens, %wte : tensor<?xi32>, tensor<257x96xf32>
+    %y = dyna.embedding %tokens, %part shard<group = 1, rows = 513> : tensor<?xi32>, tensor<257x96xf32>
     ```
   }];
-  let arguments = !con((ins Dyna_Ids:$ids, Dyna_Matrix:$table), places);
+  let arguments = !con((ins Dyna_Ids:$ids, Dyna_Matrix:$table, OptionalAttr<Dyna_ShardAttr>:$shard), places);
   let results = (outs Dyna_Activation:$result);
-  let assemblyFormat = "$ids `,` $table attr-dict `:` type($ids) `,` type($table)";
+  let assemblyFormat = "$ids `,` $table (`shard` `` $shard^)? attr-dict `:` type($ids) `,` type($table)";
+  let hasVerifier = 1;
 }
 
 def Dyna_PositionsOp : Dyna_ComputeOp<"positions", [Dyna_Differentiable, Dyna_InferType, Dyna_RowWise]> {
@@ -290,20 +296,27 @@ def Dyna_LinearCrossEntropyOp : Dyna_ComputeOp<"linear_cross_entropy", [Dyna_Dif
     `-log softmax(x * weight^T)[target]`, in f64. Training divides by the number of
     targets of the whole mini-batch, which only the planner knows.
 
+    With `shard`, `weight` is this rank's part of the vocabulary. The ranks of the group
+    exchange the maximum and then the sum of exponentials and the target's logit of each
+    row; the loss is the same on all of them.
+
     Constraints:
     - (LCE1) the width of `x` is the `in` size of `weight`, and the element types are equal.
     - (LCE2) `ignore_index` fits in the 32 bits of a target.
+    - (LCE3) with `shard`, `weight` has no more rows than the whole one.
 
     Example:
 
     ```mlir
     %loss = dyna.linear_cross_entropy %x, %w, %targets {ignore_index = -1 : i64} : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+    %same = dyna.linear_cross_entropy %x, %w, %targets shard<group = 1, rows = 513> : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
     ```
   }];
   let arguments = !con((ins Dyna_Activation:$x, Dyna_Matrix:$weight, Dyna_Ids:$targets,
-                            DefaultValuedAttr<I64Attr, "-1">:$ignore_index), places);
+                            DefaultValuedAttr<I64Attr, "-1">:$ignore_index,
+                            OptionalAttr<Dyna_ShardAttr>:$shard), places);
   let results = (outs Dyna_Scalar:$loss);
-  let assemblyFormat = "$x `,` $weight `,` $targets attr-dict `:` type($x) `,` type($weight) `,` type($targets)";
+  let assemblyFormat = "$x `,` $weight `,` $targets (`shard` `` $shard^)? attr-dict `:` type($x) `,` type($weight) `,` type($targets)";
   let hasVerifier = 1;
 }
 

@@ -94,6 +94,11 @@ AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
 
 // EMBEDDING1, POSITIONS1: by type inference.
 
+LogicalResult EmbeddingOp::verify() {
+  // EMBEDDING2
+  return expectPart(*this, "'table'", getTable(), getShardAttr());
+}
+
 //===----------------------------------------------------------------------===//
 // Matrix products and attention
 //===----------------------------------------------------------------------===//
@@ -190,5 +195,8 @@ LogicalResult LinearCrossEntropyOp::verify() {
       failed(expectElement(*this, "'weight'", getWeight(), "'x'", getX())))
     return failure();
   // LCE2
-  return expectTargetId(*this, "ignore_index", getIgnoreIndex());
+  if (failed(expectTargetId(*this, "ignore_index", getIgnoreIndex())))
+    return failure();
+  // LCE3
+  return expectPart(*this, "'weight'", getWeight(), getShardAttr());
 }

@@ -275,6 +275,11 @@ LogicalResult reference::evaluateOperation(Operation *op,
   for (Value operand : op->getOperands())
     if (!environment.count(operand))
       return op->emitOpError("has an operand without a value");
+  if (Attribute shard = op->getAttr("shard"))
+    return op->emitOpError("works on one rank's part of a table, ")
+           << shard
+           << "; the reference evaluator has no other ranks: give it the layer "
+              "as it was before it was distributed";
   Frame frame(environment, context);
   return dispatch<EmbeddingOp, PositionsOp, LinearOp, BiasOp, AddOp, MulOp,
                   LayerNormOp, RmsNormOp, RotaryOp, GeluOp, SiluOp, ReluOp,

@@ -308,8 +308,8 @@ Value LayerWriter::chain(Value x) {
 Value LayerWriter::embeddingBody() {
   Value table =
       parameter({sizes.vocabulary, sizes.width}, 0.0, 0.7, /*decay=*/true);
-  Value x =
-      EmbeddingOp::create(builder, location, input(0), table, ArrayAttr());
+  Value x = EmbeddingOp::create(builder, location, input(0), table, ShardAttr(),
+                                ArrayAttr());
   if (choices.chance(0.6))
     x = addPositions(x);
   if (choices.chance(0.2))
@@ -347,7 +347,7 @@ Value LayerWriter::headBody() {
       builder, location, RankedTensorType::get({1}, builder.getF64Type()), x, w,
       input(1),
       builder.getI64IntegerAttr(choices.oneOf<int64_t>({-1, -1, 0, -100})),
-      ArrayAttr());
+      ShardAttr(), ArrayAttr());
   return loss.getLoss();
 }
 

@@ -54,3 +54,10 @@
 // Types: nothing can be inferred without operands.
 // expected-error @+1 {{'dyna.embedding' op expected 2 operands, but found 0}}
 %x = "dyna.embedding"() : () -> tensor<?x96xf32>
+
+// -----
+
+// EMBEDDING2: a part larger than the table.
+%ids, %w = "test.values"() : () -> (tensor<?xi32>, tensor<257x96xf32>)
+// expected-error @+1 {{expects 'table' to have at most 256 rows, those of the whole table, but got 257}}
+%x = dyna.embedding %ids, %w shard<group = 1, rows = 256> : tensor<?xi32>, tensor<257x96xf32>

@@ -18,3 +18,10 @@
 %dy, %ids, %g = "test.values"() : () -> (tensor<?x96xbf16>, tensor<?xi32>, tensor<257x96xbf16>)
 // expected-error @+1 {{operand #2 must be static matrix of f64 or f32, but got 'tensor<257x96xbf16>'}}
 %g1 = dyna.embedding_grad %dy, %ids, %g : tensor<?x96xbf16>, tensor<?xi32>, tensor<257x96xbf16>
+
+// -----
+
+// EMBGRAD3: a part larger than the table.
+%dy, %ids, %g = "test.values"() : () -> (tensor<?x96xf32>, tensor<?xi32>, tensor<257x96xf32>)
+// expected-error @+1 {{expects 'accumulator' to have at most 256 rows, those of the whole table, but got 257}}
+%g1 = dyna.embedding_grad %dy, %ids, %g shard<group = 1, rows = 256> : tensor<?x96xf32>, tensor<?xi32>, tensor<257x96xf32>

@@ -18,3 +18,10 @@
 %x, %w, %t = "test.values"() : () -> (tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>)
 // expected-error @+1 {{expects 'ignore_index' to fit in the 32 bits of a target, but got 2147483648}}
 %l = dyna.linear_cross_entropy %x, %w, %t {ignore_index = 2147483648 : i64} : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+
+// -----
+
+// LCE3: a part larger than the vocabulary.
+%x, %w, %t = "test.values"() : () -> (tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>)
+// expected-error @+1 {{expects 'weight' to have at most 256 rows, those of the whole table, but got 257}}
+%l = dyna.linear_cross_entropy %x, %w, %t shard<group = 1, rows = 256> : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>

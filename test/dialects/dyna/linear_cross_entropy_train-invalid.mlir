@@ -32,3 +32,10 @@
 %x, %w, %t, %g0 = "test.values"() : () -> (tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>, tensor<257x96xf32>)
 // expected-error @+1 {{expects 'ignore_index' to fit in the 32 bits of a target, but got -2147483649}}
 %l, %dx, %g1 = dyna.linear_cross_entropy_train %x, %w, %t, %g0 {ignore_index = -2147483649 : i64} : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>, tensor<257x96xf32>
+
+// -----
+
+// LCET5: a part larger than the vocabulary.
+%x, %w, %t, %g0 = "test.values"() : () -> (tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>, tensor<257x96xf32>)
+// expected-error @+1 {{expects 'weight' to have at most 256 rows, those of the whole table, but got 257}}
+%l, %dx, %g1 = dyna.linear_cross_entropy_train %x, %w, %t, %g0 shard<group = 1, rows = 256> : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>, tensor<257x96xf32>

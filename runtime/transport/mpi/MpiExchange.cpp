@@ -44,9 +44,14 @@ void MpiExchange::receive(int from, void *data, int64_t bytes) {
 }
 
 char *MpiExchange::scratch(int64_t bytes) {
-  // Not cleared: every byte will be received.
-  scratch_.emplace_back(new char[static_cast<size_t>(bytes)]);
-  return scratch_.back().get();
+  scratch_.push_back(wire_.scratch().take(bytes));
+  return scratch_.back().data.get();
+}
+
+void MpiExchange::freeScratch() {
+  for (MpiScratch::Block &block : scratch_)
+    wire_.scratch().give(std::move(block));
+  scratch_.clear();
 }
 
 const char *MpiExchange::packedRows(const void *data, Rows rows) {
@@ -149,7 +154,7 @@ Status MpiExchange::finishRound() {
                    contributions_.data(), size(), &target, 1,
                    result_.totalBytes() / elementBytes(collective_.element));
   }
-  scratch_.clear();
+  freeScratch();
   bool isComplete = collective_.kind != CollectiveKind::AllReduce ||
                     isSecondRound_ ||
                     collective_.inBytes(size(), index_) <= kOneRoundBytes;

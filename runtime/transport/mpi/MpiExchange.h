@@ -31,6 +31,7 @@ public:
               const std::vector<int> &ranks, int index, std::vector<int> tags)
       : wire_(wire), collective_(collective), ranks_(ranks), index_(index),
         tags_(std::move(tags)) {}
+  ~MpiExchange() { freeScratch(); }
 
   Status start();
   StatusOr<bool> advance();
@@ -43,6 +44,7 @@ private:
   Status send(int to, const void *data, int64_t bytes);
   void receive(int from, void *data, int64_t bytes);
   char *scratch(int64_t bytes);
+  void freeScratch();
   const char *packedRows(const void *data, Rows rows);
   StatusOr<bool> roundIsDone();
   Status finishRound();
@@ -62,7 +64,7 @@ private:
   std::vector<MpiSend> sends_;
   std::deque<MpiReceive> receives_;
   bool isReducing_ = false, isSecondRound_ = false;
-  std::vector<std::unique_ptr<char[]>> scratch_;
+  std::vector<MpiScratch::Block> scratch_;
   std::vector<const void *> contributions_; ///< by place in the group
   Rows result_;                             ///< where their sum goes in `out`
   std::vector<Unpack> unpacks_;

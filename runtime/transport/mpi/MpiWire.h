@@ -31,6 +31,22 @@ constexpr int64_t kLongestPiece = int64_t(1) << 30;
 
 class MpiReceive;
 
+/// Memory for packing and sums. Blocks are kept for the next exchange: touching
+/// fresh memory costs more than sending it.
+class MpiScratch {
+public:
+  struct Block {
+    std::unique_ptr<char[]> data;
+    int64_t bytes = 0;
+  };
+  /// At least `bytes`, not cleared.
+  Block take(int64_t bytes);
+  void give(Block block);
+
+private:
+  std::multimap<int64_t, std::unique_ptr<char[]>> free_;
+};
+
 /// The communicators of one transport.
 class MpiWire {
 public:
@@ -46,6 +62,7 @@ public:
   MPI_Comm comm(Channel channel) const { return comms_[channel]; }
   /// Whether this machine runs more ranks than it has cores.
   bool isCrowded() const { return isCrowded_; }
+  MpiScratch &scratch() { return scratch_; }
 
   /// Sends the text to all other ranks.
   void announce(const std::string &text);
@@ -62,6 +79,7 @@ private:
   MPI_Comm comms_[kChannels] = {MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL};
   int rank_ = 0, ranks_ = 0;
   bool isCrowded_ = false;
+  MpiScratch scratch_;
   std::string announced_;
   std::vector<MPI_Request> announcements_;
   /// By channel, peer and tag: receives that have not seen their message, in

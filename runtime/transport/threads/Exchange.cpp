@@ -50,6 +50,8 @@ void Bell::await(uint64_t seen, Transport::Deadline deadline, bool maySpin) {
           return;
         pauseCore();
       }
+      // Whom this waits for may be waiting for this core.
+      std::this_thread::yield();
     } while (Transport::Clock::now() < end);
   }
   std::unique_lock<std::mutex> lock(mutex_);

@@ -1,0 +1,152 @@
+//===- Measure.h - Medians and their lines ----------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Shared by the benchmarks of this folder.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TEST_BENCH_TRANSPORT_MEASURE_H
+#define DYNA_TEST_BENCH_TRANSPORT_MEASURE_H
+
+#include "runtime/transport/Transport.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <sys/mman.h>
+#include <vector>
+
+namespace bench {
+
+constexpr int kInFlight = 8;
+
+inline double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// Memory as the arena has it: huge pages, touched.
+struct Memory {
+  explicit Memory(int64_t bytes)
+      : size((static_cast<size_t>(bytes) + (2 << 20) - 1) &
+             ~size_t((2 << 20) - 1)),
+        data(static_cast<char *>(aligned_alloc(2 << 20, size))) {
+    madvise(data, size, MADV_HUGEPAGE);
+    memset(data, 0, size);
+  }
+  ~Memory() { free(data); }
+  Memory(const Memory &) = delete;
+  Memory &operator=(const Memory &) = delete;
+
+  size_t size;
+  char *data;
+};
+
+struct Timing {
+  int repeats = 0;
+  double median = 0, p99 = 0;
+};
+
+/// `times` without the first, which warms up.
+inline Timing summarize(std::vector<double> times) {
+  times.erase(times.begin());
+  std::sort(times.begin(), times.end());
+  size_t n = times.size();
+  return {static_cast<int>(n), times[n / 2],
+          times[std::min(n - 1, n * 99 / 100)]};
+}
+
+/// One line. `bound` is a time too: what the exchange would take at the rate it
+/// is compared with, which `bound_is` names.
+inline void report(const char *what, int64_t bytes, int ranks, int inFlight,
+                   const Timing &t, double moved, const char *boundIs,
+                   double bound) {
+  printf("{\"what\":\"%s\",\"bytes\":%lld,\"dtype\":\"f32\",\"ranks\":%d,"
+         "\"in_flight\":%d,\"warm_up\":1,\"repeats\":%d,\"median_us\":%.2f,"
+         "\"p99_us\":%.2f,\"gb_per_s\":%.3f,\"bound_is\":\"%s\","
+         "\"bound_us\":%.2f,\"time_over_bound\":%.3f}\n",
+         what, static_cast<long long>(bytes), ranks, inFlight, t.repeats,
+         t.median * 1e6, t.p99 * 1e6, moved / t.median / 1e9, boundIs,
+         bound * 1e6, t.median / bound);
+  fflush(stdout);
+}
+
+inline void check(const dyna::Status &status) {
+  if (status.isOk())
+    return;
+  fprintf(stderr, "bench: %s\n", status.message().c_str());
+  exit(1);
+}
+
+inline dyna::Transport::Deadline soon() {
+  return dyna::Transport::Clock::now() + std::chrono::seconds(60);
+}
+
+/// Starts and waits for `kInFlight` messages from rank 0 to rank 1.
+inline dyna::Status sendAll(dyna::Transport &t, char *data, int64_t bytes,
+                            int count = kInFlight) {
+  std::vector<dyna::Ticket> tickets;
+  for (int i = 0; i < count; ++i) {
+    char *at = data + i * bytes;
+    auto ticket = t.rank() == 0 ? t.startSend(1, i, at, bytes, nullptr)
+                                : t.startReceive(0, i, at, bytes, nullptr);
+    DYNA_RETURN_IF_ERROR(ticket.status());
+    tickets.push_back(*ticket);
+  }
+  for (dyna::Ticket ticket : tickets)
+    DYNA_RETURN_IF_ERROR(t.wait(ticket, nullptr, soon()));
+  return dyna::Status::ok();
+}
+
+/// The same for all_reduce in place.
+inline dyna::Status reduceAll(dyna::Group &group, char *data, int64_t bytes,
+                              int count = kInFlight) {
+  std::vector<dyna::Ticket> tickets;
+  for (int i = 0; i < count; ++i) {
+    char *at = data + i * bytes;
+    auto ticket =
+        group.start(dyna::Collective::flat(dyna::CollectiveKind::AllReduce, at,
+                                           at, bytes / 4, DYNA_ELEMENT_F32),
+                    nullptr);
+    DYNA_RETURN_IF_ERROR(ticket.status());
+    tickets.push_back(*ticket);
+  }
+  for (dyna::Ticket ticket : tickets)
+    DYNA_RETURN_IF_ERROR(group.transport().wait(ticket, nullptr, soon()));
+  return dyna::Status::ok();
+}
+
+inline dyna::Status meet(dyna::Group &group) {
+  auto ticket = group.start(dyna::Collective::barrier(), nullptr);
+  DYNA_RETURN_IF_ERROR(ticket.status());
+  return group.transport().wait(*ticket, nullptr, soon());
+}
+
+/// Repeats `body` on all ranks of the group, each time from a barrier on. All
+/// ranks run it equally often.
+inline dyna::Status repeat(dyna::Group &group, int repeats, Timing &timing,
+                           const std::function<dyna::Status()> &body) {
+  std::vector<double> times;
+  for (int i = 0; i <= repeats; ++i) {
+    DYNA_RETURN_IF_ERROR(meet(group));
+    double begin = now();
+    DYNA_RETURN_IF_ERROR(body());
+    times.push_back(now() - begin);
+  }
+  timing = summarize(std::move(times));
+  return dyna::Status::ok();
+}
+
+} // namespace bench
+
+#endif // DYNA_TEST_BENCH_TRANSPORT_MEASURE_H

@@ -345,14 +345,14 @@ Status CheckpointStore::publish(const std::string &temporary,
     // A file system that cannot exchange: the older checkpoints bridge the gap.
     std::string aside = temporary + "-old";
     removeAll(aside);
-    if (::rename(path.c_str(), aside.c_str()) != 0)
+    if (fileOperations().rename(path.c_str(), aside.c_str()) != 0)
       return fileFailure("rename", path, errno);
-    if (::rename(temporary.c_str(), path.c_str()) != 0)
+    if (fileOperations().rename(temporary.c_str(), path.c_str()) != 0)
       return fileFailure("rename", temporary, errno);
     removeAll(aside);
     return syncDirectory(directory_);
   }
-  if (::rename(temporary.c_str(), path.c_str()) != 0)
+  if (fileOperations().rename(temporary.c_str(), path.c_str()) != 0)
     return fileFailure("rename", temporary, errno);
   return syncDirectory(directory_);
 }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <unistd.h>
@@ -67,6 +68,11 @@ uint64_t Checksum::of(std::string_view bytes) {
   return checksum.value();
 }
 
+FileOperations &dyna::fileOperations() {
+  static FileOperations operations = {::fsync, std::rename};
+  return operations;
+}
+
 StatusOr<OutputFile> OutputFile::create(const std::string &path) {
   int descriptor =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -111,7 +117,7 @@ Status OutputFile::write(const void *data, size_t size) {
 
 Status OutputFile::close() {
   int descriptor = std::exchange(descriptor_, -1);
-  int error = ::fsync(descriptor) == 0 ? 0 : errno;
+  int error = fileOperations().flush(descriptor) == 0 ? 0 : errno;
   if (::close(descriptor) != 0 && error == 0)
     error = errno;
   return error == 0 ? Status::ok() : fileFailure("write", path_, error);
@@ -121,7 +127,7 @@ Status dyna::syncDirectory(const std::string &path) {
   int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0)
     return fileFailure("open", path, errno);
-  int error = ::fsync(descriptor) == 0 ? 0 : errno;
+  int error = fileOperations().flush(descriptor) == 0 ? 0 : errno;
   ::close(descriptor);
   // Some file systems cannot flush directories and say so.
   if (error == 0 || error == EINVAL)

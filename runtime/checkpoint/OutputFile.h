@@ -72,6 +72,15 @@ private:
   Checksum checksum_;
 };
 
+/// The calls of the operating system by which files come to last. Tests put
+/// their own in their place to see that every file is flushed before the rename
+/// that makes it count: no test can pull the plug.
+struct FileOperations {
+  int (*flush)(int descriptor);
+  int (*rename)(const char *from, const char *to);
+};
+FileOperations &fileOperations();
+
 /// Flushes the entries of a directory, so that a rename in it is on the disk.
 Status syncDirectory(const std::string &path);
 

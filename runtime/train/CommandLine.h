@@ -44,6 +44,7 @@ struct TrainOptions {
   int64_t tokensPerBatch = 16384;
   int64_t tokensPerMicroBatch = 0; ///< 0: chosen by the trainer
   int64_t inFlight = 1;
+  int64_t planAhead = 2;
   bool splitBackward = false;
   std::string recompute = "none";
   int64_t seed = 1;

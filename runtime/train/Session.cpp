@@ -112,6 +112,7 @@ StatusOr<int64_t> sizeDynamicRegion(const Session &session, bool training) {
   need.persistent = persistentLayout(*session.view, training).bytes;
   need.dynamic = *dynamic;
   need.batches =
+      (1 + session.options.planAhead) *
       estimateBatchBytes(*session.view, session.planOptions,
                          session.options.tokensPerBatch, *meanTokens);
   DYNA_RETURN_IF_ERROR(

@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace dyna {
 
@@ -132,12 +133,40 @@ Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
 // Steps
 //===----------------------------------------------------------------------===//
 
+StatusOr<PlannedStep> Trainer::planStep(bool update) {
+  StatusOr<MiniBatch> batch = reader_.next(options_.tokensPerBatch);
+  if (!batch.isOk())
+    return batch.status();
+  PlannedStep planned;
+  planned.batch = std::move(*batch);
+  planned.cursor = reader_.cursor();
+  if (planned.batch.samples.empty())
+    return planned;
+  PlanOptions planOptions = session_.planOptions;
+  planOptions.update = update;
+  StatusOr<plan::Plan> plan =
+      planTraining(*session_.view, sampleLengths(planned.batch),
+                   planned.batch.targets, planOptions);
+  if (!plan.isOk())
+    return plan.status();
+  planned.plan = std::move(*plan);
+  return planned;
+}
+
 Status Trainer::runSteps() {
+  // The update clears the gradients: to look at those of the first step it is
+  // run apart.
+  bool update = options_.gradNorms.empty();
+  auto make = [this, update]() mutable {
+    return planStep(std::exchange(update, true));
+  };
+  PlanAhead plans(make, options_.planAhead,
+                  options_.steps - summary_.firstStep);
   for (int64_t step = summary_.firstStep; step < options_.steps; ++step) {
     if (stopRequested())
       break;
     bool ended = false;
-    DYNA_RETURN_IF_ERROR(runStep(step, ended));
+    DYNA_RETURN_IF_ERROR(runStep(step, plans, ended));
     if (ended)
       break;
     if (step + 1 - summary_.firstStep == options_.traceSteps)
@@ -149,16 +178,18 @@ Status Trainer::runSteps() {
   return Status::ok();
 }
 
-Status Trainer::runStep(int64_t step, bool &ended) {
+Status Trainer::runStep(int64_t step, PlanAhead &plans, bool &ended) {
   auto begin = std::chrono::steady_clock::now();
-  StatusOr<MiniBatch> batch = reader_.next(options_.tokensPerBatch);
-  if (!batch.isOk())
-    return saveAndFail(batch.status());
+  StatusOr<PlannedStep> planned = plans.next();
+  if (!planned.isOk())
+    return saveAndFail(planned.status());
+  const MiniBatch *batch = &planned->batch;
   ended = batch->samples.empty();
   if (ended)
     return Status::ok();
   StepResult result;
-  DYNA_RETURN_IF_ERROR(runPlan(step, *batch, result));
+  DYNA_RETURN_IF_ERROR(runPlan(step, *planned, result));
+  cursor_ = planned->cursor;
   StepMetrics metrics;
   metrics.step = step + 1;
   metrics.loss = result.lossSum / static_cast<double>(batch->targets);
@@ -189,21 +220,15 @@ Status Trainer::runStep(int64_t step, bool &ended) {
   return metrics_.write(metrics);
 }
 
-Status Trainer::runPlan(int64_t step, const MiniBatch &batch,
+Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
                         StepResult &result) {
-  PlanOptions planOptions = session_.planOptions;
-  // The update clears the gradients: to look at them it is run apart.
   bool looks = !options_.gradNorms.empty() && summary_.steps == 0;
-  planOptions.update = !looks;
-  StatusOr<plan::Plan> plan = planTraining(*session_.view, sampleLengths(batch),
-                                           batch.targets, planOptions);
-  if (!plan.isOk())
-    return plan.status();
   StepScalars scalars;
   scalars.step = step;
   scalars.optimizer = optimizerAt(options_, step);
   scalars.clip = options_.clip;
-  DYNA_RETURN_IF_ERROR(session_.executor->run(*plan, batch, scalars, result));
+  DYNA_RETURN_IF_ERROR(
+      session_.executor->run(planned.plan, planned.batch, scalars, result));
   if (!looks)
     return Status::ok();
   DYNA_RETURN_IF_ERROR(collectGradientNorms());
@@ -269,7 +294,7 @@ Status Trainer::save(int64_t step) {
   state.step = step;
   state.seed = options_.seed;
   state.modelHash = modelHashText(*session_.view);
-  state.cursor = reader_.cursor();
+  state.cursor = cursor_;
   state.arguments = runArguments(options_);
   DYNA_RETURN_IF_ERROR(saveRun(*store_, *session_.executor, state));
   savedStep_ = step;

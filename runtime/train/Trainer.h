@@ -12,6 +12,7 @@
 #include "runtime/train/Checkpointing.h"
 #include "runtime/train/Evaluator.h"
 #include "runtime/train/Metrics.h"
+#include "runtime/train/PlanAhead.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/Session.h"
 
@@ -54,8 +55,9 @@ private:
   Status setParameters();
   Status evaluateHeldOut(std::optional<Evaluation> &result, const char *when);
   Status runSteps();
-  Status runStep(int64_t step, bool &ended);
-  Status runPlan(int64_t step, const MiniBatch &batch, StepResult &result);
+  StatusOr<PlannedStep> planStep(bool update);
+  Status runStep(int64_t step, PlanAhead &plans, bool &ended);
+  Status runPlan(int64_t step, const PlannedStep &planned, StepResult &result);
   Status collectGradientNorms();
   Status writeGradientNorms() const;
   Status save(int64_t step);
@@ -65,7 +67,8 @@ private:
   Session &session_;
   const TrainOptions &options_;
   const ResumedRun *resumed_;
-  BatchReader reader_;
+  BatchReader reader_; ///< ahead of the steps
+  DataCursor cursor_;  ///< after the last step that was trained
   Progress progress_;
   MetricsFile metrics_;
   std::optional<CheckpointStore> store_;

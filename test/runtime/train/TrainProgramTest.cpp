@@ -200,6 +200,25 @@ TEST_F(TrainProgramTest, TwoRunsAreBitwiseEqual) {
   expectSame("a/step-8", "b/step-8");
 }
 
+// The cursor that is saved is that of the step that was trained, however far
+// the reader has got.
+TEST_F(TrainProgramTest, PlanningAheadChangesNothing) {
+  for (const char *ahead : {"0", "1", "7"}) {
+    std::string name = std::string("ahead") + ahead;
+    ASSERT_EQ(run(training({"--steps=9", "--save=" + path(name),
+                            std::string("--plan-ahead=") + ahead}))
+                  .code,
+              0);
+    expectSame("ahead0/step-9", name + "/step-9");
+    auto one = parseJson(*readFile(path("ahead0/step-9/state.json")));
+    auto two = parseJson(*readFile(path(name + "/step-9/state.json")));
+    for (const char *key : {"epoch", "document", "offset", "samples"})
+      EXPECT_EQ(one->find("cursor")->findInteger(key),
+                two->find("cursor")->findInteger(key))
+          << key;
+  }
+}
+
 TEST_F(TrainProgramTest, OneOrSeveralThreadsInitialiseAlike) {
   ASSERT_EQ(run(training({"--steps=2", "--save=" + path("a")})).code, 0);
   ASSERT_EQ(

@@ -306,6 +306,13 @@ Value FunctionLowering::address(PlaceAttr place) {
   return address = code.offset(base, bytes, code.getIntegerType(8));
 }
 
+Value FunctionLowering::rowsOf(PlaceAttr place) {
+  return code.loadField(argument(*arrayArgument(place.getMemory())),
+                        place.getIndex() * sizeof(dyna_tensor) +
+                            offsetof(dyna_tensor, rows),
+                        code.i64Type());
+}
+
 Value FunctionLowering::segmentsField(int64_t offset) {
   Value &size = sizes[offset];
   if (!size)

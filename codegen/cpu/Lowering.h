@@ -126,6 +126,9 @@ public:
   Value address(PlaceAttr place);
   Value address(Value value) { return address(placeOf(value)); }
 
+  /// The rows of the tensor in an entry of an array of the signature.
+  Value rowsOf(PlaceAttr place);
+
   /// A name for the next body.
   std::string bodyName(StringRef what);
 

@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The optimizer, the global norm and casts run over the elements of one tensor
-// of static size, in blocks. All are bound by memory: what is read once is
-// written once, in one sweep. A tensor whose `data` is null is left out (a tied
-// parameter that another layer updates).
+// The optimizer, the global norm and casts run over the elements of the rows of
+// a parameter that the caller gives (all of them, or this rank's), in blocks.
+// All are bound by memory: what is read once is written once, in one sweep. A
+// tensor whose `data` is null is left out (a tied parameter that another layer
+// updates).
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,56 +34,103 @@ static RankedTensorType typeOf(Value value) {
 }
 
 /// Visits elements [begin, end) * blockElements of `count`: `sweep` gets the
-/// first element and the number of a run of static length.
+/// first element and the number of a run, which is static: a block, a vector of
+/// `lanes` or one element.
 static void
-emitBlocks(CodeBuilder &code, Value begin, Value end, int64_t count,
+emitBlocks(CodeBuilder &code, Value begin, Value end, Value count,
+           int64_t lanes,
            function_ref<void(Value first, int64_t elements)> sweep) {
-  int64_t whole = count / blockElements;
-  code.forLoop(begin, code.min(end, code.i64(whole)), 1, [&](Value block) {
-    sweep(code.mul(block, code.i64(blockElements)), blockElements);
-  });
-  if (count % blockElements == 0)
-    return;
-  code.ifThen(code.less(code.i64(whole), end), [&] {
-    sweep(code.i64(whole * blockElements), count % blockElements);
-  });
+  Value first = code.mul(begin, code.i64(blockElements));
+  Value last = code.min(code.mul(end, code.i64(blockElements)), count);
+  for (int64_t run : {blockElements, lanes, int64_t(1)}) {
+    // Runs are powers of two.
+    Value whole = code.bitAnd(code.sub(last, first), code.i64(-run));
+    Value stop = code.add(first, whole);
+    code.forLoop(first, stop, run, [&](Value at) { sweep(at, run); });
+    first = stop;
+  }
 }
 
-/// Launches over a tensor of `count` elements unless one of `pointers` is null.
-static void launchElements(FunctionLowering &function, const Launch &launch,
-                           int64_t count, ArrayRef<Value> pointers) {
+namespace {
+/// The tensors of one sweep, all with the same elements.
+struct Elements {
+  SmallVector<Value> pointers;
+  Value count;   ///< in the rows given
+  Value isValid; ///< whether the rows are those of a part of the parameter
+};
+} // namespace
+
+/// Looks the tensors up in the arrays of the signature.
+static FailureOr<Elements> elementsOf(FunctionLowering &function, Operation *op,
+                                      ArrayRef<Value> tensors) {
   CodeBuilder &code = function.getCode();
-  Value absent;
-  for (Value pointer : pointers) {
-    Value isNull = code.isNull(pointer);
-    absent = absent ? code.bitOr(absent, isNull) : isNull;
+  Elements elements;
+  Value rows;
+  for (Value tensor : tensors) {
+    PlaceAttr place = function.placeOf(tensor);
+    if (!place.isArrayEntry())
+      return op->emitOpError("expects its tensors in arrays of the signature, "
+                             "which say how many rows are given, but one lies "
+                             "in ")
+             << place;
+    elements.pointers.push_back(function.address(place));
+    Value given = function.rowsOf(place);
+    if (rows) {
+      Value isSame = code.equal(given, rows);
+      elements.isValid = code.bitAnd(elements.isValid, isSame);
+      continue;
+    }
+    rows = given;
+    int64_t all = typeOf(tensor).getDimSize(0);
+    elements.isValid = code.lessUnsigned(rows, code.i64(all + 1));
   }
-  int64_t blocks = (count + blockElements - 1) / blockElements;
-  auto branch = scf::IfOp::create(code, TypeRange(code.i32Type()), absent,
-                                  /*withElseRegion=*/true);
-  {
+  RankedTensorType type = typeOf(tensors.front());
+  int64_t rowElements = type.getNumElements() / type.getDimSize(0);
+  elements.count = code.mul(rows, code.i64(rowElements));
+  return elements;
+}
+
+/// Launches over the elements, unless there are none or one tensor is null.
+static void launchElements(FunctionLowering &function, const Launch &launch,
+                           const Elements &elements) {
+  CodeBuilder &code = function.getCode();
+  Value isAbsent = code.equal(elements.count, code.i64(0));
+  for (Value pointer : elements.pointers)
+    isAbsent = code.bitOr(isAbsent, code.isNull(pointer));
+  Value blocks = code.ceilDiv(elements.count, code.i64(blockElements));
+  auto choose = [&](Value condition, function_ref<Value()> yes,
+                    function_ref<Value()> no) -> Value {
+    auto branch = scf::IfOp::create(code, TypeRange(code.i32Type()), condition,
+                                    /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(code);
     code.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(code, code.i32(DYNA_OK));
+    scf::YieldOp::create(code, yes());
     code.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(code,
-                         function.launchUnchecked(launch, code.i64(blocks)));
-  }
-  function.check(branch.getResult(0));
+    scf::YieldOp::create(code, no());
+    return branch.getResult(0);
+  };
+  function.check(choose(
+      isAbsent, [&] { return code.i32(DYNA_OK); },
+      [&] {
+        return choose(
+            elements.isValid,
+            [&] { return function.launchUnchecked(launch, blocks); },
+            [&] { return code.i32(DYNA_INVALID_ARGUMENT); });
+      }));
 }
 
-/// A piece of a flat tensor at `pointer`, which points at a block.
+/// A piece of a flat tensor at `pointer`. The first of a rank's rows may begin
+/// anywhere, so nothing but an element's alignment is known.
 static Value loadPiece(CodeBuilder &code, Value pointer, Type element,
                        const Piece &piece) {
   return code.loadElements(code.offset(pointer, piece.column, element), element,
-                           piece.width,
-                           alignmentOf(piece, blockElements, element));
+                           piece.width, sizeOf(element));
 }
 
 static void storePiece(CodeBuilder &code, Value value, Value pointer,
                        Type element, const Piece &piece) {
   code.storeElements(value, code.offset(pointer, piece.column, element),
-                     element, alignmentOf(piece, blockElements, element));
+                     element, sizeOf(element));
 }
 
 //===----------------------------------------------------------------------===//
@@ -175,21 +223,22 @@ LogicalResult mlir::dyna::cpu::lowerAdamw(FunctionLowering &function,
              << index << " in the place of result " << index;
   CodeBuilder &code = function.getCode();
   ModuleLowering &module = function.getModule();
-  RankedTensorType type = typeOf(op.getMaster());
-  Type element = type.getElementType();
+  Type element = typeOf(op.getMaster()).getElementType();
   int64_t lanes = module.vectorWidth(element);
   CastOp copy = castOf(op);
   Type copyType = copy ? typeOf(copy.getResult()).getElementType() : Type();
 
-  SmallVector<Value> pointers;
-  for (Value operand : op.getOperands())
-    pointers.push_back(function.address(operand));
+  SmallVector<Value> tensors(op.getOperands());
   if (copy)
-    pointers.push_back(function.address(copy.getResult()));
+    tensors.push_back(copy.getResult());
+  FailureOr<Elements> elements = elementsOf(function, op, tensors);
+  if (failed(elements))
+    return failure();
   AdamwScalars scalars = emitAdamwScalars(function, op.getDecay());
   Slots slots;
   SmallVector<unsigned> pointerSlots, scalarSlots;
-  for (Value pointer : pointers)
+  unsigned countSlot = slots.add(elements->count);
+  for (Value pointer : elements->pointers)
     pointerSlots.push_back(slots.add(pointer));
   for (Value *scalar : scalars.all())
     scalarSlots.push_back(slots.add(*scalar));
@@ -203,21 +252,22 @@ LogicalResult mlir::dyna::cpu::lowerAdamw(FunctionLowering &function,
         SmallVector<Value> bases;
         for (unsigned slot : pointerSlots)
           bases.push_back(slots.load(code, args, slot));
-        auto sweep = [&](Value first, int64_t elements) {
+        auto sweep = [&](Value first, int64_t run) {
           SmallVector<Value> starts;
           for (auto [index, base] : llvm::enumerate(bases))
             starts.push_back(
                 code.offset(base, first, index == 4 ? copyType : element));
-          code.forColumns(elements, lanes, 2, [&](ArrayRef<Piece> pieces) {
+          code.forColumns(run, lanes, 2, [&](ArrayRef<Piece> pieces) {
             for (const Piece &piece : pieces)
               emitAdamwPiece(code, inner, element, starts, copyType, piece);
           });
         };
-        emitBlocks(code, begin, end, type.getNumElements(), sweep);
+        emitBlocks(code, begin, end, slots.load(code, args, countSlot), lanes,
+                   sweep);
       });
   launchElements(function,
                  {body, slots.store(code), slots.bytes(), minimumBlocks},
-                 type.getNumElements(), pointers);
+                 *elements);
   return success();
 }
 
@@ -231,36 +281,39 @@ LogicalResult mlir::dyna::cpu::lowerCast(FunctionLowering &function,
     return success();
   CodeBuilder &code = function.getCode();
   ModuleLowering &module = function.getModule();
-  RankedTensorType type = typeOf(op.getX());
-  Type from = type.getElementType();
+  Type from = typeOf(op.getX()).getElementType();
   Type to = typeOf(op.getResult()).getElementType();
-  SmallVector<Value> pointers = {function.address(op.getX()),
-                                 function.address(op.getResult())};
+  int64_t lanes = module.vectorWidth(from);
+  FailureOr<Elements> elements =
+      elementsOf(function, op, {op.getX(), op.getResult()});
+  if (failed(elements))
+    return failure();
   Slots slots;
-  unsigned fromSlot = slots.add(pointers[0]), toSlot = slots.add(pointers[1]);
+  unsigned fromSlot = slots.add(elements->pointers[0]);
+  unsigned toSlot = slots.add(elements->pointers[1]);
+  unsigned countSlot = slots.add(elements->count);
   LLVM::LLVMFuncOp body = module.createBody(
       function.bodyName("cast"), op.getLoc(),
       [&](CodeBuilder &code, Value args, Value begin, Value end, Value) {
         Value source = slots.load(code, args, fromSlot);
         Value result = slots.load(code, args, toSlot);
-        auto sweep = [&](Value first, int64_t elements) {
+        auto sweep = [&](Value first, int64_t run) {
           Value sourceStart = code.offset(source, first, from);
           Value resultStart = code.offset(result, first, to);
-          code.forColumns(
-              elements, module.vectorWidth(from), 4,
-              [&](ArrayRef<Piece> pieces) {
-                for (const Piece &piece : pieces) {
-                  Value value = loadPiece(code, sourceStart, from, piece);
-                  value = code.convertFloat(value, getAccumulatorType(to));
-                  storePiece(code, value, resultStart, to, piece);
-                }
-              });
+          code.forColumns(run, lanes, 4, [&](ArrayRef<Piece> pieces) {
+            for (const Piece &piece : pieces) {
+              Value value = loadPiece(code, sourceStart, from, piece);
+              value = code.convertFloat(value, getAccumulatorType(to));
+              storePiece(code, value, resultStart, to, piece);
+            }
+          });
         };
-        emitBlocks(code, begin, end, type.getNumElements(), sweep);
+        emitBlocks(code, begin, end, slots.load(code, args, countSlot), lanes,
+                   sweep);
       });
   launchElements(function,
                  {body, slots.store(code), slots.bytes(), minimumBlocks},
-                 type.getNumElements(), pointers);
+                 *elements);
   return success();
 }
 
@@ -271,10 +324,9 @@ LogicalResult mlir::dyna::cpu::lowerCast(FunctionLowering &function,
 /// The body: leaves the sum of chunk `chunk` in partial[chunk].
 static LLVM::LLVMFuncOp emitSumSquaresBody(FunctionLowering &function,
                                            SumSquaresOp op, const Slots &slots,
-                                           unsigned xSlot,
+                                           unsigned xSlot, unsigned countSlot,
                                            unsigned partialSlot) {
-  RankedTensorType type = typeOf(op.getX());
-  Type element = type.getElementType();
+  Type element = typeOf(op.getX()).getElementType();
   int64_t lanes = function.getModule().vectorWidth(element);
   return function.getModule().createBody(
       function.bodyName("squares"), op.getLoc(),
@@ -284,22 +336,22 @@ static LLVM::LLVMFuncOp emitSumSquaresBody(FunctionLowering &function,
         Value partial =
             code.offset(slots.load(code, args, partialSlot), chunk, f64);
         code.store(code.constant(f64, 0.0), partial);
-        emitBlocks(
-            code, begin, end, type.getNumElements(),
-            [&](Value first, int64_t elements) {
-              Value start = code.offset(x, first, element);
-              SmallVector<Value> sum = code.sumColumns(
-                  elements, lanes, 2, 1, f64, [&](ArrayRef<Piece> pieces) {
-                    SmallVector<Value> squares;
-                    for (const Piece &piece : pieces) {
-                      Value value = code.convertFloat(
-                          loadPiece(code, start, element, piece), f64);
-                      squares.push_back(code.mul(value, value));
-                    }
-                    return squares;
-                  });
-              code.store(code.add(code.load(partial, f64), sum[0]), partial);
-            });
+        emitBlocks(code, begin, end, slots.load(code, args, countSlot), lanes,
+                   [&](Value first, int64_t run) {
+                     Value start = code.offset(x, first, element);
+                     SmallVector<Value> sum = code.sumColumns(
+                         run, lanes, 2, 1, f64, [&](ArrayRef<Piece> pieces) {
+                           SmallVector<Value> squares;
+                           for (const Piece &piece : pieces) {
+                             Value value = code.convertFloat(
+                                 loadPiece(code, start, element, piece), f64);
+                             squares.push_back(code.mul(value, value));
+                           }
+                           return squares;
+                         });
+                     code.store(code.add(code.load(partial, f64), sum[0]),
+                                partial);
+                   });
       });
 }
 
@@ -311,24 +363,30 @@ LogicalResult mlir::dyna::cpu::lowerSumSquares(FunctionLowering &function,
   if (function.placeOf(op.getAccumulator()) != function.placeOf(op.getResult()))
     return op.emitOpError("expects its accumulator in the place of its result");
   CodeBuilder &code = function.getCode();
-  int64_t count = typeOf(op.getX()).getNumElements();
-  Value x = function.address(op.getX());
+  FailureOr<Elements> elements = elementsOf(function, op, op.getX());
+  if (failed(elements))
+    return failure();
   Value total = function.address(op.getResult());
   Value partials = function.address(*scratch);
   Slots slots;
-  unsigned xSlot = slots.add(x), partialSlot = slots.add(partials);
+  unsigned xSlot = slots.add(elements->pointers[0]);
+  unsigned countSlot = slots.add(elements->count);
+  unsigned partialSlot = slots.add(partials);
   LLVM::LLVMFuncOp body =
-      emitSumSquaresBody(function, op, slots, xSlot, partialSlot);
+      emitSumSquaresBody(function, op, slots, xSlot, countSlot, partialSlot);
 
-  // An absent tensor leaves the partial sums as they are: make them zero.
-  int64_t blocks = (count + blockElements - 1) / blockElements;
-  int64_t chunks = dyna_chunk_count(blocks, minimumBlocks);
+  // Fewer rows than all have fewer chunks, an absent tensor has none; those
+  // that do not run leave their partial sums as they are: make them zero.
+  int64_t blocks =
+      llvm::divideCeil(typeOf(op.getX()).getNumElements(), blockElements);
+  int64_t chunks = std::min<int64_t>(llvm::divideCeil(blocks, minimumBlocks),
+                                     DYNA_MAX_CHUNKS);
   Type f64 = code.f64Type();
   for (int64_t chunk = 0; chunk < chunks; ++chunk)
     code.storeField(code.constant(f64, 0.0), partials, 8 * chunk);
   launchElements(function,
-                 {body, slots.store(code), slots.bytes(), minimumBlocks}, count,
-                 x);
+                 {body, slots.store(code), slots.bytes(), minimumBlocks},
+                 *elements);
   Value sum = code.load(total, f64);
   for (int64_t chunk = 0; chunk < chunks; ++chunk)
     sum = code.add(sum, code.loadField(partials, 8 * chunk, f64));

@@ -173,17 +173,17 @@ typedef struct dyna_context {
 
 /// The one signature. Which tensors stand in the arrays depends on the role:
 ///
-/// role                  params    grads      in                    out
-/// evaluate              compute   -          inputs                outputs
-/// forward               compute   added to*  inputs                outputs
-/// recompute_selective   compute   -          -                     -
-/// recompute_full        compute   -          -                     -
-/// backward              compute   added to   d outputs             d inputs
-/// backward_input        compute   -          d outputs             d inputs
-/// backward_weight       compute   added to   -                     -
-/// update                written   cleared    master, m, v of each  -
-/// grad_norm             -         read       -                     [1] f64,
-/// added to cast                  written   -          master of each        -
+/// role                 params   grads      in                   out
+/// evaluate             compute  -          inputs               outputs
+/// forward              compute  added to*  inputs               outputs
+/// recompute_selective  compute  -          -                    -
+/// recompute_full       compute  -          -                    -
+/// backward             compute  added to   d outputs            d inputs
+/// backward_input       compute  -          d outputs            d inputs
+/// backward_weight      compute  added to   -                    -
+/// update               written  cleared    master, m, v of each -
+/// grad_norm            -        read       -                    [1] f64 (+=)
+/// cast                 written  -          master of each       -
 ///
 /// "compute": parameters in the compute type. "-": may be null. *: only the
 /// head, whose fused loss makes its weight gradient in forward. Gradients are
@@ -193,6 +193,14 @@ typedef struct dyna_context {
 /// and `d outputs` hold gradients of activations only. The head's output is one
 /// f64: the sum of its token losses (written). Under f32 and f64 the parameters
 /// *are* the masters and `params` of `update` and `cast` may be null.
+///
+/// `update`, `grad_norm` and `cast` work on the `rows` that each tensor gives:
+/// 0 up to all rows of the parameter, those of a vector being its elements. A
+/// rank that holds rows [a, b) of the optimizer state passes pointers to row a
+/// (of the gradient, the compute copy and the state alike) and b - a; what lies
+/// outside is not touched. All tensors of one parameter have the same rows,
+/// else DYNA_INVALID_ARGUMENT. These pointers need no more than the alignment
+/// of an element.
 typedef dyna_status (*dyna_layer_function)(
     dyna_context *context, const dyna_tensor *params, const dyna_tensor *grads,
     const dyna_saved *saved, void *workspace, const dyna_segments *segments,

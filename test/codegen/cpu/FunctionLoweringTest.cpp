@@ -8,55 +8,18 @@
 //===----------------------------------------------------------------------===//
 //
 // Everything of a layer function that is not row-wise: products and their
-// epilogues, tables, the optimizer, what kernels are told, addresses, failures.
+// epilogues, tables, what kernels are told, addresses, failures.
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/codegen/cpu/CompiledFunction.h"
+#include "test/codegen/cpu/FunctionTest.h"
 #include <cmath>
 #include <cstring>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 using namespace dyna::test;
 
 namespace {
-
-constexpr const char *layer =
-    "dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> { dyna.return %x : "
-    "tensor<?x8xf32> }\n";
-
-/// Values that differ from element to element and are exact in bf16.
-Tensor pattern(Element element, size_t count, int seed) {
-  Tensor tensor(element, count);
-  for (size_t i = 0; i < count; ++i)
-    tensor.set(i, double((i * 7 + seed * 5) % 13) / 4.0 - 1.5);
-  return tensor;
-}
-
-std::string replaceAll(std::string text, const std::string &from,
-                       const std::string &to) {
-  for (size_t at; (at = text.find(from)) != std::string::npos;)
-    text.replace(at, from.size(), to);
-  return text;
-}
-
-class FunctionTest : public testing::Test {
-protected:
-  void SetUp() override { kernelLog() = KernelLog(); }
-
-  dyna_status run(const std::string &text, Call &call,
-                  const std::string &options = "") {
-    module = std::make_unique<CompiledModule>(layer + text, options);
-    EXPECT_TRUE(module->ok());
-    if (!call.workspace)
-      call.workspace = workspace.data();
-    return module->ok() ? call.run(module->find("f")) : DYNA_INTERNAL;
-  }
-
-  std::unique_ptr<CompiledModule> module;
-  Tensor workspace = Tensor(Element::F64, 1 << 16);
-};
 
 //===----------------------------------------------------------------------===//
 // Products
@@ -252,173 +215,6 @@ TEST_F(FunctionTest, TableGradients) {
       EXPECT_EQ(g.values(), byId);
       EXPECT_EQ(p.values(), byPosition);
     }
-}
-
-//===----------------------------------------------------------------------===//
-// The optimizer
-//===----------------------------------------------------------------------===//
-
-std::string adamwText(Element e, const std::string &shape, bool decay) {
-  std::string text =
-      "dyna.function @f of @l as update(%g: tensor<$Sx$G> in <gradient>, %p: "
-      "tensor<$Sx$G> in <input>, %m: tensor<$Sx$G> in <input, index = 1>, %v: "
-      "tensor<$Sx$G> in <input, index = 2>) -> (tensor<$Sx$G> in <gradient>, "
-      "tensor<$Sx$G> in <input>, tensor<$Sx$G> in <input, index = 1>, "
-      "tensor<$Sx$G> in <input, index = 2>$R) {\n"
-      "  %p1, %g1, %m1, %v1 = dyna.adamw %p, %g, %m, %v {$Dplaces = "
-      "[#dyna.place<input>, #dyna.place<gradient>, #dyna.place<input, index = "
-      "1>, #dyna.place<input, index = 2>]} : tensor<$Sx$G>\n$C"
-      "  dyna.return %g1, %p1, %m1, %v1$V : tensor<$Sx$G>, tensor<$Sx$G>, "
-      "tensor<$Sx$G>, tensor<$Sx$G>$Y\n}\n";
-  bool copy = e == Element::BF16;
-  text = replaceAll(text, "$D", decay ? "decay, " : "");
-  text = replaceAll(text, "$R", copy ? ", tensor<$Sxbf16> in <parameter>" : "");
-  text = replaceAll(text, "$C",
-                    copy ? "  %c = dyna.cast %p1 {places = "
-                           "[#dyna.place<parameter>]} : tensor<$Sx$G> -> "
-                           "tensor<$Sxbf16>\n"
-                         : "");
-  text = replaceAll(text, "$V", copy ? ", %c" : "");
-  text = replaceAll(text, "$Y", copy ? ", tensor<$Sxbf16>" : "");
-  text = replaceAll(text, "$G", accumulatorOf(e));
-  return replaceAll(text, "$S", shape);
-}
-
-dyna_optimizer optimizer() {
-  dyna_optimizer step = {};
-  step.learning_rate = 1e-2;
-  step.beta1 = 0.9;
-  step.beta2 = 0.95;
-  step.epsilon = 1e-8;
-  step.weight_decay = 0.1;
-  step.gradient_scale = 0.5;
-  step.correction1 = 1 - std::pow(0.9, 3);
-  step.correction2 = 1 - std::pow(0.95, 3);
-  return step;
-}
-
-TEST_F(FunctionTest, Adamw) {
-  struct Case {
-    Element element;
-    const char *shape;
-    size_t count;
-    bool decay;
-  } cases[] = {{Element::F32, "7x300", 2100, true},
-               {Element::F64, "7x300", 2100, false},
-               {Element::F32, "2048", 2048, false},
-               {Element::F32, "5", 5, true},
-               {Element::BF16, "40x1111", 44440, true}};
-  for (const Case &test : cases) {
-    SCOPED_TRACE(nameOf(test.element) + " " + test.shape);
-    kernelLog() = KernelLog();
-    Element acc = test.element == Element::F64 ? Element::F64 : Element::F32;
-    Tensor p = pattern(acc, test.count, 1), g = pattern(acc, test.count, 2);
-    Tensor m = pattern(acc, test.count, 3), v = pattern(acc, test.count, 4);
-    Tensor copy(Element::BF16, test.count);
-    for (size_t i = 0; i < test.count; ++i)
-      v.set(i, v.get(i) * v.get(i));
-    std::vector<double> p0 = p.values(), g0 = g.values(), m0 = m.values(),
-                        v0 = v.values();
-    Call call({});
-    call.context.optimizer = optimizer();
-    call.params = {{copy.data(), 0}};
-    call.grads = {{g.data(), 0}};
-    call.in = {{p.data(), 0}, {m.data(), 0}, {v.data(), 0}};
-    ASSERT_EQ(run(adamwText(test.element, test.shape, test.decay), call),
-              DYNA_OK);
-    EXPECT_EQ(kernelLog().launches, 1) << "one sweep does all";
-    dyna_optimizer o = optimizer();
-    double tolerance = acc == Element::F64 ? 1e-14 : 3e-6;
-    for (size_t i = 0; i < test.count; ++i) {
-      double gradient = g0[i] * 0.5;
-      double mi = 0.9 * m0[i] + 0.1 * gradient;
-      double vi = 0.95 * v0[i] + 0.05 * gradient * gradient;
-      double decayed = p0[i] * (test.decay ? 1 - 1e-2 * 0.1 : 1.0);
-      double pi =
-          decayed - 1e-2 / o.correction1 * mi /
-                        (std::sqrt(vi) / std::sqrt(o.correction2) + 1e-8);
-      ASSERT_NEAR(m.get(i), mi, tolerance);
-      ASSERT_NEAR(v.get(i), vi, tolerance * (1 + vi));
-      ASSERT_NEAR(p.get(i), pi, tolerance * (1 + std::abs(pi)));
-      ASSERT_EQ(g.get(i), 0.0);
-      if (test.element == Element::BF16)
-        ASSERT_EQ(copy.get(i),
-                  Tensor(Element::BF16, std::vector<double>{p.get(i)}).get(0));
-    }
-    for (Tensor *tensor : {&p, &g, &m, &v})
-      EXPECT_TRUE(tensor->guardIntact());
-  }
-}
-
-/// A tied parameter is updated elsewhere: its tensors are null here.
-TEST_F(FunctionTest, AdamwLeavesOutAbsentTensors) {
-  Call call({});
-  call.grads = {{nullptr, 0}};
-  call.in = {{nullptr, 0}, {nullptr, 0}, {nullptr, 0}};
-  ASSERT_EQ(run(adamwText(Element::F32, "300", true), call), DYNA_OK);
-  EXPECT_EQ(kernelLog().launches, 0);
-}
-
-TEST_F(FunctionTest, SumSquares) {
-  for (Element e : {Element::F32, Element::F64}) {
-    std::string text = replaceAll(
-        "dyna.function @f of @l as grad_norm(%a: tensor<300x301x$T> in "
-        "<gradient>, %b: tensor<5x$T> in <gradient, index = 1>, %c: "
-        "tensor<9x$T> in <gradient, index = 2>, %s: tensor<1xf64> in <output>) "
-        "-> (tensor<1xf64> in <output>) {\n"
-        "  %0 = dyna.sum_squares %a, %s {places = [#dyna.place<output>, "
-        "#dyna.place<workspace>]} : tensor<300x301x$T>\n"
-        "  %1 = dyna.sum_squares %b, %0 {places = [#dyna.place<output>, "
-        "#dyna.place<workspace>]} : tensor<5x$T>\n"
-        "  %2 = dyna.sum_squares %c, %1 {places = [#dyna.place<output>, "
-        "#dyna.place<workspace>]} : tensor<9x$T>\n"
-        "  dyna.return %2 : tensor<1xf64>\n}\n",
-        "$T", nameOf(e));
-    Tensor a = pattern(e, 300 * 301, 1), c = pattern(e, 9, 2);
-    Tensor sum(Element::F64, std::vector<double>{2.0});
-    Call call({});
-    call.grads = {{a.data(), 0}, {nullptr, 0}, {c.data(), 0}};
-    call.out = {{sum.data(), 0}};
-    ASSERT_EQ(run(text, call), DYNA_OK);
-    double expected = 2.0;
-    for (Tensor *tensor : {&a, &c})
-      for (double value : tensor->values())
-        expected += value * value;
-    EXPECT_DOUBLE_EQ(sum.get(0), expected); // multiples of 1/16: exact
-  }
-}
-
-TEST_F(FunctionTest, CastRoundsToNearestEven) {
-  std::vector<std::pair<uint32_t, uint16_t>> cases = {
-      {0x3F800000, 0x3F80}, // 1
-      {0x3F808000, 0x3F80}, // half way, down to even
-      {0x3F818000, 0x3F82}, // half way, up to even
-      {0x3F808001, 0x3F81}, // above half way
-      {0x7F7FFFFF, 0x7F80}, // overflows to infinity
-      {0xFF800000, 0xFF80}, // -infinity
-      {0x00000001, 0x0000}, // denormal
-      {0x7F800001, 0x7FC0}, // NaN whose low bits are lost
-      {0xFFFFFFFF, 0xFFFF}, // NaN that rounding would carry over
-  };
-  std::vector<uint32_t> from;
-  for (auto &[bits, expected] : cases)
-    from.push_back(bits);
-  Tensor x(Element::F32, from.size()), y(Element::BF16, from.size());
-  std::memcpy(x.data(), from.data(), 4 * from.size());
-  Call call({});
-  call.in = {{x.data(), 0}};
-  call.params = {{y.data(), 0}};
-  ASSERT_EQ(run("dyna.function @f of @l as cast(%x: tensor<9xf32> in <input>) "
-                "-> (tensor<9xbf16> in <parameter>) {\n  %y = dyna.cast %x "
-                "{places = [#dyna.place<parameter>]} : tensor<9xf32> -> "
-                "tensor<9xbf16>\n  dyna.return %y : tensor<9xbf16>\n}\n",
-                call),
-            DYNA_OK);
-  for (size_t i = 0; i < cases.size(); ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, static_cast<char *>(y.data()) + 2 * i, 2);
-    EXPECT_EQ(bits, cases[i].second) << std::hex << cases[i].first;
-  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::dyna::DynaDialect>();
+  registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect>();
   return llvm::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }

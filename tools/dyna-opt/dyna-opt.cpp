@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/Pipelines.h"
+#include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -15,7 +16,7 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::dyna::DynaDialect>();
+  registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect>();
   // What the last phase leaves is read back, too.
   registry.insert<mlir::LLVM::LLVMDialect>();
   mlir::registerTransformsPasses();

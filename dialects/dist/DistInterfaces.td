@@ -1,0 +1,26 @@
+//===- DistInterfaces.td - How ops say what splits they allow --*- tablegen -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_DIALECTS_DIST_DISTINTERFACES_TD
+#define DYNA_DIALECTS_DIST_DISTINTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def Dist_LayoutRuleOpInterface : OpInterface<"LayoutRuleOpInterface"> {
+  let cppNamespace = "::mlir::dist";
+  let description = [{
+    An op that can run on parts of its tensors. It says how in a factor rule
+    (dialects/dist/FactorRule.h); deduction of layouts does the rest.
+  }];
+  let methods = [
+    InterfaceMethod<"The factors of the op's dimensions.",
+                    "::mlir::dist::FactorRule", "getLayoutRule", (ins)>,
+  ];
+}
+
+#endif // DYNA_DIALECTS_DIST_DISTINTERFACES_TD

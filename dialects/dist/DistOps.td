@@ -1,0 +1,175 @@
+//===- DistOps.td - Reshards and collectives ---------------*- tablegen -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_DIALECTS_DIST_DISTOPS_TD
+#define DYNA_DIALECTS_DIST_DISTOPS_TD
+
+include "dialects/dist/DistBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Dist_Tensor : Type<RankedTensorOf<[F64, F32, BF16, I32]>.predicate,
+    "ranked tensor of f64, f32, bf16 or i32", "::mlir::RankedTensorType">;
+def Dist_FloatTensor : Type<RankedTensorOf<[F64, F32, BF16]>.predicate,
+    "ranked tensor of f64, f32 or bf16", "::mlir::RankedTensorType">;
+
+/// The memory phase places results as it does for ops of dyna.
+def Dist_Placed : NativeOpTrait<"Placed"> {
+  let cppNamespace = "::mlir::dyna::OpTrait";
+}
+
+/// Ranks have to reach a collective together, so it must not be moved in front of
+/// a condition: no effect on memory, but not pure.
+class Dist_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Dist_Dialect, mnemonic, !listconcat([NoMemoryEffect], traits)>;
+
+class Dist_Collective<string mnemonic, list<Trait> traits = []>
+    : Dist_Op<mnemonic, !listconcat([Dist_Placed], traits)> {
+  dag places = (ins OptionalAttr<Dyna_PlaceArrayAttr>:$places);
+}
+
+def Dist_ReshardOp : Dist_Op<"reshard", [SameOperandsAndResultType]> {
+  let summary = "The same tensor in another layout.";
+  let description = [{
+    A wish: how data moves is chosen when collectives are materialised. The types are
+    those of the whole tensor.
+
+    Constraints:
+    - (RESHARD1) both layouts are on one mesh and have the rank of the tensor.
+    - (RESHARD2) the value can get there: what is not partial does not become partial.
+
+    Example:
+
+    ```mlir
+    %y = dist.reshard %x from <[[], []] partial [tp] on <tp=2>> to <[[], []] on <tp=2>> : tensor<?x96xf32>
+    ```
+  }];
+  let arguments = (ins Dist_Tensor:$x, Dist_LayoutAttr:$from, Dist_LayoutAttr:$to);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "$x `from` $from `to` $to attr-dict `:` type($x)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Dist_AllReduceOp : Dist_Collective<"all_reduce", [SameOperandsAndResultType]> {
+  let summary = "The sum, or maximum, over the ranks of a group, on all of them.";
+  let description = [{
+    The result may lie where the operand does.
+
+    Example:
+
+    ```mlir
+    %y = dist.all_reduce %x over <1 [tp] on <tp=2>> : tensor<?x96xf32>
+    %z = dist.all_reduce %x max over <1 [tp] on <tp=2>> : tensor<?x96xf32>
+    ```
+  }];
+  let arguments = !con((ins Dist_FloatTensor:$x, UnitAttr:$max, Dist_GroupAttr:$group), places);
+  let results = (outs Dist_FloatTensor:$result);
+  let assemblyFormat = "$x (`max` $max^)? `over` $group attr-dict `:` type($x)";
+  let hasFolder = 1;
+}
+
+def Dist_AllGatherOp : Dist_Collective<"all_gather"> {
+  let summary = "Parts of a dimension laid side by side.";
+  let description = [{
+    Rank i of the group holds part i of dimension `dim`.
+
+    Constraints:
+    - (GATHER1) `dim` is a dimension of the tensors, which have one rank and element type.
+    - (GATHER2) the sizes of all other dimensions are equal.
+    - (GATHER3) along `dim` the whole is the ranks of the group times the part, or both
+      sizes are unknown: ranks hold different numbers of rows.
+
+    Example:
+
+    ```mlir
+    %y = dist.all_gather %x dim 1 over <1 [tp] on <tp=2>> : tensor<?x48xf32> -> tensor<?x96xf32>
+    %z = dist.all_gather %x dim 0 over <3 [tp:2/1] on <tp=4>> : tensor<?x48xf32> -> tensor<?x48xf32>
+    ```
+  }];
+  let arguments = !con((ins Dist_Tensor:$x, I64Attr:$dim, Dist_GroupAttr:$group), places);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "$x `dim` $dim `over` $group attr-dict `:` type($x) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter"> {
+  let summary = "This rank's part of the sum over the ranks of a group.";
+  let description = [{
+    What `dist.all_reduce` gives, cut as `dist.slice` does.
+
+    Constraints:
+    - (SCATTER1) `dim` is a dimension of the tensors, which have one rank and element type.
+    - (SCATTER2) the sizes of all other dimensions are equal.
+    - (SCATTER3) along `dim` the whole is the ranks of the group times the part, or both
+      sizes are unknown: ranks hold different numbers of rows.
+
+    Example:
+
+    ```mlir
+    %y = dist.reduce_scatter %x dim 1 over <1 [tp] on <tp=2>> : tensor<?x96xf32> -> tensor<?x48xf32>
+    %z = dist.reduce_scatter %x dim 0 over <3 [tp:2/1] on <tp=4>> : tensor<?x96xf32> -> tensor<?x96xf32>
+    ```
+  }];
+  let arguments = !con((ins Dist_FloatTensor:$x, I64Attr:$dim, Dist_GroupAttr:$group), places);
+  let results = (outs Dist_FloatTensor:$result);
+  let assemblyFormat = "$x `dim` $dim `over` $group attr-dict `:` type($x) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Dist_SliceOp : Dist_Collective<"slice"> {
+  let summary = "This rank's part of what all ranks of a group hold.";
+  let description = [{
+    Nothing is exchanged.
+
+    Constraints:
+    - (SLICE1) `dim` is a dimension of the tensors, which have one rank and element type.
+    - (SLICE2) the sizes of all other dimensions are equal.
+    - (SLICE3) along `dim` the whole is the ranks of the group times the part, or both
+      sizes are unknown: ranks hold different numbers of rows.
+
+    Example:
+
+    ```mlir
+    %y = dist.slice %x dim 1 over <1 [tp] on <tp=2>> : tensor<?x96xf32> -> tensor<?x48xf32>
+    %z = dist.slice %x dim 0 over <3 [tp:2/1] on <tp=4>> : tensor<?x96xf32> -> tensor<?x96xf32>
+    ```
+  }];
+  let arguments = !con((ins Dist_Tensor:$x, I64Attr:$dim, Dist_GroupAttr:$group), places);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "$x `dim` $dim `over` $group attr-dict `:` type($x) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Dist_AllToAllOp : Dist_Collective<"all_to_all"> {
+  let summary = "Split along one dimension before, along another after.";
+  let description = [{
+    Constraints:
+    - (TOALL1) `dim` and `to` are two dimensions of the tensors, which have one rank and
+      element type.
+    - (TOALL2) the sizes of all other dimensions are equal.
+    - (TOALL3) along `dim` the result is the ranks of the group times the operand, along
+      `to` it is the other way round; or both sizes of a dimension are unknown.
+
+    Example:
+
+    ```mlir
+    %y = dist.all_to_all %x dim 0 to 1 over <1 [tp] on <tp=2>> : tensor<?x96xf32> -> tensor<?x48xf32>
+    ```
+  }];
+  let arguments = !con((ins Dist_Tensor:$x, I64Attr:$dim, I64Attr:$to, Dist_GroupAttr:$group), places);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "$x `dim` $dim `to` $to `over` $group attr-dict `:` type($x) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+#endif // DYNA_DIALECTS_DIST_DISTOPS_TD

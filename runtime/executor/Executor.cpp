@@ -8,6 +8,7 @@
 
 #include "runtime/executor/Executor.h"
 
+#include "runtime/executor/RankExchange.h"
 #include "runtime/executor/Run.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/plan/Text.h"
@@ -54,12 +55,22 @@ Status Executor::initialize() {
     return arena.status();
   arena_ = std::move(*arena);
   DYNA_RETURN_IF_ERROR(device_.fill(*stream_, *arena_, 0, arena_->bytes(), 0));
-  for (dyna_group &group : groups_)
-    group = {1, 0, nullptr};
+  groups_.assign(DYNA_GROUP_COUNT, dyna_group{1, 0, nullptr});
+  if (options_.graph && options_.graph->ranks() > 1) {
+    if (!options_.transport)
+      return Status::internal("several ranks need a transport");
+    auto exchange =
+        RankExchange::create(*options_.graph, view_, *options_.transport);
+    if (!exchange.isOk())
+      return exchange.status();
+    exchange_ = std::move(*exchange);
+    groups_ = exchange_->groups();
+  }
   context_.abi_version = DYNA_ABI_VERSION;
-  context_.world = 1;
-  context_.group_count = DYNA_GROUP_COUNT;
-  context_.groups = groups_;
+  context_.rank = exchange_ ? exchange_->rank() : 0;
+  context_.world = view_.ranks();
+  context_.group_count = static_cast<int32_t>(groups_.size());
+  context_.groups = groups_.data();
   context_.message = message_;
   context_.message_capacity = sizeof(message_);
   context_.seed = options_.seed;
@@ -109,21 +120,48 @@ int64_t Executor::placeOf(int parameter, ParameterPart part) const {
   return -1;
 }
 
-int64_t Executor::partBytes(int parameter, ParameterPart part) const {
+Executor::Rows Executor::partRows(int parameter, ParameterPart part) const {
+  const RankPart::Parameter &place = view_.place(parameter);
+  bool updatedOnly =
+      part == ParameterPart::FirstMoment ||
+      part == ParameterPart::SecondMoment ||
+      (part == ParameterPart::Master && view_.hasCopy(parameter));
   if (placeOf(parameter, part) < 0)
-    return 0;
+    return {};
+  if (updatedOnly)
+    return {place.updateBegin, place.updateEnd};
+  return {0, view_.rows(parameter)};
+}
+
+int64_t Executor::rowBytes(int parameter, ParameterPart part) const {
   plan::ElementType type = part == ParameterPart::Copy
                                ? view_.computeType(parameter)
                                : view_.masterType();
-  return view_.elements(parameter) * elementBytes(type);
+  return view_.rowElements(parameter) * elementBytes(type);
+}
+
+int64_t Executor::partBytes(int parameter, ParameterPart part) const {
+  Rows rows = partRows(parameter, part);
+  return (rows.end - rows.begin) * rowBytes(parameter, part);
 }
 
 dyna_tensor Executor::tensorOf(int parameter, ParameterPart part) const {
   int64_t place = placeOf(parameter, part);
   if (place < 0)
     return {nullptr, 0};
-  const auto &shape = view_.parameter(parameter).shape();
-  return {persistent(place), shape.empty() ? 1 : shape.Get(0)};
+  Rows rows = partRows(parameter, part);
+  return {persistent(place), rows.end - rows.begin};
+}
+
+dyna_tensor Executor::updatedRows(int parameter, ParameterPart part) const {
+  const RankPart::Parameter &place = view_.place(parameter);
+  int64_t rows = place.updateEnd - place.updateBegin;
+  if (placeOf(parameter, part) < 0 || rows == 0)
+    return {nullptr, 0};
+  int64_t skipped = place.updateBegin - partRows(parameter, part).begin;
+  return {persistent(placeOf(parameter, part) +
+                     skipped * rowBytes(parameter, part)),
+          rows};
 }
 
 Status Executor::readPart(int parameter, ParameterPart part, void *target) {
@@ -200,21 +238,32 @@ std::vector<int64_t> lengthsOf(const MiniBatch &miniBatch) {
 
 Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
-  DYNA_RETURN_IF_ERROR(verifyPlan(view_, plan, lengthsOf(miniBatch),
-                                  {arena_->bytes() - dynamicStart_}));
+  std::vector<int64_t> lengths = lengthsOf(miniBatch);
+  VerifyOptions limits = {arena_->bytes() - dynamicStart_};
+  if (!exchange_)
+    DYNA_RETURN_IF_ERROR(verifyPlan(view_, plan, lengths, limits));
+  else if (!options_.plansAreVerified)
+    DYNA_RETURN_IF_ERROR(verifyPlan(*options_.graph, plan, lengths, limits));
   if (plan.micro_batches_size() > 0 && plan.target_tokens() <= 0)
     return Status::invalidArgument("the mini-batch has no target in the loss");
   result = StepResult();
-  Run run(view_, plan, miniBatch, scalars, result);
+  Run run(view_, plan, context_.rank, miniBatch, scalars, result);
   result.dynamicBytes = run.program.dynamic_bytes();
   context_.step = scalars.step;
   context_.inverse_targets =
       plan.target_tokens() > 0 ? 1.0 / plan.target_tokens() : 0;
   context_.optimizer = scalars.optimizer;
   context_.optimizer.gradient_scale = 1;
+  Status status = runProgram(run);
+  if (!status.isOk() && exchange_)
+    exchange_->transport().abort(status);
+  return status;
+}
+
+Status Executor::runProgram(Run &run) {
   if (memoryCheck_)
     DYNA_RETURN_IF_ERROR(memoryCheck_->begin());
-
+  StepResult &result = run.result;
   LiveBytes live;
   for (int index = 0; index < run.program.instructions_size(); ++index) {
     const Instruction &i = run.program.instructions(index);
@@ -227,12 +276,16 @@ Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
     if (options_.trace)
       options_.trace->add(
           {instructionName(i.op()), view_.kind(i.layer()).name().c_str(),
-           scalars.step, i.op() == Instruction::LOAD ? -1 : i.layer(),
-           plan.micro_batches_size() > 0 ? i.micro_batch() : -1, begin,
+           run.scalars.step, i.op() == Instruction::LOAD ? -1 : i.layer(),
+           isPerMicroBatch(i.op()) ? i.micro_batch() : -1, begin,
            options_.trace->now() - begin, live.live(), flops});
     live.after(uses);
   }
   DYNA_RETURN_IF_ERROR(synchronize());
+  // Each loss is known to one rank, the others add zeros.
+  if (exchange_ && !result.microBatchLosses.empty())
+    DYNA_RETURN_IF_ERROR(
+        exchange_->sum(result.microBatchLosses, stream_->handle()));
   for (double loss : result.microBatchLosses)
     result.lossSum += loss;
   return Status::ok();

@@ -32,7 +32,10 @@
 
 namespace dyna {
 
+class ExecutableGraph;
 class InstructionBlocks;
+class RankExchange;
+class Transport;
 struct Staging;
 
 struct ExecutorOptions {
@@ -45,6 +48,13 @@ struct ExecutorOptions {
   bool checkMemory = false;
   /// Records slices if not null; must outlive the executor.
   TraceRecorder *trace = nullptr;
+  /// One rank of several: the strategy and this rank's end of the wires. Both
+  /// must outlive the executor, whose view is then the rank's. All ranks create
+  /// their executors together.
+  const ExecutableGraph *graph = nullptr;
+  Transport *transport = nullptr;
+  /// Who gives the plans has verified them, once for all ranks.
+  bool plansAreVerified = false;
 };
 
 /// The numbers of one optimizer step. `gradient_scale` of the optimizer is
@@ -81,11 +91,17 @@ public:
          const ExecutorOptions &options);
   ~Executor();
 
-  /// Verifies and runs a plan. After a failure the parameters may be half
-  /// updated: the run is over.
+  /// Verifies a plan and runs this rank's program. After a failure the
+  /// parameters may be half updated: the run is over, and other ranks are told.
   Status run(const plan::Plan &plan, const MiniBatch &miniBatch,
              const StepScalars &scalars, StepResult &result);
 
+  /// The rows of the parameter that this rank has of a part: all, or with ZeRO
+  /// those that it updates (optimizer state, masters beside a copy).
+  struct Rows {
+    int64_t begin = 0, end = 0;
+  };
+  Rows partRows(int parameter, ParameterPart part) const;
   int64_t partBytes(int parameter, ParameterPart part) const;
   Status readPart(int parameter, ParameterPart part, void *target);
   Status writePart(int parameter, ParameterPart part, const void *source);
@@ -110,9 +126,16 @@ private:
   void *dynamic(int64_t offset) const;
   int64_t placeOf(int parameter, ParameterPart part) const;
   dyna_tensor tensorOf(int parameter, ParameterPart part) const;
+  /// The rows that this rank updates; not there if there are none.
+  dyna_tensor updatedRows(int parameter, ParameterPart part) const;
+  int64_t rowBytes(int parameter, ParameterPart part) const;
   dyna_saved savedOf(const Run &run, const plan::Instruction &i) const;
 
+  Status runProgram(Run &run);
   Status runInstruction(Run &run, int index);
+  Status exchange(Run &run, const plan::Instruction &i);
+  Status exchangeParameters(const plan::Instruction &i);
+  Status combineNorms(Run &run);
   Status load(Run &run, const plan::Instruction &i);
   Status callLayer(Run &run, const plan::Instruction &i);
   Status callForward(Run &run, const plan::Instruction &i);
@@ -128,7 +151,10 @@ private:
   Status finishGradientNorm(Run &run);
   double flopsOf(const Run &run, const plan::Instruction &i) const;
   std::vector<dyna_tensor> computeParameters(int layer) const;
-  std::vector<dyna_tensor> gradients(int layer, bool ownedOnly) const;
+  std::vector<dyna_tensor> gradients(int layer) const;
+  /// Those that this rank updates (or counts in the norm), rows as it does.
+  std::vector<dyna_tensor> updatedGradients(int layer, bool countedOnly) const;
+  Status clearOtherRows(int layer);
 
   const ManifestView &view_;
   const dyna_variant &variant_;
@@ -139,7 +165,8 @@ private:
   std::unique_ptr<Buffer> arena_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<MemoryCheck> memoryCheck_;
-  dyna_group groups_[DYNA_GROUP_COUNT] = {};
+  std::unique_ptr<RankExchange> exchange_; ///< null for one rank
+  std::vector<dyna_group> groups_;
   char message_[1024] = {};
   dyna_context context_ = {};
 };

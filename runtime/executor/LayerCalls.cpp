@@ -27,18 +27,27 @@ std::vector<dyna_tensor> Executor::computeParameters(int layer) const {
   return tensors;
 }
 
-std::vector<dyna_tensor> Executor::gradients(int layer, bool ownedOnly) const {
+std::vector<dyna_tensor> Executor::gradients(int layer) const {
   std::vector<dyna_tensor> tensors;
-  const auto &list = view_.layer(layer).parameters();
-  for (int slot = 0; slot < list.size(); ++slot)
-    tensors.push_back(ownedOnly && !view_.updates(layer, slot)
-                          ? dyna_tensor{nullptr, 0}
-                          : tensorOf(list.Get(slot), ParameterPart::Gradient));
+  for (int p : view_.layer(layer).parameters())
+    tensors.push_back(tensorOf(p, ParameterPart::Gradient));
   return tensors;
 }
 
-/// The tiers of (layer, micro-batch): kept ones in their order, then the others
-/// in the late block, then the deferred tier.
+std::vector<dyna_tensor> Executor::updatedGradients(int layer,
+                                                    bool countedOnly) const {
+  std::vector<dyna_tensor> tensors;
+  const auto &list = view_.layer(layer).parameters();
+  for (int slot = 0; slot < list.size(); ++slot) {
+    int p = list.Get(slot);
+    bool here =
+        view_.updates(layer, slot) && (!countedOnly || view_.place(p).counts);
+    tensors.push_back(here ? updatedRows(p, ParameterPart::Gradient)
+                           : dyna_tensor{nullptr, 0});
+  }
+  return tensors;
+}
+
 dyna_saved Executor::savedOf(const Run &run, const Instruction &i) const {
   int l = i.layer();
   const Extent &extent = run.blocks.extent(i.micro_batch());
@@ -68,12 +77,9 @@ Status Executor::call(Run &run, const Instruction &i,
   int kind = view_.layer(i.layer()).kind();
   dyna_layer_function function =
       variant_.functions[kind * DYNA_ROLE_COUNT + roleOf(i)];
-  bool perMicroBatch = i.op() != Instruction::GRAD_NORM &&
-                       i.op() != Instruction::UPDATE &&
-                       i.op() != Instruction::CAST_PARAMS;
   dyna_saved saved = {};
   dyna_segments segments = {};
-  if (perMicroBatch) {
+  if (isPerMicroBatch(i.op())) {
     saved = savedOf(run, i);
     segments = run.segments[i.micro_batch()];
   }
@@ -114,8 +120,10 @@ Status Executor::callLayer(Run &run, const Instruction &i) {
     return callUpdate(run, i);
   case Instruction::CAST_PARAMS:
     return callCast(run, i);
+  case Instruction::FREE:
+    return Status::ok(); // the planner reuses the memory
   default:
-    return Status::ok(); // FREE: the planner reuses the memory
+    return exchange(run, i);
   }
 }
 
@@ -127,9 +135,11 @@ Status Executor::load(Run &run, const Instruction &i) {
     return staged.status();
   run.staging[m] = std::move(*staged);
   const Staging &staging = run.staging[m];
-  DYNA_RETURN_IF_ERROR(device_.copyToDevice(
-      *stream_, *arena_, dynamicStart_ + i.out_offset(), staging.tokens.data(),
-      static_cast<int64_t>(staging.tokens.size() * sizeof(int32_t))));
+  if (view_.hasLayer(0))
+    DYNA_RETURN_IF_ERROR(device_.copyToDevice(
+        *stream_, *arena_, dynamicStart_ + i.out_offset(),
+        staging.tokens.data(),
+        static_cast<int64_t>(staging.tokens.size() * sizeof(int32_t))));
   DYNA_RETURN_IF_ERROR(device_.copyToDevice(
       *stream_, *arena_, dynamicStart_ + i.batch_offset(), staging.batch.data(),
       static_cast<int64_t>(staging.batch.size())));
@@ -151,7 +161,7 @@ Status Executor::callForward(Run &run, const Instruction &i) {
   int m = i.micro_batch();
   int64_t tq = run.blocks.extent(m).tq;
   const BatchLayout &batch = run.staging[m].layout;
-  bool last = i.layer() == view_.layers() - 1;
+  bool last = view_.givesLoss(i.layer());
   std::vector<dyna_tensor> in = {{dynamic(i.kept_offset()), tq}};
   if (last)
     in.push_back({dynamic(i.batch_offset() + batch.targets), tq});
@@ -160,7 +170,7 @@ Status Executor::callForward(Run &run, const Instruction &i) {
            : dyna_tensor{dynamic(i.out_offset()), tq}};
   std::vector<dyna_tensor> grads;
   if (i.op() == Instruction::FORWARD)
-    grads = gradients(i.layer(), false);
+    grads = gradients(i.layer());
   DYNA_RETURN_IF_ERROR(
       call(run, i, computeParameters(i.layer()), grads, in, out));
   if (!last)
@@ -174,7 +184,7 @@ Status Executor::callBackward(Run &run, const Instruction &i) {
   int64_t tq = run.blocks.extent(i.micro_batch()).tq;
   dyna_tensor none = {nullptr, 0};
   bool weight = i.op() == Instruction::BACKWARD_WEIGHT;
-  bool hasIn = !weight && i.layer() < view_.layers() - 1;
+  bool hasIn = !weight && !view_.givesLoss(i.layer());
   bool hasOut = !weight && i.layer() > 0;
   std::vector<dyna_tensor> in = {
       hasIn ? dyna_tensor{dynamic(i.grad_in_offset()), tq} : none};
@@ -182,14 +192,14 @@ Status Executor::callBackward(Run &run, const Instruction &i) {
       hasOut ? dyna_tensor{dynamic(i.grad_out_offset()), tq} : none};
   std::vector<dyna_tensor> grads;
   if (i.op() != Instruction::BACKWARD_INPUT)
-    grads = gradients(i.layer(), false);
+    grads = gradients(i.layer());
   return call(run, i, computeParameters(i.layer()), grads, in, out);
 }
 
 Status Executor::callGradNorm(Run &run, const Instruction &i) {
   DYNA_RETURN_IF_ERROR(device_.fill(
       *stream_, *arena_, dynamicStart_ + i.out_offset(), sizeof(double), 0));
-  DYNA_RETURN_IF_ERROR(call(run, i, {}, gradients(i.layer(), true), {},
+  DYNA_RETURN_IF_ERROR(call(run, i, {}, updatedGradients(i.layer(), true), {},
                             {{dynamic(i.out_offset()), 1}}));
   run.hasNorm = true;
   return device_.copyToHost(*stream_, &run.squaredNorms[i.layer()], *arena_,
@@ -228,7 +238,7 @@ Status Executor::callUpdate(Run &run, const Instruction &i) {
     int p = list.Get(slot);
     bool here = view_.updates(i.layer(), slot);
     auto tensor = [&](ParameterPart part) {
-      return here ? tensorOf(p, part) : dyna_tensor{nullptr, 0};
+      return here ? updatedRows(p, part) : dyna_tensor{nullptr, 0};
     };
     params.push_back(
         tensor(view_.hasCopy(p) ? ParameterPart::Copy : ParameterPart::Master));
@@ -236,7 +246,29 @@ Status Executor::callUpdate(Run &run, const Instruction &i) {
     in.push_back(tensor(ParameterPart::FirstMoment));
     in.push_back(tensor(ParameterPart::SecondMoment));
   }
-  return call(run, i, params, gradients(i.layer(), true), in, {});
+  DYNA_RETURN_IF_ERROR(
+      call(run, i, params, updatedGradients(i.layer(), false), in, {}));
+  return view_.zero() ? clearOtherRows(i.layer()) : Status::ok();
+}
+
+/// `update` clears the gradient rows it is given; with ZeRO the rows of other
+/// ranks hold what this rank contributed to them.
+Status Executor::clearOtherRows(int layer) {
+  const auto &list = view_.layer(layer).parameters();
+  for (int slot = 0; slot < list.size(); ++slot) {
+    int p = list.Get(slot);
+    if (!view_.updates(layer, slot))
+      continue;
+    int64_t row = rowBytes(p, ParameterPart::Gradient);
+    int64_t place = placeOf(p, ParameterPart::Gradient);
+    int64_t begin = view_.place(p).updateBegin * row;
+    int64_t end = view_.place(p).updateEnd * row;
+    DYNA_RETURN_IF_ERROR(device_.fill(*stream_, *arena_, place, begin, 0));
+    DYNA_RETURN_IF_ERROR(
+        device_.fill(*stream_, *arena_, place + end,
+                     partBytes(p, ParameterPart::Gradient) - end, 0));
+  }
+  return Status::ok();
 }
 
 Status Executor::callCast(Run &run, const Instruction &i) {
@@ -246,8 +278,8 @@ Status Executor::callCast(Run &run, const Instruction &i) {
     int p = list.Get(slot);
     bool here = view_.updates(i.layer(), slot) && view_.hasCopy(p);
     dyna_tensor none = {nullptr, 0};
-    params.push_back(here ? tensorOf(p, ParameterPart::Copy) : none);
-    in.push_back(here ? tensorOf(p, ParameterPart::Master) : none);
+    params.push_back(here ? updatedRows(p, ParameterPart::Copy) : none);
+    in.push_back(here ? updatedRows(p, ParameterPart::Master) : none);
   }
   return call(run, i, params, {}, in, {});
 }

@@ -22,6 +22,13 @@ static Device::Deadline soon() {
   return std::chrono::steady_clock::now() + std::chrono::minutes(10);
 }
 
+static bool startsExchange(Instruction::Op op) {
+  MessageOp message = messageOf(op);
+  return (message.starts && !message.sends) ||
+         op == Instruction::REDUCE_GRADS_START ||
+         op == Instruction::GATHER_PARAMS_START;
+}
+
 MemoryCheck::MemoryCheck(const ManifestView &view, Device &device,
                          Stream &stream, Buffer &arena,
                          const PersistentLayout &layout, int64_t dynamicStart)
@@ -31,6 +38,7 @@ MemoryCheck::MemoryCheck(const ManifestView &view, Device &device,
 Status MemoryCheck::begin() {
   report_ = MemoryReport();
   alive_.clear();
+  inFlight_.clear();
   image_.resize(arena_.bytes());
   present_.resize(arena_.bytes());
   DYNA_RETURN_IF_ERROR(device_.fill(stream_, arena_, dynamicStart_,
@@ -52,7 +60,18 @@ Status MemoryCheck::after(const InstructionBlocks &blocks, int index,
       alive_[{use.kind, use.microBatch, use.layer}] = {begin,
                                                        begin + use.bytes};
     }
-  DYNA_RETURN_IF_ERROR(compare(writableRanges(uses, instruction), instruction));
+  std::vector<Range> writable = writableRanges(uses, instruction);
+  Instruction::Op op = instruction.op();
+  std::tuple<int, int, int> name = {op, instruction.layer(),
+                                    instruction.micro_batch()};
+  if (startsExchange(op))
+    inFlight_[name] = writable;
+  for (const auto &[start, ranges] : inFlight_)
+    writable.insert(writable.end(), ranges.begin(), ranges.end());
+  // A wait's instruction is numbered one behind its start's.
+  --std::get<0>(name);
+  inFlight_.erase(name);
+  DYNA_RETURN_IF_ERROR(compare(std::move(writable), instruction));
   std::swap(image_, present_);
   for (const BlockUse &use : uses)
     if (use.releases)
@@ -79,7 +98,9 @@ void MemoryCheck::addParameterRanges(const Instruction &instruction,
               op == Instruction::BACKWARD_WEIGHT;
   bool updates = op == Instruction::UPDATE;
   bool casts = op == Instruction::CAST_PARAMS;
-  if (!adds && !updates && !casts)
+  bool reduces = op == Instruction::REDUCE_GRADS_START;
+  bool gathers = op == Instruction::GATHER_PARAMS_START;
+  if (!adds && !updates && !casts && !reduces && !gathers)
     return;
   int layer = instruction.layer();
   int64_t master = elementBytes(view_.masterType());
@@ -89,19 +110,21 @@ void MemoryCheck::addParameterRanges(const Instruction &instruction,
     if (!adds && !view_.updates(layer, slot))
       continue;
     const ParameterPlace &place = layout_.parameters[p];
-    auto add = [&](int64_t begin, int64_t element) {
+    auto add = [&](int64_t begin, int64_t elements, int64_t element) {
       if (begin >= 0)
-        ranges.push_back({begin, begin + view_.elements(p) * element});
+        ranges.push_back({begin, begin + elements * element});
     };
-    if (adds || updates)
-      add(place.gradient, master);
+    int64_t all = view_.elements(p), updated = view_.updatedElements(p);
+    if (adds || updates || reduces)
+      add(place.gradient, all, master);
+    if (updates || gathers)
+      add(place.master, view_.hasCopy(p) ? updated : all, master);
     if (updates) {
-      add(place.master, master);
-      add(place.m, master);
-      add(place.v, master);
+      add(place.m, updated, master);
+      add(place.v, updated, master);
     }
-    if (updates || casts)
-      add(place.copy, elementBytes(view_.computeType(p)));
+    if (updates || casts || gathers)
+      add(place.copy, all, elementBytes(view_.computeType(p)));
   }
 }
 

@@ -87,6 +87,9 @@ private:
   std::vector<uint8_t> image_;   ///< before the instruction
   std::vector<uint8_t> present_; ///< after it
   std::map<Key, Range> alive_;   ///< blocks, in arena offsets
+  /// What exchanges that were started write before they are waited for, by
+  /// (instruction that starts, layer, micro-batch).
+  std::map<std::tuple<int, int, int>, std::vector<Range>> inFlight_;
   MemoryReport report_;
 };
 

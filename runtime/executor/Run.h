@@ -20,11 +20,11 @@
 namespace dyna {
 
 struct Executor::Run {
-  Run(const ManifestView &view, const plan::Plan &plan,
+  Run(const ManifestView &view, const plan::Plan &plan, int rank,
       const MiniBatch &miniBatch, const StepScalars &scalars,
       StepResult &result)
-      : plan(plan), program(plan.ranks(0)), miniBatch(miniBatch),
-        scalars(scalars), result(result), blocks(view, plan, plan.ranks(0)),
+      : plan(plan), program(plan.ranks(rank)), miniBatch(miniBatch),
+        scalars(scalars), result(result), blocks(view, plan, program),
         staging(plan.micro_batches_size()), segments(plan.micro_batches_size()),
         squaredNorms(view.layers(), 0) {
     result.microBatchLosses.assign(plan.micro_batches_size(), 0);

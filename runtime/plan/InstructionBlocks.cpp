@@ -95,19 +95,59 @@ const char *instructionName(Instruction::Op op) {
                                       "GRAD_NORM",
                                       "UPDATE",
                                       "CAST_PARAMS",
-                                      "EVALUATE"};
-  return op >= 0 && op < 12 ? names[op] : names[0];
+                                      "EVALUATE",
+                                      "SEND_ACT_START",
+                                      "SEND_ACT_WAIT",
+                                      "RECV_ACT_START",
+                                      "RECV_ACT_WAIT",
+                                      "SEND_GRAD_START",
+                                      "SEND_GRAD_WAIT",
+                                      "RECV_GRAD_START",
+                                      "RECV_GRAD_WAIT",
+                                      "REDUCE_GRADS_START",
+                                      "REDUCE_GRADS_WAIT",
+                                      "COMBINE_NORM",
+                                      "GATHER_PARAMS_START",
+                                      "GATHER_PARAMS_WAIT"};
+  return op > 0 && op <= Instruction::Op_MAX ? names[op] : names[0];
+}
+
+bool isPerMicroBatch(Instruction::Op op) {
+  switch (op) {
+  case Instruction::GRAD_NORM:
+  case Instruction::UPDATE:
+  case Instruction::CAST_PARAMS:
+  case Instruction::REDUCE_GRADS_START:
+  case Instruction::REDUCE_GRADS_WAIT:
+  case Instruction::COMBINE_NORM:
+  case Instruction::GATHER_PARAMS_START:
+  case Instruction::GATHER_PARAMS_WAIT:
+    return false;
+  default:
+    return true;
+  }
+}
+
+bool namesLayer(Instruction::Op op) {
+  return op != Instruction::LOAD && op != Instruction::COMBINE_NORM;
+}
+
+MessageOp messageOf(Instruction::Op op) {
+  if (op < Instruction::SEND_ACT_START || op > Instruction::RECV_GRAD_WAIT)
+    return {};
+  int index = op - Instruction::SEND_ACT_START;
+  return {true, index % 4 < 2, index % 2 == 0, index >= 4};
 }
 
 std::string describeInstruction(const Instruction &instruction) {
   std::string text = instructionName(instruction.op());
-  if (instruction.op() != Instruction::LOAD)
+  if (namesLayer(instruction.op()))
     text += formatText(" layer %d", instruction.layer());
-  bool perMicroBatch = instruction.op() != Instruction::GRAD_NORM &&
-                       instruction.op() != Instruction::UPDATE &&
-                       instruction.op() != Instruction::CAST_PARAMS;
-  if (perMicroBatch)
+  if (isPerMicroBatch(instruction.op()))
     text += formatText(" micro-batch %d", instruction.micro_batch());
+  if (MessageOp message = messageOf(instruction.op()); message.isMessage)
+    text += formatText(" %s rank %d", message.sends ? "to" : "from",
+                       instruction.peer());
   return text;
 }
 
@@ -149,12 +189,10 @@ InstructionBlocks::InstructionBlocks(const ManifestView &view,
     extents_.push_back(largest ? *largest : extentOf(microBatch));
   for (int index = 0; index < program.instructions_size(); ++index) {
     const Instruction &i = program.instructions(index);
-    bool perMicroBatch = i.op() != Instruction::GRAD_NORM &&
-                         i.op() != Instruction::UPDATE &&
-                         i.op() != Instruction::CAST_PARAMS;
-    if (!perMicroBatch)
+    if (!isPerMicroBatch(i.op()))
       continue;
-    lastInstruction_[i.micro_batch()] = index;
+    if (!messageOf(i.op()).isMessage)
+      lastInstruction_[i.micro_batch()] = index;
     Facts &facts = facts_[static_cast<size_t>(i.micro_batch()) * view.layers() +
                           i.layer()];
     if (i.op() == Instruction::FORWARD)
@@ -181,21 +219,18 @@ std::vector<BlockUse> InstructionBlocks::uses(int index) const {
   const Instruction &i = program_.instructions(index);
   std::vector<BlockUse> uses;
   int role = roleOf(i);
-  bool perMicroBatch = false;
   switch (i.op()) {
   case Instruction::GRAD_NORM:
     uses.push_back({BlockKind::Norm, -1, i.layer(), OffsetField::Out,
                     DYNA_BLOCK_ALIGNMENT, true, true, true});
     break;
-  case Instruction::UPDATE:
-  case Instruction::CAST_PARAMS:
-    break;
   default:
-    perMicroBatch = true;
-    addLayerUses(index, uses);
+    if (isPerMicroBatch(i.op()))
+      addLayerUses(index, uses);
   }
   if (role >= 0) {
-    Extent extent = perMicroBatch ? extents_[i.micro_batch()] : Extent();
+    Extent extent =
+        isPerMicroBatch(i.op()) ? extents_[i.micro_batch()] : Extent();
     uses.push_back({BlockKind::Workspace, i.micro_batch(), i.layer(),
                     OffsetField::Workspace,
                     view_.workspaceBytes(i.layer(), role, extent), true, true,
@@ -211,17 +246,20 @@ void InstructionBlocks::addLayerUses(int index,
                                      std::vector<BlockUse> &uses) const {
   const Instruction &i = program_.instructions(index);
   int m = i.micro_batch(), l = i.layer();
+  if (messageOf(i.op()).isMessage)
+    return addMessage(i, uses);
   bool ends = lastInstruction_[m] == index;
   bool loads = i.op() == Instruction::LOAD;
-  bool givesLoss = l == view_.layers() - 1 && (i.op() == Instruction::FORWARD ||
-                                               i.op() == Instruction::EVALUATE);
+  bool givesLoss = view_.givesLoss(l) && (i.op() == Instruction::FORWARD ||
+                                          i.op() == Instruction::EVALUATE);
   uses.push_back({BlockKind::Batch, m, -1, OffsetField::Batch,
                   batchLayout(extents_[m]).bytes, loads, ends,
                   loads || givesLoss});
   switch (i.op()) {
   case Instruction::LOAD:
-    uses.push_back({BlockKind::Kept, m, 0, OffsetField::Out, keptBytes(m, 0),
-                    true, false, true});
+    if (view_.hasLayer(0))
+      uses.push_back({BlockKind::Kept, m, 0, OffsetField::Out, keptBytes(m, 0),
+                      true, false, true});
     break;
   case Instruction::FORWARD:
   case Instruction::EVALUATE:
@@ -247,6 +285,28 @@ void InstructionBlocks::addLayerUses(int index,
   }
 }
 
+int64_t InstructionBlocks::inputBlockBytes(int microBatch, int layer) const {
+  return view_.hasLayer(layer) ? keptBytes(microBatch, layer)
+                               : view_.inputBytes(layer, extent(microBatch));
+}
+
+void InstructionBlocks::addMessage(const Instruction &i,
+                                   std::vector<BlockUse> &uses) const {
+  MessageOp message = messageOf(i.op());
+  int m = i.micro_batch(), l = i.layer();
+  BlockUse use = {BlockKind::Kept, m, l, OffsetField::Kept,
+                  inputBlockBytes(m, l)};
+  if (message.gradient) {
+    use.kind = BlockKind::Gradient;
+    use.field = message.sends ? OffsetField::GradOut : OffsetField::GradIn;
+    use.bytes = view_.gradientBytes(l, extents_[m]);
+  }
+  use.acquires = !message.sends && message.starts;
+  use.releases = message.sends && !message.starts;
+  use.writes = !message.sends;
+  uses.push_back(use);
+}
+
 void InstructionBlocks::addForward(const Instruction &i,
                                    std::vector<BlockUse> &uses) const {
   int m = i.micro_batch(), l = i.layer();
@@ -258,7 +318,7 @@ void InstructionBlocks::addForward(const Instruction &i,
                     lateBytes(m, l, false), true, true, true});
   if (l + 1 < view_.layers())
     uses.push_back({BlockKind::Kept, m, l + 1, OffsetField::Out,
-                    keptBytes(m, l + 1), true, false, true});
+                    inputBlockBytes(m, l + 1), true, false, true});
 }
 
 void InstructionBlocks::addBackward(const Instruction &i,

@@ -17,15 +17,14 @@
 //     batch      LOAD                               the micro-batch's last
 //                                                   instruction
 //     kept       the producer of the input (LOAD,   FREE; under EVALUATE the
-//                FORWARD or EVALUATE of the layer   consumer
-//                before)
+//                FORWARD or EVALUATE of the layer   consumer; SEND_ACT_WAIT
+//                before, RECV_ACT_START)            where it leaves the rank
 //     late       RECOMPUTE (or BACKWARD_INPUT);     BACKWARD, or
 //     BACKWARD_WEIGHT
 //                in FORWARD it is scratch
-//     gradient   BACKWARD[_INPUT] of the layer      BACKWARD[_INPUT] of the
-//     layer
-//                behind, for the gradient of its    itself
-//                input
+//     gradient   BACKWARD[_INPUT] of a layer, for   BACKWARD[_INPUT] of the
+//                the gradient of its input, or      layer before, or
+//                RECV_GRAD_START                    SEND_GRAD_WAIT
 //     workspace  each instruction for itself
 //     norm       GRAD_NORM, for its sum
 //
@@ -69,8 +68,22 @@ Extent extentOf(const plan::MicroBatch &microBatch);
 std::string describeInstruction(const plan::Instruction &instruction);
 const char *instructionName(plan::Instruction::Op op);
 
-/// The DYNA_ROLE_* that an instruction calls, -1 for LOAD and FREE.
+/// The DYNA_ROLE_* that an instruction calls, -1 for those that call nothing.
 int roleOf(const plan::Instruction &instruction);
+
+/// Whether it works on a micro-batch; the others on parameters.
+bool isPerMicroBatch(plan::Instruction::Op op);
+/// Whether it names a layer: all do but LOAD and COMBINE_NORM.
+bool namesLayer(plan::Instruction::Op op);
+
+/// A message between two stages, from one side.
+struct MessageOp {
+  bool isMessage = false;
+  bool sends = false;
+  bool starts = false;
+  bool gradient = false;
+};
+MessageOp messageOf(plan::Instruction::Op op);
 
 class InstructionBlocks {
 public:
@@ -110,6 +123,11 @@ private:
                   std::vector<BlockUse> &uses) const;
   void addBackward(const plan::Instruction &i,
                    std::vector<BlockUse> &uses) const;
+  void addMessage(const plan::Instruction &i,
+                  std::vector<BlockUse> &uses) const;
+  /// The block that takes a layer's input: all that is kept if the layer is
+  /// this rank's, else the input alone, until it is sent.
+  int64_t inputBlockBytes(int microBatch, int layer) const;
 
   const ManifestView &view_;
   const plan::RankProgram &program_;

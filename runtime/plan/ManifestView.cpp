@@ -31,7 +31,11 @@ uint64_t manifestHash(const plan::Manifest &manifest) {
 StatusOr<ManifestView> ManifestView::create(plan::Manifest manifest) {
   DYNA_RETURN_IF_ERROR(checkManifest(manifest));
   ManifestView view;
-  view.manifest_ = std::move(manifest);
+  view.manifest_ = std::make_shared<const plan::Manifest>(std::move(manifest));
+  view.part_.endLayer = view.layers();
+  view.part_.parameters.resize(view.parameters());
+  for (int p = 0; p < view.parameters(); ++p)
+    view.part_.parameters[p] = {true, 0, view.rows(p), true, 1};
   view.resolve();
   return view;
 }
@@ -59,10 +63,30 @@ void ManifestView::resolve() {
   for (int l = 0; l < layers(); ++l)
     for (int slot = 0; slot < layer(l).parameters_size(); ++slot) {
       int p = layer(l).parameters(slot);
-      if (owners_[p] < 0)
+      if (owners_[p] < 0 && hasLayer(l))
         owners_[p] = l;
       computeTypes_[p] = kind(l).parameters(slot).type();
     }
+}
+
+ManifestView ManifestView::restrictedTo(RankPart part) const {
+  ManifestView view = *this;
+  view.part_ = std::move(part);
+  view.resolve();
+  return view;
+}
+
+int64_t ManifestView::rows(int parameter) const {
+  const auto &shape = this->parameter(parameter).shape();
+  return shape.empty() ? 1 : shape.Get(0);
+}
+
+int64_t ManifestView::rowElements(int parameter) const {
+  const auto &shape = this->parameter(parameter).shape();
+  int64_t elements = 1;
+  for (int d = 1; d < shape.size(); ++d)
+    elements *= shape.Get(d);
+  return elements;
 }
 
 int64_t ManifestView::totalElements() const {
@@ -93,14 +117,31 @@ bool ManifestView::ownsParameters(int index) const {
   return false;
 }
 
+bool ManifestView::sharesParameters(int index) const {
+  for (int slot = 0; slot < layer(index).parameters_size(); ++slot)
+    if (updates(index, slot) &&
+        place(layer(index).parameters(slot)).holders > 1)
+      return true;
+  return false;
+}
+
+/// Bytes of a row of the layer's input.
+static int64_t inputRowBytes(const plan::LayerKind &kind) {
+  const plan::TensorSpec &input = kind.inputs(0);
+  int64_t bytes = elementBytes(input.type());
+  for (int64_t size : input.shape())
+    bytes *= size;
+  return bytes;
+}
+
+int64_t ManifestView::messageBytes(int layer, const Extent &extent) const {
+  return inputRowBytes(kind(layer)) * extent.tq;
+}
+
 int64_t ManifestView::gradientBytes(int layer, const Extent &extent) const {
   if (layer == 0)
     return 0;
-  const plan::TensorSpec &input = kind(layer).inputs(0);
-  int64_t bytes = elementBytes(input.type()) * roundRows(extent.tq);
-  for (int64_t size : input.shape())
-    bytes *= size;
-  return alignToBlock(bytes);
+  return alignToBlock(inputRowBytes(kind(layer)) * roundRows(extent.tq));
 }
 
 int64_t ManifestView::keptBytes(int layer, plan::Recompute mode,

@@ -27,10 +27,30 @@
 #include "runtime/plan/Manifest.pb.h"
 #include "runtime/plan/Plan.pb.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace dyna {
+
+/// What one rank of a strategy has of the model (ExecutableGraph::rankView).
+struct RankPart {
+  struct Parameter {
+    bool here = false; ///< used by a layer of this rank
+    /// The rows of this rank's tensor that it updates: all of them, or with
+    /// ZeRO its share. Row counts are those of dimension 0.
+    int64_t updateBegin = 0, updateEnd = 0;
+    /// Whether this rank's rows count in the gradient's norm: each element does
+    /// on one rank.
+    bool counts = true;
+    /// Ranks that hold it and sum its gradients; with this one.
+    int holders = 1;
+  };
+  int firstLayer = 0, endLayer = 0;
+  int ranks = 1; ///< of the whole strategy
+  bool zero = false;
+  std::vector<Parameter> parameters;
+};
 
 /// The hash that `Manifest.hash` holds: FNV-1a of the serialised message
 /// without hash, producer and matmul.
@@ -46,13 +66,24 @@ public:
   /// From the serialised message.
   static StatusOr<ManifestView> parse(const void *data, int64_t bytes);
 
-  const plan::Manifest &manifest() const { return manifest_; }
-  uint64_t hash() const { return manifest_.hash(); }
+  const plan::Manifest &manifest() const { return *manifest_; }
+  uint64_t hash() const { return manifest_->hash(); }
 
-  int layers() const { return manifest_.layers_size(); }
-  const plan::Layer &layer(int index) const { return manifest_.layers(index); }
+  /// Layers of the whole model. A view of a rank has the layers
+  /// [firstLayer, endLayer) of them; everything is indexed as in the model.
+  int layers() const { return manifest_->layers_size(); }
+  int firstLayer() const { return part_.firstLayer; }
+  int endLayer() const { return part_.endLayer; }
+  bool hasLayer(int layer) const {
+    return part_.firstLayer <= layer && layer < part_.endLayer;
+  }
+  /// The layer whose output is the loss.
+  bool givesLoss(int layer) const { return layer == layers() - 1; }
+  /// The view of a rank; `part` has an entry for every parameter.
+  ManifestView restrictedTo(RankPart part) const;
+  const plan::Layer &layer(int index) const { return manifest_->layers(index); }
   const plan::LayerKind &kind(int layer) const {
-    return manifest_.kinds(manifest_.layers(layer).kind());
+    return manifest_->kinds(manifest_->layers(layer).kind());
   }
   bool hasRole(int layer, int role) const {
     return kind(layer).roles(role).present();
@@ -62,9 +93,9 @@ public:
   // Parameters
   //===--------------------------------------------------------------------===//
 
-  int parameters() const { return manifest_.parameters_size(); }
+  int parameters() const { return manifest_->parameters_size(); }
   const plan::Parameter &parameter(int index) const {
-    return manifest_.parameters(index);
+    return manifest_->parameters(index);
   }
   int64_t elements(int parameter) const { return elements_[parameter]; }
   /// Elements of all parameters.
@@ -73,7 +104,7 @@ public:
   int findParameter(const std::string &name) const;
   /// Type of masters, gradients and optimizer state.
   plan::ElementType masterType() const {
-    return manifest_.compute_type() == plan::F64 ? plan::F64 : plan::F32;
+    return manifest_->compute_type() == plan::F64 ? plan::F64 : plan::F32;
   }
   /// The type that layer functions see.
   plan::ElementType computeType(int parameter) const {
@@ -83,11 +114,28 @@ public:
   bool hasCopy(int parameter) const {
     return computeType(parameter) != masterType();
   }
-  /// The layer that updates the parameter.
+  bool holds(int parameter) const { return part_.parameters[parameter].here; }
+  const RankPart::Parameter &place(int parameter) const {
+    return part_.parameters[parameter];
+  }
+  /// Rows (dimension 0) of the parameter and elements of each; 1 row for a
+  /// scalar.
+  int64_t rows(int parameter) const;
+  int64_t rowElements(int parameter) const;
+  int64_t updatedElements(int parameter) const {
+    return (place(parameter).updateEnd - place(parameter).updateBegin) *
+           rowElements(parameter);
+  }
+  int ranks() const { return part_.ranks; }
+  /// Whether ranks share the optimizer's work (ZeRO-1).
+  bool zero() const { return part_.zero; }
+  /// The layer of this view that updates the parameter, -1 for none.
   int owner(int parameter) const { return owners_[parameter]; }
   /// Whether `layer` updates the parameter in its list at `slot`.
   bool updates(int layer, int slot) const;
   bool ownsParameters(int layer) const;
+  /// Whether a parameter that the layer updates has other holders.
+  bool sharesParameters(int layer) const;
 
   //===--------------------------------------------------------------------===//
   // Memory of one layer and micro-batch
@@ -108,6 +156,8 @@ public:
   int64_t workspaceBytes(int layer, int role, const Extent &extent) const {
     return linearBytes(kind(layer).roles(role).workspace(), extent);
   }
+  /// The layer's input itself, without rounding: what crosses between stages.
+  int64_t messageBytes(int layer, const Extent &extent) const;
   /// The gradient of the layer's input; 0 for the first layer (token ids).
   int64_t gradientBytes(int layer, const Extent &extent) const;
   /// From forward to backward: input and what `mode` keeps.
@@ -142,10 +192,12 @@ public:
 private:
   void resolve();
 
-  plan::Manifest manifest_;
+  std::shared_ptr<const plan::Manifest>
+      manifest_; ///< shared by all restrictions
   std::vector<int64_t> elements_;
   std::vector<plan::ElementType> computeTypes_;
   std::vector<int> owners_;
+  RankPart part_;
 };
 
 } // namespace dyna

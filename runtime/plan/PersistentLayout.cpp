@@ -14,25 +14,33 @@ PersistentLayout persistentLayout(const ManifestView &view, bool training) {
   PersistentLayout layout;
   layout.parameters.resize(view.parameters());
   int64_t master = elementBytes(view.masterType());
-  auto place = [&](int p, int64_t element) {
+  auto place = [&](int64_t elements, int64_t element) {
     int64_t offset = layout.bytes;
-    layout.bytes += alignToBlock(view.elements(p) * element);
+    layout.bytes += alignToBlock(elements * element);
     return offset;
   };
+  std::vector<int> held;
+  for (int p = 0; p < view.parameters(); ++p)
+    if (view.holds(p))
+      held.push_back(p);
   auto &places = layout.parameters;
-  for (int p = 0; p < view.parameters(); ++p)
-    places[p].master = place(p, master);
-  for (int p = 0; p < view.parameters(); ++p)
+  // Layer functions read whole tensors; what only the optimizer sees is as
+  // large as what it updates.
+  for (int p : held)
+    places[p].master = place(
+        view.hasCopy(p) ? view.updatedElements(p) : view.elements(p), master);
+  for (int p : held)
     if (view.hasCopy(p))
-      places[p].copy = place(p, elementBytes(view.computeType(p)));
+      places[p].copy =
+          place(view.elements(p), elementBytes(view.computeType(p)));
   if (!training)
     return layout;
-  for (int p = 0; p < view.parameters(); ++p)
-    places[p].gradient = place(p, master);
-  for (int p = 0; p < view.parameters(); ++p)
-    places[p].m = place(p, master);
-  for (int p = 0; p < view.parameters(); ++p)
-    places[p].v = place(p, master);
+  for (int p : held)
+    places[p].gradient = place(view.elements(p), master);
+  for (int p : held)
+    places[p].m = place(view.updatedElements(p), master);
+  for (int p : held)
+    places[p].v = place(view.updatedElements(p), master);
   return layout;
 }
 

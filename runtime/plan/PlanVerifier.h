@@ -9,40 +9,52 @@
 // What must hold before a plan may run. Every plan passes here, wherever it
 // comes from: made on line, read from a file, or changed by hand.
 //
-// - (P1) it was made for this model (manifest hash), for one rank here;
+// - (P1) it was made for this model (manifest hash) and has one program for
+//   each rank of the strategy;
 // - (P2) segments name samples of the mini-batch and cover every token once;
-// - (P3) every micro-batch passes every layer forward and backward exactly once
-//   and in order, or is evaluated;
+// - (P3) every micro-batch passes every layer of every stage forward and
+//   backward exactly once and in order, or is evaluated; what crosses between
+//   stages is sent after it was made and used after it was received;
 // - (P4) recomputation happens before backward where forward did not keep all,
-// and
-//   only there;
-// - (P5) all parameters are updated once, after all gradients are there and
-//   gradient norms are known, or none is;
+//   and only there;
+// - (P5) all parameters are updated once, after all gradients are there, are
+//   reduced over the ranks that share them, and norms are known, or none is;
+//   with ZeRO, layers run after the rows of other ranks were gathered;
 // - (P6) nothing is read that is not there: blocks are used where they were
-// placed,
-//   after they were taken and before they were given back, and all are given
-//   back;
+//   placed, after they were taken and before they were given back, and all are
+//   given back;
 // - (P7) blocks alive at one time do not overlap;
-// - (P8) the region fits the limit.
+// - (P8) each rank's region fits the limit;
+// - (P9) every send has one receive of the same message: direction, layer,
+//   micro-batch and bytes;
+// - (P10) both ends of a channel, an unordered pair of ranks, start their
+//   messages in one order, and all ranks of a group their exchanges;
+// - (P11) no rank waits for ever, even if every send is a rendezvous that ends
+//   only when the receive was started.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_PLAN_PLANVERIFIER_H
 #define DYNA_RUNTIME_PLAN_PLANVERIFIER_H
 
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/ExecutableGraph.h"
 
 #include <vector>
 
 namespace dyna {
 
 struct VerifyOptions {
-  /// Bytes that the dynamic region has.
+  /// Bytes that the dynamic region of every rank has.
   int64_t dynamicLimit = 0;
 };
 
 /// `lengths[i]`: tokens of sample i of the mini-batch. Linear in the number of
 /// instructions, but for a logarithm of the blocks alive.
+Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
+                  const std::vector<int64_t> &lengths,
+                  const VerifyOptions &options);
+
+/// The same for one rank.
 Status verifyPlan(const ManifestView &view, const plan::Plan &plan,
                   const std::vector<int64_t> &lengths,
                   const VerifyOptions &options);

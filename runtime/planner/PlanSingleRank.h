@@ -1,4 +1,4 @@
-//===- PlanSingleRank.h - Plans for one rank --------------------*- C++ -*-===//
+//===- PlanSingleRank.h - Plans for one rank -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,10 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The plan of one mini-batch on one rank: every micro-batch passes all layers
-// forward and backward, gradients add up, and one update ends the step. Offsets
-// are chosen by `placeBlocks`, so that `dynamic_bytes` is exactly what the plan
-// needs.
+// The plan of one mini-batch on one rank: a Planner for the strategy without
+// parallelism.
 //
 //     for each window of `inFlight` micro-batches
 //       each: LOAD, FORWARD 0 .. L-1
@@ -24,52 +22,40 @@
 #ifndef DYNA_RUNTIME_PLANNER_PLANSINGLERANK_H
 #define DYNA_RUNTIME_PLANNER_PLANSINGLERANK_H
 
-#include "runtime/plan/ManifestView.h"
-
-#include <vector>
+#include "runtime/planner/Planner.h"
 
 namespace dyna {
 
-struct PlanOptions {
-  /// One mode per layer, or one for all.
-  std::vector<plan::Recompute> recompute = {plan::RECOMPUTE_NONE};
-  int64_t maxTokensPerMicroBatch = 4096;
-  /// Micro-batches whose forwards all run before their backwards.
-  int inFlight = 1;
-  bool splitBackward = false;
-  /// End with GRAD_NORM and UPDATE.
-  bool update = true;
-  /// The dynamic region's size, 0: not limited. A plan that would need more is
-  /// laid out for the largest micro-batches instead, which always fits
-  /// `largestDynamicBytes` of the same options.
-  int64_t dynamicLimit = 0;
-};
+inline StatusOr<plan::Plan> planTraining(const ManifestView &view,
+                                         const std::vector<int64_t> &lengths,
+                                         int64_t targetTokens,
+                                         const PlanOptions &options) {
+  return Planner(view).training(lengths, targetTokens, options);
+}
 
-/// `lengths[i]`: tokens of sample i; `targetTokens`: targets of all together.
-StatusOr<plan::Plan> planTraining(const ManifestView &view,
-                                  const std::vector<int64_t> &lengths,
-                                  int64_t targetTokens,
-                                  const PlanOptions &options);
+inline StatusOr<plan::Plan> planEvaluation(const ManifestView &view,
+                                           const std::vector<int64_t> &lengths,
+                                           int64_t targetTokens,
+                                           const PlanOptions &options) {
+  return Planner(view).evaluation(lengths, targetTokens, options);
+}
 
-/// The same for EVALUATE: losses only.
-StatusOr<plan::Plan> planEvaluation(const ManifestView &view,
-                                    const std::vector<int64_t> &lengths,
-                                    int64_t targetTokens,
-                                    const PlanOptions &options);
+inline plan::Plan planCast(const ManifestView &view) {
+  return *Planner(view).cast();
+}
 
-/// Casts the masters of all parameters into the compute type; an empty program
-/// where these are the same.
-plan::Plan planCast(const ManifestView &view);
+inline StatusOr<plan::Plan> planUpdate(const ManifestView &view) {
+  return Planner(view).update();
+}
 
-/// GRAD_NORM and UPDATE alone, for gradients that are there already (a plan
-/// with `update` off leaves them).
-StatusOr<plan::Plan> planUpdate(const ManifestView &view);
-
-/// Bytes of the dynamic region that are enough for every plan made with these
-/// options: training (if `training`), evaluation and cast.
-StatusOr<int64_t> largestDynamicBytes(const ManifestView &view,
-                                      const PlanOptions &options,
-                                      bool training);
+inline StatusOr<int64_t> largestDynamicBytes(const ManifestView &view,
+                                             const PlanOptions &options,
+                                             bool training) {
+  auto bytes = Planner(view).largestDynamicBytes(options, training);
+  if (!bytes.isOk())
+    return bytes.status();
+  return bytes->front();
+}
 
 } // namespace dyna
 

@@ -1,0 +1,73 @@
+//===- RankExchange.h - What a rank exchanges with others -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_EXECUTOR_RANKEXCHANGE_H
+#define DYNA_RUNTIME_EXECUTOR_RANKEXCHANGE_H
+
+#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/transport/Transport.h"
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+namespace dyna {
+
+/// Carries out the messages and exchanges of one rank's program over a
+/// transport. Pointers are into the rank's arena.
+class RankExchange {
+public:
+  /// All ranks of the graph create theirs together. `graph` and `transport`
+  /// must outlive it; `view` is the rank's.
+  static StatusOr<std::unique_ptr<RankExchange>>
+  create(const ExecutableGraph &graph, const ManifestView &view,
+         Transport &transport);
+  ~RankExchange();
+
+  /// The groups as compiled code sees them, indexed by DYNA_GROUP_*.
+  const std::vector<dyna_group> &groups() const { return abiGroups_; }
+  Transport &transport() const { return transport_; }
+  int rank() const { return transport_.rank(); }
+
+  /// Starts or waits for a message; `data` is the block that crosses.
+  Status message(const plan::Instruction &i, void *data, void *stream);
+  /// Starts the sum of a parameter's gradients over its holders; with ZeRO each
+  /// gets the rows that it updates. `gradients` is the rank's whole tensor.
+  Status startReduction(int parameter, void *gradients, void *stream);
+  /// With ZeRO: starts to fetch the rows that others updated. `values` is the
+  /// rank's whole tensor of `element` (DYNA_ELEMENT_*).
+  Status startGather(int parameter, void *values, int32_t element,
+                     void *stream);
+  /// Waits for what was started for a parameter.
+  Status wait(int parameter, void *stream);
+  /// Sums over all ranks, in place; every rank gets the result.
+  Status sum(std::vector<double> &values, void *stream);
+
+private:
+  RankExchange(const ExecutableGraph &graph, const ManifestView &view,
+               Transport &transport)
+      : graph_(graph), view_(view), transport_(transport) {}
+  Status createGroups();
+  Status start(int parameter, const Collective &collective, void *stream);
+
+  const ExecutableGraph &graph_;
+  const ManifestView &view_;
+  Transport &transport_;
+  std::map<std::vector<int>, std::unique_ptr<Group>> groups_; ///< of 2 or more
+  std::vector<Group *> holders_; ///< of each parameter, null for this one alone
+  std::unique_ptr<Group> world_;
+  std::vector<dyna_group> abiGroups_;
+  /// By (instruction that starts, micro-batch).
+  std::map<std::tuple<int, int>, Ticket> messages_;
+  std::map<int, Ticket> parameters_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_EXECUTOR_RANKEXCHANGE_H

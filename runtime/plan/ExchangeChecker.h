@@ -1,0 +1,30 @@
+//===- ExchangeChecker.h - Messages and reductions between ranks -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A part of the plan verifier; see PlanVerifier.h, P9 to P11.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLAN_EXCHANGECHECKER_H
+#define DYNA_RUNTIME_PLAN_EXCHANGECHECKER_H
+
+#include "runtime/plan/ExecutableGraph.h"
+
+namespace dyna {
+
+/// Every program has passed P3 on its own. `views` are those of the stages.
+/// Linear in the instructions of all ranks, times the ranks that share an
+/// exchange.
+Status verifyExchanges(const ExecutableGraph &graph,
+                       const std::vector<ManifestView> &views,
+                       const plan::Plan &plan);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLAN_EXCHANGECHECKER_H

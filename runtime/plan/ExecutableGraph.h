@@ -1,0 +1,97 @@
+//===- ExecutableGraph.h - Which rank holds what ----------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A model under a strategy, as data: the mesh, the layers of each stage, and
+// for every parameter the stages that hold it and how it is split there. No
+// code depends on it, so that another cut or another number of replicas needs
+// no compiler.
+//
+//     dp=2, tp=1, pp=2, five layers, layers=3+2, wte tied:
+//
+//     rank   d p    layers         holds wte   reduces wte with
+//     0      0 0    emb h.0 h.1    yes         0 1 2 3
+//     1      0 1    h.2 head       yes         0 1 2 3
+//     2      1 0    emb h.0 h.1    yes         0 1 2 3
+//     3      1 1    h.2 head       yes         0 1 2 3
+//
+// The *holders* of a parameter, as one rank sees them, are the ranks that have
+// the same part of it, itself included: all replicas, on all stages that use
+// it. They sum their gradients. Without ZeRO all of them then update it alike;
+// with it, each updates its own rows (dealt as in runtime/abi/Collectives.h, in
+// the order of the holders) and collects the others' before the next forward.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLAN_EXECUTABLEGRAPH_H
+#define DYNA_RUNTIME_PLAN_EXECUTABLEGRAPH_H
+
+#include "runtime/layout/Layout.h"
+#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/Strategy.h"
+
+namespace dyna {
+
+class ExecutableGraph {
+public:
+  /// `strategy.layers` must be given unless pp is 1 (the planner's
+  /// `chooseLayers` does that). `model` must outlive the graph. Fails where the
+  /// strategy does not fit the model or what was compiled.
+  static StatusOr<ExecutableGraph> create(const ManifestView &model,
+                                          Strategy strategy);
+
+  struct Place {
+    int replica, stage, shard; ///< coordinates on dp, pp, tp
+  };
+  struct Stage {
+    int firstLayer, endLayer;
+  };
+
+  const ManifestView &model() const { return *model_; }
+  const Strategy &strategy() const { return strategy_; }
+  const Mesh &mesh() const { return mesh_; }
+  int ranks() const { return strategy_.ranks(); }
+  Place placeOf(int rank) const;
+  int rankAt(const Place &place) const;
+
+  int stages() const { return strategy_.pp; }
+  const Stage &stage(int index) const { return stages_[index]; }
+  int stageOf(int layer) const;
+  /// Stages that use the parameter, in order.
+  const std::vector<int> &stagesOf(int parameter) const {
+    return stagesOf_[parameter];
+  }
+  /// How the parameter is split over the ranks of one stage.
+  const Layout &layout(int parameter) const { return layouts_[parameter]; }
+
+  /// The holders of a parameter that `rank` holds too, replica by replica and
+  /// stage by stage.
+  std::vector<int> holders(int parameter, int rank) const;
+  /// Every list of two or more holders, each once, in an order that all ranks
+  /// share.
+  std::vector<std::vector<int>> holderGroups() const;
+
+  /// The model as one rank sees it.
+  ManifestView rankView(int rank) const;
+
+private:
+  ExecutableGraph(const ManifestView &model, Strategy strategy, Mesh mesh)
+      : model_(&model), strategy_(std::move(strategy)), mesh_(std::move(mesh)) {
+  }
+  void placeParameters();
+
+  const ManifestView *model_;
+  Strategy strategy_;
+  Mesh mesh_;
+  std::vector<Stage> stages_;
+  std::vector<std::vector<int>> stagesOf_;
+  std::vector<Layout> layouts_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLAN_EXECUTABLEGRAPH_H

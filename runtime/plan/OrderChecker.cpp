@@ -1,0 +1,338 @@
+//===- OrderChecker.cpp - What follows what on one rank (P3 to P5) -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/OrderChecker.h"
+
+#include "runtime/plan/Text.h"
+
+#include <algorithm>
+
+namespace dyna {
+
+using plan::Instruction;
+
+static Status fail(const std::string &what) {
+  return Status::invalidArgument("plan: " + what);
+}
+
+OrderChecker::OrderChecker(const ManifestView &view, const plan::Plan &plan,
+                           int replica)
+    : view_(view), progress_(plan.micro_batches_size()),
+      parameters_(view.layers()) {
+  for (int m = 0; m < plan.micro_batches_size(); ++m) {
+    Progress &progress = progress_[m];
+    progress.here = plan.micro_batches(m).replica() == replica;
+    progress.forward = view.firstLayer();
+    progress.backward = view.endLayer() - 1;
+    progress.layers.resize(view.layers());
+  }
+}
+
+Status OrderChecker::step(const Instruction &i) {
+  if (isPerMicroBatch(i.op()) && !progress_[i.micro_batch()].here)
+    return fail("the micro-batch belongs to another replica");
+  if (messageOf(i.op()).isMessage)
+    return message(i);
+  switch (i.op()) {
+  case Instruction::LOAD:
+    return load(i);
+  case Instruction::FORWARD:
+  case Instruction::EVALUATE:
+    return forward(i);
+  case Instruction::RECOMPUTE:
+    return recompute(i);
+  case Instruction::BACKWARD:
+  case Instruction::BACKWARD_INPUT:
+    return backward(i);
+  case Instruction::BACKWARD_WEIGHT:
+    return backwardWeight(i);
+  case Instruction::FREE:
+    return free(i);
+  case Instruction::GATHER_PARAMS_START:
+  case Instruction::GATHER_PARAMS_WAIT:
+    return gather(i);
+  case Instruction::REDUCE_GRADS_START:
+  case Instruction::REDUCE_GRADS_WAIT:
+    return reduce(i);
+  case Instruction::COMBINE_NORM:
+    return combine();
+  default:
+    return parameters(i);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Micro-batches
+//===----------------------------------------------------------------------===//
+
+Status OrderChecker::load(const Instruction &i) {
+  Progress &progress = progress_[i.micro_batch()];
+  if (progress.loaded)
+    return fail("loaded twice");
+  progress.loaded = true;
+  return Status::ok();
+}
+
+Status OrderChecker::forward(const Instruction &i) {
+  Progress &progress = progress_[i.micro_batch()];
+  bool evaluates = i.op() == Instruction::EVALUATE;
+  if (!progress.loaded)
+    return fail("not loaded yet");
+  if (receives() && progress.activation.received < 2)
+    return fail("its input has not been received yet");
+  if (progress.forward > view_.firstLayer() && progress.evaluates != evaluates)
+    return fail("a micro-batch is either trained on or evaluated");
+  if (i.layer() != progress.forward)
+    return fail(formatText("expects layer %d next", progress.forward));
+  DYNA_RETURN_IF_ERROR(checkGathered(i.layer()));
+  progress.evaluates = evaluates;
+  ++progress.forward;
+  state(i).mode = evaluates ? plan::RECOMPUTE_NONE : i.recompute();
+  if (!evaluates &&
+      view_.nearestMode(i.layer(), i.recompute()) != i.recompute())
+    return fail("its layer kind has no recomputation of this mode");
+  return Status::ok();
+}
+
+Status OrderChecker::recompute(const Instruction &i) {
+  LayerState &layer = state(i);
+  if (progress_[i.micro_batch()].forward <= i.layer())
+    return fail("recomputed before forward");
+  if (layer.mode == plan::RECOMPUTE_NONE)
+    return fail("forward kept everything, there is nothing to recompute");
+  if (i.recompute() != layer.mode)
+    return fail("recomputed in another mode than forward's");
+  if (layer.recomputed || layer.inputDone)
+    return fail("recomputed twice or after backward");
+  layer.recomputed = true;
+  return Status::ok();
+}
+
+Status OrderChecker::backward(const Instruction &i) {
+  Progress &progress = progress_[i.micro_batch()];
+  if (progress.evaluates || progress.forward != view_.endLayer())
+    return fail(formatText(
+        "only %d of %d layers have passed forward",
+        progress.evaluates ? 0 : progress.forward - view_.firstLayer(),
+        view_.endLayer() - view_.firstLayer()));
+  if (sends() && progress.gradient.received < 2)
+    return fail("the gradient of its output has not been received yet");
+  if (i.layer() != progress.backward)
+    return fail(progress.backward < view_.firstLayer()
+                    ? std::string("backward is complete already")
+                    : formatText("expects layer %d next", progress.backward));
+  LayerState &layer = state(i);
+  if (layer.mode != plan::RECOMPUTE_NONE && !layer.recomputed)
+    return fail("not recomputed yet");
+  --progress.backward;
+  layer.inputDone = true;
+  layer.weightDone = i.op() == Instruction::BACKWARD;
+  return Status::ok();
+}
+
+Status OrderChecker::backwardWeight(const Instruction &i) {
+  LayerState &layer = state(i);
+  if (!layer.inputDone)
+    return fail("BACKWARD_INPUT of this layer comes first");
+  if (layer.weightDone)
+    return fail("the weight gradient was added already");
+  layer.weightDone = true;
+  return Status::ok();
+}
+
+Status OrderChecker::free(const Instruction &i) {
+  LayerState &layer = state(i);
+  if (layer.freed)
+    return fail("freed twice");
+  if (!layer.inputDone || !layer.weightDone)
+    return fail("freed before its backward is complete");
+  layer.freed = true;
+  return Status::ok();
+}
+
+Status OrderChecker::message(const Instruction &i) {
+  MessageOp op = messageOf(i.op());
+  Progress &progress = progress_[i.micro_batch()];
+  // An activation goes to the next stage, a gradient comes from there.
+  bool next = op.sends != op.gradient;
+  int boundary = next ? view_.endLayer() : view_.firstLayer();
+  if (boundary == (next ? view_.layers() : 0))
+    return fail(next ? "there is no stage behind this one"
+                     : "there is no stage before this one");
+  if (i.layer() != boundary)
+    return fail(formatText("at this end of the stage lies layer %d", boundary));
+  Messages &messages = op.gradient ? progress.gradient : progress.activation;
+  int &stage = op.sends ? messages.sent : messages.received;
+  if (stage != (op.starts ? 0 : 1))
+    return fail(op.starts    ? "started twice"
+                : stage == 0 ? "waited for before it is started"
+                             : "waited for twice");
+  ++stage;
+  if (op.sends && op.starts && !op.gradient &&
+      progress.forward != view_.endLayer())
+    return fail("sent before its forward");
+  if (op.sends && op.starts && op.gradient &&
+      progress.backward >= view_.firstLayer())
+    return fail("sent before its backward");
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+/// Layers that use what another one updates see it gathered too.
+Status OrderChecker::checkGathered(int layer) const {
+  if (!view_.zero())
+    return Status::ok();
+  for (int p : view_.layer(layer).parameters())
+    if (view_.place(p).holders > 1 && parameters_[view_.owner(p)].gathered < 2)
+      return fail("the rows of '" + view_.parameter(p).name() +
+                  "' that other ranks updated are not gathered yet");
+  return Status::ok();
+}
+
+Status OrderChecker::gather(const Instruction &i) {
+  int &stage = parameters_[i.layer()].gathered;
+  bool starts = i.op() == Instruction::GATHER_PARAMS_START;
+  if (!view_.zero() || !view_.sharesParameters(i.layer()))
+    return fail("this layer has no rows that other ranks update");
+  if (stage != (starts ? 0 : 1))
+    return fail(starts ? "gathered twice" : "not started, or waited for twice");
+  ++stage;
+  return Status::ok();
+}
+
+/// All of the rank's micro-batches have added to what the layer updates.
+Status OrderChecker::checkGradients(int layer) const {
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
+    const auto &list = view_.layer(l).parameters();
+    bool adds = l == layer || std::any_of(list.begin(), list.end(), [&](int p) {
+                  return view_.owner(p) == layer;
+                });
+    for (size_t m = 0; adds && m < progress_.size(); ++m) {
+      const Progress &progress = progress_[m];
+      if (progress.here && !progress.evaluates &&
+          !progress.layers[l].weightDone)
+        return fail(formatText("micro-batch %zu has not added its gradient of "
+                               "layer %d yet",
+                               m, l));
+    }
+  }
+  return Status::ok();
+}
+
+Status OrderChecker::reduce(const Instruction &i) {
+  int &stage = parameters_[i.layer()].reduced;
+  bool starts = i.op() == Instruction::REDUCE_GRADS_START;
+  if (!view_.sharesParameters(i.layer()))
+    return fail("no other rank has the parameters that this layer updates");
+  if (stage != (starts ? 0 : 1))
+    return fail(starts ? "reduced twice" : "not started, or waited for twice");
+  ++stage;
+  return starts ? checkGradients(i.layer()) : Status::ok();
+}
+
+Status OrderChecker::combine() {
+  if (combined_)
+    return fail("the norms are combined twice");
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
+    if (view_.ownsParameters(l) && !parameters_[l].normed)
+      return fail(formatText("the gradient norm of layer %d is missing", l));
+  combined_ = true;
+  return Status::ok();
+}
+
+Status OrderChecker::parameters(const Instruction &i) {
+  int layer = i.layer();
+  Parameters &own = parameters_[layer];
+  if (!view_.ownsParameters(layer))
+    return fail("this layer owns no parameters");
+  if (i.op() == Instruction::CAST_PARAMS) {
+    if (own.cast)
+      return fail("cast twice");
+    own.cast = true;
+    return Status::ok();
+  }
+  DYNA_RETURN_IF_ERROR(checkGradients(layer));
+  if (view_.sharesParameters(layer) && own.reduced < 2)
+    return fail("the gradients of the ranks are not reduced yet");
+  if (i.op() == Instruction::GRAD_NORM) {
+    if (updating_)
+      return fail("a gradient norm after an update");
+    if (combined_)
+      return fail("a gradient norm after the norms were combined");
+    if (own.normed)
+      return fail("the norm of a layer twice");
+    own.normed = true;
+    return Status::ok();
+  }
+  updating_ = true;
+  if (own.updated)
+    return fail("updated twice");
+  own.updated = true;
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// The end
+//===----------------------------------------------------------------------===//
+
+Status OrderChecker::finishMicroBatch(int m) const {
+  const Progress &progress = progress_[m];
+  int layers = view_.endLayer() - view_.firstLayer();
+  if (progress.forward != view_.endLayer())
+    return fail(formatText("micro-batch %d passes %d of %d layers forward", m,
+                           progress.forward - view_.firstLayer(), layers));
+  bool trains = !progress.evaluates;
+  for (int l = view_.firstLayer(); l < view_.endLayer() && trains; ++l) {
+    if (!progress.layers[l].weightDone)
+      return fail(
+          formatText("micro-batch %d has no backward of layer %d", m, l));
+    if (!progress.layers[l].freed)
+      return fail(formatText("the kept block of layer %d micro-batch %d is "
+                             "never freed",
+                             l, m));
+  }
+  if (sends() && progress.activation.sent < 2)
+    return fail(formatText("micro-batch %d: its activation is not sent, or the "
+                           "send is never waited for",
+                           m));
+  if (receives() && trains && progress.gradient.sent < 2)
+    return fail(formatText("micro-batch %d: its gradient is not sent, or the "
+                           "send is never waited for",
+                           m));
+  return Status::ok();
+}
+
+Status OrderChecker::finish() const {
+  for (size_t m = 0; m < progress_.size(); ++m)
+    if (progress_[m].here)
+      DYNA_RETURN_IF_ERROR(finishMicroBatch(static_cast<int>(m)));
+  bool anyNorm = std::any_of(parameters_.begin(), parameters_.end(),
+                             [](const Parameters &p) { return p.normed; });
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
+    const Parameters &own = parameters_[l];
+    if (own.reduced == 1 || own.gathered == 1)
+      return fail(formatText("an exchange of the parameters of layer %d is "
+                             "never waited for",
+                             l));
+    if (!view_.ownsParameters(l))
+      continue;
+    if (updating_ && !own.updated)
+      return fail(formatText("layer %d is not updated, but others are", l));
+    if (anyNorm && !own.normed)
+      return fail(formatText("the gradient norm of layer %d is missing", l));
+  }
+  if (anyNorm && view_.ranks() > 1 && !combined_)
+    return fail("the gradient norms of the ranks are not combined");
+  return Status::ok();
+}
+
+} // namespace dyna

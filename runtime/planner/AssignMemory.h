@@ -1,0 +1,23 @@
+//===- AssignMemory.h - Offsets for the blocks of a program -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_ASSIGNMEMORY_H
+#define DYNA_RUNTIME_PLANNER_ASSIGNMEMORY_H
+
+#include "runtime/plan/ManifestView.h"
+
+namespace dyna {
+
+/// Chooses all offsets of one rank's program, and its `dynamic_bytes`; with
+/// `largest`, as if every micro-batch had that extent. The view is the rank's.
+Status assignMemory(const ManifestView &view, const plan::Plan &plan,
+                    plan::RankProgram &program, const Extent *largest);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_ASSIGNMEMORY_H

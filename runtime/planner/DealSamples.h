@@ -1,0 +1,27 @@
+//===- DealSamples.h - Which replica trains on which sample -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_DEALSAMPLES_H
+#define DYNA_RUNTIME_PLANNER_DEALSAMPLES_H
+
+#include <cstdint>
+#include <vector>
+
+namespace dyna {
+
+/// The samples of each replica, ascending. Longest first, each sample goes to
+/// the replica with the least work so far (Graham's LPT: at most 4/3 of the
+/// optimum); work is tokens plus `tokensPerPair` for every pair of them that
+/// attention looks at. O(n (log n + replicas)), deterministic.
+std::vector<std::vector<int64_t>>
+dealSamples(const std::vector<int64_t> &lengths, int replicas,
+            double tokensPerPair);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_DEALSAMPLES_H

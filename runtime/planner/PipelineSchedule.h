@@ -1,0 +1,67 @@
+//===- PipelineSchedule.h - The order of work and messages of a replica -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A replica's stages each run a list of items: forward or backward of one
+// micro-batch. The lists are fixed by the schedule; the times follow from
+// estimated durations by running every item as soon as its stage is free and
+// its input is there.
+//
+//     GPipe, 2 stages, 3 micro-batches    s0  F0 F1 F2          B0 B1 B2
+//                                         s1     F0 F1 F2 B0 B1 B2
+//
+// Messages. Every rank starts its sends and receives in one global order: that
+// of the time at which the data is there. Both ends of a channel therefore
+// start the same messages in the same order, and nobody waits for something
+// that is not produced before: a wait stands only in front of items that begin
+// after the message's time, and the other end starts the message before any
+// such item too. So no cycle of waits exists even if every send is a
+// rendezvous. (DynaPipe, section 6, plans both ends together for that reason.)
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PIPELINESCHEDULE_H
+#define DYNA_RUNTIME_PLANNER_PIPELINESCHEDULE_H
+
+#include "runtime/planner/PlanOptions.h"
+
+#include <vector>
+
+namespace dyna {
+
+struct PipelineItem {
+  bool forward = true;
+  int microBatch = 0; ///< 0 .. count-1 of the replica
+  double start = 0, end = 0;
+};
+
+/// A message from stage `from` to the stage behind it (an activation) or before
+/// it (a gradient).
+struct PipelineMessage {
+  int from = 0, to = 0;
+  int microBatch = 0;
+  bool gradient = false;
+  double time = 0; ///< when the sender has it
+};
+
+struct PipelineSchedule {
+  std::vector<std::vector<PipelineItem>> stages;
+  std::vector<PipelineMessage> messages; ///< in the order all ranks start them
+};
+
+/// `forward[s][m]`: estimated duration of micro-batch m on stage s, more than
+/// 0; a backward takes `backwardFactor` times that. Without `backward` there
+/// are forwards only. O(items * stages).
+PipelineSchedule
+schedulePipeline(const std::vector<std::vector<double>> &forward,
+                 const PlanOptions &options, bool backward,
+                 double backwardFactor = 2);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PIPELINESCHEDULE_H

@@ -1,0 +1,268 @@
+//===- Planner.cpp - The plan of every mini-batch of a strategy -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/Planner.h"
+
+#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/Text.h"
+#include "runtime/planner/AssignMemory.h"
+#include "runtime/planner/DealSamples.h"
+#include "runtime/planner/PackMicroBatches.h"
+#include "runtime/planner/ProgramWriter.h"
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+using plan::Instruction;
+
+Extent largestExtent(const PlanOptions &options) {
+  int64_t tokens = options.maxTokensPerMicroBatch;
+  return {tokens, tokens, tokens};
+}
+
+Status checkOptions(const ManifestView &view, const PlanOptions &options) {
+  if (options.recompute.size() != 1 &&
+      options.recompute.size() != static_cast<size_t>(view.layers()))
+    return Status::invalidArgument(
+        formatText("recompute modes for %zu layers, but the model has %d",
+                   options.recompute.size(), view.layers()));
+  if (options.maxTokensPerMicroBatch <= 0 ||
+      options.maxTokensPerMicroBatch > maxMicroBatchTokens)
+    return Status::invalidArgument(
+        formatText("micro-batches of %lld tokens: expects 1 to %lld",
+                   static_cast<long long>(options.maxTokensPerMicroBatch),
+                   static_cast<long long>(maxMicroBatchTokens)));
+  if (options.inFlight <= 0)
+    return Status::invalidArgument(formatText(
+        "%d micro-batches in flight: expects at least 1", options.inFlight));
+  return Status::ok();
+}
+
+/// The model's largest share of attention work beside the rest, per token.
+double tokensPerPair(const ManifestView &view) {
+  double perToken = 0, perPair = 0;
+  for (int l = 0; l < view.layers(); ++l) {
+    perToken += static_cast<double>(view.kind(l).flops_per_token());
+    perToken += static_cast<double>(view.kind(l).flops_per_target());
+    perPair += static_cast<double>(view.kind(l).attention_flops_per_pair());
+  }
+  return perToken > 0 ? perPair / perToken : 0;
+}
+
+ExecutableGraph oneRank(const ManifestView &model) {
+  return *ExecutableGraph::create(model, Strategy());
+}
+
+} // namespace
+
+Planner::Planner(ExecutableGraph graph) : graph_(std::move(graph)) {
+  for (int stage = 0; stage < graph_.stages(); ++stage)
+    views_.push_back(graph_.rankView(graph_.rankAt({0, stage, 0})));
+}
+
+Planner::Planner(const ManifestView &model) : Planner(oneRank(model)) {}
+
+plan::Plan Planner::empty() const {
+  plan::Plan plan;
+  plan.set_manifest_hash(graph_.model().hash());
+  for (int rank = 0; rank < graph_.ranks(); ++rank)
+    plan.add_ranks()->set_rank(rank);
+  return plan;
+}
+
+/// A plan with micro-batches and empty programs.
+StatusOr<plan::Plan> Planner::start(const std::vector<int64_t> &lengths,
+                                    int64_t targetTokens,
+                                    const PlanOptions &options) const {
+  const ManifestView &model = graph_.model();
+  DYNA_RETURN_IF_ERROR(checkOptions(model, options));
+  PackOptions pack = {options.maxTokensPerMicroBatch, tokensPerPair(model)};
+  plan::Plan plan = empty();
+  plan.set_target_tokens(targetTokens);
+  auto dealt = dealSamples(lengths, graph_.strategy().dp, pack.tokensPerPair);
+  for (int replica = 0; replica < graph_.strategy().dp; ++replica) {
+    std::vector<int64_t> own;
+    for (int64_t sample : dealt[replica])
+      own.push_back(lengths[sample]);
+    auto bins = packMicroBatches(own, pack);
+    if (!bins.isOk())
+      return bins.status();
+    for (const std::vector<int64_t> &bin : *bins) {
+      plan::MicroBatch &microBatch = *plan.add_micro_batches();
+      microBatch.set_replica(replica);
+      for (int64_t index : bin) {
+        plan::Segment &segment = *microBatch.add_segments();
+        segment.set_sample(dealt[replica][index]);
+        segment.set_length(own[index]);
+      }
+    }
+  }
+  return plan;
+}
+
+/// Estimated matrix-product flops of one forward on a stage.
+std::vector<double> Planner::work(const plan::Plan &plan, int stage,
+                                  const std::vector<int> &microBatches) const {
+  std::vector<double> flops;
+  for (int m : microBatches) {
+    double sum = 1;
+    for (int l = views_[stage].firstLayer(); l < views_[stage].endLayer(); ++l)
+      for (const plan::Segment &segment : plan.micro_batches(m).segments())
+        sum += views_[stage].forwardFlops(
+            l, segment.length(), segment.length(),
+            views_[stage].visiblePairs(l, segment.length()));
+    flops.push_back(sum);
+  }
+  return flops;
+}
+
+Status Planner::write(plan::Plan &plan, const PlanOptions &options,
+                      bool trains) const {
+  const Strategy &strategy = graph_.strategy();
+  for (int replica = 0; replica < strategy.dp; ++replica) {
+    std::vector<int> own;
+    for (int m = 0; m < plan.micro_batches_size(); ++m)
+      if (plan.micro_batches(m).replica() == replica)
+        own.push_back(m);
+    std::vector<std::vector<double>> durations;
+    for (int stage = 0; stage < graph_.stages(); ++stage)
+      durations.push_back(work(plan, stage, own));
+    PipelineSchedule schedule = schedulePipeline(durations, options, trains);
+    for (int stage = 0; stage < graph_.stages(); ++stage)
+      for (int shard = 0; shard < strategy.tp; ++shard) {
+        ExecutableGraph::Place place = {replica, stage, shard};
+        ProgramWriter writer(views_[stage], options, plan,
+                             *plan.mutable_ranks(graph_.rankAt(place)));
+        writer.startGathers();
+        writeSchedule(graph_, place, schedule, own, trains, writer);
+        if (!trains || !options.update)
+          continue;
+        if (own.empty())
+          writer.startReductions();
+        writer.update();
+      }
+  }
+  return Status::ok();
+}
+
+Status Planner::placeAll(plan::Plan &plan, const Extent *largest) const {
+  for (plan::RankProgram &program : *plan.mutable_ranks()) {
+    int stage = graph_.placeOf(program.rank()).stage;
+    DYNA_RETURN_IF_ERROR(assignMemory(views_[stage], plan, program, largest));
+  }
+  return Status::ok();
+}
+
+Status Planner::place(plan::Plan &plan, const PlanOptions &options) const {
+  auto needed = [&] {
+    int64_t bytes = 0;
+    for (const plan::RankProgram &program : plan.ranks())
+      bytes = std::max(bytes, program.dynamic_bytes());
+    return bytes;
+  };
+  DYNA_RETURN_IF_ERROR(placeAll(plan, nullptr));
+  if (options.dynamicLimit <= 0 || needed() <= options.dynamicLimit)
+    return Status::ok();
+  // Heuristic placement is not monotone in the sizes, so a smaller micro-batch
+  // may, rarely, come out larger than the largest one.
+  Extent largest = largestExtent(options);
+  DYNA_RETURN_IF_ERROR(placeAll(plan, &largest));
+  if (needed() <= options.dynamicLimit)
+    return Status::ok();
+  return Status::resourceExhausted(
+      formatText("this mini-batch needs %s beside parameters, but there are "
+                 "%s: use smaller micro-batches or more recomputation",
+                 formatBytes(needed()).c_str(),
+                 formatBytes(options.dynamicLimit).c_str()));
+}
+
+StatusOr<plan::Plan> Planner::training(const std::vector<int64_t> &lengths,
+                                       int64_t targetTokens,
+                                       const PlanOptions &options) const {
+  StatusOr<plan::Plan> plan = start(lengths, targetTokens, options);
+  if (!plan.isOk())
+    return plan;
+  DYNA_RETURN_IF_ERROR(write(*plan, options, true));
+  DYNA_RETURN_IF_ERROR(place(*plan, options));
+  return plan;
+}
+
+StatusOr<plan::Plan> Planner::evaluation(const std::vector<int64_t> &lengths,
+                                         int64_t targetTokens,
+                                         const PlanOptions &options) const {
+  StatusOr<plan::Plan> plan = start(lengths, targetTokens, options);
+  if (!plan.isOk())
+    return plan;
+  DYNA_RETURN_IF_ERROR(write(*plan, options, false));
+  DYNA_RETURN_IF_ERROR(place(*plan, options));
+  return plan;
+}
+
+template <typename Write>
+StatusOr<plan::Plan> Planner::perRank(Write write) const {
+  plan::Plan plan = empty();
+  PlanOptions options;
+  for (plan::RankProgram &program : *plan.mutable_ranks()) {
+    ProgramWriter writer(views_[graph_.placeOf(program.rank()).stage], options,
+                         plan, program);
+    write(writer);
+  }
+  DYNA_RETURN_IF_ERROR(placeAll(plan, nullptr));
+  return plan;
+}
+
+StatusOr<plan::Plan> Planner::cast() const {
+  return perRank([](ProgramWriter &writer) { writer.casts(); });
+}
+
+StatusOr<plan::Plan> Planner::update() const {
+  return perRank([](ProgramWriter &writer) {
+    writer.startReductions();
+    writer.update();
+  });
+}
+
+StatusOr<std::vector<int64_t>>
+Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
+  DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), options));
+  Extent largest = largestExtent(options);
+  std::vector<int64_t> bytes(graph_.ranks(), 0);
+  auto take = [&](plan::Plan plan) {
+    for (int rank = 0; rank < graph_.ranks(); ++rank)
+      bytes[rank] = std::max(bytes[rank], plan.ranks(rank).dynamic_bytes());
+  };
+  auto takeLargest = [&](int microBatches, bool trains) {
+    plan::Plan plan = empty();
+    for (int replica = 0; replica < graph_.strategy().dp; ++replica)
+      for (int m = 0; m < microBatches; ++m)
+        plan.add_micro_batches()->set_replica(replica);
+    DYNA_RETURN_IF_ERROR(write(plan, options, trains));
+    DYNA_RETURN_IF_ERROR(placeAll(plan, &largest));
+    take(std::move(plan));
+    return Status::ok();
+  };
+  // With one stage a window is like any other of its size, and the last one of
+  // a step may hold fewer. A pipeline is in its steady state when every stage
+  // has filled and drained once.
+  int most = graph_.stages() > 1
+                 ? std::max(2 * options.inFlight, 2 * graph_.stages() + 1)
+                 : options.inFlight;
+  for (int count = 1; training && count <= most; ++count)
+    DYNA_RETURN_IF_ERROR(takeLargest(count, true));
+  DYNA_RETURN_IF_ERROR(
+      takeLargest(graph_.stages() > 1 ? graph_.stages() + 2 : 1, false));
+  StatusOr<plan::Plan> casts = cast();
+  if (!casts.isOk())
+    return casts.status();
+  take(std::move(*casts));
+  return bytes;
+}
+
+} // namespace dyna

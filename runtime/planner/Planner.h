@@ -1,0 +1,76 @@
+//===- Planner.h - The plan of every mini-batch of a strategy -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Samples are dealt to replicas by work, packed into micro-batches, and every
+// stage's program is written by the schedule. Offsets are chosen by
+// `placeBlocks`, so that `dynamic_bytes` is exactly what a program needs. The
+// ranks of one stage and replica that differ only in their tensor-parallel
+// coordinate have one program, but for the ranks of their peers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PLANNER_H
+#define DYNA_RUNTIME_PLANNER_PLANNER_H
+
+#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/planner/PlanOptions.h"
+
+namespace dyna {
+
+class ProgramWriter;
+
+class Planner {
+public:
+  /// The graph's model must outlive the planner.
+  explicit Planner(ExecutableGraph graph);
+  /// One rank.
+  explicit Planner(const ManifestView &model);
+
+  const ExecutableGraph &graph() const { return graph_; }
+
+  /// `lengths[i]`: tokens of sample i; `targetTokens`: targets of all together.
+  StatusOr<plan::Plan> training(const std::vector<int64_t> &lengths,
+                                int64_t targetTokens,
+                                const PlanOptions &options) const;
+  /// The same for EVALUATE: losses only.
+  StatusOr<plan::Plan> evaluation(const std::vector<int64_t> &lengths,
+                                  int64_t targetTokens,
+                                  const PlanOptions &options) const;
+  /// Casts the masters that each rank updates into the compute type; empty
+  /// programs where these are the same.
+  StatusOr<plan::Plan> cast() const;
+  /// Gradients that are there already (a plan with `update` off leaves them):
+  /// their reduction, norm and update alone.
+  StatusOr<plan::Plan> update() const;
+
+  /// Bytes of each rank's dynamic region that are enough for every plan made
+  /// with these options on one rank; with several stages, for every plan whose
+  /// blocks find places as good as with full micro-batches. Training (if
+  /// `training`), evaluation and cast.
+  StatusOr<std::vector<int64_t>> largestDynamicBytes(const PlanOptions &options,
+                                                     bool training) const;
+
+private:
+  plan::Plan empty() const;
+  StatusOr<plan::Plan> start(const std::vector<int64_t> &lengths,
+                             int64_t targetTokens,
+                             const PlanOptions &options) const;
+  Status write(plan::Plan &plan, const PlanOptions &options, bool trains) const;
+  Status place(plan::Plan &plan, const PlanOptions &options) const;
+  Status placeAll(plan::Plan &plan, const Extent *largest) const;
+  std::vector<double> work(const plan::Plan &plan, int stage,
+                           const std::vector<int> &microBatches) const;
+  template <typename Write> StatusOr<plan::Plan> perRank(Write write) const;
+
+  ExecutableGraph graph_;
+  std::vector<ManifestView> views_; ///< of replica 0, shard 0, by stage
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PLANNER_H

@@ -1,0 +1,234 @@
+//===- ProgramWriter.cpp - The instructions of one rank, without offsets -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/ProgramWriter.h"
+
+#include "runtime/plan/InstructionBlocks.h"
+
+namespace dyna {
+
+using plan::Instruction;
+
+Instruction &ProgramWriter::add(Instruction::Op op, int layer, int microBatch) {
+  Instruction &i = *program_.add_instructions();
+  i.set_op(op);
+  i.set_layer(layer);
+  i.set_micro_batch(microBatch);
+  return i;
+}
+
+void ProgramWriter::message(Instruction::Op op, int layer, int m, int peer) {
+  Instruction &i = add(op, layer, m);
+  i.set_peer(peer);
+  i.set_message_bytes(
+      view_.messageBytes(layer, extentOf(plan_.micro_batches(m))));
+}
+
+plan::Recompute ProgramWriter::mode(int layer) const {
+  const auto &modes = options_.recompute;
+  return view_.nearestMode(layer, modes.size() == 1 ? modes[0] : modes[layer]);
+}
+
+void ProgramWriter::forward(int m) {
+  add(Instruction::LOAD, 0, m);
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
+    add(Instruction::FORWARD, l, m).set_recompute(mode(l));
+}
+
+void ProgramWriter::backward(int m, bool last) {
+  std::vector<int> weights;
+  for (int l = view_.endLayer() - 1; l >= view_.firstLayer(); --l) {
+    if (mode(l) != plan::RECOMPUTE_NONE)
+      add(Instruction::RECOMPUTE, l, m).set_recompute(mode(l));
+    bool whole = view_.hasRole(l, DYNA_ROLE_BACKWARD);
+    if (view_.splitsBackward(l) && (options_.splitBackward || !whole)) {
+      add(Instruction::BACKWARD_INPUT, l, m).set_recompute(mode(l));
+      weights.push_back(l);
+      continue;
+    }
+    add(Instruction::BACKWARD, l, m).set_recompute(mode(l));
+    add(Instruction::FREE, l, m);
+    if (last && weights.empty())
+      startReduction(l);
+  }
+  for (int l : weights) {
+    add(Instruction::BACKWARD_WEIGHT, l, m).set_recompute(mode(l));
+    add(Instruction::FREE, l, m);
+  }
+  if (last && !weights.empty())
+    for (int l = weights.front(); l >= view_.firstLayer(); --l)
+      startReduction(l);
+}
+
+void ProgramWriter::evaluate(int m) {
+  add(Instruction::LOAD, 0, m);
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
+    add(Instruction::EVALUATE, l, m);
+}
+
+/// A parameter that several layers use is reduced with the one that updates
+/// it, the first of the rank, which backward reaches last.
+void ProgramWriter::startReduction(int layer) {
+  if (options_.update && view_.sharesParameters(layer))
+    add(Instruction::REDUCE_GRADS_START, layer, 0);
+}
+
+void ProgramWriter::startReductions() {
+  for (int l = view_.endLayer() - 1; l >= view_.firstLayer(); --l)
+    startReduction(l);
+}
+
+void ProgramWriter::forOwners(Instruction::Op op, bool sharedOnly) {
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
+    if (sharedOnly ? view_.sharesParameters(l) : view_.ownsParameters(l))
+      add(op, l, 0);
+}
+
+void ProgramWriter::update() {
+  forOwners(Instruction::REDUCE_GRADS_WAIT, true);
+  forOwners(Instruction::GRAD_NORM, false);
+  if (view_.ranks() > 1)
+    add(Instruction::COMBINE_NORM, 0, 0);
+  forOwners(Instruction::UPDATE, false);
+}
+
+void ProgramWriter::startGathers() {
+  if (!view_.zero())
+    return;
+  forOwners(Instruction::GATHER_PARAMS_START, true);
+  forOwners(Instruction::GATHER_PARAMS_WAIT, true);
+}
+
+void ProgramWriter::casts() {
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
+    bool copies = false;
+    for (int slot = 0; slot < view_.layer(l).parameters_size(); ++slot)
+      copies |= view_.updates(l, slot) &&
+                view_.hasCopy(view_.layer(l).parameters(slot));
+    if (copies)
+      add(Instruction::CAST_PARAMS, l, 0);
+  }
+}
+
+namespace {
+
+/// Puts a rank's messages between its items; see PipelineSchedule.h.
+class Interleaver {
+public:
+  Interleaver(const ExecutableGraph &graph, const ExecutableGraph::Place &place,
+              const PipelineSchedule &schedule,
+              const std::vector<int> &microBatches, bool trains,
+              ProgramWriter &writer)
+      : graph_(graph), place_(place), schedule_(schedule),
+        microBatches_(microBatches), trains_(trains), writer_(writer) {
+    for (const PipelineMessage &message : schedule.messages)
+      if (message.from == place.stage || message.to == place.stage)
+        messages_.push_back(&message);
+  }
+
+  void write() {
+    const auto &items = schedule_.stages[place_.stage];
+    for (size_t index = 0; index < items.size(); ++index) {
+      const PipelineItem &item = items[index];
+      startMessages(item.start);
+      // One item lies between a send's start and its wait.
+      waitForSends(index);
+      waitForInput(item);
+      writeItem(item, index + 1 == items.size());
+      itemsDone_ = index + 1;
+    }
+    for (; next_ < messages_.size(); ++next_)
+      start(*messages_[next_]);
+    waitForSends(items.size() + 1);
+  }
+
+private:
+  struct Sent {
+    const PipelineMessage *message;
+    size_t item; ///< items done when it started
+  };
+
+  void startMessages(double until) {
+    for (; next_ < messages_.size() && messages_[next_]->time <= until; ++next_)
+      start(*messages_[next_]);
+  }
+
+  void start(const PipelineMessage &message) {
+    bool sends = message.from == place_.stage;
+    if (sends)
+      add(message, message.gradient ? Instruction::SEND_GRAD_START
+                                    : Instruction::SEND_ACT_START);
+    else
+      add(message, message.gradient ? Instruction::RECV_GRAD_START
+                                    : Instruction::RECV_ACT_START);
+    if (sends)
+      sent_.push_back({&message, itemsDone_});
+  }
+
+  void waitForSends(size_t item) {
+    size_t kept = 0;
+    for (const Sent &sent : sent_)
+      if (sent.item < item)
+        add(*sent.message, sent.message->gradient ? Instruction::SEND_GRAD_WAIT
+                                                  : Instruction::SEND_ACT_WAIT);
+      else
+        sent_[kept++] = sent;
+    sent_.resize(kept);
+  }
+
+  void waitForInput(const PipelineItem &item) {
+    int from = place_.stage + (item.forward ? -1 : 1);
+    if (from < 0 || from >= graph_.stages())
+      return;
+    add({from, place_.stage, item.microBatch, !item.forward},
+        item.forward ? Instruction::RECV_ACT_WAIT
+                     : Instruction::RECV_GRAD_WAIT);
+  }
+
+  void writeItem(const PipelineItem &item, bool last) {
+    int m = microBatches_[item.microBatch];
+    if (!trains_)
+      writer_.evaluate(m);
+    else if (item.forward)
+      writer_.forward(m);
+    else
+      writer_.backward(m, last);
+  }
+
+  void add(const PipelineMessage &message, Instruction::Op op) {
+    int other = message.from == place_.stage ? message.to : message.from;
+    int later = std::max(message.from, message.to);
+    int m = microBatches_[message.microBatch];
+    writer_.message(op, graph_.stage(later).firstLayer, m,
+                    graph_.rankAt({place_.replica, other, place_.shard}));
+  }
+
+  const ExecutableGraph &graph_;
+  const ExecutableGraph::Place &place_;
+  const PipelineSchedule &schedule_;
+  const std::vector<int> &microBatches_;
+  const bool trains_;
+  ProgramWriter &writer_;
+  std::vector<const PipelineMessage *> messages_;
+  std::vector<Sent> sent_;
+  size_t next_ = 0;
+  size_t itemsDone_ = 0;
+};
+
+} // namespace
+
+void writeSchedule(const ExecutableGraph &graph,
+                   const ExecutableGraph::Place &place,
+                   const PipelineSchedule &schedule,
+                   const std::vector<int> &microBatches, bool trains,
+                   ProgramWriter &writer) {
+  Interleaver(graph, place, schedule, microBatches, trains, writer).write();
+}
+
+} // namespace dyna

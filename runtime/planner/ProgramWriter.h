@@ -1,0 +1,64 @@
+//===- ProgramWriter.h - The instructions of one rank, without offsets -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PROGRAMWRITER_H
+#define DYNA_RUNTIME_PLANNER_PROGRAMWRITER_H
+
+#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/planner/PipelineSchedule.h"
+
+namespace dyna {
+
+/// Appends to the program of a rank. The view is the rank's.
+class ProgramWriter {
+public:
+  ProgramWriter(const ManifestView &view, const PlanOptions &options,
+                const plan::Plan &plan, plan::RankProgram &program)
+      : view_(view), options_(options), plan_(plan), program_(program) {}
+
+  plan::Instruction &add(plan::Instruction::Op op, int layer, int microBatch);
+
+  /// A message to or from rank `peer`: the input of `layer`, or its gradient.
+  void message(plan::Instruction::Op op, int layer, int microBatch, int peer);
+  void forward(int microBatch);
+  /// With `last`, no micro-batch adds to the gradients after this one: their
+  /// reductions start as soon as they are there.
+  void backward(int microBatch, bool last);
+  void evaluate(int microBatch);
+  /// What a rank without micro-batches contributes to.
+  void startReductions();
+  /// Waits for reductions; gradient norms; updates.
+  void update();
+  /// With ZeRO: fetches the rows that other ranks updated.
+  void startGathers();
+  void casts();
+
+private:
+  void forOwners(plan::Instruction::Op op, bool sharedOnly);
+  void startReduction(int layer);
+  plan::Recompute mode(int layer) const;
+
+  const ManifestView &view_;
+  const PlanOptions &options_;
+  const plan::Plan &plan_;
+  plan::RankProgram &program_;
+};
+
+/// The program of the rank at `place` of the graph: its items and messages in
+/// the order of the schedule. `microBatches[m]` is the plan's number of the
+/// replica's micro-batch m.
+void writeSchedule(const ExecutableGraph &graph,
+                   const ExecutableGraph::Place &place,
+                   const PipelineSchedule &schedule,
+                   const std::vector<int> &microBatches, bool trains,
+                   ProgramWriter &writer);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PROGRAMWRITER_H

@@ -239,7 +239,7 @@ std::vector<int64_t> lengthsOf(const MiniBatch &miniBatch) {
 Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
   std::vector<int64_t> lengths = lengthsOf(miniBatch);
-  VerifyOptions limits = {arena_->bytes() - dynamicStart_};
+  VerifyOptions limits = {arena_->bytes() - dynamicStart_, context_.rank};
   if (!exchange_)
     DYNA_RETURN_IF_ERROR(verifyPlan(view_, plan, lengths, limits));
   else if (!options_.plansAreVerified)

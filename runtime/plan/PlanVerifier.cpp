@@ -111,8 +111,10 @@ Status atInstruction(const Status &status, int index, const Instruction &i) {
 Status verifyProgram(const ManifestView &view, const plan::Plan &plan,
                      const plan::RankProgram &program, int replica,
                      const VerifyOptions &options) {
-  if (program.dynamic_bytes() < 0 ||
-      program.dynamic_bytes() > options.dynamicLimit)
+  bool limited =
+      options.limitedRank < 0 || options.limitedRank == program.rank();
+  if (program.dynamic_bytes() < 0 || program.dynamic_bytes() > maxBlockBytes ||
+      (limited && program.dynamic_bytes() > options.dynamicLimit))
     return bad(formatText("needs %lld bytes, but the limit is %lld",
                           asLong(program.dynamic_bytes()),
                           asLong(options.dynamicLimit)));

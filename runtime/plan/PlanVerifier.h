@@ -44,8 +44,10 @@
 namespace dyna {
 
 struct VerifyOptions {
-  /// Bytes that the dynamic region of every rank has.
+  /// Bytes that the dynamic region has: of every rank, or of one whose own
+  /// arena is asked about.
   int64_t dynamicLimit = 0;
+  int limitedRank = -1;
 };
 
 /// `lengths[i]`: tokens of sample i of the mini-batch. Linear in the number of

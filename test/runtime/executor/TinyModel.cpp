@@ -383,9 +383,11 @@ template <typename C, typename M> struct Tiny {
 
   //===--- Parameters -----------------------------------------------------===//
 
-  template <int count, int n0, int n1, int n2> struct Parameters {
-    static int64_t size(int p) {
-      return p == 0 ? (n0 == 0 ? V * W : n0) : p == 1 ? n1 : n2;
+  /// Of `count` parameters with rows of these sizes; how many rows is said at
+  /// run time.
+  template <int count, int n0, int n1 = 0, int n2 = 0> struct Parameters {
+    static int64_t size(const dyna_tensor *tensors, int p) {
+      return tensors[p].rows * (p == 0 ? n0 : p == 1 ? n1 : n2);
     }
 
     static dyna_status update(dyna_context *context, const dyna_tensor *params,
@@ -400,7 +402,7 @@ template <typename C, typename M> struct Tiny {
           continue;
         M *w = master(in[3 * p]), *m = master(in[3 * p + 1]),
           *v = master(in[3 * p + 2]), *gradient = master(grads[p]);
-        for (int64_t i = 0; i < size(p); ++i) {
+        for (int64_t i = 0; i < size(grads, p); ++i) {
           double g = gradient[i] * o.gradient_scale;
           m[i] = o.beta1 * m[i] + (1 - o.beta1) * g;
           v[i] = o.beta2 * v[i] + (1 - o.beta2) * g * g;
@@ -419,7 +421,7 @@ template <typename C, typename M> struct Tiny {
                             void *, const dyna_segments *, const dyna_tensor *,
                             const dyna_tensor *out) {
       for (int p = 0; p < count; ++p)
-        for (int64_t i = 0; grads[p].data && i < size(p); ++i)
+        for (int64_t i = 0; grads[p].data && i < size(grads, p); ++i)
           *static_cast<double *>(out[0].data) +=
               static_cast<double>(master(grads[p])[i]) * master(grads[p])[i];
       return DYNA_OK;
@@ -430,15 +432,15 @@ template <typename C, typename M> struct Tiny {
                             const dyna_segments *, const dyna_tensor *in,
                             const dyna_tensor *) {
       for (int p = 0; p < count; ++p)
-        for (int64_t i = 0; params[p].data && i < size(p); ++i)
+        for (int64_t i = 0; params[p].data && i < size(params, p); ++i)
           compute(params[p])[i] = master(in[p])[i];
       return DYNA_OK;
     }
   };
 
-  using Table = Parameters<1, 0, 0, 0>;
-  using Head = Parameters<2, 0, W, 0>;
-  using Block = Parameters<3, H * W, H, W * H>;
+  using Table = Parameters<1, W>;
+  using Head = Parameters<2, W, 1>;
+  using Block = Parameters<3, W, 1, H>;
 
   static void fill(dyna_layer_function *f) {
     bool bias = hasBias();

@@ -1,0 +1,393 @@
+//===- StrategyRunTest.cpp - Strategies against one rank -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every strategy computes what one rank computes: the same plan of work cut
+// over replicas and stages, on ranks that are threads, with the memory of every
+// rank poisoned and watched.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/executor/TinyRun.h"
+
+#include "runtime/transport/threads/ThreadTransport.h"
+
+#include <gmock/gmock.h>
+
+#include <mutex>
+
+using namespace dyna;
+using testing::HasSubstr;
+
+namespace {
+
+struct StrategyCase {
+  std::string strategy;
+  Schedule schedule = Schedule::OneForwardOneBackward;
+  plan::Recompute recompute = plan::RECOMPUTE_NONE;
+  bool splitBackward = false;
+  plan::ElementType compute = plan::F64;
+  std::vector<int64_t> lengths = {5, 1, 17, 9, 3, 12, 1, 8};
+};
+
+void PrintTo(const StrategyCase &test, std::ostream *out) {
+  *out << test.strategy
+       << (test.schedule == Schedule::GPipe ? " gpipe" : " 1f1b")
+       << " recompute " << test.recompute
+       << (test.splitBackward ? " split" : "")
+       << (test.compute == plan::BF16 ? " bf16" : "");
+}
+
+/// What a training run leaves: losses, gradient norms, every parameter.
+struct Outcome {
+  std::vector<double> losses, norms;
+  std::vector<std::vector<double>> parameters;
+};
+
+constexpr int steps = 3;
+
+PlanOptions planOptions(const StrategyCase &test) {
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 17;
+  options.inFlight = 2;
+  options.schedule = test.schedule;
+  options.recompute = {test.recompute};
+  options.splitBackward = test.splitBackward;
+  return options;
+}
+
+TinyOptions tinyOptions(const StrategyCase &test) {
+  TinyOptions tiny;
+  tiny.compute = test.compute;
+  return tiny;
+}
+
+Outcome runOneRank(const StrategyCase &test) {
+  PlanOptions options = planOptions(test);
+  options.schedule = Schedule::GPipe;
+  TinyRun run(options, tinyOptions(test));
+  Outcome outcome;
+  for (int s = 0; s < steps; ++s) {
+    MiniBatch batch = tinyBatch(test.lengths, s + 1);
+    StepResult result;
+    EXPECT_OK(run.step(s, batch, result, 1.0));
+    outcome.losses.push_back(result.lossSum);
+    outcome.norms.push_back(result.gradientNorm);
+  }
+  for (int p = 0; p < run.view->parameters(); ++p)
+    outcome.parameters.push_back(run.read(p));
+  return outcome;
+}
+
+/// The initial values of TinyRun, by parameter.
+std::vector<std::vector<double>> initialValues(const ManifestView &view) {
+  std::vector<std::vector<double>> values;
+  for (int p = 0; p < view.parameters(); ++p) {
+    std::vector<double> one(view.elements(p));
+    uint64_t key = dyna_parameter_key(3, view.parameter(p).name().c_str());
+    for (size_t i = 0; i < one.size(); ++i) {
+      double u, v;
+      dyna_parameter_uniforms(key, i, &u, &v);
+      one[i] = view.parameter(p).normal_std() * (2 * v - 1);
+    }
+    values.push_back(one);
+  }
+  return values;
+}
+
+/// One rank of a strategy.
+class StrategyRank {
+public:
+  StrategyRank(const StrategyCase &test, const TinyProgram &program,
+               const Planner &planner, Transport &transport)
+      : test_(test), planner_(planner), graph_(planner.graph()),
+        view_(graph_.rankView(transport.rank())), transport_(transport),
+        program_(program) {}
+
+  Status create(int64_t dynamicBytes) {
+    auto variant = chooseVariant(program_.program(), "", 0);
+    auto device = HostDevice::create(1);
+    if (!variant.isOk() || !device.isOk())
+      return Status::internal("no variant or device");
+    device_ = std::move(*device);
+    ExecutorOptions options;
+    options.seed = 7;
+    options.dynamicBytes = dynamicBytes;
+    options.checkMemory = true;
+    options.trace = &trace;
+    options.graph = &graph_;
+    options.transport = &transport_;
+    auto made = Executor::create(view_, **variant, *device_, options);
+    if (!made.isOk())
+      return made.status();
+    executor_ = std::move(*made);
+    return Status::ok();
+  }
+
+  Status initialize() {
+    auto values = initialValues(graph_.model());
+    for (int p = 0; p < view_.parameters(); ++p)
+      if (view_.holds(p))
+        DYNA_RETURN_IF_ERROR(write(p, values[p]));
+    auto cast = planner_.cast();
+    MiniBatch none;
+    StepResult result;
+    return executor_->run(*cast, none, {}, result);
+  }
+
+  Status train(Outcome &outcome) {
+    for (int s = 0; s < steps; ++s) {
+      MiniBatch batch = tinyBatch(test_.lengths, s + 1);
+      auto plan = planner_.training(lengthsOf(batch), batch.targets,
+                                    planOptions(test_));
+      if (!plan.isOk())
+        return plan.status();
+      StepResult result;
+      DYNA_RETURN_IF_ERROR(
+          executor_->run(*plan, batch, TinyRun::scalars(s, 1.0), result));
+      outcome.losses.push_back(result.lossSum);
+      outcome.norms.push_back(result.gradientNorm);
+    }
+    return Status::ok();
+  }
+
+  /// This rank's rows of the masters.
+  Status readInto(std::vector<std::vector<double>> &parameters,
+                  std::vector<std::vector<int>> &times) {
+    for (int p = 0; p < view_.parameters(); ++p) {
+      if (!view_.holds(p))
+        continue;
+      // Without a copy the master has all rows, with ZeRO fresh ones only here.
+      int64_t width = view_.rowElements(p);
+      Executor::Rows rows = executor_->partRows(p, ParameterPart::Master);
+      std::vector<double> values;
+      DYNA_RETURN_IF_ERROR(read(p, values));
+      const RankPart::Parameter &own = view_.place(p);
+      for (int64_t i = own.updateBegin * width; i < own.updateEnd * width;
+           ++i) {
+        double value = values[i - rows.begin * width];
+        if (times[p][i]++ > 0)
+          EXPECT_EQ(parameters[p][i], value) << p << " " << i;
+        parameters[p][i] = value;
+      }
+    }
+    return Status::ok();
+  }
+
+  TraceRecorder trace;
+  const ManifestView &view() const { return view_; }
+  Executor &executor() { return *executor_; }
+
+private:
+  template <typename T> Status writeAs(int p, const std::vector<double> &all) {
+    int64_t width = view_.rowElements(p);
+    Executor::Rows rows = executor_->partRows(p, ParameterPart::Master);
+    std::vector<T> own(all.begin() + rows.begin * width,
+                       all.begin() + rows.end * width);
+    return executor_->writePart(p, ParameterPart::Master, own.data());
+  }
+  Status write(int p, const std::vector<double> &all) {
+    return view_.masterType() == plan::F64 ? writeAs<double>(p, all)
+                                           : writeAs<float>(p, all);
+  }
+  template <typename T> Status readAs(int p, std::vector<double> &values) {
+    std::vector<T> own(executor_->partBytes(p, ParameterPart::Master) /
+                       sizeof(T));
+    DYNA_RETURN_IF_ERROR(
+        executor_->readPart(p, ParameterPart::Master, own.data()));
+    values.assign(own.begin(), own.end());
+    return Status::ok();
+  }
+  Status read(int p, std::vector<double> &values) {
+    return view_.masterType() == plan::F64 ? readAs<double>(p, values)
+                                           : readAs<float>(p, values);
+  }
+
+  const StrategyCase &test_;
+  const Planner &planner_;
+  const ExecutableGraph &graph_;
+  const ManifestView view_;
+  Transport &transport_;
+  const TinyProgram &program_;
+  std::unique_ptr<HostDevice> device_;
+  std::unique_ptr<Executor> executor_;
+};
+
+StatusOr<Planner> makePlanner(const ManifestView &model,
+                              const std::string &strategy) {
+  auto parsed = parseStrategy(strategy);
+  if (!parsed.isOk())
+    return parsed.status();
+  auto graph = ExecutableGraph::create(model, *parsed);
+  if (!graph.isOk())
+    return graph.status();
+  return Planner(std::move(*graph));
+}
+
+Outcome runStrategy(const StrategyCase &test) {
+  Outcome outcome;
+  TinyProgram program(tinyOptions(test));
+  ManifestView model = *openProgram(program.program());
+  auto planner = makePlanner(model, test.strategy);
+  if (!planner.isOk()) {
+    ADD_FAILURE() << planner.status().message();
+    return outcome;
+  }
+  auto bytes = planner->largestDynamicBytes(planOptions(test), true);
+  EXPECT_TRUE(bytes.isOk());
+  std::vector<std::vector<int>> times;
+  for (int p = 0; p < model.parameters(); ++p) {
+    outcome.parameters.emplace_back(model.elements(p));
+    times.emplace_back(model.elements(p));
+  }
+  std::mutex mutex;
+  Status ran = runRanks(planner->graph().ranks(), [&](Transport &transport) {
+    transport.setTimeout(std::chrono::seconds(60));
+    StrategyRank rank(test, program, *planner, transport);
+    DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));
+    DYNA_RETURN_IF_ERROR(rank.initialize());
+    Outcome own;
+    DYNA_RETURN_IF_ERROR(rank.train(own));
+    std::lock_guard<std::mutex> lock(mutex);
+    if (outcome.losses.empty()) {
+      outcome.losses = own.losses;
+      outcome.norms = own.norms;
+    }
+    // Every rank sees the same losses and norms.
+    EXPECT_EQ(outcome.losses, own.losses);
+    EXPECT_EQ(outcome.norms, own.norms);
+    return rank.readInto(outcome.parameters, times);
+  });
+  EXPECT_OK(ran);
+  for (const std::vector<int> &counts : times)
+    EXPECT_THAT(counts, testing::Each(testing::Ge(1)));
+  return outcome;
+}
+
+/// max|a-b| <= relative * max(max|a|, 0.01).
+void expectNear(const std::vector<double> &a, const std::vector<double> &b,
+                double relative) {
+  ASSERT_EQ(a.size(), b.size());
+  double largest = 0.01, difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, std::abs(a[i]));
+    difference = std::max(difference, std::abs(a[i] - b[i]));
+  }
+  EXPECT_LE(difference, relative * largest);
+}
+
+class StrategyRunTest : public testing::TestWithParam<StrategyCase> {};
+
+TEST_P(StrategyRunTest, EqualsOneRank) {
+  const StrategyCase &test = GetParam();
+  Outcome expected = runOneRank(test), got = runStrategy(test);
+  // f64: sums in another order. bf16: gradients of other micro-batches round
+  // alike, but sums of f32 do not, and an Adam step of 0.01 amplifies.
+  double relative = test.compute == plan::F64 ? 1e-10 : 2e-2;
+  expectNear(expected.losses, got.losses, relative);
+  expectNear(expected.norms, got.norms, relative);
+  for (size_t p = 0; p < expected.parameters.size(); ++p) {
+    SCOPED_TRACE(p);
+    expectNear(expected.parameters[p], got.parameters[p], relative);
+  }
+}
+
+/// All degrees with a product of 1 to 8; ZeRO, schedules and recomputation go
+/// round.
+std::vector<StrategyCase> allDegrees() {
+  std::vector<StrategyCase> cases;
+  int turn = 0;
+  for (int dp = 1; dp <= 8; ++dp)
+    for (int pp = 1; pp <= 5 && dp * pp <= 8; ++pp)
+      for (int zero = 0; zero < 2; ++zero)
+        for (Schedule schedule :
+             {Schedule::GPipe, Schedule::OneForwardOneBackward}) {
+          const char *cuts[] = {"5", "3+2", "1+1+3", "2+1+1+1", "1+1+1+1+1"};
+          StrategyCase test;
+          test.strategy =
+              "dp=" + std::to_string(dp) + ",pp=" + std::to_string(pp) +
+              ",zero=" + std::to_string(zero) + ",layers=" + cuts[pp - 1];
+          test.schedule = schedule;
+          test.recompute = static_cast<plan::Recompute>(turn % 3);
+          test.splitBackward = turn % 2;
+          if (turn % 5 == 4)
+            test.compute = plan::BF16;
+          ++turn;
+          cases.push_back(test);
+        }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(AllDegrees, StrategyRunTest,
+                         testing::ValuesIn(allDegrees()));
+
+/// Replicas without a sample take part in the exchanges all the same.
+INSTANTIATE_TEST_SUITE_P(
+    FewSamples, StrategyRunTest,
+    testing::Values(StrategyCase{"dp=4,pp=2,layers=2+3",
+                                 Schedule::OneForwardOneBackward,
+                                 plan::RECOMPUTE_NONE,
+                                 false,
+                                 plan::F64,
+                                 {7, 4}},
+                    StrategyCase{"dp=6,zero=1",
+                                 Schedule::GPipe,
+                                 plan::RECOMPUTE_FULL,
+                                 false,
+                                 plan::F64,
+                                 {9}}));
+
+TEST(StrategyRunsTest, RepeatBitwise) {
+  StrategyCase test{"dp=2,pp=2,zero=1,layers=3+2"};
+  Outcome first = runStrategy(test), second = runStrategy(test);
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_EQ(first.parameters, second.parameters);
+}
+
+TEST(StrategyRunsTest, AFailingRankIsNamedByAll) {
+  StrategyCase test{"dp=2,pp=2,layers=3+2"};
+  TinyProgram program;
+  ManifestView model = *openProgram(program.program());
+  auto planner = makePlanner(model, test.strategy);
+  auto bytes = planner->largestDynamicBytes(planOptions(test), true);
+  std::vector<Status> seen(4);
+  tinyFault = TinyFault();
+  tinyFault.kind = TinyFault::Kind::Fail;
+  tinyFault.role = DYNA_ROLE_BACKWARD;
+  tinyFault.layer = 3;
+  Status status = runRanks(4, [&](Transport &transport) {
+    transport.setTimeout(std::chrono::seconds(60));
+    StrategyRank rank(test, program, *planner, transport);
+    DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));
+    DYNA_RETURN_IF_ERROR(rank.initialize());
+    Outcome own;
+    return seen[transport.rank()] = rank.train(own);
+  });
+  tinyFault = TinyFault();
+  EXPECT_THAT(status.message(), HasSubstr("BACKWARD layer 3"));
+  for (int rank : {0, 2}) {
+    EXPECT_EQ(seen[rank].code(), StatusCode::PeerFailed);
+    EXPECT_THAT(seen[rank].message(), HasSubstr("BACKWARD layer 3"));
+  }
+}
+
+TEST(StrategyRunsTest, GraphsThatDoNotFitAreRefused) {
+  TinyProgram program;
+  ManifestView model = *openProgram(program.program());
+  struct {
+    const char *strategy, *message;
+  } cases[] = {
+      {"pp=6,layers=1+1+1+1+1+1", "6 stages, but the model has 5 layers"},
+      {"pp=2,layers=3+3", "have 6 layers together, but the model has 5"},
+      {"tp=2", "tensor degree 2 was not compiled"},
+  };
+  for (const auto &test : cases)
+    EXPECT_THAT(makePlanner(model, test.strategy).status().message(),
+                HasSubstr(test.message));
+}
+
+} // namespace

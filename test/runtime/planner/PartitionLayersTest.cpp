@@ -1,0 +1,160 @@
+//===- PartitionLayersTest.cpp - The cut of the layers into stages -*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/PartitionLayers.h"
+
+#include "runtime/abi/Random.h"
+#include "runtime/planner/DealSamples.h"
+#include "runtime/planner/PipelineSchedule.h"
+
+#include <algorithm>
+#include <functional>
+#include <gmock/gmock.h>
+#include <numeric>
+
+using namespace dyna;
+using testing::ElementsAre;
+
+namespace {
+
+double largestStage(const std::vector<double> &costs,
+                    const std::vector<int> &cut) {
+  double largest = 0;
+  size_t layer = 0;
+  for (int layers : cut) {
+    double sum = 0;
+    for (int i = 0; i < layers; ++i)
+      sum += costs[layer++];
+    largest = std::max(largest, sum);
+  }
+  EXPECT_EQ(layer, costs.size());
+  return largest;
+}
+
+double bestByTryingAll(const std::vector<double> &costs, int stages) {
+  double best = 1e300;
+  std::vector<int> cut;
+  std::function<void(int)> place = [&](int left) {
+    if (static_cast<int>(cut.size()) == stages - 1) {
+      cut.push_back(left);
+      best = std::min(best, largestStage(costs, cut));
+      cut.pop_back();
+      return;
+    }
+    int behind = stages - 1 - static_cast<int>(cut.size());
+    for (int take = 1; take <= left - behind; ++take) {
+      cut.push_back(take);
+      place(left - take);
+      cut.pop_back();
+    }
+  };
+  place(static_cast<int>(costs.size()));
+  return best;
+}
+
+TEST(PartitionLayersTest, IsTheOptimum) {
+  uint64_t counter = 0;
+  auto random = [&](uint64_t below) { return dyna_mix64(++counter) % below; };
+  for (int round = 0; round < 400; ++round) {
+    std::vector<double> costs(1 + random(9));
+    for (double &cost : costs)
+      cost = random(4) == 0 ? 0 : static_cast<double>(random(1000)) / 7;
+    int stages = 1 + static_cast<int>(random(costs.size()));
+    std::vector<int> cut = partitionLayers(costs, stages);
+    ASSERT_EQ(cut.size(), static_cast<size_t>(stages));
+    EXPECT_THAT(cut, testing::Each(testing::Ge(1)));
+    EXPECT_EQ(largestStage(costs, cut), bestByTryingAll(costs, stages));
+  }
+}
+
+TEST(PartitionLayersTest, HeavyEndsGetFewLayers) {
+  // An embedding without cost and a head worth three blocks.
+  EXPECT_THAT(partitionLayers({0, 1, 1, 1, 1, 1, 1, 3}, 2), ElementsAre(6, 2));
+  EXPECT_THAT(partitionLayers({0, 0, 0}, 3), ElementsAre(1, 1, 1));
+}
+
+TEST(DealSamplesTest, NearTheBestMakespan) {
+  uint64_t counter = 77;
+  auto random = [&](uint64_t below) { return dyna_mix64(++counter) % below; };
+  for (int round = 0; round < 200; ++round) {
+    std::vector<int64_t> lengths(1 + random(9));
+    for (int64_t &length : lengths)
+      length = static_cast<int64_t>(1 + random(100));
+    int replicas = 1 + static_cast<int>(random(4));
+    auto dealt = dealSamples(lengths, replicas, 0);
+    std::vector<int> seen(lengths.size(), 0);
+    int64_t makespan = 0;
+    for (const auto &samples : dealt) {
+      int64_t sum = 0;
+      EXPECT_TRUE(std::is_sorted(samples.begin(), samples.end()));
+      for (int64_t sample : samples)
+        ++seen[sample], sum += lengths[sample];
+      makespan = std::max(makespan, sum);
+    }
+    EXPECT_THAT(seen, testing::Each(1));
+    int64_t best = INT64_MAX;
+    std::vector<int64_t> load(replicas, 0);
+    std::function<void(size_t)> place = [&](size_t sample) {
+      if (sample == lengths.size()) {
+        best = std::min(best, *std::max_element(load.begin(), load.end()));
+        return;
+      }
+      for (int64_t &sum : load) {
+        sum += lengths[sample];
+        place(sample + 1);
+        sum -= lengths[sample];
+      }
+    };
+    if (lengths.size() <= 7) {
+      place(0);
+      EXPECT_LE(3 * makespan, 4 * best);
+    }
+  }
+  // Attention makes one long sample worth more than its tokens.
+  EXPECT_EQ(dealSamples({40, 10, 10, 10, 10, 10}, 2, 1)[0],
+            std::vector<int64_t>{0});
+}
+
+std::string textOf(const std::vector<PipelineItem> &items) {
+  std::string text;
+  for (const PipelineItem &item : items)
+    text += (item.forward ? "F" : "B") + std::to_string(item.microBatch) + " ";
+  return text;
+}
+
+TEST(PipelineScheduleTest, OrdersAreThoseOfTheirNames) {
+  std::vector<std::vector<double>> even(3, std::vector<double>(4, 1.0));
+  PlanOptions options;
+  options.schedule = Schedule::OneForwardOneBackward;
+  PipelineSchedule schedule = schedulePipeline(even, options, true);
+  EXPECT_EQ(textOf(schedule.stages[0]), "F0 F1 F2 B0 F3 B1 B2 B3 ");
+  EXPECT_EQ(textOf(schedule.stages[1]), "F0 F1 B0 F2 B1 F3 B2 B3 ");
+  EXPECT_EQ(textOf(schedule.stages[2]), "F0 B0 F1 B1 F2 B2 F3 B3 ");
+  options.schedule = Schedule::GPipe;
+  options.inFlight = 3;
+  schedule = schedulePipeline(even, options, true);
+  EXPECT_EQ(textOf(schedule.stages[1]), "F0 F1 F2 B0 B1 B2 F3 B3 ");
+  EXPECT_EQ(textOf(schedulePipeline(even, options, false).stages[0]),
+            "F0 F1 F2 F3 ");
+}
+
+// 1F1B of m micro-batches on p equal stages takes (m + p - 1) (f + b).
+TEST(PipelineScheduleTest, MakespanOfEqualStages) {
+  for (int p : {1, 2, 4})
+    for (int m : {1, 3, 8}) {
+      std::vector<std::vector<double>> even(p, std::vector<double>(m, 1.0));
+      PlanOptions options;
+      options.schedule = Schedule::OneForwardOneBackward;
+      PipelineSchedule schedule = schedulePipeline(even, options, true);
+      EXPECT_DOUBLE_EQ(schedule.stages[0].back().end, 3.0 * (m + p - 1));
+      EXPECT_EQ(schedule.messages.size(), static_cast<size_t>(2 * m * (p - 1)));
+    }
+}
+
+} // namespace

@@ -39,8 +39,13 @@ std::optional<Gpt2Config> mlir::dyna::readGpt2Config(ConfigReader &reader) {
   if (!reader.isValid())
     return std::nullopt;
   Gpt2Config config;
-  if (std::string type = reader.string("model_type", "gpt2"); type != "gpt2")
-    reader.error("model_type") << "expects 'gpt2', but got '" << type << "'";
+  if (std::string type = reader.string("model_type", "gpt2"); type != "gpt2") {
+    // Every field of another family would be one more complaint.
+    reader.error("model_type")
+        << "expects 'gpt2', but got '" << type << "'"
+        << (type == "llama" ? "; read it with --llama" : "");
+    return std::nullopt;
+  }
   config.vocabSize = reader.integer("vocab_size", config.vocabSize);
   config.positions = reader.integer("n_positions", config.positions);
   config.width = reader.integer("n_embd", config.width);

@@ -50,8 +50,14 @@ std::optional<LlamaConfig> mlir::dyna::readLlamaConfig(ConfigReader &reader) {
   if (!reader.isValid())
     return std::nullopt;
   LlamaConfig config;
-  if (std::string type = reader.string("model_type", "llama"); type != "llama")
-    reader.error("model_type") << "expects 'llama', but got '" << type << "'";
+  if (std::string type = reader.string("model_type", "llama");
+      type != "llama") {
+    // Every field of another family would be one more complaint.
+    reader.error("model_type")
+        << "expects 'llama', but got '" << type << "'"
+        << (type == "gpt2" ? "; read it with --gpt2" : "");
+    return std::nullopt;
+  }
   config.vocabSize = reader.integer("vocab_size", config.vocabSize);
   config.width = reader.integer("hidden_size", config.width);
   config.inner = reader.integer("intermediate_size", config.inner);

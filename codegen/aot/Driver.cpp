@@ -71,6 +71,8 @@ private:
   std::vector<ModuleOp> variants; ///< lowered, in the order of `isas`
   TimingScope timing;
   bool stopped = false;
+  /// Of a failure. Up to the memory phase it is the module's.
+  int code = kUsageError;
 };
 
 } // namespace
@@ -167,8 +169,10 @@ LogicalResult Driver::print(StringRef path,
                             llvm::function_ref<void(raw_ostream &)> write) {
   std::string message;
   auto file = openOutputFile(path, &message);
-  if (!file)
-    return emitError(module->getLoc()) << message;
+  if (!file) {
+    code = usageError(message);
+    return failure();
+  }
   write(file->os());
   file->keep();
   return success();
@@ -221,6 +225,7 @@ LogicalResult Driver::runPhases() {
   manifest = std::move(*built);
   manifest.set_matmul(options.computeType == "f64" ? "generated"
                                                    : options.matmul);
+  code = 1;
   // Code is lowered once per variant, in vectors as wide as its registers; what
   // is printed and dumped is the best variant.
   std::vector<OwningOpRef<ModuleOp>> others;
@@ -291,7 +296,8 @@ LogicalResult Driver::emitBinary() {
     TimingScope scope = timing.nest("link");
     if (llvm::Error error =
             linkTrainingBinary(objects, outputPath(""), options.link)) {
-      emitted = emitError(module->getLoc()) << llvm::toString(std::move(error));
+      code = usageError(llvm::toString(std::move(error)));
+      emitted = failure();
     }
   }
   if (!options.keepObjects)
@@ -323,7 +329,7 @@ int Driver::run() {
   }
   bool ok = module && succeeded(runPhases());
   timing.stop();
-  return ok ? 0 : 1;
+  return ok ? 0 : code;
 }
 
 int mlir::dyna::runDriver(const DriverOptions &options) {

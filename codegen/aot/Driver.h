@@ -44,7 +44,8 @@ struct DriverOptions {
 };
 
 /// Runs the driver; diagnostics go to stderr. Returns the process's exit code:
-/// 0, 1 when the module does not compile, 2 when an option or file is unusable.
+/// 0; 2 when an option, a file or the module cannot be used; 1 when a module
+/// that is fine does not become code, which is a fault of the compiler.
 int runDriver(const DriverOptions &options);
 
 } // namespace mlir::dyna

@@ -14,6 +14,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -59,13 +60,20 @@ readLibraries(llvm::StringRef directory) {
   return libraries;
 }
 
-/// The last lines of what the linker printed.
-static std::string readTail(llvm::StringRef path) {
+static std::string readText(llvm::StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return "";
-  llvm::StringRef text = (*buffer)->getBuffer();
-  return text.take_back(2000).str();
+  return buffer ? (*buffer)->getBuffer().str() : "";
+}
+
+/// The line of what the linker printed that says most.
+static llvm::StringRef mainLine(llvm::StringRef text) {
+  llvm::SmallVector<llvm::StringRef> lines;
+  text.split(lines, '\n', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef word : {"undefined", "cannot", "error"})
+    for (llvm::StringRef line : lines)
+      if (line.contains(word))
+        return line.trim();
+  return lines.empty() ? "it said nothing" : lines.front().trim();
 }
 
 llvm::Error mlir::dyna::linkTrainingBinary(llvm::ArrayRef<std::string> objects,
@@ -99,12 +107,16 @@ llvm::Error mlir::dyna::linkTrainingBinary(llvm::ArrayRef<std::string> objects,
   int code = llvm::sys::ExecuteAndWait(*driver, argumentRefs, std::nullopt,
                                        redirects, /*SecondsToWait=*/300,
                                        /*MemoryLimit=*/0, &message);
-  std::string printed = readTail(log);
+  std::string printed = readText(log);
   llvm::sys::fs::remove(log);
+  if (options.verbose)
+    llvm::errs() << llvm::join(arguments, " ") << '\n' << printed;
   if (code != 0) {
     llvm::sys::fs::remove(temporary);
-    return failure("linking '" + output + "' with " + *driver +
-                   " failed: " + (message.empty() ? printed : message));
+    return failure(
+        "linking '" + output + "' with " + *driver + " failed: " +
+        (message.empty() ? mainLine(printed) : llvm::StringRef(message)) +
+        (options.verbose ? "" : " (--verbose shows everything)"));
   }
   if (std::error_code error = llvm::sys::fs::rename(temporary, output)) {
     llvm::sys::fs::remove(temporary);

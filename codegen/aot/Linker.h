@@ -23,6 +23,8 @@ struct LinkOptions {
   std::string driver;
   /// Folder of the runtime's static libraries and `link-libraries.txt`.
   std::string runtimeDirectory;
+  /// Show the command and everything that the linker prints.
+  bool verbose = false;
 };
 
 /// Links `objects` with the static runtime into `output`, written under a

@@ -121,6 +121,12 @@ struct ReportMemory : mlir::dyna::impl::ReportMemoryBase<ReportMemory> {
   FailureOr<Report> collect() {
     Report report;
     report.persistent = countPersistent(getOperation());
+    // Without functions there is nothing that would take memory, and an empty
+    // table would look like an answer.
+    if (getOperation().getOps<FunctionOp>().empty())
+      return getOperation().emitError("has no functions to report the memory "
+                                      "of; run dyna-differentiate and "
+                                      "dyna-memory first");
     SymbolTable symbols(getOperation());
     for (auto &[name, functions] : functionsByLayer(getOperation())) {
       FailureOr<LayerReport> layer =

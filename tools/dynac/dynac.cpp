@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/aot/Driver.h"
-#include "llvm/ADT/SmallVector.h"
+#include "tools/ToolSupport.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -16,25 +16,13 @@
 
 namespace cl = llvm::cl;
 
-/// The LLVM libraries register hundreds of options of their own, some under
-/// names that mean something else here (`stop-after`, `time-passes`). A user of
-/// dynac sees dynac's only.
-static void hideLibraryOptions() {
-  llvm::SmallVector<cl::Option *> options;
-  for (auto &entry : cl::getRegisteredOptions())
-    options.push_back(entry.second);
-  for (cl::Option *option : options)
-    if (!llvm::StringRef(option->ArgStr).starts_with("help") &&
-        option->ArgStr != "version")
-      option->removeArgument();
-}
-
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  hideLibraryOptions();
+  mlir::dyna::hideLibraryOptions();
+  mlir::dyna::setVersion("dynac");
   cl::OptionCategory category("dynac options");
   cl::opt<std::string> input(cl::Positional, cl::desc("<model.mlir>"),
-                             cl::Required, cl::cat(category));
+                             cl::cat(category));
   cl::opt<std::string> output("o", cl::desc("Output file"),
                               cl::value_desc("file"), cl::cat(category));
   cl::opt<std::string> computeType(
@@ -69,12 +57,19 @@ int main(int argc, char **argv) {
   cl::opt<bool> keepObjects("keep-objects",
                             cl::desc("Keep the object files beside the output"),
                             cl::cat(category));
+  cl::opt<bool> verbose("verbose",
+                        cl::desc("Show the linker's command and messages"),
+                        cl::cat(category));
   cl::HideUnrelatedOptions(category);
-  if (!cl::ParseCommandLineOptions(argc, argv,
-                                   "Compiles a dyna model to a native training "
-                                   "binary.\n",
-                                   &llvm::errs()))
+  if (!mlir::dyna::parseToolOptions(argc, argv,
+                                    "Compiles a dyna model to a native "
+                                    "training binary.\n"))
     return 2;
+  if (input.empty()) {
+    llvm::errs() << "dynac: no input: give a model, as in `dynac model.mlir -o "
+                    "train`\n";
+    return 2;
+  }
 
   mlir::dyna::DriverOptions options;
   options.input = input;
@@ -89,6 +84,7 @@ int main(int argc, char **argv) {
   options.optimizationLevel = level;
   options.keepObjects = keepObjects;
   options.link.driver = linker;
+  options.link.verbose = verbose;
   options.link.runtimeDirectory = runtimeDir;
   if (options.link.runtimeDirectory.empty()) {
     // Installed: <prefix>/lib/dyna; in a build tree: <build>/lib.

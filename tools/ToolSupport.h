@@ -1,0 +1,56 @@
+//===- ToolSupport.h - What the command-line tools share --------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TOOLS_TOOLSUPPORT_H
+#define DYNA_TOOLS_TOOLSUPPORT_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace mlir::dyna {
+
+/// Makes --version print this project's version.
+inline void setVersion(llvm::StringRef tool) {
+  llvm::cl::SetVersionPrinter([tool = tool.str()](llvm::raw_ostream &os) {
+    os << tool << ", Dyna " DYNA_VERSION ", LLVM " LLVM_VERSION_STRING "\n";
+  });
+}
+
+/// The LLVM libraries register hundreds of options of their own, some under
+/// names that mean something else here (`stop-after`, `time-passes`). A user of
+/// these tools sees the tool's only. To be called before it declares them.
+inline void hideLibraryOptions() {
+  llvm::SmallVector<llvm::cl::Option *> options;
+  for (auto &entry : llvm::cl::getRegisteredOptions())
+    options.push_back(entry.second);
+  for (llvm::cl::Option *option : options)
+    if (!llvm::StringRef(option->ArgStr).starts_with("help") &&
+        option->ArgStr != "version")
+      option->removeArgument();
+}
+
+/// Parses the command line; false after one line about what is wrong with it.
+inline bool parseToolOptions(int argc, char **argv, llvm::StringRef overview) {
+  std::string text;
+  llvm::raw_string_ostream errors(text);
+  if (llvm::cl::ParseCommandLineOptions(argc, argv, overview, &errors))
+    return true;
+  llvm::SmallVector<llvm::StringRef> lines;
+  llvm::StringRef(text).trim().split(lines, '\n', -1, /*KeepEmpty=*/false);
+  // Some complaints have gone out already.
+  if (!lines.empty())
+    llvm::errs() << llvm::join(lines, "; ") << '\n';
+  return false;
+}
+
+} // namespace mlir::dyna
+
+#endif // DYNA_TOOLS_TOOLSUPPORT_H

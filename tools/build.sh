@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Installs what is missing and builds Dyna: tools/build.sh [--build-dir DIR] [TARGET...]
 set -euo pipefail
+here=$(pwd)
 cd "$(dirname "$0")/.."
 
 build=build
 if [ "${1:-}" = --build-dir ]; then
   build=${2:?--build-dir needs a folder}
+  case "$build" in /*) ;; *) build=$here/$build ;; esac
   shift 2
 fi
 tools/setup.sh

@@ -2,30 +2,46 @@
 # Installs what is missing, builds Dyna, compiles a GPT to a native binary and trains it
 # on real text:
 #   tools/quickstart.sh [--data PATH] [--steps N] [--model CONFIG.json] [--out DIR]
-#                       [--build-dir DIR]
-# PATH is a folder of text files, a .jsonl file or a Megatron-LM .idx/.bin prefix; the
-# default is a tree that every machine has after set-up: the C++ headers of LLVM.
-# CONFIG.json is a HuggingFace GPT-2 or LLaMA configuration.
+#                       [--build-dir DIR] [--no-build]
+# PATH is a folder of text files, a .jsonl file or a Megatron-LM .idx/.bin prefix, or
+# several of them with commas in between; the default is a tree that every machine has
+# after set-up: the C++ headers of LLVM. CONFIG.json is a HuggingFace GPT-2 or LLaMA
+# configuration. Paths are those of the folder the script is called from. --no-build
+# takes the tools in the build folder as they are.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 here=$(pwd)
 
-usage="usage: tools/quickstart.sh [--data PATH] [--steps N] [--model CONFIG.json] [--out DIR] [--build-dir DIR]"
+usage="usage: tools/quickstart.sh [--data PATH] [--steps N] [--model CONFIG.json] [--out DIR] [--build-dir DIR] [--no-build]"
+complain() { echo "quickstart: $1" >&2; exit 2; }
 absolute() { case "$1" in /*) echo "$1" ;; *) echo "$here/$1" ;; esac; }
+absolute_list() {
+  local rest="$1," result=
+  while [ -n "$rest" ]; do
+    result+=,$(absolute "${rest%%,*}")
+    rest=${rest#*,} # each ends in a comma, the last one too
+  done
+  echo "${result#,}"
+}
 data=
+builds=1
 steps=70
 model=$root/docs/examples/gpt-tiny.json
 out=$root/quickstart
 build=$root/build
 while [ $# -gt 0 ]; do
   case "$1" in
-    -h|--help) echo "$usage"; exit 0 ;;
-    --data|--steps|--model|--out|--build-dir)
-      [ $# -ge 2 ] || { echo "quickstart: $1 needs a value; $usage" >&2; exit 2; } ;;
-    *) echo "quickstart: unknown option '$1'; $usage" >&2; exit 2 ;;
+    --?*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
   esac
   case "$1" in
-    --data) data=$(absolute "$2") ;;
+    -h|--help) echo "$usage"; exit 0 ;;
+    --no-build) builds=0; shift; continue ;;
+    --data|--steps|--model|--out|--build-dir)
+      [ $# -ge 2 ] && [ -n "$2" ] || complain "$1 needs a value; $usage" ;;
+    *) complain "unknown option '$1'; $usage" ;;
+  esac
+  case "$1" in
+    --data) data=$(absolute_list "$2") ;;
     --steps) steps=$2 ;;
     --model) model=$(absolute "$2") ;;
     --out) out=$(absolute "$2") ;;
@@ -33,15 +49,19 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-case "$steps" in ''|*[!0-9]*|0) echo "quickstart: --steps expects a positive number, but got '$steps'" >&2; exit 2 ;; esac
-[ -f "$model" ] || { echo "quickstart: no model configuration at '$model'" >&2; exit 2; }
-if [ -n "$data" ] && [ ! -e "$data" ] && [ ! -e "$data.idx" ]; then
-  echo "quickstart: no data at '$data'" >&2
-  exit 2
-fi
+case "$steps" in ''|*[!0-9]*|0) complain "--steps expects a positive number, but got '$steps'" ;; esac
+[ -f "$model" ] || complain "no model configuration at '$model'"
+IFS=, read -ra sources <<<"$data"
+for source in ${sources[@]+"${sources[@]}"}; do
+  [ -e "$source" ] || [ -e "$source.idx" ] || complain "no data at '$source'"
+done
 
 # Building the tools is enough: the tests have a script of their own.
-"$root/tools/build.sh" --build-dir "$build" quickstart-tools
+if [ "$builds" = 1 ]; then
+  "$root/tools/build.sh" --build-dir "$build" quickstart-tools
+elif [ ! -x "$build/bin/dynac" ]; then
+  complain "no tools in '$build/bin': leave out --no-build, or name the build with --build-dir"
+fi
 [ -n "$data" ] || data=$(/usr/lib/llvm-22/bin/llvm-config --includedir)
 
 # A folder for each run: no run meets the checkpoints of another.

@@ -4,6 +4,7 @@
 # Without --all the tests that take minutes (target `check`), with it every test
 # (target `check-all`).
 set -euo pipefail
+here=$(pwd)
 cd "$(dirname "$0")/.."
 
 target=check
@@ -11,7 +12,7 @@ build=build
 while [ $# -gt 0 ]; do
   case "$1" in
     --all) target=check-all ;;
-    --build-dir) build=${2:?--build-dir needs a folder}; shift ;;
+    --build-dir) build=${2:?--build-dir needs a folder}; case "$build" in /*) ;; *) build=$here/$build ;; esac; shift ;;
     *) echo "usage: tools/test.sh [--all] [--build-dir DIR]" >&2; exit 2 ;;
   esac
   shift

@@ -255,7 +255,7 @@ class BadInputTest(common.BinaryTest):
 
     def test_enormous_runs_are_refused_before_they_start(self):
         done = common.run(common.training(self.program, self.corpus, "--tokens-per-batch=200000000",
-                                          "--tokens-per-micro-batch=16000000", "--in-flight=1024"))
+                                          "--tokens-per-micro-batch=16000000", "--in-flight=64"))
         self.assert_refused(done, "this machine has only", "--tokens-per-micro-batch", "--recompute full")
         done = common.run(common.training(self.program, self.corpus, "--tokens-per-batch=200000000", "--memory-limit=1GiB"))
         self.assert_refused(done, "--memory-limit is 1.0 GiB", "lower --tokens-per-batch")

@@ -64,6 +64,25 @@ class DeterminismTest(common.BinaryTest):
         for a, b in zip(common.losses(f"{one}.jsonl"), common.losses(f"{two}.jsonl"), strict=True):
             self.assertLess(abs(a - b), 1e-4)
 
+    def test_instruction_sets_agree(self):
+        # The bounds are those of 20 golden losses (docs/numerics.md).
+        have = common.pathlib.Path("/proc/cpuinfo").read_text()
+        if not all(f" {feature} " in have for feature in ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")):
+            self.skipTest("this machine has no AVX-512")
+        for compute_type, bound in (("f64", 1e-10), ("f32", 1e-5), ("bf16", 3e-3)):
+            for name in ("gpt2", "llama"):
+                with self.subTest(model=name, type=compute_type):
+                    program = common.binary(name, compute_type)
+                    losses = []
+                    for isa in ("avx2", "avx512"):
+                        stem = self.train(program, f"{name}-{compute_type}-{isa}", f"--isa={isa}", steps=20)
+                        losses.append(common.losses(f"{stem}.jsonl"))
+                    largest = max(abs(a - b) / abs(b) for a, b in zip(*losses, strict=True))
+                    print(f"{name} {compute_type}: AVX2 and AVX-512 differ by {largest:.1e}")
+                    self.assertLess(largest, bound)
+                    if compute_type != "f64":
+                        self.assertGreater(largest, 0, "both runs seem to have taken the same code")
+
     def test_ways_of_running_a_plan_do_not_matter(self):
         for name in ("gpt2", "llama"):
             program = common.binary(name, "f64")

@@ -40,7 +40,7 @@ def parse_report(text):
 class MemoryTest(common.BinaryTest):
     def test_runs_touch_what_was_planned(self):
         for name in ("gpt2", "llama"):
-            for compute_type in ("f32", "f64"):
+            for compute_type in ("f32", "f64", "bf16"):
                 program = common.binary(name, compute_type)
                 for recompute in ("none", "selective", "full"):
                     for extra in ([], ["--split-backward"]):

@@ -85,6 +85,7 @@ TEST_P(FailureConformance, DeadlineOfACollectiveNamesTheGroup) {
 
 TEST_P(FailureConformance, SizeMismatchSaysBothSizes) {
   DYNA_NEEDS_RANKS(2);
+  DYNA_NEEDS("sizes");
   for (bool isSenderFirst : {false, true})
     for (int64_t receives : {1000, 4000000})
       run([&](Transport &t, RankMemory &memory) -> Status {
@@ -111,6 +112,7 @@ TEST_P(FailureConformance, SizeMismatchSaysBothSizes) {
 
 TEST_P(FailureConformance, CollectiveMismatchFailsEverywhere) {
   DYNA_NEEDS_RANKS(2);
+  DYNA_NEEDS("sizes");
   run([](Transport &t, RankMemory &memory) -> Status {
     auto group = everybody(t);
     DYNA_RETURN_IF_ERROR(group.status());

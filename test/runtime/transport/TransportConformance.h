@@ -60,8 +60,10 @@ struct TransportBackend {
   /// Runs the body on all ranks (a process: its own rank of them) with fresh
   /// transports; returns the first error, of this process at least.
   std::function<Status(const RankBody &)> run;
-  /// What the backend cannot do, and why: "tags" (messages with different tags
-  /// received in another order than sent).
+  /// What the backend cannot do, and why:
+  ///   tags   receive messages with different tags in another order than sent
+  ///   order  take sums in the order of the ranks
+  ///   sizes  notice that two ranks disagree on a size
   std::map<std::string, std::string> lacks = {};
 };
 

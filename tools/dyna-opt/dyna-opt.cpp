@@ -13,8 +13,10 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Pipelines.h"
+#include "tools/ToolSupport.h"
 
 int main(int argc, char **argv) {
+  mlir::dyna::setVersion("dyna-opt");
   mlir::DialectRegistry registry;
   registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect>();
   // What the last phase leaves is read back, too.

@@ -9,6 +9,7 @@
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/PlanSingleRank.h"
 #include "test/runtime/executor/TinyModel.h"
+#include "test/runtime/plan/PlanEditor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,54 +46,6 @@ plan::Plan goodPlan(plan::Recompute mode, bool split) {
 Status verify(const plan::Plan &plan, int64_t limit = INT64_C(1) << 30) {
   return verifyPlan(view(), plan, lengths, {limit});
 }
-
-/// A plan and its instructions, found by what they do.
-struct Editor {
-  plan::Plan &plan;
-  plan::RankProgram &program;
-
-  explicit Editor(plan::Plan &plan)
-      : plan(plan), program(*plan.mutable_ranks(0)) {}
-
-  int find(Instruction::Op op, int layer, int microBatch = 0) const {
-    for (int index = 0; index < program.instructions_size(); ++index) {
-      const Instruction &i = program.instructions(index);
-      if (i.op() == op && i.layer() == layer &&
-          (i.micro_batch() == microBatch || op == Instruction::GRAD_NORM ||
-           op == Instruction::UPDATE))
-        return index;
-    }
-    ADD_FAILURE() << "no such instruction";
-    return 0;
-  }
-  Instruction &at(Instruction::Op op, int layer, int microBatch = 0) {
-    return *program.mutable_instructions(find(op, layer, microBatch));
-  }
-  void remove(Instruction::Op op, int layer, int microBatch = 0) {
-    program.mutable_instructions()->DeleteSubrange(find(op, layer, microBatch),
-                                                   1);
-  }
-  void repeat(Instruction::Op op, int layer, int microBatch = 0) {
-    move(op, layer, microBatch, program.instructions_size(), true);
-  }
-  /// Puts the instruction in front of what stands at `target`.
-  void move(Instruction::Op op, int layer, int microBatch, int target,
-            bool keep = false) {
-    int from = find(op, layer, microBatch);
-    Instruction copy = program.instructions(from);
-    if (!keep) {
-      program.mutable_instructions()->DeleteSubrange(from, 1);
-      if (from < target)
-        --target;
-    }
-    *program.add_instructions() = copy;
-    for (int i = program.instructions_size() - 1; i > target; --i)
-      program.mutable_instructions()->SwapElements(i, i - 1);
-  }
-  plan::Segment &segment(int microBatch) {
-    return *plan.mutable_micro_batches(microBatch)->mutable_segments(0);
-  }
-};
 
 struct Case {
   const char *message;

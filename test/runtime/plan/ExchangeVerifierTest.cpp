@@ -1,0 +1,289 @@
+//===- ExchangeVerifierTest.cpp - Bad plans of several ranks -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/AssignMemory.h"
+#include "runtime/planner/Planner.h"
+#include "test/runtime/executor/TinyModel.h"
+#include "test/runtime/plan/PlanEditor.h"
+
+#include <functional>
+#include <gmock/gmock.h>
+
+using namespace dyna;
+using plan::Instruction;
+using testing::HasSubstr;
+
+namespace {
+
+/// Samples of equal length: messages of different micro-batches have one size.
+const std::vector<int64_t> lengths(8, 16);
+constexpr int64_t enough = INT64_C(1) << 30;
+
+const ManifestView &model() {
+  static const ManifestView view = *ManifestView::create(tinyManifest());
+  return view;
+}
+
+ExecutableGraph graphOf(const std::string &strategy) {
+  return *ExecutableGraph::create(model(), *parseStrategy(strategy));
+}
+
+PlanOptions options(Schedule schedule) {
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 16;
+  options.schedule = schedule;
+  options.inFlight = 2;
+  return options;
+}
+
+/// New offsets, so that only the order of a changed plan is wrong.
+void placeAgain(plan::Plan &plan, const std::string &strategy) {
+  ExecutableGraph graph = graphOf(strategy);
+  for (plan::RankProgram &program : *plan.mutable_ranks())
+    ASSERT_TRUE(
+        assignMemory(graph.rankView(program.rank()), plan, program, nullptr)
+            .isOk());
+}
+
+struct Case {
+  const char *message;
+  std::function<void(plan::Plan &)> spoil;
+  const char *strategy = "pp=2,layers=3+2";
+};
+
+// Layers 0-2 on rank 0, 3-4 on rank 1: activations and gradients of layer 3
+// cross. With dp=2 those are ranks 0, 1 and 2, 3.
+const Case cases[] = {
+    // P1
+    {"expects 2 ranks, but has 1",
+     [](plan::Plan &p) { p.mutable_ranks()->RemoveLast(); }},
+    {"the program at place 0 is that of rank 1",
+     [](plan::Plan &p) { p.mutable_ranks()->SwapElements(0, 1); }},
+    {"is for replica 2 of 1",
+     [](plan::Plan &p) { p.mutable_micro_batches(0)->set_replica(2); }},
+    // P3
+    {"this rank has layers 0 to 2",
+     [](plan::Plan &p) { Editor(p).at(Instruction::FORWARD, 2).set_layer(3); }},
+    {"belongs to another replica",
+     [](plan::Plan &p) { p.mutable_micro_batches(0)->set_replica(1); },
+     "dp=2,pp=2,layers=3+2"},
+    {"rank 1: instruction",
+     [](plan::Plan &p) { Editor(p, 1).remove(Instruction::FORWARD, 4, 1); }},
+    {"expects layer 3 next",
+     [](plan::Plan &p) { Editor(p, 1).remove(Instruction::FORWARD, 3, 1); }},
+    {"expects layer 5 next",
+     [](plan::Plan &p) {
+       Editor e(p, 1);
+       e.move(Instruction::FORWARD, 4, 1, e.find(Instruction::BACKWARD, 4, 1),
+              true);
+     }},
+    {"its input has not been received yet",
+     [](plan::Plan &p) {
+       Editor e(p, 1);
+       e.move(Instruction::RECV_ACT_WAIT, 3, 0,
+              e.find(Instruction::FORWARD, 4, 0));
+     }},
+    {"the gradient of its output has not been received yet",
+     [](plan::Plan &p) {
+       Editor e(p);
+       e.move(Instruction::RECV_GRAD_WAIT, 3, 0,
+              e.find(Instruction::BACKWARD, 1, 0));
+     }},
+    {"sent before its forward",
+     [](plan::Plan &p) {
+       Editor e(p);
+       e.move(Instruction::SEND_ACT_START, 3, 0,
+              e.find(Instruction::FORWARD, 2, 0));
+     }},
+    {"sent before its backward",
+     [](plan::Plan &p) {
+       Editor e(p, 1);
+       e.move(Instruction::SEND_GRAD_START, 3, 0,
+              e.find(Instruction::BACKWARD, 3, 0));
+     }},
+    {"waited for before it is started",
+     [](plan::Plan &p) {
+       Editor e(p, 1);
+       e.move(Instruction::RECV_ACT_WAIT, 3, 0,
+              e.find(Instruction::RECV_ACT_START, 3, 0));
+     }},
+    {"the send is never waited for",
+     [](plan::Plan &p) {
+       Editor(p, 1).remove(Instruction::SEND_GRAD_WAIT, 3, 7);
+     }},
+    {"there is no stage before this one",
+     [](plan::Plan &p) {
+       Editor(p)
+           .at(Instruction::SEND_ACT_START, 3)
+           .set_op(Instruction::RECV_ACT_START);
+     }},
+    // P5
+    {"not reduced yet",
+     [](plan::Plan &p) {
+       Editor e(p, 1);
+       e.remove(Instruction::REDUCE_GRADS_START, 3);
+       e.remove(Instruction::REDUCE_GRADS_WAIT, 3);
+     },
+     "dp=2,pp=2,layers=3+2"},
+    {"has not added its gradient of layer 3 yet",
+     [](plan::Plan &p) {
+       Editor e(p, 1);
+       e.move(Instruction::REDUCE_GRADS_START, 3, 0,
+              e.find(Instruction::BACKWARD, 3, 1));
+     },
+     "dp=2,pp=2,layers=3+2"},
+    {"no other rank has the parameters",
+     [](plan::Plan &p) {
+       Editor e(p, 1);
+       e.move(Instruction::GRAD_NORM, 3, 0, e.find(Instruction::UPDATE, 3),
+              true);
+       e.at(Instruction::GRAD_NORM, 3).set_op(Instruction::REDUCE_GRADS_START);
+     }},
+    {"the gradient norms of the ranks are not combined",
+     [](plan::Plan &p) { Editor(p).remove(Instruction::COMBINE_NORM, 0); }},
+    {"that other ranks updated are not gathered yet",
+     [](plan::Plan &p) {
+       Editor e(p);
+       e.remove(Instruction::GATHER_PARAMS_START, 1);
+       e.remove(Instruction::GATHER_PARAMS_WAIT, 1);
+     },
+     "dp=2,zero=1"},
+    {"has no rows that other ranks update",
+     [](plan::Plan &p) {
+       Editor e(p);
+       e.move(Instruction::UPDATE, 1, 0, 0, true);
+       e.program.mutable_instructions(0)->set_op(
+           Instruction::GATHER_PARAMS_START);
+     },
+     "dp=2"},
+    // P7
+    {"overlaps the",
+     [](plan::Plan &p) {
+       Editor e(p, 1);
+       int64_t taken = e.at(Instruction::FORWARD, 3, 0).kept_offset();
+       for (auto op : {Instruction::RECV_ACT_START, Instruction::RECV_ACT_WAIT,
+                       Instruction::FORWARD})
+         e.at(op, 3, 1).set_kept_offset(taken);
+     }},
+    // P9
+    {"the other end of this message is rank 1",
+     [](plan::Plan &p) {
+       Editor(p).at(Instruction::SEND_ACT_START, 3).set_peer(3);
+     },
+     "dp=2,pp=2,layers=3+2"},
+    {"but the tensor of its shape and type has",
+     [](plan::Plan &p) {
+       Editor(p, 1).at(Instruction::RECV_ACT_START, 3).set_message_bytes(64);
+     }},
+    // P10: two receives of equal shape the other way round; a receive before a
+    // send at one end, behind it at the other; reductions likewise.
+    {"both ends of a channel need one order",
+     [](plan::Plan &p) {
+       Editor e(p, 1);
+       e.move(Instruction::RECV_ACT_START, 3, 1,
+              e.find(Instruction::RECV_ACT_START, 3, 0));
+       placeAgain(p, "pp=2,layers=3+2");
+     }},
+    {"both ends of a channel need one order",
+     [](plan::Plan &p) {
+       Editor e(p, 1);
+       e.move(Instruction::RECV_ACT_START, 3, 3,
+              e.find(Instruction::SEND_GRAD_START, 3, 0));
+       placeAgain(p, "pp=2,layers=3+2");
+     }},
+    // One rank trains on a micro-batch that the other evaluates.
+    {"has no counterpart on rank 1",
+     [](plan::Plan &p) {
+       Editor e(p, 1);
+       for (int layer : {3, 4}) {
+         e.at(Instruction::FORWARD, layer, 7).set_op(Instruction::EVALUATE);
+         e.remove(Instruction::BACKWARD, layer, 7);
+         e.remove(Instruction::FREE, layer, 7);
+       }
+       e.remove(Instruction::SEND_GRAD_START, 3, 7);
+       e.remove(Instruction::SEND_GRAD_WAIT, 3, 7);
+       placeAgain(p, "pp=2,layers=3+2");
+     }},
+    {"all ranks of a group need one order",
+     [](plan::Plan &p) {
+       Editor e(p, 1);
+       e.move(Instruction::REDUCE_GRADS_START, 2, 0,
+              e.find(Instruction::REDUCE_GRADS_WAIT, 0));
+       e.move(Instruction::REDUCE_GRADS_START, 1, 0,
+              e.find(Instruction::REDUCE_GRADS_WAIT, 0));
+     },
+     "dp=2"},
+    // P11: layer 1 is shared by ranks 0 and 2, layer 0 (tied) by all four. Rank
+    // 0 waits for layer 1 before it starts layer 0, rank 2 the other way round:
+    // each group sees one order, but neither goes on.
+    {"the ranks wait for each other: rank 0 instruction",
+     [](plan::Plan &p) {
+       Editor e(p);
+       e.move(Instruction::GATHER_PARAMS_WAIT, 1, 0,
+              e.find(Instruction::GATHER_PARAMS_WAIT, 0));
+       e.move(Instruction::GATHER_PARAMS_START, 0, 0,
+              e.find(Instruction::GATHER_PARAMS_WAIT, 0));
+       Editor f(p, 2);
+       f.move(Instruction::GATHER_PARAMS_WAIT, 0, 0,
+              f.find(Instruction::GATHER_PARAMS_START, 1));
+     },
+     "dp=2,pp=2,layers=3+2,zero=1"},
+};
+
+TEST(ExchangeVerifierTest, GoodPlansPass) {
+  for (const char *strategy :
+       {"pp=2,layers=3+2", "dp=2,pp=2,layers=3+2", "dp=3,zero=1",
+        "dp=2,pp=4,layers=1+2+1+1,zero=1", "pp=5,layers=1+1+1+1+1"})
+    for (Schedule schedule : {Schedule::GPipe, Schedule::OneForwardOneBackward})
+      for (bool split : {false, true}) {
+        Planner planner(graphOf(strategy));
+        PlanOptions chosen = options(schedule);
+        chosen.splitBackward = split;
+        auto plan = planner.training(lengths, 100, chosen);
+        ASSERT_TRUE(plan.isOk()) << plan.status().message();
+        Status status = verifyPlan(planner.graph(), *plan, lengths, {enough});
+        EXPECT_TRUE(status.isOk()) << strategy << ": " << status.message();
+        auto evaluation = planner.evaluation(lengths, 100, chosen);
+        status = verifyPlan(planner.graph(), *evaluation, lengths, {enough});
+        EXPECT_TRUE(status.isOk()) << strategy << ": " << status.message();
+      }
+}
+
+TEST(ExchangeVerifierTest, EveryRuleIsEnforced) {
+  for (const Case &bad : cases) {
+    Planner planner(graphOf(bad.strategy));
+    plan::Plan plan = *planner.training(
+        lengths, 100, options(Schedule::OneForwardOneBackward));
+    ASSERT_TRUE(verifyPlan(planner.graph(), plan, lengths, {enough}).isOk());
+    bad.spoil(plan);
+    Status status = verifyPlan(planner.graph(), plan, lengths, {enough});
+    EXPECT_THAT(status.message(), HasSubstr(bad.message));
+    EXPECT_EQ(status.code(), StatusCode::InvalidArgument) << bad.message;
+  }
+}
+
+// P8
+TEST(ExchangeVerifierTest, TheLimitHoldsForEveryRank) {
+  Planner planner(graphOf("pp=2,layers=3+2"));
+  plan::Plan plan =
+      *planner.training(lengths, 100, options(Schedule::OneForwardOneBackward));
+  int64_t a = plan.ranks(0).dynamic_bytes(), b = plan.ranks(1).dynamic_bytes();
+  EXPECT_NE(a, b);
+  EXPECT_TRUE(
+      verifyPlan(planner.graph(), plan, lengths, {std::max(a, b)}).isOk());
+  EXPECT_THAT(verifyPlan(planner.graph(), plan, lengths, {std::max(a, b) - 1})
+                  .message(),
+              HasSubstr("but the limit is"));
+  int smaller = a < b ? 0 : 1;
+  EXPECT_TRUE(
+      verifyPlan(planner.graph(), plan, lengths, {std::min(a, b), smaller})
+          .isOk());
+}
+
+} // namespace

@@ -332,6 +332,16 @@ void CodeBuilder::ifThen(Value condition, function_ref<void()> then) {
   then();
 }
 
+void CodeBuilder::ifThenElse(Value condition, function_ref<void()> then,
+                             function_ref<void()> otherwise) {
+  auto branch = scf::IfOp::create(*this, condition, /*withElseRegion=*/true);
+  InsertionGuard guard(*this);
+  setInsertionPointToStart(branch.thenBlock());
+  then();
+  setInsertionPointToStart(branch.elseBlock());
+  otherwise();
+}
+
 void CodeBuilder::forColumns(int64_t count, int64_t width, int64_t unroll,
                              function_ref<void(ArrayRef<Piece>)> body) {
   sumColumns(count, width, unroll, /*sums=*/0, Type(),

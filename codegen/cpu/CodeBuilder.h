@@ -124,6 +124,8 @@ public:
   forLoop(Value begin, Value end, int64_t step, ValueRange carried,
           function_ref<SmallVector<Value>(Value, ValueRange)> body);
   void ifThen(Value condition, function_ref<void()> then);
+  void ifThenElse(Value condition, function_ref<void()> then,
+                  function_ref<void()> otherwise);
 
   /// Visits columns [0, count) in vectors: `unroll` vectors of `width` per turn
   /// of a loop, then those left one by one, then descending powers of two.

@@ -179,11 +179,11 @@ static LogicalResult lower(FunctionLowering &function, Operation *op) {
       .Case([&](EmbeddingOp op) { return lowerEmbedding(function, op); })
       .Case([&](EmbeddingGradOp op) {
         return lowerTableGradient(function, op, op.getDy(), op.getAccumulator(),
-                                  op.getIds());
+                                  op.getIds(), op.getShardAttr());
       })
       .Case([&](PositionsGradOp op) {
         return lowerTableGradient(function, op, op.getDy(), op.getAccumulator(),
-                                  Value());
+                                  Value(), ShardAttr());
       })
       .Case<LinearOp, LinearGradInputOp, LinearGradWeightOp>(
           [&](Operation *op) {
@@ -324,6 +324,46 @@ Value FunctionLowering::getTokens() {
   return segmentsField(offsetof(dyna_segments, tq));
 }
 
+//===----------------------------------------------------------------------===//
+// Groups of ranks
+//===----------------------------------------------------------------------===//
+
+std::pair<Value, Value> FunctionLowering::groupOf(int64_t group) {
+  Value count = code.loadField(
+      getContext(), offsetof(dyna_context, group_count), code.i32Type());
+  check(code.select(code.less(code.i32(group), count), code.i32(DYNA_OK),
+                    code.i32(DYNA_INVALID_ARGUMENT)));
+  Value groups = code.loadField(getContext(), offsetof(dyna_context, groups),
+                                code.pointerType());
+  auto field = [&](size_t offset) {
+    Value value = code.loadField(
+        groups, group * sizeof(dyna_group) + static_cast<int64_t>(offset),
+        code.i32Type());
+    return code.zeroExtend(value, code.i64Type());
+  };
+  return {field(offsetof(dyna_group, size)),
+          field(offsetof(dyna_group, index))};
+}
+
+/// dyna_part_begin and dyna_part_size.
+RankPart FunctionLowering::partOf(int64_t group, Value rows) {
+  auto [ranks, index] = groupOf(group);
+  Value each = code.ceilDiv(rows, ranks);
+  auto beginOf = [&](Value index) {
+    return code.min(code.mul(index, each), rows);
+  };
+  Value begin = beginOf(index);
+  Value end = beginOf(code.add(index, code.i64(1)));
+  return {begin, code.sub(end, begin)};
+}
+
+RankPart FunctionLowering::partOf(ShardAttr shard, int64_t room) {
+  RankPart part = partOf(shard.getGroup(), code.i64(shard.getRows()));
+  check(code.select(code.less(code.i64(room), part.size),
+                    code.i32(DYNA_INVALID_ARGUMENT), code.i32(DYNA_OK)));
+  return part;
+}
+
 std::string FunctionLowering::bodyName(StringRef what) {
   return (target.getName() + "." + what + std::to_string(bodies++)).str();
 }
@@ -403,6 +443,17 @@ LogicalResult FunctionLowering::lowerReturn(ReturnOp op) {
   }
   LLVM::ReturnOp::create(code, code.i32(DYNA_OK));
   return success();
+}
+
+void mlir::dyna::cpu::emitZeros(CodeBuilder &code, Value to, int64_t width,
+                                Type element, int64_t lanes) {
+  Type bits = code.getIntegerType(element.getIntOrFloatBitWidth());
+  code.forColumns(width, lanes, 4, [&](ArrayRef<Piece> pieces) {
+    for (const Piece &piece : pieces)
+      code.store(code.constant(VectorType::get(piece.width, bits), int64_t(0)),
+                 code.offset(to, piece.column, element),
+                 alignmentOf(piece, width, element));
+  });
 }
 
 void mlir::dyna::cpu::emitCopy(CodeBuilder &code, Value from, Value to,

@@ -105,6 +105,11 @@ struct Launch {
   int64_t minRows;
 };
 
+/// The rows of a whole that this rank holds, known when the code runs.
+struct RankPart {
+  Value begin, size;
+};
+
 /// Lowers one `dyna.function`.
 class FunctionLowering {
 public:
@@ -128,6 +133,14 @@ public:
 
   /// The rows of the tensor in an entry of an array of the signature.
   Value rowsOf(PlaceAttr place);
+
+  /// The size of a group of the context and this rank's place in it, i64.
+  std::pair<Value, Value> groupOf(int64_t group);
+  /// This rank's part of `rows` rows that are dealt to the ranks of a group.
+  RankPart partOf(int64_t group, Value rows);
+  /// The same for a shard; leaves the layer function where the part does not
+  /// fit into `room` rows.
+  RankPart partOf(ShardAttr shard, int64_t room);
 
   /// A name for the next body.
   std::string bodyName(StringRef what);
@@ -169,8 +182,10 @@ int64_t minimumRows(int64_t width);
 
 LogicalResult lowerRows(FunctionLowering &function, RowsOp op);
 LogicalResult lowerEmbedding(FunctionLowering &function, EmbeddingOp op);
+/// `ids` null: rows go by their positions; `shard` null: to the whole table.
 LogicalResult lowerTableGradient(FunctionLowering &function, Operation *op,
-                                 Value dy, Value accumulator, Value ids);
+                                 Value dy, Value accumulator, Value ids,
+                                 ShardAttr shard);
 /// A product, with the sweep behind it as epilogue if `epilogue` is not null.
 LogicalResult lowerProduct(FunctionLowering &function, Operation *op,
                            RowsOp epilogue);
@@ -184,6 +199,9 @@ LogicalResult lowerAdamw(FunctionLowering &function, AdamwOp op);
 LogicalResult lowerSumSquares(FunctionLowering &function, SumSquaresOp op);
 LogicalResult lowerCast(FunctionLowering &function, CastOp op);
 
+/// Clears a row of `width` elements.
+void emitZeros(CodeBuilder &code, Value to, int64_t width, Type element,
+               int64_t lanes);
 /// Copies a row of `width` elements.
 void emitCopy(CodeBuilder &code, Value from, Value to, int64_t width,
               Type element, int64_t lanes);

@@ -239,7 +239,8 @@ LogicalResult mlir::dyna::cpu::lowerAttentionGrad(FunctionLowering &function,
 /// evaluation.
 static LogicalResult emitHead(FunctionLowering &function, Operation *op,
                               Value x, Value weight, Value targets, Value loss,
-                              int64_t ignoreIndex, Value dx, Value dw) {
+                              int64_t ignoreIndex, ShardAttr shard, Value dx,
+                              Value dw) {
   FailureOr<PlaceAttr> scratch = function.scratchOf(op);
   if (failed(scratch))
     return failure();
@@ -271,6 +272,9 @@ static LogicalResult emitHead(FunctionLowering &function, Operation *op,
   fields.set(offsetof(dyna_head, matmul), matmul(accumulator));
   fields.set(offsetof(dyna_head, matmul_input), matmul(element));
   fields.set(offsetof(dyna_head, matmul_weight), matmul(accumulator));
+  fields.setI64(offsetof(dyna_head, whole_vocab), shard ? shard.getRows() : 0);
+  fields.setI32(offsetof(dyna_head, group), shard ? shard.getGroup() : 0);
+  fields.setI32(offsetof(dyna_head, reserved2), 0);
   function.call(typedKernel(function, "dyna_head", element),
                 {function.getContext(), fields.get()});
   return success();
@@ -279,7 +283,8 @@ static LogicalResult emitHead(FunctionLowering &function, Operation *op,
 LogicalResult mlir::dyna::cpu::lowerHead(FunctionLowering &function,
                                          LinearCrossEntropyOp op) {
   return emitHead(function, op, op.getX(), op.getWeight(), op.getTargets(),
-                  op.getLoss(), op.getIgnoreIndex(), Value(), Value());
+                  op.getLoss(), op.getIgnoreIndex(), op.getShardAttr(), Value(),
+                  Value());
 }
 
 LogicalResult mlir::dyna::cpu::lowerHead(FunctionLowering &function,
@@ -287,6 +292,6 @@ LogicalResult mlir::dyna::cpu::lowerHead(FunctionLowering &function,
   if (function.placeOf(op.getAccumulator()) != function.placeOf(op.getResult()))
     return op.emitOpError("expects its accumulator in the place of its result");
   return emitHead(function, op, op.getX(), op.getWeight(), op.getTargets(),
-                  op.getLoss(), op.getIgnoreIndex(), op.getDX(),
-                  op.getResult());
+                  op.getLoss(), op.getIgnoreIndex(), op.getShardAttr(),
+                  op.getDX(), op.getResult());
 }

@@ -83,10 +83,13 @@ static std::optional<LinearBytes> scratchOfRows(RowsOp rows) {
   return LinearBytes{0, 0, 0, bytes};
 }
 
-static LinearBytes scratchOfHead(Value x, Value weight) {
-  auto type = cast<RankedTensorType>(weight.getType());
-  return fromAbi(dyna_head_workspace(elementBytes(x), type.getDimSize(1),
-                                     type.getDimSize(0)));
+template <typename HeadOp> static LinearBytes scratchOfHead(HeadOp head) {
+  auto type = cast<RankedTensorType>(head.getWeight().getType());
+  LinearBytes bytes = fromAbi(dyna_head_workspace(
+      elementBytes(head.getX()), type.getDimSize(1), type.getDimSize(0)));
+  if (head.getShardAttr())
+    bytes.constant += dyna_head_exchange_workspace();
+  return bytes;
 }
 
 std::optional<LinearBytes> mlir::dyna::scratchOf(Operation *op) {
@@ -97,12 +100,8 @@ std::optional<LinearBytes> mlir::dyna::scratchOf(Operation *op) {
             elementBytes(grad.getQuery()), grad.getHeads(), grad.getKvHeads(),
             grad.getHeadDim()));
       })
-      .Case([](LinearCrossEntropyOp head) -> Result {
-        return scratchOfHead(head.getX(), head.getWeight());
-      })
-      .Case([](LinearCrossEntropyTrainOp head) -> Result {
-        return scratchOfHead(head.getX(), head.getWeight());
-      })
+      .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>(
+          [](auto head) -> Result { return scratchOfHead(head); })
       .Case([](RowsOp rows) { return scratchOfRows(rows); })
       .Case([](SumSquaresOp) -> Result {
         return LinearBytes{0, 0, 0, dyna_align_block(DYNA_MAX_CHUNKS * 8)};

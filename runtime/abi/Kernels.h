@@ -161,6 +161,15 @@ dyna_status dyna_attention_grad_bf16(dyna_context *,
 /// The products are the caller's, so that a generated one serves here too:
 /// `matmul` for x*w^T into the logits (f32 C under bf16), `matmul_input` for
 /// dx, `matmul_weight` for dw.
+///
+/// With `whole_vocab` not 0, w and dw are this rank's part of the vocabulary:
+/// whole_vocab rows dealt to the ranks of `group` (dyna_part_begin), of which
+/// `vocab` counts those that w and dw have room for; what the part does not
+/// fill is neither read nor written. All ranks of the group are given the same
+/// x and targets. For every chunk of rows they exchange twice, the largest
+/// logits and then the sums of exponentials with the targets' logits; the loss
+/// is the same on all, dx is what this part contributes: the sum over the ranks
+/// is the gradient.
 typedef struct dyna_head {
   int64_t rows, width, vocab;
   const void *x;
@@ -176,6 +185,9 @@ typedef struct dyna_head {
   dyna_matmul_function matmul;
   dyna_matmul_function matmul_input;
   dyna_matmul_function matmul_weight;
+  int64_t whole_vocab; ///< 0: w is the whole vocabulary
+  int32_t group;       ///< index into `context->groups`
+  int32_t reserved2;
 } dyna_head;
 
 dyna_status dyna_head_f32(dyna_context *, const dyna_head *);
@@ -221,6 +233,12 @@ dyna_attention_grad_workspace(int64_t element, int64_t heads, int64_t kv_heads,
 static inline int64_t dyna_head_stride(int64_t vocab) {
   int64_t stride = (vocab + 15) / 16 * 16;
   return stride % 512 == 0 ? stride + 16 : stride;
+}
+
+/// What the ranks that share a vocabulary exchange per chunk: three numbers of
+/// each row. Comes on top of dyna_head_workspace, in its constant part.
+static inline int64_t dyna_head_exchange_workspace(void) {
+  return dyna_align_block(3 * DYNA_HEAD_CHUNK_ROWS * 8);
 }
 
 /// Gathered rows, their gradient, logits and (bf16) the logits' gradient.

@@ -6,16 +6,49 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/abi/Collectives.h"
 #include "runtime/device/host/Failure.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/device/host/KernelTable.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 using namespace dyna;
 
 namespace {
+
+/// The rows of the vocabulary that w holds.
+struct Part {
+  Part(const dyna_context &context, const dyna_head &p) {
+    if (p.whole_vocab == 0) {
+      size = whole = p.vocab;
+      return;
+    }
+    const dyna_group &group = context.groups[p.group];
+    whole = p.whole_vocab;
+    begin = dyna_part_begin(whole, group.size, group.index);
+    size = dyna_part_size(whole, group.size, group.index);
+  }
+  int64_t begin = 0, size, whole;
+};
+
+dyna_status checkPart(dyna_context *context, const dyna_head &p,
+                      const char *name) {
+  if (p.group < 0 || p.group >= context->group_count || !context->groups)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: group %d of a context with %d groups", name, p.group,
+                context->groups ? context->group_count : 0);
+  Part part(*context, p);
+  if (p.whole_vocab < 0 || part.size > p.vocab)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: this rank's part of a vocabulary of %lld has %lld rows, "
+                "but there is room for %lld",
+                name, (long long)p.whole_vocab, (long long)part.size,
+                (long long)p.vocab);
+  return DYNA_OK;
+}
 
 dyna_status check(dyna_context *context, const dyna_head *p, const char *name) {
   if (!isBound(context))
@@ -29,6 +62,9 @@ dyna_status check(dyna_context *context, const dyna_head *p, const char *name) {
         "%s of %lld rows, width %lld, vocabulary %lld: rows must not be "
         "negative, the others positive",
         name, (long long)p->rows, (long long)p->width, (long long)p->vocab);
+  if (p->whole_vocab != 0)
+    if (dyna_status status = checkPart(context, *p, name))
+      return status;
   if (!p->loss_sum || !p->matmul ||
       (p->dx && (!p->dw || !p->matmul_input || !p->matmul_weight)))
     return fail(context, DYNA_INVALID_ARGUMENT,
@@ -45,9 +81,9 @@ class Head {
 public:
   Head(dyna_context *context, const dyna_head &p, int64_t element,
        const TypedKernels &kernels)
-      : context_(context), p_(p), element_(element), kernels_(kernels),
-        team_(HostDevice::of(*context).team()), rowBytes_(p.width * element),
-        stride_(dyna_head_stride(p.vocab)) {
+      : context_(context), p_(p), part_(*context, p), element_(element),
+        kernels_(kernels), team_(HostDevice::of(*context).team()),
+        rowBytes_(p.width * element), stride_(dyna_head_stride(p.vocab)) {
     constexpr int64_t rows = DYNA_HEAD_CHUNK_ROWS;
     char *at = static_cast<char *>(p.workspace);
     auto take = [&](int64_t bytes) {
@@ -60,6 +96,8 @@ public:
     logits_ = take(rows * stride_ * (element == 8 ? 8 : 4));
     gradient_ = element == 2 ? take(rows * stride_ * element) : logits_;
     losses_ = reinterpret_cast<double *>(take(rows * 8));
+    if (p.whole_vocab != 0)
+      exchanged_ = reinterpret_cast<double *>(take(3 * rows * 8));
     used_ = reinterpret_cast<int64_t *>(at);
   }
 
@@ -88,12 +126,12 @@ private:
       int32_t target = p_.targets[i];
       if (target == p_.ignore_index)
         continue;
-      if (target < 0 || target >= p_.vocab)
+      if (target < 0 || target >= part_.whole)
         return fail(
             context_, DYNA_INVALID_ARGUMENT,
             "%s: target id %d of row %lld is outside the vocabulary of "
             "%lld; check that the data was made with the model's tokenizer",
-            name, target, (long long)i, (long long)p_.vocab);
+            name, target, (long long)i, (long long)part_.whole);
       used_[usedCount_++] = i;
     }
     if (p_.dx)
@@ -113,19 +151,23 @@ private:
     const void *x = together ? row(p_.x, rows[0]) : gathered_;
 
     dyna_matmul logits = {};
-    logits.m = count, logits.n = p_.vocab, logits.k = p_.width;
+    logits.m = count, logits.n = part_.size, logits.k = p_.width;
     logits.a = x, logits.lda = p_.width;
     logits.b = p_.w, logits.ldb = p_.width, logits.transpose_b = 1;
     logits.c = logits_, logits.ldc = stride_;
     if (dyna_status status = p_.matmul(context_, &logits))
       return status;
-    addLosses(rows, count, sum);
+    if (dyna_status status = p_.whole_vocab == 0 ? computeLosses(rows, count)
+                                                 : shareLosses(rows, count))
+      return status;
+    for (int64_t i = 0; i < count; ++i)
+      sum += losses_[i];
     if (!p_.dx)
       return DYNA_OK;
 
     void *dx = together ? row(p_.dx, rows[0]) : gatheredGradient_;
     dyna_matmul input = {};
-    input.m = count, input.n = p_.width, input.k = p_.vocab;
+    input.m = count, input.n = p_.width, input.k = part_.size;
     input.a = gradient_, input.lda = stride_;
     input.b = p_.w, input.ldb = p_.width;
     input.c = dx, input.ldc = p_.width;
@@ -136,31 +178,74 @@ private:
         memcpy(row(p_.dx, rows[i]), row(dx, i), static_cast<size_t>(rowBytes_));
 
     dyna_matmul weight = {};
-    weight.m = p_.vocab, weight.n = p_.width, weight.k = count;
+    weight.m = part_.size, weight.n = p_.width, weight.k = count;
     weight.a = gradient_, weight.lda = stride_, weight.transpose_a = 1;
     weight.b = x, weight.ldb = p_.width;
     weight.c = p_.dw, weight.ldc = p_.width, weight.accumulate = 1;
     return p_.matmul_weight(context_, &weight);
   }
 
-  /// Logits become their gradient (in training); losses are added row by row.
-  void addLosses(const int64_t *rows, int64_t count, double &sum) {
+  /// Calls work(i, logits of row i of the chunk) for all rows, in parallel.
+  template <typename Work>
+  void forRows(const int64_t *rows, int64_t count, Work work) {
     constexpr int64_t perTask = 4;
     int64_t logitBytes = stride_ * (element_ == 8 ? 8 : 4);
     team_.parallelFor((count + perTask - 1) / perTask, [&](int64_t task, int) {
       int64_t end = std::min(count, (task + 1) * perTask);
       for (int64_t i = task * perTask; i < end; ++i)
-        losses_[i] = kernels_.lossRow(
-            {logits_ + i * logitBytes,
-             p_.dx ? gradient_ + i * stride_ * element_ : nullptr, p_.vocab,
-             p_.targets[rows[i]], p_.gradient_scale});
+        work(i, LossRow{logits_ + i * logitBytes,
+                        p_.dx ? gradient_ + i * stride_ * element_ : nullptr,
+                        part_.size, p_.targets[rows[i]] - part_.begin,
+                        p_.gradient_scale});
     });
-    for (int64_t i = 0; i < count; ++i)
-      sum += losses_[i];
+  }
+
+  /// Logits become their gradient (in training).
+  dyna_status computeLosses(const int64_t *rows, int64_t count) {
+    forRows(rows, count, [&](int64_t i, const LossRow &row) {
+      losses_[i] = kernels_.lossRow(row);
+    });
+    return DYNA_OK;
+  }
+
+  /// The same where each rank has some of the logits of every row.
+  dyna_status shareLosses(const int64_t *rows, int64_t count) {
+    double *most = exchanged_, *sums = most + count, *targets = sums + count;
+    forRows(rows, count, [&](int64_t i, const LossRow &row) {
+      most[i] = kernels_.largestLogit(row);
+    });
+    if (dyna_status status = reduce(most, count, DYNA_REDUCE_MAX))
+      return status;
+    forRows(rows, count, [&](int64_t i, const LossRow &row) {
+      LossTerms terms = kernels_.lossTerms(row, most[i]);
+      sums[i] = terms.sum;
+      targets[i] = terms.target;
+    });
+    if (dyna_status status = reduce(sums, 2 * count, DYNA_REDUCE_SUM))
+      return status;
+    forRows(rows, count, [&](int64_t i, const LossRow &row) {
+      losses_[i] = std::log(sums[i]) + (most[i] - targets[i]);
+      if (p_.dx)
+        kernels_.lossGradient(row, sums[i]);
+    });
+    return DYNA_OK;
+  }
+
+  /// Over the ranks that share the vocabulary, in place.
+  dyna_status reduce(double *values, int64_t count, int32_t reduction) {
+    dyna_collective exchange = {};
+    exchange.in = exchange.out = values;
+    exchange.outer = exchange.inner = 1;
+    exchange.split = count;
+    exchange.group = p_.group;
+    exchange.element = DYNA_ELEMENT_F64;
+    exchange.reduction = reduction;
+    return dyna_all_reduce(context_, &exchange);
   }
 
   dyna_context *context_;
   const dyna_head &p_;
+  const Part part_;
   const int64_t element_;
   const TypedKernels &kernels_;
   Team &team_;
@@ -168,6 +253,9 @@ private:
   const int64_t stride_;   ///< of logits
   char *gathered_, *gatheredGradient_, *logits_, *gradient_;
   double *losses_;
+  /// With a part of the vocabulary: the largest logits, the sums of
+  /// exponentials and the targets' logits, `count` of each.
+  double *exchanged_ = nullptr;
   int64_t *used_; ///< rows with a target, ascending
   int64_t usedCount_ = 0;
 };

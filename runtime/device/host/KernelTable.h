@@ -73,13 +73,22 @@ struct AttentionGradTask {
   bool clearKeys;              ///< first task of these keys
 };
 
-/// The loss of one row of logits, whose gradient is written when asked for.
+/// One row of logits, or of a part of them, whose gradient is written when
+/// asked for.
 struct LossRow {
   void *logits;   ///< accumulator type; overwritten
   void *gradient; ///< compute type; null: not wanted; may be `logits` itself
   int64_t vocab;
-  int64_t target;
+  int64_t target; ///< not among the logits where they are a part
   double gradientScale;
+
+  bool hasTarget() const { return target >= 0 && target < vocab; }
+};
+
+/// What the ranks that share a row of logits add up.
+struct LossTerms {
+  double sum;    ///< of exp(logit - most)
+  double target; ///< the target's logit, 0 where it is not in this part
 };
 
 /// A strided block of rows.
@@ -100,7 +109,14 @@ struct TypedKernels {
                     void *scratch);
   void (*attentionGrad)(const dyna_attention_grad &, const AttentionSums &,
                         const AttentionGradTask &, void *scratch);
+  /// The loss of a whole row: the three below, one after the other.
   double (*lossRow)(const LossRow &);
+  /// The largest logit; minus infinity if there are none.
+  double (*largestLogit)(const LossRow &);
+  /// The logits become exp(logit - most).
+  LossTerms (*lossTerms)(const LossRow &, double most);
+  /// The exponentials become the gradient, `sum` being that of the whole row.
+  void (*lossGradient)(const LossRow &, double sum);
   /// From the accumulator type to the compute type.
   void (*narrow)(const CopyBlock &);
   /// From the compute type to the accumulator type.

@@ -71,6 +71,9 @@ template <typename E> constexpr TypedKernels typedKernels() {
           attention<E>,
           attentionGrad<E>,
           lossRow<E>,
+          largestLogit<E>,
+          lossTerms<E>,
+          lossGradient<E>,
           convertBlock<Sum, Storage>,
           convertBlock<Storage, Sum>};
 }

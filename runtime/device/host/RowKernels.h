@@ -135,24 +135,42 @@ template <typename T> double exponentials(T *row, int64_t n, T most) {
   return sum;
 }
 
-template <typename E> double lossRow(const LossRow &p) {
+template <typename E> double largestLogit(const LossRow &p) {
+  using T = typename E::Sum;
+  if (p.vocab == 0)
+    return -HUGE_VAL;
+  return static_cast<double>(
+      largestElement(static_cast<const T *>(p.logits), p.vocab));
+}
+
+template <typename E> LossTerms lossTerms(const LossRow &p, double most) {
   using T = typename E::Sum;
   T *row = static_cast<T *>(p.logits);
-  T most = largestElement(row, p.vocab);
-  double target = static_cast<double>(row[p.target]);
-  double sum = exponentials(row, p.vocab, most);
-  if (p.gradient) {
-    auto *gradient = static_cast<typename E::Storage *>(p.gradient);
-    T factor = static_cast<T>(p.gradientScale / sum);
-    T scale = static_cast<T>(p.gradientScale);
-    T atTarget = row[p.target] * factor - scale;
-    for (int64_t i = 0; i < p.vocab; ++i)
-      row[i] *= factor;
+  double target = p.hasTarget() ? static_cast<double>(row[p.target]) : 0;
+  return {exponentials(row, p.vocab, static_cast<T>(most)), target};
+}
+
+template <typename E> void lossGradient(const LossRow &p, double sum) {
+  using T = typename E::Sum;
+  T *row = static_cast<T *>(p.logits);
+  auto *gradient = static_cast<typename E::Storage *>(p.gradient);
+  T factor = static_cast<T>(p.gradientScale / sum);
+  T scale = static_cast<T>(p.gradientScale);
+  T atTarget = p.hasTarget() ? row[p.target] * factor - scale : T(0);
+  for (int64_t i = 0; i < p.vocab; ++i)
+    row[i] *= factor;
+  if (p.hasTarget())
     row[p.target] = atTarget;
-    if (static_cast<void *>(gradient) != static_cast<void *>(row))
-      convertRow(row, gradient, p.vocab);
-  }
-  return log(sum) + (static_cast<double>(most) - target);
+  if (static_cast<void *>(gradient) != static_cast<void *>(row))
+    convertRow(row, gradient, p.vocab);
+}
+
+template <typename E> double lossRow(const LossRow &p) {
+  double most = largestLogit<E>(p);
+  LossTerms terms = lossTerms<E>(p, most);
+  if (p.gradient)
+    lossGradient<E>(p, terms.sum);
+  return log(terms.sum) + (most - terms.target);
 }
 
 } // namespace DYNA_ISA

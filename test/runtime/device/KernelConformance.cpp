@@ -1,4 +1,4 @@
-//===- KernelConformance.cpp - Products, attention and head -----*- C++ -*-===//
+//===- KernelConformance.cpp - Products and attention ----------*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,96 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/runtime/device/DeviceConformance.h"
-#include "test/runtime/device/Naive.h"
+#include "test/runtime/device/KernelConformance.h"
 
 using namespace dyna;
-using naive::Bf16;
-using naive::Matrix;
 
 class KernelConformance : public DeviceFixture {};
 INSTANTIATE_TEST_SUITE_P(Backends, KernelConformance,
                          testing::ValuesIn(conformanceBackends()), nameOf);
-
-namespace {
-
-/// How far results may lie from the f64 loops, relative to the largest element:
-/// rounding of one element for sums in the type, times a factor for the length
-/// of sums; bf16 has 8 bits of mantissa and rounds inputs of the backward pass
-/// too.
-template <typename T> double tolerance();
-template <> double tolerance<double>() { return 1e-13; }
-template <> double tolerance<float>() { return 4e-6; }
-template <> double tolerance<Bf16>() { return 1.0 / 128; }
-
-template <typename T>
-void expectNear(const std::vector<T> &actual, const Matrix &expected,
-                double tolerance, const std::string &what) {
-  ASSERT_EQ(actual.size(), expected.size()) << what;
-  double largest = 1e-3;
-  for (double value : expected)
-    if (std::isfinite(value))
-      largest = std::fmax(largest, std::fabs(value));
-  for (size_t i = 0; i < expected.size(); ++i) {
-    double value = naive::toDouble(actual[i]);
-    if (std::isinf(expected[i]))
-      ASSERT_EQ(value, expected[i]) << what << " at " << i;
-    else
-      ASSERT_NEAR(value, expected[i], tolerance * largest)
-          << what << " at " << i;
-  }
-}
-
-template <typename T> std::vector<T> filled(int64_t n, double value) {
-  std::vector<T> result(static_cast<size_t>(n));
-  for (T &element : result)
-    naive::fromDouble(value, element);
-  return result;
-}
-
-/// Kernels of one compute type.
-template <typename T> struct Functions;
-template <> struct Functions<float> {
-  using Sum = float;
-  static constexpr auto attention = dyna_attention_f32;
-  static constexpr auto attentionGrad = dyna_attention_grad_f32;
-  static constexpr auto head = dyna_head_f32;
-};
-template <> struct Functions<double> {
-  using Sum = double;
-  static constexpr auto attention = dyna_attention_f64;
-  static constexpr auto attentionGrad = dyna_attention_grad_f64;
-  static constexpr auto head = dyna_head_f64;
-};
-template <> struct Functions<Bf16> {
-  using Sum = float;
-  static constexpr auto attention = dyna_attention_bf16;
-  static constexpr auto attentionGrad = dyna_attention_grad_bf16;
-  static constexpr auto head = dyna_head_bf16;
-};
-
-constexpr int64_t kCanaryBytes = 4096;
-
-/// Scratch of a formula's size, full of not-a-numbers, and a canary behind it.
-std::vector<uint8_t> makeWorkspace(const dyna_linear_bytes &formula, int64_t tq,
-                                   int64_t tkv, int64_t segments) {
-  auto round = [](int64_t rows) {
-    return (rows + DYNA_ROW_ALIGNMENT - 1) / DYNA_ROW_ALIGNMENT *
-           DYNA_ROW_ALIGNMENT;
-  };
-  int64_t bytes = formula.tq * round(tq) + formula.tkv * round(tkv) +
-                  formula.s * round(segments) + formula.constant;
-  return std::vector<uint8_t>(static_cast<size_t>(bytes + kCanaryBytes), 0xff);
-}
-
-void expectCanary(const std::vector<uint8_t> &workspace) {
-  for (size_t i = workspace.size() - kCanaryBytes; i < workspace.size(); ++i)
-    ASSERT_EQ(workspace[i], 0xff)
-        << "byte " << i + kCanaryBytes - workspace.size()
-        << " past the formula";
-}
-
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Matrix product
@@ -449,114 +366,4 @@ TEST_P(AttentionConformance, RefusesBadArguments) {
   dyna_attention_grad grad = {};
   EXPECT_EQ(dyna_attention_grad_f32(&context, &grad), DYNA_INVALID_ARGUMENT);
   EXPECT_EQ(dyna_attention_grad_f32(&context, nullptr), DYNA_INVALID_ARGUMENT);
-}
-
-//===----------------------------------------------------------------------===//
-// Head
-//===----------------------------------------------------------------------===//
-
-class HeadConformance : public DeviceFixture {
-protected:
-  template <typename T> dyna_head makeHead() {
-    dyna_head head = {};
-    head.ignore_index = -100;
-    head.gradient_scale = 0.37;
-    if (sizeof(T) == 2) {
-      head.matmul = dyna_matmul_bf16_f32, head.matmul_input = dyna_matmul_bf16;
-      head.matmul_weight = dyna_matmul_bf16_f32;
-    } else {
-      head.matmul = sizeof(T) == 4 ? dyna_matmul_f32 : GetParam().matmulF64;
-      head.matmul_input = head.matmul_weight = head.matmul;
-    }
-    return head;
-  }
-
-  /// `ignored`: of ten rows, how many have no target.
-  template <typename T>
-  void check(int64_t rows, int64_t width, int64_t vocab, int ignored,
-             bool train) {
-    using F = Functions<T>;
-    using Sum = typename F::Sum;
-    SCOPED_TRACE(rows);
-    std::mt19937 random(5);
-    auto x = naive::randomElements<T>(rows * width, random);
-    auto w = naive::randomElements<T>(vocab * width, random);
-    auto dw = naive::randomElements<Sum>(vocab * width, random);
-    std::vector<int32_t> targets(static_cast<size_t>(rows));
-    for (int32_t &target : targets)
-      target =
-          static_cast<int>(random() % 10) < ignored
-              ? -100
-              : static_cast<int32_t>(random() % static_cast<uint32_t>(vocab));
-    dyna_head head = makeHead<T>();
-    head.rows = rows, head.width = width, head.vocab = vocab;
-    auto xData = upload(x), wData = upload(w), dwData = upload(dw);
-    auto dxData = upload(filled<T>(rows * width, 77));
-    auto targetData = upload(targets);
-    auto loss = upload<double>({-1});
-    auto workspace = upload(makeWorkspace(
-        dyna_head_workspace(sizeof(T), width, vocab), rows, rows, 1));
-    head.x = xData->data(), head.w = wData->data();
-    head.targets = static_cast<const int32_t *>(targetData->data());
-    head.loss_sum = static_cast<double *>(loss->data());
-    head.workspace = workspace->data();
-    if (train)
-      head.dx = dxData->data(), head.dw = dwData->data();
-    ASSERT_EQ(F::head(&context, &head), DYNA_OK) << message;
-    expectCanary(download<uint8_t>(*workspace));
-
-    Matrix dx(static_cast<size_t>(rows * width)), wideDw = naive::toDoubles(dw);
-    double expected =
-        naive::head(head, naive::toDoubles(x), naive::toDoubles(w),
-                    targets.data(), dx, wideDw);
-    double relative = sizeof(T) == 8 ? 1e-13 : 1e-6;
-    EXPECT_NEAR(download<double>(*loss)[0], expected,
-                relative * std::fmax(1, std::fabs(expected)));
-    if (!train) {
-      EXPECT_EQ(naive::toDoubles(download<Sum>(*dwData)), naive::toDoubles(dw));
-      return;
-    }
-    expectNear(download<T>(*dxData), dx, 2 * tolerance<T>(), "dx");
-    expectNear(download<Sum>(*dwData), wideDw, 2 * tolerance<T>(), "dw");
-  }
-
-  template <typename T> void checkAll() {
-    check<T>(600, 33, 517, 4, true);  // gathered rows, three chunks
-    check<T>(300, 40, 97, 0, true);   // rows used in place
-    check<T>(300, 40, 97, 4, false);  // evaluation
-    check<T>(20, 16, 1024, 10, true); // no row has a target
-    check<T>(0, 16, 50, 0, true);
-    check<T>(1, 1, 1, 0, true);
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(Backends, HeadConformance,
-                         testing::ValuesIn(conformanceBackends()), nameOf);
-
-TEST_P(HeadConformance, F32) { checkAll<float>(); }
-TEST_P(HeadConformance, Bf16) { checkAll<Bf16>(); }
-TEST_P(HeadConformance, F64) {
-  if (!GetParam().matmulF64)
-    GTEST_SKIP() << "this device has no f64";
-  checkAll<double>();
-}
-
-TEST_P(HeadConformance, RefusesTargetsOutsideTheVocabulary) {
-  for (int32_t bad : {-1, 50, 1 << 30}) {
-    dyna_head head = makeHead<float>();
-    head.rows = 3, head.width = 4, head.vocab = 50;
-    auto x = upload(filled<float>(12, 0)), w = upload(filled<float>(200, 0));
-    auto targets = upload<int32_t>({0, -100, bad});
-    auto loss = upload<double>({0});
-    auto workspace = upload(
-        makeWorkspace(dyna_head_workspace(4, head.width, head.vocab), 3, 3, 1));
-    head.x = x->data(), head.w = w->data(), head.workspace = workspace->data();
-    head.targets = static_cast<const int32_t *>(targets->data());
-    head.loss_sum = static_cast<double *>(loss->data());
-    EXPECT_EQ(dyna_head_f32(&context, &head), DYNA_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(message).find("target id " + std::to_string(bad) +
-                                        " of row 2"),
-              std::string::npos)
-        << message;
-  }
 }

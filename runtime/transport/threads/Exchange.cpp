@@ -69,12 +69,12 @@ void Exchange::ringParties() {
     world_.bell(rank).ring();
 }
 
-void Exchange::open(int64_t tasks) {
-  tasks_ = tasks;
-  unfinished_.store(tasks, std::memory_order_relaxed);
+void Exchange::open() {
+  tasks_ = taskCount();
+  unfinished_.store(tasks_, std::memory_order_relaxed);
   isOpen_.store(true, std::memory_order_release);
-  // A single task is done by whoever opens, before it wakes the others.
-  if (tasks == 1)
+  // Little work is done by whoever opens, before it wakes the others.
+  if (tasks_ > 0 && totalBytes() <= kTaskBytes)
     advance();
   else
     ringParties();
@@ -157,8 +157,6 @@ int64_t CollectiveExchange::laneBytes() const {
 int64_t CollectiveExchange::pieces() const {
   return (laneBytes() + kTaskBytes - 1) / kTaskBytes;
 }
-
-int64_t CollectiveExchange::taskCount() const { return lanes() * pieces(); }
 
 void CollectiveExchange::run(int64_t task) {
   int lane = static_cast<int>(task / pieces());

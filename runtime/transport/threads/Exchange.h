@@ -62,7 +62,7 @@ public:
   bool arrive() { return --missing_ == 0; }
   /// The work is known: lets everybody begin. Called by the last to arrive,
   /// outside the lock.
-  void open(int64_t tasks);
+  void open();
   /// Claims and does tasks until none is left to claim; true when all are done.
   bool advance();
   bool isDone() const {
@@ -72,9 +72,10 @@ public:
   /// Returns when no task is being done; none will be after a failure.
   void awaitClaims() const;
 
-  virtual int64_t taskCount() const = 0;
-
 protected:
+  // Asked once all parties have arrived.
+  virtual int64_t taskCount() const = 0;
+  virtual int64_t totalBytes() const = 0;
   virtual void run(int64_t task) = 0;
   const std::vector<int> &parties() const { return parties_; }
 
@@ -95,7 +96,6 @@ class MessageExchange : public Exchange {
 public:
   MessageExchange(ThreadWorld &world, int from, int to)
       : Exchange(world, {from, to}) {}
-  int64_t taskCount() const override;
 
   // Set by the parties; both know the size by then, and it is the same.
   const void *source = nullptr;
@@ -104,6 +104,8 @@ public:
   bool isSend = false; ///< which side came first
 
 protected:
+  int64_t taskCount() const override;
+  int64_t totalBytes() const override { return bytes; }
   void run(int64_t task) override;
 };
 
@@ -111,7 +113,6 @@ class CollectiveExchange : public Exchange {
 public:
   CollectiveExchange(ThreadWorld &world, const std::vector<int> &ranks,
                      const Collective &shape);
-  int64_t taskCount() const override;
 
   const Collective shape; ///< of the first to arrive; pointers are not used
   // By place in the group.
@@ -119,6 +120,10 @@ public:
   std::vector<void *> out;
 
 protected:
+  int64_t taskCount() const override { return lanes() * pieces(); }
+  int64_t totalBytes() const override {
+    return shape.wholeElements() * elementBytes(shape.element);
+  }
   void run(int64_t task) override;
 
 private:

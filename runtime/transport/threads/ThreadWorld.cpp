@@ -44,7 +44,7 @@ ThreadWorld::message(int from, int to, int32_t tag, bool isSend, void *data,
     isLast = exchange->arrive();
   }
   if (isLast)
-    exchange->open(exchange->taskCount());
+    exchange->open();
   return std::shared_ptr<Exchange>(std::move(exchange));
 }
 
@@ -74,7 +74,7 @@ ThreadWorld::collective(GroupState &group, const std::vector<int> &ranks,
     }
   }
   if (isLast)
-    exchange->open(exchange->taskCount());
+    exchange->open();
   return std::shared_ptr<Exchange>(std::move(exchange));
 }
 

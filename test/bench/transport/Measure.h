@@ -132,18 +132,23 @@ inline dyna::Status meet(dyna::Group &group) {
   return group.transport().wait(*ticket, nullptr, soon());
 }
 
-/// Repeats `body` on all ranks of the group, each time from a barrier on. All
-/// ranks run it equally often.
-inline dyna::Status repeat(dyna::Group &group, int repeats, Timing &timing,
-                           const std::function<dyna::Status()> &body) {
-  std::vector<double> times;
-  for (int i = 0; i <= repeats; ++i) {
-    DYNA_RETURN_IF_ERROR(meet(group));
-    double begin = now();
-    DYNA_RETURN_IF_ERROR(body());
-    times.push_back(now() - begin);
-  }
-  timing = summarize(std::move(times));
+using Body = std::function<dyna::Status()>;
+
+/// Repeats the bodies in turn, so that all of them see the same machine, each
+/// from a barrier on. All ranks run the same ones equally often.
+inline dyna::Status measure(dyna::Group &group, int repeats,
+                            std::vector<Timing> &timings,
+                            const std::vector<Body> &bodies) {
+  std::vector<std::vector<double>> times(bodies.size());
+  for (int i = 0; i <= repeats; ++i)
+    for (size_t body = 0; body < bodies.size(); ++body) {
+      DYNA_RETURN_IF_ERROR(meet(group));
+      double begin = now();
+      DYNA_RETURN_IF_ERROR(bodies[body]());
+      times[body].push_back(now() - begin);
+    }
+  for (std::vector<double> &of : times)
+    timings.push_back(summarize(std::move(of)));
   return dyna::Status::ok();
 }
 

@@ -51,24 +51,21 @@ Status measureSize(dyna::Group &group, char *data, int64_t bytes, int inFlight,
                    int repeats) {
   int rank = group.index();
   double moved = double(inFlight) * double(bytes);
-  Timing rawMessage, message, rawSum, sum;
-  DYNA_RETURN_IF_ERROR(repeat(group, repeats, rawMessage, [&] {
-    return rawMessages(rank, data, bytes, inFlight);
-  }));
-  DYNA_RETURN_IF_ERROR(repeat(group, repeats, message, [&] {
+  std::vector<Timing> timings;
+  Body rawMessage = [&] { return rawMessages(rank, data, bytes, inFlight); };
+  Body message = [&] {
     return sendAll(group.transport(), data, bytes, inFlight);
-  }));
-  DYNA_RETURN_IF_ERROR(repeat(group, repeats, rawSum,
-                              [&] { return rawSums(data, bytes, inFlight); }));
-  DYNA_RETURN_IF_ERROR(repeat(group, repeats, sum, [&] {
-    return reduceAll(group, data, bytes, inFlight);
-  }));
+  };
+  Body rawSum = [&] { return rawSums(data, bytes, inFlight); };
+  Body sum = [&] { return reduceAll(group, data, bytes, inFlight); };
+  DYNA_RETURN_IF_ERROR(
+      measure(group, repeats, timings, {rawMessage, message, rawSum, sum}));
   if (rank != 0)
     return Status::ok();
-  report("mpi message", bytes, 2, inFlight, message, moved,
-         "MPI_Isend and MPI_Irecv", rawMessage.median);
-  report("mpi all_reduce", bytes, 2, inFlight, sum, moved, "MPI_Allreduce",
-         rawSum.median);
+  report("mpi message", bytes, 2, inFlight, timings[1], moved,
+         "MPI_Isend and MPI_Irecv", timings[0].median);
+  report("mpi all_reduce", bytes, 2, inFlight, timings[3], moved,
+         "MPI_Allreduce", timings[2].median);
   return Status::ok();
 }
 

@@ -10,6 +10,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "passes/differentiate/Passes.h"
+#include "passes/distribute/Passes.h"
 #include "passes/memory/Passes.h"
 
 using namespace mlir;
@@ -29,6 +30,15 @@ void mlir::dyna::buildDifferentiatePhase(OpPassManager &manager) {
   manager.addPass(createDynaVerifyDifferentiated());
 }
 
+void mlir::dyna::buildDistributePhase(OpPassManager &manager,
+                                      const DistributeOptions &options) {
+  DeduceLayoutsOptions deduce;
+  deduce.strategy = options.strategy;
+  manager.addPass(createDeduceLayouts(deduce));
+  manager.addPass(createMaterializeCollectives());
+  manager.addPass(createVerifyLocal());
+}
+
 void mlir::dyna::buildMemoryPhase(OpPassManager &manager) {
   // Before planning: what stays inside of a sweep needs no place.
   manager.addNestedPass<FunctionOp>(createFuseRows());
@@ -38,7 +48,13 @@ void mlir::dyna::buildMemoryPhase(OpPassManager &manager) {
 
 void mlir::dyna::registerPhases() {
   registerDifferentiatePasses();
+  registerDistributePasses();
   registerDynaMemoryPasses();
+  PassPipelineRegistration<DistributeOptions>(
+      "dyna-distribute",
+      "The distribute phase: layers and their functions at the tensor degrees "
+      "of the strategies.",
+      buildDistributePhase);
   PassPipelineRegistration<>(
       "dyna-memory",
       "The memory phase: fuses row-wise ops, plans and verifies memory.",

@@ -28,12 +28,25 @@ struct ConvertOptions : PassPipelineOptions<ConvertOptions> {
       llvm::cl::desc("Compute type f64, f32 or bf16; empty: as written")};
 };
 
+struct DistributeOptions : PassPipelineOptions<DistributeOptions> {
+  Option<std::string> strategy{
+      *this, "strategy", llvm::cl::init(""),
+      llvm::cl::desc("One strategy, such as dp=1,tp=2,pp=1, or several as "
+                     "name: ...; name: ...")};
+};
+
 /// In: parameters, layers, a model. Out: the same in one floating-point type.
 void buildConvertPhase(OpPassManager &manager, const ConvertOptions &options);
 
 /// In: as above. Out: also the layer functions of every layer, by role;
 /// `dyna-verify-differentiated` holds.
 void buildDifferentiatePhase(OpPassManager &manager);
+
+/// In: layers and layer functions. Out: also those of every tensor degree of
+/// the strategies, with the types of one rank and collectives; the logical ones
+/// stay as they are. `dyna-verify-local` holds.
+void buildDistributePhase(OpPassManager &manager,
+                          const DistributeOptions &options);
 
 /// In: layer functions. Out: row-wise ops in sweeps, a place for every value,
 /// sizes of tiers and workspaces; `dyna-verify-memory` holds. Running it

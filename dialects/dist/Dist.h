@@ -42,6 +42,9 @@ inline constexpr llvm::StringLiteral kGradientsName = "dist.gradients";
 inline constexpr llvm::StringLiteral kMeshName = "dist.mesh";
 inline constexpr llvm::StringLiteral kLogicalName = "dist.logical";
 inline constexpr llvm::StringLiteral kSequenceName = "dist.sequence";
+/// On an op that counts tokens from the first of the micro-batch: the group to
+/// whose ranks the tokens are dealt.
+inline constexpr llvm::StringLiteral kTokensName = "dist.tokens";
 /// On a module: the groups with indices from 3 on, in order.
 inline constexpr llvm::StringLiteral kGroupsName = "dist.groups";
 /// The first index that is no whole axis.

@@ -1,0 +1,177 @@
+//===- DeduceLayouts.cpp - The pass dyna-deduce-layouts -------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/LayerDeducer.h"
+#include "passes/distribute/LayoutRules.h"
+#include "passes/distribute/ParameterLayouts.h"
+#include "passes/distribute/Passes.h"
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_DEDUCELAYOUTS
+#define GEN_PASS_DEF_REPORTLAYOUTRULES
+#include "passes/distribute/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+namespace {
+
+class DeduceLayouts
+    : public mlir::dyna::impl::DeduceLayoutsBase<DeduceLayouts> {
+public:
+  using Base = mlir::dyna::impl::DeduceLayoutsBase<DeduceLayouts>;
+  using Base::Base;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    Base::getDependentDialects(registry);
+    registerLayoutRules(registry);
+  }
+  void runOnOperation() override;
+
+private:
+  LogicalResult deduce(LayerOp layer, const TensorDegree &degree);
+  LogicalResult checkTies(const TensorDegree &degree);
+};
+
+class ReportLayoutRules
+    : public mlir::dyna::impl::ReportLayoutRulesBase<ReportLayoutRules> {
+public:
+  using Base = mlir::dyna::impl::ReportLayoutRulesBase<ReportLayoutRules>;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    Base::getDependentDialects(registry);
+    registerLayoutRules(registry);
+  }
+  void runOnOperation() override;
+};
+
+} // namespace
+
+static SmallVector<FunctionOp> functionsOf(ModuleOp module, StringRef layer) {
+  return llvm::filter_to_vector(
+      module.getOps<FunctionOp>(),
+      [&](FunctionOp function) { return function.getLayer() == layer; });
+}
+
+/// Later functions take what these have settled.
+static constexpr int kLastTurn = 3;
+static int turnOf(Role role) {
+  switch (role) {
+  case Role::Forward:
+    return 0;
+  case Role::Backward:
+    return 1;
+  case Role::BackwardInput:
+    return 2;
+  default:
+    return kLastTurn;
+  }
+}
+
+LogicalResult DeduceLayouts::deduce(LayerOp layer, const TensorDegree &degree) {
+  ::dyna::Mesh mesh = degree.mesh();
+  auto parameters = chooseParameterLayouts(layer, mesh);
+  if (failed(parameters))
+    return failure();
+  ModuleOp module = getOperation();
+  SmallVector<FunctionOp> functions = functionsOf(module, layer.getSymName());
+
+  OpBuilder builder(layer.getContext());
+  builder.setInsertionPointAfter(functions.empty() ? layer.getOperation()
+                                                   : functions.back());
+  std::string name = (layer.getSymName() + degree.suffix()).str();
+  if (Operation *other = module.lookupSymbol(name))
+    return other->emitOpError() << "has the name of a layer that is to be made;"
+                                   " distribute a module only once for each "
+                                   "tensor degree";
+  auto local = cast<LayerOp>(builder.clone(*layer));
+  local.setSymName(name);
+  local->setAttr(dist::kMeshName, dist::MeshAttr::get(&getContext(), mesh));
+  local->setAttr(dist::kLogicalName, FlatSymbolRefAttr::get(layer));
+  if (degree.sequence)
+    local->setAttr(dist::kSequenceName, builder.getUnitAttr());
+  SmallVector<FunctionOp> copies;
+  for (FunctionOp function : functions) {
+    copies.push_back(cast<FunctionOp>(builder.clone(*function)));
+    copies.back().setSymName(
+        (name + "." + stringifyRole(function.getRole())).str());
+    copies.back().setLayer(name);
+  }
+
+  LayerDeducer deducer(&getContext(), degree, *parameters);
+  if (failed(deducer.deduce(local)))
+    return failure();
+  for (int turn = 0; turn <= kLastTurn; ++turn)
+    for (FunctionOp function : copies) {
+      if (turnOf(function.getRole()) != turn)
+        continue;
+      if (failed(deducer.deduce(function)))
+        return failure();
+      function.walk([&](dist::ReshardOp) { ++numReshards; });
+    }
+  local->setAttr(dist::kGradientsName, deducer.getGradients());
+  return success();
+}
+
+/// Calls that share a parameter must agree on how it is split.
+LogicalResult DeduceLayouts::checkTies(const TensorDegree &degree) {
+  ModuleOp module = getOperation();
+  llvm::DenseMap<Attribute, std::pair<Attribute, CallOp>> layouts;
+  WalkResult result = module.walk([&](CallOp call) {
+    auto layer = module.lookupSymbol<LayerOp>(
+        (call.getCallee() + degree.suffix()).str());
+    if (!layer)
+      return WalkResult::advance();
+    auto arguments = layer->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
+    for (auto [i, parameter] : llvm::enumerate(call.getParameters())) {
+      auto [it, isNew] = layouts.insert({parameter, {arguments[i], call}});
+      if (it->second.first == arguments[i])
+        continue;
+      InFlightDiagnostic error =
+          call.emitOpError() << "splits " << parameter << " as " << arguments[i]
+                             << ", but another call as " << it->second.first
+                             << "; tied parameters are split alike";
+      error.attachNote(it->second.second.getLoc()) << "see the other call";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+void DeduceLayouts::runOnOperation() {
+  auto degrees = tensorDegreesOf(strategy);
+  if (!degrees.isOk()) {
+    getOperation().emitError() << degrees.status().message();
+    return signalPassFailure();
+  }
+  // All layers are tried, so that one run reports the faults of all.
+  bool failed = false;
+  SmallVector<LayerOp> layers = llvm::filter_to_vector(
+      getOperation().getOps<LayerOp>(),
+      [](LayerOp layer) { return !layer->hasAttr(dist::kMeshName); });
+  for (const TensorDegree &degree : *degrees) {
+    for (LayerOp layer : layers)
+      failed |= mlir::failed(deduce(layer, degree));
+    failed = failed || mlir::failed(checkTies(degree));
+  }
+  if (failed)
+    signalPassFailure();
+}
+
+void ReportLayoutRules::runOnOperation() {
+  getOperation().walk([&](Operation *op) {
+    if (op->getNumResults() == 0 || isa<CallOp>(op))
+      return;
+    FailureOr<dist::FactorRule> rule = getLayoutRule(op);
+    if (failed(rule))
+      return signalPassFailure();
+    op->emitRemark() << describeRule(*rule);
+  });
+}

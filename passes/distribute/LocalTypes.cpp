@@ -1,0 +1,62 @@
+//===- LocalTypes.cpp - Types and groups of one rank ----------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/LocalTypes.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+using ::dyna::AxisParts;
+using ::dyna::Layout;
+
+RankedTensorType mlir::dyna::localType(RankedTensorType type,
+                                       const Layout &layout) {
+  SmallVector<int64_t> shape(type.getShape());
+  for (auto [size, parts] : llvm::zip_equal(shape, layout.dims))
+    if (!ShapedType::isDynamic(size))
+      size = llvm::divideCeil(size, ::dyna::groupSize(parts));
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+RankedTensorType mlir::dyna::globalType(RankedTensorType type,
+                                        const Layout &layout) {
+  SmallVector<int64_t> shape(type.getShape());
+  for (auto [size, parts] : llvm::zip_equal(shape, layout.dims))
+    if (!ShapedType::isDynamic(size))
+      size *= ::dyna::groupSize(parts);
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+dist::GroupAttr GroupTable::getGroup(dist::MeshAttr meshAttr,
+                                     const AxisParts &parts) {
+  ::dyna::Mesh mesh = meshAttr.getMesh();
+  AxisParts canonical = ::dyna::canonicalParts(parts);
+  if (auto index = dist::GroupAttr::getAxisIndex(mesh, canonical))
+    return dist::GroupAttr::get(*index, meshAttr, canonical);
+  SmallVector<Attribute> groups;
+  if (auto known = module->getAttrOfType<ArrayAttr>(dist::kGroupsName))
+    llvm::append_range(groups, known);
+  auto group = dist::GroupAttr::get(dist::kFirstFactorGroup + groups.size(),
+                                    meshAttr, canonical);
+  for (Attribute known : groups)
+    if (cast<dist::GroupAttr>(known).getMesh() == meshAttr &&
+        cast<dist::GroupAttr>(known).getText() == group.getText())
+      return cast<dist::GroupAttr>(known);
+  groups.push_back(group);
+  module->setAttr(dist::kGroupsName,
+                  ArrayAttr::get(module.getContext(), groups));
+  return group;
+}
+
+bool GroupTable::contains(dist::GroupAttr group) {
+  if (group.getIndex() < dist::kFirstFactorGroup)
+    return true;
+  auto known = module->getAttrOfType<ArrayAttr>(dist::kGroupsName);
+  size_t number = group.getIndex() - dist::kFirstFactorGroup;
+  return known && number < known.size() && known[number] == group;
+}

@@ -1,0 +1,235 @@
+//===- ParameterLayouts.cpp - How a layer's parameters are split ----------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/distribute/ParameterLayouts.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+using ::dyna::AxisParts;
+using ::dyna::Layout;
+using ::dyna::Mesh;
+
+namespace {
+
+/// Values whose features can stay split between linears.
+struct FeatureRegion {
+  llvm::SetVector<Value> values;
+  llvm::SetVector<Operation *> columns, rows, attentions;
+};
+
+class ParameterChooser {
+public:
+  ParameterChooser(LayerOp layer, const Mesh &mesh)
+      : layer(layer), tp(mesh.axes()[0].size), whole{mesh.wholeAxis(0)} {
+    for (BlockArgument parameter : layer.getParameterArguments())
+      layouts.push_back(Layout::replicated(
+          cast<RankedTensorType>(parameter.getType()).getRank()));
+    isSet.resize(layouts.size());
+  }
+
+  LogicalResult run();
+  std::vector<Layout> take() { return std::move(layouts); }
+
+private:
+  LogicalResult splitTables();
+  LogicalResult splitRegion(const FeatureRegion &region);
+  LogicalResult checkHeads(AttentionOp attention);
+  LogicalResult split(Operation *user, Value parameter, Layout layout);
+  /// The parts of the features of the values of a region.
+  llvm::DenseMap<Value, AxisParts> partsOfValues(const FeatureRegion &region);
+
+  LayerOp layer;
+  int64_t tp;
+  AxisParts whole;
+  std::vector<Layout> layouts;
+  std::vector<bool> isSet;
+};
+
+} // namespace
+
+/// Whether each feature of the results follows from the same feature of the
+/// operands (for attention: the same head). Not dropout: it numbers features
+/// from the first of the row.
+static bool keepsFeatures(Operation *op) {
+  return isa<AttentionOp, RotaryOp, GeluOp, SiluOp, ReluOp, MulOp, AddOp,
+             BiasOp>(op);
+}
+
+static SmallVector<Value> activationsOf(Operation *op) {
+  if (isa<BiasOp>(op))
+    return {op->getOperand(0)};
+  return llvm::filter_to_vector(op->getOperands(), [](Value operand) {
+    return isActivation(operand.getType());
+  });
+}
+
+/// Adds what `value` forces into the region; false if it cannot be split.
+static bool visitValue(Value value, FeatureRegion &region) {
+  Operation *def = value.getDefiningOp();
+  if (!def)
+    return false;
+  if (isa<LinearOp>(def))
+    region.columns.insert(def);
+  else if (!keepsFeatures(def))
+    return false;
+  else
+    region.values.insert_range(activationsOf(def));
+  if (isa<AttentionOp>(def))
+    region.attentions.insert(def);
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (isa<LinearOp>(user) && use.getOperandNumber() == 0)
+      region.rows.insert(user);
+    else if (keepsFeatures(user))
+      region.values.insert(user->getResult(0));
+    else
+      return false;
+  }
+  return !value.use_empty();
+}
+
+/// The region that begins with the result of `linear`, if there is one.
+static std::optional<FeatureRegion> growRegion(LinearOp linear) {
+  FeatureRegion region;
+  region.values.insert(linear.getResult());
+  // The set grows while it is walked.
+  for (size_t i = 0; i < region.values.size(); ++i)
+    if (!visitValue(region.values[i], region))
+      return std::nullopt;
+  for (Operation *row : region.rows)
+    if (region.columns.contains(row))
+      return std::nullopt;
+  return region;
+}
+
+LogicalResult ParameterChooser::split(Operation *user, Value parameter,
+                                      Layout layout) {
+  auto argument = dyn_cast_or_null<BlockArgument>(parameter);
+  if (!argument || argument.getArgNumber() >= layouts.size())
+    return user->emitOpError("expects a parameter of the layer as its weight, "
+                             "so that it can be split over ranks");
+  size_t index = argument.getArgNumber();
+  if (isSet[index] && layouts[index] != layout)
+    return user->emitOpError("needs parameter ")
+           << index
+           << " of the layer split in another way than an op before it; "
+              "use two parameters, or tp=1";
+  isSet[index] = true;
+  layouts[index] = std::move(layout);
+  return success();
+}
+
+LogicalResult ParameterChooser::splitTables() {
+  WalkResult result = layer.walk([&](Operation *op) -> WalkResult {
+    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+        .Case([&](EmbeddingOp embedding) {
+          return split(op, embedding.getTable(), {{whole, {}}, {}});
+        })
+        .Case([&](LinearCrossEntropyOp head) {
+          return split(op, head.getWeight(), {{whole, {}}, {}});
+        })
+        .Default([](Operation *) { return success(); });
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult ParameterChooser::checkHeads(AttentionOp attention) {
+  int64_t heads = attention.getHeads(), kvHeads = attention.getKvHeads();
+  if (heads % tp != 0)
+    return attention.emitOpError()
+           << "has " << heads << " heads, which tp=" << tp
+           << " does not divide; choose a tensor degree that divides " << heads;
+  if (kvHeads % tp != 0 && tp % kvHeads != 0)
+    return attention.emitOpError()
+           << "has " << kvHeads << " key/value heads: tp=" << tp
+           << " must divide them, or they must divide it";
+  return success();
+}
+
+llvm::DenseMap<Value, AxisParts>
+ParameterChooser::partsOfValues(const FeatureRegion &region) {
+  llvm::DenseMap<Value, AxisParts> parts;
+  for (Value value : region.values)
+    parts[value] = whole;
+  for (Operation *op : region.attentions) {
+    auto attention = cast<AttentionOp>(op);
+    int64_t kvHeads = attention.getKvHeads();
+    if (kvHeads >= tp)
+      continue;
+    AxisParts major = ::dyna::canonicalParts({{0, tp / kvHeads, kvHeads}});
+    SmallVector<Value> pending{attention.getKey(), attention.getValue()};
+    while (!pending.empty()) {
+      Value value = pending.pop_back_val();
+      parts[value] = major;
+      Operation *def = value.getDefiningOp();
+      if (keepsFeatures(def) && !isa<AttentionOp>(def))
+        llvm::append_range(pending, activationsOf(def));
+    }
+  }
+  return parts;
+}
+
+LogicalResult ParameterChooser::splitRegion(const FeatureRegion &region) {
+  for (Operation *attention : region.attentions)
+    if (failed(checkHeads(cast<AttentionOp>(attention))))
+      return failure();
+  llvm::DenseMap<Value, AxisParts> parts = partsOfValues(region);
+  for (Operation *op : region.columns) {
+    auto linear = cast<LinearOp>(op);
+    const AxisParts &out = parts[linear.getResult()];
+    int64_t features = linear.getWeight().getType().getDimSize(0);
+    if (features % ::dyna::groupSize(out) != 0)
+      return op->emitOpError()
+             << "has " << features << " output features, which "
+             << ::dyna::groupSize(out)
+             << " tensor-parallel ranks cannot share evenly";
+    if (failed(split(op, linear.getWeight(), {{out, {}}, {}})) ||
+        (linear.getBias() && failed(split(op, linear.getBias(), {{out}, {}}))))
+      return failure();
+  }
+  for (Operation *op : region.rows) {
+    auto linear = cast<LinearOp>(op);
+    if (failed(split(op, linear.getWeight(), {{{}, parts[linear.getX()]}, {}})))
+      return failure();
+  }
+  for (Value value : region.values)
+    if (auto bias = value.getDefiningOp<BiasOp>())
+      if (failed(split(bias, bias.getBias(), {{parts[value]}, {}})))
+        return failure();
+  return success();
+}
+
+LogicalResult ParameterChooser::run() {
+  if (failed(splitTables()))
+    return failure();
+  llvm::DenseSet<Operation *> seen;
+  for (auto linear : layer.getBody().getOps<LinearOp>()) {
+    if (seen.contains(linear))
+      continue;
+    std::optional<FeatureRegion> region = growRegion(linear);
+    if (!region || llvm::any_of(region->columns, [&](Operation *column) {
+          return seen.contains(column);
+        }))
+      continue;
+    if (failed(splitRegion(*region)))
+      return failure();
+    seen.insert_range(region->columns);
+    seen.insert_range(region->rows);
+  }
+  return success();
+}
+
+FailureOr<std::vector<Layout>>
+mlir::dyna::chooseParameterLayouts(LayerOp layer, const Mesh &mesh) {
+  ParameterChooser chooser(layer, mesh);
+  if (failed(chooser.run()))
+    return failure();
+  return chooser.take();
+}

@@ -79,22 +79,30 @@ void LayerRun::setResult(FunctionOp function, PlaceAttr place,
   }
 }
 
-LogicalResult LayerRun::run(FunctionOp function, const Context &context) {
+std::vector<Datum> LayerRun::collectArguments(FunctionOp function) {
   std::map<Memory, size_t> counts;
   std::vector<Datum> args;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     PlaceAttr place = function.getArgPlace(i);
     args.push_back(argument(function, place, counts[place.getMemory()]++));
   }
-  FailureOr<std::vector<Datum>> results =
-      evaluateFunction(function, args, context);
-  if (failed(results))
-    return failure();
-  counts.clear();
-  for (auto [i, datum] : llvm::enumerate(*results)) {
+  return args;
+}
+
+void LayerRun::setResults(FunctionOp function, std::vector<Datum> results) {
+  std::map<Memory, size_t> counts;
+  for (auto [i, datum] : llvm::enumerate(results)) {
     PlaceAttr place = function.getResultPlace(i);
     setResult(function, place, counts[place.getMemory()]++, std::move(datum));
   }
+}
+
+LogicalResult LayerRun::run(FunctionOp function, const Context &context) {
+  FailureOr<std::vector<Datum>> results =
+      evaluateFunction(function, collectArguments(function), context);
+  if (failed(results))
+    return failure();
+  setResults(function, std::move(*results));
   return success();
 }
 

@@ -35,6 +35,10 @@ struct LayerRun {
   /// Runs `function` and puts its results where its places say.
   LogicalResult run(FunctionOp function, const Context &context);
 
+  /// The two halves of it: one value per argument, and where results go.
+  std::vector<Datum> collectArguments(FunctionOp function);
+  void setResults(FunctionOp function, std::vector<Datum> results);
+
 private:
   Datum argument(FunctionOp function, PlaceAttr place, size_t indexInTier);
   void setResult(FunctionOp function, PlaceAttr place, size_t indexInTier,

@@ -1,0 +1,281 @@
+//===- DistributedTest.cpp - Local programs against the logical one -------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// GPT-2 and LLaMA layers go through the differentiate and distribute phases;
+// the functions of all ranks, run in lockstep, must give what the logical
+// functions give: outputs, saved values, gradients of inputs and (gathered and
+// summed) of parameters, in every role. Widths and vocabulary are odd on
+// purpose: 257 rows on 2, 3 and 4 ranks, tokens that no degree divides.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/reference/Distributed.h"
+#include "frontends/Frontends.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Pipelines.h"
+#include "passes/distribute/Passes.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+using namespace mlir::dyna::reference;
+
+static constexpr double tolerance = 1e-12;
+
+static constexpr const char *gpt2 =
+    R"({"model_type": "gpt2", "vocab_size": 257, "n_positions": 64,
+        "n_embd": 48, "n_layer": 1, "n_head": 12, "n_inner": 96,
+        "activation_function": "gelu_new", "resid_pdrop": 0.1,
+        "embd_pdrop": 0.1, "attn_pdrop": 0})";
+/// Eight heads on two key/value heads.
+static constexpr const char *llama =
+    R"({"model_type": "llama", "vocab_size": 257, "hidden_size": 48,
+        "intermediate_size": 56, "num_hidden_layers": 1,
+        "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 6,
+        "hidden_act": "silu", "tie_word_embeddings": false,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1000}})";
+static constexpr const char *llamaBiases =
+    R"({"model_type": "llama", "vocab_size": 257, "hidden_size": 48,
+        "intermediate_size": 56, "num_hidden_layers": 1,
+        "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 6,
+        "hidden_act": "gelu", "attention_bias": true, "mlp_bias": true,
+        "tie_word_embeddings": true,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1000}})";
+
+namespace {
+
+struct Case {
+  const char *name;
+  const char *config;
+  const char *strategy;
+};
+
+class DistributedTest : public testing::TestWithParam<Case> {
+protected:
+  DistributedTest() {
+    context.loadDialect<DynaDialect, dist::DistDialect>();
+    evaluation.seed = 5;
+    evaluation.step = 3;
+    evaluation.layer = 2;
+    evaluation.inverseTargets = 0.25;
+  }
+
+  OwningOpRef<ModuleOp> distribute();
+  void checkLayer(ModuleOp module, LayerOp local, const Segments &segments);
+  void checkRole(Role role, LayerRun &logicalRun, std::vector<LayerRun> &runs);
+  void compareAll(const LayerRun &logicalRun, const std::vector<LayerRun> &runs,
+                  FunctionOp function);
+
+  MLIRContext context;
+  Context evaluation;
+  // Of the layer under test.
+  ModuleOp module;
+  LayerOp local, logical;
+};
+
+} // namespace
+
+OwningOpRef<ModuleOp> DistributedTest::distribute() {
+  OwningOpRef<ModuleOp> result =
+      importConfig(&context, llvm::MemoryBufferRef(GetParam().config, "test"));
+  PassManager passes(&context);
+  ConvertOptions convert;
+  convert.type = "f64";
+  buildConvertPhase(passes, convert);
+  buildDifferentiatePhase(passes);
+  DistributeOptions options;
+  options.strategy = GetParam().strategy;
+  buildDistributePhase(passes, options);
+  if (!result || failed(passes.run(*result)))
+    return {};
+  return result;
+}
+
+static dist::LayoutAttr layoutAt(Operation *op, StringRef name, size_t index) {
+  return cast<dist::LayoutAttr>(op->getAttrOfType<ArrayAttr>(name)[index]);
+}
+
+/// What each rank has of a run's parameters, accumulators, inputs and incoming
+/// gradients.
+static std::vector<LayerRun> scatterRun(const LayerRun &run, LayerOp local,
+                                        int64_t ranks) {
+  std::vector<LayerRun> parts(ranks);
+  size_t numParameters = run.parameters.size();
+  auto typeAt = [&](size_t index) {
+    return cast<RankedTensorType>(local.getArgumentTypes()[index]);
+  };
+  auto resultType = cast<RankedTensorType>(local.getResultTypes()[0]);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    LayerRun &part = parts[rank];
+    part.segments = run.segments;
+    for (size_t i = 0; i < numParameters; ++i) {
+      part.parameters.push_back(
+          scatter(run.parameters[i], layoutAt(local, dist::kArgumentsName, i),
+                  rank, typeAt(i)));
+      part.accumulators.push_back(
+          scatter(run.accumulators[i], layoutAt(local, dist::kGradientsName, i),
+                  rank, typeAt(i)));
+    }
+    size_t argument = numParameters;
+    for (const Datum &input : run.inputs) {
+      while (isa<SegmentsType>(local.getArgumentTypes()[argument]))
+        ++argument;
+      if (auto *tensor = std::get_if<Tensor>(&input))
+        part.inputs.push_back(
+            scatter(*tensor, layoutAt(local, dist::kArgumentsName, argument),
+                    rank, typeAt(argument)));
+      else
+        part.inputs.push_back(input);
+      ++argument;
+    }
+    part.outputGradients.push_back(
+        scatter(run.outputGradients[0], layoutAt(local, dist::kResultsName, 0),
+                rank, resultType));
+  }
+  return parts;
+}
+
+/// Every result of `function` where the two runs have put it.
+void DistributedTest::compareAll(const LayerRun &logicalRun,
+                                 const std::vector<LayerRun> &runs,
+                                 FunctionOp function) {
+  std::map<Memory, size_t> counts;
+  bool isBackward = function.getRole() != Role::Forward &&
+                    function.getRole() != Role::Evaluate;
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    PlaceAttr place = function.getResultPlace(i);
+    Memory memory = place.getMemory();
+    size_t number = counts[memory]++;
+    auto valueOf = [&](const LayerRun &run) -> const Tensor & {
+      if (memory == Memory::Gradient)
+        return run.accumulators.at(place.getIndex());
+      if (memory == Memory::Output)
+        return (isBackward ? run.inputGradients : run.outputs).at(0);
+      return std::get<Tensor>(run.tiers.at(memory).at(number));
+    };
+    std::vector<Tensor> parts;
+    for (const LayerRun &run : runs)
+      parts.push_back(valueOf(run));
+    const Tensor &wanted = valueOf(logicalRun);
+    Tensor given =
+        gather(parts, layoutAt(function, dist::kResultsName, i), wanted.shape);
+    EXPECT_LE(distance(given, wanted), tolerance)
+        << "result " << i << " of " << function.getSymName().str() << " in "
+        << stringifyMemory(memory).str();
+  }
+}
+
+void DistributedTest::checkRole(Role role, LayerRun &logicalRun,
+                                std::vector<LayerRun> &runs) {
+  FunctionOp whole = findFunction(module, logical, role);
+  FunctionOp part = findFunction(module, local, role);
+  ASSERT_TRUE(whole && part);
+  Context with = evaluation;
+  with.dropout = role != Role::Evaluate;
+  auto mesh = local->getAttrOfType<dist::MeshAttr>(dist::kMeshName);
+  ASSERT_TRUE(succeeded(logicalRun.run(whole, with)));
+  ASSERT_TRUE(succeeded(runLocal(part, mesh.getMesh(), runs, with)));
+  compareAll(logicalRun, runs, part);
+}
+
+void DistributedTest::checkLayer(ModuleOp module, LayerOp local,
+                                 const Segments &segments) {
+  this->module = module;
+  this->local = local;
+  logical = module.lookupSymbol<LayerOp>(
+      local->getAttrOfType<FlatSymbolRefAttr>(dist::kLogicalName).getAttr());
+  int64_t ranks =
+      local->getAttrOfType<dist::MeshAttr>(dist::kMeshName).getMesh().size();
+  LayerRun start = makeRandomRun(logical, segments, 100);
+  std::vector<LayerRun> runs = scatterRun(start, local, ranks);
+
+  LayerRun evaluated = start;
+  std::vector<LayerRun> evaluatedRuns = runs;
+  checkRole(Role::Evaluate, evaluated, evaluatedRuns);
+  checkRole(Role::Forward, start, runs);
+  bool endsInLoss =
+      cast<RankedTensorType>(logical.getResultTypes()[0]).getRank() == 1;
+  for (Role role : {Role::RecomputeSelective, Role::RecomputeFull}) {
+    if (endsInLoss)
+      continue;
+    LayerRun again = start;
+    std::vector<LayerRun> againRuns = runs;
+    for (LayerRun &run : againRuns) {
+      run.tiers.erase(Memory::Elementwise);
+      if (role == Role::RecomputeFull)
+        run.tiers.clear();
+    }
+    checkRole(role, again, againRuns);
+  }
+  LayerRun halves = start;
+  std::vector<LayerRun> halvesRuns = runs;
+  checkRole(Role::Backward, start, runs);
+  checkRole(Role::BackwardInput, halves, halvesRuns);
+  checkRole(Role::BackwardWeight, halves, halvesRuns);
+}
+
+TEST_P(DistributedTest, EqualsTheLogicalProgram) {
+  OwningOpRef<ModuleOp> distributed = distribute();
+  ASSERT_TRUE(distributed);
+  int layers = 0;
+  for (LayerOp layer : distributed->getOps<LayerOp>()) {
+    if (!layer->hasAttr(dist::kMeshName))
+      continue;
+    ++layers;
+    for (const std::vector<int64_t> &lengths :
+         {std::vector<int64_t>{1, 5, 3}, {1}, {}, {7, 6}}) {
+      SCOPED_TRACE(layer.getSymName().str() + " on segments " +
+                   testing::PrintToString(lengths));
+      checkLayer(*distributed, layer, Segments::ofLengths(lengths, 40));
+    }
+  }
+  EXPECT_EQ(layers, 3);
+}
+
+/// Without any one collective the program is wrong, and verify-local says so.
+TEST_P(DistributedTest, NeedsEveryCollective) {
+  OwningOpRef<ModuleOp> distributed = distribute();
+  ASSERT_TRUE(distributed);
+  ASSERT_TRUE(succeeded(verifyLocal(*distributed)));
+  ScopedDiagnosticHandler silence(&context,
+                                  [](Diagnostic &) { return success(); });
+  auto collectivesOf = [](ModuleOp module) {
+    SmallVector<Operation *> found;
+    module.walk([&](Operation *op) {
+      if (isa_and_present<dist::DistDialect>(op->getDialect()))
+        found.push_back(op);
+    });
+    return found;
+  };
+  size_t count = collectivesOf(*distributed).size();
+  EXPECT_GT(count, 8u);
+  for (size_t i = 0; i < count; ++i) {
+    OwningOpRef<ModuleOp> copy(distributed->clone());
+    Operation *collective = collectivesOf(*copy)[i];
+    ASSERT_EQ(collective->getOperand(0).getType(),
+              collective->getResult(0).getType());
+    collective->getResult(0).replaceAllUsesWith(collective->getOperand(0));
+    collective->erase();
+    EXPECT_TRUE(failed(verifyLocal(*copy))) << "collective " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Strategies, DistributedTest,
+    testing::Values(
+        Case{"Gpt2Tp2", gpt2, "tp=2"}, Case{"Gpt2Tp3", gpt2, "tp=3"},
+        Case{"Gpt2Tp4", gpt2, "tp=4"}, Case{"Gpt2Tp2Sp", gpt2, "tp=2,sp=1"},
+        Case{"Gpt2Tp3Sp", gpt2, "tp=3,sp=1"},
+        Case{"Gpt2Tp4Sp", gpt2, "tp=4,sp=1"}, Case{"LlamaTp2", llama, "tp=2"},
+        Case{"LlamaTp4", llama, "tp=4"}, Case{"LlamaTp8", llama, "tp=8"},
+        Case{"LlamaTp2Sp", llama, "tp=2,sp=1"},
+        Case{"LlamaTp4Sp", llama, "tp=4,sp=1"},
+        Case{"LlamaBiasesTp4", llamaBiases, "tp=4"},
+        Case{"LlamaBiasesTp8Sp", llamaBiases, "tp=8,sp=1"}),
+    [](const auto &info) { return std::string(info.param.name); });

@@ -133,7 +133,7 @@ Value Slots::load(CodeBuilder &code, Value slots, unsigned index) const {
 
 FunctionLowering::FunctionLowering(ModuleLowering &module, FunctionOp source)
     : module(module), source(source),
-      code(source.getLoc(), source.getContext()) {
+      code(source.getLoc(), source.getContext()), parts(source) {
   SmallVector<Type> arguments(8, code.pointerType());
   std::string name = source.getSymName().str();
   // The layer function takes over the name.
@@ -194,6 +194,9 @@ static LogicalResult lower(FunctionLowering &function, Operation *op) {
           [&](AttentionGradOp op) { return lowerAttentionGrad(function, op); })
       .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>(
           [&](auto op) { return lowerHead(function, op); })
+      .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp,
+            dist::SliceOp, dist::AllToAllOp>(
+          [&](Operation *op) { return lowerCollective(function, op); })
       .Case([&](AdamwOp op) { return lowerAdamw(function, op); })
       .Case([&](SumSquaresOp op) { return lowerSumSquares(function, op); })
       .Case([&](CastOp op) { return lowerCast(function, op); })
@@ -364,6 +367,18 @@ RankPart FunctionLowering::partOf(ShardAttr shard, int64_t room) {
   return part;
 }
 
+RankPart FunctionLowering::tokensOf(dist::GroupAttr group) {
+  if (!group)
+    return {code.i64(0), getTokens()};
+  auto [entry, isNew] = tokens.insert({group, RankPart()});
+  if (isNew) {
+    RankPart part = partOf(group.getIndex(), getTokens());
+    tokens[group] = part;
+    return part;
+  }
+  return entry->second;
+}
+
 std::string FunctionLowering::bodyName(StringRef what) {
   return (target.getName() + "." + what + std::to_string(bodies++)).str();
 }
@@ -407,7 +422,8 @@ void FunctionLowering::launch(const Launch &launch, Value rows) {
 //===----------------------------------------------------------------------===//
 
 /// Copies an activation that has to be handed out where it does not lie.
-void FunctionLowering::copyRows(Value from, Value to, RankedTensorType type) {
+void FunctionLowering::copyRows(Value from, Value to, RankedTensorType type,
+                                Value rows) {
   int64_t width = type.getDimSize(1);
   Type element = type.getElementType();
   int64_t lanes = module.vectorWidth(code.getF32Type());
@@ -424,8 +440,7 @@ void FunctionLowering::copyRows(Value from, Value to, RankedTensorType type) {
                    code.offset(to, start, element), width, element, lanes);
         });
       });
-  launch({body, slots.store(code), slots.bytes(), minimumRows(width)},
-         getTokens());
+  launch({body, slots.store(code), slots.bytes(), minimumRows(width)}, rows);
 }
 
 LogicalResult FunctionLowering::lowerReturn(ReturnOp op) {
@@ -439,7 +454,7 @@ LogicalResult FunctionLowering::lowerReturn(ReturnOp op) {
       return op.emitOpError("expects result ")
              << index << " to be computed in its place " << to
              << ", but it lies in " << from;
-    copyRows(address(from), address(to), type);
+    copyRows(address(from), address(to), type, getTokens(value));
   }
   LLVM::ReturnOp::create(code, code.i32(DYNA_OK));
   return success();

@@ -32,6 +32,7 @@
 #include "codegen/cpu/CodeBuilder.h"
 #include "dialects/dyna/Dyna.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/memory/TokenParts.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace mlir::dyna::cpu {
@@ -122,8 +123,16 @@ public:
   Value getContext() { return argument(0); }
   Value getSegments() { return argument(5); }
 
-  // Sizes of the micro-batch; never asked for by roles without segments.
+  // Tokens of the micro-batch; never asked for by roles without segments.
   Value getTokens(); ///< tq
+  /// Those that are the rows of a token-major value, or that an op sweeps over:
+  /// all, or this rank's.
+  Value getTokens(Value value) { return tokensOf(parts.of(value)).size; }
+  Value getTokens(Operation *op) { return tokensOf(parts.ofRows(op)).size; }
+  /// The first of them.
+  Value getFirstToken(Operation *op) {
+    return tokensOf(parts.ofRows(op)).begin;
+  }
 
   PlaceAttr placeOf(Value value);
   /// The place behind those of the results: the op's scratch memory.
@@ -158,9 +167,10 @@ public:
 private:
   Value argument(unsigned index) { return target.getArgument(index); }
   Value segmentsField(int64_t offset);
+  RankPart tokensOf(dist::GroupAttr group);
   LogicalResult checkPlaces();
   LogicalResult lowerReturn(ReturnOp op);
-  void copyRows(Value from, Value to, RankedTensorType type);
+  void copyRows(Value from, Value to, RankedTensorType type, Value rows);
 
   ModuleLowering &module;
   FunctionOp source;
@@ -169,12 +179,32 @@ private:
   Block *failure;
   DenseMap<Attribute, Value> addresses;
   DenseMap<int64_t, Value> sizes;
+  const TokenParts parts;
+  DenseMap<Attribute, RankPart> tokens;
   unsigned bodies = 0;
 };
 
 /// Rows of a chunk below which splitting a sweep over rows of `width` elements
 /// costs more than it brings.
 int64_t minimumRows(int64_t width);
+
+/// A struct of the C interface on the stack. Every field is written.
+class StructBuilder {
+public:
+  StructBuilder(CodeBuilder &code, int64_t bytes)
+      : code(code), pointer(code.stack(bytes)) {}
+
+  void set(size_t offset, Value value) {
+    code.storeField(value, pointer, static_cast<int64_t>(offset));
+  }
+  void setI64(size_t offset, int64_t value) { set(offset, code.i64(value)); }
+  void setI32(size_t offset, int64_t value) { set(offset, code.i32(value)); }
+  Value get() const { return pointer; }
+
+private:
+  CodeBuilder &code;
+  Value pointer;
+};
 
 //===----------------------------------------------------------------------===//
 // One function per op, or kind of op
@@ -195,6 +225,7 @@ LogicalResult lowerAttentionGrad(FunctionLowering &function,
 LogicalResult lowerHead(FunctionLowering &function, LinearCrossEntropyOp op);
 LogicalResult lowerHead(FunctionLowering &function,
                         LinearCrossEntropyTrainOp op);
+LogicalResult lowerCollective(FunctionLowering &function, Operation *op);
 LogicalResult lowerAdamw(FunctionLowering &function, AdamwOp op);
 LogicalResult lowerSumSquares(FunctionLowering &function, SumSquaresOp op);
 LogicalResult lowerCast(FunctionLowering &function, CastOp op);

@@ -32,24 +32,6 @@ bool mlir::dyna::cpu::isTokenProduct(Operation *op) {
 }
 
 namespace {
-/// A struct of the C interface on the stack. Every field is written.
-class StructBuilder {
-public:
-  StructBuilder(CodeBuilder &code, int64_t bytes)
-      : code(code), pointer(code.stack(bytes)) {}
-
-  void set(size_t offset, Value value) {
-    code.storeField(value, pointer, static_cast<int64_t>(offset));
-  }
-  void setI64(size_t offset, int64_t value) { set(offset, code.i64(value)); }
-  void setI32(size_t offset, int64_t value) { set(offset, code.i32(value)); }
-  Value get() const { return pointer; }
-
-private:
-  CodeBuilder &code;
-  Value pointer;
-};
-
 /// A product C = op(A) op(B) in the terms of dyna_matmul.
 struct Product {
   Value m, n, k;
@@ -69,14 +51,14 @@ static Product describe(FunctionLowering &function, Operation *op) {
     product.a = linear.getX();
     product.b = linear.getWeight();
     product.transposeB = true;
-    product.m = function.getTokens();
+    product.m = function.getTokens(product.a);
     product.n = constant(widthOf(product.c));
     product.k = constant(widthOf(product.a));
   } else if (auto linear = dyn_cast<LinearGradInputOp>(op)) {
     product.a = linear.getDy();
     product.b = linear.getWeight();
     product.accumulator = linear.getAccumulator();
-    product.m = function.getTokens();
+    product.m = function.getTokens(product.a);
     product.n = constant(widthOf(product.c));
     product.k = constant(widthOf(product.a));
   } else {
@@ -87,7 +69,7 @@ static Product describe(FunctionLowering &function, Operation *op) {
     product.accumulator = gradient.getAccumulator();
     product.m = constant(widthOf(product.a));
     product.n = constant(widthOf(product.b));
-    product.k = function.getTokens();
+    product.k = function.getTokens(product.a);
   }
   return product;
 }
@@ -252,7 +234,7 @@ static LogicalResult emitHead(FunctionLowering &function, Operation *op,
     return LLVM::AddressOfOp::create(code, module.getMatmul(element, output));
   };
   StructBuilder fields(code, sizeof(dyna_head));
-  fields.set(offsetof(dyna_head, rows), function.getTokens());
+  fields.set(offsetof(dyna_head, rows), function.getTokens(x));
   fields.setI64(offsetof(dyna_head, width), widthOf(x));
   fields.setI64(offsetof(dyna_head, vocab),
                 cast<RankedTensorType>(weight.getType()).getDimSize(0));

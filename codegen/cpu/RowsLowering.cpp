@@ -408,8 +408,10 @@ static FailureOr<RowsSlots> collectSlots(FunctionLowering &function, RowsOp op,
     return code.loadField(function.getContext(), offset, type);
   };
   auto segmentsArray = [&](size_t offset) {
+    Value rows =
+        code.loadField(function.getSegments(), offset, code.pointerType());
     return result.slots.add(
-        code.loadField(function.getSegments(), offset, code.pointerType()));
+        code.offset(rows, function.getFirstToken(op), code.i64Type()));
   };
   bool samples = false, positions = false;
   for (Operation &inner : op.getBody().front().without_terminator()) {
@@ -474,7 +476,7 @@ static void addStreamingSlot(FunctionLowering &function, RowsOp op,
   if (!plan.accumulations.empty() || !plan.rotaries.empty())
     return;
   CodeBuilder &code = function.getCode();
-  Value bytes = code.mul(function.getTokens(), code.i64(rowBytes));
+  Value bytes = code.mul(function.getTokens(op), code.i64(rowBytes));
   Value limit = code.i64(function.getModule().getOptions().streamingBytes);
   Value large = code.less(limit, bytes);
   slots.streaming =
@@ -567,11 +569,11 @@ FailureOr<PreparedRows> mlir::dyna::cpu::prepareRows(FunctionLowering &function,
   PreparedRows prepared;
   prepared.launch = {body, slots->slots.store(code), slots->slots.bytes(),
                      minRows};
-  prepared.finish = [&function, plan = *plan, slots = *slots, minRows] {
+  prepared.finish = [&function, op, plan = *plan, slots = *slots, minRows] {
     if (plan.accumulations.empty())
       return;
     CodeBuilder &code = function.getCode();
-    Value rows = function.getTokens();
+    Value rows = function.getTokens(op);
     // As dyna_chunk_rows and dyna_chunk_count.
     Value even = code.ceilDiv(rows, code.i64(DYNA_MAX_CHUNKS));
     Value chunks = code.ceilDiv(rows, code.max(even, code.i64(minRows)));
@@ -588,7 +590,7 @@ LogicalResult mlir::dyna::cpu::lowerRows(FunctionLowering &function,
       prepareRows(function, op, /*isEpilogue=*/false);
   if (failed(prepared))
     return failure();
-  function.launch(prepared->launch, function.getTokens());
+  function.launch(prepared->launch, function.getTokens(op));
   prepared->finish();
   return success();
 }

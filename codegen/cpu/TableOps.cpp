@@ -85,7 +85,7 @@ LogicalResult mlir::dyna::cpu::lowerEmbedding(FunctionLowering &function,
         });
       });
   function.launch({body, slots.store(code), slots.bytes(), minimumRows(width)},
-                  function.getTokens());
+                  function.getTokens(op.getIds()));
   return success();
 }
 
@@ -155,15 +155,20 @@ LogicalResult mlir::dyna::cpu::lowerTableGradient(FunctionLowering &function,
   auto dyType = cast<RankedTensorType>(dy.getType());
   Type element = cast<RankedTensorType>(accumulator.getType()).getElementType();
   int64_t width = dyType.getDimSize(1);
-  Value idPointer = ids ? function.address(ids)
-                        : code.loadField(function.getSegments(),
-                                         offsetof(dyna_segments, row_position),
-                                         code.pointerType());
+  Value idPointer;
+  if (ids)
+    idPointer = function.address(ids);
+  else
+    idPointer =
+        code.offset(code.loadField(function.getSegments(),
+                                   offsetof(dyna_segments, row_position),
+                                   code.pointerType()),
+                    function.getFirstToken(op), code.i64Type());
   Slots slots;
   unsigned idsSlot = slots.add(idPointer);
   unsigned dySlot = slots.add(function.address(dy));
   unsigned tableSlot = slots.add(function.address(accumulator));
-  unsigned rowsSlot = slots.add(function.getTokens());
+  unsigned rowsSlot = slots.add(function.getTokens(dy));
   TableRows tableRows(function, slots, shard, accumulator);
   int64_t whole = width / gradientColumns;
   LLVM::LLVMFuncOp body = module.createBody(

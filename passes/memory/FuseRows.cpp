@@ -11,6 +11,7 @@
 #include "passes/memory/Passes.h"
 #include "passes/memory/RowGroups.h"
 #include "passes/memory/Scratch.h"
+#include "passes/memory/TokenParts.h"
 #include "passes/memory/Values.h"
 
 namespace mlir::dyna {
@@ -96,11 +97,14 @@ static int64_t rowWidth(Operation &op) {
   return width;
 }
 
-static FusionNode describe(Operation &op) {
+static FusionNode describe(Operation &op, const TokenParts &parts) {
   FusionNode node;
   if (isRowWise(op)) {
     node.kind = FusionNode::RowWise;
     node.width = rowWidth(op);
+    // All tokens, or those of this rank in some group.
+    dist::GroupAttr group = parts.ofRows(&op);
+    node.rows = group ? group.getIndex() : -1;
     // Pairs of features far apart: the whole row must be in memory.
     node.wholeRows = isa<RotaryOp>(op);
   } else if (isRowProduct(&op)) {
@@ -110,18 +114,19 @@ static FusionNode describe(Operation &op) {
 }
 
 /// The ops of the block but the terminator, as the decision sees them.
-static FusionGraph describe(Block &block, SmallVector<Operation *> &ops) {
+static FusionGraph describe(Block &block, const TokenParts &parts,
+                            SmallVector<Operation *> &ops) {
   FusionGraph graph;
   DenseMap<Value, int> numberOf;
   for (Value argument : block.getArguments())
-    numberOf[argument] = graph.addArgument(bytesOf(argument.getType()).tq);
+    numberOf[argument] = graph.addArgument(parts.bytesOf(argument).tq);
   for (Operation &op : block.without_terminator()) {
-    FusionNode node = describe(op);
+    FusionNode node = describe(op, parts);
     for (Value operand : op.getOperands())
       node.operands.push_back(numberOf.lookup(operand));
     std::vector<int64_t> bytes;
     for (Value result : op.getResults())
-      bytes.push_back(bytesOf(result.getType()).tq);
+      bytes.push_back(parts.bytesOf(result).tq);
     int index = graph.addNode(std::move(node), bytes);
     for (auto [result, number] :
          llvm::zip_equal(op.getResults(), graph.nodes[index].results))
@@ -169,7 +174,7 @@ struct FuseRows : mlir::dyna::impl::FuseRowsBase<FuseRows> {
     prepare(block);
 
     SmallVector<Operation *> ops;
-    FusionGraph graph = describe(block, ops);
+    FusionGraph graph = describe(block, TokenParts(getOperation()), ops);
     std::vector<FusionUnit> units = planSweeps(graph);
     assert(isLegal(graph, units) && "sweeps that cannot run");
 

@@ -9,6 +9,7 @@
 
 #include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Packing.h"
+#include "passes/memory/TokenParts.h"
 #include "passes/memory/Values.h"
 #include "llvm/ADT/SetVector.h"
 #include <functional>
@@ -54,21 +55,26 @@ static SmallVector<int64_t> numbersInTier(ArrayAttr places) {
 }
 
 static LogicalResult addSlots(FunctionOp function, ArrayAttr places,
-                              TypeRange types, TierPlan &plan) {
+                              ValueRange values, const TokenParts &parts,
+                              TierPlan &plan) {
   SmallVector<int64_t> numbers = numbersInTier(places);
-  for (auto [attribute, type, number] :
-       llvm::zip_equal(places, types, numbers)) {
+  for (auto [attribute, value, number] :
+       llvm::zip_equal(places, values, numbers)) {
     if (number < 0)
       continue;
+    Type type = value.getType();
+    LinearBytes bytes = parts.bytesOf(value);
     Memory memory = cast<PlaceAttr>(attribute).getMemory();
-    auto [entry, isNew] =
-        plan.slots.insert({{memory, number}, {type, function, LinearBytes()}});
-    if (isNew || entry->second.type == type)
+    auto [entry, isNew] = plan.slots.insert(
+        {{memory, number}, {type, function, bytes, LinearBytes()}});
+    if (isNew || (entry->second.type == type && entry->second.bytes == bytes))
       continue;
     InFlightDiagnostic error = function.emitOpError()
                                << "expects value " << number << " of the tier '"
                                << stringifyMemory(memory) << "' to be "
                                << entry->second.type << ", but got " << type;
+    if (entry->second.type == type)
+      error << " with another part of the tokens";
     error.attachNote(entry->second.firstSeen.getLoc())
         << "first seen in " << entry->second.firstSeen.getSymNameAttr();
     return error;
@@ -79,20 +85,24 @@ static LogicalResult addSlots(FunctionOp function, ArrayAttr places,
 FailureOr<TierPlan> mlir::dyna::planTiers(LayerOp layer,
                                           ArrayRef<FunctionOp> functions) {
   TierPlan plan;
-  for (FunctionOp function : functions)
-    if (failed(addSlots(function, function.getArgPlaces(),
-                        function.getArgumentTypes(), plan)) ||
+  for (FunctionOp function : functions) {
+    Block &body = function.getBody().front();
+    TokenParts parts(function);
+    if (failed(addSlots(function, function.getArgPlaces(), body.getArguments(),
+                        parts, plan)) ||
         failed(addSlots(function, function.getResultPlaces(),
-                        function.getResultTypes(), plan)))
+                        body.getTerminator()->getOperands(), parts, plan)))
       return failure();
+  }
   // Whoever made the layer's input wrote it there, used again or not.
   if (layer && !layer.getInputArguments().empty())
-    plan.sizes[0] = bytesOf(layer.getInputArguments().front().getType());
+    plan.sizes[0] =
+        TokenParts(layer).bytesOf(layer.getInputArguments().front());
   for (auto [size, memory] : llvm::zip_equal(plan.sizes, tierMemories)) {
     // Constant sizes first: then every offset is aligned for any token count.
     for (bool isConstant : {true, false}) {
       for (auto &[key, slot] : plan.slots) {
-        LinearBytes bytes = bytesOf(slot.type);
+        const LinearBytes &bytes = slot.bytes;
         if (key.first != memory || (bytes.tq == 0) != isConstant)
           continue;
         if (memory == Memory::SavedInput) {
@@ -147,7 +157,8 @@ struct Group {
 class FunctionPlanner {
 public:
   FunctionPlanner(FunctionOp function, const TierPlan &tiers)
-      : function(function), block(function.getBody().front()), tiers(tiers) {}
+      : function(function), block(function.getBody().front()), tiers(tiers),
+        parts(function) {}
 
   FailureOr<FunctionPlan> run() {
     plan.arguments = withOffsets(function.getArgPlaces(), tiers);
@@ -191,11 +202,12 @@ private:
 
   /// Puts the values of b's group to a's, unless two of them live at one time.
   bool unite(Value a, Value b);
-  bool tryReplace(RowsOp rows, Value operand, OpResult result);
+  bool tryReplace(Operation *op, Value operand, OpResult result);
 
   FunctionOp function;
   Block &block;
   const TierPlan &tiers;
+  const TokenParts parts;
   FunctionPlan plan;
   DenseMap<Operation *, int64_t> time;
   SmallVector<Value> values;
@@ -295,16 +307,18 @@ LogicalResult FunctionPlanner::shareAccumulators() {
   return success();
 }
 
-bool FunctionPlanner::tryReplace(RowsOp rows, Value operand, OpResult result) {
-  int64_t now = timeOf(rows);
+bool FunctionPlanner::tryReplace(Operation *op, Value operand,
+                                 OpResult result) {
+  int64_t now = timeOf(op);
   if (!operand.getDefiningOp() || !numberOf.contains(operand) ||
-      spanOf(operand).end != now || !mayReplace(rows, operand, result))
+      spanOf(operand).end != now || !mayReplace(op, operand, result))
     return false;
   PlaceAttr from = groupOf(operand).place, to = groupOf(result).place;
   if (from && to && from != to)
     return false;
   // The product in front reads its operands until its last row is made.
-  Operation *product = getEpilogueProduct(rows);
+  auto rows = dyn_cast<RowsOp>(op);
+  Operation *product = rows ? getEpilogueProduct(rows) : nullptr;
   for (Operation *user : operand.getUsers())
     if (user == product)
       return false;
@@ -318,7 +332,10 @@ bool FunctionPlanner::tryReplace(RowsOp rows, Value operand, OpResult result) {
 
 /// Lets the results of sweeps lie on operands. The product in front first: then
 /// its result is written where the sweep's result goes, while it is in cache.
+/// Sums over ranks come before all: they are the larger part of what lives.
 void FunctionPlanner::shareReplaced() {
+  for (auto sum : block.getOps<dist::AllReduceOp>())
+    tryReplace(sum, sum.getX(), sum->getResult(0));
   for (RowsOp rows : block.getOps<RowsOp>()) {
     llvm::SetVector<Value> operands;
     if (Operation *product = getEpilogueProduct(rows))
@@ -351,13 +368,12 @@ void FunctionPlanner::pack() {
   for (Group &group : groups) {
     if (group.members.empty() || group.place)
       continue;
-    Type type = values[group.members.front()].getType();
     Span life = {INT64_MAX, 0};
     for (unsigned member : group.members) {
       life.begin = std::min(life.begin, spans[member].begin);
       life.end = std::max(life.end, spans[member].end);
     }
-    LinearBytes bytes = bytesOf(type);
+    LinearBytes bytes = parts.bytesOf(values[group.members.front()]);
     bool isConstant = bytes.tq == 0;
     Pile &pile = isConstant ? constants : rows;
     pile.items.push_back(

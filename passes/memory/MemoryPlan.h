@@ -32,6 +32,7 @@ struct TierPlan {
   struct Slot {
     Type type;
     FunctionOp firstSeen;
+    LinearBytes bytes;
     LinearBytes offset;
   };
   /// By the number of the value in its tier: the place's index, where a

@@ -73,7 +73,8 @@ int64_t hotBytes(const FusionGraph &graph, int product,
 bool fitTogether(const FusionGraph &graph, const std::vector<int> &rows) {
   std::set<int> members(rows.begin(), rows.end());
   for (int node : rows) {
-    if (graph.nodes[node].width != graph.nodes[rows.front()].width)
+    if (graph.nodes[node].width != graph.nodes[rows.front()].width ||
+        graph.nodes[node].rows != graph.nodes[rows.front()].rows)
       return false;
     for (int operand : graph.nodes[node].operands) {
       const FusionValue &value = graph.values[operand];

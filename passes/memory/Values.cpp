@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/memory/Values.h"
+#include "dialects/dist/Dist.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -123,4 +124,10 @@ bool mlir::dyna::mayReplace(RowsOp rows, Value operand, OpResult result) {
   return llvm::all_of(before, [&](Operation *op) {
     return isElementwise(op) || !ancestorsOf(op).contains(readers.front());
   });
+}
+
+bool mlir::dyna::mayReplace(Operation *op, Value operand, OpResult result) {
+  if (auto rows = dyn_cast<RowsOp>(op))
+    return mayReplace(rows, operand, result);
+  return isa<dist::AllReduceOp>(op);
 }

@@ -47,6 +47,10 @@ bool isElementwise(Operation *op);
 /// pass and stored there, and that an operand with one use is read in one pass.
 bool mayReplace(RowsOp rows, Value operand, OpResult result);
 
+/// The same for any op: also a sum over the ranks of a group may lie where its
+/// operand did.
+bool mayReplace(Operation *op, Value operand, OpResult result);
+
 } // namespace mlir::dyna
 
 #endif // DYNA_PASSES_MEMORY_VALUES_H

@@ -17,6 +17,7 @@
 
 #include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
+#include "passes/memory/TokenParts.h"
 #include "passes/memory/Values.h"
 #include "runtime/abi/Abi.h"
 #include "llvm/ADT/SetVector.h"
@@ -67,7 +68,8 @@ struct State {
 class FunctionVerifier {
 public:
   FunctionVerifier(FunctionOp function, LayerOp layer)
-      : function(function), block(function.getBody().front()), layer(layer) {}
+      : function(function), block(function.getBody().front()), layer(layer),
+        parts(function) {}
 
   LogicalResult run();
 
@@ -88,6 +90,7 @@ private:
   FunctionOp function;
   Block &block;
   LayerOp layer;
+  const TokenParts parts;
   llvm::MapVector<Value, State> states;
 };
 
@@ -142,7 +145,7 @@ LogicalResult FunctionVerifier::addArguments() {
                        function.getArgPlaces().getAsRange<PlaceAttr>())) {
     if (place.getMemory() == Memory::Segments)
       continue;
-    Range range = Range::of(place, bytesOf(argument.getType()));
+    Range range = Range::of(place, parts.bytesOf(argument));
     if (failed(checkRange(function, range)))
       return failure();
     for (auto &[other, state] : states)
@@ -194,9 +197,9 @@ LogicalResult FunctionVerifier::checkOwnOperands(Operation &op, Value result,
     // The product has turned it into its result row by row.
     isAllowed |= added.contains(operand) &&
                  from.isSameAs(states[product->getResult(0)].range);
-    isAllowed |= rows && result && from.isSameAs(written) &&
+    isAllowed |= result && from.isSameAs(written) &&
                  !productReads.contains(operand) &&
-                 mayReplace(rows, operand, cast<OpResult>(result));
+                 mayReplace(&op, operand, cast<OpResult>(result));
     if (!isAllowed)
       return op.emitOpError("writes to ")
              << written.place << " while it still reads an operand in "
@@ -237,7 +240,7 @@ LogicalResult FunctionVerifier::runOp(Operation &op) {
   for (auto [index, attribute] : llvm::enumerate(places)) {
     Value result = index < op.getNumResults() ? op.getResult(index) : Value();
     Range range = Range::of(cast<PlaceAttr>(attribute),
-                            result ? bytesOf(result.getType()) : *scratch);
+                            result ? parts.bytesOf(result) : *scratch);
     if (failed(checkRange(&op, range)) ||
         failed(checkOwnOperands(op, result, range)))
       return failure();
@@ -265,7 +268,7 @@ LogicalResult FunctionVerifier::checkReturn(Operation &op) {
   for (auto [value, place] :
        llvm::zip_equal(op.getOperands(),
                        function.getResultPlaces().getAsRange<PlaceAttr>())) {
-    Range target = Range::of(place, bytesOf(value.getType()));
+    Range target = Range::of(place, parts.bytesOf(value));
     if (failed(checkRange(&op, target)))
       return failure();
     for (const Range &other : targets)

@@ -8,6 +8,7 @@
 
 #include "test/codegen/cpu/CompiledFunction.h"
 
+#include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
@@ -48,7 +49,7 @@ CompiledModule::CompiledModule(const std::string &text,
   }();
   (void)initialized;
   mlir::DialectRegistry registry;
-  registry.insert<mlir::dyna::DynaDialect>();
+  registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect>();
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);

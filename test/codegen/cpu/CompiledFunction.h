@@ -19,6 +19,7 @@
 #include "codegen/cpu/Pipelines.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "mlir/IR/MLIRContext.h"
+#include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
 #include <string>
 #include <vector>
@@ -89,6 +90,9 @@ struct KernelLog {
   std::vector<dyna_attention_grad> attentionGrad;
   std::vector<dyna_head> head;
   std::vector<dyna_matmul> matmul;
+  /// Exchanges along one dimension, with their names.
+  std::vector<std::pair<std::string, dyna_collective>> collectives;
+  std::vector<dyna_transposition> transpositions;
   int launches = 0;
   /// If not negative, the launch of this number fails.
   int failingLaunch = -1;

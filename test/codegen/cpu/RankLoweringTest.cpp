@@ -7,13 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tables of which each rank holds a part, and the head on such a table.
+// Tables of which each rank holds a part, the head on such a table, exchanges,
+// and ops on this rank's tokens.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Collectives.h"
 #include "test/codegen/cpu/FunctionTest.h"
-#include <cstring>
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace dyna::test;
@@ -138,6 +139,146 @@ TEST_F(RankTest, RefusesGroupsItWasNotCompiledFor) {
   enter(call, 3, 0);
   call.context.group_count = 1;
   EXPECT_EQ(run(text, call), DYNA_INVALID_ARGUMENT);
+}
+
+/// What the exchange functions are told: whole sizes, wherever the part is.
+TEST_F(RankTest, Collectives) {
+  std::string text =
+      "dyna.function @f of @l as forward(%s: !dyna.segments in <segments>, %x: "
+      "tensor<?x12x$T> in <input>, %h: tensor<?x12x$T> in <input, index = 1>) "
+      "-> (tensor<?x12x$T> in <output>, tensor<?x24x$T> in <output, index = 1>,"
+      " tensor<?x6x$T> in <output, index = 2>, tensor<?x12x$T> in <output, "
+      "index = 3>, tensor<?x12x$T> in <output, index = 4>, tensor<?x12x$T> in "
+      "<output, index = 5>, tensor<?x24x$T> in <output, index = 6>, "
+      "tensor<?x12x$T> in <output, index = 7>) attributes {dist.arguments = "
+      "[unit, $R, $P]} {\n"
+      "  %0 = dist.all_reduce %x over $X {places = [#dyna.place<output>]} : "
+      "tensor<?x12x$T>\n"
+      "  %1 = dist.all_gather %x dim 1 over $X {places = [#dyna.place<output, "
+      "index = 1>]} : tensor<?x12x$T> -> tensor<?x24x$T>\n"
+      "  %2 = dist.slice %x dim 1 over $X {places = [#dyna.place<output, index "
+      "="
+      " 2>]} : tensor<?x12x$T> -> tensor<?x6x$T>\n"
+      "  %3 = dist.reduce_scatter %x dim 0 over $X {places = "
+      "[#dyna.place<output, index = 3>]} : tensor<?x12x$T> -> "
+      "tensor<?x12x$T>\n"
+      "  %4 = dist.all_gather %h dim 0 over $X {places = [#dyna.place<output, "
+      "index = 4>]} : tensor<?x12x$T> -> tensor<?x12x$T>\n"
+      "  %5 = dist.all_reduce %3 max over $X {places = [#dyna.place<output, "
+      "index = 5>]} : tensor<?x12x$T>\n"
+      "  %6 = dist.all_to_all %x dim 1 to 0 over $X {places = "
+      "[#dyna.place<output, index = 6>]} : tensor<?x12x$T> -> "
+      "tensor<?x24x$T>\n"
+      "  %7 = dist.all_to_all %6 dim 0 to 1 over $X {places = "
+      "[#dyna.place<output, index = 7>]} : tensor<?x24x$T> -> "
+      "tensor<?x12x$T>\n"
+      "  dyna.return %0, %1, %2, %3, %4, %5, %6, %7 : tensor<?x12x$T>, "
+      "tensor<?x24x$T>, tensor<?x6x$T>, tensor<?x12x$T>, tensor<?x12x$T>, "
+      "tensor<?x12x$T>, tensor<?x24x$T>, tensor<?x12x$T>\n}\n";
+  text = replaceAll(text, "$X", "<1 [tp] on <tp=2>>");
+  text = replaceAll(text, "$R", "#dist.layout<[[], []] on <tp=2>>");
+  text = replaceAll(text, "$P", "#dist.layout<[[tp], []] on <tp=2>>");
+  for (Element e : {Element::F32, Element::F64, Element::BF16}) {
+    kernelLog() = KernelLog();
+    char in[2], out[8];
+    Call call({5, 40});
+    enter(call, 2, 1); // tokens 23 to 44
+    call.in = {{in, 45}, {in + 1, 22}};
+    for (char &at : out)
+      call.out.push_back({&at, 0});
+    ASSERT_EQ(run(replaceAll(text, "$T", nameOf(e)), call), DYNA_OK);
+    struct Expected {
+      const char *name;
+      int64_t outer, split, inner;
+      int32_t reduction;
+      void *from, *to;
+    } expected[] = {
+        {"all_reduce", 1, 45, 12, DYNA_REDUCE_SUM, in, out},
+        {"all_gather", 45, 24, 1, 0, in, out + 1},
+        {"slice", 45, 12, 1, 0, in, out + 2},
+        {"reduce_scatter", 1, 45, 12, DYNA_REDUCE_SUM, in, out + 3},
+        {"all_gather", 1, 45, 12, 0, in + 1, out + 4},
+        {"all_reduce", 1, 22, 12, DYNA_REDUCE_MAX, out + 3, out + 5},
+    };
+    auto &seen = kernelLog().collectives;
+    ASSERT_EQ(seen.size(), std::size(expected));
+    for (size_t i = 0; i < seen.size(); ++i) {
+      SCOPED_TRACE(i);
+      const dyna_collective &fields = seen[i].second;
+      EXPECT_EQ(seen[i].first, expected[i].name);
+      EXPECT_EQ(fields.outer, expected[i].outer);
+      EXPECT_EQ(fields.split, expected[i].split);
+      EXPECT_EQ(fields.inner, expected[i].inner);
+      EXPECT_EQ(fields.reduction, expected[i].reduction);
+      EXPECT_EQ(fields.in, expected[i].from);
+      EXPECT_EQ(fields.out, expected[i].to);
+      EXPECT_EQ(fields.group, 1);
+      EXPECT_EQ(fields.element, e == Element::F64   ? DYNA_ELEMENT_F64
+                                : e == Element::F32 ? DYNA_ELEMENT_F32
+                                                    : DYNA_ELEMENT_BF16);
+    }
+    ASSERT_EQ(kernelLog().transpositions.size(), 2u);
+    for (int i = 0; i < 2; ++i) {
+      const dyna_transposition &fields = kernelLog().transpositions[i];
+      EXPECT_EQ(fields.outer, 1);
+      EXPECT_EQ(fields.first, 45) << "all tokens";
+      EXPECT_EQ(fields.middle, 1);
+      EXPECT_EQ(fields.second, 24) << "all features";
+      EXPECT_EQ(fields.inner, 1);
+      EXPECT_EQ(fields.second_to_first, i == 0);
+    }
+  }
+}
+
+/// The third of three ranks works on its own tokens, at their own positions.
+TEST_F(RankTest, SweepsOverItsTokens) {
+  const char *text =
+      "dyna.function @f of @l as forward(%w: tensor<60x8x$T> in <parameter>, "
+      "%m: tensor<10x8x$T> in <parameter, index = 1>, %s: !dyna.segments in "
+      "<segments>, %x: tensor<?x8x$T> in <input>) -> (tensor<?x8x$T> in "
+      "<output>, tensor<?x10x$T> in <output, index = 1>) attributes "
+      "{dist.arguments = [$R, $R, unit, #dist.layout<[[tp], []] on "
+      "<tp=3>>]} {\n"
+      "  %r = dyna.rows : tensor<?x8x$T> {\n"
+      "    %0 = dyna.positions %w, %s {dist.tokens = #dist.group<1 [tp] on "
+      "<tp=3>>} : tensor<60x8x$T>\n"
+      "    %1 = dyna.add %x, %0 : tensor<?x8x$T>\n"
+      "    dyna.yield %1 : tensor<?x8x$T>\n"
+      "  } {places = [#dyna.place<output>]}\n"
+      "  %y = dyna.linear %r, %m {places = [#dyna.place<output, index = 1>]} : "
+      "tensor<?x8x$T>, tensor<10x8x$T>\n"
+      "  dyna.return %r, %y : tensor<?x8x$T>, tensor<?x10x$T>\n}\n";
+  for (Element e : {Element::F32, Element::F64, Element::BF16})
+    for (int32_t index = 0; index < 3; ++index) {
+      kernelLog() = KernelLog();
+      Call call({5, 40, 1}); // 46 tokens: parts of 16, 16 and 14
+      enter(call, 3, index);
+      int64_t begin = dyna_part_begin(46, 3, index);
+      int64_t rows = dyna_part_size(46, 3, index);
+      Tensor w = pattern(e, 60 * 8, 1), m = pattern(e, 80, 2);
+      Tensor x = pattern(e, rows * 8, 3), r(e, rows * 8), y(e, rows * 10);
+      call.params = {{w.data(), 60}, {m.data(), 10}};
+      call.in = {{x.data(), rows}};
+      call.out = {{r.data(), rows}, {y.data(), rows}};
+      std::string whole = "#dist.layout<[[], []] on <tp=3>>";
+      ASSERT_EQ(
+          run(replaceAll(replaceAll(text, "$T", nameOf(e)), "$R", whole), call),
+          DYNA_OK);
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t c = 0; c < 8; ++c)
+          ASSERT_EQ(r.get(i * 8 + c),
+                    x.get(i * 8 + c) +
+                        w.get(call.rowPosition[begin + i] * 8 + c));
+        for (int64_t n = 0; n < 10; ++n) {
+          double sum = 0;
+          for (int64_t c = 0; c < 8; ++c)
+            sum += r.get(i * 8 + c) * m.get(n * 8 + c);
+          ASSERT_NEAR(y.get(i * 10 + n), sum,
+                      (e == Element::BF16 ? 1e-2 : 1e-6) * (1 + std::abs(sum)));
+        }
+      }
+      EXPECT_TRUE(r.guardIntact() && y.guardIntact());
+    }
 }
 
 TEST_F(RankTest, HeadIsToldOfItsPart) {

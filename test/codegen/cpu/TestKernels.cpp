@@ -100,6 +100,19 @@ static dyna_status head(dyna_context *, const dyna_head *fields) {
   return DYNA_OK;
 }
 
+/// Nothing is exchanged.
+template <int number>
+static dyna_status collective(dyna_context *, const dyna_collective *fields) {
+  const char *names[] = {"all_reduce", "all_gather", "reduce_scatter", "slice"};
+  kernelLog().collectives.push_back({names[number], *fields});
+  return DYNA_OK;
+}
+
+static dyna_status allToAll(dyna_context *, const dyna_transposition *fields) {
+  kernelLog().transpositions.push_back(*fields);
+  return DYNA_OK;
+}
+
 std::vector<std::pair<std::string, void *>> dyna::test::testKernels() {
   auto address = [](auto *function) {
     return reinterpret_cast<void *>(function);
@@ -118,5 +131,10 @@ std::vector<std::pair<std::string, void *>> dyna::test::testKernels() {
       {"dyna_head_f32", address(head)},
       {"dyna_head_f64", address(head)},
       {"dyna_head_bf16", address(head)},
+      {"dyna_all_reduce", address(collective<0>)},
+      {"dyna_all_gather", address(collective<1>)},
+      {"dyna_reduce_scatter", address(collective<2>)},
+      {"dyna_slice", address(collective<3>)},
+      {"dyna_all_to_all", address(allToAll)},
   };
 }

@@ -1,0 +1,115 @@
+//===- TokenParts.cpp - Which tokens the rows of a value are -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/memory/TokenParts.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "runtime/abi/Abi.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+static bool countsTokens(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getRank() > 0 && type.isDynamicDim(0);
+}
+
+/// The group over which a layout splits tokens.
+static dist::GroupAttr groupOf(FunctionOpInterface function,
+                               Attribute attribute) {
+  auto layout = dyn_cast<dist::LayoutAttr>(attribute);
+  if (!layout || layout.getLayout().dims.empty())
+    return {};
+  ::dyna::AxisParts parts =
+      ::dyna::canonicalParts(layout.getLayout().dims.front());
+  if (parts.empty())
+    return {};
+  dist::MeshAttr mesh = layout.getMesh();
+  if (auto index = dist::GroupAttr::getAxisIndex(mesh.getMesh(), parts))
+    return dist::GroupAttr::get(*index, mesh, parts);
+  auto module = function->getParentOfType<ModuleOp>();
+  if (auto known = module->getAttrOfType<ArrayAttr>(dist::kGroupsName))
+    for (auto group : known.getAsRange<dist::GroupAttr>())
+      if (group.getMesh() == mesh && group.getParts() == parts)
+        return group;
+  return {};
+}
+
+TokenParts::TokenParts(FunctionOpInterface function) {
+  auto layouts = function->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
+  if (!layouts)
+    return;
+  for (auto [argument, layout] :
+       llvm::zip(function.getFunctionBody().front().getArguments(), layouts))
+    if (countsTokens(argument))
+      set(argument, groupOf(function, layout));
+  for (Operation &op : function.getFunctionBody().front())
+    visit(&op);
+}
+
+void TokenParts::set(Value value, dist::GroupAttr group) {
+  if (group)
+    groups[value] = group;
+}
+
+void TokenParts::visit(Operation *op) {
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](RowsOp rows) {
+        Block &body = rows.getBody().front();
+        for (Operation &inner : body.without_terminator())
+          visit(&inner);
+        for (auto [result, value] : llvm::zip_equal(
+                 rows.getResults(), body.getTerminator()->getOperands()))
+          set(result, of(value));
+      })
+      .Case([&](dist::AllGatherOp gather) {
+        if (gather.getDim() != 0)
+          set(gather.getResult(), of(gather.getX()));
+      })
+      .Case<dist::ReduceScatterOp, dist::SliceOp>([&](auto cut) {
+        set(cut.getResult(),
+            cut.getDim() == 0 ? cut.getGroup() : of(cut.getX()));
+      })
+      .Case([&](dist::AllToAllOp exchange) {
+        if (exchange.getTo() == 0)
+          set(exchange.getResult(), exchange.getGroup());
+        else if (exchange.getDim() != 0)
+          set(exchange.getResult(), of(exchange.getX()));
+      })
+      .Default([&](Operation *op) {
+        for (Value result : op->getResults())
+          if (countsTokens(result))
+            set(result, ofRows(op));
+      });
+}
+
+dist::GroupAttr TokenParts::ofRows(Operation *op) const {
+  if (auto group = op->getAttrOfType<dist::GroupAttr>(dist::kTokensName))
+    return group;
+  if (auto rows = dyn_cast<RowsOp>(op))
+    return rows.getBody().front().empty()
+               ? dist::GroupAttr()
+               : ofRows(&rows.getBody().front().front());
+  for (Value operand : op->getOperands())
+    if (countsTokens(operand))
+      return of(operand);
+  return {};
+}
+
+LinearBytes TokenParts::bytesOf(Value value) const {
+  LinearBytes bytes = mlir::dyna::bytesOf(value.getType());
+  dist::GroupAttr group = of(value);
+  if (!group)
+    return bytes;
+  constexpr int64_t unit = DYNA_BLOCK_ALIGNMENT / DYNA_ROW_ALIGNMENT;
+  int64_t rows = llvm::divideCeil(DYNA_ROW_ALIGNMENT, group.getSize());
+  bytes.tq = llvm::alignTo(
+      llvm::divideCeil(bytes.tq * rows, DYNA_ROW_ALIGNMENT), unit);
+  return bytes;
+}

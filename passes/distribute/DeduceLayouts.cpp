@@ -37,6 +37,8 @@ public:
 private:
   LogicalResult deduce(LayerOp layer, const TensorDegree &degree);
   LogicalResult checkTies(const TensorDegree &degree);
+
+  llvm::DenseMap<Operation *, Operation *> lastOf;
 };
 
 class ReportLayoutRules
@@ -83,8 +85,11 @@ LogicalResult DeduceLayouts::deduce(LayerOp layer, const TensorDegree &degree) {
   SmallVector<FunctionOp> functions = functionsOf(module, layer.getSymName());
 
   OpBuilder builder(layer.getContext());
-  builder.setInsertionPointAfter(functions.empty() ? layer.getOperation()
-                                                   : functions.back());
+  // Behind what was made of the layer before.
+  Operation *&last = lastOf[layer];
+  if (!last)
+    last = functions.empty() ? layer.getOperation() : functions.back();
+  builder.setInsertionPointAfter(last);
   std::string name = (layer.getSymName() + degree.suffix()).str();
   if (Operation *other = module.lookupSymbol(name))
     return other->emitOpError() << "has the name of a layer that is to be made;"
@@ -103,6 +108,8 @@ LogicalResult DeduceLayouts::deduce(LayerOp layer, const TensorDegree &degree) {
         (name + "." + stringifyRole(function.getRole())).str());
     copies.back().setLayer(name);
   }
+
+  last = copies.empty() ? local.getOperation() : copies.back();
 
   LayerDeducer deducer(&getContext(), degree, *parameters);
   if (failed(deducer.deduce(local)))
@@ -153,6 +160,7 @@ void DeduceLayouts::runOnOperation() {
   }
   // All layers are tried, so that one run reports the faults of all.
   bool failed = false;
+  lastOf.clear();
   SmallVector<LayerOp> layers = llvm::filter_to_vector(
       getOperation().getOps<LayerOp>(),
       [](LayerOp layer) { return !layer->hasAttr(dist::kMeshName); });

@@ -54,6 +54,10 @@ Status Executor::exchangeParameters(const Instruction &i) {
   return Status::ok();
 }
 
+Status Executor::sumOverRanks(std::vector<double> &values) {
+  return exchange_ ? exchange_->sum(values, stream_->handle()) : Status::ok();
+}
+
 /// By layer, so that the sum over layers is taken in one order everywhere.
 Status Executor::combineNorms(Run &run) {
   DYNA_RETURN_IF_ERROR(synchronize());

@@ -240,10 +240,15 @@ Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
   std::vector<int64_t> lengths = lengthsOf(miniBatch);
   VerifyOptions limits = {arena_->bytes() - dynamicStart_, context_.rank};
-  if (!exchange_)
-    DYNA_RETURN_IF_ERROR(verifyPlan(view_, plan, lengths, limits));
-  else if (!options_.plansAreVerified)
-    DYNA_RETURN_IF_ERROR(verifyPlan(*options_.graph, plan, lengths, limits));
+  if (!options_.plansAreVerified)
+    DYNA_RETURN_IF_ERROR(
+        options_.graph ? verifyPlan(*options_.graph, plan, lengths, limits)
+                       : verifyPlan(view_, plan, lengths, limits));
+  else if (int64_t bytes = plan.ranks(context_.rank).dynamic_bytes();
+           bytes > limits.dynamicLimit)
+    return Status::resourceExhausted(formatText(
+        "the plan needs %s, but this rank took %s", formatBytes(bytes).c_str(),
+        formatBytes(limits.dynamicLimit).c_str()));
   if (plan.micro_batches_size() > 0 && plan.target_tokens() <= 0)
     return Status::invalidArgument("the mini-batch has no target in the loss");
   result = StepResult();

@@ -106,6 +106,8 @@ public:
   Status readPart(int parameter, ParameterPart part, void *target);
   Status writePart(int parameter, ParameterPart part, const void *source);
   Status clearGradients();
+  /// Sums over all ranks, in place; all of them call it.
+  Status sumOverRanks(std::vector<double> &values);
 
   int64_t arenaBytes() const { return arena_->bytes(); }
   int64_t persistentBytes() const { return layout_.bytes; }

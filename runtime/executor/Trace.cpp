@@ -29,10 +29,11 @@ void TraceRecorder::add(const TraceSlice &slice) {
     slices_.push_back(slice);
 }
 
-std::string TraceRecorder::toJson() const {
-  std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n"
-                     "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 0, "
-                     "\"args\": {\"name\": \"rank 0\"}}";
+std::string TraceRecorder::events(int rank) const {
+  std::string text =
+      formatText("{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %d, "
+                 "\"args\": {\"name\": \"rank %d\"}}",
+                 rank, rank);
   for (const TraceSlice &slice : slices_) {
     std::string arguments =
         formatText("\"step\": %lld", static_cast<long long>(slice.step));
@@ -43,15 +44,27 @@ std::string TraceRecorder::toJson() const {
     if (slice.flops > 0)
       arguments += formatText(", \"flops\": %.0f", slice.flops);
     text += formatText(
-        ",\n{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 0, "
+        ",\n{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %d, "
         "\"tid\": 0, \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s}}",
-        slice.name, slice.category, slice.beginSeconds * 1e6,
+        slice.name, slice.category, rank, slice.beginSeconds * 1e6,
         slice.seconds * 1e6, arguments.c_str());
     text += formatText(",\n{\"name\": \"live bytes\", \"ph\": \"C\", \"pid\": "
-                       "0, \"ts\": %.3f, \"args\": {\"bytes\": %lld}}",
-                       slice.beginSeconds * 1e6,
+                       "%d, \"ts\": %.3f, \"args\": {\"bytes\": %lld}}",
+                       rank, slice.beginSeconds * 1e6,
                        static_cast<long long>(slice.liveBytes));
   }
+  return text;
+}
+
+std::string TraceRecorder::toJson() const { return toJson({this}); }
+
+std::string
+TraceRecorder::toJson(const std::vector<const TraceRecorder *> &ranks,
+                      int firstRank) {
+  std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+  for (size_t index = 0; index < ranks.size(); ++index)
+    text += (index ? ",\n" : "") +
+            ranks[index]->events(firstRank + static_cast<int>(index));
   return text + "\n]}\n";
 }
 

@@ -38,6 +38,9 @@ class TraceRecorder {
 public:
   /// Records at most `limit` slices, so that a forgotten flag fills no memory.
   explicit TraceRecorder(size_t limit = 1000000);
+  /// One that counts from the same moment.
+  TraceRecorder(size_t limit, const TraceRecorder &other)
+      : limit_(limit), start_(other.start_) {}
 
   double now() const;
   void add(const TraceSlice &slice);
@@ -46,10 +49,15 @@ public:
   bool isFull() const { return slices_.size() >= limit_; }
   size_t size() const { return slices_.size(); }
 
-  /// The whole trace as JSON text.
+  /// The whole trace as JSON text: that of rank 0 alone, or of several ranks,
+  /// each a track of its own.
   std::string toJson() const;
+  static std::string toJson(const std::vector<const TraceRecorder *> &ranks,
+                            int firstRank = 0);
 
 private:
+  std::string events(int rank) const;
+
   size_t limit_;
   double start_;
   std::vector<TraceSlice> slices_;

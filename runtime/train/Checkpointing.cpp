@@ -21,9 +21,9 @@ namespace {
 struct PartCopies {
   std::vector<std::vector<unsigned char>> bytes;
 
-  PartCopies(const Executor &executor, ParameterPart part) {
-    for (int p = 0; p < executor.view().parameters(); ++p)
-      bytes.emplace_back(executor.partBytes(p, part));
+  PartCopies(const RankTeam &ranks, ParameterPart part) {
+    for (int p = 0; p < ranks.view().parameters(); ++p)
+      bytes.emplace_back(ranks.partBytes(p, part));
   }
 };
 
@@ -36,31 +36,31 @@ std::vector<int64_t> shapeOf(const plan::Parameter &parameter) {
 }
 
 /// Reads one part of all parameters and views it as tensors.
-Status readTensors(Executor &executor, ParameterPart part,
+Status readTensors(RankTeam &ranks, ParameterPart part,
                    const std::string &suffix, PartCopies &copies,
                    std::vector<TensorView> &tensors) {
-  const ManifestView &view = executor.view();
+  const ManifestView &view = ranks.view();
   for (int p = 0; p < view.parameters(); ++p) {
-    DYNA_RETURN_IF_ERROR(executor.readPart(p, part, copies.bytes[p].data()));
+    DYNA_RETURN_IF_ERROR(ranks.readPart(p, part, copies.bytes[p].data()));
     tensors.push_back({view.parameter(p).name() + suffix, masterDType(view),
                        shapeOf(view.parameter(p)), copies.bytes[p].data()});
   }
   return Status::ok();
 }
 
-Status writeParts(Executor &executor, ParameterPart part,
+Status writeParts(RankTeam &ranks, ParameterPart part,
                   const PartCopies &copies) {
-  for (int p = 0; p < executor.view().parameters(); ++p)
-    DYNA_RETURN_IF_ERROR(executor.writePart(p, part, copies.bytes[p].data()));
+  for (int p = 0; p < ranks.view().parameters(); ++p)
+    DYNA_RETURN_IF_ERROR(ranks.writePart(p, part, copies.bytes[p].data()));
   return Status::ok();
 }
 
 /// One of the two moments, as its suffix and part. The file holds both, which
 /// importTensors would call foreign, so each is looked up by name.
-Status writeMoment(Executor &executor, ParameterPart part,
+Status writeMoment(RankTeam &ranks, ParameterPart part,
                    const std::string &suffix, const SafetensorsFile &file) {
-  const ManifestView &view = executor.view();
-  PartCopies copies(executor, part);
+  const ManifestView &view = ranks.view();
+  PartCopies copies(ranks, part);
   for (int p = 0; p < view.parameters(); ++p) {
     std::string name = view.parameter(p).name() + suffix;
     const TensorView *tensor = file.find(name);
@@ -73,7 +73,7 @@ Status writeMoment(Executor &executor, ParameterPart part,
     convertElements(tensor->type, tensor->data, masterDType(view),
                     copies.bytes[p].data(), view.elements(p));
   }
-  return writeParts(executor, part, copies);
+  return writeParts(ranks, part, copies);
 }
 
 } // namespace
@@ -141,51 +141,50 @@ std::string modelHashText(const ManifestView &view) {
   return formatText("%016llx", static_cast<unsigned long long>(view.hash()));
 }
 
-Status saveRun(CheckpointStore &store, Executor &executor,
-               const RunState &state) {
-  const plan::ModelFacts &facts = executor.view().manifest().facts();
-  PartCopies masters(executor, ParameterPart::Master);
-  PartCopies first(executor, ParameterPart::FirstMoment);
-  PartCopies second(executor, ParameterPart::SecondMoment);
+Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state) {
+  const plan::ModelFacts &facts = ranks.view().manifest().facts();
+  PartCopies masters(ranks, ParameterPart::Master);
+  PartCopies first(ranks, ParameterPart::FirstMoment);
+  PartCopies second(ranks, ParameterPart::SecondMoment);
   std::vector<TensorView> parameters;
   CheckpointContents contents;
   DYNA_RETURN_IF_ERROR(
-      readTensors(executor, ParameterPart::Master, "", masters, parameters));
+      readTensors(ranks, ParameterPart::Master, "", masters, parameters));
   auto exported = exportTensors(parseFamily(facts.family()), parameters);
   if (!exported.isOk())
     return exported.status();
   for (const OwnedTensor &tensor : *exported)
     contents.model.push_back(tensor.view);
-  DYNA_RETURN_IF_ERROR(readTensors(executor, ParameterPart::FirstMoment, ".m",
+  DYNA_RETURN_IF_ERROR(readTensors(ranks, ParameterPart::FirstMoment, ".m",
                                    first, contents.optimizer));
-  DYNA_RETURN_IF_ERROR(readTensors(executor, ParameterPart::SecondMoment, ".v",
+  DYNA_RETURN_IF_ERROR(readTensors(ranks, ParameterPart::SecondMoment, ".v",
                                    second, contents.optimizer));
   contents.step = state.step;
   contents.state = state.toJson();
   contents.config = facts.config_json();
-  return store.save(contents);
+  return store ? store->save(contents) : Status::ok();
 }
 
-Status loadModel(const Checkpoint &checkpoint, Executor &executor) {
-  const ManifestView &view = executor.view();
-  PartCopies copies(executor, ParameterPart::Master);
+Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks) {
+  const ManifestView &view = ranks.view();
+  PartCopies copies(ranks, ParameterPart::Master);
   std::vector<ParameterSlot> slots;
   for (int p = 0; p < view.parameters(); ++p)
     slots.push_back({view.parameter(p).name(), shapeOf(view.parameter(p)),
                      masterDType(view), copies.bytes[p].data()});
   DYNA_RETURN_IF_ERROR(importTensors(
       parseFamily(view.manifest().facts().family()), checkpoint.model, slots));
-  return writeParts(executor, ParameterPart::Master, copies);
+  return writeParts(ranks, ParameterPart::Master, copies);
 }
 
-Status loadOptimizer(const Checkpoint &checkpoint, Executor &executor) {
+Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks) {
   if (!checkpoint.canResume())
     return Status::invalidArgument(
         checkpoint.path +
         " holds a model but no optimizer state: start from it with --load");
-  DYNA_RETURN_IF_ERROR(writeMoment(executor, ParameterPart::FirstMoment, ".m",
+  DYNA_RETURN_IF_ERROR(writeMoment(ranks, ParameterPart::FirstMoment, ".m",
                                    *checkpoint.optimizer));
-  return writeMoment(executor, ParameterPart::SecondMoment, ".v",
+  return writeMoment(ranks, ParameterPart::SecondMoment, ".v",
                      *checkpoint.optimizer);
 }
 

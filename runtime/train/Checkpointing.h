@@ -22,7 +22,7 @@
 
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/data/BatchReader.h"
-#include "runtime/executor/Executor.h"
+#include "runtime/executor/RankTeam.h"
 #include "runtime/train/CommandLine.h"
 
 namespace dyna {
@@ -40,16 +40,16 @@ struct RunState {
 
 std::string modelHashText(const ManifestView &view);
 
-/// Writes a checkpoint of everything in the executor.
-Status saveRun(CheckpointStore &store, Executor &executor,
-               const RunState &state);
+/// Writes a checkpoint of everything that the ranks have; without a store, this
+/// process only hands over its part.
+Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state);
 
 /// Fills the masters from the checkpoint's model. A checkpoint of another model
 /// is an error that names the first tensor that differs.
-Status loadModel(const Checkpoint &checkpoint, Executor &executor);
+Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks);
 
 /// Fills the optimizer state too.
-Status loadOptimizer(const Checkpoint &checkpoint, Executor &executor);
+Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks);
 
 } // namespace dyna
 

@@ -138,6 +138,17 @@ const std::vector<Flag> &flags() {
       integer("Steps", "seed", "of initial values, data order and dropout",
               &O::seed, 0, 9e15, Stored::Numbers),
 
+      text("Ranks", "strategy", "TEXT",
+           "degrees of parallelism: dp=2,tp=1,pp=2, with zero=1, "
+           "recompute=MODE, layers=5+3 as wanted",
+           &O::strategy, Stored::Yes),
+      integer("Ranks", "ranks",
+              "ranks, as threads of this process; 0: as the strategy says",
+              &O::ranks, 0, 4096, Stored::No),
+      choice("Ranks", "pipeline",
+             "1f1b or gpipe: the order of micro-batches in a pipeline",
+             &O::pipeline, {"1f1b", "gpipe"}, Stored::Yes),
+
       real("Optimizer", "lr", "learning rate after the warm-up",
            &O::learningRate, 0, 1e6),
       real("Optimizer", "min-lr", "where the schedule ends (default: lr / 10)",

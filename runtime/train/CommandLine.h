@@ -49,6 +49,11 @@ struct TrainOptions {
   std::string recompute = "none";
   int64_t seed = 1;
 
+  // Ranks.
+  std::string strategy; ///< "dp=2,pp=2"; empty: one rank
+  int64_t ranks = 0;    ///< 0: as many as the strategy has
+  std::string pipeline = "1f1b";
+
   // Optimizer.
   double learningRate = 3e-4;
   double minLearningRate = -1; ///< -1: a tenth of the learning rate

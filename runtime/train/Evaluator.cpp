@@ -53,14 +53,13 @@ StatusOr<Evaluation> evaluate(Session &session, const DatasetPointer &data,
       return batch.status();
     if (batch->samples.empty())
       break;
-    StatusOr<plan::Plan> plan =
-        planEvaluation(*session.view, sampleLengths(*batch), batch->targets,
-                       session.planOptions);
+    StatusOr<plan::Plan> plan = session.planner->evaluation(
+        sampleLengths(*batch), batch->targets, session.planOptions);
     if (!plan.isOk())
       return plan.status();
     StepResult step;
     DYNA_RETURN_IF_ERROR(
-        session.executor->run(*plan, *batch, StepScalars(), step));
+        session.ranks->run(*plan, *batch, StepScalars(), step));
     lossSum += step.lossSum;
     result.tokens += batch->tokens;
     result.targets += batch->targets;

@@ -9,7 +9,7 @@
 #include "runtime/train/Initialize.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/planner/PlanSingleRank.h"
+#include "runtime/planner/Planner.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,32 +28,33 @@ double initialValue(const plan::Parameter &parameter, uint64_t key,
 }
 
 template <typename Element>
-static Status initializeOne(Executor &executor, int p, uint64_t seed,
-                            Team &team) {
+static Status initializeOne(RankTeam &ranks, int p, uint64_t seed, Team &team) {
   constexpr int64_t chunk = 16384;
-  const plan::Parameter &parameter = executor.view().parameter(p);
+  const plan::Parameter &parameter = ranks.view().parameter(p);
   uint64_t key = dyna_parameter_key(seed, parameter.name().c_str());
-  std::vector<Element> values(executor.view().elements(p));
+  std::vector<Element> values(ranks.view().elements(p));
   int64_t count = static_cast<int64_t>(values.size());
   team.parallelFor((count + chunk - 1) / chunk, [&](int64_t task, int) {
     for (int64_t i = task * chunk; i < std::min(count, (task + 1) * chunk); ++i)
       values[i] = static_cast<Element>(initialValue(parameter, key, i));
   });
-  return executor.writePart(p, ParameterPart::Master, values.data());
+  return ranks.writePart(p, ParameterPart::Master, values.data());
 }
 
-Status initializeParameters(Executor &executor, uint64_t seed, Team &team) {
-  bool wide = executor.view().masterType() == plan::F64;
-  for (int p = 0; p < executor.view().parameters(); ++p)
-    DYNA_RETURN_IF_ERROR(wide ? initializeOne<double>(executor, p, seed, team)
-                              : initializeOne<float>(executor, p, seed, team));
+Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team) {
+  bool wide = ranks.view().masterType() == plan::F64;
+  for (int p = 0; p < ranks.view().parameters(); ++p)
+    DYNA_RETURN_IF_ERROR(wide ? initializeOne<double>(ranks, p, seed, team)
+                              : initializeOne<float>(ranks, p, seed, team));
   return Status::ok();
 }
 
-Status castParameters(Executor &executor) {
-  MiniBatch none;
+Status castParameters(RankTeam &ranks) {
+  auto plan = Planner(ranks.graph()).cast();
+  if (!plan.isOk())
+    return plan.status();
   StepResult result;
-  return executor.run(planCast(executor.view()), none, StepScalars(), result);
+  return ranks.run(*plan, MiniBatch(), StepScalars(), result);
 }
 
 } // namespace dyna

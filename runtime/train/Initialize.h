@@ -10,7 +10,7 @@
 #define DYNA_RUNTIME_TRAIN_INITIALIZE_H
 
 #include "runtime/device/host/Team.h"
-#include "runtime/executor/Executor.h"
+#include "runtime/executor/RankTeam.h"
 
 namespace dyna {
 
@@ -21,10 +21,10 @@ double initialValue(const plan::Parameter &parameter, uint64_t key,
 
 /// Writes the initial values of all masters, in parallel; the result does not
 /// depend on the number of threads.
-Status initializeParameters(Executor &executor, uint64_t seed, Team &team);
+Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team);
 
 /// Brings the copies in the compute type up to date with the masters.
-Status castParameters(Executor &executor);
+Status castParameters(RankTeam &ranks);
 
 } // namespace dyna
 

@@ -103,7 +103,8 @@ Status train(const dyna_program &program, const ManifestView &view,
   DYNA_RETURN_IF_ERROR(openSession(program, view, options, true, session));
   Trainer trainer(session, resumed);
   DYNA_RETURN_IF_ERROR(trainer.run());
-  print(summaryText(session, trainer.summary()));
+  if (session.writesFiles())
+    print(summaryText(session, trainer.summary()));
   return Status::ok();
 }
 
@@ -114,20 +115,22 @@ Status evaluateOnly(const dyna_program &program, const ManifestView &view,
   if (options.load.empty()) {
     warn("no --load: this evaluates a model that has learned nothing");
     DYNA_RETURN_IF_ERROR(initializeParameters(
-        *session.executor, static_cast<uint64_t>(options.seed),
-        session.device->team()));
+        *session.ranks, static_cast<uint64_t>(options.seed),
+        session.device().team()));
   } else {
     StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.load);
     if (!checkpoint.isOk())
       return checkpoint.status();
-    DYNA_RETURN_IF_ERROR(loadModel(*checkpoint, *session.executor));
+    DYNA_RETURN_IF_ERROR(loadModel(*checkpoint, *session.ranks));
   }
-  DYNA_RETURN_IF_ERROR(castParameters(*session.executor));
+  DYNA_RETURN_IF_ERROR(castParameters(*session.ranks));
   int64_t limit =
       options.isGiven("held-out-tokens") ? options.heldOutTokens : INT64_MAX;
   StatusOr<Evaluation> result = evaluate(session, session.data, limit);
   if (!result.isOk())
     return result.status();
+  if (!session.writesFiles())
+    return Status::ok();
   print(evaluationText(*result));
   if (options.metrics.empty())
     return Status::ok();

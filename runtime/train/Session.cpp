@@ -13,8 +13,11 @@
 #include "runtime/executor/Program.h"
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/plan/Text.h"
+#include "runtime/planner/PartitionLayers.h"
 #include "runtime/train/MemoryNeed.h"
 #include "runtime/train/Recompute.h"
+#include "runtime/transport/ProcessTransport.h"
+#include "runtime/transport/threads/ThreadTransport.h"
 
 #include <algorithm>
 #include <cmath>
@@ -43,10 +46,15 @@ void chooseMicroBatch(const ManifestView &view, TrainOptions &options) {
                  static_cast<long long>(positions));
 }
 
+/// `share`: ranks of this process, which share its threads.
 HostOptions hostOptions(const TrainOptions &options,
-                        const dyna_variant &variant) {
+                        const dyna_variant &variant, int share) {
   HostOptions host;
   host.threads = static_cast<int>(options.threads);
+  if (share > 1) {
+    int all = host.threads > 0 ? host.threads : availableCores();
+    host.threads = std::max(1, all / share);
+  }
   if (options.isa.empty())
     return host;
   // The kernels follow the instruction set that was asked for.
@@ -99,18 +107,24 @@ StatusOr<double> meanSampleTokens(const Session &session) {
          static_cast<double>(std::max<size_t>(batch->samples.size(), 1));
 }
 
-/// Bytes of the dynamic region, if the run fits the memory there is.
-StatusOr<int64_t> sizeDynamicRegion(const Session &session, bool training) {
-  StatusOr<int64_t> dynamic =
-      largestDynamicBytes(*session.view, session.planOptions, training);
+/// Bytes of each rank's dynamic region, if the ranks of this process fit the
+/// memory there is.
+StatusOr<std::vector<int64_t>> sizeDynamicRegions(const Session &session,
+                                                  const std::vector<int> &local,
+                                                  bool training) {
+  auto dynamic =
+      session.planner->largestDynamicBytes(session.planOptions, training);
   if (!dynamic.isOk())
     return dynamic;
   StatusOr<double> meanTokens = meanSampleTokens(session);
   if (!meanTokens.isOk())
     return meanTokens.status();
   MemoryNeed need;
-  need.persistent = persistentLayout(*session.view, training).bytes;
-  need.dynamic = *dynamic;
+  for (int rank : local) {
+    need.persistent +=
+        persistentLayout(session.graph->rankView(rank), training).bytes;
+    need.dynamic += (*dynamic)[rank];
+  }
   need.batches =
       (1 + session.options.planAhead) *
       estimateBatchBytes(*session.view, session.planOptions,
@@ -120,7 +134,123 @@ StatusOr<int64_t> sizeDynamicRegion(const Session &session, bool training) {
   return dynamic;
 }
 
+//===----------------------------------------------------------------------===//
+// Ranks
+//===----------------------------------------------------------------------===//
+
+Status chooseStrategy(Session &session) {
+  const TrainOptions &options = session.options;
+  Strategy strategy;
+  if (!options.strategy.empty()) {
+    StatusOr<Strategy> parsed = parseStrategy(options.strategy);
+    if (!parsed.isOk())
+      return parsed.status();
+    strategy = std::move(*parsed);
+  }
+  if (options.ranks > 0 && options.ranks != strategy.ranks())
+    return Status::invalidArgument(formatText(
+        "--ranks is %lld, but strategy '%s' has %d: give both alike, or "
+        "--strategy alone",
+        static_cast<long long>(options.ranks),
+        describeStrategy(strategy).c_str(), strategy.ranks()));
+  StatusOr<Strategy> cut = chooseLayers(*session.view, std::move(strategy));
+  if (!cut.isOk())
+    return cut.status();
+  StatusOr<ExecutableGraph> graph =
+      ExecutableGraph::create(*session.view, std::move(*cut));
+  if (!graph.isOk())
+    return graph.status();
+  session.graph = std::make_unique<ExecutableGraph>(std::move(*graph));
+  session.planner = std::make_unique<Planner>(*session.graph);
+  return Status::ok();
+}
+
+Status choosePlanOptions(Session &session) {
+  const TrainOptions &options = session.options;
+  PlanOptions &plan = session.planOptions;
+  const Strategy &strategy = session.graph->strategy();
+  if (strategy.recompute && !options.isGiven("recompute")) {
+    plan.recompute = {*strategy.recompute};
+  } else {
+    auto modes = parseRecompute(options.recompute, session.view->layers());
+    if (!modes.isOk())
+      return modes.status();
+    plan.recompute = *modes;
+  }
+  plan.maxTokensPerMicroBatch = options.tokensPerMicroBatch;
+  plan.inFlight = static_cast<int>(options.inFlight);
+  plan.splitBackward = options.splitBackward;
+  if (strategy.pp > 1 && options.pipeline == "1f1b")
+    plan.schedule = Schedule::OneForwardOneBackward;
+  return Status::ok();
+}
+
+/// This process's ranks, as threads or as the one that a launcher made it.
+StatusOr<std::vector<RankSeat>> makeSeats(const Session &session) {
+  int ranks = session.graph->ranks();
+  std::vector<RankSeat> seats;
+  if (&dyna_process_transport && dyna_process_transport.isLaunched()) {
+    auto transport = dyna_process_transport.open(ranks);
+    if (!transport.isOk())
+      return transport.status();
+    seats.emplace_back();
+    seats[0].rank = (*transport)->rank();
+    seats[0].transport = std::move(*transport);
+    return seats;
+  }
+  seats.resize(ranks);
+  std::vector<std::unique_ptr<Transport>> transports;
+  if (ranks > 1)
+    transports = makeThreadTransports(ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    seats[rank].rank = rank;
+    if (ranks > 1)
+      seats[rank].transport = std::move(transports[rank]);
+  }
+  return seats;
+}
+
+Status makeRanks(Session &session, std::vector<RankSeat> seats,
+                 const std::vector<int64_t> &dynamic, bool training) {
+  const TrainOptions &options = session.options;
+  HostOptions host =
+      hostOptions(options, *session.variant, static_cast<int>(seats.size()));
+  for (RankSeat &seat : seats) {
+    auto device = HostDevice::create(host);
+    if (!device.isOk())
+      return device.status();
+    session.devices.push_back(device->get());
+    seat.device = std::move(*device);
+    seat.dynamicBytes = dynamic[seat.rank];
+    if (options.trace.empty())
+      continue;
+    constexpr size_t slices = 1000000;
+    session.traces.push_back(
+        session.traces.empty()
+            ? std::make_unique<TraceRecorder>(slices)
+            : std::make_unique<TraceRecorder>(slices, *session.traces[0]));
+    seat.trace = session.traces.back().get();
+  }
+  ExecutorOptions executor;
+  executor.seed = static_cast<uint64_t>(options.seed);
+  executor.training = training;
+  executor.checkMemory = options.checkMemory;
+  auto team = RankTeam::create(*session.graph, *session.variant,
+                               std::move(seats), executor);
+  if (!team.isOk())
+    return team.status();
+  session.ranks = std::move(*team);
+  return Status::ok();
+}
+
 } // namespace
+
+int64_t Session::peakBytes() const {
+  int64_t bytes = ranks->arenaBytes();
+  for (const HostDevice *device : devices)
+    bytes += device->scratchBytes();
+  return bytes;
+}
 
 int64_t Session::sampleLimit() const {
   int64_t positions = view->manifest().facts().positions();
@@ -153,36 +283,21 @@ Status openSession(const dyna_program &program, const ManifestView &view,
   if (!variant.isOk())
     return variant.status();
   session.variant = *variant;
-  auto modes = parseRecompute(options.recompute, view.layers());
-  if (!modes.isOk())
-    return modes.status();
-  session.planOptions.recompute = *modes;
-  session.planOptions.maxTokensPerMicroBatch =
-      session.options.tokensPerMicroBatch;
-  session.planOptions.inFlight = static_cast<int>(options.inFlight);
-  session.planOptions.splitBackward = options.splitBackward;
+  DYNA_RETURN_IF_ERROR(chooseStrategy(session));
+  DYNA_RETURN_IF_ERROR(choosePlanOptions(session));
   DYNA_RETURN_IF_ERROR(openData(view, session));
-  StatusOr<int64_t> dynamic = sizeDynamicRegion(session, training);
+  auto seats = makeSeats(session);
+  if (!seats.isOk())
+    return seats.status();
+  std::vector<int> local;
+  for (const RankSeat &seat : *seats)
+    local.push_back(seat.rank);
+  auto dynamic = sizeDynamicRegions(session, local, training);
   if (!dynamic.isOk())
     return dynamic.status();
-  session.planOptions.dynamicLimit = *dynamic;
-  auto device = HostDevice::create(hostOptions(options, **variant));
-  if (!device.isOk())
-    return device.status();
-  session.device = std::move(*device);
-  ExecutorOptions executorOptions;
-  executorOptions.seed = static_cast<uint64_t>(options.seed);
-  executorOptions.dynamicBytes = *dynamic;
-  executorOptions.training = training;
-  executorOptions.checkMemory = options.checkMemory;
-  if (!options.trace.empty())
-    executorOptions.trace = &session.trace;
-  auto executor =
-      Executor::create(view, **variant, *session.device, executorOptions);
-  if (!executor.isOk())
-    return executor.status();
-  session.executor = std::move(*executor);
-  return Status::ok();
+  session.planOptions.dynamicLimit =
+      *std::max_element(dynamic->begin(), dynamic->end());
+  return makeRanks(session, std::move(*seats), *dynamic, training);
 }
 
 } // namespace dyna

@@ -16,8 +16,8 @@
 
 #include "runtime/data/BatchReader.h"
 #include "runtime/device/host/HostDevice.h"
-#include "runtime/executor/Executor.h"
-#include "runtime/planner/PlanSingleRank.h"
+#include "runtime/executor/RankTeam.h"
+#include "runtime/planner/Planner.h"
 #include "runtime/train/CommandLine.h"
 
 #include <memory>
@@ -28,20 +28,24 @@ struct Session {
   TrainOptions options;
   const ManifestView *view = nullptr;
   const dyna_variant *variant = nullptr;
-  std::unique_ptr<HostDevice> device;
-  TraceRecorder trace;
+  std::unique_ptr<ExecutableGraph> graph;
+  std::unique_ptr<Planner> planner;
   PlanOptions planOptions;
-  std::unique_ptr<Executor> executor;
+  /// One for each rank of this process; the first is also the loop's own.
+  std::vector<std::unique_ptr<TraceRecorder>> traces;
+  std::vector<HostDevice *> devices; ///< owned by `ranks`
+  std::unique_ptr<RankTeam> ranks;
   DatasetPointer data;
   DatasetPointer heldOut; ///< null: none
 
   /// Longest sample: what positions and micro-batches allow.
   int64_t sampleLimit() const;
   BatchOptions batchOptions() const;
-  /// Arena and the kernels' own scratch.
-  int64_t peakBytes() const {
-    return executor->arenaBytes() + device->scratchBytes();
-  }
+  /// Arenas and the kernels' own scratch.
+  int64_t peakBytes() const;
+  HostDevice &device() const { return *devices.front(); }
+  /// Whether this process writes what a run leaves: metrics, checkpoints.
+  bool writesFiles() const { return ranks->hasRankZero(); }
 };
 
 /// Chooses the variant, opens the data, works out micro-batches and memory, and

@@ -29,10 +29,13 @@ static double secondsSince(std::chrono::steady_clock::time_point begin) {
 
 static std::string describeRun(const Session &session) {
   plan::ElementType type = session.view->manifest().compute_type();
-  std::string device = session.device->describe();
+  std::string device = session.device().describe();
   if (type == plan::BF16)
     device += formatText(", bf16 products %s",
-                         session.device->describeBf16Products());
+                         session.device().describeBf16Products());
+  if (session.graph->ranks() > 1)
+    device += formatText("; %d ranks, %s", session.graph->ranks(),
+                         describeStrategy(session.graph->strategy()).c_str());
   return formatText("%s: %lld parameters, %s, %s; %s; %s of memory",
                     session.view->manifest().model().c_str(),
                     static_cast<long long>(session.view->totalElements()),
@@ -40,10 +43,24 @@ static std::string describeRun(const Session &session) {
                     device.c_str(), formatBytes(session.peakBytes()).c_str());
 }
 
+/// A process that is one rank of several writes its own track.
+static std::string tracePath(const Session &session) {
+  int rank = session.ranks->firstRank();
+  return session.options.trace + (rank > 0 ? formatText(".rank%d", rank) : "");
+}
+
+static std::string traceText(const Session &session) {
+  std::vector<const TraceRecorder *> ranks;
+  for (const auto &trace : session.traces)
+    ranks.push_back(trace.get());
+  return TraceRecorder::toJson(ranks, session.ranks->firstRank());
+}
+
 Trainer::Trainer(Session &session, const ResumedRun *resumed)
     : session_(session), options_(session.options), resumed_(resumed),
       reader_(session.data, session.batchOptions()),
-      progress_(Progress::detect(options_.progress, options_.noProgress),
+      progress_(Progress::detect(options_.progress,
+                                 options_.noProgress || !session.writesFiles()),
                 resumed ? resumed->state.step : 0, options_.steps) {
   summary_.firstStep = resumed ? resumed->state.step : 0;
 }
@@ -57,7 +74,7 @@ Status Trainer::run() {
   DYNA_RETURN_IF_ERROR(openFiles());
   if (!loads)
     DYNA_RETURN_IF_ERROR(setParameters());
-  if (!options_.noProgress)
+  if (!options_.noProgress && session_.writesFiles())
     progress_.note(describeRun(session_));
   catchStopSignals();
   DYNA_RETURN_IF_ERROR(evaluateHeldOut(summary_.heldOutBefore, "start"));
@@ -68,6 +85,8 @@ Status Trainer::run() {
 /// Everything that will be written is opened before the first step, so that a
 /// wrong path costs no training.
 Status Trainer::openFiles() {
+  if (!session_.writesFiles())
+    return Status::ok();
   int64_t resumedStep = resumed_ ? resumed_->state.step : -1;
   if (!options_.save.empty()) {
     auto store = CheckpointStore::open(options_.save, resumedStep);
@@ -88,12 +107,14 @@ Status Trainer::openFiles() {
 }
 
 Status Trainer::setParameters() {
-  Executor &executor = *session_.executor;
+  RankTeam &ranks = *session_.ranks;
   if (resumed_) {
-    DYNA_RETURN_IF_ERROR(loadModel(resumed_->checkpoint, executor));
-    DYNA_RETURN_IF_ERROR(loadOptimizer(resumed_->checkpoint, executor));
+    DYNA_RETURN_IF_ERROR(loadModel(resumed_->checkpoint, ranks));
+    DYNA_RETURN_IF_ERROR(loadOptimizer(resumed_->checkpoint, ranks));
     DYNA_RETURN_IF_ERROR(reader_.seek(resumed_->state.cursor));
-    for (const std::string &warning : resumed_->warnings)
+    for (const std::string &warning : session_.writesFiles()
+                                          ? resumed_->warnings
+                                          : std::vector<std::string>())
       progress_.note("warning: " + warning);
   } else if (!options_.load.empty()) {
     StatusOr<Checkpoint> checkpoint = loadCheckpoint(options_.load);
@@ -101,13 +122,12 @@ Status Trainer::setParameters() {
       return checkpoint.status();
     for (const std::string &note : checkpoint->notes)
       progress_.note("note: " + note);
-    DYNA_RETURN_IF_ERROR(loadModel(*checkpoint, executor));
+    DYNA_RETURN_IF_ERROR(loadModel(*checkpoint, ranks));
   } else {
-    DYNA_RETURN_IF_ERROR(
-        initializeParameters(executor, static_cast<uint64_t>(options_.seed),
-                             session_.device->team()));
+    DYNA_RETURN_IF_ERROR(initializeParameters(
+        ranks, static_cast<uint64_t>(options_.seed), session_.device().team()));
   }
-  return castParameters(executor);
+  return castParameters(ranks);
 }
 
 Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
@@ -144,9 +164,8 @@ StatusOr<PlannedStep> Trainer::planStep(bool update) {
     return planned;
   PlanOptions planOptions = session_.planOptions;
   planOptions.update = update;
-  StatusOr<plan::Plan> plan =
-      planTraining(*session_.view, sampleLengths(planned.batch),
-                   planned.batch.targets, planOptions);
+  StatusOr<plan::Plan> plan = session_.planner->training(
+      sampleLengths(planned.batch), planned.batch.targets, planOptions);
   if (!plan.isOk())
     return plan.status();
   planned.plan = std::move(*plan);
@@ -163,18 +182,23 @@ Status Trainer::runSteps() {
   PlanAhead plans(make, options_.planAhead,
                   options_.steps - summary_.firstStep);
   for (int64_t step = summary_.firstStep; step < options_.steps; ++step) {
-    if (stopRequested())
+    // Ranks in other processes must stop at the same step.
+    StatusOr<bool> stops = session_.ranks->any(stopRequested());
+    if (!stops.isOk())
+      return stops.status();
+    summary_.stopped = *stops;
+    if (*stops)
       break;
     bool ended = false;
     DYNA_RETURN_IF_ERROR(runStep(step, plans, ended));
     if (ended)
       break;
     if (step + 1 - summary_.firstStep == options_.traceSteps)
-      session_.trace.close();
+      for (auto &trace : session_.traces)
+        trace->close();
     if (options_.saveEvery > 0 && (step + 1) % options_.saveEvery == 0)
       DYNA_RETURN_IF_ERROR(save(step + 1));
   }
-  summary_.stopped = stopRequested();
   return Status::ok();
 }
 
@@ -204,8 +228,7 @@ Status Trainer::runStep(int64_t step, PlanAhead &plans, bool &ended) {
   metrics.gflops = result.flops / metrics.seconds / 1e9;
   metrics.learningRate = learningRate(options_, step);
   metrics.gradientNorm = result.gradientNorm;
-  metrics.peakBytes =
-      session_.executor->persistentBytes() + result.dynamicBytes;
+  metrics.peakBytes = session_.ranks->persistentBytes() + result.dynamicBytes;
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
   if (summary_.steps == 0)
     summary_.firstLoss = metrics.loss;
@@ -228,16 +251,16 @@ Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
   scalars.optimizer = optimizerAt(options_, step);
   scalars.clip = options_.clip;
   DYNA_RETURN_IF_ERROR(
-      session_.executor->run(planned.plan, planned.batch, scalars, result));
+      session_.ranks->run(planned.plan, planned.batch, scalars, result));
   if (!looks)
     return Status::ok();
   DYNA_RETURN_IF_ERROR(collectGradientNorms());
-  StatusOr<plan::Plan> update = planUpdate(*session_.view);
+  StatusOr<plan::Plan> update = session_.planner->update();
   if (!update.isOk())
     return update.status();
   StepResult updated;
   DYNA_RETURN_IF_ERROR(
-      session_.executor->run(*update, MiniBatch(), scalars, updated));
+      session_.ranks->run(*update, MiniBatch(), scalars, updated));
   result.gradientNorm = updated.gradientNorm;
   return Status::ok();
 }
@@ -247,10 +270,10 @@ Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
 //===----------------------------------------------------------------------===//
 
 template <typename Element>
-static StatusOr<double> gradientNorm(Executor &executor, int p) {
-  std::vector<Element> values(executor.view().elements(p));
+static StatusOr<double> gradientNorm(RankTeam &ranks, int p) {
+  std::vector<Element> values(ranks.view().elements(p));
   DYNA_RETURN_IF_ERROR(
-      executor.readPart(p, ParameterPart::Gradient, values.data()));
+      ranks.readPart(p, ParameterPart::Gradient, values.data()));
   double sum = 0;
   for (Element value : values)
     sum += static_cast<double>(value) * static_cast<double>(value);
@@ -260,8 +283,8 @@ static StatusOr<double> gradientNorm(Executor &executor, int p) {
 Status Trainer::collectGradientNorms() {
   bool wide = session_.view->masterType() == plan::F64;
   for (int p = 0; p < session_.view->parameters(); ++p) {
-    StatusOr<double> norm = wide ? gradientNorm<double>(*session_.executor, p)
-                                 : gradientNorm<float>(*session_.executor, p);
+    StatusOr<double> norm = wide ? gradientNorm<double>(*session_.ranks, p)
+                                 : gradientNorm<float>(*session_.ranks, p);
     if (!norm.isOk())
       return norm.status();
     gradientNorms_.push_back(*norm);
@@ -288,7 +311,7 @@ Status Trainer::writeGradientNorms() const {
 //===----------------------------------------------------------------------===//
 
 Status Trainer::save(int64_t step) {
-  if (!store_ || savedStep_ == step)
+  if (options_.save.empty() || savedStep_ == step)
     return Status::ok();
   RunState state;
   state.step = step;
@@ -296,16 +319,19 @@ Status Trainer::save(int64_t step) {
   state.modelHash = modelHashText(*session_.view);
   state.cursor = cursor_;
   state.arguments = runArguments(options_);
-  DYNA_RETURN_IF_ERROR(saveRun(*store_, *session_.executor, state));
+  // All processes hand over what their ranks have; the one of rank 0 writes.
+  DYNA_RETURN_IF_ERROR(
+      saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state));
   savedStep_ = step;
-  summary_.savedTo =
-      joinPath(store_->directory(), "step-" + std::to_string(step));
+  if (store_)
+    summary_.savedTo =
+        joinPath(store_->directory(), "step-" + std::to_string(step));
   return Status::ok();
 }
 
 /// Data that cannot be read must not cost the steps that were trained.
 Status Trainer::saveAndFail(const Status &failure) {
-  if (summary_.steps == 0 || !store_)
+  if (summary_.steps == 0 || options_.save.empty())
     return failure;
   int64_t step = summary_.firstStep + summary_.steps;
   Status saved = save(step);
@@ -324,8 +350,8 @@ Status Trainer::finish() {
   progress_.finish();
   if (!options_.trace.empty())
     DYNA_RETURN_IF_ERROR(
-        writeWholeFile(options_.trace, session_.trace.toJson()));
-  if (!options_.gradNorms.empty())
+        writeWholeFile(tracePath(session_), traceText(session_)));
+  if (!options_.gradNorms.empty() && session_.writesFiles())
     DYNA_RETURN_IF_ERROR(writeGradientNorms());
   return evaluateHeldOut(summary_.heldOutAfter, "end");
 }

@@ -1,0 +1,223 @@
+//===- RankTeam.cpp - The ranks of this process -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/RankTeam.h"
+
+#include "runtime/plan/PlanVerifier.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+namespace dyna {
+
+StatusOr<std::unique_ptr<RankTeam>>
+RankTeam::create(const ExecutableGraph &graph, const dyna_variant &variant,
+                 std::vector<RankSeat> seats, const ExecutorOptions &options) {
+  std::unique_ptr<RankTeam> team(new RankTeam(graph));
+  for (RankSeat &seat : seats) {
+    auto view = std::make_unique<ManifestView>(graph.rankView(seat.rank));
+    team->ranks_.push_back({std::move(seat), std::move(view), nullptr});
+  }
+  DYNA_RETURN_IF_ERROR(team->onAllRanks([&](Rank &rank) {
+    ExecutorOptions own = options;
+    own.dynamicBytes = rank.seat.dynamicBytes;
+    own.trace = rank.seat.trace;
+    own.graph = &graph;
+    own.transport = rank.seat.transport.get();
+    own.plansAreVerified = true;
+    auto executor =
+        Executor::create(*rank.view, variant, *rank.seat.device, own);
+    if (!executor.isOk()) {
+      if (own.transport)
+        own.transport->abort(executor.status());
+      return executor.status();
+    }
+    rank.executor = std::move(*executor);
+    return Status::ok();
+  }));
+  return team;
+}
+
+RankTeam::~RankTeam() = default;
+
+Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
+  std::vector<Status> results(ranks_.size());
+  std::vector<std::thread> threads;
+  for (size_t local = 1; local < ranks_.size(); ++local)
+    threads.emplace_back([&, local] { results[local] = body(ranks_[local]); });
+  results[0] = body(ranks_[0]);
+  for (std::thread &thread : threads)
+    thread.join();
+  Status first;
+  for (Status &result : results)
+    if (!result.isOk() &&
+        (first.isOk() || first.code() == StatusCode::PeerFailed))
+      first = std::move(result);
+  return first;
+}
+
+Status RankTeam::run(const plan::Plan &plan, const MiniBatch &miniBatch,
+                     const StepScalars &scalars, StepResult &result) {
+  std::vector<int64_t> lengths;
+  for (const Sample &sample : miniBatch.samples)
+    lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
+  // Each executor compares its own program with its own arena.
+  DYNA_RETURN_IF_ERROR(verifyPlan(graph_, plan, lengths, {maxBlockBytes}));
+  std::vector<StepResult> results(ranks_.size());
+  DYNA_RETURN_IF_ERROR(onAllRanks([&](Rank &rank) {
+    return rank.executor->run(plan, miniBatch, scalars,
+                              results[&rank - ranks_.data()]);
+  }));
+  result = results[0];
+  for (size_t local = 1; local < results.size(); ++local) {
+    result.flops += results[local].flops;
+    result.keptBytes += results[local].keptBytes;
+    result.liveBytes += results[local].liveBytes;
+    result.dynamicBytes += results[local].dynamicBytes;
+  }
+  return Status::ok();
+}
+
+StatusOr<bool> RankTeam::any(bool here) {
+  if (static_cast<int>(ranks_.size()) == graph_.ranks())
+    return here;
+  std::vector<double> votes = {here ? 1.0 : 0.0};
+  DYNA_RETURN_IF_ERROR(ranks_.front().executor->sumOverRanks(votes));
+  return votes[0] > 0;
+}
+
+RankTeam::Rank *RankTeam::findLocal(int rank) {
+  for (Rank &local : ranks_)
+    if (local.seat.rank == rank)
+      return &local;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Logical tensors
+//===----------------------------------------------------------------------===//
+
+int64_t RankTeam::rowBytes(int parameter, ParameterPart part) const {
+  plan::ElementType type = part == ParameterPart::Copy
+                               ? view().computeType(parameter)
+                               : view().masterType();
+  return view().rowElements(parameter) * elementBytes(type);
+}
+
+int64_t RankTeam::partBytes(int parameter, ParameterPart part) const {
+  const Executor &any = *ranks_.front().executor;
+  bool exists = part == ParameterPart::Master ||
+                (part == ParameterPart::Copy ? view().hasCopy(parameter)
+                                             : any.options().training);
+  return exists ? view().rows(parameter) * rowBytes(parameter, part) : 0;
+}
+
+/// Rows that are up to date: with ZeRO those that each holder updates, else all
+/// of the first holder's. Every holder adds to a gradient.
+std::vector<RankTeam::Piece> RankTeam::pieces(int parameter,
+                                              ParameterPart part) const {
+  std::vector<Piece> pieces;
+  const std::vector<int> &stages = graph_.stagesOf(parameter);
+  if (stages.empty())
+    return pieces;
+  int64_t rows = view().rows(parameter);
+  std::vector<int> holders =
+      graph_.holders(parameter, graph_.rankAt({0, stages.front(), 0}));
+  bool all = part == ParameterPart::Gradient;
+  bool shares = !all && graph_.strategy().zero;
+  int64_t count = static_cast<int64_t>(holders.size());
+  for (int64_t index = 0; index < count; ++index) {
+    if (shares)
+      pieces.push_back({holders[index], partBegin(rows, count, index),
+                        partBegin(rows, count, index + 1)});
+    else if (all || index == 0)
+      pieces.push_back({holders[index], 0, rows});
+  }
+  return pieces;
+}
+
+Status RankTeam::fetch(const Piece &piece, int parameter, ParameterPart part,
+                       std::vector<unsigned char> &rows) {
+  int64_t row = rowBytes(parameter, part);
+  rows.resize((piece.end - piece.begin) * row);
+  Rank *source = findLocal(piece.rank), *target = findLocal(0);
+  if (source) {
+    Executor &executor = *source->executor;
+    std::vector<unsigned char> local(executor.partBytes(parameter, part));
+    DYNA_RETURN_IF_ERROR(executor.readPart(parameter, part, local.data()));
+    int64_t first = executor.partRows(parameter, part).begin;
+    std::memcpy(rows.data(), local.data() + (piece.begin - first) * row,
+                rows.size());
+  }
+  if ((source && target) || (!source && !target))
+    return Status::ok();
+  Transport &transport = *(source ? source : target)->seat.transport;
+  constexpr int32_t tag = Transport::kLargestTag;
+  int64_t bytes = static_cast<int64_t>(rows.size());
+  StatusOr<Ticket> ticket =
+      source ? transport.startSend(0, tag, rows.data(), bytes, nullptr)
+             : transport.startReceive(piece.rank, tag, rows.data(), bytes,
+                                      nullptr);
+  if (!ticket.isOk())
+    return ticket.status();
+  return transport.wait(*ticket, nullptr, transport.deadline());
+}
+
+template <typename T>
+static void addRows(const std::vector<unsigned char> &rows, void *target) {
+  const T *values = reinterpret_cast<const T *>(rows.data());
+  for (size_t i = 0; i < rows.size() / sizeof(T); ++i)
+    static_cast<T *>(target)[i] += values[i];
+}
+
+Status RankTeam::readPart(int parameter, ParameterPart part, void *target) {
+  std::memset(target, 0, partBytes(parameter, part));
+  int64_t row = rowBytes(parameter, part);
+  std::vector<unsigned char> rows;
+  for (const Piece &piece : pieces(parameter, part)) {
+    DYNA_RETURN_IF_ERROR(fetch(piece, parameter, part, rows));
+    if (part != ParameterPart::Gradient)
+      std::memcpy(static_cast<char *>(target) + piece.begin * row, rows.data(),
+                  rows.size());
+    else if (view().masterType() == plan::F64)
+      addRows<double>(rows, target);
+    else
+      addRows<float>(rows, target);
+  }
+  return Status::ok();
+}
+
+Status RankTeam::writePart(int parameter, ParameterPart part,
+                           const void *source) {
+  int64_t row = rowBytes(parameter, part);
+  for (Rank &rank : ranks_) {
+    if (!rank.view->holds(parameter))
+      continue;
+    int64_t first = rank.executor->partRows(parameter, part).begin;
+    DYNA_RETURN_IF_ERROR(rank.executor->writePart(
+        parameter, part, static_cast<const char *>(source) + first * row));
+  }
+  return Status::ok();
+}
+
+int64_t RankTeam::arenaBytes() const {
+  int64_t bytes = 0;
+  for (const Rank &rank : ranks_)
+    bytes += rank.executor->arenaBytes();
+  return bytes;
+}
+
+int64_t RankTeam::persistentBytes() const {
+  int64_t bytes = 0;
+  for (const Rank &rank : ranks_)
+    bytes += rank.executor->persistentBytes();
+  return bytes;
+}
+
+} // namespace dyna

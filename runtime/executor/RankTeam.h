@@ -1,0 +1,105 @@
+//===- RankTeam.h - The ranks of this process -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a training loop drives: all ranks of a strategy that live in this
+// process, as threads, or the one rank that this process is. Plans are run on
+// all of them together; parameters are read and written as the *logical*
+// tensors of the model, wherever their rows lie. With ranks in other processes,
+// every process makes the same calls in the same order.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_EXECUTOR_RANKTEAM_H
+#define DYNA_RUNTIME_EXECUTOR_RANKTEAM_H
+
+#include "runtime/executor/Executor.h"
+#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/transport/Transport.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace dyna {
+
+/// One rank of this process before it has an executor.
+struct RankSeat {
+  int rank = 0;
+  std::unique_ptr<Device> device;
+  /// Null if the strategy has one rank.
+  std::unique_ptr<Transport> transport;
+  int64_t dynamicBytes = 0;
+  TraceRecorder *trace = nullptr; ///< may be null
+};
+
+class RankTeam {
+public:
+  /// Takes the arenas of all seats. `graph` and `variant` must outlive the
+  /// team. Of `options`, what belongs to a rank is ignored.
+  static StatusOr<std::unique_ptr<RankTeam>>
+  create(const ExecutableGraph &graph, const dyna_variant &variant,
+         std::vector<RankSeat> seats, const ExecutorOptions &options);
+  ~RankTeam();
+
+  const ManifestView &view() const { return graph_.model(); }
+  const ExecutableGraph &graph() const { return graph_; }
+  /// Whether this process has rank 0, which alone gets what is read.
+  bool hasRankZero() const { return firstRank() == 0; }
+  int firstRank() const { return ranks_.front().seat.rank; }
+
+  /// Verifies a plan and runs it on all ranks. When one fails, all end, and the
+  /// failure is the first rank's own.
+  Status run(const plan::Plan &plan, const MiniBatch &miniBatch,
+             const StepScalars &scalars, StepResult &result);
+
+  /// Whether any process says so; all ask together.
+  StatusOr<bool> any(bool here);
+
+  /// Bytes of a part as the whole logical tensor; 0 where there is none.
+  int64_t partBytes(int parameter, ParameterPart part) const;
+  /// Gradients are added up over their holders: what a plan without update
+  /// leaves, before any reduction.
+  Status readPart(int parameter, ParameterPart part, void *target);
+  Status writePart(int parameter, ParameterPart part, const void *source);
+
+  /// Of all ranks of this process.
+  int64_t arenaBytes() const;
+  int64_t persistentBytes() const;
+  size_t localRanks() const { return ranks_.size(); }
+  Executor &executor(size_t local) { return *ranks_[local].executor; }
+
+private:
+  struct Rank {
+    RankSeat seat;
+    std::unique_ptr<ManifestView> view;
+    std::unique_ptr<Executor> executor;
+  };
+  /// Rows [begin, end) of a logical tensor on one rank.
+  struct Piece {
+    int rank;
+    int64_t begin, end;
+  };
+
+  explicit RankTeam(const ExecutableGraph &graph) : graph_(graph) {}
+  /// Runs on every rank of this process at once; the first failure that is not
+  /// another rank's.
+  Status onAllRanks(const std::function<Status(Rank &)> &body);
+  Rank *findLocal(int rank);
+  std::vector<Piece> pieces(int parameter, ParameterPart part) const;
+  /// The rows of a piece, at rank 0's process.
+  Status fetch(const Piece &piece, int parameter, ParameterPart part,
+               std::vector<unsigned char> &rows);
+  int64_t rowBytes(int parameter, ParameterPart part) const;
+
+  const ExecutableGraph &graph_;
+  std::vector<Rank> ranks_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_EXECUTOR_RANKTEAM_H

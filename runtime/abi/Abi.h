@@ -228,6 +228,8 @@ enum {
 
 /// The layer functions compiled for one instruction set:
 /// `functions[kind * DYNA_ROLE_COUNT + role]`, null where a kind lacks a role.
+/// Kinds are those of the manifest, then those of each of its tensor degrees:
+/// kind k of degree d is number (d + 1) * kinds + k.
 typedef struct dyna_variant {
   const char *name;
   uint64_t features;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/plan/ManifestChecks.h"
 #include "runtime/plan/ManifestView.h"
 #include "runtime/plan/Text.h"
 
@@ -13,14 +14,15 @@
 #include <set>
 
 namespace dyna {
+
+using manifest_checks::bad;
+using manifest_checks::checkKind;
+using manifest_checks::sameSpec;
+
 namespace {
 
 constexpr int64_t maxDimension = INT64_C(1) << 31;
 constexpr int64_t maxElements = INT64_C(1) << 40;
-
-Status bad(const std::string &what) {
-  return Status::invalidArgument("manifest: " + what);
-}
 
 /// The product of `shape`, or -1 when a size or the product is out of range.
 template <typename Shape> int64_t boundedProduct(const Shape &shape) {
@@ -50,7 +52,7 @@ Status checkSpec(const plan::TensorSpec &spec, const std::string &where) {
   if (elementBytes(spec.type()) == 0)
     return bad(where + ": unknown element type " + std::to_string(spec.type()));
   if (spec.rows() < plan::TensorSpec::FIXED ||
-      spec.rows() > plan::TensorSpec::S)
+      spec.rows() > plan::TensorSpec::TQ_PART)
     return bad(where + ": unknown row kind " + std::to_string(spec.rows()));
   if (spec.shape_size() > 4 || boundedProduct(spec.shape()) < 0)
     return bad(where + ": the shape is empty, too large or of too many "
@@ -79,52 +81,6 @@ Status checkParameters(const plan::Manifest &manifest) {
       return bad(where + ": the initial value is not finite");
   }
   return Status::ok();
-}
-
-Status checkKind(const plan::LayerKind &kind, plan::ElementType master) {
-  std::string where = "layer kind '" + kind.name() + "'";
-  if (kind.name().empty())
-    return bad("a layer kind has no name");
-  for (const plan::TensorSpec &spec : kind.parameters()) {
-    DYNA_RETURN_IF_ERROR(checkSpec(spec, where + ", parameter"));
-    if (spec.rows() != plan::TensorSpec::FIXED || spec.type() == plan::I32)
-      return bad(where + ": parameters have a fixed shape of floats");
-    if (spec.type() == plan::F64 && master != plan::F64)
-      return bad(where + ": an f64 parameter under f32 masters");
-  }
-  for (const plan::TensorSpec &spec : kind.inputs())
-    DYNA_RETURN_IF_ERROR(checkSpec(spec, where + ", input"));
-  for (const plan::TensorSpec &spec : kind.outputs())
-    DYNA_RETURN_IF_ERROR(checkSpec(spec, where + ", output"));
-  if (kind.inputs_size() < 1 || kind.inputs_size() > 2 ||
-      kind.outputs_size() != 1)
-    return bad(formatText("%s: expects 1 or 2 inputs and 1 output, but has %d "
-                          "and %d",
-                          where.c_str(), kind.inputs_size(),
-                          kind.outputs_size()));
-  DYNA_RETURN_IF_ERROR(checkFormula(kind.input_tier(), where + ", input tier"));
-  DYNA_RETURN_IF_ERROR(
-      checkFormula(kind.products_tier(), where + ", products tier"));
-  DYNA_RETURN_IF_ERROR(
-      checkFormula(kind.elementwise_tier(), where + ", elementwise tier"));
-  DYNA_RETURN_IF_ERROR(
-      checkFormula(kind.deferred_tier(), where + ", deferred tier"));
-  if (kind.roles_size() != DYNA_ROLE_COUNT)
-    return bad(formatText("%s: expects %d roles, but has %d", where.c_str(),
-                          DYNA_ROLE_COUNT, kind.roles_size()));
-  for (const plan::LayerKind::Role &role : kind.roles())
-    DYNA_RETURN_IF_ERROR(checkFormula(role.workspace(), where + ", workspace"));
-  for (int64_t flops : {kind.flops_per_token(), kind.flops_per_target(),
-                        kind.attention_flops_per_pair()})
-    if (flops < 0)
-      return bad(where + ": negative flops");
-  return Status::ok();
-}
-
-bool sameSpec(const plan::TensorSpec &a, const plan::TensorSpec &b) {
-  return a.type() == b.type() && a.rows() == b.rows() &&
-         std::equal(a.shape().begin(), a.shape().end(), b.shape().begin(),
-                    b.shape().end());
 }
 
 bool isTokenIds(const plan::TensorSpec &spec) {
@@ -251,6 +207,58 @@ Status checkLayers(const plan::Manifest &manifest) {
 
 } // namespace
 
+Status manifest_checks::bad(const std::string &what) {
+  return Status::invalidArgument("manifest: " + what);
+}
+
+Status manifest_checks::checkKind(const plan::LayerKind &kind,
+                                  plan::ElementType master) {
+  std::string where = "layer kind '" + kind.name() + "'";
+  if (kind.name().empty())
+    return bad("a layer kind has no name");
+  for (const plan::TensorSpec &spec : kind.parameters()) {
+    DYNA_RETURN_IF_ERROR(checkSpec(spec, where + ", parameter"));
+    if (spec.rows() != plan::TensorSpec::FIXED || spec.type() == plan::I32)
+      return bad(where + ": parameters have a fixed shape of floats");
+    if (spec.type() == plan::F64 && master != plan::F64)
+      return bad(where + ": an f64 parameter under f32 masters");
+  }
+  for (const plan::TensorSpec &spec : kind.inputs())
+    DYNA_RETURN_IF_ERROR(checkSpec(spec, where + ", input"));
+  for (const plan::TensorSpec &spec : kind.outputs())
+    DYNA_RETURN_IF_ERROR(checkSpec(spec, where + ", output"));
+  if (kind.inputs_size() < 1 || kind.inputs_size() > 2 ||
+      kind.outputs_size() != 1)
+    return bad(formatText("%s: expects 1 or 2 inputs and 1 output, but has %d "
+                          "and %d",
+                          where.c_str(), kind.inputs_size(),
+                          kind.outputs_size()));
+  DYNA_RETURN_IF_ERROR(checkFormula(kind.input_tier(), where + ", input tier"));
+  DYNA_RETURN_IF_ERROR(
+      checkFormula(kind.products_tier(), where + ", products tier"));
+  DYNA_RETURN_IF_ERROR(
+      checkFormula(kind.elementwise_tier(), where + ", elementwise tier"));
+  DYNA_RETURN_IF_ERROR(
+      checkFormula(kind.deferred_tier(), where + ", deferred tier"));
+  if (kind.roles_size() != DYNA_ROLE_COUNT)
+    return bad(formatText("%s: expects %d roles, but has %d", where.c_str(),
+                          DYNA_ROLE_COUNT, kind.roles_size()));
+  for (const plan::LayerKind::Role &role : kind.roles())
+    DYNA_RETURN_IF_ERROR(checkFormula(role.workspace(), where + ", workspace"));
+  for (int64_t flops : {kind.flops_per_token(), kind.flops_per_target(),
+                        kind.attention_flops_per_pair()})
+    if (flops < 0)
+      return bad(where + ": negative flops");
+  return Status::ok();
+}
+
+bool manifest_checks::sameSpec(const plan::TensorSpec &a,
+                               const plan::TensorSpec &b) {
+  return a.type() == b.type() && a.rows() == b.rows() &&
+         std::equal(a.shape().begin(), a.shape().end(), b.shape().begin(),
+                    b.shape().end());
+}
+
 Status checkManifest(const plan::Manifest &manifest) {
   if (manifest.format() != 1)
     return bad("format " + std::to_string(manifest.format()) +
@@ -269,7 +277,8 @@ Status checkManifest(const plan::Manifest &manifest) {
   for (const plan::LayerKind &kind : manifest.kinds())
     DYNA_RETURN_IF_ERROR(
         checkKind(kind, type == plan::F64 ? plan::F64 : plan::F32));
-  return checkLayers(manifest);
+  DYNA_RETURN_IF_ERROR(checkLayers(manifest));
+  return manifest_checks::checkDegrees(manifest);
 }
 
 } // namespace dyna

@@ -12,6 +12,7 @@
 #include "runtime/plan/Text.h"
 
 #include <algorithm>
+#include <set>
 
 namespace dyna {
 namespace {
@@ -60,7 +61,7 @@ std::string formulaJson(const plan::LinearBytes &formula) {
 }
 
 template <typename Specs> std::string specsJson(const Specs &specs) {
-  static const char *const rows[] = {"fixed", "tq", "tkv", "s"};
+  static const char *const rows[] = {"fixed", "tq", "tkv", "s", "tq_part"};
   std::string text = "[";
   for (const plan::TensorSpec &spec : specs) {
     if (text.size() > 1)
@@ -72,10 +73,33 @@ template <typename Specs> std::string specsJson(const Specs &specs) {
   return text + "]";
 }
 
+template <typename Parts> std::string partsJson(const Parts &parts) {
+  std::string text = "[";
+  for (const plan::AxisPart &part : parts)
+    text += formatText("%s{\"stride\": %lld, \"size\": %lld}",
+                       text.size() > 1 ? ", " : "",
+                       static_cast<long long>(part.stride()),
+                       static_cast<long long>(part.size()));
+  return text + "]";
+}
+
+std::string splitsJson(const plan::LayerKind &kind) {
+  std::string text = "[";
+  for (const plan::ParameterSplit &split : kind.splits())
+    text += formatText("%s{\"dim\": %d, \"parts\": %s, "
+                       "\"gradient_partial\": %s}",
+                       text.size() > 1 ? ", " : "", split.dim(),
+                       partsJson(split.parts()).c_str(),
+                       partsJson(split.gradient_partial()).c_str());
+  return text + "]";
+}
+
 std::string kindJson(const plan::LayerKind &kind) {
   std::string text =
       "{\"name\": " + quote(kind.name()) +
       ",\n     \"parameters\": " + specsJson(kind.parameters()) +
+      (kind.splits_size() > 0 ? ",\n     \"splits\": " + splitsJson(kind)
+                              : std::string()) +
       ",\n     \"inputs\": " + specsJson(kind.inputs()) +
       ",\n     \"outputs\": " + specsJson(kind.outputs()) +
       ",\n     \"input_tier\": " + formulaJson(kind.input_tier()) +
@@ -137,6 +161,86 @@ std::string layersText(const ManifestView &view) {
     first = last + 1;
   }
   return text;
+}
+
+/// "[tp]", "[tp:2/1]" (size 2, stride 1), as runtime/layout writes them.
+template <typename Parts> std::string partsText(const Parts &parts, int tp) {
+  std::string text = "[";
+  for (const plan::AxisPart &part : parts) {
+    if (text.size() > 1)
+      text += ", ";
+    text +=
+        part.size() == tp
+            ? std::string("tp")
+            : formatText("tp:%lld/%lld", static_cast<long long>(part.size()),
+                         static_cast<long long>(part.stride()));
+  }
+  return text + "]";
+}
+
+/// The tensor degrees, and how each kind's parameters lie on their ranks.
+std::string degreesText(const ManifestView &view) {
+  const plan::Manifest &manifest = view.manifest();
+  std::string text;
+  if (manifest.strategies_size() > 0)
+    text += "strategies\n";
+  for (const std::string &strategy : manifest.strategies())
+    text += "  " + strategy + "\n";
+  for (const plan::TensorDegree &degree : manifest.degrees()) {
+    text +=
+        formatText("tensor degree tp=%d%s: each rank's part of parameters\n",
+                   degree.tp(), degree.sp() ? ", sp=1" : "");
+    std::set<int> shown;
+    for (int l = 0; l < view.layers(); ++l) {
+      int k = view.layer(l).kind();
+      if (!shown.insert(k).second)
+        continue;
+      const plan::LayerKind &kind = degree.kinds(k);
+      for (int slot = 0; slot < kind.splits_size(); ++slot) {
+        const plan::ParameterSplit &split = kind.splits(slot);
+        std::string place = "on every rank";
+        if (split.parts_size() > 0)
+          place = formatText("dimension %d over %s", split.dim(),
+                             partsText(split.parts(), degree.tp()).c_str());
+        if (split.gradient_partial_size() > 0)
+          place += ", gradient summed over " +
+                   partsText(split.gradient_partial(), degree.tp());
+        text += formatText(
+            "  %-44s %-18s %s\n",
+            view.parameter(view.layer(l).parameters(slot)).name().c_str(),
+            shapeText(kind.parameters(slot).shape()).c_str(), place.c_str());
+      }
+    }
+  }
+  for (int g = 0; g < manifest.groups_size(); ++g)
+    text += formatText(
+        "group %d: %s of tp=%d\n", DYNA_GROUP_COUNT + g,
+        partsText(manifest.groups(g).parts(), manifest.groups(g).tp()).c_str(),
+        manifest.groups(g).tp());
+  return text;
+}
+
+/// The same for tools, behind the layers.
+std::string degreesJson(const plan::Manifest &manifest) {
+  std::string text = " \"degrees\": [";
+  for (int d = 0; d < manifest.degrees_size(); ++d) {
+    const plan::TensorDegree &degree = manifest.degrees(d);
+    text +=
+        formatText("%s\n  {\"tp\": %d, \"sp\": %s, \"kinds\": [", d ? "," : "",
+                   degree.tp(), degree.sp() ? "true" : "false");
+    for (int k = 0; k < degree.kinds_size(); ++k)
+      text += (k ? ",\n    " : "\n    ") + kindJson(degree.kinds(k));
+    text += "]}";
+  }
+  text += "],\n \"groups\": [";
+  for (int g = 0; g < manifest.groups_size(); ++g)
+    text += formatText("%s{\"tp\": %d, \"parts\": %s}", g ? ", " : "",
+                       manifest.groups(g).tp(),
+                       partsJson(manifest.groups(g).parts()).c_str());
+  text += "],\n \"strategies\": [";
+  for (int s = 0; s < manifest.strategies_size(); ++s)
+    text += (s ? ", " : "") + quote(manifest.strategies(s));
+  return text + "],\n";
 }
 
 std::string memoryText(const ManifestView &view, int64_t tokens) {
@@ -201,7 +305,7 @@ std::string describeManifest(const ManifestView &view, int64_t tokens) {
     text += formatText("  %-44s %-18s %s\n", view.parameter(p).name().c_str(),
                        shapeText(view.parameter(p).shape()).c_str(),
                        view.parameter(p).decay() ? "" : "no decay");
-  return text + memoryText(view, tokens);
+  return text + degreesText(view) + memoryText(view, tokens);
 }
 
 std::string manifestToJson(const ManifestView &view) {
@@ -242,7 +346,8 @@ std::string manifestToJson(const ManifestView &view) {
                        l ? "," : "", quote(view.layer(l).name()).c_str(),
                        view.layer(l).kind(),
                        shapeText(view.layer(l).parameters()).c_str());
-  text += formatText("],\n \"persistent_bytes\": %lld,\n",
+  text += "],\n" + degreesJson(manifest);
+  text += formatText(" \"persistent_bytes\": %lld,\n",
                      static_cast<long long>(persistentLayout(view).bytes));
   return text +
          formatText(" \"hash\": \"%016llx\", \"producer\": %s, \"matmul\": "

@@ -1,0 +1,35 @@
+//===- ManifestChecks.h - The pieces of checkManifest -----------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to CheckManifest.cpp and CheckDegrees.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLAN_MANIFESTCHECKS_H
+#define DYNA_RUNTIME_PLAN_MANIFESTCHECKS_H
+
+#include "runtime/abi/Status.h"
+#include "runtime/plan/Manifest.pb.h"
+
+#include <string>
+
+namespace dyna::manifest_checks {
+
+Status bad(const std::string &what);
+bool sameSpec(const plan::TensorSpec &a, const plan::TensorSpec &b);
+
+/// One kind by itself; `master` is the type of masters.
+Status checkKind(const plan::LayerKind &kind, plan::ElementType master);
+
+/// Tensor degrees, their groups and the strategies, given that all else is
+/// right.
+Status checkDegrees(const plan::Manifest &manifest);
+
+} // namespace dyna::manifest_checks
+
+#endif // DYNA_RUNTIME_PLAN_MANIFESTCHECKS_H

@@ -1,0 +1,199 @@
+//===- DegreesTest.cpp - Tensor degrees in manifests, good and bad --------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/DescribeManifest.h"
+#include "test/runtime/executor/TinyModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+using namespace dyna;
+using testing::HasSubstr;
+
+namespace {
+
+void addPart(google::protobuf::RepeatedPtrField<plan::AxisPart> *parts,
+             int64_t stride, int64_t size) {
+  plan::AxisPart *part = parts->Add();
+  part->set_stride(stride);
+  part->set_size(size);
+}
+
+/// Deals dimension `dim` of a kind's parameter to all ranks.
+void deal(plan::LayerKind *kind, int slot, int dim, int tp) {
+  plan::ParameterSplit *split = kind->mutable_splits(slot);
+  split->set_dim(dim);
+  addPart(split->mutable_parts(), 1, tp);
+  plan::TensorSpec *spec = kind->mutable_parameters(slot);
+  spec->set_shape(dim, (spec->shape(dim) + tp - 1) / tp);
+}
+
+/// The tiny model, tables split over the vocabulary, its block's products by
+/// columns and rows.
+plan::TensorDegree *addDegree(plan::Manifest &manifest, int tp, bool sp) {
+  plan::TensorDegree *degree = manifest.add_degrees();
+  degree->set_tp(tp);
+  degree->set_sp(sp);
+  for (const plan::LayerKind &whole : manifest.kinds()) {
+    plan::LayerKind *kind = degree->add_kinds();
+    *kind = whole;
+    kind->set_name(whole.name() + ".tp" + std::to_string(tp) +
+                   (sp ? ".sp" : ""));
+    for (int slot = 0; slot < kind->parameters_size(); ++slot)
+      kind->add_splits();
+    auto localize = [&](plan::TensorSpec &spec) {
+      if (sp && spec.rows() == plan::TensorSpec::TQ && spec.type() != plan::I32)
+        spec.set_rows(plan::TensorSpec::TQ_PART);
+    };
+    for (plan::TensorSpec &spec : *kind->mutable_inputs())
+      localize(spec);
+    for (plan::TensorSpec &spec : *kind->mutable_outputs())
+      localize(spec);
+  }
+  deal(degree->mutable_kinds(0), 0, 0, tp);
+  for (int slot : {0, 1})
+    deal(degree->mutable_kinds(1), slot, 0, tp);
+  deal(degree->mutable_kinds(1), 2, 1, tp);
+  deal(degree->mutable_kinds(2), 0, 0, tp);
+  return degree;
+}
+
+plan::Manifest manifestWithDegrees() {
+  plan::Manifest manifest = tinyManifest();
+  addDegree(manifest, 2, false);
+  addDegree(manifest, 4, true);
+  plan::TensorGroup *group = manifest.add_groups();
+  group->set_tp(4);
+  addPart(group->mutable_parts(), 1, 2);
+  manifest.add_strategies("a: dp=2,tp=2");
+  manifest.add_strategies("b: tp=4,sp=1");
+  return manifest;
+}
+
+TEST(DegreesTest, GoodOnesAreAccepted) {
+  Status status = checkManifest(manifestWithDegrees());
+  EXPECT_TRUE(status.isOk()) << status.message();
+}
+
+/// Half of the input, no more, has to have room where tokens are split.
+TEST(DegreesTest, PartsOfTheInputNeedLessRoom) {
+  plan::Manifest manifest = manifestWithDegrees();
+  plan::LayerKind *block = manifest.mutable_degrees(1)->mutable_kinds(1);
+  int64_t whole = block->input_tier().tq();
+  block->mutable_input_tier()->set_tq((whole + 3) / 4);
+  EXPECT_TRUE(checkManifest(manifest).isOk());
+  block->mutable_input_tier()->set_tq((whole + 3) / 4 - 1);
+  EXPECT_THAT(checkManifest(manifest).message(),
+              HasSubstr("bytes per token, its input needs"));
+}
+
+struct BadDegrees {
+  const char *message;
+  std::function<void(plan::Manifest &)> spoil;
+};
+
+plan::LayerKind *block(plan::Manifest &manifest) {
+  return manifest.mutable_degrees(0)->mutable_kinds(1);
+}
+
+const BadDegrees badDegrees[] = {
+    {"has tp=1: expects 2 to",
+     [](auto &m) { m.mutable_degrees(0)->set_tp(1); }},
+    {"has tp=1000000: expects 2 to",
+     [](auto &m) { m.mutable_degrees(0)->set_tp(1000000); }},
+    {"'embedding.tp2' stands where 'embedding.tp4' is expected",
+     [](auto &m) { m.mutable_degrees(0)->set_tp(4); }},
+    {"the tensor degree tp2 is there twice",
+     [](auto &m) { *m.add_degrees() = m.degrees(0); }},
+    {"has 2 kinds of layers, the model has 3",
+     [](auto &m) { m.mutable_degrees(0)->mutable_kinds()->RemoveLast(); }},
+    {"'block' stands where 'block.tp2' is expected",
+     [](auto &m) { block(m)->set_name("block"); }},
+    {"other numbers of parameters, splits",
+     [](auto &m) { block(m)->mutable_splits()->RemoveLast(); }},
+    {"is split along dimension 2 of 2",
+     [](auto &m) { block(m)->mutable_splits(0)->set_dim(2); }},
+    {"is split along dimension -1 of 2",
+     [](auto &m) { block(m)->mutable_splits(0)->set_dim(-1); }},
+    {"parameter 0:",
+     [](auto &m) { // no factor of two ranks
+       block(m)->mutable_splits(0)->mutable_parts(0)->set_size(3);
+     }},
+    {"parameter 0:",
+     [](auto &m) {
+       block(m)->mutable_splits(0)->mutable_parts(0)->set_stride(0);
+     }},
+    {"parameter 0:",
+     [](auto &m) { // split and summed over the same ranks
+       addPart(block(m)->mutable_splits(0)->mutable_gradient_partial(), 1, 2);
+     }},
+    {"in dimension 1, but",
+     [](auto &m) { block(m)->mutable_splits(2)->clear_parts(); }},
+    {"an input or output that does not fit",
+     [](auto &m) {
+       block(m)->mutable_inputs(0)->set_rows(plan::TensorSpec::TQ_PART);
+     }},
+    {"an input or output that does not fit",
+     [](auto &m) {
+       m.mutable_degrees(1)->mutable_kinds(1)->mutable_outputs(0)->set_rows(
+           plan::TensorSpec::TQ);
+     }},
+    {"bytes per token, its input needs",
+     [](auto &m) { block(m)->mutable_input_tier()->set_tq(8); }},
+    {"expects 10 roles", [](auto &m) { block(m)->mutable_roles()->Clear(); }},
+    {"has other roles than 'block'",
+     [](auto &m) {
+       block(m)->mutable_roles(DYNA_ROLE_RECOMPUTE_FULL)->set_present(false);
+     }},
+    {"parameter 'wte' is split in two ways at degree tp2",
+     [](auto &m) {
+       plan::LayerKind *head = m.mutable_degrees(0)->mutable_kinds(2);
+       *head->mutable_parameters(0) = m.kinds(2).parameters(0);
+       head->mutable_splits(0)->clear_parts();
+     }},
+    {"group 3 is of tp=8, which was not compiled",
+     [](auto &m) { m.mutable_groups(0)->set_tp(8); }},
+    {"group 3:",
+     [](auto &m) { m.mutable_groups(0)->mutable_parts(0)->set_size(3); }},
+    {"group 3 is along nothing",
+     [](auto &m) { m.mutable_groups(0)->clear_parts(); }},
+    {"strategy 'dp=x'", [](auto &m) { m.add_strategies("dp=x"); }},
+    {"two strategies have the name 'a'",
+     [](auto &m) { m.add_strategies("a: dp=4"); }},
+    {"needs the tensor degree tp8, which was not compiled",
+     [](auto &m) { m.add_strategies("c: tp=8"); }},
+    {"needs the tensor degree tp2.sp, which was not compiled",
+     [](auto &m) { m.add_strategies("c: tp=2,sp=1"); }},
+};
+
+TEST(DegreesTest, BadOnesAreRefusedWithAReason) {
+  for (const BadDegrees &bad : badDegrees) {
+    plan::Manifest manifest = manifestWithDegrees();
+    bad.spoil(manifest);
+    EXPECT_THAT(checkManifest(manifest).message(), HasSubstr(bad.message));
+  }
+}
+
+TEST(DegreesTest, AreDescribed) {
+  StatusOr<ManifestView> view = ManifestView::create(manifestWithDegrees());
+  ASSERT_TRUE(view.isOk()) << view.status().message();
+  std::string text = describeManifest(*view, 64);
+  EXPECT_THAT(text, HasSubstr("strategies\n  a: dp=2,tp=2\n"));
+  EXPECT_THAT(text, HasSubstr("tensor degree tp=4, sp=1"));
+  EXPECT_THAT(text, HasSubstr("dimension 1 over [tp]"));
+  EXPECT_THAT(text, HasSubstr("group 3: [tp:2/1] of tp=4"));
+  std::string json = manifestToJson(*view);
+  EXPECT_THAT(json, HasSubstr("\"rows\": \"tq_part\""));
+  EXPECT_THAT(json, HasSubstr("\"parts\": [{\"stride\": 1, \"size\": 4}]"));
+  EXPECT_THAT(json, HasSubstr("\"strategies\": [\"a: dp=2,tp=2\", "
+                              "\"b: tp=4,sp=1\"]"));
+}
+
+} // namespace

@@ -102,16 +102,20 @@ LogicalResult DeduceLayouts::deduce(LayerOp layer, const TensorDegree &degree) {
   if (degree.sequence)
     local->setAttr(dist::kSequenceName, builder.getUnitAttr());
   SmallVector<FunctionOp> copies;
+  FunctionOp backwardWeight;
   for (FunctionOp function : functions) {
     copies.push_back(cast<FunctionOp>(builder.clone(*function)));
     copies.back().setSymName(
         (name + "." + stringifyRole(function.getRole())).str());
     copies.back().setLayer(name);
+    if (function.getRole() == Role::BackwardWeight)
+      backwardWeight = copies.back();
   }
 
   last = copies.empty() ? local.getOperation() : copies.back();
 
   LayerDeducer deducer(&getContext(), degree, *parameters);
+  deducer.setBackwardWeight(backwardWeight);
   if (failed(deducer.deduce(local)))
     return failure();
   for (int turn = 0; turn <= kLastTurn; ++turn)

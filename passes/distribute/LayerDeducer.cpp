@@ -58,6 +58,46 @@ Layout LayerDeducer::argumentLayout(FunctionOp function, unsigned index,
 // Results
 //===----------------------------------------------------------------------===//
 
+/// Whether an op is linear in the operand and adds it to the gradient of a
+/// parameter that is known to be partial.
+bool LayerDeducer::addsToPartialGradient(OpOperand &use) const {
+  auto op = dyn_cast<dist::LayoutRuleOpInterface>(use.getOwner());
+  if (!op)
+    return false;
+  dist::FactorRule rule = op.getLayoutRule();
+  if (!llvm::any_of(rule.linearIn, [&](const auto &set) {
+        return llvm::is_contained(set, int(use.getOperandNumber()));
+      }))
+    return false;
+  return llvm::any_of(rule.tied, [&](auto pair) {
+    auto accumulator =
+        dyn_cast<BlockArgument>(use.getOwner()->getOperand(pair.first));
+    if (!accumulator)
+      return false;
+    FunctionOp function = backwardWeight;
+    PlaceAttr place = function.getArgPlace(accumulator.getArgNumber());
+    return place.getMemory() == Memory::Gradient &&
+           !gradientPartials[place.getIndex()].value_or(AxisParts()).empty();
+  });
+}
+
+/// Whether backward has added sums to a gradient where backward_weight adds
+/// this deferred value.
+bool LayerDeducer::isAddedAsSum(size_t deferred) const {
+  FunctionOp function = backwardWeight;
+  if (!function)
+    return false;
+  for (BlockArgument argument : function.getBody().getArguments()) {
+    PlaceAttr place = function.getArgPlace(argument.getArgNumber());
+    if (place.getMemory() != Memory::Deferred || deferred-- > 0)
+      continue;
+    return llvm::any_of(argument.getUses(), [&](OpOperand &use) {
+      return addsToPartialGradient(use);
+    });
+  }
+  return false;
+}
+
 LogicalResult LayerDeducer::layOutResult(FunctionOp function, unsigned index,
                                          BlockDeducer &deducer,
                                          std::map<Memory, size_t> &counts) {
@@ -72,12 +112,14 @@ LogicalResult LayerDeducer::layOutResult(FunctionOp function, unsigned index,
   size_t number = counts[memory]++;
   if (number < tier.size())
     return deducer.bring(use, tier[number]);
-  // Backward wants sums sooner or later; once is enough. A deferred one may be
-  // a gradient that stays a sum.
-  if (memory == Memory::Deferred)
+  // Backward wants sums sooner or later; once is enough. A deferred value may
+  // be one that is added to a gradient as it is.
+  if (memory != Memory::Deferred) {
+    if (failed(deducer.settle(use)))
+      return failure();
+  } else if (!isAddedAsSum(number)) {
     deducer.preferWhole(use);
-  else if (failed(deducer.settle(use)))
-    return failure();
+  }
   tier.push_back(deducer.layoutOfVersion(use.get()));
   return success();
 }

@@ -34,8 +34,10 @@ public:
 
   /// The layer's own body, which evaluates.
   LogicalResult deduce(LayerOp layer);
-  /// In this order: forward, backward, then all others.
+  /// In this order: forward, backward, backward_input, then all others.
   LogicalResult deduce(FunctionOp function);
+  /// The function that takes what backward_input defers; before that.
+  void setBackwardWeight(FunctionOp function) { backwardWeight = function; }
 
   /// Of the gradients of the parameters, after all functions.
   ArrayAttr getGradients() const;
@@ -49,6 +51,8 @@ private:
   LogicalResult layOutResult(FunctionOp function, unsigned index,
                              BlockDeducer &deducer,
                              std::map<Memory, size_t> &counts);
+  bool addsToPartialGradient(OpOperand &use) const;
+  bool isAddedAsSum(size_t deferred) const;
   void noteGradients(FunctionOp function, BlockDeducer &deducer);
   Attribute attributeOf(const ::dyna::Layout &layout) const {
     return dist::LayoutAttr::get(meshAttr, layout);
@@ -60,6 +64,7 @@ private:
   std::vector<::dyna::Layout> parameters;
   std::vector<std::optional<::dyna::AxisParts>> gradientPartials;
   std::map<Memory, std::vector<::dyna::Layout>> saved;
+  FunctionOp backwardWeight;
 };
 
 } // namespace mlir::dyna

@@ -192,10 +192,13 @@ void Localizer::foldCollectives() {
     }
   }
   // What has no use any more, last first.
-  for (Operation &op :
-       llvm::make_early_inc_range(llvm::reverse(block.without_terminator())))
-    if (isOpTriviallyDead(&op))
-      op.erase();
+  SmallVector<Operation *> collectives;
+  for (Operation &op : block)
+    if (isa_and_present<dist::DistDialect>(op.getDialect()))
+      collectives.push_back(&op);
+  for (Operation *op : llvm::reverse(collectives))
+    if (isOpTriviallyDead(op))
+      op->erase();
 }
 
 LogicalResult Localizer::run() {

@@ -20,6 +20,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
 #include "passes/distribute/Passes.h"
+#include "test/reference/RandomModule.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -56,9 +58,9 @@ struct Case {
   const char *strategy;
 };
 
-class DistributedTest : public testing::TestWithParam<Case> {
+class LocalPrograms : public testing::Test {
 protected:
-  DistributedTest() {
+  LocalPrograms() {
     context.loadDialect<DynaDialect, dist::DistDialect>();
     evaluation.seed = 5;
     evaluation.step = 3;
@@ -66,8 +68,11 @@ protected:
     evaluation.inverseTargets = 0.25;
   }
 
-  OwningOpRef<ModuleOp> distribute();
+  /// Converts to f64, differentiates and distributes; null if that fails.
+  OwningOpRef<ModuleOp> distribute(OwningOpRef<ModuleOp> logical,
+                                   const char *strategy);
   void checkLayer(ModuleOp module, LayerOp local, const Segments &segments);
+  void checkUpdate(LayerRun logicalRun, std::vector<LayerRun> runs);
   void checkRole(Role role, LayerRun &logicalRun, std::vector<LayerRun> &runs);
   void compareAll(const LayerRun &logicalRun, const std::vector<LayerRun> &runs,
                   FunctionOp function);
@@ -79,18 +84,27 @@ protected:
   LayerOp local, logical;
 };
 
+class DistributedTest : public LocalPrograms,
+                        public testing::WithParamInterface<Case> {
+protected:
+  OwningOpRef<ModuleOp> distributed() {
+    return distribute(importConfig(&context, llvm::MemoryBufferRef(
+                                                 GetParam().config, "test")),
+                      GetParam().strategy);
+  }
+};
+
 } // namespace
 
-OwningOpRef<ModuleOp> DistributedTest::distribute() {
-  OwningOpRef<ModuleOp> result =
-      importConfig(&context, llvm::MemoryBufferRef(GetParam().config, "test"));
+OwningOpRef<ModuleOp> LocalPrograms::distribute(OwningOpRef<ModuleOp> result,
+                                                const char *strategy) {
   PassManager passes(&context);
   ConvertOptions convert;
   convert.type = "f64";
   buildConvertPhase(passes, convert);
   buildDifferentiatePhase(passes);
   DistributeOptions options;
-  options.strategy = GetParam().strategy;
+  options.strategy = strategy;
   buildDistributePhase(passes, options);
   if (!result || failed(passes.run(*result)))
     return {};
@@ -142,9 +156,9 @@ static std::vector<LayerRun> scatterRun(const LayerRun &run, LayerOp local,
 }
 
 /// Every result of `function` where the two runs have put it.
-void DistributedTest::compareAll(const LayerRun &logicalRun,
-                                 const std::vector<LayerRun> &runs,
-                                 FunctionOp function) {
+void LocalPrograms::compareAll(const LayerRun &logicalRun,
+                               const std::vector<LayerRun> &runs,
+                               FunctionOp function) {
   std::map<Memory, size_t> counts;
   bool isBackward = function.getRole() != Role::Forward &&
                     function.getRole() != Role::Evaluate;
@@ -171,8 +185,8 @@ void DistributedTest::compareAll(const LayerRun &logicalRun,
   }
 }
 
-void DistributedTest::checkRole(Role role, LayerRun &logicalRun,
-                                std::vector<LayerRun> &runs) {
+void LocalPrograms::checkRole(Role role, LayerRun &logicalRun,
+                              std::vector<LayerRun> &runs) {
   FunctionOp whole = findFunction(module, logical, role);
   FunctionOp part = findFunction(module, local, role);
   ASSERT_TRUE(whole && part);
@@ -184,8 +198,8 @@ void DistributedTest::checkRole(Role role, LayerRun &logicalRun,
   compareAll(logicalRun, runs, part);
 }
 
-void DistributedTest::checkLayer(ModuleOp module, LayerOp local,
-                                 const Segments &segments) {
+void LocalPrograms::checkLayer(ModuleOp module, LayerOp local,
+                               const Segments &segments) {
   this->module = module;
   this->local = local;
   logical = module.lookupSymbol<LayerOp>(
@@ -218,13 +232,54 @@ void DistributedTest::checkLayer(ModuleOp module, LayerOp local,
   checkRole(Role::Backward, start, runs);
   checkRole(Role::BackwardInput, halves, halvesRuns);
   checkRole(Role::BackwardWeight, halves, halvesRuns);
+  checkUpdate(start, runs);
+}
+
+/// A step of the optimizer on every rank's own elements. The plan has reduced
+/// gradients before.
+void LocalPrograms::checkUpdate(LayerRun logicalRun,
+                                std::vector<LayerRun> runs) {
+  FunctionOp whole = findFunction(module, logical, Role::Update);
+  FunctionOp part = findFunction(module, local, Role::Update);
+  ASSERT_TRUE(whole && part);
+  size_t numParameters = logicalRun.parameters.size();
+  for (size_t i = 0; i < 3 * numParameters; ++i) {
+    const Tensor &like = logicalRun.parameters[i / 3];
+    logicalRun.optimizerState.push_back(i % 3 == 0 ? like
+                                                   : Tensor(like.shape, 0.125));
+  }
+  auto mesh = local->getAttrOfType<dist::MeshAttr>(dist::kMeshName).getMesh();
+  for (auto [rank, run] : llvm::enumerate(runs))
+    for (size_t i = 0; i < numParameters; ++i) {
+      dist::LayoutAttr layout = layoutAt(local, dist::kArgumentsName, i);
+      auto type = cast<RankedTensorType>(local.getArgumentTypes()[i]);
+      run.accumulators[i] =
+          scatter(logicalRun.accumulators[i], layout, rank, type);
+      for (size_t k = 0; k < 3; ++k)
+        run.optimizerState.push_back(
+            scatter(logicalRun.optimizerState[3 * i + k], layout, rank, type));
+    }
+  ASSERT_TRUE(succeeded(logicalRun.run(whole, evaluation)));
+  ASSERT_TRUE(succeeded(runLocal(part, mesh, runs, evaluation)));
+  for (size_t i = 0; i < logicalRun.optimizerState.size(); ++i) {
+    std::vector<Tensor> parts;
+    for (const LayerRun &run : runs)
+      parts.push_back(run.optimizerState[i]);
+    const Tensor &wanted = logicalRun.optimizerState[i];
+    EXPECT_EQ(
+        distance(gather(parts, layoutAt(local, dist::kArgumentsName, i / 3),
+                        wanted.shape),
+                 wanted),
+        0.0)
+        << "state " << i << " of " << part.getSymName().str();
+  }
 }
 
 TEST_P(DistributedTest, EqualsTheLogicalProgram) {
-  OwningOpRef<ModuleOp> distributed = distribute();
-  ASSERT_TRUE(distributed);
+  OwningOpRef<ModuleOp> module = distributed();
+  ASSERT_TRUE(module);
   int layers = 0;
-  for (LayerOp layer : distributed->getOps<LayerOp>()) {
+  for (LayerOp layer : module->getOps<LayerOp>()) {
     if (!layer->hasAttr(dist::kMeshName))
       continue;
     ++layers;
@@ -232,7 +287,7 @@ TEST_P(DistributedTest, EqualsTheLogicalProgram) {
          {std::vector<int64_t>{1, 5, 3}, {1}, {}, {7, 6}}) {
       SCOPED_TRACE(layer.getSymName().str() + " on segments " +
                    testing::PrintToString(lengths));
-      checkLayer(*distributed, layer, Segments::ofLengths(lengths, 40));
+      checkLayer(*module, layer, Segments::ofLengths(lengths, 40));
     }
   }
   EXPECT_EQ(layers, 3);
@@ -240,9 +295,9 @@ TEST_P(DistributedTest, EqualsTheLogicalProgram) {
 
 /// Without any one collective the program is wrong, and verify-local says so.
 TEST_P(DistributedTest, NeedsEveryCollective) {
-  OwningOpRef<ModuleOp> distributed = distribute();
-  ASSERT_TRUE(distributed);
-  ASSERT_TRUE(succeeded(verifyLocal(*distributed)));
+  OwningOpRef<ModuleOp> module = distributed();
+  ASSERT_TRUE(module);
+  ASSERT_TRUE(succeeded(verifyLocal(*module)));
   ScopedDiagnosticHandler silence(&context,
                                   [](Diagnostic &) { return success(); });
   auto collectivesOf = [](ModuleOp module) {
@@ -253,10 +308,10 @@ TEST_P(DistributedTest, NeedsEveryCollective) {
     });
     return found;
   };
-  size_t count = collectivesOf(*distributed).size();
+  size_t count = collectivesOf(*module).size();
   EXPECT_GT(count, 8u);
   for (size_t i = 0; i < count; ++i) {
-    OwningOpRef<ModuleOp> copy(distributed->clone());
+    OwningOpRef<ModuleOp> copy(module->clone());
     Operation *collective = collectivesOf(*copy)[i];
     ASSERT_EQ(collective->getOperand(0).getType(),
               collective->getResult(0).getType());
@@ -264,6 +319,42 @@ TEST_P(DistributedTest, NeedsEveryCollective) {
     collective->erase();
     EXPECT_TRUE(failed(verifyLocal(*copy))) << "collective " << i;
   }
+}
+
+/// Random layers either give the same numbers or are refused for a reason that
+/// a user can do something about.
+TEST_F(LocalPrograms, RandomLayersAreEqualOrRefused) {
+  int layers = 0, refused = 0;
+  std::string message;
+  ScopedDiagnosticHandler collect(&context, [&](Diagnostic &diagnostic) {
+    message += diagnostic.str() + "\n";
+    return success();
+  });
+  for (const char *strategy : {"tp=2", "tp=3", "tp=2,sp=1"})
+    for (uint64_t seed = 0; seed < 150; ++seed) {
+      SCOPED_TRACE(std::string(strategy) + ", seed " + std::to_string(seed));
+      OwningOpRef<ModuleOp> random =
+          ModuleOp::create(UnknownLoc::get(&context));
+      addRandomModel(*random, "m", seed);
+      message.clear();
+      OwningOpRef<ModuleOp> module = distribute(std::move(random), strategy);
+      if (!module) {
+        ++refused;
+        EXPECT_THAT(message,
+                    testing::ContainsRegex("does not divide|must divide|cannot "
+                                           "share evenly|in another way|split "
+                                           "alike"));
+        continue;
+      }
+      for (LayerOp layer : module->getOps<LayerOp>())
+        if (layer->hasAttr(dist::kMeshName)) {
+          ++layers;
+          checkLayer(*module, layer, Segments::ofLengths({1, 6, 2}, 40));
+        }
+    }
+  RecordProperty("layers", layers);
+  RecordProperty("refused", refused);
+  EXPECT_GT(layers, 300);
 }
 
 INSTANTIATE_TEST_SUITE_P(

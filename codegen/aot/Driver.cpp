@@ -11,9 +11,11 @@
 #include "codegen/aot/ManifestBuilder.h"
 #include "codegen/aot/ObjectEmitter.h"
 #include "codegen/cpu/Pipelines.h"
+#include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
 #include "passes/Pipelines.h"
 #include "runtime/abi/Abi.h"
+#include "runtime/plan/Strategy.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -49,6 +51,7 @@ public:
 
 private:
   int checkOptions();
+  int readStrategies();
   int openInput();
   int checkOutput();
   LogicalResult runPhases();
@@ -68,6 +71,7 @@ private:
   OwningOpRef<ModuleOp> module;
   ::dyna::plan::Manifest manifest;
   std::vector<InstructionSet> isas;
+  std::vector<std::string> strategies;
   std::vector<ModuleOp> variants; ///< lowered, in the order of `isas`
   TimingScope timing;
   bool stopped = false;
@@ -78,13 +82,13 @@ private:
 } // namespace
 
 int Driver::checkOptions() {
-  static constexpr StringRef phases[] = {"parse", "differentiate", "memory",
-                                         "lower", "llvm"};
+  static constexpr StringRef phases[] = {
+      "parse", "differentiate", "distribute", "memory", "lower", "llvm"};
   if (!options.stopAfter.empty() &&
       !llvm::is_contained(phases, options.stopAfter))
     return usageError(
-        "--stop-after expects parse, differentiate, memory, lower "
-        "or llvm, but got '" +
+        "--stop-after expects parse, differentiate, distribute, memory, "
+        "lower or llvm, but got '" +
         options.stopAfter + "'");
   if (!llvm::is_contained({"f64", "f32", "bf16"}, options.computeType))
     return usageError("--compute-type expects f64, f32 or bf16, but got '" +
@@ -102,6 +106,8 @@ int Driver::checkOptions() {
   if (!options.libraries.empty())
     return usageError("--with=" + options.libraries.front() +
                       ": this version of Dyna has no optional libraries");
+  if (int code = readStrategies())
+    return code;
   for (const std::string &name : options.instructionSets) {
     const InstructionSet *isa = findInstructionSet(name);
     if (!isa)
@@ -114,6 +120,25 @@ int Driver::checkOptions() {
   llvm::sort(isas, [](const InstructionSet &a, const InstructionSet &b) {
     return a.features > b.features;
   });
+  return 0;
+}
+
+/// One strategy may go without a name, several may not.
+int Driver::readStrategies() {
+  if (options.strategies.empty())
+    return 0;
+  if (options.strategies.find(';') == std::string::npos) {
+    auto strategy = ::dyna::parseStrategy(options.strategies);
+    if (!strategy.isOk())
+      return usageError("--strategies: " + strategy.status().message());
+    strategies.push_back(::dyna::describeStrategy(*strategy));
+    return 0;
+  }
+  auto parsed = ::dyna::parseStrategies(options.strategies);
+  if (!parsed.isOk())
+    return usageError("--strategies: " + parsed.status().message());
+  for (const ::dyna::Strategy &strategy : *parsed)
+    strategies.push_back(::dyna::describeStrategy(strategy));
   return 0;
 }
 
@@ -216,10 +241,20 @@ LogicalResult Driver::runPhases() {
     return success(stopped);
   if (failed(runPhase("differentiate", buildDifferentiatePhase)) || stopped)
     return success(stopped);
+  DistributeOptions distribute;
+  distribute.strategy = options.strategies;
+  if ((!strategies.empty() || options.stopAfter == "distribute") &&
+      failed(runPhase("distribute", [&](OpPassManager &passes) {
+        if (!strategies.empty())
+          buildDistributePhase(passes, distribute);
+      })))
+    return failure();
+  if (stopped)
+    return success();
   if (failed(runPhase("memory", buildMemoryPhase)) || stopped)
     return success(stopped);
 
-  FailureOr<::dyna::plan::Manifest> built = buildManifest(*module);
+  FailureOr<::dyna::plan::Manifest> built = buildManifest(*module, strategies);
   if (failed(built))
     return failure();
   manifest = std::move(*built);
@@ -317,7 +352,7 @@ int Driver::run() {
   timingManager.setEnabled(options.timePasses);
   timing = timingManager.getRootScope();
 
-  registry.insert<DynaDialect>();
+  registry.insert<DynaDialect, dist::DistDialect>();
   context.appendDialectRegistry(registry);
   context.loadDialect<DynaDialect>();
   // The location says where; the text of a whole module would hide it.

@@ -11,6 +11,7 @@
 //
 //   parse          the file itself, in the compute type asked for
 //   differentiate  layer functions with gradients
+//   distribute     also at the tensor degrees of the strategies
 //   memory         every value has a place
 //   lower          the LLVM dialect
 //   llvm           LLVM IR
@@ -32,6 +33,7 @@ struct DriverOptions {
   std::string input;
   std::string output; ///< empty: the input's stem
   std::string computeType = "f32";
+  std::string strategies; ///< as runtime/plan/Strategy.h reads them
   std::string stopAfter;
   std::string dumpDirectory;
   bool timePasses = false;

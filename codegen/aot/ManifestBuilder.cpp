@@ -8,6 +8,7 @@
 
 #include "codegen/aot/ManifestBuilder.h"
 
+#include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
 #include "runtime/abi/Abi.h"
 #include "llvm/ADT/MapVector.h"
@@ -27,7 +28,8 @@ namespace {
 
 class ManifestBuilder {
 public:
-  explicit ManifestBuilder(ModuleOp module) : module(module) {}
+  ManifestBuilder(ModuleOp module, ArrayRef<std::string> strategies)
+      : module(module), strategies(strategies) {}
 
   FailureOr<plan::Manifest> build() {
     auto models = llvm::to_vector(module.getOps<ModelOp>());
@@ -40,6 +42,10 @@ public:
     for (CallOp call : model.getBody().getOps<CallOp>())
       if (failed(addLayer(call)))
         return failure();
+    if (failed(addDegrees()))
+      return failure();
+    for (const std::string &strategy : strategies)
+      manifest.add_strategies(strategy);
     manifest.set_format(1);
     manifest.set_producer("dynac " DYNA_VERSION);
     std::string bytes = manifest.SerializeAsString();
@@ -52,8 +58,13 @@ private:
   void addParameters();
   LogicalResult addLayer(CallOp call);
   FailureOr<int> addKind(LayerOp layer);
+  LogicalResult setKind(plan::LayerKind *kind, LayerOp layer);
+  LogicalResult addDegrees();
+  LogicalResult addLocalKind(plan::TensorDegree *degree, LayerOp layer);
+  void addGroups();
 
   ModuleOp module;
+  ArrayRef<std::string> strategies;
   plan::Manifest manifest;
   llvm::MapVector<StringAttr, int> parameterIndex;
   llvm::MapVector<StringAttr, int> kindIndex;
@@ -73,12 +84,26 @@ static plan::ElementType elementType(Type type) {
   return plan::ELEMENT_UNKNOWN;
 }
 
-static void setSpec(plan::TensorSpec *spec, Type type) {
+/// Over what a layout splits each dimension; nothing without one.
+static SmallVector<::dyna::AxisParts> splitsOf(Attribute layout) {
+  auto attribute = dyn_cast_or_null<dist::LayoutAttr>(layout);
+  if (!attribute)
+    return {};
+  std::vector<::dyna::AxisParts> dims = attribute.getLayout().dims;
+  return SmallVector<::dyna::AxisParts>(dims.begin(), dims.end());
+}
+
+/// `layout` is that of the tensor, if it has one.
+static void setSpec(plan::TensorSpec *spec, Type type, Attribute layout) {
   auto tensor = cast<RankedTensorType>(type);
   spec->set_type(elementType(tensor.getElementType()));
   bool dynamic = tensor.getRank() > 0 && tensor.isDynamicDim(0);
   // Every activation of a decoder has the rows of the queries.
-  spec->set_rows(dynamic ? plan::TensorSpec::TQ : plan::TensorSpec::FIXED);
+  SmallVector<::dyna::AxisParts> splits = splitsOf(layout);
+  bool isPart = dynamic && !splits.empty() && !splits.front().empty();
+  spec->set_rows(isPart    ? plan::TensorSpec::TQ_PART
+                 : dynamic ? plan::TensorSpec::TQ
+                           : plan::TensorSpec::FIXED);
   for (int64_t size : tensor.getShape().drop_front(dynamic ? 1 : 0))
     spec->add_shape(size);
 }
@@ -167,20 +192,31 @@ FailureOr<int> ManifestBuilder::addKind(LayerOp layer) {
       kindIndex.insert({layer.getSymNameAttr(), manifest.kinds_size()});
   if (!isNew)
     return entry->second;
+  if (failed(setKind(manifest.add_kinds(), layer)))
+    return failure();
+  return entry->second;
+}
+
+LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {
   std::optional<ArrayAttr> tiers = layer.getTiers();
   if (!tiers || tiers->size() != 4)
     return layer.emitOpError(
         "has no tier sizes; run the memory phase (--dyna-memory) first");
 
-  plan::LayerKind *kind = manifest.add_kinds();
+  auto layoutOf = [&](StringRef list, unsigned index) {
+    auto layouts = layer->getAttrOfType<ArrayAttr>(list);
+    return layouts ? layouts[index] : Attribute();
+  };
   kind->set_name(layer.getSymName().str());
   for (BlockArgument argument : layer.getParameterArguments())
-    setSpec(kind->add_parameters(), argument.getType());
+    setSpec(kind->add_parameters(), argument.getType(), Attribute());
   for (BlockArgument argument : layer.getInputArguments())
     if (!isa<SegmentsType>(argument.getType()))
-      setSpec(kind->add_inputs(), argument.getType());
-  for (Type type : layer.getFunctionType().getResults())
-    setSpec(kind->add_outputs(), type);
+      setSpec(kind->add_inputs(), argument.getType(),
+              layoutOf(dist::kArgumentsName, argument.getArgNumber()));
+  for (auto [index, type] :
+       llvm::enumerate(layer.getFunctionType().getResults()))
+    setSpec(kind->add_outputs(), type, layoutOf(dist::kResultsName, index));
   setBytes(kind->mutable_input_tier(), cast<PlaceAttr>((*tiers)[0]));
   setBytes(kind->mutable_products_tier(), cast<PlaceAttr>((*tiers)[1]));
   setBytes(kind->mutable_elementwise_tier(), cast<PlaceAttr>((*tiers)[2]));
@@ -197,9 +233,93 @@ FailureOr<int> ManifestBuilder::addKind(LayerOp layer) {
       setBytes(role->mutable_workspace(), workspace);
   }
   setFlops(kind, layer);
-  return entry->second;
+  return success();
 }
 
-FailureOr<plan::Manifest> mlir::dyna::buildManifest(ModuleOp module) {
-  return ManifestBuilder(module).build();
+//===----------------------------------------------------------------------===//
+// Tensor degrees
+//===----------------------------------------------------------------------===//
+
+template <typename Parts>
+static void addParts(Parts *parts, const ::dyna::AxisParts &list) {
+  for (const ::dyna::AxisPart &part : list) {
+    plan::AxisPart *out = parts->Add();
+    out->set_stride(part.stride);
+    out->set_size(part.size);
+  }
+}
+
+/// A layer's form at a degree: what it takes beside what every kind has.
+LogicalResult ManifestBuilder::addLocalKind(plan::TensorDegree *degree,
+                                            LayerOp layer) {
+  plan::LayerKind *kind = degree->add_kinds();
+  if (failed(setKind(kind, layer)))
+    return failure();
+  auto arguments = layer->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
+  auto gradients = layer->getAttrOfType<ArrayAttr>(dist::kGradientsName);
+  if (!arguments || !gradients || gradients.size() < layer.getNumParameters())
+    return layer.emitOpError(
+        "has a mesh, but not the layouts of its parameters "
+        "and their gradients; run the distribute phase "
+        "(--dyna-distribute)");
+  for (unsigned slot = 0; slot < layer.getNumParameters(); ++slot) {
+    plan::ParameterSplit *split = kind->add_splits();
+    for (auto [dim, parts] : llvm::enumerate(splitsOf(arguments[slot]))) {
+      if (parts.empty())
+        continue;
+      if (split->parts_size() > 0)
+        return layer.emitOpError("splits parameter ")
+               << slot << " along two dimensions: " << arguments[slot];
+      split->set_dim(dim);
+      addParts(split->mutable_parts(), ::dyna::canonicalParts(parts));
+    }
+    if (auto layout = dyn_cast<dist::LayoutAttr>(gradients[slot]))
+      addParts(split->mutable_gradient_partial(),
+               ::dyna::canonicalParts(layout.getLayout().partial));
+  }
+  return success();
+}
+
+LogicalResult ManifestBuilder::addDegrees() {
+  using Degree = std::pair<int64_t, int>; // tp, sp
+  llvm::MapVector<Degree, llvm::DenseMap<Attribute, LayerOp>> degrees;
+  for (LayerOp layer : module.getOps<LayerOp>()) {
+    auto mesh = layer->getAttrOfType<dist::MeshAttr>(dist::kMeshName);
+    auto logical = layer->getAttrOfType<FlatSymbolRefAttr>(dist::kLogicalName);
+    if (mesh && logical)
+      degrees[{mesh.getMesh().size(), layer->hasAttr(dist::kSequenceName)}]
+             [logical.getAttr()] = layer;
+  }
+  for (auto &[degree, layers] : degrees) {
+    plan::TensorDegree *out = manifest.add_degrees();
+    out->set_tp(degree.first);
+    out->set_sp(degree.second);
+    for (auto &[name, index] : kindIndex) {
+      LayerOp layer = layers.lookup(name);
+      if (!layer)
+        return module.emitError("has no layer ")
+               << name << " for tp=" << degree.first
+               << (degree.second ? ",sp=1" : "");
+      if (failed(addLocalKind(out, layer)))
+        return failure();
+    }
+  }
+  addGroups();
+  return success();
+}
+
+void ManifestBuilder::addGroups() {
+  auto groups = module->getAttrOfType<ArrayAttr>(dist::kGroupsName);
+  if (!groups)
+    return;
+  for (auto group : groups.getAsRange<dist::GroupAttr>()) {
+    plan::TensorGroup *out = manifest.add_groups();
+    out->set_tp(group.getMesh().getMesh().size());
+    addParts(out->mutable_parts(), group.getParts());
+  }
+}
+
+FailureOr<plan::Manifest>
+mlir::dyna::buildManifest(ModuleOp module, ArrayRef<std::string> strategies) {
+  return ManifestBuilder(module, strategies).build();
 }

@@ -8,7 +8,8 @@
 //
 // The manifest is read off the module after the memory phase: parameters from
 // `dyna.parameter`, layer kinds from `dyna.layer` and its `dyna.function`s, the
-// chain of layers from the calls of the model.
+// chain of layers from the calls of the model, tensor degrees from the layers
+// that the distribute phase made.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,9 @@ namespace mlir::dyna {
 
 /// Builds the manifest of `module`, which must hold exactly one `dyna.model`
 /// and have passed the memory phase. Diagnostics say what is missing.
-FailureOr<::dyna::plan::Manifest> buildManifest(ModuleOp module);
+/// `strategies` are recorded as they are.
+FailureOr<::dyna::plan::Manifest>
+buildManifest(ModuleOp module, ArrayRef<std::string> strategies = {});
 
 } // namespace mlir::dyna
 

@@ -243,7 +243,14 @@ private:
     auto *type = llvm::FunctionType::get(llvm::Type::getInt32Ty(context),
                                          SmallVector<llvm::Type *>(8, pointer),
                                          /*isVarArg=*/false);
-    for (const plan::LayerKind &kind : manifest.kinds()) {
+    SmallVector<const plan::LayerKind *> kinds;
+    for (const plan::LayerKind &kind : manifest.kinds())
+      kinds.push_back(&kind);
+    for (const plan::TensorDegree &degree : manifest.degrees())
+      for (const plan::LayerKind &kind : degree.kinds())
+        kinds.push_back(&kind);
+    for (const plan::LayerKind *entry : kinds) {
+      const plan::LayerKind &kind = *entry;
       for (int role = 0; role < kind.roles_size(); ++role) {
         if (!kind.roles(role).present()) {
           functions.push_back(llvm::ConstantPointerNull::get(pointer));

@@ -28,10 +28,15 @@ int main(int argc, char **argv) {
   cl::opt<std::string> computeType(
       "compute-type", cl::desc("Type that layers compute in: f64, f32 or bf16"),
       cl::init("f32"), cl::cat(category));
+  cl::opt<std::string> strategies(
+      "strategies",
+      cl::desc("Strategies whose tensor degrees to compile, such as "
+               "'a: dp=2,tp=2,pp=2; b: dp=4,tp=2,sp=1'"),
+      cl::value_desc("strategies"), cl::cat(category));
   cl::opt<std::string> stopAfter(
       "stop-after",
       cl::desc("Print the module after a phase and stop: parse, differentiate, "
-               "memory, lower, llvm"),
+               "distribute, memory, lower, llvm"),
       cl::value_desc("phase"), cl::cat(category));
   cl::opt<std::string> dumpDir(
       "dump-dir", cl::desc("Write the module after every phase to this folder"),
@@ -75,6 +80,7 @@ int main(int argc, char **argv) {
   options.input = input;
   options.output = output;
   options.computeType = computeType;
+  options.strategies = strategies;
   options.stopAfter = stopAfter;
   options.dumpDirectory = dumpDir;
   options.timePasses = timePasses;

@@ -172,4 +172,43 @@ def Dist_AllToAllOp : Dist_Collective<"all_to_all"> {
   let hasFolder = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Point to point
+//===----------------------------------------------------------------------===//
+
+/// What two ranks exchange is ordered: an effect keeps ops in place.
+def Dist_Channel : Resource<"::mlir::dist::Channel">;
+
+class Dist_PointToPoint<string mnemonic, list<Trait> traits = []>
+    : Op<Dist_Dialect, mnemonic, !listconcat([MemoryEffects<[MemWrite<Dist_Channel>]>], traits)>;
+
+def Dist_SendOp : Dist_PointToPoint<"send"> {
+  let summary = "Hands a tensor to another rank.";
+  let description = [{
+    The `dist.recv` of that rank with the same tag takes it.
+
+    Constraints:
+    - (SEND1) rank and tag are not negative.
+
+    Example: `dist.send %x to 3 tag 7 : tensor<?x96xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$x, I64Attr:$rank, I64Attr:$tag);
+  let assemblyFormat = "$x `to` $rank `tag` $tag attr-dict `:` type($x)";
+  let hasVerifier = 1;
+}
+
+def Dist_RecvOp : Dist_PointToPoint<"recv", [Dist_Placed]> {
+  let summary = "Takes a tensor from another rank.";
+  let description = [{
+    Constraints:
+    - (RECV1) rank and tag are not negative.
+
+    Example: `%x = dist.recv from 3 tag 7 : tensor<?x96xf32>`
+  }];
+  let arguments = (ins I64Attr:$rank, I64Attr:$tag, OptionalAttr<Dyna_PlaceArrayAttr>:$places);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "`from` $rank `tag` $tag attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 #endif // DYNA_DIALECTS_DIST_DISTOPS_TD

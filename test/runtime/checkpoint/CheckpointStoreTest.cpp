@@ -342,6 +342,9 @@ TEST(CheckpointStoreTest, survivesKills) {
     ASSERT_TRUE(checkpoint->notes.empty()) << checkpoint->notes[0];
     ASSERT_GE(checkpoint->step, step) << "went back";
     ASSERT_TRUE(isIntact(*checkpoint));
+    // On a machine that has become busy, later kills give saves more time.
+    if (checkpoint->step == step)
+      longest = std::min<uint64_t>(longest + longest / 4, 1000000);
     advances += checkpoint->step > step;
     step = checkpoint->step;
   }

@@ -40,6 +40,7 @@ private:
   LogicalResult visitCollective(Operation *op, ReshardStep step,
                                 dist::GroupAttr group);
   LogicalResult visitCompute(Operation *op);
+  LogicalResult visitRows(RowsOp rows);
   LogicalResult checkResults();
 
   FunctionOpInterface function;
@@ -101,6 +102,18 @@ LogicalResult LocalVerifier::visitCompute(Operation *op) {
   return success();
 }
 
+/// After the memory phase row-wise ops stand in sweeps.
+LogicalResult LocalVerifier::visitRows(RowsOp rows) {
+  Block &body = rows.getBody().front();
+  for (Operation &op : body.without_terminator())
+    if (failed(visit(&op)))
+      return failure();
+  for (auto [result, value] :
+       llvm::zip_equal(rows.getResults(), body.getTerminator()->getOperands()))
+    layouts[result] = Layout(layouts[value]);
+  return success();
+}
+
 LogicalResult LocalVerifier::visit(Operation *op) {
   ReshardStep step;
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
@@ -133,6 +146,7 @@ LogicalResult LocalVerifier::visit(Operation *op) {
         step.toDim = exchange.getTo();
         return visitCollective(op, step, exchange.getGroup());
       })
+      .Case([&](RowsOp rows) { return visitRows(rows); })
       .Default([&](Operation *) { return visitCompute(op); });
 }
 

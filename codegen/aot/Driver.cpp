@@ -22,6 +22,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Support/Timing.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
@@ -103,9 +104,13 @@ int Driver::checkOptions() {
   if (options.optimizationLevel > 3)
     return usageError("-O expects 0 to 3, but got " +
                       llvm::Twine(options.optimizationLevel));
-  if (!options.libraries.empty())
-    return usageError("--with=" + options.libraries.front() +
-                      ": this version of Dyna has no optional libraries");
+  std::vector<std::string> known =
+      optionalLibraries(options.link.runtimeDirectory);
+  for (const std::string &library : options.link.libraries)
+    if (!llvm::is_contained(known, library))
+      return usageError("--with=" + library + ": this build of Dyna has " +
+                        (known.empty() ? "no optional library"
+                                       : "only " + llvm::join(known, ", ")));
   if (int code = readStrategies())
     return code;
   for (const std::string &name : options.instructionSets) {

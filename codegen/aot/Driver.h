@@ -37,7 +37,6 @@ struct DriverOptions {
   std::string stopAfter;
   std::string dumpDirectory;
   bool timePasses = false;
-  std::vector<std::string> libraries;
   std::vector<std::string> instructionSets; ///< empty: all
   std::string matmul = "library";
   unsigned optimizationLevel = 2;

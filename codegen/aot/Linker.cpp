@@ -8,6 +8,7 @@
 
 #include "codegen/aot/Linker.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -38,9 +39,9 @@ static llvm::Expected<std::string> findDriver(llvm::StringRef wanted) {
 
 /// The libraries, one per line; `@` stands for the runtime directory.
 static llvm::Expected<std::vector<std::string>>
-readLibraries(llvm::StringRef directory) {
+readLibraries(llvm::StringRef directory, llvm::StringRef file) {
   llvm::SmallString<256> path(directory);
-  llvm::sys::path::append(path, "link-libraries.txt");
+  llvm::sys::path::append(path, file);
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return failure("cannot read '" + path + "' (" +
@@ -58,6 +59,21 @@ readLibraries(llvm::StringRef directory) {
       libraries.push_back(library);
   }
   return libraries;
+}
+
+std::vector<std::string>
+mlir::dyna::optionalLibraries(llvm::StringRef runtimeDirectory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator at(runtimeDirectory, error), end;
+       !error && at != end; at.increment(error)) {
+    llvm::StringRef file = llvm::sys::path::filename(at->path());
+    if (file.consume_front("link-") && file.consume_back(".txt") &&
+        file != "libraries")
+      names.push_back(file.str());
+  }
+  llvm::sort(names);
+  return names;
 }
 
 static std::string readText(llvm::StringRef path) {
@@ -82,9 +98,16 @@ llvm::Error mlir::dyna::linkTrainingBinary(llvm::ArrayRef<std::string> objects,
   llvm::Expected<std::string> driver = findDriver(options.driver);
   if (!driver)
     return driver.takeError();
-  auto libraries = readLibraries(options.runtimeDirectory);
-  if (!libraries)
-    return libraries.takeError();
+  std::vector<std::string> libraries;
+  std::vector<std::string> files = {"link-libraries.txt"};
+  for (const std::string &library : options.libraries)
+    files.push_back("link-" + library + ".txt");
+  for (const std::string &file : files) {
+    auto lines = readLibraries(options.runtimeDirectory, file);
+    if (!lines)
+      return lines.takeError();
+    libraries.insert(libraries.end(), lines->begin(), lines->end());
+  }
 
   std::string temporary = (output + ".linking").str();
   llvm::SmallString<256> log;
@@ -95,7 +118,7 @@ llvm::Error mlir::dyna::linkTrainingBinary(llvm::ArrayRef<std::string> objects,
                                         "-Wl,--gc-sections"};
   arguments.insert(arguments.end(), objects.begin(), objects.end());
   arguments.push_back("-Wl,--start-group");
-  arguments.insert(arguments.end(), libraries->begin(), libraries->end());
+  arguments.insert(arguments.end(), libraries.begin(), libraries.end());
   arguments.push_back("-Wl,--end-group");
   arguments.push_back("-lpthread");
 

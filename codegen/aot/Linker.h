@@ -14,6 +14,7 @@
 #include "llvm/Support/Error.h"
 
 #include <string>
+#include <vector>
 
 namespace mlir::dyna {
 
@@ -23,9 +24,16 @@ struct LinkOptions {
   std::string driver;
   /// Folder of the runtime's static libraries and `link-libraries.txt`.
   std::string runtimeDirectory;
+  /// Optional libraries: for each, `link-<name>.txt` in that folder says what
+  /// to link.
+  std::vector<std::string> libraries;
   /// Show the command and everything that the linker prints.
   bool verbose = false;
 };
+
+/// The optional libraries that were built: `mpi` where there is a
+/// `link-mpi.txt`.
+std::vector<std::string> optionalLibraries(llvm::StringRef runtimeDirectory);
 
 /// Links `objects` with the static runtime into `output`, written under a
 /// temporary name first, so that a failure never leaves half a binary behind.

@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
   cl::opt<bool> timePasses(
       "time-passes", cl::desc("Print the time passes take"), cl::cat(category));
   cl::list<std::string> with(
-      "with", cl::desc("Optional libraries to link in (none exist yet)"),
+      "with", cl::desc("Optional libraries to link in: mpi, where it was found"),
       cl::CommaSeparated, cl::cat(category));
   cl::list<std::string> isas(
       "isa", cl::desc("Instruction sets to generate code for (avx512, avx2)"),
@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
   options.stopAfter = stopAfter;
   options.dumpDirectory = dumpDir;
   options.timePasses = timePasses;
-  options.libraries.assign(with.begin(), with.end());
+  options.link.libraries.assign(with.begin(), with.end());
   options.instructionSets.assign(isas.begin(), isas.end());
   options.matmul = matmul;
   options.optimizationLevel = level;

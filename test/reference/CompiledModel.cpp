@@ -110,18 +110,21 @@ static Slab storeIds(const Ids &ids) {
 //===----------------------------------------------------------------------===//
 
 CompiledModel::CompiledModel(const CompiledProgram &program, ModelOp model,
-                             Type element, dyna_context &context)
+                             Type element, dyna_context &context,
+                             const std::string &degree)
     : program(program), element(element),
-      accumulator(getAccumulatorType(element)), context(context) {
+      accumulator(getAccumulatorType(element)), context(context),
+      degree(degree) {
   auto module = model->getParentOfType<ModuleOp>();
   Value targets = model.getBody().front().getArgument(1);
   for (CallOp op : model.getBody().front().getOps<CallOp>()) {
     Call call;
-    call.kind = op.getCallee().str();
-    for (auto symbol : op.getParameters().getAsRange<FlatSymbolRefAttr>()) {
+    call.kind = op.getCallee().str() + degree;
+    auto layer = module.lookupSymbol<LayerOp>(call.kind);
+    for (auto [slot, symbol] :
+         llvm::enumerate(op.getParameters().getAsRange<FlatSymbolRefAttr>())) {
       call.parameters.push_back(symbol.getValue().str());
-      auto parameter = module.lookupSymbol<ParameterOp>(symbol.getAttr());
-      auto type = cast<RankedTensorType>(parameter.getType());
+      auto type = cast<RankedTensorType>(layer.getArgumentTypes()[slot]);
       State &state = states[call.parameters.back()];
       if (!state.shape.empty())
         continue;
@@ -364,7 +367,7 @@ double CompiledModel::train(const std::vector<Batch> &batches,
   }
   activations.clear();
   auto tokens = static_cast<int64_t>(micros[0].samples.size());
-  for (size_t i = 1; i < calls.size(); ++i)
+  for (size_t i = 1; i < calls.size() && degree.empty(); ++i)
     activations.push_back(load({tokens, calls[i - 1].outputWidth}, element,
                                micros[0].saved[i].input));
   for (MicroBatch &micro : micros)

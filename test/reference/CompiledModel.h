@@ -60,8 +60,11 @@ struct StepOptions {
 class CompiledModel {
 public:
   /// `context` must be bound to a device; kept by reference.
+  /// `degree` is the suffix of the layers of a tensor degree (".tp2"): then the
+  /// model's module has passed the distribute phase, and this is one rank of
+  /// it, with its parts of the parameters.
   CompiledModel(const CompiledProgram &program, ModelOp model, Type element,
-                dyna_context &context);
+                dyna_context &context, const std::string &degree = "");
 
   /// Sets the masters; under bf16 the parameters come from the `cast` role.
   void setMasters(const NamedTensors &masters);
@@ -75,7 +78,7 @@ public:
 
   /// Forward of all batches, then backward of all: gradients are accumulated
   /// and losses summed. `activations[i]` gets the result of call i for the
-  /// first batch.
+  /// first batch (not at a tensor degree, where ranks may have parts of them).
   double train(const std::vector<Batch> &batches, const StepOptions &options,
                std::vector<Tensor> &activations);
   NamedTensors gradients() const {
@@ -140,6 +143,7 @@ private:
   const CompiledProgram &program;
   Type element, accumulator;
   dyna_context &context;
+  std::string degree;
   std::vector<Call> calls;
   std::map<std::string, State> states;
 };

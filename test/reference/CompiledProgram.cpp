@@ -15,6 +15,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "passes/Pipelines.h"
+#include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/Module.h"
@@ -65,6 +66,11 @@ static llvm::orc::SymbolMap kernels(llvm::orc::LLJIT &jit) {
       {"dyna_head_f32", reinterpret_cast<void *>(&dyna_head_f32)},
       {"dyna_head_f64", reinterpret_cast<void *>(&dyna_head_f64)},
       {"dyna_head_bf16", reinterpret_cast<void *>(&dyna_head_bf16)},
+      {"dyna_all_reduce", reinterpret_cast<void *>(&dyna_all_reduce)},
+      {"dyna_all_gather", reinterpret_cast<void *>(&dyna_all_gather)},
+      {"dyna_reduce_scatter", reinterpret_cast<void *>(&dyna_reduce_scatter)},
+      {"dyna_slice", reinterpret_cast<void *>(&dyna_slice)},
+      {"dyna_all_to_all", reinterpret_cast<void *>(&dyna_all_to_all)},
   };
   llvm::orc::SymbolMap symbols;
   for (auto [name, address] : table)
@@ -130,6 +136,10 @@ CompiledProgram::compile(ModuleOp module, const CompileOptions &options) {
   convert.type = options.type;
   buildConvertPhase(phases, convert);
   buildDifferentiatePhase(phases);
+  DistributeOptions distribute;
+  distribute.strategy = options.strategies;
+  if (!options.strategies.empty())
+    buildDistributePhase(phases, distribute);
   buildMemoryPhase(phases);
   if (failed(phases.run(*copy)) || !program->readMemory(*copy))
     return nullptr;

@@ -46,6 +46,8 @@ struct CompileOptions {
   std::string type = "f32"; ///< f64, f32 or bf16
   std::string matmul = "library";
   int64_t vectorBits = 512;
+  /// Also the tensor degrees of these strategies; none if empty.
+  std::string strategies;
 };
 
 class CompiledProgram {

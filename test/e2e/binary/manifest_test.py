@@ -54,6 +54,43 @@ class ManifestTest(common.BinaryTest):
         self.assertEqual((manifest["compute_type"], manifest["matmul"]), ("f64", "generated"))
         self.assertNotIn("cast", manifest["kinds"][1]["roles"])
 
+    def test_tensor_degrees(self):
+        program = self.folder / "program"
+        common.succeed([common.DYNAC, common.model("gpt2"), "-o", program, "--isa=avx2",
+                        "--strategies=a: dp=2,tp=2; b: tp=2,sp=1; c: dp=4,zero=1"])
+        manifest = json.loads(common.succeed([program, "--describe=json"]))
+        self.assertEqual(manifest["strategies"], ["a: dp=2,tp=2,pp=1", "b: dp=1,tp=2,pp=1,sp=1", "c: dp=4,tp=1,pp=1,zero=1"])
+        self.assertEqual([(degree["tp"], degree["sp"]) for degree in manifest["degrees"]], [(2, False), (2, True)])
+        for degree, suffix in zip(manifest["degrees"], (".tp2", ".tp2.sp")):
+            self.assertEqual([kind["name"] for kind in degree["kinds"]], [kind["name"] + suffix for kind in manifest["kinds"]])
+            block = degree["kinds"][manifest["layers"][1]["kind"]]
+            shapes = [parameter["shape"] for parameter in block["parameters"]]
+            whole = [manifest["parameters"][p]["shape"] for p in manifest["layers"][1]["parameters"]]
+            for split, part, shape in zip(block["splits"], shapes, whole, strict=True):
+                expected = list(shape)
+                if split["parts"]:
+                    self.assertEqual(split["parts"], [{"stride": 1, "size": 2}])
+                    expected[split["dim"]] //= 2
+                self.assertEqual(part, expected)
+            # Norms are whole on every rank; under sp each rank sees its own tokens.
+            norm = block["splits"][whole.index([32])]
+            self.assertEqual(norm["parts"], [])
+            self.assertEqual(norm["gradient_partial"], [{"stride": 1, "size": 2}] if degree["sp"] else [])
+            self.assertEqual(block["inputs"][0]["rows"], "tq_part" if degree["sp"] else "tq")
+            # Half of the matrix products, of the two halves of the kind for one rank.
+            self.assertEqual(2 * block["flops_per_token"], manifest["kinds"][manifest["layers"][1]["kind"]]["flops_per_token"])
+        # 257 rows of the vocabulary on two ranks.
+        self.assertEqual(manifest["degrees"][0]["kinds"][0]["parameters"][0]["shape"], [129, 32])
+
+    def test_strategies_that_cannot_be(self):
+        for strategies, words in ((("tp=3",), ("2 heads", "tp=3")), (("a: tp=2; a: dp=2",), ("'a'",)), (("a: tp",), ("key=value",)),
+                                  (("a: xp=2",), ("'xp'", "dp, tp, pp"))):
+            done = common.run([common.DYNAC, common.model("gpt2"), "-o", self.folder / "no", f"--strategies={strategies[0]}"])
+            self.assertEqual(done.returncode, 2, done.stderr)
+            for word in words:
+                self.assertIn(word, done.stderr)
+            self.assertFalse((self.folder / "no").exists())
+
     def test_the_table_names_parameters_and_memory(self):
         table = common.succeed([common.binary("gpt2", "f32"), "--describe"])
         for word in ("gpt2", "vocabulary 257", "h.0.attn.q.weight", "block"):

@@ -74,7 +74,7 @@ Status Executor::call(Run &run, const Instruction &i,
                       const std::vector<dyna_tensor> &grads,
                       const std::vector<dyna_tensor> &in,
                       const std::vector<dyna_tensor> &out) {
-  int kind = view_.layer(i.layer()).kind();
+  int kind = view_.functionKind(i.layer());
   dyna_layer_function function =
       variant_.functions[kind * DYNA_ROLE_COUNT + roleOf(i)];
   dyna_saved saved = {};
@@ -159,21 +159,24 @@ Status Executor::load(Run &run, const Instruction &i) {
 
 Status Executor::callForward(Run &run, const Instruction &i) {
   int m = i.micro_batch();
-  int64_t tq = run.blocks.extent(m).tq;
+  const Extent &extent = run.blocks.extent(m);
+  const plan::LayerKind &kind = view_.kind(i.layer());
   const BatchLayout &batch = run.staging[m].layout;
   bool last = view_.givesLoss(i.layer());
-  std::vector<dyna_tensor> in = {{dynamic(i.kept_offset()), tq}};
+  std::vector<dyna_tensor> in = {
+      {dynamic(i.kept_offset()), view_.rowsOf(kind.inputs(0), extent)}};
   if (last)
-    in.push_back({dynamic(i.batch_offset() + batch.targets), tq});
+    in.push_back({dynamic(i.batch_offset() + batch.targets), extent.tq});
   std::vector<dyna_tensor> out = {
       last ? dyna_tensor{dynamic(i.batch_offset() + batch.loss), 1}
-           : dyna_tensor{dynamic(i.out_offset()), tq}};
+           : dyna_tensor{dynamic(i.out_offset()),
+                         view_.rowsOf(kind.outputs(0), extent)}};
   std::vector<dyna_tensor> grads;
   if (i.op() == Instruction::FORWARD)
     grads = gradients(i.layer());
   DYNA_RETURN_IF_ERROR(
       call(run, i, computeParameters(i.layer()), grads, in, out));
-  if (!last)
+  if (!last || !view_.reportsLoss())
     return Status::ok();
   return device_.copyToHost(*stream_, &run.result.microBatchLosses[m], *arena_,
                             dynamicStart_ + i.batch_offset() + batch.loss,
@@ -181,15 +184,20 @@ Status Executor::callForward(Run &run, const Instruction &i) {
 }
 
 Status Executor::callBackward(Run &run, const Instruction &i) {
-  int64_t tq = run.blocks.extent(i.micro_batch()).tq;
+  const Extent &extent = run.blocks.extent(i.micro_batch());
+  const plan::LayerKind &kind = view_.kind(i.layer());
   dyna_tensor none = {nullptr, 0};
   bool weight = i.op() == Instruction::BACKWARD_WEIGHT;
   bool hasIn = !weight && !view_.givesLoss(i.layer());
   bool hasOut = !weight && i.layer() > 0;
   std::vector<dyna_tensor> in = {
-      hasIn ? dyna_tensor{dynamic(i.grad_in_offset()), tq} : none};
+      hasIn ? dyna_tensor{dynamic(i.grad_in_offset()),
+                          view_.rowsOf(kind.outputs(0), extent)}
+            : none};
   std::vector<dyna_tensor> out = {
-      hasOut ? dyna_tensor{dynamic(i.grad_out_offset()), tq} : none};
+      hasOut ? dyna_tensor{dynamic(i.grad_out_offset()),
+                           view_.rowsOf(kind.inputs(0), extent)}
+             : none};
   std::vector<dyna_tensor> grads;
   if (i.op() != Instruction::BACKWARD_INPUT)
     grads = gradients(i.layer());

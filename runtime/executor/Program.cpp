@@ -28,14 +28,19 @@ StatusOr<ManifestView> openProgram(const dyna_program &program) {
   const plan::Manifest &manifest = view->manifest();
   for (uint32_t v = 0; v < program.variant_count; ++v) {
     const dyna_variant &variant = program.variants[v];
-    for (int k = 0; k < manifest.kinds_size(); ++k)
-      for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
-        if (manifest.kinds(k).roles(role).present() &&
-            !variant.functions[k * DYNA_ROLE_COUNT + role])
-          return Status::invalidArgument(formatText(
-              "variant '%s' lacks function %d of layer kind '%s', which the "
-              "manifest lists: compile the model again",
-              variant.name, role, manifest.kinds(k).name().c_str()));
+    const dyna_layer_function *functions = variant.functions;
+    for (int degree = -1; degree < manifest.degrees_size(); ++degree)
+      for (int k = 0; k < manifest.kinds_size(); ++k) {
+        const plan::LayerKind &kind =
+            degree < 0 ? manifest.kinds(k) : manifest.degrees(degree).kinds(k);
+        for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
+          if (kind.roles(role).present() && !functions[role])
+            return Status::invalidArgument(formatText(
+                "variant '%s' lacks function %d of layer kind '%s', which the "
+                "manifest lists: compile the model again",
+                variant.name, role, kind.name().c_str()));
+        functions += DYNA_ROLE_COUNT;
+      }
   }
   return view;
 }

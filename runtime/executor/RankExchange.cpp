@@ -36,24 +36,26 @@ RankExchange::~RankExchange() = default;
 Status RankExchange::createGroups() {
   // Ranks that share several groups must create them in one order: first the
   // axes, then everybody, then the holders' groups as the graph lists them.
-  abiGroups_.assign(DYNA_GROUP_COUNT, dyna_group{1, 0, nullptr});
   std::vector<std::vector<int>> wanted;
   auto mine = [&](const std::vector<int> &ranks) {
     return std::find(ranks.begin(), ranks.end(), rank()) != ranks.end();
   };
-  // Axes of the graph's mesh (dp, pp, tp) in the order of DYNA_GROUP_*.
-  const char *const axes[DYNA_GROUP_COUNT] = {"dp", "tp", "pp"};
+  // The groups of compiled code: the axes, then factors of tp as the manifest
+  // lists them (those of other tensor degrees are not used here).
   const Mesh &mesh = graph_.mesh();
-  auto position = mesh.positionOf(rank());
-  std::vector<std::vector<int>> axisGroups;
-  for (const char *axis : axes) {
-    std::vector<int> ranks;
-    for (int64_t r :
-         mesh.groupRanks(*position, {mesh.wholeAxis(*mesh.findAxis(axis))}))
-      ranks.push_back(static_cast<int>(r));
-    axisGroups.push_back(ranks);
+  std::vector<std::vector<int>> compiled;
+  for (const char *axis : {"dp", "tp", "pp"})
+    compiled.push_back(
+        graph_.groupOf(rank(), {mesh.wholeAxis(*mesh.findAxis(axis))}));
+  for (const plan::TensorGroup &group : view_.manifest().groups()) {
+    AxisParts parts;
+    for (const plan::AxisPart &part : group.parts())
+      parts.push_back({*mesh.findAxis("tp"), part.stride(), part.size()});
+    compiled.push_back(group.tp() == graph_.strategy().tp
+                           ? graph_.groupOf(rank(), parts)
+                           : std::vector<int>{rank()});
   }
-  wanted = axisGroups;
+  wanted = compiled;
   for (const std::vector<int> &ranks : graph_.holderGroups())
     if (mine(ranks))
       wanted.push_back(ranks);
@@ -72,9 +74,9 @@ Status RankExchange::createGroups() {
   if (!world.isOk())
     return world.status();
   world_ = std::move(*world);
-  for (int axis = 0; axis < DYNA_GROUP_COUNT; ++axis)
-    if (auto found = groups_.find(axisGroups[axis]); found != groups_.end())
-      abiGroups_[axis] = toAbi(found->second.get());
+  for (const std::vector<int> &ranks : compiled)
+    abiGroups_.push_back(
+        toAbi(ranks.size() < 2 ? nullptr : groups_.at(ranks).get()));
   holders_.assign(view_.parameters(), nullptr);
   for (int p = 0; p < view_.parameters(); ++p)
     if (view_.holds(p) && view_.place(p).holders > 1)

@@ -20,6 +20,7 @@ StatusOr<std::unique_ptr<RankTeam>>
 RankTeam::create(const ExecutableGraph &graph, const dyna_variant &variant,
                  std::vector<RankSeat> seats, const ExecutorOptions &options) {
   std::unique_ptr<RankTeam> team(new RankTeam(graph));
+  team->views_ = graph.replicaViews();
   for (RankSeat &seat : seats) {
     auto view = std::make_unique<ManifestView>(graph.rankView(seat.rank));
     team->ranks_.push_back({std::move(seat), std::move(view), nullptr});
@@ -103,11 +104,10 @@ RankTeam::Rank *RankTeam::findLocal(int rank) {
 // Logical tensors
 //===----------------------------------------------------------------------===//
 
-int64_t RankTeam::rowBytes(int parameter, ParameterPart part) const {
-  plan::ElementType type = part == ParameterPart::Copy
-                               ? view().computeType(parameter)
-                               : view().masterType();
-  return view().rowElements(parameter) * elementBytes(type);
+int64_t RankTeam::elementSize(int parameter, ParameterPart part) const {
+  return elementBytes(part == ParameterPart::Copy
+                          ? view().computeType(parameter)
+                          : view().masterType());
 }
 
 int64_t RankTeam::partBytes(int parameter, ParameterPart part) const {
@@ -115,7 +115,7 @@ int64_t RankTeam::partBytes(int parameter, ParameterPart part) const {
   bool exists = part == ParameterPart::Master ||
                 (part == ParameterPart::Copy ? view().hasCopy(parameter)
                                              : any.options().training);
-  return exists ? view().rows(parameter) * rowBytes(parameter, part) : 0;
+  return exists ? view().elements(parameter) * elementSize(parameter, part) : 0;
 }
 
 /// Rows that are up to date: with ZeRO those that each holder updates, else all
@@ -123,31 +123,28 @@ int64_t RankTeam::partBytes(int parameter, ParameterPart part) const {
 std::vector<RankTeam::Piece> RankTeam::pieces(int parameter,
                                               ParameterPart part) const {
   std::vector<Piece> pieces;
-  const std::vector<int> &stages = graph_.stagesOf(parameter);
-  if (stages.empty())
-    return pieces;
-  int64_t rows = view().rows(parameter);
-  std::vector<int> holders =
-      graph_.holders(parameter, graph_.rankAt({0, stages.front(), 0}));
   bool all = part == ParameterPart::Gradient;
   bool shares = !all && graph_.strategy().zero;
-  int64_t count = static_cast<int64_t>(holders.size());
-  for (int64_t index = 0; index < count; ++index) {
-    if (shares)
-      pieces.push_back({holders[index], partBegin(rows, count, index),
-                        partBegin(rows, count, index + 1)});
-    else if (all || index == 0)
-      pieces.push_back({holders[index], 0, rows});
+  for (const std::vector<int> &holders : graph_.copiesOf(parameter)) {
+    int64_t count = static_cast<int64_t>(holders.size());
+    int64_t rows = viewOf(holders[0]).rows(parameter);
+    for (int64_t index = 0; index < count; ++index)
+      if (shares)
+        pieces.push_back({holders[index], partBegin(rows, count, index),
+                          partBegin(rows, count, index + 1)});
+      else if (all || index == 0)
+        pieces.push_back({holders[index], 0, rows});
   }
   return pieces;
 }
 
 Status RankTeam::fetch(const Piece &piece, int parameter, ParameterPart part,
                        std::vector<unsigned char> &rows) {
-  int64_t row = rowBytes(parameter, part);
+  int64_t row =
+      viewOf(piece.rank).rowElements(parameter) * elementSize(parameter, part);
   rows.resize((piece.end - piece.begin) * row);
   Rank *source = findLocal(piece.rank), *target = findLocal(0);
-  if (source) {
+  if (source && !rows.empty()) {
     Executor &executor = *source->executor;
     std::vector<unsigned char> local(executor.partBytes(parameter, part));
     DYNA_RETURN_IF_ERROR(executor.readPart(parameter, part, local.data()));
@@ -169,39 +166,65 @@ Status RankTeam::fetch(const Piece &piece, int parameter, ParameterPart part,
   return transport.wait(*ticket, nullptr, transport.deadline());
 }
 
+/// Copies `rows` rows of `bytes` bytes between tensors of other row sizes.
+static void copyRows(const unsigned char *source, int64_t sourceRow,
+                     unsigned char *target, int64_t targetRow, int64_t rows,
+                     int64_t bytes) {
+  for (int64_t r = 0; r < rows; ++r)
+    std::memcpy(target + r * targetRow, source + r * sourceRow, bytes);
+}
+
 template <typename T>
-static void addRows(const std::vector<unsigned char> &rows, void *target) {
-  const T *values = reinterpret_cast<const T *>(rows.data());
-  for (size_t i = 0; i < rows.size() / sizeof(T); ++i)
-    static_cast<T *>(target)[i] += values[i];
+static void addRows(const unsigned char *source, unsigned char *target,
+                    int64_t targetRow, int64_t rows, int64_t elements) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const T *from = reinterpret_cast<const T *>(source) + r * elements;
+    T *to = reinterpret_cast<T *>(target + r * targetRow);
+    for (int64_t i = 0; i < elements; ++i)
+      to[i] += from[i];
+  }
 }
 
 Status RankTeam::readPart(int parameter, ParameterPart part, void *target) {
   std::memset(target, 0, partBytes(parameter, part));
-  int64_t row = rowBytes(parameter, part);
+  int64_t size = elementSize(parameter, part);
+  int64_t whole = view().rowElements(parameter) * size;
   std::vector<unsigned char> rows;
   for (const Piece &piece : pieces(parameter, part)) {
     DYNA_RETURN_IF_ERROR(fetch(piece, parameter, part, rows));
+    const RankPart::Parameter &place = viewOf(piece.rank).place(parameter);
+    unsigned char *at = static_cast<unsigned char *>(target) +
+                        (place.firstRow + piece.begin) * whole +
+                        place.firstColumn * size;
+    int64_t count = piece.end - piece.begin;
     if (part != ParameterPart::Gradient)
-      std::memcpy(static_cast<char *>(target) + piece.begin * row, rows.data(),
-                  rows.size());
+      copyRows(rows.data(), place.rowElements * size, at, whole, count,
+               place.rowElements * size);
     else if (view().masterType() == plan::F64)
-      addRows<double>(rows, target);
+      addRows<double>(rows.data(), at, whole, count, place.rowElements);
     else
-      addRows<float>(rows, target);
+      addRows<float>(rows.data(), at, whole, count, place.rowElements);
   }
   return Status::ok();
 }
 
 Status RankTeam::writePart(int parameter, ParameterPart part,
                            const void *source) {
-  int64_t row = rowBytes(parameter, part);
+  int64_t size = elementSize(parameter, part);
+  int64_t whole = view().rowElements(parameter) * size;
   for (Rank &rank : ranks_) {
     if (!rank.view->holds(parameter))
       continue;
-    int64_t first = rank.executor->partRows(parameter, part).begin;
-    DYNA_RETURN_IF_ERROR(rank.executor->writePart(
-        parameter, part, static_cast<const char *>(source) + first * row));
+    const RankPart::Parameter &place = rank.view->place(parameter);
+    Executor::Rows rows = rank.executor->partRows(parameter, part);
+    std::vector<unsigned char> local(rank.executor->partBytes(parameter, part));
+    copyRows(static_cast<const unsigned char *>(source) +
+                 (place.firstRow + rows.begin) * whole +
+                 place.firstColumn * size,
+             whole, local.data(), place.rowElements * size,
+             rows.end - rows.begin, place.rowElements * size);
+    DYNA_RETURN_IF_ERROR(
+        rank.executor->writePart(parameter, part, local.data()));
   }
   return Status::ok();
 }

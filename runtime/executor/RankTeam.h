@@ -79,7 +79,7 @@ private:
     std::unique_ptr<ManifestView> view;
     std::unique_ptr<Executor> executor;
   };
-  /// Rows [begin, end) of a logical tensor on one rank.
+  /// Rows [begin, end) of what one rank has of a tensor.
   struct Piece {
     int rank;
     int64_t begin, end;
@@ -94,9 +94,13 @@ private:
   /// The rows of a piece, at rank 0's process.
   Status fetch(const Piece &piece, int parameter, ParameterPart part,
                std::vector<unsigned char> &rows);
-  int64_t rowBytes(int parameter, ParameterPart part) const;
+  const ManifestView &viewOf(int rank) const {
+    return views_[graph_.replicaView(rank)];
+  }
+  int64_t elementSize(int parameter, ParameterPart part) const;
 
   const ExecutableGraph &graph_;
+  std::vector<ManifestView> views_; ///< of replica 0
   std::vector<Rank> ranks_;
 };
 

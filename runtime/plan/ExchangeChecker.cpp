@@ -70,7 +70,7 @@ private:
     return program(rank).instructions(index);
   }
   const ManifestView &view(int rank) const {
-    return views_[graph_.placeOf(rank).stage];
+    return views_[graph_.replicaView(rank)];
   }
 
   //===--------------------------------------------------------------------===//

@@ -18,7 +18,7 @@
 
 namespace dyna {
 
-/// Every program has passed P3 on its own. `views` are those of the stages.
+/// Every program has passed P3 on its own. `views` are those of replica 0.
 /// Linear in the instructions of all ranks, times the ranks that share an
 /// exchange.
 Status verifyExchanges(const ExecutableGraph &graph,

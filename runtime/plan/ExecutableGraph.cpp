@@ -10,6 +10,7 @@
 
 #include "runtime/plan/Text.h"
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 
@@ -45,17 +46,35 @@ StatusOr<ExecutableGraph> ExecutableGraph::create(const ManifestView &model,
   if (strategy.layers.empty() && strategy.pp == 1)
     strategy.layers = {model.layers()};
   DYNA_RETURN_IF_ERROR(checkCut(model, strategy));
-  if (strategy.tp != 1)
-    return bad(strategy, formatText("tensor degree %d was not compiled into "
-                                    "this binary, only 1",
-                                    strategy.tp));
   auto mesh = Mesh::create(
       {{"dp", strategy.dp}, {"pp", strategy.pp}, {"tp", strategy.tp}});
   if (!mesh.isOk())
     return mesh.status();
   ExecutableGraph graph(model, std::move(strategy), std::move(*mesh));
+  DYNA_RETURN_IF_ERROR(graph.chooseDegree());
   graph.placeParameters();
   return graph;
+}
+
+Status ExecutableGraph::chooseDegree() {
+  if (strategy_.tp == 1)
+    return Status::ok();
+  const plan::Manifest &manifest = model_->manifest();
+  std::string compiled = "1";
+  for (int d = 0; d < manifest.degrees_size(); ++d) {
+    const plan::TensorDegree &degree = manifest.degrees(d);
+    if (degree.tp() == strategy_.tp && degree.sp() == strategy_.sp)
+      degree_ = d;
+    compiled +=
+        formatText(", %d%s", degree.tp(), degree.sp() ? " with sp" : "");
+  }
+  if (degree_ >= 0)
+    return Status::ok();
+  return bad(strategy_,
+             formatText("tensor degree %d%s was not compiled into this binary, "
+                        "only %s: give dynac --strategies with it",
+                        strategy_.tp, strategy_.sp ? " with sp" : "",
+                        compiled.c_str()));
 }
 
 void ExecutableGraph::placeParameters() {
@@ -65,13 +84,47 @@ void ExecutableGraph::placeParameters() {
     first += layers;
   }
   stagesOf_.resize(model_->parameters());
+  partial_.resize(model_->parameters());
   for (int p = 0; p < model_->parameters(); ++p)
     layouts_.push_back(Layout::replicated(model_->parameter(p).shape_size()));
+  const plan::Manifest &manifest = model_->manifest();
   for (int s = 0; s < stages(); ++s)
     for (int l = stages_[s].firstLayer; l < stages_[s].endLayer; ++l)
-      for (int p : model_->layer(l).parameters())
+      for (int slot = 0; slot < model_->layer(l).parameters_size(); ++slot) {
+        int p = model_->layer(l).parameters(slot);
+        // All users of a parameter split it alike (checkManifest).
+        if (stagesOf_[p].empty() && degree_ >= 0)
+          splitParameter(p, manifest.degrees(degree_)
+                                .kinds(model_->layer(l).kind())
+                                .splits(slot));
         if (stagesOf_[p].empty() || stagesOf_[p].back() != s)
           stagesOf_[p].push_back(s);
+      }
+}
+
+void ExecutableGraph::splitParameter(int parameter,
+                                     const plan::ParameterSplit &split) {
+  for (const plan::AxisPart &part : split.parts())
+    layouts_[parameter].dims[split.dim()].push_back(
+        {TP, part.stride(), part.size()});
+  for (const plan::AxisPart &part : split.gradient_partial())
+    partial_[parameter].push_back({TP, part.stride(), part.size()});
+}
+
+/// Rows and columns of a parameter on a rank; a scalar is one row.
+Box ExecutableGraph::boxOf(int parameter, int rank) const {
+  const auto &sizes = model_->parameter(parameter).shape();
+  Box box = localBox(mesh_, layouts_[parameter],
+                     Shape(sizes.begin(), sizes.end()), rank);
+  if (box.begin.empty())
+    return {{0, 0}, {1, 1}};
+  for (; box.begin.size() > 2; box.begin.pop_back(), box.size.pop_back())
+    box.size[box.size.size() - 2] *= box.size.back();
+  if (box.begin.size() == 1) {
+    box.begin.push_back(0);
+    box.size.push_back(1);
+  }
+  return box;
 }
 
 ExecutableGraph::Place ExecutableGraph::placeOf(int rank) const {
@@ -91,26 +144,57 @@ int ExecutableGraph::stageOf(int layer) const {
   return stage;
 }
 
+std::vector<int> ExecutableGraph::groupOf(int rank,
+                                          const AxisParts &parts) const {
+  std::vector<int> ranks;
+  for (int64_t member : mesh_.groupRanks(rank, parts))
+    ranks.push_back(static_cast<int>(member));
+  return ranks;
+}
+
 std::vector<int> ExecutableGraph::holders(int parameter, int rank) const {
   std::vector<int> ranks;
-  int shard = placeOf(rank).shard;
   for (int replica = 0; replica < strategy_.dp; ++replica)
     for (int stage : stagesOf_[parameter])
-      ranks.push_back(rankAt({replica, stage, shard}));
+      for (int member : groupOf(rankAt({replica, stage, placeOf(rank).shard}),
+                                partial_[parameter]))
+        ranks.push_back(member);
   return ranks;
+}
+
+std::vector<std::vector<int>> ExecutableGraph::copiesOf(int parameter) const {
+  std::vector<std::vector<int>> copies;
+  std::vector<Box> seen;
+  for (int shard = 0; shard < strategy_.tp && !stagesOf_[parameter].empty();
+       ++shard) {
+    int rank = rankAt({0, stagesOf_[parameter].front(), shard});
+    Box box = boxOf(parameter, rank);
+    if (std::find(seen.begin(), seen.end(), box) != seen.end() || box.isEmpty())
+      continue;
+    seen.push_back(box);
+    copies.push_back(holders(parameter, rank));
+  }
+  return copies;
 }
 
 std::vector<std::vector<int>> ExecutableGraph::holderGroups() const {
   std::set<std::vector<int>> groups;
   for (int p = 0; p < model_->parameters(); ++p)
-    if (!stagesOf_[p].empty())
-      for (int shard = 0; shard < strategy_.tp; ++shard) {
-        std::vector<int> ranks =
-            holders(p, rankAt({0, stagesOf_[p].front(), shard}));
-        if (ranks.size() > 1)
-          groups.insert(std::move(ranks));
-      }
+    for (int shard = 0; shard < strategy_.tp && !stagesOf_[p].empty();
+         ++shard) {
+      std::vector<int> ranks =
+          holders(p, rankAt({0, stagesOf_[p].front(), shard}));
+      if (ranks.size() > 1)
+        groups.insert(std::move(ranks));
+    }
   return {groups.begin(), groups.end()};
+}
+
+std::vector<ManifestView> ExecutableGraph::replicaViews() const {
+  std::vector<ManifestView> views;
+  for (int rank = 0; rank < strategy_.pp * strategy_.tp; ++rank)
+    views.push_back(rankView(rank));
+  return views;
 }
 
 ManifestView ExecutableGraph::rankView(int rank) const {
@@ -119,23 +203,33 @@ ManifestView ExecutableGraph::rankView(int rank) const {
   part.firstLayer = stages_[place.stage].firstLayer;
   part.endLayer = stages_[place.stage].endLayer;
   part.ranks = ranks();
+  part.tp = strategy_.tp;
+  part.shard = place.shard;
+  part.degree = degree_;
   part.zero = strategy_.zero;
   part.parameters.resize(model_->parameters());
   for (int p = 0; p < model_->parameters(); ++p) {
     std::vector<int> ranks = holders(p, rank);
-    size_t index = 0;
-    while (index < ranks.size() && ranks[index] != rank)
-      ++index;
+    int64_t index = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+    int64_t count = static_cast<int64_t>(ranks.size());
     RankPart::Parameter &parameter = part.parameters[p];
-    parameter.here = index < ranks.size();
+    parameter.here = index < count;
     if (!parameter.here)
       continue;
-    parameter.holders = static_cast<int>(ranks.size());
-    int64_t rows = model_->rows(p), parts = strategy_.zero ? ranks.size() : 1;
+    Box box = boxOf(p, rank);
+    parameter.rows = box.size[0];
+    parameter.rowElements = box.size[1];
+    parameter.firstRow = box.begin[0];
+    parameter.firstColumn = box.begin[1];
+    parameter.holders = static_cast<int>(count);
+    int64_t parts = strategy_.zero ? count : 1;
     int64_t share = strategy_.zero ? index : 0;
-    parameter.updateBegin = partBegin(rows, parts, share);
-    parameter.updateEnd = partBegin(rows, parts, share + 1);
-    parameter.counts = strategy_.zero || index == 0;
+    parameter.updateBegin = partBegin(box.size[0], parts, share);
+    parameter.updateEnd = partBegin(box.size[0], parts, share + 1);
+    std::vector<std::vector<int>> copies = copiesOf(p);
+    parameter.counts =
+        (strategy_.zero || index == 0) &&
+        std::find(copies.begin(), copies.end(), ranks) != copies.end();
   }
   return model_->restrictedTo(std::move(part));
 }

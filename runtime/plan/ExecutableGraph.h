@@ -20,10 +20,12 @@
 //     3      1 1    h.2 head       yes         0 1 2 3
 //
 // The *holders* of a parameter, as one rank sees them, are the ranks that have
-// the same part of it, itself included: all replicas, on all stages that use
-// it. They sum their gradients. Without ZeRO all of them then update it alike;
-// with it, each updates its own rows (dealt as in runtime/abi/Collectives.h, in
-// the order of the holders) and collects the others' before the next forward.
+// the same part of it and add to one gradient, itself included: all replicas,
+// on all stages that use it, and the tensor-parallel ranks whose gradients are
+// parts of a sum. They sum their gradients. Without ZeRO all of them then
+// update it alike; with it, each updates its own rows (dealt as in
+// runtime/abi/Collectives.h, in the order of the holders) and collects the
+// others' before the next forward.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,29 +69,44 @@ public:
   }
   /// How the parameter is split over the ranks of one stage.
   const Layout &layout(int parameter) const { return layouts_[parameter]; }
+  /// The ranks that differ from `rank` only in these parts of the mesh.
+  std::vector<int> groupOf(int rank, const AxisParts &parts) const;
 
   /// The holders of a parameter that `rank` holds too, replica by replica and
   /// stage by stage.
   std::vector<int> holders(int parameter, int rank) const;
+  /// Lists of holders that together have every element of a parameter once.
+  std::vector<std::vector<int>> copiesOf(int parameter) const;
   /// Every list of two or more holders, each once, in an order that all ranks
   /// share.
   std::vector<std::vector<int>> holderGroups() const;
 
   /// The model as one rank sees it.
   ManifestView rankView(int rank) const;
+  /// The views of replica 0, of which the others' differ only in the rows that
+  /// they update; and the place there of a rank's.
+  std::vector<ManifestView> replicaViews() const;
+  int replicaView(int rank) const {
+    return rank % (strategy_.pp * strategy_.tp);
+  }
 
 private:
   ExecutableGraph(const ManifestView &model, Strategy strategy, Mesh mesh)
       : model_(&model), strategy_(std::move(strategy)), mesh_(std::move(mesh)) {
   }
+  Status chooseDegree();
   void placeParameters();
+  void splitParameter(int parameter, const plan::ParameterSplit &split);
+  Box boxOf(int parameter, int rank) const;
 
   const ManifestView *model_;
   Strategy strategy_;
   Mesh mesh_;
   std::vector<Stage> stages_;
   std::vector<std::vector<int>> stagesOf_;
+  int degree_ = -1; ///< index into Manifest.degrees
   std::vector<Layout> layouts_;
+  std::vector<AxisParts> partial_; ///< of each parameter's gradient
 };
 
 } // namespace dyna

@@ -8,6 +8,8 @@
 
 #include "runtime/plan/ManifestView.h"
 
+#include "runtime/abi/Collectives.h"
+
 #include "runtime/plan/Text.h"
 
 #include <google/protobuf/stubs/logging.h>
@@ -34,8 +36,16 @@ StatusOr<ManifestView> ManifestView::create(plan::Manifest manifest) {
   view.manifest_ = std::make_shared<const plan::Manifest>(std::move(manifest));
   view.part_.endLayer = view.layers();
   view.part_.parameters.resize(view.parameters());
-  for (int p = 0; p < view.parameters(); ++p)
-    view.part_.parameters[p] = {true, 0, view.rows(p), true, 1};
+  for (int p = 0; p < view.parameters(); ++p) {
+    const auto &shape = view.parameter(p).shape();
+    int64_t rows = shape.empty() ? 1 : shape.Get(0), columns = 1;
+    for (int d = 1; d < shape.size(); ++d)
+      columns *= shape.Get(d);
+    RankPart::Parameter &place = view.part_.parameters[p];
+    place.here = true;
+    place.rows = place.updateEnd = rows;
+    place.rowElements = columns;
+  }
   view.resolve();
   return view;
 }
@@ -63,9 +73,13 @@ void ManifestView::resolve() {
   for (int l = 0; l < layers(); ++l)
     for (int slot = 0; slot < layer(l).parameters_size(); ++slot) {
       int p = layer(l).parameters(slot);
+      const plan::TensorSpec &spec = kind(l).parameters(slot);
       if (owners_[p] < 0 && hasLayer(l))
         owners_[p] = l;
-      computeTypes_[p] = kind(l).parameters(slot).type();
+      computeTypes_[p] = spec.type();
+      elements_[p] = 1;
+      for (int64_t size : spec.shape())
+        elements_[p] *= size;
     }
 }
 
@@ -74,19 +88,6 @@ ManifestView ManifestView::restrictedTo(RankPart part) const {
   view.part_ = std::move(part);
   view.resolve();
   return view;
-}
-
-int64_t ManifestView::rows(int parameter) const {
-  const auto &shape = this->parameter(parameter).shape();
-  return shape.empty() ? 1 : shape.Get(0);
-}
-
-int64_t ManifestView::rowElements(int parameter) const {
-  const auto &shape = this->parameter(parameter).shape();
-  int64_t elements = 1;
-  for (int d = 1; d < shape.size(); ++d)
-    elements *= shape.Get(d);
-  return elements;
 }
 
 int64_t ManifestView::totalElements() const {
@@ -125,6 +126,13 @@ bool ManifestView::sharesParameters(int index) const {
   return false;
 }
 
+int64_t ManifestView::rowsOf(const plan::TensorSpec &spec,
+                             const Extent &extent) const {
+  return spec.rows() == plan::TensorSpec::TQ_PART
+             ? dyna_part_size(extent.tq, part_.tp, part_.shard)
+             : extent.tq;
+}
+
 /// Bytes of a row of the layer's input.
 static int64_t inputRowBytes(const plan::LayerKind &kind) {
   const plan::TensorSpec &input = kind.inputs(0);
@@ -135,13 +143,16 @@ static int64_t inputRowBytes(const plan::LayerKind &kind) {
 }
 
 int64_t ManifestView::messageBytes(int layer, const Extent &extent) const {
-  return inputRowBytes(kind(layer)) * extent.tq;
+  return inputRowBytes(kind(layer)) * rowsOf(kind(layer).inputs(0), extent);
 }
 
+/// Ranks that hold fewer rows of a part have the memory of those with more.
 int64_t ManifestView::gradientBytes(int layer, const Extent &extent) const {
   if (layer == 0)
     return 0;
-  return alignToBlock(inputRowBytes(kind(layer)) * roundRows(extent.tq));
+  bool part = kind(layer).inputs(0).rows() == plan::TensorSpec::TQ_PART;
+  int64_t rows = part ? dyna_part_size(extent.tq, part_.tp, 0) : extent.tq;
+  return alignToBlock(inputRowBytes(kind(layer)) * roundRows(rows));
 }
 
 int64_t ManifestView::keptBytes(int layer, plan::Recompute mode,

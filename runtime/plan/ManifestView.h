@@ -37,8 +37,13 @@ namespace dyna {
 struct RankPart {
   struct Parameter {
     bool here = false; ///< used by a layer of this rank
-    /// The rows of this rank's tensor that it updates: all of them, or with
-    /// ZeRO its share. Row counts are those of dimension 0.
+    /// This rank's part of the logical tensor: rows (dimension 0) and elements
+    /// of each, and where they begin. Where rows are dealt unevenly, its buffer
+    /// has the rows of the first rank.
+    int64_t rows = 0, rowElements = 0;
+    int64_t firstRow = 0, firstColumn = 0;
+    /// The rows of this rank's part that it updates: all of them, or with ZeRO
+    /// its share.
     int64_t updateBegin = 0, updateEnd = 0;
     /// Whether this rank's rows count in the gradient's norm: each element does
     /// on one rank.
@@ -48,6 +53,8 @@ struct RankPart {
   };
   int firstLayer = 0, endLayer = 0;
   int ranks = 1; ///< of the whole strategy
+  int tp = 1, shard = 0;
+  int degree = -1; ///< index into Manifest.degrees, -1 for tp=1
   bool zero = false;
   std::vector<Parameter> parameters;
 };
@@ -83,7 +90,14 @@ public:
   ManifestView restrictedTo(RankPart part) const;
   const plan::Layer &layer(int index) const { return manifest_->layers(index); }
   const plan::LayerKind &kind(int layer) const {
-    return manifest_->kinds(manifest_->layers(layer).kind());
+    int index = manifest_->layers(layer).kind();
+    return part_.degree < 0 ? manifest_->kinds(index)
+                            : manifest_->degrees(part_.degree).kinds(index);
+  }
+  /// The place of the layer's kind in the table of a variant's functions.
+  int functionKind(int layer) const {
+    return (part_.degree + 1) * manifest_->kinds_size() +
+           manifest_->layers(layer).kind();
   }
   bool hasRole(int layer, int role) const {
     return kind(layer).roles(role).present();
@@ -97,6 +111,7 @@ public:
   const plan::Parameter &parameter(int index) const {
     return manifest_->parameters(index);
   }
+  /// Elements of the buffer that layer functions see.
   int64_t elements(int parameter) const { return elements_[parameter]; }
   /// Elements of all parameters.
   int64_t totalElements() const;
@@ -120,13 +135,18 @@ public:
   }
   /// Rows (dimension 0) of the parameter and elements of each; 1 row for a
   /// scalar.
-  int64_t rows(int parameter) const;
-  int64_t rowElements(int parameter) const;
+  int64_t rows(int parameter) const { return place(parameter).rows; }
+  int64_t rowElements(int parameter) const {
+    return place(parameter).rowElements;
+  }
   int64_t updatedElements(int parameter) const {
     return (place(parameter).updateEnd - place(parameter).updateBegin) *
            rowElements(parameter);
   }
   int ranks() const { return part_.ranks; }
+  /// Whether the loss that this rank computes counts: all ranks of a
+  /// tensor-parallel group compute the same.
+  bool reportsLoss() const { return part_.shard == 0; }
   /// Whether ranks share the optimizer's work (ZeRO-1).
   bool zero() const { return part_.zero; }
   /// The layer of this view that updates the parameter, -1 for none.
@@ -156,6 +176,8 @@ public:
   int64_t workspaceBytes(int layer, int role, const Extent &extent) const {
     return linearBytes(kind(layer).roles(role).workspace(), extent);
   }
+  /// Rows of an activation of this specification in a micro-batch.
+  int64_t rowsOf(const plan::TensorSpec &spec, const Extent &extent) const;
   /// The layer's input itself, without rounding: what crosses between stages.
   int64_t messageBytes(int layer, const Extent &extent) const;
   /// The gradient of the layer's input; 0 for the first layer (token ids).

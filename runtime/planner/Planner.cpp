@@ -63,8 +63,7 @@ ExecutableGraph oneRank(const ManifestView &model) {
 } // namespace
 
 Planner::Planner(ExecutableGraph graph) : graph_(std::move(graph)) {
-  for (int stage = 0; stage < graph_.stages(); ++stage)
-    views_.push_back(graph_.rankView(graph_.rankAt({0, stage, 0})));
+  views_ = graph_.replicaViews();
 }
 
 Planner::Planner(const ManifestView &model) : Planner(oneRank(model)) {}
@@ -110,14 +109,14 @@ StatusOr<plan::Plan> Planner::start(const std::vector<int64_t> &lengths,
 /// Estimated matrix-product flops of one forward on a stage.
 std::vector<double> Planner::work(const plan::Plan &plan, int stage,
                                   const std::vector<int> &microBatches) const {
+  const ManifestView &view = viewOf(graph_.rankAt({0, stage, 0}));
   std::vector<double> flops;
   for (int m : microBatches) {
     double sum = 1;
-    for (int l = views_[stage].firstLayer(); l < views_[stage].endLayer(); ++l)
+    for (int l = view.firstLayer(); l < view.endLayer(); ++l)
       for (const plan::Segment &segment : plan.micro_batches(m).segments())
-        sum += views_[stage].forwardFlops(
-            l, segment.length(), segment.length(),
-            views_[stage].visiblePairs(l, segment.length()));
+        sum += view.forwardFlops(l, segment.length(), segment.length(),
+                                 view.visiblePairs(l, segment.length()));
     flops.push_back(sum);
   }
   return flops;
@@ -138,8 +137,9 @@ Status Planner::write(plan::Plan &plan, const PlanOptions &options,
     for (int stage = 0; stage < graph_.stages(); ++stage)
       for (int shard = 0; shard < strategy.tp; ++shard) {
         ExecutableGraph::Place place = {replica, stage, shard};
-        ProgramWriter writer(views_[stage], options, plan,
-                             *plan.mutable_ranks(graph_.rankAt(place)));
+        int rank = graph_.rankAt(place);
+        ProgramWriter writer(viewOf(rank), options, plan,
+                             *plan.mutable_ranks(rank));
         writer.startGathers();
         writeSchedule(graph_, place, schedule, own, trains, writer);
         if (!trains || !options.update)
@@ -154,8 +154,8 @@ Status Planner::write(plan::Plan &plan, const PlanOptions &options,
 
 Status Planner::placeAll(plan::Plan &plan, const Extent *largest) const {
   for (plan::RankProgram &program : *plan.mutable_ranks()) {
-    int stage = graph_.placeOf(program.rank()).stage;
-    DYNA_RETURN_IF_ERROR(assignMemory(views_[stage], plan, program, largest));
+    DYNA_RETURN_IF_ERROR(
+        assignMemory(viewOf(program.rank()), plan, program, largest));
   }
   return Status::ok();
 }
@@ -210,8 +210,7 @@ StatusOr<plan::Plan> Planner::perRank(Write write) const {
   plan::Plan plan = empty();
   PlanOptions options;
   for (plan::RankProgram &program : *plan.mutable_ranks()) {
-    ProgramWriter writer(views_[graph_.placeOf(program.rank()).stage], options,
-                         plan, program);
+    ProgramWriter writer(viewOf(program.rank()), options, plan, program);
     write(writer);
   }
   DYNA_RETURN_IF_ERROR(placeAll(plan, nullptr));

@@ -65,10 +65,13 @@ private:
   Status placeAll(plan::Plan &plan, const Extent *largest) const;
   std::vector<double> work(const plan::Plan &plan, int stage,
                            const std::vector<int> &microBatches) const;
+  const ManifestView &viewOf(int rank) const {
+    return views_[graph_.replicaView(rank)];
+  }
   template <typename Write> StatusOr<plan::Plan> perRank(Write write) const;
 
   ExecutableGraph graph_;
-  std::vector<ManifestView> views_; ///< of replica 0, shard 0, by stage
+  std::vector<ManifestView> views_; ///< of replica 0
 };
 
 } // namespace dyna

@@ -43,6 +43,12 @@ class ObjectsTest(common.BinaryTest):
                         self.assertTrue(imported)
                         self.assertLessEqual(imported, allowed)
 
+    def test_tensor_degrees_import_exchanges(self):
+        program = common.binary("gpt2", "f32", ("--keep-objects", "--isa=avx2", "--strategies=tp=2,sp=1"))
+        imported = symbols(f"{program}.avx2.o", "-u")
+        self.assertLessEqual({"dyna_all_gather", "dyna_reduce_scatter"}, imported)
+        self.assertLessEqual(imported, kernels() | MEMORY)
+
     def test_generated_products_import_no_library_product(self):
         program = common.binary("gpt2", "f32", ("--keep-objects", "--matmul=generated"))
         for isa in ISAS:

@@ -8,6 +8,7 @@
 
 #include "test/fuzz/Fuzz.h"
 
+#include "runtime/plan/DescribeManifest.h"
 #include "runtime/plan/ManifestView.h"
 
 #include <google/protobuf/stubs/logging.h>
@@ -88,6 +89,31 @@ plan::Manifest makeManifest() {
   return manifest;
 }
 
+/// The same with a tensor degree, its tables split over two ranks.
+plan::Manifest makeManifestWithDegree() {
+  plan::Manifest manifest = makeManifest();
+  auto addWhole = [](auto *parts) {
+    plan::AxisPart *part = parts->Add();
+    part->set_stride(1);
+    part->set_size(2);
+  };
+  plan::TensorDegree &degree = *manifest.add_degrees();
+  degree.set_tp(2);
+  for (const plan::LayerKind &whole : manifest.kinds()) {
+    plan::LayerKind &kind = *degree.add_kinds();
+    kind = whole;
+    kind.set_name(whole.name() + ".tp2");
+    kind.mutable_parameters(0)->set_shape(0, 4);
+    addWhole(kind.add_splits()->mutable_parts());
+  }
+  plan::TensorGroup &group = *manifest.add_groups();
+  group.set_tp(2);
+  addWhole(group.mutable_parts());
+  manifest.add_strategies("a: tp=2");
+  manifest.set_hash(manifestHash(manifest));
+  return manifest;
+}
+
 /// Everything that is worked out from a manifest must stay in range.
 void useView(const ManifestView &view) {
   for (int p = 0; p < view.parameters(); ++p) {
@@ -115,12 +141,15 @@ void useView(const ManifestView &view) {
       require(view.workspaceBytes(l, role, extent) >= 0, "workspace bytes");
   }
   require(view.trainingFlops(4096, 4096, 4096) >= 0, "flops");
+  require(!describeManifest(view, 64).empty(), "descriptions");
+  require(!manifestToJson(view).empty(), "descriptions for tools");
 }
 
 } // namespace
 
 std::vector<std::string> dyna::test::fuzzSeeds() {
-  return {makeManifest().SerializeAsString()};
+  return {makeManifest().SerializeAsString(),
+          makeManifestWithDegree().SerializeAsString()};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -198,6 +198,24 @@ StatusOr<std::vector<Strategy>> parseStrategies(const std::string &text) {
   return strategies;
 }
 
+StatusOr<Strategy> findStrategy(const std::string &nameOrText,
+                                const std::vector<std::string> &known) {
+  if (nameOrText.find('=') != std::string::npos)
+    return parseStrategy(nameOrText);
+  std::string names;
+  for (const std::string &text : known) {
+    StatusOr<Strategy> strategy = parseStrategy(text);
+    if (!strategy.isOk() || strategy->name == nameOrText)
+      return strategy;
+    names += (names.empty() ? "" : ", ") + strategy->name;
+  }
+  return Status::invalidArgument("no strategy is named '" + nameOrText + "': " +
+                                 (names.empty()
+                                      ? "this binary was compiled without names"
+                                      : "this binary knows " + names) +
+                                 "; or write one, such as dp=2,pp=2");
+}
+
 std::string describeStrategy(const Strategy &s) {
   std::string text = s.name.empty() ? "" : s.name + ": ";
   text += formatText("dp=%d,tp=%d,pp=%d", s.dp, s.tp, s.pp);

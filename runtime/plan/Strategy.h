@@ -49,6 +49,10 @@ struct Strategy {
 StatusOr<Strategy> parseStrategy(const std::string &text);
 /// Several; every one of them named, no name twice.
 StatusOr<std::vector<Strategy>> parseStrategies(const std::string &text);
+/// One of `known` by its name, or a strategy as text where there is a `=`. A
+/// name that is not there is refused with those that are.
+StatusOr<Strategy> findStrategy(const std::string &nameOrText,
+                                const std::vector<std::string> &known);
 /// Parses to the same strategy again.
 std::string describeStrategy(const Strategy &strategy);
 

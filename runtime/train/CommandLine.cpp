@@ -139,7 +139,8 @@ const std::vector<Flag> &flags() {
               &O::seed, 0, 9e15, Stored::Numbers),
 
       text("Ranks", "strategy", "TEXT",
-           "degrees of parallelism: dp=2,tp=1,pp=2, with zero=1, "
+           "a name given to dynac --strategies, or degrees of data, tensor and "
+           "pipeline parallelism: dp=2,tp=2,pp=2, with zero=1, sp=1, "
            "recompute=MODE, layers=5+3 as wanted",
            &O::strategy, Stored::Yes),
       integer("Ranks", "ranks",

@@ -142,7 +142,9 @@ Status chooseStrategy(Session &session) {
   const TrainOptions &options = session.options;
   Strategy strategy;
   if (!options.strategy.empty()) {
-    StatusOr<Strategy> parsed = parseStrategy(options.strategy);
+    const auto &known = session.view->manifest().strategies();
+    StatusOr<Strategy> parsed =
+        findStrategy(options.strategy, {known.begin(), known.end()});
     if (!parsed.isOk())
       return parsed.status();
     strategy = std::move(*parsed);

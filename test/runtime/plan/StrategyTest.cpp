@@ -48,6 +48,16 @@ TEST(StrategyTest, SeveralHaveDistinctNames) {
   EXPECT_EQ((*several)[1].dp, 4);
 }
 
+TEST(StrategyTest, NamesAreLookedUp) {
+  std::vector<std::string> known = {"a: dp=2", "b: tp=4,sp=1"};
+  EXPECT_EQ(findStrategy("b", known)->tp, 4);
+  EXPECT_EQ(findStrategy("pp=3", known)->pp, 3);
+  EXPECT_THAT(findStrategy("c", known).status().message(),
+              HasSubstr("no strategy is named 'c': this binary knows a, b"));
+  EXPECT_THAT(findStrategy("c", {}).status().message(),
+              HasSubstr("compiled without names"));
+}
+
 TEST(StrategyTest, ErrorsNameTextKeyAndExpectation) {
   struct {
     const char *text, *message;

@@ -259,7 +259,12 @@ Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
       plan.target_tokens() > 0 ? 1.0 / plan.target_tokens() : 0;
   context_.optimizer = scalars.optimizer;
   context_.optimizer.gradient_scale = 1;
+  Traffic before = exchange_ ? exchange_->transport().traffic() : Traffic();
   Status status = runProgram(run);
+  if (exchange_) {
+    result.traffic = exchange_->transport().traffic();
+    result.traffic.add(before, -1);
+  }
   if (!status.isOk() && exchange_)
     exchange_->transport().abort(status);
   return status;

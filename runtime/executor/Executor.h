@@ -26,6 +26,7 @@
 #include "runtime/executor/Trace.h"
 #include "runtime/plan/ManifestView.h"
 #include "runtime/plan/PersistentLayout.h"
+#include "runtime/transport/Transport.h"
 
 #include <memory>
 #include <vector>
@@ -35,7 +36,6 @@ namespace dyna {
 class ExecutableGraph;
 class InstructionBlocks;
 class RankExchange;
-class Transport;
 struct Staging;
 
 struct ExecutorOptions {
@@ -76,6 +76,7 @@ struct StepResult {
   int64_t keptBytes = 0;    ///< most that lay in kept blocks at one time
   int64_t liveBytes = 0;    ///< most that lay in all blocks at one time
   int64_t dynamicBytes = 0; ///< the plan's own
+  Traffic traffic;          ///< what this rank sent
 };
 
 /// The tensors of a parameter.

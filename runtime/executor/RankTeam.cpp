@@ -70,17 +70,17 @@ Status RankTeam::run(const plan::Plan &plan, const MiniBatch &miniBatch,
     lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
   // Each executor compares its own program with its own arena.
   DYNA_RETURN_IF_ERROR(verifyPlan(graph_, plan, lengths, {maxBlockBytes}));
-  std::vector<StepResult> results(ranks_.size());
+  results_.assign(ranks_.size(), {});
   DYNA_RETURN_IF_ERROR(onAllRanks([&](Rank &rank) {
     return rank.executor->run(plan, miniBatch, scalars,
-                              results[&rank - ranks_.data()]);
+                              results_[&rank - ranks_.data()]);
   }));
-  result = results[0];
-  for (size_t local = 1; local < results.size(); ++local) {
-    result.flops += results[local].flops;
-    result.keptBytes += results[local].keptBytes;
-    result.liveBytes += results[local].liveBytes;
-    result.dynamicBytes += results[local].dynamicBytes;
+  result = results_[0];
+  for (size_t local = 1; local < results_.size(); ++local) {
+    result.flops += results_[local].flops;
+    result.keptBytes += results_[local].keptBytes;
+    result.liveBytes += results_[local].liveBytes;
+    result.dynamicBytes += results_[local].dynamicBytes;
   }
   return Status::ok();
 }

@@ -56,6 +56,8 @@ public:
   /// failure is the first rank's own.
   Status run(const plan::Plan &plan, const MiniBatch &miniBatch,
              const StepScalars &scalars, StepResult &result);
+  /// What one rank of this process did in the last run.
+  const StepResult &lastResult(size_t local) const { return results_[local]; }
 
   /// Whether any process says so; all ask together.
   StatusOr<bool> any(bool here);
@@ -102,6 +104,7 @@ private:
   const ExecutableGraph &graph_;
   std::vector<ManifestView> views_; ///< of replica 0
   std::vector<Rank> ranks_;
+  std::vector<StepResult> results_; ///< of the last run, by local rank
 };
 
 } // namespace dyna

@@ -190,6 +190,9 @@ const std::vector<Flag> &flags() {
       text("Files", "print-grad-norms", "FILE",
            "write all losses and the norm of every gradient of the first step",
            &O::gradNorms, Stored::No, true),
+      text("Files", "counts", "FILE",
+           "write what each rank computed, held and sent, as JSON", &O::counts,
+           Stored::No, true),
 
       toggle("Other", "evaluate", "only evaluate the loss on --data",
              &O::evaluate),

@@ -75,6 +75,7 @@ struct TrainOptions {
   std::string resume;
   std::string load;
   std::string gradNorms;
+  std::string counts;
 
   // Machine.
   int64_t threads = 0;

@@ -43,10 +43,10 @@ static std::string describeRun(const Session &session) {
                     device.c_str(), formatBytes(session.peakBytes()).c_str());
 }
 
-/// A process that is one rank of several writes its own track.
-static std::string tracePath(const Session &session) {
+/// A process that is one rank of several writes a file of its own.
+static std::string pathOfRank(const Session &session, const std::string &path) {
   int rank = session.ranks->firstRank();
-  return session.options.trace + (rank > 0 ? formatText(".rank%d", rank) : "");
+  return path + (rank > 0 ? formatText(".rank%d", rank) : "");
 }
 
 static std::string traceText(const Session &session) {
@@ -100,7 +100,8 @@ Status Trainer::openFiles() {
       return metrics.status();
     metrics_ = std::move(*metrics);
   }
-  for (const std::string &path : {options_.trace, options_.gradNorms})
+  for (const std::string &path :
+       {options_.trace, options_.gradNorms, options_.counts})
     if (!path.empty())
       DYNA_RETURN_IF_ERROR(checkWritable(path));
   return Status::ok();
@@ -252,6 +253,7 @@ Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
   scalars.clip = options_.clip;
   DYNA_RETURN_IF_ERROR(
       session_.ranks->run(planned.plan, planned.batch, scalars, result));
+  counts_.add(*session_.ranks);
   if (!looks)
     return Status::ok();
   DYNA_RETURN_IF_ERROR(collectGradientNorms());
@@ -349,8 +351,11 @@ Status Trainer::finish() {
     DYNA_RETURN_IF_ERROR(save(summary_.firstStep + summary_.steps));
   progress_.finish();
   if (!options_.trace.empty())
-    DYNA_RETURN_IF_ERROR(
-        writeWholeFile(tracePath(session_), traceText(session_)));
+    DYNA_RETURN_IF_ERROR(writeWholeFile(pathOfRank(session_, options_.trace),
+                                        traceText(session_)));
+  if (!options_.counts.empty())
+    DYNA_RETURN_IF_ERROR(writeWholeFile(pathOfRank(session_, options_.counts),
+                                        counts_.toJson(*session_.ranks)));
   if (!options_.gradNorms.empty() && session_.writesFiles())
     DYNA_RETURN_IF_ERROR(writeGradientNorms());
   return evaluateHeldOut(summary_.heldOutAfter, "end");

@@ -10,6 +10,7 @@
 #define DYNA_RUNTIME_TRAIN_TRAINER_H
 
 #include "runtime/train/Checkpointing.h"
+#include "runtime/train/Counts.h"
 #include "runtime/train/Evaluator.h"
 #include "runtime/train/Metrics.h"
 #include "runtime/train/PlanAhead.h"
@@ -75,6 +76,7 @@ private:
   int64_t savedStep_ = -1;
   std::vector<double> losses_;
   std::vector<double> gradientNorms_; ///< of each parameter, first step
+  RankCounts counts_;
   TrainSummary summary_;
 };
 

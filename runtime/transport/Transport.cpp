@@ -15,6 +15,15 @@ using namespace dyna;
 
 Transport::~Transport() = default;
 
+void Traffic::add(const Traffic &other, int64_t times) {
+  messages += times * other.messages;
+  messageBytes += times * other.messageBytes;
+  for (int kind = 0; kind < kCollectiveKinds; ++kind) {
+    collectives[kind] += times * other.collectives[kind];
+    collectiveBytes[kind] += times * other.collectiveBytes[kind];
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Starting
 //===----------------------------------------------------------------------===//

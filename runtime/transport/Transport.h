@@ -71,6 +71,9 @@ struct Traffic {
   /// Bytes that left this rank, each sent once to every rank that needs it (see
   /// Collective::sentBytes).
   std::array<int64_t, kCollectiveKinds> collectiveBytes = {};
+
+  /// Adds `times` as much as there was of `other`.
+  void add(const Traffic &other, int64_t times = 1);
 };
 
 class Transport {

@@ -1,0 +1,73 @@
+//===- Counts.cpp - What every rank did, held and sent --------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Counts.h"
+
+#include "runtime/plan/Text.h"
+
+#include <algorithm>
+
+namespace dyna {
+
+void RankCounts::add(const RankTeam &ranks) {
+  sums_.resize(ranks.localRanks());
+  for (size_t local = 0; local < sums_.size(); ++local) {
+    const StepResult &result = ranks.lastResult(local);
+    StepResult &sum = sums_[local];
+    sum.flops += result.flops;
+    sum.keptBytes = std::max(sum.keptBytes, result.keptBytes);
+    sum.traffic.add(result.traffic);
+  }
+}
+
+static std::string bytesJson(const Executor &rank) {
+  static constexpr std::pair<const char *, ParameterPart> parts[] = {
+      {"master", ParameterPart::Master},
+      {"copy", ParameterPart::Copy},
+      {"gradient", ParameterPart::Gradient},
+      {"first_moment", ParameterPart::FirstMoment},
+      {"second_moment", ParameterPart::SecondMoment}};
+  std::string text;
+  for (auto [name, part] : parts) {
+    int64_t bytes = 0;
+    for (int p = 0; p < rank.view().parameters(); ++p)
+      bytes += rank.partBytes(p, part);
+    text +=
+        formatText("\"%s_bytes\": %lld, ", name, static_cast<long long>(bytes));
+  }
+  return text;
+}
+
+static std::string trafficJson(const Traffic &traffic) {
+  std::string text = formatText("\"messages\": {\"count\": %lld, \"bytes\": "
+                                "%lld}",
+                                static_cast<long long>(traffic.messages),
+                                static_cast<long long>(traffic.messageBytes));
+  for (int kind = 0; kind < kCollectiveKinds; ++kind)
+    text += formatText(", \"%s\": {\"count\": %lld, \"bytes\": %lld}",
+                       nameOf(static_cast<CollectiveKind>(kind)),
+                       static_cast<long long>(traffic.collectives[kind]),
+                       static_cast<long long>(traffic.collectiveBytes[kind]));
+  return text;
+}
+
+std::string RankCounts::toJson(RankTeam &ranks) const {
+  std::string text = "{\"ranks\": [";
+  for (size_t local = 0; local < sums_.size(); ++local) {
+    const StepResult &sum = sums_[local];
+    text += formatText("%s\n  {\"rank\": %zu, \"matrix_flops\": %.17g, ",
+                       local ? "," : "", ranks.firstRank() + local, sum.flops);
+    text += bytesJson(ranks.executor(local));
+    text += formatText("\"kept_bytes\": %lld, ",
+                       static_cast<long long>(sum.keptBytes));
+    text += trafficJson(sum.traffic) + "}";
+  }
+  return text + "]}\n";
+}
+
+} // namespace dyna

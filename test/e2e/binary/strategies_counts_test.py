@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ranks share the work: what each computes, holds and sends is what docs/strategies-counts.md says.
+
+That the numbers are right says nothing of it: every rank could do everything.
+The formulas here are written from the models' shapes and the strategy alone.
+"""
+
+import collections
+import json
+
+import common
+import strategies_common as strategies
+from strategies_common import Case
+
+F64 = 8
+LENGTH = 32  # of every sample, so that replicas get the same work
+ROWS = 64  # of every micro-batch
+VOCABULARY, WIDTH, BLOCKS = 257, 96, 8
+LAYERS = BLOCKS + 2  # with embedding and head
+CUTS = {1: (10,), 2: (4, 6), 4: (3, 2, 2, 3)}
+INNER = {"gpt2": 384, "llama": 256}
+HEADS = {"gpt2": 12, "llama": 8}
+KEY_VALUE = {"gpt2": 96, "llama": 24}  # features of all key/value heads
+KEY_VALUE_HEADS = {"gpt2": 12, "llama": 2}
+
+# How the ranks of a tensor axis have a parameter: whole; its rows, its columns
+# or the vocabulary dealt to them; its rows dealt to as many ranks as there are
+# key/value heads.
+WHOLE, SPLIT_ROWS, SPLIT_COLUMNS, SPLIT_VOCABULARY, SPLIT_KEY_VALUE = range(5)
+Parameter = collections.namedtuple("Parameter", "rows columns split")
+Held = collections.namedtuple("Held", "rows columns holders index")
+
+
+def part(count, ranks, index):
+    """Rows of `count` that belong to a rank."""
+    size = -(-count // ranks)
+    return max(0, min(count, (index + 1) * size) - min(count, index * size))
+
+
+def block_parameters(family):
+    w, inner, kv = WIDTH, INNER[family], KEY_VALUE[family]
+    products = [(w, w, SPLIT_ROWS), (kv, w, SPLIT_KEY_VALUE), (kv, w, SPLIT_KEY_VALUE), (w, w, SPLIT_COLUMNS),
+                (inner, w, SPLIT_ROWS), (w, inner, SPLIT_COLUMNS)]
+    if family == "llama":
+        rest = [(inner, w, SPLIT_ROWS), (w, 1, WHOLE), (w, 1, WHOLE)]  # the gate; two norms
+    else:
+        # A bias is dealt like the rows of its weight; two norms with biases.
+        rest = [(rows, 1, split if split != SPLIT_COLUMNS else WHOLE) for rows, _, split in products]
+        rest += [(w, 1, WHOLE)] * 4
+    return [Parameter(*shape) for shape in products + rest]
+
+
+class Model:
+    """What one rank has and does in a step."""
+
+    def __init__(self, case, rank, micro_batches):
+        self.case = case
+        self.family, self.t = case.family, case.tp
+        self.replica, rest = divmod(rank, case.pp * case.tp)
+        self.stage, self.shard = divmod(rest, case.tp)
+        self.n = micro_batches // case.dp
+        self.all = micro_batches
+        cut = CUTS[case.pp]
+        first = sum(cut[:self.stage])
+        layers = range(first, first + cut[self.stage])
+        self.embeds, self.ends = 0 in layers, LAYERS - 1 in layers
+        self.blocks = len(layers) - self.embeds - self.ends
+        self.held = [self.hold(p, stages) for p, stages in self.parameters()]
+
+    def parameters(self):
+        table = Parameter(VOCABULARY, WIDTH, SPLIT_VOCABULARY)
+        here, first, last = [self.stage], 0, self.case.pp - 1
+        found = [(p, here) for _ in range(self.blocks) for p in block_parameters(self.family)]
+        if self.family == "gpt2":
+            if self.embeds:
+                found.append((Parameter(LENGTH, WIDTH, WHOLE), here))  # positions
+            if self.ends:
+                found += [(Parameter(WIDTH, 1, WHOLE), here)] * 2
+            if self.embeds or self.ends:
+                found.append((table, sorted({first, last})))  # tied
+        else:
+            found += [(table, here)] * (self.embeds + self.ends)
+            if self.ends:
+                found.append((Parameter(WIDTH, 1, WHOLE), here))
+        return found
+
+    def hold(self, p, stages):
+        """This rank's part, and the ranks that add to its gradient."""
+        t, rows, columns, beside = self.t, p.rows, p.columns, [self.shard]
+        if p.split == SPLIT_ROWS:
+            rows //= t
+        elif p.split == SPLIT_COLUMNS:
+            columns //= t
+        elif p.split == SPLIT_VOCABULARY:
+            rows = part(rows, t, self.shard)
+        elif p.split == SPLIT_KEY_VALUE:
+            owners = min(t, KEY_VALUE_HEADS[self.family])
+            rows //= owners
+            same = t // owners
+            beside = [self.shard // same * same + i for i in range(same)]
+        elif self.case.sp:
+            beside = list(range(t))  # each has seen a part of the tokens
+        holders = [(r, s, j) for r in range(self.case.dp) for s in stages for j in beside]
+        return Held(rows, columns, len(holders), holders.index((self.replica, self.stage, self.shard)))
+
+    def updated(self, held):
+        return part(held.rows, held.holders, held.index) if self.case.zero else held.rows
+
+    # Memory.
+
+    def parameter_bytes(self):
+        return F64 * sum(p.rows * p.columns for p in self.held)
+
+    def moment_bytes(self):
+        return F64 * sum(self.updated(p) * p.columns for p in self.held)
+
+    def kept_bytes(self):
+        """Of one stage. What is split over heads or inner features counts 1/t, what lies between, 1/t only with sp."""
+        between = WIDTH // self.t if self.case.sp else WIDTH
+        inner, heads = INNER[self.family] // self.t, HEADS[self.family] // self.t
+        kv = KEY_VALUE[self.family] // min(self.t, KEY_VALUE_HEADS[self.family])
+        products = 2 * WIDTH // self.t + 2 * kv + heads + between  # query, output; key, value; log-sums; residual
+        products += inner * (2 if self.family == "llama" else 1)
+        elementwise = 2 * between + inner  # both norms; the activation
+        kept = between + {"none": products + elementwise, "selective": products, "full": 0}[self.case.recompute]
+        numbers = self.blocks * kept
+        if self.ends:
+            numbers += 2 * between  # input; its gradient, made in the forward
+        return ROWS * (F64 * numbers + (4 if self.embeds else 0))
+
+    # Work.
+
+    def matrix_flops(self):
+        t, full = self.t, self.case.recompute == "full"
+        kv = KEY_VALUE[self.family] // min(t, KEY_VALUE_HEADS[self.family])
+        elements = 2 * WIDTH * WIDTH // t + 2 * WIDTH * kv + (3 if self.family == "llama" else 2) * WIDTH * INNER[self.family] // t
+        tokens = self.n * ROWS
+        pairs = self.n * ROWS // LENGTH * (LENGTH * (LENGTH + 1) // 2)
+        body = self.blocks * (2 * elements * tokens + 4 * WIDTH // t * pairs)
+        # The part of the vocabulary is counted as the largest one.
+        head = 2 * WIDTH * -(-VOCABULARY // t) * tokens if self.ends else 0
+        return body * (4 if full else 3) + 3 * head
+
+    # Exchanges.
+
+    def exchanges(self):
+        """{kind: [count, bytes that leave this rank]}"""
+        found = {kind: [0, 0] for kind in ("messages", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")}
+
+        def add(kind, times, sent):
+            found[kind][0] += times
+            found[kind][1] += times * sent
+
+        def reduce_all(times, numbers, size, index):
+            own = part(numbers, size, index)
+            add("all_reduce", times, F64 * (numbers - own + (size - 1) * own))
+
+        def scatter(times, rows, columns, size, index):
+            add("reduce_scatter", times, F64 * columns * (rows - part(rows, size, index)))
+
+        def gather(times, rows, columns, size, index):
+            add("all_gather", times, F64 * columns * (size - 1) * part(rows, size, index))
+
+        case, n, t = self.case, self.n, self.t
+        full = case.recompute == "full"
+        if t > 1:
+            activation = (ROWS, WIDTH, t, self.shard)
+            if case.sp:
+                # Of a block forward 2, backward 2 and what is gathered again 2, recomputed 2.
+                gather(n * (self.blocks * (6 + 2 * full) + self.embeds + self.ends), *activation)
+                scatter(n * (self.blocks * (4 + full) + self.embeds + self.ends), *activation)
+            else:
+                reduce_all(n * (self.blocks * (4 + full) + self.embeds + self.ends), ROWS * WIDTH, t, self.shard)
+            if self.ends:
+                reduce_all(n, ROWS, t, self.shard)  # largest logits
+                reduce_all(n, 2 * ROWS, t, self.shard)  # sums of exponentials, targets' logits
+        message = F64 * WIDTH * (part(ROWS, t, self.shard) if case.sp else ROWS)
+        add("messages", n * ((self.stage < case.pp - 1) + (self.stage > 0)), message)
+        for p in self.held:
+            if p.holders == 1:
+                continue
+            if case.zero:
+                scatter(1, p.rows, p.columns, p.holders, p.index)
+                gather(1, p.rows, p.columns, p.holders, p.index)
+            else:
+                reduce_all(1, p.rows * p.columns, p.holders, p.index)
+        if case.ranks > 1:
+            rank = (self.replica * case.pp + self.stage) * t + self.shard
+            reduce_all(1, LAYERS, case.ranks, rank)  # squared norms
+            reduce_all(1, self.all, case.ranks, rank)  # losses
+        return found
+
+
+CASES = [Case("gpt2", *triple, zero, sp, recompute)
+         for triple, zero, sp, recompute in (
+             ((1, 1, 1), 0, 0, "none"), ((1, 1, 1), 0, 0, "selective"), ((1, 1, 1), 0, 0, "full"),
+             ((2, 1, 1), 0, 0, "none"), ((2, 1, 1), 1, 0, "none"), ((4, 1, 1), 1, 0, "full"),
+             ((1, 2, 1), 0, 0, "none"), ((1, 2, 1), 0, 1, "none"), ((1, 4, 1), 0, 1, "full"), ((1, 4, 1), 0, 0, "full"),
+             ((1, 2, 1), 0, 1, "selective"), ((1, 1, 2), 0, 0, "none"), ((1, 1, 4), 0, 0, "full"),
+             ((2, 2, 2), 0, 0, "none"), ((2, 2, 2), 1, 1, "none"), ((2, 2, 2), 1, 1, "full"), ((1, 4, 2), 0, 1, "none"))]
+CASES += [Case("llama", *triple, zero, sp, recompute)
+          for triple, zero, sp, recompute in (
+              ((1, 1, 1), 0, 0, "none"), ((2, 1, 1), 1, 0, "none"), ((1, 2, 1), 0, 1, "none"), ((1, 4, 1), 0, 0, "none"),
+              ((1, 8, 1), 0, 1, "selective"), ((1, 8, 1), 0, 0, "full"), ((2, 4, 1), 1, 1, "full"), ((2, 4, 1), 0, 0, "none"),
+              ((2, 2, 2), 1, 0, "selective"), ((1, 2, 4), 0, 1, "none"), ((2, 1, 4), 1, 0, "none"))]
+
+
+class CountsTest(strategies.StrategiesTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.even = common.WORK / "even"
+        cls.even.mkdir(exist_ok=True)
+        for i in range(64):
+            (cls.even / f"document-{i:02}.txt").write_text(chr(97 + i % 26) * LENGTH)
+
+    def counts(self, case):
+        path, metrics = (self.folder / f"{case.label}{end}" for end in (".counts", ".jsonl"))
+        cut = "+".join(map(str, CUTS[case.pp]))
+        common.succeed(strategies.command(strategies.program(case.family), self.even, case, f"--counts={path}",
+                                          f"--metrics={metrics}", f"--strategy={case.strategy},layers={cut}",
+                                          f"--tokens-per-micro-batch={ROWS}", steps=1))
+        step, = common.lines_of(metrics)
+        self.assertEqual((step["tokens"], step["targets"]), (strategies.TOKENS, strategies.TOKENS))
+        self.assertEqual(step["micro_batches"], strategies.TOKENS // ROWS)
+        return json.loads(path.read_text())["ranks"]
+
+    def test_counts_are_those_of_the_formulas(self):
+        strategies.two_at_a_time(strategies.program, strategies.FAMILIES)
+        for case in CASES:
+            with self.subTest(case=case.label):
+                ranks = self.counts(case)
+                self.assertEqual([rank["rank"] for rank in ranks], list(range(case.ranks)))
+                for rank in ranks:
+                    model = Model(case, rank["rank"], strategies.TOKENS // ROWS)
+                    expected = {"rank": rank["rank"], "master_bytes": model.parameter_bytes(), "copy_bytes": 0,
+                                "gradient_bytes": model.parameter_bytes(), "first_moment_bytes": model.moment_bytes(),
+                                "second_moment_bytes": model.moment_bytes(), "matrix_flops": model.matrix_flops(),
+                                **{kind: {"count": count, "bytes": sent}
+                                   for kind, (count, sent) in model.exchanges().items()}}
+                    kept = rank.pop("kept_bytes")
+                    self.assertEqual(rank, expected)
+                    if case.pp == 1:
+                        self.assertEqual(kept, model.kept_bytes())
+
+    def test_ranks_of_a_step_together_do_it_once(self):
+        whole, = self.counts(Case("gpt2", 1, 1, 1, 0, 0, "none"))
+        for case in (Case("gpt2", 2, 1, 2, 0, 0, "none"), Case("gpt2", 4, 1, 1, 1, 0, "none")):
+            with self.subTest(case=case.label):
+                ranks = self.counts(case)
+                self.assertEqual(sum(rank["matrix_flops"] for rank in ranks), whole["matrix_flops"])
+        # What ZeRO deals, the ranks have once between them.
+        self.assertEqual(sum(rank["first_moment_bytes"] for rank in ranks), whole["first_moment_bytes"])
+
+
+if __name__ == "__main__":
+    common.main()

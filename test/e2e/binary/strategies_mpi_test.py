@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ranks as processes: the numbers of one rank, too few processes, and one that is killed."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import common
+import strategies_common as strategies
+from strategies_common import Case
+
+# mpirun refuses to run as root, as containers do, unless told twice.
+os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+MPIRUN = shutil.which("mpirun")
+SECONDS = 30  # in which a job that lost a process must be over
+
+
+def launcher(processes):
+    return [MPIRUN, "--oversubscribe", "-n", str(processes)]
+
+
+def processes_of(binary):
+    """Ids of the living processes that run a program."""
+    found = []
+    for path in pathlib.Path("/proc").iterdir():
+        try:
+            words = (path / "cmdline").read_bytes().split(b"\0") if path.name.isdigit() else []
+            state = (path / "stat").read_text().rsplit(")", 1)[1].split()[0] if words else "Z"
+        except OSError:
+            continue
+        if words and words[0].decode() == str(binary) and state != "Z":
+            found.append(int(path.name))
+    return found
+
+
+@unittest.skipUnless(MPIRUN, "no mpirun")
+class MpiTest(strategies.StrategiesTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        done = common.run([common.DYNAC, "--with=mpi", "-o", common.WORK / "none", common.model("gpt2")])
+        if done.returncode != 0:
+            raise unittest.SkipTest("dynac has no MPI: " + done.stderr)
+
+    def binary(self, family="gpt2"):
+        return strategies.program(family, "f64", (2, 4) if family == "llama" else (2,), ("--with=mpi",))
+
+    def test_numbers_are_those_of_one_rank(self):
+        cases = [Case("gpt2", 2, 2, 1, 1, 1, "selective"), Case("gpt2", 1, 2, 2, 0, 0, "none"),
+                 Case("gpt2", 2, 1, 2, 1, 0, "full"), Case("llama", 1, 4, 1, 0, 1, "none"),
+                 Case("llama", 2, 2, 2, 1, 1, "full")]
+        for case in cases:
+            with self.subTest(case=case.label):
+                self.reference(case.family)
+                self.assertIsNone(self.run_and_compare(case, launcher(case.ranks), binary=self.binary(case.family)))
+
+    def test_processes_and_threads_have_the_same_bits(self):
+        case = Case("llama", 2, 2, 1, 1, 0, "none")
+        binary = self.binary("llama")
+        stems = [self.runs / "threads", self.runs / "processes"]
+        for stem, words in zip(stems, ((), launcher(4))):
+            strategies.train(binary, self.corpus, case, stem, launcher=words)
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            self.assertEqual(*((stem / f"step-{strategies.STEPS}" / name).read_bytes() for stem in stems))
+
+    def test_processes_are_as_many_as_ranks(self):
+        for processes in (1, 2, 3, 5):
+            with self.subTest(processes=processes):
+                save = self.folder / "save"
+                case = Case("gpt2", 2, 2, 1, 0, 0, "none")
+                done = common.run([*launcher(processes), *strategies.command(self.binary(), self.corpus, case,
+                                                                             f"--save={save}")], timeout=60)
+                self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
+                said = [line for line in done.stderr.splitlines() if "4 ranks need as many processes" in line]
+                self.assertEqual(len(said), 1, done.stderr)
+                self.assertIn(str(processes), said[0])
+                self.assertFalse(save.exists())
+
+    def test_a_killed_process_ends_the_job(self):
+        case = Case("gpt2", 2, 1, 2, 1, 0, "none")
+        binary = self.binary()
+        save = self.folder / "save"
+        words = strategies.command(binary, self.corpus, case, f"--save={save}", "--save-every=1", steps=100000)
+        job = subprocess.Popen([str(word) for word in [*launcher(case.ranks), *words]], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+        try:
+            limit = time.monotonic() + 60
+            while not (save.exists() and any(path.name.startswith("step-") for path in save.iterdir())):
+                self.assertIsNone(job.poll(), "the run ended too early")
+                self.assertLess(time.monotonic(), limit, "the run does not get on")
+                time.sleep(0.02)
+            pids = processes_of(binary)
+            self.assertEqual(len(pids), case.ranks)
+            os.kill(pids[2], signal.SIGKILL)
+            begin = time.monotonic()
+            _, err = job.communicate(timeout=SECONDS)
+            print(f"over after {time.monotonic() - begin:.1f} s")
+            self.assertNotEqual(job.returncode, 0, err)
+            while set(pids) & set(processes_of(binary)):
+                self.assertLess(time.monotonic(), begin + SECONDS, "processes stay")
+                time.sleep(0.1)
+        finally:
+            if job.poll() is None:
+                job.terminate()
+                job.communicate(timeout=30)
+        last = max(int(re.sub(r"\D", "", path.name)) for path in save.iterdir() if path.name.startswith("step-"))
+        # Under another strategy, in one process: the checkpoint is whole.
+        common.succeed([binary, "--resume", save, "--no-progress", f"--steps={last + 1}", "--strategy=dp=1,tp=2"])
+        self.assertTrue((save / f"step-{last + 1}").exists())
+
+
+if __name__ == "__main__":
+    common.main()

@@ -12,6 +12,7 @@
 #include "passes/differentiate/Passes.h"
 #include "passes/distribute/Passes.h"
 #include "passes/memory/Passes.h"
+#include "passes/plan/Passes.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -50,6 +51,7 @@ void mlir::dyna::registerPhases() {
   registerDifferentiatePasses();
   registerDistributePasses();
   registerDynaMemoryPasses();
+  registerPlanPasses();
   PassPipelineRegistration<DistributeOptions>(
       "dyna-distribute",
       "The distribute phase: layers and their functions at the tensor degrees "

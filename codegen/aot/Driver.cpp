@@ -8,12 +8,12 @@
 
 #include "codegen/aot/Driver.h"
 
-#include "codegen/aot/ManifestBuilder.h"
 #include "codegen/aot/ObjectEmitter.h"
 #include "codegen/cpu/Pipelines.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
 #include "passes/Pipelines.h"
+#include "passes/plan/ManifestBuilder.h"
 #include "runtime/abi/Abi.h"
 #include "runtime/plan/Strategy.h"
 

@@ -26,17 +26,12 @@ Status bad(const std::string &what) {
   return Status::invalidArgument("plan: " + what);
 }
 
-std::string atRank(int rank, int index, const Instruction &i) {
-  return formatText("rank %d instruction %d (%s)", rank, index,
-                    describeInstruction(i).c_str());
-}
-
 class ExchangeChecker {
 public:
   ExchangeChecker(const ExecutableGraph &graph,
                   const std::vector<ManifestView> &views,
-                  const plan::Plan &plan)
-      : graph_(graph), views_(views), plan_(plan) {}
+                  const plan::Plan &plan, PlanPosition &failedAt)
+      : graph_(graph), views_(views), plan_(plan), failedAt_(failedAt) {}
 
   Status check() {
     for (int rank = 0; rank < graph_.ranks(); ++rank)
@@ -64,6 +59,14 @@ private:
     }
   };
   using Group = std::vector<int>;
+
+  /// For messages, of which the first that names a place is noted.
+  std::string atRank(int rank, int index, const Instruction &i) const {
+    if (failedAt_.rank < 0)
+      failedAt_ = {rank, index};
+    return formatText("rank %d instruction %d (%s)", rank, index,
+                      describeInstruction(i).c_str());
+  }
 
   const plan::RankProgram &program(int rank) const { return plan_.ranks(rank); }
   const Instruction &at(int rank, int index) const {
@@ -151,12 +154,14 @@ private:
       const Instruction &x = at(a, left[k]), &y = at(b, right[k]);
       MessageOp p = messageOf(x.op()), q = messageOf(y.op());
       if (p.sends == q.sends || p.gradient != q.gradient ||
-          x.micro_batch() != y.micro_batch() || x.layer() != y.layer())
+          x.micro_batch() != y.micro_batch() || x.layer() != y.layer()) {
+        std::string oneEnd = atRank(a, left[k], x);
+        std::string otherEnd = atRank(b, right[k], y);
         return bad(formatText(
             "message %zu between ranks %d and %d is %s at one end, but %s at "
             "the other: both ends of a channel need one order",
-            k, a, b, atRank(a, left[k], x).c_str(),
-            atRank(b, right[k], y).c_str()));
+            k, a, b, oneEnd.c_str(), otherEnd.c_str()));
+      }
     }
     return Status::ok();
   }
@@ -179,12 +184,13 @@ private:
                    ? atRank(r, (*list)[k].index, at(r, (*list)[k].index))
                    : formatText("rank %d nothing", r);
       };
+      std::string oneRank = name(first, &expected);
+      std::string otherRank =
+          name(rank, found == members.end() ? nullptr : &found->second);
       return bad(formatText(
           "exchange %zu of a group is %s, but %s: all ranks of a group need "
           "one order",
-          k, name(first, &expected).c_str(),
-          name(rank, found == members.end() ? nullptr : &found->second)
-              .c_str()));
+          k, oneRank.c_str(), otherRank.c_str()));
     }
     return Status::ok();
   }
@@ -265,6 +271,7 @@ private:
   const ExecutableGraph &graph_;
   const std::vector<ManifestView> &views_;
   const plan::Plan &plan_;
+  PlanPosition &failedAt_;
   /// Instructions that start messages, by (rank, peer), in order; and the
   /// place in its list of each, by (rank, instruction, micro-batch). A wait's
   /// instruction is numbered one behind its start's.
@@ -278,8 +285,8 @@ private:
 
 Status verifyExchanges(const ExecutableGraph &graph,
                        const std::vector<ManifestView> &views,
-                       const plan::Plan &plan) {
-  return ExchangeChecker(graph, views, plan).check();
+                       const plan::Plan &plan, PlanPosition &failedAt) {
+  return ExchangeChecker(graph, views, plan, failedAt).check();
 }
 
 } // namespace dyna

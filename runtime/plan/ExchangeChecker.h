@@ -14,16 +14,17 @@
 #ifndef DYNA_RUNTIME_PLAN_EXCHANGECHECKER_H
 #define DYNA_RUNTIME_PLAN_EXCHANGECHECKER_H
 
-#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/plan/PlanVerifier.h"
 
 namespace dyna {
 
 /// Every program has passed P3 on its own. `views` are those of replica 0.
 /// Linear in the instructions of all ranks, times the ranks that share an
-/// exchange.
+/// exchange. `failedAt` is where a failure lies, of several places the first
+/// that its message names.
 Status verifyExchanges(const ExecutableGraph &graph,
                        const std::vector<ManifestView> &views,
-                       const plan::Plan &plan);
+                       const plan::Plan &plan, PlanPosition &failedAt);
 
 } // namespace dyna
 

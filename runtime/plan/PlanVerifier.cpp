@@ -72,8 +72,8 @@ Status checkSegments(const plan::Plan &plan,
 
 /// Layers and micro-batches in range, functions present.
 Status checkInstructions(const ManifestView &view, const plan::Plan &plan,
-                         const plan::RankProgram &program) {
-  for (int index = 0; index < program.instructions_size(); ++index) {
+                         const plan::RankProgram &program, int &index) {
+  for (index = 0; index < program.instructions_size(); ++index) {
     const Instruction &i = program.instructions(index);
     std::string where = formatText("instruction %d (%s)", index,
                                    describeInstruction(i).c_str());
@@ -107,6 +107,14 @@ Status atInstruction(const Status &status, int index, const Instruction &i) {
                         describeInstruction(i).c_str(), what.c_str()));
 }
 
+/// Notes where the program fails, if it does.
+Status at(const VerifyOptions &options, const plan::RankProgram &program,
+          int index, Status status) {
+  if (options.failedAt && !status.isOk())
+    *options.failedAt = {program.rank(), index};
+  return status;
+}
+
 /// P3 to P8 of one rank.
 Status verifyProgram(const ManifestView &view, const plan::Plan &plan,
                      const plan::RankProgram &program, int replica,
@@ -115,22 +123,27 @@ Status verifyProgram(const ManifestView &view, const plan::Plan &plan,
       options.limitedRank < 0 || options.limitedRank == program.rank();
   if (program.dynamic_bytes() < 0 || program.dynamic_bytes() > maxBlockBytes ||
       (limited && program.dynamic_bytes() > options.dynamicLimit))
-    return bad(formatText("needs %lld bytes, but the limit is %lld",
-                          asLong(program.dynamic_bytes()),
-                          asLong(options.dynamicLimit)));
-  DYNA_RETURN_IF_ERROR(checkInstructions(view, plan, program));
+    return at(options, program, -1,
+              bad(formatText("needs %lld bytes, but the limit is %lld",
+                             asLong(program.dynamic_bytes()),
+                             asLong(options.dynamicLimit))));
+  int index = -1;
+  if (Status status = checkInstructions(view, plan, program, index);
+      !status.isOk())
+    return at(options, program, index, status);
   OrderChecker order(view, plan, replica);
   InstructionBlocks blocks(view, plan, program);
   MemoryChecker memory(blocks, program.dynamic_bytes());
-  for (int index = 0; index < program.instructions_size(); ++index) {
+  for (index = 0; index < program.instructions_size(); ++index) {
     const Instruction &i = program.instructions(index);
     if (Status status = order.step(i); !status.isOk())
-      return atInstruction(status, index, i);
+      return at(options, program, index, atInstruction(status, index, i));
     if (Status status = memory.step(index, i); !status.isOk())
-      return atInstruction(status, index, i);
+      return at(options, program, index, atInstruction(status, index, i));
   }
-  DYNA_RETURN_IF_ERROR(order.finish());
-  return memory.finish();
+  if (Status status = order.finish(); !status.isOk())
+    return at(options, program, -1, status);
+  return at(options, program, -1, memory.finish());
 }
 
 /// The message of a failure on one of several ranks says which.
@@ -168,6 +181,9 @@ Status checkReplicas(const plan::Plan &plan, int replicas) {
 Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
                   const std::vector<int64_t> &lengths,
                   const VerifyOptions &options) {
+  PlanPosition ignored;
+  PlanPosition &failedAt = options.failedAt ? *options.failedAt : ignored;
+  failedAt = {};
   const ManifestView &model = graph.model();
   if (plan.manifest_hash() != model.hash())
     return bad(formatText("made for model %016llx, but this is %016llx",
@@ -184,7 +200,8 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
                              plan.ranks(rank), place.replica, options),
                rank, graph.ranks()));
   }
-  return graph.ranks() > 1 ? verifyExchanges(graph, views, plan) : Status::ok();
+  return graph.ranks() > 1 ? verifyExchanges(graph, views, plan, failedAt)
+                           : Status::ok();
 }
 
 Status verifyPlan(const ManifestView &view, const plan::Plan &plan,

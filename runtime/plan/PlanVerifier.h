@@ -43,11 +43,20 @@
 
 namespace dyna {
 
+/// The instruction that a failure names first; -1 where it is about a whole
+/// rank or the plan.
+struct PlanPosition {
+  int rank = -1;
+  int instruction = -1;
+};
+
 struct VerifyOptions {
   /// Bytes that the dynamic region has: of every rank, or of one whose own
   /// arena is asked about.
   int64_t dynamicLimit = 0;
   int limitedRank = -1;
+  /// Set by a failure, if given.
+  PlanPosition *failedAt = nullptr;
 };
 
 /// `lengths[i]`: tokens of sample i of the mini-batch. Linear in the number of

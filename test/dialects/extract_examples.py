@@ -50,6 +50,11 @@ EXAMPLE
   dyna.return %x : tensor<?x96xf32>
 }
 EXAMPLE""",
+    "exec.stage": 'exec.graph @a "dp=1" on <dp=1, pp=1, tp=1> {\nEXAMPLE\n}',
+    "exec.parameter": 'exec.graph @a "tp=2,pp=2" on <dp=1, pp=2, tp=2> {\nstage ["a"]\nstage ["b"]\nEXAMPLE\n}',
+    "exec.micro_batch": "exec.plan @p model 0 target_tokens 0 {\nEXAMPLE\n}",
+    "exec.rank": "exec.plan @p model 0 target_tokens 0 {\nEXAMPLE\n}",
+    "exec.do": "exec.plan @p model 0 target_tokens 0 {\nrank 0 dynamic_bytes 0 {\nEXAMPLE\n}\n}",
 }
 
 

@@ -8,10 +8,12 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
+#include "dialects/exec/Exec.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect>();
+  registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect,
+                  mlir::exec::ExecDialect>();
   return llvm::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }

@@ -9,6 +9,7 @@
 #include "codegen/cpu/Pipelines.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
+#include "dialects/exec/Exec.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -18,7 +19,8 @@
 int main(int argc, char **argv) {
   mlir::dyna::setVersion("dyna-opt");
   mlir::DialectRegistry registry;
-  registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect>();
+  registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect,
+                  mlir::exec::ExecDialect>();
   // What the last phase leaves is read back, too.
   registry.insert<mlir::LLVM::LLVMDialect>();
   mlir::registerTransformsPasses();

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/aot/ManifestBuilder.h"
+#include "passes/plan/ManifestBuilder.h"
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"

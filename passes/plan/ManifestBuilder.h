@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_CODEGEN_AOT_MANIFESTBUILDER_H
-#define DYNA_CODEGEN_AOT_MANIFESTBUILDER_H
+#ifndef DYNA_PASSES_PLAN_MANIFESTBUILDER_H
+#define DYNA_PASSES_PLAN_MANIFESTBUILDER_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "runtime/plan/Manifest.pb.h"
@@ -29,4 +29,4 @@ buildManifest(ModuleOp module, ArrayRef<std::string> strategies = {});
 
 } // namespace mlir::dyna
 
-#endif // DYNA_CODEGEN_AOT_MANIFESTBUILDER_H
+#endif // DYNA_PASSES_PLAN_MANIFESTBUILDER_H

@@ -1,0 +1,46 @@
+//===- Exec.h - The exec dialect --------------------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Executable graphs and plans as people read, verify and test them. The
+// translation to and from the messages of runtime/plan is in PlanTranslation.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_DIALECTS_EXEC_EXEC_H
+#define DYNA_DIALECTS_EXEC_EXEC_H
+
+#include "dialects/dist/Dist.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+
+#include "dialects/exec/ExecDialect.h.inc"
+#include "dialects/exec/ExecEnums.h.inc"
+
+namespace mlir::exec {
+
+/// What `exec.do` has beside the instruction, in the order of its assembly.
+/// The attribute `name` is written as `keyword`, or without one as `to` or
+/// `from`.
+struct InstructionField {
+  llvm::StringLiteral name;
+  llvm::StringLiteral keyword;
+  bool isIndex; ///< 32 bits, else 64
+};
+llvm::ArrayRef<InstructionField> getInstructionFields();
+/// Whether an instruction has a field, by its place in the list above.
+bool hasField(Instruction instruction, unsigned field);
+
+} // namespace mlir::exec
+
+#define GET_OP_CLASSES
+#include "dialects/exec/Exec.h.inc"
+
+#endif // DYNA_DIALECTS_EXEC_EXEC_H

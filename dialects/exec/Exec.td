@@ -1,0 +1,243 @@
+//===- Exec.td - Executable graphs and plans ---------------*- tablegen -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_DIALECTS_EXEC_EXEC_TD
+#define DYNA_DIALECTS_EXEC_EXEC_TD
+
+include "dialects/dist/DistBase.td"
+include "dialects/exec/ExecEnums.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+def Exec_Dialect : Dialect {
+  let name = "exec";
+  let cppNamespace = "::mlir::exec";
+  let summary = "What each rank does in one step.";
+  let description = [{
+    `exec` is the readable twin of `runtime/plan`: an `exec.graph` says which rank holds
+    what under a strategy, an `exec.plan` which instructions each rank runs for one
+    mini-batch. Both are data: no code depends on them, and a plan becomes the message
+    that the runtime interprets, and back, without loss.
+  }];
+  let dependentDialects = ["::mlir::dist::DistDialect"];
+}
+
+class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
+
+/// Holds a list of ops, which are written in it without `exec.`.
+class Exec_ListOp<string mnemonic, list<Trait> traits = []>
+    : Exec_Op<mnemonic, !listconcat([IsolatedFromAbove, SingleBlock, NoTerminator, NoRegionArguments,
+                                     OpAsmOpInterface], traits)> {
+  let extraClassDeclaration = [{
+    static ::llvm::StringRef getDefaultDialect() { return "exec"; }
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let hasRegionVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+def Exec_GraphOp : Exec_ListOp<"graph", [Symbol]> {
+  let summary = "The model under a strategy: which rank holds what.";
+  let description = [{
+    Lists the layers of each stage and, for every parameter, how it is split over the
+    ranks of a stage and which ranks hold it (`runtime/plan/ExecutableGraph.h`).
+
+    Constraints:
+    - (GRAPH1) `strategy` is one strategy as `runtime/plan/Strategy.h` reads it, without
+      name and layers: the op's name and its stages say these.
+    - (GRAPH2) the axes of the mesh are `dp`, `pp` and `tp`, with the strategy's degrees.
+    - (GRAPH3) the body lists as many stages as `pp` says, then parameters.
+    - (GRAPH4) no layer is listed twice, and no parameter.
+
+    Example:
+
+    ```mlir
+    exec.graph @a "dp=1,tp=2,pp=2,zero=1" on <dp=1, pp=2, tp=2> {
+      stage ["embed", "h.0"]
+      stage ["h.1", "head"]
+      parameter @wte <[[tp], []] on <dp=1, pp=2, tp=2>> holders [[0, 2], [1, 3]]
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$strategy, Dist_MeshAttr:$mesh,
+                       OptionalAttr<StrAttr>:$sym_visibility);
+  let assemblyFormat = "$sym_name $strategy `on` $mesh attr-dict-with-keyword $body";
+}
+
+def Exec_StageOp : Exec_Op<"stage", [HasParent<"GraphOp">]> {
+  let summary = "The layers of one pipeline stage, in order.";
+  let description = [{
+    Layers are named as the calls of the model name them. The first stage of a graph is
+    stage 0.
+
+    Constraints:
+    - (STAGE1) there is a layer.
+
+    Example: `exec.stage ["embed", "h.0"]`
+  }];
+  let arguments = (ins StrArrayAttr:$layers);
+  let assemblyFormat = "$layers attr-dict";
+  let hasVerifier = 1;
+}
+
+def Exec_ParameterOp : Exec_Op<"parameter", [HasParent<"GraphOp">]> {
+  let summary = "Where a parameter lies.";
+  let description = [{
+    Each list of holders are the ranks that have the same part of the parameter and add to
+    one gradient; with ZeRO they also deal its rows among them, in this order.
+
+    Constraints:
+    - (PARAMETER1) the layout is on the mesh of the graph, and not partial.
+    - (PARAMETER2) there are holders, each is a rank of the mesh, and none is listed twice.
+
+    Example: `exec.parameter @wte <[[tp], []] on <dp=1, pp=2, tp=2>> holders [[0, 2], [1, 3]]`
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$parameter, Dist_LayoutAttr:$layout,
+                       TypedArrayAttrBase<DenseI64ArrayAttr, "lists of ranks">:$holders);
+  let assemblyFormat = "$parameter $layout `holders` custom<RankLists>($holders) attr-dict";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "The instructions of all ranks for one mini-batch.";
+  let description = [{
+    `model` is the hash of the manifest that the plan was made for, `target_tokens` what
+    the sum of losses is divided by. `of` names the graph and `lengths` gives the tokens
+    of every sample; the runtime's message holds neither. Whether the plan may run is
+    proven by `dyna-verify-plan`.
+
+    Constraints:
+    - (PLAN1) `graph` names an `exec.graph`.
+    - (PLAN2) the body lists micro-batches, then ranks.
+    - (PLAN3) no length is negative, and neither is `target_tokens`.
+
+    Example:
+
+    ```mlir
+    exec.plan @p model 0xC0FFEE target_tokens 35 lengths [30, 5] {
+      micro_batch replica 0 [sample 0 length 30, sample 1 length 5]
+      rank 0 dynamic_bytes 8192 {
+        do load micro_batch 0 out 0 batch 4096
+        do update layer 1 workspace 0
+      }
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<FlatSymbolRefAttr>:$graph,
+                       I64Attr:$model, I64Attr:$target_tokens,
+                       OptionalAttr<DenseI64ArrayAttr>:$lengths,
+                       OptionalAttr<StrAttr>:$sym_visibility);
+  let assemblyFormat = "$sym_name (`of` $graph^)? `model` custom<Hash>($model) `target_tokens` "
+                       "custom<Number>($target_tokens) (`lengths` $lengths^)? attr-dict-with-keyword $body";
+}
+
+def Exec_MicroBatchOp : Exec_Op<"micro_batch", [HasParent<"PlanOp">]> {
+  let summary = "Samples that pass the layers together.";
+  let description = [{
+    Micro-batches are numbered in the order of the plan. A segment begins at the first
+    token of its sample unless `begin` says otherwise.
+
+    Constraints:
+    - (MICROBATCH1) there are as many begins and lengths as samples.
+    - (MICROBATCH2) no number is negative.
+
+    Example: `exec.micro_batch replica 1 [sample 3 length 30, sample 0 begin 8 length 5]`
+  }];
+  let arguments = (ins I32Attr:$replica, DenseI64ArrayAttr:$samples, DenseI64ArrayAttr:$begins,
+                       DenseI64ArrayAttr:$lengths);
+  let assemblyFormat = "`replica` custom<Index>($replica) custom<Segments>($samples, $begins, $lengths) attr-dict";
+  let hasVerifier = 1;
+}
+
+def Exec_RankOp : Exec_ListOp<"rank", [HasParent<"PlanOp">]> {
+  let summary = "The program of one rank.";
+  let description = [{
+    `dynamic_bytes` is the size of the region in which the offsets of its instructions
+    count.
+
+    Constraints:
+    - (RANK1) neither number is negative.
+    - (RANK2) the body lists instructions, `exec.do`.
+
+    Example:
+
+    ```mlir
+    exec.rank 0 dynamic_bytes 8192 {
+      do load micro_batch 0 out 0 batch 4096
+    }
+    ```
+  }];
+  let arguments = (ins I32Attr:$rank, I64Attr:$dynamic_bytes);
+  let assemblyFormat = "custom<Index>($rank) `dynamic_bytes` custom<Number>($dynamic_bytes) "
+                       "attr-dict-with-keyword $body";
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+def Exec_Index : DefaultValuedAttr<I32Attr, "0">;
+def Exec_Bytes : DefaultValuedAttr<I64Attr, "0">;
+
+def Exec_DoOp : Exec_Op<"do", [HasParent<"RankOp">]> {
+  let summary = "One instruction.";
+  let description = [{
+    The instruction, then what it works on: the layer and micro-batch, for messages the
+    rank at the other end and the bytes that cross, and the offsets of blocks in the
+    rank's dynamic region (`runtime/plan/InstructionBlocks.h`). A block of no bytes has
+    the offset 0.
+
+    | instruction | has |
+    |---|---|
+    | `load` | micro_batch, out, batch |
+    | `forward` | layer, micro_batch, recompute, kept, late, out, workspace, batch |
+    | `recompute` | layer, micro_batch, recompute, kept, late, workspace, batch |
+    | `backward`, `backward_input` | layer, micro_batch, recompute, kept, late, grad_in, grad_out, workspace, batch |
+    | `backward_weight` | layer, micro_batch, recompute, kept, late, workspace, batch |
+    | `free` | layer, micro_batch, kept, batch |
+    | `evaluate` | layer, micro_batch, kept, out, workspace, batch |
+    | `send_act_`, `recv_act_` `start`, `wait` | layer, micro_batch, to or from, bytes, kept |
+    | `send_grad_start`, `send_grad_wait` | layer, micro_batch, to, bytes, grad_out |
+    | `recv_grad_start`, `recv_grad_wait` | layer, micro_batch, from, bytes, grad_in |
+    | `reduce_grads_`, `gather_params_` `start`, `wait` | layer |
+    | `grad_norm` | layer, out, workspace |
+    | `update`, `cast_params` | layer, workspace |
+    | `combine_norm` | nothing |
+
+    `recompute` is written where it is not `none`.
+
+    Constraints:
+    - (DO1) an instruction has only what the table gives it.
+    - (DO2) no number is negative.
+
+    Example:
+
+    ```mlir
+    exec.do forward layer 3 micro_batch 0 recompute selective kept 0 late 1024 out 4096 workspace 8192 batch 64
+    exec.do send_act_start layer 4 micro_batch 0 to 1 bytes 11520 kept 4096
+    exec.do combine_norm
+    ```
+  }];
+  let arguments = (ins Exec_Instruction:$instruction,
+                       Exec_Index:$layer, Exec_Index:$micro_batch,
+                       DefaultValuedAttr<Exec_Recompute, "::mlir::exec::Recompute::None">:$recompute,
+                       Exec_Index:$peer, Exec_Bytes:$bytes,
+                       Exec_Bytes:$kept, Exec_Bytes:$late, Exec_Bytes:$out, Exec_Bytes:$grad_in,
+                       Exec_Bytes:$grad_out, Exec_Bytes:$workspace, Exec_Bytes:$batch);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+#endif // DYNA_DIALECTS_EXEC_EXEC_TD

@@ -1,0 +1,87 @@
+//===- ExecPlan.cpp - Constraints of plans --------------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/exec/Exec.h"
+
+using namespace mlir;
+using namespace mlir::exec;
+
+static LogicalResult verifyNotNegative(Operation *op, StringRef name,
+                                       int64_t value) {
+  if (value >= 0)
+    return success();
+  return op->emitOpError() << "expects '" << name
+                           << "' not to be negative, but got " << value;
+}
+
+LogicalResult PlanOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // PLAN1
+  if (getGraphAttr() &&
+      !symbols.lookupNearestSymbolFrom<GraphOp>(*this, getGraphAttr()))
+    return emitOpError() << "expects " << getGraphAttr()
+                         << " to be an exec.graph";
+  return success();
+}
+
+LogicalResult PlanOp::verifyRegions() {
+  // PLAN2
+  bool sawRank = false;
+  for (Operation &item : *getBody().begin()) {
+    if (!isa<MicroBatchOp, RankOp>(item))
+      return item.emitOpError(
+          "is no part of an exec.plan, which lists micro-batches and ranks");
+    if (isa<MicroBatchOp>(item) && sawRank)
+      return item.emitOpError("expects micro-batches to stand before ranks");
+    sawRank |= isa<RankOp>(item);
+  }
+  // PLAN3
+  if (failed(verifyNotNegative(*this, "target_tokens",
+                               static_cast<int64_t>(getTargetTokens()))))
+    return failure();
+  for (int64_t length : getLengths().value_or(ArrayRef<int64_t>()))
+    if (failed(verifyNotNegative(*this, "lengths", length)))
+      return failure();
+  return success();
+}
+
+LogicalResult MicroBatchOp::verify() {
+  // MICROBATCH1
+  if (getBegins().size() != getSamples().size() ||
+      getLengths().size() != getSamples().size())
+    return emitOpError() << "expects a begin and a length for each of "
+                         << getSamples().size() << " samples, but got "
+                         << getBegins().size() << " and "
+                         << getLengths().size();
+  // MICROBATCH2
+  if (failed(verifyNotNegative(*this, "replica",
+                               static_cast<int32_t>(getReplica()))))
+    return failure();
+  for (ArrayRef<int64_t> list : {getSamples(), getBegins(), getLengths()})
+    for (int64_t value : list)
+      if (value < 0)
+        return emitOpError()
+               << "expects samples, begins and lengths not to be negative, "
+                  "but got "
+               << value;
+  return success();
+}
+
+LogicalResult RankOp::verifyRegions() {
+  // RANK1
+  if (failed(
+          verifyNotNegative(*this, "rank", static_cast<int32_t>(getRank()))) ||
+      failed(verifyNotNegative(*this, "dynamic_bytes",
+                               static_cast<int64_t>(getDynamicBytes()))))
+    return failure();
+  // RANK2
+  for (Operation &item : *getBody().begin())
+    if (!isa<DoOp>(item))
+      return item.emitOpError(
+          "is no instruction: an exec.rank lists exec.do alone");
+  return success();
+}

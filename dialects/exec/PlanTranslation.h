@@ -1,0 +1,46 @@
+//===- PlanTranslation.h - exec and the messages of runtime/plan *- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A plan goes to exec and back without loss: what exec cannot say is refused on
+// the way in. A graph goes one way; `ExecutableGraph` is made from the strategy
+// that `strategyOf` reads off again.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_DIALECTS_EXEC_PLANTRANSLATION_H
+#define DYNA_DIALECTS_EXEC_PLANTRANSLATION_H
+
+#include "dialects/exec/Exec.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "runtime/plan/ExecutableGraph.h"
+
+namespace mlir::exec {
+
+/// Makes an `exec.plan`, with neither graph nor lengths. An error at `location`
+/// says what of the message exec has no word for.
+FailureOr<PlanOp> importPlan(OpBuilder &builder, Location location,
+                             StringRef name, const ::dyna::plan::Plan &plan);
+
+/// The message that says the same; the op's constraints must hold.
+::dyna::plan::Plan exportPlan(PlanOp op);
+
+/// The instruction that a failure of verifyPlan names, or its rank, or the
+/// plan.
+Operation *findInstruction(PlanOp op, int rank, int instruction);
+
+/// Makes an `exec.graph`.
+GraphOp importGraph(OpBuilder &builder, Location location, StringRef name,
+                    const ::dyna::ExecutableGraph &graph);
+
+/// The strategy of a graph, with as many layers as its stages list.
+::dyna::Strategy strategyOf(GraphOp op);
+
+} // namespace mlir::exec
+
+#endif // DYNA_DIALECTS_EXEC_PLANTRANSLATION_H

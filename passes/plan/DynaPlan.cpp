@@ -1,0 +1,123 @@
+//===- DynaPlan.cpp - Graphs and plans from strategies --------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/exec/PlanTranslation.h"
+#include "passes/plan/Passes.h"
+#include "runtime/planner/PartitionLayers.h"
+#include "runtime/planner/Planner.h"
+
+#include <numeric>
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_DYNAPLAN
+#include "passes/plan/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+namespace plan = ::dyna::plan;
+
+namespace {
+
+struct DynaPlan : mlir::dyna::impl::DynaPlanBase<DynaPlan> {
+  using DynaPlanBase::DynaPlanBase;
+
+  void runOnOperation() override {
+    FailureOr<::dyna::ManifestView> model = viewManifest(getOperation());
+    if (failed(model))
+      return signalPassFailure();
+    auto graph = makeGraph(*model);
+    if (!graph.isOk())
+      return refuse(graph.status());
+    auto plan = makePlan(*graph);
+    if (!plan.isOk())
+      return refuse(plan.status());
+    if (failed(add(*model, *graph, *plan)))
+      signalPassFailure();
+  }
+
+private:
+  void refuse(const ::dyna::Status &status) {
+    getOperation().emitError(status.message());
+    signalPassFailure();
+  }
+
+  ::dyna::StatusOr<::dyna::ExecutableGraph>
+  makeGraph(const ::dyna::ManifestView &model) {
+    auto parsed = ::dyna::parseStrategy(strategy);
+    if (!parsed.isOk())
+      return parsed.status();
+    auto cut = ::dyna::chooseLayers(model, *parsed);
+    if (!cut.isOk())
+      return cut.status();
+    return ::dyna::ExecutableGraph::create(model, *cut);
+  }
+
+  ::dyna::StatusOr<::dyna::PlanOptions>
+  makeOptions(const ::dyna::Strategy &strategy) {
+    ::dyna::PlanOptions options;
+    if (schedule == "1f1b")
+      options.schedule = ::dyna::Schedule::OneForwardOneBackward;
+    else if (schedule != "gpipe")
+      return ::dyna::Status::invalidArgument(
+          "schedule expects gpipe or 1f1b, but got '" + schedule + "'");
+    options.recompute = {strategy.recompute.value_or(plan::RECOMPUTE_NONE)};
+    options.maxTokensPerMicroBatch = microBatch;
+    options.inFlight = inFlight;
+    options.splitBackward = splitBackward;
+    return options;
+  }
+
+  ::dyna::StatusOr<plan::Plan> makePlan(const ::dyna::ExecutableGraph &graph) {
+    auto options = makeOptions(graph.strategy());
+    if (!options.isOk())
+      return options.status();
+    for (int64_t length : lengths)
+      if (length <= 0)
+        return ::dyna::Status::invalidArgument(
+            "lengths expects samples of at least one token, but got " +
+            std::to_string(length));
+    if (lengths.empty())
+      return ::dyna::Status::invalidArgument(
+          "lengths expects the tokens of each sample, such as 30,5,40");
+    std::vector<int64_t> samples(lengths.begin(), lengths.end());
+    int64_t targets =
+        targetTokens >= 0
+            ? targetTokens
+            : std::accumulate(samples.begin(), samples.end(), int64_t(0));
+    ::dyna::Planner planner(graph);
+    return evaluate ? planner.evaluation(samples, targets, *options)
+                    : planner.training(samples, targets, *options);
+  }
+
+  LogicalResult add(const ::dyna::ManifestView &model,
+                    const ::dyna::ExecutableGraph &graph,
+                    const plan::Plan &plan) {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    std::string name = graph.strategy().name;
+    if (name.empty())
+      name = "strategy";
+    exec::GraphOp graphOp =
+        exec::importGraph(builder, module.getLoc(), name, graph);
+    StringAttr graphName = symbols.insert(graphOp);
+    FailureOr<exec::PlanOp> planOp =
+        exec::importPlan(builder, module.getLoc(), name + ".plan", plan);
+    if (failed(planOp))
+      return failure();
+    planOp->setGraph(graphName.getValue());
+    planOp->setLengths(ArrayRef<int64_t>(lengths));
+    symbols.insert(*planOp);
+    return success(succeeded(verifyExecutable(graphOp, model)) &&
+                   succeeded(verifyPlan(*planOp, model)));
+  }
+};
+
+} // namespace

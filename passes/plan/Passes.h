@@ -1,0 +1,40 @@
+//===- Passes.h - The plan phase --------------------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_PLAN_PASSES_H
+#define DYNA_PASSES_PLAN_PASSES_H
+
+#include "dialects/exec/Exec.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "runtime/plan/ManifestView.h"
+
+namespace mlir::dyna {
+
+#define GEN_PASS_DECL
+#include "passes/plan/Passes.h.inc"
+
+/// The module's manifest, checked; diagnostics say what is missing.
+FailureOr<::dyna::ManifestView> viewManifest(ModuleOp module);
+
+/// What `dyna-verify-executable` checks of one graph.
+LogicalResult verifyExecutable(exec::GraphOp graph,
+                               const ::dyna::ManifestView &model);
+
+/// What `dyna-verify-plan` checks of one plan; its graph must have passed. A
+/// negative limit is none.
+LogicalResult verifyPlan(exec::PlanOp plan, const ::dyna::ManifestView &model,
+                         int64_t limit = -1);
+
+/// Defines `registerPlanPasses`.
+#define GEN_PASS_REGISTRATION
+#include "passes/plan/Passes.h.inc"
+
+} // namespace mlir::dyna
+
+#endif // DYNA_PASSES_PLAN_PASSES_H

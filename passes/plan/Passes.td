@@ -1,0 +1,61 @@
+//===- Passes.td - The plan phase -------------------------------*- tablegen -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_PLAN_PASSES_TD
+#define DYNA_PASSES_PLAN_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def DynaPlan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
+  let summary = "Adds the executable graph of a strategy and the plan of a mini-batch.";
+  let description = [{
+    Takes a module behind the memory phase. An `exec.graph` says what each rank of the
+    strategy holds, an `exec.plan` what it does for samples of the given lengths; both
+    are those that a training binary of this module would make for itself
+    (`runtime/planner`), and are verified as by the passes below. Everything else is
+    left alone.
+  }];
+  let dependentDialects = ["::mlir::exec::ExecDialect"];
+  let options = [
+    Option<"strategy", "strategy", "std::string", "\"dp=1\"",
+           "A strategy, such as dp=2,pp=2 or a: tp=2,zero=1; its name becomes the graph's">,
+    ListOption<"lengths", "lengths", "int64_t", "Tokens of each sample of the mini-batch">,
+    Option<"targetTokens", "target-tokens", "int64_t", "-1",
+           "What the sum of losses is divided by; -1: all tokens">,
+    Option<"microBatch", "micro-batch", "int64_t", "4096", "Tokens of a micro-batch, at most">,
+    Option<"schedule", "schedule", "std::string", "\"gpipe\"", "gpipe or 1f1b">,
+    Option<"inFlight", "in-flight", "int", "1", "Micro-batches in flight (gpipe)">,
+    Option<"splitBackward", "split-backward", "bool", "false",
+           "Gradients of weights apart from those of inputs">,
+    Option<"evaluate", "evaluate", "bool", "false", "Losses only">];
+}
+
+def DynaVerifyExecutable : Pass<"dyna-verify-executable", "::mlir::ModuleOp"> {
+  let summary = "Proves that every exec.graph places the module's model.";
+  let description = [{
+    The tensor degree of the strategy is one that the module has layers for, stages
+    cover the layers of the model once and in order, every parameter that a layer uses
+    is listed with a layout that fits its shape and is the one that was compiled, and
+    the holders are the ranks that have it.
+  }];
+  let dependentDialects = ["::mlir::exec::ExecDialect"];
+}
+
+def DynaVerifyPlan : Pass<"dyna-verify-plan", "::mlir::ModuleOp"> {
+  let summary = "Proves every exec.plan, as the runtime does.";
+  let description = [{
+    Calls `verifyPlan` (`runtime/plan/PlanVerifier.h`) on the message that the plan
+    translates to; a failure is reported at the instruction that it names. Without
+    `lengths` on the plan, samples are taken to be as long as its segments say.
+  }];
+  let dependentDialects = ["::mlir::exec::ExecDialect"];
+  let options = [Option<"limit", "limit", "int64_t", "-1",
+                        "Bytes of each rank's dynamic region, at most; -1: no limit">];
+}
+
+#endif // DYNA_PASSES_PLAN_PASSES_TD

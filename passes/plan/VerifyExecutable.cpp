@@ -1,0 +1,116 @@
+//===- VerifyExecutable.cpp - Graphs against the model --------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/exec/PlanTranslation.h"
+#include "passes/plan/Passes.h"
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_DYNAVERIFYEXECUTABLE
+#include "passes/plan/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+/// Every layer of the model once and in order.
+static LogicalResult verifyStages(exec::GraphOp graph,
+                                  const ::dyna::ManifestView &model) {
+  int next = 0;
+  for (auto stage : graph.getOps<exec::StageOp>())
+    for (auto layer : stage.getLayers().getAsRange<StringAttr>()) {
+      if (next == model.layers())
+        return stage.emitOpError()
+               << "lists layer " << layer << ", but the model has only "
+               << model.layers() << " layers";
+      if (layer.getValue() != model.layer(next).name())
+        return stage.emitOpError()
+               << "lists layer " << layer << " where the model has \""
+               << model.layer(next).name()
+               << "\": stages cover its layers once and in order";
+      ++next;
+    }
+  if (next < model.layers())
+    return graph.emitOpError()
+           << "has no stage with layer \"" << model.layer(next).name() << "\"";
+  return success();
+}
+
+/// `op` against what the graph's strategy places.
+static LogicalResult verifyParameter(exec::ParameterOp op,
+                                     exec::ParameterOp expected) {
+  if (op.getHolders() != expected.getHolders())
+    return op.emitOpError() << "expects the holders " << expected.getHolders()
+                            << ", but got " << op.getHolders();
+  if (!op.getLayout().isEquivalentTo(expected.getLayout()))
+    return op.emitOpError()
+           << "expects the layout that was compiled, " << expected.getLayout()
+           << ", but got " << op.getLayout();
+  return success();
+}
+
+static LogicalResult verifyParameters(exec::GraphOp graph,
+                                      const ::dyna::ManifestView &model,
+                                      exec::GraphOp placed) {
+  llvm::DenseMap<Attribute, exec::ParameterOp> expected;
+  for (auto parameter : placed.getOps<exec::ParameterOp>())
+    expected[parameter.getParameterAttr()] = parameter;
+  for (auto op : graph.getOps<exec::ParameterOp>()) {
+    int index = model.findParameter(op.getParameter().str());
+    if (index < 0)
+      return op.emitOpError() << "expects " << op.getParameterAttr()
+                              << " to be a dyna.parameter";
+    size_t rank = model.parameter(index).shape_size();
+    if (size_t dims = op.getLayout().getLayout().dims.size(); dims != rank)
+      return op.emitOpError() << "expects a layout of " << rank
+                              << " dimensions, but got " << op.getLayout();
+    auto found = expected.find(op.getParameterAttr());
+    if (found == expected.end())
+      return op.emitOpError("is used by no layer: no rank holds it");
+    if (failed(verifyParameter(op, found->second)))
+      return failure();
+    expected.erase(found);
+  }
+  // In the order of the module, so that one graph has one message.
+  for (auto parameter : placed.getOps<exec::ParameterOp>())
+    if (expected.contains(parameter.getParameterAttr()))
+      return graph.emitOpError()
+             << "does not list the parameter " << parameter.getParameterAttr();
+  return success();
+}
+
+LogicalResult mlir::dyna::verifyExecutable(exec::GraphOp graph,
+                                           const ::dyna::ManifestView &model) {
+  if (failed(verifyStages(graph, model)))
+    return failure();
+  auto placed = ::dyna::ExecutableGraph::create(model, exec::strategyOf(graph));
+  if (!placed.isOk())
+    return graph.emitOpError() << placed.status().message();
+  OpBuilder builder(graph.getContext());
+  OwningOpRef<exec::GraphOp> expected =
+      exec::importGraph(builder, graph.getLoc(), graph.getSymName(), *placed);
+  if (graph.getMesh() != expected->getMesh())
+    return graph.emitOpError() << "expects the mesh " << expected->getMesh()
+                               << ", but got " << graph.getMesh();
+  return verifyParameters(graph, model, *expected);
+}
+
+namespace {
+
+struct DynaVerifyExecutable
+    : mlir::dyna::impl::DynaVerifyExecutableBase<DynaVerifyExecutable> {
+  void runOnOperation() override {
+    FailureOr<::dyna::ManifestView> model = viewManifest(getOperation());
+    if (failed(model))
+      return signalPassFailure();
+    for (auto graph : getOperation().getOps<exec::GraphOp>())
+      if (failed(verifyExecutable(graph, *model)))
+        signalPassFailure();
+  }
+};
+
+} // namespace

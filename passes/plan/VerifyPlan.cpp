@@ -1,0 +1,97 @@
+//===- VerifyPlan.cpp - The runtime's proof, at the op that fails ---------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/exec/PlanTranslation.h"
+#include "passes/plan/ManifestBuilder.h"
+#include "passes/plan/Passes.h"
+#include "runtime/plan/PlanVerifier.h"
+
+#include <map>
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_DYNAVERIFYPLAN
+#include "passes/plan/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+FailureOr<::dyna::ManifestView> mlir::dyna::viewManifest(ModuleOp module) {
+  FailureOr<::dyna::plan::Manifest> manifest = buildManifest(module);
+  if (failed(manifest))
+    return failure();
+  auto view = ::dyna::ManifestView::create(std::move(*manifest));
+  if (!view.isOk())
+    return module.emitError(view.status().message());
+  return *view;
+}
+
+/// Of every sample: as the plan says, or from the ends of its segments.
+static std::vector<int64_t> lengthsOf(exec::PlanOp op) {
+  if (op.getLengths())
+    return op.getLengths()->vec();
+  std::map<int64_t, int64_t> ends;
+  for (auto microBatch : op.getOps<exec::MicroBatchOp>())
+    for (auto [sample, begin, length] :
+         llvm::zip_equal(microBatch.getSamples(), microBatch.getBegins(),
+                         microBatch.getLengths()))
+      ends[sample] = std::max(ends[sample], begin + length);
+  // Samples are numbered from 0 without gaps, or the verifier says which number
+  // is none.
+  std::vector<int64_t> lengths;
+  for (auto [sample, end] : ends)
+    lengths.push_back(end);
+  return lengths;
+}
+
+LogicalResult mlir::dyna::verifyPlan(exec::PlanOp op,
+                                     const ::dyna::ManifestView &model,
+                                     int64_t limit) {
+  if (!op.getGraphAttr())
+    return op.emitOpError("names no graph: write `of @graph` behind its name");
+  auto graphOp = SymbolTable::lookupNearestSymbolFrom<exec::GraphOp>(
+      op, op.getGraphAttr());
+  auto graph =
+      ::dyna::ExecutableGraph::create(model, exec::strategyOf(graphOp));
+  if (!graph.isOk())
+    return graphOp.emitOpError() << graph.status().message();
+  ::dyna::PlanPosition position;
+  ::dyna::VerifyOptions options;
+  options.dynamicLimit =
+      limit < 0 ? std::numeric_limits<int64_t>::max() : limit;
+  options.failedAt = &position;
+  ::dyna::Status status =
+      ::dyna::verifyPlan(*graph, exec::exportPlan(op), lengthsOf(op), options);
+  if (status.isOk())
+    return success();
+  Operation *place =
+      exec::findInstruction(op, position.rank, position.instruction);
+  InFlightDiagnostic error = emitError(place->getLoc()) << status.message();
+  error.attachNote(op.getLoc()) << "in the plan " << op.getSymNameAttr();
+  return error;
+}
+
+namespace {
+
+struct DynaVerifyPlan : mlir::dyna::impl::DynaVerifyPlanBase<DynaVerifyPlan> {
+  using DynaVerifyPlanBase::DynaVerifyPlanBase;
+
+  void runOnOperation() override {
+    FailureOr<::dyna::ManifestView> model = viewManifest(getOperation());
+    if (failed(model))
+      return signalPassFailure();
+    for (auto graph : getOperation().getOps<exec::GraphOp>())
+      if (failed(verifyExecutable(graph, *model)))
+        return signalPassFailure();
+    for (auto plan : getOperation().getOps<exec::PlanOp>())
+      if (failed(verifyPlan(plan, *model, limit)))
+        signalPassFailure();
+  }
+};
+
+} // namespace

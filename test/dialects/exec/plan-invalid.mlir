@@ -1,0 +1,168 @@
+// RUN: dyna-opt %s -split-input-file -verify-diagnostics
+
+// PLAN1: nothing of that name.
+// expected-error @+1 {{expects @a to be an exec.graph}}
+exec.plan @p of @a model 1 target_tokens 1 {
+}
+
+// -----
+
+// PLAN2: the order.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+  }
+  // expected-error @+1 {{expects micro-batches to stand before ranks}}
+  micro_batch replica 0 []
+}
+
+// -----
+
+// PLAN2: something else.
+exec.plan @p model 1 target_tokens 1 {
+  // expected-error @+1 {{is no part of an exec.plan, which lists micro-batches and ranks}}
+  builtin.module {
+  }
+}
+
+// -----
+
+// PLAN3: targets.
+// expected-error @+1 {{expects 'target_tokens' not to be negative, but got -1}}
+exec.plan @p model 1 target_tokens -1 {
+}
+
+// -----
+
+// PLAN3: lengths.
+// expected-error @+1 {{expects 'lengths' not to be negative, but got -5}}
+exec.plan @p model 1 target_tokens 1 lengths [3, -5] {
+}
+
+// -----
+
+// MICROBATCH1: a length is missing.
+exec.plan @p model 1 target_tokens 1 {
+  // expected-error @+1 {{expects a begin and a length for each of 2 samples, but got 2 and 1}}
+  "exec.micro_batch"() {replica = 0 : i32, samples = array<i64: 0, 1>, begins = array<i64: 0, 0>, lengths = array<i64: 4>} : () -> ()
+}
+
+// -----
+
+// MICROBATCH2: a negative replica.
+exec.plan @p model 1 target_tokens 1 {
+  // expected-error @+1 {{expects 'replica' not to be negative, but got -1}}
+  micro_batch replica -1 []
+}
+
+// -----
+
+// MICROBATCH2: a negative begin.
+exec.plan @p model 1 target_tokens 1 {
+  // expected-error @+1 {{expects samples, begins and lengths not to be negative, but got -4}}
+  micro_batch replica 0 [sample 0 begin -4 length 4]
+}
+
+// -----
+
+// RANK1: a negative rank.
+exec.plan @p model 1 target_tokens 1 {
+  // expected-error @+1 {{expects 'rank' not to be negative, but got -1}}
+  rank -1 dynamic_bytes 0 {
+  }
+}
+
+// -----
+
+// RANK1: negative bytes.
+exec.plan @p model 1 target_tokens 1 {
+  // expected-error @+1 {{expects 'dynamic_bytes' not to be negative, but got -64}}
+  rank 0 dynamic_bytes -64 {
+  }
+}
+
+// -----
+
+// RANK2: something else.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{is no instruction: an exec.rank lists exec.do alone}}
+    builtin.module {
+    }
+  }
+}
+
+// -----
+
+// DO1: the parser says it at the word,
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{free has no 'out', expects layer, micro_batch, kept, batch}}
+    do free layer 1 out 64
+  }
+}
+
+// -----
+
+// DO1: the verifier of ops that were made otherwise.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{combine_norm has no 'layer', expects nothing}}
+    "exec.do"() {instruction = 22 : i32, layer = 3 : i32} : () -> ()
+  }
+}
+
+// -----
+
+// DO1: a send is to somebody.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{send_act_start has 'to' a rank, not 'from' one}}
+    do send_act_start layer 1 from 1
+  }
+}
+
+// -----
+
+// DO2: a negative offset.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{expects 'kept' not to be negative, but got -64}}
+    do free layer 1 kept -64
+  }
+}
+
+// -----
+
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{expects an instruction, but got 'sleep'}}
+    do sleep
+  }
+}
+
+// -----
+
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{'kept' is given twice}}
+    do free kept 64 kept 128
+  }
+}
+
+// -----
+
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{expects a number of 32 bits, but got 4294967296}}
+    do free layer 4294967296
+  }
+}
+
+// -----
+
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{expects none, selective or full, but got 'all'}}
+    do forward recompute all
+  }
+}

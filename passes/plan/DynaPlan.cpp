@@ -108,8 +108,8 @@ private:
     exec::GraphOp graphOp =
         exec::importGraph(builder, module.getLoc(), name, graph);
     StringAttr graphName = symbols.insert(graphOp);
-    FailureOr<exec::PlanOp> planOp =
-        exec::importPlan(builder, module.getLoc(), name + ".plan", plan);
+    FailureOr<exec::PlanOp> planOp = exec::importPlan(
+        builder, module.getLoc(), (graphName.getValue() + ".plan").str(), plan);
     if (failed(planOp))
       return failure();
     planOp->setGraph(graphName.getValue());

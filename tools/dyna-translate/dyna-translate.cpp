@@ -1,4 +1,4 @@
-//===- dyna-translate.cpp - From a configuration to a module -*- C++ -*-===//
+//===- dyna-translate.cpp - Configurations, plans, modules ------*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Dyna.h"
+#include "dialects/exec/PlanTranslation.h"
 #include "frontends/Frontends.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/InitLLVM.h"
@@ -49,31 +51,88 @@ static int translate(Import import, StringRef input, StringRef output) {
   return 0;
 }
 
+/// A serialised plan (runtime/plan/Plan.proto) as a module with an `exec.plan`.
+static OwningOpRef<ModuleOp> importPlan(MLIRContext *context,
+                                        llvm::MemoryBufferRef bytes) {
+  context->loadDialect<exec::ExecDialect>();
+  Location location = FileLineColLoc::get(context, bytes.getBufferIdentifier(),
+                                          /*line=*/0, /*column=*/0);
+  ::dyna::plan::Plan plan;
+  if (bytes.getBufferSize() > std::numeric_limits<int>::max() ||
+      !plan.ParseFromArray(bytes.getBufferStart(),
+                           static_cast<int>(bytes.getBufferSize()))) {
+    emitError(location) << "this is no serialised plan";
+    return nullptr;
+  }
+  OwningOpRef<ModuleOp> module = ModuleOp::create(location);
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  if (failed(exec::importPlan(builder, location, "plan", plan)))
+    return nullptr;
+  return module;
+}
+
+/// The only `exec.plan` of a module, serialised.
+static int exportPlan(StringRef input, StringRef output) {
+  std::string message;
+  auto buffer = openInputFile(input, &message);
+  if (!buffer)
+    return fail(message);
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  DialectRegistry registry;
+  registry
+      .insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect>();
+  MLIRContext context(registry);
+  SourceMgrDiagnosticHandler diagnostics(*sources, &context);
+  auto module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return 2;
+  auto plans = llvm::to_vector(module->getOps<exec::PlanOp>());
+  if (plans.size() != 1)
+    return fail("expects a module with one exec.plan, but got " +
+                llvm::Twine(plans.size()));
+  auto file = openOutputFile(output, &message);
+  if (!file)
+    return fail(message);
+  file->os() << exec::exportPlan(plans.front()).SerializeAsString();
+  file->keep();
+  return 0;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  dyna::hideLibraryOptions();
-  dyna::setVersion("dyna-translate");
-  enum Family { None, Gpt2, Llama, Config };
+  mlir::dyna::hideLibraryOptions();
+  mlir::dyna::setVersion("dyna-translate");
+  enum Family { None, Gpt2, Llama, Config, PlanToMlir, MlirToPlan };
   cl::OptionCategory category("dyna-translate options");
   cl::opt<Family> family(
       cl::desc("What the input is:"), cl::init(None), cl::cat(category),
       cl::values(clEnumValN(Gpt2, "gpt2", "the config.json of a GPT-2"),
                  clEnumValN(Llama, "llama", "the config.json of a LLaMA"),
                  clEnumValN(Config, "from-config",
-                            "a config.json, by the family in its model_type")));
-  cl::opt<std::string> input(cl::Positional, cl::desc("<config.json>"),
-                             cl::init("-"), cl::cat(category));
+                            "a config.json, by the family in its model_type"),
+                 clEnumValN(PlanToMlir, "plan-to-mlir",
+                            "a serialised plan, of which to write exec.plan"),
+                 clEnumValN(MlirToPlan, "mlir-to-plan",
+                            "a module with an exec.plan, to be serialised")));
+  cl::opt<std::string> input(cl::Positional, cl::desc("<input>"), cl::init("-"),
+                             cl::cat(category));
   cl::opt<std::string> output("o", cl::desc("Output file"), cl::init("-"),
                               cl::value_desc("file"), cl::cat(category));
   cl::HideUnrelatedOptions(category);
-  if (!dyna::parseToolOptions(argc, argv,
-                              "Translates a model configuration to a dyna "
-                              "module.\n"))
+  if (!mlir::dyna::parseToolOptions(
+          argc, argv,
+          "Translates a model configuration to a dyna "
+          "module, and plans to exec and back.\n"))
     return 2;
-  static constexpr Import imports[] = {nullptr, dyna::importGpt2,
-                                       dyna::importLlama, dyna::importConfig};
+  static constexpr Import imports[] = {nullptr, mlir::dyna::importGpt2,
+                                       mlir::dyna::importLlama,
+                                       mlir::dyna::importConfig, importPlan};
   if (family == None)
     return fail("say what the input is: --from-config (a config.json with its "
-                "model_type), --gpt2 or --llama");
+                "model_type), --gpt2, --llama, --plan-to-mlir or "
+                "--mlir-to-plan");
+  if (family == MlirToPlan)
+    return exportPlan(input, output);
   return translate(imports[family], input, output);
 }

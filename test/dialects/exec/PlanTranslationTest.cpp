@@ -1,0 +1,165 @@
+//===- PlanTranslationTest.cpp - Plans to exec, to text, and back ---------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/exec/PlanTranslation.h"
+#include "mlir/Parser/Parser.h"
+#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/planner/PartitionLayers.h"
+#include "runtime/planner/Planner.h"
+#include "test/runtime/executor/TinyModel.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace mlir;
+namespace plan = ::dyna::plan;
+
+namespace {
+
+struct PlanTranslationTest : testing::Test {
+  PlanTranslationTest() { context.loadDialect<exec::ExecDialect>(); }
+
+  /// A module with the plan; null if it is refused, with the message.
+  OwningOpRef<ModuleOp> import(const plan::Plan &plan) {
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      message = diagnostic.str();
+      return success();
+    });
+    Location location = UnknownLoc::get(&context);
+    OwningOpRef<ModuleOp> module = ModuleOp::create(location);
+    OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+    if (failed(exec::importPlan(builder, location, "p", plan)))
+      return nullptr;
+    return module;
+  }
+
+  /// The plan behind exec, its text, and exec again.
+  plan::Plan throughText(const plan::Plan &plan) {
+    OwningOpRef<ModuleOp> module = import(plan);
+    if (!module) {
+      ADD_FAILURE() << message;
+      return {};
+    }
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module->print(stream);
+    auto parsed = parseSourceString<ModuleOp>(text, &context);
+    if (!parsed) {
+      ADD_FAILURE() << text;
+      return {};
+    }
+    return exec::exportPlan(*parsed->getOps<exec::PlanOp>().begin());
+  }
+
+  MLIRContext context;
+  std::string message;
+};
+
+TEST_F(PlanTranslationTest, PlansOfRandomStrategies) {
+  std::mt19937 random(7);
+  auto draw = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  for (int round = 0; round < 60; ++round) {
+    ::dyna::TinyOptions tiny;
+    tiny.blocks = draw(1, 4);
+    auto model = ::dyna::ManifestView::create(::dyna::tinyManifest(tiny));
+    ASSERT_TRUE(model.isOk()) << model.status().message();
+    ::dyna::Strategy strategy;
+    strategy.dp = draw(1, 3);
+    strategy.pp = draw(1, 3);
+    strategy.zero = draw(0, 1) == 1;
+    auto cut = ::dyna::chooseLayers(*model, strategy);
+    ASSERT_TRUE(cut.isOk()) << cut.status().message();
+    auto graph = ::dyna::ExecutableGraph::create(*model, *cut);
+    ASSERT_TRUE(graph.isOk()) << graph.status().message();
+    ::dyna::PlanOptions options;
+    options.recompute = {static_cast<plan::Recompute>(draw(0, 2))};
+    options.maxTokensPerMicroBatch = 16;
+    options.schedule = draw(0, 1) ? ::dyna::Schedule::OneForwardOneBackward
+                                  : ::dyna::Schedule::GPipe;
+    options.inFlight = draw(1, 3);
+    options.splitBackward = draw(0, 1) == 1;
+    std::vector<int64_t> lengths;
+    for (int sample = draw(strategy.dp, 12); sample > 0; --sample)
+      lengths.push_back(draw(1, 16));
+    ::dyna::Planner planner(*graph);
+    auto made = draw(0, 3) ? planner.training(lengths, 100, options)
+                           : planner.evaluation(lengths, 100, options);
+    ASSERT_TRUE(made.isOk()) << made.status().message();
+    EXPECT_EQ(throughText(*made).SerializeAsString(),
+              made->SerializeAsString());
+  }
+}
+
+TEST_F(PlanTranslationTest, EveryFieldOfEveryInstruction) {
+  const char *const offsets[] = {"kept",     "late",      "out",  "grad_in",
+                                 "grad_out", "workspace", "batch"};
+  std::mt19937_64 random(11);
+  auto number = [&]() { return static_cast<int64_t>(random() >> 1); };
+  auto index = [&]() { return static_cast<int32_t>(random() >> 33); };
+  plan::Plan plan;
+  plan.set_manifest_hash(~uint64_t(0));
+  plan.set_target_tokens(number());
+  plan.add_micro_batches()->set_replica(index());
+  plan::Segment *segment = plan.mutable_micro_batches(0)->add_segments();
+  segment->set_sample(number());
+  segment->set_begin(number());
+  segment->set_length(number());
+  plan::RankProgram *program = plan.add_ranks();
+  program->set_rank(index());
+  program->set_dynamic_bytes(number());
+  auto fields = exec::getInstructionFields();
+  for (int op = 1; op <= plan::Instruction::Op_MAX; ++op) {
+    plan::Instruction *i = program->add_instructions();
+    i->set_op(static_cast<plan::Instruction::Op>(op));
+    for (unsigned field = 0; field < fields.size(); ++field) {
+      if (!exec::hasField(static_cast<exec::Instruction>(op), field))
+        continue;
+      llvm::StringRef name = fields[field].name;
+      for (size_t offset = 0; offset < std::size(offsets); ++offset)
+        if (name == offsets[offset])
+          setOffset(*i, static_cast<::dyna::OffsetField>(offset), number());
+      if (name == "layer")
+        i->set_layer(index());
+      if (name == "micro_batch")
+        i->set_micro_batch(index());
+      if (name == "recompute")
+        i->set_recompute(plan::RECOMPUTE_FULL);
+      if (name == "peer")
+        i->set_peer(index());
+      if (name == "bytes")
+        i->set_message_bytes(number());
+    }
+  }
+  EXPECT_EQ(throughText(plan).SerializeAsString(), plan.SerializeAsString());
+}
+
+TEST_F(PlanTranslationTest, WhatExecCannotSayIsRefused) {
+  plan::Plan plan;
+  plan::Instruction *i = plan.add_ranks()->add_instructions();
+  EXPECT_FALSE(import(plan));
+  EXPECT_NE(message.find("an instruction of the unknown number 0"),
+            std::string::npos)
+      << message;
+  i->set_op(plan::Instruction::COMBINE_NORM);
+  EXPECT_TRUE(import(plan));
+  i->set_layer(1);
+  EXPECT_FALSE(import(plan));
+  EXPECT_NE(message.find("has no 'layer'"), std::string::npos) << message;
+  i->set_layer(0);
+  // A field of number 15, as a later version may have.
+  plan::Plan newer;
+  ASSERT_TRUE(newer.ParseFromString(plan.SerializeAsString() +
+                                    std::string("\x78\x01", 2)));
+  EXPECT_FALSE(import(newer));
+  EXPECT_NE(message.find("does not know"), std::string::npos) << message;
+}
+
+} // namespace

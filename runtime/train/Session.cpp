@@ -167,6 +167,17 @@ Status chooseStrategy(Session &session) {
   return Status::ok();
 }
 
+/// A few more threads than cores only cost time; very many never get anywhere.
+Status checkThreads(const TrainOptions &options) {
+  int cores = availableCores();
+  if (options.threads <= 8 * static_cast<int64_t>(cores))
+    return Status::ok();
+  return Status::invalidArgument(formatText(
+      "--threads is %lld, but this machine gives this process %d cores: use at "
+      "most as many",
+      static_cast<long long>(options.threads), cores));
+}
+
 Status choosePlanOptions(Session &session) {
   const TrainOptions &options = session.options;
   PlanOptions &plan = session.planOptions;
@@ -285,6 +296,7 @@ Status openSession(const dyna_program &program, const ManifestView &view,
   if (!variant.isOk())
     return variant.status();
   session.variant = *variant;
+  DYNA_RETURN_IF_ERROR(checkThreads(options));
   DYNA_RETURN_IF_ERROR(chooseStrategy(session));
   DYNA_RETURN_IF_ERROR(choosePlanOptions(session));
   DYNA_RETURN_IF_ERROR(openData(view, session));

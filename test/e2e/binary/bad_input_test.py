@@ -237,6 +237,7 @@ class BadInputTest(common.BinaryTest):
             (["--beta1=1"], ["--beta1"]),
             (["--threads=0"], ["--threads"]),
             (["--threads=1000000"], ["--threads"]),
+            (["--threads=1000"], ["--threads is 1000", "cores"]),
             (["--memory-limit=lots"], ["--memory-limit", "lots", "4GiB"]),
             (["--memory-limit=1K"], ["--memory-limit"]),
             (["--isa=quantum"], ["--isa", "quantum"]),

@@ -247,12 +247,13 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
     take(std::move(plan));
     return Status::ok();
   };
-  // With one stage a window is like any other of its size, and the last one of
-  // a step may hold fewer. A pipeline is in its steady state when every stage
-  // has filled and drained once.
+  // With one stage a window is like any other of its size, but for the last one
+  // of a step, which may hold fewer and starts the reductions: what comes in
+  // between counts as lifetime and changes the placement. A pipeline is in its
+  // steady state when every stage has filled and drained once.
   int most = graph_.stages() > 1
                  ? std::max(2 * options.inFlight, 2 * graph_.stages() + 1)
-                 : options.inFlight;
+                 : options.inFlight + 1;
   for (int count = 1; training && count <= most; ++count)
     DYNA_RETURN_IF_ERROR(takeLargest(count, true));
   DYNA_RETURN_IF_ERROR(

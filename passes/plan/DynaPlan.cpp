@@ -79,9 +79,10 @@ private:
     if (!options.isOk())
       return options.status();
     for (int64_t length : lengths)
-      if (length <= 0)
+      if (length <= 0 || length > microBatch)
         return ::dyna::Status::invalidArgument(
-            "lengths expects samples of at least one token, but got " +
+            "lengths expects samples of 1 to " + std::to_string(microBatch) +
+            " tokens, which one micro-batch may have, but got " +
             std::to_string(length));
     if (lengths.empty())
       return ::dyna::Status::invalidArgument(

@@ -31,6 +31,11 @@ FailureOr<::dyna::ManifestView> mlir::dyna::viewManifest(ModuleOp module) {
   return *view;
 }
 
+/// Neither is negative, but both may be as large as numbers are.
+static int64_t endOf(int64_t begin, int64_t length) {
+  return begin + std::min(length, std::numeric_limits<int64_t>::max() - begin);
+}
+
 /// Of every sample: as the plan says, or from the ends of its segments.
 static std::vector<int64_t> lengthsOf(exec::PlanOp op) {
   if (op.getLengths())
@@ -40,7 +45,7 @@ static std::vector<int64_t> lengthsOf(exec::PlanOp op) {
     for (auto [sample, begin, length] :
          llvm::zip_equal(microBatch.getSamples(), microBatch.getBegins(),
                          microBatch.getLengths()))
-      ends[sample] = std::max(ends[sample], begin + length);
+      ends[sample] = std::max(ends[sample], endOf(begin, length));
   // Samples are numbered from 0 without gaps, or the verifier says which number
   // is none.
   std::vector<int64_t> lengths;

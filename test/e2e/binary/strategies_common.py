@@ -275,8 +275,9 @@ class StrategiesTest(common.BinaryTest):
         finally:
             shutil.rmtree(stem, ignore_errors=True)
 
-    def differences(self, case, stem):
-        batches = min(line["micro_batches"] for line in common.lines_of(f"{stem}.jsonl"))
+    def differences(self, case, stem, first=0):
+        """The same of a run that is over, whose steps from `first` on were the case's."""
+        batches = min(line["micro_batches"] for line in common.lines_of(f"{stem}.jsonl")[first:])
         if batches < 2 * case.dp:
             return f"{case.label}: only {batches} micro-batches"
         for kind, (difference, where) in self.references[case.family].compare(stem).items():

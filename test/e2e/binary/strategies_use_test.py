@@ -69,7 +69,7 @@ class UseTest(strategies.StrategiesTest):
                 common.succeed([binary, "--resume", stem, "--no-progress", f"--steps={strategies.STEPS}",
                                 f"--strategy={after.strategy}", f"--recompute={after.recompute}",
                                 f"--tokens-per-micro-batch={after.micro_batch}"])
-                self.assertIsNone(self.differences(after, stem))
+                self.assertIsNone(self.differences(after, stem, first=3))
 
     def test_bf16_stays_near_f64(self):
         binary = strategies.program("llama", "bf16", (2,))

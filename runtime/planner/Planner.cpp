@@ -254,8 +254,11 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   int most = graph_.stages() > 1
                  ? std::max(2 * options.inFlight, 2 * graph_.stages() + 1)
                  : options.inFlight + 1;
+  // Placement is within a few percent of what is alive at one time, so among
+  // many only the fullest can need the most.
   for (int count = 1; training && count <= most; ++count)
-    DYNA_RETURN_IF_ERROR(takeLargest(count, true));
+    if (count <= 8 || count > most - std::max(most / 16, 8))
+      DYNA_RETURN_IF_ERROR(takeLargest(count, true));
   DYNA_RETURN_IF_ERROR(
       takeLargest(graph_.stages() > 1 ? graph_.stages() + 2 : 1, false));
   StatusOr<plan::Plan> casts = cast();

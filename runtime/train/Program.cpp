@@ -121,6 +121,9 @@ Status evaluateOnly(const dyna_program &program, const ManifestView &view,
     StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.load);
     if (!checkpoint.isOk())
       return checkpoint.status();
+    for (const std::string &note : checkpoint->notes)
+      if (session.writesFiles())
+        warn(note);
     DYNA_RETURN_IF_ERROR(loadModel(*checkpoint, *session.ranks));
   }
   DYNA_RETURN_IF_ERROR(castParameters(*session.ranks));

@@ -13,7 +13,10 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
 
 namespace mlir::dyna {
 
@@ -22,6 +25,21 @@ inline void setVersion(llvm::StringRef tool) {
   llvm::cl::SetVersionPrinter([tool = tool.str()](llvm::raw_ostream &os) {
     os << tool << ", Dyna " DYNA_VERSION ", LLVM " LLVM_VERSION_STRING "\n";
   });
+}
+
+/// LLVM ends a program whose output cannot be written (a full disk, a closed
+/// pipe) through this handler. `tool` is a constant.
+inline void explainFatalErrors(const char *tool) {
+  llvm::install_fatal_error_handler(
+      [](void *name, const char *reason, bool) {
+        llvm::errs() << static_cast<const char *>(name) << ": " << reason;
+        if (llvm::StringRef(reason).contains("output stream"))
+          llvm::errs() << "; the output is not complete: free some space, or "
+                          "write it elsewhere";
+        llvm::errs() << '\n';
+        std::_Exit(2);
+      },
+      const_cast<char *>(tool));
 }
 
 /// The LLVM libraries register hundreds of options of their own, some under

@@ -18,6 +18,7 @@
 
 int main(int argc, char **argv) {
   mlir::dyna::setVersion("dyna-opt");
+  mlir::dyna::explainFatalErrors("dyna-opt");
   mlir::DialectRegistry registry;
   registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect,
                   mlir::exec::ExecDialect>();

@@ -103,6 +103,7 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   mlir::dyna::hideLibraryOptions();
   mlir::dyna::setVersion("dyna-translate");
+  mlir::dyna::explainFatalErrors("dyna-translate");
   enum Family { None, Gpt2, Llama, Config, PlanToMlir, MlirToPlan };
   cl::OptionCategory category("dyna-translate options");
   cl::opt<Family> family(

@@ -20,6 +20,7 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   mlir::dyna::hideLibraryOptions();
   mlir::dyna::setVersion("dynac");
+  mlir::dyna::explainFatalErrors("dynac");
   cl::OptionCategory category("dynac options");
   cl::opt<std::string> input(cl::Positional, cl::desc("<model.mlir>"),
                              cl::cat(category));

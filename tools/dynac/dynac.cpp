@@ -45,7 +45,8 @@ int main(int argc, char **argv) {
   cl::opt<bool> timePasses(
       "time-passes", cl::desc("Print the time passes take"), cl::cat(category));
   cl::list<std::string> with(
-      "with", cl::desc("Optional libraries to link in: mpi, where it was found"),
+      "with",
+      cl::desc("Optional libraries to link in: mpi, where it was found"),
       cl::CommaSeparated, cl::cat(category));
   cl::list<std::string> isas(
       "isa", cl::desc("Instruction sets to generate code for (avx512, avx2)"),

@@ -34,8 +34,8 @@ RankExchange::create(const ExecutableGraph &graph, const ManifestView &view,
 RankExchange::~RankExchange() = default;
 
 Status RankExchange::createGroups() {
-  // Ranks that share several groups must create them in one order: first the
-  // axes, then everybody, then the holders' groups as the graph lists them.
+  // Ranks that share several groups must create them in one order: the axes and
+  // their factors, the holders' groups as the graph lists them, then everybody.
   std::vector<std::vector<int>> wanted;
   auto mine = [&](const std::vector<int> &ranks) {
     return std::find(ranks.begin(), ranks.end(), rank()) != ranks.end();

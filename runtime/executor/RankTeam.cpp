@@ -20,7 +20,6 @@ StatusOr<std::unique_ptr<RankTeam>>
 RankTeam::create(const ExecutableGraph &graph, const dyna_variant &variant,
                  std::vector<RankSeat> seats, const ExecutorOptions &options) {
   std::unique_ptr<RankTeam> team(new RankTeam(graph));
-  team->views_ = graph.replicaViews();
   for (RankSeat &seat : seats) {
     auto view = std::make_unique<ManifestView>(graph.rankView(seat.rank));
     team->ranks_.push_back({std::move(seat), std::move(view), nullptr});
@@ -127,7 +126,7 @@ std::vector<RankTeam::Piece> RankTeam::pieces(int parameter,
   bool shares = !all && graph_.strategy().zero;
   for (const std::vector<int> &holders : graph_.copiesOf(parameter)) {
     int64_t count = static_cast<int64_t>(holders.size());
-    int64_t rows = viewOf(holders[0]).rows(parameter);
+    int64_t rows = graph_.replicaView(holders[0]).rows(parameter);
     for (int64_t index = 0; index < count; ++index)
       if (shares)
         pieces.push_back({holders[index], partBegin(rows, count, index),
@@ -140,8 +139,8 @@ std::vector<RankTeam::Piece> RankTeam::pieces(int parameter,
 
 Status RankTeam::fetch(const Piece &piece, int parameter, ParameterPart part,
                        std::vector<unsigned char> &rows) {
-  int64_t row =
-      viewOf(piece.rank).rowElements(parameter) * elementSize(parameter, part);
+  int64_t row = graph_.replicaView(piece.rank).rowElements(parameter) *
+                elementSize(parameter, part);
   rows.resize((piece.end - piece.begin) * row);
   Rank *source = findLocal(piece.rank), *target = findLocal(0);
   if (source && !rows.empty()) {
@@ -192,7 +191,8 @@ Status RankTeam::readPart(int parameter, ParameterPart part, void *target) {
   std::vector<unsigned char> rows;
   for (const Piece &piece : pieces(parameter, part)) {
     DYNA_RETURN_IF_ERROR(fetch(piece, parameter, part, rows));
-    const RankPart::Parameter &place = viewOf(piece.rank).place(parameter);
+    const RankPart::Parameter &place =
+        graph_.replicaView(piece.rank).place(parameter);
     unsigned char *at = static_cast<unsigned char *>(target) +
                         (place.firstRow + piece.begin) * whole +
                         place.firstColumn * size;

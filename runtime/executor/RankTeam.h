@@ -96,13 +96,9 @@ private:
   /// The rows of a piece, at rank 0's process.
   Status fetch(const Piece &piece, int parameter, ParameterPart part,
                std::vector<unsigned char> &rows);
-  const ManifestView &viewOf(int rank) const {
-    return views_[graph_.replicaView(rank)];
-  }
   int64_t elementSize(int parameter, ParameterPart part) const;
 
   const ExecutableGraph &graph_;
-  std::vector<ManifestView> views_; ///< of replica 0
   std::vector<Rank> ranks_;
   std::vector<StepResult> results_; ///< of the last run, by local rank
 };

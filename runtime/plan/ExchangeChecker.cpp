@@ -28,10 +28,9 @@ Status bad(const std::string &what) {
 
 class ExchangeChecker {
 public:
-  ExchangeChecker(const ExecutableGraph &graph,
-                  const std::vector<ManifestView> &views,
-                  const plan::Plan &plan, PlanPosition &failedAt)
-      : graph_(graph), views_(views), plan_(plan), failedAt_(failedAt) {}
+  ExchangeChecker(const ExecutableGraph &graph, const plan::Plan &plan,
+                  PlanPosition &failedAt)
+      : graph_(graph), plan_(plan), failedAt_(failedAt) {}
 
   Status check() {
     for (int rank = 0; rank < graph_.ranks(); ++rank)
@@ -72,9 +71,7 @@ private:
   const Instruction &at(int rank, int index) const {
     return program(rank).instructions(index);
   }
-  const ManifestView &view(int rank) const {
-    return views_[graph_.replicaView(rank)];
-  }
+  const ManifestView &view(int rank) const { return graph_.replicaView(rank); }
 
   //===--------------------------------------------------------------------===//
   // P9, P10
@@ -269,7 +266,6 @@ private:
   }
 
   const ExecutableGraph &graph_;
-  const std::vector<ManifestView> &views_;
   const plan::Plan &plan_;
   PlanPosition &failedAt_;
   /// Instructions that start messages, by (rank, peer), in order; and the
@@ -283,10 +279,9 @@ private:
 
 } // namespace
 
-Status verifyExchanges(const ExecutableGraph &graph,
-                       const std::vector<ManifestView> &views,
-                       const plan::Plan &plan, PlanPosition &failedAt) {
-  return ExchangeChecker(graph, views, plan, failedAt).check();
+Status verifyExchanges(const ExecutableGraph &graph, const plan::Plan &plan,
+                       PlanPosition &failedAt) {
+  return ExchangeChecker(graph, plan, failedAt).check();
 }
 
 } // namespace dyna

@@ -18,13 +18,12 @@
 
 namespace dyna {
 
-/// Every program has passed P3 on its own. `views` are those of replica 0.
+/// Every program has passed P3 on its own.
 /// Linear in the instructions of all ranks, times the ranks that share an
 /// exchange. `failedAt` is where a failure lies, of several places the first
 /// that its message names.
-Status verifyExchanges(const ExecutableGraph &graph,
-                       const std::vector<ManifestView> &views,
-                       const plan::Plan &plan, PlanPosition &failedAt);
+Status verifyExchanges(const ExecutableGraph &graph, const plan::Plan &plan,
+                       PlanPosition &failedAt);
 
 } // namespace dyna
 

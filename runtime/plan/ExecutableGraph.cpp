@@ -53,6 +53,8 @@ StatusOr<ExecutableGraph> ExecutableGraph::create(const ManifestView &model,
   ExecutableGraph graph(model, std::move(strategy), std::move(*mesh));
   DYNA_RETURN_IF_ERROR(graph.chooseDegree());
   graph.placeParameters();
+  for (int rank = 0; rank < graph.strategy_.pp * graph.strategy_.tp; ++rank)
+    graph.replicaViews_.push_back(graph.rankView(rank));
   return graph;
 }
 
@@ -188,13 +190,6 @@ std::vector<std::vector<int>> ExecutableGraph::holderGroups() const {
         groups.insert(std::move(ranks));
     }
   return {groups.begin(), groups.end()};
-}
-
-std::vector<ManifestView> ExecutableGraph::replicaViews() const {
-  std::vector<ManifestView> views;
-  for (int rank = 0; rank < strategy_.pp * strategy_.tp; ++rank)
-    views.push_back(rankView(rank));
-  return views;
 }
 
 ManifestView ExecutableGraph::rankView(int rank) const {

@@ -81,13 +81,12 @@ public:
   /// share.
   std::vector<std::vector<int>> holderGroups() const;
 
-  /// The model as one rank sees it.
+  /// The model as one rank sees it; made anew.
   ManifestView rankView(int rank) const;
-  /// The views of replica 0, of which the others' differ only in the rows that
-  /// they update; and the place there of a rank's.
-  std::vector<ManifestView> replicaViews() const;
-  int replicaView(int rank) const {
-    return rank % (strategy_.pp * strategy_.tp);
+  /// The view of the rank with the same stage and shard in replica 0. What a
+  /// rank itself sees differs only in the rows that it updates.
+  const ManifestView &replicaView(int rank) const {
+    return replicaViews_[rank % (strategy_.pp * strategy_.tp)];
   }
 
 private:
@@ -107,6 +106,7 @@ private:
   int degree_ = -1; ///< index into Manifest.degrees
   std::vector<Layout> layouts_;
   std::vector<AxisParts> partial_; ///< of each parameter's gradient
+  std::vector<ManifestView> replicaViews_;
 };
 
 } // namespace dyna

@@ -198,6 +198,14 @@ Status OrderChecker::checkGathered(int layer) const {
   return Status::ok();
 }
 
+/// One exchange of a parameter at a time, and nothing writes its rows before
+/// they have gone to the other ranks.
+Status OrderChecker::checkNotGathering(int layer) const {
+  return parameters_[layer].gathered == 1
+             ? fail("the rows of this layer are still being gathered")
+             : Status::ok();
+}
+
 Status OrderChecker::gather(const Instruction &i) {
   int &stage = parameters_[i.layer()].gathered;
   bool starts = i.op() == Instruction::GATHER_PARAMS_START;
@@ -236,6 +244,8 @@ Status OrderChecker::reduce(const Instruction &i) {
   if (stage != (starts ? 0 : 1))
     return fail(starts ? "reduced twice" : "not started, or waited for twice");
   ++stage;
+  if (starts)
+    DYNA_RETURN_IF_ERROR(checkNotGathering(i.layer()));
   return starts ? checkGradients(i.layer()) : Status::ok();
 }
 
@@ -274,6 +284,7 @@ Status OrderChecker::parameters(const Instruction &i) {
     return Status::ok();
   }
   updating_ = true;
+  DYNA_RETURN_IF_ERROR(checkNotGathering(layer));
   if (own.updated)
     return fail("updated twice");
   own.updated = true;

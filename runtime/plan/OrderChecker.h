@@ -66,6 +66,7 @@ private:
   Status reduce(const plan::Instruction &i);
   Status combine();
   Status checkGathered(int layer) const;
+  Status checkNotGathering(int layer) const;
   Status checkGradients(int layer) const;
   bool receives() const { return view_.firstLayer() > 0; }
   bool sends() const { return view_.endLayer() < view_.layers(); }

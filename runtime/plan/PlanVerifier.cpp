@@ -192,15 +192,14 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   DYNA_RETURN_IF_ERROR(checkRanks(plan, graph.ranks()));
   DYNA_RETURN_IF_ERROR(checkSegments(plan, lengths));
   DYNA_RETURN_IF_ERROR(checkReplicas(plan, graph.strategy().dp));
-  std::vector<ManifestView> views = graph.replicaViews();
   for (int rank = 0; rank < graph.ranks(); ++rank) {
     ExecutableGraph::Place place = graph.placeOf(rank);
     DYNA_RETURN_IF_ERROR(
-        onRank(verifyProgram(views[graph.replicaView(rank)], plan,
-                             plan.ranks(rank), place.replica, options),
+        onRank(verifyProgram(graph.replicaView(rank), plan, plan.ranks(rank),
+                             place.replica, options),
                rank, graph.ranks()));
   }
-  return graph.ranks() > 1 ? verifyExchanges(graph, views, plan, failedAt)
+  return graph.ranks() > 1 ? verifyExchanges(graph, plan, failedAt)
                            : Status::ok();
 }
 

@@ -19,7 +19,8 @@
 //   and only there;
 // - (P5) all parameters are updated once, after all gradients are there, are
 //   reduced over the ranks that share them, and norms are known, or none is;
-//   with ZeRO, layers run after the rows of other ranks were gathered;
+//   with ZeRO, layers run after the rows of other ranks were gathered, and
+//   nothing else happens to a parameter meanwhile;
 // - (P6) nothing is read that is not there: blocks are used where they were
 //   placed, after they were taken and before they were given back, and all are
 //   given back;

@@ -36,10 +36,10 @@ struct PlanOptions {
   bool splitBackward = false;
   /// End with GRAD_NORM and UPDATE.
   bool update = true;
-  /// The dynamic region's size, 0: not limited. A plan that would need more is
-  /// laid out for the largest micro-batches instead, which always fits
-  /// `largestDynamicBytes` of the same options on one rank.
-  int64_t dynamicLimit = 0;
+  /// Bytes of each rank's dynamic region; empty: not limited. A program that
+  /// would need more is laid out for the largest micro-batches instead, which
+  /// always fits `largestDynamicBytes` of the same options on one rank.
+  std::vector<int64_t> dynamicLimits;
 };
 
 } // namespace dyna

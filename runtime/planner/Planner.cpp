@@ -27,7 +27,8 @@ Extent largestExtent(const PlanOptions &options) {
   return {tokens, tokens, tokens};
 }
 
-Status checkOptions(const ManifestView &view, const PlanOptions &options) {
+Status checkOptions(const ManifestView &view, int ranks,
+                    const PlanOptions &options) {
   if (options.recompute.size() != 1 &&
       options.recompute.size() != static_cast<size_t>(view.layers()))
     return Status::invalidArgument(
@@ -42,6 +43,12 @@ Status checkOptions(const ManifestView &view, const PlanOptions &options) {
   if (options.inFlight <= 0)
     return Status::invalidArgument(formatText(
         "%d micro-batches in flight: expects at least 1", options.inFlight));
+  if (!options.dynamicLimits.empty() &&
+      options.dynamicLimits.size() != static_cast<size_t>(ranks))
+    return Status::invalidArgument(formatText("memory limits of %zu ranks, but "
+                                              "the strategy has %d",
+                                              options.dynamicLimits.size(),
+                                              ranks));
   return Status::ok();
 }
 
@@ -62,9 +69,7 @@ ExecutableGraph oneRank(const ManifestView &model) {
 
 } // namespace
 
-Planner::Planner(ExecutableGraph graph) : graph_(std::move(graph)) {
-  views_ = graph_.replicaViews();
-}
+Planner::Planner(ExecutableGraph graph) : graph_(std::move(graph)) {}
 
 Planner::Planner(const ManifestView &model) : Planner(oneRank(model)) {}
 
@@ -81,7 +86,7 @@ StatusOr<plan::Plan> Planner::start(const std::vector<int64_t> &lengths,
                                     int64_t targetTokens,
                                     const PlanOptions &options) const {
   const ManifestView &model = graph_.model();
-  DYNA_RETURN_IF_ERROR(checkOptions(model, options));
+  DYNA_RETURN_IF_ERROR(checkOptions(model, graph_.ranks(), options));
   PackOptions pack = {options.maxTokensPerMicroBatch, tokensPerPair(model)};
   plan::Plan plan = empty();
   plan.set_target_tokens(targetTokens);
@@ -109,7 +114,7 @@ StatusOr<plan::Plan> Planner::start(const std::vector<int64_t> &lengths,
 /// Estimated matrix-product flops of one forward on a stage.
 std::vector<double> Planner::work(const plan::Plan &plan, int stage,
                                   const std::vector<int> &microBatches) const {
-  const ManifestView &view = viewOf(graph_.rankAt({0, stage, 0}));
+  const ManifestView &view = graph_.replicaView(graph_.rankAt({0, stage, 0}));
   std::vector<double> flops;
   for (int m : microBatches) {
     double sum = 1;
@@ -138,10 +143,11 @@ Status Planner::write(plan::Plan &plan, const PlanOptions &options,
       for (int shard = 0; shard < strategy.tp; ++shard) {
         ExecutableGraph::Place place = {replica, stage, shard};
         int rank = graph_.rankAt(place);
-        ProgramWriter writer(viewOf(rank), options, plan,
+        ProgramWriter writer(graph_.replicaView(rank), options, plan,
                              *plan.mutable_ranks(rank));
         writer.startGathers();
         writeSchedule(graph_, place, schedule, own, trains, writer);
+        writer.finishGathers();
         if (!trains || !options.update)
           continue;
         if (own.empty())
@@ -153,34 +159,33 @@ Status Planner::write(plan::Plan &plan, const PlanOptions &options,
 }
 
 Status Planner::placeAll(plan::Plan &plan, const Extent *largest) const {
-  for (plan::RankProgram &program : *plan.mutable_ranks()) {
-    DYNA_RETURN_IF_ERROR(
-        assignMemory(viewOf(program.rank()), plan, program, largest));
-  }
+  for (plan::RankProgram &program : *plan.mutable_ranks())
+    DYNA_RETURN_IF_ERROR(assignMemory(graph_.replicaView(program.rank()), plan,
+                                      program, largest));
   return Status::ok();
 }
 
 Status Planner::place(plan::Plan &plan, const PlanOptions &options) const {
-  auto needed = [&] {
-    int64_t bytes = 0;
-    for (const plan::RankProgram &program : plan.ranks())
-      bytes = std::max(bytes, program.dynamic_bytes());
-    return bytes;
-  };
   DYNA_RETURN_IF_ERROR(placeAll(plan, nullptr));
-  if (options.dynamicLimit <= 0 || needed() <= options.dynamicLimit)
+  if (options.dynamicLimits.empty())
     return Status::ok();
-  // Heuristic placement is not monotone in the sizes, so a smaller micro-batch
-  // may, rarely, come out larger than the largest one.
-  Extent largest = largestExtent(options);
-  DYNA_RETURN_IF_ERROR(placeAll(plan, &largest));
-  if (needed() <= options.dynamicLimit)
-    return Status::ok();
-  return Status::resourceExhausted(
-      formatText("this mini-batch needs %s beside parameters, but there are "
-                 "%s: use smaller micro-batches or more recomputation",
-                 formatBytes(needed()).c_str(),
-                 formatBytes(options.dynamicLimit).c_str()));
+  for (plan::RankProgram &program : *plan.mutable_ranks()) {
+    int64_t limit = options.dynamicLimits[program.rank()];
+    if (program.dynamic_bytes() <= limit)
+      continue;
+    // Heuristic placement is not monotone in the sizes, so a smaller
+    // micro-batch may, rarely, come out larger than the largest one.
+    Extent largest = largestExtent(options);
+    DYNA_RETURN_IF_ERROR(assignMemory(graph_.replicaView(program.rank()), plan,
+                                      program, &largest));
+    if (program.dynamic_bytes() > limit)
+      return Status::resourceExhausted(formatText(
+          "this mini-batch needs %s beside parameters on rank %d, but there "
+          "are %s: use smaller micro-batches or more recomputation",
+          formatBytes(program.dynamic_bytes()).c_str(), program.rank(),
+          formatBytes(limit).c_str()));
+  }
+  return Status::ok();
 }
 
 StatusOr<plan::Plan> Planner::training(const std::vector<int64_t> &lengths,
@@ -210,7 +215,8 @@ StatusOr<plan::Plan> Planner::perRank(Write write) const {
   plan::Plan plan = empty();
   PlanOptions options;
   for (plan::RankProgram &program : *plan.mutable_ranks()) {
-    ProgramWriter writer(viewOf(program.rank()), options, plan, program);
+    ProgramWriter writer(graph_.replicaView(program.rank()), options, plan,
+                         program);
     write(writer);
   }
   DYNA_RETURN_IF_ERROR(placeAll(plan, nullptr));
@@ -230,7 +236,7 @@ StatusOr<plan::Plan> Planner::update() const {
 
 StatusOr<std::vector<int64_t>>
 Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
-  DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), options));
+  DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
   Extent largest = largestExtent(options);
   std::vector<int64_t> bytes(graph_.ranks(), 0);
   auto take = [&](plan::Plan plan) {

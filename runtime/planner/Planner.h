@@ -12,6 +12,17 @@
 // ranks of one stage and replica that differ only in their tensor-parallel
 // coordinate have one program, but for the ranks of their peers.
 //
+// On one rank, a mini-batch is
+//
+//     for each window of `inFlight` micro-batches
+//       each: LOAD, FORWARD 0 .. L-1
+//       each: (RECOMPUTE) BACKWARD L-1 .. 0, each followed by FREE
+//     GRAD_NORM and then UPDATE of each layer that owns parameters
+//
+// With `splitBackward`, BACKWARD is BACKWARD_INPUT, and the BACKWARD_WEIGHTs of
+// a micro-batch follow after all of them. On several ranks, messages and
+// exchanges come in between; see PipelineSchedule.h and ProgramWriter.h.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_PLANNER_PLANNER_H
@@ -62,16 +73,13 @@ private:
                              const PlanOptions &options) const;
   Status write(plan::Plan &plan, const PlanOptions &options, bool trains) const;
   Status place(plan::Plan &plan, const PlanOptions &options) const;
+  /// `largest`: for micro-batches of this size, whatever the plan's are.
   Status placeAll(plan::Plan &plan, const Extent *largest) const;
   std::vector<double> work(const plan::Plan &plan, int stage,
                            const std::vector<int> &microBatches) const;
-  const ManifestView &viewOf(int rank) const {
-    return views_[graph_.replicaView(rank)];
-  }
   template <typename Write> StatusOr<plan::Plan> perRank(Write write) const;
 
   ExecutableGraph graph_;
-  std::vector<ManifestView> views_; ///< of replica 0
 };
 
 } // namespace dyna

@@ -37,8 +37,10 @@ plan::Recompute ProgramWriter::mode(int layer) const {
 
 void ProgramWriter::forward(int m) {
   add(Instruction::LOAD, 0, m);
-  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
+    waitForGather(l);
     add(Instruction::FORWARD, l, m).set_recompute(mode(l));
+  }
 }
 
 void ProgramWriter::backward(int m, bool last) {
@@ -68,8 +70,10 @@ void ProgramWriter::backward(int m, bool last) {
 
 void ProgramWriter::evaluate(int m) {
   add(Instruction::LOAD, 0, m);
-  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
+    waitForGather(l);
     add(Instruction::EVALUATE, l, m);
+  }
 }
 
 /// A parameter that several layers use is reduced with the one that updates
@@ -102,7 +106,21 @@ void ProgramWriter::startGathers() {
   if (!view_.zero())
     return;
   forOwners(Instruction::GATHER_PARAMS_START, true);
-  forOwners(Instruction::GATHER_PARAMS_WAIT, true);
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
+    gathering_[l] = view_.sharesParameters(l);
+}
+
+/// What a layer uses of another one's parameters is that of one before it on
+/// this rank, whose forward comes first.
+void ProgramWriter::waitForGather(int layer) {
+  if (gathering_[layer])
+    add(Instruction::GATHER_PARAMS_WAIT, layer, 0);
+  gathering_[layer] = false;
+}
+
+void ProgramWriter::finishGathers() {
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
+    waitForGather(l);
 }
 
 void ProgramWriter::casts() {

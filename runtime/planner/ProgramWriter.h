@@ -20,7 +20,8 @@ class ProgramWriter {
 public:
   ProgramWriter(const ManifestView &view, const PlanOptions &options,
                 const plan::Plan &plan, plan::RankProgram &program)
-      : view_(view), options_(options), plan_(plan), program_(program) {}
+      : view_(view), options_(options), plan_(plan), program_(program),
+        gathering_(view.layers(), false) {}
 
   plan::Instruction &add(plan::Instruction::Op op, int layer, int microBatch);
 
@@ -35,19 +36,25 @@ public:
   void startReductions();
   /// Waits for reductions; gradient norms; updates.
   void update();
-  /// With ZeRO: fetches the rows that other ranks updated.
+  /// With ZeRO: starts to fetch the rows that other ranks updated. The first
+  /// forward waits for each layer's just before it uses them, so that the
+  /// others' travel meanwhile.
   void startGathers();
+  /// For those that no forward has waited for.
+  void finishGathers();
   void casts();
 
 private:
   void forOwners(plan::Instruction::Op op, bool sharedOnly);
   void startReduction(int layer);
+  void waitForGather(int layer);
   plan::Recompute mode(int layer) const;
 
   const ManifestView &view_;
   const PlanOptions &options_;
   const plan::Plan &plan_;
   plan::RankProgram &program_;
+  std::vector<bool> gathering_; ///< by layer
 };
 
 /// The program of the rank at `place` of the graph: its items and messages in

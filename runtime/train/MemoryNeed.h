@@ -15,7 +15,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_MEMORYNEED_H
 #define DYNA_RUNTIME_TRAIN_MEMORYNEED_H
 
-#include "runtime/planner/PlanSingleRank.h"
+#include "runtime/planner/PlanOptions.h"
 #include "runtime/train/CommandLine.h"
 
 namespace dyna {

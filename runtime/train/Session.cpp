@@ -309,8 +309,7 @@ Status openSession(const dyna_program &program, const ManifestView &view,
   auto dynamic = sizeDynamicRegions(session, local, training);
   if (!dynamic.isOk())
     return dynamic.status();
-  session.planOptions.dynamicLimit =
-      *std::max_element(dynamic->begin(), dynamic->end());
+  session.planOptions.dynamicLimits = *dynamic;
   return makeRanks(session, std::move(*seats), *dynamic, training);
 }
 

@@ -158,8 +158,8 @@ TEST_F(ExecutorTest, EvaluationIsTrainingsLossWithoutDropout) {
   TinyRun run(tokens(20));
   MiniBatch batch = tinyBatch({5, 1, 17, 9});
   StepResult trained, evaluated;
-  auto plan =
-      planEvaluation(*run.view, lengthsOf(batch), batch.targets, run.options);
+  auto plan = Planner(*run.view).evaluation(lengthsOf(batch), batch.targets,
+                                            run.options);
   ASSERT_TRUE(plan.isOk());
   EXPECT_OK(run.executor->run(*plan, batch, {}, evaluated));
   EXPECT_OK(run.step(0, batch, trained));
@@ -193,7 +193,7 @@ TEST_F(ExecutorTest, GradientNormAndClipping) {
 // take one step of the optimizer, not two.
 TEST_F(ExecutorTest, EveryParameterTakesOneStepOfAdamW) {
   TinyRun run(tokens(20));
-  auto plan = planUpdate(*run.view);
+  auto plan = Planner(*run.view).update();
   ASSERT_TRUE(plan.isOk());
   std::vector<std::vector<double>> before, gradients;
   for (int p = 0; p < run.view->parameters(); ++p) {
@@ -265,7 +265,7 @@ TEST_F(ExecutorTest, PlansAreVerifiedBeforeTheyRun) {
   TinyRun run(tokens(20));
   MiniBatch batch = tinyBatch({5, 17, 9});
   auto plan =
-      planTraining(*run.view, lengthsOf(batch), batch.targets, run.options);
+      Planner(*run.view).training(lengthsOf(batch), batch.targets, run.options);
   ASSERT_TRUE(plan.isOk());
   plan->mutable_ranks(0)->mutable_instructions()->SwapElements(1, 2);
   std::vector<double> before = run.readAll();

@@ -13,7 +13,7 @@
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/Program.h"
-#include "runtime/planner/PlanSingleRank.h"
+#include "runtime/planner/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <gtest/gtest.h>
@@ -72,16 +72,16 @@ public:
     view = std::make_unique<ManifestView>(std::move(*opened));
     auto variant = chooseVariant(this->tiny.program(), "", 0);
     auto host = HostDevice::create(1);
-    auto bytes = largestDynamicBytes(*view, options, true);
+    auto bytes = Planner(*view).largestDynamicBytes(options, true);
     if (!variant.isOk() || !host.isOk() || !bytes.isOk()) {
       ADD_FAILURE() << "no variant, device or size";
       return;
     }
     device = std::move(*host);
-    this->options.dynamicLimit = *bytes;
+    this->options.dynamicLimits = *bytes;
     ExecutorOptions executorOptions;
     executorOptions.seed = 7;
-    executorOptions.dynamicBytes = *bytes;
+    executorOptions.dynamicBytes = bytes->front();
     executorOptions.checkMemory = checkMemory;
     executorOptions.trace = &trace;
     auto made = Executor::create(*view, **variant, *device, executorOptions);
@@ -106,7 +106,7 @@ public:
     }
     MiniBatch none;
     StepResult result;
-    EXPECT_OK(executor->run(planCast(*view), none, {}, result));
+    EXPECT_OK(executor->run(*Planner(*view).cast(), none, {}, result));
   }
 
   void write(int p, const std::vector<double> &values) {
@@ -154,7 +154,8 @@ public:
 
   Status step(int64_t index, const MiniBatch &batch, StepResult &result,
               double clip = 0) {
-    auto plan = planTraining(*view, lengthsOf(batch), batch.targets, options);
+    auto plan =
+        Planner(*view).training(lengthsOf(batch), batch.targets, options);
     if (!plan.isOk())
       return plan.status();
     lastPlan = *plan;

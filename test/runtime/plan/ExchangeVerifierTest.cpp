@@ -154,6 +154,14 @@ const Case cases[] = {
        e.remove(Instruction::GATHER_PARAMS_WAIT, 1);
      },
      "dp=2,zero=1"},
+    // The ninth replica has no micro-batch, and so no forward that waits.
+    {"the rows of this layer are still being gathered",
+     [](plan::Plan &p) {
+       Editor e(p, 8);
+       e.move(Instruction::GATHER_PARAMS_WAIT, 1, 0,
+              e.find(Instruction::REDUCE_GRADS_START, 0));
+     },
+     "dp=9,zero=1"},
     {"has no rows that other ranks update",
      [](plan::Plan &p) {
        Editor e(p);

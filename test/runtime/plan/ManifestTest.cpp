@@ -9,7 +9,7 @@
 #include "runtime/abi/Random.h"
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/plan/PersistentLayout.h"
-#include "runtime/planner/PlanSingleRank.h"
+#include "runtime/planner/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <gmock/gmock.h>
@@ -221,8 +221,8 @@ TEST(ManifestTest, DamagedBytesDoNoHarm) {
     ++accepted;
     PlanOptions options;
     options.recompute = {plan::RECOMPUTE_FULL};
-    auto bytesNeeded = largestDynamicBytes(*view, options, true);
-    auto planned = planTraining(*view, {5, 60}, 65, options);
+    auto bytesNeeded = Planner(*view).largestDynamicBytes(options, true);
+    auto planned = Planner(*view).training({5, 60}, 65, options);
     EXPECT_EQ(planned.isOk(), bytesNeeded.isOk());
     describeManifest(*view, 100);
     manifestToJson(*view);

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/PlanSingleRank.h"
+#include "runtime/planner/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/plan/PlanEditor.h"
 
@@ -40,7 +40,7 @@ plan::Plan goodPlan(plan::Recompute mode, bool split) {
   options.recompute = {mode};
   options.splitBackward = split;
   options.inFlight = 2;
-  return *planTraining(view(), lengths, 100, options);
+  return *Planner(view()).training(lengths, 100, options);
 }
 
 Status verify(const plan::Plan &plan, int64_t limit = INT64_C(1) << 30) {

@@ -1,4 +1,5 @@
-//===- PlanSingleRankTest.cpp - Plans for one rank ------------------------===//
+//===- PlannerTest.cpp - The plan of every mini-batch
+//------------------------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PlanSingleRank.h"
+#include "runtime/planner/Planner.h"
 #include "runtime/abi/Random.h"
 #include "runtime/plan/InstructionBlocks.h"
 #include "runtime/plan/PlanVerifier.h"
@@ -58,7 +59,7 @@ std::string program(const plan::Plan &plan) {
   return text;
 }
 
-TEST(PlanSingleRankTest, PlansOfAllKindsAreVerifiedAndTight) {
+TEST(PlannerTest, PlansOfAllKindsAreVerifiedAndTight) {
   int tight = 0, plans = 0;
   for (auto mode :
        {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL})
@@ -70,13 +71,13 @@ TEST(PlanSingleRankTest, PlansOfAllKindsAreVerifiedAndTight) {
           options.splitBackward = split;
           options.inFlight = inFlight;
           options.maxTokensPerMicroBatch = 200;
-          auto limit = largestDynamicBytes(view(), options, true);
+          auto limit = Planner(view()).largestDynamicBytes(options, true);
           ASSERT_TRUE(limit.isOk());
-          options.dynamicLimit = *limit;
+          options.dynamicLimits = *limit;
           std::vector<int64_t> lengths = randomLengths(seed, 30, 64);
-          auto plan = planTraining(view(), lengths, 500, options);
+          auto plan = Planner(view()).training(lengths, 500, options);
           ASSERT_TRUE(plan.isOk()) << plan.status().message();
-          Status status = verifyPlan(view(), *plan, lengths, {*limit});
+          Status status = verifyPlan(view(), *plan, lengths, {limit->front()});
           EXPECT_TRUE(status.isOk()) << status.message();
           int64_t live = liveBytes(*plan);
           EXPECT_LE(plan->ranks(0).dynamic_bytes(), live * 103 / 100);
@@ -86,7 +87,7 @@ TEST(PlanSingleRankTest, PlansOfAllKindsAreVerifiedAndTight) {
   EXPECT_GE(tight, plans / 2);
 }
 
-TEST(PlanSingleRankTest, TheOrderIsTheDocumentedOne) {
+TEST(PlannerTest, TheOrderIsTheDocumentedOne) {
   PlanOptions options;
   options.maxTokensPerMicroBatch = 10;
   options.inFlight = 2;
@@ -94,7 +95,7 @@ TEST(PlanSingleRankTest, TheOrderIsTheDocumentedOne) {
   TinyOptions tiny;
   tiny.blocks = 1;
   ManifestView one = *ManifestView::create(tinyManifest(tiny));
-  auto plan = planTraining(one, {10, 10}, 20, options);
+  auto plan = Planner(one).training({10, 10}, 20, options);
   ASSERT_TRUE(plan.isOk());
   EXPECT_EQ(program(*plan), "LOAD micro-batch 0\n"
                             "FORWARD layer 0 micro-batch 0\n"
@@ -127,7 +128,7 @@ TEST(PlanSingleRankTest, TheOrderIsTheDocumentedOne) {
 }
 
 // The long sample's attention outweighs the tokens of the five short ones.
-TEST(PlanSingleRankTest, MicroBatchesAreBalancedByAttentionWorkToo) {
+TEST(PlannerTest, MicroBatchesAreBalancedByAttentionWorkToo) {
   plan::Manifest manifest = tinyManifest();
   for (plan::LayerKind &kind : *manifest.mutable_kinds())
     kind.set_attention_flops_per_pair(kind.flops_per_token());
@@ -135,14 +136,14 @@ TEST(PlanSingleRankTest, MicroBatchesAreBalancedByAttentionWorkToo) {
   ASSERT_TRUE(heavy.isOk()) << heavy.status().message();
   PlanOptions options;
   options.maxTokensPerMicroBatch = 70;
-  auto plan = planTraining(*heavy, {40, 10, 10, 10, 10, 10}, 90, options);
+  auto plan = Planner(*heavy).training({40, 10, 10, 10, 10, 10}, 90, options);
   ASSERT_TRUE(plan.isOk());
   ASSERT_EQ(plan->micro_batches_size(), 2);
   EXPECT_EQ(plan->micro_batches(0).segments_size(), 1);
   EXPECT_EQ(plan->micro_batches(1).segments_size(), 5);
 }
 
-TEST(PlanSingleRankTest, RecomputationTakesLessMemory) {
+TEST(PlannerTest, RecomputationTakesLessMemory) {
   int64_t before = INT64_MAX;
   for (auto mode : {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
                     plan::RECOMPUTE_FULL}) {
@@ -151,87 +152,141 @@ TEST(PlanSingleRankTest, RecomputationTakesLessMemory) {
     ManifestView deep = *ManifestView::create(tinyManifest(tiny));
     PlanOptions options;
     options.recompute = {mode};
-    auto bytes = largestDynamicBytes(deep, options, true);
+    auto bytes = Planner(deep).largestDynamicBytes(options, true);
     ASSERT_TRUE(bytes.isOk());
-    EXPECT_LT(*bytes, before);
-    before = *bytes;
+    EXPECT_LT(bytes->front(), before);
+    before = bytes->front();
   }
 }
 
-TEST(PlanSingleRankTest, EveryPlanFitsTheArenaThatWasTaken) {
+TEST(PlannerTest, EveryPlanFitsTheArenaThatWasTaken) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     PlanOptions options;
     options.maxTokensPerMicroBatch = 64 + static_cast<int64_t>(seed);
     options.inFlight = 1 + static_cast<int>(seed % 4);
     options.splitBackward = seed % 3 == 0;
     options.recompute = {static_cast<plan::Recompute>(seed % 3)};
-    auto limit = largestDynamicBytes(view(), options, true);
-    options.dynamicLimit = *limit;
+    auto limit = Planner(view()).largestDynamicBytes(options, true);
+    options.dynamicLimits = *limit;
     std::vector<int64_t> lengths =
         randomLengths(seed, 1 + static_cast<int>(seed % 40), 64);
-    EXPECT_TRUE(planTraining(view(), lengths, 9, options).isOk());
-    EXPECT_TRUE(planEvaluation(view(), lengths, 9, options).isOk());
+    EXPECT_TRUE(Planner(view()).training(lengths, 9, options).isOk());
+    EXPECT_TRUE(Planner(view()).evaluation(lengths, 9, options).isOk());
   }
 }
 
 // The layout for the largest micro-batches, which a plan falls back to, is
 // itself a valid one.
-TEST(PlanSingleRankTest, TheFallbackLayoutIsVerified) {
+TEST(PlannerTest, TheFallbackLayoutIsVerified) {
   PlanOptions options;
   options.maxTokensPerMicroBatch = 64;
   options.inFlight = 3;
-  int64_t largest = *largestDynamicBytes(view(), options, true);
+  std::vector<int64_t> largest =
+      *Planner(view()).largestDynamicBytes(options, true);
   std::vector<int64_t> lengths = {64, 64, 64, 64};
-  auto plan = planTraining(view(), lengths, 9, options);
-  options.dynamicLimit = plan->ranks(0).dynamic_bytes() - 64;
-  auto refused = planTraining(view(), lengths, 9, options);
+  auto plan = Planner(view()).training(lengths, 9, options);
+  options.dynamicLimits = {plan->ranks(0).dynamic_bytes() - 64};
+  auto refused = Planner(view()).training(lengths, 9, options);
   EXPECT_THAT(refused.status().message(), HasSubstr("this mini-batch needs"));
-  options.dynamicLimit = largest;
-  auto fits = planTraining(view(), lengths, 9, options);
+  options.dynamicLimits = largest;
+  auto fits = Planner(view()).training(lengths, 9, options);
   ASSERT_TRUE(fits.isOk());
-  EXPECT_TRUE(verifyPlan(view(), *fits, lengths, {largest}).isOk());
+  EXPECT_TRUE(verifyPlan(view(), *fits, lengths, {largest[0]}).isOk());
 }
 
-TEST(PlanSingleRankTest, EvaluationKeepsNothing) {
+// A rank has an arena of its own; that another one has more does not help it.
+TEST(PlannerTest, EveryRankHasItsOwnLimit) {
+  Planner planner(
+      *ExecutableGraph::create(view(), *parseStrategy("pp=2,layers=2+3")));
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 64;
+  options.schedule = Schedule::OneForwardOneBackward;
+  std::vector<int64_t> lengths = randomLengths(3, 20, 64), needed;
+  auto plan = planner.training(lengths, 9, options);
+  ASSERT_TRUE(plan.isOk()) << plan.status().message();
+  for (const plan::RankProgram &program : plan->ranks())
+    needed.push_back(program.dynamic_bytes());
+  ASSERT_NE(needed[0], needed[1]);
+  options.dynamicLimits = needed;
+  EXPECT_TRUE(planner.training(lengths, 9, options).isOk());
+  for (int rank : {0, 1}) {
+    options.dynamicLimits = {INT64_C(1) << 40, INT64_C(1) << 40};
+    options.dynamicLimits[rank] = needed[rank] - 64;
+    Status status = planner.training(lengths, 9, options).status();
+    EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);
+    EXPECT_THAT(status.message(), HasSubstr("on rank " + std::to_string(rank)));
+  }
+  options.dynamicLimits = {1};
+  EXPECT_THAT(planner.training(lengths, 9, options).status().message(),
+              HasSubstr("limits of 1 ranks, but the strategy has 2"));
+}
+
+// All start at once; each is waited for just before its layer's first forward.
+TEST(PlannerTest, GathersTravelDuringTheFirstForward) {
+  TinyOptions tiny;
+  tiny.blocks = 1;
+  ManifestView one = *ManifestView::create(tinyManifest(tiny));
+  Planner planner(*ExecutableGraph::create(one, *parseStrategy("dp=2,zero=1")));
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 10;
+  auto plan = planner.evaluation({10, 10, 10}, 30, options);
+  ASSERT_TRUE(plan.isOk());
+  EXPECT_EQ(program(*plan), "GATHER_PARAMS_START layer 0\n"
+                            "GATHER_PARAMS_START layer 1\n"
+                            "GATHER_PARAMS_START layer 2\n"
+                            "LOAD micro-batch 0\n"
+                            "GATHER_PARAMS_WAIT layer 0\n"
+                            "EVALUATE layer 0 micro-batch 0\n"
+                            "GATHER_PARAMS_WAIT layer 1\n"
+                            "EVALUATE layer 1 micro-batch 0\n"
+                            "GATHER_PARAMS_WAIT layer 2\n"
+                            "EVALUATE layer 2 micro-batch 0\n"
+                            "LOAD micro-batch 1\n"
+                            "EVALUATE layer 0 micro-batch 1\n"
+                            "EVALUATE layer 1 micro-batch 1\n"
+                            "EVALUATE layer 2 micro-batch 1\n");
+}
+
+TEST(PlannerTest, EvaluationKeepsNothing) {
   PlanOptions options;
   options.maxTokensPerMicroBatch = 64;
   std::vector<int64_t> lengths = {64, 30, 7};
-  auto plan = planEvaluation(view(), lengths, 100, options);
+  auto plan = Planner(view()).evaluation(lengths, 100, options);
   ASSERT_TRUE(plan.isOk());
   Status status = verifyPlan(view(), *plan, lengths, {1 << 30});
   EXPECT_TRUE(status.isOk()) << status.message();
-  auto training = planTraining(view(), lengths, 100, options);
+  auto training = Planner(view()).training(lengths, 100, options);
   EXPECT_LT(2 * plan->ranks(0).dynamic_bytes(),
             training->ranks(0).dynamic_bytes());
 }
 
-TEST(PlanSingleRankTest, UpdateAloneAndCasts) {
-  auto update = planUpdate(view());
+TEST(PlannerTest, UpdateAloneAndCasts) {
+  auto update = Planner(view()).update();
   ASSERT_TRUE(update.isOk());
   EXPECT_TRUE(verifyPlan(view(), *update, {}, {1 << 20}).isOk());
-  EXPECT_EQ(planCast(view()).ranks(0).instructions_size(), 0);
+  EXPECT_EQ(Planner(view()).cast()->ranks(0).instructions_size(), 0);
   TinyOptions tiny;
   tiny.compute = plan::BF16;
   ManifestView bf16 = *ManifestView::create(tinyManifest(tiny));
-  plan::Plan cast = planCast(bf16);
+  plan::Plan cast = *Planner(bf16).cast();
   EXPECT_EQ(cast.ranks(0).instructions_size(), 5);
   EXPECT_TRUE(verifyPlan(bf16, cast, {}, {1 << 20}).isOk());
 }
 
-TEST(PlanSingleRankTest, BadOptionsAreRefused) {
+TEST(PlannerTest, BadOptionsAreRefused) {
   PlanOptions options;
   options.recompute = {plan::RECOMPUTE_NONE, plan::RECOMPUTE_FULL};
-  EXPECT_THAT(planTraining(view(), {5}, 5, options).status().message(),
+  EXPECT_THAT(Planner(view()).training({5}, 5, options).status().message(),
               HasSubstr("recompute modes for 2 layers, but the model has 5"));
   options = PlanOptions();
   options.inFlight = 0;
-  EXPECT_THAT(planTraining(view(), {5}, 5, options).status().message(),
+  EXPECT_THAT(Planner(view()).training({5}, 5, options).status().message(),
               HasSubstr("0 micro-batches in flight"));
   options = PlanOptions();
   options.maxTokensPerMicroBatch = 0;
-  EXPECT_FALSE(planTraining(view(), {5}, 5, options).isOk());
+  EXPECT_FALSE(Planner(view()).training({5}, 5, options).isOk());
   options.maxTokensPerMicroBatch = 4;
-  EXPECT_THAT(planTraining(view(), {5}, 5, options).status().message(),
+  EXPECT_THAT(Planner(view()).training({5}, 5, options).status().message(),
               HasSubstr("sample 0 has 5 tokens"));
 }
 

@@ -15,6 +15,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_MEMORYNEED_H
 #define DYNA_RUNTIME_TRAIN_MEMORYNEED_H
 
+#include "runtime/plan/ManifestView.h"
 #include "runtime/planner/PlanOptions.h"
 #include "runtime/train/CommandLine.h"
 

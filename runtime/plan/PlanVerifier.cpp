@@ -167,6 +167,25 @@ Status checkRanks(const plan::Plan &plan, int ranks) {
   return Status::ok();
 }
 
+/// P5 between ranks: either all that have parameters update them or none does.
+Status checkUpdates(const ExecutableGraph &graph, const plan::Plan &plan) {
+  int with = -1, without = -1;
+  for (const plan::RankProgram &program : plan.ranks()) {
+    const ManifestView &view = graph.replicaView(program.rank());
+    bool owns = false, updates = false;
+    for (int l = view.firstLayer(); l < view.endLayer(); ++l)
+      owns |= view.ownsParameters(l);
+    for (const Instruction &i : program.instructions())
+      updates |= i.op() == Instruction::UPDATE;
+    if (owns)
+      (updates ? with : without) = program.rank();
+  }
+  if (with < 0 || without < 0)
+    return Status::ok();
+  return bad(formatText("rank %d updates no parameters, but rank %d does",
+                        without, with));
+}
+
 Status checkReplicas(const plan::Plan &plan, int replicas) {
   for (int m = 0; m < plan.micro_batches_size(); ++m)
     if (int replica = plan.micro_batches(m).replica();
@@ -199,8 +218,10 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
                              place.replica, options),
                rank, graph.ranks()));
   }
-  return graph.ranks() > 1 ? verifyExchanges(graph, plan, failedAt)
-                           : Status::ok();
+  if (graph.ranks() == 1)
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(checkUpdates(graph, plan));
+  return verifyExchanges(graph, plan, failedAt);
 }
 
 Status verifyPlan(const ManifestView &view, const plan::Plan &plan,

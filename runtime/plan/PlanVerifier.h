@@ -18,7 +18,8 @@
 // - (P4) recomputation happens before backward where forward did not keep all,
 //   and only there;
 // - (P5) all parameters are updated once, after all gradients are there, are
-//   reduced over the ranks that share them, and norms are known, or none is;
+//   reduced over the ranks that share them, and norms are known, or none is
+//   on any rank;
 //   with ZeRO, layers run after the rows of other ranks were gathered, and
 //   nothing else happens to a parameter meanwhile;
 // - (P6) nothing is read that is not there: blocks are used where they were

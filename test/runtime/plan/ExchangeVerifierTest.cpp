@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/plan/InstructionBlocks.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/AssignMemory.h"
 #include "runtime/planner/Planner.h"
@@ -274,6 +275,47 @@ TEST(ExchangeVerifierTest, EveryRuleIsEnforced) {
     EXPECT_THAT(status.message(), HasSubstr(bad.message));
     EXPECT_EQ(status.code(), StatusCode::InvalidArgument) << bad.message;
   }
+}
+
+/// Plans in which every instruction occurs that is not a repetition.
+std::vector<std::pair<std::string, PlanOptions>> richPlans() {
+  PlanOptions split = options(Schedule::GPipe);
+  split.splitBackward = true;
+  PlanOptions full = options(Schedule::OneForwardOneBackward);
+  full.recompute = {plan::RECOMPUTE_FULL};
+  return {{"dp=2,pp=2,layers=3+2,zero=1", split},
+          {"dp=2,pp=2,layers=3+2,zero=1", full},
+          {"pp=3,layers=2+2+1", full}};
+}
+
+// Nothing in a plan is superfluous: without any one of its instructions, or
+// with one of them twice in a row, it is refused.
+TEST(ExchangeVerifierTest, NoInstructionCanBeLeftOutOrDoubled) {
+  int tried = 0;
+  for (const auto &[strategy, chosen] : richPlans()) {
+    Planner planner(graphOf(strategy));
+    const plan::Plan plan = *planner.training(lengths, 100, chosen);
+    ASSERT_TRUE(verifyPlan(planner.graph(), plan, lengths, {enough}).isOk());
+    for (int rank = 0; rank < plan.ranks_size(); ++rank)
+      for (int at = 0; at < plan.ranks(rank).instructions_size(); ++at, ++tried)
+        for (bool doubled : {false, true}) {
+          plan::Plan spoilt = plan;
+          auto &list = *spoilt.mutable_ranks(rank)->mutable_instructions();
+          if (doubled) {
+            *list.Add() = list.Get(at);
+            for (int i = list.size() - 1; i > at + 1; --i)
+              list.SwapElements(i, i - 1);
+          } else {
+            list.DeleteSubrange(at, 1);
+          }
+          EXPECT_FALSE(
+              verifyPlan(planner.graph(), spoilt, lengths, {enough}).isOk())
+              << strategy << ": rank " << rank << " instruction " << at << " ("
+              << describeInstruction(plan.ranks(rank).instructions(at)) << ") "
+              << (doubled ? "doubled" : "left out");
+        }
+  }
+  EXPECT_GT(tried, 500);
 }
 
 // P8

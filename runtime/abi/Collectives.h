@@ -92,6 +92,29 @@ typedef struct dyna_transposition {
 /// in and out must not overlap.
 dyna_status dyna_all_to_all(dyna_context *, const dyna_transposition *);
 
+/// Which of the functions above.
+enum {
+  DYNA_EXCHANGE_ALL_REDUCE = 0,
+  DYNA_EXCHANGE_ALL_GATHER = 1,
+  DYNA_EXCHANGE_REDUCE_SCATTER = 2,
+  DYNA_EXCHANGE_ALL_TO_ALL = 3,
+};
+
+typedef struct dyna_exchange {
+  int32_t kind; ///< DYNA_EXCHANGE_*
+  int32_t reserved;
+  union {
+    dyna_transposition transposition; ///< of an all_to_all
+    dyna_collective collective;       ///< of all others
+  };
+} dyna_exchange;
+
+/// `count` exchanges, at least one, over one group, as one: ranks wait for each
+/// other once. The results are those of the single functions, bit for bit. No
+/// exchange may write what another one reads or writes.
+dyna_status dyna_exchange_all(dyna_context *, const dyna_exchange *exchanges,
+                              int64_t count);
+
 #ifdef __cplusplus
 } // extern "C"
 #endif

@@ -279,6 +279,13 @@ std::string Collective::describe() const {
   return text;
 }
 
+std::string dyna::describeAll(const std::vector<Collective> &collectives) {
+  std::string text;
+  for (const Collective &collective : collectives)
+    text += (text.empty() ? "" : " with ") + collective.describe();
+  return text;
+}
+
 Status dyna::checkCollective(const Collective &c, int size, int index) {
   if (c.kind == CollectiveKind::Barrier)
     return Status::ok();

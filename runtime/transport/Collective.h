@@ -29,6 +29,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace dyna {
 
@@ -106,6 +107,9 @@ struct Collective {
   /// "all_gather of f32 [2, 5, 3]".
   std::string describe() const;
 };
+
+/// "all_gather of f32 [2, 5, 3] with all_reduce (sum) of f64 [1, 7, 1]".
+std::string describeAll(const std::vector<Collective> &collectives);
 
 /// Refuses null pointers, negative or overflowing sizes, unknown types.
 Status checkCollective(const Collective &collective, int size, int index);

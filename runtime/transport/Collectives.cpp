@@ -24,6 +24,11 @@ static dyna_status report(dyna_context *context, const Status &status) {
   return static_cast<dyna_status>(status.code());
 }
 
+static dyna_status reportNull(dyna_context *context, const char *function) {
+  return report(context, Status::invalidArgument(std::string(function) +
+                                                 ": null arguments"));
+}
+
 static StatusOr<dyna_group> findGroup(const dyna_context &context,
                                       int32_t index, const char *function) {
   std::string where = std::string(function) + ": ";
@@ -49,30 +54,39 @@ static Status copyIdentity(const Collective &c) {
 }
 
 static Status exchange(const dyna_context &context, int32_t index,
-                       const Collective &collective, bool isSlice) {
-  StatusOr<dyna_group> abi =
-      findGroup(context, index, isSlice ? "slice" : nameOf(collective.kind));
+                       std::vector<Collective> collectives,
+                       const char *function) {
+  StatusOr<dyna_group> abi = findGroup(context, index, function);
   DYNA_RETURN_IF_ERROR(abi.status());
-  if (!abi->handle)
-    return copyIdentity(collective);
+  if (!abi->handle) {
+    for (const Collective &collective : collectives)
+      DYNA_RETURN_IF_ERROR(copyIdentity(collective));
+    return Status::ok();
+  }
   Group &group = *static_cast<Group *>(abi->handle);
-  if (isSlice)
-    return group.slice(collective, context.stream);
-  StatusOr<Ticket> ticket = group.start(collective, context.stream);
+  StatusOr<Ticket> ticket = group.start(std::move(collectives), context.stream);
   DYNA_RETURN_IF_ERROR(ticket.status());
   Transport &transport = group.transport();
   return transport.wait(*ticket, context.stream, transport.deadline());
 }
 
+static Status slice(const dyna_context &context, int32_t index,
+                    const Collective &whole) {
+  StatusOr<dyna_group> abi = findGroup(context, index, "slice");
+  DYNA_RETURN_IF_ERROR(abi.status());
+  if (!abi->handle)
+    return copyIdentity(whole);
+  return static_cast<Group *>(abi->handle)->slice(whole, context.stream);
+}
+
 static dyna_status exchange(dyna_context *context,
                             const dyna_collective *collective,
-                            CollectiveKind kind, bool isSlice = false) {
+                            CollectiveKind kind) {
   if (!context || !collective)
-    return report(context, Status::invalidArgument(
-                               std::string(isSlice ? "slice" : nameOf(kind)) +
-                               ": null arguments"));
-  return report(context, exchange(*context, collective->group,
-                                  Collective::of(kind, *collective), isSlice));
+    return reportNull(context, nameOf(kind));
+  return report(context,
+                exchange(*context, collective->group,
+                         {Collective::of(kind, *collective)}, nameOf(kind)));
 }
 
 dyna_status dyna_all_reduce(dyna_context *context,
@@ -93,17 +107,76 @@ dyna_status dyna_reduce_scatter(dyna_context *context,
 dyna_status dyna_slice(dyna_context *context,
                        const dyna_collective *collective) {
   if (!context || !collective)
-    return exchange(context, collective, CollectiveKind::ReduceScatter, true);
-  dyna_collective slice = *collective;
-  slice.reduction = DYNA_REDUCE_SUM; // not looked at
-  return exchange(context, &slice, CollectiveKind::ReduceScatter, true);
+    return reportNull(context, "slice");
+  Collective whole = Collective::of(CollectiveKind::ReduceScatter, *collective);
+  whole.reduction = DYNA_REDUCE_SUM; // not looked at
+  return report(context, slice(*context, collective->group, whole));
 }
 
 dyna_status dyna_all_to_all(dyna_context *context,
                             const dyna_transposition *transposition) {
   if (!context || !transposition)
-    return report(context,
-                  Status::invalidArgument("all_to_all: null arguments"));
-  return report(context, exchange(*context, transposition->group,
-                                  Collective::of(*transposition), false));
+    return reportNull(context, "all_to_all");
+  return report(context,
+                exchange(*context, transposition->group,
+                         {Collective::of(*transposition)}, "all_to_all"));
+}
+
+/// The exchange at `number`, which must be over `group`.
+static StatusOr<Collective> collectiveOf(const dyna_exchange &exchange,
+                                         int64_t number, int32_t group) {
+  std::string where = "exchange_all: exchange " + std::to_string(number);
+  CollectiveKind kind;
+  switch (exchange.kind) {
+  case DYNA_EXCHANGE_ALL_REDUCE:
+    kind = CollectiveKind::AllReduce;
+    break;
+  case DYNA_EXCHANGE_ALL_GATHER:
+    kind = CollectiveKind::AllGather;
+    break;
+  case DYNA_EXCHANGE_REDUCE_SCATTER:
+    kind = CollectiveKind::ReduceScatter;
+    break;
+  case DYNA_EXCHANGE_ALL_TO_ALL:
+    kind = CollectiveKind::AllToAll;
+    break;
+  default:
+    return Status::invalidArgument(where + " is of unknown kind " +
+                                   std::to_string(exchange.kind));
+  }
+  bool isTransposition = kind == CollectiveKind::AllToAll;
+  int32_t own = isTransposition ? exchange.transposition.group
+                                : exchange.collective.group;
+  if (own != group)
+    return Status::invalidArgument(
+        where + " is over group " + std::to_string(own) +
+        ", but the first is over group " + std::to_string(group) +
+        "; exchanges of one call share their group");
+  return isTransposition ? Collective::of(exchange.transposition)
+                         : Collective::of(kind, exchange.collective);
+}
+
+static Status exchangeAll(const dyna_context &context,
+                          const dyna_exchange *exchanges, int64_t count) {
+  if (count < 1)
+    return Status::invalidArgument("exchange_all: expects at least one "
+                                   "exchange, but got " +
+                                   std::to_string(count));
+  int32_t group = exchanges->kind == DYNA_EXCHANGE_ALL_TO_ALL
+                      ? exchanges->transposition.group
+                      : exchanges->collective.group;
+  std::vector<Collective> collectives;
+  for (int64_t i = 0; i < count; ++i) {
+    StatusOr<Collective> collective = collectiveOf(exchanges[i], i, group);
+    DYNA_RETURN_IF_ERROR(collective.status());
+    collectives.push_back(*collective);
+  }
+  return exchange(context, group, std::move(collectives), "exchange_all");
+}
+
+dyna_status dyna_exchange_all(dyna_context *context,
+                              const dyna_exchange *exchanges, int64_t count) {
+  if (!context || !exchanges)
+    return reportNull(context, "exchange_all");
+  return report(context, exchangeAll(*context, exchanges, count));
 }

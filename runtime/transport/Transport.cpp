@@ -18,6 +18,7 @@ Transport::~Transport() = default;
 void Traffic::add(const Traffic &other, int64_t times) {
   messages += times * other.messages;
   messageBytes += times * other.messageBytes;
+  collectiveCalls += times * other.collectiveCalls;
   for (int kind = 0; kind < kCollectiveKinds; ++kind) {
     collectives[kind] += times * other.collectives[kind];
     collectiveBytes[kind] += times * other.collectiveBytes[kind];
@@ -37,7 +38,7 @@ static std::string listOf(const std::vector<int> &ranks) {
 
 std::string Transport::Description::text() const {
   if (!direction)
-    return collective.describe() + " in group " + listOf(*group);
+    return describeAll(collectives) + " in group " + listOf(*group);
   return std::string(direction) + std::to_string(peer) + ", tag " +
          std::to_string(tag) + ", " + std::to_string(bytes) + " bytes";
 }
@@ -227,17 +228,25 @@ Transport::createGroup(const std::vector<int> &ranks, Deadline deadline) {
   return group;
 }
 
-StatusOr<Ticket> Group::start(const Collective &collective, void *stream) {
-  DYNA_RETURN_IF_ERROR(checkCollective(collective, size(), index_));
+StatusOr<Ticket> Group::start(std::vector<Collective> collectives,
+                              void *stream) {
+  if (collectives.empty())
+    return Status::invalidArgument("a group starts at least one collective");
+  for (const Collective &collective : collectives)
+    DYNA_RETURN_IF_ERROR(checkCollective(collective, size(), index_));
   DYNA_RETURN_IF_ERROR(transport_.failure_);
   Traffic &traffic = transport_.traffic_;
-  ++traffic.collectives[static_cast<size_t>(collective.kind)];
-  traffic.collectiveBytes[static_cast<size_t>(collective.kind)] +=
-      collective.sentBytes(size(), index_);
+  ++traffic.collectiveCalls;
+  for (const Collective &collective : collectives) {
+    ++traffic.collectives[static_cast<size_t>(collective.kind)];
+    traffic.collectiveBytes[static_cast<size_t>(collective.kind)] +=
+        collective.sentBytes(size(), index_);
+  }
   Transport::Description what;
-  what.collective = collective;
+  what.collectives = std::move(collectives);
   what.group = ranks_;
-  return transport_.add(make(collective, stream), std::move(what));
+  Transport::MadeOperation operation = make(what.collectives, stream);
+  return transport_.add(std::move(operation), std::move(what));
 }
 
 Status Group::slice(const Collective &whole, void *) {

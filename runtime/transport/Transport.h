@@ -68,6 +68,8 @@ enum class Ticket : int64_t {};
 struct Traffic {
   int64_t messages = 0, messageBytes = 0;
   std::array<int64_t, kCollectiveKinds> collectives = {};
+  /// How often this rank started collectives: several may be started as one.
+  int64_t collectiveCalls = 0;
   /// Bytes that left this rank, each sent once to every rank that needs it (see
   /// Collective::sentBytes).
   std::array<int64_t, kCollectiveKinds> collectiveBytes = {};
@@ -166,7 +168,7 @@ private:
     int peer = 0;
     int32_t tag = 0;
     int64_t bytes = 0;
-    Collective collective;
+    std::vector<Collective> collectives;
     std::shared_ptr<const std::vector<int>> group;
     std::string text() const;
   };
@@ -205,9 +207,14 @@ public:
   const std::vector<int> &ranks() const { return *ranks_; }
   Transport &transport() const { return transport_; }
 
-  /// Starts this rank's side of an exchange. Every rank of the group starts the
-  /// same ones, with the same sizes, in the same order.
-  StatusOr<Ticket> start(const Collective &collective, void *stream);
+  /// Starts this rank's side of an exchange, or of several as one: ranks meet
+  /// once for all of them, and none may write what another reads or writes.
+  /// Every rank of the group starts the same ones, with the same sizes, in the
+  /// same order.
+  StatusOr<Ticket> start(std::vector<Collective> collectives, void *stream);
+  StatusOr<Ticket> start(const Collective &collective, void *stream) {
+    return start(std::vector<Collective>{collective}, stream);
+  }
 
   /// Cuts this rank's part out of `whole` (a ReduceScatter without the sum).
   virtual Status slice(const Collective &whole, void *stream);
@@ -219,7 +226,9 @@ protected:
 
   using Operation = Transport::Operation;
   using MadeOperation = Transport::MadeOperation;
-  virtual MadeOperation make(const Collective &collective, void *stream) = 0;
+  /// Of at least one; arguments have been checked.
+  virtual MadeOperation make(const std::vector<Collective> &collectives,
+                             void *stream) = 0;
 
 private:
   Transport &transport_;

@@ -172,12 +172,15 @@ Status MpiExchange::finishRound() {
 }
 
 StatusOr<bool> MpiExchange::advance() {
+  if (isDone_)
+    return true;
   bool wasSecondRound = isSecondRound_;
   StatusOr<bool> done = roundIsDone();
   if (!done.isOk() || !*done)
     return done;
   DYNA_RETURN_IF_ERROR(finishRound());
-  return isSecondRound_ == wasSecondRound; // else it has only just begun
+  isDone_ = isSecondRound_ == wasSecondRound; // else it has only just begun
+  return isDone_;
 }
 
 void MpiExchange::withdraw() {

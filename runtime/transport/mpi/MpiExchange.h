@@ -34,6 +34,7 @@ public:
   ~MpiExchange() { freeScratch(); }
 
   Status start();
+  /// True when done, and ever after.
   StatusOr<bool> advance();
   void withdraw();
 
@@ -63,7 +64,7 @@ private:
 
   std::vector<MpiSend> sends_;
   std::deque<MpiReceive> receives_;
-  bool isReducing_ = false, isSecondRound_ = false;
+  bool isReducing_ = false, isSecondRound_ = false, isDone_ = false;
   std::vector<MpiScratch::Block> scratch_;
   std::vector<const void *> contributions_; ///< by place in the group
   Rows result_;                             ///< where their sum goes in `out`

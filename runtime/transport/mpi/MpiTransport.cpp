@@ -104,14 +104,22 @@ private:
     StatusOr<bool> advance() override { return receive.advance(); }
     void withdraw() override { receive.withdraw(); }
   };
+  /// Of one collective, or of several that go on side by side.
   struct ExchangeOperation : Operation {
-    ExchangeOperation(MpiWire &wire, const Collective &collective,
-                      const Group &group, std::vector<int> tags)
-        : exchange(wire, collective, group.ranks(), group.index(),
-                   std::move(tags)) {}
-    MpiExchange exchange;
-    StatusOr<bool> advance() override { return exchange.advance(); }
-    void withdraw() override { exchange.withdraw(); }
+    std::deque<MpiExchange> exchanges;
+    StatusOr<bool> advance() override {
+      bool isDone = true;
+      for (MpiExchange &exchange : exchanges) {
+        StatusOr<bool> done = exchange.advance();
+        DYNA_RETURN_IF_ERROR(done.status());
+        isDone = isDone && *done;
+      }
+      return isDone;
+    }
+    void withdraw() override {
+      for (MpiExchange &exchange : exchanges)
+        exchange.withdraw();
+    }
   };
 
   class MpiGroup : public Group {
@@ -122,14 +130,19 @@ private:
           numbers_(std::move(numbers)) {}
 
   protected:
-    MadeOperation make(const Collective &collective, void *) override {
-      std::vector<int> tags;
-      for (int number : numbers_)
-        tags.push_back((number << kNumberBits | started_) << 1);
-      started_ = (started_ + 1) % (1 << kNumberBits);
-      auto operation = std::make_unique<ExchangeOperation>(
-          *owner_.wire_, collective, *this, std::move(tags));
-      DYNA_RETURN_IF_ERROR(operation->exchange.start());
+    MadeOperation make(const std::vector<Collective> &collectives,
+                       void *) override {
+      auto operation = std::make_unique<ExchangeOperation>();
+      for (const Collective &collective : collectives) {
+        std::vector<int> tags;
+        for (int number : numbers_)
+          tags.push_back((number << kNumberBits | started_) << 1);
+        started_ = (started_ + 1) % (1 << kNumberBits);
+        operation->exchanges.emplace_back(*owner_.wire_, collective, ranks(),
+                                          index(), std::move(tags));
+      }
+      for (MpiExchange &exchange : operation->exchanges)
+        DYNA_RETURN_IF_ERROR(exchange.start());
       return MadeOperation(std::move(operation));
     }
 

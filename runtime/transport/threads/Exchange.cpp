@@ -126,13 +126,57 @@ void MessageExchange::run(int64_t task) {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-CollectiveExchange::CollectiveExchange(ThreadWorld &world,
-                                       const std::vector<int> &ranks,
-                                       const Collective &shape)
-    : Exchange(world, ranks), shape(shape), in(ranks.size()), out(ranks.size()),
-      size_(static_cast<int>(ranks.size())) {}
+CollectiveExchange::CollectiveExchange(
+    ThreadWorld &world, const std::vector<int> &ranks,
+    const std::vector<Collective> &collectives)
+    : Exchange(world, ranks) {
+  for (const Collective &shape : collectives)
+    works_.emplace_back(shape, static_cast<int>(ranks.size()));
+}
 
-int64_t CollectiveExchange::lanes() const {
+Status CollectiveExchange::join(int index,
+                                const std::vector<Collective> &collectives) {
+  bool agrees = works_.size() == collectives.size();
+  for (size_t i = 0; agrees && i < works_.size(); ++i)
+    agrees = works_[i].shape.agreesWith(collectives[i]);
+  if (!agrees) {
+    std::vector<Collective> shapes;
+    for (const CollectiveWork &work : works_)
+      shapes.push_back(work.shape);
+    return Status::invalidArgument("another rank of the group calls " +
+                                   describeAll(shapes));
+  }
+  for (size_t i = 0; i < works_.size(); ++i) {
+    works_[i].in[static_cast<size_t>(index)] = collectives[i].in;
+    works_[i].out[static_cast<size_t>(index)] = collectives[i].out;
+  }
+  return Status::ok();
+}
+
+int64_t CollectiveExchange::taskCount() const {
+  int64_t tasks = 0;
+  for (const CollectiveWork &work : works_)
+    tasks += work.taskCount();
+  return tasks;
+}
+
+int64_t CollectiveExchange::totalBytes() const {
+  int64_t bytes = 0;
+  for (const CollectiveWork &work : works_)
+    bytes += work.shape.wholeElements() * elementBytes(work.shape.element);
+  return bytes;
+}
+
+void CollectiveExchange::run(int64_t task) {
+  for (CollectiveWork &work : works_) {
+    int64_t own = work.taskCount();
+    if (task < own)
+      return work.run(task);
+    task -= own;
+  }
+}
+
+int64_t CollectiveWork::lanes() const {
   switch (shape.kind) {
   case CollectiveKind::AllReduce:
     return 1;
@@ -148,17 +192,17 @@ int64_t CollectiveExchange::lanes() const {
 }
 
 /// Of the longest lane: the first, since parts never grow with the index.
-int64_t CollectiveExchange::laneBytes() const {
+int64_t CollectiveWork::laneBytes() const {
   if (shape.kind == CollectiveKind::AllReduce)
     return shape.inBytes(size_, 0);
   return shape.sourceRows(size_, 0, 0).totalBytes();
 }
 
-int64_t CollectiveExchange::pieces() const {
+int64_t CollectiveWork::pieces() const {
   return (laneBytes() + kTaskBytes - 1) / kTaskBytes;
 }
 
-void CollectiveExchange::run(int64_t task) {
+void CollectiveWork::run(int64_t task) {
   int lane = static_cast<int>(task / pieces());
   int64_t begin = task % pieces() * kTaskBytes;
   int from = lane, to = lane;

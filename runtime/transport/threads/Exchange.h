@@ -109,22 +109,20 @@ protected:
   void run(int64_t task) override;
 };
 
-class CollectiveExchange : public Exchange {
+/// The work of one collective.
+class CollectiveWork {
 public:
-  CollectiveExchange(ThreadWorld &world, const std::vector<int> &ranks,
-                     const Collective &shape);
+  CollectiveWork(const Collective &shape, int size)
+      : shape(shape), in(static_cast<size_t>(size)),
+        out(static_cast<size_t>(size)), size_(size) {}
 
-  const Collective shape; ///< of the first to arrive; pointers are not used
+  Collective shape; ///< of the first to arrive; pointers are not used
   // By place in the group.
   std::vector<const void *> in;
   std::vector<void *> out;
 
-protected:
-  int64_t taskCount() const override { return lanes() * pieces(); }
-  int64_t totalBytes() const override {
-    return shape.wholeElements() * elementBytes(shape.element);
-  }
-  void run(int64_t task) override;
+  int64_t taskCount() const { return lanes() * pieces(); }
+  void run(int64_t task);
 
 private:
   // Tasks are [lane][piece]. A lane is what has one pair of rows: everything
@@ -134,7 +132,26 @@ private:
   int64_t laneBytes() const;
   int64_t pieces() const;
 
-  const int size_;
+  int size_;
+};
+
+/// What ranks start as one: its tasks are those of all the collectives, one
+/// after another.
+class CollectiveExchange : public Exchange {
+public:
+  CollectiveExchange(ThreadWorld &world, const std::vector<int> &ranks,
+                     const std::vector<Collective> &collectives);
+
+  /// Leaves the pointers of the rank at `index`; fails if it calls others.
+  Status join(int index, const std::vector<Collective> &collectives);
+
+protected:
+  int64_t taskCount() const override;
+  int64_t totalBytes() const override;
+  void run(int64_t task) override;
+
+private:
+  std::vector<CollectiveWork> works_;
 };
 
 /// The groups that several ranks made of one list of ranks, in order.
@@ -159,10 +176,9 @@ public:
                                               bool isSend, void *data,
                                               int64_t bytes);
   /// Leaves the side of the rank at `index` of the group's exchange `number`.
-  StatusOr<std::shared_ptr<Exchange>> collective(GroupState &group,
-                                                 const std::vector<int> &ranks,
-                                                 int index, int64_t number,
-                                                 const Collective &collective);
+  StatusOr<std::shared_ptr<Exchange>>
+  collective(GroupState &group, const std::vector<int> &ranks, int index,
+             int64_t number, const std::vector<Collective> &collectives);
   /// The group that a rank makes as its `nth` of these ranks.
   std::shared_ptr<GroupState> group(const std::vector<int> &ranks, int nth);
 

@@ -75,9 +75,10 @@ private:
           state_(std::move(state)) {}
 
   protected:
-    MadeOperation make(const Collective &collective, void *) override {
+    MadeOperation make(const std::vector<Collective> &collectives,
+                       void *) override {
       return sideOf(owner_.world_->collective(*state_, ranks(), index(),
-                                              started_++, collective));
+                                              started_++, collectives));
     }
 
   private:

@@ -51,7 +51,7 @@ ThreadWorld::message(int from, int to, int32_t tag, bool isSend, void *data,
 StatusOr<std::shared_ptr<Exchange>>
 ThreadWorld::collective(GroupState &group, const std::vector<int> &ranks,
                         int index, int64_t number,
-                        const Collective &collective) {
+                        const std::vector<Collective> &collectives) {
   std::shared_ptr<CollectiveExchange> exchange;
   bool isLast = false;
   {
@@ -59,13 +59,9 @@ ThreadWorld::collective(GroupState &group, const std::vector<int> &ranks,
     size_t place = static_cast<size_t>(number - group.firstUnmatched);
     if (place == group.unmatched.size())
       group.unmatched.push_back(
-          std::make_shared<CollectiveExchange>(*this, ranks, collective));
+          std::make_shared<CollectiveExchange>(*this, ranks, collectives));
     exchange = group.unmatched[place];
-    if (!exchange->shape.agreesWith(collective))
-      return Status::invalidArgument("another rank of the group calls " +
-                                     exchange->shape.describe());
-    exchange->in[static_cast<size_t>(index)] = collective.in;
-    exchange->out[static_cast<size_t>(index)] = collective.out;
+    DYNA_RETURN_IF_ERROR(exchange->join(index, collectives));
     isLast = exchange->arrive();
     // Every rank starts them in order, so the first is complete first.
     if (isLast) {

@@ -114,6 +114,84 @@ TEST(CollectivesAbi, DispatchesToTheGroup) {
   EXPECT_TRUE(status.isOk()) << status.message();
 }
 
+namespace {
+
+/// A gather of 5 floats and a turn of 3 x 3, as one call.
+struct TwoAsOne {
+  explicit TwoAsOne(int ranks, int rank)
+      : part(5), row(9), whole(5), turned(9) {
+    int64_t rows = dyna_part_size(3, ranks, rank);
+    int64_t begin = dyna_part_begin(3, ranks, rank);
+    for (int64_t i = 0; i < dyna_part_size(5, ranks, rank); ++i)
+      part[i] = static_cast<float>(dyna_part_begin(5, ranks, rank) + i);
+    for (int64_t i = 0; i < 3 * rows; ++i)
+      row[i] = static_cast<float>(3 * begin + i);
+    exchanges[0].kind = DYNA_EXCHANGE_ALL_GATHER;
+    exchanges[0].collective = floats(part.data(), whole.data(), 1, 5, 1);
+    exchanges[1].kind = DYNA_EXCHANGE_ALL_TO_ALL;
+    dyna_transposition &turn = exchanges[1].transposition;
+    turn = {};
+    turn.in = row.data(), turn.out = turned.data();
+    turn.outer = turn.middle = turn.inner = 1, turn.first = turn.second = 3;
+    turn.element = DYNA_ELEMENT_F32;
+  }
+  std::vector<float> part, row, whole, turned;
+  dyna_exchange exchanges[2] = {};
+};
+
+} // namespace
+
+TEST(CollectivesAbi, SeveralExchangesAsOneCall) {
+  for (int ranks : {1, 2, 3, 4}) {
+    Status status = runRanks(ranks, [&](Transport &t) -> Status {
+      std::vector<int> all(static_cast<size_t>(ranks));
+      std::iota(all.begin(), all.end(), 0);
+      auto group = t.createGroup(all, t.deadline());
+      DYNA_RETURN_IF_ERROR(group.status());
+      Context c(toAbi(ranks > 1 ? group->get() : nullptr));
+      TwoAsOne two(ranks, t.rank());
+      EXPECT_EQ(dyna_exchange_all(&c.context, two.exchanges, 2), DYNA_OK)
+          << c.message;
+      EXPECT_EQ(two.whole, (std::vector<float>{0, 1, 2, 3, 4}));
+      // [3, columns of this rank]
+      int64_t columns = dyna_part_size(3, ranks, t.rank());
+      for (int64_t i = 0; i < 3; ++i)
+        for (int64_t j = 0; j < columns; ++j)
+          EXPECT_EQ(two.turned[i * columns + j],
+                    3 * i + dyna_part_begin(3, ranks, t.rank()) + j);
+      EXPECT_EQ(t.traffic().collectiveCalls, ranks > 1 ? 1 : 0);
+      return Status::ok();
+    });
+    EXPECT_TRUE(status.isOk()) << status.message();
+  }
+}
+
+TEST(CollectivesAbi, BadExchangesAreErrorsWithText) {
+  auto expectFailure = [](const dyna_exchange *exchanges, int64_t count,
+                          const char *text) {
+    Context c(toAbi(nullptr));
+    EXPECT_EQ(dyna_exchange_all(&c.context, exchanges, count),
+              DYNA_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(c.message).find(text), std::string::npos)
+        << c.message;
+  };
+  TwoAsOne two(1, 0);
+  expectFailure(nullptr, 2, "exchange_all: null arguments");
+  expectFailure(two.exchanges, 0, "at least one exchange, but got 0");
+  two.exchanges[1].transposition.group = 1;
+  expectFailure(two.exchanges, 2,
+                "exchange 1 is over group 1, but the first is over group 0");
+  two.exchanges[0].collective.group = 1;
+  expectFailure(two.exchanges, 2, "group 1 of a context with 1 groups");
+  two.exchanges[1].kind = 4;
+  expectFailure(two.exchanges, 2, "exchange 1 is of unknown kind 4");
+  TwoAsOne missing(1, 0);
+  missing.exchanges[1].transposition.out = nullptr;
+  expectFailure(missing.exchanges, 2, "null result");
+  EXPECT_EQ(dyna_exchange_all(nullptr, two.exchanges, 2),
+            DYNA_INVALID_ARGUMENT);
+}
+
 TEST(CollectivesAbi, BadArgumentsAreErrorsWithText) {
   float in[4] = {}, out[4] = {};
   const dyna_collective good = floats(in, out, 1, 4, 1);

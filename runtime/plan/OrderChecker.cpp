@@ -252,6 +252,8 @@ Status OrderChecker::reduce(const Instruction &i) {
 Status OrderChecker::combine() {
   if (combined_)
     return fail("the norms are combined twice");
+  if (updating_)
+    return fail("the norms are combined after an update");
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
     if (view_.ownsParameters(l) && !parameters_[l].normed)
       return fail(formatText("the gradient norm of layer %d is missing", l));

@@ -14,11 +14,13 @@
 
 #include "test/runtime/executor/TinyRun.h"
 
+#include "runtime/plan/PlanVerifier.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 
 #include <gmock/gmock.h>
 
 #include <mutex>
+#include <random>
 
 using namespace dyna;
 using testing::HasSubstr;
@@ -32,6 +34,9 @@ struct StrategyCase {
   bool splitBackward = false;
   plan::ElementType compute = plan::F64;
   std::vector<int64_t> lengths = {5, 1, 17, 9, 3, 12, 1, 8};
+  /// Not 0: instructions are moved about at random, as far as the verifier
+  /// allows.
+  uint64_t shuffle = 0;
 };
 
 void PrintTo(const StrategyCase &test, std::ostream *out) {
@@ -40,6 +45,8 @@ void PrintTo(const StrategyCase &test, std::ostream *out) {
        << " recompute " << test.recompute
        << (test.splitBackward ? " split" : "")
        << (test.compute == plan::BF16 ? " bf16" : "");
+  if (test.shuffle)
+    *out << " shuffle " << test.shuffle;
 }
 
 /// What a training run leaves: losses, gradient norms, every parameter.
@@ -99,6 +106,32 @@ std::vector<std::vector<double>> initialValues(const ManifestView &view) {
   return values;
 }
 
+/// Tries `moves` moves of single instructions and keeps those that the verifier
+/// accepts; returns how many.
+int shufflePlan(const ExecutableGraph &graph, plan::Plan &plan,
+                const std::vector<int64_t> &lengths, uint64_t seed, int moves) {
+  std::mt19937_64 random(seed);
+  int accepted = 0;
+  for (int move = 0; move < moves; ++move) {
+    plan::RankProgram &program =
+        *plan.mutable_ranks(static_cast<int>(random() % plan.ranks_size()));
+    int count = program.instructions_size();
+    int from = static_cast<int>(random() % count);
+    int to =
+        std::clamp(from + static_cast<int>(random() % 17) - 8, 0, count - 1);
+    plan::RankProgram before = program;
+    auto &list = *program.mutable_instructions();
+    for (int at = from; at != to; at += from < to ? 1 : -1)
+      list.SwapElements(at, at + (from < to ? 1 : -1));
+    if (from != to &&
+        verifyPlan(graph, plan, lengths, {INT64_C(1) << 40}).isOk())
+      ++accepted;
+    else
+      program = std::move(before);
+  }
+  return accepted;
+}
+
 /// One rank of a strategy.
 class StrategyRank {
 public:
@@ -146,6 +179,10 @@ public:
                                     planOptions(test_));
       if (!plan.isOk())
         return plan.status();
+      if (test_.shuffle)
+        EXPECT_GT(shufflePlan(graph_, *plan, lengthsOf(batch),
+                              test_.shuffle + s, 300),
+                  10);
       StepResult result;
       DYNA_RETURN_IF_ERROR(
           executor_->run(*plan, batch, TinyRun::scalars(s, 1.0), result));
@@ -340,6 +377,29 @@ INSTANTIATE_TEST_SUITE_P(
                                  false,
                                  plan::F64,
                                  {9}}));
+
+/// The verifier's word is enough: whatever order it accepts computes the same,
+/// touches no memory that it should not, and ends.
+std::vector<StrategyCase> shuffledPlans() {
+  std::vector<StrategyCase> cases;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    StrategyCase test;
+    const char *strategies[] = {"dp=2,pp=2,layers=3+2,zero=1",
+                                "pp=3,layers=2+2+1", "dp=3,zero=1",
+                                "dp=2,pp=3,layers=1+3+1"};
+    test.strategy = strategies[seed % 4];
+    test.schedule =
+        seed % 2 ? Schedule::GPipe : Schedule::OneForwardOneBackward;
+    test.recompute = static_cast<plan::Recompute>(seed % 3);
+    test.splitBackward = seed % 5 == 0;
+    test.shuffle = 1000 * seed;
+    cases.push_back(test);
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(ShuffledPlans, StrategyRunTest,
+                         testing::ValuesIn(shuffledPlans()));
 
 TEST(StrategyRunsTest, RepeatBitwise) {
   StrategyCase test{"dp=2,pp=2,zero=1,layers=3+2"};

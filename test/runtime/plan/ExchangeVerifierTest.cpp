@@ -148,6 +148,11 @@ const Case cases[] = {
      }},
     {"the gradient norms of the ranks are not combined",
      [](plan::Plan &p) { Editor(p).remove(Instruction::COMBINE_NORM, 0); }},
+    {"the norms are combined after an update",
+     [](plan::Plan &p) {
+       Editor e(p);
+       e.move(Instruction::COMBINE_NORM, 0, 0, e.find(Instruction::UPDATE, 1));
+     }},
     {"that other ranks updated are not gathered yet",
      [](plan::Plan &p) {
        Editor e(p);

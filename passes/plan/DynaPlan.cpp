@@ -53,10 +53,15 @@ private:
     auto parsed = ::dyna::parseStrategy(strategy);
     if (!parsed.isOk())
       return parsed.status();
-    auto cut = ::dyna::chooseLayers(model, *parsed);
+    auto table = ::dyna::CostModel::open(model, costs);
+    if (!table.isOk())
+      return table.status();
+    auto cut = ::dyna::chooseLayers(*table, *parsed);
     if (!cut.isOk())
       return cut.status();
-    return ::dyna::ExecutableGraph::create(model, *cut);
+    if (!cut->note.empty())
+      emitRemark(getOperation().getLoc()) << cut->note;
+    return ::dyna::ExecutableGraph::create(model, cut->strategy);
   }
 
   ::dyna::StatusOr<::dyna::PlanOptions>

@@ -24,6 +24,8 @@ def DynaPlan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
   let options = [
     Option<"strategy", "strategy", "std::string", "\"dp=1\"",
            "A strategy, such as dp=2,pp=2 or a: tp=2,zero=1; its name becomes the graph's">,
+    Option<"costs", "costs", "std::string", "\"\"",
+           "File of what layers take (runtime/cost/Costs.proto), to cut them into stages by; empty: estimated">,
     ListOption<"lengths", "lengths", "int64_t", "Tokens of each sample of the mini-batch">,
     Option<"targetTokens", "target-tokens", "int64_t", "-1",
            "What the sum of losses is divided by; -1: all tokens">,

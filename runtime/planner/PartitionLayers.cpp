@@ -53,25 +53,99 @@ std::vector<int> partitionLayers(const std::vector<double> &costs, int stages) {
   return cut;
 }
 
-std::vector<double> layerCosts(const ManifestView &view, int64_t sampleTokens) {
-  std::vector<double> costs;
-  for (int l = 0; l < view.layers(); ++l)
-    costs.push_back(3 * view.forwardFlops(l, sampleTokens, sampleTokens,
-                                          view.visiblePairs(l, sampleTokens)));
-  return costs;
+namespace {
+
+constexpr int64_t cutTokens = 4096;
+constexpr int64_t cutSampleTokens = 1024;
+
+/// The functions that a micro-batch passes.
+std::vector<cost::Direction> passesOf(plan::Recompute mode) {
+  std::vector<cost::Direction> passes = {cost::FORWARD, cost::BACKWARD};
+  if (mode == plan::RECOMPUTE_SELECTIVE)
+    passes.push_back(cost::RECOMPUTE_SELECTIVE);
+  if (mode == plan::RECOMPUTE_FULL)
+    passes.push_back(cost::RECOMPUTE_FULL);
+  return passes;
 }
 
-StatusOr<Strategy> chooseLayers(const ManifestView &view, Strategy strategy,
-                                int64_t sampleTokens) {
+std::vector<cost::Direction> passesOf(const ManifestView &view, int layer,
+                                      const RecomputeModes &modes) {
+  return passesOf(
+      view.nearestMode(layer, modes.size() > 1 ? modes[layer] : modes.at(0)));
+}
+
+KindAt kindAt(const ManifestView &view, int layer, const Strategy &strategy) {
+  return {view.layer(layer).kind(), strategy.tp, strategy.sp};
+}
+
+/// "costs from FILE" and what that lacks, or that all is estimated.
+std::string describeSource(const CostModel &costs, const Strategy &strategy,
+                           const RecomputeModes &recompute) {
+  std::string estimate = "estimated from flops and bytes of device '" +
+                         costs.table().device().name() + "'";
+  std::vector<std::string> lacking;
+  bool measured = false;
+  for (int l = 0; l < costs.model().layers(); ++l)
+    for (cost::Direction pass : passesOf(costs.model(), l, recompute)) {
+      KindAt at = kindAt(costs.model(), l, strategy);
+      std::string name = describeCostKey(costs.keyOf(at, pass));
+      if (costs.isMeasured(at, pass))
+        measured = true;
+      else if (std::find(lacking.begin(), lacking.end(), name) == lacking.end())
+        lacking.push_back(name);
+    }
+  // A table of nothing but a device is where the estimate comes from.
+  std::string from =
+      costs.table().name().empty() ? "" : "costs from " + costs.table().name();
+  if (!measured)
+    return from.empty() ? estimate : from + ": " + estimate;
+  if (lacking.empty())
+    return from;
+  std::string names;
+  for (const std::string &name : lacking)
+    names += (names.empty() ? "" : "; ") + name;
+  return from + "; it lacks " + names + ": " + estimate;
+}
+
+} // namespace
+
+std::vector<double> layerCosts(const CostModel &costs, const Strategy &strategy,
+                               const RecomputeModes &recompute) {
+  const ManifestView &view = costs.model();
+  int64_t positions = view.manifest().facts().positions();
+  int64_t sample =
+      positions > 0 ? std::min(positions, cutSampleTokens) : cutSampleTokens;
+  std::vector<double> seconds;
+  for (int l = 0; l < view.layers(); ++l) {
+    Work work{cutTokens, view.visiblePairs(l, sample) * (cutTokens / sample),
+              cutTokens};
+    seconds.push_back(0);
+    for (cost::Direction pass : passesOf(view, l, recompute))
+      seconds.back() += costs.seconds(kindAt(view, l, strategy), pass, work);
+  }
+  return seconds;
+}
+
+StatusOr<StageCut> chooseLayers(const CostModel &costs, Strategy strategy,
+                                const RecomputeModes &recompute) {
   if (!strategy.layers.empty())
-    return strategy;
-  if (strategy.pp > view.layers())
-    return Status::invalidArgument(formatText(
-        "strategy '%s': %d stages, but the model has %d layers",
-        describeStrategy(strategy).c_str(), strategy.pp, view.layers()));
+    return StageCut{std::move(strategy), ""};
+  int layers = costs.model().layers();
+  if (strategy.pp > layers)
+    return Status::invalidArgument(
+        formatText("strategy '%s': %d stages, but the model has %d layers",
+                   describeStrategy(strategy).c_str(), strategy.pp, layers));
+  RecomputeModes modes =
+      strategy.recompute ? RecomputeModes{*strategy.recompute} : recompute;
   strategy.layers =
-      partitionLayers(layerCosts(view, sampleTokens), strategy.pp);
-  return strategy;
+      partitionLayers(layerCosts(costs, strategy, modes), strategy.pp);
+  std::string note;
+  if (strategy.pp > 1) {
+    for (int count : strategy.layers)
+      note += (note.empty() ? "stage cut " : "+") + std::to_string(count);
+    note += ": " + describeSource(costs, strategy, modes);
+  }
+  return StageCut{std::move(strategy), std::move(note)};
 }
 
 } // namespace dyna

@@ -9,7 +9,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_PARTITIONLAYERS_H
 #define DYNA_RUNTIME_PLANNER_PARTITIONLAYERS_H
 
-#include "runtime/plan/ManifestView.h"
+#include "runtime/cost/CostModel.h"
 #include "runtime/plan/Strategy.h"
 
 #include <vector>
@@ -23,14 +23,30 @@ namespace dyna {
 /// of layers, O(n^2 log n).
 std::vector<int> partitionLayers(const std::vector<double> &costs, int stages);
 
-/// Estimated work of each layer in a training step of `tokens` tokens in
-/// samples of `sampleTokens`: matrix-product flops, the head's three times.
-std::vector<double> layerCosts(const ManifestView &view, int64_t sampleTokens);
+/// Modes of recomputation: one for all layers, or one for each.
+using RecomputeModes = std::vector<plan::Recompute>;
 
-/// The strategy with `layers` filled in: as given, or cut by cost. Fails where
-/// there are more stages than layers.
-StatusOr<Strategy> chooseLayers(const ManifestView &view, Strategy strategy,
-                                int64_t sampleTokens = 1024);
+/// What a layer takes of one micro-batch in a training step: forward, backward,
+/// and what has to be computed again in between. Updates are not counted: they
+/// come once per step, not once per micro-batch. The micro-batch has 4096
+/// tokens in samples of 1024 (of less, where the model has fewer positions),
+/// whatever a run makes of its data: so that every tool finds the same cut.
+std::vector<double> layerCosts(const CostModel &costs, const Strategy &strategy,
+                               const RecomputeModes &recompute);
+
+/// A strategy with its layers, and a line for people: the cut and where the
+/// costs behind it came from. Empty where nothing was to choose.
+struct StageCut {
+  Strategy strategy;
+  std::string note;
+};
+
+/// The strategy with `layers` filled in: as given, or cut by cost. Where the
+/// strategy names no recomputation, it is `recompute`. Fails where there are
+/// more stages than layers.
+StatusOr<StageCut> chooseLayers(const CostModel &costs, Strategy strategy,
+                                const RecomputeModes &recompute = {
+                                    plan::RECOMPUTE_NONE});
 
 } // namespace dyna
 

@@ -149,6 +149,10 @@ const std::vector<Flag> &flags() {
       choice("Ranks", "pipeline",
              "1f1b or gpipe: the order of micro-batches in a pipeline",
              &O::pipeline, {"1f1b", "gpipe"}, Stored::Yes),
+      text("Ranks", "costs", "FILE",
+           "what layers take, measured, to cut them into stages by (default: "
+           "estimated)",
+           &O::costs, Stored::Yes, true),
 
       real("Optimizer", "lr", "learning rate after the warm-up",
            &O::learningRate, 0, 1e6),

@@ -53,6 +53,7 @@ struct TrainOptions {
   std::string strategy; ///< "dp=2,pp=2"; empty: one rank
   int64_t ranks = 0;    ///< 0: as many as the strategy has
   std::string pipeline = "1f1b";
+  std::string costs; ///< file; empty: estimates
 
   // Optimizer.
   double learningRate = 3e-4;

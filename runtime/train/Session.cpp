@@ -138,6 +138,32 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(const Session &session,
 // Ranks
 //===----------------------------------------------------------------------===//
 
+StatusOr<std::vector<plan::Recompute>>
+chooseRecompute(const Session &session, const Strategy &strategy) {
+  if (strategy.recompute && !session.options.isGiven("recompute"))
+    return std::vector<plan::Recompute>{*strategy.recompute};
+  return parseRecompute(session.options.recompute, session.view->layers());
+}
+
+/// The layers of each stage; leaves a line that says how they were chosen.
+StatusOr<Strategy> cutStages(Session &session, Strategy strategy) {
+  const std::string &file = session.options.costs;
+  StatusOr<CostModel> costs = CostModel::open(*session.view, file);
+  if (!costs.isOk())
+    return costs.status();
+  StatusOr<StageCut> cut =
+      chooseLayers(*costs, std::move(strategy), session.planOptions.recompute);
+  if (!cut.isOk())
+    return cut.status();
+  session.note = cut->note;
+  if (session.note.empty() && !file.empty())
+    session.note = cut->strategy.pp == 1
+                       ? "--costs is not used: one stage has all layers"
+                       : "--costs is not used: the strategy says the layers of "
+                         "its stages";
+  return std::move(cut->strategy);
+}
+
 Status chooseStrategy(Session &session) {
   const TrainOptions &options = session.options;
   Strategy strategy;
@@ -155,7 +181,12 @@ Status chooseStrategy(Session &session) {
         "--strategy alone",
         static_cast<long long>(options.ranks),
         describeStrategy(strategy).c_str(), strategy.ranks()));
-  StatusOr<Strategy> cut = chooseLayers(*session.view, std::move(strategy));
+  StatusOr<std::vector<plan::Recompute>> modes =
+      chooseRecompute(session, strategy);
+  if (!modes.isOk())
+    return modes.status();
+  session.planOptions.recompute = *modes;
+  StatusOr<Strategy> cut = cutStages(session, std::move(strategy));
   if (!cut.isOk())
     return cut.status();
   StatusOr<ExecutableGraph> graph =
@@ -178,24 +209,15 @@ Status checkThreads(const TrainOptions &options) {
       static_cast<long long>(options.threads), cores));
 }
 
-Status choosePlanOptions(Session &session) {
+void choosePlanOptions(Session &session) {
   const TrainOptions &options = session.options;
   PlanOptions &plan = session.planOptions;
   const Strategy &strategy = session.graph->strategy();
-  if (strategy.recompute && !options.isGiven("recompute")) {
-    plan.recompute = {*strategy.recompute};
-  } else {
-    auto modes = parseRecompute(options.recompute, session.view->layers());
-    if (!modes.isOk())
-      return modes.status();
-    plan.recompute = *modes;
-  }
   plan.maxTokensPerMicroBatch = options.tokensPerMicroBatch;
   plan.inFlight = static_cast<int>(options.inFlight);
   plan.splitBackward = options.splitBackward;
   if (strategy.pp > 1 && options.pipeline == "1f1b")
     plan.schedule = Schedule::OneForwardOneBackward;
-  return Status::ok();
 }
 
 /// This process's ranks, as threads or as the one that a launcher made it.
@@ -298,7 +320,7 @@ Status openSession(const dyna_program &program, const ManifestView &view,
   session.variant = *variant;
   DYNA_RETURN_IF_ERROR(checkThreads(options));
   DYNA_RETURN_IF_ERROR(chooseStrategy(session));
-  DYNA_RETURN_IF_ERROR(choosePlanOptions(session));
+  choosePlanOptions(session);
   DYNA_RETURN_IF_ERROR(openData(view, session));
   auto seats = makeSeats(session);
   if (!seats.isOk())
@@ -310,7 +332,11 @@ Status openSession(const dyna_program &program, const ManifestView &view,
   if (!dynamic.isOk())
     return dynamic.status();
   session.planOptions.dynamicLimits = *dynamic;
-  return makeRanks(session, std::move(*seats), *dynamic, training);
+  DYNA_RETURN_IF_ERROR(
+      makeRanks(session, std::move(*seats), *dynamic, training));
+  if (!session.note.empty() && session.writesFiles())
+    std::fprintf(stderr, "note: %s\n", session.note.c_str());
+  return Status::ok();
 }
 
 } // namespace dyna

@@ -75,9 +75,9 @@ TEST_F(PlanTranslationTest, PlansOfRandomStrategies) {
     strategy.dp = draw(1, 3);
     strategy.pp = draw(1, 3);
     strategy.zero = draw(0, 1) == 1;
-    auto cut = ::dyna::chooseLayers(*model, strategy);
+    auto cut = ::dyna::chooseLayers(::dyna::CostModel(*model), strategy);
     ASSERT_TRUE(cut.isOk()) << cut.status().message();
-    auto graph = ::dyna::ExecutableGraph::create(*model, *cut);
+    auto graph = ::dyna::ExecutableGraph::create(*model, cut->strategy);
     ASSERT_TRUE(graph.isOk()) << graph.status().message();
     ::dyna::PlanOptions options;
     options.recompute = {static_cast<plan::Recompute>(draw(0, 2))};

@@ -1,0 +1,189 @@
+//===- CostCurve.cpp - Seconds of one function from measured points -------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cost/CostCurve.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dyna {
+namespace {
+
+constexpr int columns = 4;
+using Row = std::array<double, columns>;
+
+Row rowOf(const Work &work) {
+  return {static_cast<double>(work.tokens), static_cast<double>(work.pairs),
+          static_cast<double>(work.targets), 1};
+}
+
+double dot(const Row &a, const Row &b) {
+  double sum = 0;
+  for (int i = 0; i < columns; ++i)
+    sum += a[i] * b[i];
+  return sum;
+}
+
+/// Normal equations of a weighted least-squares problem.
+struct Equations {
+  std::array<Row, columns> matrix{};
+  Row right{};
+  double squares = 0; ///< of the right-hand sides
+
+  void add(const Row &row, double value) {
+    for (int i = 0; i < columns; ++i) {
+      for (int j = 0; j < columns; ++j)
+        matrix[i][j] += row[i] * row[j];
+      right[i] += row[i] * value;
+    }
+    squares += value * value;
+  }
+
+  /// The solution with only the columns of `subset`; false where these do not
+  /// determine one.
+  bool solve(unsigned subset, Row &solution) const;
+  double error(const Row &x) const {
+    double sum = squares - 2 * dot(right, x);
+    for (int i = 0; i < columns; ++i)
+      sum += x[i] * dot(matrix[i], x);
+    return sum;
+  }
+};
+
+/// Gauss without pivoting, which positive definite matrices do not need.
+bool Equations::solve(unsigned subset, Row &solution) const {
+  // What is left of a column that the others make up is rounding.
+  constexpr double singular = 1e-9;
+  std::array<Row, columns> a = matrix;
+  Row b = right;
+  for (int k = 0; k < columns; ++k) {
+    if (!(subset >> k & 1))
+      continue;
+    if (a[k][k] <= singular * matrix[k][k])
+      return false;
+    for (int i = k + 1; i < columns; ++i) {
+      if (!(subset >> i & 1))
+        continue;
+      double factor = a[i][k] / a[k][k];
+      for (int j = k; j < columns; ++j)
+        a[i][j] -= factor * a[k][j];
+      b[i] -= factor * b[k];
+    }
+  }
+  solution = {};
+  for (int k = columns - 1; k >= 0; --k) {
+    if (!(subset >> k & 1))
+      continue;
+    double sum = b[k];
+    for (int j = k + 1; j < columns; ++j)
+      sum -= a[k][j] * solution[j];
+    solution[k] = sum / a[k][k];
+  }
+  return true;
+}
+
+/// Of all solutions with some coefficients zero and none negative the nearest:
+/// the optimum under the constraint is one of them. A smaller set of
+/// coefficients wins unless a larger one is really nearer.
+Row fitPlane(const std::vector<MeasuredPoint> &points) {
+  Row scale{};
+  double largest = 0;
+  for (const MeasuredPoint &point : points) {
+    Row row = rowOf(point.work);
+    for (int i = 0; i < columns; ++i)
+      scale[i] = std::max(scale[i], row[i]);
+    largest = std::max(largest, point.seconds);
+  }
+  if (largest == 0)
+    return {};
+  Equations equations;
+  for (const MeasuredPoint &point : points) {
+    // A point without cost has no relative error.
+    double weight = 1 / std::max(point.seconds, 1e-6 * largest);
+    Row row = rowOf(point.work);
+    for (int i = 0; i < columns; ++i)
+      row[i] *= scale[i] > 0 ? weight / scale[i] : 0;
+    equations.add(row, weight * point.seconds);
+  }
+  Row best{};
+  double bestError = equations.squares;
+  double tolerance = 1e-12 * equations.squares;
+  for (int size = 1; size <= columns; ++size)
+    for (unsigned subset = 1; subset < 1u << columns; ++subset) {
+      Row solution;
+      if (__builtin_popcount(subset) != size ||
+          !equations.solve(subset, solution) ||
+          *std::min_element(solution.begin(), solution.end()) < 0)
+        continue;
+      double error = equations.error(solution);
+      if (error < bestError - tolerance) {
+        best = solution;
+        bestError = error;
+      }
+    }
+  for (int i = 0; i < columns; ++i)
+    best[i] = scale[i] > 0 ? best[i] / scale[i] : 0;
+  return best;
+}
+
+/// Neighbours that do not ascend are joined at their mean.
+struct Block {
+  double first, last; ///< what the plane says
+  double sum;         ///< of what was measured
+  int points;
+  double mean() const { return sum / points; }
+};
+
+} // namespace
+
+CostCurve::CostCurve(const std::vector<MeasuredPoint> &points)
+    : plane_(fitPlane(points)) {
+  std::vector<std::pair<double, double>> measured;
+  for (const MeasuredPoint &point : points)
+    measured.emplace_back(onPlane(point.work), point.seconds);
+  std::sort(measured.begin(), measured.end());
+  std::vector<Block> blocks;
+  for (auto [plane, seconds] : measured) {
+    blocks.push_back({plane, plane, seconds, 1});
+    while (blocks.size() > 1) {
+      const Block &last = blocks.back();
+      Block &before = blocks[blocks.size() - 2];
+      if (last.first > before.last && last.mean() >= before.mean())
+        break;
+      before = {before.first, last.last, before.sum + last.sum,
+                before.points + last.points};
+      blocks.pop_back();
+    }
+  }
+  for (const Block &block : blocks) {
+    line_.emplace_back(block.first, block.mean());
+    if (block.last > block.first)
+      line_.emplace_back(block.last, block.mean());
+  }
+}
+
+double CostCurve::onPlane(const Work &work) const {
+  return dot(plane_, rowOf(work));
+}
+
+double CostCurve::seconds(const Work &work) const {
+  double plane = onPlane(work);
+  auto above =
+      std::lower_bound(line_.begin(), line_.end(), plane,
+                       [](const auto &at, double x) { return at.first < x; });
+  if (above == line_.begin() || above == line_.end()) {
+    const auto &[x, y] = above == line_.end() ? line_.back() : line_.front();
+    // The plane is zero at a point only where it is zero below it.
+    return x > 0 ? y * (plane / x) : y;
+  }
+  auto [x0, y0] = *(above - 1);
+  auto [x1, y1] = *above;
+  return y0 + (y1 - y0) * ((plane - x0) / (x1 - x0));
+}
+
+} // namespace dyna

@@ -1,0 +1,191 @@
+//===- CostModel.cpp - Seconds of layer functions -------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cost/CostModel.h"
+
+#include "runtime/abi/Collectives.h"
+#include "runtime/plan/Text.h"
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+const plan::LayerKind &kindAt(const plan::Manifest &manifest,
+                              const KindAt &at) {
+  for (const plan::TensorDegree &degree : manifest.degrees())
+    if (degree.tp() == at.tp && degree.sp() == at.sp)
+      return degree.kinds(at.kind);
+  return manifest.kinds(at.kind);
+}
+
+/// Bytes of a tensor; rows that are dealt, as the first rank has them.
+double bytesOf(const plan::TensorSpec &spec, const KindAt &at, int64_t tokens) {
+  double bytes = static_cast<double>(elementBytes(spec.type()));
+  for (int64_t size : spec.shape())
+    bytes *= static_cast<double>(size);
+  if (spec.rows() == plan::TensorSpec::TQ_PART)
+    tokens = dyna_part_size(tokens, at.tp, 0);
+  return spec.rows() == plan::TensorSpec::FIXED
+             ? bytes
+             : bytes * static_cast<double>(tokens);
+}
+
+/// What one call works on, by what becomes of it.
+struct Traffic {
+  double parameters = 0; ///< read by a pass
+  double gradients = 0;  ///< of parameters that a pass adds to
+  double masters = 0;    ///< all gradients
+  double copies = 0;     ///< of masters in the compute type
+  double input = 0, output = 0, products = 0, elementwise = 0, deferred = 0;
+};
+
+Traffic trafficOf(const plan::LayerKind &kind, const KindAt &at,
+                  plan::ElementType master, int64_t tokens) {
+  Traffic traffic;
+  for (const plan::TensorSpec &spec : kind.parameters()) {
+    double bytes = bytesOf(spec, at, 0);
+    double scale = static_cast<double>(elementBytes(master)) /
+                   static_cast<double>(elementBytes(spec.type()));
+    traffic.parameters += bytes;
+    traffic.masters += bytes * scale;
+    traffic.copies += spec.type() == master ? 0 : bytes;
+  }
+  traffic.gradients = traffic.masters;
+  traffic.input = bytesOf(kind.inputs(0), at, tokens);
+  traffic.output = bytesOf(kind.outputs(0), at, tokens);
+  if (kind.flops_per_token() == 0 && kind.flops_per_target() == 0) {
+    // Rows are looked up, not all of them read.
+    traffic.parameters = std::min(traffic.parameters, traffic.output);
+    traffic.gradients = std::min(traffic.gradients, traffic.output);
+  }
+  Extent extent{tokens, tokens, 1};
+  auto tier = [&](const plan::LinearBytes &bytes) {
+    return static_cast<double>(linearBytes(bytes, extent));
+  };
+  traffic.products = tier(kind.products_tier());
+  traffic.elementwise = tier(kind.elementwise_tier());
+  traffic.deferred = tier(kind.deferred_tier());
+  return traffic;
+}
+
+double bytesMoved(const Traffic &t, cost::Direction direction, bool hasLoss) {
+  double saved = t.input + t.products + t.elementwise;
+  switch (direction) {
+  case cost::FORWARD:
+    // The loss adds to its weights' gradient at once.
+    return t.parameters + saved + t.output + (hasLoss ? 2 * t.gradients : 0);
+  case cost::BACKWARD:
+    return t.parameters + saved + t.output + t.input +
+           (hasLoss ? 0 : 2 * t.gradients);
+  case cost::BACKWARD_INPUT:
+    return t.parameters + saved + t.output + t.input + t.deferred;
+  case cost::BACKWARD_WEIGHT:
+    return saved + t.deferred + 2 * t.gradients;
+  case cost::RECOMPUTE_SELECTIVE:
+    return t.input + t.products + t.elementwise;
+  case cost::RECOMPUTE_FULL:
+    return t.parameters + t.input + t.products + t.elementwise;
+  case cost::UPDATE:
+    // Gradient, master and two moments, each read and written.
+    return 8 * t.masters + t.copies;
+  default:
+    return 0;
+  }
+}
+
+/// Forward computes the loss together with its gradients: three products.
+double flopsOf(const plan::LayerKind &kind, cost::Direction direction,
+               const Work &work) {
+  double layer = static_cast<double>(kind.flops_per_token()) *
+                     static_cast<double>(work.tokens) +
+                 static_cast<double>(kind.attention_flops_per_pair()) *
+                     static_cast<double>(work.pairs);
+  double loss = static_cast<double>(kind.flops_per_target()) *
+                static_cast<double>(work.targets);
+  switch (direction) {
+  case cost::FORWARD:
+    return layer + 3 * loss;
+  case cost::BACKWARD:
+    return 2 * layer;
+  case cost::BACKWARD_INPUT:
+  case cost::BACKWARD_WEIGHT:
+  case cost::RECOMPUTE_FULL:
+    return layer;
+  default:
+    return 0;
+  }
+}
+
+double flopRate(const cost::Device &device, plan::ElementType type) {
+  return type == plan::F64    ? device.f64_flops()
+         : type == plan::BF16 ? device.bf16_flops()
+                              : device.f32_flops();
+}
+
+} // namespace
+
+StatusOr<CostModel> CostModel::create(const ManifestView &model,
+                                      CostTable table) {
+  const auto &kinds = model.manifest().kinds();
+  for (const auto &entry : table.curves()) {
+    const CostKey &key = entry.first;
+    auto isIt = [&](const plan::LayerKind &kind) {
+      return kind.name() == key.kind;
+    };
+    if (std::any_of(kinds.begin(), kinds.end(), isIt))
+      continue;
+    std::string names;
+    for (const plan::LayerKind &kind : kinds)
+      names += (names.empty() ? "" : ", ") + kind.name();
+    return Status::invalidArgument(
+        formatText("%s: entry %s: the model has no kind of layer '%s', but %s",
+                   table.name().c_str(), describeCostKey(key).c_str(),
+                   key.kind.c_str(), names.c_str()));
+  }
+  CostModel costs(model);
+  costs.table_ = std::move(table);
+  return costs;
+}
+
+StatusOr<CostModel> CostModel::open(const ManifestView &model,
+                                    const std::string &path) {
+  if (path.empty())
+    return CostModel(model);
+  StatusOr<CostTable> table = CostTable::read(path);
+  if (!table.isOk())
+    return table.status();
+  return create(model, std::move(*table));
+}
+
+CostKey CostModel::keyOf(const KindAt &at, cost::Direction direction) const {
+  return {model_->manifest().kinds(at.kind).name(), at.tp, at.sp, direction};
+}
+
+double CostModel::seconds(const KindAt &at, cost::Direction direction,
+                          const Work &work) const {
+  auto found = table_.curves().find(keyOf(at, direction));
+  return found != table_.curves().end() ? found->second.seconds(work)
+                                        : estimate(at, direction, work);
+}
+
+double CostModel::estimate(const KindAt &at, cost::Direction direction,
+                           const Work &work) const {
+  const plan::Manifest &manifest = model_->manifest();
+  const plan::LayerKind &kind = kindAt(manifest, at);
+  const cost::Device &device = table_.device();
+  double flops = flopsOf(kind, direction, work) /
+                 flopRate(device, manifest.compute_type());
+  double bytes =
+      bytesMoved(trafficOf(kind, at, model_->masterType(), work.tokens),
+                 direction, kind.flops_per_target() > 0) /
+      device.bytes_per_second();
+  return std::max(flops, bytes) + device.launch_seconds();
+}
+
+} // namespace dyna

@@ -1,0 +1,66 @@
+//===- CostModel.h - Seconds of layer functions -----------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What every decision that weighs time asks: the measured curve of a function
+// where the table has one, otherwise an estimate, `max(flops / rate, bytes /
+// rate) + launch`. Bytes are those that the function reads and writes once:
+// parameters (of a kind without products the rows that it looks up), input,
+// output, what it saves, gradients. Exchanges between ranks are not estimated.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_COST_COSTMODEL_H
+#define DYNA_RUNTIME_COST_COSTMODEL_H
+
+#include "runtime/cost/CostTable.h"
+#include "runtime/plan/ManifestView.h"
+
+#include <optional>
+
+namespace dyna {
+
+/// A layer kind at a tensor degree.
+struct KindAt {
+  int kind = 0; ///< index into Manifest.kinds
+  int tp = 1;
+  bool sp = false;
+};
+
+class CostModel {
+public:
+  /// Measured by `table`. Fails where it names a kind that the model lacks:
+  /// it is that of another model. `model` must outlive this.
+  static StatusOr<CostModel> create(const ManifestView &model, CostTable table);
+  /// The same for a file, or for an empty path nothing measured.
+  static StatusOr<CostModel> open(const ManifestView &model,
+                                  const std::string &path);
+  /// Nothing measured.
+  explicit CostModel(const ManifestView &model)
+      : model_(&model), table_(CostTable::host()) {}
+
+  const ManifestView &model() const { return *model_; }
+  const CostTable &table() const { return table_; }
+
+  /// Of one call. A degree that was not compiled costs as tp=1 does.
+  double seconds(const KindAt &at, cost::Direction direction,
+                 const Work &work) const;
+  bool isMeasured(const KindAt &at, cost::Direction direction) const {
+    return table_.curves().count(keyOf(at, direction)) > 0;
+  }
+  CostKey keyOf(const KindAt &at, cost::Direction direction) const;
+  double estimate(const KindAt &at, cost::Direction direction,
+                  const Work &work) const;
+
+private:
+  const ManifestView *model_;
+  CostTable table_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_COST_COSTMODEL_H

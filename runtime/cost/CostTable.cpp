@@ -1,0 +1,189 @@
+//===- CostTable.cpp - Measured costs, checked ----------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cost/CostTable.h"
+
+#include "runtime/plan/Text.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <cassert>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+namespace dyna {
+
+extern const char *const hostDescription; // Descriptions.cpp.in
+
+namespace {
+
+/// Larger than any table of measurements.
+constexpr size_t maxFileBytes = size_t(1) << 26;
+/// Points beyond these are slips of the pen; sums of work stay exact.
+constexpr double maxSeconds = 1e9;
+constexpr int64_t maxWork = INT64_C(1) << 52;
+
+StatusOr<std::string> readFile(const std::string &path) {
+  std::FILE *file = std::fopen(path.c_str(), "rb");
+  if (!file)
+    return Status::invalidArgument("cannot read the costs in '" + path +
+                                   "': " + std::strerror(errno));
+  std::string text;
+  char buffer[1 << 16];
+  size_t count;
+  while (text.size() <= maxFileBytes &&
+         (count = std::fread(buffer, 1, sizeof(buffer), file)) > 0)
+    text.append(buffer, count);
+  int error = std::ferror(file) ? errno : 0;
+  std::fclose(file);
+  if (error)
+    return Status::invalidArgument("cannot read the costs in '" + path +
+                                   "': " + std::strerror(error));
+  if (text.size() > maxFileBytes)
+    return Status::invalidArgument("'" + path +
+                                   "' is too large for a file of costs");
+  return text;
+}
+
+/// Keeps the first error: the others follow from it.
+class FirstError : public google::protobuf::io::ErrorCollector {
+public:
+  explicit FirstError(const std::string &name) : name_(name) {}
+  void AddError(int line, int column, const std::string &message) override {
+    if (text_.empty())
+      text_ = formatText("%s:%d:%d: %s", name_.c_str(), line + 1, column + 1,
+                         message.c_str());
+  }
+  const std::string &text() const { return text_; }
+
+private:
+  std::string name_, text_;
+};
+
+Status parseText(const std::string &text, const std::string &name,
+                 google::protobuf::Message &message) {
+  FirstError error(name);
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (parser.ParseFromString(text, &message))
+    return Status::ok();
+  return Status::invalidArgument(error.text());
+}
+
+Status checkDevice(const cost::Device &device) {
+  auto refuse = [&](const char *field, const char *expected, double value) {
+    return Status::invalidArgument(
+        formatText("device '%s': %s expects %s, but got %g",
+                   device.name().c_str(), field, expected, value));
+  };
+  const std::pair<const char *, double> rates[] = {
+      {"f64_flops", device.f64_flops()},
+      {"f32_flops", device.f32_flops()},
+      {"bf16_flops", device.bf16_flops()},
+      {"bytes_per_second", device.bytes_per_second()}};
+  for (auto [field, rate] : rates)
+    if (!std::isfinite(rate) || rate < 1)
+      return refuse(field, "a rate per second of at least 1", rate);
+  double launch = device.launch_seconds();
+  if (!std::isfinite(launch) || launch < 0 || launch > maxSeconds)
+    return refuse("launch_seconds", "seconds, 0 or more", launch);
+  return Status::ok();
+}
+
+Status checkPoint(const cost::Point &point) {
+  const std::pair<const char *, int64_t> works[] = {
+      {"tokens", point.tokens()},
+      {"pairs", point.pairs()},
+      {"targets", point.targets()}};
+  for (auto [field, value] : works)
+    if (value < 0 || value > maxWork)
+      return Status::invalidArgument(formatText(
+          "%s expects 0 to %lld, but got %lld", field,
+          static_cast<long long>(maxWork), static_cast<long long>(value)));
+  if (!std::isfinite(point.seconds()) || point.seconds() < 0 ||
+      point.seconds() > maxSeconds)
+    return Status::invalidArgument(formatText(
+        "seconds expects 0 to %g, but got %g", maxSeconds, point.seconds()));
+  return Status::ok();
+}
+
+} // namespace
+
+std::string describeCostKey(const CostKey &key) {
+  return formatText("%s tp=%d%s %s", key.kind.c_str(), key.tp,
+                    key.sp ? ",sp=1" : "",
+                    cost::Direction_Name(key.direction).c_str());
+}
+
+Status CostTable::add(const cost::Entry &entry, int index) {
+  CostKey key{entry.kind(), entry.tp() == 0 ? 1 : entry.tp(), entry.sp(),
+              entry.direction()};
+  auto refuse = [&](const std::string &what) {
+    return Status::invalidArgument(
+        formatText("%s: entry %d (%s): %s", name_.c_str(), index + 1,
+                   describeCostKey(key).c_str(), what.c_str()));
+  };
+  if (key.kind.empty())
+    return refuse("has no kind: name a kind of layer, as in kind: \"block\"");
+  if (key.direction == cost::DIRECTION_UNKNOWN)
+    return refuse("has no direction: FORWARD, BACKWARD, BACKWARD_INPUT, "
+                  "BACKWARD_WEIGHT, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL or "
+                  "UPDATE");
+  if (key.tp < 1)
+    return refuse(formatText("tp expects 1 or more, but got %d", key.tp));
+  if (entry.points().empty())
+    return refuse("has no points: measure at least one");
+  std::vector<MeasuredPoint> points;
+  for (const cost::Point &point : entry.points()) {
+    if (Status status = checkPoint(point); !status.isOk())
+      return refuse(formatText("point %d: %s",
+                               static_cast<int>(points.size()) + 1,
+                               status.message().c_str()));
+    points.push_back(
+        {{point.tokens(), point.pairs(), point.targets()}, point.seconds()});
+  }
+  if (!curves_.emplace(key, CostCurve(points)).second)
+    return refuse("is there twice: put all points into one entry");
+  return Status::ok();
+}
+
+StatusOr<CostTable> CostTable::parse(const std::string &text,
+                                     const std::string &name) {
+  cost::Table message;
+  DYNA_RETURN_IF_ERROR(parseText(text, name, message));
+  CostTable table = host();
+  table.name_ = name;
+  for (int i = 0; i < message.entries_size(); ++i)
+    DYNA_RETURN_IF_ERROR(table.add(message.entries(i), i));
+  if (message.has_device()) {
+    table.device_ = message.device();
+    if (Status status = checkDevice(table.device_); !status.isOk())
+      return Status::invalidArgument(name + ": " + status.message());
+  }
+  return table;
+}
+
+StatusOr<CostTable> CostTable::read(const std::string &path) {
+  StatusOr<std::string> text = readFile(path);
+  if (!text.isOk())
+    return text.status();
+  return parse(*text, path);
+}
+
+CostTable CostTable::host() {
+  CostTable table;
+  Status status = parseText(hostDescription, "host.textproto", table.device_);
+  assert(status.isOk() && checkDevice(table.device_).isOk());
+  (void)status;
+  return table;
+}
+
+} // namespace dyna

@@ -1,0 +1,66 @@
+//===- CostTable.h - Measured costs, checked --------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The file that `--costs` names (Costs.proto), with a curve for each entry.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_COST_COSTTABLE_H
+#define DYNA_RUNTIME_COST_COSTTABLE_H
+
+#include "runtime/abi/Status.h"
+#include "runtime/cost/CostCurve.h"
+#include "runtime/cost/Costs.pb.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+
+namespace dyna {
+
+/// A function of a layer kind at a tensor degree.
+struct CostKey {
+  std::string kind;
+  int tp = 1;
+  bool sp = false;
+  cost::Direction direction = cost::FORWARD;
+
+  bool operator<(const CostKey &other) const {
+    return std::tie(kind, tp, sp, direction) <
+           std::tie(other.kind, other.tp, other.sp, other.direction);
+  }
+};
+
+/// "block tp=2,sp=1 BACKWARD"
+std::string describeCostKey(const CostKey &key);
+
+class CostTable {
+public:
+  /// Fails with the file, the place in it and what was expected there.
+  static StatusOr<CostTable> read(const std::string &path);
+  /// `name` stands for the file in messages.
+  static StatusOr<CostTable> parse(const std::string &text,
+                                   const std::string &name);
+  /// No entries, and the device that was built in.
+  static CostTable host();
+
+  const std::string &name() const { return name_; }
+  const cost::Device &device() const { return device_; }
+  const std::map<CostKey, CostCurve> &curves() const { return curves_; }
+
+private:
+  Status add(const cost::Entry &entry, int index);
+
+  std::string name_;
+  cost::Device device_;
+  std::map<CostKey, CostCurve> curves_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_COST_COSTTABLE_H

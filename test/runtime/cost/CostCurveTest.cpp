@@ -1,0 +1,177 @@
+//===- CostCurveTest.cpp - Seconds of one function from measured points ---===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cost/CostCurve.h"
+
+#include "runtime/abi/Random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gmock/gmock.h>
+
+using namespace dyna;
+using testing::ElementsAre;
+
+namespace {
+
+class Draw {
+public:
+  explicit Draw(uint64_t seed) : counter_(seed << 32) {}
+  int64_t below(int64_t bound) {
+    return static_cast<int64_t>(dyna_mix64(++counter_) %
+                                static_cast<uint64_t>(bound));
+  }
+  double real() { return static_cast<double>(below(1 << 20)) / (1 << 20); }
+  Work work() {
+    int64_t tokens = 1 + below(8192);
+    return {tokens, tokens * (1 + below(512)), below(tokens + 1)};
+  }
+
+private:
+  uint64_t counter_;
+};
+
+double planeOf(const std::array<double, 4> &c, const Work &work) {
+  return c[0] * static_cast<double>(work.tokens) +
+         c[1] * static_cast<double>(work.pairs) +
+         c[2] * static_cast<double>(work.targets) + c[3];
+}
+
+/// What the plane is chosen by.
+double relativeError(const std::array<double, 4> &plane,
+                     const std::vector<MeasuredPoint> &points) {
+  double sum = 0;
+  for (const MeasuredPoint &point : points)
+    sum += std::pow(planeOf(plane, point.work) / point.seconds - 1, 2);
+  return sum;
+}
+
+TEST(CostCurveTest, FindsAPlaneAgain) {
+  Draw draw(1);
+  for (int round = 0; round < 200; ++round) {
+    std::array<double, 4> truth{};
+    for (int i = 0; i < 4; ++i)
+      truth[i] = draw.below(3) ? draw.real() * (i == 1 ? 1e-9 : 1e-6) : 0;
+    truth[draw.below(4)] += 1e-7;
+    std::vector<MeasuredPoint> points;
+    for (int i = 0; i < 12; ++i) {
+      Work work = draw.work();
+      points.push_back({work, planeOf(truth, work)});
+    }
+    CostCurve curve(points);
+    for (int i = 0; i < 20; ++i) {
+      Work work = draw.work();
+      double expected = planeOf(truth, work);
+      EXPECT_NEAR(curve.seconds(work), expected, 1e-3 * expected);
+    }
+  }
+}
+
+TEST(CostCurveTest, NoPlaneIsNearer) {
+  Draw draw(2);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<MeasuredPoint> points(1 + draw.below(8));
+    for (MeasuredPoint &point : points)
+      point = {draw.work(), 1e-5 + draw.real()};
+    std::array<double, 4> plane = CostCurve(points).plane();
+    EXPECT_THAT(plane, testing::Each(testing::Ge(0)));
+    double error = relativeError(plane, points);
+    for (int i = 0; i < 500; ++i) {
+      std::array<double, 4> other = plane;
+      for (int column = 0; column < 4; ++column) {
+        // Steps of all sizes, relative and from zero.
+        double size = std::pow(10, -6 * draw.real()) * (draw.real() - 0.5);
+        other[column] =
+            std::max(0.0, other[column] * (1 + size) +
+                              (column == 1   ? 1e-7
+                               : column == 3 ? 1
+                                             : 1e-4) *
+                                  size * static_cast<double>(draw.below(2)));
+      }
+      EXPECT_GE(relativeError(other, points), error * (1 - 1e-6) - 1e-8);
+    }
+  }
+}
+
+TEST(CostCurveTest, MoreWorkNeverCostsLess) {
+  Draw draw(3);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<MeasuredPoint> points(1 + draw.below(10));
+    for (MeasuredPoint &point : points)
+      point = {draw.work(), draw.below(5) ? draw.real() : 0};
+    CostCurve curve(points);
+    for (int i = 0; i < 50; ++i) {
+      Work less = draw.work(), more = less;
+      more.tokens += draw.below(5000);
+      more.pairs += draw.below(1000000);
+      more.targets += draw.below(5000);
+      ASSERT_GE(curve.seconds(less), 0);
+      ASSERT_LE(curve.seconds(less), curve.seconds(more) * (1 + 1e-12));
+    }
+  }
+}
+
+// Measured times that ascend with tokens, however crooked, are met.
+TEST(CostCurveTest, MeetsAscendingPoints) {
+  Draw draw(4);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<MeasuredPoint> points;
+    Work work;
+    double seconds = 1e-6;
+    for (int i = 0; i < 8; ++i) {
+      work.tokens += 1 + draw.below(1000);
+      work.pairs = 10 * work.tokens;
+      seconds += draw.real();
+      points.push_back({work, seconds});
+    }
+    CostCurve curve(points);
+    for (const MeasuredPoint &point : points)
+      EXPECT_NEAR(curve.seconds(point.work), point.seconds,
+                  1e-9 * point.seconds);
+    // Between two points it is between them.
+    for (size_t i = 1; i < points.size(); ++i) {
+      Work middle = points[i].work;
+      middle.tokens = (middle.tokens + points[i - 1].work.tokens) / 2;
+      middle.pairs = 10 * middle.tokens;
+      double got = curve.seconds(middle);
+      EXPECT_GE(got, points[i - 1].seconds * (1 - 1e-9));
+      EXPECT_LE(got, points[i].seconds * (1 + 1e-9));
+    }
+  }
+}
+
+TEST(CostCurveTest, OnePointIsProportional) {
+  CostCurve curve({{{1000, 0, 0}, 0.5}});
+  EXPECT_DOUBLE_EQ(curve.seconds({2000, 0, 0}), 1);
+  EXPECT_DOUBLE_EQ(curve.seconds({10, 0, 0}), 0.005);
+  // Nothing says what pairs cost: tokens stand for them.
+  CostCurve attention({{{1000, 500500, 1000}, 0.5}});
+  EXPECT_DOUBLE_EQ(attention.seconds({1000, 9999999, 1000}), 0.5);
+  // Once per step, without tokens.
+  CostCurve update({{{}, 0.25}});
+  EXPECT_DOUBLE_EQ(update.seconds({}), 0.25);
+  EXPECT_DOUBLE_EQ(update.seconds({4096, 1, 1}), 0.25);
+}
+
+TEST(CostCurveTest, PointsThatContradictEachOtherAreAveraged) {
+  CostCurve curve({{{100, 0, 0}, 3}, {{200, 0, 0}, 1}, {{400, 0, 0}, 8}});
+  EXPECT_DOUBLE_EQ(curve.seconds({100, 0, 0}), 2);
+  EXPECT_DOUBLE_EQ(curve.seconds({150, 0, 0}), 2);
+  EXPECT_DOUBLE_EQ(curve.seconds({200, 0, 0}), 2);
+  EXPECT_DOUBLE_EQ(curve.seconds({300, 0, 0}), 5);
+  EXPECT_DOUBLE_EQ(curve.seconds({400, 0, 0}), 8);
+  CostCurve twice({{{100, 0, 0}, 1}, {{100, 0, 0}, 3}});
+  EXPECT_DOUBLE_EQ(twice.seconds({100, 0, 0}), 2);
+}
+
+TEST(CostCurveTest, NothingCostsNothing) {
+  CostCurve curve({{{100, 5, 0}, 0}, {{200, 5, 0}, 0}});
+  EXPECT_EQ(curve.seconds({1 << 20, 1 << 20, 1}), 0);
+}
+
+} // namespace

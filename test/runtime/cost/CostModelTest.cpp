@@ -1,0 +1,226 @@
+//===- CostModelTest.cpp - Measured, estimated, cut by --------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cost/CostModel.h"
+
+#include "runtime/abi/Random.h"
+#include "runtime/planner/PartitionLayers.h"
+#include "test/runtime/executor/TinyModel.h"
+
+#include <algorithm>
+#include <functional>
+#include <gmock/gmock.h>
+
+using namespace dyna;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+constexpr int embedding = 0, block = 1, head = 2; // kinds
+
+class CostModelTest : public testing::Test {
+protected:
+  explicit CostModelTest(int blocks = 6) {
+    TinyOptions options;
+    options.blocks = blocks;
+    model = std::make_unique<ManifestView>(
+        *ManifestView::create(tinyManifest(options)));
+  }
+  CostModel costs(const std::string &text) {
+    auto table = CostTable::parse(text, "costs.txt");
+    EXPECT_TRUE(table.isOk()) << table.status().message();
+    auto made = CostModel::create(*model, *table);
+    EXPECT_TRUE(made.isOk()) << made.status().message();
+    return *made;
+  }
+  static std::string entry(const std::string &kind, const char *direction,
+                           double seconds) {
+    return "entries { kind: \"" + kind + "\" direction: " + direction +
+           " points { tokens: 4096 seconds: " + std::to_string(seconds) +
+           " } }\n";
+  }
+  static std::string bothWays(const std::string &kind, double forward,
+                              double backward) {
+    return entry(kind, "FORWARD", forward) + entry(kind, "BACKWARD", backward);
+  }
+
+  std::unique_ptr<ManifestView> model;
+};
+
+TEST_F(CostModelTest, MeasuredWhereThereIsAnEntry) {
+  CostModel costs = this->costs(entry("block", "FORWARD", 3));
+  Work work{8192, 0, 0};
+  EXPECT_DOUBLE_EQ(costs.seconds({block}, cost::FORWARD, work), 6);
+  EXPECT_TRUE(costs.isMeasured({block}, cost::FORWARD));
+  for (KindAt at : {KindAt{block, 2}, KindAt{block, 1, true}, KindAt{head}}) {
+    EXPECT_FALSE(costs.isMeasured(at, cost::FORWARD));
+    EXPECT_DOUBLE_EQ(costs.seconds(at, cost::FORWARD, work),
+                     costs.estimate(at, cost::FORWARD, work));
+  }
+  EXPECT_FALSE(costs.isMeasured({block}, cost::BACKWARD));
+}
+
+TEST_F(CostModelTest, EntriesOfAnotherModelAreRefused) {
+  auto table = CostTable::parse(entry("blok", "FORWARD", 3), "costs.txt");
+  auto made = CostModel::create(*model, *table);
+  EXPECT_THAT(made.status().message(),
+              testing::AllOf(HasSubstr("costs.txt: entry blok tp=1 FORWARD"),
+                             HasSubstr("embedding, block, head")));
+}
+
+// The estimate, worked out by hand: device rates that make one side count.
+TEST_F(CostModelTest, EstimatesFlopsOrBytes) {
+  std::string rates = "f32_flops: 1 bf16_flops: 1 launch_seconds: 0.5 }";
+  CostModel flops =
+      costs("device { f64_flops: 10 bytes_per_second: 1e30 " + rates);
+  int64_t tokens = 64;
+  Work work{tokens, 0, tokens};
+  double layer = 4.0 * tinyWidth * tinyHidden * 64;
+  double loss = 2.0 * tinyVocabulary * tinyWidth * 64;
+  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::FORWARD, work),
+                   layer / 10 + 0.5);
+  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::BACKWARD, work),
+                   2 * layer / 10 + 0.5);
+  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::BACKWARD_WEIGHT, work),
+                   layer / 10 + 0.5);
+  EXPECT_DOUBLE_EQ(flops.seconds({head}, cost::FORWARD, work),
+                   3 * loss / 10 + 0.5);
+  CostModel bytes =
+      costs("device { f64_flops: 1e30 bytes_per_second: 4 " + rates);
+  // 64 rows of 6 numbers from 64 ids; the whole table has only 11 rows.
+  double ids = 64 * 4, out = 64 * tinyWidth * 8;
+  double table = tinyVocabulary * tinyWidth * 8;
+  EXPECT_DOUBLE_EQ(bytes.seconds({embedding}, cost::FORWARD, work),
+                   (table + ids + out) / 4 + 0.5);
+  EXPECT_DOUBLE_EQ(bytes.seconds({embedding}, cost::UPDATE, work),
+                   8 * table / 4 + 0.5);
+  // Few ids read few rows.
+  double one = tinyWidth * 8;
+  EXPECT_DOUBLE_EQ(bytes.seconds({embedding}, cost::FORWARD, {1, 0, 1}),
+                   (one + 4 + one) / 4 + 0.5);
+}
+
+TEST_F(CostModelTest, TheCutFollowsTheTable) {
+  Strategy strategy;
+  strategy.pp = 2;
+  // embedding, six blocks, head
+  auto even =
+      chooseLayers(costs(bothWays("embedding", 0, 0) + bothWays("block", 1, 2) +
+                         bothWays("head", 1, 2)),
+                   strategy);
+  ASSERT_TRUE(even.isOk());
+  EXPECT_THAT(even->strategy.layers, ElementsAre(5, 3));
+  EXPECT_EQ(even->note, "stage cut 5+3: costs from costs.txt");
+  auto heavy =
+      chooseLayers(costs(bothWays("embedding", 0, 0) + bothWays("block", 1, 2) +
+                         bothWays("head", 12, 0)),
+                   strategy);
+  EXPECT_THAT(heavy->strategy.layers, ElementsAre(6, 2));
+  // What is given stays, and nothing is said.
+  strategy.layers = {1, 7};
+  auto given = chooseLayers(costs(bothWays("head", 12, 0)), strategy);
+  EXPECT_THAT(given->strategy.layers, ElementsAre(1, 7));
+  EXPECT_EQ(given->note, "");
+}
+
+TEST_F(CostModelTest, TheNoteSaysWhatWasUsed) {
+  Strategy strategy;
+  strategy.pp = 2;
+  EXPECT_THAT(chooseLayers(CostModel(*model), strategy)->note,
+              testing::EndsWith("estimated from flops and bytes of device "
+                                "'host'"));
+  EXPECT_THAT(
+      chooseLayers(costs(bothWays("block", 1, 2) + bothWays("head", 1, 1) +
+                         entry("embedding", "FORWARD", 1)),
+                   strategy)
+          ->note,
+      HasSubstr("costs from costs.txt; it lacks embedding tp=1 BACKWARD: "
+                "estimated from flops and bytes of device 'host'"));
+  // A table for other degrees has nothing for this one.
+  EXPECT_THAT(chooseLayers(costs("entries { kind: \"block\" tp: 4 direction: "
+                                 "FORWARD points { seconds: 1 } }"),
+                           strategy)
+                  ->note,
+              HasSubstr(": costs from costs.txt: estimated from"));
+  strategy.pp = 1;
+  EXPECT_EQ(chooseLayers(CostModel(*model), strategy)->note, "");
+}
+
+TEST_F(CostModelTest, RecomputationCounts) {
+  Strategy strategy;
+  strategy.pp = 2;
+  CostModel costs =
+      this->costs(bothWays("embedding", 0, 0) + bothWays("block", 1, 1) +
+                  bothWays("head", 6, 0) + entry("block", "RECOMPUTE_FULL", 2) +
+                  entry("block", "RECOMPUTE_SELECTIVE", 0));
+  EXPECT_THAT(layerCosts(costs, strategy, {plan::RECOMPUTE_FULL}),
+              ElementsAre(0, 4, 4, 4, 4, 4, 4, 6));
+  EXPECT_THAT(layerCosts(costs, strategy, {plan::RECOMPUTE_NONE}),
+              ElementsAre(0, 2, 2, 2, 2, 2, 2, 6));
+  EXPECT_THAT(chooseLayers(costs, strategy)->strategy.layers,
+              ElementsAre(6, 2));
+  strategy.recompute = plan::RECOMPUTE_FULL;
+  EXPECT_THAT(chooseLayers(costs, strategy)->strategy.layers,
+              ElementsAre(5, 3));
+  strategy.recompute.reset();
+  std::vector<plan::Recompute> perLayer(8, plan::RECOMPUTE_NONE);
+  perLayer[1] = plan::RECOMPUTE_FULL;
+  EXPECT_THAT(layerCosts(costs, strategy, perLayer),
+              ElementsAre(0, 4, 2, 2, 2, 2, 2, 6));
+}
+
+double slowestStage(const std::vector<double> &costs,
+                    const std::vector<int> &cut) {
+  double slowest = 0;
+  size_t layer = 0;
+  for (int layers : cut) {
+    double sum = 0;
+    for (int i = 0; i < layers; ++i)
+      sum += costs[layer++];
+    slowest = std::max(slowest, sum);
+  }
+  return slowest;
+}
+
+double bestByTryingAll(const std::vector<double> &costs, size_t first,
+                       int stages) {
+  if (stages == 1)
+    return slowestStage({costs.begin() + first, costs.end()},
+                        {static_cast<int>(costs.size() - first)});
+  double best = 1e300, sum = 0;
+  for (size_t end = first + 1; end + stages - 1 <= costs.size(); ++end) {
+    sum += costs[end - 1];
+    best =
+        std::min(best, std::max(sum, bestByTryingAll(costs, end, stages - 1)));
+  }
+  return best;
+}
+
+TEST_F(CostModelTest, CutsByTablesAreTheBestOfAll) {
+  uint64_t counter = 5;
+  auto seconds = [&] {
+    return static_cast<double>(dyna_mix64(++counter) % 1000) / 64;
+  };
+  for (int round = 0; round < 100; ++round) {
+    CostModel costs = this->costs(bothWays("embedding", seconds(), seconds()) +
+                                  bothWays("block", seconds(), seconds()) +
+                                  bothWays("head", seconds(), seconds()));
+    Strategy strategy;
+    for (strategy.pp = 1; strategy.pp <= 8; ++strategy.pp) {
+      auto cut = chooseLayers(costs, strategy);
+      ASSERT_TRUE(cut.isOk());
+      std::vector<double> each =
+          layerCosts(costs, strategy, {plan::RECOMPUTE_NONE});
+      EXPECT_DOUBLE_EQ(slowestStage(each, cut->strategy.layers),
+                       bestByTryingAll(each, 0, strategy.pp));
+    }
+  }
+}
+
+} // namespace

@@ -1,0 +1,128 @@
+//===- CostTableTest.cpp - Files of costs, good and bad -------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cost/CostTable.h"
+
+#include <cstdio>
+#include <gmock/gmock.h>
+
+using namespace dyna;
+using testing::HasSubstr;
+
+namespace {
+
+TEST(CostTableTest, ReadsEntriesAndDevice) {
+  auto table = CostTable::parse(R"(
+    # A comment.
+    entries {
+      kind: "block" tp: 2 sp: true direction: BACKWARD
+      points { tokens: 100 pairs: 5050 seconds: 0.25 }
+    }
+    entries { kind: "block" direction: FORWARD points { tokens: 10 seconds: 1 } }
+    device { name: "node" f64_flops: 1 f32_flops: 2 bf16_flops: 4
+             bytes_per_second: 8 })",
+                                "costs.txt");
+  ASSERT_TRUE(table.isOk()) << table.status().message();
+  EXPECT_EQ(table->name(), "costs.txt");
+  EXPECT_EQ(table->curves().size(), 2u);
+  auto found = table->curves().find({"block", 2, true, cost::BACKWARD});
+  ASSERT_NE(found, table->curves().end());
+  EXPECT_DOUBLE_EQ(found->second.seconds({100, 5050, 0}), 0.25);
+  // Without tp it is 1.
+  EXPECT_EQ(table->curves().count({"block", 1, false, cost::FORWARD}), 1u);
+  EXPECT_EQ(table->device().name(), "node");
+  EXPECT_EQ(table->device().bf16_flops(), 4);
+}
+
+TEST(CostTableTest, TheBuiltInDeviceStandsIn) {
+  auto table = CostTable::parse("", "empty");
+  ASSERT_TRUE(table.isOk());
+  for (const cost::Device &device :
+       {CostTable::host().device(), table->device()}) {
+    EXPECT_EQ(device.name(), "host");
+    EXPECT_GT(device.f32_flops(), device.f64_flops());
+    EXPECT_GT(device.bytes_per_second(), 0);
+  }
+  EXPECT_EQ(CostTable::host().name(), "");
+}
+
+struct BadTable {
+  const char *text;
+  std::vector<const char *> words;
+};
+
+const BadTable badTables[] = {
+    // Where in the file, as text protobufs say it.
+    {"entries {\n  kind: \"a\"\n  secnds: 3 }", {"file:3", "secnds"}},
+    {"entries {\n kind: \"a\" direction: SIDEWAYS }", {"file:2", "SIDEWAYS"}},
+    {"entries { kind: \"a\" points { tokens: many } }", {"file:1", "many"}},
+    {"entries { kind: \"a\"", {"file:1"}},
+    {"\x01\x02\xff", {"file:1"}},
+    {"entries { direction: FORWARD points { seconds: 1 } }",
+     {"file: entry 1", "has no kind"}},
+    {"entries { kind: \"a\" points { seconds: 1 } }",
+     {"entry 1 (a tp=1", "no direction", "BACKWARD_WEIGHT"}},
+    {"entries { kind: \"a\" direction: FORWARD }",
+     {"entry 1 (a tp=1 FORWARD)", "has no points"}},
+    {"entries { kind: \"a\" tp: -2 direction: FORWARD points { seconds: 1 } }",
+     {"tp expects 1 or more, but got -2"}},
+    {"entries { kind: \"a\" direction: FORWARD points { seconds: 1 } "
+     "points { tokens: 4 seconds: -1 } }",
+     {"point 2: seconds expects 0 to", "got -1"}},
+    {"entries { kind: \"a\" direction: FORWARD points { seconds: nan } }",
+     {"point 1: seconds", "nan"}},
+    {"entries { kind: \"a\" direction: FORWARD points { seconds: inf } }",
+     {"point 1: seconds", "inf"}},
+    {"entries { kind: \"a\" direction: FORWARD points { tokens: -4 } }",
+     {"point 1: tokens expects 0 to", "-4"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { pairs: 9223372036854775807 } }",
+     {"point 1: pairs", "9223372036854775807"}},
+    {"entries { kind: \"a\" direction: FORWARD points { seconds: 1 } } "
+     "entries { kind: \"a\" tp: 1 direction: FORWARD points { seconds: 2 } }",
+     {"entry 2 (a tp=1 FORWARD)", "is there twice"}},
+    {"device { name: \"d\" f64_flops: 1 f32_flops: 1 bf16_flops: 1 }",
+     {"file: device 'd'", "bytes_per_second", "got 0"}},
+    {"device { name: \"d\" f64_flops: nan f32_flops: 1 bf16_flops: 1 "
+     "bytes_per_second: 1 }",
+     {"f64_flops", "nan"}},
+    {"device { f64_flops: 1 f32_flops: 1 bf16_flops: 1 bytes_per_second: 1 "
+     "launch_seconds: -1 }",
+     {"launch_seconds", "-1"}},
+};
+
+TEST(CostTableTest, BadOnesAreRefusedWithTheirPlace) {
+  for (const BadTable &bad : badTables) {
+    auto table = CostTable::parse(bad.text, "file");
+    ASSERT_FALSE(table.isOk()) << bad.text;
+    for (const char *word : bad.words)
+      EXPECT_THAT(table.status().message(), HasSubstr(word)) << bad.text;
+    EXPECT_EQ(table.status().message().find('\n'), std::string::npos);
+  }
+}
+
+TEST(CostTableTest, ReadsFiles) {
+  std::string path = testing::TempDir() + "dyna-costs.txt";
+  std::FILE *file = std::fopen(path.c_str(), "w");
+  ASSERT_NE(file, nullptr);
+  std::fputs("entries { kind: \"a\" direction: UPDATE points { seconds: 2 } }",
+             file);
+  std::fclose(file);
+  auto table = CostTable::read(path);
+  ASSERT_TRUE(table.isOk()) << table.status().message();
+  EXPECT_EQ(table->curves().size(), 1u);
+  std::remove(path.c_str());
+  EXPECT_THAT(CostTable::read(path).status().message(),
+              testing::AllOf(HasSubstr(path), HasSubstr("No such file")));
+  EXPECT_THAT(CostTable::read(testing::TempDir()).status().message(),
+              HasSubstr("directory"));
+  EXPECT_THAT(CostTable::read("/dev/zero").status().message(),
+              HasSubstr("too large"));
+}
+
+} // namespace

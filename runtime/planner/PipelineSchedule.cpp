@@ -42,32 +42,44 @@ Items oneForwardOneBackwardItems(int count, int ahead) {
   return items;
 }
 
+/// Without backwards nothing holds a fast stage back: it waits here until the
+/// next one has done all but this many of what it was sent, one to work on and
+/// one behind it. Else memory for received inputs would grow with their number.
+constexpr int sentAhead = 2;
+
 /// When the input of an item is there; negative while that is not known.
 class Times {
 public:
-  Times(size_t stages, size_t count)
-      : forward_(stages, std::vector<double>(count, -1)), backward_(forward_) {}
+  Times(size_t stages, size_t count, bool backward)
+      : forward_(stages, std::vector<double>(count, -1)), backward_(forward_),
+        hasBackward_(backward) {}
 
   double &end(size_t stage, const PipelineItem &item) {
     return (item.forward ? forward_ : backward_)[stage][item.microBatch];
   }
   double inputOf(size_t stage, const PipelineItem &item) const {
     int m = item.microBatch;
-    if (item.forward)
-      return stage > 0 ? forward_[stage - 1][m] : 0;
+    if (item.forward) {
+      double input = stage > 0 ? forward_[stage - 1][m] : 0;
+      if (hasBackward_ || m < sentAhead || stage + 1 == forward_.size())
+        return input;
+      double room = forward_[stage + 1][m - sentAhead];
+      return std::min(input, room) < 0 ? -1 : std::max(input, room);
+    }
     return stage + 1 < backward_.size() ? backward_[stage + 1][m]
                                         : forward_[stage][m];
   }
 
 private:
   std::vector<std::vector<double>> forward_, backward_;
+  bool hasBackward_;
 };
 
 void runItems(PipelineSchedule &schedule,
-              const std::vector<std::vector<double>> &forward,
+              const std::vector<std::vector<double>> &forward, bool backward,
               double backwardFactor) {
   size_t stages = schedule.stages.size();
-  Times times(stages, forward[0].size());
+  Times times(stages, forward[0].size(), backward);
   std::vector<size_t> next(stages, 0);
   std::vector<double> free(stages, 0);
   for (bool progress = true; progress;) {
@@ -122,7 +134,7 @@ schedulePipeline(const std::vector<std::vector<double>> &forward,
         options.schedule == Schedule::GPipe || !backward
             ? gpipeItems(count, options.inFlight, backward)
             : oneForwardOneBackwardItems(count, stages - s));
-  runItems(schedule, forward, backwardFactor);
+  runItems(schedule, forward, backward, backwardFactor);
   collectMessages(schedule);
   return schedule;
 }

@@ -145,6 +145,19 @@ TEST(PipelineScheduleTest, OrdersAreThoseOfTheirNames) {
 }
 
 // 1F1B of m micro-batches on p equal stages takes (m + p - 1) (f + b).
+// A stage that is ten times as fast as the next one waits for it.
+TEST(PipelineScheduleTest, EvaluationHoldsFastStagesBack) {
+  constexpr int count = 20;
+  std::vector<double> fast(count, 1), slow(count, 10);
+  PipelineSchedule schedule =
+      schedulePipeline({fast, slow, fast}, PlanOptions(), false);
+  const auto &stages = schedule.stages;
+  for (int m = 2; m < count; ++m)
+    EXPECT_GE(stages[0][m].start, stages[1][m - 2].end) << m;
+  EXPECT_EQ(stages[2].back().end, 1 + 10 * count + 1);
+  EXPECT_EQ(schedule.messages.size(), 2u * count);
+}
+
 TEST(PipelineScheduleTest, MakespanOfEqualStages) {
   for (int p : {1, 2, 4})
     for (int m : {1, 3, 8}) {

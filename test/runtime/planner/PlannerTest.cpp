@@ -175,6 +175,31 @@ TEST(PlannerTest, EveryPlanFitsTheArenaThatWasTaken) {
   }
 }
 
+TEST(PlannerTest, EveryPlanOfAPipelineFitsTheArenasThatWereTaken) {
+  const char *strategies[] = {"pp=2,layers=3+2", "dp=2,pp=3,layers=2+2+1",
+                              "pp=4,layers=1+2+1+1", "pp=5,layers=1+1+1+1+1",
+                              "dp=2,pp=2,layers=1+4"};
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Planner planner(
+        *ExecutableGraph::create(view(), *parseStrategy(strategies[seed % 5])));
+    PlanOptions options;
+    options.maxTokensPerMicroBatch = 64 + static_cast<int64_t>(seed % 97);
+    options.schedule =
+        seed % 2 ? Schedule::GPipe : Schedule::OneForwardOneBackward;
+    options.inFlight = 1 + static_cast<int>(seed % 7);
+    options.splitBackward = seed % 3 == 0;
+    options.recompute = {static_cast<plan::Recompute>(seed % 3)};
+    options.dynamicLimits = *planner.largestDynamicBytes(options, true);
+    std::vector<int64_t> lengths =
+        randomLengths(seed, 1 + static_cast<int>(seed * 7 % 80), 64);
+    Status trains = planner.training(lengths, 9, options).status();
+    Status evaluates = planner.evaluation(lengths, 9, options).status();
+    EXPECT_TRUE(trains.isOk()) << trains.message();
+    EXPECT_TRUE(evaluates.isOk()) << evaluates.message();
+  }
+}
+
 // The layout for the largest micro-batches, which a plan falls back to, is
 // itself a valid one.
 TEST(PlannerTest, TheFallbackLayoutIsVerified) {

@@ -238,19 +238,21 @@ StatusOr<std::vector<int64_t>>
 Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
   Extent largest = largestExtent(options);
+  // All replicas are alike, so one of them is tried.
+  const int perReplica = graph_.ranks() / graph_.strategy().dp;
   std::vector<int64_t> bytes(graph_.ranks(), 0);
-  auto take = [&](plan::Plan plan) {
+  auto take = [&](const plan::Plan &plan) {
     for (int rank = 0; rank < graph_.ranks(); ++rank)
-      bytes[rank] = std::max(bytes[rank], plan.ranks(rank).dynamic_bytes());
+      bytes[rank] =
+          std::max(bytes[rank], plan.ranks(rank % perReplica).dynamic_bytes());
   };
   auto takeLargest = [&](int microBatches, bool trains) {
     plan::Plan plan = empty();
-    for (int replica = 0; replica < graph_.strategy().dp; ++replica)
-      for (int m = 0; m < microBatches; ++m)
-        plan.add_micro_batches()->set_replica(replica);
+    for (int m = 0; m < microBatches; ++m)
+      plan.add_micro_batches()->set_replica(0);
     DYNA_RETURN_IF_ERROR(write(plan, options, trains));
     DYNA_RETURN_IF_ERROR(placeAll(plan, &largest));
-    take(std::move(plan));
+    take(plan);
     return Status::ok();
   };
   // With one stage a window is like any other of its size, but for the last one
@@ -270,7 +272,7 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   StatusOr<plan::Plan> casts = cast();
   if (!casts.isOk())
     return casts.status();
-  take(std::move(*casts));
+  take(*casts);
   return bytes;
 }
 

@@ -14,6 +14,8 @@
 #include "dialects/dyna/Dyna.h"
 #include "passes/Pipelines.h"
 #include "passes/plan/ManifestBuilder.h"
+#include "passes/plan/Passes.h"
+#include "passes/plan/StageCuts.h"
 #include "runtime/abi/Abi.h"
 #include "runtime/plan/Strategy.h"
 
@@ -53,9 +55,12 @@ public:
 private:
   int checkOptions();
   int readStrategies();
+  int checkPlanning();
   int openInput();
   int checkOutput();
   LogicalResult runPhases();
+  LogicalResult cutStages();
+  void buildPlanPhase(OpPassManager &passes) const;
   LogicalResult runPhase(StringRef name,
                          llvm::function_ref<void(OpPassManager &)> build);
   LogicalResult emitBinary();
@@ -84,12 +89,13 @@ private:
 
 int Driver::checkOptions() {
   static constexpr StringRef phases[] = {
-      "parse", "differentiate", "distribute", "memory", "lower", "llvm"};
+      "parse", "differentiate", "distribute", "memory",
+      "plan",  "lower",         "llvm"};
   if (!options.stopAfter.empty() &&
       !llvm::is_contained(phases, options.stopAfter))
     return usageError(
         "--stop-after expects parse, differentiate, distribute, memory, "
-        "lower or llvm, but got '" +
+        "plan, lower or llvm, but got '" +
         options.stopAfter + "'");
   if (!llvm::is_contained({"f64", "f32", "bf16"}, options.computeType))
     return usageError("--compute-type expects f64, f32 or bf16, but got '" +
@@ -124,6 +130,8 @@ int Driver::checkOptions() {
   // Preference is fixed, whatever the order of the option.
   llvm::sort(isas, [](const InstructionSet &a, const InstructionSet &b) {
     return a.features > b.features;
+  if (int code = checkPlanning())
+    return code;
   });
   return 0;
 }
@@ -158,6 +166,25 @@ int Driver::openInput() {
             llvm::sys::fs::create_directories(options.dumpDirectory))
       return usageError("cannot make --dump-dir '" + options.dumpDirectory +
                         "': " + error.message());
+/// Whether the flags for cuts and plans fit together; a bad file of costs is
+/// found before the work is done.
+int Driver::checkPlanning() {
+  if (options.stopAfter == "plan" && options.lengths.empty())
+    return usageError("--stop-after=plan needs --lengths, the tokens of each "
+                      "sample, such as --lengths=30,5,40");
+  if (options.stopAfter != "plan" && !options.lengths.empty())
+    return usageError("--lengths goes with --stop-after=plan: a binary makes "
+                      "plans of its data");
+  if (options.costs.empty())
+    return 0;
+  if (strategies.empty())
+    return usageError("--costs cuts the strategies of --strategies into "
+                      "stages: give some");
+  if (llvm::Error error = checkCosts(options.costs))
+    return usageError(llvm::toString(std::move(error)));
+  return 0;
+}
+
   return 0;
 }
 
@@ -244,6 +271,31 @@ LogicalResult Driver::runPhases() {
                       })) ||
       stopped)
     return success(stopped);
+/// The strategies that say no layers get them by `--costs`, so that the binary
+/// needs no file for it.
+LogicalResult Driver::cutStages() {
+  std::vector<std::string> notes;
+  if (llvm::Error error =
+          mlir::dyna::cutStages(*module, options.costs, strategies, notes)) {
+    usageError(llvm::toString(std::move(error)));
+    return failure();
+  }
+  for (const std::string &note : notes)
+    llvm::errs() << "note: " << note << '\n';
+  return success();
+}
+
+void Driver::buildPlanPhase(OpPassManager &passes) const {
+  DynaPlanOptions plan;
+  plan.lengths.assign(options.lengths.begin(), options.lengths.end());
+  if (strategies.empty())
+    passes.addPass(createDynaPlan(plan));
+  for (const std::string &strategy : strategies) {
+    plan.strategy = strategy;
+    passes.addPass(createDynaPlan(plan));
+  }
+}
+
   if (failed(runPhase("differentiate", buildDifferentiatePhase)) || stopped)
     return success(stopped);
   DistributeOptions distribute;
@@ -275,6 +327,11 @@ LogicalResult Driver::runPhases() {
     return [&](OpPassManager &passes) {
       lowering.vectorBits = (isa.features & DYNA_FEATURE_AVX512) ? 512 : 256;
       cpu::buildLowerCpuPipeline(passes, lowering);
+  if (!options.costs.empty() && failed(cutStages()))
+    return failure();
+  if (options.stopAfter == "plan")
+    return runPhase("plan",
+                    [&](OpPassManager &passes) { buildPlanPhase(passes); });
     };
   };
   if (failed(runPhase("lower", lower(isas.front()))) || stopped)

@@ -13,6 +13,8 @@
 //   differentiate  layer functions with gradients
 //   distribute     also at the tensor degrees of the strategies
 //   memory         every value has a place
+//   plan           graphs and plans of the strategies, for lengths that are
+//                  given; only to be looked at
 //   lower          the LLVM dialect
 //   llvm           LLVM IR
 //   (objects, link)
@@ -35,6 +37,8 @@ struct DriverOptions {
   std::string computeType = "f32";
   std::string strategies; ///< as runtime/plan/Strategy.h reads them
   std::string stopAfter;
+  std::string costs; ///< file that cuts them into stages; empty: each run does
+  std::vector<int64_t> lengths; ///< of the samples to plan for
   std::string dumpDirectory;
   bool timePasses = false;
   std::vector<std::string> instructionSets; ///< empty: all

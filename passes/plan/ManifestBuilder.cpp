@@ -11,8 +11,8 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
 #include "runtime/abi/Abi.h"
+#include "runtime/plan/ManifestView.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -48,8 +48,7 @@ public:
       manifest.add_strategies(strategy);
     manifest.set_format(1);
     manifest.set_producer("dynac " DYNA_VERSION);
-    std::string bytes = manifest.SerializeAsString();
-    manifest.set_hash(llvm::xxh3_64bits(bytes));
+    manifest.set_hash(::dyna::manifestHash(manifest));
     return manifest;
   }
 

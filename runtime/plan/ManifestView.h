@@ -60,7 +60,7 @@ struct RankPart {
 };
 
 /// The hash that `Manifest.hash` holds: FNV-1a of the serialised message
-/// without hash, producer and matmul.
+/// without what no plan depends on: hash, producer, matmul, strategies.
 uint64_t manifestHash(const plan::Manifest &manifest);
 
 /// Whether everything in the manifest is in range and the chain of layers fits

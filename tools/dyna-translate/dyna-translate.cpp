@@ -28,6 +28,17 @@ static int fail(const llvm::Twine &message) {
 
 using Import = OwningOpRef<ModuleOp> (*)(MLIRContext *, llvm::MemoryBufferRef);
 
+static int print(ModuleOp module, StringRef output) {
+  std::string message;
+  auto file = openOutputFile(output, &message);
+  if (!file)
+    return fail(message);
+  module.print(file->os());
+  file->os() << '\n';
+  file->keep();
+  return 0;
+}
+
 static int translate(Import import, StringRef input, StringRef output) {
   std::string message;
   auto buffer = openInputFile(input, &message);
@@ -42,33 +53,86 @@ static int translate(Import import, StringRef input, StringRef output) {
   OwningOpRef<ModuleOp> module = import(&context, text);
   if (!module || failed(verify(*module)))
     return 2;
-  auto file = openOutputFile(output, &message);
-  if (!file)
-    return fail(message);
-  module->print(file->os());
-  file->os() << '\n';
-  file->keep();
-  return 0;
+  return print(*module, output);
 }
 
-/// A serialised plan (runtime/plan/Plan.proto) as a module with an `exec.plan`.
-static OwningOpRef<ModuleOp> importPlan(MLIRContext *context,
-                                        llvm::MemoryBufferRef bytes) {
+/// A serialised plan (runtime/plan/Plan.proto) as an `exec.plan` of `module`.
+static FailureOr<exec::PlanOp> addPlan(ModuleOp module, StringRef name,
+                                       llvm::MemoryBufferRef bytes) {
+  MLIRContext *context = module.getContext();
   context->loadDialect<exec::ExecDialect>();
   Location location = FileLineColLoc::get(context, bytes.getBufferIdentifier(),
                                           /*line=*/0, /*column=*/0);
   ::dyna::plan::Plan plan;
   if (bytes.getBufferSize() > std::numeric_limits<int>::max() ||
       !plan.ParseFromArray(bytes.getBufferStart(),
-                           static_cast<int>(bytes.getBufferSize()))) {
-    emitError(location) << "this is no serialised plan";
-    return nullptr;
-  }
-  OwningOpRef<ModuleOp> module = ModuleOp::create(location);
-  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  if (failed(exec::importPlan(builder, location, "plan", plan)))
+                           static_cast<int>(bytes.getBufferSize())))
+    return emitError(location) << "this is no serialised plan";
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  return exec::importPlan(builder, location, name, plan);
+}
+
+/// The plan alone.
+static OwningOpRef<ModuleOp> importPlan(MLIRContext *context,
+                                        llvm::MemoryBufferRef bytes) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(FileLineColLoc::get(
+      context, bytes.getBufferIdentifier(), /*line=*/0, /*column=*/0));
+  if (failed(addPlan(*module, "plan", bytes)))
     return nullptr;
   return module;
+}
+
+/// The graph called `name`, or with no name the only one there is.
+static exec::GraphOp findGraph(ModuleOp module, StringRef name) {
+  auto graphs = llvm::to_vector(module.getOps<exec::GraphOp>());
+  if (name.empty() && graphs.size() == 1)
+    return graphs.front();
+  std::string names;
+  for (exec::GraphOp graph : graphs) {
+    if (graph.getSymName() == name)
+      return graph;
+    names += (names.empty() ? "" : ", ") + graph.getSymName().str();
+  }
+  if (graphs.empty())
+    fail("--into names a module without an exec.graph: add one with dyna-opt "
+         "--dyna-plan");
+  else
+    fail("--graph expects one of " + names + ", but got '" + name + "'");
+  return nullptr;
+}
+
+/// A plan beside its graph, in the module `into`.
+static int importPlanInto(StringRef input, StringRef into, StringRef graphName,
+                          StringRef output) {
+  std::string message;
+  auto bytes = openInputFile(input, &message);
+  auto text = bytes ? openInputFile(into, &message) : nullptr;
+  if (!text)
+    return fail(message);
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(std::move(text), llvm::SMLoc());
+  DialectRegistry registry;
+  registry
+      .insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect>();
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  SourceMgrDiagnosticHandler diagnostics(*sources, &context);
+  auto module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return 2;
+  exec::GraphOp graph = findGraph(*module, graphName);
+  if (!graph)
+    return 2;
+  SymbolTable symbols(*module);
+  FailureOr<exec::PlanOp> plan =
+      addPlan(*module, (graph.getSymName() + ".plan").str(), *bytes);
+  if (failed(plan))
+    return 2;
+  plan->setGraph(graph.getSymName());
+  symbols.insert(*plan);
+  if (failed(verify(*module)))
+    return 2;
+  return print(*module, output);
 }
 
 /// The only `exec.plan` of a module, serialised.
@@ -120,6 +184,12 @@ int main(int argc, char **argv) {
                              cl::cat(category));
   cl::opt<std::string> output("o", cl::desc("Output file"), cl::init("-"),
                               cl::value_desc("file"), cl::cat(category));
+  cl::opt<std::string> into(
+      "into", cl::desc("Module to which --plan-to-mlir adds the plan"),
+      cl::value_desc("file"), cl::cat(category));
+  cl::opt<std::string> graph(
+      "graph", cl::desc("exec.graph of that module that the plan is for"),
+      cl::value_desc("name"), cl::cat(category));
   cl::HideUnrelatedOptions(category);
   if (!mlir::dyna::parseToolOptions(
           argc, argv,
@@ -133,6 +203,12 @@ int main(int argc, char **argv) {
     return fail("say what the input is: --from-config (a config.json with its "
                 "model_type), --gpt2, --llama, --plan-to-mlir or "
                 "--mlir-to-plan");
+  if (family != PlanToMlir && !into.empty())
+    return fail("--into goes with --plan-to-mlir");
+  if (into.empty() && !graph.empty())
+    return fail("--graph goes with --into, the module that has the graph");
+  if (!into.empty())
+    return importPlanInto(input, into, graph, output);
   if (family == MlirToPlan)
     return exportPlan(input, output);
   return translate(imports[family], input, output);

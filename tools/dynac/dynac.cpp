@@ -37,8 +37,17 @@ int main(int argc, char **argv) {
   cl::opt<std::string> stopAfter(
       "stop-after",
       cl::desc("Print the module after a phase and stop: parse, differentiate, "
-               "distribute, memory, lower, llvm"),
+               "distribute, memory, plan, lower, llvm"),
       cl::value_desc("phase"), cl::cat(category));
+  cl::opt<std::string> costs(
+      "costs",
+      cl::desc("What layers take, measured, to cut the strategies into stages "
+               "by (default: every run estimates it)"),
+      cl::value_desc("file"), cl::cat(category));
+  cl::list<int64_t> lengths(
+      "lengths",
+      cl::desc("Tokens of the samples that --stop-after=plan plans for"),
+      cl::value_desc("tokens"), cl::CommaSeparated, cl::cat(category));
   cl::opt<std::string> dumpDir(
       "dump-dir", cl::desc("Write the module after every phase to this folder"),
       cl::value_desc("folder"), cl::cat(category));
@@ -89,6 +98,8 @@ int main(int argc, char **argv) {
   options.link.libraries.assign(with.begin(), with.end());
   options.instructionSets.assign(isas.begin(), isas.end());
   options.matmul = matmul;
+  options.costs = costs;
+  options.lengths.assign(lengths.begin(), lengths.end());
   options.optimizationLevel = level;
   options.keepObjects = keepObjects;
   options.link.driver = linker;

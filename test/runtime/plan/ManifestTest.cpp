@@ -126,6 +126,7 @@ TEST(ManifestTest, HashCoversWhatMattersOnly) {
   manifest.set_matmul("library");
   EXPECT_EQ(manifestHash(manifest), hash);
   manifest.mutable_layers(1)->set_name("renamed");
+  manifest.add_strategies("a: dp=2,tp=1,pp=1");
   EXPECT_NE(manifestHash(manifest), hash);
 }
 

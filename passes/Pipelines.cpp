@@ -37,6 +37,7 @@ void mlir::dyna::buildDistributePhase(OpPassManager &manager,
   deduce.strategy = options.strategy;
   manager.addPass(createDeduceLayouts(deduce));
   manager.addPass(createMaterializeCollectives());
+  manager.addPass(createFuseCollectives());
   manager.addPass(createVerifyLocal());
 }
 

@@ -45,23 +45,66 @@ static Value sizeOf(FunctionLowering &function, Value value, int64_t first,
   return size ? code.mul(size, code.i64(constant)) : code.i64(constant);
 }
 
-static void call(FunctionLowering &function, StringRef name, Value fields) {
-  Type pointer = function.getCode().pointerType();
-  function.call(function.getModule().declareKernel(name, {pointer, pointer}),
-                {function.getContext(), fields});
+namespace {
+
+/// A struct that starts `base` bytes into what is built.
+class Fields {
+public:
+  Fields(StructBuilder &builder, int64_t base) : builder(builder), base(base) {}
+  void set(size_t offset, Value value) { builder.set(base + offset, value); }
+  void setI32(size_t offset, int64_t value) {
+    builder.setI32(base + offset, value);
+  }
+
+private:
+  StructBuilder &builder;
+  int64_t base;
+};
+
+/// How an op exchanges: which function, and along which dimension of which
+/// value, the whole.
+struct Exchange {
+  StringRef name;
+  int32_t kind; ///< DYNA_EXCHANGE_*; a slice has none
+  Value whole;
+  int64_t dim;
+  int32_t reduction;
+};
+
+} // namespace
+
+/// Of all but all_to_all.
+static Exchange describe(Operation *op) {
+  Value x = op->getOperand(0), result = op->getResult(0);
+  return llvm::TypeSwitch<Operation *, Exchange>(op)
+      .Case([&](dist::AllReduceOp sum) -> Exchange {
+        return {"dyna_all_reduce", DYNA_EXCHANGE_ALL_REDUCE, x, 0,
+                sum.getMax() ? DYNA_REDUCE_MAX : DYNA_REDUCE_SUM};
+      })
+      .Case([&](dist::AllGatherOp gather) -> Exchange {
+        return {"dyna_all_gather", DYNA_EXCHANGE_ALL_GATHER, result,
+                int64_t(gather.getDim()), DYNA_REDUCE_SUM};
+      })
+      .Case([&](dist::ReduceScatterOp scatter) -> Exchange {
+        return {"dyna_reduce_scatter", DYNA_EXCHANGE_REDUCE_SCATTER, x,
+                int64_t(scatter.getDim()), DYNA_REDUCE_SUM};
+      })
+      .Case([&](dist::SliceOp slice) -> Exchange {
+        return {"dyna_slice", -1, x, int64_t(slice.getDim()), DYNA_REDUCE_SUM};
+      });
 }
 
-/// An exchange along one dimension of `whole`, which is the operand or the
-/// result of the op.
-static LogicalResult lowerAlong(FunctionLowering &function, Operation *op,
-                                StringRef name, Value whole, int64_t dim,
-                                dist::GroupAttr group, int32_t reduction) {
-  StructBuilder fields(function.getCode(), sizeof(dyna_collective));
+/// The dyna_collective of an op; `result` has the place of its result.
+static void fillAlong(FunctionLowering &function, Fields fields, Operation *op,
+                      Value result) {
+  Exchange exchange = describe(op);
+  Value whole = exchange.whole;
+  int64_t dim = exchange.dim;
   int64_t rank = cast<RankedTensorType>(whole.getType()).getRank();
+  auto group = op->getAttrOfType<dist::GroupAttr>("group");
   fields.set(offsetof(dyna_collective, in),
              function.address(op->getOperand(0)));
-  fields.set(offsetof(dyna_collective, out),
-             function.address(op->getResult(0)));
+  fields.set(offsetof(dyna_collective, out), function.address(result));
   fields.set(offsetof(dyna_collective, outer), sizeOf(function, whole, 0, dim));
   fields.set(offsetof(dyna_collective, split),
              sizeOf(function, whole, dim, dim + 1));
@@ -69,15 +112,14 @@ static LogicalResult lowerAlong(FunctionLowering &function, Operation *op,
              sizeOf(function, whole, dim + 1, rank));
   fields.setI32(offsetof(dyna_collective, group), group.getIndex());
   fields.setI32(offsetof(dyna_collective, element), elementCode(whole));
-  fields.setI32(offsetof(dyna_collective, reduction), reduction);
+  fields.setI32(offsetof(dyna_collective, reduction), exchange.reduction);
   fields.setI32(offsetof(dyna_collective, reserved), 0);
-  call(function, name, fields.get());
-  return success();
 }
 
-/// Dimension `dim` is whole in the result, `to` in the operand.
-static LogicalResult lowerAllToAll(FunctionLowering &function,
-                                   dist::AllToAllOp op) {
+/// The dyna_transposition; `placed` has the place of the result. Dimension
+/// `dim` is whole in the result, `to` in the operand.
+static void fillAllToAll(FunctionLowering &function, Fields fields,
+                         dist::AllToAllOp op, Value placed) {
   int64_t dim = op.getDim(), to = op.getTo();
   int64_t first = std::min(dim, to), second = std::max(dim, to);
   Value x = op.getX(), result = op.getResult();
@@ -85,9 +127,8 @@ static LogicalResult lowerAllToAll(FunctionLowering &function,
     return sizeOf(function, which == dim ? result : x, which, which + 1);
   };
   int64_t rank = op.getX().getType().getRank();
-  StructBuilder fields(function.getCode(), sizeof(dyna_transposition));
   fields.set(offsetof(dyna_transposition, in), function.address(x));
-  fields.set(offsetof(dyna_transposition, out), function.address(result));
+  fields.set(offsetof(dyna_transposition, out), function.address(placed));
   fields.set(offsetof(dyna_transposition, outer),
              sizeOf(function, x, 0, first));
   fields.set(offsetof(dyna_transposition, first), wholeOf(first));
@@ -100,34 +141,57 @@ static LogicalResult lowerAllToAll(FunctionLowering &function,
   fields.setI32(offsetof(dyna_transposition, element), elementCode(x));
   fields.setI32(offsetof(dyna_transposition, second_to_first), dim > to);
   fields.setI32(offsetof(dyna_transposition, reserved), 0);
-  call(function, "dyna_all_to_all", fields.get());
-  return success();
+}
+
+/// One call for all: an array of structs on the stack.
+static void lowerExchange(FunctionLowering &function, dist::ExchangeOp op) {
+  CodeBuilder &code = function.getCode();
+  SmallVector<Operation *> collectives = op.getCollectives();
+  StructBuilder builder(code, sizeof(dyna_exchange) * collectives.size());
+  for (auto [index, collective] : llvm::enumerate(collectives)) {
+    int64_t base = sizeof(dyna_exchange) * index;
+    Fields fields(builder, base);
+    fields.setI32(offsetof(dyna_exchange, reserved), 0);
+    Value result = op->getResult(index);
+    if (auto turn = dyn_cast<dist::AllToAllOp>(collective)) {
+      fields.setI32(offsetof(dyna_exchange, kind), DYNA_EXCHANGE_ALL_TO_ALL);
+      fillAllToAll(
+          function,
+          Fields(builder, base + offsetof(dyna_exchange, transposition)), turn,
+          result);
+      continue;
+    }
+    fields.setI32(offsetof(dyna_exchange, kind), describe(collective).kind);
+    fillAlong(function,
+              Fields(builder, base + offsetof(dyna_exchange, collective)),
+              collective, result);
+  }
+  Type pointer = code.pointerType();
+  function.call(function.getModule().declareKernel(
+                    "dyna_exchange_all", {pointer, pointer, code.i64Type()}),
+                {function.getContext(), builder.get(),
+                 code.i64(static_cast<int64_t>(collectives.size()))});
+}
+
+static void call(FunctionLowering &function, StringRef name, Value fields) {
+  Type pointer = function.getCode().pointerType();
+  function.call(function.getModule().declareKernel(name, {pointer, pointer}),
+                {function.getContext(), fields});
 }
 
 LogicalResult mlir::dyna::cpu::lowerCollective(FunctionLowering &function,
                                                Operation *op) {
-  auto along = [&](StringRef name, Value whole, int64_t dim,
-                   dist::GroupAttr group, int32_t reduction) {
-    return lowerAlong(function, op, name, whole, dim, group, reduction);
-  };
-  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](dist::AllReduceOp sum) {
-        return along("dyna_all_reduce", sum.getX(), 0, sum.getGroup(),
-                     sum.getMax() ? DYNA_REDUCE_MAX : DYNA_REDUCE_SUM);
-      })
-      .Case([&](dist::AllGatherOp gather) {
-        return along("dyna_all_gather", gather.getResult(), gather.getDim(),
-                     gather.getGroup(), DYNA_REDUCE_SUM);
-      })
-      .Case([&](dist::ReduceScatterOp scatter) {
-        return along("dyna_reduce_scatter", scatter.getX(), scatter.getDim(),
-                     scatter.getGroup(), DYNA_REDUCE_SUM);
-      })
-      .Case([&](dist::SliceOp slice) {
-        return along("dyna_slice", slice.getX(), slice.getDim(),
-                     slice.getGroup(), DYNA_REDUCE_SUM);
-      })
-      .Case([&](dist::AllToAllOp exchange) {
-        return lowerAllToAll(function, exchange);
-      });
+  CodeBuilder &code = function.getCode();
+  if (auto exchange = dyn_cast<dist::ExchangeOp>(op)) {
+    lowerExchange(function, exchange);
+  } else if (auto turn = dyn_cast<dist::AllToAllOp>(op)) {
+    StructBuilder builder(code, sizeof(dyna_transposition));
+    fillAllToAll(function, Fields(builder, 0), turn, turn.getResult());
+    call(function, "dyna_all_to_all", builder.get());
+  } else {
+    StructBuilder builder(code, sizeof(dyna_collective));
+    fillAlong(function, Fields(builder, 0), op, op->getResult(0));
+    call(function, describe(op).name, builder.get());
+  }
+  return success();
 }

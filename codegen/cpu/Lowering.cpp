@@ -195,7 +195,7 @@ static LogicalResult lower(FunctionLowering &function, Operation *op) {
       .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>(
           [&](auto op) { return lowerHead(function, op); })
       .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp,
-            dist::SliceOp, dist::AllToAllOp>(
+            dist::SliceOp, dist::AllToAllOp, dist::ExchangeOp>(
           [&](Operation *op) { return lowerCollective(function, op); })
       .Case([&](AdamwOp op) { return lowerAdamw(function, op); })
       .Case([&](SumSquaresOp op) { return lowerSumSquares(function, op); })

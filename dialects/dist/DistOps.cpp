@@ -120,6 +120,63 @@ LogicalResult AllToAllOp::verify() {
                  succeeded(verifyPart(*this, to, getGroup(), x, result)));
 }
 
+SmallVector<Operation *> ExchangeOp::getCollectives() {
+  SmallVector<Operation *> collectives;
+  for (Operation &op : getBody().front().without_terminator())
+    collectives.push_back(&op);
+  return collectives;
+}
+
+static GroupAttr groupOf(Operation *collective) {
+  return collective->getAttrOfType<GroupAttr>("group");
+}
+
+GroupAttr ExchangeOp::getGroup() { return groupOf(getCollectives().front()); }
+
+LogicalResult ExchangeOp::verifyRegions() {
+  // EXCHANGE1
+  SmallVector<Operation *> collectives = getCollectives();
+  if (collectives.empty())
+    return emitOpError("expects at least one collective");
+  for (Operation *op : collectives) {
+    if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp>(op))
+      return op->emitOpError("stands in 'dist.exchange', which holds only "
+                             "collectives that move data: all_reduce, "
+                             "all_gather, reduce_scatter and all_to_all");
+    if (op->hasAttr("places"))
+      return op->emitOpError("has places of its own; those of its result are "
+                             "in the 'places' of the 'dist.exchange'");
+  }
+  for (Operation *op : collectives) {
+    // EXCHANGE2
+    if (groupOf(op) != getGroup())
+      return op->emitOpError()
+             << "is over " << groupOf(op)
+             << ", but the first collective is over " << getGroup();
+    // EXCHANGE3
+    if (Operation *maker = op->getOperand(0).getDefiningOp();
+        maker && maker->getBlock() == op->getBlock())
+      return op->emitOpError("reads what another collective of the same "
+                             "'dist.exchange' gives: they cannot be one");
+  }
+  // EXCHANGE4
+  Operation *yield = getBody().front().getTerminator();
+  if (yield->getNumOperands() != collectives.size())
+    return yield->emitOpError()
+           << "expects the results of " << collectives.size()
+           << " collectives, but got " << yield->getNumOperands() << " values";
+  for (auto [index, op] : llvm::enumerate(collectives))
+    if (yield->getOperand(index) != op->getResult(0))
+      return yield->emitOpError()
+             << "expects value " << index << " to be the result of collective "
+             << index << ": all of them, in order";
+  if (yield->getOperandTypes() != getResultTypes())
+    return emitOpError() << "expects results of the types that are yielded, "
+                         << yield->getOperandTypes() << ", but got "
+                         << getResultTypes();
+  return success();
+}
+
 static LogicalResult verifyEnd(Operation *op, int64_t rank, int64_t tag) {
   if (rank >= 0 && tag >= 0)
     return success();

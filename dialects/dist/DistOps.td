@@ -10,6 +10,7 @@
 #define DYNA_DIALECTS_DIST_DISTOPS_TD
 
 include "dialects/dist/DistBase.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -170,6 +171,55 @@ def Dist_AllToAllOp : Dist_Collective<"all_to_all"> {
   let assemblyFormat = "$x `dim` $dim `to` $to `over` $group attr-dict `:` type($x) `->` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Several as one
+//===----------------------------------------------------------------------===//
+
+def Dist_ExchangeOp : Dist_Op<"exchange", [SingleBlock, NoRegionArguments, Dist_Placed]> {
+  let summary = "Independent collectives of one group, done as one.";
+  let description = [{
+    Ranks meet once for all of them. All operands are read until the op ends, and all
+    results written from its start.
+
+    Constraints:
+    - (EXCHANGE1) the body holds collectives that move data (not `dist.slice`), at least one,
+      without `places` of their own, and `dist.yield`.
+    - (EXCHANGE2) all of them are over one group.
+    - (EXCHANGE3) none reads what another one gives.
+    - (EXCHANGE4) it yields their results, in order; those are the results of the op.
+
+    Example:
+
+    ```mlir
+    %a, %b = dist.exchange : tensor<?x96xf32>, tensor<?x48xf32> {
+      %0 = dist.all_gather %x dim 0 over <1 [tp] on <tp=2>> : tensor<?x96xf32> -> tensor<?x96xf32>
+      %1 = dist.reduce_scatter %y dim 1 over <1 [tp] on <tp=2>> : tensor<?x96xf32> -> tensor<?x48xf32>
+      dist.yield %0, %1 : tensor<?x96xf32>, tensor<?x48xf32>
+    }
+    ```
+  }];
+  let arguments = (ins OptionalAttr<Dyna_PlaceArrayAttr>:$places);
+  let results = (outs Variadic<Dist_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`:` type($results) $body attr-dict";
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The collectives, as many as results; result i is that of collective i.
+    ::llvm::SmallVector<::mlir::Operation *> getCollectives();
+    /// The group that they are over.
+    GroupAttr getGroup();
+  }];
+}
+
+def Dist_YieldOp : Op<Dist_Dialect, "yield", [Pure, ReturnLike, Terminator, ParentOneOf<["ExchangeOp"]>]> {
+  let summary = "Ends the body of a `dist.exchange`.";
+  let description = [{
+    Example: `dist.yield %a : tensor<?x96xf32>`
+  }];
+  let arguments = (ins Variadic<Dist_Tensor>:$operands);
+  let assemblyFormat = "$operands `:` type($operands) attr-dict";
 }
 
 //===----------------------------------------------------------------------===//

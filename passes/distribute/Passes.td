@@ -41,6 +41,29 @@ def MaterializeCollectives : Pass<"dyna-materialize-collectives", "::mlir::Modul
   let statistics = [Statistic<"numCollectives", "collectives", "Collectives in the result">];
 }
 
+def FuseCollectives : Pass<"dyna-fuse-collectives", "::mlir::ModuleOp"> {
+  let summary = "Makes one exchange of independent collectives.";
+  let description = [{
+    In every local function, from the first op to the last: a collective joins the nearest
+    earlier one over the same group on which it does not depend, directly or through other
+    ops; both become a `dist.exchange`, or the collective one more of it. The exchange
+    stands where its first collective stood; ops that the newcomer needs move in front of it,
+    in their order, everything else stays where it was. `dist.slice` exchanges nothing and
+    stays too.
+
+    So a result comes into being earlier than it would have, but never by more than the way
+    to the nearest exchange that can take it along: of two that could, the later is taken.
+    What it costs in memory is in docs/strategies.md.
+
+    Where an op that would move is a collective itself, the collective stays: the wait that
+    fusing saves would be spent in front of the exchange. The order depends on the function
+    alone, and all ranks of a group run the same one.
+  }];
+  let dependentDialects = ["::mlir::dist::DistDialect"];
+  let statistics = [Statistic<"numExchanges", "exchanges", "Exchanges made of several collectives">,
+                    Statistic<"numFused", "fused", "Collectives in them">];
+}
+
 def VerifyLocal : Pass<"dyna-verify-local", "::mlir::ModuleOp"> {
   let summary = "Proves that local functions compute what their layouts say.";
   let description = [{

@@ -40,7 +40,7 @@ private:
   LogicalResult visitCollective(Operation *op, ReshardStep step,
                                 dist::GroupAttr group);
   LogicalResult visitCompute(Operation *op);
-  LogicalResult visitRows(RowsOp rows);
+  LogicalResult visitBody(Operation *op);
   LogicalResult checkResults();
 
   FunctionOpInterface function;
@@ -102,14 +102,14 @@ LogicalResult LocalVerifier::visitCompute(Operation *op) {
   return success();
 }
 
-/// After the memory phase row-wise ops stand in sweeps.
-LogicalResult LocalVerifier::visitRows(RowsOp rows) {
-  Block &body = rows.getBody().front();
-  for (Operation &op : body.without_terminator())
-    if (failed(visit(&op)))
+/// Fused collectives; after the memory phase row-wise ops stand in sweeps too.
+LogicalResult LocalVerifier::visitBody(Operation *op) {
+  Block &body = op->getRegion(0).front();
+  for (Operation &inner : body.without_terminator())
+    if (failed(visit(&inner)))
       return failure();
   for (auto [result, value] :
-       llvm::zip_equal(rows.getResults(), body.getTerminator()->getOperands()))
+       llvm::zip_equal(op->getResults(), body.getTerminator()->getOperands()))
     layouts[result] = Layout(layouts[value]);
   return success();
 }
@@ -146,7 +146,8 @@ LogicalResult LocalVerifier::visit(Operation *op) {
         step.toDim = exchange.getTo();
         return visitCollective(op, step, exchange.getGroup());
       })
-      .Case([&](RowsOp rows) { return visitRows(rows); })
+      .Case<RowsOp, dist::ExchangeOp>(
+          [&](Operation *op) { return visitBody(op); })
       .Default([&](Operation *) { return visitCompute(op); });
 }
 

@@ -122,8 +122,12 @@ static FusionGraph describe(Block &block, const TokenParts &parts,
     numberOf[argument] = graph.addArgument(parts.bytesOf(argument).tq);
   for (Operation &op : block.without_terminator()) {
     FusionNode node = describe(op, parts);
-    for (Value operand : op.getOperands())
-      node.operands.push_back(numberOf.lookup(operand));
+    // An exchange reads what its collectives do.
+    op.walk([&](Operation *reader) {
+      for (Value operand : reader->getOperands())
+        if (operand.getParentBlock() == &block)
+          node.operands.push_back(numberOf.lookup(operand));
+    });
     std::vector<int64_t> bytes;
     for (Value result : op.getResults())
       bytes.push_back(parts.bytesOf(result).tq);

@@ -336,6 +336,9 @@ bool FunctionPlanner::tryReplace(Operation *op, Value operand,
 void FunctionPlanner::shareReplaced() {
   for (auto sum : block.getOps<dist::AllReduceOp>())
     tryReplace(sum, sum.getX(), sum->getResult(0));
+  for (auto exchange : block.getOps<dist::ExchangeOp>())
+    for (auto [index, op] : llvm::enumerate(exchange.getCollectives()))
+      tryReplace(exchange, op->getOperand(0), exchange->getResult(index));
   for (RowsOp rows : block.getOps<RowsOp>()) {
     llvm::SetVector<Value> operands;
     if (Operation *product = getEpilogueProduct(rows))

@@ -60,12 +60,12 @@ void TokenParts::set(Value value, dist::GroupAttr group) {
 
 void TokenParts::visit(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
-      .Case([&](RowsOp rows) {
-        Block &body = rows.getBody().front();
+      .Case<RowsOp, dist::ExchangeOp>([&](auto op) {
+        Block &body = op.getBody().front();
         for (Operation &inner : body.without_terminator())
           visit(&inner);
         for (auto [result, value] : llvm::zip_equal(
-                 rows.getResults(), body.getTerminator()->getOperands()))
+                 op.getResults(), body.getTerminator()->getOperands()))
           set(result, of(value));
       })
       .Case([&](dist::AllGatherOp gather) {

@@ -126,8 +126,21 @@ bool mlir::dyna::mayReplace(RowsOp rows, Value operand, OpResult result) {
   });
 }
 
+/// Whether the result is the sum of `operand` over ranks, which nothing else in
+/// the exchange reads.
+static bool isOnlySum(dist::ExchangeOp exchange, Value operand,
+                      OpResult result) {
+  SmallVector<Operation *> collectives = exchange.getCollectives();
+  auto reads = [&](Operation *op) { return op->getOperand(0) == operand; };
+  Operation *maker = collectives[result.getResultNumber()];
+  return isa<dist::AllReduceOp>(maker) && reads(maker) &&
+         llvm::count_if(collectives, reads) == 1;
+}
+
 bool mlir::dyna::mayReplace(Operation *op, Value operand, OpResult result) {
   if (auto rows = dyn_cast<RowsOp>(op))
     return mayReplace(rows, operand, result);
+  if (auto exchange = dyn_cast<dist::ExchangeOp>(op))
+    return isOnlySum(exchange, operand, result);
   return isa<dist::AllReduceOp>(op);
 }

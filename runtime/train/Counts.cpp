@@ -53,6 +53,8 @@ static std::string trafficJson(const Traffic &traffic) {
                        nameOf(static_cast<CollectiveKind>(kind)),
                        static_cast<long long>(traffic.collectives[kind]),
                        static_cast<long long>(traffic.collectiveBytes[kind]));
+  text += formatText(", \"collective_calls\": %lld",
+                     static_cast<long long>(traffic.collectiveCalls));
   return text;
 }
 

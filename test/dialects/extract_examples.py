@@ -46,6 +46,8 @@ EXAMPLE
 }""",
     "dyna.return": "dyna.layer @l(%z: tensor<?x96xf32>) -> tensor<?x96xf32> {\nEXAMPLE\n}",
     "dyna.yield": "%r = dyna.rows : tensor<?x384xf32> {\nEXAMPLE\n}",
+    "dist.yield": "%r = dist.exchange : tensor<?x96xf32> {\n"
+                  "%a = dist.all_reduce %x over <1 [tp] on <tp=2>> : tensor<?x96xf32>\nEXAMPLE\n}",
     "dyna.function": """dyna.layer @scale[%g: tensor<96xf32>](%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
   dyna.return %x : tensor<?x96xf32>
 }

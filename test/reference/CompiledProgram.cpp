@@ -71,6 +71,7 @@ static llvm::orc::SymbolMap kernels(llvm::orc::LLJIT &jit) {
       {"dyna_reduce_scatter", reinterpret_cast<void *>(&dyna_reduce_scatter)},
       {"dyna_slice", reinterpret_cast<void *>(&dyna_slice)},
       {"dyna_all_to_all", reinterpret_cast<void *>(&dyna_all_to_all)},
+      {"dyna_exchange_all", reinterpret_cast<void *>(&dyna_exchange_all)},
   };
   llvm::orc::SymbolMap symbols;
   for (auto [name, address] : table)

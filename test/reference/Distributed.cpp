@@ -332,6 +332,18 @@ LogicalResult Lockstep::visitTokens(Operation *op, int64_t rank,
 }
 
 LogicalResult Lockstep::visit(Operation *op) {
+  if (auto fused = dyn_cast<dist::ExchangeOp>(op)) {
+    for (auto [result, one] :
+         llvm::zip_equal(fused.getResults(), fused.getCollectives())) {
+      if (failed(visit(one)))
+        return failure();
+      for (Environment &rank : ranks) {
+        Datum given = rank.at(one->getResult(0)); // a new entry moves the rest
+        rank[result] = std::move(given);
+      }
+    }
+    return success();
+  }
   if (op->hasAttr("shard"))
     return visitSharded(op);
   auto tokens = op->getAttrOfType<dist::GroupAttr>(dist::kTokensName);

@@ -126,6 +126,28 @@ inline dyna::Status reduceAll(dyna::Group &group, char *data, int64_t bytes,
   return dyna::Status::ok();
 }
 
+/// `count` gathers of `bytes` from each rank, as one call or one after another.
+inline dyna::Status gatherAll(dyna::Group &group, char *data, int64_t bytes,
+                              int count, bool isOneCall) {
+  std::vector<dyna::Collective> gathers;
+  int64_t whole = bytes * group.size();
+  for (int i = 0; i < count; ++i) {
+    char *out = data + i * whole;
+    gathers.push_back(dyna::Collective::flat(dyna::CollectiveKind::AllGather,
+                                             out + group.index() * bytes, out,
+                                             whole / 4, DYNA_ELEMENT_F32));
+  }
+  auto finish = [&](const dyna::StatusOr<dyna::Ticket> &ticket) {
+    DYNA_RETURN_IF_ERROR(ticket.status());
+    return group.transport().wait(*ticket, nullptr, soon());
+  };
+  if (isOneCall)
+    return finish(group.start(std::move(gathers), nullptr));
+  for (const dyna::Collective &gather : gathers)
+    DYNA_RETURN_IF_ERROR(finish(group.start(gather, nullptr)));
+  return dyna::Status::ok();
+}
+
 inline dyna::Status meet(dyna::Group &group) {
   auto ticket = group.start(dyna::Collective::barrier(), nullptr);
   DYNA_RETURN_IF_ERROR(ticket.status());
@@ -149,6 +171,23 @@ inline dyna::Status measure(dyna::Group &group, int repeats,
     }
   for (std::vector<double> &of : times)
     timings.push_back(summarize(std::move(of)));
+  return dyna::Status::ok();
+}
+
+/// Several small gathers as one call against one after another.
+inline dyna::Status measureFused(dyna::Group &group, char *data, int repeats,
+                                 const std::string &prefix) {
+  for (int count : {2, 4, 8})
+    for (int64_t bytes : {64, 4096, 65536}) {
+      std::vector<Timing> timings;
+      Body apart = [&] { return gatherAll(group, data, bytes, count, false); };
+      Body fused = [&] { return gatherAll(group, data, bytes, count, true); };
+      DYNA_RETURN_IF_ERROR(measure(group, repeats, timings, {apart, fused}));
+      if (group.index() == 0)
+        report((prefix + "fused all_gather").c_str(), bytes, group.size(),
+               count, timings[1], double(count) * double(bytes),
+               "one after another", timings[0].median);
+    }
   return dyna::Status::ok();
 }
 

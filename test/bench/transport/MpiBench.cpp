@@ -83,6 +83,7 @@ int main(int argc, char **argv) {
     check(group.status());
     check(measureSize(**group, memory.data, 8, 1, repeats * 100));
     check(measureSize(**group, memory.data, 64 << 10, 1, repeats * 10));
+    check(measureFused(**group, memory.data, repeats * 100, "mpi "));
     for (int64_t megabytes = 1; megabytes <= 64; megabytes *= 4)
       check(measureSize(**group, memory.data, megabytes << 20, kInFlight,
                         repeats));

@@ -109,6 +109,8 @@ int main(int argc, char **argv) {
     DYNA_RETURN_IF_ERROR(group.status());
     DYNA_RETURN_IF_ERROR(
         measureLatency(**group, data[size_t(t.rank())], repeats * 100));
+    DYNA_RETURN_IF_ERROR(
+        measureFused(**group, data[size_t(t.rank())], repeats * 100, ""));
     for (int64_t megabytes = 1; megabytes <= largest; megabytes *= 4)
       DYNA_RETURN_IF_ERROR(
           measureSize(**group, data, megabytes << 20, repeats));

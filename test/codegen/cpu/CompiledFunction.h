@@ -93,6 +93,7 @@ struct KernelLog {
   /// Exchanges along one dimension, with their names.
   std::vector<std::pair<std::string, dyna_collective>> collectives;
   std::vector<dyna_transposition> transpositions;
+  std::vector<std::vector<dyna_exchange>> exchanges; ///< by call
   int launches = 0;
   /// If not negative, the launch of this number fails.
   int failingLaunch = -1;

@@ -230,6 +230,89 @@ TEST_F(RankTest, Collectives) {
   }
 }
 
+/// Collectives of one exchange become one call, each with its own sizes and
+/// places.
+TEST_F(RankTest, CollectivesAsOne) {
+  std::string text =
+      "dyna.function @f of @l as forward(%s: !dyna.segments in <segments>, %x: "
+      "tensor<?x12x$T> in <input>, %h: tensor<?x12x$T> in <input, index = 1>, "
+      "%p: tensor<?x12x$T> in <input, index = 2>) -> (tensor<?x12x$T> in "
+      "<output>, tensor<?x6x$T> in <output, index = 1>, tensor<?x24x$T> in "
+      "<output, index = 2>, tensor<?x12x$T> in <output, index = 3>) attributes "
+      "{dist.arguments = [unit, $R, $P, $R]} {\n"
+      "  %0:4 = dist.exchange : tensor<?x12x$T>, tensor<?x6x$T>, "
+      "tensor<?x24x$T>, tensor<?x12x$T> {\n"
+      "    %a = dist.all_gather %h dim 0 over $X : tensor<?x12x$T> -> "
+      "tensor<?x12x$T>\n"
+      "    %b = dist.reduce_scatter %x dim 1 over $X : tensor<?x12x$T> -> "
+      "tensor<?x6x$T>\n"
+      "    %c = dist.all_to_all %x dim 1 to 0 over $X : tensor<?x12x$T> -> "
+      "tensor<?x24x$T>\n"
+      "    %d = dist.all_reduce %p max over $X : tensor<?x12x$T>\n"
+      "    dist.yield %a, %b, %c, %d : tensor<?x12x$T>, tensor<?x6x$T>, "
+      "tensor<?x24x$T>, tensor<?x12x$T>\n"
+      "  } {places = [#dyna.place<output>, #dyna.place<output, index = 1>, "
+      "#dyna.place<output, index = 2>, #dyna.place<output, index = 3>]}\n"
+      "  dyna.return %0#0, %0#1, %0#2, %0#3 : tensor<?x12x$T>, "
+      "tensor<?x6x$T>, tensor<?x24x$T>, tensor<?x12x$T>\n}\n";
+  text = replaceAll(text, "$X", "<1 [tp] on <tp=2>>");
+  text = replaceAll(text, "$R", "#dist.layout<[[], []] on <tp=2>>");
+  text = replaceAll(text, "$P", "#dist.layout<[[tp], []] on <tp=2>>");
+  for (Element e : {Element::F32, Element::F64, Element::BF16}) {
+    kernelLog() = KernelLog();
+    char in[3], out[4];
+    Call call({5, 40});
+    enter(call, 2, 1);
+    for (char &at : in)
+      call.in.push_back({&at, 0});
+    for (char &at : out)
+      call.out.push_back({&at, 0});
+    ASSERT_EQ(run(replaceAll(text, "$T", nameOf(e)), call), DYNA_OK);
+    EXPECT_TRUE(kernelLog().collectives.empty());
+    EXPECT_TRUE(kernelLog().transpositions.empty());
+    ASSERT_EQ(kernelLog().exchanges.size(), 1u);
+    const std::vector<dyna_exchange> &seen = kernelLog().exchanges.front();
+    ASSERT_EQ(seen.size(), 4u);
+    int32_t element = e == Element::F64   ? DYNA_ELEMENT_F64
+                      : e == Element::F32 ? DYNA_ELEMENT_F32
+                                          : DYNA_ELEMENT_BF16;
+    struct Expected {
+      int32_t kind;
+      int64_t outer, split, inner;
+      int32_t reduction;
+      void *from;
+    } expected[] = {
+        {DYNA_EXCHANGE_ALL_GATHER, 1, 45, 12, 0, in + 1},
+        {DYNA_EXCHANGE_REDUCE_SCATTER, 45, 12, 1, DYNA_REDUCE_SUM, in},
+        {DYNA_EXCHANGE_ALL_TO_ALL, 0, 0, 0, 0, in},
+        {DYNA_EXCHANGE_ALL_REDUCE, 1, 45, 12, DYNA_REDUCE_MAX, in + 2}};
+    for (size_t i = 0; i < 4; ++i) {
+      SCOPED_TRACE(i);
+      EXPECT_EQ(seen[i].kind, expected[i].kind);
+      if (i == 2)
+        continue;
+      const dyna_collective &fields = seen[i].collective;
+      EXPECT_EQ(fields.outer, expected[i].outer);
+      EXPECT_EQ(fields.split, expected[i].split);
+      EXPECT_EQ(fields.inner, expected[i].inner);
+      EXPECT_EQ(fields.reduction, expected[i].reduction);
+      EXPECT_EQ(fields.in, expected[i].from);
+      EXPECT_EQ(fields.out, out + i);
+      EXPECT_EQ(fields.group, 1);
+      EXPECT_EQ(fields.element, element);
+    }
+    const dyna_transposition &turn = seen[2].transposition;
+    EXPECT_EQ(turn.in, in);
+    EXPECT_EQ(turn.out, out + 2);
+    EXPECT_EQ(turn.outer * turn.middle * turn.inner, 1);
+    EXPECT_EQ(turn.first, 45);
+    EXPECT_EQ(turn.second, 24);
+    EXPECT_EQ(turn.second_to_first, 1);
+    EXPECT_EQ(turn.group, 1);
+    EXPECT_EQ(turn.element, element);
+  }
+}
+
 /// The third of three ranks works on its own tokens, at their own positions.
 TEST_F(RankTest, SweepsOverItsTokens) {
   const char *text =

@@ -113,6 +113,12 @@ static dyna_status allToAll(dyna_context *, const dyna_transposition *fields) {
   return DYNA_OK;
 }
 
+static dyna_status exchangeAll(dyna_context *, const dyna_exchange *exchanges,
+                               int64_t count) {
+  kernelLog().exchanges.emplace_back(exchanges, exchanges + count);
+  return DYNA_OK;
+}
+
 std::vector<std::pair<std::string, void *>> dyna::test::testKernels() {
   auto address = [](auto *function) {
     return reinterpret_cast<void *>(function);
@@ -136,5 +142,6 @@ std::vector<std::pair<std::string, void *>> dyna::test::testKernels() {
       {"dyna_reduce_scatter", address(collective<2>)},
       {"dyna_slice", address(collective<3>)},
       {"dyna_all_to_all", address(allToAll)},
+      {"dyna_exchange_all", address(exchangeAll)},
   };
 }

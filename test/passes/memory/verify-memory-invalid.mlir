@@ -177,3 +177,39 @@ dyna.function @no_scratch of @l as backward(%dy: tensor<?x64xf32> in <input>, %g
   } {places = [#dyna.place<gradient>]}
   dyna.return %g1 : tensor<64xf32>
 }
+
+// -----
+
+dyna.layer @l(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  dyna.return %x : tensor<?x64xf32>
+}
+// One collective of an exchange writes what another one reads.
+dyna.function @exchange of @l as evaluate(%x: tensor<?x64xf32> in <input>, %w: tensor<64x64xf32> in <parameter>) -> (tensor<?x64xf32> in <output>, tensor<?x64xf32> in <output, index = 1>) workspace <workspace, tq = 512> {
+  %a = dyna.linear %x, %w {places = [#dyna.place<workspace>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  %b = dyna.linear %x, %w {places = [#dyna.place<workspace, tq = 256>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  // expected-error @+1 {{writes to #dyna.place<workspace, tq = 256> while it still reads an operand in #dyna.place<workspace, tq = 256>}}
+  %e:2 = dist.exchange : tensor<?x64xf32>, tensor<?x64xf32> {
+    %0 = dist.all_reduce %a over <1 [tp] on <tp=2>> : tensor<?x64xf32>
+    %1 = dist.all_reduce %b over <1 [tp] on <tp=2>> : tensor<?x64xf32>
+    dist.yield %0, %1 : tensor<?x64xf32>, tensor<?x64xf32>
+  } {places = [#dyna.place<workspace, tq = 256>, #dyna.place<output, index = 1>]}
+  %c = dyna.linear %e#0, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  dyna.return %c, %e#1 : tensor<?x64xf32>, tensor<?x64xf32>
+}
+
+// -----
+
+dyna.layer @l(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  dyna.return %x : tensor<?x64xf32>
+}
+// Two results of an exchange at one place.
+dyna.function @exchange_results of @l as evaluate(%x: tensor<?x64xf32> in <input>, %w: tensor<64x64xf32> in <parameter>) -> (tensor<?x64xf32> in <output>) workspace <workspace, tq = 512> {
+  // expected-error @+1 {{writes two results to overlapping places, #dyna.place<workspace> and #dyna.place<workspace, tq = 128>}}
+  %e:2 = dist.exchange : tensor<?x64xf32>, tensor<?x64xf32> {
+    %0 = dist.all_gather %x dim 0 over <1 [tp] on <tp=2>> : tensor<?x64xf32> -> tensor<?x64xf32>
+    %1 = dist.all_gather %x dim 0 over <1 [tp] on <tp=2>> : tensor<?x64xf32> -> tensor<?x64xf32>
+    dist.yield %0, %1 : tensor<?x64xf32>, tensor<?x64xf32>
+  } {places = [#dyna.place<workspace>, #dyna.place<workspace, tq = 128>]}
+  %c = dyna.linear %e#0, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  dyna.return %c : tensor<?x64xf32>
+}

@@ -26,8 +26,11 @@ void mlir::dyna::buildConvertPhase(OpPassManager &manager,
   manager.addPass(createDynaConvertComputeType(convert));
 }
 
-void mlir::dyna::buildDifferentiatePhase(OpPassManager &manager) {
-  manager.addPass(createDynaDifferentiate());
+void mlir::dyna::buildDifferentiatePhase(OpPassManager &manager,
+                                         const DifferentiateOptions &options) {
+  DynaDifferentiateOptions differentiate;
+  differentiate.gradients = options.gradients;
+  manager.addPass(createDynaDifferentiate(differentiate));
   manager.addPass(createDynaVerifyDifferentiated());
 }
 

@@ -28,6 +28,14 @@ struct ConvertOptions : PassPipelineOptions<ConvertOptions> {
       llvm::cl::desc("Compute type f64, f32 or bf16; empty: as written")};
 };
 
+struct DifferentiateOptions : PassPipelineOptions<DifferentiateOptions> {
+  Option<std::string> gradients{
+      *this, "gradients", llvm::cl::init(""),
+      llvm::cl::desc(
+          "In which gradients are added up: f32 or bf16; empty: f32, "
+          "under f64 f64")};
+};
+
 struct DistributeOptions : PassPipelineOptions<DistributeOptions> {
   Option<std::string> strategy{
       *this, "strategy", llvm::cl::init(""),
@@ -40,7 +48,8 @@ void buildConvertPhase(OpPassManager &manager, const ConvertOptions &options);
 
 /// In: as above. Out: also the layer functions of every layer, by role;
 /// `dyna-verify-differentiated` holds.
-void buildDifferentiatePhase(OpPassManager &manager);
+void buildDifferentiatePhase(OpPassManager &manager,
+                             const DifferentiateOptions &options = {});
 
 /// In: layers and layer functions. Out: also those of every tensor degree of
 /// the strategies, with the types of one rank and collectives; the logical ones

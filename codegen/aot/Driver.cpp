@@ -100,6 +100,17 @@ int Driver::checkOptions() {
   if (!llvm::is_contained({"f64", "f32", "bf16"}, options.computeType))
     return usageError("--compute-type expects f64, f32 or bf16, but got '" +
                       options.computeType + "'");
+  if (!llvm::is_contained({"", "f32", "bf16"}, options.gradients))
+    return usageError("--gradients expects f32 or bf16, but got '" +
+                      options.gradients + "'");
+  if (options.gradients == "bf16" && options.computeType != "bf16")
+    return usageError("--gradients=bf16 goes with --compute-type=bf16 alone; "
+                      "with " +
+                      options.computeType + " gradients are " +
+                      options.computeType);
+  if (options.gradients == "f32" && options.computeType == "f64")
+    return usageError("--gradients=f32 would lose what --compute-type=f64 is "
+                      "for; with it gradients are f64");
   if (!llvm::is_contained({"library", "generated"}, options.matmul))
     return usageError("--matmul expects library or generated, but got '" +
                       options.matmul + "'");
@@ -296,7 +307,13 @@ void Driver::buildPlanPhase(OpPassManager &passes) const {
   }
 }
 
-  if (failed(runPhase("differentiate", buildDifferentiatePhase)) || stopped)
+  DifferentiateOptions differentiate;
+  differentiate.gradients = options.gradients;
+  if (failed(runPhase("differentiate",
+                      [&](OpPassManager &passes) {
+                        buildDifferentiatePhase(passes, differentiate);
+                      })) ||
+      stopped)
     return success(stopped);
   DistributeOptions distribute;
   distribute.strategy = options.strategies;

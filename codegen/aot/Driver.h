@@ -35,6 +35,7 @@ struct DriverOptions {
   std::string input;
   std::string output; ///< empty: the input's stem
   std::string computeType = "f32";
+  std::string gradients; ///< f32 or bf16; empty: f32, under f64 f64
   std::string strategies; ///< as runtime/plan/Strategy.h reads them
   std::string stopAfter;
   std::string costs; ///< file that cuts them into stages; empty: each run does

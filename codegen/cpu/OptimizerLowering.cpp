@@ -192,13 +192,16 @@ static AdamwScalars emitAdamwScalars(FunctionLowering &function, bool decay) {
 
 /// One step for one vector of elements.
 static void emitAdamwPiece(CodeBuilder &code, const AdamwScalars &scalars,
-                           Type element, ArrayRef<Value> pointers,
-                           Type copyType, const Piece &piece) {
+                           ArrayRef<Value> pointers, ArrayRef<Type> types,
+                           const Piece &piece) {
   auto splat = [&](Value scalar) { return code.splat(scalar, piece.width); };
-  Value p = loadPiece(code, pointers[0], element, piece);
-  Value g = loadPiece(code, pointers[1], element, piece);
-  Value m = loadPiece(code, pointers[2], element, piece);
-  Value v = loadPiece(code, pointers[3], element, piece);
+  auto load = [&](unsigned i) {
+    return loadPiece(code, pointers[i], types[i], piece);
+  };
+  auto store = [&](Value value, unsigned i) {
+    storePiece(code, value, pointers[i], types[i], piece);
+  };
+  Value p = load(0), g = load(1), m = load(2), v = load(3);
   g = code.mul(g, splat(scalars.gradientScale));
   m = code.fma(m, splat(scalars.beta1), code.mul(g, splat(scalars.rest1)));
   v = code.fma(v, splat(scalars.beta2),
@@ -207,12 +210,12 @@ static void emitAdamwPiece(CodeBuilder &code, const AdamwScalars &scalars,
                         splat(scalars.epsilon));
   Value step = code.div(code.mul(m, splat(scalars.stepSize)), root);
   p = code.sub(code.mul(p, splat(scalars.decay)), step);
-  storePiece(code, p, pointers[0], element, piece);
-  storePiece(code, code.like(g, 0.0), pointers[1], element, piece);
-  storePiece(code, m, pointers[2], element, piece);
-  storePiece(code, v, pointers[3], element, piece);
-  if (copyType)
-    storePiece(code, p, pointers[4], copyType, piece);
+  store(p, 0);
+  store(code.like(g, 0.0), 1);
+  store(m, 2);
+  store(v, 3);
+  if (pointers.size() > 4)
+    store(p, 4);
 }
 
 LogicalResult mlir::dyna::cpu::lowerAdamw(FunctionLowering &function,
@@ -225,12 +228,11 @@ LogicalResult mlir::dyna::cpu::lowerAdamw(FunctionLowering &function,
   ModuleLowering &module = function.getModule();
   Type element = typeOf(op.getMaster()).getElementType();
   int64_t lanes = module.vectorWidth(element);
-  CastOp copy = castOf(op);
-  Type copyType = copy ? typeOf(copy.getResult()).getElementType() : Type();
-
   SmallVector<Value> tensors(op.getOperands());
-  if (copy)
+  if (CastOp copy = castOf(op))
     tensors.push_back(copy.getResult());
+  auto types = llvm::map_to_vector(
+      tensors, [](Value tensor) { return typeOf(tensor).getElementType(); });
   FailureOr<Elements> elements = elementsOf(function, op, tensors);
   if (failed(elements))
     return failure();
@@ -255,11 +257,10 @@ LogicalResult mlir::dyna::cpu::lowerAdamw(FunctionLowering &function,
         auto sweep = [&](Value first, int64_t run) {
           SmallVector<Value> starts;
           for (auto [index, base] : llvm::enumerate(bases))
-            starts.push_back(
-                code.offset(base, first, index == 4 ? copyType : element));
+            starts.push_back(code.offset(base, first, types[index]));
           code.forColumns(run, lanes, 2, [&](ArrayRef<Piece> pieces) {
             for (const Piece &piece : pieces)
-              emitAdamwPiece(code, inner, element, starts, copyType, piece);
+              emitAdamwPiece(code, inner, starts, types, piece);
           });
         };
         emitBlocks(code, begin, end, slots.load(code, args, countSlot), lanes,

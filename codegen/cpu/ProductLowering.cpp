@@ -242,7 +242,8 @@ static LogicalResult emitHead(FunctionLowering &function, Operation *op,
   fields.set(offsetof(dyna_head, w), function.address(weight));
   fields.set(offsetof(dyna_head, targets), function.address(targets));
   fields.setI32(offsetof(dyna_head, ignore_index), ignoreIndex);
-  fields.setI32(offsetof(dyna_head, reserved), 0);
+  fields.setI32(offsetof(dyna_head, narrow_dw),
+                dw && elementOf(dw) != accumulator);
   fields.set(offsetof(dyna_head, loss_sum), function.address(loss));
   fields.set(offsetof(dyna_head, gradient_scale),
              code.loadField(function.getContext(),

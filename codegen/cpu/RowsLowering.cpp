@@ -483,9 +483,11 @@ static void addStreamingSlot(FunctionLowering &function, RowsOp op,
       slots.slots.add(code.select(large, code.i64(1), code.i64(0)));
 }
 
-/// Adds the chunks' partial sums to the accumulator, a launch over columns.
+/// Adds the chunks' partial sums to the accumulator, of type `element`, a
+/// launch over columns. The sum is rounded to a narrower type once.
 static void addPartials(FunctionLowering &function, const RowsPlan &plan,
-                        Value partials, Value accumulator, Value chunks) {
+                        Value partials, Value accumulator, Type element,
+                        Value chunks) {
   CodeBuilder &code = function.getCode();
   ModuleLowering &module = function.getModule();
   Type type = plan.accumulator;
@@ -502,24 +504,40 @@ static void addPartials(FunctionLowering &function, const RowsPlan &plan,
         Value from = slots.load(code, args, partialsSlot);
         Value to = slots.load(code, args, accumulatorSlot);
         Value count = slots.load(code, args, chunksSlot);
+        // Columns of the partial sums of `chunk` go to `target`.
+        auto addRow = [&](Value chunk, Value target, Type targetType,
+                          Value first, int64_t columns) {
+          Value start = code.add(code.mul(chunk, code.i64(width)), first);
+          Value source = code.offset(from, start, type);
+          target = code.offset(target, first, targetType);
+          code.forColumns(columns, lanes, 4, [&](ArrayRef<Piece> pieces) {
+            for (const Piece &piece : pieces) {
+              auto load = [&](Value base, Type stored) {
+                return code.loadElements(
+                    code.offset(base, piece.column, stored), stored,
+                    piece.width, alignmentOf(piece, width, stored));
+              };
+              Value sum =
+                  code.add(load(target, targetType), load(source, type));
+              code.storeElements(
+                  sum, code.offset(target, piece.column, targetType),
+                  targetType, alignmentOf(piece, width, targetType));
+            }
+          });
+        };
         auto addBlock = [&](Value first, int64_t columns) {
-          code.forLoop(code.i64(0), count, 1, [&](Value chunk) {
-            Value start = code.add(code.mul(chunk, code.i64(width)), first);
-            Value source = code.offset(from, start, type);
-            Value target = code.offset(to, first, type);
-            code.forColumns(columns, lanes, 4, [&](ArrayRef<Piece> pieces) {
-              for (const Piece &piece : pieces) {
-                int64_t alignment = alignmentOf(piece, width, type);
-                auto at = [&](Value base) {
-                  return code.offset(base, piece.column, type);
-                };
-                Value sum = code.add(
-                    code.loadElements(at(target), type, piece.width, alignment),
-                    code.loadElements(at(source), type, piece.width,
-                                      alignment));
-                code.storeElements(sum, at(target), type, alignment);
-              }
+          if (element == type) {
+            code.forLoop(code.i64(0), count, 1, [&](Value chunk) {
+              addRow(chunk, to, type, first, columns);
             });
+            return;
+          }
+          // Together with the first chunk's, then all at once.
+          code.forLoop(code.i64(1), count, 1, [&](Value chunk) {
+            addRow(chunk, from, type, first, columns);
+          });
+          code.ifThen(code.less(code.i64(0), count), [&] {
+            addRow(code.i64(0), to, element, first, columns);
           });
         };
         code.forLoop(begin, code.min(end, code.i64(whole)), 1,
@@ -579,7 +597,8 @@ FailureOr<PreparedRows> mlir::dyna::cpu::prepareRows(FunctionLowering &function,
     Value chunks = code.ceilDiv(rows, code.max(even, code.i64(minRows)));
     for (auto [index, sum] : llvm::enumerate(plan.accumulations))
       addPartials(function, plan, slots.slots.get(slots.partials[index]),
-                  function.address(sum.accumulator), chunks);
+                  function.address(sum.accumulator), elementOf(sum.accumulator),
+                  chunks);
   };
   return prepared;
 }

@@ -8,7 +8,10 @@
 
 #include "codegen/cpu/Lowering.h"
 
-#include "runtime/abi/Abi.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "runtime/abi/Kernels.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -90,6 +93,23 @@ LogicalResult mlir::dyna::cpu::lowerEmbedding(FunctionLowering &function,
 }
 
 namespace {
+/// The rows of dy that belong to one row of a table, as lists: `first` has the
+/// first row of dy by row of the table, `next` the one after each row of dy;
+/// -1 ends a list. Both are 32 bits wide.
+struct TokenLists {
+  Value first, next;
+
+  Value load(CodeBuilder &code, Value list, Value index) const {
+    Value bits =
+        code.load(code.offset(list, index, code.i32Type()), code.i32Type());
+    return arith::ExtSIOp::create(code, code.i64Type(), bits);
+  }
+  void store(CodeBuilder &code, Value value, Value list, Value index) const {
+    Value bits = arith::TruncIOp::create(code, code.i32Type(), value);
+    code.store(bits, code.offset(list, index, code.i32Type()));
+  }
+};
+
 /// Adds the rows of dy to rows of a table, some columns of all rows at a time:
 /// no two bodies touch the same element and rows come in order, so the sums are
 /// the same for any number of threads.
@@ -102,11 +122,32 @@ struct TableGradient {
   const TableRows &tableRows;
   const Slots &slots;
   Value args;
+  /// Of a table narrower than the sums, whose rows are added to once.
+  std::optional<TokenLists> lists;
 
   Value idOf(CodeBuilder &code, Value row) const {
     Type type = wideIds ? code.i64Type() : code.i32Type();
     Value id = code.load(code.offset(ids, row, type), type);
     return wideIds ? id : code.zeroExtend(id, code.i64Type());
+  }
+
+  /// Makes the lists; `size` rows of the table may occur.
+  void emitLists(CodeBuilder &code, Value rows, Value size) const {
+    Value end = code.i64(-1), one = code.i64(1);
+    code.forLoop(code.i64(0), size, 1,
+                 [&](Value id) { lists->store(code, end, lists->first, id); });
+    // From the back, so that the lists ascend.
+    code.forLoop(code.i64(0), rows, 1, [&](Value step) {
+      Value row = code.sub(code.sub(rows, one), step);
+      tableRows.visit(
+          code, slots, args, idOf(code, row),
+          [&](Value id) {
+            Value follower = lists->load(code, lists->first, id);
+            lists->store(code, follower, lists->next, row);
+            lists->store(code, row, lists->first, id);
+          },
+          [] {});
+    });
   }
 
   /// Columns [first, first + count) of all rows.
@@ -115,7 +156,54 @@ struct TableGradient {
     code.forLoop(code.i64(0), rows, 1, [&](Value row) {
       tableRows.visit(
           code, slots, args, idOf(code, row),
-          [&](Value id) { emitRow(code, row, id, first, count); }, [] {});
+          [&](Value id) {
+            if (!lists)
+              return emitRow(code, row, id, first, count);
+            Value leads = code.equal(lists->load(code, lists->first, id), row);
+            code.ifThen(leads, [&] { emitList(code, row, id, first, count); });
+          },
+          [] {});
+    });
+  }
+
+  /// Columns [first, first + count) of the row of the table whose list starts
+  /// at `row`.
+  void emitList(CodeBuilder &code, Value row, Value id, Value first,
+                int64_t count) const {
+    auto start = [&](Value row) {
+      return code.add(code.mul(row, code.i64(width)), first);
+    };
+    Value to = code.offset(table, start(id), element);
+    code.forColumns(count, lanes, 4, [&](ArrayRef<Piece> pieces) {
+      Type sumType = getAccumulatorType(element);
+      SmallVector<Value> state = {row};
+      for (const Piece &piece : pieces)
+        state.push_back(
+            code.constant(VectorType::get(piece.width, sumType), 0.0));
+      auto loop = scf::WhileOp::create(
+          code, ValueRange(state).getTypes(), state,
+          [&](OpBuilder &, Location, ValueRange now) {
+            Value more = code.less(code.i64(-1), now[0]);
+            scf::ConditionOp::create(code, more, now);
+          },
+          [&](OpBuilder &, Location, ValueRange now) {
+            Value from = code.offset(dy, start(now[0]), dyElement);
+            SmallVector<Value> next = {lists->load(code, lists->next, now[0])};
+            for (auto [piece, sum] : llvm::zip(pieces, now.drop_front()))
+              next.push_back(code.add(
+                  sum,
+                  code.loadElements(code.offset(from, piece.column, dyElement),
+                                    dyElement, piece.width,
+                                    alignmentOf(piece, width, dyElement))));
+            scf::YieldOp::create(code, next);
+          });
+      for (auto [piece, sum] :
+           llvm::zip(pieces, loop.getResults().drop_front())) {
+        Value target = code.offset(to, piece.column, element);
+        int64_t alignment = alignmentOf(piece, width, element);
+        Value old = code.loadElements(target, element, piece.width, alignment);
+        code.storeElements(code.add(old, sum), target, element, alignment);
+      }
     });
   }
 
@@ -143,6 +231,34 @@ struct TableGradient {
 };
 } // namespace
 
+/// Where the ids of the rows of dy are; without `ids` they are positions.
+static Value idsOf(FunctionLowering &function, Operation *op, Value ids) {
+  if (ids)
+    return function.address(ids);
+  CodeBuilder &code = function.getCode();
+  Value positions =
+      code.loadField(function.getSegments(),
+                     offsetof(dyna_segments, row_position), code.pointerType());
+  return code.offset(positions, function.getFirstToken(op), code.i64Type());
+}
+
+/// Launches what each column block needs first where rows of the table are
+/// added to once, as one body.
+static void
+launchLists(FunctionLowering &function, Operation *op, const Slots &slots,
+            unsigned rowsSlot, int64_t size,
+            function_ref<TableGradient(CodeBuilder &, Value)> read) {
+  LLVM::LLVMFuncOp body = function.getModule().createBody(
+      function.bodyName("lists"), op->getLoc(),
+      [&](CodeBuilder &code, Value args, Value, Value, Value) {
+        read(code, args)
+            .emitLists(code, slots.load(code, args, rowsSlot), code.i64(size));
+      });
+  CodeBuilder &code = function.getCode();
+  function.launch({body, slots.store(code), slots.bytes(), /*minRows=*/1},
+                  code.i64(1));
+}
+
 LogicalResult mlir::dyna::cpu::lowerTableGradient(FunctionLowering &function,
                                                   Operation *op, Value dy,
                                                   Value accumulator, Value ids,
@@ -153,38 +269,50 @@ LogicalResult mlir::dyna::cpu::lowerTableGradient(FunctionLowering &function,
   CodeBuilder &code = function.getCode();
   ModuleLowering &module = function.getModule();
   auto dyType = cast<RankedTensorType>(dy.getType());
-  Type element = cast<RankedTensorType>(accumulator.getType()).getElementType();
-  int64_t width = dyType.getDimSize(1);
-  Value idPointer;
-  if (ids)
-    idPointer = function.address(ids);
-  else
-    idPointer =
-        code.offset(code.loadField(function.getSegments(),
-                                   offsetof(dyna_segments, row_position),
-                                   code.pointerType()),
-                    function.getFirstToken(op), code.i64Type());
+  auto tableType = cast<RankedTensorType>(accumulator.getType());
+  Type element = tableType.getElementType();
+  int64_t width = dyType.getDimSize(1), size = tableType.getDimSize(0);
+  bool isNarrow = element != getAccumulatorType(element);
   Slots slots;
-  unsigned idsSlot = slots.add(idPointer);
+  unsigned idsSlot = slots.add(idsOf(function, op, ids));
   unsigned dySlot = slots.add(function.address(dy));
   unsigned tableSlot = slots.add(function.address(accumulator));
   unsigned rowsSlot = slots.add(function.getTokens(dy));
+  unsigned listsSlot = 0;
+  if (isNarrow) {
+    FailureOr<PlaceAttr> scratch = function.scratchOf(op);
+    if (failed(scratch))
+      return failure();
+    listsSlot = slots.add(function.address(*scratch));
+  }
   TableRows tableRows(function, slots, shard, accumulator);
+  auto read = [&](CodeBuilder &code, Value args) {
+    std::optional<TokenLists> lists;
+    if (isNarrow) {
+      Value first = slots.load(code, args, listsSlot);
+      lists = {first, code.offsetBytes(first, dyna_align_block(4 * size))};
+    }
+    return TableGradient{width,
+                         dyType.getElementType(),
+                         element,
+                         module.vectorWidth(getAccumulatorType(element)),
+                         slots.load(code, args, idsSlot),
+                         slots.load(code, args, dySlot),
+                         slots.load(code, args, tableSlot),
+                         /*wideIds=*/!ids,
+                         tableRows,
+                         slots,
+                         args,
+                         lists};
+  };
+  if (isNarrow)
+    launchLists(function, op, slots, rowsSlot, size, read);
+
   int64_t whole = width / gradientColumns;
   LLVM::LLVMFuncOp body = module.createBody(
       function.bodyName("table"), op->getLoc(),
       [&](CodeBuilder &code, Value args, Value begin, Value end, Value) {
-        TableGradient gradient{width,
-                               dyType.getElementType(),
-                               element,
-                               module.vectorWidth(element),
-                               slots.load(code, args, idsSlot),
-                               slots.load(code, args, dySlot),
-                               slots.load(code, args, tableSlot),
-                               /*wideIds=*/!ids,
-                               tableRows,
-                               slots,
-                               args};
+        TableGradient gradient = read(code, args);
         Value rows = slots.load(code, args, rowsSlot);
         Value wholeEnd = code.min(end, code.i64(whole));
         code.forLoop(begin, wholeEnd, 1, [&](Value block) {

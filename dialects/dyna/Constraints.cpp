@@ -52,6 +52,22 @@ LogicalResult check::expectAccumulator(Operation *op, const Twine &what,
                            << "), but got " << elementOf(value);
 }
 
+LogicalResult check::expectGradientSum(Operation *op, const Twine &what,
+                                       Value value, const Twine &whose,
+                                       Value source) {
+  Type element = elementOf(source);
+  if (!element.isBF16())
+    return expectAccumulator(op, what, value, whose, source);
+  if (elementOf(value) == element ||
+      elementOf(value) == getAccumulatorType(element))
+    return success();
+  return op->emitOpError() << "expects " << what << " to have element type "
+                           << getAccumulatorType(element) << " or " << element
+                           << ", in which gradients of " << element
+                           << " are accumulated (that is the type of " << whose
+                           << "), but got " << elementOf(value);
+}
+
 LogicalResult check::expectWidthOf(Operation *op, const Twine &what,
                                    Value vector, const Twine &whose, Value x) {
   return expectSize(op, "the size of " + what, sizeOf(vector, 0),

@@ -30,6 +30,9 @@ LogicalResult expectElement(Operation *op, const Twine &what, Value value,
 /// f64 if `source` is of f64, else f32.
 LogicalResult expectAccumulator(Operation *op, const Twine &what, Value value,
                                 const Twine &whose, Value source);
+/// As above, or bf16 if `source` is: the sum of a parameter's gradients.
+LogicalResult expectGradientSum(Operation *op, const Twine &what, Value value,
+                                const Twine &whose, Value source);
 /// A vector with the width of `x`.
 LogicalResult expectWidthOf(Operation *op, const Twine &what, Value vector,
                             const Twine &whose, Value x);

@@ -49,7 +49,6 @@ def Dyna_SegmentsType : Dyna_Type<"Segments", "segments"> {
 }
 
 def Dyna_Float : AnyTypeOf<[F64, F32, BF16], "f64, f32 or bf16">;
-def Dyna_AccumulatorFloat : AnyTypeOf<[F64, F32], "f64 or f32">;
 
 /// `[T, features]`: ragged samples laid end to end.
 def Dyna_Activation : Type<
@@ -67,8 +66,6 @@ class Dyna_Static<int rank, Type element, string what> : Type<
     what, "::mlir::RankedTensorType">;
 def Dyna_Matrix : Dyna_Static<2, Dyna_Float, "static matrix of f64, f32 or bf16">;
 def Dyna_Vector : Dyna_Static<1, Dyna_Float, "static vector of f64, f32 or bf16">;
-def Dyna_MatrixAccumulator : Dyna_Static<2, Dyna_AccumulatorFloat, "static matrix of f64 or f32">;
-def Dyna_VectorAccumulator : Dyna_Static<1, Dyna_AccumulatorFloat, "static vector of f64 or f32">;
 def Dyna_Scalar : Type<
     And<[RankedTensorOf<[F64]>.predicate,
          CPred<"::mlir::cast<::mlir::RankedTensorType>($_self).getShape() == ::llvm::ArrayRef<int64_t>{1}">]>,

@@ -24,7 +24,7 @@ LogicalResult EmbeddingGradOp::verify() {
                         sizeOf(getDy(), 1))))
     return failure();
   // EMBGRAD2
-  if (failed(expectAccumulator(*this, "'accumulator'", getAccumulator(), "'dy'",
+  if (failed(expectGradientSum(*this, "'accumulator'", getAccumulator(), "'dy'",
                                getDy())))
     return failure();
   // EMBGRAD3
@@ -38,7 +38,7 @@ LogicalResult PositionsGradOp::verify() {
                         sizeOf(getDy(), 1))))
     return failure();
   // POSGRAD2
-  return expectAccumulator(*this, "'accumulator'", getAccumulator(), "'dy'",
+  return expectGradientSum(*this, "'accumulator'", getAccumulator(), "'dy'",
                            getDy());
 }
 
@@ -77,7 +77,7 @@ LogicalResult LinearGradWeightOp::verify() {
   if (failed(expectElement(*this, "'x'", getX(), "'dy'", getDy())))
     return failure();
   // LGW3
-  return expectAccumulator(*this, "'accumulator'", getAccumulator(), "'dy'",
+  return expectGradientSum(*this, "'accumulator'", getAccumulator(), "'dy'",
                            getDy());
 }
 
@@ -103,7 +103,7 @@ LogicalResult BiasGradOp::verify() {
                            getDy())))
     return failure();
   // BIASGRAD2
-  return expectAccumulator(*this, "'accumulator'", getAccumulator(), "'dy'",
+  return expectGradientSum(*this, "'accumulator'", getAccumulator(), "'dy'",
                            getDy());
 }
 
@@ -125,7 +125,7 @@ LogicalResult LayerNormGradWeightOp::verify() {
   if (failed(expectPositive(*this, "epsilon", getEpsilon())))
     return failure();
   // LNGW3
-  return expectAccumulator(*this, "'weight_accumulator'",
+  return expectGradientSum(*this, "'weight_accumulator'",
                            getWeightAccumulator(), "'x'", getX());
 }
 
@@ -147,7 +147,7 @@ LogicalResult RmsNormGradWeightOp::verify() {
   if (failed(expectPositive(*this, "epsilon", getEpsilon())))
     return failure();
   // RMSGW3
-  return expectAccumulator(*this, "'accumulator'", getAccumulator(), "'x'",
+  return expectGradientSum(*this, "'accumulator'", getAccumulator(), "'x'",
                            getX());
 }
 
@@ -170,7 +170,7 @@ LogicalResult LinearCrossEntropyTrainOp::verify() {
                          << weightShape << "], that of 'weight', but got ["
                          << shape << "]";
   // LCET3
-  if (failed(expectAccumulator(*this, "'accumulator'", getAccumulator(), "'x'",
+  if (failed(expectGradientSum(*this, "'accumulator'", getAccumulator(), "'x'",
                                getX())))
     return failure();
   // LCET4
@@ -191,7 +191,18 @@ LogicalResult AdamwOp::verify() {
     return emitOpError() << "expects f64 or f32 tensors, since updates are "
                             "too small for narrower types, but got "
                          << element;
-  return success();
+  // ADAMW2
+  auto expected = cast<RankedTensorType>(getMaster().getType());
+  Type gradient = getGradient().getType();
+  Type narrow = expected.clone(BFloat16Type::get(getContext()));
+  if (gradient == expected || (element.isF32() && gradient == narrow))
+    return success();
+  InFlightDiagnostic diagnostic =
+      emitOpError("expects 'gradient' to have type ");
+  diagnostic << expected << ", that of 'master'";
+  if (element.isF32())
+    diagnostic << ", or " << narrow;
+  return diagnostic << ", but got " << gradient;
 }
 
 LogicalResult CastOp::verify() {

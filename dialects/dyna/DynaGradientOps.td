@@ -28,7 +28,7 @@ def Dyna_EmbeddingGradOp : Dyna_ComputeOp<"embedding_grad", [AllTypesMatch<["acc
 
     Constraints:
     - (EMBGRAD1) the accumulator has the width of `dy`.
-    - (EMBGRAD2) the accumulator is f64 if `dy` is, else f32.
+    - (EMBGRAD2) the accumulator is f64 if `dy` is, else f32, or bf16 if `dy` is.
     - (EMBGRAD3) with `shard`, the accumulator has no more rows than the whole table.
 
     Example:
@@ -38,9 +38,9 @@ def Dyna_EmbeddingGradOp : Dyna_ComputeOp<"embedding_grad", [AllTypesMatch<["acc
     %g2 = dyna.embedding_grad %dy, %tokens, %g1 shard<group = 1, rows = 513> : tensor<?x96xf32>, tensor<?xi32>, tensor<257x96xf32>
     ```
   }];
-  let arguments = !con((ins Dyna_Activation:$dy, Dyna_Ids:$ids, Dyna_MatrixAccumulator:$accumulator,
+  let arguments = !con((ins Dyna_Activation:$dy, Dyna_Ids:$ids, Dyna_Matrix:$accumulator,
                             OptionalAttr<Dyna_ShardAttr>:$shard), places);
-  let results = (outs Dyna_MatrixAccumulator:$result);
+  let results = (outs Dyna_Matrix:$result);
   let assemblyFormat = "$dy `,` $ids `,` $accumulator (`shard` `` $shard^)? attr-dict `:` type($dy) `,` type($ids) `,` type($accumulator)";
   let hasVerifier = 1;
 }
@@ -52,7 +52,7 @@ def Dyna_PositionsGradOp : Dyna_ComputeOp<"positions_grad", [AllTypesMatch<["acc
 
     Constraints:
     - (POSGRAD1) the accumulator has the width of `dy`.
-    - (POSGRAD2) the accumulator is f64 if `dy` is, else f32.
+    - (POSGRAD2) the accumulator is f64 if `dy` is, else f32, or bf16 if `dy` is.
 
     Example:
 
@@ -60,8 +60,8 @@ def Dyna_PositionsGradOp : Dyna_ComputeOp<"positions_grad", [AllTypesMatch<["acc
     %g1 = dyna.positions_grad %dy, %segments, %g0 : tensor<?x96xf32>, tensor<1024x96xf32>
     ```
   }];
-  let arguments = !con((ins Dyna_Activation:$dy, Dyna_SegmentsType:$segments, Dyna_MatrixAccumulator:$accumulator), places);
-  let results = (outs Dyna_MatrixAccumulator:$result);
+  let arguments = !con((ins Dyna_Activation:$dy, Dyna_SegmentsType:$segments, Dyna_Matrix:$accumulator), places);
+  let results = (outs Dyna_Matrix:$result);
   let assemblyFormat = "$dy `,` $segments `,` $accumulator attr-dict `:` type($dy) `,` type($accumulator)";
   let hasVerifier = 1;
 }
@@ -98,7 +98,7 @@ def Dyna_LinearGradWeightOp : Dyna_ComputeOp<"linear_grad_weight", [AllTypesMatc
     Constraints:
     - (LGW1) the accumulator is `[width of dy, width of x]`.
     - (LGW2) `dy` and `x` have one element type.
-    - (LGW3) the accumulator is f64 if `dy` is, else f32.
+    - (LGW3) the accumulator is f64 if `dy` is, else f32, or bf16 if `dy` is.
 
     Example:
 
@@ -106,8 +106,8 @@ def Dyna_LinearGradWeightOp : Dyna_ComputeOp<"linear_grad_weight", [AllTypesMatc
     %g1 = dyna.linear_grad_weight %dy, %x, %g0 : tensor<?x384xf32>, tensor<?x96xf32>, tensor<384x96xf32>
     ```
   }];
-  let arguments = !con((ins Dyna_Activation:$dy, Dyna_Activation:$x, Dyna_MatrixAccumulator:$accumulator), places);
-  let results = (outs Dyna_MatrixAccumulator:$result);
+  let arguments = !con((ins Dyna_Activation:$dy, Dyna_Activation:$x, Dyna_Matrix:$accumulator), places);
+  let results = (outs Dyna_Matrix:$result);
   let assemblyFormat = "$dy `,` $x `,` $accumulator attr-dict `:` type($dy) `,` type($x) `,` type($accumulator)";
   let hasVerifier = 1;
 }
@@ -117,7 +117,7 @@ def Dyna_BiasGradOp : Dyna_ComputeOp<"bias_grad", [Dyna_RowWise, AllTypesMatch<[
   let description = [{
     Constraints:
     - (BIASGRAD1) the accumulator has the width of `dy`.
-    - (BIASGRAD2) the accumulator is f64 if `dy` is, else f32.
+    - (BIASGRAD2) the accumulator is f64 if `dy` is, else f32, or bf16 if `dy` is.
 
     Example:
 
@@ -125,8 +125,8 @@ def Dyna_BiasGradOp : Dyna_ComputeOp<"bias_grad", [Dyna_RowWise, AllTypesMatch<[
     %g1 = dyna.bias_grad %dy, %g0 : tensor<?x384xf32>, tensor<384xf32>
     ```
   }];
-  let arguments = !con((ins Dyna_Activation:$dy, Dyna_VectorAccumulator:$accumulator), places);
-  let results = (outs Dyna_VectorAccumulator:$result);
+  let arguments = !con((ins Dyna_Activation:$dy, Dyna_Vector:$accumulator), places);
+  let results = (outs Dyna_Vector:$result);
   let assemblyFormat = "$dy `,` $accumulator attr-dict `:` type($dy) `,` type($accumulator)";
   let hasVerifier = 1;
 }
@@ -217,7 +217,7 @@ def Dyna_LayerNormGradWeightOp : Dyna_ComputeOp<"layer_norm_grad_weight", [Dyna_
     Constraints:
     - (LNGW1) the accumulators have the width of `x`.
     - (LNGW2) `epsilon` is positive and finite.
-    - (LNGW3) the accumulators are f64 if `x` is, else f32.
+    - (LNGW3) the accumulators are f64 if `x` is, else f32, or bf16 if `x` is.
 
     Example:
 
@@ -225,9 +225,9 @@ def Dyna_LayerNormGradWeightOp : Dyna_ComputeOp<"layer_norm_grad_weight", [Dyna_
     %gw, %gb = dyna.layer_norm_grad_weight %x, %dy, %w0, %b0 {epsilon = 1.0e-5 : f64} : tensor<?x96xf32>, tensor<96xf32>
     ```
   }];
-  let arguments = !con((ins Dyna_Activation:$x, Dyna_Activation:$dy, Dyna_VectorAccumulator:$weight_accumulator,
-                            Dyna_VectorAccumulator:$bias_accumulator, F64Attr:$epsilon), places);
-  let results = (outs Dyna_VectorAccumulator:$weight_result, Dyna_VectorAccumulator:$bias_result);
+  let arguments = !con((ins Dyna_Activation:$x, Dyna_Activation:$dy, Dyna_Vector:$weight_accumulator,
+                            Dyna_Vector:$bias_accumulator, F64Attr:$epsilon), places);
+  let results = (outs Dyna_Vector:$weight_result, Dyna_Vector:$bias_result);
   let assemblyFormat = "$x `,` $dy `,` $weight_accumulator `,` $bias_accumulator attr-dict `:` type($x) `,` type($weight_accumulator)";
   let hasVerifier = 1;
 }
@@ -259,7 +259,7 @@ def Dyna_RmsNormGradWeightOp : Dyna_ComputeOp<"rms_norm_grad_weight", [Dyna_RowW
     Constraints:
     - (RMSGW1) the accumulator has the width of `x`.
     - (RMSGW2) `epsilon` is positive and finite.
-    - (RMSGW3) the accumulator is f64 if `x` is, else f32.
+    - (RMSGW3) the accumulator is f64 if `x` is, else f32, or bf16 if `x` is.
 
     Example:
 
@@ -267,9 +267,9 @@ def Dyna_RmsNormGradWeightOp : Dyna_ComputeOp<"rms_norm_grad_weight", [Dyna_RowW
     %gw = dyna.rms_norm_grad_weight %x, %dy, %w0 {epsilon = 1.0e-6 : f64} : tensor<?x96xf32>, tensor<96xf32>
     ```
   }];
-  let arguments = !con((ins Dyna_Activation:$x, Dyna_Activation:$dy, Dyna_VectorAccumulator:$accumulator,
+  let arguments = !con((ins Dyna_Activation:$x, Dyna_Activation:$dy, Dyna_Vector:$accumulator,
                             F64Attr:$epsilon), places);
-  let results = (outs Dyna_VectorAccumulator:$result);
+  let results = (outs Dyna_Vector:$result);
   let assemblyFormat = "$x `,` $dy `,` $accumulator attr-dict `:` type($x) `,` type($accumulator)";
   let hasVerifier = 1;
 }
@@ -291,7 +291,7 @@ def Dyna_LinearCrossEntropyTrainOp : Dyna_ComputeOp<"linear_cross_entropy_train"
     Constraints:
     - (LCET1) the width of `x` is the `in` size of `weight`, and the element types are equal.
     - (LCET2) the accumulator has the shape of `weight`.
-    - (LCET3) the accumulator is f64 if `x` is, else f32.
+    - (LCET3) the accumulator is f64 if `x` is, else f32, or bf16 if `x` is.
     - (LCET4) `ignore_index` fits in the 32 bits of a target.
     - (LCET5) with `shard`, `weight` has no more rows than the whole one.
 
@@ -305,10 +305,10 @@ def Dyna_LinearCrossEntropyTrainOp : Dyna_ComputeOp<"linear_cross_entropy_train"
     ```
   }];
   let arguments = !con((ins Dyna_Activation:$x, Dyna_Matrix:$weight, Dyna_Ids:$targets,
-                            Dyna_MatrixAccumulator:$accumulator,
+                            Dyna_Matrix:$accumulator,
                             DefaultValuedAttr<I64Attr, "-1">:$ignore_index,
                             OptionalAttr<Dyna_ShardAttr>:$shard), places);
-  let results = (outs Dyna_Scalar:$loss, Dyna_Activation:$d_x, Dyna_MatrixAccumulator:$result);
+  let results = (outs Dyna_Scalar:$loss, Dyna_Activation:$d_x, Dyna_Matrix:$result);
   let assemblyFormat = "$x `,` $weight `,` $targets `,` $accumulator (`shard` `` $shard^)? attr-dict "
                        "`:` type($x) `,` type($weight) `,` type($targets) `,` type($accumulator)";
   let hasVerifier = 1;
@@ -319,7 +319,8 @@ def Dyna_LinearCrossEntropyTrainOp : Dyna_ComputeOp<"linear_cross_entropy_train"
 //===----------------------------------------------------------------------===//
 
 def Dyna_AdamwOp : Dyna_ComputeOp<"adamw", [
-    AllTypesMatch<["master", "gradient", "m", "v", "new_master", "new_gradient", "new_m", "new_v"]>]> {
+    AllTypesMatch<["master", "m", "v", "new_master", "new_m", "new_v"]>,
+    AllTypesMatch<["gradient", "new_gradient"]>]> {
   let summary = "One step of AdamW with decoupled weight decay; clears the gradient.";
   let description = [{
     With `g = gradient * gradient_scale` (Loshchilov and Hutter 2019):
@@ -328,19 +329,24 @@ def Dyna_AdamwOp : Dyna_ComputeOp<"adamw", [
     the decay only with `decay`. The scalars come from the context.
 
     Constraints:
-    - (ADAMW1) the tensors are f64 or f32: masters and moments are never narrower.
+    - (ADAMW1) masters and moments are f64 or f32, never narrower.
+    - (ADAMW2) the gradient has the type of the master, or is bf16 where that is f32.
+
+    The type of the gradient is written where it is another than the master's.
 
     Example:
 
     ```mlir
     %p1, %g1, %m1, %v1 = dyna.adamw %p0, %g0, %m0, %v0 {decay} : tensor<257x96xf32>
+    %p3, %g3, %m3, %v3 = dyna.adamw %p2, %g2, %m2, %v2 : tensor<96xf32>, tensor<96xbf16>
     ```
   }];
   let arguments = !con((ins Dyna_StaticTensor:$master, Dyna_StaticTensor:$gradient, Dyna_StaticTensor:$m,
                             Dyna_StaticTensor:$v, UnitAttr:$decay), places);
   let results = (outs Dyna_StaticTensor:$new_master, Dyna_StaticTensor:$new_gradient,
                       Dyna_StaticTensor:$new_m, Dyna_StaticTensor:$new_v);
-  let assemblyFormat = "$master `,` $gradient `,` $m `,` $v attr-dict `:` type($master)";
+  let assemblyFormat = "$master `,` $gradient `,` $m `,` $v attr-dict `:` "
+                       "custom<MasterAndGradient>(type($master), type($gradient))";
   let hasVerifier = 1;
 }
 

@@ -14,6 +14,32 @@
 using namespace mlir;
 using namespace mlir::dyna;
 
+Type FunctionOp::getGradientElementType() {
+  for (auto [index, type] : llvm::enumerate(getArgumentTypes()))
+    if (getArgPlace(index).getMemory() == Memory::Gradient)
+      return getElementTypeOrSelf(type);
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Types of the optimizer
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseMasterAndGradient(OpAsmParser &parser, Type &master,
+                                          Type &gradient) {
+  if (parser.parseType(master))
+    return failure();
+  gradient = master;
+  return parser.parseOptionalComma() ? success() : parser.parseType(gradient);
+}
+
+static void printMasterAndGradient(OpAsmPrinter &printer, AdamwOp, Type master,
+                                   Type gradient) {
+  printer << master;
+  if (gradient != master)
+    printer << ", " << gradient;
+}
+
 //===----------------------------------------------------------------------===//
 // Names of arguments
 //===----------------------------------------------------------------------===//

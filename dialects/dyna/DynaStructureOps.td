@@ -233,6 +233,9 @@ def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbov
     PlaceAttr getResultPlace(unsigned index) {
       return ::mlir::cast<PlaceAttr>(getResultPlaces()[index]);
     }
+    /// In which the gradients of parameters are added up; null if the function
+    /// takes none.
+    ::mlir::Type getGradientElementType();
   }];
 }
 

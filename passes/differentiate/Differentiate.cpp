@@ -22,17 +22,57 @@ namespace {
 class DynaDifferentiate
     : public dyna::impl::DynaDifferentiateBase<DynaDifferentiate> {
 public:
+  using DynaDifferentiateBase::DynaDifferentiateBase;
   void runOnOperation() override;
 
 private:
+  LogicalResult parseGradients();
+  LogicalResult checkGradients(LayerOp layer);
   LogicalResult differentiateLayer(LayerOp layer);
   /// Per parameter of the layer, whether weight decay applies.
   FailureOr<SmallVector<bool>> findDecays(LayerOp layer);
 
   DenseMap<StringAttr, SmallVector<CallOp>> callsOfLayer;
+  /// In which gradients are added up; null: the accumulator type.
+  Type gradientElement;
 };
 
 } // namespace
+
+LogicalResult DynaDifferentiate::parseGradients() {
+  gradientElement = Type();
+  if (gradients.empty())
+    return success();
+  if (gradients == "f32")
+    gradientElement = Float32Type::get(&getContext());
+  else if (gradients == "bf16")
+    gradientElement = BFloat16Type::get(&getContext());
+  else
+    return getOperation().emitError(
+               "expects gradients in f32 or bf16, but got '")
+           << gradients << "'";
+  return success();
+}
+
+/// Gradients are as wide as the sums of the compute type, or as narrow as it.
+LogicalResult DynaDifferentiate::checkGradients(LayerOp layer) {
+  if (!gradientElement)
+    return success();
+  for (BlockArgument parameter : layer.getParameterArguments()) {
+    Type element = getElementTypeOrSelf(parameter.getType());
+    if (gradientElement == getAccumulatorType(element) ||
+        (gradientElement.isBF16() && element.isBF16()))
+      continue;
+    InFlightDiagnostic diagnostic = layer.emitOpError("computes in ");
+    diagnostic << element << ", whose gradients are kept in "
+               << getAccumulatorType(element) << ", but gradients in "
+               << gradientElement << " are asked for";
+    if (gradientElement.isBF16())
+      diagnostic << "; use the compute type bf16 with them";
+    return diagnostic;
+  }
+  return success();
+}
 
 FailureOr<SmallVector<bool>> DynaDifferentiate::findDecays(LayerOp layer) {
   SmallVector<bool> decays(layer.getNumParameters(), false);
@@ -62,8 +102,10 @@ FailureOr<SmallVector<bool>> DynaDifferentiate::findDecays(LayerOp layer) {
 }
 
 LogicalResult DynaDifferentiate::differentiateLayer(LayerOp layer) {
+  if (failed(checkGradients(layer)))
+    return failure();
   FailureOr<SmallVector<bool>> decays = findDecays(layer);
-  FailureOr<JointLayer> joint = JointLayer::create(layer);
+  FailureOr<JointLayer> joint = JointLayer::create(layer, gradientElement);
   if (failed(decays) || failed(joint))
     return failure();
   SavedValues saved = chooseSavedValues(*joint);
@@ -72,7 +114,7 @@ LogicalResult DynaDifferentiate::differentiateLayer(LayerOp layer) {
   builder.setInsertionPointAfter(layer);
   if (failed(buildEvaluateFunction(builder, layer)) ||
       failed(buildTrainingFunctions(builder, layer, *joint, saved)) ||
-      failed(buildOptimizerFunctions(builder, layer, *decays)))
+      failed(buildOptimizerFunctions(builder, layer, *decays, gradientElement)))
     return failure();
 
   ++numLayers;
@@ -85,6 +127,8 @@ LogicalResult DynaDifferentiate::differentiateLayer(LayerOp layer) {
 void DynaDifferentiate::runOnOperation() {
   ModuleOp module = getOperation();
   callsOfLayer.clear();
+  if (failed(parseGradients()))
+    return signalPassFailure();
   for (FunctionOp function : module.getOps<FunctionOp>()) {
     function.emitOpError("stands in a module that is to be differentiated; "
                          "differentiate a module only once");

@@ -21,6 +21,12 @@ RankedTensorType dyna::getAccumulatorTensorType(Type parameter) {
   return type.clone(getAccumulatorType(type.getElementType()));
 }
 
+RankedTensorType dyna::getGradientTensorType(Type parameter,
+                                             Type gradientElement) {
+  RankedTensorType type = getAccumulatorTensorType(parameter);
+  return gradientElement ? type.clone(gradientElement) : type;
+}
+
 Location dyna::prefixName(StringRef prefix, Location location) {
   auto named = dyn_cast<NameLoc>(location);
   if (!named)
@@ -126,7 +132,7 @@ static LogicalResult buildGradients(ArrayRef<Operation *> forwardOps,
   return success();
 }
 
-LogicalResult JointLayer::differentiate() {
+LogicalResult JointLayer::differentiate(Type gradientElement) {
   Block &block = getBlock();
   Operation *terminator = block.getTerminator();
   Value output = terminator->getOperand(0);
@@ -135,8 +141,9 @@ LogicalResult JointLayer::differentiate() {
     forwardOps.push_back(&op);
 
   for (unsigned i = 0; i < numParameters; ++i)
-    block.addArgument(getAccumulatorTensorType(block.getArgument(i).getType()),
-                      prefixName("d_", block.getArgument(i).getLoc()));
+    block.addArgument(
+        getGradientTensorType(block.getArgument(i).getType(), gradientElement),
+        prefixName("d_", block.getArgument(i).getLoc()));
   if (!hasLoss)
     block.addArgument(
         output.getType(),
@@ -177,7 +184,7 @@ LogicalResult JointLayer::differentiate() {
   return success();
 }
 
-FailureOr<JointLayer> JointLayer::create(LayerOp layer) {
+FailureOr<JointLayer> JointLayer::create(LayerOp layer, Type gradientElement) {
   if (layer.getResultTypes().size() != 1)
     return layer.emitOpError("expects one result, but has ")
            << layer.getResultTypes().size();
@@ -188,7 +195,7 @@ FailureOr<JointLayer> JointLayer::create(LayerOp layer) {
   if (failed(joint.classifyArguments(layer)))
     return failure();
   simplifyLayer(*joint.clone);
-  if (failed(joint.differentiate()))
+  if (failed(joint.differentiate(gradientElement)))
     return failure();
   simplifyLayer(*joint.clone);
   return joint;

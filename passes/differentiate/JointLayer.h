@@ -31,8 +31,10 @@ namespace mlir::dyna {
 
 class JointLayer {
 public:
-  /// Differentiates a copy of `layer`. On failure a diagnostic was emitted.
-  static FailureOr<JointLayer> create(LayerOp layer);
+  /// Differentiates a copy of `layer`, with gradients of parameters added up in
+  /// `gradientElement` (null: the accumulator type). On failure a diagnostic
+  /// was emitted.
+  static FailureOr<JointLayer> create(LayerOp layer, Type gradientElement);
 
   Block &getBlock() { return clone->getBody().front(); }
 
@@ -83,7 +85,7 @@ private:
         getBlock().getTerminator()->getOperands().slice(first, count));
   }
   LogicalResult classifyArguments(LayerOp layer);
-  LogicalResult differentiate();
+  LogicalResult differentiate(Type gradientElement);
 
   OwningOpRef<LayerOp> clone;
   unsigned numParameters = 0;
@@ -105,8 +107,13 @@ void simplifyLayer(LayerOp layer);
 /// names from there.
 Location prefixName(StringRef prefix, Location location);
 
-/// The type in which the gradient of a parameter is accumulated.
+/// The type of a parameter's master and moments, and of its gradient unless
+/// that is kept narrower.
 RankedTensorType getAccumulatorTensorType(Type parameter);
+
+/// The type in which the gradient of a parameter is added up: of
+/// `gradientElement`, or if that is null the accumulator type.
+RankedTensorType getGradientTensorType(Type parameter, Type gradientElement);
 
 } // namespace mlir::dyna
 

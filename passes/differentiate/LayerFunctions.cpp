@@ -192,7 +192,7 @@ static OwningOpRef<LayerOp> createScratchLayer(LayerOp layer) {
 }
 
 static LogicalResult buildUpdate(OpBuilder &builder, LayerOp layer,
-                                 ArrayRef<bool> decays) {
+                                 ArrayRef<bool> decays, Type gradientElement) {
   OwningOpRef<LayerOp> scratch = createScratchLayer(layer);
   Block &block = scratch->getBody().front();
   OpBuilder body = OpBuilder::atBlockEnd(&block);
@@ -200,15 +200,18 @@ static LogicalResult buildUpdate(OpBuilder &builder, LayerOp layer,
   for (auto [i, parameter] : llvm::enumerate(layer.getParameterArguments())) {
     Location loc = parameter.getLoc();
     Type type = getAccumulatorTensorType(parameter.getType());
-    auto addArgument = [&](StringRef prefix, Memory memory, int64_t index) {
+    auto addArgument = [&](Type type, StringRef prefix, Memory memory,
+                           int64_t index) {
       BlockArgument argument = block.addArgument(type, prefixName(prefix, loc));
       cut.take(argument, memory, index);
       return argument;
     };
-    Value gradient = addArgument("d_", Memory::Gradient, i);
-    Value master = addArgument("", Memory::Input, 3 * i);
-    Value m = addArgument("m_", Memory::Input, 3 * i + 1);
-    Value v = addArgument("v_", Memory::Input, 3 * i + 2);
+    Value gradient =
+        addArgument(getGradientTensorType(parameter.getType(), gradientElement),
+                    "d_", Memory::Gradient, i);
+    Value master = addArgument(type, "", Memory::Input, 3 * i);
+    Value m = addArgument(type, "m_", Memory::Input, 3 * i + 1);
+    Value v = addArgument(type, "v_", Memory::Input, 3 * i + 2);
     auto adamw = AdamwOp::create(body, loc, master, gradient, m, v,
                                  decays[i] ? body.getUnitAttr() : UnitAttr(),
                                  ArrayAttr());
@@ -224,7 +227,8 @@ static LogicalResult buildUpdate(OpBuilder &builder, LayerOp layer,
   return cut.build(builder);
 }
 
-static LogicalResult buildGradNorm(OpBuilder &builder, LayerOp layer) {
+static LogicalResult buildGradNorm(OpBuilder &builder, LayerOp layer,
+                                   Type gradientElement) {
   OwningOpRef<LayerOp> scratch = createScratchLayer(layer);
   Block &block = scratch->getBody().front();
   OpBuilder body = OpBuilder::atBlockEnd(&block);
@@ -233,9 +237,9 @@ static LogicalResult buildGradNorm(OpBuilder &builder, LayerOp layer) {
       RankedTensorType::get({1}, builder.getF64Type()), layer.getLoc());
   Value argument = sum;
   for (auto [i, parameter] : llvm::enumerate(layer.getParameterArguments())) {
-    Value gradient =
-        block.addArgument(getAccumulatorTensorType(parameter.getType()),
-                          prefixName("d_", parameter.getLoc()));
+    Value gradient = block.addArgument(
+        getGradientTensorType(parameter.getType(), gradientElement),
+        prefixName("d_", parameter.getLoc()));
     cut.take(gradient, Memory::Gradient, i);
     sum = SumSquaresOp::create(body, parameter.getLoc(), gradient, sum,
                                ArrayAttr());
@@ -270,9 +274,10 @@ bool dyna::needsCast(LayerOp layer) {
 }
 
 LogicalResult dyna::buildOptimizerFunctions(OpBuilder &builder, LayerOp layer,
-                                            ArrayRef<bool> decays) {
-  if (failed(buildUpdate(builder, layer, decays)) ||
-      failed(buildGradNorm(builder, layer)))
+                                            ArrayRef<bool> decays,
+                                            Type gradientElement) {
+  if (failed(buildUpdate(builder, layer, decays, gradientElement)) ||
+      failed(buildGradNorm(builder, layer, gradientElement)))
     return failure();
   return needsCast(layer) ? buildCast(builder, layer) : success();
 }

@@ -28,9 +28,10 @@ LogicalResult buildTrainingFunctions(OpBuilder &builder, LayerOp layer,
 bool needsCast(LayerOp layer);
 
 /// Builds update, grad_norm and, under bf16, cast. `decays[i]`: whether weight
-/// decay applies to parameter i.
+/// decay applies to parameter i. `gradientElement` as in `JointLayer::create`.
 LogicalResult buildOptimizerFunctions(OpBuilder &builder, LayerOp layer,
-                                      ArrayRef<bool> decays);
+                                      ArrayRef<bool> decays,
+                                      Type gradientElement);
 
 } // namespace mlir::dyna
 

@@ -42,9 +42,16 @@ def DynaDifferentiate : Pass<"dyna-differentiate", "::mlir::ModuleOp"> {
     - `update`, `grad_norm` and, where the parameters are copies of masters in a wider
       type, `cast`.
 
+    Gradients of parameters are added up in the accumulator type (f32; f64 under f64),
+    or, with `gradients=bf16` under the compute type bf16, in bf16: half the memory, and
+    every micro-batch's contribution is rounded once when it is added.
+
     The functions hold no dead and no repeated ops. Everything that
     `dyna-verify-differentiated` checks holds afterwards.
   }];
+  let options = [Option<"gradients", "gradients", "std::string", /*default=*/"\"\"",
+                        "In which gradients of parameters are added up: f32 or bf16; "
+                        "empty: the accumulator type.">];
   let dependentDialects = ["::mlir::dyna::DynaDialect"];
   let statistics = [
     Statistic<"numLayers", "num-layers", "Layers differentiated">,
@@ -61,7 +68,9 @@ def DynaVerifyDifferentiated : Pass<"dyna-verify-differentiated", "::mlir::Modul
     - (DIFF1) every layer has one function per role, named `@layer.role`: recomputation
       unless it ends in the loss, `cast` if and only if its parameters are bf16.
     - (DIFF2) every argument and result of a function lies in a memory its role may use
-      and, in an array of the signature, has the type that the layer gives that entry.
+      and, in an array of the signature, has the type that the layer gives that entry;
+      gradients have one element type in all layers: the accumulator type or, under
+      bf16, bf16.
     - (DIFF3) an accumulator is returned exactly once, in its own place, and between
       argument and result passes from op to op, each adding to it once.
     - (DIFF4) all functions of a layer agree on the values of each saved tier: forward,

@@ -39,8 +39,10 @@ struct Slot {
 /// Checks the functions of one layer.
 class LayerVerifier {
 public:
-  LayerVerifier(LayerOp layer, ArrayRef<FunctionOp> functions)
-      : layer(layer), functions(functions) {}
+  /// `gradientElement` is that of all layers; null: the accumulator type.
+  LayerVerifier(LayerOp layer, ArrayRef<FunctionOp> functions,
+                Type gradientElement)
+      : layer(layer), functions(functions), gradientElement(gradientElement) {}
 
   LogicalResult verify();
 
@@ -57,12 +59,14 @@ private:
 
   FunctionOp lookup(Role role) const;
   Type getEntryType(Role role, Memory memory, int64_t index) const;
+  Type getMasterType(int64_t index) const;
   Type getInputEntryType(Role role, int64_t index) const;
   Type getOutputEntryType(Role role) const;
   SmallVector<Type> getInputTypes() const;
 
   LayerOp layer;
   ArrayRef<FunctionOp> functions;
+  Type gradientElement;
 };
 
 } // namespace
@@ -171,13 +175,21 @@ SmallVector<Type> LayerVerifier::getInputTypes() const {
   return types;
 }
 
+/// The type of a parameter's master; null if there is no such parameter.
+Type LayerVerifier::getMasterType(int64_t index) const {
+  LayerOp op = layer;
+  return index < static_cast<int64_t>(op.getNumParameters())
+             ? getAccumulatorTensorType(op.getArgumentTypes()[index])
+             : Type();
+}
+
 /// The type of an entry of `in`; null if there is no such entry.
 Type LayerVerifier::getInputEntryType(Role role, int64_t index) const {
   switch (role) {
   case Role::Update:
-    return getEntryType(role, Memory::Gradient, index / 3);
+    return getMasterType(index / 3);
   case Role::Cast:
-    return getEntryType(role, Memory::Gradient, index);
+    return getMasterType(index);
   case Role::Backward:
   case Role::BackwardInput:
     return index == 0 && !endsInLoss(layer) ? LayerOp(layer).getResultTypes()[0]
@@ -212,7 +224,8 @@ Type LayerVerifier::getEntryType(Role role, Memory memory,
   case Memory::Parameter:
     return isParameter ? op.getArgumentTypes()[index] : Type();
   case Memory::Gradient:
-    return isParameter ? getAccumulatorTensorType(op.getArgumentTypes()[index])
+    return isParameter ? getGradientTensorType(op.getArgumentTypes()[index],
+                                               gradientElement)
                        : Type();
   case Memory::Input:
     return getInputEntryType(role, index);
@@ -429,13 +442,28 @@ LogicalResult LayerVerifier::verify() {
   return verifyTiers();
 }
 
+/// Bf16, if the module keeps its gradients in it and the layer may; else null.
+static Type getNarrowGradients(LayerOp layer, Type gradients) {
+  bool mayBeNarrow =
+      gradients && gradients.isBF16() &&
+      llvm::all_of(layer.getParameterArguments(), [](BlockArgument parameter) {
+        return getElementTypeOrSelf(parameter.getType()).isBF16();
+      });
+  return mayBeNarrow ? gradients : Type();
+}
+
 LogicalResult dyna::verifyDifferentiated(ModuleOp module) {
   llvm::MapVector<StringAttr, SmallVector<FunctionOp>> functionsOf;
-  for (FunctionOp function : module.getOps<FunctionOp>())
+  Type gradients;
+  for (FunctionOp function : module.getOps<FunctionOp>()) {
     functionsOf[function.getLayerAttr().getAttr()].push_back(function);
+    if (!gradients)
+      gradients = function.getGradientElementType();
+  }
   for (LayerOp layer : module.getOps<LayerOp>())
-    if (failed(
-            LayerVerifier(layer, functionsOf[layer.getSymNameAttr()]).verify()))
+    if (failed(LayerVerifier(layer, functionsOf[layer.getSymNameAttr()],
+                             getNarrowGradients(layer, gradients))
+                   .verify()))
       return failure();
   return success();
 }

@@ -54,13 +54,18 @@ struct Report {
 /// Every tensor in a block of its own, as the runtime lays them out.
 Persistent countPersistent(ModuleOp module) {
   Persistent bytes;
+  Type gradients;
+  for (FunctionOp function : module.getOps<FunctionOp>())
+    if (!gradients)
+      gradients = function.getGradientElementType();
   for (ParameterOp parameter : module.getOps<ParameterOp>()) {
     auto type = cast<RankedTensorType>(parameter.getType());
     Type element = type.getElementType();
     Type accumulator = getAccumulatorType(element);
     int64_t wide = bytesOf(type.clone(accumulator)).constant;
     bytes.parameters += bytesOf(type).constant;
-    bytes.gradients += wide;
+    bytes.gradients +=
+        gradients ? bytesOf(type.clone(gradients)).constant : wide;
     bytes.moments += 2 * wide;
     if (element != accumulator)
       bytes.masters += wide;

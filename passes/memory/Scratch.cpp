@@ -75,8 +75,10 @@ static std::optional<LinearBytes> scratchOfRows(RowsOp rows) {
   int64_t bytes = 0;
   for (auto [accumulator, result] : accumulationsOf(rows)) {
     auto type = cast<RankedTensorType>(result.getType());
+    // Summed in the accumulator type even where the result is narrower.
+    Type sum = getAccumulatorType(type.getElementType());
     bytes += dyna_align_block(DYNA_MAX_CHUNKS * type.getNumElements() *
-                              elementBytes(result));
+                              sum.getIntOrFloatBitWidth() / 8);
   }
   if (bytes == 0)
     return std::nullopt;
@@ -92,6 +94,17 @@ template <typename HeadOp> static LinearBytes scratchOfHead(HeadOp head) {
   return bytes;
 }
 
+/// A table that is narrower than the sums of its rows gets every row added
+/// once: the tokens of each row are linked (32-bit indices, the first of every
+/// row and the next of every token).
+template <typename TableGradOp>
+static std::optional<LinearBytes> scratchOfTable(TableGradOp grad) {
+  auto type = cast<RankedTensorType>(grad.getAccumulator().getType());
+  if (!type.getElementType().isBF16())
+    return std::nullopt;
+  return LinearBytes{4, 0, 0, dyna_align_block(4 * type.getDimSize(0))};
+}
+
 std::optional<LinearBytes> mlir::dyna::scratchOf(Operation *op) {
   using Result = std::optional<LinearBytes>;
   return llvm::TypeSwitch<Operation *, Result>(op)
@@ -100,8 +113,19 @@ std::optional<LinearBytes> mlir::dyna::scratchOf(Operation *op) {
             elementBytes(grad.getQuery()), grad.getHeads(), grad.getKvHeads(),
             grad.getHeadDim()));
       })
-      .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>(
-          [](auto head) -> Result { return scratchOfHead(head); })
+      .Case([](LinearCrossEntropyOp head) -> Result {
+        return scratchOfHead(head);
+      })
+      .Case([](LinearCrossEntropyTrainOp head) -> Result {
+        LinearBytes bytes = scratchOfHead(head);
+        auto type = cast<RankedTensorType>(head.getAccumulator().getType());
+        if (type.getElementType().isBF16())
+          bytes.constant +=
+              dyna_head_sum_workspace(type.getDimSize(1), type.getDimSize(0));
+        return bytes;
+      })
+      .Case<EmbeddingGradOp, PositionsGradOp>(
+          [](auto grad) { return scratchOfTable(grad); })
       .Case([](RowsOp rows) { return scratchOfRows(rows); })
       .Case([](SumSquaresOp) -> Result {
         return LinearBytes{0, 0, 0, dyna_align_block(DYNA_MAX_CHUNKS * 8)};

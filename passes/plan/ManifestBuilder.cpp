@@ -39,6 +39,7 @@ public:
     ModelOp model = models.front();
     addFacts(model);
     addParameters();
+    addGradients();
     for (CallOp call : model.getBody().getOps<CallOp>())
       if (failed(addLayer(call)))
         return failure();
@@ -55,6 +56,7 @@ public:
 private:
   void addFacts(ModelOp model);
   void addParameters();
+  void addGradients();
   LogicalResult addLayer(CallOp call);
   FailureOr<int> addKind(LayerOp layer);
   LogicalResult setKind(plan::LayerKind *kind, LayerOp layer);
@@ -142,6 +144,14 @@ void ManifestBuilder::addParameters() {
     out->set_normal_std(parameter.getNormal().convertToDouble());
     out->set_decay(parameter.getDecay());
   }
+}
+
+/// All functions agree (`dyna-verify-differentiated`); the first that has
+/// gradients says their type.
+void ManifestBuilder::addGradients() {
+  for (FunctionOp function : module.getOps<FunctionOp>())
+    if (Type type = function.getGradientElementType())
+      return manifest.set_gradient_type(elementType(type));
 }
 
 LogicalResult ManifestBuilder::addLayer(CallOp call) {

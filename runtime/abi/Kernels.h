@@ -87,7 +87,8 @@ typedef dyna_status (*dyna_matmul_function)(dyna_context *,
 
 /// A, B, C of f32.
 dyna_status dyna_matmul_f32(dyna_context *, const dyna_matmul *);
-/// A, B, C of bf16; accumulation in f32.
+/// A, B, C of bf16; accumulation in f32. What is added to C is summed in f32
+/// over all of k and rounded once, with C.
 dyna_status dyna_matmul_bf16(dyna_context *, const dyna_matmul *);
 /// A, B of bf16, C of f32 (weight gradients, logits).
 dyna_status dyna_matmul_bf16_f32(dyna_context *, const dyna_matmul *);
@@ -162,6 +163,9 @@ dyna_status dyna_attention_grad_bf16(dyna_context *,
 /// `matmul` for x*w^T into the logits (f32 C under bf16), `matmul_input` for
 /// dx, `matmul_weight` for dw.
 ///
+/// With `narrow_dw` not 0 (bf16 only) dw is bf16: what the call adds is summed
+/// over its chunks in f32, in the workspace, and rounded once.
+///
 /// With `whole_vocab` not 0, w and dw are this rank's part of the vocabulary:
 /// whole_vocab rows dealt to the ranks of `group` (dyna_part_begin), of which
 /// `vocab` counts those that w and dw have room for; what the part does not
@@ -176,7 +180,7 @@ typedef struct dyna_head {
   const void *w;
   const int32_t *targets;
   int32_t ignore_index;
-  int32_t reserved;
+  int32_t narrow_dw;
   double *loss_sum;
   double gradient_scale;
   void *dx;
@@ -239,6 +243,12 @@ static inline int64_t dyna_head_stride(int64_t vocab) {
 /// each row. Comes on top of dyna_head_workspace, in its constant part.
 static inline int64_t dyna_head_exchange_workspace(void) {
   return dyna_align_block(3 * DYNA_HEAD_CHUNK_ROWS * 8);
+}
+
+/// The f32 sum of a bf16 weight gradient over the chunks of a call. Comes on
+/// top of dyna_head_workspace, in its constant part.
+static inline int64_t dyna_head_sum_workspace(int64_t width, int64_t vocab) {
+  return dyna_align_block(4 * width * vocab);
 }
 
 /// Gathered rows, their gradient, logits and (bf16) the logits' gradient.

@@ -134,9 +134,10 @@ Executor::Rows Executor::partRows(int parameter, ParameterPart part) const {
 }
 
 int64_t Executor::rowBytes(int parameter, ParameterPart part) const {
-  plan::ElementType type = part == ParameterPart::Copy
-                               ? view_.computeType(parameter)
-                               : view_.masterType();
+  plan::ElementType type =
+      part == ParameterPart::Copy       ? view_.computeType(parameter)
+      : part == ParameterPart::Gradient ? view_.gradientType()
+                                        : view_.masterType();
   return view_.rowElements(parameter) * elementBytes(type);
 }
 

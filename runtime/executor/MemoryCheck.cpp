@@ -116,7 +116,7 @@ void MemoryCheck::addParameterRanges(const Instruction &instruction,
     };
     int64_t all = view_.elements(p), updated = view_.updatedElements(p);
     if (adds || updates || reduces)
-      add(place.gradient, all, master);
+      add(place.gradient, all, elementBytes(view_.gradientType()));
     if (updates || gathers)
       add(place.master, view_.hasCopy(p) ? updated : all, master);
     if (updates) {

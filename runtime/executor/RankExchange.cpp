@@ -120,7 +120,7 @@ Status RankExchange::startReduction(int parameter, void *gradients,
   Collective sum;
   sum.kind =
       view_.zero() ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce;
-  sum.element = view_.masterType();
+  sum.element = view_.gradientType();
   sum.outer = 1;
   sum.first = view_.rows(parameter);
   sum.inner = view_.rowElements(parameter);
@@ -128,7 +128,7 @@ Status RankExchange::startReduction(int parameter, void *gradients,
   if (view_.zero())
     sum.out = static_cast<char *>(gradients) +
               view_.place(parameter).updateBegin * sum.inner *
-                  elementBytes(view_.masterType());
+                  elementBytes(view_.gradientType());
   return start(parameter, sum, stream);
 }
 

@@ -109,6 +109,12 @@ int64_t RankTeam::elementSize(int parameter, ParameterPart part) const {
                           : view().masterType());
 }
 
+/// Of what an executor holds: gradients may be narrower than their sum.
+int64_t RankTeam::storedSize(int parameter, ParameterPart part) const {
+  return part == ParameterPart::Gradient ? elementBytes(view().gradientType())
+                                         : elementSize(parameter, part);
+}
+
 int64_t RankTeam::partBytes(int parameter, ParameterPart part) const {
   const Executor &any = *ranks_.front().executor;
   bool exists = part == ParameterPart::Master ||
@@ -140,7 +146,7 @@ std::vector<RankTeam::Piece> RankTeam::pieces(int parameter,
 Status RankTeam::fetch(const Piece &piece, int parameter, ParameterPart part,
                        std::vector<unsigned char> &rows) {
   int64_t row = graph_.replicaView(piece.rank).rowElements(parameter) *
-                elementSize(parameter, part);
+                storedSize(parameter, part);
   rows.resize((piece.end - piece.begin) * row);
   Rank *source = findLocal(piece.rank), *target = findLocal(0);
   if (source && !rows.empty()) {
@@ -173,15 +179,37 @@ static void copyRows(const unsigned char *source, int64_t sourceRow,
     std::memcpy(target + r * targetRow, source + r * sourceRow, bytes);
 }
 
-template <typename T>
+/// The element of a tensor in its own type, or bf16 widened.
+static float widen(uint16_t bits) {
+  uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof(value));
+  return value;
+}
+static float widen(float value) { return value; }
+static double widen(double value) { return value; }
+
+/// Adds `rows` rows of elements to a tensor of the type they widen to.
+template <typename Stored>
 static void addRows(const unsigned char *source, unsigned char *target,
                     int64_t targetRow, int64_t rows, int64_t elements) {
   for (int64_t r = 0; r < rows; ++r) {
-    const T *from = reinterpret_cast<const T *>(source) + r * elements;
-    T *to = reinterpret_cast<T *>(target + r * targetRow);
+    const Stored *from =
+        reinterpret_cast<const Stored *>(source) + r * elements;
+    auto *to =
+        reinterpret_cast<decltype(widen(Stored())) *>(target + r * targetRow);
     for (int64_t i = 0; i < elements; ++i)
-      to[i] += from[i];
+      to[i] += widen(from[i]);
   }
+}
+
+static void addGradientRows(plan::ElementType stored,
+                            const unsigned char *source, unsigned char *target,
+                            int64_t targetRow, int64_t rows, int64_t elements) {
+  auto add = stored == plan::F64    ? addRows<double>
+             : stored == plan::BF16 ? addRows<uint16_t>
+                                    : addRows<float>;
+  add(source, target, targetRow, rows, elements);
 }
 
 Status RankTeam::readPart(int parameter, ParameterPart part, void *target) {
@@ -200,10 +228,9 @@ Status RankTeam::readPart(int parameter, ParameterPart part, void *target) {
     if (part != ParameterPart::Gradient)
       copyRows(rows.data(), place.rowElements * size, at, whole, count,
                place.rowElements * size);
-    else if (view().masterType() == plan::F64)
-      addRows<double>(rows.data(), at, whole, count, place.rowElements);
     else
-      addRows<float>(rows.data(), at, whole, count, place.rowElements);
+      addGradientRows(view().gradientType(), rows.data(), at, whole, count,
+                      place.rowElements);
   }
   return Status::ok();
 }

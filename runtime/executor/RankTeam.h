@@ -63,10 +63,12 @@ public:
   StatusOr<bool> any(bool here);
 
   /// Bytes of a part as the whole logical tensor; 0 where there is none.
+  /// Gradients are read in the type of masters, whatever they are kept in.
   int64_t partBytes(int parameter, ParameterPart part) const;
   /// Gradients are added up over their holders: what a plan without update
   /// leaves, before any reduction.
   Status readPart(int parameter, ParameterPart part, void *target);
+  /// Any part but gradients.
   Status writePart(int parameter, ParameterPart part, const void *source);
 
   /// Of all ranks of this process.
@@ -97,6 +99,7 @@ private:
   Status fetch(const Piece &piece, int parameter, ParameterPart part,
                std::vector<unsigned char> &rows);
   int64_t elementSize(int parameter, ParameterPart part) const;
+  int64_t storedSize(int parameter, ParameterPart part) const;
 
   const ExecutableGraph &graph_;
   std::vector<Rank> ranks_;

@@ -266,6 +266,12 @@ Status checkManifest(const plan::Manifest &manifest) {
   plan::ElementType type = manifest.compute_type();
   if (type != plan::F64 && type != plan::F32 && type != plan::BF16)
     return bad("the compute type is none of f64, f32, bf16");
+  plan::ElementType gradient = manifest.gradient_type();
+  plan::ElementType master = type == plan::F64 ? plan::F64 : plan::F32;
+  if (gradient != plan::ELEMENT_UNKNOWN && gradient != master &&
+      (gradient != plan::BF16 || type != plan::BF16))
+    return bad("the gradient type is neither that of masters nor, where the "
+               "compute type is bf16, bf16");
   const plan::ModelFacts &facts = manifest.facts();
   if (facts.vocabulary() <= 0 || facts.vocabulary() >= maxDimension)
     return bad("vocabulary " + std::to_string(facts.vocabulary()) +
@@ -275,8 +281,7 @@ Status checkManifest(const plan::Manifest &manifest) {
                " are out of range");
   DYNA_RETURN_IF_ERROR(checkParameters(manifest));
   for (const plan::LayerKind &kind : manifest.kinds())
-    DYNA_RETURN_IF_ERROR(
-        checkKind(kind, type == plan::F64 ? plan::F64 : plan::F32));
+    DYNA_RETURN_IF_ERROR(checkKind(kind, master));
   DYNA_RETURN_IF_ERROR(checkLayers(manifest));
   return manifest_checks::checkDegrees(manifest);
 }

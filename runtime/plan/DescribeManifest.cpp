@@ -292,11 +292,12 @@ const char *elementTypeName(plan::ElementType type) {
 std::string describeManifest(const ManifestView &view, int64_t tokens) {
   const plan::Manifest &manifest = view.manifest();
   std::string text = formatText(
-      "model %s\n  %s\n  %lld parameters, compute type %s, matrix products: "
-      "%s\n  compiled by %s, model hash %016llx\n",
+      "model %s\n  %s\n  %lld parameters, compute type %s, gradients in %s, "
+      "matrix products: %s\n  compiled by %s, model hash %016llx\n",
       manifest.model().c_str(), factsText(manifest.facts()).c_str(),
       static_cast<long long>(view.totalElements()),
-      elementTypeName(manifest.compute_type()), manifest.matmul().c_str(),
+      elementTypeName(manifest.compute_type()),
+      elementTypeName(view.gradientType()), manifest.matmul().c_str(),
       manifest.producer().c_str(),
       static_cast<unsigned long long>(manifest.hash()));
   text += "layers\n" + layersText(view);
@@ -312,9 +313,11 @@ std::string manifestToJson(const ManifestView &view) {
   const plan::Manifest &manifest = view.manifest();
   const plan::ModelFacts &facts = manifest.facts();
   std::string text = formatText(
-      "{\"format\": %u,\n \"model\": %s,\n \"compute_type\": \"%s\",\n",
+      "{\"format\": %u,\n \"model\": %s,\n \"compute_type\": \"%s\",\n "
+      "\"gradient_type\": \"%s\",\n",
       manifest.format(), quote(manifest.model()).c_str(),
-      elementTypeName(manifest.compute_type()));
+      elementTypeName(manifest.compute_type()),
+      elementTypeName(view.gradientType()));
   text += formatText(
       " \"facts\": {\"family\": %s, \"vocabulary\": %lld, \"positions\": %lld, "
       "\"width\": %lld, \"heads\": %lld, \"kv_heads\": %lld, \"head_dim\": "

@@ -117,9 +117,14 @@ public:
   int64_t totalElements() const;
   /// Index of a parameter by name, -1 if there is none.
   int findParameter(const std::string &name) const;
-  /// Type of masters, gradients and optimizer state.
+  /// Type of masters and optimizer state.
   plan::ElementType masterType() const {
     return manifest_->compute_type() == plan::F64 ? plan::F64 : plan::F32;
+  }
+  /// Type of the gradients of parameters.
+  plan::ElementType gradientType() const {
+    plan::ElementType type = manifest_->gradient_type();
+    return type == plan::ELEMENT_UNKNOWN ? masterType() : type;
   }
   /// The type that layer functions see.
   plan::ElementType computeType(int parameter) const {

@@ -36,7 +36,8 @@ PersistentLayout persistentLayout(const ManifestView &view, bool training) {
   if (!training)
     return layout;
   for (int p : held)
-    places[p].gradient = place(view.elements(p), master);
+    places[p].gradient =
+        place(view.elements(p), elementBytes(view.gradientType()));
   for (int p : held)
     places[p].m = place(view.updatedElements(p), master);
   for (int p : held)

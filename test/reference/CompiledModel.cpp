@@ -131,10 +131,10 @@ CompiledModel::CompiledModel(const CompiledProgram &program, ModelOp model,
       state.shape = type.getShape().vec();
       int64_t count = type.getNumElements();
       state.parameter = Slab(count * bytesOfElement(element));
-      state.gradient = Slab(count * bytesOfElement(accumulator));
+      state.gradient = Slab(count * bytesOfElement(program.gradientElement()));
       state.gradient.clear();
-      state.m = Slab(state.gradient.size());
-      state.v = Slab(state.gradient.size());
+      state.m = Slab(count * bytesOfElement(accumulator));
+      state.v = Slab(count * bytesOfElement(accumulator));
       if (needsCast())
         state.master = Slab(count * bytesOfElement(accumulator));
     }

@@ -82,7 +82,7 @@ public:
   double train(const std::vector<Batch> &batches, const StepOptions &options,
                std::vector<Tensor> &activations);
   NamedTensors gradients() const {
-    return loadAll(&State::gradient, accumulator);
+    return loadAll(&State::gradient, program.gradientElement());
   }
 
   double gradientNormSquared();

@@ -39,6 +39,8 @@ bool CompiledProgram::readMemory(ModuleOp module) {
       compiled.tiers[i] = offsetOf(place);
   }
   for (FunctionOp function : module.getOps<FunctionOp>()) {
+    if (!gradients)
+      gradients = function.getGradientElementType();
     PlaceAttr workspace = function.getWorkspaceAttr();
     layers[function.getLayer().str()].functions[function.getRole()] = {
         nullptr, workspace ? offsetOf(workspace) : LinearBytes()};
@@ -136,7 +138,9 @@ CompiledProgram::compile(ModuleOp module, const CompileOptions &options) {
   ConvertOptions convert;
   convert.type = options.type;
   buildConvertPhase(phases, convert);
-  buildDifferentiatePhase(phases);
+  DifferentiateOptions differentiate;
+  differentiate.gradients = options.gradients;
+  buildDifferentiatePhase(phases, differentiate);
   DistributeOptions distribute;
   distribute.strategy = options.strategies;
   if (!options.strategies.empty())

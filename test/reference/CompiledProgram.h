@@ -48,6 +48,8 @@ struct CompileOptions {
   int64_t vectorBits = 512;
   /// Also the tensor degrees of these strategies; none if empty.
   std::string strategies;
+  /// In which gradients are added up; empty: the accumulator type.
+  std::string gradients;
 };
 
 class CompiledProgram {
@@ -58,6 +60,8 @@ public:
   compile(ModuleOp module, const CompileOptions &options);
   ~CompiledProgram();
 
+  /// In which the gradients of parameters are added up.
+  Type gradientElement() const { return gradients; }
   const CompiledLayer &layer(StringRef kind) const {
     return layers.at(kind.str());
   }
@@ -69,6 +73,7 @@ private:
   bool translate(ModuleOp module);
 
   std::unique_ptr<llvm::orc::LLJIT> jit;
+  Type gradients;
   std::map<std::string, CompiledLayer> layers;
 };
 

@@ -306,6 +306,13 @@ static const Configuration f32GeneratedConfiguration = {
 static const Configuration bf16Configuration = {
     "bf16", {"bf16", "library", 512}, bf16Tolerances, 400};
 
+/// Gradients rounded once for each of the one or two micro-batches.
+static const Configuration bf16GradientsConfiguration = {
+    "bf16_gradients",
+    {"bf16", "library", 512, "", "bf16"},
+    bf16Tolerances,
+    500};
+
 static std::string
 nameOf(const testing::TestParamInfo<std::tuple<Configuration, int>> &info) {
   return std::string(std::get<0>(info.param).name) + "_" +
@@ -329,3 +336,8 @@ INSTANTIATE_TEST_SUITE_P(Bf16, CompiledTest,
                          testing::Combine(testing::Values(bf16Configuration),
                                           testing::Range(0, 5)),
                          nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Bf16Gradients, CompiledTest,
+    testing::Combine(testing::Values(bf16GradientsConfiguration),
+                     testing::Range(0, 2)),
+    nameOf);

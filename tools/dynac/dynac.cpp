@@ -29,6 +29,11 @@ int main(int argc, char **argv) {
   cl::opt<std::string> computeType(
       "compute-type", cl::desc("Type that layers compute in: f64, f32 or bf16"),
       cl::init("f32"), cl::cat(category));
+  cl::opt<std::string> gradients(
+      "gradients",
+      cl::desc("Type in which gradients are added up: f32, or under "
+               "--compute-type=bf16 also bf16 (default f32, under f64 f64)"),
+      cl::value_desc("type"), cl::cat(category));
   cl::opt<std::string> strategies(
       "strategies",
       cl::desc("Strategies whose tensor degrees to compile, such as "
@@ -91,6 +96,7 @@ int main(int argc, char **argv) {
   options.input = input;
   options.output = output;
   options.computeType = computeType;
+  options.gradients = gradients;
   options.strategies = strategies;
   options.stopAfter = stopAfter;
   options.dumpDirectory = dumpDir;

@@ -50,7 +50,8 @@ dyna_status checkPart(dyna_context *context, const dyna_head &p,
   return DYNA_OK;
 }
 
-dyna_status check(dyna_context *context, const dyna_head *p, const char *name) {
+dyna_status check(dyna_context *context, const dyna_head *p, int64_t element,
+                  const char *name) {
   if (!isBound(context))
     return failUnbound(context, name);
   if (!p)
@@ -65,6 +66,9 @@ dyna_status check(dyna_context *context, const dyna_head *p, const char *name) {
   if (p->whole_vocab != 0)
     if (dyna_status status = checkPart(context, *p, name))
       return status;
+  if (p->narrow_dw && element != 2)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: only a bf16 head adds to a bf16 gradient", name);
   if (!p->loss_sum || !p->matmul ||
       (p->dx && (!p->dw || !p->matmul_input || !p->matmul_weight)))
     return fail(context, DYNA_INVALID_ARGUMENT,
@@ -98,6 +102,8 @@ public:
     losses_ = reinterpret_cast<double *>(take(rows * 8));
     if (p.whole_vocab != 0)
       exchanged_ = reinterpret_cast<double *>(take(3 * rows * 8));
+    if (p.dx && p.narrow_dw)
+      weightSum_ = take(4 * p.width * p.vocab);
     used_ = reinterpret_cast<int64_t *>(at);
   }
 
@@ -111,6 +117,8 @@ public:
               std::min<int64_t>(DYNA_HEAD_CHUNK_ROWS, usedCount_ - first), sum))
         return status;
     *p_.loss_sum = sum;
+    if (weightSum_ && usedCount_ > 0)
+      addWeightSum();
     return DYNA_OK;
   }
 
@@ -182,7 +190,28 @@ private:
     weight.a = gradient_, weight.lda = stride_, weight.transpose_a = 1;
     weight.b = x, weight.ldb = p_.width;
     weight.c = p_.dw, weight.ldc = p_.width, weight.accumulate = 1;
+    if (weightSum_) {
+      // The first chunk finds what an earlier call left there.
+      weight.c = weightSum_;
+      weight.accumulate = rows != used_;
+    }
     return p_.matmul_weight(context_, &weight);
+  }
+
+  /// Rounds the sum over all chunks, once, when adding it to a bf16 gradient.
+  void addWeightSum() {
+    constexpr int64_t perTask = 64;
+    const KernelTable &table = HostDevice::of(*context_).kernels();
+    int64_t tasks = (part_.size + perTask - 1) / perTask;
+    team_.parallelFor(tasks, [&](int64_t task, int) {
+      int64_t first = task * perTask * p_.width;
+      CopyBlock block;
+      block.source = reinterpret_cast<float *>(weightSum_) + first;
+      block.target = static_cast<uint16_t *>(p_.dw) + first;
+      block.sourceStride = block.targetStride = block.columns = p_.width;
+      block.rows = std::min(perTask, part_.size - task * perTask);
+      table.addNarrow(block);
+    });
   }
 
   /// Calls work(i, logits of row i of the chunk) for all rows, in parallel.
@@ -256,13 +285,14 @@ private:
   /// With a part of the vocabulary: the largest logits, the sums of
   /// exponentials and the targets' logits, `count` of each.
   double *exchanged_ = nullptr;
-  int64_t *used_; ///< rows with a target, ascending
+  char *weightSum_ = nullptr; ///< f32, of a bf16 weight gradient
+  int64_t *used_;             ///< rows with a target, ascending
   int64_t usedCount_ = 0;
 };
 
 dyna_status runHead(dyna_context *context, const dyna_head *p, int64_t element,
                     const char *name) {
-  if (dyna_status status = check(context, p, name))
+  if (dyna_status status = check(context, p, element, name))
     return status;
   const KernelTable &table = HostDevice::of(*context).kernels();
   return Head(context, *p, element,

@@ -47,6 +47,16 @@ private:
 enum class Element { F64, F32, BF16 };
 std::string nameOf(Element element);
 std::string accumulatorOf(Element element); ///< "f64" or "f32"
+
+/// A compute type, and the type in which gradients of parameters are added up.
+struct GradientTypes {
+  Element compute, gradient;
+};
+inline constexpr GradientTypes gradientTypes[] = {
+    {Element::F32, Element::F32},
+    {Element::F64, Element::F64},
+    {Element::BF16, Element::F32},
+    {Element::BF16, Element::BF16}};
 size_t bytesOf(Element element);
 
 /// An aligned tensor of one element type, read and written as doubles.

@@ -28,6 +28,11 @@ inline Tensor pattern(Element element, size_t count, int seed) {
   return tensor;
 }
 
+/// What a tensor of `element` has after `value` is stored there.
+inline double rounded(Element element, double value) {
+  return Tensor(element, std::vector<double>{value}).get(0);
+}
+
 inline std::string replaceAll(std::string text, const std::string &from,
                               const std::string &to) {
   for (size_t at; (at = text.find(from)) != std::string::npos;)

@@ -22,17 +22,19 @@ namespace {
 
 using OptimizerTest = FunctionTest;
 
-std::string adamwText(Element e, const std::string &shape, bool decay) {
+/// With `narrow` the gradient is bf16.
+std::string adamwText(Element e, const std::string &shape, bool decay,
+                      bool narrow = false) {
   std::string text =
-      "dyna.function @f of @l as update(%g: tensor<$Sx$G> in <gradient>, %p: "
+      "dyna.function @f of @l as update(%g: tensor<$Sx$H> in <gradient>, %p: "
       "tensor<$Sx$G> in <input>, %m: tensor<$Sx$G> in <input, index = 1>, %v: "
-      "tensor<$Sx$G> in <input, index = 2>) -> (tensor<$Sx$G> in <gradient>, "
+      "tensor<$Sx$G> in <input, index = 2>) -> (tensor<$Sx$H> in <gradient>, "
       "tensor<$Sx$G> in <input>, tensor<$Sx$G> in <input, index = 1>, "
       "tensor<$Sx$G> in <input, index = 2>$R) {\n"
       "  %p1, %g1, %m1, %v1 = dyna.adamw %p, %g, %m, %v {$Dplaces = "
       "[#dyna.place<input>, #dyna.place<gradient>, #dyna.place<input, index = "
-      "1>, #dyna.place<input, index = 2>]} : tensor<$Sx$G>\n$C"
-      "  dyna.return %g1, %p1, %m1, %v1$V : tensor<$Sx$G>, tensor<$Sx$G>, "
+      "1>, #dyna.place<input, index = 2>]} : tensor<$Sx$G>, tensor<$Sx$H>\n$C"
+      "  dyna.return %g1, %p1, %m1, %v1$V : tensor<$Sx$H>, tensor<$Sx$G>, "
       "tensor<$Sx$G>, tensor<$Sx$G>$Y\n}\n";
   bool copy = e == Element::BF16;
   text = replaceAll(text, "$D", decay ? "decay, " : "");
@@ -44,6 +46,7 @@ std::string adamwText(Element e, const std::string &shape, bool decay) {
                          : "");
   text = replaceAll(text, "$V", copy ? ", %c" : "");
   text = replaceAll(text, "$Y", copy ? ", tensor<$Sxbf16>" : "");
+  text = replaceAll(text, "$H", narrow ? "bf16" : "$G");
   text = replaceAll(text, "$G", accumulatorOf(e));
   return replaceAll(text, "$S", shape);
 }
@@ -67,16 +70,20 @@ TEST_F(OptimizerTest, Adamw) {
     const char *shape;
     size_t count;
     bool decay;
+    bool narrow = false;
   } cases[] = {{Element::F32, "7x300", 2100, true},
                {Element::F64, "7x300", 2100, false},
                {Element::F32, "2048", 2048, false},
                {Element::F32, "5", 5, true},
-               {Element::BF16, "40x1111", 44440, true}};
+               {Element::BF16, "40x1111", 44440, true},
+               {Element::BF16, "40x1111", 44440, true, /*narrow=*/true},
+               {Element::BF16, "5", 5, false, /*narrow=*/true}};
   for (const Case &test : cases) {
     SCOPED_TRACE(nameOf(test.element) + " " + test.shape);
     kernelLog() = KernelLog();
     Element acc = test.element == Element::F64 ? Element::F64 : Element::F32;
-    Tensor p = pattern(acc, test.count, 1), g = pattern(acc, test.count, 2);
+    Tensor p = pattern(acc, test.count, 1);
+    Tensor g = pattern(test.narrow ? Element::BF16 : acc, test.count, 2);
     Tensor m = pattern(acc, test.count, 3), v = pattern(acc, test.count, 4);
     Tensor copy(Element::BF16, test.count);
     for (size_t i = 0; i < test.count; ++i)
@@ -89,8 +96,9 @@ TEST_F(OptimizerTest, Adamw) {
     call.params = {{copy.data(), rows}};
     call.grads = {{g.data(), rows}};
     call.in = {{p.data(), rows}, {m.data(), rows}, {v.data(), rows}};
-    ASSERT_EQ(run(adamwText(test.element, test.shape, test.decay), call),
-              DYNA_OK);
+    ASSERT_EQ(
+        run(adamwText(test.element, test.shape, test.decay, test.narrow), call),
+        DYNA_OK);
     EXPECT_EQ(kernelLog().launches, 1) << "one sweep does all";
     dyna_optimizer o = optimizer();
     double tolerance = acc == Element::F64 ? 1e-14 : 3e-6;
@@ -125,7 +133,7 @@ TEST_F(OptimizerTest, AdamwLeavesOutAbsentTensors) {
 }
 
 TEST_F(OptimizerTest, SumSquares) {
-  for (Element e : {Element::F32, Element::F64}) {
+  for (Element e : {Element::F32, Element::F64, Element::BF16}) {
     std::string text = replaceAll(
         "dyna.function @f of @l as grad_norm(%a: tensor<300x301x$T> in "
         "<gradient>, %b: tensor<5x$T> in <gradient, index = 1>, %c: "
@@ -258,7 +266,7 @@ TEST_F(OptimizerTest, UpdatesTheRowsGivenAndNoOthers) {
 }
 
 TEST_F(OptimizerTest, SquaresOfTheRowsGiven) {
-  for (Element e : {Element::F32, Element::F64})
+  for (Element e : {Element::F32, Element::F64, Element::BF16})
     for (const Rows &rows : rowCases) {
       SCOPED_TRACE(testing::Message() << nameOf(e) << " " << rows);
       std::string text = replaceAll(

@@ -11,3 +11,10 @@
 %dy, %g = "test.values"() : () -> (tensor<?x96xf32>, tensor<96xf64>)
 // expected-error @+1 {{expects 'accumulator' to have element type 'f32'}}
 %g1 = dyna.bias_grad %dy, %g : tensor<?x96xf32>, tensor<96xf64>
+
+// -----
+
+// BIASGRAD2: bf16 is for gradients of bf16 alone.
+%dy, %g = "test.values"() : () -> (tensor<?x96xf32>, tensor<96xbf16>)
+// expected-error @+1 {{expects 'accumulator' to have element type 'f32'}}
+%g1 = dyna.bias_grad %dy, %g : tensor<?x96xf32>, tensor<96xbf16>

@@ -7,17 +7,17 @@
 
 // -----
 
-// EMBGRAD2: gradients of bf16 are accumulated in f32.
+// EMBGRAD2: gradients of bf16 are accumulated in f32 or bf16.
 %dy, %ids, %g = "test.values"() : () -> (tensor<?x96xbf16>, tensor<?xi32>, tensor<257x96xf64>)
-// expected-error @+1 {{expects 'accumulator' to have element type 'f32', in which gradients of 'bf16' are accumulated (that is the type of 'dy'), but got 'f64'}}
+// expected-error @+1 {{expects 'accumulator' to have element type 'f32' or 'bf16', in which gradients of 'bf16' are accumulated (that is the type of 'dy'), but got 'f64'}}
 %g1 = dyna.embedding_grad %dy, %ids, %g : tensor<?x96xbf16>, tensor<?xi32>, tensor<257x96xf64>
 
 // -----
 
-// Types: no accumulator is bf16.
-%dy, %ids, %g = "test.values"() : () -> (tensor<?x96xbf16>, tensor<?xi32>, tensor<257x96xbf16>)
-// expected-error @+1 {{operand #2 must be static matrix of f64 or f32, but got 'tensor<257x96xbf16>'}}
-%g1 = dyna.embedding_grad %dy, %ids, %g : tensor<?x96xbf16>, tensor<?xi32>, tensor<257x96xbf16>
+// EMBGRAD2: bf16 is for gradients of bf16 alone.
+%dy, %ids, %g = "test.values"() : () -> (tensor<?x96xf32>, tensor<?xi32>, tensor<257x96xbf16>)
+// expected-error @+1 {{expects 'accumulator' to have element type 'f32', in which gradients of 'f32' are accumulated (that is the type of 'dy'), but got 'bf16'}}
+%g1 = dyna.embedding_grad %dy, %ids, %g : tensor<?x96xf32>, tensor<?xi32>, tensor<257x96xbf16>
 
 // -----
 

@@ -18,3 +18,10 @@
 %x, %dy, %w0, %b0 = "test.values"() : () -> (tensor<?x96xf32>, tensor<?x96xf32>, tensor<96xf64>, tensor<96xf64>)
 // expected-error @+1 {{expects 'weight_accumulator' to have element type 'f32'}}
 %gw, %gb = dyna.layer_norm_grad_weight %x, %dy, %w0, %b0 {epsilon = 1.0e-5 : f64} : tensor<?x96xf32>, tensor<96xf64>
+
+// -----
+
+// LNGW3: bf16 is for gradients of bf16 alone.
+%x, %dy, %g, %h = "test.values"() : () -> (tensor<?x96xf32>, tensor<?x96xf32>, tensor<96xbf16>, tensor<96xbf16>)
+// expected-error @+1 {{expects 'weight_accumulator' to have element type 'f32'}}
+%g1, %h1 = dyna.layer_norm_grad_weight %x, %dy, %g, %h {epsilon = 1.0e-6 : f64} : tensor<?x96xf32>, tensor<96xbf16>

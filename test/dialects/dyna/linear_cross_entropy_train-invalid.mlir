@@ -39,3 +39,10 @@
 %x, %w, %t, %g0 = "test.values"() : () -> (tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>, tensor<257x96xf32>)
 // expected-error @+1 {{expects 'weight' to have at most 256 rows, those of the whole table, but got 257}}
 %l, %dx, %g1 = dyna.linear_cross_entropy_train %x, %w, %t, %g0 shard<group = 1, rows = 256> : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>, tensor<257x96xf32>
+
+// -----
+
+// LCET3: bf16 is for gradients of bf16 alone.
+%x, %w, %t, %g = "test.values"() : () -> (tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>, tensor<257x96xbf16>)
+// expected-error @+1 {{expects 'accumulator' to have element type 'f32'}}
+%loss, %dx, %g1 = dyna.linear_cross_entropy_train %x, %w, %t, %g : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>, tensor<257x96xbf16>

@@ -25,3 +25,10 @@
 %dy, %x, %g = "test.values"() : () -> (tensor<?x384xf32>, tensor<?x96xf32>, tensor<384x96xf64>)
 // expected-error @+1 {{expects 'accumulator' to have element type 'f32'}}
 %g1 = dyna.linear_grad_weight %dy, %x, %g : tensor<?x384xf32>, tensor<?x96xf32>, tensor<384x96xf64>
+
+// -----
+
+// LGW3: bf16 is for gradients of bf16 alone.
+%dy, %x, %g = "test.values"() : () -> (tensor<?x384xf32>, tensor<?x96xf32>, tensor<384x96xbf16>)
+// expected-error @+1 {{expects 'accumulator' to have element type 'f32'}}
+%g1 = dyna.linear_grad_weight %dy, %x, %g : tensor<?x384xf32>, tensor<?x96xf32>, tensor<384x96xbf16>

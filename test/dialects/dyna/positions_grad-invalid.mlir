@@ -11,3 +11,10 @@
 %dy, %s, %g = "test.values"() : () -> (tensor<?x96xf64>, !dyna.segments, tensor<128x96xf32>)
 // expected-error @+1 {{expects 'accumulator' to have element type 'f64', in which gradients of 'f64' are accumulated (that is the type of 'dy'), but got 'f32'}}
 %g1 = dyna.positions_grad %dy, %s, %g : tensor<?x96xf64>, tensor<128x96xf32>
+
+// -----
+
+// POSGRAD2: bf16 is for gradients of bf16 alone.
+%dy, %s, %g = "test.values"() : () -> (tensor<?x96xf32>, !dyna.segments, tensor<64x96xbf16>)
+// expected-error @+1 {{expects 'accumulator' to have element type 'f32'}}
+%g1 = dyna.positions_grad %dy, %s, %g : tensor<?x96xf32>, tensor<64x96xbf16>

@@ -18,3 +18,10 @@
 %x, %dy, %w0 = "test.values"() : () -> (tensor<?x96xf32>, tensor<?x96xf32>, tensor<96xf64>)
 // expected-error @+1 {{expects 'accumulator' to have element type 'f32'}}
 %gw = dyna.rms_norm_grad_weight %x, %dy, %w0 {epsilon = 1.0e-5 : f64} : tensor<?x96xf32>, tensor<96xf64>
+
+// -----
+
+// RMSGW3: bf16 is for gradients of bf16 alone.
+%x, %dy, %g = "test.values"() : () -> (tensor<?x96xf32>, tensor<?x96xf32>, tensor<96xbf16>)
+// expected-error @+1 {{expects 'accumulator' to have element type 'f32'}}
+%g1 = dyna.rms_norm_grad_weight %x, %dy, %g {epsilon = 1.0e-6 : f64} : tensor<?x96xf32>, tensor<96xbf16>

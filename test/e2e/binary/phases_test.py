@@ -91,6 +91,9 @@ class PhasesTest(common.BinaryTest):
             (["--isa=sse"], ["--isa", "avx2", "'sse'"]),
             (["--matmul=magic"], ["--matmul", "generated", "'magic'"]),
             (["--matmul=generated", "--compute-type=bf16"], ["--matmul=generated", "bf16"]),
+            (["--gradients=f16"], ["--gradients", "bf16", "'f16'"]),
+            (["--gradients=bf16"], ["--gradients=bf16", "--compute-type=bf16", "f32"]),
+            (["--gradients=f32", "--compute-type=f64"], ["--gradients=f32", "f64"]),
             (["--with=nccl"], ["--with=nccl"]),
             (["-O7"], ["-O", "7"]),
         ):

@@ -35,12 +35,13 @@ protected:
     return head;
   }
 
-  /// `ignored`: of ten rows, how many have no target.
-  template <typename T>
+  /// `ignored`: of ten rows, how many have no target. `Sum`: in which the
+  /// gradient of w is added up.
+  template <typename T, typename Sum = typename Functions<T>::Sum>
   void check(int64_t rows, int64_t width, int64_t vocab, int ignored,
              bool train) {
     using F = Functions<T>;
-    using Sum = typename F::Sum;
+    constexpr bool narrow = sizeof(Sum) == 2;
     SCOPED_TRACE(rows);
     std::mt19937 random(5);
     auto x = naive::randomElements<T>(rows * width, random);
@@ -58,8 +59,11 @@ protected:
     auto dxData = upload(filled<T>(rows * width, 77));
     auto targetData = upload(targets);
     auto loss = upload<double>({-1});
-    auto workspace = upload(makeWorkspace(
-        dyna_head_workspace(sizeof(T), width, vocab), rows, rows, 1));
+    dyna_linear_bytes formula = dyna_head_workspace(sizeof(T), width, vocab);
+    if (narrow)
+      formula.constant += dyna_head_sum_workspace(width, vocab);
+    auto workspace = upload(makeWorkspace(formula, rows, rows, 1));
+    head.narrow_dw = narrow;
     head.x = xData->data(), head.w = wData->data();
     head.targets = static_cast<const int32_t *>(targetData->data());
     head.loss_sum = static_cast<double *>(loss->data());
@@ -84,13 +88,14 @@ protected:
     expectNear(download<Sum>(*dwData), wideDw, 2 * tolerance<T>(), "dw");
   }
 
-  template <typename T> void checkAll() {
-    check<T>(600, 33, 517, 4, true);  // gathered rows, three chunks
-    check<T>(300, 40, 97, 0, true);   // rows used in place
-    check<T>(300, 40, 97, 4, false);  // evaluation
-    check<T>(20, 16, 1024, 10, true); // no row has a target
-    check<T>(0, 16, 50, 0, true);
-    check<T>(1, 1, 1, 0, true);
+  template <typename T, typename Sum = typename Functions<T>::Sum>
+  void checkAll() {
+    check<T, Sum>(600, 33, 517, 4, true);  // gathered rows, three chunks
+    check<T, Sum>(300, 40, 97, 0, true);   // rows used in place
+    check<T, Sum>(300, 40, 97, 4, false);  // evaluation
+    check<T, Sum>(20, 16, 1024, 10, true); // no row has a target
+    check<T, Sum>(0, 16, 50, 0, true);
+    check<T, Sum>(1, 1, 1, 0, true);
   }
 };
 
@@ -104,6 +109,40 @@ TEST_P(HeadConformance, F64) {
   if (!GetParam().matmulF64)
     GTEST_SKIP() << "this device has no f64";
   checkAll<double>();
+}
+
+TEST_P(HeadConformance, Bf16Gradients) { checkAll<Bf16, Bf16>(); }
+
+/// Three chunks add 0.75 each to 256, beside which bf16 has nothing smaller
+/// than 2: added one by one they would all be lost.
+TEST_P(HeadConformance, RoundsANarrowGradientOnce) {
+  constexpr int64_t rows = 3 * DYNA_HEAD_CHUNK_ROWS, width = 5, vocab = 2;
+  dyna_head head = makeHead<Bf16>();
+  head.rows = rows, head.width = width, head.vocab = vocab;
+  head.narrow_dw = 1;
+  // The logits are equal: each row adds half of the scale to row 1.
+  head.gradient_scale = 2 * 0.75 / DYNA_HEAD_CHUNK_ROWS;
+  auto x = upload(filled<Bf16>(rows * width, 1));
+  auto w = upload(filled<Bf16>(vocab * width, 0));
+  auto dx = upload(filled<Bf16>(rows * width, 0));
+  auto dw = upload(filled<Bf16>(vocab * width, 256));
+  auto targets = upload(std::vector<int32_t>(rows, 0));
+  auto loss = upload<double>({0});
+  dyna_linear_bytes formula = dyna_head_workspace(2, width, vocab);
+  formula.constant += dyna_head_sum_workspace(width, vocab);
+  auto workspace = upload(makeWorkspace(formula, rows, rows, 1));
+  head.x = x->data(), head.w = w->data(), head.dx = dx->data();
+  head.dw = dw->data(), head.workspace = workspace->data();
+  head.targets = static_cast<const int32_t *>(targets->data());
+  head.loss_sum = static_cast<double *>(loss->data());
+  ASSERT_EQ(dyna_head_bf16(&context, &head), DYNA_OK) << message;
+  Matrix sums = naive::toDoubles(download<Bf16>(*dw));
+  for (int64_t column = 0; column < width; ++column) {
+    EXPECT_EQ(sums[column], 254) << "256 - 2.25";
+    EXPECT_EQ(sums[width + column], 258) << "256 + 2.25";
+  }
+  head.narrow_dw = 1;
+  EXPECT_EQ(dyna_head_f32(&context, &head), DYNA_INVALID_ARGUMENT);
 }
 
 TEST_P(HeadConformance, RefusesTargetsOutsideTheVocabulary) {

@@ -36,6 +36,8 @@ struct BadManifest {
 const BadManifest badManifests[] = {
     {"format 2", [](auto &m) { m.set_format(2); }},
     {"compute type", [](auto &m) { m.set_compute_type(plan::I32); }},
+    {"the gradient type",
+     [](auto &m) { m.set_gradient_type(plan::BF16); }}, // beside f64
     {"vocabulary 0", [](auto &m) { m.mutable_facts()->set_vocabulary(0); }},
     {"positions -1", [](auto &m) { m.mutable_facts()->set_positions(-1); }},
     {"'wte' is there twice",
@@ -124,9 +126,9 @@ TEST(ManifestTest, HashCoversWhatMattersOnly) {
   EXPECT_EQ(hash, manifest.hash());
   manifest.set_producer("another");
   manifest.set_matmul("library");
+  manifest.add_strategies("a: dp=2,tp=1,pp=1");
   EXPECT_EQ(manifestHash(manifest), hash);
   manifest.mutable_layers(1)->set_name("renamed");
-  manifest.add_strategies("a: dp=2,tp=1,pp=1");
   EXPECT_NE(manifestHash(manifest), hash);
 }
 
@@ -180,6 +182,38 @@ TEST(ManifestTest, PersistentPartsDoNotOverlap) {
   PersistentLayout evaluation = persistentLayout(*view, false);
   EXPECT_LT(evaluation.bytes, layout.bytes);
   EXPECT_EQ(evaluation.parameters[0].gradient, -1);
+}
+
+/// Narrow gradients take two bytes where they took four; nothing else moves but
+/// by that.
+TEST(ManifestTest, GradientsTakeTheirOwnType) {
+  TinyOptions options;
+  options.compute = plan::BF16;
+  plan::Manifest manifest = tinyManifest(options);
+  auto wide = ManifestView::create(manifest);
+  manifest.set_gradient_type(plan::F32);
+  auto same = ManifestView::create(manifest);
+  manifest.set_gradient_type(plan::BF16);
+  auto narrow = ManifestView::create(manifest);
+  ASSERT_TRUE(wide.isOk() && same.isOk() && narrow.isOk());
+  EXPECT_EQ(wide->gradientType(), plan::F32);
+  EXPECT_EQ(narrow->gradientType(), plan::BF16);
+  EXPECT_EQ(narrow->masterType(), plan::F32);
+  int64_t saved = 0;
+  for (int p = 0; p < wide->parameters(); ++p)
+    saved += alignToBlock(4 * wide->elements(p)) -
+             alignToBlock(2 * wide->elements(p));
+  EXPECT_GT(saved, 0);
+  PersistentLayout before = persistentLayout(*wide);
+  PersistentLayout after = persistentLayout(*narrow);
+  EXPECT_EQ(persistentLayout(*same).bytes, before.bytes);
+  EXPECT_EQ(before.bytes - after.bytes, saved);
+  EXPECT_EQ(before.parameters[1].gradient - before.parameters[0].gradient,
+            alignToBlock(4 * wide->elements(0)));
+  EXPECT_EQ(after.parameters[1].gradient - after.parameters[0].gradient,
+            alignToBlock(2 * wide->elements(0)));
+  EXPECT_EQ(before.parameters[0].gradient, after.parameters[0].gradient);
+  EXPECT_EQ(before.parameters[0].m - saved, after.parameters[0].m);
 }
 
 TEST(ManifestTest, DescriptionsNameWhatThereIs) {

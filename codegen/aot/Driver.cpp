@@ -130,6 +130,8 @@ int Driver::checkOptions() {
                                        : "only " + llvm::join(known, ", ")));
   if (int code = readStrategies())
     return code;
+  if (int code = checkPlanning())
+    return code;
   for (const std::string &name : options.instructionSets) {
     const InstructionSet *isa = findInstructionSet(name);
     if (!isa)
@@ -141,8 +143,6 @@ int Driver::checkOptions() {
   // Preference is fixed, whatever the order of the option.
   llvm::sort(isas, [](const InstructionSet &a, const InstructionSet &b) {
     return a.features > b.features;
-  if (int code = checkPlanning())
-    return code;
   });
   return 0;
 }
@@ -166,17 +166,6 @@ int Driver::readStrategies() {
   return 0;
 }
 
-int Driver::openInput() {
-  std::string message;
-  auto buffer = openInputFile(options.input, &message);
-  if (!buffer)
-    return usageError(message);
-  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  if (!options.dumpDirectory.empty())
-    if (std::error_code error =
-            llvm::sys::fs::create_directories(options.dumpDirectory))
-      return usageError("cannot make --dump-dir '" + options.dumpDirectory +
-                        "': " + error.message());
 /// Whether the flags for cuts and plans fit together; a bad file of costs is
 /// found before the work is done.
 int Driver::checkPlanning() {
@@ -196,6 +185,17 @@ int Driver::checkPlanning() {
   return 0;
 }
 
+int Driver::openInput() {
+  std::string message;
+  auto buffer = openInputFile(options.input, &message);
+  if (!buffer)
+    return usageError(message);
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  if (!options.dumpDirectory.empty())
+    if (std::error_code error =
+            llvm::sys::fs::create_directories(options.dumpDirectory))
+      return usageError("cannot make --dump-dir '" + options.dumpDirectory +
+                        "': " + error.message());
   return 0;
 }
 
@@ -271,17 +271,6 @@ Driver::runPhase(StringRef name,
   return success();
 }
 
-LogicalResult Driver::runPhases() {
-  cpu::LowerCpuOptions lowering;
-  lowering.matmul = options.matmul;
-  ConvertOptions convert;
-  convert.type = options.computeType;
-  if (failed(runPhase("parse",
-                      [&](OpPassManager &passes) {
-                        buildConvertPhase(passes, convert);
-                      })) ||
-      stopped)
-    return success(stopped);
 /// The strategies that say no layers get them by `--costs`, so that the binary
 /// needs no file for it.
 LogicalResult Driver::cutStages() {
@@ -307,6 +296,17 @@ void Driver::buildPlanPhase(OpPassManager &passes) const {
   }
 }
 
+LogicalResult Driver::runPhases() {
+  cpu::LowerCpuOptions lowering;
+  lowering.matmul = options.matmul;
+  ConvertOptions convert;
+  convert.type = options.computeType;
+  if (failed(runPhase("parse",
+                      [&](OpPassManager &passes) {
+                        buildConvertPhase(passes, convert);
+                      })) ||
+      stopped)
+    return success(stopped);
   DifferentiateOptions differentiate;
   differentiate.gradients = options.gradients;
   if (failed(runPhase("differentiate",
@@ -327,6 +327,11 @@ void Driver::buildPlanPhase(OpPassManager &passes) const {
     return success();
   if (failed(runPhase("memory", buildMemoryPhase)) || stopped)
     return success(stopped);
+  if (!options.costs.empty() && failed(cutStages()))
+    return failure();
+  if (options.stopAfter == "plan")
+    return runPhase("plan",
+                    [&](OpPassManager &passes) { buildPlanPhase(passes); });
 
   FailureOr<::dyna::plan::Manifest> built = buildManifest(*module, strategies);
   if (failed(built))
@@ -344,11 +349,6 @@ void Driver::buildPlanPhase(OpPassManager &passes) const {
     return [&](OpPassManager &passes) {
       lowering.vectorBits = (isa.features & DYNA_FEATURE_AVX512) ? 512 : 256;
       cpu::buildLowerCpuPipeline(passes, lowering);
-  if (!options.costs.empty() && failed(cutStages()))
-    return failure();
-  if (options.stopAfter == "plan")
-    return runPhase("plan",
-                    [&](OpPassManager &passes) { buildPlanPhase(passes); });
     };
   };
   if (failed(runPhase("lower", lower(isas.front()))) || stopped)

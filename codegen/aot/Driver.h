@@ -35,11 +35,11 @@ struct DriverOptions {
   std::string input;
   std::string output; ///< empty: the input's stem
   std::string computeType = "f32";
-  std::string gradients; ///< f32 or bf16; empty: f32, under f64 f64
+  std::string gradients;  ///< f32 or bf16; empty: f32, under f64 f64
   std::string strategies; ///< as runtime/plan/Strategy.h reads them
-  std::string stopAfter;
   std::string costs; ///< file that cuts them into stages; empty: each run does
   std::vector<int64_t> lengths; ///< of the samples to plan for
+  std::string stopAfter;
   std::string dumpDirectory;
   bool timePasses = false;
   std::vector<std::string> instructionSets; ///< empty: all

@@ -39,11 +39,6 @@ int main(int argc, char **argv) {
       cl::desc("Strategies whose tensor degrees to compile, such as "
                "'a: dp=2,tp=2,pp=2; b: dp=4,tp=2,sp=1'"),
       cl::value_desc("strategies"), cl::cat(category));
-  cl::opt<std::string> stopAfter(
-      "stop-after",
-      cl::desc("Print the module after a phase and stop: parse, differentiate, "
-               "distribute, memory, plan, lower, llvm"),
-      cl::value_desc("phase"), cl::cat(category));
   cl::opt<std::string> costs(
       "costs",
       cl::desc("What layers take, measured, to cut the strategies into stages "
@@ -53,6 +48,11 @@ int main(int argc, char **argv) {
       "lengths",
       cl::desc("Tokens of the samples that --stop-after=plan plans for"),
       cl::value_desc("tokens"), cl::CommaSeparated, cl::cat(category));
+  cl::opt<std::string> stopAfter(
+      "stop-after",
+      cl::desc("Print the module after a phase and stop: parse, differentiate, "
+               "distribute, memory, plan, lower, llvm"),
+      cl::value_desc("phase"), cl::cat(category));
   cl::opt<std::string> dumpDir(
       "dump-dir", cl::desc("Write the module after every phase to this folder"),
       cl::value_desc("folder"), cl::cat(category));
@@ -98,14 +98,14 @@ int main(int argc, char **argv) {
   options.computeType = computeType;
   options.gradients = gradients;
   options.strategies = strategies;
+  options.costs = costs;
+  options.lengths.assign(lengths.begin(), lengths.end());
   options.stopAfter = stopAfter;
   options.dumpDirectory = dumpDir;
   options.timePasses = timePasses;
   options.link.libraries.assign(with.begin(), with.end());
   options.instructionSets.assign(isas.begin(), isas.end());
   options.matmul = matmul;
-  options.costs = costs;
-  options.lengths.assign(lengths.begin(), lengths.end());
   options.optimizationLevel = level;
   options.keepObjects = keepObjects;
   options.link.driver = linker;

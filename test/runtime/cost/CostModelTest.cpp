@@ -106,6 +106,18 @@ TEST_F(CostModelTest, EstimatesFlopsOrBytes) {
                    (one + 4 + one) / 4 + 0.5);
 }
 
+// Whichever takes longer hides the other.
+TEST_F(CostModelTest, FlopsAndBytesOverlap) {
+  auto secondsAt = [&](const char *flops, const char *bytes) {
+    return costs(std::string("device { f32_flops: 1 bf16_flops: 1 ") +
+                 "f64_flops: " + flops + " bytes_per_second: " + bytes + " }")
+        .seconds({block}, cost::FORWARD, {64, 0, 64});
+  };
+  double flops = secondsAt("1e3", "1e30"), bytes = secondsAt("1e30", "1e3");
+  EXPECT_GT(std::min(flops, bytes), 0);
+  EXPECT_DOUBLE_EQ(secondsAt("1e3", "1e3"), std::max(flops, bytes));
+}
+
 TEST_F(CostModelTest, TheCutFollowsTheTable) {
   Strategy strategy;
   strategy.pp = 2;
@@ -150,6 +162,37 @@ TEST_F(CostModelTest, TheNoteSaysWhatWasUsed) {
               HasSubstr(": costs from costs.txt: estimated from"));
   strategy.pp = 1;
   EXPECT_EQ(chooseLayers(CostModel(*model), strategy)->note, "");
+}
+
+TEST_F(CostModelTest, TheCutTakesTheEntriesOfItsDegree) {
+  std::string text = bothWays("embedding", 0, 0) + bothWays("block", 1, 2) +
+                     bothWays("head", 1, 2);
+  auto degree = [&](const char *fields, double head) {
+    for (const char *kind : {"embedding", "block", "head"})
+      for (const char *direction : {"FORWARD", "BACKWARD"})
+        text += std::string("entries { kind: \"") + kind + "\" " + fields +
+                " direction: " + direction +
+                " points { tokens: 4096 seconds: " +
+                std::to_string(kind[0] == 'b'   ? 1.0
+                               : kind[0] == 'h' ? head
+                                                : 0.0) +
+                " } }\n";
+  };
+  degree("tp: 2", 6);
+  degree("tp: 2 sp: true", 3);
+  CostModel costs = this->costs(text);
+  auto cutOf = [&](int tp, bool sp) {
+    Strategy strategy;
+    strategy.pp = 2;
+    strategy.tp = tp;
+    strategy.sp = sp;
+    auto cut = chooseLayers(costs, strategy);
+    EXPECT_THAT(cut->note, testing::EndsWith(": costs from costs.txt"));
+    return cut->strategy.layers;
+  };
+  EXPECT_THAT(cutOf(1, false), ElementsAre(5, 3));
+  EXPECT_THAT(cutOf(2, false), ElementsAre(7, 1));
+  EXPECT_THAT(cutOf(2, true), ElementsAre(6, 2));
 }
 
 TEST_F(CostModelTest, RecomputationCounts) {

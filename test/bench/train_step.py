@@ -77,11 +77,11 @@ def run(command, **kwargs):
 
 def dyna(args, folder, lengths, steps):
     tools = pathlib.Path(args.build_dir) / "bin"
-    config, module, binary = folder / "gpt.json", folder / "gpt.mlir", folder / f"train-{args.dtype}"
+    config, module, binary = folder / "gpt.json", folder / "gpt.mlir", folder / f"train-{args.dtype}{args.gradients}"
     config.write_text(json.dumps(MODEL))
     run([tools / "dyna-translate", "--gpt2", config, "-o", module])
     if not binary.exists():
-        run([tools / "dynac", module, "-o", binary, f"--compute-type={args.dtype}"])
+        run([tools / "dynac", module, "-o", binary, f"--compute-type={args.dtype}", f"--gradients={args.gradients}"])
     (folder / "lengths.txt").write_text("\n".join(map(str, lengths)) + "\n")
     metrics = folder / "metrics.jsonl"
     run([binary, "--data", f"synthetic:lengths={folder / 'lengths.txt'}", "--tokens-per-batch", str(BATCH),
@@ -137,6 +137,7 @@ def main():
     parser.add_argument("--peer", choices=["torch", "none"], default="none")
     parser.add_argument("--work", choices=["equal", "lengths"], default="equal")
     parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
+    parser.add_argument("--gradients", choices=["", "f32", "bf16"], default="", help="in which Dyna adds them up")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--python", default=sys.executable)
@@ -158,7 +159,7 @@ def main():
         emit(**floor)
         speed, median, steps = dyna(args, folder, lengths, args.steps)
         record = dict(what="train_step", work=args.work, lengths=source, dtype=args.dtype,
-                      threads=args.threads, steps=steps, tokens_per_s=round(speed, 1),
+                      gradients=args.gradients, threads=args.threads, steps=steps, tokens_per_s=round(speed, 1),
                       median_step_s=round(median, 4), floor_tokens_per_s=floor["tokens_per_s"],
                       part_of_floor=round(speed / floor["tokens_per_s"], 3))
         if args.peer == "torch":

@@ -164,7 +164,7 @@ dyna_status dyna_attention_grad_bf16(dyna_context *,
 /// dx, `matmul_weight` for dw.
 ///
 /// With `narrow_dw` not 0 (bf16 only) dw is bf16: what the call adds is summed
-/// over its chunks in f32, in the workspace, and rounded once.
+/// over its chunks in f32, with the help of the workspace, and rounded once.
 ///
 /// With `whole_vocab` not 0, w and dw are this rank's part of the vocabulary:
 /// whole_vocab rows dealt to the ranks of `group` (dyna_part_begin), of which
@@ -245,10 +245,17 @@ static inline int64_t dyna_head_exchange_workspace(void) {
   return dyna_align_block(3 * DYNA_HEAD_CHUNK_ROWS * 8);
 }
 
-/// The f32 sum of a bf16 weight gradient over the chunks of a call. Comes on
-/// top of dyna_head_workspace, in its constant part.
+/// Rows of a bf16 weight gradient that a chunk adds to at a time.
+#define DYNA_HEAD_SLICE_ROWS 4096
+
+/// What sums a bf16 weight gradient over the chunks of a call in f32: the lower
+/// halves of the sums, whose upper halves lie in the gradient meanwhile, and
+/// what one chunk adds to some rows. Comes on top of dyna_head_workspace, in
+/// its constant part.
 static inline int64_t dyna_head_sum_workspace(int64_t width, int64_t vocab) {
-  return dyna_align_block(4 * width * vocab);
+  int64_t slice = vocab < DYNA_HEAD_SLICE_ROWS ? vocab : DYNA_HEAD_SLICE_ROWS;
+  return dyna_align_block(2 * width * vocab) +
+         dyna_align_block(4 * width * slice);
 }
 
 /// Gathered rows, their gradient, logits and (bf16) the logits' gradient.

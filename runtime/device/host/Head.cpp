@@ -102,8 +102,11 @@ public:
     losses_ = reinterpret_cast<double *>(take(rows * 8));
     if (p.whole_vocab != 0)
       exchanged_ = reinterpret_cast<double *>(take(3 * rows * 8));
-    if (p.dx && p.narrow_dw)
-      weightSum_ = take(4 * p.width * p.vocab);
+    if (p.dx && p.narrow_dw) {
+      lowerHalves_ = reinterpret_cast<uint16_t *>(take(2 * p.width * p.vocab));
+      slice_ = reinterpret_cast<float *>(
+          take(4 * p.width * std::min<int64_t>(p.vocab, DYNA_HEAD_SLICE_ROWS)));
+    }
     used_ = reinterpret_cast<int64_t *>(at);
   }
 
@@ -117,8 +120,6 @@ public:
               std::min<int64_t>(DYNA_HEAD_CHUNK_ROWS, usedCount_ - first), sum))
         return status;
     *p_.loss_sum = sum;
-    if (weightSum_ && usedCount_ > 0)
-      addWeightSum();
     return DYNA_OK;
   }
 
@@ -190,27 +191,37 @@ private:
     weight.a = gradient_, weight.lda = stride_, weight.transpose_a = 1;
     weight.b = x, weight.ldb = p_.width;
     weight.c = p_.dw, weight.ldc = p_.width, weight.accumulate = 1;
-    if (weightSum_) {
-      // The first chunk finds what an earlier call left there.
-      weight.c = weightSum_;
-      weight.accumulate = rows != used_;
+    if (!slice_)
+      return p_.matmul_weight(context_, &weight);
+    // A slice of the rows at a time, to keep what it adds in cache.
+    bool isFirst = rows == used_, isLast = rows + count == used_ + usedCount_;
+    weight.c = slice_, weight.accumulate = 0;
+    for (int64_t first = 0; first < part_.size; first += DYNA_HEAD_SLICE_ROWS) {
+      weight.a = gradient_ + first * element_;
+      weight.m = std::min<int64_t>(DYNA_HEAD_SLICE_ROWS, part_.size - first);
+      if (dyna_status status = p_.matmul_weight(context_, &weight))
+        return status;
+      addSlice(first, weight.m, isFirst, isLast);
     }
-    return p_.matmul_weight(context_, &weight);
+    return DYNA_OK;
   }
 
-  /// Rounds the sum over all chunks, once, when adding it to a bf16 gradient.
-  void addWeightSum() {
+  /// Adds `rows` rows of `slice_` to a bf16 gradient, from row `first` on. The
+  /// sums keep their f32 until the last chunk: rounding each chunk would lose
+  /// what is small beside the sum.
+  void addSlice(int64_t first, int64_t rows, bool isFirst, bool isLast) {
     constexpr int64_t perTask = 64;
     const KernelTable &table = HostDevice::of(*context_).kernels();
-    int64_t tasks = (part_.size + perTask - 1) / perTask;
-    team_.parallelFor(tasks, [&](int64_t task, int) {
-      int64_t first = task * perTask * p_.width;
-      CopyBlock block;
-      block.source = reinterpret_cast<float *>(weightSum_) + first;
-      block.target = static_cast<uint16_t *>(p_.dw) + first;
-      block.sourceStride = block.targetStride = block.columns = p_.width;
-      block.rows = std::min(perTask, part_.size - task * perTask);
-      table.addNarrow(block);
+    team_.parallelFor((rows + perTask - 1) / perTask, [&](int64_t task, int) {
+      int64_t begin = task * perTask, end = std::min(rows, begin + perTask);
+      int64_t at = (first + begin) * p_.width;
+      SplitSum sum;
+      sum.source = slice_ + begin * p_.width;
+      sum.upper = static_cast<uint16_t *>(p_.dw) + at;
+      sum.lower = lowerHalves_ + at;
+      sum.elements = (end - begin) * p_.width;
+      sum.isFirst = isFirst, sum.isLast = isLast;
+      table.addSplit(sum);
     });
   }
 
@@ -285,8 +296,11 @@ private:
   /// With a part of the vocabulary: the largest logits, the sums of
   /// exponentials and the targets' logits, `count` of each.
   double *exchanged_ = nullptr;
-  char *weightSum_ = nullptr; ///< f32, of a bf16 weight gradient
-  int64_t *used_;             ///< rows with a target, ascending
+  /// With a bf16 weight gradient, of its f32 sums (SplitSum), and what a chunk
+  /// adds to some rows.
+  uint16_t *lowerHalves_ = nullptr;
+  float *slice_ = nullptr;
+  int64_t *used_; ///< rows with a target, ascending
   int64_t usedCount_ = 0;
 };
 

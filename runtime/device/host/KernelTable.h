@@ -100,6 +100,16 @@ struct CopyBlock {
   int64_t rows, columns;
 };
 
+/// f32 sums in two halves: the upper ones are bf16, cut off, not rounded, until
+/// the last addition rounds them and drops the lower ones.
+struct SplitSum {
+  const float *source; ///< what is added
+  uint16_t *upper, *lower;
+  int64_t elements;
+  bool isFirst; ///< the lower halves are not there yet: zeros
+  bool isLast;
+};
+
 /// Kernels of one compute type.
 struct TypedKernels {
   /// Bytes of scratch per thread.
@@ -129,6 +139,7 @@ struct KernelTable {
   /// Adds a bf16 block to nothing or to what is there: target bf16 += source
   /// f32.
   void (*addNarrow)(const CopyBlock &);
+  void (*addSplit)(const SplitSum &);
   /// Seconds that `repeats` times kTimedInstructions independent multiply-adds
   /// of f32 vectors, or of vectors of bf16 pairs, take here; 0 where this is
   /// not known or the instruction does not exist.

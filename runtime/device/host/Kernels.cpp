@@ -84,8 +84,8 @@ template <typename E> constexpr TypedKernels typedKernels() {
 extern const KernelTable table;
 const KernelTable table = {DYNA_TEXT(DYNA_ISA), typedKernels<F32>(),
                            typedKernels<F64>(), typedKernels<Bf16>(),
-                           addNarrowBlock,      secondsOfF32,
-                           secondsOfBf16};
+                           addNarrowBlock,      addSplitSum,
+                           secondsOfF32,        secondsOfBf16};
 
 } // namespace DYNA_ISA
 

@@ -79,6 +79,31 @@ inline void addNarrowBlock(const CopyBlock &copy) {
   }
 }
 
+template <bool isFirst, bool isLast>
+inline void addSplitElements(const SplitSum &sum) {
+  for (int64_t i = 0; i < sum.elements; ++i) {
+    uint32_t bits = static_cast<uint32_t>(sum.upper[i]) << 16;
+    if (!isFirst)
+      bits |= sum.lower[i];
+    float value = sum.source[i] + __builtin_bit_cast(float, bits);
+    if (isLast) {
+      sum.upper[i] = narrowElement(value);
+      continue;
+    }
+    bits = __builtin_bit_cast(uint32_t, value);
+    sum.upper[i] = static_cast<uint16_t>(bits >> 16);
+    sum.lower[i] = static_cast<uint16_t>(bits);
+  }
+}
+
+inline void addSplitSum(const SplitSum &sum) {
+  if (sum.isFirst)
+    return sum.isLast ? addSplitElements<true, true>(sum)
+                      : addSplitElements<true, false>(sum);
+  return sum.isLast ? addSplitElements<false, true>(sum)
+                    : addSplitElements<false, false>(sum);
+}
+
 /// The largest element of a row.
 template <typename T> T largestElement(const T *row, int64_t n) {
   constexpr int w = kLanes<T>;

@@ -27,31 +27,28 @@ Status Executor::exchange(Run &run, const Instruction &i) {
   return exchange_->message(i, dynamic(offset), stream_->handle());
 }
 
-/// One exchange per parameter that the layer updates together with others, all
-/// started before any is waited for.
+/// What the layer updates together with other ranks.
 Status Executor::exchangeParameters(const Instruction &i) {
+  bool gathers = i.op() == Instruction::GATHER_PARAMS_START;
+  if (!gathers && i.op() != Instruction::REDUCE_GRADS_START)
+    return exchange_->wait(i.layer(), stream_->handle());
+  std::vector<RankExchange::ParameterData> parameters;
   const auto &list = view_.layer(i.layer()).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {
     int p = list.Get(slot);
     if (!view_.updates(i.layer(), slot) || view_.place(p).holders == 1)
       continue;
-    switch (i.op()) {
-    case Instruction::REDUCE_GRADS_START:
-      DYNA_RETURN_IF_ERROR(exchange_->startReduction(
-          p, tensorOf(p, ParameterPart::Gradient).data, stream_->handle()));
-      break;
-    case Instruction::GATHER_PARAMS_START: {
-      ParameterPart part =
-          view_.hasCopy(p) ? ParameterPart::Copy : ParameterPart::Master;
-      DYNA_RETURN_IF_ERROR(exchange_->startGather(
-          p, tensorOf(p, part).data, view_.computeType(p), stream_->handle()));
-      break;
-    }
-    default:
-      DYNA_RETURN_IF_ERROR(exchange_->wait(p, stream_->handle()));
-    }
+    ParameterPart part = !gathers           ? ParameterPart::Gradient
+                         : view_.hasCopy(p) ? ParameterPart::Copy
+                                            : ParameterPart::Master;
+    parameters.push_back(
+        {p, tensorOf(p, part).data,
+         gathers ? view_.computeType(p) : view_.gradientType()});
   }
-  return Status::ok();
+  return gathers
+             ? exchange_->startGathers(i.layer(), parameters, stream_->handle())
+             : exchange_->startReductions(i.layer(), parameters,
+                                          stream_->handle());
 }
 
 Status Executor::sumOverRanks(std::vector<double> &values) {

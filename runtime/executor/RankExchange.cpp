@@ -106,54 +106,85 @@ Status RankExchange::message(const Instruction &i, void *data, void *stream) {
   return Status::ok();
 }
 
-Status RankExchange::start(int parameter, const Collective &collective,
-                           void *stream) {
-  StatusOr<Ticket> ticket = holders_[parameter]->start(collective, stream);
-  if (!ticket.isOk())
-    return ticket.status();
-  parameters_[parameter] = *ticket;
+/// A parameter's rows, which are dealt to its holders.
+Collective RankExchange::along(const ParameterData &parameter) const {
+  Collective rows;
+  rows.element = parameter.element;
+  rows.outer = 1;
+  rows.first = view_.rows(parameter.parameter);
+  rows.inner = view_.rowElements(parameter.parameter);
+  return rows;
+}
+
+template <typename Make>
+Status RankExchange::start(int layer,
+                           const std::vector<ParameterData> &parameters,
+                           Make make, void *stream) {
+  // In the order of the parameters, which all ranks share. One that is on
+  // several stages may stand with others there, and goes alone.
+  std::vector<std::pair<Group *, std::vector<Collective>>> calls;
+  for (const ParameterData &parameter : parameters) {
+    Group *group = holders_[parameter.parameter];
+    bool alone = graph_.stagesOf(parameter.parameter).size() > 1;
+    auto call = std::find_if(calls.begin(), calls.end(), [&](const auto &one) {
+      return one.first == group && !alone;
+    });
+    if (call == calls.end())
+      call = calls.insert(calls.end(), {group, {}});
+    int64_t own = view_.place(parameter.parameter).updateBegin *
+                  view_.rowElements(parameter.parameter) *
+                  elementBytes(parameter.element);
+    call->second.push_back(make(along(parameter),
+                                static_cast<char *>(parameter.data) + own,
+                                parameter.data));
+  }
+  for (auto &[group, collectives] : calls) {
+    StatusOr<Ticket> ticket = group->start(std::move(collectives), stream);
+    if (!ticket.isOk())
+      return ticket.status();
+    layers_[layer].push_back(*ticket);
+  }
   return Status::ok();
 }
 
-Status RankExchange::startReduction(int parameter, void *gradients,
-                                    void *stream) {
-  Collective sum;
-  sum.kind =
-      view_.zero() ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce;
-  sum.element = view_.gradientType();
-  sum.outer = 1;
-  sum.first = view_.rows(parameter);
-  sum.inner = view_.rowElements(parameter);
-  sum.in = sum.out = gradients;
-  if (view_.zero())
-    sum.out = static_cast<char *>(gradients) +
-              view_.place(parameter).updateBegin * sum.inner *
-                  elementBytes(view_.gradientType());
-  return start(parameter, sum, stream);
+Status RankExchange::startReductions(
+    int layer, const std::vector<ParameterData> &gradients, void *stream) {
+  return start(
+      layer, gradients,
+      [&](Collective sum, void *ownRows, void *all) {
+        sum.kind = view_.zero() ? CollectiveKind::ReduceScatter
+                                : CollectiveKind::AllReduce;
+        sum.in = all;
+        sum.out = view_.zero() ? ownRows : all;
+        return sum;
+      },
+      stream);
 }
 
-Status RankExchange::startGather(int parameter, void *values, int32_t element,
-                                 void *stream) {
-  Collective gather;
-  gather.kind = CollectiveKind::AllGather;
-  gather.element = element;
-  gather.outer = 1;
-  gather.first = view_.rows(parameter);
-  gather.inner = view_.rowElements(parameter);
-  gather.out = values;
-  gather.in = static_cast<char *>(values) + view_.place(parameter).updateBegin *
-                                                gather.inner *
-                                                dyna::elementBytes(element);
-  return start(parameter, gather, stream);
+Status RankExchange::startGathers(int layer,
+                                  const std::vector<ParameterData> &values,
+                                  void *stream) {
+  return start(
+      layer, values,
+      [&](Collective gather, void *ownRows, void *all) {
+        gather.kind = CollectiveKind::AllGather;
+        gather.in = ownRows;
+        gather.out = all;
+        return gather;
+      },
+      stream);
 }
 
-Status RankExchange::wait(int parameter, void *stream) {
-  auto found = parameters_.find(parameter);
-  if (found == parameters_.end())
+Status RankExchange::wait(int layer, void *stream) {
+  auto found = layers_.find(layer);
+  if (found == layers_.end())
     return Status::internal("waits for an exchange that was not started");
-  Ticket ticket = found->second;
-  parameters_.erase(found);
-  return transport_.wait(ticket, stream, transport_.deadline());
+  std::vector<Ticket> tickets = std::move(found->second);
+  layers_.erase(found);
+  for (const Ticket &ticket : tickets)
+    DYNA_RETURN_IF_ERROR(
+        transport_.wait(ticket, stream, transport_.deadline()));
+  return Status::ok();
 }
 
 Status RankExchange::sum(std::vector<double> &values, void *stream) {

@@ -37,15 +37,22 @@ public:
 
   /// Starts or waits for a message; `data` is the block that crosses.
   Status message(const plan::Instruction &i, void *data, void *stream);
-  /// Starts the sum of a parameter's gradients over its holders; with ZeRO each
-  /// gets the rows that it updates. `gradients` is the rank's whole tensor.
-  Status startReduction(int parameter, void *gradients, void *stream);
-  /// With ZeRO: starts to fetch the rows that others updated. `values` is the
-  /// rank's whole tensor of `element` (DYNA_ELEMENT_*).
-  Status startGather(int parameter, void *values, int32_t element,
-                     void *stream);
-  /// Waits for what was started for a parameter.
-  Status wait(int parameter, void *stream);
+  /// Of a parameter of the rank, the whole tensor that an exchange is about.
+  struct ParameterData {
+    int parameter;
+    void *data;
+    int32_t element; ///< DYNA_ELEMENT_*
+  };
+  /// Starts the sums of gradients of a layer's parameters over their holders;
+  /// with ZeRO each gets the rows that it updates. Those of one stage that have
+  /// the same holders go as one.
+  Status startReductions(int layer, const std::vector<ParameterData> &gradients,
+                         void *stream);
+  /// With ZeRO: starts to fetch the rows that others updated.
+  Status startGathers(int layer, const std::vector<ParameterData> &values,
+                      void *stream);
+  /// Waits for what was started for a layer.
+  Status wait(int layer, void *stream);
   /// Sums over all ranks, in place; every rank gets the result.
   Status sum(std::vector<double> &values, void *stream);
 
@@ -54,7 +61,11 @@ private:
                Transport &transport)
       : graph_(graph), view_(view), transport_(transport) {}
   Status createGroups();
-  Status start(int parameter, const Collective &collective, void *stream);
+  /// `make` gives the collective of a parameter.
+  template <typename Make>
+  Status start(int layer, const std::vector<ParameterData> &parameters,
+               Make make, void *stream);
+  Collective along(const ParameterData &parameter) const;
 
   const ExecutableGraph &graph_;
   const ManifestView &view_;
@@ -65,7 +76,7 @@ private:
   std::vector<dyna_group> abiGroups_;
   /// By (instruction that starts, micro-batch).
   std::map<std::tuple<int, int>, Ticket> messages_;
-  std::map<int, Ticket> parameters_;
+  std::map<int, std::vector<Ticket>> layers_;
 };
 
 } // namespace dyna

@@ -75,26 +75,28 @@ Status checkInstructions(const ManifestView &view, const plan::Plan &plan,
                          const plan::RankProgram &program, int &index) {
   for (index = 0; index < program.instructions_size(); ++index) {
     const Instruction &i = program.instructions(index);
-    std::string where = formatText("instruction %d (%s)", index,
-                                   describeInstruction(i).c_str());
+    auto bad = [&](const std::string &what) {
+      return dyna::bad(formatText("instruction %d (%s)%s", index,
+                                  describeInstruction(i).c_str(),
+                                  what.c_str()));
+    };
     if (i.op() <= Instruction::OP_UNKNOWN || i.op() > Instruction::Op_MAX)
-      return bad(where + " is not known");
+      return bad(" is not known");
     if (i.layer() < 0 || i.layer() >= view.layers())
-      return bad(
-          formatText("%s: there are %d layers", where.c_str(), view.layers()));
+      return bad(formatText(": there are %d layers", view.layers()));
     bool isMessage = messageOf(i.op()).isMessage;
     if (namesLayer(i.op()) && !isMessage && !view.hasLayer(i.layer()))
-      return bad(formatText("%s: this rank has layers %d to %d", where.c_str(),
+      return bad(formatText(": this rank has layers %d to %d",
                             view.firstLayer(), view.endLayer() - 1));
     if (isPerMicroBatch(i.op()) &&
         (i.micro_batch() < 0 || i.micro_batch() >= plan.micro_batches_size()))
-      return bad(formatText("%s: there are %d micro-batches", where.c_str(),
-                            plan.micro_batches_size()));
+      return bad(
+          formatText(": there are %d micro-batches", plan.micro_batches_size()));
     if (i.recompute() < plan::RECOMPUTE_NONE ||
         i.recompute() > plan::RECOMPUTE_FULL)
-      return bad(where + ": unknown recompute mode");
+      return bad(": unknown recompute mode");
     if (int role = roleOf(i); role >= 0 && !view.hasRole(i.layer(), role))
-      return bad(where + ": its layer kind '" + view.kind(i.layer()).name() +
+      return bad(": its layer kind '" + view.kind(i.layer()).name() +
                  "' has no such function");
   }
   return Status::ok();

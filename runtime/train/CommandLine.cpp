@@ -141,10 +141,10 @@ const std::vector<Flag> &flags() {
       text("Ranks", "strategy", "TEXT",
            "a name given to dynac --strategies, or degrees of data, tensor and "
            "pipeline parallelism: dp=2,tp=2,pp=2, with zero=1, sp=1, "
-           "recompute=MODE, layers=5+3 as wanted",
+           "recompute=MODE, layers=5+3 as wanted; under mpirun (dynac "
+           "--with=mpi) each process is a rank",
            &O::strategy, Stored::Yes),
-      integer("Ranks", "ranks",
-              "ranks, as threads of this process; 0: as the strategy says",
+      integer("Ranks", "ranks", "ranks that the strategy is to have; 0: not checked",
               &O::ranks, 0, 4096, Stored::No),
       choice("Ranks", "pipeline",
              "1f1b or gpipe: the order of micro-batches in a pipeline",

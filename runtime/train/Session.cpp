@@ -220,11 +220,29 @@ void choosePlanOptions(Session &session) {
     plan.schedule = Schedule::OneForwardOneBackward;
 }
 
+/// Processes that do not know of each other would each do all the work.
+Status checkLaunch(const TrainOptions &options, bool linked) {
+  int processes = launchedProcesses();
+  if (processes > 1 && !linked)
+    return Status::invalidArgument(formatText(
+        "started as one of %d processes, but this program was compiled without "
+        "them: give dynac --with=mpi, or start it alone, with ranks as threads",
+        processes));
+  if (processes > 1 && options.strategy.empty())
+    return Status::invalidArgument(formatText(
+        "%d processes were started, but no --strategy says how they share the "
+        "work: for example --strategy dp=%d",
+        processes, processes));
+  return Status::ok();
+}
+
 /// This process's ranks, as threads or as the one that a launcher made it.
 StatusOr<std::vector<RankSeat>> makeSeats(const Session &session) {
   int ranks = session.graph->ranks();
   std::vector<RankSeat> seats;
-  if (&dyna_process_transport && dyna_process_transport.isLaunched()) {
+  bool linked = &dyna_process_transport != nullptr;
+  DYNA_RETURN_IF_ERROR(checkLaunch(session.options, linked));
+  if (linked && dyna_process_transport.isLaunched()) {
     auto transport = dyna_process_transport.open(ranks);
     if (!transport.isOk())
       return transport.status();

@@ -36,6 +36,10 @@ struct ProcessTransport {
   StatusOr<std::unique_ptr<Transport>> (*open)(int ranks);
 };
 
+/// As how many processes a launcher of MPI programs says that it started this
+/// one, linked with it or not; 1 if it says nothing.
+int launchedProcesses();
+
 } // namespace dyna
 
 extern "C" {

@@ -31,7 +31,7 @@ KEY_VALUE_HEADS = {"gpt2": 12, "llama": 2}
 # key/value heads.
 WHOLE, SPLIT_ROWS, SPLIT_COLUMNS, SPLIT_VOCABULARY, SPLIT_KEY_VALUE = range(5)
 Parameter = collections.namedtuple("Parameter", "rows columns split")
-Held = collections.namedtuple("Held", "rows columns holders index")
+Held = collections.namedtuple("Held", "rows columns holders index call")
 
 
 def part(count, ranks, index):
@@ -68,26 +68,27 @@ class Model:
         layers = range(first, first + cut[self.stage])
         self.embeds, self.ends = 0 in layers, LAYERS - 1 in layers
         self.blocks = len(layers) - self.embeds - self.ends
-        self.held = [self.hold(p, stages) for p, stages in self.parameters()]
+        self.held = [self.hold(*found) for found in self.parameters()]
 
     def parameters(self):
+        """Parameter, the stages that have it, the layer that updates it here."""
         table = Parameter(VOCABULARY, WIDTH, SPLIT_VOCABULARY)
         here, first, last = [self.stage], 0, self.case.pp - 1
-        found = [(p, here) for _ in range(self.blocks) for p in block_parameters(self.family)]
+        found = [(p, here, block) for block in range(self.blocks) for p in block_parameters(self.family)]
         if self.family == "gpt2":
             if self.embeds:
-                found.append((Parameter(LENGTH, WIDTH, WHOLE), here))  # positions
+                found.append((Parameter(LENGTH, WIDTH, WHOLE), here, "embedding"))  # positions
             if self.ends:
-                found += [(Parameter(WIDTH, 1, WHOLE), here)] * 2
+                found += [(Parameter(WIDTH, 1, WHOLE), here, "head")] * 2
             if self.embeds or self.ends:
-                found.append((table, sorted({first, last})))  # tied
+                found.append((table, sorted({first, last}), "embedding" if self.embeds else "head"))  # tied
         else:
-            found += [(table, here)] * (self.embeds + self.ends)
+            found += [(table, here, "embedding")] * self.embeds
             if self.ends:
-                found.append((Parameter(WIDTH, 1, WHOLE), here))
+                found += [(table, here, "head"), (Parameter(WIDTH, 1, WHOLE), here, "head")]
         return found
 
-    def hold(self, p, stages):
+    def hold(self, p, stages, layer):
         """This rank's part, and the ranks that add to its gradient."""
         t, rows, columns, beside = self.t, p.rows, p.columns, [self.shard]
         if p.split == SPLIT_ROWS:
@@ -104,7 +105,8 @@ class Model:
         elif self.case.sp:
             beside = list(range(t))  # each has seen a part of the tokens
         holders = [(r, s, j) for r in range(self.case.dp) for s in stages for j in beside]
-        return Held(rows, columns, len(holders), holders.index((self.replica, self.stage, self.shard)))
+        call = (layer, *holders) if len(stages) == 1 else ("on several stages", *holders)
+        return Held(rows, columns, len(holders), holders.index((self.replica, self.stage, self.shard)), call)
 
     def updated(self, held):
         return part(held.rows, held.holders, held.index) if self.case.zero else held.rows
@@ -201,9 +203,12 @@ class Model:
         return found
 
     def collective_calls(self):
-        """Of the four gathers of a block's backward with sp, two and two go as one."""
+        """Of the four gathers of a block's backward with sp, two and two go as one; so do a layer's parameters that the
+        same ranks hold."""
         kinds = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
         fused = 2 * self.n * self.blocks if self.case.sp and self.t > 1 else 0
+        shared = [p.call for p in self.held if p.holders > 1]
+        fused += (len(shared) - len(set(shared))) * (2 if self.case.zero else 1)
         return sum(count for kind, (count, _) in self.exchanges().items() if kind in kinds) - fused
 
 

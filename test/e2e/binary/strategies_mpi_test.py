@@ -85,6 +85,12 @@ class MpiTest(strategies.StrategiesTest):
                 self.assertIn(f" {processes}", said.pop())
                 self.assertFalse(save.exists())
 
+    def test_processes_need_a_strategy(self):
+        done = common.run([*launcher(2), self.binary(), "--data", self.corpus, "--steps=1", "--no-progress"], timeout=60)
+        self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
+        self.assertIn("2 processes were started, but no --strategy says", done.stderr)
+        self.assertIn("--strategy dp=2", done.stderr)
+
     def test_a_killed_process_ends_the_job(self):
         case = Case("gpt2", 2, 1, 2, 1, 0, "none")
         binary = self.binary()

@@ -5,6 +5,8 @@
 """Strategies in use: the same bits again, resuming, bf16, the order of a pipeline, and what is refused."""
 
 import json
+import os
+from unittest import mock
 
 import common
 import strategies_common as strategies
@@ -143,6 +145,11 @@ class RefusalTest(strategies.StrategiesTest):
                                  ("fast", "fast")):
             with self.subTest(strategy=strategy):
                 self.refuse(strategy, *words)
+
+    def test_processes_that_know_nothing_of_each_other(self):
+        for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
+            with mock.patch.dict(os.environ, {name: "4"}):
+                self.refuse("dp=4", "one of 4 processes", "dynac --with=mpi")
 
     def test_ranks_are_those_of_the_strategy(self):
         self.refuse("dp=2,tp=2", "--ranks is 8", "has 4", flags=["--ranks=8"])

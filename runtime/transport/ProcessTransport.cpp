@@ -1,0 +1,23 @@
+//===- ProcessTransport.cpp - Ranks that are processes --------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/transport/ProcessTransport.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace dyna {
+
+int launchedProcesses() {
+  for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char *text = std::getenv(name))
+      return std::max(1, std::atoi(text));
+  return 1;
+}
+
+} // namespace dyna

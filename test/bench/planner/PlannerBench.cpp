@@ -1,0 +1,138 @@
+//===- PlannerBench.cpp - What planning a mini-batch costs -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Plans and verifies mini-batches of 65,536 tokens a replica, in lengths drawn
+// from the quantiles of GPT-2 token counts of two public collections: a
+// FLAN-like mixture of tasks, and source files. One line per strategy and
+// collection; `imbalance` is the largest micro-batch's work over the mean.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/abi/Random.h"
+#include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/Planner.h"
+#include "test/runtime/executor/TinyModel.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+
+using namespace dyna;
+
+namespace {
+
+struct Collection {
+  const char *name;
+  double tokens[9];
+};
+constexpr double shares[9] = {0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99};
+const Collection collections[] = {
+    {"multi-task", {1, 14, 30, 56, 102, 212, 402, 631, 1792}},
+    {"code", {1, 21, 100, 261, 740, 2247, 6228, 11461, 32768}}};
+
+constexpr int64_t longest = 8192, tokensPerReplica = 65536;
+constexpr int blocks = 96, repeats = 7;
+
+std::vector<int64_t> drawLengths(const Collection &from, int64_t tokens) {
+  std::vector<int64_t> lengths;
+  for (uint64_t index = 0; tokens > 0; ++index) {
+    double u, unused;
+    dyna_parameter_uniforms(7, index, &u, &unused);
+    int above = 1;
+    while (above < 8 && u > shares[above])
+      ++above;
+    double share = std::min(1.0, (u - shares[above - 1]) /
+                                     (shares[above] - shares[above - 1]));
+    double length = std::exp(std::log(from.tokens[above - 1]) * (1 - share) +
+                             std::log(from.tokens[above]) * share);
+    int64_t cut = std::min({std::llround(length), longest * 1LL, tokens * 1LL});
+    lengths.push_back(cut);
+    tokens -= cut;
+  }
+  return lengths;
+}
+
+double medianMs(const std::function<bool()> &work) {
+  std::vector<double> times;
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    auto begin = std::chrono::steady_clock::now();
+    if (!work())
+      return -1;
+    std::chrono::duration<double, std::milli> spent =
+        std::chrono::steady_clock::now() - begin;
+    times.push_back(spent.count());
+  }
+  std::sort(times.begin(), times.end());
+  return times[repeats / 2];
+}
+
+double imbalance(const ManifestView &view, const plan::Plan &plan) {
+  double largest = 0, sum = 0;
+  for (const plan::MicroBatch &microBatch : plan.micro_batches()) {
+    double work = 0;
+    for (int l = 0; l < view.layers(); ++l)
+      for (const plan::Segment &segment : microBatch.segments())
+        work += view.forwardFlops(l, segment.length(), segment.length(),
+                                  view.visiblePairs(l, segment.length()));
+    largest = std::max(largest, work);
+    sum += work;
+  }
+  return largest * plan.micro_batches_size() / sum;
+}
+
+int measure(const ManifestView &model, const char *text,
+            const Collection &from) {
+  auto graph = ExecutableGraph::create(model, *parseStrategy(text));
+  if (!graph.isOk())
+    return std::fprintf(stderr, "%s\n", graph.status().message().c_str()), 1;
+  Planner planner(*graph);
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = longest;
+  options.schedule = Schedule::OneForwardOneBackward;
+  std::vector<int64_t> lengths =
+      drawLengths(from, tokensPerReplica * graph->strategy().dp);
+  auto plan = planner.training(lengths, 1, options);
+  if (!plan.isOk())
+    return std::fprintf(stderr, "%s\n", plan.status().message().c_str()), 1;
+  int64_t instructions = 0;
+  for (const plan::RankProgram &program : plan->ranks())
+    instructions += program.instructions_size();
+  double regions = medianMs(
+      [&] { return planner.largestDynamicBytes(options, true).isOk(); });
+  double plans =
+      medianMs([&] { return planner.training(lengths, 1, options).isOk(); });
+  double verifies = medianMs([&] {
+    return verifyPlan(*graph, *plan, lengths, {INT64_C(1) << 50}).isOk();
+  });
+  std::printf("{\"what\": \"planner\", \"lengths\": \"%s\", \"strategy\": "
+              "\"%s\", \"ranks\": %d, \"layers\": %d, \"samples\": %zu, "
+              "\"micro_batches\": %d, \"instructions\": %lld, \"regions_ms\": "
+              "%.2f, \"plan_ms\": %.2f, \"verify_ms\": %.2f, \"imbalance\": "
+              "%.3f}\n",
+              from.name, text, graph->ranks(), model.layers(), lengths.size(),
+              plan->micro_batches_size(), static_cast<long long>(instructions),
+              regions, plans, verifies, imbalance(model, *plan));
+  return regions < 0 || plans < 0 || verifies < 0;
+}
+
+} // namespace
+
+int main() {
+  TinyOptions tiny;
+  tiny.blocks = blocks;
+  ManifestView model = *ManifestView::create(tinyManifest(tiny));
+  int failures = 0;
+  for (const Collection &from : collections)
+    for (const char *strategy :
+         {"dp=1", "dp=8,zero=1", "pp=8,layers=13+12+12+12+12+12+12+13",
+          "dp=48,pp=8,layers=13+12+12+12+12+12+12+13,zero=1"})
+      failures += measure(model, strategy, from);
+  return failures;
+}

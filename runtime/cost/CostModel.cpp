@@ -40,23 +40,27 @@ double bytesOf(const plan::TensorSpec &spec, const KindAt &at, int64_t tokens) {
 struct Traffic {
   double parameters = 0; ///< read by a pass
   double gradients = 0;  ///< of parameters that a pass adds to
-  double masters = 0;    ///< all gradients
-  double copies = 0;     ///< of masters in the compute type
+  double allGradients = 0;
+  double masters = 0;
+  double copies = 0; ///< of masters in the compute type
   double input = 0, output = 0, products = 0, elementwise = 0, deferred = 0;
 };
 
 Traffic trafficOf(const plan::LayerKind &kind, const KindAt &at,
-                  plan::ElementType master, int64_t tokens) {
+                  const ManifestView &model, int64_t tokens) {
   Traffic traffic;
   for (const plan::TensorSpec &spec : kind.parameters()) {
     double bytes = bytesOf(spec, at, 0);
-    double scale = static_cast<double>(elementBytes(master)) /
-                   static_cast<double>(elementBytes(spec.type()));
+    double elements = bytes / static_cast<double>(elementBytes(spec.type()));
+    auto as = [&](plan::ElementType type) {
+      return elements * static_cast<double>(elementBytes(type));
+    };
     traffic.parameters += bytes;
-    traffic.masters += bytes * scale;
-    traffic.copies += spec.type() == master ? 0 : bytes;
+    traffic.allGradients += as(model.gradientType());
+    traffic.masters += as(model.masterType());
+    traffic.copies += spec.type() == model.masterType() ? 0 : bytes;
   }
-  traffic.gradients = traffic.masters;
+  traffic.gradients = traffic.allGradients;
   traffic.input = bytesOf(kind.inputs(0), at, tokens);
   traffic.output = bytesOf(kind.outputs(0), at, tokens);
   if (kind.flops_per_token() == 0 && kind.flops_per_target() == 0) {
@@ -93,7 +97,7 @@ double bytesMoved(const Traffic &t, cost::Direction direction, bool hasLoss) {
     return t.parameters + t.input + t.products + t.elementwise;
   case cost::UPDATE:
     // Gradient, master and two moments, each read and written.
-    return 8 * t.masters + t.copies;
+    return 6 * t.masters + 2 * t.allGradients + t.copies;
   default:
     return 0;
   }
@@ -181,10 +185,9 @@ double CostModel::estimate(const KindAt &at, cost::Direction direction,
   const cost::Device &device = table_.device();
   double flops = flopsOf(kind, direction, work) /
                  flopRate(device, manifest.compute_type());
-  double bytes =
-      bytesMoved(trafficOf(kind, at, model_->masterType(), work.tokens),
-                 direction, kind.flops_per_target() > 0) /
-      device.bytes_per_second();
+  double bytes = bytesMoved(trafficOf(kind, at, *model_, work.tokens),
+                            direction, kind.flops_per_target() > 0) /
+                 device.bytes_per_second();
   return std::max(flops, bytes) + device.launch_seconds();
 }
 

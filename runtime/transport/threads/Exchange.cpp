@@ -33,14 +33,6 @@ void Bell::ring() {
 /// often comes sooner.
 static constexpr auto kSpinTime = std::chrono::microseconds(50);
 
-static inline void pauseCore() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
-
 void Bell::await(uint64_t seen, Transport::Deadline deadline, bool maySpin) {
   if (maySpin) {
     auto end = Transport::Clock::now() + kSpinTime;
@@ -130,8 +122,13 @@ CollectiveExchange::CollectiveExchange(
     ThreadWorld &world, const std::vector<int> &ranks,
     const std::vector<Collective> &collectives)
     : Exchange(world, ranks) {
-  for (const Collective &shape : collectives)
-    works_.emplace_back(shape, static_cast<int>(ranks.size()));
+  size_t size = ranks.size();
+  works_.reserve(collectives.size());
+  ins_.resize(collectives.size() * size);
+  outs_.resize(collectives.size() * size);
+  for (size_t i = 0; i < collectives.size(); ++i)
+    works_.emplace_back(collectives[i], static_cast<int>(size),
+                        ins_.data() + i * size, outs_.data() + i * size);
 }
 
 Status CollectiveExchange::join(int index,
@@ -147,8 +144,8 @@ Status CollectiveExchange::join(int index,
                                    describeAll(shapes));
   }
   for (size_t i = 0; i < works_.size(); ++i) {
-    works_[i].in[static_cast<size_t>(index)] = collectives[i].in;
-    works_[i].out[static_cast<size_t>(index)] = collectives[i].out;
+    works_[i].in[index] = collectives[i].in;
+    works_[i].out[index] = collectives[i].out;
   }
   return Status::ok();
 }
@@ -220,31 +217,28 @@ void CollectiveWork::run(int64_t task) {
   if (shape.isReduction()) {
     bool isScatter = shape.kind == CollectiveKind::ReduceScatter;
     int64_t width = elementBytes(shape.element);
-    std::vector<const void *> sources(in.size());
-    std::vector<void *> targets(isScatter ? 1 : out.size());
-    forEachRun(source, target, begin, end,
-               [&](int64_t at, int64_t result, int64_t bytes) {
-                 for (size_t i = 0; i < in.size(); ++i)
-                   sources[i] = static_cast<const char *>(in[i]) + at;
-                 for (size_t i = 0; i < targets.size(); ++i)
-                   targets[i] = static_cast<char *>(isScatter ? out[size_t(to)]
-                                                              : out[i]) +
-                                result;
-                 reduceElements(shape.element, shape.reduction, sources.data(),
-                                size_, targets.data(),
-                                static_cast<int>(targets.size()),
-                                bytes / width);
-               });
+    std::vector<const void *> sources(static_cast<size_t>(size_));
+    std::vector<void *> targets(isScatter ? 1 : sources.size());
+    forEachRun(
+        source, target, begin, end,
+        [&](int64_t at, int64_t result, int64_t bytes) {
+          for (size_t i = 0; i < sources.size(); ++i)
+            sources[i] = static_cast<const char *>(in[i]) + at;
+          for (size_t i = 0; i < targets.size(); ++i)
+            targets[i] =
+                static_cast<char *>(isScatter ? out[to] : out[i]) + result;
+          reduceElements(shape.element, shape.reduction, sources.data(), size_,
+                         targets.data(), static_cast<int>(targets.size()),
+                         bytes / width);
+        });
     return;
   }
   bool isGather = shape.kind == CollectiveKind::AllGather;
   for (int rank = isGather ? 0 : to; rank < (isGather ? size_ : to + 1); ++rank)
     forEachRun(source, target, begin, end,
                [&](int64_t at, int64_t result, int64_t bytes) {
-                 const char *read =
-                     static_cast<const char *>(in[size_t(from)]) + at;
-                 char *written =
-                     static_cast<char *>(out[size_t(rank)]) + result;
+                 const char *read = static_cast<const char *>(in[from]) + at;
+                 char *written = static_cast<char *>(out[rank]) + result;
                  // A rank's own part may lie in place already.
                  if (read != written)
                    memcpy(written, read, static_cast<size_t>(bytes));

@@ -26,6 +26,15 @@
 
 namespace dyna {
 
+/// A turn of a loop that waits.
+inline void pauseCore() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
 /// One per rank: rung when something has changed for it.
 class Bell {
 public:
@@ -112,14 +121,13 @@ protected:
 /// The work of one collective.
 class CollectiveWork {
 public:
-  CollectiveWork(const Collective &shape, int size)
-      : shape(shape), in(static_cast<size_t>(size)),
-        out(static_cast<size_t>(size)), size_(size) {}
+  /// `in` and `out` have `size` pointers, by place in the group.
+  CollectiveWork(const Collective &shape, int size, const void **in, void **out)
+      : shape(shape), in(in), out(out), size_(size) {}
 
   Collective shape; ///< of the first to arrive; pointers are not used
-  // By place in the group.
-  std::vector<const void *> in;
-  std::vector<void *> out;
+  const void **in;
+  void **out;
 
   int64_t taskCount() const { return lanes() * pieces(); }
   void run(int64_t task);
@@ -152,6 +160,8 @@ protected:
 
 private:
   std::vector<CollectiveWork> works_;
+  std::vector<const void *> ins_;
+  std::vector<void *> outs_;
 };
 
 /// The groups that several ranks made of one list of ranks, in order.
@@ -190,6 +200,10 @@ public:
   Status failure();
 
 private:
+  /// Ranks come here at the same moment, each for less than a microsecond: a
+  /// mutex alone would put one of them to sleep for tens.
+  std::unique_lock<std::mutex> lockSpinning();
+
   std::vector<Bell> bells_;
   const bool spins_;
   std::atomic<bool> failed_{false};

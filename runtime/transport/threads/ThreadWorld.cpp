@@ -10,13 +10,25 @@
 
 using namespace dyna;
 
+std::unique_lock<std::mutex> ThreadWorld::lockSpinning() {
+  constexpr int turns = 1000; // tens of microseconds
+  std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+  for (int turn = 0; spins_ && !lock && turn < turns; ++turn) {
+    pauseCore();
+    lock.try_lock();
+  }
+  if (!lock)
+    lock.lock();
+  return lock;
+}
+
 StatusOr<std::shared_ptr<Exchange>>
 ThreadWorld::message(int from, int to, int32_t tag, bool isSend, void *data,
                      int64_t bytes) {
   std::shared_ptr<MessageExchange> exchange;
   bool isLast = false;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_lock<std::mutex> lock = lockSpinning();
     uint64_t key = uint64_t(from) << 43 | uint64_t(to) << 22 | uint64_t(tag);
     auto &queue = unmatched_[key];
     bool isFirst = queue.empty() || queue.front()->isSend == isSend;
@@ -55,7 +67,7 @@ ThreadWorld::collective(GroupState &group, const std::vector<int> &ranks,
   std::shared_ptr<CollectiveExchange> exchange;
   bool isLast = false;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_lock<std::mutex> lock = lockSpinning();
     size_t place = static_cast<size_t>(number - group.firstUnmatched);
     if (place == group.unmatched.size())
       group.unmatched.push_back(

@@ -42,17 +42,14 @@ Items oneForwardOneBackwardItems(int count, int ahead) {
   return items;
 }
 
-/// Without backwards nothing holds a fast stage back: it waits here until the
-/// next one has done all but this many of what it was sent, one to work on and
-/// one behind it. Else memory for received inputs would grow with their number.
-constexpr int sentAhead = 2;
-
 /// When the input of an item is there; negative while that is not known.
 class Times {
 public:
-  Times(size_t stages, size_t count, bool backward)
+  /// `sentAhead`: how many micro-batches a stage may be ahead of the next one;
+  /// 0 where backwards hold it back.
+  Times(size_t stages, size_t count, int sentAhead)
       : forward_(stages, std::vector<double>(count, -1)), backward_(forward_),
-        hasBackward_(backward) {}
+        sentAhead_(sentAhead) {}
 
   double &end(size_t stage, const PipelineItem &item) {
     return (item.forward ? forward_ : backward_)[stage][item.microBatch];
@@ -61,9 +58,9 @@ public:
     int m = item.microBatch;
     if (item.forward) {
       double input = stage > 0 ? forward_[stage - 1][m] : 0;
-      if (hasBackward_ || m < sentAhead || stage + 1 == forward_.size())
+      if (sentAhead_ == 0 || m < sentAhead_ || stage + 1 == forward_.size())
         return input;
-      double room = forward_[stage + 1][m - sentAhead];
+      double room = forward_[stage + 1][m - sentAhead_];
       return std::min(input, room) < 0 ? -1 : std::max(input, room);
     }
     return stage + 1 < backward_.size() ? backward_[stage + 1][m]
@@ -72,14 +69,14 @@ public:
 
 private:
   std::vector<std::vector<double>> forward_, backward_;
-  bool hasBackward_;
+  int sentAhead_;
 };
 
 void runItems(PipelineSchedule &schedule,
-              const std::vector<std::vector<double>> &forward, bool backward,
+              const std::vector<std::vector<double>> &forward, int sentAhead,
               double backwardFactor) {
   size_t stages = schedule.stages.size();
-  Times times(stages, forward[0].size(), backward);
+  Times times(stages, forward[0].size(), sentAhead);
   std::vector<size_t> next(stages, 0);
   std::vector<double> free(stages, 0);
   for (bool progress = true; progress;) {
@@ -129,12 +126,18 @@ schedulePipeline(const std::vector<std::vector<double>> &forward,
   PipelineSchedule schedule;
   int stages = static_cast<int>(forward.size());
   int count = static_cast<int>(forward[0].size());
+  bool sequential = options.schedule == Schedule::Sequential;
+  int window = sequential ? 1 : options.inFlight;
   for (int s = 0; s < stages; ++s)
     schedule.stages.push_back(
-        options.schedule == Schedule::GPipe || !backward
-            ? gpipeItems(count, options.inFlight, backward)
-            : oneForwardOneBackwardItems(count, stages - s));
-  runItems(schedule, forward, backward, backwardFactor);
+        backward && options.schedule == Schedule::OneForwardOneBackward
+            ? oneForwardOneBackwardItems(count, stages - s)
+            : gpipeItems(count, window, backward));
+  // Without backwards nothing else holds a fast stage back: one to work on and
+  // one behind it keep the next one busy, and memory for received inputs does
+  // not grow with their number.
+  int sentAhead = backward ? 0 : sequential ? 1 : 2;
+  runItems(schedule, forward, sentAhead, backwardFactor);
   collectMessages(schedule);
   return schedule;
 }

@@ -56,9 +56,9 @@ struct PipelineSchedule {
 
 /// `forward[s][m]`: estimated duration of micro-batch m on stage s, more than
 /// 0; a backward takes `backwardFactor` times that. Without `backward` there
-/// are forwards only, and no stage gets more than two micro-batches ahead of
-/// the next one, so that memory does not grow with their number.
-/// O(items * stages).
+/// are forwards only, and no stage gets more than two micro-batches
+/// (Sequential: one) ahead of the next one, so that memory does not grow with
+/// their number. O(items * stages).
 PipelineSchedule
 schedulePipeline(const std::vector<std::vector<double>> &forward,
                  const PlanOptions &options, bool backward,

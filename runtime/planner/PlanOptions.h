@@ -24,6 +24,10 @@ enum class Schedule {
   /// Stage s of S runs min(S - s, count) forwards ahead, then one backward
   /// after each forward (1F1B): no stage keeps more than S - s micro-batches.
   OneForwardOneBackward,
+  /// One micro-batch at a time passes all stages forward and backward, and
+  /// every send is waited for at once: slow, but nothing of two micro-batches
+  /// is ever there together.
+  Sequential,
 };
 
 struct PlanOptions {
@@ -37,8 +41,9 @@ struct PlanOptions {
   /// End with GRAD_NORM and UPDATE.
   bool update = true;
   /// Bytes of each rank's dynamic region; empty: not limited. A program that
-  /// would need more is laid out for the largest micro-batches instead, which
-  /// always fits `largestDynamicBytes` of the same options on one rank.
+  /// would need more is laid out for the largest micro-batches instead; where
+  /// that does not fit either, the plan becomes Sequential, which always fits
+  /// `largestDynamicBytes` of the same options.
   std::vector<int64_t> dynamicLimits;
 };
 

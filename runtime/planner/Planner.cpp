@@ -188,26 +188,39 @@ Status Planner::place(plan::Plan &plan, const PlanOptions &options) const {
   return Status::ok();
 }
 
-StatusOr<plan::Plan> Planner::training(const std::vector<int64_t> &lengths,
-                                       int64_t targetTokens,
-                                       const PlanOptions &options) const {
+StatusOr<plan::Plan> Planner::make(const std::vector<int64_t> &lengths,
+                                   int64_t targetTokens,
+                                   const PlanOptions &options,
+                                   bool trains) const {
   StatusOr<plan::Plan> plan = start(lengths, targetTokens, options);
   if (!plan.isOk())
     return plan;
-  DYNA_RETURN_IF_ERROR(write(*plan, options, true));
-  DYNA_RETURN_IF_ERROR(place(*plan, options));
+  plan::Plan empty = *plan;
+  DYNA_RETURN_IF_ERROR(write(*plan, options, trains));
+  Status placed = place(*plan, options);
+  if (placed.isOk())
+    return plan;
+  if (placed.code() != StatusCode::ResourceExhausted ||
+      options.schedule == Schedule::Sequential)
+    return placed;
+  PlanOptions sequential = options;
+  sequential.schedule = Schedule::Sequential;
+  *plan = std::move(empty);
+  DYNA_RETURN_IF_ERROR(write(*plan, sequential, trains));
+  DYNA_RETURN_IF_ERROR(place(*plan, sequential));
   return plan;
+}
+
+StatusOr<plan::Plan> Planner::training(const std::vector<int64_t> &lengths,
+                                       int64_t targetTokens,
+                                       const PlanOptions &options) const {
+  return make(lengths, targetTokens, options, true);
 }
 
 StatusOr<plan::Plan> Planner::evaluation(const std::vector<int64_t> &lengths,
                                          int64_t targetTokens,
                                          const PlanOptions &options) const {
-  StatusOr<plan::Plan> plan = start(lengths, targetTokens, options);
-  if (!plan.isOk())
-    return plan;
-  DYNA_RETURN_IF_ERROR(write(*plan, options, false));
-  DYNA_RETURN_IF_ERROR(place(*plan, options));
-  return plan;
+  return make(lengths, targetTokens, options, false);
 }
 
 template <typename Write>
@@ -246,7 +259,8 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
       bytes[rank] =
           std::max(bytes[rank], plan.ranks(rank % perReplica).dynamic_bytes());
   };
-  auto takeLargest = [&](int microBatches, bool trains) {
+  auto takeLargest = [&](int microBatches, const PlanOptions &options,
+                         bool trains) {
     plan::Plan plan = empty();
     for (int m = 0; m < microBatches; ++m)
       plan.add_micro_batches()->set_replica(0);
@@ -255,9 +269,18 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
     take(plan);
     return Status::ok();
   };
-  // With one stage a window is like any other of its size, but for the last one
-  // of a step, which may hold fewer and starts the reductions: what comes in
-  // between counts as lifetime and changes the placement. A pipeline is in its
+  // The lives of a sequential plan's blocks end with their micro-batch, and
+  // their order depends on nothing but whether others follow (the last one
+  // starts the reductions, which come in between), so that two stand for all:
+  // whatever the plan, its sequential form fits.
+  PlanOptions sequential = options;
+  sequential.schedule = Schedule::Sequential;
+  for (int count = 1; count <= 3; ++count)
+    for (bool trains : {false, true})
+      if (training || !trains)
+        DYNA_RETURN_IF_ERROR(takeLargest(count, sequential, trains));
+  // What else is tried makes that form rare. With one stage a window is like
+  // any other of its size, but for the last one of a step. A pipeline is in its
   // steady state when every stage has filled and drained once.
   int most = graph_.stages() > 1
                  ? std::max(2 * options.inFlight, 2 * graph_.stages() + 1)
@@ -266,9 +289,9 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   // many only the fullest can need the most.
   for (int count = 1; training && count <= most; ++count)
     if (count <= 8 || count > most - std::max(most / 16, 8))
-      DYNA_RETURN_IF_ERROR(takeLargest(count, true));
-  DYNA_RETURN_IF_ERROR(
-      takeLargest(graph_.stages() > 1 ? graph_.stages() + 2 : 1, false));
+      DYNA_RETURN_IF_ERROR(takeLargest(count, options, true));
+  DYNA_RETURN_IF_ERROR(takeLargest(
+      graph_.stages() > 1 ? graph_.stages() + 2 : 1, options, false));
   StatusOr<plan::Plan> casts = cast();
   if (!casts.isOk())
     return casts.status();

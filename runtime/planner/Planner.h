@@ -60,9 +60,7 @@ public:
   StatusOr<plan::Plan> update() const;
 
   /// Bytes of each rank's dynamic region that are enough for every plan made
-  /// with these options on one rank; with several stages, for every plan whose
-  /// blocks find places as good as with full micro-batches. Training (if
-  /// `training`), evaluation and cast.
+  /// with these options: training (if `training`), evaluation and cast.
   StatusOr<std::vector<int64_t>> largestDynamicBytes(const PlanOptions &options,
                                                      bool training) const;
 
@@ -71,6 +69,9 @@ private:
   StatusOr<plan::Plan> start(const std::vector<int64_t> &lengths,
                              int64_t targetTokens,
                              const PlanOptions &options) const;
+  StatusOr<plan::Plan> make(const std::vector<int64_t> &lengths,
+                            int64_t targetTokens, const PlanOptions &options,
+                            bool trains) const;
   Status write(plan::Plan &plan, const PlanOptions &options, bool trains) const;
   Status place(plan::Plan &plan, const PlanOptions &options) const;
   /// `largest`: for micro-batches of this size, whatever the plan's are.

@@ -185,16 +185,24 @@ private:
     else
       add(message, message.gradient ? Instruction::RECV_GRAD_START
                                     : Instruction::RECV_ACT_START);
-    if (sends)
+    if (!sends)
+      return;
+    if (writer_.waitsForSends())
+      waitForSend(message);
+    else
       sent_.push_back({&message, itemsDone_});
+  }
+
+  void waitForSend(const PipelineMessage &message) {
+    add(message, message.gradient ? Instruction::SEND_GRAD_WAIT
+                                  : Instruction::SEND_ACT_WAIT);
   }
 
   void waitForSends(size_t item) {
     size_t kept = 0;
     for (const Sent &sent : sent_)
       if (sent.item < item)
-        add(*sent.message, sent.message->gradient ? Instruction::SEND_GRAD_WAIT
-                                                  : Instruction::SEND_ACT_WAIT);
+        waitForSend(*sent.message);
       else
         sent_[kept++] = sent;
     sent_.resize(kept);

@@ -44,6 +44,11 @@ public:
   void finishGathers();
   void casts();
 
+  /// Whether a send is waited for as soon as it is started.
+  bool waitsForSends() const {
+    return options_.schedule == Schedule::Sequential;
+  }
+
 private:
   void forOwners(plan::Instruction::Op op, bool sharedOnly);
   void startReduction(int layer);

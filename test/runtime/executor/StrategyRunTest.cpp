@@ -41,7 +41,9 @@ struct StrategyCase {
 
 void PrintTo(const StrategyCase &test, std::ostream *out) {
   *out << test.strategy
-       << (test.schedule == Schedule::GPipe ? " gpipe" : " 1f1b")
+       << (test.schedule == Schedule::GPipe        ? " gpipe"
+           : test.schedule == Schedule::Sequential ? " sequential"
+                                                   : " 1f1b")
        << " recompute " << test.recompute
        << (test.splitBackward ? " split" : "")
        << (test.compute == plan::BF16 ? " bf16" : "");
@@ -358,6 +360,13 @@ std::vector<StrategyCase> allDegrees() {
         }
   return cases;
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    OneAfterAnother, StrategyRunTest,
+    testing::Values(StrategyCase{"pp=2,layers=3+2", Schedule::Sequential},
+                    StrategyCase{"dp=2,pp=3,layers=2+1+2,zero=1",
+                                 Schedule::Sequential, plan::RECOMPUTE_FULL,
+                                 true}));
 
 INSTANTIATE_TEST_SUITE_P(AllDegrees, StrategyRunTest,
                          testing::ValuesIn(allDegrees()));

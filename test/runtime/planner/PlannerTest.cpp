@@ -200,6 +200,64 @@ TEST(PlannerTest, EveryPlanOfAPipelineFitsTheArenasThatWereTaken) {
   }
 }
 
+// With no more memory than one micro-batch needs, a plan becomes sequential.
+// The same bytes are enough however many micro-batches there are.
+TEST(PlannerTest, WhatDoesNotFitBecomesSequential) {
+  const char *strategies[] = {"dp=1", "pp=2,layers=3+2",
+                              "dp=2,pp=3,layers=2+2+1,zero=1",
+                              "pp=5,layers=1+1+1+1+1"};
+  int sequential = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Planner planner(
+        *ExecutableGraph::create(view(), *parseStrategy(strategies[seed % 4])));
+    PlanOptions options;
+    options.maxTokensPerMicroBatch = 64 + static_cast<int64_t>(seed % 97);
+    options.schedule = Schedule::Sequential;
+    options.splitBackward = seed % 3 == 0;
+    options.recompute = {static_cast<plan::Recompute>(seed % 3)};
+    options.dynamicLimits = *planner.largestDynamicBytes(options, true);
+    PlanOptions asked = options;
+    options.schedule =
+        seed % 2 ? Schedule::GPipe : Schedule::OneForwardOneBackward;
+    options.inFlight = 3;
+    std::vector<int64_t> lengths =
+        randomLengths(seed, 1 + static_cast<int>(seed * 7 % 80), 64);
+    auto plan = planner.training(lengths, 9, options);
+    ASSERT_TRUE(plan.isOk()) << plan.status().message();
+    Status status =
+        verifyPlan(planner.graph(), *plan, lengths, {INT64_C(1) << 40});
+    EXPECT_TRUE(status.isOk()) << status.message();
+    for (const plan::RankProgram &program : plan->ranks())
+      EXPECT_LE(program.dynamic_bytes(), options.dynamicLimits[program.rank()]);
+    auto expected = planner.training(lengths, 9, asked);
+    sequential += expected->SerializeAsString() == plan->SerializeAsString();
+    Status evaluates = planner.evaluation(lengths, 9, options).status();
+    EXPECT_TRUE(evaluates.isOk()) << evaluates.message();
+  }
+  EXPECT_GT(sequential, 100);
+}
+
+TEST(PlannerTest, SequentialPlansHaveNothingOfTwoMicroBatches) {
+  Planner planner(
+      *ExecutableGraph::create(view(), *parseStrategy("pp=3,layers=2+2+1")));
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 32;
+  options.schedule = Schedule::Sequential;
+  plan::Plan two = *planner.training({32, 32}, 64, options);
+  plan::Plan many =
+      *planner.training(std::vector<int64_t>(20, 32), 640, options);
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_EQ(two.ranks(rank).dynamic_bytes(),
+              many.ranks(rank).dynamic_bytes());
+  for (const plan::RankProgram &program : many.ranks())
+    for (int at = 0; at < program.instructions_size(); ++at)
+      if (MessageOp op = messageOf(program.instructions(at).op());
+          op.isMessage && op.sends && op.starts)
+        EXPECT_EQ(program.instructions(at + 1).op(),
+                  program.instructions(at).op() + 1);
+}
+
 // The layout for the largest micro-batches, which a plan falls back to, is
 // itself a valid one.
 TEST(PlannerTest, TheFallbackLayoutIsVerified) {
@@ -209,10 +267,12 @@ TEST(PlannerTest, TheFallbackLayoutIsVerified) {
   std::vector<int64_t> largest =
       *Planner(view()).largestDynamicBytes(options, true);
   std::vector<int64_t> lengths = {64, 64, 64, 64};
+  options.schedule = Schedule::Sequential;
   auto plan = Planner(view()).training(lengths, 9, options);
   options.dynamicLimits = {plan->ranks(0).dynamic_bytes() - 64};
   auto refused = Planner(view()).training(lengths, 9, options);
   EXPECT_THAT(refused.status().message(), HasSubstr("this mini-batch needs"));
+  options.schedule = Schedule::GPipe;
   options.dynamicLimits = largest;
   auto fits = Planner(view()).training(lengths, 9, options);
   ASSERT_TRUE(fits.isOk());
@@ -225,7 +285,7 @@ TEST(PlannerTest, EveryRankHasItsOwnLimit) {
       *ExecutableGraph::create(view(), *parseStrategy("pp=2,layers=2+3")));
   PlanOptions options;
   options.maxTokensPerMicroBatch = 64;
-  options.schedule = Schedule::OneForwardOneBackward;
+  options.schedule = Schedule::Sequential;
   std::vector<int64_t> lengths = randomLengths(3, 20, 64), needed;
   auto plan = planner.training(lengths, 9, options);
   ASSERT_TRUE(plan.isOk()) << plan.status().message();

@@ -16,7 +16,9 @@
 #include "runtime/train/Summary.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 namespace dyna {
@@ -27,8 +29,13 @@ void print(const std::string &text) {
 }
 
 int exitCode(const Status &status, const char *name) {
+  if (status.isOk() && std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return 0;
   if (status.isOk())
-    return std::fflush(stdout) == 0 ? 0 : 2;
+    return exitCode(Status::invalidArgument(
+                        std::string("cannot write to standard output: ") +
+                        std::strerror(errno)),
+                    name);
   std::string line = status.message();
   std::replace(line.begin(), line.end(), '\n', ' ');
   std::fflush(stdout);

@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 namespace dyna {
@@ -41,6 +42,28 @@ static std::string describeRun(const Session &session) {
                     static_cast<long long>(session.view->totalElements()),
                     elementTypeName(type), session.variant->name,
                     device.c_str(), formatBytes(session.peakBytes()).c_str());
+}
+
+static std::string describeData(const Session &session) {
+  auto count = [](const Dataset &data) {
+    return formatText("%lld document%s", static_cast<long long>(data.size()),
+                      data.size() == 1 ? "" : "s");
+  };
+  return "data: " + count(*session.data) +
+         (session.heldOut ? ", held out: " + count(*session.heldOut) : "");
+}
+
+/// A folder is read file by file as text, which is seldom meant for these.
+static std::string misreadFile(const Dataset &data) {
+  constexpr int64_t enough = 1000;
+  for (int64_t i = 0; i < std::min(data.size(), enough); ++i) {
+    std::string path = data.describe(i);
+    for (const char *ending : {".jsonl", ".idx"})
+      if (size_t size = std::strlen(ending);
+          path.size() > size && path.substr(path.size() - size) == ending)
+        return path;
+  }
+  return "";
 }
 
 /// A process that is one rank of several writes a file of its own.
@@ -74,12 +97,23 @@ Status Trainer::run() {
   DYNA_RETURN_IF_ERROR(openFiles());
   if (!loads)
     DYNA_RETURN_IF_ERROR(setParameters());
-  if (!options_.noProgress && session_.writesFiles())
-    progress_.note(describeRun(session_));
+  if (session_.writesFiles())
+    describeStart();
   catchStopSignals();
   DYNA_RETURN_IF_ERROR(evaluateHeldOut(summary_.heldOutBefore, "start"));
   DYNA_RETURN_IF_ERROR(runSteps());
   return finish();
+}
+
+void Trainer::describeStart() {
+  if (!options_.noProgress) {
+    progress_.note(describeRun(session_));
+    progress_.note(describeData(session_));
+  }
+  if (std::string path = misreadFile(*session_.data); !path.empty())
+    progress_.note("note: " + path +
+                   " is read as plain text, as the folder that it lies in was "
+                   "given; give the file itself to have its samples");
 }
 
 /// Everything that will be written is opened before the first step, so that a

@@ -52,6 +52,7 @@ public:
   const TrainSummary &summary() const { return summary_; }
 
 private:
+  void describeStart();
   Status openFiles();
   Status setParameters();
   Status evaluateHeldOut(std::optional<Evaluation> &result, const char *when);

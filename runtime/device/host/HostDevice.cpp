@@ -132,8 +132,9 @@ HostDevice::~HostDevice() {
 }
 
 std::string HostDevice::describe() const {
-  return "host, " + std::to_string(team_->size()) + " threads, " +
-         kernels_->name + " kernels";
+  return "host, " + std::to_string(team_->size()) +
+         (team_->size() == 1 ? " thread, " : " threads, ") + kernels_->name +
+         " kernels";
 }
 
 const char *HostDevice::describeBf16Products() const {

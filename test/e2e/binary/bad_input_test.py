@@ -61,6 +61,16 @@ class BadInputTest(common.BinaryTest):
         self.refuse("/dev/null", "/dev/null")
         self.assert_refused(common.run([self.program]), "--data")
 
+    def test_what_was_meant_otherwise_is_said(self):
+        folder = self.folder / "folder"
+        folder.mkdir()
+        (folder / "a.jsonl").write_bytes(20 * b'{"text": "read as bytes, braces and all"}\n')
+        done = common.run(common.training(self.program, folder))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("a.jsonl is read as plain text", done.stderr)
+        done = common.run(common.training(self.program, folder / "a.jsonl"))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_json_lines(self):
         good = b'{"text": "fine"}\n'
         for name, line, words in (
@@ -174,6 +184,8 @@ class BadInputTest(common.BinaryTest):
         self.assertEqual(before, after)
         self.assertEqual({path.name for path in stem.iterdir()}, {"step-2"})
         self.assert_refused(common.run(common.training(self.program, self.corpus, "--metrics=/dev/full")), "/dev/full")
+        done = common.run(["sh", "-c", f"{self.program} --describe > /dev/full"])
+        self.assert_refused(done, "standard output", "No space left")
         # What is renamed when complete must not replace what is no file: a pipe here,
         # so that a failure harms nothing outside this folder.
         for flag in ("--trace", "--print-grad-norms"):

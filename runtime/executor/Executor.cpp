@@ -282,6 +282,9 @@ Status Executor::runProgram(Run &run) {
     live.before(uses, result);
     double begin = options_.trace ? options_.trace->now() : 0;
     DYNA_RETURN_IF_ERROR(runInstruction(run, index));
+    // What was started goes on while layers compute, not only in waits.
+    if (exchange_)
+      DYNA_RETURN_IF_ERROR(exchange_->transport().progress());
     double flops = flopsOf(run, i);
     result.flops += flops;
     if (options_.trace)

@@ -19,6 +19,7 @@
 
 #include <gmock/gmock.h>
 
+#include <condition_variable>
 #include <mutex>
 #include <random>
 
@@ -37,6 +38,7 @@ struct StrategyCase {
   /// Not 0: instructions are moved about at random, as far as the verifier
   /// allows.
   uint64_t shuffle = 0;
+  plan::ElementType gradients = plan::ELEMENT_UNKNOWN;
 };
 
 void PrintTo(const StrategyCase &test, std::ostream *out) {
@@ -47,6 +49,8 @@ void PrintTo(const StrategyCase &test, std::ostream *out) {
        << " recompute " << test.recompute
        << (test.splitBackward ? " split" : "")
        << (test.compute == plan::BF16 ? " bf16" : "");
+  if (test.gradients == plan::BF16)
+    *out << " bf16 gradients";
   if (test.shuffle)
     *out << " shuffle " << test.shuffle;
 }
@@ -72,6 +76,7 @@ PlanOptions planOptions(const StrategyCase &test) {
 TinyOptions tinyOptions(const StrategyCase &test) {
   TinyOptions tiny;
   tiny.compute = test.compute;
+  tiny.gradients = test.gradients;
   return tiny;
 }
 
@@ -410,11 +415,89 @@ std::vector<StrategyCase> shuffledPlans() {
 INSTANTIATE_TEST_SUITE_P(ShuffledPlans, StrategyRunTest,
                          testing::ValuesIn(shuffledPlans()));
 
+/// Gradients of half the size of masters.
+std::vector<StrategyCase> narrowGradients() {
+  std::vector<StrategyCase> cases;
+  for (const char *strategy :
+       {"dp=1", "dp=2", "dp=2,zero=1", "dp=2,pp=2,layers=3+2,zero=1"}) {
+    StrategyCase test{strategy};
+    test.compute = test.gradients = plan::BF16;
+    cases.push_back(test);
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(NarrowGradients, StrategyRunTest,
+                         testing::ValuesIn(narrowGradients()));
+
 TEST(StrategyRunsTest, RepeatBitwise) {
   StrategyCase test{"dp=2,pp=2,zero=1,layers=3+2"};
   Outcome first = runStrategy(test), second = runStrategy(test);
   EXPECT_EQ(first.losses, second.losses);
   EXPECT_EQ(first.parameters, second.parameters);
+}
+
+/// Two ranks meet in the backward of their embeddings.
+struct Meeting {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  int count = 0;
+  Executor *executors[2] = {};
+  std::vector<double> gradients[2];
+} *meeting = nullptr;
+
+void meet(const dyna_context &context) {
+  Meeting &m = *meeting;
+  {
+    std::unique_lock<std::mutex> lock(m.mutex);
+    ++m.count;
+    m.arrived.notify_all();
+    EXPECT_TRUE(m.arrived.wait_for(lock, std::chrono::seconds(30),
+                                   [&] { return m.count >= 2; }));
+  }
+  // Of the last block, whose reduction started three layers ago.
+  constexpr int parameter = 9;
+  Executor &own = *m.executors[context.rank];
+  m.gradients[context.rank].resize(
+      own.partBytes(parameter, ParameterPart::Gradient) / sizeof(double));
+  EXPECT_OK(own.readPart(parameter, ParameterPart::Gradient,
+                         m.gradients[context.rank].data()));
+}
+
+// The reductions of later layers are done when the first layer's backward
+// begins, and not only when they are waited for. They are too large to be done
+// by whoever starts them last.
+TEST(StrategyRunsTest, ReductionsGoOnDuringBackward) {
+  StrategyCase test{"dp=2"};
+  test.lengths = {5, 6};
+  TinyOptions tiny;
+  tiny.hidden = 10000;
+  TinyProgram program(tiny);
+  ManifestView model = *openProgram(program.program());
+  ASSERT_EQ(model.owner(9), 3);
+  ASSERT_GT(model.elements(9) * 8, 256 << 10);
+  auto planner = makePlanner(model, test.strategy);
+  auto bytes = planner->largestDynamicBytes(planOptions(test), true);
+  Meeting here;
+  meeting = &here;
+  Status ran = runRanks(2, [&](Transport &transport) {
+    transport.setTimeout(std::chrono::seconds(60));
+    StrategyRank rank(test, program, *planner, transport);
+    DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));
+    DYNA_RETURN_IF_ERROR(rank.initialize());
+    here.executors[transport.rank()] = &rank.executor();
+    tinyEmbeddingHook = meet;
+    MiniBatch batch = tinyBatch(test.lengths, 1);
+    auto plan =
+        planner->training(lengthsOf(batch), batch.targets, planOptions(test));
+    StepResult result;
+    return rank.executor().run(*plan, batch, TinyRun::scalars(0, 1.0), result);
+  });
+  tinyEmbeddingHook = nullptr;
+  meeting = nullptr;
+  EXPECT_OK(ran);
+  EXPECT_EQ(here.gradients[0], here.gradients[1]);
+  EXPECT_THAT(here.gradients[0], testing::Contains(testing::Ne(0.0)));
 }
 
 TEST(StrategyRunsTest, AFailingRankIsNamedByAll) {
@@ -441,7 +524,34 @@ TEST(StrategyRunsTest, AFailingRankIsNamedByAll) {
   for (int rank : {0, 2}) {
     EXPECT_EQ(seen[rank].code(), StatusCode::PeerFailed);
     EXPECT_THAT(seen[rank].message(), HasSubstr("BACKWARD layer 3"));
+    // Layer 3 is on ranks 1 and 3; the first of them to fail is the cause.
+    EXPECT_THAT(seen[rank].message(), testing::ContainsRegex("rank [13]"));
   }
+}
+
+// While a layer's parameters are gathered they may change at any time, but not
+// once they are there.
+TEST(StrategyRunsTest, AWriteToWhatWasExchangedIsFound) {
+  StrategyCase test{"dp=2,zero=1"};
+  TinyProgram program;
+  ManifestView model = *openProgram(program.program());
+  auto planner = makePlanner(model, test.strategy);
+  auto bytes = planner->largestDynamicBytes(planOptions(test), true);
+  tinyFault = TinyFault();
+  tinyFault.kind = TinyFault::Kind::WriteParameter;
+  tinyFault.role = DYNA_ROLE_FORWARD;
+  tinyFault.layer = 1;
+  Status status = runRanks(2, [&](Transport &transport) {
+    transport.setTimeout(std::chrono::seconds(60));
+    StrategyRank rank(test, program, *planner, transport);
+    DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));
+    DYNA_RETURN_IF_ERROR(rank.initialize());
+    Outcome own;
+    return rank.train(own);
+  });
+  tinyFault = TinyFault();
+  EXPECT_THAT(status.message(), HasSubstr("FORWARD layer 1 micro-batch"));
+  EXPECT_THAT(status.message(), HasSubstr("wrote where it must not"));
 }
 
 TEST(StrategyRunsTest, GraphsThatDoNotFitAreRefused) {

@@ -20,13 +20,14 @@
 namespace dyna {
 
 TinyFault tinyFault;
+void (*tinyEmbeddingHook)(const dyna_context &context) = nullptr;
 void (*tinyUpdateHook)(int64_t step) = nullptr;
 double tinyDropout = 0.25;
 
 namespace {
 
-constexpr int64_t W = tinyWidth, H = tinyHidden;
-int64_t V = tinyVocabulary;
+constexpr int64_t W = tinyWidth;
+int64_t V = tinyVocabulary, H = tinyHidden;
 bool headHasBias = true;
 bool hasBias() { return headHasBias; }
 
@@ -38,6 +39,7 @@ struct Bf16 {
     std::memcpy(&value, &wide, sizeof(value));
     return value;
   }
+  Bf16 &operator+=(double value) { return *this = *this + value; }
   Bf16 &operator=(double value) {
     float narrow = static_cast<float>(value);
     uint32_t wide;
@@ -47,10 +49,12 @@ struct Bf16 {
   }
 };
 
-/// The functions for compute type C with masters and gradients of type M.
-template <typename C, typename M> struct Tiny {
+/// The functions for compute type C with masters of type M and gradients of
+/// type G.
+template <typename C, typename M, typename G = M> struct Tiny {
   static C *compute(const dyna_tensor &t) { return static_cast<C *>(t.data); }
   static M *master(const dyna_tensor &t) { return static_cast<M *>(t.data); }
+  static G *gradient(const dyna_tensor &t) { return static_cast<G *>(t.data); }
 
   //===--- Faults ---------------------------------------------------------===//
 
@@ -93,15 +97,17 @@ template <typename C, typename M> struct Tiny {
                  sizeof(C) * W * roundRows(segments->tq), params);
   }
 
-  static dyna_status embedBackward(dyna_context *, const dyna_tensor *,
+  static dyna_status embedBackward(dyna_context *context, const dyna_tensor *,
                                    const dyna_tensor *grads,
                                    const dyna_saved *saved, void *,
                                    const dyna_segments *segments,
                                    const dyna_tensor *in, const dyna_tensor *) {
+    if (tinyEmbeddingHook)
+      tinyEmbeddingHook(*context);
     const int32_t *tokens = static_cast<const int32_t *>(saved->input);
     for (int64_t t = 0; t < segments->tq; ++t)
       for (int64_t w = 0; w < W; ++w)
-        master(grads[0])[tokens[t] * W + w] += compute(in[0])[t * W + w];
+        gradient(grads[0])[tokens[t] * W + w] += compute(in[0])[t * W + w];
     return DYNA_OK;
   }
 
@@ -262,13 +268,13 @@ template <typename C, typename M> struct Tiny {
                              int64_t tq, const C *dy, const C *dh) {
     for (int64_t t = 0; t < tq; ++t) {
       for (int64_t j = 0; j < H; ++j) {
-        master(grads[1])[j] += dh[t * H + j];
+        gradient(grads[1])[j] += dh[t * H + j];
         for (int64_t w = 0; w < W; ++w)
-          master(grads[0])[j * W + w] += dh[t * H + j] * tiers.u[t * W + w];
+          gradient(grads[0])[j * W + w] += dh[t * H + j] * tiers.u[t * W + w];
       }
       for (int64_t w = 0; w < W; ++w)
         for (int64_t j = 0; j < H; ++j)
-          master(grads[2])[w * H + j] += dy[t * W + w] * tiers.a[t * H + j];
+          gradient(grads[2])[w * H + j] += dy[t * W + w] * tiers.a[t * H + j];
     }
   }
 
@@ -351,7 +357,7 @@ template <typename C, typename M> struct Tiny {
         for (int64_t v = 0; v < V; ++v) {
           double g = p[v] * context->inverse_targets;
           sum += g * table[v * W + w];
-          master(grads[0])[v * W + w] += g * row[w];
+          gradient(grads[0])[v * W + w] += g * row[w];
         }
         dx[t * W + w] = sum;
       }
@@ -377,17 +383,18 @@ template <typename C, typename M> struct Tiny {
     const C *dx = static_cast<const C *>(saved->products);
     std::memcpy(out[0].data, dx, sizeof(C) * segments->tq * W);
     for (int64_t i = 0; hasBias() && i < segments->tq * W; ++i)
-      master(grads[1])[i % W] += dx[i];
+      gradient(grads[1])[i % W] += dx[i];
     return DYNA_OK;
   }
 
   //===--- Parameters -----------------------------------------------------===//
 
-  /// Of `count` parameters with rows of these sizes; how many rows is said at
-  /// run time.
+  /// Of `count` parameters with rows of these sizes (-1: H); how many rows is
+  /// said at run time.
   template <int count, int n0, int n1 = 0, int n2 = 0> struct Parameters {
     static int64_t size(const dyna_tensor *tensors, int p) {
-      return tensors[p].rows * (p == 0 ? n0 : p == 1 ? n1 : n2);
+      int64_t row = p == 0 ? n0 : p == 1 ? n1 : n2;
+      return tensors[p].rows * (row < 0 ? H : row);
     }
 
     static dyna_status update(dyna_context *context, const dyna_tensor *params,
@@ -401,15 +408,16 @@ template <typename C, typename M> struct Tiny {
         if (!grads[p].data)
           continue;
         M *w = master(in[3 * p]), *m = master(in[3 * p + 1]),
-          *v = master(in[3 * p + 2]), *gradient = master(grads[p]);
+          *v = master(in[3 * p + 2]);
+        G *grad = gradient(grads[p]);
         for (int64_t i = 0; i < size(grads, p); ++i) {
-          double g = gradient[i] * o.gradient_scale;
+          double g = grad[i] * o.gradient_scale;
           m[i] = o.beta1 * m[i] + (1 - o.beta1) * g;
           v[i] = o.beta2 * v[i] + (1 - o.beta2) * g * g;
           double step = (m[i] / o.correction1) /
                         (std::sqrt(v[i] / o.correction2) + o.epsilon);
           w[i] -= o.learning_rate * (step + o.weight_decay * w[i]);
-          gradient[i] = 0;
+          grad[i] = 0;
           compute(params[p])[i] = w[i];
         }
       }
@@ -423,7 +431,8 @@ template <typename C, typename M> struct Tiny {
       for (int p = 0; p < count; ++p)
         for (int64_t i = 0; grads[p].data && i < size(grads, p); ++i)
           *static_cast<double *>(out[0].data) +=
-              static_cast<double>(master(grads[p])[i]) * master(grads[p])[i];
+              static_cast<double>(gradient(grads[p])[i]) *
+              gradient(grads[p])[i];
       return DYNA_OK;
     }
 
@@ -440,7 +449,7 @@ template <typename C, typename M> struct Tiny {
 
   using Table = Parameters<1, W>;
   using Head = Parameters<2, W, 1>;
-  using Block = Parameters<3, W, 1, H>;
+  using Block = Parameters<3, W, 1, -1>;
 
   static void fill(dyna_layer_function *f) {
     bool bias = hasBias();
@@ -547,10 +556,12 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
   plan::Manifest manifest;
   plan::ElementType type = options.compute;
   V = options.vocabulary;
+  H = options.hidden;
   headHasBias = options.headBias;
   manifest.set_format(1);
   manifest.set_model("tiny");
   manifest.set_compute_type(type);
+  manifest.set_gradient_type(options.gradients);
   manifest.mutable_facts()->set_family("custom");
   manifest.mutable_facts()->set_vocabulary(V);
   manifest.mutable_facts()->set_positions(64);
@@ -602,7 +613,9 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
 TinyProgram::TinyProgram(const TinyOptions &options)
     : manifest(tinyManifest(options)), bytes_(manifest.SerializeAsString()),
       functions_(new dyna_layer_function[3 * DYNA_ROLE_COUNT]()) {
-  if (options.compute == plan::BF16)
+  if (options.gradients == plan::BF16)
+    Tiny<Bf16, float, Bf16>::fill(functions_.get());
+  else if (options.compute == plan::BF16)
     Tiny<Bf16, float>::fill(functions_.get());
   else
     Tiny<double, double>::fill(functions_.get());

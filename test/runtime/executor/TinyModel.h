@@ -39,10 +39,13 @@ namespace dyna {
 struct TinyOptions {
   int blocks = 3;
   int64_t vocabulary = 11;
+  int64_t hidden = 5;
   plan::ElementType compute = plan::F64; ///< F64 or BF16
-  bool splitBackward = true;             ///< with BACKWARD_INPUT and _WEIGHT
-  bool wholeBackward = true;             ///< with BACKWARD
-  bool headBias = true;                  ///< the head has b
+  /// That of masters, or BF16 where `compute` is.
+  plan::ElementType gradients = plan::ELEMENT_UNKNOWN;
+  bool splitBackward = true; ///< with BACKWARD_INPUT and _WEIGHT
+  bool wholeBackward = true; ///< with BACKWARD
+  bool headBias = true;      ///< the head has b
 };
 
 constexpr int64_t tinyVocabulary = 11, tinyWidth = 6, tinyHidden = 5;
@@ -50,7 +53,7 @@ constexpr int64_t tinyVocabulary = 11, tinyWidth = 6, tinyHidden = 5;
 plan::Manifest tinyManifest(const TinyOptions &options = {});
 
 /// Owns what its `program` points to. All programs of a process have one
-/// vocabulary: that of the last one made.
+/// vocabulary and hidden size: those of the last one made.
 class TinyProgram {
 public:
   explicit TinyProgram(const TinyOptions &options = {});
@@ -78,6 +81,8 @@ struct TinyFault {
   int64_t layer = -1;
 };
 extern TinyFault tinyFault;
+/// Called at the start of every backward of an embedding, if set.
+extern void (*tinyEmbeddingHook)(const dyna_context &context);
 /// Called at the start of every update, if set.
 extern void (*tinyUpdateHook)(int64_t step);
 /// Probability of dropout in the block.

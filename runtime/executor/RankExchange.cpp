@@ -36,7 +36,7 @@ RankExchange::~RankExchange() = default;
 Status RankExchange::createGroups() {
   // Ranks that share several groups must create them in one order: the axes and
   // their factors, the holders' groups as the graph lists them, then everybody.
-  std::vector<std::vector<int>> wanted;
+  std::vector<ExecutableGraph::HolderGroup> wanted;
   auto mine = [&](const std::vector<int> &ranks) {
     return std::find(ranks.begin(), ranks.end(), rank()) != ranks.end();
   };
@@ -55,17 +55,18 @@ Status RankExchange::createGroups() {
                            ? graph_.groupOf(rank(), parts)
                            : std::vector<int>{rank()});
   }
-  wanted = compiled;
-  for (const std::vector<int> &ranks : graph_.holderGroups())
-    if (mine(ranks))
-      wanted.push_back(ranks);
-  for (const std::vector<int> &ranks : wanted) {
-    if (ranks.size() < 2 || groups_.count(ranks))
+  for (const std::vector<int> &ranks : compiled)
+    wanted.push_back({ranks, -1});
+  for (const ExecutableGraph::HolderGroup &group : graph_.holderGroups())
+    if (mine(group.ranks))
+      wanted.push_back(group);
+  for (const ExecutableGraph::HolderGroup &want : wanted) {
+    if (want.ranks.size() < 2 || groups_.count(want))
       continue;
-    auto group = transport_.createGroup(ranks, transport_.deadline());
+    auto group = transport_.createGroup(want.ranks, transport_.deadline());
     if (!group.isOk())
       return group.status();
-    groups_[ranks] = std::move(*group);
+    groups_[want] = std::move(*group);
   }
   std::vector<int> all(graph_.ranks());
   for (int r = 0; r < graph_.ranks(); ++r)
@@ -76,11 +77,11 @@ Status RankExchange::createGroups() {
   world_ = std::move(*world);
   for (const std::vector<int> &ranks : compiled)
     abiGroups_.push_back(
-        toAbi(ranks.size() < 2 ? nullptr : groups_.at(ranks).get()));
+        toAbi(ranks.size() < 2 ? nullptr : groups_.at({ranks, -1}).get()));
   holders_.assign(view_.parameters(), nullptr);
   for (int p = 0; p < view_.parameters(); ++p)
     if (view_.holds(p) && view_.place(p).holders > 1)
-      holders_[p] = groups_.at(graph_.holders(p, rank())).get();
+      holders_[p] = groups_.at(graph_.holderGroup(p, rank())).get();
   return Status::ok();
 }
 
@@ -120,14 +121,12 @@ template <typename Make>
 Status RankExchange::start(int layer,
                            const std::vector<ParameterData> &parameters,
                            Make make, void *stream) {
-  // In the order of the parameters, which all ranks share. One that is on
-  // several stages may stand with others there, and goes alone.
+  // In the order of the parameters, which all ranks share.
   std::vector<std::pair<Group *, std::vector<Collective>>> calls;
   for (const ParameterData &parameter : parameters) {
     Group *group = holders_[parameter.parameter];
-    bool alone = graph_.stagesOf(parameter.parameter).size() > 1;
     auto call = std::find_if(calls.begin(), calls.end(), [&](const auto &one) {
-      return one.first == group && !alone;
+      return one.first == group;
     });
     if (call == calls.end())
       call = calls.insert(calls.end(), {group, {}});

@@ -44,8 +44,8 @@ public:
     int32_t element; ///< DYNA_ELEMENT_*
   };
   /// Starts the sums of gradients of a layer's parameters over their holders;
-  /// with ZeRO each gets the rows that it updates. Those of one stage that have
-  /// the same holders go as one.
+  /// with ZeRO each gets the rows that it updates. Those of one group go as
+  /// one.
   Status startReductions(int layer, const std::vector<ParameterData> &gradients,
                          void *stream);
   /// With ZeRO: starts to fetch the rows that others updated.
@@ -70,7 +70,8 @@ private:
   const ExecutableGraph &graph_;
   const ManifestView &view_;
   Transport &transport_;
-  std::map<std::vector<int>, std::unique_ptr<Group>> groups_; ///< of 2 or more
+  /// Of two or more ranks.
+  std::map<ExecutableGraph::HolderGroup, std::unique_ptr<Group>> groups_;
   std::vector<Group *> holders_; ///< of each parameter, null for this one alone
   std::unique_ptr<Group> world_;
   std::vector<dyna_group> abiGroups_;

@@ -57,7 +57,7 @@ private:
       return op == other.op && parameter == other.parameter;
     }
   };
-  using Group = std::vector<int>;
+  using Group = ExecutableGraph::HolderGroup;
 
   /// For messages, of which the first that names a place is noted.
   std::string atRank(int rank, int index, const Instruction &i) const {
@@ -85,13 +85,13 @@ private:
     bool starts = i.op() == Instruction::REDUCE_GRADS_START ||
                   i.op() == Instruction::GATHER_PARAMS_START;
     if (i.op() == Instruction::COMBINE_NORM) {
-      Group all(graph_.ranks());
+      Group all = {std::vector<int>(graph_.ranks()), -1};
       for (int r = 0; r < graph_.ranks(); ++r)
-        all[r] = r;
+        all.ranks[r] = r;
       groups_[all][rank].push_back({i.op(), -1, index});
     }
     for (int p : starts ? shared(rank, i.layer()) : std::vector<int>())
-      groups_[graph_.holders(p, rank)][rank].push_back({i.op(), p, index});
+      groups_[graph_.holderGroup(p, rank)][rank].push_back({i.op(), p, index});
     return Status::ok();
   }
 
@@ -167,7 +167,7 @@ private:
   compareMembers(const Group &group,
                  const std::map<int, std::vector<Exchange>> &members) const {
     const auto &[first, expected] = *members.begin();
-    for (int rank : group) {
+    for (int rank : group.ranks) {
       auto found = members.find(rank);
       size_t count = found == members.end() ? 0 : found->second.size();
       size_t k = 0;
@@ -218,7 +218,7 @@ private:
                                 ? Instruction::REDUCE_GRADS_START
                                 : Instruction::GATHER_PARAMS_START;
     for (int p : waits ? shared(rank, i.layer()) : std::vector<int>())
-      for (const auto &[r, list] : groups_.at(graph_.holders(p, rank)))
+      for (const auto &[r, list] : groups_.at(graph_.holderGroup(p, rank)))
         for (const Exchange &exchange : list)
           if (exchange.op == start && exchange.parameter == p &&
               done_[r] <= exchange.index)

@@ -179,15 +179,16 @@ std::vector<std::vector<int>> ExecutableGraph::copiesOf(int parameter) const {
   return copies;
 }
 
-std::vector<std::vector<int>> ExecutableGraph::holderGroups() const {
-  std::set<std::vector<int>> groups;
+std::vector<ExecutableGraph::HolderGroup>
+ExecutableGraph::holderGroups() const {
+  std::set<HolderGroup> groups;
   for (int p = 0; p < model_->parameters(); ++p)
     for (int shard = 0; shard < strategy_.tp && !stagesOf_[p].empty();
          ++shard) {
-      std::vector<int> ranks =
-          holders(p, rankAt({0, stagesOf_[p].front(), shard}));
-      if (ranks.size() > 1)
-        groups.insert(std::move(ranks));
+      HolderGroup group =
+          holderGroup(p, rankAt({0, stagesOf_[p].front(), shard}));
+      if (group.ranks.size() > 1)
+        groups.insert(std::move(group));
     }
   return {groups.begin(), groups.end()};
 }

@@ -36,6 +36,8 @@
 #include "runtime/plan/ManifestView.h"
 #include "runtime/plan/Strategy.h"
 
+#include <tuple>
+
 namespace dyna {
 
 class ExecutableGraph {
@@ -67,6 +69,11 @@ public:
   const std::vector<int> &stagesOf(int parameter) const {
     return stagesOf_[parameter];
   }
+  /// A parameter on several stages is exchanged apart from all others, in a
+  /// group of its own: each stage comes to it in the order of its own layers.
+  bool spansStages(int parameter) const {
+    return stagesOf_[parameter].size() > 1;
+  }
   /// How the parameter is split over the ranks of one stage.
   const Layout &layout(int parameter) const { return layouts_[parameter]; }
   /// The ranks that differ from `rank` only in these parts of the mesh.
@@ -77,9 +84,22 @@ public:
   std::vector<int> holders(int parameter, int rank) const;
   /// Lists of holders that together have every element of a parameter once.
   std::vector<std::vector<int>> copiesOf(int parameter) const;
-  /// Every list of two or more holders, each once, in an order that all ranks
+  /// Ranks that exchange parameters, of this one or of all that stay on one
+  /// stage (-1).
+  struct HolderGroup {
+    std::vector<int> ranks;
+    int parameter;
+    bool operator<(const HolderGroup &other) const {
+      return std::tie(ranks, parameter) <
+             std::tie(other.ranks, other.parameter);
+    }
+  };
+  HolderGroup holderGroup(int parameter, int rank) const {
+    return {holders(parameter, rank), spansStages(parameter) ? parameter : -1};
+  }
+  /// Every group of two or more holders, each once, in an order that all ranks
   /// share.
-  std::vector<std::vector<int>> holderGroups() const;
+  std::vector<HolderGroup> holderGroups() const;
 
   /// The model as one rank sees it; made anew.
   ManifestView rankView(int rank) const;

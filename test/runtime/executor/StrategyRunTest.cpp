@@ -35,6 +35,7 @@ struct StrategyCase {
   bool splitBackward = false;
   plan::ElementType compute = plan::F64;
   std::vector<int64_t> lengths = {5, 1, 17, 9, 3, 12, 1, 8};
+  bool nestedTie = false;
   /// Not 0: instructions are moved about at random, as far as the verifier
   /// allows.
   uint64_t shuffle = 0;
@@ -76,6 +77,7 @@ PlanOptions planOptions(const StrategyCase &test) {
 TinyOptions tinyOptions(const StrategyCase &test) {
   TinyOptions tiny;
   tiny.compute = test.compute;
+  tiny.nestedTie = test.nestedTie;
   tiny.gradients = test.gradients;
   return tiny;
 }
@@ -330,8 +332,11 @@ TEST_P(StrategyRunTest, EqualsOneRank) {
   const StrategyCase &test = GetParam();
   Outcome expected = runOneRank(test), got = runStrategy(test);
   // f64: sums in another order. bf16: gradients of other micro-batches round
-  // alike, but sums of f32 do not, and an Adam step of 0.01 amplifies.
-  double relative = test.compute == plan::F64 ? 1e-10 : 2e-2;
+  // alike, but sums of f32 do not, and an Adam step of 0.01 amplifies. Gradients
+  // in bf16 lose up to 2^-9 with every one of some sixty tokens.
+  double relative = test.gradients == plan::BF16 ? 5e-2
+                    : test.compute == plan::F64  ? 1e-10
+                                                 : 2e-2;
   expectNear(expected.losses, got.losses, relative);
   expectNear(expected.norms, got.norms, relative);
   for (size_t p = 0; p < expected.parameters.size(); ++p) {
@@ -391,6 +396,24 @@ INSTANTIATE_TEST_SUITE_P(
                                  false,
                                  plan::F64,
                                  {9}}));
+
+/// Two parameters that are on both stages, whose layers lie in opposite order
+/// there.
+std::vector<StrategyCase> nestedTies() {
+  std::vector<StrategyCase> cases;
+  for (const char *strategy :
+       {"pp=2,layers=3+2", "dp=2,pp=2,layers=2+3", "dp=3,zero=1",
+        "dp=2,pp=3,layers=2+1+2,zero=1", "dp=2,pp=2,layers=3+2,zero=1"}) {
+    StrategyCase test;
+    test.strategy = strategy;
+    test.nestedTie = true;
+    cases.push_back(test);
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(NestedTies, StrategyRunTest,
+                         testing::ValuesIn(nestedTies()));
 
 /// The verifier's word is enough: whatever order it accepts computes the same,
 /// touches no memory that it should not, and ends.

@@ -595,8 +595,11 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
     int p = manifest.parameters_size();
     addParameter(manifest, name + ".w1", {H, W}, 0.4);
     addParameter(manifest, name + ".b1", {H}, 0.1);
-    addParameter(manifest, name + ".w2", {W, H}, 0.4);
-    addLayer(manifest, name, 1, {p, p + 1, p + 2});
+    bool ties = options.nestedTie && b > 0 && b + 1 == options.blocks;
+    if (!ties)
+      addParameter(manifest, name + ".w2", {W, H}, 0.4);
+    constexpr int firstW2 = 3;
+    addLayer(manifest, name, 1, {p, p + 1, ties ? firstW2 : p + 2});
   }
   addLayer(manifest, "head", 2, {0});
   if (options.headBias) {

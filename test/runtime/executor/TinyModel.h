@@ -46,6 +46,9 @@ struct TinyOptions {
   bool splitBackward = true; ///< with BACKWARD_INPUT and _WEIGHT
   bool wholeBackward = true; ///< with BACKWARD
   bool headBias = true;      ///< the head has b
+  /// The last block has the first one's w2 as its own: a tie inside the one
+  /// of embedding and head.
+  bool nestedTie = false;
 };
 
 constexpr int64_t tinyVocabulary = 11, tinyWidth = 6, tinyHidden = 5;

@@ -184,6 +184,6 @@ void ReportLayoutRules::runOnOperation() {
     FailureOr<dist::FactorRule> rule = getLayoutRule(op);
     if (failed(rule))
       return signalPassFailure();
-    op->emitRemark() << describeRule(*rule);
+    op->emitRemark() << "'" << describeRule(*rule) << "'";
   });
 }

@@ -17,6 +17,7 @@
 #include "test/reference/Distributed.h"
 #include "frontends/Frontends.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
 #include "passes/distribute/Passes.h"
@@ -358,6 +359,94 @@ TEST_F(LocalPrograms, RandomLayersAreEqualOrRefused) {
   RecordProperty("refused", refused);
   EXPECT_GT(layers, 300);
 }
+
+//===----------------------------------------------------------------------===//
+// Sums over ranks in front of every op
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// An op from `$in` to `$out`; `$` makes other values its own.
+struct Consumer {
+  const char *name, *text;
+};
+class SumsTest : public LocalPrograms,
+                 public testing::WithParamInterface<Consumer> {};
+} // namespace
+
+/// In forward the op reads the result of a row-parallel linear, and its
+/// gradient that of a column-parallel one, both sums over ranks and with
+/// nothing in between. Where a sum passes through what is not linear, numbers
+/// differ.
+static std::string layerOfSums(StringRef consumer) {
+  auto between = [&](StringRef in, StringRef out, StringRef number) {
+    std::string text = consumer.str();
+    for (auto [from, to] :
+         {std::pair("$instance", number), {"$in", in}, {"$out", out}})
+      for (size_t at; (at = text.find(from)) != std::string::npos;)
+        text.replace(at, StringRef(from).size(), to);
+    for (size_t at; (at = text.find('$')) != std::string::npos;)
+      text.replace(at, 1, out);
+    return text;
+  };
+  return R"(
+dyna.layer @l[%up: tensor<24x12xf64>, %down: tensor<12x24xf64>, %g: tensor<12xf64>, %b: tensor<12xf64>](%x: tensor<?x12xf64>, %s: !dyna.segments) -> tensor<?x12xf64> {
+  )" + between("%x", "%n", "0") +
+         R"(
+  %u = dyna.linear %n, %up : tensor<?x12xf64>, tensor<24x12xf64>
+  %a = dyna.silu %u : tensor<?x24xf64>
+  %d = dyna.linear %a, %down : tensor<?x24xf64>, tensor<12x24xf64>
+  )" + between("%d", "%o", "1") +
+         R"(
+  %y = dyna.add %o, %x : tensor<?x12xf64>
+  dyna.return %y : tensor<?x12xf64>
+})";
+}
+
+TEST_P(SumsTest, PassOnlyThroughWhatIsLinear) {
+  std::string text = layerOfSums(GetParam().text);
+  for (const char *strategy : {"tp=2", "tp=3", "tp=2,sp=1"}) {
+    SCOPED_TRACE(strategy);
+    OwningOpRef<ModuleOp> module =
+        distribute(parseSourceString<ModuleOp>(text, &context), strategy);
+    ASSERT_TRUE(module) << text;
+    for (LayerOp layer : module->getOps<LayerOp>())
+      if (layer->hasAttr(dist::kMeshName))
+        checkLayer(*module, layer, Segments::ofLengths({1, 5, 3}, 40));
+  }
+}
+
+static const Consumer consumers[] = {
+    {"GeluTanh", "$out = dyna.gelu $in tanh : tensor<?x12xf64>"},
+    {"GeluErf", "$out = dyna.gelu $in erf : tensor<?x12xf64>"},
+    {"Silu", "$out = dyna.silu $in : tensor<?x12xf64>"},
+    {"Relu", "$out = dyna.relu $in : tensor<?x12xf64>"},
+    {"Square", "$out = dyna.mul $in, $in : tensor<?x12xf64>"},
+    {"Product", "$out = dyna.mul $in, %x : tensor<?x12xf64>"},
+    {"Add", "$out = dyna.add $in, $in : tensor<?x12xf64>"},
+    {"AddWhole", "$out = dyna.add %x, $in : tensor<?x12xf64>"},
+    {"Bias", "$out = dyna.bias $in, %b : tensor<?x12xf64>, tensor<12xf64>"},
+    {"LayerNorm", "$out = dyna.layer_norm $in, %g, %b {epsilon = 1.0e-5 : f64} "
+                  ": tensor<?x12xf64>, tensor<12xf64>"},
+    {"RmsNorm", "$out = dyna.rms_norm $in, %g {epsilon = 1.0e-5 : f64} : "
+                "tensor<?x12xf64>, tensor<12xf64>"},
+    {"Dropout",
+     "$out = dyna.dropout $in, %s {instance = $instance : i64, probability "
+     "= 1.0e-1 : f64} : tensor<?x12xf64>"},
+    {"Rotary", "$out = dyna.rotary $in, %s {head_dim = 2 : i64, theta = 1.0e2 "
+               ": f64} : tensor<?x12xf64>"},
+    {"Query",
+     "$out, $lse = dyna.attention $in, %x, %x, %s {causal, heads = 6 : i64, "
+     "kv_heads = 6 : i64, scale = 0.5 : f64} : tensor<?x12xf64>, "
+     "tensor<?x12xf64>, tensor<?x12xf64>"},
+    {"KeyAndValue",
+     "$out, $lse = dyna.attention %x, $in, $in, %s {causal, heads = 6 : i64, "
+     "kv_heads = 6 : i64, scale = 0.5 : f64} : tensor<?x12xf64>, "
+     "tensor<?x12xf64>, tensor<?x12xf64>"},
+};
+INSTANTIATE_TEST_SUITE_P(Ops, SumsTest, testing::ValuesIn(consumers),
+                         [](const auto &info) {
+                           return std::string(info.param.name);
+                         });
 
 INSTANTIATE_TEST_SUITE_P(
     Strategies, DistributedTest,

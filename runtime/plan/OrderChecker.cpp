@@ -278,8 +278,6 @@ Status OrderChecker::parameters(const Instruction &i) {
   if (i.op() == Instruction::GRAD_NORM) {
     if (updating_)
       return fail("a gradient norm after an update");
-    if (combined_)
-      return fail("a gradient norm after the norms were combined");
     if (own.normed)
       return fail("the norm of a layer twice");
     own.normed = true;

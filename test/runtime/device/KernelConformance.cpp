@@ -100,21 +100,29 @@ TEST_P(KernelConformance, MatmulBf16F32) {
   DYNA_CHECK_MATMUL(Bf16, float, dyna_matmul_bf16_f32);
 }
 
-/// A deep product adds 2.25 to 256, beside which bf16 has nothing smaller than
-/// 2: added in parts it would be lost.
+/// Products add 3.5 and 3.375 to 256, beside which bf16 has nothing smaller
+/// than 2: added in parts, as the deep one might be, they would be lost, and
+/// cut off they would be 2.
 TEST_P(KernelConformance, MatmulBf16RoundsWhatItAddsOnce) {
-  constexpr int64_t m = 70, n = 48, k = 9 * 512;
-  auto a = upload(filled<Bf16>(k * m, 1));
-  auto b = upload(filled<Bf16>(k * n, 1.0 / 2048));
-  auto c = upload(filled<Bf16>(m * n, 256));
-  dyna_matmul product = {};
-  product.m = m, product.n = n, product.k = k;
-  product.a = a->data(), product.lda = m, product.transpose_a = 1;
-  product.b = b->data(), product.ldb = n;
-  product.c = c->data(), product.ldc = n, product.accumulate = 1;
-  ASSERT_EQ(dyna_matmul_bf16(&context, &product), DYNA_OK) << message;
-  for (double sum : naive::toDoubles(download<Bf16>(*c)))
-    ASSERT_EQ(sum, 258);
+  constexpr int64_t m = 70, n = 48;
+  struct {
+    int64_t k;
+    double b;
+  } depths[] = {{448, 1.0 / 128}, {9 * 512, 3.0 / 4096}};
+  for (auto [k, factor] : depths) {
+    SCOPED_TRACE(k);
+    auto a = upload(filled<Bf16>(k * m, 1));
+    auto b = upload(filled<Bf16>(k * n, factor));
+    auto c = upload(filled<Bf16>(m * n, 256));
+    dyna_matmul product = {};
+    product.m = m, product.n = n, product.k = k;
+    product.a = a->data(), product.lda = m, product.transpose_a = 1;
+    product.b = b->data(), product.ldb = n;
+    product.c = c->data(), product.ldc = n, product.accumulate = 1;
+    ASSERT_EQ(dyna_matmul_bf16(&context, &product), DYNA_OK) << message;
+    for (double sum : naive::toDoubles(download<Bf16>(*c)))
+      ASSERT_EQ(sum, 260);
+  }
 }
 
 TEST_P(KernelConformance, MatmulRefusesBadArguments) {

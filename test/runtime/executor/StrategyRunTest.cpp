@@ -332,8 +332,8 @@ TEST_P(StrategyRunTest, EqualsOneRank) {
   const StrategyCase &test = GetParam();
   Outcome expected = runOneRank(test), got = runStrategy(test);
   // f64: sums in another order. bf16: gradients of other micro-batches round
-  // alike, but sums of f32 do not, and an Adam step of 0.01 amplifies. Gradients
-  // in bf16 lose up to 2^-9 with every one of some sixty tokens.
+  // alike, but sums of f32 do not, and an Adam step of 0.01 amplifies.
+  // Gradients in bf16 lose up to 2^-9 with every one of some sixty tokens.
   double relative = test.gradients == plan::BF16 ? 5e-2
                     : test.compute == plan::F64  ? 1e-10
                                                  : 2e-2;

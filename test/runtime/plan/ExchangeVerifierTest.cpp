@@ -191,6 +191,11 @@ const Case cases[] = {
        Editor(p).at(Instruction::SEND_ACT_START, 3).set_peer(3);
      },
      "dp=2,pp=2,layers=3+2"},
+    {"the other end of this message is rank 1",
+     [](plan::Plan &p) {
+       Editor(p).at(Instruction::SEND_ACT_WAIT, 3).set_peer(3);
+     },
+     "dp=2,pp=2,layers=3+2"},
     {"but the tensor of its shape and type has",
      [](plan::Plan &p) {
        Editor(p, 1).at(Instruction::RECV_ACT_START, 3).set_message_bytes(64);
@@ -280,6 +285,92 @@ TEST(ExchangeVerifierTest, EveryRuleIsEnforced) {
     EXPECT_THAT(status.message(), HasSubstr(bad.message));
     EXPECT_EQ(status.code(), StatusCode::InvalidArgument) << bad.message;
   }
+}
+
+void insert(plan::Plan &plan, int rank, int target, Instruction::Op op,
+            int layer) {
+  Editor e(plan, rank);
+  Instruction &added = *e.program.add_instructions();
+  added.set_op(op);
+  added.set_layer(layer);
+  auto &list = *e.program.mutable_instructions();
+  for (int i = list.size() - 1; i > target; --i)
+    list.SwapElements(i, i - 1);
+}
+
+struct CaseWithoutMicroBatches {
+  const char *message;
+  std::function<void(plan::Plan &)> spoil;
+  const char *strategy;
+};
+
+// Plans of nothing but an update, in which no forward waits for a gather.
+const CaseWithoutMicroBatches updates[] = {
+    // P5
+    {"the rows of this layer are still being gathered",
+     [](plan::Plan &p) {
+       for (int rank : {0, 1}) {
+         int at = Editor(p, rank).find(Instruction::REDUCE_GRADS_WAIT, 0);
+         insert(p, rank, at, Instruction::GATHER_PARAMS_START, 1);
+         insert(p, rank, p.ranks(rank).instructions_size(),
+                Instruction::GATHER_PARAMS_WAIT, 1);
+       }
+     },
+     "dp=2,zero=1"},
+    {"an exchange of the parameters of layer 1 is never waited for",
+     [](plan::Plan &p) {
+       for (int rank : {0, 1})
+         insert(p, rank, p.ranks(rank).instructions_size(),
+                Instruction::GATHER_PARAMS_START, 1);
+     },
+     "dp=2,zero=1"},
+    // P11: rank 2 waits for rows of rank 0 before the norms are combined, rank
+    // 0 sends them afterwards.
+    {"the ranks wait for each other: rank 0 instruction",
+     [](plan::Plan &p) {
+       for (int rank : {0, 2}) {
+         int norm = Editor(p, rank).find(Instruction::COMBINE_NORM, 0);
+         int at = rank == 0 ? norm + 1 : norm;
+         insert(p, rank, at, Instruction::GATHER_PARAMS_START, 1);
+         insert(p, rank, at + 1, Instruction::GATHER_PARAMS_WAIT, 1);
+       }
+     },
+     "dp=2,pp=2,layers=3+2,zero=1"},
+};
+
+TEST(ExchangeVerifierTest, EveryRuleIsEnforcedInUpdatesAlone) {
+  for (const CaseWithoutMicroBatches &bad : updates) {
+    SCOPED_TRACE(bad.message);
+    Planner planner(graphOf(bad.strategy));
+    plan::Plan plan = *planner.update();
+    ASSERT_TRUE(verifyPlan(planner.graph(), plan, {}, {enough}).isOk());
+    bad.spoil(plan);
+    Status status = verifyPlan(planner.graph(), plan, {}, {enough});
+    EXPECT_THAT(status.message(), HasSubstr(bad.message));
+  }
+}
+
+// The ninth replica has no micro-batch, and nothing that needs the rows.
+TEST(ExchangeVerifierTest, GathersOfIdleReplicasAreWaitedFor) {
+  Planner planner(graphOf("dp=9,zero=1"));
+  plan::Plan plan = *planner.evaluation(lengths, 100, options(Schedule::GPipe));
+  ASSERT_TRUE(verifyPlan(planner.graph(), plan, lengths, {enough}).isOk());
+  Editor(plan, 8).remove(Instruction::GATHER_PARAMS_WAIT, 1);
+  EXPECT_THAT(
+      verifyPlan(planner.graph(), plan, lengths, {enough}).message(),
+      HasSubstr("rank 8: an exchange of the parameters of layer 1 is never "
+                "waited for"));
+}
+
+TEST(ExchangeVerifierTest, ParametersAreCastOnce) {
+  TinyOptions narrow;
+  narrow.compute = plan::BF16;
+  ManifestView view = *ManifestView::create(tinyManifest(narrow));
+  plan::Plan plan = *Planner(view).cast();
+  ASSERT_TRUE(verifyPlan(view, plan, {}, {enough}).isOk());
+  Editor(plan).repeat(Instruction::CAST_PARAMS, 1);
+  EXPECT_THAT(verifyPlan(view, plan, {}, {enough}).message(),
+              HasSubstr("cast twice"));
 }
 
 /// Plans in which every instruction occurs that is not a repetition.

@@ -245,6 +245,37 @@ TEST_P(FusedConformance, AMismatchWithinFailsEverywhere) {
   });
 }
 
+// One rank calls a longer list than the others, all of whose exchanges they
+// call too; the first to come has either the longer or the shorter one.
+TEST_P(FusedConformance, ListsOfOtherLengthsFailEverywhere) {
+  DYNA_NEEDS_RANKS(2);
+  DYNA_NEEDS("sizes");
+  for (int late : {0, 1})
+    for (int longer : {0, 1})
+      run([&](Transport &t, RankMemory &memory) -> Status {
+        auto group = everybody(t);
+        DYNA_RETURN_IF_ERROR(group.status());
+        Array<float> data(memory, 600, 1.0f);
+        std::vector<Collective> list;
+        for (int i = 0; i < (t.rank() == longer ? 3 : 2); ++i)
+          list.push_back(
+              Collective::flat(CollectiveKind::AllReduce, data.data() + 200 * i,
+                               data.data() + 200 * i, 200, DYNA_ELEMENT_F32));
+        if (t.rank() == late)
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        StatusOr<Ticket> ticket = (*group)->start(list, memory.stream());
+        Status status = ticket.isOk() ? t.wait(*ticket, memory.stream(), soon())
+                                      : ticket.status();
+        EXPECT_FALSE(status.isOk());
+        EXPECT_NE(status.code(), StatusCode::DeadlineExceeded)
+            << status.message();
+        EXPECT_NE(status.message().find("of the group calls all_reduce (sum)"),
+                  std::string::npos)
+            << status.message();
+        return Status::ok();
+      });
+}
+
 TEST_P(FusedConformance, BadListsAreRefused) {
   run([](Transport &t, RankMemory &memory) -> Status {
     auto group = everybody(t);

@@ -1,0 +1,109 @@
+//===- CostEstimateTest.cpp - Estimates, worked out by hand ---------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cost/CostModel.h"
+#include "runtime/planner/PartitionLayers.h"
+#include "test/runtime/plan/TinyDegrees.h"
+
+#include <gmock/gmock.h>
+
+using namespace dyna;
+using testing::DoubleEq;
+using testing::ElementsAre;
+
+namespace {
+
+constexpr int block = 1;                        // kind
+constexpr double W = tinyWidth, H = tinyHidden; // of f64
+
+/// The tiny model, and what two ranks have of it: three hidden columns each,
+/// half of the tokens between layers.
+plan::Manifest manifestOfTwo() {
+  plan::Manifest manifest = tinyManifest();
+  plan::LayerKind *half = addDegree(manifest, 2, true)->mutable_kinds(block);
+  half->set_flops_per_token(static_cast<int64_t>(4 * W * 3));
+  half->mutable_products_tier()->set_tq(static_cast<int64_t>(8 * 3));
+  half->mutable_elementwise_tier()->set_tq(static_cast<int64_t>(8 * (W + 3)));
+  return manifest;
+}
+
+ManifestView viewOf(plan::Manifest manifest) {
+  auto view = ManifestView::create(std::move(manifest));
+  EXPECT_TRUE(view.isOk()) << view.status().message();
+  return *view;
+}
+
+CostModel costsOf(const ManifestView &view, const std::string &rates) {
+  auto table = CostTable::parse(
+      "device { f32_flops: 1 bf16_flops: 1 " + rates + " }", "costs.txt");
+  EXPECT_TRUE(table.isOk()) << table.status().message();
+  auto costs = CostModel::create(view, *table);
+  EXPECT_TRUE(costs.isOk()) << costs.status().message();
+  return *costs;
+}
+
+// Tiers have room for a multiple of 32 rows.
+constexpr Work work{63, 0, 63};
+constexpr double room = 64;
+
+TEST(CostEstimateTest, OneRank) {
+  ManifestView view = viewOf(manifestOfTwo());
+  CostModel bytes = costsOf(view, "f64_flops: 1e30 bytes_per_second: 8");
+  double weights = 2 * H * W + H, rows = 63 * W;
+  double products = room * H, elementwise = room * (W + H);
+  double deferred = room * (W + H);
+  auto seconds = [&](cost::Direction direction) {
+    return bytes.seconds({block}, direction, work);
+  };
+  double saved = rows + products + elementwise;
+  EXPECT_DOUBLE_EQ(seconds(cost::FORWARD), weights + saved + rows);
+  EXPECT_DOUBLE_EQ(seconds(cost::BACKWARD), 3 * weights + saved + 2 * rows);
+  EXPECT_DOUBLE_EQ(seconds(cost::BACKWARD_INPUT),
+                   weights + saved + 2 * rows + deferred);
+  EXPECT_DOUBLE_EQ(seconds(cost::BACKWARD_WEIGHT),
+                   saved + deferred + 2 * weights);
+  EXPECT_DOUBLE_EQ(seconds(cost::RECOMPUTE_SELECTIVE), saved);
+  EXPECT_DOUBLE_EQ(seconds(cost::RECOMPUTE_FULL), weights + saved);
+}
+
+// Of 63 tokens the first of two ranks has 32 between layers.
+TEST(CostEstimateTest, OneOfTwoRanks) {
+  ManifestView view = viewOf(manifestOfTwo());
+  KindAt half{block, 2, true};
+  CostModel bytes = costsOf(view, "f64_flops: 1e30 bytes_per_second: 8");
+  double weights = 2 * 3 * W + 3, rows = 32 * W;
+  double saved = rows + room * 3 + room * (W + 3);
+  EXPECT_DOUBLE_EQ(bytes.seconds(half, cost::FORWARD, work),
+                   weights + saved + rows);
+  EXPECT_DOUBLE_EQ(bytes.seconds(half, cost::RECOMPUTE_SELECTIVE, work), saved);
+  CostModel flops = costsOf(view, "f64_flops: 10 bytes_per_second: 1e30");
+  EXPECT_DOUBLE_EQ(flops.seconds(half, cost::FORWARD, work),
+                   4 * W * 3 * 63 / 10);
+  // Without sp all ranks have all tokens, and here a degree of its own.
+  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::FORWARD, work),
+                   4 * W * H * 63 / 10);
+}
+
+// The cut is for 4096 tokens in samples as long as the model takes, here 64:
+// 64 samples of 64 * 65 / 2 pairs.
+TEST(CostEstimateTest, TheCutCountsAttention) {
+  plan::Manifest manifest = tinyManifest();
+  manifest.mutable_kinds(block)->set_causal(true);
+  manifest.mutable_kinds(block)->set_attention_flops_per_pair(5);
+  ManifestView view = viewOf(std::move(manifest));
+  CostModel flops = costsOf(view, "f64_flops: 3 bytes_per_second: 1e30");
+  double forward = 4 * W * H * 4096 + 5.0 * 64 * (64 * 65 / 2);
+  double head = 2.0 * tinyVocabulary * W * 4096;
+  std::vector<double> costs =
+      layerCosts(flops, Strategy(), {plan::RECOMPUTE_NONE});
+  EXPECT_THAT(std::vector<double>(costs.begin() + 1, costs.end()),
+              ElementsAre(DoubleEq(forward), DoubleEq(forward),
+                          DoubleEq(forward), DoubleEq(head)));
+}
+
+} // namespace

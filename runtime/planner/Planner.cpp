@@ -127,8 +127,8 @@ std::vector<double> Planner::work(const plan::Plan &plan, int stage,
   return flops;
 }
 
-Status Planner::write(plan::Plan &plan, const PlanOptions &options,
-                      bool trains) const {
+Status Planner::write(plan::Plan &plan, const PlanOptions &options, bool trains,
+                      double slowdown) const {
   const Strategy &strategy = graph_.strategy();
   for (int replica = 0; replica < strategy.dp; ++replica) {
     std::vector<int> own;
@@ -138,6 +138,12 @@ Status Planner::write(plan::Plan &plan, const PlanOptions &options,
     std::vector<std::vector<double>> durations;
     for (int stage = 0; stage < graph_.stages(); ++stage)
       durations.push_back(work(plan, stage, own));
+    double factor = 1;
+    for (std::vector<double> &stage : durations) {
+      for (double &seconds : stage)
+        seconds *= factor;
+      factor *= slowdown;
+    }
     PipelineSchedule schedule = schedulePipeline(durations, options, trains);
     for (int stage = 0; stage < graph_.stages(); ++stage)
       for (int shard = 0; shard < strategy.tp; ++shard) {
@@ -260,11 +266,11 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
           std::max(bytes[rank], plan.ranks(rank % perReplica).dynamic_bytes());
   };
   auto takeLargest = [&](int microBatches, const PlanOptions &options,
-                         bool trains) {
+                         bool trains, double slowdown = 1) {
     plan::Plan plan = empty();
     for (int m = 0; m < microBatches; ++m)
       plan.add_micro_batches()->set_replica(0);
-    DYNA_RETURN_IF_ERROR(write(plan, options, trains));
+    DYNA_RETURN_IF_ERROR(write(plan, options, trains, slowdown));
     DYNA_RETURN_IF_ERROR(placeAll(plan, &largest));
     take(plan);
     return Status::ok();
@@ -290,8 +296,12 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   for (int count = 1; training && count <= most; ++count)
     if (count <= 8 || count > most - std::max(most / 16, 8))
       DYNA_RETURN_IF_ERROR(takeLargest(count, options, true));
-  DYNA_RETURN_IF_ERROR(takeLargest(
-      graph_.stages() > 1 ? graph_.stages() + 2 : 1, options, false));
+  // An evaluating stage has the most waiting for it where all behind it are
+  // slower, however little, which takes long to show. Far slower ones show it
+  // with the first micro-batches.
+  int enough = graph_.stages() > 1 ? graph_.stages() + 2 : 1;
+  for (double slowdown : {1, 4})
+    DYNA_RETURN_IF_ERROR(takeLargest(enough, options, false, slowdown));
   StatusOr<plan::Plan> casts = cast();
   if (!casts.isOk())
     return casts.status();

@@ -72,7 +72,10 @@ private:
   StatusOr<plan::Plan> make(const std::vector<int64_t> &lengths,
                             int64_t targetTokens, const PlanOptions &options,
                             bool trains) const;
-  Status write(plan::Plan &plan, const PlanOptions &options, bool trains) const;
+  /// `slowdown`: how many times slower than it is every stage is made beside
+  /// the one before it.
+  Status write(plan::Plan &plan, const PlanOptions &options, bool trains,
+               double slowdown = 1) const;
   Status place(plan::Plan &plan, const PlanOptions &options) const;
   /// `largest`: for micro-batches of this size, whatever the plan's are.
   Status placeAll(plan::Plan &plan, const Extent *largest) const;

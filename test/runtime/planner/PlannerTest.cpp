@@ -52,9 +52,9 @@ int64_t liveBytes(const plan::Plan &plan) {
   return most;
 }
 
-std::string program(const plan::Plan &plan) {
+std::string program(const plan::Plan &plan, int rank = 0) {
   std::string text;
-  for (const Instruction &i : plan.ranks(0).instructions())
+  for (const Instruction &i : plan.ranks(rank).instructions())
     text += describeInstruction(i) + "\n";
   return text;
 }
@@ -200,6 +200,36 @@ TEST(PlannerTest, EveryPlanOfAPipelineFitsTheArenasThatWereTaken) {
   }
 }
 
+// What is taken for evaluation alone is enough for its own order, however many
+// micro-batches there are: no plan has to become sequential.
+TEST(PlannerTest, EvaluationKeepsItsOrderInTheArenasThatWereTaken) {
+  const char *strategies[] = {"pp=2,layers=3+2", "dp=2,pp=3,layers=2+2+1",
+                              "pp=4,layers=1+2+1+1", "pp=5,layers=1+1+1+1+1",
+                              "dp=2,pp=2,layers=1+4,zero=1"};
+  int others = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    Planner planner(
+        *ExecutableGraph::create(view(), *parseStrategy(strategies[seed % 5])));
+    PlanOptions free, limited, sequential;
+    free.maxTokensPerMicroBatch = 64 + static_cast<int64_t>(seed % 97);
+    limited = sequential = free;
+    limited.dynamicLimits = *planner.largestDynamicBytes(limited, false);
+    sequential.schedule = Schedule::Sequential;
+    // Full micro-batches, which need the most.
+    std::vector<int64_t> lengths(seed * 7 % 40 + 1,
+                                 free.maxTokensPerMicroBatch);
+    auto wanted = planner.evaluation(lengths, 9, free);
+    auto got = planner.evaluation(lengths, 9, limited);
+    auto other = planner.evaluation(lengths, 9, sequential);
+    ASSERT_TRUE(got.isOk()) << got.status().message();
+    for (int rank = 0; rank < planner.graph().ranks(); ++rank) {
+      ASSERT_EQ(program(*got, rank), program(*wanted, rank)) << seed;
+      others += program(*other, rank) != program(*wanted, rank);
+    }
+  }
+  EXPECT_GT(others, 100);
+}
+
 // With no more memory than one micro-batch needs, a plan becomes sequential.
 // The same bytes are enough however many micro-batches there are.
 TEST(PlannerTest, WhatDoesNotFitBecomesSequential) {
@@ -330,6 +360,55 @@ TEST(PlannerTest, GathersTravelDuringTheFirstForward) {
                             "EVALUATE layer 0 micro-batch 1\n"
                             "EVALUATE layer 1 micro-batch 1\n"
                             "EVALUATE layer 2 micro-batch 1\n");
+}
+
+// The gradients of a layer travel while the backwards of those before it run.
+TEST(PlannerTest, ReductionsStartBehindTheLastBackwardOfTheirLayer) {
+  TinyOptions tiny;
+  tiny.blocks = 1;
+  ManifestView one = *ManifestView::create(tinyManifest(tiny));
+  Planner planner(*ExecutableGraph::create(one, *parseStrategy("dp=2")));
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 10;
+  options.inFlight = 1;
+  options.schedule = Schedule::GPipe;
+  auto plan = planner.training({10, 10, 10, 10}, 40, options);
+  ASSERT_TRUE(plan.isOk());
+  std::string forward = "LOAD micro-batch 0\n"
+                        "FORWARD layer 0 micro-batch 0\n"
+                        "FORWARD layer 1 micro-batch 0\n"
+                        "FORWARD layer 2 micro-batch 0\n";
+  std::string second = "LOAD micro-batch 1\n"
+                       "FORWARD layer 0 micro-batch 1\n"
+                       "FORWARD layer 1 micro-batch 1\n"
+                       "FORWARD layer 2 micro-batch 1\n";
+  EXPECT_EQ(program(*plan), forward +
+                                "BACKWARD layer 2 micro-batch 0\n"
+                                "FREE layer 2 micro-batch 0\n"
+                                "BACKWARD layer 1 micro-batch 0\n"
+                                "FREE layer 1 micro-batch 0\n"
+                                "BACKWARD layer 0 micro-batch 0\n"
+                                "FREE layer 0 micro-batch 0\n" +
+                                second +
+                                "BACKWARD layer 2 micro-batch 1\n"
+                                "FREE layer 2 micro-batch 1\n"
+                                "REDUCE_GRADS_START layer 2\n"
+                                "BACKWARD layer 1 micro-batch 1\n"
+                                "FREE layer 1 micro-batch 1\n"
+                                "REDUCE_GRADS_START layer 1\n"
+                                "BACKWARD layer 0 micro-batch 1\n"
+                                "FREE layer 0 micro-batch 1\n"
+                                "REDUCE_GRADS_START layer 0\n"
+                                "REDUCE_GRADS_WAIT layer 0\n"
+                                "REDUCE_GRADS_WAIT layer 1\n"
+                                "REDUCE_GRADS_WAIT layer 2\n"
+                                "GRAD_NORM layer 0\n"
+                                "GRAD_NORM layer 1\n"
+                                "GRAD_NORM layer 2\n"
+                                "COMBINE_NORM\n"
+                                "UPDATE layer 0\n"
+                                "UPDATE layer 1\n"
+                                "UPDATE layer 2\n");
 }
 
 TEST(PlannerTest, EvaluationKeepsNothing) {

@@ -271,8 +271,8 @@ Driver::runPhase(StringRef name,
   return success();
 }
 
-/// The strategies that say no layers get them by `--costs`, so that the binary
-/// needs no file for it.
+/// What the binary would refuse is refused here. The strategies that say no
+/// layers get them by `--costs`, so that the binary needs no file for it.
 LogicalResult Driver::cutStages() {
   std::vector<std::string> notes;
   if (llvm::Error error =
@@ -327,7 +327,7 @@ LogicalResult Driver::runPhases() {
     return success();
   if (failed(runPhase("memory", buildMemoryPhase)) || stopped)
     return success(stopped);
-  if (!options.costs.empty() && failed(cutStages()))
+  if (!strategies.empty() && failed(cutStages()))
     return failure();
   if (options.stopAfter == "plan")
     return runPhase("plan",
@@ -427,6 +427,9 @@ int Driver::run() {
     return code;
   if (int code = checkOutput())
     return code;
+  if (options.stopAfter.empty())
+    if (llvm::Error error = checkLinking(options.link))
+      return usageError(llvm::toString(std::move(error)));
   DefaultTimingManager timingManager;
   timingManager.setEnabled(options.timePasses);
   timing = timingManager.getRootScope();

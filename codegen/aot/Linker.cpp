@@ -37,7 +37,8 @@ static llvm::Expected<std::string> findDriver(llvm::StringRef wanted) {
                  "clang++, clang++-22); install g++ or name one with --linker");
 }
 
-/// The libraries, one per line; `@` stands for the runtime directory.
+/// The libraries, one per line; `@` stands for the runtime directory, and what
+/// lies there must have been built.
 static llvm::Expected<std::vector<std::string>>
 readLibraries(llvm::StringRef directory, llvm::StringRef file) {
   llvm::SmallString<256> path(directory);
@@ -53,12 +54,40 @@ readLibraries(llvm::StringRef directory, llvm::StringRef file) {
   (*buffer)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef line : lines) {
     std::string library = line.trim().str();
-    if (!library.empty() && library[0] == '@')
+    if (!library.empty() && library[0] == '@') {
       library = directory.str() + library.substr(1);
+      if (!llvm::sys::fs::exists(library))
+        return failure("'" + library + "', which " + file +
+                       " asks for, is not there: build the target "
+                       "quickstart-tools, or install Dyna");
+    }
     if (!library.empty())
       libraries.push_back(library);
   }
   return libraries;
+}
+
+/// All that objects are linked with.
+static llvm::Expected<std::vector<std::string>>
+readLibraries(const LinkOptions &options) {
+  std::vector<std::string> libraries;
+  std::vector<std::string> files = {"link-libraries.txt"};
+  for (const std::string &library : options.libraries)
+    files.push_back("link-" + library + ".txt");
+  for (const std::string &file : files) {
+    auto lines = readLibraries(options.runtimeDirectory, file);
+    if (!lines)
+      return lines.takeError();
+    libraries.insert(libraries.end(), lines->begin(), lines->end());
+  }
+  return libraries;
+}
+
+llvm::Error mlir::dyna::checkLinking(const LinkOptions &options) {
+  llvm::Expected<std::string> driver = findDriver(options.driver);
+  if (!driver)
+    return driver.takeError();
+  return readLibraries(options).takeError();
 }
 
 std::vector<std::string>
@@ -98,16 +127,9 @@ llvm::Error mlir::dyna::linkTrainingBinary(llvm::ArrayRef<std::string> objects,
   llvm::Expected<std::string> driver = findDriver(options.driver);
   if (!driver)
     return driver.takeError();
-  std::vector<std::string> libraries;
-  std::vector<std::string> files = {"link-libraries.txt"};
-  for (const std::string &library : options.libraries)
-    files.push_back("link-" + library + ".txt");
-  for (const std::string &file : files) {
-    auto lines = readLibraries(options.runtimeDirectory, file);
-    if (!lines)
-      return lines.takeError();
-    libraries.insert(libraries.end(), lines->begin(), lines->end());
-  }
+  llvm::Expected<std::vector<std::string>> libraries = readLibraries(options);
+  if (!libraries)
+    return libraries.takeError();
 
   std::string temporary = (output + ".linking").str();
   llvm::SmallString<256> log;
@@ -118,7 +140,7 @@ llvm::Error mlir::dyna::linkTrainingBinary(llvm::ArrayRef<std::string> objects,
                                         "-Wl,--gc-sections"};
   arguments.insert(arguments.end(), objects.begin(), objects.end());
   arguments.push_back("-Wl,--start-group");
-  arguments.insert(arguments.end(), libraries.begin(), libraries.end());
+  arguments.insert(arguments.end(), libraries->begin(), libraries->end());
   arguments.push_back("-Wl,--end-group");
   arguments.push_back("-lpthread");
 

@@ -35,6 +35,9 @@ struct LinkOptions {
 /// `link-mpi.txt`.
 std::vector<std::string> optionalLibraries(llvm::StringRef runtimeDirectory);
 
+/// Whether there is a linker and every library: to be asked before the work.
+llvm::Error checkLinking(const LinkOptions &options);
+
 /// Links `objects` with the static runtime into `output`, written under a
 /// temporary name first, so that a failure never leaves half a binary behind.
 llvm::Error linkTrainingBinary(llvm::ArrayRef<std::string> objects,

@@ -40,7 +40,10 @@ llvm::Error mlir::dyna::cutStages(ModuleOp module, StringRef path,
     auto cut = ::dyna::chooseLayers(*costs, std::move(*strategy));
     if (!cut.isOk())
       return refuse(cut.status());
-    if (cut->note.empty())
+    auto graph = ::dyna::ExecutableGraph::create(*model, cut->strategy);
+    if (!graph.isOk())
+      return refuse(graph.status());
+    if (path.empty() || cut->note.empty())
       continue;
     const std::string &name = cut->strategy.name;
     notes.push_back((name.empty() ? "" : "strategy '" + name + "': ") +

@@ -130,6 +130,32 @@ class PhasesTest(common.BinaryTest):
         self.assertEqual(list((self.folder / "program").iterdir()), [])
         self.assert_refused(self.dynac(common.model(), "-o", self.folder / "x", "--dump-dir=/proc/dumps"), "--dump-dir", "/proc/dumps")
 
+    def test_what_cannot_be_linked_is_found_before_the_work(self):
+        runtime = self.folder / "runtime"
+        runtime.mkdir()
+        (runtime / "link-libraries.txt").write_text("@/libdyna_some.a\n-lm\n")
+        (runtime / "link-fast.txt").write_text("-Wl,-u,symbol\n@/libdyna_fast.a\n")
+        # A module that the parser would refuse: it must not come so far.
+        source = self.folder / "model.mlir"
+        source.write_text("no module")
+        command = [source, "-o", self.folder / "program", f"--runtime-dir={runtime}", "--with=fast"]
+        self.assert_refused(self.dynac(*command), "libdyna_some.a", "link-libraries.txt", "quickstart-tools")
+        (runtime / "libdyna_some.a").touch()
+        self.assert_refused(self.dynac(*command), "libdyna_fast.a", "link-fast.txt", "quickstart-tools")
+        (runtime / "libdyna_fast.a").touch()
+        self.assert_refused(self.dynac(*command, "--linker=no-such-linker"), "'no-such-linker' is not on PATH")
+        self.assertIn("model.mlir:1:1: error", self.dynac(*command).stderr)
+
+    def test_the_tools_come_with_all_that_they_link(self):
+        # Built with the tools is whatever --with offers here.
+        listed = common.run(["ninja", "-C", os.environ["DYNA_BUILD"], "-t", "query", "tools/quickstart-tools"])
+        if listed.returncode != 0:
+            self.skipTest("the build is not ninja's")
+        for path in (pathlib.Path(common.DYNAC).parent.parent / "lib").glob("link-*.txt"):
+            for line in path.read_text().splitlines():
+                if line.startswith("@/libdyna"):
+                    self.assertIn(f"lib/{line[2:]}", listed.stdout, path.name)
+
     def test_a_missing_linker(self):
         done = self.dynac(common.model(), "-o", self.folder / "program", "--linker=no-such-linker")
         self.assert_refused(done, "no-such-linker")

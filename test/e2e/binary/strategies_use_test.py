@@ -174,6 +174,19 @@ class RefusalTest(strategies.StrategiesTest):
                 self.assertEqual(done.stderr.count("error: ") or len(done.stderr.splitlines()), 1, done.stderr)
                 self.assertFalse(output.exists())
 
+    def test_dynac_refuses_what_the_binary_would_in_the_same_words(self):
+        binary = strategies.program("gpt2", degrees=(2,))
+        for text, *words in (("a: pp=11", "11 stages", "10 layers"), ("pp=11,tp=2", "11 stages"),
+                             ("a: layers=4+4,pp=2", "8 layers", "10")):
+            with self.subTest(text=text):
+                output = self.folder / "compiled"
+                refused = [common.run([common.DYNAC, binary.with_suffix(".mlir"), "-o", output, f"--strategies={text}"]),
+                           common.run([binary, "--data", self.corpus, "--steps=1", "--no-progress", f"--strategy={text}"])]
+                for done in refused:
+                    self.assert_refused(done, *words)
+                self.assertEqual(*(done.stderr[done.stderr.index("strategy '"):] for done in refused))
+                self.assertFalse(output.exists())
+
 
 if __name__ == "__main__":
     common.main()

@@ -114,14 +114,15 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
   let summary = "The instructions of all ranks for one mini-batch.";
   let description = [{
     `model` is the hash of the manifest that the plan was made for, `target_tokens` what
-    the sum of losses is divided by. `of` names the graph and `lengths` gives the tokens
-    of every sample; the runtime's message holds neither. Whether the plan may run is
+    the sum of losses is divided by. `lengths` gives the tokens of every sample, and `of`
+    names the graph, which the runtime's message does not. Whether the plan may run is
     proven by `dyna-verify-plan`.
 
     Constraints:
     - (PLAN1) `graph` names an `exec.graph`.
     - (PLAN2) the body lists micro-batches, then ranks.
     - (PLAN3) no length is negative, and neither is `target_tokens`.
+    - (PLAN4) `lengths` is left out or lists at least one sample.
 
     Example:
 

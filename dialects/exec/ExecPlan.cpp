@@ -46,6 +46,9 @@ LogicalResult PlanOp::verifyRegions() {
   for (int64_t length : getLengths().value_or(ArrayRef<int64_t>()))
     if (failed(verifyNotNegative(*this, "lengths", length)))
       return failure();
+  // PLAN4
+  if (getLengths() && getLengths()->empty())
+    return emitOpError("expects 'lengths' to list at least one sample");
   return success();
 }
 

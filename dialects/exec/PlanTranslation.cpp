@@ -57,16 +57,19 @@ static LogicalResult checkEnums(Location location, const plan::Plan &plan) {
 }
 
 FailureOr<PlanOp> mlir::exec::importPlan(OpBuilder &builder, Location location,
-                                         StringRef name,
                                          const plan::Plan &plan) {
   if (failed(checkEnums(location, plan)))
     return failure();
+  StringRef name = plan.name().empty() ? "plan" : StringRef(plan.name());
+  DenseI64ArrayAttr lengths;
+  if (!plan.lengths().empty())
+    lengths = builder.getDenseI64ArrayAttr(
+        ArrayRef<int64_t>(plan.lengths().data(), plan.lengths_size()));
   OpBuilder::InsertionGuard guard(builder);
   auto op = PlanOp::create(
       builder, location, builder.getStringAttr(name), FlatSymbolRefAttr(),
       builder.getI64IntegerAttr(static_cast<int64_t>(plan.manifest_hash())),
-      builder.getI64IntegerAttr(plan.target_tokens()), DenseI64ArrayAttr(),
-      StringAttr());
+      builder.getI64IntegerAttr(plan.target_tokens()), lengths, StringAttr());
   builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
   for (const plan::MicroBatch &microBatch : plan.micro_batches())
     importMicroBatch(builder, location, microBatch);
@@ -81,8 +84,10 @@ FailureOr<PlanOp> mlir::exec::importPlan(OpBuilder &builder, Location location,
   // The constraints are what exec can say; what is no field of this version is
   // kept by the message and would be lost here.
   bool isSaid = succeeded(verify(op));
+  plan::Plan named = plan;
+  named.set_name(name.str());
   if (isSaid &&
-      exportPlan(op).SerializeAsString() != plan.SerializeAsString()) {
+      exportPlan(op).SerializeAsString() != named.SerializeAsString()) {
     emitError(location) << "the plan has fields that this version does not "
                            "know: it comes from a newer one";
     isSaid = false;
@@ -119,6 +124,9 @@ plan::Plan mlir::exec::exportPlan(PlanOp op) {
   plan::Plan plan;
   plan.set_manifest_hash(op.getModel());
   plan.set_target_tokens(op.getTargetTokens());
+  plan.set_name(op.getSymName().str());
+  for (int64_t length : op.getLengths().value_or(ArrayRef<int64_t>()))
+    plan.add_lengths(length);
   for (auto item : op.getOps<MicroBatchOp>()) {
     plan::MicroBatch *microBatch = plan.add_micro_batches();
     microBatch->set_replica(item.getReplica());

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A plan goes to exec and back without loss: what exec cannot say is refused on
-// the way in. A graph goes one way; `ExecutableGraph` is made from the strategy
-// that `strategyOf` reads off again.
+// the way in. Only its graph is named by the module that it stands in. A graph
+// goes one way; `ExecutableGraph` is made from the strategy that `strategyOf`
+// reads off again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +23,10 @@
 
 namespace mlir::exec {
 
-/// Makes an `exec.plan`, with neither graph nor lengths. An error at `location`
-/// says what of the message exec has no word for.
+/// Makes an `exec.plan` without a graph; a message without a name becomes
+/// `@plan`. An error at `location` says what of it exec has no word for.
 FailureOr<PlanOp> importPlan(OpBuilder &builder, Location location,
-                             StringRef name, const ::dyna::plan::Plan &plan);
+                             const ::dyna::plan::Plan &plan);
 
 /// The message that says the same; the op's constraints must hold.
 ::dyna::plan::Plan exportPlan(PlanOp op);

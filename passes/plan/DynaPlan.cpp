@@ -38,7 +38,7 @@ struct DynaPlan : mlir::dyna::impl::DynaPlanBase<DynaPlan> {
     auto plan = makePlan(*graph);
     if (!plan.isOk())
       return refuse(plan.status());
-    if (failed(add(*model, *graph, *plan)))
+    if (failed(add(*model, *graph, std::move(*plan))))
       signalPassFailure();
   }
 
@@ -61,7 +61,7 @@ private:
       return cut.status();
     if (!cut->note.empty())
       emitRemark(getOperation().getLoc()) << cut->note;
-    return ::dyna::ExecutableGraph::create(model, cut->strategy);
+    return placeStrategy(model, cut->strategy);
   }
 
   ::dyna::StatusOr<::dyna::PlanOptions>
@@ -83,11 +83,15 @@ private:
     auto options = makeOptions(graph.strategy());
     if (!options.isOk())
       return options.status();
+    int64_t positions = graph.model().manifest().facts().positions();
+    bool byModel = positions > 0 && positions < microBatch;
+    int64_t longest = byModel ? positions : microBatch;
     for (int64_t length : lengths)
-      if (length <= 0 || length > microBatch)
+      if (length <= 0 || length > longest)
         return ::dyna::Status::invalidArgument(
-            "lengths expects samples of 1 to " + std::to_string(microBatch) +
-            " tokens, which one micro-batch may have, but got " +
+            "lengths expects samples of 1 to " + std::to_string(longest) +
+            (byModel ? " tokens, as many as the model has positions, but got "
+                     : " tokens, which one micro-batch may have, but got ") +
             std::to_string(length));
     if (lengths.empty())
       return ::dyna::Status::invalidArgument(
@@ -103,8 +107,7 @@ private:
   }
 
   LogicalResult add(const ::dyna::ManifestView &model,
-                    const ::dyna::ExecutableGraph &graph,
-                    const plan::Plan &plan) {
+                    const ::dyna::ExecutableGraph &graph, plan::Plan plan) {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
@@ -114,12 +117,14 @@ private:
     exec::GraphOp graphOp =
         exec::importGraph(builder, module.getLoc(), name, graph);
     StringAttr graphName = symbols.insert(graphOp);
-    FailureOr<exec::PlanOp> planOp = exec::importPlan(
-        builder, module.getLoc(), (graphName.getValue() + ".plan").str(), plan);
+    plan.set_name((graphName.getValue() + ".plan").str());
+    for (int64_t length : lengths)
+      plan.add_lengths(length);
+    FailureOr<exec::PlanOp> planOp =
+        exec::importPlan(builder, module.getLoc(), plan);
     if (failed(planOp))
       return failure();
     planOp->setGraph(graphName.getValue());
-    planOp->setLengths(ArrayRef<int64_t>(lengths));
     symbols.insert(*planOp);
     return success(succeeded(verifyExecutable(graphOp, model)) &&
                    succeeded(verifyPlan(*planOp, model)));

@@ -12,6 +12,7 @@
 #include "dialects/exec/Exec.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "runtime/plan/ExecutableGraph.h"
 #include "runtime/plan/ManifestView.h"
 
 namespace mlir::dyna {
@@ -21,6 +22,12 @@ namespace mlir::dyna {
 
 /// The module's manifest, checked; diagnostics say what is missing.
 FailureOr<::dyna::ManifestView> viewManifest(ModuleOp module);
+
+/// What each rank holds under `strategy`; refused is also a tensor degree that
+/// the module was not distributed for.
+::dyna::StatusOr<::dyna::ExecutableGraph>
+placeStrategy(const ::dyna::ManifestView &model,
+              const ::dyna::Strategy &strategy);
 
 /// What `dyna-verify-executable` checks of one graph.
 LogicalResult verifyExecutable(exec::GraphOp graph,

@@ -17,6 +17,25 @@ namespace mlir::dyna {
 using namespace mlir;
 using namespace mlir::dyna;
 
+::dyna::StatusOr<::dyna::ExecutableGraph>
+mlir::dyna::placeStrategy(const ::dyna::ManifestView &model,
+                          const ::dyna::Strategy &strategy) {
+  bool isThere =
+      strategy.tp == 1 ||
+      llvm::any_of(model.manifest().degrees(), [&](const auto &degree) {
+        return degree.tp() == strategy.tp && degree.sp() == strategy.sp;
+      });
+  if (isThere)
+    return ::dyna::ExecutableGraph::create(model, strategy);
+  std::string degree = "tp=" + std::to_string(strategy.tp);
+  if (strategy.sp)
+    degree += ",sp=1";
+  return ::dyna::Status::invalidArgument(
+      "the module has no layers for " + degree +
+      ": run --dyna-distribute=\"strategy=" + degree +
+      "\" on it, between --dyna-differentiate and --dyna-memory");
+}
+
 /// Every layer of the model once and in order.
 static LogicalResult verifyStages(exec::GraphOp graph,
                                   const ::dyna::ManifestView &model) {
@@ -87,7 +106,7 @@ LogicalResult mlir::dyna::verifyExecutable(exec::GraphOp graph,
                                            const ::dyna::ManifestView &model) {
   if (failed(verifyStages(graph, model)))
     return failure();
-  auto placed = ::dyna::ExecutableGraph::create(model, exec::strategyOf(graph));
+  auto placed = placeStrategy(model, exec::strategyOf(graph));
   if (!placed.isOk())
     return graph.emitOpError() << placed.status().message();
   OpBuilder builder(graph.getContext());

@@ -12,6 +12,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
+#include "passes/plan/Passes.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -57,19 +58,23 @@ static int translate(Import import, StringRef input, StringRef output) {
 }
 
 /// A serialised plan (runtime/plan/Plan.proto) as an `exec.plan` of `module`.
-static FailureOr<exec::PlanOp> addPlan(ModuleOp module, StringRef name,
+static FailureOr<exec::PlanOp> addPlan(ModuleOp module,
                                        llvm::MemoryBufferRef bytes) {
   MLIRContext *context = module.getContext();
   context->loadDialect<exec::ExecDialect>();
   Location location = FileLineColLoc::get(context, bytes.getBufferIdentifier(),
                                           /*line=*/0, /*column=*/0);
   ::dyna::plan::Plan plan;
-  if (bytes.getBufferSize() > std::numeric_limits<int>::max() ||
+  // No bytes are a message, too: one that says nothing.
+  if (bytes.getBufferSize() == 0 ||
+      bytes.getBufferSize() > std::numeric_limits<int>::max() ||
       !plan.ParseFromArray(bytes.getBufferStart(),
                            static_cast<int>(bytes.getBufferSize())))
-    return emitError(location) << "this is no serialised plan";
+    return emitError(location)
+           << "this is no serialised plan"
+           << (bytes.getBufferSize() == 0 ? ": it is empty" : "");
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  return exec::importPlan(builder, location, name, plan);
+  return exec::importPlan(builder, location, plan);
 }
 
 /// The plan alone.
@@ -77,7 +82,7 @@ static OwningOpRef<ModuleOp> importPlan(MLIRContext *context,
                                         llvm::MemoryBufferRef bytes) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(FileLineColLoc::get(
       context, bytes.getBufferIdentifier(), /*line=*/0, /*column=*/0));
-  if (failed(addPlan(*module, "plan", bytes)))
+  if (failed(addPlan(*module, bytes)))
     return nullptr;
   return module;
 }
@@ -99,6 +104,21 @@ static exec::GraphOp findGraph(ModuleOp module, StringRef name) {
   else
     fail("--graph expects one of " + names + ", but got '" + name + "'");
   return nullptr;
+}
+
+/// Whether `plan` was made for the model of `module`, which lies in `into`.
+static int checkModel(exec::PlanOp plan, StringRef input, ModuleOp module,
+                      StringRef into) {
+  auto model = mlir::dyna::viewManifest(module);
+  if (failed(model))
+    return 2;
+  auto hash = static_cast<uint64_t>(plan.getModel());
+  if (hash == model->hash())
+    return 0;
+  return fail("'" + input + "' was planned for model 0x" +
+              llvm::utohexstr(hash) + ", but '" + into + "' has model 0x" +
+              llvm::utohexstr(model->hash()) +
+              ": --into expects the module that it was planned for");
 }
 
 /// A plan beside its graph, in the module `into`.
@@ -124,9 +144,8 @@ static int importPlanInto(StringRef input, StringRef into, StringRef graphName,
   if (!graph)
     return 2;
   SymbolTable symbols(*module);
-  FailureOr<exec::PlanOp> plan =
-      addPlan(*module, (graph.getSymName() + ".plan").str(), *bytes);
-  if (failed(plan))
+  FailureOr<exec::PlanOp> plan = addPlan(*module, *bytes);
+  if (failed(plan) || checkModel(*plan, input, *module, into))
     return 2;
   plan->setGraph(graph.getSymName());
   symbols.insert(*plan);
@@ -147,6 +166,7 @@ static int exportPlan(StringRef input, StringRef output) {
   registry
       .insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect>();
   MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
   SourceMgrDiagnosticHandler diagnostics(*sources, &context);
   auto module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)

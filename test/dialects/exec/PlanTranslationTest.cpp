@@ -34,7 +34,7 @@ struct PlanTranslationTest : testing::Test {
     Location location = UnknownLoc::get(&context);
     OwningOpRef<ModuleOp> module = ModuleOp::create(location);
     OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-    if (failed(exec::importPlan(builder, location, "p", plan)))
+    if (failed(exec::importPlan(builder, location, plan)))
       return nullptr;
     return module;
   }
@@ -93,6 +93,9 @@ TEST_F(PlanTranslationTest, PlansOfRandomStrategies) {
     auto made = draw(0, 3) ? planner.training(lengths, 100, options)
                            : planner.evaluation(lengths, 100, options);
     ASSERT_TRUE(made.isOk()) << made.status().message();
+    made->set_name("p\xff 7"); // quoted in text
+    if (draw(0, 1))
+      *made->mutable_lengths() = {lengths.begin(), lengths.end()};
     EXPECT_EQ(throughText(*made).SerializeAsString(),
               made->SerializeAsString());
   }
@@ -107,6 +110,8 @@ TEST_F(PlanTranslationTest, EveryFieldOfEveryInstruction) {
   plan::Plan plan;
   plan.set_manifest_hash(~uint64_t(0));
   plan.set_target_tokens(number());
+  plan.set_name("p");
+  plan.add_lengths(number());
   plan.add_micro_batches()->set_replica(index());
   plan::Segment *segment = plan.mutable_micro_batches(0)->add_segments();
   segment->set_sample(number());

@@ -40,6 +40,13 @@ exec.plan @p model 1 target_tokens 1 lengths [3, -5] {
 
 // -----
 
+// PLAN4: no lengths.
+// expected-error @+1 {{expects 'lengths' to list at least one sample}}
+exec.plan @p model 1 target_tokens 1 lengths [] {
+}
+
+// -----
+
 // MICROBATCH1: a length is missing.
 exec.plan @p model 1 target_tokens 1 {
   // expected-error @+1 {{expects a begin and a length for each of 2 samples, but got 2 and 1}}

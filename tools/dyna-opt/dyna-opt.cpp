@@ -16,7 +16,18 @@
 #include "passes/Pipelines.h"
 #include "tools/ToolSupport.h"
 
+/// Errors about a module as a whole would print all of it; the location says
+/// where. `--mlir-print-op-on-diagnostic` still turns it on.
+static void printNoOpOnDiagnostic() {
+  mlir::registerMLIRContextCLOptions();
+  llvm::cl::Option *option =
+      llvm::cl::getRegisteredOptions().lookup("mlir-print-op-on-diagnostic");
+  assert(option && "MLIR has another name for it");
+  static_cast<llvm::cl::opt<bool> *>(option)->setInitialValue(false);
+}
+
 int main(int argc, char **argv) {
+  printNoOpOnDiagnostic();
   mlir::dyna::setVersion("dyna-opt");
   mlir::dyna::explainFatalErrors("dyna-opt");
   mlir::DialectRegistry registry;

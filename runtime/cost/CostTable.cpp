@@ -159,6 +159,10 @@ StatusOr<CostTable> CostTable::parse(const std::string &text,
                                      const std::string &name) {
   cost::Table message;
   DYNA_RETURN_IF_ERROR(parseText(text, name, message));
+  if (message.entries().empty() && !message.has_device())
+    return Status::invalidArgument(
+        name + ": has no entries and no device: give it what was measured "
+               "(docs/costs.md), or leave it out");
   CostTable table = host();
   table.name_ = name;
   for (int i = 0; i < message.entries_size(); ++i)

@@ -94,11 +94,14 @@ std::string describeSource(const CostModel &costs, const Strategy &strategy,
       else if (std::find(lacking.begin(), lacking.end(), name) == lacking.end())
         lacking.push_back(name);
     }
-  // A table of nothing but a device is where the estimate comes from.
-  std::string from =
-      costs.table().name().empty() ? "" : "costs from " + costs.table().name();
+  const std::string &file = costs.table().name();
+  std::string from = "costs from " + file;
   if (!measured)
-    return from.empty() ? estimate : from + ": " + estimate;
+    return file.empty() ? estimate
+           // The device is where the estimate comes from.
+           : costs.table().curves().empty()
+               ? from + ": " + estimate
+               : file + " has no entry for this strategy: " + estimate;
   if (lacking.empty())
     return from;
   std::string names;

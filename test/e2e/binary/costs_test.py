@@ -128,6 +128,7 @@ class CostsTest(common.BinaryTest):
             ("nan", good + 'entries { kind: "head" tp: 2 direction: FORWARD points { seconds: nan } }', ["entry 7", "nan"]),
             ("empty", 'entries { kind: "head" direction: FORWARD }', ["entry 1", "has no points"]),
             ("binary", "\x00\x01\x02", [f"{self.folder}/binary.costs:1:1"]),
+            ("void", "", ["void.costs: has no entries and no device"]),
             ("none", None, ["none.costs", "No such file"]),
         ):
             with self.subTest(file=name):

@@ -159,7 +159,16 @@ TEST_F(CostModelTest, TheNoteSaysWhatWasUsed) {
                                  "FORWARD points { seconds: 1 } }"),
                            strategy)
                   ->note,
-              HasSubstr(": costs from costs.txt: estimated from"));
+              HasSubstr(": costs.txt has no entry for this strategy: "
+                        "estimated from"));
+  // A device alone is what is estimated from.
+  EXPECT_THAT(
+      chooseLayers(costs("device { name: \"d\" f64_flops: 1e9 f32_flops: 1e9 "
+                         "bf16_flops: 1e9 bytes_per_second: 1e9 }"),
+                   strategy)
+          ->note,
+      HasSubstr(": costs from costs.txt: estimated from flops and bytes of "
+                "device 'd'"));
   strategy.pp = 1;
   EXPECT_EQ(chooseLayers(CostModel(*model), strategy)->note, "");
 }

@@ -40,7 +40,9 @@ TEST(CostTableTest, ReadsEntriesAndDevice) {
 }
 
 TEST(CostTableTest, TheBuiltInDeviceStandsIn) {
-  auto table = CostTable::parse("", "empty");
+  auto table = CostTable::parse("entries { kind: \"head\" direction: FORWARD "
+                                "points { seconds: 1 } }",
+                                "no device");
   ASSERT_TRUE(table.isOk());
   for (const cost::Device &device :
        {CostTable::host().device(), table->device()}) {
@@ -57,6 +59,8 @@ struct BadTable {
 };
 
 const BadTable badTables[] = {
+    {"", {"file: has no entries and no device"}},
+    {"# nothing yet", {"file: has no entries and no device"}},
     // Where in the file, as text protobufs say it.
     {"entries {\n  kind: \"a\"\n  secnds: 3 }", {"file:3", "secnds"}},
     {"entries {\n kind: \"a\" direction: SIDEWAYS }", {"file:2", "SIDEWAYS"}},

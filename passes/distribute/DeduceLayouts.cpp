@@ -11,6 +11,8 @@
 #include "passes/distribute/ParameterLayouts.h"
 #include "passes/distribute/Passes.h"
 
+#include <numeric>
+
 namespace mlir::dyna {
 #define GEN_PASS_DEF_DEDUCELAYOUTS
 #define GEN_PASS_DEF_REPORTLAYOUTRULES
@@ -156,19 +158,44 @@ LogicalResult DeduceLayouts::checkTies(const TensorDegree &degree) {
   return failure(result.wasInterrupted());
 }
 
+/// Stages change no code, but a strategy that no plan can follow is not worth
+/// compiling for.
+static LogicalResult checkStages(ModelOp model,
+                                 const ::dyna::Strategy &strategy) {
+  int layers = llvm::range_size(model.getOps<CallOp>());
+  auto refuse = [&]() {
+    return model.emitOpError()
+           << "has " << layers
+           << " layers (embedding and head count), but strategy '"
+           << ::dyna::describeStrategy(strategy) << "' ";
+  };
+  if (strategy.pp > layers)
+    return refuse() << "wants " << strategy.pp
+                    << " stages; choose pp of at most " << layers;
+  int given =
+      std::accumulate(strategy.layers.begin(), strategy.layers.end(), 0);
+  if (!strategy.layers.empty() && given != layers)
+    return refuse() << "gives its stages " << given << " together";
+  return success();
+}
+
 void DeduceLayouts::runOnOperation() {
-  auto degrees = tensorDegreesOf(strategy);
-  if (!degrees.isOk()) {
-    getOperation().emitError() << degrees.status().message();
+  auto strategies = strategiesOf(strategy);
+  if (!strategies.isOk()) {
+    getOperation().emitError() << strategies.status().message();
     return signalPassFailure();
   }
+  for (ModelOp model : getOperation().getOps<ModelOp>())
+    for (const ::dyna::Strategy &each : *strategies)
+      if (mlir::failed(checkStages(model, each)))
+        return signalPassFailure();
   // All layers are tried, so that one run reports the faults of all.
   bool failed = false;
   lastOf.clear();
   SmallVector<LayerOp> layers = llvm::filter_to_vector(
       getOperation().getOps<LayerOp>(),
       [](LayerOp layer) { return !layer->hasAttr(dist::kMeshName); });
-  for (const TensorDegree &degree : *degrees) {
+  for (const TensorDegree &degree : tensorDegreesOf(*strategies)) {
     for (LayerOp layer : layers)
       failed |= mlir::failed(deduce(layer, degree));
     failed = failed || mlir::failed(checkTies(degree));

@@ -18,7 +18,8 @@ def DeduceLayouts : Pass<"dyna-deduce-layouts", "::mlir::ModuleOp"> {
     layer and its functions: `@block` becomes `@block.tp2` (`@block.tp2.sp` with
     activations split over tokens). Types stay those of the whole tensors; arguments,
     ops and results carry layouts, and `dist.reshard` stands where one changes. Degrees
-    of data and pipeline parallelism change no code.
+    of data and pipeline parallelism change no code and show nowhere here; more stages
+    than the model has layers are refused.
 
     Parameters are laid out by a rule over the forward graph
     (passes/distribute/ParameterLayouts.h), all else follows from factor rules of the

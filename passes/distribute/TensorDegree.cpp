@@ -23,22 +23,20 @@ std::string TensorDegree::suffix() const {
   return *::dyna::Mesh::create({{"tp", tp}});
 }
 
-StatusOr<std::vector<TensorDegree>>
-mlir::dyna::tensorDegreesOf(const std::string &strategies) {
-  std::vector<::dyna::Strategy> list;
-  if (strategies.find(';') != std::string::npos) {
-    auto parsed = ::dyna::parseStrategies(strategies);
-    if (!parsed.isOk())
-      return parsed.status();
-    list = *parsed;
-  } else {
-    auto parsed = ::dyna::parseStrategy(strategies);
-    if (!parsed.isOk())
-      return parsed.status();
-    list = {*parsed};
-  }
+StatusOr<std::vector<::dyna::Strategy>>
+mlir::dyna::strategiesOf(const std::string &text) {
+  if (text.find(';') != std::string::npos)
+    return ::dyna::parseStrategies(text);
+  auto strategy = ::dyna::parseStrategy(text);
+  if (!strategy.isOk())
+    return strategy.status();
+  return std::vector<::dyna::Strategy>{*strategy};
+}
+
+std::vector<TensorDegree>
+mlir::dyna::tensorDegreesOf(const std::vector<::dyna::Strategy> &strategies) {
   std::vector<TensorDegree> degrees;
-  for (const ::dyna::Strategy &strategy : list) {
+  for (const ::dyna::Strategy &strategy : strategies) {
     TensorDegree degree{strategy.tp, strategy.sp};
     if (degree.tp > 1 &&
         std::find(degrees.begin(), degrees.end(), degree) == degrees.end())

@@ -30,10 +30,13 @@ struct TensorDegree {
   }
 };
 
-/// The degrees of one strategy, or of several separated by `;`, without tp=1,
-/// each once.
-::dyna::StatusOr<std::vector<TensorDegree>>
-tensorDegreesOf(const std::string &strategies);
+/// One strategy, or several separated by `;`.
+::dyna::StatusOr<std::vector<::dyna::Strategy>>
+strategiesOf(const std::string &text);
+
+/// The degrees of strategies without tp=1, each once.
+std::vector<TensorDegree>
+tensorDegreesOf(const std::vector<::dyna::Strategy> &strategies);
 
 } // namespace mlir::dyna
 

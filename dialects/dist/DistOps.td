@@ -226,7 +226,10 @@ def Dist_YieldOp : Op<Dist_Dialect, "yield", [Pure, ReturnLike, Terminator, Pare
 // Point to point
 //===----------------------------------------------------------------------===//
 
-/// What two ranks exchange is ordered: an effect keeps ops in place.
+/// Unlike collectives these write something. All ranks run the same collectives, so
+/// one that nobody looks at can go, on all of them, and two equal ones are one. A send
+/// has no result to look at, and equal receives take different tensors: without an
+/// effect, sends would be dead code and receives merged or reordered.
 def Dist_Channel : Resource<"::mlir::dist::Channel">;
 
 class Dist_PointToPoint<string mnemonic, list<Trait> traits = []>

@@ -1,6 +1,7 @@
 // Exchanges that exchange nothing, or undo each other, disappear; ops with places stay.
 
 // RUN: dyna-opt %s -allow-unregistered-dialect -canonicalize | FileCheck %s
+// RUN: dyna-opt %s -allow-unregistered-dialect -canonicalize -cse | FileCheck %s
 
 // CHECK: %[[X:.*]] = "test.value"
 %x = "test.value"() : () -> tensor<?x96xf32>

@@ -58,6 +58,7 @@ public:
       ::close(value_);
   }
   int get() const { return value_; }
+  int release() { return std::exchange(value_, -1); }
 
 private:
   int value_;
@@ -99,23 +100,42 @@ StatusOr<MappedFile> MappedFile::open(const std::string &path) {
     return fileFailure("map", path, errno);
   }
   result.data_ = data;
+  result.descriptor_ = file.release();
   return result;
+}
+
+Status MappedFile::checkSize() const {
+  struct stat facts;
+  if (descriptor_ < 0)
+    return Status::ok();
+  if (::fstat(descriptor_, &facts) != 0)
+    return fileFailure("look at", path_, errno);
+  if (static_cast<size_t>(facts.st_size) >= size_)
+    return Status::ok();
+  return Status::invalidArgument(
+      path_ + " has become shorter while it was read: it had " +
+      std::to_string(size_) + " bytes and has " +
+      std::to_string(facts.st_size));
 }
 
 MappedFile::MappedFile(MappedFile &&other) noexcept
     : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   std::swap(path_, other.path_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(descriptor_, other.descriptor_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
   if (data_)
     ::munmap(data_, size_);
+  if (descriptor_ >= 0)
+    ::close(descriptor_);
 }
 
 StatusOr<std::string> dyna::readFile(const std::string &path, int64_t limit) {

@@ -25,9 +25,9 @@ namespace dyna {
 /// A full disk or quota is ResourceExhausted, everything else InvalidArgument.
 Status fileFailure(std::string_view action, const std::string &path, int error);
 
-/// A regular file mapped read-only. The mapping ends with the object; a file
-/// that somebody shortens meanwhile ends the process with SIGBUS, as with every
-/// mapping.
+/// A regular file mapped read-only. The mapping ends with the object. Reading
+/// behind the end of a file that somebody has shortened ends a process with
+/// SIGBUS: `checkSize` before reading makes that all but impossible.
 class MappedFile {
 public:
   static StatusOr<MappedFile> open(const std::string &path);
@@ -43,11 +43,14 @@ public:
     return {static_cast<const char *>(data_), size_};
   }
   const std::string &path() const { return path_; }
+  /// Fails if the file is shorter than it was when it was mapped.
+  Status checkSize() const;
 
 private:
   std::string path_;
   void *data_ = nullptr;
   size_t size_ = 0;
+  int descriptor_ = -1; ///< open as long as the mapping
 };
 
 /// The contents of a regular file of at most `limit` bytes.

@@ -106,6 +106,7 @@ StatusOr<Document> JsonLinesDataset::read(int64_t index) const {
   auto failure = [&](const std::string &what) {
     return Status::invalidArgument(describe(index) + ": " + what);
   };
+  DYNA_RETURN_IF_ERROR(file_.checkSize());
   size_t begin = lines_[index].begin;
   size_t end = std::min(text_.find('\n', begin), text_.size());
   StatusOr<JsonValue> line = parseJson(text_.substr(begin, end - begin));

@@ -233,6 +233,8 @@ std::string MegatronDataset::describe(int64_t index) const {
 }
 
 StatusOr<Document> MegatronDataset::read(int64_t index) const {
+  DYNA_RETURN_IF_ERROR(idxFile_.checkSize());
+  DYNA_RETURN_IF_ERROR(binFile_.checkSize());
   Document document;
   int64_t last = index_.firstSequence(index + 1);
   for (int64_t s = index_.firstSequence(index); s < last; ++s) {

@@ -144,8 +144,12 @@ const std::vector<Flag> &flags() {
            "recompute=MODE, layers=5+3 as wanted; under mpirun (dynac "
            "--with=mpi) each process is a rank",
            &O::strategy, Stored::Yes),
-      integer("Ranks", "ranks", "ranks that the strategy is to have; 0: not checked",
-              &O::ranks, 0, 4096, Stored::No),
+      integer("Ranks", "ranks",
+              "ranks that the strategy is to have; 0: not checked", &O::ranks,
+              0, 4096, Stored::No),
+      integer("Ranks", "timeout",
+              "seconds after which a rank that waits for another gives up",
+              &O::timeout, 1, 1e6, Stored::Yes),
       choice("Ranks", "pipeline",
              "1f1b or gpipe: the order of micro-batches in a pipeline",
              &O::pipeline, {"1f1b", "gpipe"}, Stored::Yes),
@@ -480,6 +484,25 @@ std::vector<std::string> changedFlags(const TrainOptions &before,
       changed.push_back("--" + std::string(flag.name));
   }
   return changed;
+}
+
+std::vector<std::pair<std::string, std::string>>
+commonFlags(const TrainOptions &options) {
+  std::vector<std::pair<std::string, std::string>> common;
+  for (const Flag &flag : flags()) {
+    std::string name = flag.name;
+    bool isPath = flag.isPath || flag.list;
+    // A strategy has names; what it means is compared. Every process saves its
+    // part, wherever.
+    if (flag.stored == Stored::No || name == "threads" || name == "strategy" ||
+        (isPath && name != "save"))
+      continue;
+    std::string text;
+    for (const std::string &value : valuesOf(flag, options))
+      text += (text.empty() ? "" : ",") + (isPath ? "given" : value);
+    common.emplace_back("--" + name, text);
+  }
+  return common;
 }
 
 StatusOr<int64_t> parseBytes(const std::string &text) {

@@ -50,8 +50,9 @@ struct TrainOptions {
   int64_t seed = 1;
 
   // Ranks.
-  std::string strategy; ///< "dp=2,pp=2"; empty: one rank
-  int64_t ranks = 0;    ///< 0: as many as the strategy has
+  std::string strategy;  ///< "dp=2,pp=2"; empty: one rank
+  int64_t ranks = 0;     ///< 0: as many as the strategy has
+  int64_t timeout = 600; ///< seconds
   std::string pipeline = "1f1b";
   std::string costs; ///< file; empty: estimates
 
@@ -110,6 +111,11 @@ std::vector<std::string> runArguments(const TrainOptions &options);
 /// Flags whose values differ between the runs and that change its numbers.
 std::vector<std::string> changedFlags(const TrainOptions &before,
                                       const TrainOptions &after);
+
+/// Flags that processes of one job need alike, with their values as text: those
+/// that a checkpoint stores, but for paths and threads.
+std::vector<std::pair<std::string, std::string>>
+commonFlags(const TrainOptions &options);
 
 /// Bytes of "4GiB", "512M", "1000000"; InvalidArgument for anything else.
 StatusOr<int64_t> parseBytes(const std::string &text);

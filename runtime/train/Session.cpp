@@ -8,12 +8,14 @@
 
 #include "runtime/train/Session.h"
 
+#include "runtime/abi/Random.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/CpuFeatures.h"
 #include "runtime/executor/Program.h"
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/plan/Text.h"
 #include "runtime/planner/PartitionLayers.h"
+#include "runtime/train/Agreement.h"
 #include "runtime/train/MemoryNeed.h"
 #include "runtime/train/Recompute.h"
 #include "runtime/transport/ProcessTransport.h"
@@ -29,21 +31,44 @@ namespace {
 /// Micro-batches of this size keep matrix products busy; larger ones only cost
 /// memory.
 constexpr int64_t defaultMicroBatch = 4096;
+/// Micro-batches per stage that keep a pipeline busy four fifths of the time.
+constexpr int64_t fillsPipeline = 4;
 
-void chooseMicroBatch(const ManifestView &view, TrainOptions &options) {
-  int64_t positions = view.manifest().facts().positions();
-  if (options.tokensPerMicroBatch == 0)
+/// The strategy is known.
+void chooseMicroBatch(Session &session) {
+  TrainOptions &options = session.options;
+  const Strategy &strategy = session.graph->strategy();
+  int64_t positions = session.view->manifest().facts().positions();
+  int64_t share = std::max<int64_t>(1, options.tokensPerBatch / strategy.dp);
+  if (options.tokensPerMicroBatch == 0) {
+    int64_t size = std::min(options.tokensPerBatch, defaultMicroBatch);
+    if (strategy.pp > 1)
+      size = std::min(
+          size, std::max<int64_t>(1, share / (fillsPipeline * strategy.pp)));
     options.tokensPerMicroBatch =
-        std::max(std::min(options.tokensPerBatch, defaultMicroBatch),
-                 std::min(positions, defaultMicroBatch));
+        std::max(size, std::min(positions, defaultMicroBatch));
+  }
   // The model could take longer samples: a silent cut would be a surprise.
   if (positions > options.tokensPerMicroBatch)
-    std::fprintf(stderr,
-                 "note: samples have at most %lld of the model's %lld "
-                 "positions, as they must fit a micro-batch; "
-                 "--tokens-per-micro-batch allows more\n",
-                 static_cast<long long>(options.tokensPerMicroBatch),
-                 static_cast<long long>(positions));
+    session.notes.push_back(formatText(
+        "samples have at most %lld of the model's %lld positions, as they must "
+        "fit a micro-batch; --tokens-per-micro-batch allows more",
+        static_cast<long long>(options.tokensPerMicroBatch),
+        static_cast<long long>(positions)));
+  int64_t count =
+      (share + options.tokensPerMicroBatch - 1) / options.tokensPerMicroBatch;
+  // GPipe as it was published: all forwards before all backwards.
+  if (strategy.pp > 1 && options.pipeline == "gpipe" &&
+      !options.isGiven("in-flight"))
+    options.inFlight = std::min<int64_t>(count + 1, 1024);
+  if (strategy.pp > 1 && count < 2 * strategy.pp)
+    session.notes.push_back(formatText(
+        "about %lld micro-batches a step keep each of %d stages busy for at "
+        "most %lld %% of the time; larger --tokens-per-batch or smaller "
+        "--tokens-per-micro-batch (now %lld) help",
+        static_cast<long long>(count), strategy.pp,
+        static_cast<long long>(100 * count / (count + strategy.pp - 1)),
+        static_cast<long long>(options.tokensPerMicroBatch)));
 }
 
 /// `share`: ranks of this process, which share its threads.
@@ -145,7 +170,7 @@ chooseRecompute(const Session &session, const Strategy &strategy) {
   return parseRecompute(session.options.recompute, session.view->layers());
 }
 
-/// The layers of each stage; leaves a line that says how they were chosen.
+/// The layers of each stage; leaves a note that says how they were chosen.
 StatusOr<Strategy> cutStages(Session &session, Strategy strategy) {
   const std::string &file = session.options.costs;
   StatusOr<CostModel> costs = CostModel::open(*session.view, file);
@@ -155,12 +180,14 @@ StatusOr<Strategy> cutStages(Session &session, Strategy strategy) {
       chooseLayers(*costs, std::move(strategy), session.planOptions.recompute);
   if (!cut.isOk())
     return cut.status();
-  session.note = cut->note;
-  if (session.note.empty() && !file.empty())
-    session.note = cut->strategy.pp == 1
-                       ? "--costs is not used: one stage has all layers"
-                       : "--costs is not used: the strategy says the layers of "
-                         "its stages";
+  if (!cut->note.empty())
+    session.notes.push_back(cut->note);
+  else if (!file.empty())
+    session.notes.push_back(
+        cut->strategy.pp == 1
+            ? "--costs is not used: one stage has all layers"
+            : "--costs is not used: the strategy says the layers of its "
+              "stages");
   return std::move(cut->strategy);
 }
 
@@ -174,6 +201,8 @@ Status chooseStrategy(Session &session) {
     if (!parsed.isOk())
       return parsed.status();
     strategy = std::move(*parsed);
+    if (options.isGiven("recompute"))
+      strategy.recompute.reset(); // the flag's modes are what runs
   }
   if (options.ranks > 0 && options.ranks != strategy.ranks())
     return Status::invalidArgument(formatText(
@@ -236,16 +265,57 @@ Status checkLaunch(const TrainOptions &options, bool linked) {
   return Status::ok();
 }
 
+/// The documents, and the first of their tokens.
+StatusOr<std::string> describeContents(const DatasetPointer &data) {
+  constexpr int64_t enoughDocuments = 64;
+  std::string text =
+      formatText("%lld documents, ", static_cast<long long>(data->size()));
+  uint64_t hash = 0;
+  for (int64_t i = 0; i < std::min(data->size(), enoughDocuments); ++i) {
+    StatusOr<Document> document = data->read(i);
+    if (!document.isOk())
+      return document.status();
+    hash = dyna_mix64(hash ^ static_cast<uint64_t>(document->firstTarget));
+    for (int32_t token : document->tokens)
+      hash = dyna_mix64(hash ^ static_cast<uint64_t>(token));
+  }
+  return text + formatText("first tokens %016llx",
+                           static_cast<unsigned long long>(hash));
+}
+
+/// What this process must have in common with the others of its job.
+Status agree(const Session &session, bool training, Transport &transport) {
+  Strategy strategy = session.graph->strategy();
+  strategy.name.clear();
+  std::vector<SharedFact> facts = {
+      {"compiled model", formatText("%016llx", static_cast<unsigned long long>(
+                                                   session.view->hash()))},
+      {"strategy", describeStrategy(strategy)},
+      {"task", training ? "training" : "evaluation"}};
+  for (const auto &[name, value] : commonFlags(session.options))
+    facts.push_back({name, value});
+  for (const DatasetPointer &data : {session.data, session.heldOut}) {
+    StatusOr<std::string> contents =
+        data ? describeContents(data) : StatusOr<std::string>("");
+    if (!contents.isOk())
+      return contents.status();
+    facts.push_back({"data", *contents});
+  }
+  return checkAgreement(transport, facts);
+}
+
 /// This process's ranks, as threads or as the one that a launcher made it.
 StatusOr<std::vector<RankSeat>> makeSeats(const Session &session) {
   int ranks = session.graph->ranks();
   std::vector<RankSeat> seats;
+  auto timeout = std::chrono::seconds(session.options.timeout);
   bool linked = &dyna_process_transport != nullptr;
   DYNA_RETURN_IF_ERROR(checkLaunch(session.options, linked));
   if (linked && dyna_process_transport.isLaunched()) {
     auto transport = dyna_process_transport.open(ranks);
     if (!transport.isOk())
       return transport.status();
+    (*transport)->setTimeout(timeout);
     seats.emplace_back();
     seats[0].rank = (*transport)->rank();
     seats[0].transport = std::move(*transport);
@@ -257,8 +327,10 @@ StatusOr<std::vector<RankSeat>> makeSeats(const Session &session) {
     transports = makeThreadTransports(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     seats[rank].rank = rank;
-    if (ranks > 1)
-      seats[rank].transport = std::move(transports[rank]);
+    if (ranks == 1)
+      continue;
+    seats[rank].transport = std::move(transports[rank]);
+    seats[rank].transport->setTimeout(timeout);
   }
   return seats;
 }
@@ -331,13 +403,13 @@ Status openSession(const dyna_program &program, const ManifestView &view,
                    Session &session) {
   session.options = options;
   session.view = &view;
-  chooseMicroBatch(view, session.options);
   auto variant = chooseVariant(program, options.isa, cpuFeatures());
   if (!variant.isOk())
     return variant.status();
   session.variant = *variant;
   DYNA_RETURN_IF_ERROR(checkThreads(options));
   DYNA_RETURN_IF_ERROR(chooseStrategy(session));
+  chooseMicroBatch(session);
   choosePlanOptions(session);
   DYNA_RETURN_IF_ERROR(openData(view, session));
   auto seats = makeSeats(session);
@@ -346,14 +418,17 @@ Status openSession(const dyna_program &program, const ManifestView &view,
   std::vector<int> local;
   for (const RankSeat &seat : *seats)
     local.push_back(seat.rank);
+  if (local.size() == 1 && seats->front().transport)
+    DYNA_RETURN_IF_ERROR(agree(session, training, *seats->front().transport));
   auto dynamic = sizeDynamicRegions(session, local, training);
   if (!dynamic.isOk())
     return dynamic.status();
   session.planOptions.dynamicLimits = *dynamic;
   DYNA_RETURN_IF_ERROR(
       makeRanks(session, std::move(*seats), *dynamic, training));
-  if (!session.note.empty() && session.writesFiles())
-    std::fprintf(stderr, "note: %s\n", session.note.c_str());
+  for (const std::string &note : session.notes)
+    if (session.writesFiles())
+      std::fprintf(stderr, "note: %s\n", note.c_str());
   return Status::ok();
 }
 

@@ -31,8 +31,8 @@ struct Session {
   std::unique_ptr<ExecutableGraph> graph;
   std::unique_ptr<Planner> planner;
   PlanOptions planOptions;
-  /// How the layers were cut into stages, for people; empty: nothing to say.
-  std::string note;
+  /// What was chosen, for people.
+  std::vector<std::string> notes;
   /// One for each rank of this process; the first is also the loop's own.
   std::vector<std::unique_ptr<TraceRecorder>> traces;
   std::vector<HostDevice *> devices; ///< owned by `ranks`

@@ -48,10 +48,11 @@ public:
     close();
     Deadline until = failure().isOk() ? deadline() : Clock::now() + kGrace;
     if (!wire_->sayGoodbye(until)) {
+      // Nobody comes to say it after this.
+      std::string cause = failure().isOk() ? "" : failure().message() + "; ";
       fprintf(stderr,
-              "rank %d: other ranks did not end in time; stopping the "
-              "job\n",
-              rank());
+              "rank %d: %sother ranks did not end in time; stopping the job\n",
+              rank(), cause.c_str());
       MPI_Abort(MPI_COMM_WORLD, 1);
     }
     --openTransports;

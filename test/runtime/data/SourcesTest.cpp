@@ -190,6 +190,17 @@ TEST(JsonLinesTest, checksEveryLineWhenOpened) {
   }
 }
 
+// Reading behind the end of a mapping would end the process.
+TEST(JsonLinesTest, noticesThatTheFileHasBecomeShorter) {
+  TemporaryDirectory dir;
+  std::string path =
+      dir.write("a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"two\"}\n");
+  DatasetPointer data = mustOpen({path});
+  mustRead(data, 1);
+  std::filesystem::resize_file(path, 3);
+  expectFailure(data->read(1), "a.jsonl has become shorter");
+}
+
 TEST(JsonLinesTest, refusesAnotherLayoutAtOnce) {
   expectFailure(JsonLinesDataset::fromBytes("a,b\n1,2\n", "x.jsonl", {}),
                 "x.jsonl:1: byte 1");
@@ -249,6 +260,18 @@ TEST(MegatronTest, readsPrefixAndEitherFile) {
     EXPECT_EQ(mustRead(dataset, 0).tokens, (std::vector<int32_t>{1, 2, 3}));
     EXPECT_EQ(mustRead(dataset, 1).tokens, (std::vector<int32_t>{4, 5}));
     EXPECT_EQ(mustRead(dataset, 2).tokens, (std::vector<int32_t>{65535}));
+  }
+}
+
+TEST(MegatronTest, noticesThatAFileHasBecomeShorter) {
+  for (const char *name : {"data.idx", "data.bin"}) {
+    TemporaryDirectory dir;
+    dir.write("data.idx", IndexParts().bytes());
+    dir.write("data.bin", u16Tokens());
+    DatasetPointer data = mustOpen({dir / "data"}, 65536);
+    mustRead(data, 0);
+    std::filesystem::resize_file(dir / name, 0);
+    expectFailure(data->read(0), std::string(name) + " has become shorter");
   }
 }
 

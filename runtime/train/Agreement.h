@@ -1,0 +1,38 @@
+//===- Agreement.h - Processes of one job do the same -----------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A launcher starts processes that may be of other binaries, with other flags,
+// or find other data on their machines. Each would make its own plans, and the
+// job would train something else, or hang. So they compare, before anything
+// runs, what must be alike.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_AGREEMENT_H
+#define DYNA_RUNTIME_TRAIN_AGREEMENT_H
+
+#include "runtime/transport/Transport.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+struct SharedFact {
+  std::string name; ///< "strategy", "--seed"
+  std::string value;
+};
+
+/// Fails on every rank if a fact has not the same value on all of them, and
+/// says which. All ranks call it, with facts of the same names in one order.
+Status checkAgreement(Transport &transport,
+                      const std::vector<SharedFact> &facts);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_AGREEMENT_H

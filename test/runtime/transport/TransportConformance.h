@@ -64,6 +64,7 @@ struct TransportBackend {
   ///   tags   receive messages with different tags in another order than sent
   ///   order  take sums in the order of the ranks
   ///   sizes  notice that two ranks disagree on a size
+  ///   counts notice that two ranks disagree on how many exchanges are fused
   std::map<std::string, std::string> lacks = {};
 };
 

@@ -35,7 +35,11 @@ std::vector<TransportBackend> dyna::transportBackends() {
     return Status::ok();
   });
   EXPECT_TRUE(status.isOk()) << status.message();
-  return {{"mpi", ranks, runProcess}};
+  return {{"mpi",
+           ranks,
+           runProcess,
+           {{"counts", "exchanges that no other process starts are messages "
+                       "that do not come: the deadline ends them"}}}};
 }
 
 TEST(MpiTransport, NumberOfProcessesIsChecked) {

@@ -17,7 +17,7 @@
 #include "passes/plan/Passes.h"
 #include "passes/plan/StageCuts.h"
 #include "runtime/abi/Abi.h"
-#include "runtime/plan/Strategy.h"
+#include "runtime/plan/ExecutableGraph.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -59,6 +59,7 @@ private:
   int openInput();
   int checkOutput();
   LogicalResult runPhases();
+  LogicalResult checkStages();
   LogicalResult cutStages();
   void buildPlanPhase(OpPassManager &passes) const;
   LogicalResult runPhase(StringRef name,
@@ -271,8 +272,23 @@ Driver::runPhase(StringRef name,
   return success();
 }
 
-/// What the binary would refuse is refused here. The strategies that say no
-/// layers get them by `--costs`, so that the binary needs no file for it.
+/// Stages that the binary would refuse are refused here, in its words.
+LogicalResult Driver::checkStages() {
+  for (ModelOp model : module->getOps<ModelOp>())
+    for (const std::string &strategy : strategies) {
+      ::dyna::Status status =
+          ::dyna::checkStages(*::dyna::parseStrategy(strategy),
+                              llvm::range_size(model.getOps<CallOp>()));
+      if (!status.isOk()) {
+        usageError(status.message());
+        return failure();
+      }
+    }
+  return success();
+}
+
+/// The strategies that say no layers get them by `--costs`, so that the binary
+/// needs no file for it.
 LogicalResult Driver::cutStages() {
   std::vector<std::string> notes;
   if (llvm::Error error =
@@ -307,6 +323,8 @@ LogicalResult Driver::runPhases() {
                       })) ||
       stopped)
     return success(stopped);
+  if (failed(checkStages()))
+    return failure();
   DifferentiateOptions differentiate;
   differentiate.gradients = options.gradients;
   if (failed(runPhase("differentiate",
@@ -327,7 +345,7 @@ LogicalResult Driver::runPhases() {
     return success();
   if (failed(runPhase("memory", buildMemoryPhase)) || stopped)
     return success(stopped);
-  if (!strategies.empty() && failed(cutStages()))
+  if (!options.costs.empty() && failed(cutStages()))
     return failure();
   if (options.stopAfter == "plan")
     return runPhase("plan",

@@ -10,8 +10,7 @@
 #include "passes/distribute/LayoutRules.h"
 #include "passes/distribute/ParameterLayouts.h"
 #include "passes/distribute/Passes.h"
-
-#include <numeric>
+#include "runtime/plan/ExecutableGraph.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_DEDUCELAYOUTS
@@ -162,21 +161,9 @@ LogicalResult DeduceLayouts::checkTies(const TensorDegree &degree) {
 /// compiling for.
 static LogicalResult checkStages(ModelOp model,
                                  const ::dyna::Strategy &strategy) {
-  int layers = llvm::range_size(model.getOps<CallOp>());
-  auto refuse = [&]() {
-    return model.emitOpError()
-           << "has " << layers
-           << " layers (embedding and head count), but strategy '"
-           << ::dyna::describeStrategy(strategy) << "' ";
-  };
-  if (strategy.pp > layers)
-    return refuse() << "wants " << strategy.pp
-                    << " stages; choose pp of at most " << layers;
-  int given =
-      std::accumulate(strategy.layers.begin(), strategy.layers.end(), 0);
-  if (!strategy.layers.empty() && given != layers)
-    return refuse() << "gives its stages " << given << " together";
-  return success();
+  ::dyna::Status status =
+      ::dyna::checkStages(strategy, llvm::range_size(model.getOps<CallOp>()));
+  return status.isOk() ? success() : model.emitOpError() << status.message();
 }
 
 void DeduceLayouts::runOnOperation() {

@@ -17,9 +17,8 @@ namespace mlir::dyna {
 /// Whether `path` is a good file of costs, for whatever model.
 llvm::Error checkCosts(StringRef path);
 
-/// Refuses `strategies` that no binary of `module` could run. With a `path`
-/// those that say no layers get the cut by the costs in it; each leaves a line
-/// in `notes`. `module` is behind the memory phase.
+/// Gives those of `strategies` that say no layers the cut by the costs in
+/// `path`; each leaves a line in `notes`. `module` is behind the memory phase.
 llvm::Error cutStages(ModuleOp module, StringRef path,
                       std::vector<std::string> &strategies,
                       std::vector<std::string> &notes);

@@ -25,27 +25,29 @@ Status bad(const Strategy &strategy, const std::string &what) {
                                  "': " + what);
 }
 
-Status checkCut(const ManifestView &model, const Strategy &strategy) {
-  if (strategy.pp > model.layers())
+} // namespace
+
+Status checkStages(const Strategy &strategy, int layers) {
+  if (strategy.pp > layers)
     return bad(strategy, formatText("%d stages, but the model has %d layers",
-                                    strategy.pp, model.layers()));
+                                    strategy.pp, layers));
   int given =
       std::accumulate(strategy.layers.begin(), strategy.layers.end(), 0);
-  if (given != model.layers())
+  if (!strategy.layers.empty() && given != layers)
     return bad(strategy,
                formatText("its stages have %d layers together, but the model "
                           "has %d (embedding and head count)",
-                          given, model.layers()));
+                          given, layers));
   return Status::ok();
 }
-
-} // namespace
 
 StatusOr<ExecutableGraph> ExecutableGraph::create(const ManifestView &model,
                                                   Strategy strategy) {
   if (strategy.layers.empty() && strategy.pp == 1)
     strategy.layers = {model.layers()};
-  DYNA_RETURN_IF_ERROR(checkCut(model, strategy));
+  DYNA_RETURN_IF_ERROR(checkStages(strategy, model.layers()));
+  if (strategy.layers.empty())
+    return bad(strategy, "says no layers of its stages: choose them first");
   auto mesh = Mesh::create(
       {{"dp", strategy.dp}, {"pp", strategy.pp}, {"tp", strategy.tp}});
   if (!mesh.isOk())

@@ -40,6 +40,10 @@
 
 namespace dyna {
 
+/// Refuses more stages than layers, and stages that have other layers together
+/// than the model; stages whose layers are still to be chosen are fine.
+Status checkStages(const Strategy &strategy, int layers);
+
 class ExecutableGraph {
 public:
   /// `strategy.layers` must be given unless pp is 1 (the planner's

@@ -8,7 +8,7 @@
 
 #include "runtime/planner/PartitionLayers.h"
 
-#include "runtime/plan/Text.h"
+#include "runtime/plan/ExecutableGraph.h"
 
 #include <algorithm>
 
@@ -133,11 +133,7 @@ StatusOr<StageCut> chooseLayers(const CostModel &costs, Strategy strategy,
                                 const RecomputeModes &recompute) {
   if (!strategy.layers.empty())
     return StageCut{std::move(strategy), ""};
-  int layers = costs.model().layers();
-  if (strategy.pp > layers)
-    return Status::invalidArgument(
-        formatText("strategy '%s': %d stages, but the model has %d layers",
-                   describeStrategy(strategy).c_str(), strategy.pp, layers));
+  DYNA_RETURN_IF_ERROR(checkStages(strategy, costs.model().layers()));
   RecomputeModes modes =
       strategy.recompute ? RecomputeModes{*strategy.recompute} : recompute;
   strategy.layers =

@@ -210,6 +210,12 @@ Status chooseStrategy(Session &session) {
         "--strategy alone",
         static_cast<long long>(options.ranks),
         describeStrategy(strategy).c_str(), strategy.ranks()));
+  // More are refused before much is made for each of them.
+  if (launchedProcesses() == 1 && strategy.ranks() > kMostThreadRanks)
+    return Status::invalidArgument(
+        formatText("strategy '%s' has %d ranks, but one process has at most %d",
+                   describeStrategy(strategy).c_str(), strategy.ranks(),
+                   kMostThreadRanks));
   StatusOr<std::vector<plan::Recompute>> modes =
       chooseRecompute(session, strategy);
   if (!modes.isOk())

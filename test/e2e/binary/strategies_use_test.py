@@ -142,6 +142,7 @@ class RefusalTest(strategies.StrategiesTest):
                                  ("dp=two", "two"),
                                  ("dp=2,zero=3", "zero"),
                                  ("dp=2,recompute=some", "some"),
+                                 ("dp=1000000", "1000000 ranks", "at most"),
                                  ("fast", "fast")):
             with self.subTest(strategy=strategy):
                 self.refuse(strategy, *words)

@@ -1,5 +1,4 @@
-//===- ConfigReader.h - Reads a model configuration with good errors -*- C++
-//-*-===//
+//===- ConfigReader.h - Reads a model configuration with good errors ------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

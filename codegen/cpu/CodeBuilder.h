@@ -1,5 +1,4 @@
-//===- CodeBuilder.h - Short names for scalar and vector code -----*- C++
-//-*-===//
+//===- CodeBuilder.h - Short names for scalar and vector code -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

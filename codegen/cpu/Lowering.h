@@ -1,5 +1,4 @@
-//===- Lowering.h - State of the conversion to CPU code -----------*- C++
-//-*-===//
+//===- Lowering.h - State of the conversion to CPU code -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Passes.h - Passes of the CPU code generator ----------------*- C++
-//-*-===//
+//===- Passes.h - Passes of the CPU code generator -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Pipelines.h - From layer functions to the LLVM dialect -----*- C++
-//-*-===//
+//===- Pipelines.h - From layer functions to the LLVM dialect -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- RowOps.h - The arithmetic of row-wise ops ------------------*- C++
-//-*-===//
+//===- RowOps.h - The arithmetic of row-wise ops -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

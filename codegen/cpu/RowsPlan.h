@@ -1,5 +1,4 @@
-//===- RowsPlan.h - In which pass over a row what is computed -----*- C++
-//-*-===//
+//===- RowsPlan.h - In which pass over a row what is computed -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- VectorMath.h - Functions of vectors, without libm ----------*- C++
-//-*-===//
+//===- VectorMath.h - Functions of vectors, without libm -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Constraints.cpp - Checks that verifiers of dyna ops share -*- C++
-//-*-===//
+//===- Constraints.cpp - Checks that verifiers of dyna ops share ----------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- DynaStructureConstraints.cpp - Verifiers of layers and models -*- C++
-//-*-===//
+//===- DynaStructureConstraints.cpp - Verifiers of layers and models ------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

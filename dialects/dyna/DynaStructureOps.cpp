@@ -1,5 +1,4 @@
-//===- DynaStructureOps.cpp - Syntax of layers, models, functions -*- C++
-//-*-===//
+//===- DynaStructureOps.cpp - Syntax of layers, models, functions ---------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

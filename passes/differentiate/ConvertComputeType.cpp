@@ -1,5 +1,4 @@
-//===- ConvertComputeType.cpp - The pass dyna-convert-compute-type -*- C++
-//-*-===//
+//===- ConvertComputeType.cpp - The pass dyna-convert-compute-type --------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

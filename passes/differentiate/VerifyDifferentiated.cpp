@@ -1,5 +1,4 @@
-//===- VerifyDifferentiated.cpp - The pass dyna-verify-differentiated -*- C++
-//-*-===//
+//===- VerifyDifferentiated.cpp - The pass dyna-verify-differentiated -----===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- FuseRows.cpp - Gathers row-wise ops into sweeps over the rows -*- C++
-//-*-===//
+//===- FuseRows.cpp - Gathers row-wise ops into sweeps over the rows ------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- MemoryPlan.cpp - Lifetimes and places of a layer function -*- C++
-//-*-===//
+//===- MemoryPlan.cpp - Lifetimes and places of a layer function ----------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

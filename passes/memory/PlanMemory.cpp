@@ -1,5 +1,4 @@
-//===- PlanMemory.cpp - Gives every value of the layer functions a place -*- C++
-//-*-===//
+//===- PlanMemory.cpp - Gives every value of the layer functions a place --===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

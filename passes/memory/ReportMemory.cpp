@@ -1,5 +1,4 @@
-//===- ReportMemory.cpp - Prints the memory that a planned module needs -*- C++
-//-*-===//
+//===- ReportMemory.cpp - Prints the memory that a planned module needs ---===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

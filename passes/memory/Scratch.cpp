@@ -1,5 +1,4 @@
-//===- Scratch.cpp - Bytes of tensors, and scratch that ops need -*- C++
-//-*-===//
+//===- Scratch.cpp - Bytes of tensors, and scratch that ops need ----------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- VerifyMemory.cpp - Proves that no value is overwritten while needed -*-
-// C++ -*-===//
+//===- VerifyMemory.cpp - Nothing is overwritten while needed -------------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

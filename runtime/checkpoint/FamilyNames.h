@@ -1,5 +1,4 @@
-//===- FamilyNames.h - Tensor names and layouts of model families -*- C++
-//-*-===//
+//===- FamilyNames.h - Tensor names and layouts of model families ---------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- CostCurve.h - Seconds of one function from measured points -*- C++
-//-*-===//
+//===- CostCurve.h - Seconds of one function from measured points ---------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- ExchangeChecker.cpp - Messages and reductions between ranks -*- C++
-//-*-===//
+//===- ExchangeChecker.cpp - Messages and reductions between ranks --------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- InstructionBlocks.h - What instructions do with memory ----*- C++
-//-*-===//
+//===- InstructionBlocks.h - What instructions do with memory -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

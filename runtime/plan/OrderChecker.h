@@ -1,5 +1,4 @@
-//===- OrderChecker.h - What follows what on one rank (P3 to P5) -*- C++
-//-*-===//
+//===- OrderChecker.h - What follows what on one rank (P3 to P5) ----------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

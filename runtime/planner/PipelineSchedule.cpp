@@ -1,5 +1,4 @@
-//===- PipelineSchedule.cpp - The order of work and messages of a replica -*-
-// C++ -*-===//
+//===- PipelineSchedule.cpp - The order of work and messages of a replica -===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

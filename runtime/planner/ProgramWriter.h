@@ -1,5 +1,4 @@
-//===- ProgramWriter.h - The instructions of one rank, without offsets -*- C++
-//-*-===//
+//===- ProgramWriter.h - The instructions of one rank, without offsets ----===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- ProcessTransport.h - Ranks as processes, where they are linked in *- C++
-//-*-===//
+//===- ProcessTransport.h - Ranks as processes, where they are linked in --===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Distributed.h - Runs local functions on all ranks at once --*- C++
-//-*-===//
+//===- Distributed.h - Runs local functions on all ranks at once ----------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

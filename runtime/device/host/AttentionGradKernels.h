@@ -1,5 +1,4 @@
-//===- AttentionGradKernels.h - Gradients of a pair of super-blocks *- C++
-//-*-===//
+//===- AttentionGradKernels.h - Gradients of a pair of super-blocks -------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

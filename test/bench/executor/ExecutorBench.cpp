@@ -1,5 +1,4 @@
-//===- ExecutorBench.cpp - What an instruction costs beside its work -*- C++
-//-*-===//
+//===- ExecutorBench.cpp - What an instruction costs beside its work ------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- StepFloor.cpp - The matrix products of a step, each timed alone  -*- C++
-//-*-===//
+//===- StepFloor.cpp - The matrix products of a step, each timed alone ----===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- ThreadBench.cpp - Threads against the machine's copy bandwidth *- C++
-//-*-===//
+//===- ThreadBench.cpp - Threads against the machine's copy bandwidth -----===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- CompiledFunction.h - Runs lowered layer functions ----------*- C++
-//-*-===//
+//===- CompiledFunction.h - Runs lowered layer functions -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

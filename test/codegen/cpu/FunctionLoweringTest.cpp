@@ -1,5 +1,4 @@
-//===- FunctionLoweringTest.cpp - Numbers of compiled layer functions -*- C++
-//-*-===//
+//===- FunctionLoweringTest.cpp - Numbers of compiled layer functions -----===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- FunctionTest.h - Tests of one layer function ---------------*- C++
-//-*-===//
+//===- FunctionTest.h - Tests of one layer function -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- RankLoweringTest.cpp - What compiled code does with its rank -*- C++
-//-*-===//
+//===- RankLoweringTest.cpp - What compiled code does with its rank -------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

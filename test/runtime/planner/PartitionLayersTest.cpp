@@ -1,5 +1,4 @@
-//===- PartitionLayersTest.cpp - The cut of the layers into stages -*- C++
-//-*-===//
+//===- PartitionLayersTest.cpp - The cut of the layers into stages --------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- PlannerTest.cpp - The plan of every mini-batch
-//------------------------===//
+//===- PlannerTest.cpp - The plan of every mini-batch -*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

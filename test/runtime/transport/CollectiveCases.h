@@ -1,5 +1,4 @@
-//===- CollectiveCases.h - Inputs of exchanges and what they give *- C++
-//-*-===//
+//===- CollectiveCases.h - Inputs of exchanges and what they give ---------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- FailureConformance.cpp - Deadlines, mismatches, lost ranks *- C++
-//-*-===//
+//===- FailureConformance.cpp - Deadlines, mismatches, lost ranks ---------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- HostConformanceTest.cpp - The host backend against the suites *- C++
-//-*-===//
+//===- HostConformanceTest.cpp - The host backend against the suites ------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- MpiLoop.cpp - Ranks that exchange until something ends them *- C++
-//-*-===//
+//===- MpiLoop.cpp - Ranks that exchange until something ends them --------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -33,13 +33,25 @@ namespace {
 constexpr int64_t defaultMicroBatch = 4096;
 /// Micro-batches per stage that keep a pipeline busy four fifths of the time.
 constexpr int64_t fillsPipeline = 4;
+constexpr int64_t mostInFlight = 1024;
+
+int64_t tokensPerReplica(const Session &session) {
+  return std::max<int64_t>(1, session.options.tokensPerBatch /
+                                  session.graph->strategy().dp);
+}
+
+/// If all are full.
+int64_t microBatchesPerReplica(const Session &session) {
+  int64_t size = session.options.tokensPerMicroBatch;
+  return (tokensPerReplica(session) + size - 1) / size;
+}
 
 /// The strategy is known.
 void chooseMicroBatch(Session &session) {
   TrainOptions &options = session.options;
   const Strategy &strategy = session.graph->strategy();
   int64_t positions = session.view->manifest().facts().positions();
-  int64_t share = std::max<int64_t>(1, options.tokensPerBatch / strategy.dp);
+  int64_t share = tokensPerReplica(session);
   if (options.tokensPerMicroBatch == 0) {
     int64_t size = std::min(options.tokensPerBatch, defaultMicroBatch);
     if (strategy.pp > 1)
@@ -55,12 +67,7 @@ void chooseMicroBatch(Session &session) {
         "fit a micro-batch; --tokens-per-micro-batch allows more",
         static_cast<long long>(options.tokensPerMicroBatch),
         static_cast<long long>(positions)));
-  int64_t count =
-      (share + options.tokensPerMicroBatch - 1) / options.tokensPerMicroBatch;
-  // GPipe as it was published: all forwards before all backwards.
-  if (strategy.pp > 1 && options.pipeline == "gpipe" &&
-      !options.isGiven("in-flight"))
-    options.inFlight = std::min<int64_t>(count + 1, 1024);
+  int64_t count = microBatchesPerReplica(session);
   if (strategy.pp > 1 && count < 2 * strategy.pp)
     session.notes.push_back(formatText(
         "about %lld micro-batches a step keep each of %d stages busy for at "
@@ -251,8 +258,15 @@ void choosePlanOptions(Session &session) {
   plan.maxTokensPerMicroBatch = options.tokensPerMicroBatch;
   plan.inFlight = static_cast<int>(options.inFlight);
   plan.splitBackward = options.splitBackward;
-  if (strategy.pp > 1 && options.pipeline == "1f1b")
+  if (strategy.pp == 1)
+    return;
+  if (options.pipeline == "1f1b")
     plan.schedule = Schedule::OneForwardOneBackward;
+  else if (!options.isGiven("in-flight"))
+    // As GPipe was published: all forwards before all backwards, and one
+    // micro-batch more, since ragged ones are seldom full.
+    plan.inFlight = static_cast<int>(
+        std::min<int64_t>(microBatchesPerReplica(session) + 1, mostInFlight));
 }
 
 /// Processes that do not know of each other would each do all the work.

@@ -121,6 +121,33 @@ static int checkModel(exec::PlanOp plan, StringRef input, ModuleOp module,
               ": --into expects the module that it was planned for");
 }
 
+namespace {
+
+/// A module with graphs and plans; null after a message where the text is bad.
+struct ParsedFile {
+  explicit ParsedFile(std::unique_ptr<llvm::MemoryBuffer> text)
+      : context(dialects()), diagnostics(*sources, &context) {
+    context.printOpOnDiagnostic(false);
+    sources->AddNewSourceBuffer(std::move(text), llvm::SMLoc());
+    module = parseSourceFile<ModuleOp>(sources, &context);
+  }
+
+  static DialectRegistry dialects() {
+    DialectRegistry registry;
+    registry.insert<mlir::dyna::DynaDialect, dist::DistDialect,
+                    exec::ExecDialect>();
+    return registry;
+  }
+
+  std::shared_ptr<llvm::SourceMgr> sources =
+      std::make_shared<llvm::SourceMgr>();
+  MLIRContext context;
+  SourceMgrDiagnosticHandler diagnostics;
+  OwningOpRef<ModuleOp> module;
+};
+
+} // namespace
+
 /// A plan beside its graph, in the module `into`.
 static int importPlanInto(StringRef input, StringRef into, StringRef graphName,
                           StringRef output) {
@@ -129,15 +156,8 @@ static int importPlanInto(StringRef input, StringRef into, StringRef graphName,
   auto text = bytes ? openInputFile(into, &message) : nullptr;
   if (!text)
     return fail(message);
-  auto sources = std::make_shared<llvm::SourceMgr>();
-  sources->AddNewSourceBuffer(std::move(text), llvm::SMLoc());
-  DialectRegistry registry;
-  registry
-      .insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect>();
-  MLIRContext context(registry);
-  context.printOpOnDiagnostic(false);
-  SourceMgrDiagnosticHandler diagnostics(*sources, &context);
-  auto module = parseSourceFile<ModuleOp>(sources, &context);
+  ParsedFile file(std::move(text));
+  OwningOpRef<ModuleOp> &module = file.module;
   if (!module)
     return 2;
   exec::GraphOp graph = findGraph(*module, graphName);
@@ -160,15 +180,8 @@ static int exportPlan(StringRef input, StringRef output) {
   auto buffer = openInputFile(input, &message);
   if (!buffer)
     return fail(message);
-  auto sources = std::make_shared<llvm::SourceMgr>();
-  sources->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  DialectRegistry registry;
-  registry
-      .insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect>();
-  MLIRContext context(registry);
-  context.printOpOnDiagnostic(false);
-  SourceMgrDiagnosticHandler diagnostics(*sources, &context);
-  auto module = parseSourceFile<ModuleOp>(sources, &context);
+  ParsedFile parsed(std::move(buffer));
+  OwningOpRef<ModuleOp> &module = parsed.module;
   if (!module)
     return 2;
   auto plans = llvm::to_vector(module->getOps<exec::PlanOp>());

@@ -109,6 +109,39 @@ class UseTest(strategies.StrategiesTest):
                                         else one_forward_one_backward(count, rank // tp, stages))
                             self.assertEqual(passes_of(trace, rank, step), expected, f"rank {rank}, step {step}")
 
+    def test_what_is_chosen_for_a_pipeline(self):
+        """Micro-batches that fill it, and for gpipe all forwards first; both give way to flags."""
+        case = Case("gpt2", 1, 1, 2, 0, 0, "none")
+        positions = strategies.POSITIONS
+        even = self.folder / "even"
+        even.mkdir()
+        for i in range(32):
+            (even / f"{i:02}.txt").write_text(chr(97 + i % 26) * positions)
+        base = [word for word in strategies.command(strategies.program("gpt2", degrees=(2,)), even, case, steps=1)
+                if "--tokens-per-" not in str(word)]
+
+        batch = f"--tokens-per-batch={8 * positions}"
+
+        def run(*flags):
+            trace, metrics = self.folder / "t.json", self.folder / "m.jsonl"
+            done = common.run([*base, f"--trace={trace}", f"--metrics={metrics}", *flags])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            events = json.loads(trace.read_text())
+            step, = common.lines_of(metrics)
+            metrics.unlink()
+            return step["micro_batches"], passes_of(events["traceEvents"], 0, 0), done.stderr
+
+        # A micro-batch is no smaller than the longest sample; 4 for each stage fill the pipeline.
+        count, passes, notes = run(batch, "--pipeline=gpipe")
+        self.assertEqual(count, 8)
+        self.assertEqual(passes, gpipe(8))
+        self.assertNotIn("keep each of", notes)
+        _, passes, _ = run(batch, "--pipeline=gpipe", "--in-flight=2")
+        self.assertEqual(passes, sum(([("F", i), ("F", i + 1), ("B", i), ("B", i + 1)] for i in range(0, 8, 2)), []))
+        count, _, notes = run(batch, f"--tokens-per-micro-batch={4 * positions}")
+        self.assertEqual(count, 2)
+        self.assertIn("about 2 micro-batches a step keep each of 2 stages busy for at most 66 %", notes)
+
     def test_a_cut_by_hand(self):
         case = Case("gpt2", 1, 1, 2, 0, 0, "none")
         self.reference("gpt2")

@@ -90,8 +90,8 @@ Status checkInstructions(const ManifestView &view, const plan::Plan &plan,
                             view.firstLayer(), view.endLayer() - 1));
     if (isPerMicroBatch(i.op()) &&
         (i.micro_batch() < 0 || i.micro_batch() >= plan.micro_batches_size()))
-      return bad(
-          formatText(": there are %d micro-batches", plan.micro_batches_size()));
+      return bad(formatText(": there are %d micro-batches",
+                            plan.micro_batches_size()));
     if (i.recompute() < plan::RECOMPUTE_NONE ||
         i.recompute() > plan::RECOMPUTE_FULL)
       return bad(": unknown recompute mode");

@@ -58,6 +58,8 @@ public:
   MatmulEmitter(ModuleLowering &module, StringRef name, Type type);
 
   void emit(LLVM::LLVMFuncOp function);
+  /// Adds 2 m n k to the context's count, as the library's products do.
+  void emitCount(CodeBuilder &code, Value context, Value fields);
 
 private:
   LLVM::LLVMFuncOp createCore();
@@ -139,6 +141,7 @@ void MatmulEmitter::emit(LLVM::LLVMFuncOp function) {
   Value fields = function.getArgument(1);
   Value m = field(code, fields, offsetof(dyna_matmul, m), i64);
   Value n = field(code, fields, offsetof(dyna_matmul, n), i64);
+  emitCount(code, function.getArgument(0), fields);
   Value epilogue =
       field(code, fields, offsetof(dyna_matmul, epilogue), pointer);
   Value epilogueRows =
@@ -166,6 +169,17 @@ void MatmulEmitter::emit(LLVM::LLVMFuncOp function) {
                                 code.i64(sizeof(dyna_matmul)), rows, minRows})
                      .getResult();
   LLVM::ReturnOp::create(code, status);
+}
+
+void MatmulEmitter::emitCount(CodeBuilder &code, Value context, Value fields) {
+  Type i64 = code.i64Type();
+  Value flops = code.i64(2);
+  for (size_t size : {offsetof(dyna_matmul, m), offsetof(dyna_matmul, n),
+                      offsetof(dyna_matmul, k)})
+    flops = code.mul(flops, field(code, fields, size, i64));
+  constexpr size_t counter = offsetof(dyna_context, matrix_flops);
+  code.storeField(code.add(field(code, context, counter, i64), flops), context,
+                  counter);
 }
 
 /// core(fields, first row, end row, first column, end column).

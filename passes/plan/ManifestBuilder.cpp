@@ -10,7 +10,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
-#include "runtime/abi/Abi.h"
+#include "runtime/abi/Kernels.h"
 #include "runtime/plan/ManifestView.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -178,6 +178,7 @@ LogicalResult ManifestBuilder::addLayer(CallOp call) {
 
 /// Matrix-product flops of a layer's logical form.
 static void setFlops(plan::LayerKind *kind, LayerOp layer) {
+  kind->set_target_table(kind->parameters_size());
   layer.walk([&](Operation *op) {
     if (auto linear = dyn_cast<LinearOp>(op)) {
       kind->set_flops_per_token(
@@ -192,8 +193,43 @@ static void setFlops(plan::LayerKind *kind, LayerOp layer) {
       kind->set_flops_per_target(
           kind->flops_per_target() +
           2 * cast<ShapedType>(loss.getWeight().getType()).getNumElements());
+      auto table = dyn_cast<BlockArgument>(loss.getWeight());
+      if (table && llvm::is_contained(layer.getParameterArguments(), table))
+        kind->set_target_table(table.getArgNumber());
     }
   });
+}
+
+/// Matrix-product flops of a call of a function, from the products it has.
+static void setFlops(plan::LayerKind::Role *role, FunctionOp function) {
+  int64_t token = 0, target = 0, pair = 0, causalPair = 0;
+  auto elements = [](Value matrix) {
+    return cast<ShapedType>(matrix.getType()).getNumElements();
+  };
+  auto addAttention = [&](auto op, int64_t products) {
+    (op.getCausal() ? causalPair : pair) +=
+        2 * products * op.getHeads() * op.getHeadDim();
+  };
+  function.walk([&](Operation *op) {
+    if (auto linear = dyn_cast<LinearOp>(op))
+      token += 2 * elements(linear.getWeight());
+    else if (auto linear = dyn_cast<LinearGradInputOp>(op))
+      token += 2 * elements(linear.getWeight());
+    else if (auto linear = dyn_cast<LinearGradWeightOp>(op))
+      token += 2 * elements(linear.getResult());
+    else if (auto attention = dyn_cast<AttentionOp>(op))
+      addAttention(attention, DYNA_ATTENTION_PRODUCTS);
+    else if (auto attention = dyn_cast<AttentionGradOp>(op))
+      addAttention(attention, DYNA_ATTENTION_GRAD_PRODUCTS);
+    else if (auto loss = dyn_cast<LinearCrossEntropyOp>(op))
+      target += 2 * elements(loss.getWeight());
+    else if (auto loss = dyn_cast<LinearCrossEntropyTrainOp>(op))
+      target += 3 * 2 * elements(loss.getWeight());
+  });
+  role->set_flops_per_token(token);
+  role->set_flops_per_target(target);
+  role->set_flops_per_pair(pair);
+  role->set_flops_per_causal_pair(causalPair);
 }
 
 FailureOr<int> ManifestBuilder::addKind(LayerOp layer) {
@@ -240,6 +276,7 @@ LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {
     role->set_present(true);
     if (PlaceAttr workspace = function.getWorkspaceAttr())
       setBytes(role->mutable_workspace(), workspace);
+    setFlops(role, function);
   }
   setFlops(kind, layer);
   return success();

@@ -57,7 +57,7 @@
 extern "C" {
 #endif
 
-#define DYNA_ABI_VERSION 1
+#define DYNA_ABI_VERSION 2
 /// Row counts in memory formulas are rounded up to a multiple of this.
 #define DYNA_ROW_ALIGNMENT 32
 /// Bytes to which every tensor and block is aligned.
@@ -169,6 +169,10 @@ typedef struct dyna_context {
   int64_t layer;
   double inverse_targets; ///< 1 / target tokens of the whole mini-batch
   dyna_optimizer optimizer;
+  /// Every kernel that multiplies matrices adds what it was called with: 2 m n
+  /// k of a product, of attention 2 head_dim per product, head and visible pair
+  /// (Kernels.h). The caller of layer functions clears it.
+  int64_t matrix_flops;
 } dyna_context;
 
 /// The one signature. Which tensors stand in the arrays depends on the role:

@@ -14,6 +14,9 @@
 // All matrices are row-major; leading dimensions and strides count elements.
 // Scratch memory is always the caller's: the formulas at the end say how much.
 //
+// Products and attention add their work to `context->matrix_flops`, from the
+// sizes and segments of the call.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_ABI_KERNELS_H
@@ -126,6 +129,22 @@ typedef struct dyna_attention {
 dyna_status dyna_attention_f32(dyna_context *, const dyna_attention *);
 dyna_status dyna_attention_f64(dyna_context *, const dyna_attention *);
 dyna_status dyna_attention_bf16(dyna_context *, const dyna_attention *);
+
+/// Products over the visible pairs: forward q.k and p.v; backward q.k once
+/// more, dout.v, and those for dq, dk and dv.
+#define DYNA_ATTENTION_PRODUCTS 2
+#define DYNA_ATTENTION_GRAD_PRODUCTS 5
+
+/// Keys that the queries of a segment see, added up.
+static inline int64_t dyna_visible_pairs(const dyna_segment *segment,
+                                         int32_t causal) {
+  int64_t q = segment->q_len, kv = segment->kv_len;
+  if (!causal)
+    return q * kv;
+  if (kv < q)
+    q = kv; // those before see nothing
+  return q * (kv - q) + q * (q + 1) / 2;
+}
 
 /// The gradients of the above. `forward` holds its operands and results; dq,
 /// dk, dv are written (rows that no segment covers are zeroed) with the strides

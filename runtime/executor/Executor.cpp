@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 namespace dyna {
 
@@ -281,12 +282,14 @@ Status Executor::runProgram(Run &run) {
     std::vector<BlockUse> uses = run.blocks.uses(index);
     live.before(uses, result);
     double begin = options_.trace ? options_.trace->now() : 0;
+    context_.matrix_flops = 0;
     DYNA_RETURN_IF_ERROR(runInstruction(run, index));
     // What was started goes on while layers compute, not only in waits.
     if (exchange_)
       DYNA_RETURN_IF_ERROR(exchange_->transport().progress());
-    double flops = flopsOf(run, i);
+    double flops = static_cast<double>(context_.matrix_flops);
     result.flops += flops;
+    result.formulaFlops += formulaFlops(run, i);
     if (options_.trace)
       options_.trace->add(
           {instructionName(i.op()), view_.kind(i.layer()).name().c_str(),
@@ -321,30 +324,23 @@ Status Executor::runInstruction(Run &run, int index) {
                       : Status::ok();
 }
 
-double Executor::flopsOf(const Run &run, const Instruction &i) const {
-  if (roleOf(i) < 0 || run.staging.empty())
+double Executor::formulaFlops(const Run &run, const Instruction &i) const {
+  if (!isPerMicroBatch(i.op()) || roleOf(i) < 0)
     return 0;
   const plan::LayerKind &kind = view_.kind(i.layer());
+  const plan::LayerKind::Role &role = kind.roles(roleOf(i));
   const Staging &staging = run.staging[i.micro_batch()];
-  double body =
-      static_cast<double>(kind.flops_per_token()) * staging.extent.tq +
-      static_cast<double>(kind.attention_flops_per_pair()) * staging.pairs;
-  double head = static_cast<double>(kind.flops_per_target()) * staging.targets;
-  switch (i.op()) {
-  case Instruction::EVALUATE:
-    return body + head;
-  case Instruction::FORWARD:
-    return body + 3 * head; // the head's gradients are made in its forward
-  case Instruction::RECOMPUTE:
-    return i.recompute() == plan::RECOMPUTE_FULL ? body : 0;
-  case Instruction::BACKWARD:
-    return 2 * body;
-  case Instruction::BACKWARD_INPUT:
-  case Instruction::BACKWARD_WEIGHT:
-    return body;
-  default:
-    return 0;
-  }
+  double perTarget = static_cast<double>(role.flops_per_target());
+  if (int slot = kind.target_table();
+      perTarget > 0 && slot < kind.parameters_size())
+    perTarget *= static_cast<double>(
+                     view_.rows(view_.layer(i.layer()).parameters(slot))) /
+                 static_cast<double>(kind.parameters(slot).shape(0));
+  return static_cast<double>(role.flops_per_token()) * staging.extent.tq +
+         static_cast<double>(role.flops_per_pair()) * staging.pairs +
+         static_cast<double>(role.flops_per_causal_pair()) *
+             staging.causalPairs +
+         std::round(perTarget) * staging.targets;
 }
 
 } // namespace dyna

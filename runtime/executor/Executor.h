@@ -72,7 +72,9 @@ struct StepResult {
   std::vector<double> microBatchLosses;
   /// Of the whole gradient before clipping; 0 without GRAD_NORM.
   double gradientNorm = 0;
-  double flops = 0;         ///< of matrix products, recomputed ones included
+  /// Of matrix products, recomputed ones included: what the kernels counted,
+  /// and what the manifest says of the functions that were called.
+  double flops = 0, formulaFlops = 0;
   int64_t keptBytes = 0;    ///< most that lay in kept blocks at one time
   int64_t liveBytes = 0;    ///< most that lay in all blocks at one time
   int64_t dynamicBytes = 0; ///< the plan's own
@@ -152,7 +154,7 @@ private:
               const std::vector<dyna_tensor> &in,
               const std::vector<dyna_tensor> &out);
   Status finishGradientNorm(Run &run);
-  double flopsOf(const Run &run, const plan::Instruction &i) const;
+  double formulaFlops(const Run &run, const plan::Instruction &i) const;
   std::vector<dyna_tensor> computeParameters(int layer) const;
   std::vector<dyna_tensor> gradients(int layer) const;
   /// Those that this rank updates (or counts in the norm), rows as it does.

@@ -77,6 +77,7 @@ Status RankTeam::run(const plan::Plan &plan, const MiniBatch &miniBatch,
   result = results_[0];
   for (size_t local = 1; local < results_.size(); ++local) {
     result.flops += results_[local].flops;
+    result.formulaFlops += results_[local].formulaFlops;
     result.keptBytes += results_[local].keptBytes;
     result.liveBytes += results_[local].liveBytes;
     result.dynamicBytes += results_[local].dynamicBytes;

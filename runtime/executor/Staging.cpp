@@ -44,14 +44,6 @@ Status checkSample(const ManifestView &view, const Sample &sample) {
   return Status::ok();
 }
 
-/// One layer's attention stands for all: they see the same segments.
-int64_t pairsOf(const ManifestView &view, int64_t tokens) {
-  for (int l = 0; l < view.layers(); ++l)
-    if (view.kind(l).attention_flops_per_pair() > 0)
-      return view.visiblePairs(l, tokens);
-  return 0;
-}
-
 } // namespace
 
 StatusOr<Staging> stage(const ManifestView &view,
@@ -84,7 +76,8 @@ StatusOr<Staging> stage(const ManifestView &view,
       rowPosition[row + i] = position;
       staging.targets += sample.targets[position] != ignoreTarget;
     }
-    staging.pairs += pairsOf(view, length);
+    staging.pairs += length * length;
+    staging.causalPairs += length * (length + 1) / 2;
     row += length;
   }
   return staging;

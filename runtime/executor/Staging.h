@@ -25,8 +25,9 @@ struct Staging {
   std::vector<unsigned char> batch; ///< as BatchLayout says
   BatchLayout layout;
   Extent extent;
-  int64_t targets = 0; ///< that are in the loss
-  int64_t pairs = 0;   ///< visible (query, key) pairs
+  int64_t targets = 0;     ///< that are in the loss
+  int64_t pairs = 0;       ///< of a query and a key of its segment
+  int64_t causalPairs = 0; ///< those whose key is not after the query
 };
 
 /// Lays the samples of a micro-batch end to end. Token and target ids must be

@@ -243,12 +243,20 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
   if (kind.roles_size() != DYNA_ROLE_COUNT)
     return bad(formatText("%s: expects %d roles, but has %d", where.c_str(),
                           DYNA_ROLE_COUNT, kind.roles_size()));
-  for (const plan::LayerKind::Role &role : kind.roles())
+  for (const plan::LayerKind::Role &role : kind.roles()) {
     DYNA_RETURN_IF_ERROR(checkFormula(role.workspace(), where + ", workspace"));
+    for (int64_t flops : {role.flops_per_token(), role.flops_per_target(),
+                          role.flops_per_pair(), role.flops_per_causal_pair()})
+      if (flops < 0)
+        return bad(where + ": negative flops of a role");
+  }
   for (int64_t flops : {kind.flops_per_token(), kind.flops_per_target(),
                         kind.attention_flops_per_pair()})
     if (flops < 0)
       return bad(where + ": negative flops");
+  if (kind.target_table() < 0 || kind.target_table() > kind.parameters_size())
+    return bad(formatText("%s: target table %d of %d parameters", where.c_str(),
+                          kind.target_table(), kind.parameters_size()));
   return Status::ok();
 }
 

@@ -111,9 +111,17 @@ std::string kindJson(const plan::LayerKind &kind) {
   for (int role = 0; role < DYNA_ROLE_COUNT; ++role) {
     if (!kind.roles(role).present())
       continue;
-    text += formatText("%s\n      \"%s\": {\"workspace\": %s}",
-                       first ? "" : ",", roleNames[role],
-                       formulaJson(kind.roles(role).workspace()).c_str());
+    const plan::LayerKind::Role &said = kind.roles(role);
+    text += formatText(
+        "%s\n      \"%s\": {\"workspace\": %s, \"flops_per_token\": %lld, "
+        "\"flops_per_target\": %lld, \"flops_per_pair\": %lld, "
+        "\"flops_per_causal_pair\": %lld}",
+        first ? "" : ",", roleNames[role],
+        formulaJson(said.workspace()).c_str(),
+        static_cast<long long>(said.flops_per_token()),
+        static_cast<long long>(said.flops_per_target()),
+        static_cast<long long>(said.flops_per_pair()),
+        static_cast<long long>(said.flops_per_causal_pair()));
     first = false;
   }
   return text +

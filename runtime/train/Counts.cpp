@@ -20,6 +20,7 @@ void RankCounts::add(const RankTeam &ranks) {
     const StepResult &result = ranks.lastResult(local);
     StepResult &sum = sums_[local];
     sum.flops += result.flops;
+    sum.formulaFlops += result.formulaFlops;
     sum.keptBytes = std::max(sum.keptBytes, result.keptBytes);
     sum.traffic.add(result.traffic);
   }
@@ -62,8 +63,10 @@ std::string RankCounts::toJson(RankTeam &ranks) const {
   std::string text = "{\"ranks\": [";
   for (size_t local = 0; local < sums_.size(); ++local) {
     const StepResult &sum = sums_[local];
-    text += formatText("%s\n  {\"rank\": %zu, \"matrix_flops\": %.17g, ",
-                       local ? "," : "", ranks.firstRank() + local, sum.flops);
+    text += formatText("%s\n  {\"rank\": %zu, \"matrix_flops\": %.17g, "
+                       "\"formula_flops\": %.17g, ",
+                       local ? "," : "", ranks.firstRank() + local, sum.flops,
+                       sum.formulaFlops);
     text += bytesJson(ranks.executor(local));
     text += formatText("\"kept_bytes\": %lld, ",
                        static_cast<long long>(sum.keptBytes));

@@ -88,6 +88,15 @@ dyna_status check(dyna_context *context, const dyna_attention *p,
   return checkSegments(context, *p->segments, name);
 }
 
+/// Counts `products` products over the visible pairs.
+void countFlops(dyna_context *context, const dyna_attention &p,
+                int64_t products) {
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < p.segments->count; ++i)
+    pairs += dyna_visible_pairs(&p.segments->data[i], p.causal);
+  context->matrix_flops += 2 * products * p.heads * p.head_dim * pairs;
+}
+
 dyna_status failMemory(dyna_context *context, const char *name) {
   return fail(context, DYNA_RESOURCE_EXHAUSTED,
               "%s: no memory for the threads' scratch", name);
@@ -111,6 +120,7 @@ dyna_status runAttention(dyna_context *context, const dyna_attention *attention,
   HostDevice &device = HostDevice::of(*context);
   if (!device.reserveWorkers(kernels.attentionScratch(p.head_dim)))
     return failMemory(context, name);
+  countFlops(context, p, DYNA_ATTENTION_PRODUCTS);
 
   struct Block {
     AttentionTask task;
@@ -370,6 +380,7 @@ dyna_status runAttentionGrad(dyna_context *context,
   Team &team = device.team();
   if (!device.reserveWorkers(kernels.attentionGradScratch(f.head_dim)))
     return failMemory(context, name);
+  countFlops(context, f, DYNA_ATTENTION_GRAD_PRODUCTS);
   Gradients gradients(g, element);
   AttentionSums sums = gradients.sums();
   bool shared = sharesKeys(segments);

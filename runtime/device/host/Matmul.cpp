@@ -199,6 +199,7 @@ extern "C" dyna_status dyna_matmul_f32(dyna_context *context,
   if (dyna_status status = check(context, product, "matmul_f32"))
     return status;
   const dyna_matmul &p = *product;
+  context->matrix_flops += 2 * p.m * p.n * p.k;
   if (p.m == 0 || p.n == 0 || p.k == 0)
     return runEmpty(context, p, 4);
   Team &team = HostDevice::of(*context).team();
@@ -417,6 +418,7 @@ dyna_status runBf16(dyna_context *context, const dyna_matmul *product, bool f32,
   if (dyna_status status = check(context, product, name))
     return status;
   const dyna_matmul &p = *product;
+  context->matrix_flops += 2 * p.m * p.n * p.k;
   if (p.m == 0 || p.n == 0 || p.k == 0)
     return runEmpty(context, p, f32 ? 4 : 2);
   HostDevice &device = HostDevice::of(*context);

@@ -148,10 +148,13 @@ class Model:
         elements = 2 * WIDTH * WIDTH // t + 2 * WIDTH * kv + (3 if self.family == "llama" else 2) * WIDTH * INNER[self.family] // t
         tokens = self.n * ROWS
         pairs = self.n * ROWS // LENGTH * (LENGTH * (LENGTH + 1) // 2)
-        body = self.blocks * (2 * elements * tokens + 4 * WIDTH // t * pairs)
-        # The part of the vocabulary is counted as the largest one.
-        head = 2 * WIDTH * -(-VOCABULARY // t) * tokens if self.ends else 0
-        return body * (4 if full else 3) + 3 * head
+        products, attention = 2 * elements * tokens, 2 * WIDTH // t * pairs
+        # Attention has two products; backward computes the scores once more beside twice that.
+        block = 3 * products + (2 + 5) * attention
+        if full:  # the last product, down, is not needed again
+            block += products - 2 * WIDTH * INNER[self.family] // t * tokens + 2 * attention
+        head = 2 * WIDTH * part(VOCABULARY, t, self.shard) * tokens if self.ends else 0
+        return self.blocks * block + 3 * head
 
     # Exchanges.
 
@@ -261,7 +264,8 @@ class CountsTest(strategies.StrategiesTest):
                     expected = {"rank": rank["rank"], "master_bytes": model.parameter_bytes(), "copy_bytes": 0,
                                 "gradient_bytes": model.parameter_bytes(), "first_moment_bytes": model.moment_bytes(),
                                 "second_moment_bytes": model.moment_bytes(), "kept_bytes": model.kept_bytes(),
-                                "matrix_flops": model.matrix_flops(), "collective_calls": model.collective_calls(),
+                                "matrix_flops": model.matrix_flops(), "formula_flops": model.matrix_flops(),
+                                "collective_calls": model.collective_calls(),
                                 **{kind: {"count": count, "bytes": sent}
                                    for kind, (count, sent) in model.exchanges().items()}}
                     self.assertEqual(rank, expected)

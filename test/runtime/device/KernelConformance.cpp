@@ -54,7 +54,9 @@ void checkMatmul(
   std::unique_ptr<Buffer> deviceC =
       put(c.data(), int64_t(c.size() * sizeof(C)));
   p.a = deviceA->data(), p.b = deviceB->data(), p.c = deviceC->data();
+  context.matrix_flops = 1;
   ASSERT_EQ(function(&context, &p), DYNA_OK) << context.message;
+  EXPECT_EQ(context.matrix_flops, 1 + 2 * p.m * p.n * p.k);
   get(c.data(), *deviceC);
   std::string what = "m=" + std::to_string(p.m) + " n=" + std::to_string(p.n) +
                      " k=" + std::to_string(p.k) + " flags " +
@@ -229,6 +231,16 @@ public:
   dyna_attention description = {};
 };
 
+/// Queries and the keys that they see, one by one.
+int64_t visiblePairs(const naive::Attention &p) {
+  int64_t pairs = 0;
+  for (const dyna_segment &s : p.segments)
+    for (int64_t i = 0; i < s.q_len; ++i)
+      for (int64_t j = 0; j < s.kv_len; ++j)
+        pairs += !p.causal || j <= s.kv_len - s.q_len + i;
+  return pairs;
+}
+
 /// Columns past a row's own hold what they held: the f64 result gets it too.
 void markPadding(Matrix &matrix, int64_t rows, int64_t stride, int64_t used,
                  double value) {
@@ -262,7 +274,10 @@ protected:
     description.q = qData->data(), description.k = kData->data();
     description.v = vData->data(), description.out = outData->data();
     description.lse = lseData->data();
+    context.matrix_flops = 0;
     ASSERT_EQ(F::attention(&context, &description), DYNA_OK) << message;
+    int64_t perProduct = 2 * p.heads * p.headDim * visiblePairs(p);
+    EXPECT_EQ(context.matrix_flops, 2 * perProduct);
 
     int64_t qWidth = p.heads * p.headDim, kvWidth = p.kvHeads * p.headDim;
     Matrix wideQ = naive::toDoubles(q), wideK = naive::toDoubles(k),
@@ -286,7 +301,9 @@ protected:
     dyna_attention_grad grad = {description, doutData->data(),
                                 dq->data(),  dk->data(),
                                 dv->data(),  workspace->data()};
+    context.matrix_flops = 0;
     ASSERT_EQ(F::attentionGrad(&context, &grad), DYNA_OK) << message;
+    EXPECT_EQ(context.matrix_flops, 5 * perProduct);
     expectCanary(download<uint8_t>(*workspace));
 
     Matrix wideDq(static_cast<size_t>(p.tq * p.qStride)),

@@ -83,6 +83,11 @@ template <typename C, typename M, typename G = M> struct Tiny {
     }
   }
 
+  /// These loops are the kernels: `products` of W by H, of one token.
+  static void count(dyna_context *context, int64_t products) {
+    context->matrix_flops += products * 2 * W * H;
+  }
+
   //===--- Embedding ------------------------------------------------------===//
 
   static dyna_status embed(dyna_context *context, const dyna_tensor *params,
@@ -150,8 +155,9 @@ template <typename C, typename M, typename G = M> struct Tiny {
     }
   }
 
-  static void hidden(const dyna_tensor *params, int64_t tq, const C *u, C *h) {
-    for (int64_t t = 0; t < tq; ++t)
+  static void hidden(dyna_context *context, const dyna_tensor *params,
+                     int64_t tq, const C *u, C *h) {
+    for (int64_t t = 0; t < tq; ++t, count(context, 1))
       for (int64_t j = 0; j < H; ++j) {
         double sum = compute(params[1])[j];
         for (int64_t w = 0; w < W; ++w)
@@ -169,9 +175,9 @@ template <typename C, typename M, typename G = M> struct Tiny {
                        (training ? keep(context, segments, t, j) : 1.0);
   }
 
-  static void project(const dyna_tensor *params, int64_t tq, const C *x,
-                      const C *a, C *y) {
-    for (int64_t t = 0; t < tq; ++t)
+  static void project(dyna_context *context, const dyna_tensor *params,
+                      int64_t tq, const C *x, const C *a, C *y) {
+    for (int64_t t = 0; t < tq; ++t, count(context, 1))
       for (int64_t w = 0; w < W; ++w) {
         double sum = x[t * W + w];
         for (int64_t j = 0; j < H; ++j)
@@ -187,9 +193,9 @@ template <typename C, typename M, typename G = M> struct Tiny {
     int64_t tq = segments->tq;
     BlockTiers tiers(*saved, tq);
     mixRows(segments, compute(in[0]), tiers.u);
-    hidden(params, tq, tiers.u, tiers.h);
+    hidden(context, params, tq, tiers.u, tiers.h);
     activate(context, segments, true, tiers.h, tiers.a);
-    project(params, tq, compute(in[0]), tiers.a, compute(out[0]));
+    project(context, params, tq, compute(in[0]), tiers.a, compute(out[0]));
     return fault(context, DYNA_ROLE_FORWARD, workspace, out,
                  sizeof(C) * W * roundRows(tq), params);
   }
@@ -203,9 +209,9 @@ template <typename C, typename M, typename G = M> struct Tiny {
     C *u = static_cast<C *>(workspace);
     C *h = u + roundRows(tq) * W;
     mixRows(segments, compute(in[0]), u);
-    hidden(params, tq, u, h);
+    hidden(context, params, tq, u, h);
     activate(context, segments, false, h, h);
-    project(params, tq, compute(in[0]), h, compute(out[0]));
+    project(context, params, tq, compute(in[0]), h, compute(out[0]));
     return DYNA_OK;
   }
 
@@ -227,7 +233,7 @@ template <typename C, typename M, typename G = M> struct Tiny {
                                    const dyna_tensor *, const dyna_tensor *) {
     BlockTiers tiers(*saved, segments->tq);
     mixRows(segments, tiers.x, tiers.u);
-    hidden(params, segments->tq, tiers.u, tiers.h);
+    hidden(context, params, segments->tq, tiers.u, tiers.h);
     activate(context, segments, true, tiers.h, tiers.a);
     return DYNA_OK;
   }
@@ -237,7 +243,7 @@ template <typename C, typename M, typename G = M> struct Tiny {
                             const BlockTiers &tiers,
                             const dyna_segments *segments, const C *dy, C *dh,
                             C *du, C *dx) {
-    for (int64_t t = 0; t < segments->tq; ++t) {
+    for (int64_t t = 0; t < segments->tq; ++t, count(context, 2)) {
       for (int64_t j = 0; j < H; ++j) {
         double da = 0;
         for (int64_t w = 0; w < W; ++w)
@@ -264,9 +270,10 @@ template <typename C, typename M, typename G = M> struct Tiny {
     }
   }
 
-  static void weightGradient(const dyna_tensor *grads, const BlockTiers &tiers,
-                             int64_t tq, const C *dy, const C *dh) {
-    for (int64_t t = 0; t < tq; ++t) {
+  static void weightGradient(dyna_context *context, const dyna_tensor *grads,
+                             const BlockTiers &tiers, int64_t tq, const C *dy,
+                             const C *dh) {
+    for (int64_t t = 0; t < tq; ++t, count(context, 2)) {
       for (int64_t j = 0; j < H; ++j) {
         gradient(grads[1])[j] += dh[t * H + j];
         for (int64_t w = 0; w < W; ++w)
@@ -287,7 +294,7 @@ template <typename C, typename M, typename G = M> struct Tiny {
     C *du = dh + roundRows(segments->tq) * H;
     inputGradient(context, params, tiers, segments, compute(in[0]), dh, du,
                   compute(out[0]));
-    weightGradient(grads, tiers, segments->tq, compute(in[0]), dh);
+    weightGradient(context, grads, tiers, segments->tq, compute(in[0]), dh);
     return fault(context, DYNA_ROLE_BACKWARD, workspace, out,
                  sizeof(C) * W * roundRows(segments->tq), params);
   }
@@ -304,13 +311,13 @@ template <typename C, typename M, typename G = M> struct Tiny {
     return DYNA_OK;
   }
 
-  static dyna_status backwardWeight(dyna_context *, const dyna_tensor *,
+  static dyna_status backwardWeight(dyna_context *context, const dyna_tensor *,
                                     const dyna_tensor *grads,
                                     const dyna_saved *saved, void *,
                                     const dyna_segments *segments,
                                     const dyna_tensor *, const dyna_tensor *) {
     BlockTiers tiers(*saved, segments->tq);
-    weightGradient(grads, tiers, segments->tq, tiers.dy, tiers.dh);
+    weightGradient(context, grads, tiers, segments->tq, tiers.dy, tiers.dh);
     return DYNA_OK;
   }
 
@@ -352,6 +359,7 @@ template <typename C, typename M, typename G = M> struct Tiny {
       for (int64_t w = 0; w < W; ++w)
         row[w] = x[t * W + w] + (hasBias() ? compute(params[1])[w] : 0.0);
       loss += rowLoss(table, row, targets[t], p);
+      context->matrix_flops += (dx ? 3 : 1) * 2 * V * W;
       for (int64_t w = 0; dx && w < W; ++w) {
         double sum = 0;
         for (int64_t v = 0; v < V; ++v) {
@@ -529,6 +537,13 @@ void addBlock(plan::LayerKind *kind, const TinyOptions &options) {
       ->mutable_workspace()
       ->set_tq(e * W);
   kind->set_flops_per_token(4 * W * H);
+  for (auto [role, products] :
+       {std::pair(DYNA_ROLE_EVALUATE, 2), std::pair(DYNA_ROLE_FORWARD, 2),
+        std::pair(DYNA_ROLE_RECOMPUTE_FULL, 1),
+        std::pair(DYNA_ROLE_BACKWARD, 4),
+        std::pair(DYNA_ROLE_BACKWARD_INPUT, 2),
+        std::pair(DYNA_ROLE_BACKWARD_WEIGHT, 2)})
+    kind->mutable_roles(role)->set_flops_per_token(products * 2 * W * H);
 }
 
 void addParameter(plan::Manifest &manifest, const std::string &name,
@@ -587,6 +602,8 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
   for (int role : {DYNA_ROLE_FORWARD, DYNA_ROLE_EVALUATE})
     head->mutable_roles(role)->mutable_workspace()->set_constant(8 * V);
   head->set_flops_per_target(2 * V * W);
+  head->mutable_roles(DYNA_ROLE_EVALUATE)->set_flops_per_target(2 * V * W);
+  head->mutable_roles(DYNA_ROLE_FORWARD)->set_flops_per_target(6 * V * W);
 
   addParameter(manifest, "wte", {V, W}, 0.5);
   addLayer(manifest, "embedding", 0, {0});

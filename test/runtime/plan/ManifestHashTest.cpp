@@ -90,6 +90,15 @@ const Change covered[] = {
            ->mutable_workspace()
            ->set_tq(1);
      }},
+    {"kinds.roles.flops_per_token",
+     [](auto &m) { block(m).mutable_roles(0)->set_flops_per_token(1); }},
+    {"kinds.roles.flops_per_target",
+     [](auto &m) { block(m).mutable_roles(0)->set_flops_per_target(1); }},
+    {"kinds.roles.flops_per_pair",
+     [](auto &m) { block(m).mutable_roles(0)->set_flops_per_pair(1); }},
+    {"kinds.roles.flops_per_causal_pair",
+     [](auto &m) { block(m).mutable_roles(0)->set_flops_per_causal_pair(1); }},
+    {"kinds.target_table", [](auto &m) { block(m).set_target_table(1); }},
     {"kinds.flops_per_token", [](auto &m) { block(m).set_flops_per_token(1); }},
     {"kinds.flops_per_target",
      [](auto &m) { block(m).set_flops_per_target(1); }},

@@ -8,10 +8,11 @@
 (../shared/data/multitask_lengths.csv when present, else the shipped quantile table),
 cut at 2,048 tokens; what counts is useful tokens, not padding.
 
-The floor is the sum of the step's matrix products (attention excluded, the head three
-times), each timed alone at its own shape, on the same threads. The peer runs in its
-best configuration: threads bound, huge pages, no trimming, eager and compiled, and (for
-AMD) with MKL's Intel paths switched on. Prints one JSON line per figure.
+The floor is the time that oneDNN, called directly, takes for the step's matrix products
+(attention excluded, the head three times), each timed alone. The peer runs in its best
+configuration: threads bound, huge pages, no trimming, the vocabulary padded to a multiple
+of 128, micro-batches as large as Dyna's, eager and compiled, and (for AMD) with MKL's
+Intel paths switched on. Prints one JSON line per figure.
 
 `--python` names an interpreter with torch (`pip install torch numpy`).
 """
@@ -111,8 +112,10 @@ def torch_peer(args, folder, mode, batches):
     for compile_it in (False, True):
         for preload in ((False, True) if amd else (False,)):
             name = ("compiled" if compile_it else "eager") + ("+mkl" if preload else "")
+            if args.variants and name not in args.variants.split(","):
+                continue
             job = {"model": MODEL, "dtype": args.dtype, "mode": mode, "batches": batches, "row": CUT,
-                   "compile": compile_it, "threads": args.threads, "warmup": 2}
+                   "micro": BATCH, "compile": compile_it, "threads": args.threads, "warmup": 2}
             try:
                 result = subprocess.run([args.python, HERE / "peers/torch_train.py"],
                                         input=json.dumps(job), capture_output=True, text=True,
@@ -141,7 +144,10 @@ def main():
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--peer-timeout", type=int, default=400)
+    parser.add_argument("--peer-timeout", type=int, default=900)
+    parser.add_argument("--modes", default="", help="of the peer: some of padded, sorted, packed (default: all)")
+    parser.add_argument("--variants", default="", help="of the peer: some of eager, eager+mkl, compiled, "
+                                                       "compiled+mkl (default: all)")
     args = parser.parse_args()
     if args.work == "equal":
         lengths, source = [256] * (BATCH // 256 * (args.steps + 2)), "equal"
@@ -163,7 +169,7 @@ def main():
                       median_step_s=round(median, 4), floor_tokens_per_s=floor["tokens_per_s"],
                       part_of_floor=round(speed / floor["tokens_per_s"], 3))
         if args.peer == "torch":
-            modes = ["equal"] if args.work == "equal" else ["padded", "sorted", "packed"]
+            modes = ["equal"] if args.work == "equal" else (args.modes or "padded,sorted,packed").split(",")
             for mode in modes:
                 results = torch_peer(args, folder, mode, batches)
                 if results:

@@ -6,8 +6,15 @@ is fastest (thread binding, huge pages, no trimming) and tries its variants.
 
 Job: {"model": HF GPT-2 config, "dtype": "f32"|"bf16", "mode": "equal"|"padded"|
 "packed"|"sorted", "batches": [[length, ...], ...] (one list of sample lengths per step),
-"row": tokens of a packed row, "compile": bool, "threads": n, "warmup": steps}
+"row": tokens of a packed row, "micro": tokens of a micro-batch (packed, sorted),
+"compile": bool, "threads": n, "warmup": steps}
+
+The vocabulary is padded to a multiple of 128, as those do who want speed: the head's
+products are then whole tiles. Compiled runs of samples of changing lengths pad their
+rows to one of a few widths (WIDTHS), with as many rows for a width each time, so that
+code is made for a few shapes; all of them are met before the clock starts.
 """
+import bisect
 import json
 import statistics
 import sys
@@ -16,6 +23,9 @@ import time
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+
+WIDTHS = (64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 
 
 class Block(nn.Module):
@@ -39,7 +49,7 @@ class Gpt2(nn.Module):
     def __init__(self, c):
         super().__init__()
         width = c["n_embd"]
-        self.wte = nn.Embedding(c["vocab_size"], width)
+        self.wte = nn.Embedding(-(-c["vocab_size"] // 128) * 128, width)
         self.wpe = nn.Embedding(c["n_positions"], width)
         inner = c.get("n_inner") or 4 * width
         self.h = nn.ModuleList(Block(width, c["n_head"], inner) for _ in range(c["n_layer"]))
@@ -57,16 +67,23 @@ class Gpt2(nn.Module):
                                ignore_index=-1, reduction="sum")
 
 
-def rows(lengths, mode, row):
+def bucket(width):
+    """The least of WIDTHS, or multiple of the last, that has room."""
+    at = bisect.bisect_left(WIDTHS, width)
+    return WIDTHS[at] if at < len(WIDTHS) else -(-width // WIDTHS[-1]) * WIDTHS[-1]
+
+
+def rows(lengths, mode, row, micro, buckets):
     """The micro-batches of one step: lists of rows, a row is a list of sample lengths."""
+    size = bucket if buckets else (lambda width: width)
     if mode == "equal":
         return [[[n] for n in lengths]]
     if mode == "padded":  # in the order given, four samples at a time
         return [[[n] for n in lengths[i:i + 4]] for i in range(0, len(lengths), 4)]
-    if mode == "sorted":  # by length, cut where the padded size would pass `row` tokens
+    if mode == "sorted":  # by length, cut where the padded size would pass `micro` tokens
         out, current = [], []
         for n in sorted(lengths):
-            if current and (len(current) + 1) * n > row:
+            if current and (len(current) + 1) * size(n) > micro:
                 out.append(current)
                 current = []
             current.append([n])
@@ -79,12 +96,21 @@ def rows(lengths, mode, row):
                 break
         else:
             open_rows.append([n])
-    packed = [[r] for r in open_rows]
-    return packed
+    each = max(1, micro // row)
+    return [open_rows[i:i + each] for i in range(0, len(open_rows), each)]
 
 
-def tensors(micro, vocabulary, mode, generator):
-    width = max(sum(r) for r in micro)
+def pad(micro, mode, row, tokens):
+    """Rows and width of a micro-batch of a shape of which there are few."""
+    if mode == "packed":
+        width, count = row, max(1, tokens // row)
+    else:
+        width = bucket(max(sum(r) for r in micro))
+        count = 4 if mode == "padded" else max(1, tokens // width)
+    return micro + [[]] * (count - len(micro)), width
+
+
+def tensors(micro, width, vocabulary, mode, generator):
     ids = torch.zeros(len(micro), width, dtype=torch.long)
     positions = torch.zeros_like(ids)
     targets = torch.full_like(ids, -1)
@@ -114,13 +140,25 @@ def main():
     generator = torch.Generator().manual_seed(1)
     model = Gpt2(job["model"])
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
-    step_model = torch.compile(model, dynamic=job["mode"] != "equal") if job["compile"] else model
+    torch._dynamo.config.cache_size_limit = 64
+    step_model = torch.compile(model, dynamic=False) if job["compile"] else model
     low = job["dtype"] == "bf16"
-    steps = []
+    mode, row = job["mode"], job["row"]
+    steps, shapes = [], {}
     for lengths in job["batches"]:
-        micro = rows(lengths, job["mode"], job["row"])
-        steps.append((sum(lengths), [tensors(m, job["model"]["vocab_size"], job["mode"], generator)
-                                     for m in micro]))
+        micro = []
+        for m in rows(lengths, mode, row, job["micro"], job["compile"]):
+            width = max(sum(r) for r in m)
+            if job["compile"] and mode != "equal":
+                m, width = pad(m, mode, row, job["micro"])
+            micro.append(tensors(m, width, job["model"]["vocab_size"], mode, generator))
+            shapes[micro[-1][0].shape] = micro[-1]
+        steps.append((sum(lengths), micro))
+    if job["compile"]:
+        for batch in shapes.values():
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
+                loss = step_model(*batch)
+            loss.backward()
     times, useful = [], []
     for number in range(job["warmup"] + len(steps)):
         tokens, micro = steps[number % len(steps)]
@@ -136,7 +174,7 @@ def main():
             times.append(time.perf_counter() - begin)
             useful.append(tokens)
     print(json.dumps({"tokens_per_s": sum(useful) / sum(times),
-                      "median_step_s": statistics.median(times), "steps": len(times),
+                      "median_step_s": statistics.median(times), "steps": len(times), "shapes": len(shapes),
                       "torch": torch.__version__}))
 
 

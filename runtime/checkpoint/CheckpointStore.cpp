@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 
 #include "runtime/data/Json.h"
+#include "runtime/files/FileLock.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -18,7 +19,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <functional>
-#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace dyna;
@@ -30,6 +31,9 @@ constexpr const char *optimizerFile = "optimizer.safetensors";
 constexpr const char *configFile = "config.json";
 constexpr const char *stateFile = "state.json";
 constexpr const char *listFile = "checkpoint.json";
+constexpr const char *ownFiles[] = {modelFile, optimizerFile, configFile,
+                                    stateFile, listFile};
+constexpr const char *temporaryPrefix = ".dyna-tmp-";
 constexpr int64_t formatVersion = 1;
 
 std::string stepPath(const std::string &directory, int64_t step) {
@@ -75,9 +79,29 @@ std::vector<int64_t> listSteps(const std::string &directory) {
   return steps;
 }
 
-void removeAll(const std::string &path) {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
+/// Whether `path` is a folder, not a link to one, with files of our names in it
+/// and nothing else.
+bool holdsOwnFilesOnly(const std::string &path) {
+  using namespace std::filesystem;
+  std::error_code error;
+  if (symlink_status(path, error).type() != file_type::directory)
+    return false;
+  bool isOwn = true;
+  forEachName(path, [&](const std::string &name) {
+    std::error_code ignored;
+    isOwn &= std::find(std::begin(ownFiles), std::end(ownFiles), name) !=
+                 std::end(ownFiles) &&
+             symlink_status(joinPath(path, name), ignored).type() ==
+                 file_type::regular;
+  });
+  return isOwn;
+}
+
+/// Removes our files from a folder, and the folder if that was all.
+void removeOwnFiles(const std::string &path) {
+  for (const char *name : ownFiles)
+    ::unlink(joinPath(path, name).c_str());
+  ::rmdir(path.c_str());
 }
 
 std::string hexText(uint64_t value) {
@@ -114,9 +138,35 @@ Status loadTensors(const std::string &path, const JsonValue &files,
   return Status::ok();
 }
 
-/// Loads a step's directory, every file checked.
-StatusOr<Checkpoint> loadStep(const std::string &path) {
-  StatusOr<std::string> text = readFile(joinPath(path, listFile));
+/// What checkpoint.json says.
+struct FileList {
+  int64_t step = 0;
+  JsonValue files; ///< name to size and checksum
+};
+
+Status checkFileName(const std::string &name) {
+  if (name.empty() || name == "." || name == ".." ||
+      name.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
+    return Status::invalidArgument(
+        "checkpoint.json: expected names of files beside it, but got " +
+        quoteJson(name));
+  return Status::ok();
+}
+
+/// Whoever wrote a checkpoint must not choose what else is read.
+Status checkNoLink(const std::string &path) {
+  std::error_code error;
+  auto type = std::filesystem::symlink_status(path, error).type();
+  if (type == std::filesystem::file_type::symlink)
+    return Status::invalidArgument(path +
+                                   " is a symbolic link, expected a file");
+  return Status::ok();
+}
+
+StatusOr<FileList> readList(const std::string &path) {
+  std::string file = joinPath(path, listFile);
+  DYNA_RETURN_IF_ERROR(checkNoLink(file));
+  StatusOr<std::string> text = readFile(file);
   if (!text.isOk())
     return text.status();
   StatusOr<JsonValue> list = parseJson(*text);
@@ -133,38 +183,79 @@ StatusOr<Checkpoint> loadStep(const std::string &path) {
   if (!files || !files->isObject() || !step || *step < 0)
     return Status::invalidArgument(
         "checkpoint.json: expected \"step\" and \"files\"");
+  for (const std::string &name : files->keys)
+    DYNA_RETURN_IF_ERROR(checkFileName(name));
+  return FileList{*step, *files};
+}
+
+/// Whether DIR/step-N is a checkpoint of this program, whole or damaged, and
+/// nothing else lies in it: only then is it ours to remove.
+bool isOwnStep(const std::string &directory, int64_t step) {
+  std::string path = stepPath(directory, step);
+  if (!holdsOwnFilesOnly(path))
+    return false;
+  StatusOr<FileList> list = readList(path);
+  return list.isOk() && list->step == step;
+}
+
+/// Loads a step's directory, every file checked.
+StatusOr<Checkpoint> loadStep(const std::string &path) {
+  StatusOr<FileList> list = readList(path);
+  if (!list.isOk())
+    return list.status();
+  const JsonValue &files = list->files;
   int64_t named = stepOfName(fileName(path));
-  if (named >= 0 && named != *step)
+  if (named >= 0 && named != list->step)
     return Status::invalidArgument("checkpoint.json: it is of step " +
-                                   std::to_string(*step));
+                                   std::to_string(list->step));
   Checkpoint result;
   result.path = path;
-  result.step = *step;
+  result.step = list->step;
+  for (const std::string &name : files.keys)
+    DYNA_RETURN_IF_ERROR(checkNoLink(joinPath(path, name)));
   SafetensorsFile optimizer;
-  DYNA_RETURN_IF_ERROR(loadTensors(path, *files, modelFile, result.model));
-  DYNA_RETURN_IF_ERROR(loadTensors(path, *files, optimizerFile, optimizer));
+  DYNA_RETURN_IF_ERROR(loadTensors(path, files, modelFile, result.model));
+  DYNA_RETURN_IF_ERROR(loadTensors(path, files, optimizerFile, optimizer));
   result.optimizer = std::move(optimizer);
-  for (const std::string &name : files->keys) {
+  for (const std::string &name : files.keys) {
     if (name == modelFile || name == optimizerFile)
       continue;
     StatusOr<std::string> bytes = readFile(joinPath(path, name));
     if (!bytes.isOk())
       return bytes.status();
-    DYNA_RETURN_IF_ERROR(checkListed(*files, name, *bytes));
+    DYNA_RETURN_IF_ERROR(checkListed(files, name, *bytes));
     if (name == stateFile)
       result.state = *bytes;
   }
-  if (!files->find(stateFile))
+  if (!files.find(stateFile))
     return Status::invalidArgument("state.json is not listed in "
                                    "checkpoint.json");
   return result;
 }
 
+/// One file of a checkpoint, or of somebody who knows no checkpoints.
 StatusOr<Checkpoint> loadModelOnly(const std::string &path,
                                    const std::string &file) {
   StatusOr<SafetensorsFile> model = SafetensorsFile::open(file);
   if (!model.isOk())
     return model.status();
+  size_t slash = file.rfind('/');
+  std::string folder =
+      slash == std::string::npos ? "." : file.substr(0, slash + 1);
+  if (fileExists(joinPath(folder, listFile))) {
+    StatusOr<FileList> list = readList(folder);
+    Status status =
+        list.isOk() ? checkListed(list->files, fileName(file), model->bytes())
+                    : list.status();
+    if (!status.isOk())
+      return Status(status.code(),
+                    file +
+                        " is damaged, or not of the checkpoint that it lies "
+                        "in (" +
+                        status.message() +
+                        "); use another one, or a copy in a folder without "
+                        "checkpoint.json");
+  }
   Checkpoint result;
   result.path = path;
   result.model = std::move(*model);
@@ -176,7 +267,9 @@ StatusOr<Checkpoint> loadNewest(const std::string &directory,
   std::vector<std::string> damages;
   for (int64_t step : steps) {
     std::string path = stepPath(directory, step);
-    StatusOr<Checkpoint> result = loadStep(path);
+    Status link = checkNoLink(path);
+    StatusOr<Checkpoint> result =
+        link.isOk() ? loadStep(path) : StatusOr<Checkpoint>(link);
     if (result.isOk()) {
       for (const std::string &damage : damages)
         result->notes.push_back(damage + "; using " + path + " instead");
@@ -220,8 +313,31 @@ StatusOr<Checkpoint> dyna::loadCheckpoint(const std::string &path) {
 // Writing
 //===----------------------------------------------------------------------===//
 
+/// Newer steps than the run's own are not its own.
+static Status checkNewerSteps(const std::string &directory,
+                              int64_t resumedStep) {
+  for (int64_t step : listSteps(directory)) {
+    if (step <= resumedStep)
+      break;
+    std::string name = "step-" + std::to_string(step);
+    if (!isOwnStep(directory, step))
+      return Status::invalidArgument(
+          directory + " holds " + name +
+          ", which is no checkpoint that this program knows and is left alone; "
+          "move it away or choose another directory");
+    // Damaged ones may be newer: the run was resumed from before them.
+    if (resumedStep < 0 || loadStep(stepPath(directory, step)).isOk())
+      return Status::invalidArgument(
+          directory + " already holds " + name +
+          " of another run; continue it with --resume " + directory +
+          " or choose another directory");
+  }
+  return Status::ok();
+}
+
 StatusOr<CheckpointStore> CheckpointStore::open(const std::string &directory,
-                                                int64_t resumedStep) {
+                                                int64_t resumedStep,
+                                                int64_t keep) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error)
@@ -229,40 +345,31 @@ StatusOr<CheckpointStore> CheckpointStore::open(const std::string &directory,
   int lock = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock < 0)
     return fileFailure("open", directory, errno);
-  CheckpointStore store(directory, lock);
-  // File systems without locks fail in other ways; they get no protection.
-  if (::flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  CheckpointStore store(directory, lock, keep);
+  if (!lockDescriptor(lock))
     return Status::invalidArgument(
-        "another run saves into " + directory +
-        " at this moment; stop it or choose another directory");
-  for (int64_t step : listSteps(directory)) {
-    if (step <= resumedStep)
-      break;
-    std::string path = stepPath(directory, step);
-    // Damaged ones may be newer: the run was resumed from before them.
-    if (loadStep(path).isOk())
-      return Status::invalidArgument(
-          directory + " already holds step-" + std::to_string(step) +
-          " of another run; continue it with --resume " + directory +
-          " or choose another directory");
-  }
+        "another run (" + describeLockHolder(lock) + ") saves into " +
+        directory + " at this moment; stop it or choose another directory");
+  DYNA_RETURN_IF_ERROR(checkNewerSteps(directory, resumedStep));
   std::vector<std::string> remains;
   forEachName(directory, [&](const std::string &name) {
-    if (name.compare(0, 5, ".tmp-") == 0)
+    if (name.rfind(temporaryPrefix, 0) == 0)
       remains.push_back(joinPath(directory, name));
   });
   for (const std::string &path : remains)
-    removeAll(path);
+    if (holdsOwnFilesOnly(path))
+      removeOwnFiles(path);
   return store;
 }
 
 CheckpointStore::CheckpointStore(CheckpointStore &&other) noexcept
     : directory_(std::move(other.directory_)),
-      lock_(std::exchange(other.lock_, -1)) {}
+      lock_(std::exchange(other.lock_, -1)), keep_(other.keep_) {}
 
 CheckpointStore &CheckpointStore::operator=(CheckpointStore &&other) noexcept {
   std::swap(directory_, other.directory_);
   std::swap(lock_, other.lock_);
+  std::swap(keep_, other.keep_);
   return *this;
 }
 
@@ -276,13 +383,18 @@ Status CheckpointStore::save(const CheckpointContents &contents) {
     return Status::internal("a checkpoint of step " +
                             std::to_string(contents.step));
   std::string temporary =
-      joinPath(directory_, ".tmp-" + std::to_string(contents.step));
-  removeAll(temporary);
+      joinPath(directory_, temporaryPrefix + std::to_string(contents.step));
+  if (holdsOwnFilesOnly(temporary))
+    removeOwnFiles(temporary); // of a save that failed and could not clean up
+  std::error_code error;
+  bool isNew = std::filesystem::create_directory(temporary, error);
+  if (!isNew)
+    return fileFailure("create", temporary, error ? error.value() : EEXIST);
   Status status = writeFiles(temporary, contents);
   if (status.isOk())
     status = publish(temporary, contents.step);
   if (!status.isOk()) {
-    removeAll(temporary);
+    removeOwnFiles(temporary);
     return status;
   }
   removeOld(contents.step);
@@ -291,10 +403,6 @@ Status CheckpointStore::save(const CheckpointContents &contents) {
 
 Status CheckpointStore::writeFiles(const std::string &path,
                                    const CheckpointContents &contents) const {
-  std::error_code error;
-  std::filesystem::create_directory(path, error);
-  if (error)
-    return fileFailure("create", path, error.value());
   std::string list = "{\"format\": " + std::to_string(formatVersion) +
                      ", \"step\": " + std::to_string(contents.step) +
                      ", \"files\": {";
@@ -331,48 +439,51 @@ Status CheckpointStore::writeFiles(const std::string &path,
   return syncDirectory(path);
 }
 
-/// Renames the complete directory to its name, in one step even if a damaged
-/// one of that name stands there.
+/// Renames the complete directory to its name, in one step even if one of ours
+/// stands there: a damaged one, or that of the same run.
 Status CheckpointStore::publish(const std::string &temporary,
                                 int64_t step) const {
   std::string path = stepPath(directory_, step);
-  if (fileExists(path)) {
-    if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(),
-                    RENAME_EXCHANGE) == 0) {
-      removeAll(temporary);
-      return syncDirectory(directory_);
-    }
-    // A file system that cannot exchange: the older checkpoints bridge the gap.
-    std::string aside = temporary + "-old";
-    removeAll(aside);
-    if (fileOperations().rename(path.c_str(), aside.c_str()) != 0)
-      return fileFailure("rename", path, errno);
+  struct stat facts;
+  if (::lstat(path.c_str(), &facts) != 0) {
     if (fileOperations().rename(temporary.c_str(), path.c_str()) != 0)
       return fileFailure("rename", temporary, errno);
-    removeAll(aside);
     return syncDirectory(directory_);
   }
+  if (!isOwnStep(directory_, step))
+    return Status::invalidArgument(
+        "cannot save " + path +
+        ": what stands there is no checkpoint of this program; move it away");
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(),
+                  RENAME_EXCHANGE) == 0) {
+    removeOwnFiles(temporary);
+    return syncDirectory(directory_);
+  }
+  // A file system that cannot exchange: the older checkpoints bridge the gap.
+  std::string aside = temporary + "-old";
+  if (fileOperations().rename(path.c_str(), aside.c_str()) != 0)
+    return fileFailure("rename", path, errno);
   if (fileOperations().rename(temporary.c_str(), path.c_str()) != 0)
     return fileFailure("rename", temporary, errno);
+  removeOwnFiles(aside);
   return syncDirectory(directory_);
 }
 
-/// Keeps `step` and the newest before it. Newer ones can only be damaged, or
-/// `open` would have refused.
+/// Keeps `step` and the newest before it that are ours. Newer ones stay: they
+/// are damaged, or `open` would have refused, and somebody may mend them.
 void CheckpointStore::removeOld(int64_t step) const {
-  bool hasPrevious = false;
+  int64_t kept = 1;
   for (int64_t other : listSteps(directory_)) {
-    if (other == step)
+    if (other >= step || !isOwnStep(directory_, other))
       continue;
-    if (other < step && !hasPrevious) {
-      hasPrevious = true;
+    if (++kept <= keep_)
       continue;
-    }
     // Renamed first: a kill in between leaves no half of a checkpoint under its
     // name.
     std::string aside =
-        joinPath(directory_, ".tmp-old-" + std::to_string(other));
+        joinPath(directory_,
+                 temporaryPrefix + std::string("old-") + std::to_string(other));
     if (::rename(stepPath(directory_, other).c_str(), aside.c_str()) == 0)
-      removeAll(aside);
+      removeOwnFiles(aside);
   }
 }

@@ -16,9 +16,13 @@
 //   DIR/step-200/checkpoint.json        sizes and checksums of those files
 //   DIR/step-300/...
 //
-// A save fills DIR/.tmp-300, flushes it to the disk and renames it to
-// DIR/step-300; only then are older ones than the last two removed. A kill at
-// any moment leaves a `.tmp-*` behind at worst, which the next `open` removes.
+// A save fills DIR/.dyna-tmp-300, flushes it to the disk and renames it to
+// DIR/step-300; only then are older ones removed. A kill at any moment leaves a
+// `.dyna-tmp-*` behind at worst, which the next `open` removes.
+//
+// The folder may hold what others wrote. Removed is only what is certainly
+// ours: a folder (no link) named as above that holds nothing but files of the
+// five names, and for step-N a checkpoint.json of this format and step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +49,11 @@ struct Checkpoint {
 
 /// Loads the newest complete checkpoint of a directory of checkpoints; or what
 /// `path` names directly: one step's directory, a directory with a
-/// model.safetensors (as HuggingFace writes them), or a .safetensors file.
+/// model.safetensors (as HuggingFace writes them), or a .safetensors file. A
+/// checkpoint.json that lies beside such a file is held against it.
+///
+/// A checkpoint is read as from a stranger: no name and no link in it leads out
+/// of its folder.
 StatusOr<Checkpoint> loadCheckpoint(const std::string &path);
 
 /// What one save writes. The tensors' memory is read during `save` only.
@@ -63,23 +71,26 @@ class CheckpointStore {
 public:
   /// Makes the directory if it is not there and removes remains of broken
   /// saves. `resumedStep` is the step at which this run started (-1: a new
-  /// run): newer complete checkpoints belong to another run and are an error.
+  /// run): newer checkpoints belong to another run and are an error, unless
+  /// they are damaged ones that a resumed run steps back from. After each save
+  /// the newest `keep` stay.
   static StatusOr<CheckpointStore> open(const std::string &directory,
-                                        int64_t resumedStep = -1);
+                                        int64_t resumedStep = -1,
+                                        int64_t keep = 2);
 
   CheckpointStore(CheckpointStore &&other) noexcept;
   CheckpointStore &operator=(CheckpointStore &&other) noexcept;
   ~CheckpointStore();
 
-  /// Writes DIR/step-N and keeps the last two. After a failure DIR holds what
-  /// it held before.
+  /// Writes DIR/step-N, then removes what is too old. After a failure DIR holds
+  /// what it held before.
   Status save(const CheckpointContents &contents);
 
   const std::string &directory() const { return directory_; }
 
 private:
-  CheckpointStore(std::string directory, int lock)
-      : directory_(std::move(directory)), lock_(lock) {}
+  CheckpointStore(std::string directory, int lock, int64_t keep)
+      : directory_(std::move(directory)), lock_(lock), keep_(keep) {}
 
   Status writeFiles(const std::string &path,
                     const CheckpointContents &contents) const;
@@ -88,6 +99,7 @@ private:
 
   std::string directory_;
   int lock_ = -1; ///< descriptor of the directory, locked
+  int64_t keep_ = 2;
 };
 
 } // namespace dyna

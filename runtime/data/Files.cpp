@@ -17,34 +17,6 @@
 
 using namespace dyna;
 
-Status dyna::fileFailure(std::string_view action, const std::string &path,
-                         int error) {
-  std::string text = "cannot ";
-  text.append(action).append(" ").append(path).append(": ");
-  switch (error) {
-  case ENOSPC:
-  case EDQUOT:
-    return Status::resourceExhausted(
-        text + "the disk is full; free some space or choose another directory");
-  case EFBIG:
-    return Status::resourceExhausted(
-        text + "the file would pass the size limit of this process or file "
-               "system; raise it (ulimit -f) or choose another directory");
-  case ENOENT:
-  case ENOTDIR:
-    return Status::invalidArgument(text + std::strerror(error) +
-                                   "; check the path");
-  case EACCES:
-  case EPERM:
-  case EROFS:
-    return Status::invalidArgument(
-        text + std::strerror(error) +
-        "; check its permissions or choose another path");
-  default:
-    return Status::invalidArgument(text + std::strerror(error));
-  }
-}
-
 namespace {
 
 /// A file descriptor, closed once.

@@ -6,24 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What all readers of files share: read-only mappings, and failures of the
-// operating system as one line that names the file and the remedy.
+// What all readers of files share: read-only mappings.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_DATA_FILES_H
 #define DYNA_RUNTIME_DATA_FILES_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/files/FileFailure.h"
 
 #include <string>
 #include <string_view>
 
 namespace dyna {
-
-/// The failure of `action` ("open", "write") on `path` with the value of errno.
-/// A full disk or quota is ResourceExhausted, everything else InvalidArgument.
-Status fileFailure(std::string_view action, const std::string &path, int error);
 
 /// A regular file mapped read-only. The mapping ends with the object. Reading
 /// behind the end of a file that somebody has shortened ends a process with

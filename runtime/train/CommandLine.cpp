@@ -26,6 +26,7 @@ namespace {
 /// What a checkpoint does with a flag.
 enum class Stored {
   No,
+  Told,   ///< stored, and shown to whoever resumes: a path for writing
   Yes,    ///< stored; changing it only extends or moves the run
   Numbers ///< stored; changing it changes the numbers of the run
 };
@@ -180,16 +181,22 @@ const std::vector<Flag> &flags() {
       real("Optimizer", "clip", "limit of the gradient's global norm, 0: none",
            &O::clip, 0, 1e30),
 
-      text("Files", "metrics", "FILE", "one JSON line per step", &O::metrics,
-           Stored::Yes, true),
+      text("Files", "metrics", "FILE",
+           "one JSON line per step; to be given again with --resume",
+           &O::metrics, Stored::Told, true),
       text("Files", "trace", "FILE", "a trace for ui.perfetto.dev", &O::trace,
            Stored::No, true),
       integer("Files", "trace-steps", "steps to trace, from the first one",
               &O::traceSteps, 1, 1e6, Stored::No),
-      text("Files", "save", "DIR", "save checkpoints there", &O::save,
-           Stored::Yes, true),
+      text("Files", "save", "DIR",
+           "save checkpoints there (with --resume DIR: default DIR)", &O::save,
+           Stored::Told, true),
       integer("Files", "save-every", "steps between saves (default: the end)",
               &O::saveEvery, 0, 1e12, Stored::Yes),
+      integer("Files", "keep",
+              "newest checkpoints that stay; older ones are removed after a "
+              "save",
+              &O::keep, 1, 1e9, Stored::Yes),
       text("Files", "resume", "DIR",
            "continue the run saved there; its flags hold unless given again",
            &O::resume, Stored::No, true),
@@ -335,6 +342,23 @@ Status setFlag(const Flag &flag, const std::string &value,
   return Status::ok();
 }
 
+/// "--name=value" or "--name", as a run stores it; no value is apart.
+struct StoredArgument {
+  std::string name, value;
+  const Flag *flag = nullptr;
+};
+
+StoredArgument splitStored(const std::string &argument) {
+  size_t equals = std::min(argument.find('='), argument.size());
+  StoredArgument result;
+  if (argument.rfind("--", 0) != 0)
+    return result;
+  result.name = argument.substr(2, equals - 2);
+  result.value = argument.substr(std::min(equals + 1, argument.size()));
+  result.flag = findFlag(result.name);
+  return result;
+}
+
 /// The flag's value as text, empty for what is not set.
 std::vector<std::string> valuesOf(const Flag &flag,
                                   const TrainOptions &options) {
@@ -405,6 +429,32 @@ Status parseCommandLine(const std::vector<std::string> &arguments,
     DYNA_RETURN_IF_ERROR(setFlag(*flag, value, options));
   }
   return Status::ok();
+}
+
+Status parseStoredArguments(const std::vector<std::string> &arguments,
+                            TrainOptions &options) {
+  std::vector<std::string> obeyed;
+  for (const std::string &argument : arguments) {
+    StoredArgument stored = splitStored(argument);
+    bool isWhole = stored.flag && (stored.flag->toggle ||
+                                   argument.find('=') != std::string::npos);
+    if (!isWhole || stored.flag->stored == Stored::No)
+      return Status::invalidArgument(
+          "state.json has the argument '" + argument.substr(0, 200) +
+          "', which no run stores: this checkpoint cannot be resumed, use "
+          "--load");
+    if (stored.flag->stored != Stored::Told)
+      obeyed.push_back(argument);
+  }
+  return parseCommandLine(obeyed, options);
+}
+
+std::string storedValue(const std::vector<std::string> &arguments,
+                        const std::string &name) {
+  for (const std::string &argument : arguments)
+    if (StoredArgument stored = splitStored(argument); stored.name == name)
+      return stored.value;
+  return "";
 }
 
 Status checkExclusions(const TrainOptions &options) {

@@ -74,6 +74,7 @@ struct TrainOptions {
   int64_t traceSteps = 10;
   std::string save;
   int64_t saveEvery = 0;
+  int64_t keep = 2;
   std::string resume;
   std::string load;
   std::string gradNorms;
@@ -96,6 +97,16 @@ struct TrainOptions {
 /// one line that names the flag and what it expects.
 Status parseCommandLine(const std::vector<std::string> &arguments,
                         TrainOptions &options);
+
+/// The arguments that a checkpoint has stored, `runArguments` of its run.
+/// Whoever made the checkpoint must not choose what is overwritten here: paths
+/// for writing are passed over, flags that no checkpoint stores are an error.
+Status parseStoredArguments(const std::vector<std::string> &arguments,
+                            TrainOptions &options);
+
+/// The stored value of a flag, "" if there is none: to be shown, not obeyed.
+std::string storedValue(const std::vector<std::string> &arguments,
+                        const std::string &name);
 
 /// Whether two flags were given that exclude each other: said before any file
 /// is looked at.

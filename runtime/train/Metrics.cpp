@@ -10,52 +10,70 @@
 
 #include "runtime/data/Files.h"
 #include "runtime/data/Json.h"
+#include "runtime/files/FileLock.h"
+#include "runtime/files/OutputFile.h"
 #include "runtime/plan/Text.h"
 
 #include <cerrno>
 #include <cmath>
-#include <filesystem>
+#include <fcntl.h>
 #include <optional>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace dyna {
 
-/// The whole lines of the file that do not lie behind `step`.
-static StatusOr<std::string> linesUpTo(const std::string &path, int64_t step) {
+/// The size of the whole lines up to the first that lies behind `step`.
+static StatusOr<int64_t> sizeUpTo(const std::string &path, int64_t step) {
   StatusOr<std::string> text = readFile(path);
   if (!text.isOk())
-    return text;
-  std::string kept;
-  for (size_t begin = 0; begin < text->size();) {
-    size_t end = text->find('\n', begin);
-    if (end == std::string::npos)
-      break;
-    std::string_view line(text->data() + begin, end - begin);
+    return text.status();
+  size_t kept = 0;
+  for (size_t end; (end = text->find('\n', kept)) != std::string::npos;) {
+    std::string_view line(text->data() + kept, end - kept);
     StatusOr<JsonValue> json = parseJson(line);
     std::optional<int64_t> number =
         json.isOk() ? json->findInteger("step") : std::nullopt;
-    if (!number || *number <= step)
-      kept.append(line).push_back('\n');
-    begin = end + 1;
+    if (number && *number > step)
+      break;
+    kept = end + 1;
   }
-  return kept;
+  return static_cast<int64_t>(kept);
+}
+
+/// Whether `descriptor` is still what stands at `path`.
+static bool isAt(int descriptor, const std::string &path) {
+  struct stat open, named;
+  return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
 StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
                                         int64_t resumedStep) {
-  bool append = resumedStep >= 0;
-  std::error_code ignored;
-  if (append && std::filesystem::is_regular_file(path, ignored)) {
-    StatusOr<std::string> kept = linesUpTo(path, resumedStep);
-    if (!kept.isOk())
-      return kept.status();
-    if (kept->size() != std::filesystem::file_size(path, ignored))
-      DYNA_RETURN_IF_ERROR(writeWholeFile(path, *kept));
-  }
+  StatusOr<OutputPlace> place = findOutputPlace(path);
+  if (!place.isOk())
+    return place.status();
   MetricsFile metrics;
   metrics.path_ = path;
-  metrics.file_.reset(std::fopen(path.c_str(), append ? "a" : "w"));
-  if (!metrics.file_)
+  bool isFile = *place != OutputPlace::Stream;
+  int flags = O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC;
+  int descriptor =
+      ::open(path.c_str(), flags | (isFile ? O_CREAT | O_NOFOLLOW : 0), 0666);
+  if (descriptor < 0)
+    return fileFailure("write", path, errno);
+  metrics.file_.reset(::fdopen(descriptor, "a"));
+  if (!isFile)
+    return metrics;
+  if (!lockDescriptor(descriptor) || !isAt(descriptor, path))
+    return Status::invalidArgument(
+        "another run (" + describeLockHolder(descriptor) +
+        ") writes its metrics to " + path +
+        " at this moment; stop it or choose another file");
+  StatusOr<int64_t> kept =
+      resumedStep >= 0 ? sizeUpTo(path, resumedStep) : StatusOr<int64_t>(0);
+  if (!kept.isOk())
+    return kept.status();
+  if (::ftruncate(descriptor, *kept) != 0)
     return fileFailure("write", path, errno);
   return metrics;
 }
@@ -90,52 +108,6 @@ Status MetricsFile::writeLine(const std::string &json) {
       std::fflush(file_.get()) != 0)
     return fileFailure("write", path_, errno);
   return Status::ok();
-}
-
-/// Where to write what shall become `path`: beside it, to be renamed, or
-/// straight into a device or a pipe, which a rename would replace by a file.
-static std::string writingPath(const std::string &path) {
-  std::error_code ignored;
-  auto status = std::filesystem::status(path, ignored);
-  bool special = std::filesystem::is_other(status);
-  return special ? path : path + ".tmp";
-}
-
-Status writeWholeFile(const std::string &path, const std::string &text) {
-  std::string temporary = writingPath(path);
-  std::FILE *file = std::fopen(temporary.c_str(), "w");
-  if (!file)
-    return fileFailure("write", temporary, errno);
-  errno = 0;
-  bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  int error = errno;
-  errno = 0;
-  written = std::fclose(file) == 0 && written;
-  error = error ? error : errno;
-  bool renames = temporary != path;
-  if (written &&
-      (!renames || std::rename(temporary.c_str(), path.c_str()) == 0))
-    return Status::ok();
-  Status failure = fileFailure("write", path, error ? error : errno);
-  if (renames)
-    unlink(temporary.c_str());
-  return failure;
-}
-
-Status checkWritable(const std::string &path) {
-  std::string temporary = writingPath(path);
-  if (temporary == path)
-    return ::access(path.c_str(), W_OK) == 0
-               ? Status::ok()
-               : fileFailure("write", path, errno);
-  std::FILE *file = std::fopen(temporary.c_str(), "w");
-  if (!file)
-    return fileFailure("write", path, errno);
-  std::fclose(file);
-  unlink(temporary.c_str());
-  return isDirectory(path) ? Status::invalidArgument(
-                                 path + " is a directory, expected a file name")
-                           : Status::ok();
 }
 
 } // namespace dyna

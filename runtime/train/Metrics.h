@@ -32,12 +32,13 @@ struct StepMetrics {
 };
 
 /// A file of JSON lines, one per step, readable at any time: each line is
-/// written whole.
+/// written whole. It is locked as long as it is open.
 class MetricsFile {
 public:
   /// A new run (`resumedStep` below 0) starts the file anew. A resumed one goes
   /// on after the lines up to its step: a run that was killed had written
-  /// further than it had saved, and its last line may be half of one.
+  /// further than it had saved, and its last line may be half of one. Fails,
+  /// with nothing changed, while another run has the file open.
   static StatusOr<MetricsFile> open(const std::string &path,
                                     int64_t resumedStep = -1);
   MetricsFile() = default;
@@ -54,11 +55,6 @@ private:
   std::string path_;
   std::unique_ptr<std::FILE, Closer> file_;
 };
-
-/// Replaces the contents of `path` by `text`, by renaming a complete file.
-Status writeWholeFile(const std::string &path, const std::string &text);
-/// Whether `path` can be written, without changing a file that is there.
-Status checkWritable(const std::string &path);
 
 } // namespace dyna
 

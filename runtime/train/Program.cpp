@@ -8,6 +8,7 @@
 
 #include "runtime/train/Program.h"
 
+#include "runtime/data/Json.h"
 #include "runtime/executor/Program.h"
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/plan/Text.h"
@@ -75,7 +76,7 @@ Status mergeResumed(const std::vector<std::string> &arguments,
   const RunState &state = run.state;
   auto warn = [&](const std::string &text) { run.warnings.push_back(text); };
   TrainOptions saved;
-  DYNA_RETURN_IF_ERROR(parseCommandLine(state.arguments, saved));
+  DYNA_RETURN_IF_ERROR(parseStoredArguments(state.arguments, saved));
   TrainOptions merged = saved;
   merged.given.clear();
   DYNA_RETURN_IF_ERROR(parseCommandLine(arguments, merged));
@@ -93,6 +94,10 @@ Status mergeResumed(const std::vector<std::string> &arguments,
                     "%lld; --schedule-steps fixes that from the start",
                     static_cast<long long>(options.steps),
                     static_cast<long long>(saved.steps)));
+  if (std::string metrics = storedValue(state.arguments, "metrics");
+      !metrics.empty() && options.metrics.empty())
+    warn("the saved run wrote metrics to " + quoteJson(metrics) +
+         ", this one writes none: give --metrics FILE to go on with them");
   if (state.modelHash != modelHashText(view))
     warn("the checkpoint was written by another compilation of this "
          "model: numbers may differ in the last bits");

@@ -123,7 +123,8 @@ Status Trainer::openFiles() {
     return Status::ok();
   int64_t resumedStep = resumed_ ? resumed_->state.step : -1;
   if (!options_.save.empty()) {
-    auto store = CheckpointStore::open(options_.save, resumedStep);
+    auto store =
+        CheckpointStore::open(options_.save, resumedStep, options_.keep);
     if (!store.isOk())
       return store.status();
     store_.emplace(std::move(*store));
@@ -137,7 +138,7 @@ Status Trainer::openFiles() {
   for (const std::string &path :
        {options_.trace, options_.gradNorms, options_.counts})
     if (!path.empty())
-      DYNA_RETURN_IF_ERROR(checkWritable(path));
+      DYNA_RETURN_IF_ERROR(OutputFile::checkReplace(path));
   return Status::ok();
 }
 
@@ -339,7 +340,7 @@ Status Trainer::writeGradientNorms() const {
         "%s\n  %s: %.17g", p ? "," : "",
         quoteJson(session_.view->parameter(static_cast<int>(p)).name()).c_str(),
         gradientNorms_[p]);
-  return writeWholeFile(options_.gradNorms, text + "}}\n");
+  return replaceFile(options_.gradNorms, text + "}}\n");
 }
 
 //===----------------------------------------------------------------------===//
@@ -385,11 +386,11 @@ Status Trainer::finish() {
     DYNA_RETURN_IF_ERROR(save(summary_.firstStep + summary_.steps));
   progress_.finish();
   if (!options_.trace.empty())
-    DYNA_RETURN_IF_ERROR(writeWholeFile(pathOfRank(session_, options_.trace),
-                                        traceText(session_)));
+    DYNA_RETURN_IF_ERROR(
+        replaceFile(pathOfRank(session_, options_.trace), traceText(session_)));
   if (!options_.counts.empty())
-    DYNA_RETURN_IF_ERROR(writeWholeFile(pathOfRank(session_, options_.counts),
-                                        counts_.toJson(*session_.ranks)));
+    DYNA_RETURN_IF_ERROR(replaceFile(pathOfRank(session_, options_.counts),
+                                     counts_.toJson(*session_.ranks)));
   if (!options_.gradNorms.empty() && session_.writesFiles())
     DYNA_RETURN_IF_ERROR(writeGradientNorms());
   return evaluateHeldOut(summary_.heldOutAfter, "end");

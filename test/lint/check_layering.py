@@ -10,16 +10,16 @@ import sys
 # What each top-level folder may include beside itself.
 FOLDERS = {
     "dialects": ["runtime/layout", "runtime/plan"],
-    "passes": ["dialects", "runtime/abi", "runtime/layout", "runtime/plan", "runtime/cost",
+    "passes": ["dialects", "runtime/abi", "runtime/files", "runtime/layout", "runtime/plan", "runtime/cost",
                "runtime/sim", "runtime/planner"],
-    "codegen": ["dialects", "passes", "runtime/abi", "runtime/layout", "runtime/plan"],
+    "codegen": ["dialects", "passes", "runtime/abi", "runtime/files", "runtime/layout", "runtime/plan"],
     "frontends": ["dialects"],
     "runtime": [],
 }
 # dialects, lowest first.
 DIALECTS = ["dyna", "dist", "exec"]
 # Rooms of runtime/, lowest first.
-ROOMS = ["abi", "layout", "plan", "cost", "sim", "planner", "device", "transport", "store", "data",
+ROOMS = ["abi", "files", "layout", "plan", "cost", "sim", "planner", "device", "transport", "store", "data",
          "checkpoint", "executor", "elastic", "train"]
 RANK = {room: rank for rank, room in enumerate(ROOMS)}
 

@@ -21,7 +21,7 @@ class ResumeTest(common.BinaryTest):
             self.assertEqual((one / f"step-{step}" / name).read_bytes(), (other / f"step-{step}" / name).read_bytes(), name)
 
     def resume(self, program, stem, *flags):
-        common.succeed([program, "--resume", stem, "--no-progress", *flags])
+        common.succeed([program, "--resume", stem, f"--metrics={stem}.jsonl", "--no-progress", *flags])
 
     def steps_of(self, stem):
         return sorted(int(path.name[5:]) for path in stem.iterdir() if path.name.startswith("step-"))
@@ -117,7 +117,7 @@ class ResumeTest(common.BinaryTest):
                 self.resume(program, stem, f"--steps={end}")
                 self.assertEqual(self.steps_of(stem)[-1], end)
                 self.assertLessEqual(len(self.steps_of(stem)), 2)
-                self.assertFalse(list(stem.glob(".tmp-*")), "what the killed run had begun is still there")
+                self.assertFalse(list(stem.glob(".*")), "what the killed run had begun is still there")
 
     def test_killed_runs_continue_with_the_same_numbers(self):
         program = common.binary()
@@ -137,6 +137,13 @@ class ResumeTest(common.BinaryTest):
         self.assertEqual({path.name for path in stem.iterdir()}, {"step-8", "step-9"})
         state = json.loads((stem / "step-9" / "state.json").read_text())
         self.assertEqual(state["step"], 9)
+        more = self.train(common.binary(), "more", "--save-every=2", "--keep=3", steps=9)
+        self.assertEqual(self.steps_of(more), [6, 8, 9])
+        # The number is the run's own, until it is told another.
+        self.resume(common.binary(), more, "--steps=10")
+        self.assertEqual(self.steps_of(more), [8, 9, 10])
+        self.resume(common.binary(), more, "--steps=11", "--keep=1")
+        self.assertEqual(self.steps_of(more), [11])
 
     def test_evaluation_of_a_saved_model(self):
         program = common.binary()

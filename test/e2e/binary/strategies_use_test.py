@@ -68,7 +68,7 @@ class UseTest(strategies.StrategiesTest):
                 stem = self.runs / f"{before.label}-{after.label}"
                 binary = strategies.program(family)
                 strategies.train(binary, self.corpus, before, stem, steps=3)
-                common.succeed([binary, "--resume", stem, "--no-progress", f"--steps={strategies.STEPS}",
+                common.succeed([binary, "--resume", stem, f"--metrics={stem}.jsonl", "--no-progress", f"--steps={strategies.STEPS}",
                                 f"--strategy={after.strategy}", f"--recompute={after.recompute}",
                                 f"--tokens-per-micro-batch={after.micro_batch}"])
                 self.assertIsNone(self.differences(after, stem, first=3))

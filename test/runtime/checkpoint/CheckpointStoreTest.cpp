@@ -9,13 +9,14 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/checkpoint/OutputFile.h"
+#include "runtime/files/OutputFile.h"
 #include "test/runtime/data/TemporaryFiles.h"
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <map>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -117,13 +118,159 @@ TEST(CheckpointStoreTest, replacesTheSameStep) {
   EXPECT_EQ(checkpoint->model.find("w")->shape[0], 20);
 }
 
+TEST(CheckpointStoreTest, keepsAsManyAsAskedFor) {
+  TemporaryDirectory dir;
+  auto store = CheckpointStore::open(dir.path(), -1, 4);
+  ASSERT_TRUE(store.isOk());
+  for (int64_t step : {1, 2, 3, 4, 5, 6})
+    ASSERT_TRUE(store->save(Example(step).contents).isOk());
+  EXPECT_EQ(namesIn(dir.path()),
+            (Names{"step-3", "step-4", "step-5", "step-6"}));
+  auto one = CheckpointStore::open(dir / "one", -1, 1);
+  ASSERT_TRUE(one.isOk());
+  for (int64_t step : {1, 2, 3})
+    ASSERT_TRUE(one->save(Example(step).contents).isOk());
+  EXPECT_EQ(namesIn(dir / "one"), (Names{"step-3"}));
+}
+
 TEST(CheckpointStoreTest, removesRemains) {
   TemporaryDirectory dir;
-  dir.write(".tmp-7/model.safetensors", "half");
-  dir.write(".tmp-old-3/x", "half");
+  dir.write(".dyna-tmp-7/model.safetensors", "half");
+  dir.write(".dyna-tmp-old-3/state.json", "half");
+  std::filesystem::create_directory(dir / ".dyna-tmp-8");
   dir.write("mine", "kept");
   mustOpen(dir.path());
   EXPECT_EQ(namesIn(dir.path()), (Names{"mine"}));
+}
+
+/// Every file below a directory with its contents; links by their names alone.
+std::map<std::string, std::string> treeOf(const std::string &directory) {
+  std::map<std::string, std::string> tree;
+  for (const auto &entry :
+       std::filesystem::recursive_directory_iterator(directory))
+    tree[entry.path().string()] = entry.is_symlink() ? "link"
+                                  : entry.is_regular_file()
+                                      ? readAll(entry.path().string())
+                                      : "";
+  return tree;
+}
+
+// Whatever is not certainly ours stays, whether a run begins, goes on or saves.
+TEST(CheckpointStoreTest, leavesWhatOthersWrote) {
+  TemporaryDirectory dir, elsewhere;
+  {
+    CheckpointStore store = mustOpen(elsewhere.path());
+    ASSERT_TRUE(store.save(Example(4).contents).isOk());
+  }
+  std::string save = dir / "save";
+  dir.write("save/step-1/notes.txt", "no checkpoint");
+  dir.write("save/step-2/checkpoint.json", "{\"format\": 2, \"step\": 2}");
+  dir.write("save/step-2/model.safetensors", "of a later version");
+  // A checkpoint of ours to which somebody has added something.
+  std::filesystem::copy(elsewhere / "step-4", save + "/step-4");
+  dir.write("save/step-4/notes.txt", "dear to somebody");
+  std::filesystem::create_directory_symlink(elsewhere / "step-4",
+                                            save + "/step-3");
+  dir.write("save/.tmp-7/model.safetensors", "of another program");
+  dir.write("save/.dyna-tmp-99/notes.txt", "of nobody we know");
+  dir.write("save/.dyna-tmp-99/state.json", "of nobody we know");
+  std::filesystem::create_directory_symlink(elsewhere / "step-4",
+                                            save + "/.dyna-tmp-98");
+  auto before = treeOf(dir.path()), outside = treeOf(elsewhere.path());
+  {
+    auto store = CheckpointStore::open(save, 4, 1);
+    ASSERT_TRUE(store.isOk()) << store.status().message();
+    for (int64_t step : {5, 6, 7})
+      ASSERT_TRUE(store->save(Example(step).contents).isOk());
+    // What cannot be read stands in the way of its own number alone.
+    dir.write("save/step-8/notes.txt", "came later");
+    expectFailure(store->save(Example(8).contents),
+                  "step-8: what stands there is no checkpoint of this program");
+    std::filesystem::remove_all(save + "/step-8");
+  }
+  auto after = treeOf(dir.path());
+  for (const auto &[path, contents] : before)
+    EXPECT_EQ(after.count(path) ? after[path] : "gone", contents) << path;
+  EXPECT_EQ(treeOf(elsewhere.path()), outside);
+  for (const std::string &name : namesIn(save))
+    EXPECT_TRUE(before.count(save + "/" + name) || name == "step-7") << name;
+}
+
+TEST(CheckpointStoreTest, namesWhatItDoesNotKnow) {
+  TemporaryDirectory dir;
+  dir.write("step-9/checkpoint.json", "{\"format\": 2, \"step\": 9}");
+  for (int64_t resumed : {-1, 5})
+    expectFailure(CheckpointStore::open(dir.path(), resumed),
+                  "step-9, which is no checkpoint that this program knows and "
+                  "is left alone; move it away");
+  EXPECT_TRUE(CheckpointStore::open(dir.path(), 9).isOk());
+  EXPECT_EQ(namesIn(dir.path()), (Names{"step-9"}));
+}
+
+/// Changes one file of a checkpoint and what its list says of it.
+void craftList(const std::string &step, const std::string &from,
+               const std::string &to) {
+  std::string path = step + "/checkpoint.json", text = readAll(path);
+  size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos);
+  std::ofstream(path, std::ios::binary) << text.replace(at, from.size(), to);
+}
+
+// A checkpoint may come from anybody: it is not asked what else to read.
+TEST(CheckpointStoreTest, namesInsideStayInside) {
+  TemporaryDirectory dir;
+  {
+    CheckpointStore store = mustOpen(dir.path());
+    ASSERT_TRUE(store.save(Example(3).contents).isOk());
+  }
+  std::string step = dir / "step-3", list = readAll(step + "/checkpoint.json");
+  std::filesystem::copy(step + "/config.json", dir / "config.json");
+  for (const char *name :
+       {"../config.json", "sub/config.json", "..", ".", ""}) {
+    craftList(step, "config.json", name);
+    expectFailure(loadCheckpoint(step),
+                  "expected names of files beside it, but got \"" +
+                      std::string(name) + "\"");
+    std::ofstream(step + "/checkpoint.json") << list;
+  }
+  craftList(step, "config.json", dir / "config.json");
+  expectFailure(loadCheckpoint(step), "expected names of files beside it");
+  std::ofstream(step + "/checkpoint.json") << list;
+  EXPECT_TRUE(loadCheckpoint(step).isOk());
+  // Links lead out of it as well, each of its own contents.
+  for (const char *name : {"model.safetensors", "optimizer.safetensors",
+                           "config.json", "state.json", "checkpoint.json"}) {
+    std::string path = step + "/" + name, outside = dir / "outside";
+    std::filesystem::rename(path, outside);
+    std::filesystem::create_symlink(outside, path);
+    expectFailure(loadCheckpoint(step),
+                  std::string(name) + " is a symbolic link, expected a file");
+    std::filesystem::rename(outside, path);
+  }
+  std::filesystem::rename(step, dir / "moved");
+  std::filesystem::create_directory_symlink(dir / "moved", step);
+  expectFailure(loadCheckpoint(dir.path()), "step-3 is a symbolic link");
+  // Who names the link itself has chosen where it leads.
+  EXPECT_TRUE(loadCheckpoint(step).isOk());
+}
+
+TEST(CheckpointStoreTest, holdsASingleFileAgainstTheListBesideIt) {
+  TemporaryDirectory dir;
+  {
+    CheckpointStore store = mustOpen(dir.path());
+    ASSERT_TRUE(store.save(Example(3).contents).isOk());
+  }
+  std::string model = dir / "step-3/model.safetensors";
+  EXPECT_TRUE(loadCheckpoint(model).isOk());
+  flipBit(model, 8 * (readAll(model).size() - 3));
+  expectFailure(loadCheckpoint(model), "model.safetensors does not have its "
+                                       "checksum");
+  std::filesystem::copy(model, dir / "step-3/other.safetensors");
+  expectFailure(loadCheckpoint(dir / "step-3/other.safetensors"),
+                "other.safetensors is not listed in checkpoint.json");
+  // Alone it is what anybody's model is.
+  std::filesystem::copy(model, dir / "alone.safetensors");
+  EXPECT_TRUE(loadCheckpoint(dir / "alone.safetensors").isOk());
 }
 
 TEST(CheckpointStoreTest, loadsOneStepAndPlainModels) {
@@ -210,7 +357,8 @@ TEST(CheckpointStoreTest, protectsOtherRuns) {
   {
     CheckpointStore store = mustOpen(dir.path());
     expectFailure(CheckpointStore::open(dir.path()),
-                  "another run saves into " + dir.path());
+                  "another run (process " + std::to_string(::getpid()) +
+                      ") saves into " + dir.path());
     ASSERT_TRUE(store.save(Example(10).contents).isOk());
     ASSERT_TRUE(store.save(Example(20).contents).isOk());
   }
@@ -220,12 +368,16 @@ TEST(CheckpointStoreTest, protectsOtherRuns) {
   expectFailure(CheckpointStore::open(dir.path(), 10), "step-20");
   EXPECT_TRUE(CheckpointStore::open(dir.path(), 20).isOk());
   // A damaged newest one is what a resumed run steps back from: it may go on,
-  // and the damaged one goes with the first save, not before.
+  // and the damaged one stays until its number is saved again, or is old.
   flipBit(dir / "step-20/model.safetensors", 999);
+  expectFailure(CheckpointStore::open(dir.path()), "already holds step-20");
   CheckpointStore store = mustOpen(dir.path(), 10);
-  EXPECT_EQ(namesIn(dir.path()), (Names{"step-10", "step-20"}));
   ASSERT_TRUE(store.save(Example(15).contents).isOk());
-  EXPECT_EQ(namesIn(dir.path()), (Names{"step-10", "step-15"}));
+  EXPECT_EQ(namesIn(dir.path()), (Names{"step-10", "step-15", "step-20"}));
+  EXPECT_EQ(loadCheckpoint(dir.path())->step, 15);
+  ASSERT_TRUE(store.save(Example(25).contents).isOk());
+  ASSERT_TRUE(store.save(Example(30).contents).isOk());
+  EXPECT_EQ(namesIn(dir.path()), (Names{"step-25", "step-30"}));
 }
 
 TEST(CheckpointStoreTest, replacesADamagedStep) {
@@ -358,7 +510,7 @@ TEST(CheckpointStoreTest, survivesKills) {
 
 //===--- Lasting ----------------------------------------------------------===//
 
-/// What was flushed and renamed, in order: "flush w/.tmp-3", "rename ...".
+/// What was flushed and renamed, in order: "flush w/.dyna-tmp-3", "rename ...".
 std::vector<std::string> calls;
 /// The number of the call to fail, from 1; 0: none.
 size_t failingCall = 0;
@@ -403,7 +555,7 @@ TEST_F(LastingTest, FilesAndFolderAreFlushedBeforeTheRename) {
   CheckpointStore store = mustOpen(dir.path());
   Example example(3);
   ASSERT_TRUE(store.save(example.contents).isOk());
-  const std::string temporary = dir / ".tmp-3";
+  const std::string temporary = dir / ".dyna-tmp-3";
   std::vector<std::string> expected;
   for (const std::string &name : namesIn(dir / "step-3"))
     expected.push_back("flush " + temporary + "/" + name);
@@ -434,7 +586,7 @@ TEST_F(LastingTest, AFailureAtAnyCallLeavesNoHalfCheckpoint) {
     EXPECT_FALSE(status.isOk()) << calls.back();
     // Only the last flush comes after the rename.
     bool renamed = calls.back().rfind("flush " + dir.path(), 0) == 0 &&
-                   calls.back().find(".tmp") == std::string::npos;
+                   calls.back().find(".dyna-tmp") == std::string::npos;
     EXPECT_EQ(namesIn(dir.path()), renamed ? std::vector<std::string>{"step-3"}
                                            : std::vector<std::string>{});
   }

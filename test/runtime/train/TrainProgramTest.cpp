@@ -9,6 +9,7 @@
 #include "runtime/abi/Random.h"
 #include "runtime/data/Files.h"
 #include "runtime/data/Json.h"
+#include "runtime/files/OutputFile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -158,6 +159,21 @@ protected:
         values.push_back(value->number);
     }
     return values;
+  }
+
+  /// Puts another state.json into a checkpoint, with its size and checksum.
+  static void rewriteState(const std::string &step, const std::string &state,
+                           const std::string &list) {
+    std::ofstream(step + "/state.json") << state;
+    char entry[100];
+    std::snprintf(entry, sizeof entry,
+                  "\"state.json\": {\"bytes\": %zu, \"checksum\": \"%016llx\"}",
+                  state.size(),
+                  static_cast<unsigned long long>(Checksum::of(state)));
+    size_t begin = list.find("\"state.json\""), end = list.find('}', begin);
+    ASSERT_NE(begin, std::string::npos);
+    std::ofstream(step + "/checkpoint.json")
+        << std::string(list).replace(begin, end + 1 - begin, entry);
   }
 
   fs::path folder_;
@@ -362,13 +378,96 @@ TEST_F(TrainProgramTest, ResumingCutsTheMetricsAfterTheCheckpoint) {
       << "{\"step\": 5, \"loss\": 1}\n"
          "{\"held_out\": \"end\", \"step\": 6, \"loss\": 1}\n"
          "{\"step\": 6, \"lo";
-  Result resumed = run({"--resume=" + path("m"), "--steps=7"});
+  Result resumed = run(
+      {"--resume=" + path("m"), "--steps=7", "--metrics=" + path("m.jsonl")});
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   std::string after = *readFile(path("m.jsonl"));
   EXPECT_EQ(after.substr(0, before.size()), before);
   EXPECT_EQ(numbers("m.jsonl", "step"),
             (std::vector<double>{0, 1, 2, 3, 4, 4, 4, 5, 6, 7, 7}));
-  EXPECT_FALSE(fileExists(path("m.jsonl.tmp")));
+}
+
+// A checkpoint that was copied, or made by somebody else, names files of
+// somebody else.
+TEST_F(TrainProgramTest, ACheckpointChoosesNoFileToWrite) {
+  ASSERT_EQ(run(training({"--steps=4", "--save=" + path("m"), "--save-every=2",
+                          "--metrics=" + path("m.jsonl")}))
+                .code,
+            0);
+  auto original = *readFile(path("m.jsonl"));
+  fs::create_directories(path("elsewhere"));
+  fs::copy(path("m/step-2"), path("elsewhere/step-2"));
+  auto others = fs::last_write_time(path("m/step-4"));
+  Result resumed = run({"--resume=" + path("elsewhere"), "--steps=3"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err,
+              HasSubstr("the saved run wrote metrics to \"" + path("m.jsonl") +
+                        "\", this one writes none: give "
+                        "--metrics FILE"));
+  EXPECT_EQ(*readFile(path("m.jsonl")), original);
+  EXPECT_TRUE(fileExists(path("elsewhere/step-3")));
+  EXPECT_FALSE(fileExists(path("m/step-3")));
+  EXPECT_EQ(fs::last_write_time(path("m/step-4")), others);
+}
+
+TEST_F(TrainProgramTest, CraftedArgumentsAreNotObeyed) {
+  ASSERT_EQ(run(training({"--steps=2", "--save=" + path("m")})).code, 0);
+  std::string state = *readFile(path("m/step-2/state.json"));
+  std::string list = *readFile(path("m/step-2/checkpoint.json"));
+  std::ofstream(path("victim")) << "dear";
+  for (const char *flag : {"--metrics=", "--save=", "--counts=", "--trace=",
+                           "--print-grad-norms=", "--resume=", "--load="}) {
+    // As whoever makes a checkpoint can: without its list it is a model alone,
+    // so the list is made to fit.
+    std::string crafted = state;
+    crafted.insert(crafted.rfind(']'),
+                   ", \"" + std::string(flag) + path("victim") + "\"");
+    rewriteState(path("m/step-2"), crafted, list);
+    Result result = run({"--resume=" + path("m"), "--steps=3"});
+    bool told =
+        std::string(flag) == "--metrics=" || std::string(flag) == "--save=";
+    EXPECT_EQ(result.code, told ? 0 : 2) << flag << result.err;
+    if (!told)
+      EXPECT_THAT(result.err,
+                  HasSubstr(std::string("state.json has the argument '") +
+                            flag + path("victim") + "', which no run stores"));
+    EXPECT_EQ(*readFile(path("victim")), "dear") << flag;
+    fs::remove_all(path("m/step-3"));
+  }
+  for (const char *argument : {"--lr", "--nonsense=1", "victim"}) {
+    std::string crafted = state;
+    crafted.insert(crafted.rfind(']'), std::string(", \"") + argument + "\"");
+    rewriteState(path("m/step-2"), crafted, list);
+    Result result = run({"--resume=" + path("m"), "--steps=3"});
+    EXPECT_EQ(result.code, 2) << argument;
+    EXPECT_THAT(result.err, HasSubstr("which no run stores")) << argument;
+  }
+}
+
+TEST_F(TrainProgramTest, TwoRunsDoNotShareFiles) {
+  pid_t first = start(training({"--steps=1000000", "--save=" + path("m"),
+                                "--metrics=" + path("m.jsonl")}));
+  ASSERT_TRUE(waitFor(first, [&] {
+    return fileExists(path("m.jsonl")) && !readFile(path("m.jsonl"))->empty();
+  }));
+  std::string process = "(process " + std::to_string(first) + ")";
+  Result metrics = run(training({"--steps=2", "--metrics=" + path("m.jsonl")}));
+  EXPECT_EQ(metrics.code, 2);
+  EXPECT_THAT(metrics.err,
+              HasSubstr("another run " + process + " writes its metrics to " +
+                        path("m.jsonl")));
+  Result save = run(training({"--steps=2", "--save=" + path("m")}));
+  EXPECT_EQ(save.code, 2);
+  EXPECT_THAT(save.err,
+              HasSubstr("another run " + process + " saves into " + path("m")));
+  EXPECT_FALSE(readFile(path("m.jsonl"))->empty());
+  // A lock ends with its run, however that ends.
+  kill(first, SIGKILL);
+  EXPECT_EQ(finish(first).code, 1000 + SIGKILL);
+  Result again = run(training(
+      {"--steps=2", "--save=" + path("m"), "--metrics=" + path("m.jsonl")}));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(numbers("m.jsonl", "step"), (std::vector<double>{1, 2}));
 }
 
 TEST_F(TrainProgramTest, DataThatCannotBeReadDoesNotCostTheSteps) {

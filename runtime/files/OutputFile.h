@@ -9,16 +9,29 @@
 // A file written front to back, with a checksum of what was written, and
 // flushed to the disk before anybody relies on it.
 //
+// Every file that a user names goes through here (docs/decisions/0026):
+//
+//   what stands at the name    what happens
+//   nothing                    the file appears when it is whole
+//   a regular file             is replaced in one step when the new one is whole
+//   a device, a pipe           is written into
+//   a symbolic link            an error, but for those of /dev and /proc
+//   a folder, anything else    an error
+//
+// Until it is whole the file has no name at all: a run that is killed leaves
+// nothing behind, and two that write one file do not meet.
+//
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_CHECKPOINT_OUTPUTFILE_H
-#define DYNA_RUNTIME_CHECKPOINT_OUTPUTFILE_H
+#ifndef DYNA_RUNTIME_FILES_OUTPUTFILE_H
+#define DYNA_RUNTIME_FILES_OUTPUTFILE_H
 
 #include "runtime/abi/Status.h"
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 
 namespace dyna {
 
@@ -42,10 +55,22 @@ private:
   uint64_t total_ = 0;
 };
 
-/// Created new or emptied; closed by `close` or the destructor.
+/// What stands at the name of an output.
+enum class OutputPlace { Free, RegularFile, Stream };
+
+/// Fails for what may not be written: see above.
+StatusOr<OutputPlace> findOutputPlace(const std::string &path);
+
+/// Closed by `close` or the destructor.
 class OutputFile {
 public:
+  /// Created new or emptied, in a folder that is the caller's alone.
   static StatusOr<OutputFile> create(const std::string &path);
+  /// Becomes `path`, or goes into the device there, as said above. Without
+  /// `close` nothing happens to `path`.
+  static StatusOr<OutputFile> replace(const std::string &path);
+  /// Whether `replace` would succeed; touches nothing.
+  static Status checkReplace(const std::string &path);
 
   OutputFile(OutputFile &&other) noexcept;
   OutputFile &operator=(OutputFile &&other) noexcept;
@@ -55,7 +80,8 @@ public:
   Status write(std::string_view text) {
     return write(text.data(), text.size());
   }
-  /// Flushes to the disk and closes; only then is the file known to be whole.
+  /// Flushes to the disk, gives the file its name and closes it; only then is
+  /// it known to be whole.
   Status close();
 
   const std::string &path() const { return path_; }
@@ -63,14 +89,33 @@ public:
   uint64_t checksum() const { return checksum_.value(); }
 
 private:
-  OutputFile(std::string path, int descriptor)
-      : path_(std::move(path)), descriptor_(descriptor) {}
+  /// How the bytes become the file `path_`.
+  enum class Naming {
+    None,   ///< they have that name, or go into a stream
+    Link,   ///< they have no name yet
+    Rename, ///< they are `temporary_`
+  };
+
+  OutputFile(std::string path, int descriptor, Naming naming = Naming::None)
+      : path_(std::move(path)), descriptor_(descriptor), naming_(naming) {}
+
+  bool openTemporary(mode_t mode);
+  Status giveName();
 
   std::string path_;
+  std::string temporary_; ///< to be removed unless it is renamed
   int descriptor_ = -1;
+  Naming naming_ = Naming::None;
   int64_t bytes_ = 0;
   Checksum checksum_;
 };
+
+/// Writes all of `path` by `OutputFile::replace`.
+Status replaceFile(const std::string &path, std::string_view text);
+
+/// Renames a whole file to `path`, where no stream may stand: what another
+/// program has written into a folder of ours.
+Status moveToOutput(const std::string &from, const std::string &path);
 
 /// The calls of the operating system by which files come to last. Tests put
 /// their own in their place to see that every file is flushed before the rename
@@ -86,4 +131,4 @@ Status syncDirectory(const std::string &path);
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_CHECKPOINT_OUTPUTFILE_H
+#endif // DYNA_RUNTIME_FILES_OUTPUTFILE_H

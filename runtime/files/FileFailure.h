@@ -1,0 +1,25 @@
+//===- FileFailure.h - Failures of files, for people ------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_FILES_FILEFAILURE_H
+#define DYNA_RUNTIME_FILES_FILEFAILURE_H
+
+#include "runtime/abi/Status.h"
+
+#include <string>
+#include <string_view>
+
+namespace dyna {
+
+/// The failure of `action` ("open", "write") on `path` with the value of errno.
+/// A full disk or quota is ResourceExhausted, everything else InvalidArgument.
+Status fileFailure(std::string_view action, const std::string &path, int error);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_FILES_FILEFAILURE_H

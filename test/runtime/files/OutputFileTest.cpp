@@ -1,0 +1,249 @@
+//===- OutputFileTest.cpp - Files that are whole or not there -------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/files/OutputFile.h"
+#include "runtime/files/FileLock.h"
+#include "test/runtime/data/TemporaryFiles.h"
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace dyna;
+using namespace dyna::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string> namesIn(const std::string &directory) {
+  std::vector<std::string> names;
+  for (const auto &entry : fs::directory_iterator(directory))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+using Names = std::vector<std::string>;
+
+TEST(OutputFileTest, AppearsWhenItIsWhole) {
+  TemporaryDirectory dir;
+  std::string path = dir / "f";
+  for (const char *text : {"first", "second"}) {
+    auto file = OutputFile::replace(path);
+    ASSERT_TRUE(file.isOk()) << file.status().message();
+    ASSERT_TRUE(file->write(text).isOk());
+    // Until then there is what there was, and nothing beside it.
+    EXPECT_EQ(fs::exists(path) ? readAll(path) : "",
+              text == std::string("first") ? "" : "first");
+    EXPECT_LE(namesIn(dir.path()).size(), 1u);
+    ASSERT_TRUE(file->close().isOk());
+    EXPECT_EQ(readAll(path), text);
+    EXPECT_EQ(namesIn(dir.path()), (Names{"f"}));
+  }
+  // Dropped halfway, nothing has happened.
+  {
+    ASSERT_TRUE(OutputFile::replace(path)->write("third").isOk());
+  }
+  EXPECT_EQ(readAll(path), "second");
+  EXPECT_EQ(namesIn(dir.path()), (Names{"f"}));
+  EXPECT_TRUE(OutputFile::checkReplace(path).isOk());
+  EXPECT_TRUE(OutputFile::checkReplace(dir / "other").isOk());
+  EXPECT_EQ(namesIn(dir.path()), (Names{"f"}));
+}
+
+TEST(OutputFileTest, KeepsWhoMayReadIt) {
+  TemporaryDirectory dir;
+  std::string path = dir.write("f", "secret");
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  ASSERT_TRUE(replaceFile(path, "more").isOk());
+  struct stat facts;
+  ASSERT_EQ(::stat(path.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777, 0600u);
+}
+
+TEST(OutputFileTest, ReplacesRegularFilesOnly) {
+  TemporaryDirectory dir;
+  std::string victim = dir.write("victim", "dear");
+  fs::create_symlink(victim, dir / "link");
+  fs::create_symlink(dir / "nothing", dir / "dangling");
+  fs::create_directory(dir / "folder");
+  int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::string name = dir / "socket";
+  ASSERT_LT(name.size(), sizeof address.sun_path);
+  name.copy(address.sun_path, name.size());
+  ASSERT_EQ(
+      ::bind(socket, reinterpret_cast<sockaddr *>(&address), sizeof address),
+      0);
+  std::string from = dir.write("from", "program");
+  for (auto [path, words] :
+       {std::pair("link", "a symbolic link to"),
+        std::pair("dangling", "a symbolic link to"),
+        std::pair("folder", "a directory, expected a file name"),
+        std::pair("none/", "Not a directory"), std::pair("new/", "directory"),
+        std::pair("socket", "or a socket")}) {
+    SCOPED_TRACE(path);
+    if (std::string(path) == "none/")
+      dir.write("none", "");
+    for (const Status &status :
+         {OutputFile::checkReplace(dir / path), replaceFile(dir / path, "x"),
+          moveToOutput(from, dir / path)}) {
+      EXPECT_NE(status.message().find(words), std::string::npos)
+          << status.message();
+      EXPECT_NE(status.message().find(path), std::string::npos);
+    }
+  }
+  ::close(socket);
+  EXPECT_EQ(readAll(victim), "dear");
+  EXPECT_TRUE(fs::is_symlink(dir / "link"));
+  EXPECT_FALSE(fs::exists(dir / "nothing"));
+  expectFailure(replaceFile("", "x"), "without a name");
+  expectFailure(replaceFile(dir / "no/f", "x"), "No such file");
+}
+
+TEST(OutputFileTest, WritesIntoDevicesAndPipes) {
+  TemporaryDirectory dir;
+  std::string pipe = dir / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0666), 0);
+  int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_TRUE(OutputFile::checkReplace(pipe).isOk());
+  Status status = replaceFile(pipe, "text");
+  EXPECT_TRUE(status.isOk()) << status.message();
+  char buffer[8] = {};
+  EXPECT_EQ(::read(reader, buffer, sizeof buffer), 4);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_TRUE(replaceFile("/dev/null", "text").isOk());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  // A program goes nowhere but to a file. (A pipe: were it replaced after all,
+  // nothing outside this folder would be lost.)
+  std::string from = dir.write("from", "program");
+  expectFailure(moveToOutput(from, pipe), "pipe: it is a device or a pipe");
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  ::close(reader);
+  EXPECT_EQ(namesIn(dir.path()), (Names{"from", "pipe"}));
+}
+
+TEST(OutputFileTest, WritesToWhatTheSystemsLinksStandFor) {
+  TemporaryDirectory dir;
+  std::string path = dir.write("f", "before");
+  int file = ::open(path.c_str(), O_RDWR);
+  struct stat before, after;
+  ASSERT_EQ(::fstat(file, &before), 0);
+  for (const char *folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    Status status = replaceFile(folder + std::to_string(file), folder);
+    EXPECT_TRUE(status.isOk()) << status.message();
+    EXPECT_EQ(readAll(path), folder);
+  }
+  // It is the same file: the descriptor of whoever redirects still has it.
+  ASSERT_EQ(::stat(path.c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  ::close(file);
+}
+
+/// Runs `work` in a child, as somebody without rights of their own; true if it
+/// returns true there.
+template <typename Work> bool inChild(Work work) {
+  pid_t child = ::fork();
+  if (child == 0)
+    ::_exit(work() ? 0 : 1);
+  int state = 0;
+  ::waitpid(child, &state, 0);
+  return WIFEXITED(state) && WEXITSTATUS(state) == 0;
+}
+
+TEST(OutputFileTest, AsksWhereARenameWouldNot) {
+  TemporaryDirectory dir;
+  std::string path = dir.write("f", "protected");
+  ASSERT_EQ(::chmod(path.c_str(), 0444), 0);
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0777), 0);
+  EXPECT_TRUE(inChild([&] {
+    if (::geteuid() == 0 && ::setuid(65534) != 0)
+      return false;
+    return replaceFile(path, "x").message().find("Permission denied") !=
+           std::string::npos;
+  }));
+  EXPECT_EQ(readAll(path), "protected");
+}
+
+TEST(OutputFileTest, ASizeLimitLeavesWhatThereWas) {
+  TemporaryDirectory dir;
+  std::string path = dir.write("f", "before");
+  EXPECT_TRUE(inChild([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limits = {100, 100};
+    ::setrlimit(RLIMIT_FSIZE, &limits);
+    Status status = replaceFile(path, std::string(1000, 'x'));
+    return status.message().find("size limit") != std::string::npos;
+  }));
+  EXPECT_EQ(readAll(path), "before");
+  EXPECT_EQ(namesIn(dir.path()), (Names{"f"}));
+}
+
+TEST(OutputFileTest, AKillLeavesNothing) {
+  TemporaryDirectory dir;
+  EXPECT_FALSE(inChild([&] {
+    auto file = OutputFile::replace(dir / "f");
+    (void)file->write("half");
+    return ::raise(SIGKILL) == 0;
+  }));
+  EXPECT_EQ(namesIn(dir.path()), (Names{}));
+}
+
+TEST(OutputFileTest, ManyAtOnceLeaveOneWholeFile) {
+  TemporaryDirectory dir;
+  std::string path = dir / "f";
+  std::vector<std::thread> threads;
+  std::atomic<int> failures{0};
+  for (int writer = 0; writer < 4; ++writer)
+    threads.emplace_back([&, writer] {
+      std::string text(100000, static_cast<char>('a' + writer));
+      for (int i = 0; i < 50; ++i)
+        failures += !replaceFile(path, text).isOk();
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(failures, 0);
+  std::string text = readAll(path);
+  EXPECT_EQ(text, std::string(100000, text[0]));
+  EXPECT_EQ(namesIn(dir.path()), (Names{"f"}));
+}
+
+TEST(FileLockTest, NamesTheHolderAndEndsWithIt) {
+  TemporaryDirectory dir;
+  std::string path = dir.write("f", "");
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  pid_t child = ::fork();
+  if (child == 0) {
+    int mine = ::open(path.c_str(), O_RDWR);
+    char answer = lockDescriptor(mine) ? 'y' : 'n';
+    (void)!::write(ready[1], &answer, 1);
+    ::pause();
+  }
+  char answer = 0;
+  ASSERT_EQ(::read(ready[0], &answer, 1), 1);
+  EXPECT_EQ(answer, 'y');
+  int other = ::open(path.c_str(), O_RDWR);
+  EXPECT_FALSE(lockDescriptor(other));
+  EXPECT_EQ(describeLockHolder(other), "process " + std::to_string(child));
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(lockDescriptor(other));
+  ::close(other);
+}
+
+} // namespace

@@ -74,7 +74,7 @@ LogicalResult check::expectWidthOf(Operation *op, const Twine &what,
 }
 
 LogicalResult check::expectPositive(Operation *op, StringRef name,
-                                    APFloat value) {
+                                    const APFloat &value) {
   if (value.isFinite() && !value.isZero() && !value.isNegative())
     return success();
   return op->emitOpError() << "expects '" << name
@@ -103,7 +103,7 @@ LogicalResult check::expectPart(Operation *op, const Twine &what, Value part,
 
 LogicalResult check::verifyAttention(Operation *op, Value query, Value key,
                                      Value value, int64_t heads,
-                                     int64_t kvHeads, APFloat scale) {
+                                     int64_t kvHeads, const APFloat &scale) {
   // ATTN1
   if (heads <= 0 || kvHeads <= 0 || heads % kvHeads != 0)
     return op->emitOpError()

@@ -36,7 +36,8 @@ LogicalResult expectGradientSum(Operation *op, const Twine &what, Value value,
 /// A vector with the width of `x`.
 LogicalResult expectWidthOf(Operation *op, const Twine &what, Value vector,
                             const Twine &whose, Value x);
-LogicalResult expectPositive(Operation *op, StringRef name, APFloat value);
+LogicalResult expectPositive(Operation *op, StringRef name,
+                             const APFloat &value);
 /// An ignore index can only be met by targets if it is an i32.
 LogicalResult expectTargetId(Operation *op, StringRef name, int64_t value);
 /// A rank's part of a table is not larger than the table; null is the whole.
@@ -45,7 +46,7 @@ LogicalResult expectPart(Operation *op, const Twine &what, Value part,
 /// ATTN1 to ATTN5, which attention and its gradient share.
 LogicalResult verifyAttention(Operation *op, Value query, Value key,
                               Value value, int64_t heads, int64_t kvHeads,
-                              APFloat scale);
+                              const APFloat &scale);
 
 } // namespace mlir::dyna::check
 

@@ -181,7 +181,7 @@ DatasetPointer dyna::concatenate(std::vector<DatasetPointer> parts) {
 }
 
 StatusOr<std::pair<DatasetPointer, DatasetPointer>>
-dyna::holdOut(DatasetPointer all, int64_t count, uint64_t seed) {
+dyna::holdOut(const DatasetPointer &all, int64_t count, uint64_t seed) {
   int64_t size = all->size();
   if (count <= 0 || count >= size)
     return Status::invalidArgument(

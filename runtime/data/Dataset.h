@@ -90,7 +90,7 @@ DatasetPointer concatenate(std::vector<DatasetPointer> parts);
 /// Sets `count` documents, chosen by `seed`, apart: {the others, those}. Fails
 /// unless 0 < count < size.
 StatusOr<std::pair<DatasetPointer, DatasetPointer>>
-holdOut(DatasetPointer all, int64_t count, uint64_t seed);
+holdOut(const DatasetPointer &all, int64_t count, uint64_t seed);
 
 } // namespace dyna
 

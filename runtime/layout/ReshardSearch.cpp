@@ -82,7 +82,7 @@ private:
   bool isFree(const State &state, int atom) const;
   int64_t sentShare(const State &before, const Move &move) const;
   State apply(State state, const Move &move) const;
-  void tryMove(const State &state, Move move);
+  void tryMove(const State &state, const Move &move);
   void expand(const State &state);
   void expandReductions(const State &state, Atoms &chosen);
   void expandDimension(const State &state, int dim);
@@ -274,7 +274,7 @@ State ReshardSearch::apply(State state, const Move &move) const {
   return state;
 }
 
-void ReshardSearch::tryMove(const State &state, Move move) {
+void ReshardSearch::tryMove(const State &state, const Move &move) {
   --movesLeft_;
   const Cost &soFar = nodes_.at(state).cost;
   Cost cost = {soFar.first + sentShare(state, move), soFar.second + 1};

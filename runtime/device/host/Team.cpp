@@ -27,7 +27,9 @@ static double quotaCores(const std::string &folder) {
   std::string quota;
   double period = 0;
   if (std::ifstream file(folder + "/cpu.max"); file >> quota >> period)
-    return quota != "max" && period > 0 ? std::atof(quota.c_str()) / period : 0;
+    return quota != "max" && period > 0
+               ? std::strtod(quota.c_str(), nullptr) / period
+               : 0;
   double granted = 0;
   std::ifstream quotaFile(folder + "/cpu.cfs_quota_us");
   std::ifstream periodFile(folder + "/cpu.cfs_period_us");

@@ -44,7 +44,12 @@ RankTeam::create(const ExecutableGraph &graph, const dyna_variant &variant,
   return team;
 }
 
-RankTeam::~RankTeam() = default;
+RankTeam::~RankTeam() {
+  // While the arenas are there, from which others may still read.
+  for (Rank &rank : ranks_)
+    if (rank.seat.transport)
+      rank.seat.transport->leave();
+}
 
 Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
   std::vector<Status> results(ranks_.size());
@@ -68,7 +73,11 @@ Status RankTeam::run(const plan::Plan &plan, const MiniBatch &miniBatch,
   for (const Sample &sample : miniBatch.samples)
     lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
   // Each executor compares its own program with its own arena.
-  DYNA_RETURN_IF_ERROR(verifyPlan(graph_, plan, lengths, {maxBlockBytes}));
+  if (Status status = verifyPlan(graph_, plan, lengths, {maxBlockBytes});
+      !status.isOk()) {
+    abort(status);
+    return status;
+  }
   results_.assign(ranks_.size(), {});
   DYNA_RETURN_IF_ERROR(onAllRanks([&](Rank &rank) {
     return rank.executor->run(plan, miniBatch, scalars,
@@ -85,12 +94,21 @@ Status RankTeam::run(const plan::Plan &plan, const MiniBatch &miniBatch,
   return Status::ok();
 }
 
-StatusOr<bool> RankTeam::any(bool here) {
+StatusOr<std::vector<bool>> RankTeam::any(const std::vector<bool> &here) {
   if (static_cast<int>(ranks_.size()) == graph_.ranks())
     return here;
-  std::vector<double> votes = {here ? 1.0 : 0.0};
+  std::vector<double> votes(here.begin(), here.end());
   DYNA_RETURN_IF_ERROR(ranks_.front().executor->sumOverRanks(votes));
-  return votes[0] > 0;
+  std::vector<bool> result;
+  for (double vote : votes)
+    result.push_back(vote > 0);
+  return result;
+}
+
+void RankTeam::abort(const Status &reason) {
+  for (Rank &rank : ranks_)
+    if (rank.seat.transport)
+      rank.seat.transport->abort(reason);
 }
 
 RankTeam::Rank *RankTeam::findLocal(int rank) {

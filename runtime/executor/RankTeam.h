@@ -52,15 +52,18 @@ public:
   bool hasRankZero() const { return firstRank() == 0; }
   int firstRank() const { return ranks_.front().seat.rank; }
 
-  /// Verifies a plan and runs it on all ranks. When one fails, all end, and the
-  /// failure is the first rank's own.
+  /// Verifies a plan and runs it on all ranks. When one fails, all end, those
+  /// of other processes too, and the failure is the first rank's own.
   Status run(const plan::Plan &plan, const MiniBatch &miniBatch,
              const StepScalars &scalars, StepResult &result);
   /// What one rank of this process did in the last run.
   const StepResult &lastResult(size_t local) const { return results_[local]; }
 
-  /// Whether any process says so; all ask together.
-  StatusOr<bool> any(bool here);
+  /// Of every mark, whether any process sets it; all ask together.
+  StatusOr<std::vector<bool>> any(const std::vector<bool> &here);
+  /// The run is over because of `reason`: ranks of other processes end with it
+  /// too, at their next exchange, and do not wait for this one.
+  void abort(const Status &reason);
 
   /// Bytes of a part as the whole logical tensor; 0 where there is none.
   /// Gradients are read in the type of masters, whatever they are kept in.

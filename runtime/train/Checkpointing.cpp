@@ -165,6 +165,22 @@ Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state) {
   return store ? store->save(contents) : Status::ok();
 }
 
+std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
+                                      const ManifestView &view) {
+  std::vector<std::string> notes = checkpoint.notes;
+  DType kept = masterDType(view);
+  for (const TensorView &tensor : checkpoint.model.tensors())
+    if (isFloat(tensor.type) && dtypeBytes(tensor.type) > dtypeBytes(kept)) {
+      notes.push_back(formatText(
+          "%s holds parameters as %s (%s), which are rounded to %s, as this "
+          "model keeps them",
+          checkpoint.path.c_str(), dtypeName(tensor.type), tensor.name.c_str(),
+          dtypeName(kept)));
+      break;
+    }
+  return notes;
+}
+
 Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks) {
   const ManifestView &view = ranks.view();
   PartCopies copies(ranks, ParameterPart::Master);

@@ -44,6 +44,11 @@ std::string modelHashText(const ManifestView &view);
 /// process only hands over its part.
 Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state);
 
+/// What the user should know about the checkpoint: what was passed over when it
+/// was found, and whether its parameters are rounded to those of this model.
+std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
+                                      const ManifestView &view);
+
 /// Fills the masters from the checkpoint's model. A checkpoint of another model
 /// is an error that names the first tensor that differs.
 Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks);

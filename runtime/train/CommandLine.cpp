@@ -134,7 +134,8 @@ const std::vector<Flag> &flags() {
              "compute weight gradients apart from input gradients",
              &O::splitBackward, Stored::Numbers),
       text("Steps", "recompute", "MODE",
-           "none, selective or full, or one per layer: none,full*6,none",
+           "none, selective or full, or one per layer: none,full*6,none "
+           "(default: what the strategy says, or none)",
            &O::recompute, Stored::Yes),
       integer("Steps", "seed", "of initial values, data order and dropout",
               &O::seed, 0, 9e15, Stored::Numbers),
@@ -164,7 +165,8 @@ const std::vector<Flag> &flags() {
       real("Optimizer", "min-lr", "where the schedule ends (default: lr / 10)",
            &O::minLearningRate, 0, 1e6),
       integer("Optimizer", "warmup",
-              "steps of linear warm-up (default: steps / 10, at most 100)",
+              "steps of linear warm-up (default: a tenth of --schedule-steps, "
+              "at most 100)",
               &O::warmup, 0, 1e12, Stored::Numbers),
       choice("Optimizer", "schedule", "cosine, linear or constant",
              &O::schedule, {"cosine", "linear", "constant"}, Stored::Numbers),
@@ -486,7 +488,7 @@ Status resolveOptions(TrainOptions &options) {
                                               options.minLearningRate,
                                               options.learningRate));
   if (options.warmup < 0)
-    options.warmup = std::min<int64_t>(100, options.steps / 10);
+    options.warmup = std::min<int64_t>(100, scheduleLength(options) / 10);
   if (StatusOr<LongDocuments> mode = parseLongDocuments(options.longDocuments);
       !mode.isOk())
     return mode.status();
@@ -496,6 +498,10 @@ Status resolveOptions(TrainOptions &options) {
       return Status::invalidArgument("--memory-limit: " +
                                      bytes.status().message());
   return Status::ok();
+}
+
+int64_t scheduleLength(const TrainOptions &options) {
+  return options.scheduleSteps > 0 ? options.scheduleSteps : options.steps;
 }
 
 std::vector<std::string> runArguments(const TrainOptions &options) {

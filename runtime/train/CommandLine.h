@@ -46,7 +46,7 @@ struct TrainOptions {
   int64_t inFlight = 1;
   int64_t planAhead = 2;
   bool splitBackward = false;
-  std::string recompute = "none";
+  std::string recompute; ///< empty: the strategy's word, or none
   int64_t seed = 1;
 
   // Ranks.
@@ -59,7 +59,7 @@ struct TrainOptions {
   // Optimizer.
   double learningRate = 3e-4;
   double minLearningRate = -1; ///< -1: a tenth of the learning rate
-  int64_t warmup = -1;         ///< -1: a tenth of the steps, at most 100
+  int64_t warmup = -1;         ///< -1: a tenth of the schedule, at most 100
   std::string schedule = "cosine";
   int64_t scheduleSteps = 0; ///< 0: as many as steps
   double weightDecay = 0.1;
@@ -114,6 +114,9 @@ Status checkExclusions(const TrainOptions &options);
 
 /// Whether the flags fit together; fills in the defaults that depend on others.
 Status resolveOptions(TrainOptions &options);
+
+/// Steps after which the schedule has ended.
+int64_t scheduleLength(const TrainOptions &options);
 
 /// The arguments that make a run what it is, with absolute paths: what a
 /// checkpoint stores.

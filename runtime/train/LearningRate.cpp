@@ -19,10 +19,8 @@ double learningRate(const TrainOptions &options, int64_t step) {
            static_cast<double>(options.warmup);
   if (options.schedule == "constant")
     return options.learningRate;
-  int64_t end =
-      options.scheduleSteps > 0 ? options.scheduleSteps : options.steps;
-  double length =
-      static_cast<double>(std::max<int64_t>(1, end - options.warmup));
+  double length = static_cast<double>(
+      std::max<int64_t>(1, scheduleLength(options) - options.warmup));
   double done =
       std::min(1.0, static_cast<double>(step - options.warmup) / length);
   double share = options.schedule == "cosine"

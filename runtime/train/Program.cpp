@@ -83,7 +83,7 @@ Status mergeResumed(const std::vector<std::string> &arguments,
   if (!merged.isGiven("save"))
     merged.save = resumeDirectory(merged.resume);
   options = merged;
-  for (const std::string &note : run.checkpoint.notes)
+  for (const std::string &note : loadingNotes(run.checkpoint, view))
     warn(note);
   for (const std::string &flag : changedFlags(saved, options))
     warn(flag + " is not what the saved run had: this continues it "
@@ -101,29 +101,35 @@ Status mergeResumed(const std::vector<std::string> &arguments,
   if (state.modelHash != modelHashText(view))
     warn("the checkpoint was written by another compilation of this "
          "model: numbers may differ in the last bits");
-  if (state.step >= options.steps)
-    return Status::invalidArgument(formatText(
-        "the run in %s has done %lld of %lld steps: give more --steps",
-        run.checkpoint.path.c_str(), static_cast<long long>(state.step),
-        static_cast<long long>(options.steps)));
   return Status::ok();
 }
 
+/// Whatever ends this process's part of a run ends that of the others: they
+/// would wait for it until their deadline, and not know why.
+Status tellOthers(Session &session, const Status &status) {
+  if (!status.isOk())
+    session.ranks->abort(status);
+  return status;
+}
+
+/// `stoppedBy`: the signal that ended the run early, if one did.
 Status train(const dyna_program &program, const ManifestView &view,
-             const TrainOptions &options, const ResumedRun *resumed) {
+             const TrainOptions &options, const ResumedRun *resumed,
+             int &stoppedBy) {
   Session session;
   DYNA_RETURN_IF_ERROR(openSession(program, view, options, true, session));
   Trainer trainer(session, resumed);
-  DYNA_RETURN_IF_ERROR(trainer.run());
+  DYNA_RETURN_IF_ERROR(tellOthers(session, trainer.run()));
+  stoppedBy = trainer.summary().stoppedBy;
   if (session.writesFiles())
     print(summaryText(session, trainer.summary()));
+  // Launchers end a job at the first exit code that is not 0.
+  std::fflush(stdout);
   return Status::ok();
 }
 
-Status evaluateOnly(const dyna_program &program, const ManifestView &view,
-                    const TrainOptions &options) {
-  Session session;
-  DYNA_RETURN_IF_ERROR(openSession(program, view, options, false, session));
+Status evaluateSession(Session &session) {
+  const TrainOptions &options = session.options;
   if (options.load.empty()) {
     warn("no --load: this evaluates a model that has learned nothing");
     DYNA_RETURN_IF_ERROR(initializeParameters(
@@ -133,7 +139,7 @@ Status evaluateOnly(const dyna_program &program, const ManifestView &view,
     StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.load);
     if (!checkpoint.isOk())
       return checkpoint.status();
-    for (const std::string &note : checkpoint->notes)
+    for (const std::string &note : loadingNotes(*checkpoint, *session.view))
       if (session.writesFiles())
         warn(note);
     DYNA_RETURN_IF_ERROR(loadModel(*checkpoint, *session.ranks));
@@ -160,13 +166,20 @@ Status evaluateOnly(const dyna_program &program, const ManifestView &view,
       static_cast<long long>(result->tokens), result->seconds));
 }
 
+Status evaluateOnly(const dyna_program &program, const ManifestView &view,
+                    const TrainOptions &options) {
+  Session session;
+  DYNA_RETURN_IF_ERROR(openSession(program, view, options, false, session));
+  return tellOthers(session, evaluateSession(session));
+}
+
 Status resumeOrTrain(const dyna_program &program, const ManifestView &view,
                      const std::vector<std::string> &arguments,
-                     TrainOptions options) {
+                     TrainOptions options, int &stoppedBy) {
   if (options.resume.empty()) {
     DYNA_RETURN_IF_ERROR(resolveOptions(options));
     return options.evaluate ? evaluateOnly(program, view, options)
-                            : train(program, view, options, nullptr);
+                            : train(program, view, options, nullptr, stoppedBy);
   }
   StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.resume);
   if (!checkpoint.isOk())
@@ -182,7 +195,15 @@ Status resumeOrTrain(const dyna_program &program, const ManifestView &view,
   ResumedRun run{std::move(*checkpoint), std::move(*state), {}};
   DYNA_RETURN_IF_ERROR(mergeResumed(arguments, view, run, options));
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
-  return train(program, view, options, &run);
+  if (run.state.step >= options.steps) {
+    print(formatText("the run in %s has done %lld of %lld steps: nothing is "
+                     "left to do; more --steps continue it\n",
+                     run.checkpoint.path.c_str(),
+                     static_cast<long long>(run.state.step),
+                     static_cast<long long>(options.steps)));
+    return Status::ok();
+  }
+  return train(program, view, options, &run, stoppedBy);
 }
 
 } // namespace
@@ -211,8 +232,12 @@ int runProgram(const dyna_program &program, int argc, const char *const *argv) {
     describe(*view, options);
     return exitCode(Status::ok(), name.c_str());
   }
-  return exitCode(resumeOrTrain(program, *view, arguments, options),
-                  name.c_str());
+  int stoppedBy = 0;
+  int code =
+      exitCode(resumeOrTrain(program, *view, arguments, options, stoppedBy),
+               name.c_str());
+  // As shells say it of a program that a signal ended.
+  return code == 0 && stoppedBy ? 128 + stoppedBy : code;
 }
 
 } // namespace dyna

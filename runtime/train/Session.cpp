@@ -78,13 +78,17 @@ void chooseMicroBatch(Session &session) {
         static_cast<long long>(options.tokensPerMicroBatch)));
 }
 
-/// `share`: ranks of this process, which share its threads.
+/// --threads are those of this process, which its ranks share; all cores are
+/// shared with the ranks of other processes of the machine, too.
 HostOptions hostOptions(const TrainOptions &options,
-                        const dyna_variant &variant, int share) {
+                        const dyna_variant &variant,
+                        const std::vector<RankSeat> &seats) {
   HostOptions host;
   host.threads = static_cast<int>(options.threads);
-  if (share > 1) {
+  if (const Transport *transport = seats.front().transport.get()) {
     int all = host.threads > 0 ? host.threads : availableCores();
+    int share = host.threads > 0 ? static_cast<int>(seats.size())
+                                 : transport->ranksPerCore();
     host.threads = std::max(1, all / share);
   }
   if (options.isa.empty())
@@ -144,8 +148,11 @@ StatusOr<double> meanSampleTokens(const Session &session) {
 StatusOr<std::vector<int64_t>> sizeDynamicRegions(const Session &session,
                                                   const std::vector<int> &local,
                                                   bool training) {
-  auto dynamic =
-      session.planner->largestDynamicBytes(session.planOptions, training);
+  // Of more micro-batches in flight than fill a mini-batch, none can be full.
+  PlanOptions largest = session.planOptions;
+  largest.inFlight = static_cast<int>(
+      std::min<int64_t>(largest.inFlight, microBatchesPerReplica(session) + 1));
+  auto dynamic = session.planner->largestDynamicBytes(largest, training);
   if (!dynamic.isOk())
     return dynamic;
   StatusOr<double> meanTokens = meanSampleTokens(session);
@@ -170,11 +177,25 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(const Session &session,
 // Ranks
 //===----------------------------------------------------------------------===//
 
-StatusOr<std::vector<plan::Recompute>>
-chooseRecompute(const Session &session, const Strategy &strategy) {
-  if (strategy.recompute && !session.options.isGiven("recompute"))
-    return std::vector<plan::Recompute>{*strategy.recompute};
-  return parseRecompute(session.options.recompute, session.view->layers());
+StatusOr<std::vector<plan::Recompute>> chooseRecompute(Session &session,
+                                                       Strategy &strategy) {
+  const std::string &flag = session.options.recompute;
+  if (flag.empty())
+    return std::vector<plan::Recompute>{
+        strategy.recompute.value_or(plan::RECOMPUTE_NONE)};
+  auto modes = parseRecompute(flag, session.view->layers());
+  if (!modes.isOk() || !strategy.recompute)
+    return modes;
+  // The flag's modes are what runs.
+  for (plan::Recompute mode : *modes)
+    if (mode != *strategy.recompute) {
+      session.notes.push_back("--recompute " + flag +
+                              " is used, not that of the strategy '" +
+                              describeStrategy(strategy) + "'");
+      break;
+    }
+  strategy.recompute.reset();
+  return modes;
 }
 
 /// The layers of each stage; leaves a note that says how they were chosen.
@@ -208,8 +229,6 @@ Status chooseStrategy(Session &session) {
     if (!parsed.isOk())
       return parsed.status();
     strategy = std::move(*parsed);
-    if (options.isGiven("recompute"))
-      strategy.recompute.reset(); // the flag's modes are what runs
   }
   if (options.ranks > 0 && options.ranks != strategy.ranks())
     return Status::invalidArgument(formatText(
@@ -355,11 +374,10 @@ StatusOr<std::vector<RankSeat>> makeSeats(const Session &session) {
   return seats;
 }
 
-Status makeRanks(Session &session, std::vector<RankSeat> seats,
+Status makeRanks(Session &session, std::vector<RankSeat> &seats,
                  const std::vector<int64_t> &dynamic, bool training) {
   const TrainOptions &options = session.options;
-  HostOptions host =
-      hostOptions(options, *session.variant, static_cast<int>(seats.size()));
+  HostOptions host = hostOptions(options, *session.variant, seats);
   for (RankSeat &seat : seats) {
     auto device = HostDevice::create(host);
     if (!device.isOk())
@@ -386,6 +404,20 @@ Status makeRanks(Session &session, std::vector<RankSeat> seats,
     return team.status();
   session.ranks = std::move(*team);
   return Status::ok();
+}
+
+Status fillSeats(Session &session, std::vector<RankSeat> &seats,
+                 bool training) {
+  std::vector<int> local;
+  for (const RankSeat &seat : seats)
+    local.push_back(seat.rank);
+  if (local.size() == 1 && seats.front().transport)
+    DYNA_RETURN_IF_ERROR(agree(session, training, *seats.front().transport));
+  auto dynamic = sizeDynamicRegions(session, local, training);
+  if (!dynamic.isOk())
+    return dynamic.status();
+  session.planOptions.dynamicLimits = *dynamic;
+  return makeRanks(session, seats, *dynamic, training);
 }
 
 } // namespace
@@ -435,17 +467,13 @@ Status openSession(const dyna_program &program, const ManifestView &view,
   auto seats = makeSeats(session);
   if (!seats.isOk())
     return seats.status();
-  std::vector<int> local;
-  for (const RankSeat &seat : *seats)
-    local.push_back(seat.rank);
-  if (local.size() == 1 && seats->front().transport)
-    DYNA_RETURN_IF_ERROR(agree(session, training, *seats->front().transport));
-  auto dynamic = sizeDynamicRegions(session, local, training);
-  if (!dynamic.isOk())
-    return dynamic.status();
-  session.planOptions.dynamicLimits = *dynamic;
-  DYNA_RETURN_IF_ERROR(
-      makeRanks(session, std::move(*seats), *dynamic, training));
+  if (Status status = fillSeats(session, *seats, training); !status.isOk()) {
+    // Other processes wait for this one; the team takes care of its own seats.
+    for (RankSeat &seat : *seats)
+      if (seat.transport)
+        seat.transport->abort(status);
+    return status;
+  }
   for (const std::string &note : session.notes)
     if (session.writesFiles())
       std::fprintf(stderr, "note: %s\n", note.c_str());

@@ -13,13 +13,13 @@
 
 namespace dyna {
 
-// A signal handler can reach nothing but a global.
+// A signal handler can reach nothing but a global. Holds the signal's number.
 static volatile std::sig_atomic_t stopMark = 0;
 
 static void onStopSignal(int signal) {
   if (stopMark)
     _exit(128 + signal);
-  stopMark = 1;
+  stopMark = signal;
 }
 
 // The handler has a stack of its own: the matrix library's products use the
@@ -43,6 +43,6 @@ void catchStopSignals() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-bool stopRequested() { return stopMark != 0; }
+int stopSignal() { return stopMark; }
 
 } // namespace dyna

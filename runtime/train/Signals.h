@@ -15,8 +15,9 @@ namespace dyna {
 /// can be finished and saved; the second ends the process at once.
 void catchStopSignals();
 
-/// Whether the mark is set.
-bool stopRequested();
+/// The signal that set the mark; 0: none has.
+int stopSignal();
+inline bool stopRequested() { return stopSignal() != 0; }
 
 } // namespace dyna
 

@@ -66,11 +66,11 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
     addRow(text, "trace", options.trace);
   if (!options.gradNorms.empty())
     addRow(text, "gradient norms", options.gradNorms);
-  if (summary.stopped && !summary.savedTo.empty())
+  if (summary.stoppedBy && !summary.savedTo.empty())
     text += "stopped by a signal after step " +
             std::to_string(summary.firstStep + summary.steps) +
             "; continue with --resume " + options.save + "\n";
-  else if (summary.stopped)
+  else if (summary.stoppedBy)
     text += "stopped by a signal; nothing was saved, as --save was not given\n";
   return text;
 }

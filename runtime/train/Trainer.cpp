@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -156,8 +157,9 @@ Status Trainer::setParameters() {
     StatusOr<Checkpoint> checkpoint = loadCheckpoint(options_.load);
     if (!checkpoint.isOk())
       return checkpoint.status();
-    for (const std::string &note : checkpoint->notes)
-      progress_.note("note: " + note);
+    for (const std::string &note : loadingNotes(*checkpoint, *session_.view))
+      if (session_.writesFiles())
+        progress_.note("note: " + note);
     DYNA_RETURN_IF_ERROR(loadModel(*checkpoint, ranks));
   } else {
     DYNA_RETURN_IF_ERROR(initializeParameters(
@@ -208,6 +210,17 @@ StatusOr<PlannedStep> Trainer::planStep(bool update) {
   return planned;
 }
 
+/// Ranks in other processes must stop at the same step, whoever of them got the
+/// signal.
+Status Trainer::agreeToStop() {
+  auto marks =
+      session_.ranks->any({stopSignal() == SIGINT, stopSignal() == SIGTERM});
+  if (!marks.isOk())
+    return marks.status();
+  summary_.stoppedBy = (*marks)[0] ? SIGINT : (*marks)[1] ? SIGTERM : 0;
+  return Status::ok();
+}
+
 Status Trainer::runSteps() {
   // The update clears the gradients: to look at those of the first step it is
   // run apart.
@@ -218,12 +231,8 @@ Status Trainer::runSteps() {
   PlanAhead plans(make, options_.planAhead,
                   options_.steps - summary_.firstStep);
   for (int64_t step = summary_.firstStep; step < options_.steps; ++step) {
-    // Ranks in other processes must stop at the same step.
-    StatusOr<bool> stops = session_.ranks->any(stopRequested());
-    if (!stops.isOk())
-      return stops.status();
-    summary_.stopped = *stops;
-    if (*stops)
+    DYNA_RETURN_IF_ERROR(agreeToStop());
+    if (summary_.stoppedBy)
       break;
     bool ended = false;
     DYNA_RETURN_IF_ERROR(runStep(step, plans, ended));

@@ -25,7 +25,7 @@ namespace dyna {
 struct TrainSummary {
   int64_t firstStep = 0; ///< steps that were done before
   int64_t steps = 0;     ///< steps done now
-  bool stopped = false;  ///< by a signal
+  int stoppedBy = 0;     ///< a signal's number; 0: by none
   double firstLoss = 0, lastLoss = 0;
   std::optional<Evaluation> heldOutBefore, heldOutAfter;
   int64_t tokens = 0;
@@ -57,6 +57,7 @@ private:
   Status setParameters();
   Status evaluateHeldOut(std::optional<Evaluation> &result, const char *when);
   Status runSteps();
+  Status agreeToStop();
   StatusOr<PlannedStep> planStep(bool update);
   Status runStep(int64_t step, PlanAhead &plans, bool &ended);
   Status runPlan(int64_t step, const PlannedStep &planned, StepResult &result);

@@ -113,8 +113,16 @@ public:
 
   /// This rank gives up because of `reason`: see "Failure is final".
   void abort(const Status &reason);
+  /// Says goodbye, as the destructor does: for owners of buffers that go first.
+  /// After a failure others may still read what was sent to them, so those must
+  /// live until this returns. Nothing can be started any more.
+  virtual void leave() { close(); }
   /// Ok, or why this transport can no longer be used.
   const Status &failure() const { return failure_; }
+
+  /// How many ranks share each core that this one may use, itself included:
+  /// what it leaves to others of the machine's threads.
+  virtual int ranksPerCore() const = 0;
 
   /// How long waits last that are given no deadline of their own: those of
   /// compiled code. Ten minutes unless set.

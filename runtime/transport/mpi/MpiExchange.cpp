@@ -186,4 +186,6 @@ StatusOr<bool> MpiExchange::advance() {
 void MpiExchange::withdraw() {
   for (MpiReceive &receive : receives_)
     receive.withdraw();
+  for (MpiSend &send : sends_)
+    send.withdraw();
 }

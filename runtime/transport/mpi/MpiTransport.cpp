@@ -12,16 +12,21 @@
 #include "runtime/transport/mpi/MpiExchange.h"
 #include "runtime/transport/mpi/MpiWire.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 using namespace dyna;
 
 namespace {
 
-/// How long a rank that has failed waits for the others to hear of it.
+/// How long a rank that has failed waits for the others to hear of it; they may
+/// be in the middle of a layer.
 constexpr auto kGrace = std::chrono::seconds(10);
+/// The same where somebody has not answered for a whole deadline: a part of it.
+constexpr int kPartForSilent = 5;
 
 /// Transports whose ranks have not said goodbye. MPI is one per process, hence
 /// this is too.
@@ -44,9 +49,18 @@ public:
     ++openTransports;
   }
 
-  ~MpiTransport() override {
+  ~MpiTransport() override { leave(); }
+
+  void leave() override {
+    if (std::exchange(hasLeft_, true))
+      return;
     close();
-    Deadline until = failure().isOk() ? deadline() : Clock::now() + kGrace;
+    Deadline now = Clock::now(), until = deadline();
+    if (failure().code() == StatusCode::DeadlineExceeded)
+      until = now +
+              std::min<Clock::duration>(kGrace, (until - now) / kPartForSilent);
+    else if (!failure().isOk())
+      until = now + kGrace;
     if (!wire_->sayGoodbye(until)) {
       // Nobody comes to say it after this.
       std::string cause = failure().isOk() ? "" : failure().message() + "; ";
@@ -57,6 +71,8 @@ public:
     }
     --openTransports;
   }
+
+  int ranksPerCore() const override { return wire_->ranksPerCore(); }
 
 protected:
   MadeOperation makeSend(int peer, int32_t tag, const void *data, int64_t bytes,
@@ -95,7 +111,7 @@ private:
   struct SendOperation : Operation {
     MpiSend send;
     StatusOr<bool> advance() override { return send.advance(); }
-    void withdraw() override {}
+    void withdraw() override { send.withdraw(); }
   };
   struct ReceiveOperation : Operation {
     ReceiveOperation(MpiWire &wire, int peer, int tag, void *data,
@@ -157,6 +173,7 @@ private:
   static constexpr int kMostGroupsOfAPair = 256;
 
   const std::unique_ptr<MpiWire> wire_;
+  bool hasLeft_ = false;
   std::vector<int> groupsWith_; ///< by rank: groups made so far
 };
 

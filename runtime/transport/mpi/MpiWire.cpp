@@ -9,6 +9,8 @@
 #include "runtime/transport/mpi/MpiWire.h"
 
 #include <algorithm>
+#include <cmath>
+#include <sched.h>
 #include <thread>
 
 using namespace dyna;
@@ -54,6 +56,11 @@ Status MpiWire::open() {
   }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+  return countNeighbours();
+}
+
+/// Launchers bind processes to cores, or do not: each says which it may use.
+Status MpiWire::countNeighbours() {
   MPI_Comm machine = MPI_COMM_NULL;
   DYNA_RETURN_IF_ERROR(
       checkMpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_,
@@ -61,9 +68,33 @@ Status MpiWire::open() {
                "MPI_Comm_split_type"));
   int here = 1;
   MPI_Comm_size(machine, &here);
-  MPI_Comm_free(&machine);
   isCrowded_ = here > static_cast<int>(std::thread::hardware_concurrency());
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  (void)sched_getaffinity(0, sizeof(mask), &mask);
+  std::vector<int> mine(CPU_SETSIZE), users(CPU_SETSIZE);
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    mine[size_t(core)] = CPU_ISSET(core, &mask) ? 1 : 0;
+  Status counted =
+      checkMpi(MPI_Allreduce(mine.data(), users.data(), CPU_SETSIZE, MPI_INT,
+                             MPI_SUM, machine),
+               "MPI_Allreduce");
+  MPI_Comm_free(&machine);
+  DYNA_RETURN_IF_ERROR(counted);
+  double cores = CPU_COUNT(&mask), share = 0;
+  for (size_t core = 0; core < users.size(); ++core)
+    if (mine[core])
+      share += 1.0 / users[core];
+  constexpr double rounding = 1e-6;
+  ranksPerCore_ =
+      share > 0 ? static_cast<int>(std::ceil(cores / share - rounding)) : here;
   return Status::ok();
+}
+
+Transport::Deadline MpiWire::withdrawal() {
+  if (!withdrawal_)
+    withdrawal_ = Transport::Clock::now() + std::chrono::milliseconds(500);
+  return *withdrawal_;
 }
 
 MpiWire::~MpiWire() {
@@ -123,8 +154,9 @@ bool MpiWire::sayGoodbye(Transport::Deadline deadline) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-Status MpiSend::start(const MpiWire &wire, MpiWire::Channel channel, int peer,
+Status MpiSend::start(MpiWire &wire, MpiWire::Channel channel, int peer,
                       int tag, const void *data, int64_t bytes) {
+  wire_ = &wire;
   int64_t begin = 0;
   do {
     int64_t piece = std::min(bytes - begin, kLongestPiece);
@@ -146,6 +178,14 @@ StatusOr<bool> MpiSend::advance() {
                            &done, MPI_STATUSES_IGNORE),
                "MPI_Testall"));
   return done != 0;
+}
+
+void MpiSend::withdraw() {
+  while (wire_ && Transport::Clock::now() < wire_->withdrawal()) {
+    StatusOr<bool> done = advance();
+    if (!done.isOk() || *done)
+      return;
+  }
 }
 
 MpiReceive::MpiReceive(MpiWire &wire, MpiWire::Channel channel, int peer,
@@ -220,9 +260,9 @@ StatusOr<bool> MpiReceive::advance() {
 void MpiReceive::withdraw() {
   // What has begun to arrive goes on arriving whenever MPI is called; a sender
   // that is gone will not go on.
-  auto end = Transport::Clock::now() + std::chrono::seconds(1);
   int done = 0;
-  while (request_ != MPI_REQUEST_NULL && Transport::Clock::now() < end)
+  while (request_ != MPI_REQUEST_NULL &&
+         Transport::Clock::now() < wire_.withdrawal())
     if (MPI_Test(&request_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
       return;
 }

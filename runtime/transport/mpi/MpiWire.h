@@ -62,6 +62,8 @@ public:
   MPI_Comm comm(Channel channel) const { return comms_[channel]; }
   /// Whether this machine runs more ranks than it has cores.
   bool isCrowded() const { return isCrowded_; }
+  /// Ranks of this machine that may use a core of this one's, on average.
+  int ranksPerCore() const { return ranksPerCore_; }
   MpiScratch &scratch() { return scratch_; }
 
   /// Sends the text to all other ranks.
@@ -71,14 +73,20 @@ public:
   /// Meets all other ranks for the last time; false if the deadline passes
   /// before they have come.
   bool sayGoodbye(Transport::Deadline deadline);
+  /// After a failure: until when what has begun to arrive may go on arriving,
+  /// all of it together.
+  Transport::Deadline withdrawal();
 
 private:
   friend class MpiReceive;
+  Status countNeighbours();
   using Key = std::tuple<Channel, int, int>;
 
   MPI_Comm comms_[kChannels] = {MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL};
   int rank_ = 0, ranks_ = 0;
   bool isCrowded_ = false;
+  int ranksPerCore_ = 1;
+  std::optional<Transport::Deadline> withdrawal_;
   MpiScratch scratch_;
   std::string announced_;
   std::vector<MPI_Request> announcements_;
@@ -89,11 +97,14 @@ private:
 
 class MpiSend {
 public:
-  Status start(const MpiWire &wire, MpiWire::Channel channel, int peer, int tag,
+  Status start(MpiWire &wire, MpiWire::Channel channel, int peer, int tag,
                const void *data, int64_t bytes);
   StatusOr<bool> advance();
+  /// Gives MPI time to send what the receiver has begun to take.
+  void withdraw();
 
 private:
+  MpiWire *wire_ = nullptr;
   std::vector<MPI_Request> requests_; ///< one per piece
 };
 

@@ -22,6 +22,7 @@ public:
   ThreadTransport(std::shared_ptr<ThreadWorld> world, int rank, int ranks)
       : Transport(rank, ranks), world_(std::move(world)) {}
   ~ThreadTransport() override { close(); }
+  int ranksPerCore() const override { return ranks(); }
 
 protected:
   MadeOperation makeSend(int peer, int32_t tag, const void *data, int64_t bytes,

@@ -88,6 +88,14 @@ class MemoryTest(common.BinaryTest):
                         calls = sum(manifest["kinds"][layer["kind"]]["name"] == kind for layer in manifest["layers"])
                         self.assertEqual(calls, report[kind]["calls"], kind)
 
+    def test_only_micro_batches_that_can_exist_are_counted(self):
+        program = common.binary("gpt2", "f32")
+        # Four full micro-batches make a mini-batch; 1,024 of them would take 300 MiB.
+        flags = ["--tokens-per-micro-batch=100", "--memory-limit=8M"]
+        common.succeed(common.training(program, self.corpus, *flags, "--in-flight=1024"))
+        few, many = (self.train(program, name, *flags, f"--in-flight={name}") for name in ("16", "1024"))
+        self.assertEqual(common.losses(f"{few}.jsonl"), common.losses(f"{many}.jsonl"))
+
     def test_a_limit_is_kept(self):
         program = common.binary("gpt2", "f32")
         done = common.run(common.training(program, self.corpus, "--memory-limit=600K"))

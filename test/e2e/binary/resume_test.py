@@ -53,9 +53,31 @@ class ResumeTest(common.BinaryTest):
                 self.assertEqual(common.losses(f"{whole}.jsonl"), common.losses(f"{parts}.jsonl"))
                 self.assert_same_checkpoint(whole, parts, 9)
 
-    def test_resuming_without_more_steps_says_so(self):
+    def test_a_finished_run_has_nothing_left_to_do(self):
         stem = self.train(common.binary(), "run")
-        self.assert_refused(common.run([common.binary(), "--resume", stem]), "4 of 4 steps", "--steps")
+        # No failure: a queue that starts the run again and again must see its end.
+        said = common.succeed([common.binary(), "--resume", stem])
+        self.assertIn("has done 4 of 4 steps: nothing is left to do; more --steps continue it", said)
+        self.assertEqual(self.steps_of(stem), [4])
+
+    def test_halves_of_a_schedule_are_the_whole(self):
+        program = common.binary()
+        whole = self.train(program, "whole", steps=40)
+        half = self.train(program, "half", "--schedule-steps=40", steps=20)
+        self.assertEqual(common.losses(f"{whole}.jsonl")[:20], common.losses(f"{half}.jsonl"))
+
+    def test_loading_into_a_narrower_type_is_said(self):
+        wide = self.train(common.binary("gpt2", "f64"), "wide")
+        for compute_type in ("f32", "bf16"):
+            for flags in (["--evaluate"], ["--steps=1"]):
+                done = common.run([common.binary("gpt2", compute_type), "--load", wide, "--data", self.corpus,
+                                   "--no-progress", *flags])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f"{wide}/step-4 holds parameters as F64", done.stderr)
+                self.assertIn("rounded to F32", done.stderr)
+        narrow = self.train(common.binary("gpt2", "f32"), "narrow")
+        done = common.run([common.binary("gpt2", "bf16"), "--load", narrow, "--data", self.corpus, "--evaluate"])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_signals_save_and_end_well(self):
         program = common.binary()
@@ -69,7 +91,8 @@ class ResumeTest(common.BinaryTest):
                 self.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") >= 3, process)
                 process.send_signal(number)
                 _, err = process.communicate(timeout=60)
-                self.assertEqual(process.returncode, 0, err)
+                # What shells expect of a program that a signal has ended.
+                self.assertEqual(process.returncode, 128 + number, err)
                 saved = self.steps_of(stem)
                 self.assertEqual(len(saved), 1)
                 self.assertLess(saved[0], steps, "the signal came too late to show anything")
@@ -93,7 +116,7 @@ class ResumeTest(common.BinaryTest):
                 time.sleep(random.random() * 0.05)
                 process.terminate()
                 _, err = process.communicate(timeout=60)
-                self.assertEqual(process.returncode, 0, err)
+                self.assertEqual(process.returncode, 128 + signal.SIGTERM, err)
 
     def test_kills_leave_a_loadable_checkpoint(self):
         program = common.binary()

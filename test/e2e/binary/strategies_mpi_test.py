@@ -7,6 +7,7 @@
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -118,25 +119,111 @@ class MpiTest(strategies.StrategiesTest):
         # Names of strategies are not what they mean; threads and outputs are everybody's own.
         self.assertEqual(self.together(run("--threads=1"), run("--threads=2", f"--metrics={self.folder / 'm'}")).returncode, 0)
 
-    def test_a_rank_that_stands_still_is_given_up(self):
-        words = strategies.command(self.binary(), self.corpus, Case("gpt2", 2, 1, 1, 0, 0, "none"), "--timeout=3", steps=100000)
-        job = subprocess.Popen([str(word) for word in [*launcher(2), *words]], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
+    def start(self, words, processes, stem):
+        """A job that has written metrics of a few steps, and the ids of its processes."""
+        job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        limit = time.monotonic() + 60
+        while not (stem.exists() and stem.read_text().count("\n") > 3):
+            self.assertIsNone(job.poll(), "the run ended too early")
+            self.assertLess(time.monotonic(), limit, "the run does not get on")
+            time.sleep(0.02)
+        pids = processes_of(self.binary())
+        self.assertEqual(len(pids), processes)
+        return job, pids
+
+    def end(self, job, pids):
+        for pid in set(pids) & set(processes_of(self.binary())):
+            os.kill(pid, signal.SIGKILL)
+        if job.poll() is None:
+            job.kill()
+
+    def test_a_rank_that_stands_still_is_given_up_at_its_deadline(self):
+        metrics, deadline = self.folder / "m.jsonl", 6
+        words = strategies.command(self.binary(), self.corpus, Case("gpt2", 2, 1, 1, 0, 0, "none"), f"--timeout={deadline}",
+                                   f"--metrics={metrics}", steps=100000)
+        job, pids = self.start([*launcher(2), *words], 2, metrics)
         try:
-            limit = time.monotonic() + 60
-            while len(processes_of(self.binary())) < 2:
-                self.assertLess(time.monotonic(), limit, "the run does not start")
-                time.sleep(0.05)
-            time.sleep(2)
-            os.kill(processes_of(self.binary())[1], signal.SIGSTOP)
+            os.kill(pids[1], signal.SIGSTOP)
+            begin = time.monotonic()
             _, err = job.communicate(timeout=60)
             self.assertNotEqual(job.returncode, 0)
-            self.assertIn("not done after 3 seconds", err)
+            self.assertIn(f"not done after {deadline} seconds", err)
+            self.assertLess(time.monotonic() - begin, 2 * deadline)
         finally:
-            for pid in processes_of(self.binary()):
-                os.kill(pid, signal.SIGKILL)
-            if job.poll() is None:
-                job.kill()
+            self.end(job, pids)
+
+    def test_what_one_rank_cannot_read_ends_all(self):
+        # Both have the same data; that of rank 1 is cut off during the run.
+        lines = 400 * '{"text": "both ranks read these, each from a file of its own"}\n'
+        files = [self.folder / f"{rank}.jsonl" for rank in (0, 1)]
+        for path in files:
+            path.write_text(lines)
+        metrics = self.folder / "m.jsonl"
+        words = launcher(1)[:-2]
+        for rank, path in enumerate(files):
+            words += [*([":"] if rank else []), "-n", "1", self.binary(), "--data", path, "--steps=100000", "--no-progress",
+                      "--tokens-per-batch=512", "--strategy=dp=2", *([] if rank else [f"--metrics={metrics}"])]
+        job, pids = self.start(words, 2, metrics)
+        try:
+            os.truncate(files[1], 100)
+            _, err = job.communicate(timeout=SECONDS)
+            self.assertNotEqual(job.returncode, 0)
+            self.assertIn("1.jsonl has become shorter while it was read", err)
+        finally:
+            self.end(job, pids)
+
+    def test_what_one_rank_cannot_write_ends_all(self):
+        metrics = self.folder / "m.jsonl"
+        words = strategies.command(self.binary(), self.corpus, Case("gpt2", 2, 1, 1, 0, 0, "none"), f"--metrics={metrics}",
+                                   steps=100000)
+        job, pids = self.start([*launcher(2), *words], 2, metrics)
+        try:
+            size = metrics.stat().st_size
+            for pid in pids:
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, size))
+            _, err = job.communicate(timeout=SECONDS)
+            self.assertEqual(job.returncode, 2, err)
+            self.assertIn(f"cannot write {metrics}", err)
+            self.assertIn("size limit", err)
+        finally:
+            self.end(job, pids)
+
+    def test_one_that_fails_before_it_has_met_the_others_ends_all(self):
+        command = [self.binary(), "--data", self.corpus, "--steps=3", "--no-progress", "--tokens-per-batch=512", "--strategy=dp=2"]
+        for flags, word in ((["--data=/none"], "/none"), (["--load=/none"], "/none"), (["--memory-limit=1K"], "--memory-limit")):
+            with self.subTest(flags=flags):
+                begin = time.monotonic()
+                done = self.together(command, [*command, *flags])
+                self.assertLess(time.monotonic() - begin, SECONDS)
+                self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
+                self.assertIn(word, done.stderr)
+
+    def test_processes_of_a_machine_share_its_cores(self):
+        def threads(done):
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [int(n) for n in re.findall(r"host, (\d+) thread", done.stderr)]
+
+        run = [self.binary(), "--data", self.corpus, "--steps=1", "--tokens-per-batch=512"]
+        cores = threads(common.run(run))[0]
+        words = [*launcher(2), "--bind-to", "none"]
+        self.assertEqual(threads(common.run([*words, *run, "--strategy=dp=2"])), [max(1, cores // 2)])
+        self.assertEqual(threads(common.run([*words, *run, "--strategy=dp=2", "--threads=3"])), [3])
+        # Ranks as threads share them too.
+        self.assertEqual(threads(common.run([*run, "--strategy=dp=2"])), [max(1, cores // 2)])
+
+    def test_a_signal_to_one_process_ends_all_after_a_save(self):
+        metrics, save = self.folder / "m.jsonl", self.folder / "save"
+        words = strategies.command(self.binary(), self.corpus, Case("gpt2", 2, 1, 1, 0, 0, "none"), f"--metrics={metrics}",
+                                   f"--save={save}", steps=100000)
+        job, pids = self.start([*launcher(2), *words], 2, metrics)
+        try:
+            os.kill(pids[1], signal.SIGTERM)
+            out, err = job.communicate(timeout=SECONDS)
+            self.assertEqual(job.returncode, 128 + signal.SIGTERM, err)
+            self.assertIn("stopped by a signal after step", out)
+            self.assertEqual(len([path for path in save.iterdir() if path.name.startswith("step-")]), 1)
+        finally:
+            self.end(job, pids)
 
     def test_processes_need_a_strategy(self):
         done = common.run([*launcher(2), self.binary(), "--data", self.corpus, "--steps=1", "--no-progress"], timeout=60)

@@ -73,6 +73,18 @@ class UseTest(strategies.StrategiesTest):
                                 f"--tokens-per-micro-batch={after.micro_batch}"])
                 self.assertIsNone(self.differences(after, stem, first=3))
 
+    def test_the_flag_beats_the_strategy_and_says_so(self):
+        def notes(strategy, *flags):
+            done = common.run([strategies.program("gpt2"), "--data", self.corpus, "--steps=1", "--tokens-per-batch=512",
+                               "--no-progress", f"--strategy={strategy}", *flags])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stderr
+
+        self.assertIn("note: --recompute full is used, not that of the strategy 'dp=2,tp=1,pp=1,recompute=none'",
+                      notes("dp=2,recompute=none", "--recompute=full"))
+        for agreeing in (["dp=2,recompute=full", "--recompute=full"], ["dp=2", "--recompute=full"], ["dp=2,recompute=full"]):
+            self.assertNotIn("--recompute", notes(*agreeing))
+
     def test_bf16_stays_near_f64(self):
         binary = strategies.program("llama", "bf16", (2,))
         wide = self.reference("llama")

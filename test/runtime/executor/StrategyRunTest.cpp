@@ -14,6 +14,7 @@
 
 #include "test/runtime/executor/TinyRun.h"
 
+#include "runtime/executor/RankTeam.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 
@@ -22,6 +23,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <random>
+#include <thread>
 
 using namespace dyna;
 using testing::HasSubstr;
@@ -458,6 +460,45 @@ TEST(StrategyRunsTest, RepeatBitwise) {
   Outcome first = runStrategy(test), second = runStrategy(test);
   EXPECT_EQ(first.losses, second.losses);
   EXPECT_EQ(first.parameters, second.parameters);
+}
+
+// Two processes with a rank each: what one of them refuses ends the other too,
+// which waits for nobody then.
+TEST(StrategyRunsTest, APlanThatOneProcessRefusesEndsAll) {
+  TinyProgram program;
+  ManifestView model = *openProgram(program.program());
+  StrategyCase test{"dp=2"};
+  auto planner = makePlanner(model, test.strategy);
+  ASSERT_TRUE(planner.isOk()) << planner.status().message();
+  auto bytes = planner->largestDynamicBytes(planOptions(test), true);
+  MiniBatch batch = tinyBatch(test.lengths, 1);
+  plan::Plan good =
+      *planner->training(lengthsOf(batch), batch.targets, planOptions(test));
+  plan::Plan bad = good;
+  bad.mutable_ranks(1)->mutable_instructions()->DeleteSubrange(0, 1);
+  Status ends[2];
+  auto transports = makeThreadTransports(2);
+  auto process = [&](int rank) {
+    std::vector<RankSeat> seats(1);
+    seats[0].rank = rank;
+    seats[0].device = std::move(*HostDevice::create(1));
+    seats[0].dynamicBytes = (*bytes)[rank];
+    seats[0].transport = std::move(transports[rank]);
+    auto variant = chooseVariant(program.program(), "", 0);
+    auto team = RankTeam::create(planner->graph(), **variant, std::move(seats),
+                                 ExecutorOptions());
+    ASSERT_TRUE(team.isOk()) << team.status().message();
+    StepResult result;
+    ends[rank] = (*team)->run(rank == 1 ? bad : good, batch,
+                              TinyRun::scalars(0, 1.0), result);
+  };
+  std::thread other(process, 1);
+  process(0);
+  other.join();
+  EXPECT_EQ(ends[1].code(), StatusCode::InvalidArgument) << ends[1].message();
+  EXPECT_EQ(ends[0].code(), StatusCode::PeerFailed);
+  EXPECT_THAT(ends[0].message(), HasSubstr("rank 1 failed"));
+  EXPECT_THAT(ends[0].message(), HasSubstr(ends[1].message()));
 }
 
 /// Two ranks meet in the backward of their embeddings.

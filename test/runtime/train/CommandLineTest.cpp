@@ -80,6 +80,13 @@ TEST(CommandLineTest, DefaultsThatDependOnOthers) {
   ASSERT_TRUE(resolveOptions(options).isOk());
   EXPECT_EQ(options.warmup, 30);
   EXPECT_DOUBLE_EQ(options.minLearningRate, 1e-3);
+  // The warm-up is a part of the schedule, not of the steps done now.
+  TrainOptions half;
+  ASSERT_TRUE(parseCommandLine(
+                  {"--data=x", "--steps=150", "--schedule-steps=300"}, half)
+                  .isOk());
+  ASSERT_TRUE(resolveOptions(half).isOk());
+  EXPECT_EQ(half.warmup, 30);
 }
 
 // What a checkpoint stores gives the same options again, to the last bit.

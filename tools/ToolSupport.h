@@ -16,7 +16,10 @@
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <csignal>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 namespace mlir::dyna {
 
@@ -28,8 +31,11 @@ inline void setVersion(llvm::StringRef tool) {
 }
 
 /// LLVM ends a program whose output cannot be written (a full disk, a closed
-/// pipe) through this handler. `tool` is a constant.
+/// pipe) through this handler. `tool` is a constant. To be called after
+/// `llvm::InitLLVM`, which has a handler for the limit on the size of files.
 inline void explainFatalErrors(const char *tool) {
+  // A file that may not grow is an error of the write, which can name it.
+  std::signal(SIGXFSZ, SIG_IGN);
   llvm::install_fatal_error_handler(
       [](void *name, const char *reason, bool) {
         llvm::errs() << static_cast<const char *>(name) << ": " << reason;
@@ -40,6 +46,16 @@ inline void explainFatalErrors(const char *tool) {
         std::_Exit(2);
       },
       const_cast<char *>(tool));
+}
+
+/// LLVM reads further options from the file `name` where it sees `@name`. Here
+/// it is the name of a file, which may come from somebody else's folder.
+inline void keepPlainNames(int argc, char **argv) {
+  static std::vector<std::string> names;
+  names.reserve(argc);
+  for (int i = 1; i < argc; ++i)
+    if (argv[i][0] == '@')
+      argv[i] = names.emplace_back(std::string("./") + argv[i]).data();
 }
 
 /// The LLVM libraries register hundreds of options of their own, some under

@@ -9,6 +9,7 @@
 #include "codegen/aot/Driver.h"
 
 #include "codegen/aot/ObjectEmitter.h"
+#include "codegen/aot/PrivateFolder.h"
 #include "codegen/cpu/Pipelines.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
@@ -17,6 +18,7 @@
 #include "passes/plan/Passes.h"
 #include "passes/plan/StageCuts.h"
 #include "runtime/abi/Abi.h"
+#include "runtime/files/OutputFile.h"
 #include "runtime/plan/ExecutableGraph.h"
 
 #include "mlir/IR/Verifier.h"
@@ -27,9 +29,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Process.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <thread>
@@ -68,6 +68,7 @@ private:
   LogicalResult emitObjects(std::vector<std::string> &objects);
   LogicalResult print(StringRef path, llvm::function_ref<void(raw_ostream &)>);
   std::string outputPath(StringRef suffix) const;
+  std::vector<std::string> objectSuffixes() const;
 
   const DriverOptions &options;
   DialectRegistry registry;
@@ -79,7 +80,8 @@ private:
   ::dyna::plan::Manifest manifest;
   std::vector<InstructionSet> isas;
   std::vector<std::string> strategies;
-  std::vector<ModuleOp> variants; ///< lowered, in the order of `isas`
+  std::vector<ModuleOp> variants;        ///< lowered, in the order of `isas`
+  std::unique_ptr<PrivateFolder> folder; ///< of a program's parts
   TimingScope timing;
   bool stopped = false;
   /// Of a failure. Up to the memory phase it is the module's.
@@ -200,30 +202,46 @@ int Driver::openInput() {
   return 0;
 }
 
-/// A wrong path is found before the work is done, not after it.
+/// A wrong path is found before the work is done, not after it. No thread may
+/// have been started yet.
 int Driver::checkOutput() {
   bool prints = !options.stopAfter.empty();
   if (prints && (options.output.empty() || options.output == "-"))
     return 0;
   std::string path = outputPath("");
-  if (llvm::sys::fs::is_directory(path))
-    return usageError("cannot write '" + path +
-                      "': it is a directory; name a file with -o");
-  // Text may go to a device; a program replaces what was there.
-  if (prints && llvm::sys::fs::exists(path)) {
-    if (std::error_code error =
-            llvm::sys::fs::access(path, llvm::sys::fs::AccessMode::Write))
-      return usageError("cannot write '" + path + "': " + error.message());
-    return 0;
+  if (prints) {
+    ::dyna::Status status = ::dyna::OutputFile::checkReplace(path);
+    return status.isOk() ? 0 : usageError(status.message());
   }
-  SmallString<256> probe;
-  int descriptor = -1;
-  if (std::error_code error = llvm::sys::fs::createUniqueFile(
-          path + ".probe-%%%%%%", descriptor, probe))
-    return usageError("cannot write '" + path + "': " + error.message());
-  llvm::sys::Process::SafelyCloseFileDescriptor(descriptor);
-  llvm::sys::fs::remove(probe);
+  if (path == "-")
+    return usageError("a program cannot go to standard output: name a file "
+                      "with -o");
+  std::vector<std::string> files = {path};
+  for (const std::string &suffix : objectSuffixes())
+    if (options.keepObjects)
+      files.push_back(outputPath(suffix));
+  for (const std::string &file : files) {
+    auto place = ::dyna::findOutputPlace(file);
+    if (!place.isOk())
+      return usageError(place.status().message());
+    if (*place == ::dyna::OutputPlace::Stream)
+      return usageError("cannot write " + file +
+                        ": it is a device or a pipe; name a file with -o");
+  }
+  auto made = PrivateFolder::create(path);
+  if (!made)
+    return usageError(llvm::toString(made.takeError()));
+  folder = std::move(*made);
   return 0;
+}
+
+/// Of the instruction sets, then of the program's tables.
+std::vector<std::string> Driver::objectSuffixes() const {
+  std::vector<std::string> suffixes;
+  for (const InstructionSet &isa : isas)
+    suffixes.push_back("." + isa.name.str() + ".o");
+  suffixes.push_back(".program.o");
+  return suffixes;
 }
 
 std::string Driver::outputPath(StringRef suffix) const {
@@ -236,15 +254,14 @@ std::string Driver::outputPath(StringRef suffix) const {
 
 LogicalResult Driver::print(StringRef path,
                             llvm::function_ref<void(raw_ostream &)> write) {
-  std::string message;
-  auto file = openOutputFile(path, &message);
-  if (!file) {
-    code = usageError(message);
-    return failure();
-  }
-  write(file->os());
-  file->keep();
-  return success();
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  write(stream);
+  ::dyna::Status status = ::dyna::writeOutput(path.str(), text);
+  if (status.isOk())
+    return success();
+  code = usageError(status.message());
+  return failure();
 }
 
 LogicalResult
@@ -399,8 +416,8 @@ LogicalResult Driver::emitObjects(std::vector<std::string> &objects) {
   std::vector<LogicalResult> results(isas.size(), failure());
   std::vector<std::thread> threads;
   prepareTranslation(*module);
-  for (const InstructionSet &isa : isas)
-    objects.push_back(outputPath("." + isa.name.str() + ".o"));
+  for (const std::string &suffix : objectSuffixes())
+    objects.push_back(folder->file("program" + suffix));
   for (size_t i = 0; i < isas.size(); ++i)
     threads.emplace_back([&, i] {
       EmitOptions emit;
@@ -412,30 +429,35 @@ LogicalResult Driver::emitObjects(std::vector<std::string> &objects) {
     });
   for (std::thread &thread : threads)
     thread.join();
-  objects.push_back(outputPath(".program.o"));
   if (llvm::any_of(results, [](LogicalResult r) { return failed(r); }))
     return failure();
   return emitProgramObject(*module, manifest, isas, objects.back());
 }
 
+/// Everything is made in the private folder; what is whole and wanted leaves it.
 LogicalResult Driver::emitBinary() {
   std::vector<std::string> objects;
-  LogicalResult emitted = [&] {
-    TimingScope scope = timing.nest("objects");
-    return emitObjects(objects);
-  }();
-  if (succeeded(emitted)) {
-    TimingScope scope = timing.nest("link");
-    if (llvm::Error error =
-            linkTrainingBinary(objects, outputPath(""), options.link)) {
-      code = usageError(llvm::toString(std::move(error)));
-      emitted = failure();
-    }
+  TimingScope objectTime = timing.nest("objects");
+  if (failed(emitObjects(objects)))
+    return failure();
+  objectTime.stop();
+  TimingScope linkTime = timing.nest("link");
+  std::string program = folder->file("program");
+  if (llvm::Error error =
+          linkTrainingBinary(objects, program, outputPath(""), options.link)) {
+    code = usageError(llvm::toString(std::move(error)));
+    return failure();
   }
-  if (!options.keepObjects)
-    for (const std::string &object : objects)
-      llvm::sys::fs::remove(object);
-  return emitted;
+  ::dyna::Status status = ::dyna::Status::ok();
+  for (auto [object, suffix] : llvm::zip(objects, objectSuffixes()))
+    if (options.keepObjects && status.isOk())
+      status = ::dyna::moveToOutput(object, outputPath(suffix));
+  if (status.isOk())
+    status = ::dyna::moveToOutput(program, outputPath(""));
+  if (status.isOk())
+    return success();
+  code = usageError(status.message());
+  return failure();
 }
 
 int Driver::run() {

@@ -17,6 +17,8 @@
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <unistd.h>
+
 using namespace mlir;
 using namespace mlir::dyna;
 
@@ -41,7 +43,10 @@ static llvm::Expected<std::string> findDriver(llvm::StringRef wanted) {
 /// lies there must have been built.
 static llvm::Expected<std::vector<std::string>>
 readLibraries(llvm::StringRef directory, llvm::StringRef file) {
-  llvm::SmallString<256> path(directory);
+  llvm::SmallString<256> folder(directory);
+  if (std::error_code error = llvm::sys::fs::make_absolute(folder))
+    return failure("cannot find '" + directory + "': " + error.message());
+  llvm::SmallString<256> path(folder);
   llvm::sys::path::append(path, file);
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
@@ -55,7 +60,7 @@ readLibraries(llvm::StringRef directory, llvm::StringRef file) {
   for (llvm::StringRef line : lines) {
     std::string library = line.trim().str();
     if (!library.empty() && library[0] == '@') {
-      library = directory.str() + library.substr(1);
+      library = (folder + library.substr(1)).str();
       if (!llvm::sys::fs::exists(library))
         return failure("'" + library + "', which " + file +
                        " asks for, is not there: build the target "
@@ -114,14 +119,30 @@ static std::string readText(llvm::StringRef path) {
 static llvm::StringRef mainLine(llvm::StringRef text) {
   llvm::SmallVector<llvm::StringRef> lines;
   text.split(lines, '\n', -1, /*KeepEmpty=*/false);
-  for (llvm::StringRef word : {"undefined", "cannot", "error"})
+  for (llvm::StringRef word : {"undefined", "cannot", "link failed", "error"})
     for (llvm::StringRef line : lines)
       if (line.contains(word))
         return line.trim();
   return lines.empty() ? "it said nothing" : lines.front().trim();
 }
 
+/// The environment, with a folder for temporary files.
+static std::vector<std::string> environmentWith(llvm::StringRef folder) {
+  std::vector<std::string> variables;
+  for (char **at = environ; *at; ++at)
+    if (!llvm::StringRef(*at).starts_with("TMPDIR="))
+      variables.push_back(*at);
+  variables.push_back(("TMPDIR=" + folder).str());
+  return variables;
+}
+
+static llvm::SmallVector<llvm::StringRef>
+refsTo(const std::vector<std::string> &strings) {
+  return llvm::SmallVector<llvm::StringRef>(strings.begin(), strings.end());
+}
+
 llvm::Error mlir::dyna::linkTrainingBinary(llvm::ArrayRef<std::string> objects,
+                                           const std::string &program,
                                            llvm::StringRef output,
                                            const LinkOptions &options) {
   llvm::Expected<std::string> driver = findDriver(options.driver);
@@ -131,12 +152,8 @@ llvm::Error mlir::dyna::linkTrainingBinary(llvm::ArrayRef<std::string> objects,
   if (!libraries)
     return libraries.takeError();
 
-  std::string temporary = (output + ".linking").str();
-  llvm::SmallString<256> log;
-  if (llvm::sys::fs::createTemporaryFile("dyna-link", "log", log))
-    return failure("cannot make a temporary file for the linker's messages");
-
-  std::vector<std::string> arguments = {*driver, "-o", temporary, "-pie",
+  std::string log = program + ".log";
+  std::vector<std::string> arguments = {*driver, "-o", program, "-pie",
                                         "-Wl,--gc-sections"};
   arguments.insert(arguments.end(), objects.begin(), objects.end());
   arguments.push_back("-Wl,--start-group");
@@ -144,28 +161,22 @@ llvm::Error mlir::dyna::linkTrainingBinary(llvm::ArrayRef<std::string> objects,
   arguments.push_back("-Wl,--end-group");
   arguments.push_back("-lpthread");
 
-  llvm::SmallVector<llvm::StringRef> argumentRefs(arguments.begin(),
-                                                  arguments.end());
+  std::vector<std::string> environment =
+      environmentWith(llvm::sys::path::parent_path(program));
+  llvm::SmallVector<llvm::StringRef> variables = refsTo(environment);
   std::string message;
-  std::optional<llvm::StringRef> redirects[] = {std::nullopt, log.str(),
-                                                log.str()};
-  int code = llvm::sys::ExecuteAndWait(*driver, argumentRefs, std::nullopt,
-                                       redirects, /*SecondsToWait=*/300,
-                                       /*MemoryLimit=*/0, &message);
+  std::optional<llvm::StringRef> redirects[] = {
+      std::nullopt, llvm::StringRef(log), llvm::StringRef(log)};
+  int code = llvm::sys::ExecuteAndWait(
+      *driver, refsTo(arguments), llvm::ArrayRef<llvm::StringRef>(variables),
+      redirects, /*SecondsToWait=*/300, /*MemoryLimit=*/0, &message);
   std::string printed = readText(log);
-  llvm::sys::fs::remove(log);
   if (options.verbose)
     llvm::errs() << llvm::join(arguments, " ") << '\n' << printed;
-  if (code != 0) {
-    llvm::sys::fs::remove(temporary);
+  if (code != 0)
     return failure(
         "linking '" + output + "' with " + *driver + " failed: " +
         (message.empty() ? mainLine(printed) : llvm::StringRef(message)) +
         (options.verbose ? "" : " (--verbose shows everything)"));
-  }
-  if (std::error_code error = llvm::sys::fs::rename(temporary, output)) {
-    llvm::sys::fs::remove(temporary);
-    return failure("cannot write '" + output + "': " + error.message());
-  }
   return llvm::Error::success();
 }

@@ -38,9 +38,12 @@ std::vector<std::string> optionalLibraries(llvm::StringRef runtimeDirectory);
 /// Whether there is a linker and every library: to be asked before the work.
 llvm::Error checkLinking(const LinkOptions &options);
 
-/// Links `objects` with the static runtime into `output`, written under a
-/// temporary name first, so that a failure never leaves half a binary behind.
+/// Links `objects` with the static runtime into `program`, which lies with them
+/// in a folder of ours: the linker keeps its temporary files there, too. All
+/// paths are absolute, so that the linker takes none for an option or, as
+/// `@name`, for a file of options. `output` is the user's name for the program.
 llvm::Error linkTrainingBinary(llvm::ArrayRef<std::string> objects,
+                               const std::string &program,
                                llvm::StringRef output,
                                const LinkOptions &options);
 

@@ -14,6 +14,8 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "runtime/abi/Abi.h"
+#include "runtime/files/FileFailure.h"
+#include "runtime/files/OutputFile.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -122,10 +124,10 @@ static LogicalResult writeObject(llvm::Module &module,
   passes.run(module);
   stream.close();
   if (stream.has_error()) {
-    std::string reason = stream.error().message();
+    int reason = stream.error().value();
     stream.clear_error();
     return emitError(location)
-           << "cannot write object file '" << path << "': " << reason;
+           << ::dyna::fileFailure("write", path.str(), reason).message();
   }
   return success();
 }
@@ -162,10 +164,11 @@ LogicalResult mlir::dyna::emitVariantObject(ModuleOp module,
     return module.emitError("code generation made invalid LLVM IR");
   optimize(*llvmModule, *machine, options.optimizationLevel);
   if (!options.dumpPath.empty()) {
-    std::error_code failure;
-    llvm::raw_fd_ostream stream(options.dumpPath, failure);
-    if (!failure)
-      stream << *llvmModule;
+    std::string text;
+    llvm::raw_string_ostream(text) << *llvmModule;
+    ::dyna::Status status = ::dyna::replaceFile(options.dumpPath, text);
+    if (!status.isOk())
+      return emitError(module.getLoc()) << status.message();
   }
   return writeObject(*llvmModule, *machine, path, module.getLoc());
 }

@@ -6,13 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlir/Support/FileUtilities.h"
 #include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
+#include "runtime/files/OutputFile.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_REPORTMEMORY
@@ -108,17 +107,17 @@ struct ReportMemory : mlir::dyna::impl::ReportMemoryBase<ReportMemory> {
     FailureOr<Report> report = collect();
     if (failed(report))
       return signalPassFailure();
-    std::string message;
-    auto file = openOutputFile(output, &message);
-    if (!file) {
-      getOperation().emitError("cannot write the report: ") << message;
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    if (json)
+      printJson(*report, stream);
+    else
+      printTable(*report, stream);
+    if (::dyna::Status status = ::dyna::writeOutput(output, text);
+        !status.isOk()) {
+      getOperation().emitError("cannot write the report: ") << status.message();
       return signalPassFailure();
     }
-    if (json)
-      printJson(*report, file->os());
-    else
-      printTable(*report, file->os());
-    file->keep();
     markAllAnalysesPreserved();
   }
 

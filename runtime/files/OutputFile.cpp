@@ -162,6 +162,13 @@ StatusOr<OutputFile> OutputFile::replace(const std::string &path) {
   return file;
 }
 
+StatusOr<OutputFile> OutputFile::standardOutput() {
+  OutputFile file("standard output", ::fcntl(1, F_DUPFD_CLOEXEC, 3));
+  if (file.descriptor_ < 0)
+    return fileFailure("write", file.path_, errno);
+  return file;
+}
+
 Status OutputFile::checkReplace(const std::string &path) {
   StatusOr<OutputPlace> place = findOutputPlace(path);
   // Opening a pipe would tell its reader that there is nothing to come.
@@ -284,12 +291,20 @@ Status OutputFile::close() {
   return error == 0 ? status : fileFailure("write", path_, error);
 }
 
+static Status finish(OutputFile &file, std::string_view text) {
+  DYNA_RETURN_IF_ERROR(file.write(text));
+  return file.close();
+}
+
 Status dyna::replaceFile(const std::string &path, std::string_view text) {
   StatusOr<OutputFile> file = OutputFile::replace(path);
-  if (!file.isOk())
-    return file.status();
-  DYNA_RETURN_IF_ERROR(file->write(text));
-  return file->close();
+  return file.isOk() ? finish(*file, text) : file.status();
+}
+
+Status dyna::writeOutput(const std::string &path, std::string_view text) {
+  StatusOr<OutputFile> file =
+      path == "-" ? OutputFile::standardOutput() : OutputFile::replace(path);
+  return file.isOk() ? finish(*file, text) : file.status();
 }
 
 Status dyna::syncDirectory(const std::string &path) {

@@ -69,6 +69,8 @@ public:
   /// Becomes `path`, or goes into the device there, as said above. Without
   /// `close` nothing happens to `path`.
   static StatusOr<OutputFile> replace(const std::string &path);
+  /// Goes where this process prints.
+  static StatusOr<OutputFile> standardOutput();
   /// Whether `replace` would succeed; touches nothing.
   static Status checkReplace(const std::string &path);
 
@@ -112,6 +114,9 @@ private:
 
 /// Writes all of `path` by `OutputFile::replace`.
 Status replaceFile(const std::string &path, std::string_view text);
+
+/// Writes all of `path` so, or of standard output, for which "-" stands.
+Status writeOutput(const std::string &path, std::string_view text);
 
 /// Renames a whole file to `path`, where no stream may stand: what another
 /// program has written into a folder of ours.

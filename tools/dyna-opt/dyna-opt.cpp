@@ -11,10 +11,14 @@
 #include "dialects/dyna/Dyna.h"
 #include "dialects/exec/Exec.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Pipelines.h"
+#include "runtime/files/OutputFile.h"
 #include "tools/ToolSupport.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 /// Errors about a module as a whole would print all of it; the location says
 /// where. `--mlir-print-op-on-diagnostic` still turns it on.
@@ -26,7 +30,36 @@ static void printNoOpOnDiagnostic() {
   static_cast<llvm::cl::opt<bool> *>(option)->setInitialValue(false);
 }
 
+/// What MLIR's own main does for a file, but for the file itself: that one is
+/// there when it is whole.
+static mlir::LogicalResult run(const std::string &input,
+                               const std::string &output,
+                               mlir::DialectRegistry &registry) {
+  std::string message, text;
+  auto fail = [](const llvm::Twine &what) {
+    llvm::errs() << "dyna-opt: " << what << '\n';
+    return mlir::failure();
+  };
+  auto buffer = mlir::openInputFile(input, &message);
+  if (!buffer)
+    return fail(message);
+  // A wrong path is found before the work is done.
+  auto file = ::dyna::OutputFile::replace(output);
+  if (!file.isOk())
+    return fail(file.status().message());
+  llvm::raw_string_ostream stream(text);
+  if (failed(mlir::MlirOptMain(stream, std::move(buffer), registry,
+                               mlir::MlirOptMainConfig::createFromCLOptions())))
+    return mlir::failure();
+  ::dyna::Status status = file->write(text);
+  if (status.isOk())
+    status = file->close();
+  return status.isOk() ? mlir::success() : fail(status.message());
+}
+
 int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  mlir::dyna::keepPlainNames(argc, argv);
   printNoOpOnDiagnostic();
   mlir::dyna::setVersion("dyna-opt");
   mlir::dyna::explainFatalErrors("dyna-opt");
@@ -38,6 +71,9 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   mlir::dyna::cpu::registerCpuPipelines();
   mlir::dyna::registerPhases();
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv, "Dyna optimizer driver\n", registry);
   return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Dyna optimizer driver\n", registry));
+      output == "-" ? mlir::MlirOptMain(argc, argv, input, output, registry)
+                    : run(input, output, registry));
 }

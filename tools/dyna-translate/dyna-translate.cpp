@@ -13,10 +13,10 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/plan/Passes.h"
+#include "runtime/files/OutputFile.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 namespace cl = llvm::cl;
@@ -29,15 +29,17 @@ static int fail(const llvm::Twine &message) {
 
 using Import = OwningOpRef<ModuleOp> (*)(MLIRContext *, llvm::MemoryBufferRef);
 
+static int write(StringRef output, StringRef text) {
+  ::dyna::Status status = ::dyna::writeOutput(output.str(), text);
+  return status.isOk() ? 0 : fail(status.message());
+}
+
 static int print(ModuleOp module, StringRef output) {
-  std::string message;
-  auto file = openOutputFile(output, &message);
-  if (!file)
-    return fail(message);
-  module.print(file->os());
-  file->os() << '\n';
-  file->keep();
-  return 0;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream);
+  stream << '\n';
+  return write(output, text);
 }
 
 static int translate(Import import, StringRef input, StringRef output) {
@@ -188,16 +190,12 @@ static int exportPlan(StringRef input, StringRef output) {
   if (plans.size() != 1)
     return fail("expects a module with one exec.plan, but got " +
                 llvm::Twine(plans.size()));
-  auto file = openOutputFile(output, &message);
-  if (!file)
-    return fail(message);
-  file->os() << exec::exportPlan(plans.front()).SerializeAsString();
-  file->keep();
-  return 0;
+  return write(output, exec::exportPlan(plans.front()).SerializeAsString());
 }
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  mlir::dyna::keepPlainNames(argc, argv);
   mlir::dyna::hideLibraryOptions();
   mlir::dyna::setVersion("dyna-translate");
   mlir::dyna::explainFatalErrors("dyna-translate");

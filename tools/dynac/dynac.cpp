@@ -18,6 +18,7 @@ namespace cl = llvm::cl;
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  mlir::dyna::keepPlainNames(argc, argv);
   mlir::dyna::hideLibraryOptions();
   mlir::dyna::setVersion("dynac");
   mlir::dyna::explainFatalErrors("dynac");

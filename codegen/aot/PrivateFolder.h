@@ -1,0 +1,51 @@
+//===- PrivateFolder.h - Where intermediate files lie --------- -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_CODEGEN_AOT_PRIVATEFOLDER_H
+#define DYNA_CODEGEN_AOT_PRIVATEFOLDER_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <string>
+#include <sys/types.h>
+
+namespace mlir::dyna {
+
+/// A folder that nobody else reads or writes, in the folder of an output, so
+/// that what is made there can be renamed to it. A process of its own makes the
+/// folder, and removes it with all that is in it when this object or this
+/// process ends, even if it is killed: signals, crashes and LLVM's fatal errors
+/// need no care of their own.
+class PrivateFolder {
+public:
+  static llvm::Expected<std::unique_ptr<PrivateFolder>>
+  create(llvm::StringRef output);
+  PrivateFolder(const PrivateFolder &) = delete;
+  PrivateFolder &operator=(const PrivateFolder &) = delete;
+  ~PrivateFolder();
+
+  /// Absolute.
+  const std::string &path() const { return folder; }
+  std::string file(llvm::StringRef name) const {
+    return (folder + "/" + name).str();
+  }
+
+private:
+  PrivateFolder(std::string folder, int keeper, pid_t process)
+      : folder(std::move(folder)), keeper(keeper), process(process) {}
+
+  std::string folder;
+  int keeper; ///< a socket whose other end notices when this one closes
+  pid_t process;
+};
+
+} // namespace mlir::dyna
+
+#endif // DYNA_CODEGEN_AOT_PRIVATEFOLDER_H

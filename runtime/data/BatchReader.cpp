@@ -8,156 +8,229 @@
 
 #include "runtime/data/BatchReader.h"
 
-#include "runtime/data/Json.h"
 #include "runtime/data/Permutation.h"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <utility>
 
 using namespace dyna;
 
-StatusOr<LongDocuments> dyna::parseLongDocuments(std::string_view text) {
-  if (text == "split")
-    return LongDocuments::Split;
-  if (text == "truncate")
-    return LongDocuments::Truncate;
-  if (text == "error")
-    return LongDocuments::Error;
+static constexpr std::pair<const char *, Shuffle> orders[] = {
+    {"samples", Shuffle::Samples},
+    {"documents", Shuffle::Documents},
+    {"none", Shuffle::None}};
+
+static const char *orderName(Shuffle shuffle) {
+  return std::find_if(std::begin(orders), std::end(orders),
+                      [&](auto &order) { return order.second == shuffle; })
+      ->first;
+}
+
+StatusOr<Shuffle> dyna::parseShuffle(std::string_view text) {
+  for (auto [name, shuffle] : orders)
+    if (text == name)
+      return shuffle;
   return Status::invalidArgument(
-      "expected split, truncate or error for long documents, but got \"" +
+      "expected samples, documents or none to shuffle, but got \"" +
       std::string(text) + "\"");
 }
 
-std::string DataCursor::toJson() const {
-  return "{\"epoch\": " + std::to_string(epoch) +
-         ", \"document\": " + std::to_string(document) +
-         ", \"offset\": " + std::to_string(offset) +
-         ", \"samples\": " + std::to_string(samples) +
-         ", \"documents\": " + std::to_string(documents) + "}";
+//===----------------------------------------------------------------------===//
+// Cursors
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct CursorField {
+  const char *key;
+  int64_t DataCursor::*field;
+};
+
+constexpr CursorField cursorFields[] = {
+    {"epoch", &DataCursor::epoch},
+    {"place", &DataCursor::place},
+    {"piece", &DataCursor::piece},
+    {"samples", &DataCursor::samples},
+    {"documents", &DataCursor::documents},
+    {"epoch_samples", &DataCursor::epochSamples}};
+
+/// As 16 hexadecimal digits: JSON numbers end at 2^53.
+std::string toHex(uint64_t value) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text(16, '0');
+  for (size_t i = 0; i < text.size(); ++i)
+    text[text.size() - 1 - i] = digits[value >> (4 * i) & 15];
+  return text;
 }
 
-StatusOr<DataCursor> DataCursor::fromJson(std::string_view text) {
-  StatusOr<JsonValue> value = parseJson(text);
-  if (!value.isOk())
-    return Status::invalidArgument("data cursor: " + value.status().message());
+/// Nothing if the member is missing or malformed.
+std::optional<uint64_t> findHex(const JsonValue &value, const char *key) {
+  const JsonValue *member = value.find(key);
+  if (!member || !member->isString() || member->text.size() != 16)
+    return std::nullopt;
+  uint64_t result = 0;
+  const char *end = member->text.data() + member->text.size();
+  auto [stop, error] = std::from_chars(member->text.data(), end, result, 16);
+  if (error != std::errc() || stop != end)
+    return std::nullopt;
+  return result;
+}
+
+} // namespace
+
+std::string DataCursor::toJson() const {
+  std::string text = "{";
+  for (const CursorField &field : cursorFields)
+    text += "\"" + std::string(field.key) +
+            "\": " + std::to_string(this->*field.field) + ", ";
+  return text + "\"shuffle\": \"" + orderName(shuffle) + "\", \"data\": \"" +
+         toHex(fingerprint) + "\"}";
+}
+
+StatusOr<DataCursor> DataCursor::fromJson(const JsonValue &value) {
+  // Until samples were shuffled, places were documents and token offsets.
+  if (value.find("offset") && !value.find("place"))
+    return Status::invalidArgument(
+        "the place in the data is that of an earlier version, which knew no "
+        "order of samples: start a new run from this model with --load");
+  auto missing = [](const char *key) {
+    return Status::invalidArgument(
+        std::string("the place in the data has no valid \"") + key + "\"");
+  };
   DataCursor cursor;
-  const std::pair<const char *, int64_t *> fields[] = {
-      {"epoch", &cursor.epoch},
-      {"document", &cursor.document},
-      {"offset", &cursor.offset},
-      {"samples", &cursor.samples},
-      {"documents", &cursor.documents}};
-  for (auto [key, field] : fields) {
-    std::optional<int64_t> number = value->findInteger(key);
+  for (const CursorField &field : cursorFields) {
+    std::optional<int64_t> number = value.findInteger(field.key);
     if (!number || *number < 0)
-      return Status::invalidArgument(
-          std::string("data cursor: expected a number that is not negative "
-                      "for \"") +
-          key + "\" in " + std::string(text.substr(0, 200)));
-    *field = *number;
+      return missing(field.key);
+    cursor.*field.field = *number;
   }
+  const JsonValue *order = value.find("shuffle");
+  StatusOr<Shuffle> shuffle =
+      parseShuffle(order && order->isString() ? order->text : "");
+  if (!shuffle.isOk())
+    return missing("shuffle");
+  cursor.shuffle = *shuffle;
+  std::optional<uint64_t> data = findHex(value, "data");
+  if (!data)
+    return missing("data");
+  cursor.fingerprint = *data;
   return cursor;
 }
 
-BatchReader::BatchReader(DatasetPointer dataset, const BatchOptions &options)
-    : dataset_(std::move(dataset)), options_(options) {
-  cursor_.documents = dataset_->size();
+bool dyna::operator==(const DataCursor &a, const DataCursor &b) {
+  return a.toJson() == b.toJson();
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+BatchReader::BatchReader(SampleIndexPointer index, const BatchOptions &options)
+    : index_(std::move(index)), options_(options) {
+  setCursor({});
+}
+
+/// To a place in this reader's data and order.
+void BatchReader::setCursor(const DataCursor &cursor) {
+  cursor_ = cursor;
+  cursor_.shuffle = options_.shuffle;
+  cursor_.documents = index_->documents();
+  cursor_.epochSamples = index_->size();
+  cursor_.fingerprint = index_->dataset().fingerprint();
   head_ = cursor_;
+  pending_.reset();
 }
 
 Status BatchReader::seek(const DataCursor &cursor) {
-  int64_t size = dataset_->size();
-  if (cursor.documents != 0 && cursor.documents != size)
+  const std::string remedy =
+      "; give the same, or --allow-changed-data to go on with a new epoch";
+  auto changed = [&](const char *what, int64_t before, int64_t now) {
     return Status::invalidArgument(
-        "the data changed: " + std::to_string(cursor.documents) +
-        " documents when the run was saved, " + std::to_string(size) +
-        " now; resume with the same data");
-  if (cursor.epoch < 0 || cursor.document < 0 || cursor.document > size ||
-      cursor.offset < 0 || cursor.samples < 0)
+        "the data changed: " + std::to_string(before) + " " + what +
+        " when the run was saved, " + std::to_string(now) + " now" + remedy);
+  };
+  if (cursor.documents != index_->documents())
+    return changed("documents", cursor.documents, index_->documents());
+  if (cursor.fingerprint != index_->dataset().fingerprint())
     return Status::invalidArgument(
-        "the data cursor " + cursor.toJson() +
-        " lies outside the data; resume with the same data");
-  cursor_ = cursor;
-  cursor_.documents = size;
-  head_ = cursor_;
-  document_.reset();
-  pending_.reset();
+        "the data changed: their lengths or contents are not those of the run "
+        "that was saved (as many documents as then, fingerprint " +
+        toHex(cursor.fingerprint) + " then, " +
+        toHex(index_->dataset().fingerprint()) + " now)" + remedy);
+  if (cursor.epochSamples != index_->size())
+    return changed("samples (which follow from the data, --long-documents and "
+                   "--tokens-per-micro-batch)",
+                   cursor.epochSamples, index_->size());
+  if (cursor.shuffle != options_.shuffle)
+    return Status::invalidArgument(
+        std::string("the run was saved with --shuffle=") +
+        orderName(cursor.shuffle) +
+        " and its place in the data says nothing "
+        "for --shuffle=" +
+        orderName(options_.shuffle) + remedy);
+  // A piece behind its document's last is the next document's first.
+  bool isOrdered = cursor.shuffle == Shuffle::Documents;
+  int64_t places = isOrdered ? index_->documents() : index_->size();
+  if (cursor.place > places || cursor.piece > (isOrdered ? index_->size() : 0))
+    return Status::invalidArgument("the data cursor " + cursor.toJson() +
+                                   " lies outside the data" + remedy);
+  setCursor(cursor);
   return Status::ok();
 }
 
-void BatchReader::leaveDocument() {
-  document_.reset();
-  ++head_.document;
-  head_.offset = 0;
+void BatchReader::seekNextEpoch(const DataCursor &cursor) {
+  DataCursor next;
+  next.epoch = cursor.epoch + 1;
+  next.samples = cursor.samples;
+  setCursor(next);
 }
 
-Status BatchReader::loadDocument() {
-  int64_t index = head_.document;
-  if (options_.shuffle) {
-    uint64_t key = dyna_parameter_key(options_.seed, "order of documents");
+/// The sample at `head_`, which then stands behind it. Nothing at the end.
+std::optional<int64_t> BatchReader::nextNumber() {
+  bool isOrdered = options_.shuffle == Shuffle::Documents;
+  int64_t places = isOrdered ? index_->documents() : index_->size();
+  // Ends, as there is a sample.
+  while (true) {
+    if (head_.place >= places) {
+      ++head_.epoch;
+      head_.place = head_.piece = 0;
+    }
+    if (options_.epochs > 0 && head_.epoch >= options_.epochs)
+      return std::nullopt;
+    if (options_.shuffle == Shuffle::None)
+      return head_.place++;
+    uint64_t key = dyna_parameter_key(
+        options_.seed, isOrdered ? "order of documents" : "order of samples");
     key = dyna_mix64(key ^ static_cast<uint64_t>(head_.epoch));
-    index = Permutation(dataset_->size(), key)(index);
+    int64_t number = Permutation(places, key)(head_.place);
+    if (!isOrdered) {
+      ++head_.place;
+      return number;
+    }
+    int64_t sample = index_->firstSample(number) + head_.piece;
+    int64_t end = index_->firstSample(number + 1);
+    if (sample + 1 < end) {
+      ++head_.piece;
+    } else {
+      ++head_.place;
+      head_.piece = 0;
+    }
+    if (sample < end)
+      return sample;
   }
-  StatusOr<Document> document = dataset_->read(index);
-  if (!document.isOk())
-    return document.status();
-  int64_t inputs = static_cast<int64_t>(document->tokens.size()) - 1;
-  if (options_.positions > 0 && inputs > options_.positions) {
-    if (options_.longDocuments == LongDocuments::Error)
-      return Status::invalidArgument(
-          dataset_->describe(index) + " has " + std::to_string(inputs + 1) +
-          " tokens, but the model has " + std::to_string(options_.positions) +
-          " positions; use --long-documents=split or truncate");
-    if (options_.longDocuments == LongDocuments::Truncate)
-      document->tokens.resize(static_cast<size_t>(options_.positions) + 1);
-  }
-  document_ = std::move(*document);
-  return Status::ok();
-}
-
-/// Inputs [begin, end) of the document; nothing if no target is in the loss.
-std::optional<Sample> BatchReader::cutSample(int64_t begin, int64_t end) {
-  if (end <= begin || document_->firstTarget > end)
-    return std::nullopt;
-  const std::vector<int32_t> &tokens = document_->tokens;
-  Sample sample;
-  sample.id = head_.samples;
-  sample.tokens.assign(tokens.begin() + begin, tokens.begin() + end);
-  sample.targets.assign(tokens.begin() + begin + 1, tokens.begin() + end + 1);
-  int64_t ignored = std::max<int64_t>(0, document_->firstTarget - 1 - begin);
-  std::fill_n(sample.targets.begin(), ignored, ignoreTarget);
-  return sample;
 }
 
 StatusOr<std::optional<Sample>> BatchReader::nextSample() {
-  // A whole epoch without a sample means that there never will be one.
-  int64_t barren = 0;
-  while (true) {
-    if (head_.document >= dataset_->size()) {
-      ++head_.epoch;
-      head_.document = 0;
-    }
-    if (options_.epochs > 0 && head_.epoch >= options_.epochs)
-      return std::optional<Sample>();
-    if (!document_)
-      DYNA_RETURN_IF_ERROR(loadDocument());
-    int64_t inputs = static_cast<int64_t>(document_->tokens.size()) - 1;
-    int64_t begin = head_.offset, end = inputs;
-    if (options_.positions > 0)
-      end = std::min(end, begin + options_.positions);
-    std::optional<Sample> sample = cutSample(begin, end);
-    if (end >= inputs)
-      leaveDocument();
-    else
-      head_.offset = end;
-    if (sample) {
-      ++head_.samples;
-      return sample;
-    }
-    if (!document_ && ++barren > dataset_->size())
-      return Status::invalidArgument(
-          "no document has a token to predict (for example " +
-          dataset_->describe(0) + "); documents need at least two tokens");
-  }
+  std::optional<int64_t> number = nextNumber();
+  if (!number)
+    return std::optional<Sample>();
+  StatusOr<Sample> sample = index_->read(*number);
+  if (!sample.isOk())
+    return sample.status();
+  sample->id = head_.samples++;
+  return std::optional<Sample>(std::move(*sample));
 }
 
 StatusOr<MiniBatch> BatchReader::next(int64_t tokens) {

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 
 using namespace dyna;
 
@@ -29,6 +30,14 @@ bool startsWith(const std::string &text, std::string_view start) {
   return text.compare(0, start.size(), start) == 0;
 }
 
+/// Of several values, in this order.
+uint64_t combine(std::initializer_list<uint64_t> values) {
+  uint64_t hash = 0;
+  for (uint64_t value : values)
+    hash = dyna_mix64(hash ^ value);
+  return hash;
+}
+
 class PairDataset : public Dataset {
 public:
   PairDataset(DatasetPointer inputs, DatasetPointer targets)
@@ -36,22 +45,31 @@ public:
 
   int64_t size() const override { return inputs_->size(); }
 
-  StatusOr<Document> read(int64_t index) const override {
-    StatusOr<Document> document = inputs_->read(index);
-    if (!document.isOk())
-      return document;
-    StatusOr<Document> target = targets_->read(index);
-    if (!target.isOk())
-      return target;
-    std::vector<int32_t> &tokens = document->tokens;
-    document->firstTarget =
-        std::max<int64_t>(1, static_cast<int64_t>(tokens.size()));
-    tokens.insert(tokens.end(), target->tokens.begin(), target->tokens.end());
-    return document;
+  DocumentShape shape(int64_t index) const override {
+    int64_t input = inputs_->shape(index).tokens;
+    return {input + targets_->shape(index).tokens, std::max<int64_t>(1, input)};
+  }
+
+  Status readTokens(int64_t index, int64_t begin, int64_t end,
+                    std::vector<int32_t> &tokens) const override {
+    int64_t input = inputs_->shape(index).tokens;
+    if (begin < input)
+      DYNA_RETURN_IF_ERROR(
+          inputs_->readTokens(index, begin, std::min(end, input), tokens));
+    if (end <= input)
+      return Status::ok();
+    return targets_->readTokens(index, std::max(begin, input) - input,
+                                end - input, tokens);
   }
 
   std::string describe(int64_t index) const override {
     return inputs_->describe(index) + " with " + targets_->describe(index);
+  }
+  uint64_t fingerprint() const override {
+    return combine({inputs_->fingerprint(), targets_->fingerprint()});
+  }
+  int64_t heldBytes() const override {
+    return inputs_->heldBytes() + targets_->heldBytes();
   }
 
 private:
@@ -68,14 +86,30 @@ public:
 
   int64_t size() const override { return begins_.back(); }
 
-  StatusOr<Document> read(int64_t index) const override {
+  DocumentShape shape(int64_t index) const override {
     size_t part = find(index);
-    return parts_[part]->read(index - begins_[part]);
+    return parts_[part]->shape(index - begins_[part]);
   }
-
+  Status readTokens(int64_t index, int64_t begin, int64_t end,
+                    std::vector<int32_t> &tokens) const override {
+    size_t part = find(index);
+    return parts_[part]->readTokens(index - begins_[part], begin, end, tokens);
+  }
   std::string describe(int64_t index) const override {
     size_t part = find(index);
     return parts_[part]->describe(index - begins_[part]);
+  }
+  uint64_t fingerprint() const override {
+    uint64_t hash = 0;
+    for (const DatasetPointer &part : parts_)
+      hash = combine({hash, part->fingerprint()});
+    return hash;
+  }
+  int64_t heldBytes() const override {
+    int64_t bytes = 0;
+    for (const DatasetPointer &part : parts_)
+      bytes += part->heldBytes();
+    return bytes;
   }
 
 private:
@@ -96,12 +130,24 @@ public:
       : all_(std::move(all)), order_(order), begin_(begin), size_(size) {}
 
   int64_t size() const override { return size_; }
-  StatusOr<Document> read(int64_t index) const override {
-    return all_->read(order_(begin_ + index));
+  DocumentShape shape(int64_t index) const override {
+    return all_->shape(order_(begin_ + index));
+  }
+  Status readTokens(int64_t index, int64_t begin, int64_t end,
+                    std::vector<int32_t> &tokens) const override {
+    return all_->readTokens(order_(begin_ + index), begin, end, tokens);
   }
   std::string describe(int64_t index) const override {
     return all_->describe(order_(begin_ + index));
   }
+  // A few places of the order stand for the seed that chose it.
+  uint64_t fingerprint() const override {
+    return combine({all_->fingerprint(), static_cast<uint64_t>(begin_),
+                    static_cast<uint64_t>(size_),
+                    static_cast<uint64_t>(order_(0)),
+                    static_cast<uint64_t>(order_(order_.size() / 2))});
+  }
+  int64_t heldBytes() const override { return all_->heldBytes(); }
 
 private:
   DatasetPointer all_;
@@ -161,6 +207,14 @@ StatusOr<DatasetPointer> openOne(const std::string &path,
 }
 
 } // namespace
+
+StatusOr<Document> Dataset::read(int64_t index) const {
+  DocumentShape known = shape(index);
+  Document document;
+  document.firstTarget = known.firstTarget;
+  DYNA_RETURN_IF_ERROR(readTokens(index, 0, known.tokens, document.tokens));
+  return document;
+}
 
 StatusOr<DatasetPointer> dyna::pairDatasets(DatasetPointer inputs,
                                             DatasetPointer targets) {

@@ -7,10 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // A data set is a numbered list of documents; a document is a list of token ids
-// and a mark from which token on its tokens are targets of the loss. Documents
-// are read one by one when they are needed: opening a data set lists and maps
-// files. Only JSON lines are read through when they are opened, each once and
-// on all cores, since any of them may be malformed.
+// and a mark from which token on its tokens are targets of the loss. How long
+// each is, is known when the set is open; its tokens are read in parts, when
+// they are needed, so no document is too large. Opening looks at everything
+// that could end a run hours later: each JSON line and each id of an indexed
+// set is read once, on all cores.
+//
+// Files that change while they are open are noticed at the next read (size and
+// time of change), and what a set holds has a fingerprint, for runs that go on
+// another day.
 //
 // Sources (`openDataset`)
 // -----------------------
@@ -30,8 +35,10 @@
 //
 // Tokens of text
 // --------------
-// Text is read as bytes: token ids 0 to 255, and 256 ends every document if the
-// vocabulary has at least 257 entries. A vocabulary below 256 is an error.
+// Text is read as bytes: token ids 0 to 255. With a vocabulary of 257 the token
+// 256 ends every document; with one of 256 nothing does. Any other vocabulary
+// is an error: its ids are not bytes. Indexed data are taken as they are, so
+// their end token, if they have one, is the last token of each document.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,17 +65,38 @@ struct Document {
   int64_t firstTarget = 1;
 };
 
-/// All functions may be called from several threads at once.
+/// What is known of a document without reading it.
+struct DocumentShape {
+  int64_t tokens = 0;
+  int64_t firstTarget = 1; ///< as in Document
+};
+
+/// All functions may be called from several threads at once. A document is
+/// given by its index, 0 <= index < size().
 class Dataset {
 public:
   virtual ~Dataset() = default;
 
   /// The number of documents, at least one.
   virtual int64_t size() const = 0;
-  /// Document `index`, 0 <= index < size(). Its ids are below the vocabulary.
-  virtual StatusOr<Document> read(int64_t index) const = 0;
-  /// Where document `index` comes from, for messages: "corpus.jsonl:12".
+  virtual DocumentShape shape(int64_t index) const = 0;
+  /// Appends the tokens [begin, end) of a document, 0 <= begin <= end <= its
+  /// number of tokens. Ids are below the vocabulary. Fails if what was opened
+  /// has changed.
+  virtual Status readTokens(int64_t index, int64_t begin, int64_t end,
+                            std::vector<int32_t> &tokens) const = 0;
+  /// Where a document comes from, for messages: "corpus.jsonl:12".
   virtual std::string describe(int64_t index) const = 0;
+  /// A hash of the documents' lengths, order and contents, the same on every
+  /// machine. Of plain text beyond 64 MiB the contents are looked at in places.
+  virtual uint64_t fingerprint() const = 0;
+  /// Memory that the set takes: tables, and the largest copy that a read makes
+  /// for a while. Mapped files are not part of it: their pages are the
+  /// system's, which drops them when others need the memory.
+  virtual int64_t heldBytes() const = 0;
+
+  /// A whole document.
+  StatusOr<Document> read(int64_t index) const;
 };
 
 using DatasetPointer = std::shared_ptr<const Dataset>;

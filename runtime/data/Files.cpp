@@ -8,6 +8,8 @@
 
 #include "runtime/data/Files.h"
 
+#include "runtime/abi/Random.h"
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -36,9 +38,9 @@ private:
   int value_;
 };
 
-/// Opens a regular file for reading and gives its size.
+/// The facts of a regular file that was opened for reading.
 Status openRegular(const std::string &path, const Descriptor &file,
-                   size_t &size) {
+                   FileFacts &result) {
   if (file.get() < 0)
     return fileFailure("open", path, errno);
   struct stat facts;
@@ -47,7 +49,7 @@ Status openRegular(const std::string &path, const Descriptor &file,
   if (!S_ISREG(facts.st_mode))
     return Status::invalidArgument("cannot read " + path +
                                    ": it is not a regular file");
-  size = static_cast<size_t>(facts.st_size);
+  result = factsOf(facts);
   return Status::ok();
 }
 
@@ -61,8 +63,9 @@ int openForReading(const std::string &path) {
 StatusOr<MappedFile> MappedFile::open(const std::string &path) {
   Descriptor file(openForReading(path));
   MappedFile result;
-  DYNA_RETURN_IF_ERROR(openRegular(path, file, result.size_));
+  DYNA_RETURN_IF_ERROR(openRegular(path, file, result.facts_));
   result.path_ = path;
+  result.size_ = static_cast<size_t>(result.facts_.bytes);
   if (result.size_ == 0)
     return result;
   void *data =
@@ -76,29 +79,52 @@ StatusOr<MappedFile> MappedFile::open(const std::string &path) {
   return result;
 }
 
-Status MappedFile::checkSize() const {
+FileFacts dyna::factsOf(const struct stat &status) {
+  return {static_cast<int64_t>(status.st_size),
+          static_cast<int64_t>(status.st_mtim.tv_sec) * 1000000000 +
+              status.st_mtim.tv_nsec};
+}
+
+Status dyna::checkUnchanged(const std::string &path, const FileFacts &before,
+                            const FileFacts &now) {
+  constexpr const char *remedy =
+      "; give the data back as they were, or use a copy that nobody writes to";
+  if (now.bytes != before.bytes)
+    return Status::invalidArgument(
+        path + " has become " +
+        (now.bytes < before.bytes ? "shorter" : "longer") +
+        " while it was in use: it had " + std::to_string(before.bytes) +
+        " bytes and has " + std::to_string(now.bytes) + remedy);
+  if (now.modified != before.modified)
+    return Status::invalidArgument(
+        path + " was written to while it was in use" + remedy);
+  return Status::ok();
+}
+
+Status MappedFile::checkUnchanged() const {
   struct stat facts;
   if (descriptor_ < 0)
     return Status::ok();
   if (::fstat(descriptor_, &facts) != 0)
     return fileFailure("look at", path_, errno);
-  if (static_cast<size_t>(facts.st_size) >= size_)
-    return Status::ok();
-  return Status::invalidArgument(
-      path_ + " has become shorter while it was read: it had " +
-      std::to_string(size_) + " bytes and has " +
-      std::to_string(facts.st_size));
+  return dyna::checkUnchanged(path_, facts_, factsOf(facts));
+}
+
+void MappedFile::dropPages() const {
+  if (data_)
+    (void)::madvise(data_, size_, MADV_DONTNEED); // only advice
 }
 
 MappedFile::MappedFile(MappedFile &&other) noexcept
     : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
+      size_(std::exchange(other.size_, 0)), facts_(other.facts_),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   std::swap(path_, other.path_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(facts_, other.facts_);
   std::swap(descriptor_, other.descriptor_);
   return *this;
 }
@@ -110,28 +136,84 @@ MappedFile::~MappedFile() {
     ::close(descriptor_);
 }
 
-StatusOr<std::string> dyna::readFile(const std::string &path, int64_t limit) {
-  Descriptor file(openForReading(path));
-  size_t size = 0;
-  DYNA_RETURN_IF_ERROR(openRegular(path, file, size));
-  if (static_cast<int64_t>(size) > limit)
-    return Status::invalidArgument(
-        "cannot read " + path + ": it has " + std::to_string(size) +
-        " bytes, more than the limit of " + std::to_string(limit));
-  std::string text(size, '\0');
-  size_t done = 0;
+/// Reads up to `size` bytes from `offset`; less only at the end of the file.
+static StatusOr<int64_t> readAt(const Descriptor &file, const std::string &path,
+                                int64_t offset, char *to, int64_t size) {
+  int64_t done = 0;
   while (done < size) {
-    ssize_t got = ::read(file.get(), text.data() + done, size - done);
+    ssize_t got = ::pread(file.get(), to + done,
+                          static_cast<size_t>(size - done), offset + done);
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)
       return fileFailure("read", path, errno);
     if (got == 0)
-      break; // shortened since it was looked at
-    done += static_cast<size_t>(got);
+      break;
+    done += got;
   }
-  text.resize(done);
+  return done;
+}
+
+StatusOr<std::string> dyna::readFile(const std::string &path, int64_t limit) {
+  Descriptor file(openForReading(path));
+  FileFacts facts;
+  DYNA_RETURN_IF_ERROR(openRegular(path, file, facts));
+  if (facts.bytes > limit)
+    return Status::invalidArgument(
+        "cannot read " + path + ": it has " + std::to_string(facts.bytes) +
+        " bytes, more than the limit of " + std::to_string(limit));
+  std::string text(static_cast<size_t>(facts.bytes), '\0');
+  StatusOr<int64_t> done = readAt(file, path, 0, text.data(), facts.bytes);
+  if (!done.isOk())
+    return done.status();
+  text.resize(static_cast<size_t>(*done)); // shortened since it was looked at
   return text;
+}
+
+Status dyna::readPart(const std::string &path, const FileFacts &facts,
+                      int64_t offset, char *to, int64_t size) {
+  Descriptor file(openForReading(path));
+  FileFacts now;
+  DYNA_RETURN_IF_ERROR(openRegular(path, file, now));
+  DYNA_RETURN_IF_ERROR(checkUnchanged(path, facts, now));
+  StatusOr<int64_t> done = readAt(file, path, offset, to, size);
+  if (!done.isOk())
+    return done.status();
+  // Once more: it may have changed while it was read.
+  DYNA_RETURN_IF_ERROR(openRegular(path, file, now));
+  if (*done < size)
+    now.bytes = offset + *done;
+  return checkUnchanged(path, facts, now);
+}
+
+uint64_t dyna::hashBytes(std::string_view bytes, uint64_t seed) {
+  constexpr uint64_t factor = 0x9FB21C651E98DF25;
+  constexpr size_t lanes = 4, wordBytes = 8;
+  uint64_t state[lanes];
+  for (size_t lane = 0; lane < lanes; ++lane)
+    state[lane] = dyna_mix64(seed + lane);
+  // Every step can be undone, so no single change is lost.
+  auto absorb = [&](const char *at) {
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      uint64_t word;
+      std::memcpy(&word, at + wordBytes * lane, wordBytes);
+      word *= factor;
+      uint64_t mixed = (state[lane] ^ word ^ word >> 32) * factor;
+      state[lane] = mixed ^ mixed >> 29;
+    }
+  };
+  constexpr size_t block = lanes * wordBytes;
+  size_t whole = bytes.size() / block * block;
+  for (size_t at = 0; at < whole; at += block)
+    absorb(bytes.data() + at);
+  char rest[block] = {};
+  if (whole < bytes.size())
+    std::memcpy(rest, bytes.data() + whole, bytes.size() - whole);
+  absorb(rest);
+  uint64_t hash = dyna_mix64(bytes.size());
+  for (uint64_t lane : state)
+    hash = dyna_mix64(hash ^ lane);
+  return hash;
 }
 
 bool dyna::fileExists(const std::string &path) {

@@ -15,14 +15,38 @@
 
 #include "runtime/files/FileFailure.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
+struct stat;
+
 namespace dyna {
+
+/// What tells that somebody has changed a file.
+struct FileFacts {
+  int64_t bytes = 0;
+  int64_t modified = 0; ///< nanoseconds since 1970
+};
+
+FileFacts factsOf(const struct stat &status);
+
+/// Fails if `now` is not `before`.
+Status checkUnchanged(const std::string &path, const FileFacts &before,
+                      const FileFacts &now);
+
+/// Reads `size` bytes from `offset` of a file that is as `facts` say, before
+/// and after.
+Status readPart(const std::string &path, const FileFacts &facts, int64_t offset,
+                char *to, int64_t size);
+
+/// A hash of bytes at the speed of memory, the same on every machine. Not for
+/// contents that are chosen to deceive.
+uint64_t hashBytes(std::string_view bytes, uint64_t seed);
 
 /// A regular file mapped read-only. The mapping ends with the object. Reading
 /// behind the end of a file that somebody has shortened ends a process with
-/// SIGBUS: `checkSize` before reading makes that all but impossible.
+/// SIGBUS: `checkUnchanged` before reading makes that all but impossible.
 class MappedFile {
 public:
   static StatusOr<MappedFile> open(const std::string &path);
@@ -38,13 +62,16 @@ public:
     return {static_cast<const char *>(data_), size_};
   }
   const std::string &path() const { return path_; }
-  /// Fails if the file is shorter than it was when it was mapped.
-  Status checkSize() const;
+  /// Fails if the file is not as it was when it was mapped.
+  Status checkUnchanged() const;
+  /// Gives the pages back that were read, after reading all of it once.
+  void dropPages() const;
 
 private:
   std::string path_;
   void *data_ = nullptr;
   size_t size_ = 0;
+  FileFacts facts_;
   int descriptor_ = -1; ///< open as long as the mapping
 };
 

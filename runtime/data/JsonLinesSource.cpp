@@ -48,13 +48,19 @@ StatusOr<DatasetPointer> JsonLinesDataset::create(MappedFile file,
         name + " has no line of JSON; expected one object such as {\"text\": "
                "\"...\"} per line");
   DYNA_RETURN_IF_ERROR(result->checkLines());
+  result->fingerprint_ = hashBytes(bytes, 0);
+  result->file_.dropPages();
   return DatasetPointer(result);
+}
+
+static int64_t sizeOf(const JsonValue *text) {
+  return text ? static_cast<int64_t>(text->text.size()) : 0;
 }
 
 /// Reads every line once: a bad one late in the file must not end a run hours
 /// after its start. Threads take ranges of lines of about the same size; of
 /// several bad lines the first is reported.
-Status JsonLinesDataset::checkLines() const {
+Status JsonLinesDataset::checkLines() {
   constexpr size_t bytesWorthAThread = size_t(4) << 20;
   size_t count =
       std::clamp<size_t>(text_.size() / bytesWorthAThread, 1,
@@ -70,8 +76,17 @@ Status JsonLinesDataset::checkLines() const {
              lines_.begin();
     };
     int64_t end = part + 1 == count ? size() : lineAt(part + 1);
-    for (int64_t i = lineAt(part); i < end && results[part].isOk(); ++i)
-      results[part] = read(i).status();
+    for (int64_t i = lineAt(part); i < end && results[part].isOk(); ++i) {
+      StatusOr<LinePointer> line = parse(i);
+      results[part] = line.status();
+      if (!line.isOk())
+        continue;
+      int64_t input = sizeOf((*line)->find("input"));
+      lines_[static_cast<size_t>(i)].shape = {
+          sizeOf((*line)->find("text")) + input +
+              sizeOf((*line)->find("target")) + bytes_.endTokens(),
+          std::max<int64_t>(1, input)};
+    }
   };
   std::vector<std::thread> threads;
   for (size_t part = 1; part < count; ++part)
@@ -93,7 +108,7 @@ void JsonLinesDataset::findLines() {
     size_t end = std::min(text_.find('\n', begin), text_.size());
     size_t first = text_.find_first_not_of(" \t\r", begin);
     if (first < end)
-      lines_.push_back({begin, number});
+      lines_.push_back({begin, number, {}});
     begin = end + 1;
   }
 }
@@ -102,14 +117,21 @@ std::string JsonLinesDataset::describe(int64_t index) const {
   return name_ + ":" + std::to_string(lines_[index].number);
 }
 
-StatusOr<Document> JsonLinesDataset::read(int64_t index) const {
+std::string_view JsonLinesDataset::textOf(int64_t index) const {
+  size_t begin = lines_[static_cast<size_t>(index)].begin;
+  size_t end = std::min(text_.find('\n', begin), text_.size());
+  return text_.substr(begin, end - begin);
+}
+
+StatusOr<JsonLinesDataset::LinePointer>
+JsonLinesDataset::parse(int64_t index) const {
   auto failure = [&](const std::string &what) {
     return Status::invalidArgument(describe(index) + ": " + what);
   };
-  DYNA_RETURN_IF_ERROR(file_.checkSize());
-  size_t begin = lines_[index].begin;
-  size_t end = std::min(text_.find('\n', begin), text_.size());
-  StatusOr<JsonValue> line = parseJson(text_.substr(begin, end - begin));
+  DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
+  StatusOr<JsonValue> line = parseJson(textOf(index));
+  // What was read while the file changed may be anything.
+  DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
   if (!line.isOk())
     return failure(line.status().message());
   if (!line->isObject())
@@ -134,15 +156,57 @@ StatusOr<Document> JsonLinesDataset::read(int64_t index) const {
                       : value == input ? "input"
                                        : "target") +
                      "\", but got " + jsonKindName(value->kind));
-  Document document;
-  if (text) {
-    bytes_.append(document.tokens, text->text);
-  } else {
-    bytes_.append(document.tokens, input->text);
-    document.firstTarget =
-        std::max<int64_t>(1, static_cast<int64_t>(document.tokens.size()));
-    bytes_.append(document.tokens, target->text);
+  return LinePointer(std::make_shared<const JsonValue>(std::move(*line)));
+}
+
+StatusOr<JsonLinesDataset::LinePointer>
+JsonLinesDataset::parseOnce(int64_t index) const {
+  constexpr int64_t longLine = 64 << 10;
+  if (shape(index).tokens < longLine)
+    return parse(index);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (keptIndex_ == index) {
+      DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
+      return kept_;
+    }
+    kept_.reset(); // before the next one takes as much
+    keptIndex_ = -1;
   }
-  bytes_.end(document.tokens);
-  return document;
+  StatusOr<LinePointer> line = parse(index);
+  if (!line.isOk())
+    return line;
+  std::lock_guard<std::mutex> lock(mutex_);
+  keptIndex_ = index;
+  kept_ = *line;
+  return line;
+}
+
+Status JsonLinesDataset::readTokens(int64_t index, int64_t begin, int64_t end,
+                                    std::vector<int32_t> &tokens) const {
+  StatusOr<LinePointer> line = parseOnce(index);
+  if (!line.isOk())
+    return line.status();
+  int64_t before = 0;
+  for (const char *key : {"text", "input", "target"}) {
+    const JsonValue *part = (*line)->find(key);
+    int64_t size = sizeOf(part);
+    int64_t from = std::clamp<int64_t>(begin - before, 0, size);
+    int64_t to = std::clamp<int64_t>(end - before, 0, size);
+    if (from < to)
+      bytes_.append(tokens,
+                    std::string_view(part->text).substr(from, to - from));
+    before += size;
+  }
+  if (begin <= before && end > before)
+    tokens.push_back(endOfDocumentToken);
+  return Status::ok();
+}
+
+int64_t JsonLinesDataset::heldBytes() const {
+  int64_t longest = 0;
+  for (const Line &line : lines_)
+    longest = std::max(longest, line.shape.tokens);
+  // A parsed line is a string that grows by doubling.
+  return static_cast<int64_t>(lines_.capacity() * sizeof(Line)) + 2 * longest;
 }

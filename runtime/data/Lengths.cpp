@@ -84,24 +84,43 @@ public:
 
   int64_t size() const override { return documents; }
 
-  StatusOr<Document> read(int64_t index) const override {
-    uint64_t key = dyna_mix64(dyna_mix64(seed) ^ static_cast<uint64_t>(index));
+  DocumentShape shape(int64_t index) const override {
+    if (!table)
+      return {lengths[static_cast<size_t>(index) % lengths.size()] + 1, 1};
     double u, v;
-    dyna_parameter_uniforms(key, 0, &u, &v);
-    int64_t length = table
-                         ? lengthAt(*table, v)
-                         : lengths[static_cast<size_t>(index) % lengths.size()];
-    Document document;
-    document.tokens.resize(static_cast<size_t>(length) + 1);
-    uint64_t tokenKey = dyna_mix64(key);
-    for (size_t i = 0; i < document.tokens.size(); ++i)
-      document.tokens[i] = static_cast<int32_t>(
-          dyna_mix64(tokenKey ^ i) % static_cast<uint64_t>(vocabulary));
-    return document;
+    dyna_parameter_uniforms(keyOf(index), 0, &u, &v);
+    return {lengthAt(*table, v) + 1, 1};
+  }
+
+  Status readTokens(int64_t index, int64_t begin, int64_t end,
+                    std::vector<int32_t> &tokens) const override {
+    uint64_t tokenKey = dyna_mix64(keyOf(index));
+    for (int64_t i = begin; i < end; ++i)
+      tokens.push_back(
+          static_cast<int32_t>(dyna_mix64(tokenKey ^ static_cast<uint64_t>(i)) %
+                               static_cast<uint64_t>(vocabulary)));
+    return Status::ok();
   }
 
   std::string describe(int64_t index) const override {
     return name + ", document " + std::to_string(index);
+  }
+  uint64_t fingerprint() const override {
+    uint64_t hash = dyna_hash_name(table ? table->name : "lengths");
+    for (uint64_t value : {static_cast<uint64_t>(documents),
+                           static_cast<uint64_t>(vocabulary), seed})
+      hash = dyna_mix64(hash ^ value);
+    for (int64_t length : lengths)
+      hash = dyna_mix64(hash ^ static_cast<uint64_t>(length));
+    return hash;
+  }
+  int64_t heldBytes() const override {
+    return static_cast<int64_t>(lengths.size() * sizeof(lengths[0]));
+  }
+
+private:
+  uint64_t keyOf(int64_t index) const {
+    return dyna_mix64(dyna_mix64(seed) ^ static_cast<uint64_t>(index));
   }
 };
 

@@ -24,7 +24,12 @@
 
 #include "runtime/data/Sources.h"
 
+#include "runtime/abi/Random.h"
+
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 using namespace dyna;
 
@@ -58,22 +63,51 @@ int bytesOfTokenType(int code) {
   }
 }
 
-int64_t loadToken(int type, const char *at) {
-  std::string_view bytes(at, sizeof(int64_t));
-  switch (type) {
+/// Calls `body` with a value of the type that `code` stands for.
+template <typename Body> auto withTokenType(int code, Body body) {
+  switch (code) {
   case 1:
-    return load<uint8_t>(bytes, 0);
+    return body(uint8_t());
   case 2:
-    return load<int8_t>(bytes, 0);
+    return body(int8_t());
   case 3:
-    return load<int16_t>(bytes, 0);
+    return body(int16_t());
   case 4:
-    return load<int32_t>(bytes, 0);
+    return body(int32_t());
   case 5:
-    return load<int64_t>(bytes, 0);
+    return body(int64_t());
   default:
-    return load<uint16_t>(bytes, 0);
+    return body(uint16_t());
   }
+}
+
+/// The first of `count` tokens that is no id of `vocabulary`; `count` if all
+/// are.
+template <typename Token>
+int64_t firstForeign(std::string_view bytes, int64_t count,
+                     int64_t vocabulary) {
+  // Short blocks without a way out in between: the compiler makes vectors of
+  // them, and memory is what limits.
+  constexpr int64_t block = 4096;
+  for (int64_t begin = 0; begin < count; begin += block) {
+    int64_t end = std::min(begin + block, count);
+    Token low = 0, high = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      Token token = load<Token>(bytes, i * sizeof(Token));
+      low = std::min(low, token);
+      high = std::max(high, token);
+    }
+    if (static_cast<int64_t>(low) >= 0 &&
+        static_cast<int64_t>(high) < vocabulary)
+      continue;
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t token =
+          static_cast<int64_t>(load<Token>(bytes, i * sizeof(Token)));
+      if (token < 0 || token >= vocabulary)
+        return i;
+    }
+  }
+  return count;
 }
 
 bool endsWith(const std::string &text, std::string_view end) {
@@ -206,51 +240,110 @@ StatusOr<DatasetPointer> MegatronDataset::open(const std::string &path,
       idx->bytes(), static_cast<int64_t>(bin->bytes().size()), idx->path());
   if (!index.isOk())
     return index.status();
-  auto result = std::make_shared<MegatronDataset>();
-  result->index_ = *index;
-  result->idxFile_ = std::move(*idx);
-  result->binFile_ = std::move(*bin);
-  result->bin_ = result->binFile_.bytes();
-  result->prefix_ = prefix;
-  result->vocabulary_ = options.vocabulary;
-  return DatasetPointer(result);
+  std::string_view bytes = bin->bytes();
+  return create(*index, std::move(*bin), bytes, prefix, options);
 }
 
-DatasetPointer MegatronDataset::fromIndex(MegatronIndex index,
-                                          std::string_view bin,
-                                          const std::string &prefix,
-                                          const DataOptions &options) {
+StatusOr<DatasetPointer>
+MegatronDataset::fromIndex(const MegatronIndex &index, std::string_view bin,
+                           const std::string &prefix,
+                           const DataOptions &options) {
+  return create(index, MappedFile(), bin, prefix, options);
+}
+
+StatusOr<DatasetPointer> MegatronDataset::create(const MegatronIndex &index,
+                                                 MappedFile file,
+                                                 std::string_view bin,
+                                                 const std::string &prefix,
+                                                 const DataOptions &options) {
   auto result = std::make_shared<MegatronDataset>();
-  result->index_ = index;
+  result->tokenType_ = index.tokenType();
+  result->tokenBytes_ = index.tokenBytes();
+  result->file_ = std::move(file);
   result->bin_ = bin;
   result->prefix_ = prefix;
   result->vocabulary_ = options.vocabulary;
-  return result;
+  result->starts_.reserve(static_cast<size_t>(index.documents()) + 1);
+  // Sequences lie end to end, so their lengths say all.
+  int64_t start = 0, sequence = 0;
+  for (int64_t document = 0; document <= index.documents(); ++document) {
+    for (; sequence < index.firstSequence(document); ++sequence)
+      start += index.length(sequence);
+    result->starts_.push_back(start);
+  }
+  DYNA_RETURN_IF_ERROR(result->checkTokens());
+  result->file_.dropPages();
+  return DatasetPointer(result);
+}
+
+/// Looks at every id, and hashes what it passes. Threads take blocks in turn;
+/// of several bad ids the first is reported.
+Status MegatronDataset::checkTokens() {
+  constexpr int64_t blockTokens = 256 << 10; // stays in the cache
+  int64_t tokens = starts_.back(), width = tokenBytes_;
+  int64_t blocks = (tokens + blockTokens - 1) / blockTokens;
+  std::vector<uint64_t> hashes(static_cast<size_t>(blocks));
+  std::atomic<int64_t> next{0}, foreign{tokens};
+  auto check = [&] {
+    for (int64_t block; (block = next++) < blocks;) {
+      int64_t begin = block * blockTokens;
+      int64_t count = std::min(blockTokens, tokens - begin);
+      std::string_view bytes = bin_.substr(begin * width, count * width);
+      hashes[static_cast<size_t>(block)] = hashBytes(bytes, 0);
+      int64_t at = withTokenType(tokenType_, [&](auto type) {
+        return firstForeign<decltype(type)>(bytes, count, vocabulary_);
+      });
+      int64_t found = foreign;
+      while (at < count && begin + at < found &&
+             !foreign.compare_exchange_weak(found, begin + at)) {
+      }
+    }
+  };
+  int64_t helpers = std::min<int64_t>(
+      blocks, std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::thread> threads;
+  for (int64_t i = 1; i < helpers; ++i)
+    threads.emplace_back(check);
+  check();
+  for (std::thread &thread : threads)
+    thread.join();
+  if (foreign < tokens)
+    return badToken(foreign);
+  for (int64_t start : starts_)
+    fingerprint_ = dyna_mix64(fingerprint_ ^ static_cast<uint64_t>(start));
+  for (uint64_t hash : hashes)
+    fingerprint_ = dyna_mix64(fingerprint_ ^ hash);
+  return Status::ok();
+}
+
+/// `token` counts from the start of the data.
+Status MegatronDataset::badToken(int64_t token) const {
+  auto after = std::upper_bound(starts_.begin(), starts_.end(), token);
+  int64_t document = after - starts_.begin() - 1;
+  int64_t id = withTokenType(tokenType_, [&](auto type) {
+    return static_cast<int64_t>(
+        load<decltype(type)>(bin_, token * tokenBytes_));
+  });
+  return Status::invalidArgument(
+      describe(document) + ": token " + std::to_string(token - *(after - 1)) +
+      " has id " + std::to_string(id) + ", but the model's vocabulary has " +
+      std::to_string(vocabulary_) +
+      " entries; use data made with the model's tokenizer");
 }
 
 std::string MegatronDataset::describe(int64_t index) const {
   return prefix_ + ".bin, document " + std::to_string(index);
 }
 
-StatusOr<Document> MegatronDataset::read(int64_t index) const {
-  DYNA_RETURN_IF_ERROR(idxFile_.checkSize());
-  DYNA_RETURN_IF_ERROR(binFile_.checkSize());
-  Document document;
-  int64_t last = index_.firstSequence(index + 1);
-  for (int64_t s = index_.firstSequence(index); s < last; ++s) {
-    const char *at = bin_.data() + index_.offset(s);
-    int32_t length = index_.length(s);
-    for (int32_t i = 0; i < length; ++i, at += index_.tokenBytes()) {
-      int64_t token = loadToken(index_.tokenType(), at);
-      if (token < 0 || token >= vocabulary_)
-        return Status::invalidArgument(
-            describe(index) + ": token " +
-            std::to_string(document.tokens.size()) + " has id " +
-            std::to_string(token) + ", but the model's vocabulary has " +
-            std::to_string(vocabulary_) +
-            " entries; use data made with the model's tokenizer");
-      document.tokens.push_back(static_cast<int32_t>(token));
-    }
-  }
-  return document;
+Status MegatronDataset::readTokens(int64_t index, int64_t begin, int64_t end,
+                                   std::vector<int32_t> &tokens) const {
+  DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
+  int64_t first = starts_[static_cast<size_t>(index)] + begin;
+  withTokenType(tokenType_, [&](auto type) {
+    using Token = decltype(type);
+    for (int64_t i = first; i < first + end - begin; ++i)
+      tokens.push_back(
+          static_cast<int32_t>(load<Token>(bin_, i * sizeof(Token))));
+  });
+  return file_.checkUnchanged();
 }

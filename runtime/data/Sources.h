@@ -16,7 +16,9 @@
 
 #include "runtime/data/Dataset.h"
 #include "runtime/data/Files.h"
+#include "runtime/data/Json.h"
 
+#include <mutex>
 #include <string_view>
 
 namespace dyna {
@@ -27,16 +29,20 @@ public:
   static StatusOr<ByteTokens> create(int64_t vocabulary,
                                      const std::string &source);
   void append(std::vector<int32_t> &tokens, std::string_view text) const;
-  void end(std::vector<int32_t> &tokens) const {
-    if (hasEnd_)
-      tokens.push_back(endOfDocumentToken);
-  }
+  /// Tokens behind the bytes of a document: one `endOfDocumentToken` or none.
+  int64_t endTokens() const { return hasEnd_ ? 1 : 0; }
 
 private:
   bool hasEnd_ = true;
 };
 
-/// Files as documents.
+struct TextFile {
+  std::string name;
+  FileFacts facts; ///< when it was listed
+};
+
+/// Files as documents. Only the part that a sample needs is read, so a file may
+/// have any size.
 class TextDataset : public Dataset {
 public:
   /// `path` is a directory or one file.
@@ -44,17 +50,24 @@ public:
                                        const DataOptions &options);
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
-  StatusOr<Document> read(int64_t index) const override;
+  DocumentShape shape(int64_t index) const override;
+  Status readTokens(int64_t index, int64_t begin, int64_t end,
+                    std::vector<int32_t> &tokens) const override;
   std::string describe(int64_t index) const override;
+  uint64_t fingerprint() const override { return fingerprint_; }
+  int64_t heldBytes() const override;
 
 private:
+  Status takeFingerprint();
+
   ByteTokens bytes_;
   std::string root_;
-  std::vector<std::string> files_; ///< relative to root_, sorted
+  std::vector<TextFile> files_; ///< names relative to root_, sorted
+  uint64_t fingerprint_ = 0;
 };
 
 /// Lines of JSON as documents. Opening reads every line once, on all cores, so
-/// that a bad line is reported before any work is done.
+/// that a bad line is reported before any work is done, and lengths are known.
 class JsonLinesDataset : public Dataset {
 public:
   static StatusOr<DatasetPointer> open(const std::string &path,
@@ -65,27 +78,44 @@ public:
                                             const DataOptions &options);
 
   int64_t size() const override { return static_cast<int64_t>(lines_.size()); }
-  StatusOr<Document> read(int64_t index) const override;
+  DocumentShape shape(int64_t index) const override {
+    return lines_[static_cast<size_t>(index)].shape;
+  }
+  Status readTokens(int64_t index, int64_t begin, int64_t end,
+                    std::vector<int32_t> &tokens) const override;
   std::string describe(int64_t index) const override;
+  uint64_t fingerprint() const override { return fingerprint_; }
+  int64_t heldBytes() const override;
 
 private:
   struct Line {
     size_t begin;
     int64_t number; ///< from 1
+    DocumentShape shape;
   };
+  using LinePointer = std::shared_ptr<const JsonValue>;
 
   static StatusOr<DatasetPointer> create(MappedFile file,
                                          std::string_view bytes,
                                          const std::string &name,
                                          const DataOptions &options);
   void findLines();
-  Status checkLines() const;
+  Status checkLines();
+  std::string_view textOf(int64_t index) const;
+  StatusOr<LinePointer> parse(int64_t index) const;
+  StatusOr<LinePointer> parseOnce(int64_t index) const;
 
   ByteTokens bytes_;
   MappedFile file_;
   std::string name_;
   std::string_view text_;
   std::vector<Line> lines_; ///< those that are not blank
+  uint64_t fingerprint_ = 0;
+  /// The long line that was read last: its next sample should not cost another
+  /// pass over all of it.
+  mutable std::mutex mutex_;
+  mutable int64_t keptIndex_ = -1;
+  mutable LinePointer kept_;
 };
 
 /// A checked Megatron-LM `.idx` file. Holds no copy: the bytes outlive it.
@@ -116,26 +146,51 @@ private:
   int64_t boundaries_ = 0;
 };
 
+/// Opening looks at every token id once, on all cores, at the speed of memory.
+/// The .idx file is not needed from then on.
 class MegatronDataset : public Dataset {
 public:
   /// `path` is the prefix or either file.
   static StatusOr<DatasetPointer> open(const std::string &path,
                                        const DataOptions &options);
   /// Over token bytes that outlive the result.
-  static DatasetPointer fromIndex(MegatronIndex index, std::string_view bin,
-                                  const std::string &prefix,
-                                  const DataOptions &options);
+  static StatusOr<DatasetPointer> fromIndex(const MegatronIndex &index,
+                                            std::string_view bin,
+                                            const std::string &prefix,
+                                            const DataOptions &options);
 
-  int64_t size() const override { return index_.documents(); }
-  StatusOr<Document> read(int64_t index) const override;
+  int64_t size() const override {
+    return static_cast<int64_t>(starts_.size()) - 1;
+  }
+  DocumentShape shape(int64_t index) const override {
+    size_t at = static_cast<size_t>(index);
+    return {starts_[at + 1] - starts_[at], 1};
+  }
+  Status readTokens(int64_t index, int64_t begin, int64_t end,
+                    std::vector<int32_t> &tokens) const override;
   std::string describe(int64_t index) const override;
+  uint64_t fingerprint() const override { return fingerprint_; }
+  int64_t heldBytes() const override {
+    return static_cast<int64_t>(starts_.capacity() * sizeof(starts_[0]));
+  }
 
 private:
-  MappedFile idxFile_, binFile_;
-  MegatronIndex index_;
+  static StatusOr<DatasetPointer> create(const MegatronIndex &index,
+                                         MappedFile file, std::string_view bin,
+                                         const std::string &prefix,
+                                         const DataOptions &options);
+  Status checkTokens();
+  Status badToken(int64_t token) const;
+
+  int tokenType_ = 0;
+  int tokenBytes_ = 0;
+  MappedFile file_; ///< the .bin file
   std::string_view bin_;
   std::string prefix_;
   int64_t vocabulary_ = 0;
+  /// Tokens of all documents before each; then those of all.
+  std::vector<int64_t> starts_;
+  uint64_t fingerprint_ = 0;
 };
 
 /// The prefix that `path` names if it names an indexed data set: PREFIX.idx,

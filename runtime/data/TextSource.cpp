@@ -8,6 +8,8 @@
 
 #include "runtime/data/Sources.h"
 
+#include "runtime/abi/Random.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <dirent.h>
@@ -19,12 +21,15 @@ using namespace dyna;
 
 StatusOr<ByteTokens> ByteTokens::create(int64_t vocabulary,
                                         const std::string &source) {
-  if (vocabulary < 256)
+  // In a larger vocabulary bytes are the ids of other tokens.
+  if (vocabulary != endOfDocumentToken && vocabulary != endOfDocumentToken + 1)
     return Status::invalidArgument(
         source +
-        " is text, which is read as bytes and needs a vocabulary of at "
-        "least 257 (256 without end-of-document), but the model's is " +
-        std::to_string(vocabulary));
+        " is text, which is read as bytes and needs a model with a vocabulary "
+        "of 257 (or 256, without an end of documents), but the model's is " +
+        std::to_string(vocabulary) +
+        "; give token ids made with the model's tokenizer (Megatron-LM .idx "
+        "and .bin), or compile a model with vocab_size 257");
   ByteTokens result;
   result.hasEnd_ = vocabulary > endOfDocumentToken;
   return result;
@@ -49,7 +54,7 @@ struct DirectoryCloser {
 /// to `pending`. Links to files are followed, links to directories are not:
 /// they could lead in circles.
 Status listOne(const std::string &root, const std::string &relative,
-               std::vector<std::string> &files,
+               std::vector<TextFile> &files,
                std::vector<std::string> &pending) {
   std::string path = relative.empty() ? root : joinPath(root, relative);
   DIR *directory = ::opendir(path.c_str());
@@ -75,7 +80,7 @@ Status listOne(const std::string &root, const std::string &relative,
         ::fstatat(descriptor, entry->d_name, &facts, 0) != 0)
       continue; // a link to nothing
     if (S_ISREG(facts.st_mode) && facts.st_size > 0)
-      files.push_back(std::move(name));
+      files.push_back({std::move(name), factsOf(facts)});
   }
   return errno == 0 ? Status::ok() : fileFailure("list", path, errno);
 }
@@ -90,42 +95,95 @@ StatusOr<DatasetPointer> TextDataset::open(const std::string &path,
     return bytes.status();
   result->bytes_ = *bytes;
   if (!isDirectory(path)) {
-    StatusOr<MappedFile> file = MappedFile::open(path);
-    if (!file.isOk())
-      return file.status();
-    if (file->bytes().empty())
+    struct stat facts;
+    if (::stat(path.c_str(), &facts) != 0)
+      return fileFailure("open", path, errno);
+    if (!S_ISREG(facts.st_mode))
+      return Status::invalidArgument("cannot read " + path +
+                                     ": it is not a regular file");
+    if (facts.st_size == 0)
       return Status::invalidArgument(path + " is empty; give a file or "
                                             "directory with text in it");
-    result->files_.push_back(path);
-    return DatasetPointer(result);
+    result->files_.push_back({path, factsOf(facts)});
+  } else {
+    result->root_ = path;
+    std::vector<std::string> pending = {""};
+    while (!pending.empty()) {
+      std::string next = std::move(pending.back());
+      pending.pop_back();
+      DYNA_RETURN_IF_ERROR(listOne(path, next, result->files_, pending));
+    }
+    if (result->files_.empty())
+      return Status::invalidArgument(
+          path +
+          " holds no file with text in it (hidden and empty files are left "
+          "out); give a directory with documents");
+    std::sort(
+        result->files_.begin(), result->files_.end(),
+        [](const TextFile &a, const TextFile &b) { return a.name < b.name; });
   }
-  result->root_ = path;
-  std::vector<std::string> pending = {""};
-  while (!pending.empty()) {
-    std::string next = std::move(pending.back());
-    pending.pop_back();
-    DYNA_RETURN_IF_ERROR(listOne(path, next, result->files_, pending));
-  }
-  if (result->files_.empty())
-    return Status::invalidArgument(
-        path +
-        " holds no file with text in it (hidden and empty files are left "
-        "out); give a directory with documents");
-  std::sort(result->files_.begin(), result->files_.end());
+  DYNA_RETURN_IF_ERROR(result->takeFingerprint());
   return DatasetPointer(result);
 }
 
 std::string TextDataset::describe(int64_t index) const {
-  return root_.empty() ? files_[index] : joinPath(root_, files_[index]);
+  const std::string &name = files_[static_cast<size_t>(index)].name;
+  return root_.empty() ? name : joinPath(root_, name);
 }
 
-StatusOr<Document> TextDataset::read(int64_t index) const {
-  StatusOr<std::string> text = readFile(describe(index));
-  if (!text.isOk())
-    return text.status();
-  Document document;
-  document.tokens.reserve(text->size() + 1);
-  bytes_.append(document.tokens, *text);
-  bytes_.end(document.tokens);
-  return document;
+DocumentShape TextDataset::shape(int64_t index) const {
+  return {files_[static_cast<size_t>(index)].facts.bytes + bytes_.endTokens(),
+          1};
+}
+
+/// All sizes, and contents: of a set of up to 64 MiB all of it, of a larger one
+/// blocks at even distances.
+Status TextDataset::takeFingerprint() {
+  constexpr int64_t blockBytes = 16 << 10, mostBytes = 64 << 20;
+  int64_t total = 0;
+  fingerprint_ = 0;
+  for (const TextFile &file : files_) {
+    total += file.facts.bytes;
+    fingerprint_ =
+        dyna_mix64(fingerprint_ ^ static_cast<uint64_t>(file.facts.bytes));
+  }
+  int64_t stride = std::max(
+      blockBytes, total / mostBytes * blockBytes); // of blocks in the whole
+  std::string block;
+  int64_t before = 0, next = 0; // bytes of earlier files, start of a block
+  for (int64_t i = 0; i < size(); ++i) {
+    const FileFacts &facts = files_[static_cast<size_t>(i)].facts;
+    int64_t end = before + facts.bytes;
+    // A block ends with its file; the next file's part is another block.
+    while (next < end) {
+      int64_t bytes = std::min(next + blockBytes, end) - next;
+      block.resize(static_cast<size_t>(bytes));
+      DYNA_RETURN_IF_ERROR(
+          readPart(describe(i), facts, next - before, block.data(), bytes));
+      fingerprint_ = hashBytes(block, fingerprint_);
+      next = stride == blockBytes ? next + bytes : next + stride;
+    }
+    before = end;
+  }
+  return Status::ok();
+}
+
+int64_t TextDataset::heldBytes() const {
+  int64_t bytes = 0;
+  for (const TextFile &file : files_)
+    bytes += static_cast<int64_t>(sizeof(TextFile) + file.name.capacity());
+  return bytes;
+}
+
+Status TextDataset::readTokens(int64_t index, int64_t begin, int64_t end,
+                               std::vector<int32_t> &tokens) const {
+  const FileFacts &facts = files_[static_cast<size_t>(index)].facts;
+  int64_t bytes = std::max<int64_t>(0, std::min(end, facts.bytes) - begin);
+  std::string text(static_cast<size_t>(bytes), '\0');
+  DYNA_RETURN_IF_ERROR(
+      readPart(describe(index), facts, begin, text.data(), bytes));
+  bytes_.append(tokens, text);
+  if (begin <= facts.bytes && end > facts.bytes)
+    tokens.push_back(endOfDocumentToken);
+  return Status::ok();
 }

@@ -122,18 +122,10 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
   const JsonValue *cursor = value->find("cursor");
   if (!cursor || !cursor->isObject())
     return missing("cursor");
-  const std::pair<const char *, int64_t *> fields[] = {
-      {"epoch", &state.cursor.epoch},
-      {"document", &state.cursor.document},
-      {"offset", &state.cursor.offset},
-      {"samples", &state.cursor.samples},
-      {"documents", &state.cursor.documents}};
-  for (auto [key, field] : fields) {
-    std::optional<int64_t> number = cursor->findInteger(key);
-    if (!number || *number < 0)
-      return missing("cursor");
-    *field = *number;
-  }
+  StatusOr<DataCursor> place = DataCursor::fromJson(*cursor);
+  if (!place.isOk())
+    return Status::invalidArgument("state.json: " + place.status().message());
+  state.cursor = *place;
   return state;
 }
 

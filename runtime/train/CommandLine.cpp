@@ -112,10 +112,23 @@ const std::vector<Flag> &flags() {
       integer("Data", "held-out-tokens", "evaluate at most that many tokens",
               &O::heldOutTokens, 1, big, Stored::Yes),
       choice("Data", "long-documents",
-             "split, truncate or error: documents longer than the model's "
-             "positions",
+             "split, truncate or error: texts longer than the model's "
+             "positions; input/target pairs are always shortened in their "
+             "input, unless that is an error",
              &O::longDocuments, {"split", "truncate", "error"},
              Stored::Numbers),
+      choice("Data", "shuffle",
+             "samples, documents (the samples of each one after another) or "
+             "none: what is in random order",
+             &O::shuffle, {"samples", "documents", "none"}, Stored::Numbers),
+      toggle("Data", "pad",
+             "pad samples to the longest of their micro-batch, to see what "
+             "that costs",
+             &O::pad, Stored::Yes),
+      toggle("Data", "allow-changed-data",
+             "resume although the data or their samples are not those of the "
+             "saved run, with a new epoch",
+             &O::allowChangedData),
 
       integer("Steps", "steps", "optimizer steps in all", &O::steps, 1, 1e12,
               Stored::Yes),

@@ -38,6 +38,9 @@ struct TrainOptions {
   double heldOutFraction = 0;
   int64_t heldOutTokens = 262144;
   std::string longDocuments = "split";
+  std::string shuffle = "samples";
+  bool pad = false;
+  bool allowChangedData = false;
 
   // Steps.
   int64_t steps = 100;

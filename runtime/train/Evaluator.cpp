@@ -36,11 +36,13 @@ int64_t countBytes(const MiniBatch &batch) {
 
 } // namespace
 
-StatusOr<Evaluation> evaluate(Session &session, const DatasetPointer &data,
+StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
                               int64_t tokenLimit) {
   auto begin = std::chrono::steady_clock::now();
   BatchOptions options = session.batchOptions();
-  options.shuffle = false;
+  // A part stands for the whole if it comes from everywhere.
+  options.shuffle =
+      data->statistics().tokens > tokenLimit ? Shuffle::Samples : Shuffle::None;
   options.epochs = 1;
   BatchReader reader(data, options);
   Evaluation result;

@@ -22,9 +22,9 @@ struct Evaluation {
   double bitsPerByte = 0;
 };
 
-/// The loss on `data`, document by document in order, up to about `tokenLimit`
-/// tokens. Nothing is changed but the arena's dynamic region.
-StatusOr<Evaluation> evaluate(Session &session, const DatasetPointer &data,
+/// The loss on `data`, or, if it has many more tokens than `tokenLimit`, on as
+/// many samples of it, always the same. Nothing is changed but the arena's dynamic region.
+StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
                               int64_t tokenLimit);
 
 } // namespace dyna

@@ -32,20 +32,25 @@ constexpr double binFill = 0.75;
 Status doesNotFit(const MemoryNeed &need, const TrainOptions &options,
                   const std::string &limit) {
   const char *remedy = "train a smaller model or use a larger machine";
-  if (need.batches > std::max(need.persistent, need.dynamic))
+  if (need.data > std::max({need.persistent, need.dynamic, need.batches}))
+    remedy = "give the data in fewer, larger documents, or as Megatron-LM .idx "
+             "and .bin, whose tables are smallest";
+  else if (need.batches > std::max(need.persistent, need.dynamic))
     remedy = "lower --tokens-per-batch";
   else if (need.dynamic > need.persistent || !options.memoryLimit.empty())
     remedy = "lower --tokens-per-micro-batch or --in-flight or choose "
              "--recompute full";
   return Status::resourceExhausted(formatText(
       "the run needs %s (%s for parameters and their state, %s for "
-      "micro-batches of %lld tokens, %s for mini-batches of %lld tokens), but "
-      "%s: %s",
+      "micro-batches of %lld tokens, %s for mini-batches of %lld tokens, %s "
+      "for "
+      "the tables of the data), but %s: %s",
       formatBytes(need.total()).c_str(), formatBytes(need.persistent).c_str(),
       formatBytes(need.dynamic).c_str(),
       static_cast<long long>(options.tokensPerMicroBatch),
       formatBytes(need.batches).c_str(),
-      static_cast<long long>(options.tokensPerBatch), limit.c_str(), remedy));
+      static_cast<long long>(options.tokensPerBatch),
+      formatBytes(need.data).c_str(), limit.c_str(), remedy));
 }
 
 } // namespace

@@ -25,7 +25,8 @@ struct MemoryNeed {
   int64_t persistent = 0; ///< parameters, gradients, optimizer state
   int64_t dynamic = 0;    ///< the arena's region for micro-batches
   int64_t batches = 0;    ///< mini-batches in host memory, with their plans
-  int64_t total() const { return persistent + dynamic + batches; }
+  int64_t data = 0;       ///< tables of documents and samples
+  int64_t total() const { return persistent + dynamic + batches + data; }
 };
 
 /// Host memory of a mini-batch of `tokens`: its samples of `meanTokens` on

@@ -12,6 +12,7 @@
 #include "runtime/executor/Program.h"
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/plan/Text.h"
+#include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/Signals.h"
 #include "runtime/train/Summary.h"
@@ -130,6 +131,9 @@ Status train(const dyna_program &program, const ManifestView &view,
 
 Status evaluateSession(Session &session) {
   const TrainOptions &options = session.options;
+  for (const std::string &note : dataNotes(session))
+    if (session.writesFiles())
+      std::fprintf(stderr, "note: %s\n", note.c_str());
   if (options.load.empty()) {
     warn("no --load: this evaluates a model that has learned nothing");
     DYNA_RETURN_IF_ERROR(initializeParameters(

@@ -8,7 +8,6 @@
 
 #include "runtime/train/Session.h"
 
-#include "runtime/abi/Random.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/CpuFeatures.h"
 #include "runtime/executor/Program.h"
@@ -103,44 +102,65 @@ HostOptions hostOptions(const TrainOptions &options,
   return host;
 }
 
-Status openData(const ManifestView &view, Session &session) {
-  const TrainOptions &options = session.options;
+/// Documents to train on and to hold out; null: none.
+StatusOr<std::pair<DatasetPointer, DatasetPointer>>
+openDocuments(const ManifestView &view, const TrainOptions &options) {
   DataOptions dataOptions;
   dataOptions.vocabulary = view.manifest().facts().vocabulary();
   dataOptions.seed = static_cast<uint64_t>(options.seed);
   StatusOr<DatasetPointer> data = openDataset(options.data, dataOptions);
   if (!data.isOk())
     return data.status();
-  session.data = *data;
   if (!options.heldOut.empty()) {
     StatusOr<DatasetPointer> heldOut =
         openDataset(options.heldOut, dataOptions);
     if (!heldOut.isOk())
       return heldOut.status();
-    session.heldOut = *heldOut;
-  } else if (options.heldOutFraction > 0) {
+    return std::make_pair(*data, *heldOut);
+  }
+  if (options.heldOutFraction > 0) {
     double share =
         options.heldOutFraction * static_cast<double>((*data)->size());
-    auto parts = holdOut(*data, std::max<int64_t>(1, std::llround(share)),
-                         static_cast<uint64_t>(options.seed));
-    if (!parts.isOk())
-      return parts.status();
-    session.data = parts->first;
-    session.heldOut = parts->second;
+    return holdOut(*data, std::max<int64_t>(1, std::llround(share)),
+                   static_cast<uint64_t>(options.seed));
   }
-  return Status::ok();
+  return std::make_pair(*data, DatasetPointer());
 }
 
-/// Mean tokens of a sample, from the first ones of the run.
-StatusOr<double> meanSampleTokens(const Session &session) {
-  constexpr int64_t enoughTokens = 1 << 16;
-  BatchReader reader(session.data, session.batchOptions());
-  StatusOr<MiniBatch> batch =
-      reader.next(std::min(session.options.tokensPerBatch, enoughTokens));
-  if (!batch.isOk())
-    return batch.status();
-  return static_cast<double>(batch->tokens) /
-         static_cast<double>(std::max<size_t>(batch->samples.size(), 1));
+/// What the data take, with the tables of their samples.
+int64_t dataBytes(const TrainOptions &options, const DatasetPointer &data,
+                  const DatasetPointer &heldOut) {
+  int64_t bytes = data->heldBytes() + SampleIndex::heldBytes(data->size());
+  if (heldOut)
+    bytes += SampleIndex::heldBytes(heldOut->size());
+  if (heldOut && !options.heldOut.empty()) // else a part of the same files
+    bytes += heldOut->heldBytes();
+  return bytes;
+}
+
+Status openData(const ManifestView &view, Session &session) {
+  auto documents = openDocuments(view, session.options);
+  if (!documents.isOk())
+    return documents.status();
+  MemoryNeed need;
+  need.data = dataBytes(session.options, documents->first, documents->second);
+  session.dataBytes = need.data;
+  DYNA_RETURN_IF_ERROR(
+      checkMemoryNeed(need, session.options, availableMemory()));
+  SampleOptions samples;
+  samples.limit = session.sampleLimit();
+  samples.longDocuments = *parseLongDocuments(session.options.longDocuments);
+  for (auto [documents, index] : {std::pair(&documents->first, &session.data),
+                                  {&documents->second, &session.heldOut}}) {
+    if (!*documents)
+      continue;
+    StatusOr<SampleIndexPointer> made =
+        SampleIndex::create(*documents, samples);
+    if (!made.isOk())
+      return made.status();
+    *index = *made;
+  }
+  return Status::ok();
 }
 
 /// Bytes of each rank's dynamic region, if the ranks of this process fit the
@@ -155,19 +175,17 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(const Session &session,
   auto dynamic = session.planner->largestDynamicBytes(largest, training);
   if (!dynamic.isOk())
     return dynamic;
-  StatusOr<double> meanTokens = meanSampleTokens(session);
-  if (!meanTokens.isOk())
-    return meanTokens.status();
   MemoryNeed need;
+  need.data = session.dataBytes;
   for (int rank : local) {
     need.persistent +=
         persistentLayout(session.graph->rankView(rank), training).bytes;
     need.dynamic += (*dynamic)[rank];
   }
-  need.batches =
-      (1 + session.options.planAhead) *
-      estimateBatchBytes(*session.view, session.planOptions,
-                         session.options.tokensPerBatch, *meanTokens);
+  need.batches = (1 + session.options.planAhead) *
+                 estimateBatchBytes(*session.view, session.planOptions,
+                                    session.options.tokensPerBatch,
+                                    session.data->statistics().meanTokens());
   DYNA_RETURN_IF_ERROR(
       checkMemoryNeed(need, session.options, availableMemory()));
   return dynamic;
@@ -304,24 +322,6 @@ Status checkLaunch(const TrainOptions &options, bool linked) {
   return Status::ok();
 }
 
-/// The documents, and the first of their tokens.
-StatusOr<std::string> describeContents(const DatasetPointer &data) {
-  constexpr int64_t enoughDocuments = 64;
-  std::string text =
-      formatText("%lld documents, ", static_cast<long long>(data->size()));
-  uint64_t hash = 0;
-  for (int64_t i = 0; i < std::min(data->size(), enoughDocuments); ++i) {
-    StatusOr<Document> document = data->read(i);
-    if (!document.isOk())
-      return document.status();
-    hash = dyna_mix64(hash ^ static_cast<uint64_t>(document->firstTarget));
-    for (int32_t token : document->tokens)
-      hash = dyna_mix64(hash ^ static_cast<uint64_t>(token));
-  }
-  return text + formatText("first tokens %016llx",
-                           static_cast<unsigned long long>(hash));
-}
-
 /// What this process must have in common with the others of its job.
 Status agree(const Session &session, bool training, Transport &transport) {
   Strategy strategy = session.graph->strategy();
@@ -333,13 +333,13 @@ Status agree(const Session &session, bool training, Transport &transport) {
       {"task", training ? "training" : "evaluation"}};
   for (const auto &[name, value] : commonFlags(session.options))
     facts.push_back({name, value});
-  for (const DatasetPointer &data : {session.data, session.heldOut}) {
-    StatusOr<std::string> contents =
-        data ? describeContents(data) : StatusOr<std::string>("");
-    if (!contents.isOk())
-      return contents.status();
-    facts.push_back({"data", *contents});
-  }
+  for (const SampleIndexPointer &data : {session.data, session.heldOut})
+    facts.push_back(
+        {"data", data ? formatText("%lld documents, fingerprint %016llx",
+                                   static_cast<long long>(data->documents()),
+                                   static_cast<unsigned long long>(
+                                       data->dataset().fingerprint()))
+                      : ""});
   return checkAgreement(transport, facts);
 }
 
@@ -437,8 +437,7 @@ int64_t Session::sampleLimit() const {
 
 BatchOptions Session::batchOptions() const {
   BatchOptions batch;
-  batch.positions = sampleLimit();
-  batch.longDocuments = *parseLongDocuments(options.longDocuments);
+  batch.shuffle = *parseShuffle(options.shuffle);
   batch.seed = static_cast<uint64_t>(options.seed);
   return batch;
 }

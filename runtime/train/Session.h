@@ -37,8 +37,9 @@ struct Session {
   std::vector<std::unique_ptr<TraceRecorder>> traces;
   std::vector<HostDevice *> devices; ///< owned by `ranks`
   std::unique_ptr<RankTeam> ranks;
-  DatasetPointer data;
-  DatasetPointer heldOut; ///< null: none
+  SampleIndexPointer data;
+  SampleIndexPointer heldOut; ///< null: none
+  int64_t dataBytes = 0;      ///< memory of both
 
   /// Longest sample: what positions and micro-batches allow.
   int64_t sampleLimit() const;

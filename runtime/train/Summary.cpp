@@ -10,7 +10,9 @@
 
 #include "runtime/plan/Text.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace dyna {
 namespace {
@@ -21,6 +23,28 @@ void addRow(std::string &text, const char *name, const std::string &value) {
 
 std::string arrow(double before, double after) {
   return formatText("%.4f -> %.4f", before, after);
+}
+
+std::string describeLosses(const TrainSummary &summary) {
+  const auto &last = summary.lastLosses;
+  std::string text =
+      arrow(summary.firstLoss, std::accumulate(last.begin(), last.end(), 0.0) /
+                                   static_cast<double>(last.size()));
+  if (last.size() > 1)
+    text += formatText(" (mean of the last %zu steps)", last.size());
+  return text;
+}
+
+/// Of what padded micro-batches compute, the part that is padding.
+std::string describePadding(const TrainSummary &summary) {
+  auto part = [&](int64_t padded) {
+    return 100 * (1 - static_cast<double>(summary.tokens) /
+                          static_cast<double>(std::max<int64_t>(padded, 1)));
+  };
+  return formatText("%.1f %% of padded micro-batches (%.1f %% if sorted by "
+                    "length first)",
+                    part(summary.paddedTokens),
+                    part(summary.sortedPaddedTokens));
 }
 
 } // namespace
@@ -41,7 +65,7 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
                     groupDigits(summary.tokens).c_str(),
                     Progress::formatDuration(summary.seconds).c_str()));
   if (summary.steps > 0)
-    addRow(text, "training loss", arrow(summary.firstLoss, summary.lastLoss));
+    addRow(text, "training loss", describeLosses(summary));
   const auto &before = summary.heldOutBefore, &after = summary.heldOutAfter;
   if (before && after) {
     addRow(text, "held-out loss", arrow(before->loss, after->loss));
@@ -57,6 +81,9 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
                                         summary.seconds))
                    .c_str(),
                summary.flops / summary.seconds / 1e9));
+  if (summary.steps > 0)
+    addRow(text, options.pad ? "padding" : "padding avoided",
+           describePadding(summary));
   addRow(text, "peak memory", formatBytes(session.peakBytes()));
   if (!summary.savedTo.empty())
     addRow(text, "model", summary.savedTo);

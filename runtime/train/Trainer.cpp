@@ -10,16 +10,19 @@
 
 #include "runtime/data/Files.h"
 #include "runtime/data/Json.h"
+#include "runtime/data/Padding.h"
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/plan/Text.h"
+#include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/LearningRate.h"
 #include "runtime/train/Signals.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace dyna {
@@ -43,28 +46,6 @@ static std::string describeRun(const Session &session) {
                     static_cast<long long>(session.view->totalElements()),
                     elementTypeName(type), session.variant->name,
                     device.c_str(), formatBytes(session.peakBytes()).c_str());
-}
-
-static std::string describeData(const Session &session) {
-  auto count = [](const Dataset &data) {
-    return formatText("%lld document%s", static_cast<long long>(data.size()),
-                      data.size() == 1 ? "" : "s");
-  };
-  return "data: " + count(*session.data) +
-         (session.heldOut ? ", held out: " + count(*session.heldOut) : "");
-}
-
-/// A folder is read file by file as text, which is seldom meant for these.
-static std::string misreadFile(const Dataset &data) {
-  constexpr int64_t enough = 1000;
-  for (int64_t i = 0; i < std::min(data.size(), enough); ++i) {
-    std::string path = data.describe(i);
-    for (const char *ending : {".jsonl", ".idx"})
-      if (size_t size = std::strlen(ending);
-          path.size() > size && path.substr(path.size() - size) == ending)
-        return path;
-  }
-  return "";
 }
 
 /// A process that is one rank of several writes a file of its own.
@@ -109,12 +90,11 @@ Status Trainer::run() {
 void Trainer::describeStart() {
   if (!options_.noProgress) {
     progress_.note(describeRun(session_));
-    progress_.note(describeData(session_));
+    for (const std::string &line : describeData(session_))
+      progress_.note(line);
   }
-  if (std::string path = misreadFile(*session_.data); !path.empty())
-    progress_.note("note: " + path +
-                   " is read as plain text, as the folder that it lies in was "
-                   "given; give the file itself to have its samples");
+  for (const std::string &note : dataNotes(session_))
+    progress_.note("note: " + note);
 }
 
 /// Everything that will be written is opened before the first step, so that a
@@ -148,7 +128,7 @@ Status Trainer::setParameters() {
   if (resumed_) {
     DYNA_RETURN_IF_ERROR(loadModel(resumed_->checkpoint, ranks));
     DYNA_RETURN_IF_ERROR(loadOptimizer(resumed_->checkpoint, ranks));
-    DYNA_RETURN_IF_ERROR(reader_.seek(resumed_->state.cursor));
+    DYNA_RETURN_IF_ERROR(seekData());
     for (const std::string &warning : session_.writesFiles()
                                           ? resumed_->warnings
                                           : std::vector<std::string>())
@@ -166,6 +146,19 @@ Status Trainer::setParameters() {
         ranks, static_cast<uint64_t>(options_.seed), session_.device().team()));
   }
   return castParameters(ranks);
+}
+
+Status Trainer::seekData() {
+  const DataCursor &cursor = resumed_->state.cursor;
+  Status status = reader_.seek(cursor);
+  if (status.isOk() || !options_.allowChangedData)
+    return status;
+  reader_.seekNextEpoch(cursor);
+  if (session_.writesFiles())
+    progress_.note("warning: other data, or another order, than the saved run "
+                   "had: going on with epoch " +
+                   std::to_string(reader_.cursor().epoch + 1));
+  return Status::ok();
 }
 
 Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
@@ -187,6 +180,17 @@ Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
       static_cast<long long>(result->targets), result->seconds));
 }
 
+void TrainSummary::addPadding(std::vector<int64_t> lengths,
+                              int64_t tokensPerMicroBatch) {
+  auto total = [&] {
+    std::vector<int64_t> rows = paddedLengths(lengths, tokensPerMicroBatch);
+    return std::accumulate(rows.begin(), rows.end(), INT64_C(0));
+  };
+  paddedTokens += total();
+  std::sort(lengths.begin(), lengths.end());
+  sortedPaddedTokens += total();
+}
+
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
@@ -200,6 +204,8 @@ StatusOr<PlannedStep> Trainer::planStep(bool update) {
   planned.cursor = reader_.cursor();
   if (planned.batch.samples.empty())
     return planned;
+  if (options_.pad)
+    padSamples(planned.batch, options_.tokensPerMicroBatch);
   PlanOptions planOptions = session_.planOptions;
   planOptions.update = update;
   StatusOr<plan::Plan> plan = session_.planner->training(
@@ -277,7 +283,10 @@ Status Trainer::runStep(int64_t step, PlanAhead &plans, bool &ended) {
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
   if (summary_.steps == 0)
     summary_.firstLoss = metrics.loss;
-  summary_.lastLoss = metrics.loss;
+  summary_.lastLosses.push_back(metrics.loss);
+  if (summary_.lastLosses.size() > TrainSummary::averagedLosses)
+    summary_.lastLosses.pop_front();
+  summary_.addPadding(sampleLengths(*batch), options_.tokensPerMicroBatch);
   ++summary_.steps;
   summary_.tokens += metrics.tokens;
   summary_.seconds += metrics.seconds;

@@ -17,6 +17,7 @@
 #include "runtime/train/Progress.h"
 #include "runtime/train/Session.h"
 
+#include <deque>
 #include <optional>
 
 namespace dyna {
@@ -26,12 +27,19 @@ struct TrainSummary {
   int64_t firstStep = 0; ///< steps that were done before
   int64_t steps = 0;     ///< steps done now
   int stoppedBy = 0;     ///< a signal's number; 0: by none
-  double firstLoss = 0, lastLoss = 0;
+  static constexpr size_t averagedLosses = 10;
+  double firstLoss = 0;
+  std::deque<double> lastLosses; ///< up to `averagedLosses`, one a step
   std::optional<Evaluation> heldOutBefore, heldOutAfter;
   int64_t tokens = 0;
   double seconds = 0; ///< of the steps
   double flops = 0;
   std::string savedTo;
+  /// What padded micro-batches of the same samples would have computed, in the
+  /// samples' order and with those of a step sorted by length.
+  int64_t paddedTokens = 0, sortedPaddedTokens = 0;
+
+  void addPadding(std::vector<int64_t> lengths, int64_t tokensPerMicroBatch);
 };
 
 /// The run that --resume continues.
@@ -55,6 +63,7 @@ private:
   void describeStart();
   Status openFiles();
   Status setParameters();
+  Status seekData();
   Status evaluateHeldOut(std::optional<Evaluation> &result, const char *when);
   Status runSteps();
   Status agreeToStop();

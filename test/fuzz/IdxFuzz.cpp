@@ -59,24 +59,24 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!index.isOk())
     return 0;
   ++acceptedInputs;
-  DatasetPointer dataset = MegatronDataset::fromIndex(
+  StatusOr<DatasetPointer> opened = MegatronDataset::fromIndex(
       *index, {tokens.data(), tokens.size()}, "input", {1000, 0});
+  if (!opened.isOk())
+    return 0;
+  DatasetPointer dataset = *opened;
   require(dataset->size() >= 1, "a good index has a document");
   int64_t total = 0, expected = 0;
   for (int64_t i = 0; i < index->sequences(); ++i)
     expected += index->length(i);
   require(expected * index->tokenBytes() <= binBytes,
           "the sequences lie in the .bin file");
-  bool isGood = true;
   for (int64_t i = 0; i < dataset->size(); ++i) {
     StatusOr<Document> document = dataset->read(i);
-    isGood = isGood && document.isOk();
-    if (!document.isOk())
-      continue;
+    require(document.isOk(), "what was checked can be read");
     total += static_cast<int64_t>(document->tokens.size());
     for (int32_t token : document->tokens)
       require(token >= 0 && token < 1000, "ids are in the vocabulary");
   }
-  require(!isGood || total == expected, "the documents are all sequences");
+  require(total == expected, "the documents are all sequences");
   return 0;
 }

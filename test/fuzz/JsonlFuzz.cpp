@@ -36,12 +36,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!dataset.isOk())
     return 0;
   ++acceptedInputs;
-  bool isGood = true;
   for (int64_t i = 0; i < (*dataset)->size(); ++i) {
     StatusOr<Document> document = (*dataset)->read(i);
-    isGood = isGood && document.isOk();
-    if (!document.isOk())
-      continue;
+    require(document.isOk(), "what was checked can be read");
     int64_t count = static_cast<int64_t>(document->tokens.size());
     require(count >= 1 && document->firstTarget >= 1 &&
                 document->firstTarget <= count,
@@ -49,15 +46,22 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (int32_t token : document->tokens)
       require(token >= 0 && token <= 256, "tokens are bytes or the end");
   }
+  StatusOr<SampleIndexPointer> index = SampleIndex::create(*dataset, {5});
+  if (!index.isOk())
+    return 0; // nothing to predict in it
   BatchOptions options;
   options.epochs = 1;
-  options.positions = 5;
-  BatchReader reader(*dataset, options);
+  BatchReader reader(*index, options);
+  int64_t tokens = 0;
   while (true) {
     StatusOr<MiniBatch> batch = reader.next(20);
-    require(batch.isOk() || !isGood, "good lines make batches");
-    if (!batch.isOk() || batch->samples.empty())
+    require(batch.isOk(), "good lines make batches");
+    if (batch->samples.empty()) {
+      require(tokens == (*index)->statistics().tokens,
+              "an epoch has the tokens that were announced");
       return 0;
+    }
+    tokens += batch->tokens;
     require(batch->targets > 0 && batch->tokens >= batch->targets,
             "every batch has targets");
   }

@@ -97,12 +97,17 @@ void GoldenTest::SetUp() {
   model = *module->getOps<ModelOp>().begin();
   golden = std::move(*readJson(name + ".json").getAsObject());
 
-  auto dataset = ::dyna::openDataset({goldenFile("documents.jsonl")}, {});
+  auto dataset = ::dyna::openDataset(
+      {goldenFile(name + "_inputs"), goldenFile(name + "_targets")}, {});
   ASSERT_TRUE(dataset.isOk()) << dataset.status().message();
+  auto index =
+      ::dyna::SampleIndex::create(*dataset, {model.getFacts().getPositions(),
+                                             ::dyna::LongDocuments::Error});
+  ASSERT_TRUE(index.isOk()) << index.status().message();
   ::dyna::BatchOptions batches;
-  batches.positions = model.getFacts().getPositions();
+  batches.shuffle = ::dyna::Shuffle::None;
   batches.seed = static_cast<uint64_t>(flag(golden, "seed"));
-  reader = std::make_unique<::dyna::BatchReader>(*dataset, batches);
+  reader = std::make_unique<::dyna::BatchReader>(*index, batches);
   parameters = initialParameters(*module, batches.seed);
   for (const auto &[key, tensor] : parameters)
     m[key] = v[key] = Tensor(tensor.shape);

@@ -5,27 +5,34 @@
 """Makes the golden files beside it: what PyTorch says that training computes.
 
     pip install torch numpy
-    python3 make_golden.py            # writes *.mlir, documents.jsonl, *.json
+    python3 make_golden.py            # writes *.mlir, *.json and the samples
+    python3 make_golden.py --samples  # the samples alone, for which neither is needed
 
 Two small models, GPT-2-like and LLaMA-like, are written here with PyTorch's own
-functions on padded batches and trained for 20 steps in f64. Only three things are
+functions on padded batches and trained for 20 steps in f64. Only two things are
 taken over from Dyna, by their documentation, and written again: the counter-based
-initial values (runtime/abi/Random.h), the order and the cutting of documents
-(runtime/data/BatchReader.h, Permutation.h), and the learning-rate schedule
+initial values (runtime/abi/Random.h) and the learning-rate schedule
 (runtime/train/LearningRate.h). Everything else (layers, gradients, AdamW, padding)
-is PyTorch's.
+is PyTorch's. Documents are cut and shuffled here, in a way of their own, and the
+samples written in their order, as Megatron-LM's inputs and targets: how Dyna cuts
+and shuffles does not matter.
 
 The files are committed; the tests need neither PyTorch nor this script.
 """
 
 import argparse
+import itertools
 import json
 import math
 import pathlib
+import struct
 
-import numpy as np
-import torch
-import torch.nn.functional as F
+try:
+    import numpy as np
+    import torch
+    import torch.nn.functional as F
+except ImportError:
+    torch = None  # --samples does without
 
 HERE = pathlib.Path(__file__).resolve().parent
 SEED = 7
@@ -117,7 +124,7 @@ def permute(index, size, key):
 
 
 def read_samples(text, positions, seed):
-    """Endless samples (tokens, targets) in the reader's order."""
+    """Endless samples (tokens, targets): documents in an order by Feistel, cut in pieces."""
     documents = []
     for line in text.splitlines():
         fields = json.loads(line)
@@ -151,6 +158,27 @@ def read_batches(samples, tokens):
             batch, count = [], 0
         batch.append(sample)
         count += len(sample[0])
+
+
+def write_samples(out, name, positions, text):
+    """The samples of all steps, and of one more, as pairs of indexed documents."""
+    batches = read_batches(read_samples(text, positions, SEED), TOKENS_PER_BATCH)
+    parts = {"inputs": [], "targets": []}
+    for tokens, targets in itertools.chain.from_iterable(itertools.islice(batches, STEPS + 1)):
+        whole = tokens + targets[-1:]
+        first = sum(target == IGNORE for target in targets) + 1
+        parts["inputs"].append(whole[:first])
+        parts["targets"].append(whole[first:])
+    for part, documents in parts.items():
+        lengths = [len(document) for document in documents]
+        offsets = list(itertools.accumulate(lengths, initial=0))[:-1]
+        count = len(documents)
+        index = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, count, count + 1)  # 8: u16
+        index += struct.pack(f"<{count}i", *lengths) + struct.pack(f"<{count}q", *(2 * offset for offset in offsets))
+        index += struct.pack(f"<{count + 1}q", *range(count + 1))
+        tokens = list(itertools.chain.from_iterable(documents))
+        (out / f"{name}_{part}.idx").write_bytes(index)
+        (out / f"{name}_{part}.bin").write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))
 
 
 def pad(batch):
@@ -438,18 +466,22 @@ def flags():
     return [f"--steps={STEPS}", f"--tokens-per-batch={TOKENS_PER_BATCH}", f"--seed={SEED}", f"--lr={o['lr']}",
             f"--min-lr={o['min_lr']}", f"--warmup={o['warmup']}", "--schedule=cosine",
             f"--weight-decay={o['weight_decay']}", f"--beta1={o['beta1']}", f"--beta2={o['beta2']}",
-            f"--epsilon={o['epsilon']}", f"--clip={o['clip']}", "--long-documents=split"]
+            f"--epsilon={o['epsilon']}", f"--clip={o['clip']}", "--shuffle=none"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path, default=HERE, help="where to write (default: beside this script)")
-    out = parser.parse_args().out
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
+    parser.add_argument("--samples", action="store_true", help="write the samples alone")
+    arguments = parser.parse_args()
+    out = arguments.out
     text = make_documents()
-    (out / "documents.jsonl").write_text(text)
     for model in (Gpt2(), Llama()):
+        write_samples(out, model.name, model.positions, text)
+        if arguments.samples:
+            continue
+        torch.manual_seed(0)
+        torch.set_num_threads(1)
         (out / f"{model.name}.mlir").write_text(module_text(model))
         golden = {"torch": torch.__version__.split("+")[0], "flags": flags(), "zero_gradients": model.zero_gradients()}
         golden.update(train(model, text))

@@ -120,8 +120,10 @@ class ManifestTest(common.BinaryTest):
 
     def test_other_vocabularies_report_none(self):
         program = common.binary("gpt2", "f32", (), (("vocab_size", 300),))
-        out = common.succeed([program, "--evaluate", "--data", self.corpus, "--no-progress"])
+        out = common.succeed([program, "--evaluate", "--data", "synthetic:equal=20:documents=5", "--no-progress"])
         self.assertNotIn("bits per byte", out)
+        # Nor do they read text: its bytes would be the ids of other tokens.
+        self.assert_refused(common.run(common.training(program, self.corpus)), self.corpus, "300", "257", ".idx")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 """Compiles the golden models, trains them and compares with PyTorch's numbers.
 
 For every model and compute type: `dynac`, then 20 steps of the binary on the
-committed documents. Losses of all steps and the norm of every gradient of the first
+committed samples. Losses of all steps and the norm of every gradient of the first
 step must lie within BOUNDS of test/golden/*.json. In f64 the same run is repeated
 with other micro-batches and other ways of scheduling, which must not matter.
 """
@@ -109,7 +109,8 @@ def main():
             for i, variant in enumerate(F64_VARIANTS if type_ == "f64" else [[]]):
                 result = options.work / f"{model}-{type_}-{i}.json"
                 result.unlink(missing_ok=True)
-                run([binary, "--data", options.golden / "documents.jsonl", *golden["flags"], *variant,
+                data = ",".join(str(options.golden / f"{model}_{part}") for part in ("inputs", "targets"))
+                run([binary, "--data", data, *golden["flags"], *variant,
                      f"--print-grad-norms={result}", "--no-progress"])
                 name = " ".join([model, type_, *variant])
                 good &= compare(name, golden, json.loads(result.read_text()), BOUNDS[type_])

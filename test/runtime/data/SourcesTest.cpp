@@ -9,10 +9,13 @@
 #include "runtime/data/Sources.h"
 
 #include "runtime/data/Lengths.h"
+#include "runtime/data/SampleIndex.h"
 #include "test/runtime/data/TemporaryFiles.h"
 
+#include <chrono>
 #include <cstring>
 #include <numeric>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +47,12 @@ Document mustRead(const DatasetPointer &dataset, int64_t index) {
   StatusOr<Document> document = dataset->read(index);
   EXPECT_TRUE(document.isOk()) << document.status().message();
   return document.isOk() ? *document : Document();
+}
+
+/// As if it had been written to, at a time that the clock can tell apart.
+void touch(const std::string &path) {
+  std::filesystem::last_write_time(
+      path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
 }
 
 //===--- Text -------------------------------------------------------------===//
@@ -101,9 +110,82 @@ TEST(TextDatasetTest, endsDocumentsOnlyIfTheVocabularyHasRoom) {
   TemporaryDirectory dir;
   std::string a = dir.write("a.txt", "aa");
   EXPECT_EQ(mustRead(mustOpen({a}, 256), 0).tokens, bytesOf("aa", false));
-  EXPECT_EQ(mustRead(mustOpen({a}, 50257), 0).tokens, bytesOf("aa"));
-  expectFailure(openDataset({a}, {255, 0}), "at least 257");
+  EXPECT_EQ(mustRead(mustOpen({a}, 257), 0).tokens, bytesOf("aa"));
   expectFailure(openDataset({a}, {0, 0}), "positive vocabulary");
+}
+
+// In any other vocabulary bytes would be the ids of other tokens.
+TEST(TextDatasetTest, isForVocabulariesOfBytesOnly) {
+  TemporaryDirectory dir;
+  std::string text = dir.write("a.txt", "aa");
+  std::string lines = dir.write("a.jsonl", "{\"text\": \"aa\"}\n");
+  for (const std::string &path : {text, lines, dir.path()})
+    for (int64_t vocabulary : {1, 255, 258, 300, 32000, 50257}) {
+      expectFailure(openDataset({path}, {vocabulary, 0}),
+                    "vocabulary of 257 (or 256, without an end of documents), "
+                    "but the model's is " +
+                        std::to_string(vocabulary));
+      expectFailure(openDataset({path}, {vocabulary, 0}),
+                    "give token ids made with the model's tokenizer");
+    }
+}
+
+TEST(TextDatasetTest, readsParts) {
+  TemporaryDirectory dir;
+  for (int64_t vocabulary : {256, 257}) {
+    DatasetPointer data = mustOpen({dir.write("a.txt", "abcd")}, vocabulary);
+    std::vector<int32_t> whole = bytesOf("abcd", vocabulary == 257);
+    int64_t size = static_cast<int64_t>(whole.size());
+    EXPECT_EQ(data->shape(0).tokens, size);
+    for (int64_t begin = 0; begin <= size; ++begin)
+      for (int64_t end = begin; end <= size; ++end) {
+        std::vector<int32_t> part;
+        ASSERT_TRUE(data->readTokens(0, begin, end, part).isOk());
+        EXPECT_EQ(part, std::vector<int32_t>(whole.begin() + begin,
+                                             whole.begin() + end));
+      }
+  }
+}
+
+TEST(TextDatasetTest, noticesThatAFileChanges) {
+  TemporaryDirectory dir;
+  std::string path = dir.write("d/a.txt", "abcd");
+  dir.write("d/b.txt", "efgh");
+  for (const std::string &given : {path, dir / "d"}) {
+    DatasetPointer data = mustOpen({given});
+    mustRead(data, 0);
+    touch(path);
+    expectFailure(data->read(0), "a.txt was written to while it was in use");
+    std::ofstream(path, std::ios::app) << "x";
+    expectFailure(data->read(0), "a.txt has become longer while it was in use");
+    std::filesystem::resize_file(path, 2);
+    expectFailure(data->read(0), "a.txt has become shorter while it was in");
+    dir.write("d/a.txt", "abcd");
+  }
+}
+
+// Sparse, so it costs no disk: neither is it copied, nor even read.
+TEST(TextDatasetTest, readsFilesBeyondAGibibyte) {
+  TemporaryDirectory dir;
+  constexpr int64_t size = (INT64_C(5) << 30) + 3;
+  std::string path = dir.write("large.txt", "start");
+  std::filesystem::resize_file(path, size - 3);
+  std::ofstream(path, std::ios::app) << "end";
+  DatasetPointer data = mustOpen({path});
+  ASSERT_TRUE(data);
+  EXPECT_LT(data->heldBytes(), 10000);
+  StatusOr<SampleIndexPointer> index = SampleIndex::create(data, {1024});
+  ASSERT_TRUE(index.isOk());
+  EXPECT_EQ((*index)->statistics().documentTokens, size + 1);
+  StatusOr<Sample> first = (*index)->read(0);
+  StatusOr<Sample> last = (*index)->read((*index)->size() - 1);
+  ASSERT_TRUE(first.isOk() && last.isOk());
+  EXPECT_EQ(first->tokens[0], 's');
+  EXPECT_EQ(last->targets.back(), 256);
+  EXPECT_EQ(last->tokens.back(), 'd');
+  EXPECT_EQ((*index)->statistics().tokens, size);
+  // What is read is a sample, not the file.
+  EXPECT_LE(last->tokens.capacity(), 1025u);
 }
 
 TEST(TextDatasetTest, namesWhatIsMissing) {
@@ -122,16 +204,6 @@ TEST(TextDatasetTest, namesWhatIsMissing) {
   DatasetPointer dataset = mustOpen({dir / "d"});
   std::filesystem::remove(dir / "d/f");
   expectFailure(dataset->read(0), "d/f: No such file");
-}
-
-TEST(TextDatasetTest, isLazy) {
-  // Unreadable contents do not matter until they are read.
-  TemporaryDirectory dir;
-  dir.write("a", "x");
-  dir.write("b", "y");
-  DatasetPointer dataset = mustOpen({dir.path()});
-  dir.write("b", "changed");
-  EXPECT_EQ(mustRead(dataset, 1).tokens, bytesOf("changed"));
 }
 
 //===--- JSON lines -------------------------------------------------------===//
@@ -201,13 +273,52 @@ TEST(JsonLinesTest, noticesThatTheFileHasBecomeShorter) {
   expectFailure(data->read(1), "a.jsonl has become shorter");
 }
 
+TEST(JsonLinesTest, noticesThatTheFileIsWrittenTo) {
+  // One line short, one so long that it is kept.
+  for (int length : {3, 100000}) {
+    TemporaryDirectory dir;
+    std::string line = "{\"text\": \"" +
+                       std::string(static_cast<size_t>(length), 'x') + "\"}\n";
+    std::string path = dir.write("a.jsonl", line);
+    DatasetPointer data = mustOpen({path});
+    EXPECT_EQ(mustRead(data, 0).tokens.size(), size_t(length) + 1);
+    EXPECT_EQ(mustRead(data, 0).tokens.size(), size_t(length) + 1);
+    touch(path);
+    expectFailure(data->read(0), "a.jsonl was written to while it was in use");
+    std::ofstream(path, std::ios::app) << line;
+    expectFailure(data->read(0), "a.jsonl has become longer");
+  }
+}
+
+TEST(JsonLinesTest, readsParts) {
+  const std::string text =
+      "{\"target\": \"xyz\", \"input\": \"abcd\"}\n{\"text\": \"qr\"}\n";
+  for (int64_t vocabulary : {256, 257}) {
+    StatusOr<DatasetPointer> data =
+        JsonLinesDataset::fromBytes(text, "x", {vocabulary, 0});
+    ASSERT_TRUE(data.isOk());
+    for (int64_t document : {0, 1}) {
+      std::vector<int32_t> whole = mustRead(*data, document).tokens;
+      int64_t size = static_cast<int64_t>(whole.size());
+      EXPECT_EQ((*data)->shape(document).tokens, size);
+      for (int64_t begin = 0; begin <= size; ++begin)
+        for (int64_t end = begin; end <= size; ++end) {
+          std::vector<int32_t> part;
+          ASSERT_TRUE((*data)->readTokens(document, begin, end, part).isOk());
+          EXPECT_EQ(part, std::vector<int32_t>(whole.begin() + begin,
+                                               whole.begin() + end));
+        }
+    }
+  }
+}
+
 TEST(JsonLinesTest, refusesAnotherLayoutAtOnce) {
   expectFailure(JsonLinesDataset::fromBytes("a,b\n1,2\n", "x.jsonl", {}),
                 "x.jsonl:1: byte 1");
   expectFailure(JsonLinesDataset::fromBytes("\n \n", "x.jsonl", {}),
                 "x.jsonl has no line of JSON");
   expectFailure(JsonLinesDataset::fromBytes("{}", "x", {100, 0}),
-                "vocabulary of at least 257");
+                "vocabulary of 257");
 }
 
 //===--- Megatron-LM ------------------------------------------------------===//
@@ -263,16 +374,17 @@ TEST(MegatronTest, readsPrefixAndEitherFile) {
   }
 }
 
-TEST(MegatronTest, noticesThatAFileHasBecomeShorter) {
-  for (const char *name : {"data.idx", "data.bin"}) {
-    TemporaryDirectory dir;
-    dir.write("data.idx", IndexParts().bytes());
-    dir.write("data.bin", u16Tokens());
-    DatasetPointer data = mustOpen({dir / "data"}, 65536);
-    mustRead(data, 0);
-    std::filesystem::resize_file(dir / name, 0);
-    expectFailure(data->read(0), std::string(name) + " has become shorter");
-  }
+TEST(MegatronTest, noticesThatTheTokensChange) {
+  TemporaryDirectory dir;
+  dir.write("data.idx", IndexParts().bytes());
+  dir.write("data.bin", u16Tokens());
+  DatasetPointer data = mustOpen({dir / "data"}, 65536);
+  std::filesystem::remove(dir / "data.idx"); // not needed any more
+  mustRead(data, 0);
+  touch(dir / "data.bin");
+  expectFailure(data->read(0), "data.bin was written to while it was in use");
+  std::filesystem::resize_file(dir / "data.bin", 0);
+  expectFailure(data->read(0), "data.bin has become shorter");
 }
 
 TEST(MegatronTest, readsEveryTokenType) {
@@ -284,8 +396,10 @@ TEST(MegatronTest, readsEveryTokenType) {
     StatusOr<MegatronIndex> index =
         MegatronIndex::parse(idx, static_cast<int64_t>(bin.size()), "x.idx");
     ASSERT_TRUE(index.isOk()) << index.status().message();
-    DatasetPointer dataset =
+    StatusOr<DatasetPointer> opened =
         MegatronDataset::fromIndex(*index, bin, "x", {128, 0});
+    ASSERT_TRUE(opened.isOk()) << opened.status().message();
+    DatasetPointer dataset = *opened;
     EXPECT_EQ(mustRead(dataset, 0).tokens, (std::vector<int32_t>{1, 2, 127}));
     EXPECT_EQ(mustRead(dataset, 1).tokens, (std::vector<int32_t>{4, 5}));
   };
@@ -298,24 +412,55 @@ TEST(MegatronTest, readsEveryTokenType) {
   check(8, tokenBytes<uint16_t>(tokens), 2);
 }
 
+// Before anything is trained, wherever they are.
 TEST(MegatronTest, refusesIdsBeyondTheVocabulary) {
   std::string idx = IndexParts().bytes(), bin = u16Tokens();
   StatusOr<MegatronIndex> index = MegatronIndex::parse(idx, 12, "x.idx");
   ASSERT_TRUE(index.isOk());
-  DatasetPointer dataset =
-      MegatronDataset::fromIndex(*index, bin, "dir/x", {65535, 0});
-  EXPECT_TRUE(dataset->read(1).isOk());
-  expectFailure(dataset->read(2),
+  EXPECT_TRUE(MegatronDataset::fromIndex(*index, bin, "x", {65536, 0}).isOk());
+  expectFailure(MegatronDataset::fromIndex(*index, bin, "dir/x", {65535, 0}),
                 "dir/x.bin, document 2: token 0 has id 65535, but the model's "
                 "vocabulary has 65535");
+  expectFailure(MegatronDataset::fromIndex(*index, bin, "dir/x", {5, 0}),
+                "document 1: token 1 has id 5,");
   // Signed types can hold negative ids.
   IndexParts parts;
   parts.type = 3;
   idx = parts.bytes();
   index = MegatronIndex::parse(idx, 12, "x.idx");
   ASSERT_TRUE(index.isOk());
-  dataset = MegatronDataset::fromIndex(*index, bin, "x", {65536, 0});
-  expectFailure(dataset->read(2), "has id -1,");
+  expectFailure(MegatronDataset::fromIndex(*index, bin, "x", {65536, 0}),
+                "document 2: token 0 has id -1,");
+}
+
+// Many blocks, several threads: the first bad id is the one that is named.
+TEST(MegatronTest, findsTheFirstForeignIdOfMany) {
+  constexpr int64_t documents = 1000, length = 1500;
+  IndexParts parts;
+  parts.lengths.assign(documents, length);
+  parts.offsets.clear();
+  parts.documents.clear();
+  for (int64_t i = 0; i <= documents; ++i) {
+    parts.documents.push_back(i);
+    if (i < documents)
+      parts.offsets.push_back(2 * length * i);
+  }
+  std::string idx = parts.bytes();
+  std::string bin(2 * length * documents, '\0');
+  StatusOr<MegatronIndex> index =
+      MegatronIndex::parse(idx, static_cast<int64_t>(bin.size()), "x.idx");
+  ASSERT_TRUE(index.isOk());
+  auto open = [&] {
+    return MegatronDataset::fromIndex(*index, bin, "x", {256, 0});
+  };
+  EXPECT_TRUE(open().isOk());
+  for (auto [document, token] :
+       {std::pair(999, 1499), {700, 3}, {174, 1143}, {0, 0}}) {
+    bin[2 * (document * length + token) + 1] = 1;
+    expectFailure(open(), "x.bin, document " + std::to_string(document) +
+                              ": token " + std::to_string(token) +
+                              " has id 256,");
+  }
 }
 
 TEST(MegatronTest, acceptsModes) {
@@ -431,6 +576,77 @@ TEST(MegatronTest, readsRealData) {
     ends += document.tokens.back() == 50256;
   }
   EXPECT_EQ(ends, dataset->size());
+}
+
+//===--- Fingerprints -----------------------------------------------------===//
+
+TEST(FingerprintTest, changesWithLengthsOrderAndContents) {
+  auto ofText = [](const std::vector<std::string> &files) {
+    TemporaryDirectory dir;
+    for (size_t i = 0; i < files.size(); ++i)
+      dir.write(std::to_string(i), files[i]);
+    return mustOpen({dir.path()})->fingerprint();
+  };
+  auto ofLines = [](const std::string &lines) {
+    return (*JsonLinesDataset::fromBytes(lines, "x", {}))->fingerprint();
+  };
+  uint64_t text = ofText({"one", "three", "four"});
+  EXPECT_EQ(text, ofText({"one", "three", "four"}));
+  for (const std::vector<std::string> &other :
+       {std::vector<std::string>{"one", "three", "five"},
+        {"one", "four", "three"},
+        {"onet", "hree", "four"},
+        {"one", "three"}})
+    EXPECT_NE(text, ofText(other));
+  uint64_t lines = ofLines("{\"text\": \"one\"}\n{\"text\": \"two\"}\n");
+  EXPECT_EQ(lines, ofLines("{\"text\": \"one\"}\n{\"text\": \"two\"}\n"));
+  EXPECT_NE(lines, ofLines("{\"text\": \"one\"}\n{\"text\": \"twa\"}\n"));
+}
+
+TEST(FingerprintTest, seesEveryByteOfIndexedTokens) {
+  std::string idx = IndexParts().bytes(), bin = u16Tokens();
+  StatusOr<MegatronIndex> index = MegatronIndex::parse(idx, 12, "x.idx");
+  ASSERT_TRUE(index.isOk());
+  auto fingerprint = [&] {
+    return (*MegatronDataset::fromIndex(*index, bin, "x", {65536, 0}))
+        ->fingerprint();
+  };
+  std::set<uint64_t> seen = {fingerprint()};
+  EXPECT_EQ(seen.count(fingerprint()), 1u);
+  for (char &byte : bin) {
+    byte ^= 1;
+    EXPECT_TRUE(seen.insert(fingerprint()).second);
+    byte ^= 1;
+  }
+}
+
+TEST(FingerprintTest, hashesSeeEveryBit) {
+  for (size_t size : {1, 8, 31, 32, 33, 64, 100}) {
+    std::string bytes(size, 'x');
+    std::set<uint64_t> seen = {hashBytes(bytes, 1), hashBytes(bytes, 2),
+                               hashBytes(bytes + "x", 1)};
+    EXPECT_EQ(seen.size(), 3u);
+    for (char &byte : bytes)
+      for (int bit = 0; bit < 8; ++bit) {
+        byte ^= static_cast<char>(1 << bit);
+        EXPECT_TRUE(seen.insert(hashBytes(bytes, 1)).second);
+        byte ^= static_cast<char>(1 << bit);
+      }
+  }
+  // Checkpoints hold such values: they must never change.
+  EXPECT_EQ(hashBytes("fingerprint", 0), UINT64_C(13784017500311155867));
+}
+
+TEST(FingerprintTest, staysWithItsPart) {
+  TemporaryDirectory dir;
+  for (int i = 0; i < 20; ++i)
+    dir.write(std::to_string(i), std::string(1, char('a' + i)));
+  DatasetPointer all = mustOpen({dir.path()});
+  auto parts = holdOut(all, 5, 7), same = holdOut(all, 5, 7),
+       others = holdOut(all, 5, 8);
+  EXPECT_EQ(parts->first->fingerprint(), same->first->fingerprint());
+  EXPECT_NE(parts->first->fingerprint(), others->first->fingerprint());
+  EXPECT_NE(parts->first->fingerprint(), parts->second->fingerprint());
 }
 
 //===--- Combinations and synthetic data ----------------------------------===//

@@ -10,6 +10,7 @@
 #include "runtime/data/Files.h"
 #include "runtime/data/Json.h"
 #include "runtime/files/OutputFile.h"
+#include "runtime/train/Checkpointing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -228,7 +229,7 @@ TEST_F(TrainProgramTest, PlanningAheadChangesNothing) {
     expectSame("ahead0/step-9", name + "/step-9");
     auto one = parseJson(*readFile(path("ahead0/step-9/state.json")));
     auto two = parseJson(*readFile(path(name + "/step-9/state.json")));
-    for (const char *key : {"epoch", "document", "offset", "samples"})
+    for (const char *key : {"epoch", "place", "piece", "samples"})
       EXPECT_EQ(one->find("cursor")->findInteger(key),
                 two->find("cursor")->findInteger(key))
           << key;
@@ -473,21 +474,131 @@ TEST_F(TrainProgramTest, TwoRunsDoNotShareFiles) {
   EXPECT_EQ(numbers("m.jsonl", "step"), (std::vector<double>{1, 2}));
 }
 
-TEST_F(TrainProgramTest, DataThatCannotBeReadDoesNotCostTheSteps) {
-  std::ofstream data(folder_ / "d.jsonl");
-  for (int i = 0; i < 40; ++i)
-    data << "{\"text\": \"" << std::string(i == 20 ? 90 : 10, 'x') << "\"}\n";
-  data.close();
-  Result result = run({"--data=" + path("d.jsonl"), "--long-documents=error",
-                       "--tokens-per-batch=20", "--steps=100", "--no-progress",
-                       "--save=" + path("m")});
-  EXPECT_EQ(result.code, 2);
-  EXPECT_THAT(result.err, HasSubstr("d.jsonl:21 has 91 tokens"));
-  EXPECT_THAT(result.err, HasSubstr("(the run up to step "));
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
-  Result resumed =
-      run({"--resume=" + path("m"), "--steps=60", "--long-documents=split"});
-  EXPECT_EQ(resumed.code, 0) << resumed.err;
+TEST_F(TrainProgramTest, DataThatChangeDoNotCostTheSteps) {
+  for (const char *change : {"shorter", "written"}) {
+    fs::remove_all(folder_ / "m");
+    fs::remove_all(folder_ / "m.jsonl");
+    pid_t child = start(
+        training({"--steps=100000", "--schedule-steps=100000", "--warmup=2",
+                  "--metrics=" + path("m.jsonl"), "--save=" + path("m")}),
+        {"TINY_SLEEP=2"});
+    waitFor(child, [&] {
+      return fileExists(path("m.jsonl")) &&
+             fs::file_size(path("m.jsonl")) >= 500;
+    });
+    std::string file = path("corpus/9"), before = *readFile(file);
+    if (change == std::string("shorter"))
+      fs::resize_file(file, 10);
+    else
+      std::ofstream(file) << std::string(before.size(), 'x');
+    Result result = finish(child);
+    EXPECT_EQ(result.code, 2) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("corpus/9"));
+    EXPECT_THAT(result.err, HasSubstr("while it was in use"));
+    EXPECT_THAT(result.err, HasSubstr("(the run up to step "));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
+    // Neither does a later run go on with them unasked, but once they are back.
+    Result resumed = run({"--resume=" + path("m"), "--steps=100000"});
+    EXPECT_EQ(resumed.code, 2);
+    EXPECT_THAT(resumed.err, HasSubstr("the data changed"));
+    std::ofstream(file) << before;
+    std::string steps = std::to_string(numbers("m.jsonl", "loss").size() + 2);
+    resumed = run({"--resume=" + path("m"), "--steps=" + steps});
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
+  }
+}
+
+TEST_F(TrainProgramTest, ChangedDataAreNotResumedWithUnasked) {
+  ASSERT_EQ(run(training({"--steps=2", "--save=" + path("m")})).code, 0);
+  std::vector<std::string> resume = {"--resume=" + path("m"), "--steps=4",
+                                     "--no-progress"};
+  auto with = [&](const char *flag) {
+    std::vector<std::string> arguments = resume;
+    arguments.push_back(flag);
+    return run(arguments);
+  };
+  // One letter of one document; documents and lengths are the same.
+  std::string file = path("corpus/11"), text = *readFile(file);
+  std::string other = text;
+  other[7] ^= 1;
+  std::ofstream(file) << other;
+  Result refused = run(resume);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("lengths or contents are not those"));
+  EXPECT_THAT(refused.err, HasSubstr("--allow-changed-data"));
+  std::ofstream(file) << text;
+  refused = with("--shuffle=documents");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("saved with --shuffle=samples"));
+  refused = with("--long-documents=truncate");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("samples (which follow from"));
+  std::ofstream(file) << other;
+  Result allowed = with("--allow-changed-data");
+  EXPECT_EQ(allowed.code, 0) << allowed.err;
+  EXPECT_THAT(allowed.err, HasSubstr("going on with epoch 2"));
+}
+
+TEST(RunStateTest, EarlierVersionsCursorsSayWhatToDo) {
+  StatusOr<RunState> state = RunState::fromJson(
+      "{\"format\": 1, \"step\": 2, \"seed\": 1, \"arguments\": [], "
+      "\"cursor\": {\"epoch\": 0, \"document\": 3, \"offset\": 0, "
+      "\"samples\": 3, \"documents\": 12}}");
+  ASSERT_FALSE(state.isOk());
+  EXPECT_THAT(state.status().message(), HasSubstr("of an earlier version"));
+  EXPECT_THAT(state.status().message(), HasSubstr("--load"));
+}
+
+// Instructions stay with their answers; what is lost is said, always.
+TEST_F(TrainProgramTest, SaysWhatBecomesOfDocuments) {
+  std::ofstream(folder_ / "d.jsonl")
+      << "{\"input\": \"" << std::string(90, 'q') << "\", \"target\": \"a\"}\n"
+      << "{\"input\": \"q\", \"target\": \"" << std::string(90, 'a') << "\"}\n"
+      << "{\"input\": \"qq\", \"target\": \"" << std::string(90, 'a') << "\"}\n"
+      << "{\"text\": \"\"}\n"
+      << "{\"text\": \"" << std::string(100, 't') << "\"}\n";
+  std::vector<std::string> arguments = {"--data=" + path("d.jsonl"),
+                                        "--steps=2", "--tokens-per-batch=200"};
+  Result result = run(arguments);
+  EXPECT_EQ(result.code, 0) << result.err;
+  for (const char *part :
+       {"data: 5 documents, 379 tokens, 2 too long and split\n",
+        "samples: 6 of 45 to 64 tokens (half of them up to 50, 9 of 10 up to "
+        "64, 99 of 100 up to 64), about 4 a step\n",
+        "note: 2 input/target pairs of more than 64 tokens shortened in the "
+        "middle of the input, 1 at the target's end too\n",
+        "note: 1 document left out: nothing to predict in them\n"})
+    EXPECT_THAT(result.err, HasSubstr(part));
+  arguments.push_back("--no-progress");
+  Result quiet = run(arguments);
+  EXPECT_THAT(quiet.err, HasSubstr("note: 2 input/target pairs"));
+  EXPECT_THAT(quiet.err, Not(HasSubstr("data: ")));
+  arguments.push_back("--evaluate");
+  EXPECT_THAT(run(arguments).err, HasSubstr("note: 2 input/target pairs"));
+}
+
+// Padding only costs: what is computed for the loss is the same.
+TEST_F(TrainProgramTest, PaddingChangesNoLoss) {
+  ASSERT_EQ(run(training({"--steps=5", "--metrics=" + path("a")})).code, 0);
+  Result padded =
+      run(training({"--steps=5", "--metrics=" + path("b"), "--pad"}));
+  EXPECT_EQ(padded.code, 0) << padded.err;
+  EXPECT_THAT(padded.out, HasSubstr("% of padded micro-batches"));
+  std::vector<double> one = numbers("a", "loss"), two = numbers("b", "loss");
+  ASSERT_EQ(one.size(), two.size());
+  for (size_t i = 0; i < one.size(); ++i)
+    EXPECT_NEAR(one[i], two[i], 1e-12);
+  EXPECT_EQ(numbers("a", "tokens"), numbers("b", "tokens"));
+}
+
+TEST_F(TrainProgramTest, HoldsWhatItSaysOfLargeText) {
+  std::ofstream(folder_ / "large.txt") << "a text";
+  fs::resize_file(folder_ / "large.txt", uintmax_t(3) << 30);
+  Result result =
+      run({"--data=" + path("large.txt"), "--steps=2", "--threads=1",
+           "--tokens-per-batch=256", "--memory-limit=64MiB"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("data: 1 document, 3,221,225,473 tokens"));
 }
 
 TEST_F(TrainProgramTest, LoadingStartsANewRun) {

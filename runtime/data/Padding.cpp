@@ -1,0 +1,43 @@
+//===- Padding.cpp - What padding would cost ------------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/Padding.h"
+
+#include <algorithm>
+
+using namespace dyna;
+
+std::vector<int64_t> dyna::paddedLengths(const std::vector<int64_t> &lengths,
+                                         int64_t tokensPerMicroBatch) {
+  std::vector<int64_t> padded(lengths.size());
+  for (size_t begin = 0; begin < lengths.size();) {
+    int64_t longest = lengths[begin];
+    size_t end = begin + 1;
+    for (; end < lengths.size(); ++end) {
+      int64_t next = std::max(longest, lengths[end]);
+      if (next * static_cast<int64_t>(end - begin + 1) > tokensPerMicroBatch)
+        break;
+      longest = next;
+    }
+    std::fill(padded.begin() + begin, padded.begin() + end, longest);
+    begin = end;
+  }
+  return padded;
+}
+
+void dyna::padSamples(MiniBatch &miniBatch, int64_t tokensPerMicroBatch) {
+  std::vector<int64_t> lengths;
+  for (const Sample &sample : miniBatch.samples)
+    lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
+  std::vector<int64_t> padded = paddedLengths(lengths, tokensPerMicroBatch);
+  for (size_t i = 0; i < padded.size(); ++i) {
+    Sample &sample = miniBatch.samples[i];
+    sample.tokens.resize(static_cast<size_t>(padded[i]), 0);
+    sample.targets.resize(static_cast<size_t>(padded[i]), ignoreTarget);
+  }
+}

@@ -1,0 +1,32 @@
+//===- Padding.h - What padding would cost ----------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The way of other programs, to compare with: samples are taken in their order
+// into micro-batches of rows that are as long as the longest of them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DATA_PADDING_H
+#define DYNA_RUNTIME_DATA_PADDING_H
+
+#include "runtime/data/BatchReader.h"
+
+namespace dyna {
+
+/// The length of every sample's row, where rows times length of a micro-batch
+/// are at most `tokensPerMicroBatch`.
+std::vector<int64_t> paddedLengths(const std::vector<int64_t> &lengths,
+                                   int64_t tokensPerMicroBatch);
+
+/// Gives every sample that length, with tokens behind it that are not in the
+/// loss. `tokens` of the mini-batch stays the number of real ones.
+void padSamples(MiniBatch &miniBatch, int64_t tokensPerMicroBatch);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DATA_PADDING_H

@@ -1,0 +1,149 @@
+//===- SampleIndex.cpp - The samples of a data set ------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/SampleIndex.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace dyna;
+
+StatusOr<LongDocuments> dyna::parseLongDocuments(std::string_view text) {
+  if (text == "split")
+    return LongDocuments::Split;
+  if (text == "truncate")
+    return LongDocuments::Truncate;
+  if (text == "error")
+    return LongDocuments::Error;
+  return Status::invalidArgument(
+      "expected split, truncate or error for long documents, but got \"" +
+      std::string(text) + "\"");
+}
+
+int64_t SampleStatistics::lengthAt(double fraction) const {
+  int64_t wanted = std::clamp<int64_t>(
+      std::llround(std::ceil(fraction * static_cast<double>(samples))), 1,
+      std::max<int64_t>(samples, 1));
+  int64_t seen = 0;
+  for (size_t length = 0; length < counts.size(); ++length)
+    if ((seen += counts[length]) >= wanted)
+      return static_cast<int64_t>(length);
+  return 0;
+}
+
+/// Text cannot be told from a pair with an input of at most one token, and need
+/// not be.
+static bool isPair(const DocumentShape &shape) { return shape.firstTarget > 1; }
+
+int64_t SampleIndex::countSamples(const DocumentShape &shape) const {
+  int64_t inputs = shape.tokens - 1;
+  if (inputs < 1 || shape.firstTarget >= shape.tokens)
+    return 0;
+  bool splits = options_.longDocuments == LongDocuments::Split &&
+                options_.limit > 0 && !isPair(shape);
+  return splits ? (inputs + options_.limit - 1) / options_.limit : 1;
+}
+
+SampleIndex::Part SampleIndex::shortenPair(const DocumentShape &shape) const {
+  int64_t room = options_.limit + 1; // tokens, the last target included
+  int64_t input = shape.firstTarget, target = shape.tokens - input;
+  int64_t keptInput =
+      std::max(room - target, std::min(input, std::max<int64_t>(1, room / 4)));
+  int64_t keptTarget = std::min(target, room - keptInput);
+  int64_t behind = keptInput / 2; // of the input, next to the target
+  return {0, keptInput - behind, input - behind, input + keptTarget, keptInput};
+}
+
+SampleIndex::Part SampleIndex::partOf(const DocumentShape &shape,
+                                      int64_t piece) const {
+  int64_t inputs = shape.tokens - 1;
+  if (options_.limit == 0 || inputs <= options_.limit)
+    return {0, 0, 0, shape.tokens, shape.firstTarget};
+  if (isPair(shape))
+    return shortenPair(shape);
+  if (options_.longDocuments == LongDocuments::Truncate)
+    return {0, 0, 0, options_.limit + 1, 1};
+  int64_t count = countSamples(shape);
+  int64_t size = inputs / count, longer = inputs % count;
+  int64_t begin = piece * size + std::min(piece, longer);
+  int64_t end = begin + size + (piece < longer ? 1 : 0);
+  return {begin, begin, begin, end + 1, 1};
+}
+
+Status SampleIndex::add(int64_t document) {
+  DocumentShape shape = dataset_->shape(document);
+  SampleStatistics &s = statistics_;
+  ++s.documents;
+  s.documentTokens += shape.tokens;
+  int64_t count = countSamples(shape);
+  firstSample_.push_back(firstSample_.back() + count);
+  s.samples += count;
+  if (count == 0) {
+    ++s.dropped;
+    return Status::ok();
+  }
+  int64_t inputs = shape.tokens - 1;
+  if (options_.limit > 0 && inputs > options_.limit) {
+    if (options_.longDocuments == LongDocuments::Error)
+      return Status::invalidArgument(
+          dataset_->describe(document) + " has " +
+          std::to_string(shape.tokens) + " tokens, but samples have at most " +
+          std::to_string(options_.limit) +
+          " positions; use --long-documents=split or truncate");
+    if (isPair(shape))
+      s.targetCut += partOf(shape, 0).end < shape.tokens;
+    (isPair(shape) ? s.shortened : count > 1 ? s.split : s.truncated) += 1;
+  }
+  // The pieces of a document have two lengths at most, the longer ones first.
+  int64_t longest = partOf(shape, 0).inputs();
+  int64_t shortest = partOf(shape, count - 1).inputs();
+  int64_t longer = count == 1 ? 1 : inputs - count * shortest;
+  if (longest == shortest)
+    longer = count;
+  if (static_cast<int64_t>(s.counts.size()) <= longest)
+    s.counts.resize(static_cast<size_t>(longest) + 1);
+  s.counts[static_cast<size_t>(longest)] += longer;
+  s.counts[static_cast<size_t>(shortest)] += count - longer;
+  s.tokens += longer * longest + (count - longer) * shortest;
+  return Status::ok();
+}
+
+StatusOr<SampleIndexPointer> SampleIndex::create(DatasetPointer dataset,
+                                                 const SampleOptions &options) {
+  auto index = std::make_shared<SampleIndex>();
+  index->dataset_ = std::move(dataset);
+  index->options_ = options;
+  int64_t documents = index->dataset_->size();
+  index->firstSample_.reserve(static_cast<size_t>(documents) + 1);
+  for (int64_t document = 0; document < documents; ++document)
+    DYNA_RETURN_IF_ERROR(index->add(document));
+  if (index->size() == 0)
+    return Status::invalidArgument(
+        "no document has a token to predict (for example " +
+        index->dataset_->describe(0) + "); documents need at least two tokens");
+  return SampleIndexPointer(index);
+}
+
+StatusOr<Sample> SampleIndex::read(int64_t number) const {
+  auto after =
+      std::upper_bound(firstSample_.begin(), firstSample_.end(), number);
+  int64_t document = after - firstSample_.begin() - 1;
+  Part part = partOf(dataset_->shape(document), number - *(after - 1));
+  Sample sample;
+  std::vector<int32_t> &tokens = sample.tokens;
+  tokens.reserve(static_cast<size_t>(part.inputs()) + 1);
+  if (part.begin < part.gap)
+    DYNA_RETURN_IF_ERROR(
+        dataset_->readTokens(document, part.begin, part.gap, tokens));
+  DYNA_RETURN_IF_ERROR(
+      dataset_->readTokens(document, part.gapEnd, part.end, tokens));
+  sample.targets.assign(tokens.begin() + 1, tokens.end());
+  std::fill_n(sample.targets.begin(), part.firstTarget - 1, ignoreTarget);
+  tokens.pop_back();
+  return sample;
+}

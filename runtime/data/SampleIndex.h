@@ -1,0 +1,125 @@
+//===- SampleIndex.h - The samples of a data set ----------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which samples of next-token prediction the documents of a data set make, all
+// of them numbered, so that any can be read without those before it. Only sums
+// are kept, eight bytes a document, however many samples there are.
+//
+// A document of n tokens has n-1 inputs t[0..n-2] and as many targets
+// t[1..n-1]; targets that are not in the loss (the input part of an
+// input/target pair) are `ignoreTarget`. What becomes of a document with more
+// inputs than the limit:
+//
+//   text   is split into as few samples as do, equally long but for one token,
+//          each with positions from 0; or cut behind the limit; or an error
+//   pair   stays one sample: an answer without its question teaches nothing.
+//          Tokens are left out in the middle of the input, since the question
+//          may stand at either end. If the target would leave the input less
+//          than a quarter of the sample, the target's end is cut as well.
+//
+// Documents without any target make no sample.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DATA_SAMPLEINDEX_H
+#define DYNA_RUNTIME_DATA_SAMPLEINDEX_H
+
+#include "runtime/data/Dataset.h"
+
+#include <string_view>
+
+namespace dyna {
+
+constexpr int32_t ignoreTarget = -1;
+
+struct Sample {
+  /// The number of samples that were read before it: the same in every run with
+  /// this data and seed, whatever the mini-batches.
+  int64_t id = 0;
+  std::vector<int32_t> tokens;
+  std::vector<int32_t> targets; ///< as many as tokens
+};
+
+/// What to do with documents that are too long.
+enum class LongDocuments { Split, Truncate, Error };
+
+/// From "split", "truncate" or "error".
+StatusOr<LongDocuments> parseLongDocuments(std::string_view text);
+
+struct SampleOptions {
+  int64_t limit = 0; ///< tokens of the longest sample; 0: none
+  LongDocuments longDocuments = LongDocuments::Split;
+};
+
+/// What became of the documents.
+struct SampleStatistics {
+  int64_t documents = 0;
+  int64_t documentTokens = 0;
+  int64_t samples = 0;
+  int64_t tokens = 0;    ///< of all samples
+  int64_t split = 0;     ///< documents that became several samples
+  int64_t truncated = 0; ///< texts that were cut
+  int64_t shortened = 0; ///< pairs that lost tokens
+  int64_t targetCut = 0; ///< those of them whose target lost its end
+  int64_t dropped = 0;   ///< documents without a sample
+  /// counts[n]: samples of n tokens; up to the longest.
+  std::vector<int64_t> counts;
+
+  double meanTokens() const {
+    return static_cast<double>(tokens) / static_cast<double>(samples);
+  }
+  /// The shortest length that at least `fraction` of the samples do not exceed.
+  int64_t lengthAt(double fraction) const;
+};
+
+/// May be used by several threads at once.
+class SampleIndex {
+public:
+  /// Fails if there is no sample, or if a document is too long and that is to
+  /// be an error.
+  static StatusOr<std::shared_ptr<const SampleIndex>>
+  create(DatasetPointer dataset, const SampleOptions &options);
+
+  const Dataset &dataset() const { return *dataset_; }
+  int64_t documents() const { return statistics_.documents; }
+  int64_t size() const { return statistics_.samples; }
+  /// The first sample of `document`; of documents(), size().
+  int64_t firstSample(int64_t document) const {
+    return firstSample_[static_cast<size_t>(document)];
+  }
+  const SampleStatistics &statistics() const { return statistics_; }
+  /// Memory of the table; that of the data set is its own.
+  static int64_t heldBytes(int64_t documents) { return 8 * (documents + 1); }
+
+  /// Sample `number`, 0 <= number < size(), without id.
+  StatusOr<Sample> read(int64_t number) const;
+
+private:
+  /// Tokens [begin, end) of a document without those of [gap, gapEnd).
+  struct Part {
+    int64_t begin, gap, gapEnd, end;
+    int64_t firstTarget; ///< in the part
+    int64_t inputs() const { return end - begin - (gapEnd - gap) - 1; }
+  };
+
+  int64_t countSamples(const DocumentShape &shape) const;
+  Part partOf(const DocumentShape &shape, int64_t piece) const;
+  Part shortenPair(const DocumentShape &shape) const;
+  Status add(int64_t document);
+
+  DatasetPointer dataset_;
+  SampleOptions options_;
+  std::vector<int64_t> firstSample_ = {0};
+  SampleStatistics statistics_;
+};
+
+using SampleIndexPointer = std::shared_ptr<const SampleIndex>;
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DATA_SAMPLEINDEX_H

@@ -1,0 +1,97 @@
+//===- DescribeData.cpp - What a run is given, for people -----------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/DescribeData.h"
+
+#include "runtime/plan/Text.h"
+#include "runtime/train/Summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace dyna {
+namespace {
+
+/// "1 document", "12,345 documents".
+std::string count(int64_t number, const char *noun) {
+  return groupDigits(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+std::string describeLengths(const SampleStatistics &data) {
+  auto at = [&](double fraction) {
+    return groupDigits(data.lengthAt(fraction));
+  };
+  return at(0) + " to " + at(1) + " tokens (half of them up to " + at(0.5) +
+         ", 9 of 10 up to " + at(0.9) + ", 99 of 100 up to " + at(0.99) + ")";
+}
+
+std::string describeDocuments(const SampleStatistics &data) {
+  std::string text = count(data.documents, "document") + ", " +
+                     count(data.documentTokens, "token");
+  if (data.split > 0)
+    text += ", " + groupDigits(data.split) + " too long and split";
+  return text;
+}
+
+/// A folder is read file by file as text, which is seldom meant for these.
+std::string misreadFile(const Dataset &data) {
+  constexpr int64_t enough = 1000;
+  for (int64_t i = 0; i < std::min(data.size(), enough); ++i) {
+    std::string path = data.describe(i);
+    for (const char *ending : {".jsonl", ".idx"})
+      if (size_t size = std::strlen(ending);
+          path.size() > size && path.substr(path.size() - size) == ending)
+        return path;
+  }
+  return "";
+}
+
+} // namespace
+
+std::vector<std::string> describeData(const Session &session) {
+  const SampleStatistics &data = session.data->statistics();
+  double perStep =
+      static_cast<double>(session.options.tokensPerBatch) / data.meanTokens();
+  std::vector<std::string> lines = {
+      "data: " + describeDocuments(data),
+      "samples: " + groupDigits(data.samples) + " of " + describeLengths(data) +
+          ", about " +
+          groupDigits(std::max<int64_t>(1, std::llround(perStep))) + " a step"};
+  if (session.heldOut)
+    lines.push_back(
+        "held out: " + describeDocuments(session.heldOut->statistics()) + ", " +
+        count(session.heldOut->size(), "sample"));
+  return lines;
+}
+
+std::vector<std::string> dataNotes(const Session &session) {
+  const SampleStatistics &data = session.data->statistics();
+  std::vector<std::string> notes;
+  std::string limit = groupDigits(session.sampleLimit()) + " tokens";
+  if (data.shortened > 0)
+    notes.push_back(
+        count(data.shortened, "input/target pair") + " of more than " + limit +
+        " shortened in the middle of the input" +
+        (data.targetCut > 0
+             ? ", " + groupDigits(data.targetCut) + " at the target's end too"
+             : ""));
+  if (data.truncated > 0)
+    notes.push_back(count(data.truncated, "document") + " cut behind " + limit +
+                    " (--long-documents=truncate)");
+  if (data.dropped > 0)
+    notes.push_back(count(data.dropped, "document") +
+                    " left out: nothing to predict in them");
+  if (std::string path = misreadFile(session.data->dataset()); !path.empty())
+    notes.push_back(path + " is read as plain text, as the folder that it lies "
+                           "in was given; give the file itself to have its "
+                           "samples");
+  return notes;
+}
+
+} // namespace dyna

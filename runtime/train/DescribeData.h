@@ -1,0 +1,26 @@
+//===- DescribeData.h - What a run is given, for people ---------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_DESCRIBEDATA_H
+#define DYNA_RUNTIME_TRAIN_DESCRIBEDATA_H
+
+#include "runtime/train/Session.h"
+
+namespace dyna {
+
+/// Documents, tokens, lengths of samples, samples of a step; a line each for
+/// the data, and for what is held out.
+std::vector<std::string> describeData(const Session &session);
+
+/// What the run does not train on, or reads otherwise than was meant: said in
+/// any case.
+std::vector<std::string> dataNotes(const Session &session);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_DESCRIBEDATA_H

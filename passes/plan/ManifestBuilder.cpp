@@ -10,9 +10,12 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
+#include "passes/memory/TokenParts.h"
+#include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
 #include "runtime/plan/ManifestView.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -231,6 +234,105 @@ static void setFlops(plan::LayerKind::Role *role, FunctionOp function) {
   role->set_flops_per_pair(pair);
   role->set_flops_per_causal_pair(causalPair);
 }
+//===----------------------------------------------------------------------===//
+// What layer functions exchange
+//===----------------------------------------------------------------------===//
+
+// The codes of CollectiveLowering.cpp are the manifest's.
+static_assert(
+    plan::LayerExchange::ALL_REDUCE == int(DYNA_EXCHANGE_ALL_REDUCE) &&
+    plan::LayerExchange::ALL_GATHER == int(DYNA_EXCHANGE_ALL_GATHER) &&
+    plan::LayerExchange::REDUCE_SCATTER == int(DYNA_EXCHANGE_REDUCE_SCATTER) &&
+    plan::LayerExchange::ALL_TO_ALL == int(DYNA_EXCHANGE_ALL_TO_ALL));
+
+namespace {
+
+/// Lists the exchanges of a lowered function in the order in which it calls
+/// them.
+class ExchangeList {
+public:
+  ExchangeList(FunctionOp function, plan::LayerKind::Role *role)
+      : tokens(function), role(role) {
+    for (Operation &op : function.getBody().front())
+      visit(&op);
+  }
+
+private:
+  void visit(Operation *op) {
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](dist::ExchangeOp fused) {
+          plan::LayerExchange *exchange = add(fused.getGroup().getIndex());
+          for (Operation *collective : fused.getCollectives())
+            addTensor(exchange, collective);
+        })
+        .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp,
+              dist::AllToAllOp>([&](auto collective) {
+          addTensor(add(collective.getGroup().getIndex()), op);
+        })
+        .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>([&](auto head) {
+          if (ShardAttr shard = head.getShardAttr())
+            addHead(shard.getGroup());
+        });
+  }
+
+  plan::LayerExchange *add(int64_t group) {
+    plan::LayerExchange *exchange = role->add_exchanges();
+    exchange->set_group(static_cast<int32_t>(group));
+    return exchange;
+  }
+
+  void addTensor(plan::LayerExchange *exchange, Operation *op) {
+    plan::LayerExchange::Tensor *tensor = exchange->add_tensors();
+    Value whole = op->getOperand(0);
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](dist::AllReduceOp) {
+          tensor->set_kind(plan::LayerExchange::ALL_REDUCE);
+        })
+        .Case([&](dist::AllGatherOp gather) {
+          tensor->set_kind(plan::LayerExchange::ALL_GATHER);
+          whole = gather.getResult();
+        })
+        .Case([&](dist::ReduceScatterOp) {
+          tensor->set_kind(plan::LayerExchange::REDUCE_SCATTER);
+        })
+        .Case([&](dist::AllToAllOp turn) {
+          tensor->set_kind(plan::LayerExchange::ALL_TO_ALL);
+          // Of the whole, rows are those of the side on which they are not
+          // dealt, columns those of the other.
+          whole = turn.getDim() == 0 ? turn.getResult() : turn.getX();
+        });
+    auto type = cast<RankedTensorType>(whole.getType());
+    int64_t bytes = type.getElementTypeBitWidth() / 8;
+    bool perToken = type.getRank() > 0 && type.isDynamicDim(0);
+    for (int64_t size : type.getShape().drop_front(perToken ? 1 : 0))
+      bytes *= size;
+    if (auto turn = dyn_cast<dist::AllToAllOp>(op))
+      bytes *= turn.getGroup().getSize();
+    if (perToken)
+      tensor->mutable_bytes()->set_tq(bytes);
+    else
+      tensor->mutable_bytes()->set_constant(bytes);
+    if (dist::GroupAttr dealt = tokens.of(whole))
+      tensor->set_dealt_group(static_cast<int32_t>(dealt.getIndex()));
+  }
+
+  /// dyna_head: the largest logit of every row, then its sum of exponentials
+  /// and its target's logit, in f64.
+  void addHead(int64_t group) {
+    for (int64_t numbers : {1, 2}) {
+      plan::LayerExchange *exchange = add(group);
+      exchange->set_per_chunk(true);
+      plan::LayerExchange::Tensor *tensor = exchange->add_tensors();
+      tensor->set_kind(plan::LayerExchange::ALL_REDUCE);
+      tensor->mutable_bytes()->set_tq(numbers * int64_t(sizeof(double)));
+    }
+  }
+
+  TokenParts tokens;
+  plan::LayerKind::Role *role;
+};
+
+} // namespace
 
 FailureOr<int> ManifestBuilder::addKind(LayerOp layer) {
   auto [entry, isNew] =
@@ -277,6 +379,7 @@ LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {
     if (PlaceAttr workspace = function.getWorkspaceAttr())
       setBytes(role->mutable_workspace(), workspace);
     setFlops(role, function);
+    ExchangeList(function, role);
   }
   setFlops(kind, layer);
   return success();

@@ -241,7 +241,8 @@ std::vector<int64_t> lengthsOf(const MiniBatch &miniBatch) {
 Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
   std::vector<int64_t> lengths = lengthsOf(miniBatch);
-  VerifyOptions limits = {arena_->bytes() - dynamicStart_, context_.rank};
+  VerifyOptions limits = {arena_->bytes() - dynamicStart_, context_.rank,
+                          countTargets(miniBatch)};
   if (!options_.plansAreVerified)
     DYNA_RETURN_IF_ERROR(
         options_.graph ? verifyPlan(*options_.graph, plan, lengths, limits)

@@ -153,6 +153,8 @@ private:
               const std::vector<dyna_tensor> &grads,
               const std::vector<dyna_tensor> &in,
               const std::vector<dyna_tensor> &out);
+  Status checkExchanges(const Run &run, const plan::Instruction &i,
+                        const Traffic &before) const;
   Status finishGradientNorm(Run &run);
   double formulaFlops(const Run &run, const plan::Instruction &i) const;
   std::vector<dyna_tensor> computeParameters(int layer) const;

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/abi/Kernels.h"
+#include "runtime/executor/RankExchange.h"
 #include "runtime/executor/Run.h"
 #include "runtime/plan/Text.h"
 
@@ -14,6 +16,13 @@
 namespace dyna {
 
 using plan::Instruction;
+
+// Traffic counts by the manifest's kinds.
+static_assert(
+    plan::LayerExchange::ALL_REDUCE == int(CollectiveKind::AllReduce) &&
+    plan::LayerExchange::ALL_GATHER == int(CollectiveKind::AllGather) &&
+    plan::LayerExchange::REDUCE_SCATTER == int(CollectiveKind::ReduceScatter) &&
+    plan::LayerExchange::ALL_TO_ALL == int(CollectiveKind::AllToAll));
 
 //===----------------------------------------------------------------------===//
 // Tensors
@@ -83,11 +92,12 @@ Status Executor::call(Run &run, const Instruction &i,
     saved = savedOf(run, i);
     segments = run.segments[i.micro_batch()];
   }
+  Traffic before = exchange_ ? exchange_->transport().traffic() : Traffic();
   dyna_status status =
       function(&context_, params.data(), grads.data(), &saved,
                dynamic(i.workspace_offset()), &segments, in.data(), out.data());
   if (status == DYNA_OK)
-    return Status::ok();
+    return exchange_ ? checkExchanges(run, i, before) : Status::ok();
   StatusCode code = status >= DYNA_INVALID_ARGUMENT && status <= DYNA_INTERNAL
                         ? static_cast<StatusCode>(status)
                         : StatusCode::Internal;
@@ -95,6 +105,33 @@ Status Executor::call(Run &run, const Instruction &i,
   return Status(code, message_[0]
                           ? std::string(message_)
                           : formatText("failed with status %d", status));
+}
+
+/// The proof that no rank waits for ever rests on what the manifest says of a
+/// function's exchanges, so it is compared with what the function did.
+Status Executor::checkExchanges(const Run &run, const Instruction &i,
+                                const Traffic &before) const {
+  Traffic wanted, done = exchange_->transport().traffic();
+  done.add(before, -1);
+  for (const plan::LayerExchange &exchange :
+       view_.exchanges(i.layer(), roleOf(i))) {
+    constexpr int64_t chunk = DYNA_HEAD_CHUNK_ROWS;
+    int64_t times =
+        !exchange.per_chunk()
+            ? 1
+            : (run.staging[i.micro_batch()].targets + chunk - 1) / chunk;
+    wanted.collectiveCalls += times;
+    for (const plan::LayerExchange::Tensor &tensor : exchange.tensors())
+      wanted.collectives[tensor.kind()] += times;
+  }
+  if (done.collectiveCalls == wanted.collectiveCalls &&
+      done.collectives == wanted.collectives)
+    return Status::ok();
+  return Status::internal(formatText(
+      "the function started %lld exchanges, but by the manifest these are "
+      "%lld, or others: the binary is damaged, compile it again",
+      static_cast<long long>(done.collectiveCalls),
+      static_cast<long long>(wanted.collectiveCalls)));
 }
 
 //===----------------------------------------------------------------------===//

@@ -40,21 +40,9 @@ Status RankExchange::createGroups() {
   auto mine = [&](const std::vector<int> &ranks) {
     return std::find(ranks.begin(), ranks.end(), rank()) != ranks.end();
   };
-  // The groups of compiled code: the axes, then factors of tp as the manifest
-  // lists them (those of other tensor degrees are not used here).
-  const Mesh &mesh = graph_.mesh();
   std::vector<std::vector<int>> compiled;
-  for (const char *axis : {"dp", "tp", "pp"})
-    compiled.push_back(
-        graph_.groupOf(rank(), {mesh.wholeAxis(*mesh.findAxis(axis))}));
-  for (const plan::TensorGroup &group : view_.manifest().groups()) {
-    AxisParts parts;
-    for (const plan::AxisPart &part : group.parts())
-      parts.push_back({*mesh.findAxis("tp"), part.stride(), part.size()});
-    compiled.push_back(group.tp() == graph_.strategy().tp
-                           ? graph_.groupOf(rank(), parts)
-                           : std::vector<int>{rank()});
-  }
+  for (int index = 0; index < graph_.compiledGroups(); ++index)
+    compiled.push_back(graph_.compiledGroup(rank(), index));
   for (const std::vector<int> &ranks : compiled)
     wanted.push_back({ranks, -1});
   for (const ExecutableGraph::HolderGroup &group : graph_.holderGroups())

@@ -8,6 +8,7 @@
 
 #include "runtime/executor/RankTeam.h"
 
+#include "runtime/executor/Staging.h"
 #include "runtime/plan/PlanVerifier.h"
 
 #include <algorithm>
@@ -73,7 +74,8 @@ Status RankTeam::run(const plan::Plan &plan, const MiniBatch &miniBatch,
   for (const Sample &sample : miniBatch.samples)
     lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
   // Each executor compares its own program with its own arena.
-  if (Status status = verifyPlan(graph_, plan, lengths, {maxBlockBytes});
+  VerifyOptions options = {maxBlockBytes, -1, countTargets(miniBatch)};
+  if (Status status = verifyPlan(graph_, plan, lengths, options);
       !status.isOk()) {
     abort(status);
     return status;

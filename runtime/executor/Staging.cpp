@@ -11,6 +11,7 @@
 #include "runtime/plan/InstructionBlocks.h"
 #include "runtime/plan/Text.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace dyna {
@@ -81,6 +82,14 @@ StatusOr<Staging> stage(const ManifestView &view,
     row += length;
   }
   return staging;
+}
+
+int64_t countTargets(const MiniBatch &miniBatch) {
+  int64_t targets = 0;
+  for (const Sample &sample : miniBatch.samples)
+    targets += std::count_if(sample.targets.begin(), sample.targets.end(),
+                             [](int32_t t) { return t != ignoreTarget; });
+  return targets;
 }
 
 } // namespace dyna

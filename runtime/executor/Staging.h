@@ -36,6 +36,9 @@ StatusOr<Staging> stage(const ManifestView &view,
                         const plan::MicroBatch &microBatch,
                         const MiniBatch &miniBatch);
 
+/// Targets of a mini-batch that are in the loss, counted.
+int64_t countTargets(const MiniBatch &miniBatch);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_EXECUTOR_STAGING_H

@@ -102,6 +102,35 @@ Status checkInputTier(const plan::LayerKind &kind,
   return Status::ok();
 }
 
+/// Layer functions exchange along the tensor-parallel axis of their degree or
+/// a factor of it, those of the optimizer not at all.
+Status checkExchangeGroups(const plan::Manifest &manifest,
+                           const plan::LayerKind &kind, int tp) {
+  auto isOfDegree = [&](int group) {
+    int index = group - DYNA_GROUP_COUNT;
+    return group == DYNA_GROUP_TP ||
+           (index >= 0 && index < manifest.groups_size() &&
+            manifest.groups(index).tp() == tp);
+  };
+  std::string where = "layer kind '" + kind.name() + "'";
+  for (int role = 0; role < DYNA_ROLE_COUNT; ++role) {
+    bool steps = role == DYNA_ROLE_UPDATE || role == DYNA_ROLE_GRAD_NORM ||
+                 role == DYNA_ROLE_CAST;
+    if (steps && kind.roles(role).exchanges_size() > 0)
+      return bad(where + ": a function of the optimizer exchanges something");
+    for (const plan::LayerExchange &exchange : kind.roles(role).exchanges()) {
+      bool fits = isOfDegree(exchange.group());
+      for (const plan::LayerExchange::Tensor &tensor : exchange.tensors())
+        fits &= tensor.dealt_group() == 0 || isOfDegree(tensor.dealt_group());
+      if (!fits)
+        return bad(formatText("%s exchanges over group %d, which is none of "
+                              "tp=%d",
+                              where.c_str(), exchange.group(), tp));
+    }
+  }
+  return Status::ok();
+}
+
 Status checkLocalKind(const plan::LayerKind &whole, const plan::LayerKind &kind,
                       const plan::TensorDegree &degree, const Mesh &mesh) {
   std::string where = "layer kind '" + kind.name() + "'";
@@ -224,6 +253,8 @@ Status manifest_checks::checkDegrees(const plan::Manifest &manifest) {
       DYNA_RETURN_IF_ERROR(checkKind(degree.kinds(k), master));
       DYNA_RETURN_IF_ERROR(
           checkLocalKind(manifest.kinds(k), degree.kinds(k), degree, *mesh));
+      DYNA_RETURN_IF_ERROR(
+          checkExchangeGroups(manifest, degree.kinds(k), degree.tp()));
     }
     DYNA_RETURN_IF_ERROR(checkTies(manifest, degree));
   }

@@ -211,6 +211,24 @@ Status manifest_checks::bad(const std::string &what) {
   return Status::invalidArgument("manifest: " + what);
 }
 
+/// The groups are checkDegrees' to look at: they depend on the degree.
+static Status checkExchanges(const plan::LayerKind::Role &role,
+                             const std::string &where) {
+  if (role.exchanges_size() > 0 && !role.present())
+    return bad(where + ": a function that is not there exchanges something");
+  for (const plan::LayerExchange &exchange : role.exchanges()) {
+    if (exchange.tensors_size() == 0)
+      return bad(where + ": an exchange of nothing");
+    for (const plan::LayerExchange::Tensor &tensor : exchange.tensors()) {
+      if (!plan::LayerExchange::Kind_IsValid(tensor.kind()))
+        return bad(where + ": unknown kind of exchange " +
+                   std::to_string(tensor.kind()));
+      DYNA_RETURN_IF_ERROR(checkFormula(tensor.bytes(), where + ", exchange"));
+    }
+  }
+  return Status::ok();
+}
+
 Status manifest_checks::checkKind(const plan::LayerKind &kind,
                                   plan::ElementType master) {
   std::string where = "layer kind '" + kind.name() + "'";
@@ -245,6 +263,7 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
                           DYNA_ROLE_COUNT, kind.roles_size()));
   for (const plan::LayerKind::Role &role : kind.roles()) {
     DYNA_RETURN_IF_ERROR(checkFormula(role.workspace(), where + ", workspace"));
+    DYNA_RETURN_IF_ERROR(checkExchanges(role, where));
     for (int64_t flops : {role.flops_per_token(), role.flops_per_target(),
                           role.flops_per_pair(), role.flops_per_causal_pair()})
       if (flops < 0)
@@ -288,8 +307,13 @@ Status checkManifest(const plan::Manifest &manifest) {
     return bad("positions " + std::to_string(facts.positions()) +
                " are out of range");
   DYNA_RETURN_IF_ERROR(checkParameters(manifest));
-  for (const plan::LayerKind &kind : manifest.kinds())
+  for (const plan::LayerKind &kind : manifest.kinds()) {
     DYNA_RETURN_IF_ERROR(checkKind(kind, master));
+    for (const plan::LayerKind::Role &role : kind.roles())
+      if (role.exchanges_size() > 0)
+        return bad("layer kind '" + kind.name() +
+                   "' exchanges something, but is that of one rank");
+  }
   DYNA_RETURN_IF_ERROR(checkLayers(manifest));
   return manifest_checks::checkDegrees(manifest);
 }

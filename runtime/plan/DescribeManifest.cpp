@@ -94,6 +94,28 @@ std::string splitsJson(const plan::LayerKind &kind) {
   return text + "]";
 }
 
+std::string exchangesJson(const plan::LayerKind::Role &role) {
+  static const char *const kinds[] = {"all_reduce", "all_gather",
+                                      "reduce_scatter", "all_to_all"};
+  std::string text;
+  for (const plan::LayerExchange &exchange : role.exchanges()) {
+    text +=
+        formatText("%s{\"group\": %d, \"per_chunk\": %s, \"tensors\": [",
+                   text.empty() ? ", \"exchanges\": [" : ", ", exchange.group(),
+                   exchange.per_chunk() ? "true" : "false");
+    const char *comma = "";
+    for (const plan::LayerExchange::Tensor &tensor : exchange.tensors()) {
+      text += formatText("%s{\"kind\": \"%s\", \"dealt_group\": %d, "
+                         "\"bytes\": %s}",
+                         comma, kinds[tensor.kind()], tensor.dealt_group(),
+                         formulaJson(tensor.bytes()).c_str());
+      comma = ", ";
+    }
+    text += "]}";
+  }
+  return text.empty() ? text : text + "]";
+}
+
 std::string kindJson(const plan::LayerKind &kind) {
   std::string text =
       "{\"name\": " + quote(kind.name()) +
@@ -115,13 +137,14 @@ std::string kindJson(const plan::LayerKind &kind) {
     text += formatText(
         "%s\n      \"%s\": {\"workspace\": %s, \"flops_per_token\": %lld, "
         "\"flops_per_target\": %lld, \"flops_per_pair\": %lld, "
-        "\"flops_per_causal_pair\": %lld}",
+        "\"flops_per_causal_pair\": %lld%s}",
         first ? "" : ",", roleNames[role],
         formulaJson(said.workspace()).c_str(),
         static_cast<long long>(said.flops_per_token()),
         static_cast<long long>(said.flops_per_target()),
         static_cast<long long>(said.flops_per_pair()),
-        static_cast<long long>(said.flops_per_causal_pair()));
+        static_cast<long long>(said.flops_per_causal_pair()),
+        exchangesJson(said).c_str());
     first = false;
   }
   return text +

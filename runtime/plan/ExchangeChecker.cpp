@@ -1,4 +1,4 @@
-//===- ExchangeChecker.cpp - Messages and reductions between ranks --------===//
+//===- ExchangeChecker.cpp - Messages and exchanges between ranks ---------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 namespace dyna {
@@ -25,45 +24,80 @@ Status bad(const std::string &what) {
   return Status::invalidArgument("plan: " + what);
 }
 
+/// A function that works on a micro-batch.
+bool callsLayer(const Instruction &i) {
+  return roleOf(i) >= 0 && isPerMicroBatch(i.op());
+}
+
+/// Whether two ranks of a stage that run these do one thing together.
+bool isSameCall(const Instruction &a, const Instruction &b) {
+  bool hasMode =
+      a.op() == Instruction::FORWARD || a.op() == Instruction::RECOMPUTE;
+  return a.op() == b.op() && a.layer() == b.layer() &&
+         a.micro_batch() == b.micro_batch() &&
+         (!hasMode || a.recompute() == b.recompute());
+}
+
+/// Ranks that exchange something in one order: the two ends of a channel, or a
+/// group. What rank `ranks[i]` starts there is in `sides[i]`.
+struct Wire {
+  struct Entry {
+    int instruction;
+    /// Whose gradients or rows; -1 for messages, norms and layer functions.
+    int parameter;
+  };
+  bool isChannel = false;
+  std::vector<int> ranks;
+  std::vector<std::vector<Entry>> sides;
+  std::vector<int> arrived; ///< ranks that have reached an entry
+};
+
+/// What a rank starts, in order: an entry of a wire.
+struct Start {
+  int wire, entry, instruction;
+};
+
 class ExchangeChecker {
 public:
   ExchangeChecker(const ExecutableGraph &graph, const plan::Plan &plan,
                   PlanPosition &failedAt)
-      : graph_(graph), plan_(plan), failedAt_(failedAt) {}
+      : graph_(graph), plan_(plan), failedAt_(failedAt),
+        starts_(graph.ranks()) {}
 
   Status check() {
-    for (int rank = 0; rank < graph_.ranks(); ++rank)
+    for (int rank = 0; rank < graph_.ranks(); ++rank) {
+      ends_.clear();
+      holderEnds_.assign(graph_.model().parameters(), {});
+      compiledEnds_.assign(graph_.compiledGroups(), {});
       for (int index = 0; index < program(rank).instructions_size(); ++index)
         DYNA_RETURN_IF_ERROR(collect(rank, index));
-    for (const auto &[ends, starts] : channels_)
-      if (ends.first < ends.second)
-        DYNA_RETURN_IF_ERROR(compareEnds(ends.first, ends.second));
-      else if (!channels_.count({ends.second, ends.first}))
-        return unmatched(ends.first, starts.front(), ends.second);
-    for (const auto &[group, members] : groups_)
-      DYNA_RETURN_IF_ERROR(compareMembers(group, members));
+    }
+    for (const Wire &wire : wires_)
+      if (wire.isChannel)
+        DYNA_RETURN_IF_ERROR(compareEnds(wire));
+    for (int rank = 0; rank < graph_.ranks(); ++rank)
+      if (graph_.placeOf(rank).shard > 0)
+        DYNA_RETURN_IF_ERROR(compareShards(rank));
+    for (const Wire &wire : wires_)
+      if (!wire.isChannel)
+        DYNA_RETURN_IF_ERROR(compareMembers(wire));
     return runAll();
   }
 
 private:
-  /// What a group does together: one parameter's gradients or rows, or the
-  /// norm (parameter -1).
-  struct Exchange {
-    Instruction::Op op;
-    int parameter;
-    int index; ///< of the instruction
-    bool operator==(const Exchange &other) const {
-      return op == other.op && parameter == other.parameter;
-    }
-  };
   using Group = ExecutableGraph::HolderGroup;
+  /// A rank's end of a wire.
+  struct End {
+    int wire = -1, side = -1;
+  };
+  static constexpr int normGroup = -2; ///< all ranks, apart from holders
 
   /// For messages, of which the first that names a place is noted.
-  std::string atRank(int rank, int index, const Instruction &i) const {
+  std::string atRank(int rank, int index) const {
     if (failedAt_.rank < 0)
       failedAt_ = {rank, index};
     return formatText("rank %d instruction %d (%s)", rank, index,
-                      describeInstruction(i).c_str());
+                      describeInstruction(at(rank, index)).c_str());
   }
 
   const plan::RankProgram &program(int rank) const { return plan_.ranks(rank); }
@@ -73,86 +107,140 @@ private:
   const ManifestView &view(int rank) const { return graph_.replicaView(rank); }
 
   //===--------------------------------------------------------------------===//
-  // P9, P10
+  // What each rank starts
   //===--------------------------------------------------------------------===//
 
   Status collect(int rank, int index) {
     const Instruction &i = at(rank, index);
-    MessageOp op = messageOf(i.op());
-    if (op.isMessage)
-      return op.starts ? collectMessage(rank, index) : checkPeer(rank, index);
-    bool starts = i.op() == Instruction::REDUCE_GRADS_START ||
-                  i.op() == Instruction::GATHER_PARAMS_START;
+    if (messageOf(i.op()).isMessage)
+      return collectMessage(rank, index);
     if (i.op() == Instruction::COMBINE_NORM) {
-      Group all = {std::vector<int>(graph_.ranks()), -1};
+      std::vector<int> all(graph_.ranks());
       for (int r = 0; r < graph_.ranks(); ++r)
-        all.ranks[r] = r;
-      groups_[all][rank].push_back({i.op(), -1, index});
+        all[r] = r;
+      start(rank, endOf(rank, {all, normGroup}), index);
+    } else if (i.op() == Instruction::REDUCE_GRADS_START ||
+               i.op() == Instruction::GATHER_PARAMS_START) {
+      collectParameters(rank, index);
+    } else if (callsLayer(i)) {
+      collectCalls(rank, index);
     }
-    for (int p : starts ? shared(rank, i.layer()) : std::vector<int>())
-      groups_[graph_.holderGroup(p, rank)][rank].push_back({i.op(), p, index});
     return Status::ok();
   }
 
-  /// The parameters that a layer updates together with other ranks.
-  std::vector<int> shared(int rank, int layer) const {
-    const ManifestView &own = view(rank);
-    std::vector<int> parameters;
-    for (int slot = 0; slot < own.layer(layer).parameters_size(); ++slot)
-      if (int p = own.layer(layer).parameters(slot);
-          own.updates(layer, slot) && own.place(p).holders > 1)
-        parameters.push_back(p);
-    return parameters;
+  void start(int rank, End end, int index, int parameter = -1) {
+    std::vector<Wire::Entry> &side = wires_[end.wire].sides[end.side];
+    starts_[rank].push_back({end.wire, static_cast<int>(side.size()), index});
+    side.push_back({index, parameter});
   }
 
-  Status checkPeer(int rank, int index) {
-    const Instruction &i = at(rank, index);
-    ExecutableGraph::Place peer = graph_.placeOf(rank);
-    MessageOp op = messageOf(i.op());
-    peer.stage += op.sends != op.gradient ? 1 : -1;
-    if (i.peer() != graph_.rankAt(peer))
-      return bad(formatText("%s: the other end of this message is rank %d",
-                            atRank(rank, index, i).c_str(),
-                            graph_.rankAt(peer)));
-    return Status::ok();
+  End endOf(int rank, const Group &group, bool isChannel = false) {
+    auto [found, isNew] =
+        wireIds_.insert({{isChannel, group}, static_cast<int>(wires_.size())});
+    if (isNew) {
+      wires_.emplace_back();
+      wires_.back().isChannel = isChannel;
+      wires_.back().ranks = group.ranks;
+      wires_.back().sides.resize(group.ranks.size());
+    }
+    const std::vector<int> &ranks = wires_[found->second].ranks;
+    auto side = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+    return {found->second, static_cast<int>(side)};
   }
 
   Status collectMessage(int rank, int index) {
-    DYNA_RETURN_IF_ERROR(checkPeer(rank, index));
     const Instruction &i = at(rank, index);
+    MessageOp op = messageOf(i.op());
+    ExecutableGraph::Place place = graph_.placeOf(rank);
+    place.stage += op.sends != op.gradient ? 1 : -1;
+    int peer = graph_.rankAt(place);
+    if (i.peer() != peer)
+      return bad(formatText("%s: the other end of this message is rank %d",
+                            atRank(rank, index).c_str(), peer));
+    if (!op.starts)
+      return Status::ok();
     int64_t bytes = view(rank).messageBytes(
         i.layer(), extentOf(plan_.micro_batches(i.micro_batch())));
     if (i.message_bytes() != bytes)
       return bad(formatText(
           "%s: says %lld bytes, but the tensor of its shape and type has %lld",
-          atRank(rank, index, i).c_str(),
+          atRank(rank, index).c_str(),
           static_cast<long long>(i.message_bytes()),
           static_cast<long long>(bytes)));
-    auto &starts = channels_[{rank, i.peer()}];
-    place_[{rank, i.op(), i.micro_batch()}] = starts.size();
-    starts.push_back(index);
+    auto [found, isNew] = ends_.insert({peer, {}});
+    if (isNew)
+      found->second =
+          endOf(rank, {{std::min(rank, peer), std::max(rank, peer)}, -1}, true);
+    start(rank, found->second, index);
     return Status::ok();
   }
 
-  Status unmatched(int rank, int index, int peer) const {
-    return bad(formatText("%s has no counterpart on rank %d",
-                          atRank(rank, index, at(rank, index)).c_str(), peer));
+  /// What the layer updates together with other ranks; those of one group are
+  /// one call, as RankExchange makes them.
+  void collectParameters(int rank, int index) {
+    const ManifestView &own = view(rank);
+    int layer = at(rank, index).layer();
+    const auto &list = own.layer(layer).parameters();
+    std::vector<std::pair<int, int>> parameters; // wire, parameter
+    for (int slot = 0; slot < list.size(); ++slot) {
+      int p = list.Get(slot);
+      if (!own.updates(layer, slot) || own.place(p).holders == 1)
+        continue;
+      if (holderEnds_[p].wire < 0)
+        holderEnds_[p] = endOf(rank, graph_.holderGroup(p, rank));
+      parameters.push_back({holderEnds_[p].wire, p});
+    }
+    for (size_t first = 0; first < parameters.size(); ++first)
+      if (int wire = parameters[first].first; wire >= 0)
+        for (size_t next = first; next < parameters.size(); ++next)
+          if (parameters[next].first == wire) {
+            int p = parameters[next].second;
+            start(rank, holderEnds_[p], index, p);
+            parameters[next].first = -1;
+          }
   }
 
-  Status compareEnds(int a, int b) {
-    const std::vector<int> &left = channels_[{a, b}];
-    const std::vector<int> &right = channels_[{b, a}];
+  /// Exchanges of one group that follow each other in a function count as one:
+  /// ranks that meet there for the first meet for all.
+  void collectCalls(int rank, int index) {
+    const Instruction &i = at(rank, index);
+    int last = -1;
+    for (const plan::LayerExchange &exchange :
+         view(rank).exchanges(i.layer(), roleOf(i))) {
+      if (exchange.group() == last)
+        continue;
+      last = exchange.group();
+      End &end = compiledEnds_[last];
+      if (end.wire < 0)
+        end = endOf(rank, {graph_.compiledGroup(rank, last), -1});
+      start(rank, end, index);
+    }
+  }
+
+  //===--------------------------------------------------------------------===//
+  // P9, P10
+  //===--------------------------------------------------------------------===//
+
+  Status unmatched(int rank, const Wire::Entry &entry, int peer) const {
+    return bad(formatText("%s has no counterpart on rank %d",
+                          atRank(rank, entry.instruction).c_str(), peer));
+  }
+
+  Status compareEnds(const Wire &wire) const {
+    int a = wire.ranks[0], b = wire.ranks[1];
+    const auto &left = wire.sides[0], &right = wire.sides[1];
     for (size_t k = 0; k < std::max(left.size(), right.size()); ++k) {
       if (k >= right.size())
         return unmatched(a, left[k], b);
       if (k >= left.size())
         return unmatched(b, right[k], a);
-      const Instruction &x = at(a, left[k]), &y = at(b, right[k]);
+      const Instruction &x = at(a, left[k].instruction);
+      const Instruction &y = at(b, right[k].instruction);
       MessageOp p = messageOf(x.op()), q = messageOf(y.op());
       if (p.sends == q.sends || p.gradient != q.gradient ||
           x.micro_batch() != y.micro_batch() || x.layer() != y.layer()) {
-        std::string oneEnd = atRank(a, left[k], x);
-        std::string otherEnd = atRank(b, right[k], y);
+        std::string oneEnd = atRank(a, left[k].instruction);
+        std::string otherEnd = atRank(b, right[k].instruction);
         return bad(formatText(
             "message %zu between ranks %d and %d is %s at one end, but %s at "
             "the other: both ends of a channel need one order",
@@ -162,27 +250,70 @@ private:
     return Status::ok();
   }
 
-  Status
-  compareMembers(const Group &group,
-                 const std::map<int, std::vector<Exchange>> &members) const {
-    const auto &[first, expected] = *members.begin();
-    for (int rank : group.ranks) {
-      auto found = members.find(rank);
-      size_t count = found == members.end() ? 0 : found->second.size();
+  /// The rank runs the same layers as the first of its tensor-parallel group.
+  /// What a function exchanges does not say of which micro-batch it is, and
+  /// where nothing is exchanged, gradients of parameters that all of them have
+  /// must still be added up in one order to stay equal to the last bit.
+  Status compareShards(int rank) const {
+    ExecutableGraph::Place place = graph_.placeOf(rank);
+    place.shard = 0;
+    int first = graph_.rankAt(place);
+    auto skip = [&](int r, int index) {
+      while (index < program(r).instructions_size() &&
+             !callsLayer(at(r, index)))
+        ++index;
+      return index;
+    };
+    auto name = [&](int r, int index) {
+      return index < program(r).instructions_size()
+                 ? atRank(r, index)
+                 : formatText("nothing on rank %d", r);
+    };
+    int i = 0, j = 0;
+    for (size_t k = 0;; ++k, ++i, ++j) {
+      i = skip(first, i), j = skip(rank, j);
+      bool iEnds = i == program(first).instructions_size();
+      bool jEnds = j == program(rank).instructions_size();
+      if (iEnds && jEnds)
+        return Status::ok();
+      if (iEnds || jEnds || !isSameCall(at(first, i), at(rank, j))) {
+        std::string expected = name(first, i), got = name(rank, j);
+        return bad(formatText(
+            "call %zu of a layer is %s, but %s: tensor-parallel ranks run the "
+            "same layers of the same micro-batches in the same modes and order",
+            k, expected.c_str(), got.c_str()));
+      }
+    }
+  }
+
+  bool isSame(int a, const Wire::Entry &x, int b, const Wire::Entry &y) const {
+    const Instruction &i = at(a, x.instruction), &j = at(b, y.instruction);
+    if (x.parameter >= 0 || y.parameter >= 0 || !callsLayer(i))
+      return i.op() == j.op() && x.parameter == y.parameter;
+    return isSameCall(i, j);
+  }
+
+  Status compareMembers(const Wire &wire) const {
+    size_t first = 0;
+    while (wire.sides[first].empty())
+      ++first;
+    const auto &expected = wire.sides[first];
+    int firstRank = wire.ranks[first];
+    for (size_t side = 0; side < wire.sides.size(); ++side) {
+      const auto &got = wire.sides[side];
+      int rank = wire.ranks[side];
       size_t k = 0;
-      while (k < std::min(count, expected.size()) &&
-             found->second[k] == expected[k])
+      while (k < std::min(got.size(), expected.size()) &&
+             isSame(firstRank, expected[k], rank, got[k]))
         ++k;
-      if (k == count && k == expected.size())
+      if (k == got.size() && k == expected.size())
         continue;
-      auto name = [&](int r, const std::vector<Exchange> *list) {
-        return list && k < list->size()
-                   ? atRank(r, (*list)[k].index, at(r, (*list)[k].index))
-                   : formatText("rank %d nothing", r);
+      auto name = [&](int r, const std::vector<Wire::Entry> &list) {
+        return k < list.size() ? atRank(r, list[k].instruction)
+                               : formatText("rank %d nothing", r);
       };
-      std::string oneRank = name(first, &expected);
-      std::string otherRank =
-          name(rank, found == members.end() ? nullptr : &found->second);
+      std::string oneRank = name(firstRank, expected);
+      std::string otherRank = name(rank, got);
       return bad(formatText(
           "exchange %zu of a group is %s, but %s: all ranks of a group need "
           "one order",
@@ -195,85 +326,73 @@ private:
   // P11
   //===--------------------------------------------------------------------===//
 
-  /// The rank that this wait needs first, and how far it must be: -1 if
-  /// nothing is missing.
-  int blocker(int rank, int index) const {
-    const Instruction &i = at(rank, index);
-    MessageOp op = messageOf(i.op());
-    if (op.isMessage && !op.starts) {
-      size_t place = place_.at({rank, i.op() - 1, i.micro_batch()});
-      const auto &peer = channels_.at({i.peer(), rank});
-      return done_[i.peer()] > peer[place] ? -1 : i.peer();
-    }
-    bool waits = i.op() == Instruction::REDUCE_GRADS_WAIT ||
-                 i.op() == Instruction::GATHER_PARAMS_WAIT;
-    if (i.op() == Instruction::COMBINE_NORM) {
-      for (int r = 0; r < graph_.ranks(); ++r)
-        if (r != rank && !reachedNorm(r))
-          return r;
-      return -1;
-    }
-    Instruction::Op start = i.op() == Instruction::REDUCE_GRADS_WAIT
-                                ? Instruction::REDUCE_GRADS_START
-                                : Instruction::GATHER_PARAMS_START;
-    for (int p : waits ? shared(rank, i.layer()) : std::vector<int>())
-      for (const auto &[r, list] : groups_.at(graph_.holderGroup(p, rank)))
-        for (const Exchange &exchange : list)
-          if (exchange.op == start && exchange.parameter == p &&
-              done_[r] <= exchange.index)
-            return r;
-    return -1;
-  }
-
-  bool reachedNorm(int rank) const {
-    int index = done_[rank];
-    for (const auto &[group, members] : groups_)
-      if (auto found = members.find(rank); found != members.end())
-        for (const Exchange &exchange : found->second)
-          if (exchange.op == Instruction::COMBINE_NORM)
-            return index >= exchange.index;
-    return true;
-  }
-
+  /// Lets every rank carry out what it starts, one after another: an entry is
+  /// done when all ranks of its wire have reached it. Waits need not be looked
+  /// at: what is waited for was started before, and so is done.
   Status runAll() {
-    done_.assign(graph_.ranks(), 0);
-    for (bool progress = true; progress;) {
-      progress = false;
-      for (int rank = 0; rank < graph_.ranks(); ++rank)
-        while (done_[rank] < program(rank).instructions_size() &&
-               blocker(rank, done_[rank]) < 0) {
-          ++done_[rank];
-          progress = true;
-        }
+    for (Wire &wire : wires_)
+      wire.arrived.assign(wire.sides[0].size(), 0);
+    next_.assign(graph_.ranks(), 0);
+    std::vector<int> moved;
+    for (int rank = graph_.ranks() - 1; rank >= 0; --rank)
+      moved.push_back(rank);
+    while (!moved.empty()) {
+      int rank = moved.back();
+      moved.pop_back();
+      if (isDone(rank))
+        continue;
+      const Start &start = starts_[rank][next_[rank]];
+      Wire &wire = wires_[start.wire];
+      if (++wire.arrived[start.entry] < static_cast<int>(wire.ranks.size()))
+        continue;
+      for (int member : wire.ranks) {
+        ++next_[member];
+        moved.push_back(member);
+      }
     }
     for (int rank = 0; rank < graph_.ranks(); ++rank)
-      if (done_[rank] < program(rank).instructions_size())
+      if (!isDone(rank))
         return describeCycle(rank);
     return Status::ok();
+  }
+
+  bool isDone(int rank) const { return next_[rank] == starts_[rank].size(); }
+
+  /// The first rank that has not come to where `rank` stands.
+  int blocker(int rank) const {
+    const Start &start = starts_[rank][next_[rank]];
+    for (int other : wires_[start.wire].ranks) {
+      const Start &there = starts_[other][next_[other]];
+      if (there.wire != start.wire || there.entry != start.entry)
+        return other;
+    }
+    return rank;
   }
 
   Status describeCycle(int rank) const {
     std::string text;
     std::vector<char> seen(graph_.ranks(), 0);
-    for (int r = rank; !seen[r]; r = blocker(r, done_[r])) {
+    for (int r = rank; !seen[r]; r = blocker(r)) {
       seen[r] = 1;
       text += (text.empty() ? "" : "; ") +
-              atRank(r, done_[r], at(r, done_[r])) +
-              formatText(" waits for rank %d", blocker(r, done_[r]));
+              atRank(r, starts_[r][next_[r]].instruction) +
+              formatText(" waits for rank %d", blocker(r));
     }
-    return bad("the ranks wait for each other: " + text);
+    return bad("the ranks wait for each other: " + text +
+               "; ranks need one order of all that they start together");
   }
 
   const ExecutableGraph &graph_;
   const plan::Plan &plan_;
   PlanPosition &failedAt_;
-  /// Instructions that start messages, by (rank, peer), in order; and the
-  /// place in its list of each, by (rank, instruction, micro-batch). A wait's
-  /// instruction is numbered one behind its start's.
-  std::map<std::pair<int, int>, std::vector<int>> channels_;
-  std::map<std::tuple<int, int, int>, size_t> place_;
-  std::map<Group, std::map<int, std::vector<Exchange>>> groups_;
-  std::vector<int> done_; ///< instructions behind each rank
+  std::vector<Wire> wires_;
+  std::map<std::pair<bool, Group>, int> wireIds_;
+  std::vector<std::vector<Start>> starts_; ///< by rank
+  std::vector<size_t> next_;               ///< of each rank's starts
+  // Of the rank whose instructions are being collected.
+  std::map<int, End> ends_;       ///< of channels, by peer
+  std::vector<End> holderEnds_;   ///< by parameter
+  std::vector<End> compiledEnds_; ///< by group of compiled code
 };
 
 } // namespace

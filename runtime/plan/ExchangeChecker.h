@@ -1,4 +1,4 @@
-//===- ExchangeChecker.h - Messages and reductions between ranks ----------===//
+//===- ExchangeChecker.h - Messages and exchanges between ranks -----------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

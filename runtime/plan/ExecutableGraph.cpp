@@ -156,6 +156,25 @@ std::vector<int> ExecutableGraph::groupOf(int rank,
   return ranks;
 }
 
+int ExecutableGraph::compiledGroups() const {
+  return DYNA_GROUP_COUNT + model_->manifest().groups_size();
+}
+
+std::vector<int> ExecutableGraph::compiledGroup(int rank, int index) const {
+  static_assert(DYNA_GROUP_DP == 0 && DYNA_GROUP_TP == 1 && DYNA_GROUP_PP == 2);
+  constexpr int axes[] = {DP, TP, PP};
+  if (index < DYNA_GROUP_COUNT)
+    return groupOf(rank, {mesh_.wholeAxis(axes[index])});
+  const plan::TensorGroup &group =
+      model_->manifest().groups(index - DYNA_GROUP_COUNT);
+  if (group.tp() != strategy_.tp)
+    return {rank};
+  AxisParts parts;
+  for (const plan::AxisPart &part : group.parts())
+    parts.push_back({TP, part.stride(), part.size()});
+  return groupOf(rank, parts);
+}
+
 std::vector<int> ExecutableGraph::holders(int parameter, int rank) const {
   std::vector<int> ranks;
   for (int replica = 0; replica < strategy_.dp; ++replica)

@@ -82,6 +82,10 @@ public:
   const Layout &layout(int parameter) const { return layouts_[parameter]; }
   /// The ranks that differ from `rank` only in these parts of the mesh.
   std::vector<int> groupOf(int rank, const AxisParts &parts) const;
+  /// The group of `rank` that layer functions call `index`: DYNA_GROUP_*, then
+  /// those of the manifest. Of another tensor degree it is the rank alone.
+  int compiledGroups() const;
+  std::vector<int> compiledGroup(int rank, int index) const;
 
   /// The holders of a parameter that `rank` holds too, replica by replica and
   /// stage by stage.

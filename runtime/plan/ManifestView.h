@@ -102,6 +102,11 @@ public:
   bool hasRole(int layer, int role) const {
     return kind(layer).roles(role).present();
   }
+  /// What the layer's function of this role exchanges, in order.
+  const google::protobuf::RepeatedPtrField<plan::LayerExchange> &
+  exchanges(int layer, int role) const {
+    return kind(layer).roles(role).exchanges();
+  }
 
   //===--------------------------------------------------------------------===//
   // Parameters

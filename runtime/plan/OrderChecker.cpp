@@ -225,8 +225,11 @@ Status OrderChecker::checkGradients(int layer) const {
                 });
     for (size_t m = 0; adds && m < progress_.size(); ++m) {
       const Progress &progress = progress_[m];
-      if (progress.here && !progress.evaluates &&
-          !progress.layers[l].weightDone)
+      if (progress.here && progress.evaluates)
+        return fail(formatText("micro-batch %zu is only evaluated and gives no "
+                               "gradient",
+                               m));
+      if (progress.here && !progress.layers[l].weightDone)
         return fail(formatText("micro-batch %zu has not added its gradient of "
                                "layer %d yet",
                                m, l));
@@ -265,6 +268,7 @@ Status OrderChecker::parameters(const Instruction &i) {
   Parameters &own = parameters_[layer];
   if (!view_.ownsParameters(layer))
     return fail("this layer owns no parameters");
+  DYNA_RETURN_IF_ERROR(checkNotGathering(layer));
   if (i.op() == Instruction::CAST_PARAMS) {
     if (own.cast)
       return fail("cast twice");
@@ -283,7 +287,6 @@ Status OrderChecker::parameters(const Instruction &i) {
     return Status::ok();
   }
   updating_ = true;
-  DYNA_RETURN_IF_ERROR(checkNotGathering(layer));
   if (own.updated)
     return fail("updated twice");
   own.updated = true;

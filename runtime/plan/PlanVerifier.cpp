@@ -14,6 +14,8 @@
 #include "runtime/plan/OrderChecker.h"
 #include "runtime/plan/Text.h"
 
+#include <numeric>
+
 namespace dyna {
 namespace {
 
@@ -28,6 +30,20 @@ long long asLong(int64_t value) { return static_cast<long long>(value); }
 //===----------------------------------------------------------------------===//
 // Segments
 //===----------------------------------------------------------------------===//
+
+/// P2.
+Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
+                    int64_t targets) {
+  int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
+  if (targets >= 0 && plan.target_tokens() != targets)
+    return bad(formatText("counts %lld targets, but the mini-batch has %lld",
+                          asLong(plan.target_tokens()), asLong(targets)));
+  if (plan.target_tokens() < 0 || plan.target_tokens() > tokens)
+    return bad(formatText("counts %lld targets, but the mini-batch has %lld "
+                          "tokens",
+                          asLong(plan.target_tokens()), asLong(tokens)));
+  return Status::ok();
+}
 
 /// P2.
 Status checkSegments(const plan::Plan &plan,
@@ -188,6 +204,31 @@ Status checkUpdates(const ExecutableGraph &graph, const plan::Plan &plan) {
                         without, with));
 }
 
+/// P3 between micro-batches. One plan has one loss, divided by the targets of
+/// all: training on some alone would weigh their gradients too little.
+Status checkPurpose(const plan::Plan &plan, PlanPosition &failedAt) {
+  const Instruction *first = nullptr;
+  for (const plan::RankProgram &program : plan.ranks())
+    for (int index = 0; index < program.instructions_size(); ++index) {
+      const Instruction &i = program.instructions(index);
+      if (i.op() != Instruction::FORWARD && i.op() != Instruction::EVALUATE)
+        continue;
+      if (!first)
+        first = &i;
+      if (first->op() == i.op())
+        continue;
+      failedAt = {program.rank(), index};
+      bool evaluates = i.op() == Instruction::EVALUATE;
+      return bad(formatText(
+          "micro-batch %d is %s, but micro-batch %d is %s: a plan trains on "
+          "all "
+          "or evaluates all",
+          i.micro_batch(), evaluates ? "evaluated" : "trained on",
+          first->micro_batch(), evaluates ? "trained on" : "evaluated"));
+    }
+  return Status::ok();
+}
+
 Status checkReplicas(const plan::Plan &plan, int replicas) {
   for (int m = 0; m < plan.micro_batches_size(); ++m)
     if (int replica = plan.micro_batches(m).replica();
@@ -212,6 +253,7 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
                           static_cast<unsigned long long>(model.hash())));
   DYNA_RETURN_IF_ERROR(checkRanks(plan, graph.ranks()));
   DYNA_RETURN_IF_ERROR(checkSegments(plan, lengths));
+  DYNA_RETURN_IF_ERROR(checkTargets(plan, lengths, options.targets));
   DYNA_RETURN_IF_ERROR(checkReplicas(plan, graph.strategy().dp));
   for (int rank = 0; rank < graph.ranks(); ++rank) {
     ExecutableGraph::Place place = graph.placeOf(rank);
@@ -220,6 +262,7 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
                              place.replica, options),
                rank, graph.ranks()));
   }
+  DYNA_RETURN_IF_ERROR(checkPurpose(plan, failedAt));
   if (graph.ranks() == 1)
     return Status::ok();
   DYNA_RETURN_IF_ERROR(checkUpdates(graph, plan));

@@ -12,16 +12,18 @@
 // - (P1) it was made for this model (manifest hash) and has one program for
 //   each rank of the strategy;
 // - (P2) segments name samples of the mini-batch and cover every token once;
-// - (P3) every micro-batch passes every layer of every stage forward and
-//   backward exactly once and in order, or is evaluated; what crosses between
-//   stages is sent after it was made and used after it was received;
+//   `target_tokens` is the number of its targets in the loss;
+// - (P3) either every micro-batch passes every layer of every stage forward and
+//   backward, or every micro-batch is evaluated by every layer: exactly once
+//   and in order; what crosses between stages is sent after it was made and
+//   used after it was received;
 // - (P4) recomputation happens before backward where forward did not keep all,
 //   and only there;
-// - (P5) all parameters are updated once, after all gradients are there, are
-//   reduced over the ranks that share them, and norms are known, or none is
-//   on any rank;
-//   with ZeRO, layers run after the rows of other ranks were gathered, and
-//   nothing else happens to a parameter meanwhile;
+// - (P5) all parameters are updated once, after all micro-batches have given
+//   their gradients, these are reduced over the ranks that share them, and
+//   norms are known, or none is on any rank; with ZeRO, layers run after the
+//   rows of other ranks were gathered, and nothing else happens to a parameter
+//   meanwhile;
 // - (P6) nothing is read that is not there: blocks are used where they were
 //   placed, after they were taken and before they were given back, and all are
 //   given back;
@@ -30,9 +32,18 @@
 // - (P9) every send has one receive of the same message: direction, layer,
 //   micro-batch and bytes;
 // - (P10) both ends of a channel, an unordered pair of ranks, start their
-//   messages in one order, and all ranks of a group their exchanges;
-// - (P11) no rank waits for ever, even if every send is a rendezvous that ends
-//   only when the receive was started.
+//   messages in one order, and all ranks of a group their exchanges, those that
+//   layer functions make included; tensor-parallel ranks run the same functions
+//   of the same layers and micro-batches, in the same modes and order;
+// - (P11) no rank waits for ever, on any transport: even if a rank carries out
+//   what it starts one after another (messages, exchanges of every group, those
+//   inside layer functions) and each ends only when all that take part have
+//   come to it.
+//
+// P11 is stricter than what threads and MPI need, which let two groups, or a
+// message and a group, overtake each other. Communicators of NCCL that share
+// ranks do not, and what is legal must not depend on the transport:
+// docs/decisions/0016-one-order-of-exchanges.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,6 +68,9 @@ struct VerifyOptions {
   /// arena is asked about.
   int64_t dynamicLimit = 0;
   int limitedRank = -1;
+  /// Targets of the mini-batch that are in the loss; -1 where only their
+  /// lengths are known, which are at least as many.
+  int64_t targets = -1;
   /// Set by a failure, if given.
   PlanPosition *failedAt = nullptr;
 };

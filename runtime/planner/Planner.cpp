@@ -149,8 +149,7 @@ Status Planner::write(plan::Plan &plan, const PlanOptions &options, bool trains,
       for (int shard = 0; shard < strategy.tp; ++shard) {
         ExecutableGraph::Place place = {replica, stage, shard};
         int rank = graph_.rankAt(place);
-        ProgramWriter writer(graph_.replicaView(rank), options, plan,
-                             *plan.mutable_ranks(rank));
+        ProgramWriter writer(graph_, options, plan, *plan.mutable_ranks(rank));
         writer.startGathers();
         writeSchedule(graph_, place, schedule, own, trains, writer);
         writer.finishGathers();
@@ -234,8 +233,7 @@ StatusOr<plan::Plan> Planner::perRank(Write write) const {
   plan::Plan plan = empty();
   PlanOptions options;
   for (plan::RankProgram &program : *plan.mutable_ranks()) {
-    ProgramWriter writer(graph_.replicaView(program.rank()), options, plan,
-                         program);
+    ProgramWriter writer(graph_, options, plan, program);
     write(writer);
   }
   DYNA_RETURN_IF_ERROR(placeAll(plan, nullptr));

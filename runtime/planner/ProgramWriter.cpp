@@ -10,9 +10,26 @@
 
 #include "runtime/plan/InstructionBlocks.h"
 
+#include <algorithm>
+
 namespace dyna {
 
 using plan::Instruction;
+
+ProgramWriter::ProgramWriter(const ExecutableGraph &graph,
+                             const PlanOptions &options, const plan::Plan &plan,
+                             plan::RankProgram &program)
+    : view_(graph.replicaView(program.rank())), options_(options), plan_(plan),
+      program_(program), gathering_(view_.layers(), false) {
+  for (int p = 0; p < view_.parameters(); ++p)
+    if (view_.holds(p) && graph.spansStages(p) && !spansStages(view_.owner(p)))
+      spanning_.push_back(view_.owner(p));
+}
+
+bool ProgramWriter::spansStages(int layer) const {
+  return std::find(spanning_.begin(), spanning_.end(), layer) !=
+         spanning_.end();
+}
 
 Instruction &ProgramWriter::add(Instruction::Op op, int layer, int microBatch) {
   Instruction &i = *program_.add_instructions();
@@ -78,7 +95,7 @@ void ProgramWriter::evaluate(int m) {
 /// A parameter that several layers use is reduced with the one that updates
 /// it, the first of the rank, which backward reaches last.
 void ProgramWriter::startReduction(int layer) {
-  if (options_.update && view_.sharesParameters(layer))
+  if (options_.update && view_.sharesParameters(layer) && !spansStages(layer))
     add(Instruction::REDUCE_GRADS_START, layer, 0);
 }
 
@@ -94,6 +111,8 @@ void ProgramWriter::forOwners(Instruction::Op op, bool sharedOnly) {
 }
 
 void ProgramWriter::update() {
+  for (int layer : spanning_)
+    add(Instruction::REDUCE_GRADS_START, layer, 0);
   forOwners(Instruction::REDUCE_GRADS_WAIT, true);
   forOwners(Instruction::GRAD_NORM, false);
   if (view_.ranks() > 1)
@@ -104,9 +123,13 @@ void ProgramWriter::update() {
 void ProgramWriter::startGathers() {
   if (!view_.zero())
     return;
-  forOwners(Instruction::GATHER_PARAMS_START, true);
-  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
+  for (int layer : spanning_)
+    add(Instruction::GATHER_PARAMS_START, layer, 0);
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
     gathering_[l] = view_.sharesParameters(l);
+    if (gathering_[l] && !spansStages(l))
+      add(Instruction::GATHER_PARAMS_START, l, 0);
+  }
 }
 
 /// What a layer uses of another one's parameters is that of one before it on

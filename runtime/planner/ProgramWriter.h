@@ -14,13 +14,11 @@
 
 namespace dyna {
 
-/// Appends to the program of a rank. The view is the rank's.
+/// Appends to the program of a rank.
 class ProgramWriter {
 public:
-  ProgramWriter(const ManifestView &view, const PlanOptions &options,
-                const plan::Plan &plan, plan::RankProgram &program)
-      : view_(view), options_(options), plan_(plan), program_(program),
-        gathering_(view.layers(), false) {}
+  ProgramWriter(const ExecutableGraph &graph, const PlanOptions &options,
+                const plan::Plan &plan, plan::RankProgram &program);
 
   plan::Instruction &add(plan::Instruction::Op op, int layer, int microBatch);
 
@@ -28,12 +26,13 @@ public:
   void message(plan::Instruction::Op op, int layer, int microBatch, int peer);
   void forward(int microBatch);
   /// With `last`, no micro-batch adds to the gradients after this one: their
-  /// reductions start as soon as they are there.
+  /// reductions start as soon as they are there, but for those among stages.
   void backward(int microBatch, bool last);
   void evaluate(int microBatch);
   /// What a rank without micro-batches contributes to.
   void startReductions();
-  /// Waits for reductions; gradient norms; updates.
+  /// Reductions among stages; waits for all reductions; gradient norms;
+  /// updates.
   void update();
   /// With ZeRO: starts to fetch the rows that other ranks updated. The first
   /// forward waits for each layer's just before it uses them, so that the
@@ -50,6 +49,7 @@ public:
 
 private:
   void forOwners(plan::Instruction::Op op, bool sharedOnly);
+  bool spansStages(int layer) const;
   void startReduction(int layer);
   void waitForGather(int layer);
   plan::Recompute mode(int layer) const;
@@ -59,6 +59,11 @@ private:
   const plan::Plan &plan_;
   plan::RankProgram &program_;
   std::vector<bool> gathering_; ///< by layer
+  /// Layers that update parameters which other stages hold too. Each stage
+  /// comes to them in an order of its own, and sends and receives in between;
+  /// so that all ranks have one order of what they start, these exchanges stand
+  /// apart, in the order of the parameters.
+  std::vector<int> spanning_;
 };
 
 /// The program of the rank at `place` of the graph: its items and messages in

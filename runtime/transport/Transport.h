@@ -18,7 +18,10 @@
 // Order. Messages of one rank to another with one tag arrive in the order in
 // which both sides started them. Collectives of one group match in the order
 // started. Nothing else is ordered: different tags, directions and groups may
-// be started and waited for in any order on any rank.
+// be started and waited for in any order on any rank. Plans do without that
+// last freedom (P11 in runtime/plan/PlanVerifier.h), so that a backend which
+// carries out what a rank starts one after another can run every plan; such a
+// backend says in its conformance suite that it lacks the rest.
 //
 // Progress. There is one engine, and it is this: a list of started operations,
 // each a small state machine that can `advance` without blocking. Whoever waits

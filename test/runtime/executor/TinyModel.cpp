@@ -8,9 +8,9 @@
 
 #include "test/runtime/executor/TinyModel.h"
 
+#include "runtime/abi/Collectives.h"
 #include "runtime/abi/Random.h"
 #include "runtime/plan/Bytes.h"
-#include "runtime/plan/ManifestView.h"
 
 #include <cmath>
 #include <cstdio>
@@ -27,9 +27,18 @@ double tinyDropout = 0.25;
 namespace {
 
 constexpr int64_t W = tinyWidth;
-int64_t V = tinyVocabulary, H = tinyHidden;
-bool headHasBias = true;
-bool hasBias() { return headHasBias; }
+int64_t &V = tinySizes.vocabulary, &H = tinySizes.hidden;
+bool hasBias() { return tinySizes.headBias; }
+
+/// What this rank has of `count` rows dealt to the tensor-parallel ranks.
+struct Part {
+  int64_t begin, size;
+  Part(const dyna_context *context, int64_t count) {
+    const dyna_group &group = context->groups[DYNA_GROUP_TP];
+    begin = dyna_part_begin(count, group.size, group.index);
+    size = dyna_part_size(count, group.size, group.index);
+  }
+};
 
 struct Bf16 {
   uint16_t bits;
@@ -50,8 +59,10 @@ struct Bf16 {
 };
 
 /// The functions for compute type C with masters of type M and gradients of
-/// type G.
-template <typename C, typename M, typename G = M> struct Tiny {
+/// type G. They are those of a rank: the vocabulary and the hidden features are
+/// dealt to the tensor-parallel ranks, of which there may be one; with SP each
+/// has some of the tokens between layers.
+template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
   static C *compute(const dyna_tensor &t) { return static_cast<C *>(t.data); }
   static M *master(const dyna_tensor &t) { return static_cast<M *>(t.data); }
   static G *gradient(const dyna_tensor &t) { return static_cast<G *>(t.data); }
@@ -83,36 +94,88 @@ template <typename C, typename M, typename G = M> struct Tiny {
     }
   }
 
-  /// These loops are the kernels: `products` of W by H, of one token.
+  /// These loops are the kernels: `products` of W by this rank's part of H, of
+  /// one token.
   static void count(dyna_context *context, int64_t products) {
-    context->matrix_flops += products * 2 * W * H;
+    context->matrix_flops += products * 2 * W * Part(context, H).size;
+  }
+
+  //===--- Exchanges ------------------------------------------------------===//
+
+  static dyna_collective exchangeOf(const void *in, void *out, int64_t rows,
+                                    int64_t elements, int32_t element,
+                                    int32_t reduction = DYNA_REDUCE_SUM) {
+    return {in, out, 1, rows, elements, DYNA_GROUP_TP, element, reduction, 0};
+  }
+  static dyna_collective exchangeOf(const void *in, void *out,
+                                    const dyna_segments *segments) {
+    return exchangeOf(in, out, segments->tq, W,
+                      sizeof(C) == 8 ? DYNA_ELEMENT_F64 : DYNA_ELEMENT_BF16);
+  }
+
+  /// Rows of an activation between layers.
+  static int64_t rowsHere(const dyna_context *context,
+                          const dyna_segments *segments) {
+    return SP ? Part(context, segments->tq).size : segments->tq;
+  }
+
+  /// All rows of an activation, collected in `scratch` if this rank has some.
+  static dyna_status gather(dyna_context *context,
+                            const dyna_segments *segments, C *&activation,
+                            C *scratch) {
+    if (!SP)
+      return DYNA_OK;
+    dyna_collective all = exchangeOf(activation, scratch, segments);
+    activation = scratch;
+    return dyna_all_gather(context, &all);
+  }
+
+  /// This rank's rows of a sum over ranks. `summand` is `sum` without SP.
+  static dyna_status reduce(dyna_context *context,
+                            const dyna_segments *segments, C *summand, C *sum) {
+    dyna_collective all = exchangeOf(summand, sum, segments);
+    return SP ? dyna_reduce_scatter(context, &all)
+              : dyna_all_reduce(context, &all);
   }
 
   //===--- Embedding ------------------------------------------------------===//
 
   static dyna_status embed(dyna_context *context, const dyna_tensor *params,
-                           const dyna_tensor *, const dyna_saved *, void *,
-                           const dyna_segments *segments, const dyna_tensor *in,
-                           const dyna_tensor *out) {
+                           const dyna_tensor *, const dyna_saved *,
+                           void *workspace, const dyna_segments *segments,
+                           const dyna_tensor *in, const dyna_tensor *out) {
     const int32_t *tokens = static_cast<const int32_t *>(in[0].data);
+    Part part(context, V);
+    C *x = SP ? static_cast<C *>(workspace) : compute(out[0]);
     for (int64_t t = 0; t < segments->tq; ++t)
-      for (int64_t w = 0; w < W; ++w)
-        compute(out[0])[t * W + w] = compute(params[0])[tokens[t] * W + w];
+      for (int64_t w = 0; w < W; ++w) {
+        int64_t row = tokens[t] - part.begin;
+        bool here = row >= 0 && row < part.size;
+        x[t * W + w] = here ? double(compute(params[0])[row * W + w]) : 0.0;
+      }
+    if (dyna_status status = reduce(context, segments, x, compute(out[0])))
+      return status;
     return fault(context, DYNA_ROLE_FORWARD, nullptr, out,
                  sizeof(C) * W * roundRows(segments->tq), params);
   }
 
   static dyna_status embedBackward(dyna_context *context, const dyna_tensor *,
                                    const dyna_tensor *grads,
-                                   const dyna_saved *saved, void *,
+                                   const dyna_saved *saved, void *workspace,
                                    const dyna_segments *segments,
                                    const dyna_tensor *in, const dyna_tensor *) {
     if (tinyEmbeddingHook)
       tinyEmbeddingHook(*context);
     const int32_t *tokens = static_cast<const int32_t *>(saved->input);
+    Part part(context, V);
+    C *dx = compute(in[0]);
+    if (dyna_status status =
+            gather(context, segments, dx, static_cast<C *>(workspace)))
+      return status;
     for (int64_t t = 0; t < segments->tq; ++t)
       for (int64_t w = 0; w < W; ++w)
-        gradient(grads[0])[tokens[t] * W + w] += compute(in[0])[t * W + w];
+        if (int64_t row = tokens[t] - part.begin; row >= 0 && row < part.size)
+          gradient(grads[0])[row * W + w] += dx[t * W + w];
     return DYNA_OK;
   }
 
@@ -157,33 +220,47 @@ template <typename C, typename M, typename G = M> struct Tiny {
 
   static void hidden(dyna_context *context, const dyna_tensor *params,
                      int64_t tq, const C *u, C *h) {
+    int64_t n = Part(context, H).size;
     for (int64_t t = 0; t < tq; ++t, count(context, 1))
-      for (int64_t j = 0; j < H; ++j) {
+      for (int64_t j = 0; j < n; ++j) {
         double sum = compute(params[1])[j];
         for (int64_t w = 0; w < W; ++w)
           sum += compute(params[0])[j * W + w] * u[t * W + w];
-        h[t * H + j] = sum;
+        h[t * n + j] = sum;
       }
   }
 
   static void activate(const dyna_context *context,
                        const dyna_segments *segments, bool training, const C *h,
                        C *a) {
+    Part part(context, H);
     for (int64_t t = 0; t < segments->tq; ++t)
-      for (int64_t j = 0; j < H; ++j)
-        a[t * H + j] = std::tanh(h[t * H + j]) *
-                       (training ? keep(context, segments, t, j) : 1.0);
+      for (int64_t j = 0; j < part.size; ++j) {
+        double kept =
+            training ? keep(context, segments, t, part.begin + j) : 1.0;
+        a[t * part.size + j] = std::tanh(h[t * part.size + j]) * kept;
+      }
   }
 
-  static void project(dyna_context *context, const dyna_tensor *params,
-                      int64_t tq, const C *x, const C *a, C *y) {
-    for (int64_t t = 0; t < tq; ++t, count(context, 1))
+  /// y of the rows here, from x of the rows here and all rows of a; `scratch`
+  /// has room for all rows of y with SP.
+  static dyna_status project(dyna_context *context, const dyna_tensor *params,
+                             const dyna_segments *segments, const C *x,
+                             const C *a, C *scratch, C *y) {
+    int64_t n = Part(context, H).size;
+    C *summand = SP ? scratch : y;
+    for (int64_t t = 0; t < segments->tq; ++t, count(context, 1))
       for (int64_t w = 0; w < W; ++w) {
-        double sum = x[t * W + w];
-        for (int64_t j = 0; j < H; ++j)
-          sum += compute(params[2])[w * H + j] * a[t * H + j];
-        y[t * W + w] = sum;
+        double sum = 0;
+        for (int64_t j = 0; j < n; ++j)
+          sum += compute(params[2])[w * n + j] * a[t * n + j];
+        summand[t * W + w] = sum;
       }
+    if (dyna_status status = reduce(context, segments, summand, y))
+      return status;
+    for (int64_t i = 0; i < rowsHere(context, segments) * W; ++i)
+      y[i] += x[i];
+    return DYNA_OK;
   }
 
   static dyna_status block(dyna_context *context, const dyna_tensor *params,
@@ -192,10 +269,15 @@ template <typename C, typename M, typename G = M> struct Tiny {
                            const dyna_tensor *in, const dyna_tensor *out) {
     int64_t tq = segments->tq;
     BlockTiers tiers(*saved, tq);
-    mixRows(segments, compute(in[0]), tiers.u);
+    C *x = compute(in[0]), *scratch = static_cast<C *>(workspace);
+    if (dyna_status status = gather(context, segments, x, scratch))
+      return status;
+    mixRows(segments, x, tiers.u);
     hidden(context, params, tq, tiers.u, tiers.h);
     activate(context, segments, true, tiers.h, tiers.a);
-    project(context, params, tq, compute(in[0]), tiers.a, compute(out[0]));
+    if (dyna_status status = project(context, params, segments, compute(in[0]),
+                                     tiers.a, scratch, compute(out[0])))
+      return status;
     return fault(context, DYNA_ROLE_FORWARD, workspace, out,
                  sizeof(C) * W * roundRows(tq), params);
   }
@@ -205,23 +287,30 @@ template <typename C, typename M, typename G = M> struct Tiny {
                 const dyna_tensor *, const dyna_saved *, void *workspace,
                 const dyna_segments *segments, const dyna_tensor *in,
                 const dyna_tensor *out) {
-    int64_t tq = segments->tq;
+    int64_t rows = roundRows(segments->tq);
     C *u = static_cast<C *>(workspace);
-    C *h = u + roundRows(tq) * W;
-    mixRows(segments, compute(in[0]), u);
-    hidden(context, params, tq, u, h);
+    C *h = u + rows * W;
+    C *x = compute(in[0]), *scratch = h + rows * H;
+    if (dyna_status status = gather(context, segments, x, scratch))
+      return status;
+    mixRows(segments, x, u);
+    hidden(context, params, segments->tq, u, h);
     activate(context, segments, false, h, h);
-    project(context, params, tq, compute(in[0]), h, compute(out[0]));
-    return DYNA_OK;
+    return project(context, params, segments, compute(in[0]), h, scratch,
+                   compute(out[0]));
   }
 
   static dyna_status
   recomputeSelective(dyna_context *context, const dyna_tensor *,
-                     const dyna_tensor *, const dyna_saved *saved, void *,
-                     const dyna_segments *segments, const dyna_tensor *,
-                     const dyna_tensor *) {
+                     const dyna_tensor *, const dyna_saved *saved,
+                     void *workspace, const dyna_segments *segments,
+                     const dyna_tensor *, const dyna_tensor *) {
     BlockTiers tiers(*saved, segments->tq);
-    mixRows(segments, tiers.x, tiers.u);
+    C *x = tiers.x;
+    if (dyna_status status =
+            gather(context, segments, x, static_cast<C *>(workspace)))
+      return status;
+    mixRows(segments, x, tiers.u);
     activate(context, segments, true, tiers.h, tiers.a);
     return DYNA_OK;
   }
@@ -229,32 +318,41 @@ template <typename C, typename M, typename G = M> struct Tiny {
   static dyna_status recomputeFull(dyna_context *context,
                                    const dyna_tensor *params,
                                    const dyna_tensor *, const dyna_saved *saved,
-                                   void *, const dyna_segments *segments,
+                                   void *workspace,
+                                   const dyna_segments *segments,
                                    const dyna_tensor *, const dyna_tensor *) {
     BlockTiers tiers(*saved, segments->tq);
-    mixRows(segments, tiers.x, tiers.u);
+    C *x = tiers.x;
+    if (dyna_status status =
+            gather(context, segments, x, static_cast<C *>(workspace)))
+      return status;
+    mixRows(segments, x, tiers.u);
     hidden(context, params, segments->tq, tiers.u, tiers.h);
     activate(context, segments, true, tiers.h, tiers.a);
     return DYNA_OK;
   }
 
-  /// dh into `dh`, dx into `dx`; `du` is scratch.
+  /// dh into `dh`, and into `dx` what this rank's features add to the gradient
+  /// of x beside dy; `du` is scratch.
   static void inputGradient(dyna_context *context, const dyna_tensor *params,
                             const BlockTiers &tiers,
                             const dyna_segments *segments, const C *dy, C *dh,
                             C *du, C *dx) {
+    Part part(context, H);
+    int64_t n = part.size;
     for (int64_t t = 0; t < segments->tq; ++t, count(context, 2)) {
-      for (int64_t j = 0; j < H; ++j) {
+      for (int64_t j = 0; j < n; ++j) {
         double da = 0;
         for (int64_t w = 0; w < W; ++w)
-          da += compute(params[2])[w * H + j] * dy[t * W + w];
-        double y = std::tanh(tiers.h[t * H + j]);
-        dh[t * H + j] = da * keep(context, segments, t, j) * (1 - y * y);
+          da += compute(params[2])[w * n + j] * dy[t * W + w];
+        double y = std::tanh(tiers.h[t * n + j]);
+        dh[t * n + j] =
+            da * keep(context, segments, t, part.begin + j) * (1 - y * y);
       }
       for (int64_t w = 0; w < W; ++w) {
         double sum = 0;
-        for (int64_t j = 0; j < H; ++j)
-          sum += compute(params[0])[j * W + w] * dh[t * H + j];
+        for (int64_t j = 0; j < n; ++j)
+          sum += compute(params[0])[j * W + w] * dh[t * n + j];
         du[t * W + w] = sum;
       }
     }
@@ -265,23 +363,42 @@ template <typename C, typename M, typename G = M> struct Tiny {
         for (int64_t w = 0; w < W; ++w) {
           int64_t at = (segment.q_begin + i) * W + w;
           sums[w] += 0.5 * du[at] / static_cast<double>(i + 1);
-          dx[at] = dy[at] + du[at] + sums[w];
+          dx[at] = du[at] + sums[w];
         }
     }
+  }
+
+  /// The gradients of the hidden features and of x. `dy` becomes that of all
+  /// rows, `scratch` has room for du and, with SP, twice as much.
+  static dyna_status propagate(dyna_context *context, const dyna_tensor *params,
+                               const BlockTiers &tiers,
+                               const dyna_segments *segments, C *&dy, C *dh,
+                               C *scratch, C *dx) {
+    int64_t elements = roundRows(segments->tq) * W;
+    C *local = dy, *summand = SP ? scratch + 2 * elements : dx;
+    if (dyna_status status = gather(context, segments, dy, scratch + elements))
+      return status;
+    inputGradient(context, params, tiers, segments, dy, dh, scratch, summand);
+    if (dyna_status status = reduce(context, segments, summand, dx))
+      return status;
+    for (int64_t i = 0; i < rowsHere(context, segments) * W; ++i)
+      dx[i] += local[i];
+    return DYNA_OK;
   }
 
   static void weightGradient(dyna_context *context, const dyna_tensor *grads,
                              const BlockTiers &tiers, int64_t tq, const C *dy,
                              const C *dh) {
+    int64_t n = Part(context, H).size;
     for (int64_t t = 0; t < tq; ++t, count(context, 2)) {
-      for (int64_t j = 0; j < H; ++j) {
-        gradient(grads[1])[j] += dh[t * H + j];
+      for (int64_t j = 0; j < n; ++j) {
+        gradient(grads[1])[j] += dh[t * n + j];
         for (int64_t w = 0; w < W; ++w)
-          gradient(grads[0])[j * W + w] += dh[t * H + j] * tiers.u[t * W + w];
+          gradient(grads[0])[j * W + w] += dh[t * n + j] * tiers.u[t * W + w];
       }
       for (int64_t w = 0; w < W; ++w)
-        for (int64_t j = 0; j < H; ++j)
-          gradient(grads[2])[w * H + j] += dy[t * W + w] * tiers.a[t * H + j];
+        for (int64_t j = 0; j < n; ++j)
+          gradient(grads[2])[w * n + j] += dy[t * W + w] * tiers.a[t * n + j];
     }
   }
 
@@ -290,11 +407,12 @@ template <typename C, typename M, typename G = M> struct Tiny {
                               void *workspace, const dyna_segments *segments,
                               const dyna_tensor *in, const dyna_tensor *out) {
     BlockTiers tiers(*saved, segments->tq);
-    C *dh = static_cast<C *>(workspace);
-    C *du = dh + roundRows(segments->tq) * H;
-    inputGradient(context, params, tiers, segments, compute(in[0]), dh, du,
-                  compute(out[0]));
-    weightGradient(context, grads, tiers, segments->tq, compute(in[0]), dh);
+    C *dh = static_cast<C *>(workspace), *dy = compute(in[0]);
+    if (dyna_status status =
+            propagate(context, params, tiers, segments, dy, dh,
+                      dh + roundRows(segments->tq) * H, compute(out[0])))
+      return status;
+    weightGradient(context, grads, tiers, segments->tq, dy, dh);
     return fault(context, DYNA_ROLE_BACKWARD, workspace, out,
                  sizeof(C) * W * roundRows(segments->tq), params);
   }
@@ -305,9 +423,12 @@ template <typename C, typename M, typename G = M> struct Tiny {
                 const dyna_segments *segments, const dyna_tensor *in,
                 const dyna_tensor *out) {
     BlockTiers tiers(*saved, segments->tq);
-    inputGradient(context, params, tiers, segments, compute(in[0]), tiers.dh,
-                  static_cast<C *>(workspace), compute(out[0]));
-    std::memcpy(tiers.dy, in[0].data, sizeof(C) * segments->tq * W);
+    C *dy = compute(in[0]);
+    if (dyna_status status =
+            propagate(context, params, tiers, segments, dy, tiers.dh,
+                      static_cast<C *>(workspace), compute(out[0])))
+      return status;
+    std::memcpy(tiers.dy, dy, sizeof(C) * segments->tq * W);
     return DYNA_OK;
   }
 
@@ -323,22 +444,13 @@ template <typename C, typename M, typename G = M> struct Tiny {
 
   //===--- Head -----------------------------------------------------------===//
 
-  /// The loss of one row; `p` becomes the gradient of the logits.
-  static double rowLoss(const C *table, const C *x, int32_t target, double *p) {
-    double largest = -1e300, sum = 0;
-    for (int64_t v = 0; v < V; ++v) {
+  /// The logits of a row in this rank's part of the vocabulary.
+  static void logits(const C *table, const C *row, int64_t size, double *p) {
+    for (int64_t v = 0; v < size; ++v) {
       p[v] = 0;
       for (int64_t w = 0; w < W; ++w)
-        p[v] += table[v * W + w] * x[w];
-      largest = std::max(largest, p[v]);
+        p[v] += table[v * W + w] * row[w];
     }
-    double logit = p[target];
-    for (int64_t v = 0; v < V; ++v)
-      sum += p[v] = std::exp(p[v] - largest);
-    for (int64_t v = 0; v < V; ++v)
-      p[v] /= sum;
-    p[target] -= 1;
-    return std::log(sum) + largest - logit;
   }
 
   static dyna_status head(dyna_context *context, const dyna_tensor *params,
@@ -346,32 +458,68 @@ template <typename C, typename M, typename G = M> struct Tiny {
                           void *workspace, const dyna_segments *segments,
                           const dyna_tensor *in, const dyna_tensor *out) {
     const int32_t *targets = static_cast<const int32_t *>(in[1].data);
-    const C *x = compute(in[0]), *table = compute(params[0]);
-    C *dx = static_cast<C *>(saved->products);
-    double *p = static_cast<double *>(workspace);
+    const C *table = compute(params[0]);
+    Part part(context, V);
+    int64_t tq = segments->tq, elements = roundRows(tq) * W;
+    // The largest logit of each row, its sum of exponentials and its target's
+    // logit; then the logits of one row.
+    double *most = static_cast<double *>(workspace), *sums = most + tq;
+    double *chosen = sums + tq, *p = most + 3 * roundRows(tq);
+    C *scratch = reinterpret_cast<C *>(p + V), *x = compute(in[0]);
+    if (dyna_status status = gather(context, segments, x, scratch))
+      return status;
+    auto forRows = [&](auto &&work) {
+      for (int64_t t = 0; t < tq; ++t) {
+        C row[W];
+        for (int64_t w = 0; w < W; ++w)
+          row[w] = x[t * W + w] + (hasBias() ? compute(params[1])[w] : 0.0);
+        logits(table, row, part.size, p);
+        work(t, row, targets[t] - part.begin);
+      }
+    };
+    forRows([&](int64_t t, const C *, int64_t) {
+      most[t] = -1e300;
+      for (int64_t v = 0; v < part.size; ++v)
+        most[t] = std::max(most[t], p[v]);
+    });
+    dyna_collective largest =
+        exchangeOf(most, most, tq, 1, DYNA_ELEMENT_F64, DYNA_REDUCE_MAX);
+    if (dyna_status status = dyna_all_reduce(context, &largest))
+      return status;
+    forRows([&](int64_t t, const C *, int64_t target) {
+      sums[t] = 0;
+      for (int64_t v = 0; v < part.size; ++v)
+        sums[t] += std::exp(p[v] - most[t]);
+      chosen[t] = target >= 0 && target < part.size ? p[target] : 0;
+    });
+    dyna_collective terms = exchangeOf(sums, sums, 2 * tq, 1, DYNA_ELEMENT_F64);
+    if (dyna_status status = dyna_all_reduce(context, &terms))
+      return status;
     double loss = 0;
-    for (int64_t t = 0; t < segments->tq; ++t) {
-      for (int64_t w = 0; dx && w < W; ++w)
-        dx[t * W + w] = 0.0;
-      if (targets[t] < 0)
-        continue;
-      C row[W];
-      for (int64_t w = 0; w < W; ++w)
-        row[w] = x[t * W + w] + (hasBias() ? compute(params[1])[w] : 0.0);
-      loss += rowLoss(table, row, targets[t], p);
-      context->matrix_flops += (dx ? 3 : 1) * 2 * V * W;
-      for (int64_t w = 0; dx && w < W; ++w) {
-        double sum = 0;
-        for (int64_t v = 0; v < V; ++v) {
-          double g = p[v] * context->inverse_targets;
-          sum += g * table[v * W + w];
+    C *products = static_cast<C *>(saved->products);
+    for (int64_t t = 0; t < tq; ++t)
+      if (targets[t] >= 0) {
+        loss += std::log(sums[t]) + most[t] - chosen[t];
+        context->matrix_flops += (products ? 3 : 1) * 2 * part.size * W;
+      }
+    *static_cast<double *>(out[0].data) = loss;
+    if (!products)
+      return DYNA_OK;
+    C *dx = SP ? scratch + elements : products;
+    forRows([&](int64_t t, const C *row, int64_t target) {
+      double gradients[W] = {};
+      for (int64_t v = 0; targets[t] >= 0 && v < part.size; ++v) {
+        double g = std::exp(p[v] - most[t]) / sums[t] - (v == target);
+        g *= context->inverse_targets;
+        for (int64_t w = 0; w < W; ++w) {
+          gradients[w] += g * table[v * W + w];
           gradient(grads[0])[v * W + w] += g * row[w];
         }
-        dx[t * W + w] = sum;
       }
-    }
-    *static_cast<double *>(out[0].data) = loss;
-    return DYNA_OK;
+      for (int64_t w = 0; w < W; ++w)
+        dx[t * W + w] = gradients[w];
+    });
+    return reduce(context, segments, dx, products);
   }
 
   static dyna_status
@@ -383,26 +531,28 @@ template <typename C, typename M, typename G = M> struct Tiny {
     return head(context, params, grads, &none, workspace, segments, in, out);
   }
 
-  static dyna_status headBackward(dyna_context *, const dyna_tensor *,
+  static dyna_status headBackward(dyna_context *context, const dyna_tensor *,
                                   const dyna_tensor *grads,
                                   const dyna_saved *saved, void *,
                                   const dyna_segments *segments,
                                   const dyna_tensor *, const dyna_tensor *out) {
     const C *dx = static_cast<const C *>(saved->products);
-    std::memcpy(out[0].data, dx, sizeof(C) * segments->tq * W);
-    for (int64_t i = 0; hasBias() && i < segments->tq * W; ++i)
+    int64_t elements = rowsHere(context, segments) * W;
+    std::memcpy(out[0].data, dx, sizeof(C) * elements);
+    for (int64_t i = 0; hasBias() && i < elements; ++i)
       gradient(grads[1])[i % W] += dx[i];
     return DYNA_OK;
   }
 
   //===--- Parameters -----------------------------------------------------===//
 
-  /// Of `count` parameters with rows of these sizes (-1: H); how many rows is
-  /// said at run time.
+  /// Of `count` parameters with rows of these sizes (-1: this rank's part of
+  /// H); how many rows is said at run time.
   template <int count, int n0, int n1 = 0, int n2 = 0> struct Parameters {
-    static int64_t size(const dyna_tensor *tensors, int p) {
+    static int64_t size(const dyna_context *context, const dyna_tensor *tensors,
+                        int p) {
       int64_t row = p == 0 ? n0 : p == 1 ? n1 : n2;
-      return tensors[p].rows * (row < 0 ? H : row);
+      return tensors[p].rows * (row < 0 ? Part(context, H).size : row);
     }
 
     static dyna_status update(dyna_context *context, const dyna_tensor *params,
@@ -418,7 +568,7 @@ template <typename C, typename M, typename G = M> struct Tiny {
         M *w = master(in[3 * p]), *m = master(in[3 * p + 1]),
           *v = master(in[3 * p + 2]);
         G *grad = gradient(grads[p]);
-        for (int64_t i = 0; i < size(grads, p); ++i) {
+        for (int64_t i = 0; i < size(context, grads, p); ++i) {
           double g = grad[i] * o.gradient_scale;
           m[i] = o.beta1 * m[i] + (1 - o.beta1) * g;
           v[i] = o.beta2 * v[i] + (1 - o.beta2) * g * g;
@@ -432,24 +582,24 @@ template <typename C, typename M, typename G = M> struct Tiny {
       return DYNA_OK;
     }
 
-    static dyna_status norm(dyna_context *, const dyna_tensor *,
+    static dyna_status norm(dyna_context *context, const dyna_tensor *,
                             const dyna_tensor *grads, const dyna_saved *,
                             void *, const dyna_segments *, const dyna_tensor *,
                             const dyna_tensor *out) {
       for (int p = 0; p < count; ++p)
-        for (int64_t i = 0; grads[p].data && i < size(grads, p); ++i)
+        for (int64_t i = 0; grads[p].data && i < size(context, grads, p); ++i)
           *static_cast<double *>(out[0].data) +=
               static_cast<double>(gradient(grads[p])[i]) *
               gradient(grads[p])[i];
       return DYNA_OK;
     }
 
-    static dyna_status cast(dyna_context *, const dyna_tensor *params,
+    static dyna_status cast(dyna_context *context, const dyna_tensor *params,
                             const dyna_tensor *, const dyna_saved *, void *,
                             const dyna_segments *, const dyna_tensor *in,
                             const dyna_tensor *) {
       for (int p = 0; p < count; ++p)
-        for (int64_t i = 0; params[p].data && i < size(params, p); ++i)
+        for (int64_t i = 0; params[p].data && i < size(context, params, p); ++i)
           compute(params[p])[i] = master(in[p])[i];
       return DYNA_OK;
     }
@@ -487,158 +637,27 @@ template <typename C, typename M, typename G = M> struct Tiny {
   }
 };
 
-//===----------------------------------------------------------------------===//
-// Manifest
-//===----------------------------------------------------------------------===//
-
-void addSpec(plan::TensorSpec *spec, plan::ElementType type,
-             plan::TensorSpec::Rows rows,
-             std::initializer_list<int64_t> shape) {
-  spec->set_type(type);
-  spec->set_rows(rows);
-  for (int64_t size : shape)
-    spec->add_shape(size);
-}
-
-void addRoles(plan::LayerKind *kind, std::initializer_list<int> roles) {
-  for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
-    kind->add_roles();
-  for (int role : roles)
-    kind->mutable_roles(role)->set_present(true);
-}
-
-void addTable(plan::LayerKind *kind, plan::ElementType type) {
-  addSpec(kind->add_parameters(), type, plan::TensorSpec::FIXED, {V, W});
-  addRoles(kind, {DYNA_ROLE_EVALUATE, DYNA_ROLE_FORWARD, DYNA_ROLE_BACKWARD,
-                  DYNA_ROLE_UPDATE, DYNA_ROLE_GRAD_NORM, DYNA_ROLE_CAST});
-}
-
-void addBlock(plan::LayerKind *kind, const TinyOptions &options) {
-  plan::ElementType type = options.compute;
-  int64_t e = elementBytes(type);
-  addSpec(kind->add_parameters(), type, plan::TensorSpec::FIXED, {H, W});
-  addSpec(kind->add_parameters(), type, plan::TensorSpec::FIXED, {H});
-  addSpec(kind->add_parameters(), type, plan::TensorSpec::FIXED, {W, H});
-  addSpec(kind->add_inputs(), type, plan::TensorSpec::TQ, {W});
-  addSpec(kind->add_outputs(), type, plan::TensorSpec::TQ, {W});
-  kind->mutable_input_tier()->set_tq(e * W);
-  kind->mutable_products_tier()->set_tq(e * H);
-  kind->mutable_elementwise_tier()->set_tq(e * (W + H));
-  kind->mutable_deferred_tier()->set_tq(e * (W + H));
-  addRoles(kind, {DYNA_ROLE_EVALUATE, DYNA_ROLE_FORWARD,
-                  DYNA_ROLE_RECOMPUTE_SELECTIVE, DYNA_ROLE_RECOMPUTE_FULL,
-                  DYNA_ROLE_UPDATE, DYNA_ROLE_GRAD_NORM, DYNA_ROLE_CAST});
-  kind->mutable_roles(DYNA_ROLE_BACKWARD)->set_present(options.wholeBackward);
-  for (int role : {DYNA_ROLE_BACKWARD_INPUT, DYNA_ROLE_BACKWARD_WEIGHT})
-    kind->mutable_roles(role)->set_present(options.splitBackward);
-  for (int role : {DYNA_ROLE_EVALUATE, DYNA_ROLE_BACKWARD})
-    kind->mutable_roles(role)->mutable_workspace()->set_tq(e * (W + H));
-  kind->mutable_roles(DYNA_ROLE_BACKWARD_INPUT)
-      ->mutable_workspace()
-      ->set_tq(e * W);
-  kind->set_flops_per_token(4 * W * H);
-  for (auto [role, products] :
-       {std::pair(DYNA_ROLE_EVALUATE, 2), std::pair(DYNA_ROLE_FORWARD, 2),
-        std::pair(DYNA_ROLE_RECOMPUTE_FULL, 1),
-        std::pair(DYNA_ROLE_BACKWARD, 4),
-        std::pair(DYNA_ROLE_BACKWARD_INPUT, 2),
-        std::pair(DYNA_ROLE_BACKWARD_WEIGHT, 2)})
-    kind->mutable_roles(role)->set_flops_per_token(products * 2 * W * H);
-}
-
-void addParameter(plan::Manifest &manifest, const std::string &name,
-                  std::initializer_list<int64_t> shape, double std) {
-  plan::Parameter *parameter = manifest.add_parameters();
-  parameter->set_name(name);
-  for (int64_t size : shape)
-    parameter->add_shape(size);
-  parameter->set_normal_std(std);
-  parameter->set_decay(true);
-}
-
-void addLayer(plan::Manifest &manifest, const std::string &name, int kind,
-              std::initializer_list<int> parameters) {
-  plan::Layer *layer = manifest.add_layers();
-  layer->set_name(name);
-  layer->set_kind(kind);
-  for (int p : parameters)
-    layer->add_parameters(p);
-}
-
 } // namespace
 
-plan::Manifest tinyManifest(const TinyOptions &options) {
-  plan::Manifest manifest;
-  plan::ElementType type = options.compute;
-  V = options.vocabulary;
-  H = options.hidden;
-  headHasBias = options.headBias;
-  manifest.set_format(1);
-  manifest.set_model("tiny");
-  manifest.set_compute_type(type);
-  manifest.set_gradient_type(options.gradients);
-  manifest.mutable_facts()->set_family("custom");
-  manifest.mutable_facts()->set_vocabulary(V);
-  manifest.mutable_facts()->set_positions(64);
-  plan::LayerKind *embedding = manifest.add_kinds();
-  embedding->set_name("embedding");
-  addTable(embedding, type);
-  addSpec(embedding->add_inputs(), plan::I32, plan::TensorSpec::TQ, {});
-  addSpec(embedding->add_outputs(), type, plan::TensorSpec::TQ, {W});
-  embedding->mutable_input_tier()->set_tq(4);
-  plan::LayerKind *block = manifest.add_kinds();
-  block->set_name("block");
-  addBlock(block, options);
-  plan::LayerKind *head = manifest.add_kinds();
-  head->set_name("head");
-  addTable(head, type);
-  if (options.headBias)
-    addSpec(head->add_parameters(), type, plan::TensorSpec::FIXED, {W});
-  addSpec(head->add_inputs(), type, plan::TensorSpec::TQ, {W});
-  addSpec(head->add_inputs(), plan::I32, plan::TensorSpec::TQ, {});
-  addSpec(head->add_outputs(), plan::F64, plan::TensorSpec::FIXED, {1});
-  head->mutable_input_tier()->set_tq(elementBytes(type) * W);
-  head->mutable_products_tier()->set_tq(elementBytes(type) * W);
-  for (int role : {DYNA_ROLE_FORWARD, DYNA_ROLE_EVALUATE})
-    head->mutable_roles(role)->mutable_workspace()->set_constant(8 * V);
-  head->set_flops_per_target(2 * V * W);
-  head->mutable_roles(DYNA_ROLE_EVALUATE)->set_flops_per_target(2 * V * W);
-  head->mutable_roles(DYNA_ROLE_FORWARD)->set_flops_per_target(6 * V * W);
-
-  addParameter(manifest, "wte", {V, W}, 0.5);
-  addLayer(manifest, "embedding", 0, {0});
-  for (int b = 0; b < options.blocks; ++b) {
-    std::string name = "h." + std::to_string(b);
-    int p = manifest.parameters_size();
-    addParameter(manifest, name + ".w1", {H, W}, 0.4);
-    addParameter(manifest, name + ".b1", {H}, 0.1);
-    bool ties = options.nestedTie && b > 0 && b + 1 == options.blocks;
-    if (!ties)
-      addParameter(manifest, name + ".w2", {W, H}, 0.4);
-    constexpr int firstW2 = 3;
-    addLayer(manifest, name, 1, {p, p + 1, ties ? firstW2 : p + 2});
+template <typename C, typename M, typename G = M>
+static void fillAll(const TinyOptions &options, dyna_layer_function *table) {
+  Tiny<C, M, G>::fill(table);
+  for (const TinyDegree &degree : options.degrees) {
+    table += tinyKinds * DYNA_ROLE_COUNT;
+    degree.sp ? Tiny<C, M, G, true>::fill(table) : Tiny<C, M, G>::fill(table);
   }
-  addLayer(manifest, "head", 2, {0});
-  if (options.headBias) {
-    manifest.mutable_layers()->rbegin()->add_parameters(
-        manifest.parameters_size());
-    addParameter(manifest, "head.b", {W}, 0.1);
-  }
-  manifest.set_hash(manifestHash(manifest));
-  manifest.set_producer("by hand");
-  manifest.set_matmul("generated");
-  return manifest;
 }
 
 TinyProgram::TinyProgram(const TinyOptions &options)
     : manifest(tinyManifest(options)), bytes_(manifest.SerializeAsString()),
-      functions_(new dyna_layer_function[3 * DYNA_ROLE_COUNT]()) {
+      functions_(new dyna_layer_function[(1 + options.degrees.size()) *
+                                         tinyKinds * DYNA_ROLE_COUNT]()) {
   if (options.gradients == plan::BF16)
-    Tiny<Bf16, float, Bf16>::fill(functions_.get());
+    fillAll<Bf16, float, Bf16>(options, functions_.get());
   else if (options.compute == plan::BF16)
-    Tiny<Bf16, float>::fill(functions_.get());
+    fillAll<Bf16, float>(options, functions_.get());
   else
-    Tiny<double, double>::fill(functions_.get());
+    fillAll<double, double>(options, functions_.get());
   variants_[0] = {"future", UINT64_C(1) << 60, functions_.get()};
   variants_[1] = {"plain", 0, functions_.get()};
   program_ = {DYNA_ABI_VERSION, 2, variants_,

@@ -18,6 +18,10 @@
 //                y_t = x_t + W2 a_t
 //     head       loss = sum over targets of -log softmax(E (x_t + b))[target_t]
 //
+// On the ranks of a tensor degree the rows of E (logits), of W1 and b1 and the
+// columns of W2 are dealt to the ranks, which add up what they have; with sp
+// each has some of the tokens between layers.
+//
 // E is tied: the embedding updates it, the head only b. Tiers of the block:
 // products h, elementwise u and a, deferred dh and dy. The head keeps the
 // gradient of its input in `products`.
@@ -33,8 +37,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace dyna {
+
+struct TinyDegree {
+  int tp;
+  bool sp;
+};
 
 struct TinyOptions {
   int blocks = 3;
@@ -49,11 +59,26 @@ struct TinyOptions {
   /// The last block has the first one's w2 as its own: a tie inside the one
   /// of embedding and head.
   bool nestedTie = false;
+  /// Beside tp=1; they must divide `hidden`.
+  std::vector<TinyDegree> degrees = {};
 };
 
 constexpr int64_t tinyVocabulary = 11, tinyWidth = 6, tinyHidden = 5;
 
+constexpr int tinyKinds = 3;
+
 plan::Manifest tinyManifest(const TinyOptions &options = {});
+/// Adds the ranks' parts of all kinds; the manifest's hash is not renewed.
+plan::TensorDegree *addDegree(plan::Manifest &manifest, int tp, bool sp);
+void addPart(google::protobuf::RepeatedPtrField<plan::AxisPart> *parts,
+             int64_t stride, int64_t size);
+
+/// Of the last program made; see TinyProgram.
+struct TinySizes {
+  int64_t vocabulary = tinyVocabulary, hidden = tinyHidden;
+  bool headBias = true;
+};
+extern TinySizes tinySizes;
 
 /// Owns what its `program` points to. All programs of a process have one
 /// vocabulary and hidden size: those of the last one made.

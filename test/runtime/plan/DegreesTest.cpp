@@ -45,6 +45,10 @@ plan::LayerKind *block(plan::Manifest &manifest) {
   return manifest.mutable_degrees(0)->mutable_kinds(1);
 }
 
+plan::LayerKind::Role &forward(plan::Manifest &manifest) {
+  return *block(manifest)->mutable_roles(DYNA_ROLE_FORWARD);
+}
+
 const BadDegrees badDegrees[] = {
     {"has tp=1: expects 2 to",
      [](auto &m) { m.mutable_degrees(0)->set_tp(1); }},
@@ -94,6 +98,47 @@ const BadDegrees badDegrees[] = {
      [](auto &m) {
        block(m)->mutable_roles(DYNA_ROLE_RECOMPUTE_FULL)->set_present(false);
      }},
+    {"exchanges over group 0, which is none of tp=2",
+     [](auto &m) { forward(m).mutable_exchanges(0)->set_group(0); }},
+    {"exchanges over group 3, which is none of tp=2",
+     [](auto &m) { forward(m).mutable_exchanges(0)->set_group(3); }},
+    {"exchanges over group 4, which is none of tp=2",
+     [](auto &m) { forward(m).mutable_exchanges(0)->set_group(4); }},
+    {"which is none of tp=2",
+     [](auto &m) {
+       forward(m).mutable_exchanges(0)->mutable_tensors(0)->set_dealt_group(2);
+     }},
+    {"an exchange of nothing",
+     [](auto &m) { forward(m).mutable_exchanges(0)->clear_tensors(); }},
+    {"unknown kind of exchange 9",
+     [](auto &m) {
+       forward(m).mutable_exchanges(0)->mutable_tensors(0)->set_kind(
+           static_cast<plan::LayerExchange::Kind>(9));
+     }},
+    {"exchange: -1 bytes per row are out of range",
+     [](auto &m) {
+       forward(m)
+           .mutable_exchanges(0)
+           ->mutable_tensors(0)
+           ->mutable_bytes()
+           ->set_tq(-1);
+     }},
+    {"a function of the optimizer exchanges something",
+     [](auto &m) {
+       *block(m)->mutable_roles(DYNA_ROLE_UPDATE)->add_exchanges() =
+           forward(m).exchanges(0);
+     }},
+    {"a function that is not there exchanges something",
+     [](auto &m) {
+       auto *role = m.mutable_degrees(0)->mutable_kinds(0)->mutable_roles(
+           DYNA_ROLE_BACKWARD_WEIGHT);
+       *role->add_exchanges() = forward(m).exchanges(0);
+     }},
+    {"'block' exchanges something, but is that of one rank",
+     [](auto &m) {
+       auto *role = m.mutable_kinds(1)->mutable_roles(DYNA_ROLE_FORWARD);
+       *role->add_exchanges() = forward(m).exchanges(0);
+     }},
     {"parameter 'wte' is split in two ways at degree tp2",
      [](auto &m) {
        plan::LayerKind *head = m.mutable_degrees(0)->mutable_kinds(2);
@@ -133,6 +178,9 @@ TEST(DegreesTest, AreDescribed) {
   EXPECT_THAT(text, HasSubstr("group 3: [tp:2/1] of tp=4"));
   std::string json = manifestToJson(*view);
   EXPECT_THAT(json, HasSubstr("\"rows\": \"tq_part\""));
+  EXPECT_THAT(json,
+              HasSubstr("\"exchanges\": [{\"group\": 1, \"per_chunk\": false, "
+                        "\"tensors\": [{\"kind\": \"all_reduce\""));
   EXPECT_THAT(json, HasSubstr("\"parts\": [{\"stride\": 1, \"size\": 4}]"));
   EXPECT_THAT(json, HasSubstr("\"strategies\": [\"a: dp=2,tp=2\", "
                               "\"b: tp=4,sp=1\"]"));

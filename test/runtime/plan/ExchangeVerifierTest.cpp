@@ -216,8 +216,8 @@ const Case cases[] = {
               e.find(Instruction::SEND_GRAD_START, 3, 0));
        placeAgain(p, "pp=2,layers=3+2");
      }},
-    // One rank trains on a micro-batch that the other evaluates.
-    {"has no counterpart on rank 1",
+    // P5: one rank trains on a micro-batch that the other evaluates.
+    {"micro-batch 7 is only evaluated and gives no gradient",
      [](plan::Plan &p) {
        Editor e(p, 1);
        for (int layer : {3, 4}) {
@@ -360,6 +360,37 @@ TEST(ExchangeVerifierTest, GathersOfIdleReplicasAreWaitedFor) {
       verifyPlan(planner.graph(), plan, lengths, {enough}).message(),
       HasSubstr("rank 8: an exchange of the parameters of layer 1 is never "
                 "waited for"));
+}
+
+// A micro-batch of no tokens leaves no block behind that would tell.
+TEST(ExchangeVerifierTest, EveryMessageHasTwoEnds) {
+  Planner planner(graphOf("pp=2,layers=3+2"));
+  plan::Plan plan = *planner.evaluation(lengths, 100, options(Schedule::GPipe));
+  int empty = plan.micro_batches_size(), last = empty - 1;
+  plan.add_micro_batches();
+  for (plan::RankProgram &program : *plan.mutable_ranks())
+    for (int index = 0, count = program.instructions_size(); index < count;
+         ++index)
+      if (program.instructions(index).micro_batch() == last) {
+        Instruction copy = program.instructions(index);
+        copy.set_micro_batch(empty);
+        copy.set_message_bytes(0);
+        *program.add_instructions() = copy;
+      }
+  placeAgain(plan, "pp=2,layers=3+2");
+  Status status = verifyPlan(planner.graph(), plan, lengths, {enough});
+  ASSERT_TRUE(status.isOk()) << status.message();
+  for (auto op : {Instruction::RECV_GRAD_START, Instruction::RECV_GRAD_WAIT}) {
+    Instruction &message = *plan.mutable_ranks(0)->add_instructions();
+    message.set_op(op);
+    message.set_layer(3);
+    message.set_micro_batch(empty);
+    message.set_peer(1);
+  }
+  EXPECT_THAT(
+      verifyPlan(planner.graph(), plan, lengths, {enough}).message(),
+      HasSubstr("(RECV_GRAD_START layer 3 micro-batch 8 from rank 1) has no "
+                "counterpart on rank 1"));
 }
 
 TEST(ExchangeVerifierTest, ParametersAreCastOnce) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/AssignMemory.h"
 #include "runtime/planner/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/plan/PlanEditor.h"
@@ -70,6 +71,9 @@ const Case cases[] = {
      }},
     {"is in no micro-batch",
      [](Editor e) { e.plan.mutable_micro_batches(0)->clear_segments(); }},
+    {"counts 146 targets, but the mini-batch has 120 tokens",
+     [](Editor e) { e.plan.set_target_tokens(146); }},
+    {"counts -1 targets", [](Editor e) { e.plan.set_target_tokens(-1); }},
     // Instructions that mean nothing.
     {"is not known",
      [](Editor e) {
@@ -256,6 +260,97 @@ TEST(PlanVerifierTest, TheLimitHoldsToTheByte) {
   int64_t bytes = plan.ranks(0).dynamic_bytes();
   EXPECT_TRUE(verify(plan, bytes).isOk());
   EXPECT_THAT(verify(plan, bytes - 1).message(), HasSubstr("but the limit is"));
+}
+
+// P2
+TEST(PlanVerifierTest, TargetsAreThoseOfTheMiniBatch) {
+  plan::Plan plan = goodPlan(plan::RECOMPUTE_NONE, false);
+  constexpr int64_t enough = INT64_C(1) << 30;
+  EXPECT_TRUE(verifyPlan(view(), plan, lengths, {enough, -1, 100}).isOk());
+  EXPECT_THAT(verifyPlan(view(), plan, lengths, {enough, -1, 99}).message(),
+              HasSubstr("counts 100 targets, but the mini-batch has 99"));
+}
+
+/// Makes the last micro-batch one that is evaluated, from instruction `from` of
+/// its forwards on at the end of the program.
+void evaluateLast(plan::Plan &plan, int from) {
+  const int last = plan.micro_batches_size() - 1;
+  plan::RankProgram &program = *plan.mutable_ranks(0), before = program;
+  std::vector<Instruction> late;
+  program.clear_instructions();
+  for (Instruction i : before.instructions()) {
+    if (isPerMicroBatch(i.op()) && i.micro_batch() == last) {
+      if (i.op() != Instruction::LOAD && i.op() != Instruction::FORWARD)
+        continue;
+      if (i.op() == Instruction::FORWARD)
+        i.set_op(Instruction::EVALUATE);
+      if (i.op() == Instruction::EVALUATE && i.layer() >= from) {
+        late.push_back(i);
+        continue;
+      }
+    }
+    *program.add_instructions() = i;
+  }
+  for (const Instruction &i : late)
+    *program.add_instructions() = i;
+  ASSERT_TRUE(assignMemory(view(), plan, program, nullptr).isOk());
+}
+
+// P3, P5
+TEST(PlanVerifierTest, WhatIsEvaluatedIsNotTrainedOn) {
+  plan::Plan plan = goodPlan(plan::RECOMPUTE_NONE, false);
+  evaluateLast(plan, 5);
+  EXPECT_THAT(verify(plan).message(),
+              HasSubstr("micro-batch 2 is only evaluated and gives no "
+                        "gradient"));
+  // Some of it, or all, after the update.
+  plan = goodPlan(plan::RECOMPUTE_NONE, false);
+  evaluateLast(plan, 2);
+  EXPECT_THAT(verify(plan).message(), HasSubstr("is only evaluated"));
+  plan = goodPlan(plan::RECOMPUTE_NONE, false);
+  evaluateLast(plan, 0);
+  EXPECT_THAT(verify(plan).message(), HasSubstr("has not added its gradient"));
+  // Without an update.
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 48;
+  options.update = false;
+  plan = *Planner(view()).training(lengths, 100, options);
+  ASSERT_TRUE(verify(plan).isOk());
+  evaluateLast(plan, 5);
+  EXPECT_THAT(verify(plan).message(),
+              HasSubstr("micro-batch 2 is evaluated, but micro-batch 0 is "
+                        "trained on: a plan trains on all or evaluates all"));
+}
+
+// P3: a micro-batch passes the layers once, for one purpose.
+TEST(PlanVerifierTest, NothingIsEvaluatedTwice) {
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 48;
+  for (bool trains : {false, true})
+    for (bool loads : {false, true})
+      for (bool first : {false, true}) {
+        Planner planner(view());
+        plan::Plan plan = trains ? *planner.training(lengths, 100, options)
+                                 : *planner.evaluation(lengths, 100, options);
+        ASSERT_TRUE(verify(plan).isOk());
+        plan::RankProgram more;
+        for (int layer = loads ? -1 : 0; layer < view().layers(); ++layer) {
+          Instruction &i = *more.add_instructions();
+          i.set_op(layer < 0 ? Instruction::LOAD : Instruction::EVALUATE);
+          i.set_layer(std::max(layer, 0));
+        }
+        plan::RankProgram &program = *plan.mutable_ranks(0);
+        plan::RankProgram whole = first ? more : program;
+        whole.mutable_instructions()->MergeFrom(
+            (first ? program : more).instructions());
+        *program.mutable_instructions() = whole.instructions();
+        EXPECT_THAT(
+            verify(plan).message(),
+            testing::AnyOf(
+                HasSubstr("loaded twice"), HasSubstr("not loaded yet"),
+                HasSubstr("expects layer 5 next"), HasSubstr("is there twice"),
+                HasSubstr("either trained on or"), HasSubstr("overlaps")));
+      }
 }
 
 TEST(PlanVerifierTest, OtherMiniBatchesAreNoticed) {

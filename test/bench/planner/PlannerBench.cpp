@@ -127,12 +127,15 @@ int measure(const ManifestView &model, const char *text,
 int main() {
   TinyOptions tiny;
   tiny.blocks = blocks;
+  tiny.hidden = 8;
+  tiny.degrees = {{8, true}};
   ManifestView model = *ManifestView::create(tinyManifest(tiny));
   int failures = 0;
   for (const Collection &from : collections)
     for (const char *strategy :
          {"dp=1", "dp=8,zero=1", "pp=8,layers=13+12+12+12+12+12+12+13",
-          "dp=48,pp=8,layers=13+12+12+12+12+12+12+13,zero=1"})
+          "dp=48,pp=8,layers=13+12+12+12+12+12+12+13,zero=1",
+          "dp=6,tp=8,sp=1,pp=8,layers=13+12+12+12+12+12+12+13,zero=1"})
       failures += measure(model, strategy, from);
   return failures;
 }

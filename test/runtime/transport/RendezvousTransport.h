@@ -1,0 +1,95 @@
+//===- RendezvousTransport.h - Every start waits for its peers --*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A transport over another one that carries out what a rank starts one after
+// another: a start returns when the exchange is done, so that a send blocks until
+// its receive has been started, and two groups cannot overtake each other. The
+// strictest that a backend may be; plans must run on it all the same (P11 of
+// runtime/plan/PlanVerifier.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TEST_RUNTIME_TRANSPORT_RENDEZVOUSTRANSPORT_H
+#define DYNA_TEST_RUNTIME_TRANSPORT_RENDEZVOUSTRANSPORT_H
+
+#include "runtime/transport/Transport.h"
+
+namespace dyna {
+
+class RendezvousTransport : public Transport {
+public:
+  explicit RendezvousTransport(std::unique_ptr<Transport> inner)
+      : Transport(inner->rank(), inner->ranks()), inner_(std::move(inner)) {}
+  ~RendezvousTransport() override { close(); }
+  void leave() override {
+    close();
+    inner_->leave();
+  }
+  int ranksPerCore() const override { return inner_->ranksPerCore(); }
+
+protected:
+  MadeOperation makeSend(int peer, int32_t tag, const void *data, int64_t bytes,
+                         void *stream) override {
+    return finished(inner_->startSend(peer, tag, data, bytes, stream), stream);
+  }
+  MadeOperation makeReceive(int peer, int32_t tag, void *data, int64_t bytes,
+                            void *stream) override {
+    return finished(inner_->startReceive(peer, tag, data, bytes, stream),
+                    stream);
+  }
+  StatusOr<std::unique_ptr<Group>> makeGroup(std::vector<int> ranks, int index,
+                                             Deadline deadline) override {
+    StatusOr<std::unique_ptr<Group>> inner =
+        inner_->createGroup(ranks, deadline);
+    if (!inner.isOk())
+      return inner.status();
+    return std::unique_ptr<Group>(std::make_unique<RendezvousGroup>(
+        *this, std::move(ranks), index, std::move(*inner)));
+  }
+  Status poll() override { return inner_->progress(); }
+  void idle(Clock::time_point, Deadline) override {}
+  void announce(const Status &reason) override { inner_->abort(reason); }
+
+private:
+  class Finished : public Operation {
+  public:
+    StatusOr<bool> advance() override { return true; }
+    void withdraw() override {}
+  };
+
+  class RendezvousGroup : public Group {
+  public:
+    RendezvousGroup(RendezvousTransport &owner, std::vector<int> ranks,
+                    int index, std::unique_ptr<Group> inner)
+        : Group(owner, std::move(ranks), index), owner_(owner),
+          inner_(std::move(inner)) {}
+
+  protected:
+    MadeOperation make(const std::vector<Collective> &collectives,
+                       void *stream) override {
+      return owner_.finished(inner_->start(collectives, stream), stream);
+    }
+
+  private:
+    RendezvousTransport &owner_;
+    std::unique_ptr<Group> inner_;
+  };
+
+  MadeOperation finished(StatusOr<Ticket> ticket, void *stream) {
+    if (!ticket.isOk())
+      return ticket.status();
+    DYNA_RETURN_IF_ERROR(inner_->wait(*ticket, stream, deadline()));
+    return std::unique_ptr<Operation>(std::make_unique<Finished>());
+  }
+
+  std::unique_ptr<Transport> inner_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_TEST_RUNTIME_TRANSPORT_RENDEZVOUSTRANSPORT_H

@@ -378,6 +378,20 @@ CheckpointStore::~CheckpointStore() {
     ::close(lock_);
 }
 
+Status CheckpointStore::proveRoom(const std::vector<int64_t> &bytes) const {
+  std::vector<OutputFile> files;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string name =
+        temporaryPrefix + std::string("room-") + std::to_string(i);
+    auto file = OutputFile::replace(joinPath(directory_, name));
+    if (!file.isOk())
+      return file.status();
+    DYNA_RETURN_IF_ERROR(file->reserve(bytes[i]));
+    files.push_back(std::move(*file)); // never closed, so that none appears
+  }
+  return Status::ok();
+}
+
 Status CheckpointStore::save(const CheckpointContents &contents) {
   if (contents.step < 0)
     return Status::internal("a checkpoint of step " +

@@ -82,6 +82,10 @@ public:
   CheckpointStore &operator=(CheckpointStore &&other) noexcept;
   ~CheckpointStore();
 
+  /// Proves that files of these sizes can be written into the directory, all at
+  /// once; leaves nothing behind.
+  Status proveRoom(const std::vector<int64_t> &bytes) const;
+
   /// Writes DIR/step-N, then removes what is too old. After a failure DIR holds
   /// what it held before.
   Status save(const CheckpointContents &contents);

@@ -58,6 +58,7 @@ Status Executor::sumOverRanks(std::vector<double> &values) {
 /// By layer, so that the sum over layers is taken in one order everywhere.
 Status Executor::combineNorms(Run &run) {
   DYNA_RETURN_IF_ERROR(synchronize());
+  countLosses(run);
   return exchange_->sum(run.squaredNorms, stream_->handle());
 }
 

@@ -70,7 +70,9 @@ struct StepResult {
   /// micro-batches.
   double lossSum = 0;
   std::vector<double> microBatchLosses;
-  /// Of the whole gradient before clipping; 0 without GRAD_NORM.
+  /// Of the whole gradient before clipping; 0 without GRAD_NORM, and no number
+  /// where it or a loss is not finite: then parameters and optimizer state stay
+  /// as they were, on all ranks, and the gradients are cleared.
   double gradientNorm = 0;
   /// Of matrix products, recomputed ones included: what the kernels counted,
   /// and what the manifest says of the functions that were called.
@@ -156,6 +158,8 @@ private:
   Status checkExchanges(const Run &run, const plan::Instruction &i,
                         const Traffic &before) const;
   Status finishGradientNorm(Run &run);
+  void countLosses(Run &run) const;
+  Status clearGradients(int layer);
   double formulaFlops(const Run &run, const plan::Instruction &i) const;
   std::vector<dyna_tensor> computeParameters(int layer) const;
   std::vector<dyna_tensor> gradients(int layer) const;

@@ -251,6 +251,14 @@ Status Executor::callGradNorm(Run &run, const Instruction &i) {
                             dynamicStart_ + i.out_offset(), sizeof(double));
 }
 
+/// A loss that is not finite makes the norm no number, so that every rank knows
+/// of it before anything is updated.
+void Executor::countLosses(Run &run) const {
+  for (double loss : run.result.microBatchLosses)
+    if (!std::isfinite(loss))
+      run.squaredNorms[0] = std::nan("");
+}
+
 /// The norm of the whole gradient, and from it the factor of clipping.
 Status Executor::finishGradientNorm(Run &run) {
   run.scaled = true;
@@ -260,15 +268,13 @@ Status Executor::finishGradientNorm(Run &run) {
                            "clipping needs a plan with GRAD_NORM instructions")
                      : Status::ok();
   DYNA_RETURN_IF_ERROR(synchronize());
+  countLosses(run);
   double sum = 0;
   for (double squared : run.squaredNorms)
     sum += squared;
   double norm = std::sqrt(sum);
   run.result.gradientNorm = norm;
-  if (!std::isfinite(norm))
-    return Status::invalidArgument(
-        "the gradient is not finite: training diverged, use a lower --lr, a "
-        "longer --warmup or a lower --clip");
+  run.isFinite = std::isfinite(norm);
   if (limit > 0 && norm > limit)
     context_.optimizer.gradient_scale = limit / norm;
   return Status::ok();
@@ -277,6 +283,8 @@ Status Executor::finishGradientNorm(Run &run) {
 Status Executor::callUpdate(Run &run, const Instruction &i) {
   if (!run.scaled)
     DYNA_RETURN_IF_ERROR(finishGradientNorm(run));
+  if (!run.isFinite)
+    return clearGradients(i.layer());
   std::vector<dyna_tensor> params, in;
   const auto &list = view_.layer(i.layer()).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {
@@ -294,6 +302,17 @@ Status Executor::callUpdate(Run &run, const Instruction &i) {
   DYNA_RETURN_IF_ERROR(
       call(run, i, params, updatedGradients(i.layer(), false), in, {}));
   return view_.zero() ? clearOtherRows(i.layer()) : Status::ok();
+}
+
+/// In place of an update.
+Status Executor::clearGradients(int layer) {
+  const auto &list = view_.layer(layer).parameters();
+  for (int slot = 0; slot < list.size(); ++slot)
+    if (int p = list.Get(slot); view_.updates(layer, slot))
+      DYNA_RETURN_IF_ERROR(
+          device_.fill(*stream_, *arena_, placeOf(p, ParameterPart::Gradient),
+                       partBytes(p, ParameterPart::Gradient), 0));
+  return Status::ok();
 }
 
 /// `update` clears the gradient rows it is given; with ZeRO the rows of other

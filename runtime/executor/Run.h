@@ -40,7 +40,8 @@ struct Executor::Run {
   std::vector<dyna_segments> segments; ///< of each micro-batch
   std::vector<double> squaredNorms;    ///< of each layer
   bool hasNorm = false;
-  bool scaled = false; ///< gradient_scale is known
+  bool scaled = false;  ///< gradient_scale is known
+  bool isFinite = true; ///< so is the update
 };
 
 } // namespace dyna

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 using namespace dyna;
@@ -260,6 +261,25 @@ OutputFile::~OutputFile() {
     ::close(descriptor_);
   if (!temporary_.empty())
     ::unlink(temporary_.c_str());
+}
+
+Status OutputFile::reserve(int64_t bytes) {
+  int result;
+  do
+    result = ::fallocate(descriptor_, 0, 0, bytes);
+  while (result != 0 && errno == EINTR);
+  if (result == 0)
+    return Status::ok();
+  if (errno != EOPNOTSUPP && errno != ENOSYS)
+    return fileFailure("write", path_, errno);
+  // A file system that cannot promise room says at least how much there is.
+  struct statvfs facts;
+  if (::fstatvfs(descriptor_, &facts) == 0 &&
+      static_cast<double>(facts.f_bavail) *
+              static_cast<double>(facts.f_frsize) <
+          static_cast<double>(bytes))
+    return fileFailure("write", path_, ENOSPC);
+  return Status::ok();
 }
 
 Status OutputFile::write(const void *data, size_t size) {

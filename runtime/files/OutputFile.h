@@ -78,6 +78,8 @@ public:
   OutputFile &operator=(OutputFile &&other) noexcept;
   ~OutputFile();
 
+  /// Takes the room for `bytes` on the disk, of which nothing is written yet.
+  Status reserve(int64_t bytes);
   Status write(const void *data, size_t size);
   Status write(std::string_view text) {
     return write(text.data(), text.size());

@@ -133,6 +133,13 @@ std::string modelHashText(const ManifestView &view) {
   return formatText("%016llx", static_cast<unsigned long long>(view.hash()));
 }
 
+std::vector<int64_t> checkpointBytes(const ManifestView &view) {
+  constexpr int64_t headerBytes = 1 << 14, entryBytes = 512;
+  int64_t header = headerBytes + entryBytes * view.parameters();
+  int64_t part = view.totalElements() * elementBytes(view.masterType());
+  return {header + part, 2 * (header + part)};
+}
+
 Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state) {
   const plan::ModelFacts &facts = ranks.view().manifest().facts();
   PartCopies masters(ranks, ParameterPart::Master);

@@ -40,6 +40,9 @@ struct RunState {
 
 std::string modelHashText(const ManifestView &view);
 
+/// Bytes of the files of a checkpoint, or a little more.
+std::vector<int64_t> checkpointBytes(const ManifestView &view);
+
 /// Writes a checkpoint of everything that the ranks have; without a store, this
 /// process only hands over its part.
 Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state);

@@ -11,6 +11,7 @@
 #include "runtime/data/BatchReader.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/plan/Text.h"
+#include "runtime/train/SaveSchedule.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -195,6 +196,11 @@ const std::vector<Flag> &flags() {
       real("Optimizer", "epsilon", "AdamW's epsilon", &O::epsilon, 1e-300, 1),
       real("Optimizer", "clip", "limit of the gradient's global norm, 0: none",
            &O::clip, 0, 1e30),
+      integer(
+          "Optimizer", "skip-nonfinite",
+          "steps whose loss or gradient is not finite that are passed over, "
+          "without an update, before the run ends",
+          &O::skipNonfinite, 0, 1e12, Stored::Yes),
 
       text("Files", "metrics", "FILE",
            "one JSON line per step; to be given again with --resume",
@@ -206,8 +212,11 @@ const std::vector<Flag> &flags() {
       text("Files", "save", "DIR",
            "save checkpoints there (with --resume DIR: default DIR)", &O::save,
            Stored::Told, true),
-      integer("Files", "save-every", "steps between saves (default: the end)",
-              &O::saveEvery, 0, 1e12, Stored::Yes),
+      text(
+          "Files", "save-every", "N",
+          "save after so many steps, or a time such as 90s, 10min, 2h; 0: only "
+          "at the end",
+          &O::saveEvery, Stored::Yes),
       integer("Files", "keep",
               "newest checkpoints that stay; older ones are removed after a "
               "save",
@@ -492,8 +501,10 @@ Status resolveOptions(TrainOptions &options) {
   if (options.data.empty())
     return bad("no data: give --data PATH (a directory of text files, a .jsonl "
                "file, or a Megatron-LM prefix); --help lists all flags");
-  if (options.saveEvery > 0 && options.save.empty())
+  if (options.isGiven("save-every") && options.save.empty())
     return bad("--save-every needs --save DIR");
+  if (auto schedule = SaveSchedule::parse(options.saveEvery); !schedule.isOk())
+    return schedule.status();
   if (options.minLearningRate < 0)
     options.minLearningRate = options.learningRate / 10;
   if (options.minLearningRate > options.learningRate)

@@ -70,13 +70,14 @@ struct TrainOptions {
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double clip = 1;
+  int64_t skipNonfinite = 0;
 
   // Files.
   std::string metrics;
   std::string trace;
   int64_t traceSteps = 10;
   std::string save;
-  int64_t saveEvery = 0;
+  std::string saveEvery = "10min"; ///< see SaveSchedule::parse
   int64_t keep = 2;
   std::string resume;
   std::string load;

@@ -78,8 +78,7 @@ StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
   return metrics;
 }
 
-/// JSON knows no NaN.
-static std::string jsonNumber(double value) {
+std::string jsonNumber(double value) {
   return std::isfinite(value) ? formatText("%.17g", value) : "null";
 }
 

@@ -18,6 +18,9 @@
 
 namespace dyna {
 
+/// A number with all its digits, or null for what JSON knows no number for.
+std::string jsonNumber(double value);
+
 struct StepMetrics {
   int64_t step = 0; ///< from 1: steps done
   double loss = 0;  ///< per target token

@@ -163,9 +163,9 @@ Status evaluateSession(Session &session) {
   if (!metrics.isOk())
     return metrics.status();
   return metrics->writeLine(formatText(
-      "{\"loss\": %.17g, \"bits_per_byte\": %.17g, \"targets\": %lld, "
+      "{\"loss\": %s, \"bits_per_byte\": %s, \"targets\": %lld, "
       "\"tokens\": %lld, \"seconds\": %.6f}",
-      result->loss, result->bitsPerByte,
+      jsonNumber(result->loss).c_str(), jsonNumber(result->bitsPerByte).c_str(),
       static_cast<long long>(result->targets),
       static_cast<long long>(result->tokens), result->seconds));
 }
@@ -216,6 +216,7 @@ int runProgram(const dyna_program &program, int argc, const char *const *argv) {
   std::string path = argc > 0 ? argv[0] : "train";
   std::string name = path.substr(path.rfind('/') + 1);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  ignoreFileSizeSignals();
   TrainOptions options;
   if (Status status = parseCommandLine(arguments, options); !status.isOk())
     return exitCode(status, name.c_str());

@@ -39,9 +39,9 @@ void catchStopSignals() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  // A file that may not grow is an error of the write, which can name it.
-  std::signal(SIGXFSZ, SIG_IGN);
 }
+
+void ignoreFileSizeSignals() { std::signal(SIGXFSZ, SIG_IGN); }
 
 int stopSignal() { return stopMark; }
 

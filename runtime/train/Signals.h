@@ -11,6 +11,10 @@
 
 namespace dyna {
 
+/// From now on a file that may not grow is an error of the write, which can
+/// name it, and no signal that ends the process.
+void ignoreFileSizeSignals();
+
 /// From now on the first SIGINT or SIGTERM only sets a mark, so that the step
 /// can be finished and saved; the second ends the process at once.
 void catchStopSignals();

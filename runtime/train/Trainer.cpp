@@ -23,6 +23,7 @@
 #include <cmath>
 #include <csignal>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 namespace dyna {
@@ -61,12 +62,27 @@ static std::string traceText(const Session &session) {
   return TraceRecorder::toJson(ranks, session.ranks->firstRank());
 }
 
+static Status proveRoom(const CheckpointStore &store,
+                        const ManifestView &view) {
+  std::vector<int64_t> bytes = checkpointBytes(view);
+  Status status = store.proveRoom(bytes);
+  if (status.isOk())
+    return status;
+  return Status(status.code(),
+                formatText("--save %s: a checkpoint takes %s, for which there "
+                           "is no room: %s",
+                           store.directory().c_str(),
+                           formatBytes(bytes[0] + bytes[1]).c_str(),
+                           status.message().c_str()));
+}
+
 Trainer::Trainer(Session &session, const ResumedRun *resumed)
     : session_(session), options_(session.options), resumed_(resumed),
       reader_(session.data, session.batchOptions()),
       progress_(Progress::detect(options_.progress,
                                  options_.noProgress || !session.writesFiles()),
-                resumed ? resumed->state.step : 0, options_.steps) {
+                resumed ? resumed->state.step : 0, options_.steps),
+      saves_(*SaveSchedule::parse(options_.saveEvery)) {
   summary_.firstStep = resumed ? resumed->state.step : 0;
 }
 
@@ -109,6 +125,7 @@ Status Trainer::openFiles() {
     if (!store.isOk())
       return store.status();
     store_.emplace(std::move(*store));
+    DYNA_RETURN_IF_ERROR(proveRoom(*store_, *session_.view));
   }
   if (!options_.metrics.empty()) {
     auto metrics = MetricsFile::open(options_.metrics, resumedStep);
@@ -173,10 +190,10 @@ Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
     return evaluation.status();
   result = *evaluation;
   return metrics_.writeLine(formatText(
-      "{\"held_out\": \"%s\", \"step\": %lld, \"loss\": %.17g, "
-      "\"bits_per_byte\": %.6f, \"targets\": %lld, \"seconds\": %.3f}",
+      "{\"held_out\": \"%s\", \"step\": %lld, \"loss\": %s, "
+      "\"bits_per_byte\": %s, \"targets\": %lld, \"seconds\": %.3f}",
       when, static_cast<long long>(summary_.firstStep + summary_.steps),
-      result->loss, result->bitsPerByte,
+      jsonNumber(result->loss).c_str(), jsonNumber(result->bitsPerByte).c_str(),
       static_cast<long long>(result->targets), result->seconds));
 }
 
@@ -216,15 +233,17 @@ StatusOr<PlannedStep> Trainer::planStep(bool update) {
   return planned;
 }
 
-/// Ranks in other processes must stop at the same step, whoever of them got the
-/// signal.
-Status Trainer::agreeToStop() {
+StatusOr<Trainer::Agreed> Trainer::agree(int64_t step,
+                                         const StatusOr<PlannedStep> &planned) {
+  bool isSaveDue = !options_.save.empty() && summary_.steps > 0 &&
+                   saves_.isDue(step, SaveSchedule::Clock::now());
   auto marks =
-      session_.ranks->any({stopSignal() == SIGINT, stopSignal() == SIGTERM});
+      session_.ranks->any({stopSignal() == SIGINT, stopSignal() == SIGTERM,
+                           isSaveDue, !planned.isOk()});
   if (!marks.isOk())
     return marks.status();
   summary_.stoppedBy = (*marks)[0] ? SIGINT : (*marks)[1] ? SIGTERM : 0;
-  return Status::ok();
+  return Agreed{(*marks)[2], (*marks)[3]};
 }
 
 Status Trainer::runSteps() {
@@ -236,57 +255,84 @@ Status Trainer::runSteps() {
   };
   PlanAhead plans(make, options_.planAhead,
                   options_.steps - summary_.firstStep);
+  saves_.start(SaveSchedule::Clock::now());
   for (int64_t step = summary_.firstStep; step < options_.steps; ++step) {
-    DYNA_RETURN_IF_ERROR(agreeToStop());
-    if (summary_.stoppedBy)
+    auto begin = std::chrono::steady_clock::now();
+    StatusOr<PlannedStep> planned = plans.next();
+    double waited = secondsSince(begin);
+    StatusOr<Agreed> agreed = agree(step, planned);
+    if (!agreed.isOk())
+      return agreed.status();
+    if (agreed->hasFailed)
+      return saveAndFail(planned.isOk()
+                             ? Status(StatusCode::PeerFailed,
+                                      "the data of another process failed")
+                             : planned.status());
+    if (summary_.stoppedBy || planned->batch.samples.empty())
       break;
-    bool ended = false;
-    DYNA_RETURN_IF_ERROR(runStep(step, plans, ended));
-    if (ended)
-      break;
+    if (agreed->isSaveDue)
+      DYNA_RETURN_IF_ERROR(saveOnTheWay(step));
+    DYNA_RETURN_IF_ERROR(runStep(step, *planned, waited));
     if (step + 1 - summary_.firstStep == options_.traceSteps)
       for (auto &trace : session_.traces)
         trace->close();
-    if (options_.saveEvery > 0 && (step + 1) % options_.saveEvery == 0)
-      DYNA_RETURN_IF_ERROR(save(step + 1));
   }
   return Status::ok();
 }
 
-Status Trainer::runStep(int64_t step, PlanAhead &plans, bool &ended) {
+Status Trainer::runStep(int64_t step, const PlannedStep &planned,
+                        double waited) {
   auto begin = std::chrono::steady_clock::now();
-  StatusOr<PlannedStep> planned = plans.next();
-  if (!planned.isOk())
-    return saveAndFail(planned.status());
-  const MiniBatch *batch = &planned->batch;
-  ended = batch->samples.empty();
-  if (ended)
-    return Status::ok();
+  const MiniBatch &batch = planned.batch;
   StepResult result;
-  DYNA_RETURN_IF_ERROR(runPlan(step, *planned, result));
-  cursor_ = planned->cursor;
+  DYNA_RETURN_IF_ERROR(runPlan(step, planned, result));
   StepMetrics metrics;
   metrics.step = step + 1;
-  metrics.loss = result.lossSum / static_cast<double>(batch->targets);
-  if (!std::isfinite(metrics.loss))
-    return Status::invalidArgument(
-        formatText("step %lld: the loss is not finite: training diverged, use "
-                   "a lower --lr or a longer --warmup",
-                   static_cast<long long>(step + 1)));
-  metrics.tokens = batch->tokens;
-  metrics.targets = batch->targets;
-  metrics.seconds = secondsSince(begin);
+  metrics.loss = result.lossSum / static_cast<double>(batch.targets);
+  metrics.tokens = batch.tokens;
+  metrics.targets = batch.targets;
+  metrics.seconds = waited + secondsSince(begin);
   metrics.gflops = result.flops / metrics.seconds / 1e9;
   metrics.learningRate = learningRate(options_, step);
   metrics.gradientNorm = result.gradientNorm;
   metrics.peakBytes = session_.ranks->persistentBytes() + result.dynamicBytes;
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
-  if (summary_.steps == 0)
-    summary_.firstLoss = metrics.loss;
-  summary_.lastLosses.push_back(metrics.loss);
-  if (summary_.lastLosses.size() > TrainSummary::averagedLosses)
-    summary_.lastLosses.pop_front();
-  summary_.addPadding(sampleLengths(*batch), options_.tokensPerMicroBatch);
+  DYNA_RETURN_IF_ERROR(metrics_.write(metrics));
+  bool isFinite =
+      std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
+  // Nothing was updated, and what was trained until here can be saved.
+  if (!isFinite && skipped_ == options_.skipNonfinite)
+    return saveAndFail(Status::invalidArgument(formatText(
+        "step %lld: the %s is not finite: training diverged, use a lower --lr, "
+        "a longer --warmup or a lower --clip, or pass over single steps with "
+        "--skip-nonfinite N",
+        static_cast<long long>(step + 1),
+        std::isfinite(metrics.loss) ? "gradient" : "loss")));
+  if (!isFinite) {
+    ++skipped_;
+    if (session_.writesFiles())
+      progress_.note(formatText(
+          "warning: step %lld is skipped, its loss or gradient is not finite "
+          "(%lld of %lld)",
+          static_cast<long long>(step + 1), static_cast<long long>(skipped_),
+          static_cast<long long>(options_.skipNonfinite)));
+  }
+  cursor_ = planned.cursor;
+  countStep(metrics, result, isFinite);
+  summary_.addPadding(sampleLengths(batch), options_.tokensPerMicroBatch);
+  return Status::ok();
+}
+
+void Trainer::countStep(const StepMetrics &metrics, const StepResult &result,
+                        bool isFinite) {
+  if (isFinite) {
+    if (!hasLoss_)
+      summary_.firstLoss = metrics.loss;
+    hasLoss_ = true;
+    summary_.lastLosses.push_back(metrics.loss);
+    if (summary_.lastLosses.size() > TrainSummary::averagedLosses)
+      summary_.lastLosses.pop_front();
+  }
   ++summary_.steps;
   summary_.tokens += metrics.tokens;
   summary_.seconds += metrics.seconds;
@@ -294,7 +340,6 @@ Status Trainer::runStep(int64_t step, PlanAhead &plans, bool &ended) {
   if (!options_.gradNorms.empty())
     losses_.push_back(metrics.loss);
   progress_.update(metrics);
-  return metrics_.write(metrics);
 }
 
 Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
@@ -351,13 +396,13 @@ Status Trainer::writeGradientNorms() const {
   std::string text = formatText("{\"first_step\": %lld,\n \"losses\": [",
                                 static_cast<long long>(summary_.firstStep));
   for (size_t i = 0; i < losses_.size(); ++i)
-    text += formatText("%s%.17g", i ? ", " : "", losses_[i]);
+    text += (i ? ", " : "") + jsonNumber(losses_[i]);
   text += "],\n \"gradient_norms\": {";
   for (size_t p = 0; p < gradientNorms_.size(); ++p)
     text += formatText(
-        "%s\n  %s: %.17g", p ? "," : "",
+        "%s\n  %s: %s", p ? "," : "",
         quoteJson(session_.view->parameter(static_cast<int>(p)).name()).c_str(),
-        gradientNorms_[p]);
+        jsonNumber(gradientNorms_[p]).c_str());
   return replaceFile(options_.gradNorms, text + "}}\n");
 }
 
@@ -365,7 +410,11 @@ Status Trainer::writeGradientNorms() const {
 // The end
 //===----------------------------------------------------------------------===//
 
-Status Trainer::save(int64_t step) {
+/// All processes hand over what their ranks have; the one of rank 0 writes.
+/// `failure`, the same on all or another text on the others: why nothing was
+/// saved, which the run survives. What is returned it does not.
+Status Trainer::save(int64_t step, Status &failure) {
+  failure = Status::ok();
   if (options_.save.empty() || savedStep_ == step)
     return Status::ok();
   RunState state;
@@ -374,9 +423,18 @@ Status Trainer::save(int64_t step) {
   state.modelHash = modelHashText(*session_.view);
   state.cursor = cursor_;
   state.arguments = runArguments(options_);
-  // All processes hand over what their ranks have; the one of rank 0 writes.
-  DYNA_RETURN_IF_ERROR(
-      saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state));
+  failure = saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state);
+  auto hasFailed = session_.ranks->any({!failure.isOk()});
+  if (!hasFailed.isOk())
+    return hasFailed.status();
+  if ((*hasFailed)[0]) {
+    saves_.failed(SaveSchedule::Clock::now());
+    if (failure.isOk())
+      failure = Status(StatusCode::PeerFailed,
+                       "the process of rank 0 could not save");
+    return Status::ok();
+  }
+  saves_.saved(SaveSchedule::Clock::now());
   savedStep_ = step;
   if (store_)
     summary_.savedTo =
@@ -384,24 +442,53 @@ Status Trainer::save(int64_t step) {
   return Status::ok();
 }
 
-/// Data that cannot be read must not cost the steps that were trained.
+/// A save that fails does not end the run: it is tried again soon.
+Status Trainer::saveOnTheWay(int64_t step) {
+  Status failure;
+  DYNA_RETURN_IF_ERROR(save(step, failure));
+  if (!failure.isOk() && session_.writesFiles())
+    progress_.note(formatText(
+        "warning: nothing was saved after step %lld, which is tried again in a "
+        "minute at the latest: %s",
+        static_cast<long long>(step), failure.message().c_str()));
+  return Status::ok();
+}
+
+/// The last chance, taken several times.
+Status Trainer::saveAtTheEnd(int64_t step) {
+  Status failure;
+  for (int pause : {1, 4, 0}) {
+    DYNA_RETURN_IF_ERROR(save(step, failure));
+    if (failure.isOk() || pause == 0)
+      break;
+    if (session_.writesFiles())
+      progress_.note(formatText(
+          "warning: nothing was saved, which is tried again in %d s: %s", pause,
+          failure.message().c_str()));
+    std::this_thread::sleep_for(std::chrono::seconds(pause));
+  }
+  return failure;
+}
+
+/// What ends a run must not cost the steps that were trained; all processes
+/// come here together.
 Status Trainer::saveAndFail(const Status &failure) {
   if (summary_.steps == 0 || options_.save.empty())
     return failure;
   int64_t step = summary_.firstStep + summary_.steps;
-  Status saved = save(step);
-  return Status(failure.code(),
-                failure.message() +
-                    (saved.isOk()
-                         ? formatText(" (the run up to step %lld is in %s)",
-                                      static_cast<long long>(step),
-                                      summary_.savedTo.c_str())
-                         : "; then " + saved.message()));
+  Status saved = saveAtTheEnd(step);
+  return Status(
+      failure.code(),
+      failure.message() +
+          (saved.isOk()
+               ? formatText(" (the run up to step %lld is in %s)",
+                            static_cast<long long>(step), options_.save.c_str())
+               : "; then " + saved.message()));
 }
 
 Status Trainer::finish() {
   if (summary_.steps > 0)
-    DYNA_RETURN_IF_ERROR(save(summary_.firstStep + summary_.steps));
+    DYNA_RETURN_IF_ERROR(saveAtTheEnd(summary_.firstStep + summary_.steps));
   progress_.finish();
   if (!options_.trace.empty())
     DYNA_RETURN_IF_ERROR(

@@ -15,6 +15,7 @@
 #include "runtime/train/Metrics.h"
 #include "runtime/train/PlanAhead.h"
 #include "runtime/train/Progress.h"
+#include "runtime/train/SaveSchedule.h"
 #include "runtime/train/Session.h"
 
 #include <deque>
@@ -66,13 +67,22 @@ private:
   Status seekData();
   Status evaluateHeldOut(std::optional<Evaluation> &result, const char *when);
   Status runSteps();
-  Status agreeToStop();
+  /// What all processes do alike before a step, whoever of them wants it.
+  struct Agreed {
+    bool isSaveDue = false, hasFailed = false;
+  };
+  StatusOr<Agreed> agree(int64_t step, const StatusOr<PlannedStep> &planned);
   StatusOr<PlannedStep> planStep(bool update);
-  Status runStep(int64_t step, PlanAhead &plans, bool &ended);
+  /// `waited`: seconds for the plan.
+  Status runStep(int64_t step, const PlannedStep &planned, double waited);
+  void countStep(const StepMetrics &metrics, const StepResult &result,
+                 bool isFinite);
   Status runPlan(int64_t step, const PlannedStep &planned, StepResult &result);
   Status collectGradientNorms();
   Status writeGradientNorms() const;
-  Status save(int64_t step);
+  Status save(int64_t step, Status &failure);
+  Status saveOnTheWay(int64_t step);
+  Status saveAtTheEnd(int64_t step);
   Status saveAndFail(const Status &failure);
   Status finish();
 
@@ -84,7 +94,10 @@ private:
   Progress progress_;
   MetricsFile metrics_;
   std::optional<CheckpointStore> store_;
+  SaveSchedule saves_;
   int64_t savedStep_ = -1;
+  int64_t skipped_ = 0;  ///< steps that were not finite
+  bool hasLoss_ = false; ///< one that is finite
   std::vector<double> losses_;
   std::vector<double> gradientNorms_; ///< of each parameter, first step
   RankCounts counts_;

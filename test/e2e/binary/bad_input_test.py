@@ -203,18 +203,30 @@ class BadInputTest(common.BinaryTest):
         size = sum(path.stat().st_size for path in (self.train(self.program, "size", steps=1) / "step-1").iterdir())
         disk = self.folder / "disk"
         disk.mkdir()
-        script = f"""
-          mount -t tmpfs -o size={size * 3 // 2} none '{disk}' || exit 99
-          "$@"; code=$?
-          echo "left: $(ls -A '{disk}/model')"
-          exit $code
-        """
         command = common.training(self.program, self.corpus, f"--save={disk}/model", "--save-every=2", steps=6)
-        done = common.run(["unshare", "-rm", "/bin/bash", "-c", script, "bash", *command])
-        if done.returncode == 99 or "unshare:" in done.stderr:
-            self.skipTest("this machine allows no mount namespaces")
-        self.assert_refused(done, disk, "the disk is full", "free some space")
+
+        def run_with_room(room):
+            script = f"""
+              mount -t tmpfs -o size={room} none '{disk}' || exit 99
+              "$@"; code=$?
+              echo "left: $(ls -A '{disk}/model')"
+              exit $code
+            """
+            done = common.run(["unshare", "-rm", "/bin/bash", "-c", script, "bash", *command])
+            if done.returncode == 99 or "unshare:" in done.stderr:
+                self.skipTest("this machine allows no mount namespaces")
+            self.assert_refused(done, disk, "the disk is full", "free some space")
+            return done
+
+        done = run_with_room(size * 3 // 2)
+        # Neither the failure on the way ended the run, nor the first ones of the end.
+        self.assertIn("warning: nothing was saved after step 4, which is tried again", done.stderr)
+        self.assertEqual(done.stderr.count("warning: nothing was saved, which is tried again in"), 2)
         self.assertIn("left: step-2", done.stdout)
+        # Where not even the first one fits, it is said before anything is trained.
+        done = run_with_room(size // 2)
+        self.assert_refused(done, "--save", "a checkpoint takes")
+        self.assertNotIn("step", done.stdout)
         self.assertNotIn("tmp", done.stdout)
 
     def test_paths_that_cannot_be_written(self):

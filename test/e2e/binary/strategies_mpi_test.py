@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ranks as processes: the numbers of one rank, too few processes, and one that is killed."""
 
+import math
 import os
 import pathlib
 import re
@@ -158,17 +159,20 @@ class MpiTest(strategies.StrategiesTest):
         files = [self.folder / f"{rank}.jsonl" for rank in (0, 1)]
         for path in files:
             path.write_text(lines)
-        metrics = self.folder / "m.jsonl"
+        metrics, save = self.folder / "m.jsonl", self.folder / "save"
         words = launcher(1)[:-2]
         for rank, path in enumerate(files):
             words += [*([":"] if rank else []), "-n", "1", self.binary(), "--data", path, "--steps=100000", "--no-progress",
-                      "--tokens-per-batch=512", "--strategy=dp=2", *([] if rank else [f"--metrics={metrics}"])]
+                      "--tokens-per-batch=512", "--strategy=dp=2", f"--save={save}", *([] if rank else [f"--metrics={metrics}"])]
         job, pids = self.start(words, 2, metrics)
         try:
             os.truncate(files[1], 100)
             _, err = job.communicate(timeout=SECONDS)
             self.assertNotEqual(job.returncode, 0)
             self.assertIn("1.jsonl has become shorter while it was read", err)
+            # After all have saved what they had.
+            self.assertIn(f"(the run up to step {len(common.lines_of(metrics))} is in {save})", err)
+            self.assertTrue((save / f"step-{len(common.lines_of(metrics))}" / "checkpoint.json").exists())
         finally:
             self.end(job, pids)
 
@@ -197,6 +201,20 @@ class MpiTest(strategies.StrategiesTest):
                 self.assertLess(time.monotonic() - begin, SECONDS)
                 self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
                 self.assertIn(word, done.stderr)
+
+    def test_divergence_is_everybodys(self):
+        case = Case("gpt2", 2, 1, 2, 1, 0, "none")
+        save, metrics = self.folder / "save", self.folder / "m.jsonl"
+        flags = ["--lr=1e6", "--min-lr=1e6", "--weight-decay=1e6", f"--save={save}", f"--metrics={metrics}"]
+        words = strategies.command(self.binary(), self.corpus, case, *flags, steps=100)
+        done = common.run([*launcher(case.ranks), *words], timeout=120)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        lines = common.lines_of(metrics)
+        self.assertIn(f"step {len(lines)}: the ", done.stderr)
+        self.assertIsNone(lines[-1]["gradient_norm"])
+        self.assertIn(f"the run up to step {len(lines) - 1} is in {save}", done.stderr)
+        numbers = common.tensors(save / f"step-{len(lines) - 1}" / "optimizer.safetensors")
+        self.assertTrue(all(math.isfinite(x) for values in numbers.values() for x in values))
 
     def test_processes_of_a_machine_share_its_cores(self):
         def threads(done):

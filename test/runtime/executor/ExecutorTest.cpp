@@ -287,14 +287,32 @@ TEST_F(ExecutorTest, IdsOutsideTheVocabularyAreRefused) {
   EXPECT_THAT(run.step(0, batch, result).message(), HasSubstr("target id -2"));
 }
 
-TEST_F(ExecutorTest, DivergenceIsReported) {
+// What is not finite is not added to the parameters.
+TEST_F(ExecutorTest, DivergenceIsReportedAndUpdatesNothing) {
   TinyRun run(tokens(20));
-  std::vector<double> values = run.read(0);
-  values[0] = std::nan("");
-  run.write(0, values);
   StepResult result;
-  EXPECT_THAT(run.step(0, tinyBatch({9, 17}), result).message(),
-              HasSubstr("training diverged"));
+  EXPECT_OK(run.step(0, tinyBatch({5, 11}), result));
+  std::vector<double> good = run.read(0), bad = good;
+  bad[0] = std::nan("");
+  run.write(0, bad);
+  ParameterPart parts[] = {ParameterPart::Master, ParameterPart::FirstMoment,
+                           ParameterPart::SecondMoment};
+  std::vector<std::vector<double>> before;
+  run.write(0, good);
+  for (ParameterPart part : parts)
+    before.push_back(run.readAll(part));
+  run.write(0, bad);
+  EXPECT_OK(run.step(1, tinyBatch({9, 17}), result));
+  EXPECT_FALSE(std::isfinite(result.gradientNorm));
+  run.write(0, good);
+  for (size_t i = 0; i < before.size(); ++i)
+    EXPECT_EQ(run.readAll(parts[i]), before[i]) << i;
+  for (double gradient : run.readAll(ParameterPart::Gradient))
+    EXPECT_EQ(gradient, 0);
+  // And the run goes on.
+  EXPECT_OK(run.step(2, tinyBatch({9, 17}), result));
+  EXPECT_TRUE(std::isfinite(result.gradientNorm));
+  EXPECT_NE(run.readAll(), before[0]);
 }
 
 TEST_F(ExecutorTest, CountsFlops) {

@@ -63,6 +63,7 @@ TEST(CommandLineTest, MistakesAreOneClearLine) {
       {{"--data=x", "--resume=a", "--load=b"}, "only one of them"},
       {{"--data=x", "--progress", "--no-progress"}, "exclude each other"},
       {{"--data=x", "--save-every=3"}, "--save-every needs --save"},
+      {{"--data=x", "--save=m", "--save-every=soon"}, "such as 100, 30s"},
       {{"--data=x", "--min-lr=1"}, "--min-lr 1 is above --lr"},
       {{"--data=x", "--memory-limit=4Gigs"}, "--memory-limit: expects bytes"},
   };

@@ -654,6 +654,59 @@ TEST_F(TrainProgramTest, UserErrorsAreOneLineAndCode2) {
   }
 }
 
+// What diverges keeps what it had, and says where; its metrics stay JSON.
+TEST_F(TrainProgramTest, DivergenceSavesTheLastFiniteState) {
+  std::vector<std::string> wild = {"--lr=1e5", "--clip=0", "--weight-decay=1e5",
+                                   "--warmup=0", "--schedule=constant"};
+  auto training = [&](std::vector<std::string> flags) {
+    flags.insert(flags.end(), wild.begin(), wild.end());
+    return this->training(flags);
+  };
+  Result result = run(training(
+      {"--steps=200", "--save=" + path("d"), "--metrics=" + path("d.jsonl")}));
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("is not finite: training diverged"));
+  std::ifstream metrics(path("d.jsonl"));
+  int64_t lines = 0;
+  std::string last;
+  for (std::string line; std::getline(metrics, line); ++lines) {
+    auto json = parseJson(line);
+    ASSERT_TRUE(json.isOk()) << line;
+    last = line;
+  }
+  EXPECT_THAT(last, HasSubstr("null"));
+  ASSERT_GT(lines, 1);
+  std::string steps = std::to_string(lines - 1);
+  EXPECT_THAT(result.err, HasSubstr("the run up to step " + steps));
+  // As if it had ended there.
+  EXPECT_EQ(run(training({"--steps=" + steps, "--save=" + path("whole")})).code,
+            0);
+  expectSame("d/step-" + steps, "whole/step-" + steps);
+  // Some steps may be passed over; here each after the first is like it.
+  Result skips = run(training(
+      {"--steps=200", "--skip-nonfinite=3", "--metrics=" + path("s.jsonl")}));
+  EXPECT_EQ(skips.code, 2);
+  EXPECT_THAT(skips.err, HasSubstr("warning: step " + std::to_string(lines) +
+                                   " is skipped"));
+  EXPECT_THAT(skips.err, HasSubstr("(3 of 3)"));
+  EXPECT_EQ(numbers("s.jsonl", "step").size(), static_cast<size_t>(lines + 3));
+}
+
+TEST_F(TrainProgramTest, SavesByTime) {
+  pid_t child = start(training({"--steps=100000", "--schedule=constant",
+                                "--save-every=1s", "--save=" + path("timed")}),
+                      {"TINY_SLEEP=2"});
+  waitFor(child, [&] {
+    std::error_code ignored;
+    for (const auto &entry : fs::directory_iterator(path("timed"), ignored))
+      if (entry.path().filename().string().rfind("step-", 0) == 0)
+        return true;
+    return false;
+  });
+  kill(child, SIGKILL);
+  finish(child);
+}
+
 TEST_F(TrainProgramTest, CheckpointsOfOtherModelsAreRefused) {
   ASSERT_EQ(
       run(training({"--steps=2", "--save=" + path("m")}), {"TINY_BLOCKS=4"})

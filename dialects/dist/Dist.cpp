@@ -300,6 +300,10 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op,
   if (name == kLayoutsName)
     return verifyLayouts(op, attribute, op->getResultTypes(), false);
   if (auto function = dyn_cast<FunctionOpInterface>(op)) {
+    // The op itself is verified after this and will say that it has no type.
+    auto type = op->getAttrOfType<TypeAttr>("function_type");
+    if (!type || !isa<FunctionType>(type.getValue()))
+      return success();
     if (name == kArgumentsName)
       return verifyLayouts(op, attribute, function.getArgumentTypes(), true);
     if (name == kResultsName)

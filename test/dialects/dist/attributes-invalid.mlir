@@ -57,3 +57,12 @@
 // Layouts of an op: as many dimensions as the result.
 // expected-error @+1 {{expects 'dist.layouts' to give a layout that fits 'tensor<?x4xf32>', but got #dist.layout<[[]] on <tp=2>>}}
 %x = "test.op"() {dist.layouts = [#dist.layout<[[]] on <tp=2>>]} : () -> tensor<?x4xf32>
+
+// -----
+
+// Layouts of arguments that nothing declares: the layer has no type.
+// expected-error @+1 {{requires attribute 'function_type'}}
+"dyna.layer"() <{num_parameters = 0 : i64, sym_name = "l"}> ({
+^bb0(%x: tensor<?x8xf32>):
+  dyna.return %x : tensor<?x8xf32>
+}) {dist.arguments = [unit]} : () -> ()

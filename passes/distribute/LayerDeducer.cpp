@@ -8,6 +8,7 @@
 
 #include "passes/distribute/LayerDeducer.h"
 #include "mlir/IR/Builders.h"
+#include "passes/distribute/Borders.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -32,15 +33,6 @@ Layout LayerDeducer::gradientLayout(size_t parameter) const {
   return layout;
 }
 
-static bool isOptimizer(Role role) {
-  return role == Role::Update || role == Role::GradNorm || role == Role::Cast;
-}
-
-static bool isTier(Memory memory) {
-  return memory == Memory::Products || memory == Memory::Elementwise ||
-         memory == Memory::Deferred;
-}
-
 Layout LayerDeducer::argumentLayout(FunctionOp function, unsigned index,
                                     std::map<Memory, size_t> &counts) {
   PlaceAttr place = function.getArgPlace(index);
@@ -49,7 +41,7 @@ Layout LayerDeducer::argumentLayout(FunctionOp function, unsigned index,
     return parameters[place.getIndex()];
   if (memory == Memory::Gradient)
     return gradientLayout(place.getIndex());
-  if (isTier(memory))
+  if (isSaved(memory))
     return saved[memory].at(counts[memory]++);
   return borderLayout(function.getArgumentTypes()[index]);
 }
@@ -106,7 +98,7 @@ LogicalResult LayerDeducer::layOutResult(FunctionOp function, unsigned index,
   Memory memory = function.getResultPlace(index).getMemory();
   if (memory == Memory::Output)
     return deducer.bring(use, borderLayout(use.get().getType()));
-  if (!isTier(memory))
+  if (!isSaved(memory))
     return success();
   std::vector<Layout> &tier = saved[memory];
   size_t number = counts[memory]++;

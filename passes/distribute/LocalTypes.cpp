@@ -32,31 +32,31 @@ RankedTensorType mlir::dyna::globalType(RankedTensorType type,
   return RankedTensorType::get(shape, type.getElementType());
 }
 
+dist::GroupAttr GroupTable::find(dist::MeshAttr meshAttr,
+                                 const AxisParts &parts) {
+  AxisParts canonical = ::dyna::canonicalParts(parts);
+  if (auto index = dist::GroupAttr::getAxisIndex(meshAttr.getMesh(), canonical))
+    return dist::GroupAttr::get(*index, meshAttr, canonical);
+  auto known = module->getAttrOfType<ArrayAttr>(dist::kGroupsName);
+  if (!known)
+    return {};
+  for (auto group : known.getAsRange<dist::GroupAttr>())
+    if (group.getMesh() == meshAttr && group.getParts() == canonical)
+      return group;
+  return {};
+}
+
 dist::GroupAttr GroupTable::getGroup(dist::MeshAttr meshAttr,
                                      const AxisParts &parts) {
-  ::dyna::Mesh mesh = meshAttr.getMesh();
-  AxisParts canonical = ::dyna::canonicalParts(parts);
-  if (auto index = dist::GroupAttr::getAxisIndex(mesh, canonical))
-    return dist::GroupAttr::get(*index, meshAttr, canonical);
+  if (dist::GroupAttr known = find(meshAttr, parts))
+    return known;
   SmallVector<Attribute> groups;
   if (auto known = module->getAttrOfType<ArrayAttr>(dist::kGroupsName))
     llvm::append_range(groups, known);
   auto group = dist::GroupAttr::get(dist::kFirstFactorGroup + groups.size(),
-                                    meshAttr, canonical);
-  for (Attribute known : groups)
-    if (cast<dist::GroupAttr>(known).getMesh() == meshAttr &&
-        cast<dist::GroupAttr>(known).getText() == group.getText())
-      return cast<dist::GroupAttr>(known);
+                                    meshAttr, ::dyna::canonicalParts(parts));
   groups.push_back(group);
   module->setAttr(dist::kGroupsName,
                   ArrayAttr::get(module.getContext(), groups));
   return group;
-}
-
-bool GroupTable::contains(dist::GroupAttr group) {
-  if (group.getIndex() < dist::kFirstFactorGroup)
-    return true;
-  auto known = module->getAttrOfType<ArrayAttr>(dist::kGroupsName);
-  size_t number = group.getIndex() - dist::kFirstFactorGroup;
-  return known && number < known.size() && known[number] == group;
 }

@@ -31,8 +31,8 @@ public:
 
   /// Adds the group if it is new.
   dist::GroupAttr getGroup(dist::MeshAttr mesh, const ::dyna::AxisParts &parts);
-  /// Whether a group is one of the module's.
-  bool contains(dist::GroupAttr group);
+  /// The group over these parts; null if it is none of the module's.
+  dist::GroupAttr find(dist::MeshAttr mesh, const ::dyna::AxisParts &parts);
 
 private:
   ModuleOp module;

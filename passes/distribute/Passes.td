@@ -68,12 +68,23 @@ def FuseCollectives : Pass<"dyna-fuse-collectives", "::mlir::ModuleOp"> {
 def VerifyLocal : Pass<"dyna-verify-local", "::mlir::ModuleOp"> {
   let summary = "Proves that local functions compute what their layouts say.";
   let description = [{
-    Follows the layouts from the arguments of each local function through its ops and
-    collectives: operands must fit each other as the ops' factor rules say, sums must be
-    reduced before something that is not linear, and results must arrive in the layouts
-    that the function promises. Parameters must have the local types of those of the
-    logical layer, groups must be those of the mesh and the module, and no reshard may
-    be left.
+    Holds each layer of a tensor degree against the logical one, function by function.
+    From the arguments on, every value of the local function is a value of the logical
+    function in some layout: an op is the logical op of that name, with those attributes, on
+    what its operands are; operands must fit each other as its factor rule says; sums must be
+    reduced before something that is not linear; a collective gives what it takes in another
+    layout. The results must be those of the logical function, in the layouts in which they
+    are taken.
+
+    Believed are the tensor degree, which mesh, `dist.sequence` and the name state alike,
+    and the layer's layouts of its parameters. Everything else follows and is compared:
+    types, places, `dist.arguments`, `dist.results`, `dist.gradients`, `dist.groups`, and what
+    stands for a part or an exchange (`shard`, `dist.tokens`, heads). An attribute that is
+    missing is as wrong as one that differs, and so is one of `dist` that nobody reads. Every
+    logical function has its part, and every layer has one for each degree that another has.
+
+    It holds behind the memory phase too; where values then lie is left to
+    `dyna-verify-memory`. Linear in the ops.
   }];
   let dependentDialects = ["::mlir::dist::DistDialect"];
 }

@@ -5,12 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What holds for a layer of a tensor degree as a whole, and for the module;
+// bodies are followed by LocalVerifier.
+//
+//===----------------------------------------------------------------------===//
 
 #include "passes/distribute/LayoutRules.h"
-#include "passes/distribute/LocalTypes.h"
+#include "passes/distribute/LocalVerifier.h"
 #include "passes/distribute/Passes.h"
-#include "passes/distribute/Splits.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "passes/distribute/TensorDegree.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_VERIFYLOCAL
@@ -19,36 +23,9 @@ namespace mlir::dyna {
 
 using namespace mlir;
 using namespace mlir::dyna;
-using ::dyna::AxisParts;
 using ::dyna::Layout;
-using ::dyna::ReshardKind;
-using ::dyna::ReshardStep;
 
 namespace {
-
-/// Follows layouts through one local function.
-class LocalVerifier {
-public:
-  LocalVerifier(FunctionOpInterface function, dist::MeshAttr meshAttr,
-                GroupTable &groups)
-      : function(function), meshAttr(meshAttr), mesh(meshAttr.getMesh()),
-        groups(groups) {}
-  LogicalResult run();
-
-private:
-  LogicalResult visit(Operation *op);
-  LogicalResult visitCollective(Operation *op, ReshardStep step,
-                                dist::GroupAttr group);
-  LogicalResult visitCompute(Operation *op);
-  LogicalResult visitBody(Operation *op);
-  LogicalResult checkResults();
-
-  FunctionOpInterface function;
-  dist::MeshAttr meshAttr;
-  ::dyna::Mesh mesh;
-  GroupTable &groups;
-  llvm::DenseMap<Value, Layout> layouts;
-};
 
 class VerifyLocal : public mlir::dyna::impl::VerifyLocalBase<VerifyLocal> {
 public:
@@ -63,193 +40,273 @@ public:
   }
 };
 
+/// Checks one module.
+class ModuleVerifier {
+public:
+  explicit ModuleVerifier(ModuleOp module)
+      : module(module), symbols(module), groups{GroupTable(module), {}} {}
+  LogicalResult run();
+
+private:
+  LogicalResult checkLogical(Operation *op);
+  FailureOr<TensorDegree> degreeOf(LayerOp local, LayerOp logical);
+  LogicalResult readLayouts(LocalLayer &layer);
+  LogicalResult checkFunctions(LocalLayer &layer);
+  LogicalResult checkGradients(const LocalLayer &layer);
+  LogicalResult checkLayer(LayerOp local);
+  LogicalResult checkEveryDegree();
+  LogicalResult checkGroups();
+
+  ModuleOp module;
+  SymbolTable symbols;
+  NeededGroups groups;
+  /// By the name of the layer.
+  llvm::DenseMap<Attribute, SmallVector<FunctionOp>> functionsOf;
+  /// Those that some layer has, with the first such layer.
+  std::vector<std::pair<TensorDegree, LayerOp>> degrees;
+};
+
 } // namespace
 
-LogicalResult LocalVerifier::visitCollective(Operation *op, ReshardStep step,
-                                             dist::GroupAttr group) {
-  if (group.getMesh() != meshAttr)
-    return op->emitOpError() << "is over a group of " << group.getMesh()
-                             << ", but the layer is on " << meshAttr;
-  if (!groups.contains(group))
-    return op->emitOpError() << "is over a group that is not in the module's '"
-                             << dist::kGroupsName << "'";
-  step.group = group.getParts();
-  step.before = layouts[op->getOperand(0)];
-  auto whole = globalType(cast<RankedTensorType>(op->getOperand(0).getType()),
-                          step.before);
-  auto after = ::dyna::layoutAfter(mesh, step, ::dyna::Shape(whole.getShape()));
-  if (!after.isOk())
-    return op->emitOpError() << after.status().message();
-  layouts[op->getResult(0)] = *after;
-  return success();
+static bool isLocal(LayerOp layer) {
+  return layer && layer->hasAttr(dist::kMeshName);
 }
 
-LogicalResult LocalVerifier::visitCompute(Operation *op) {
-  FailureOr<dist::FactorRule> rule = getLayoutRule(op);
-  if (failed(rule))
-    return failure();
-  std::vector<Layout> operands;
-  for (Value operand : op->getOperands())
-    operands.push_back(layouts.lookup(operand));
-  AxisParts tokens;
-  if (auto group = op->getAttrOfType<dist::GroupAttr>(dist::kTokensName))
-    tokens = group.getParts();
-  auto results = inferResults(mesh, *rule, operands, tokens);
-  if (!results.isOk())
-    return op->emitOpError() << results.status().message();
-  for (auto [result, layout] : llvm::zip_equal(op->getResults(), *results))
-    layouts[result] = layout;
-  return success();
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+/// What belongs to no tensor degree has no layouts and exchanges nothing.
+LogicalResult ModuleVerifier::checkLogical(Operation *op) {
+  WalkResult result = op->walk([](Operation *inner) {
+    if (isa_and_present<dist::DistDialect>(inner->getDialect()))
+      return WalkResult(inner->emitOpError()
+                        << "stands in a function whose layer has no '"
+                        << dist::kMeshName << "'");
+    for (NamedAttribute attribute : inner->getDiscardableAttrs())
+      if (attribute.getName().strref().starts_with("dist."))
+        return WalkResult(inner->emitOpError()
+                          << "has '" << attribute.getName().strref()
+                          << "', but its layer has no '" << dist::kMeshName
+                          << "'");
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
 }
 
-/// Fused collectives; after the memory phase row-wise ops stand in sweeps too.
-LogicalResult LocalVerifier::visitBody(Operation *op) {
-  Block &body = op->getRegion(0).front();
-  for (Operation &inner : body.without_terminator())
-    if (failed(visit(&inner)))
-      return failure();
-  for (auto [result, value] :
-       llvm::zip_equal(op->getResults(), body.getTerminator()->getOperands()))
-    layouts[result] = Layout(layouts[value]);
-  return success();
+/// The mesh, whether tokens are split, and the name say the same.
+FailureOr<TensorDegree> ModuleVerifier::degreeOf(LayerOp local,
+                                                 LayerOp logical) {
+  auto mesh = local->getAttrOfType<dist::MeshAttr>(dist::kMeshName);
+  TensorDegree degree;
+  if (mesh)
+    degree.tp = mesh.getMesh().size();
+  Attribute sequence = local->getAttr(dist::kSequenceName);
+  degree.sequence = bool(sequence);
+  std::string name = (logical.getSymName() + degree.suffix()).str();
+  if (mesh && degree.tp > 1 &&
+      mesh == dist::MeshAttr::get(&*module.getContext(), degree.mesh()) &&
+      (!sequence || isa<UnitAttr>(sequence)) && local.getSymName() == name)
+    return degree;
+  return local.emitOpError()
+         << "of @" << logical.getSymName() << " is on "
+         << local->getAttr(dist::kMeshName)
+         << (sequence ? " with tokens split" : "")
+         << "; expects the axis tp alone and, for "
+         << (mesh ? mesh.getMesh().describe() : "it") << ", the name @" << name;
 }
 
-LogicalResult LocalVerifier::visit(Operation *op) {
-  ReshardStep step;
-  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](dist::ReshardOp) {
-        return op->emitOpError("is left over; run "
-                               "dyna-materialize-collectives");
-      })
-      .Case([&](dist::AllReduceOp reduce) {
-        step.kind = ReshardKind::AllReduce;
-        return visitCollective(op, step, reduce.getGroup());
-      })
-      .Case([&](dist::AllGatherOp gather) {
-        step.kind = ReshardKind::AllGather;
-        step.dim = gather.getDim();
-        return visitCollective(op, step, gather.getGroup());
-      })
-      .Case([&](dist::ReduceScatterOp scatter) {
-        step.kind = ReshardKind::ReduceScatter;
-        step.dim = scatter.getDim();
-        return visitCollective(op, step, scatter.getGroup());
-      })
-      .Case([&](dist::SliceOp slice) {
-        step.kind = ReshardKind::Slice;
-        step.dim = slice.getDim();
-        return visitCollective(op, step, slice.getGroup());
-      })
-      .Case([&](dist::AllToAllOp exchange) {
-        step.kind = ReshardKind::AllToAll;
-        step.dim = exchange.getDim();
-        step.toDim = exchange.getTo();
-        return visitCollective(op, step, exchange.getGroup());
-      })
-      .Case<RowsOp, dist::ExchangeOp>(
-          [&](Operation *op) { return visitBody(op); })
-      .Default([&](Operation *) { return visitCompute(op); });
-}
-
-LogicalResult LocalVerifier::checkResults() {
-  Operation *terminator = function.getFunctionBody().front().getTerminator();
-  auto promised = function->getAttrOfType<ArrayAttr>(dist::kResultsName);
-  for (auto [index, attribute, value] :
-       llvm::enumerate(promised, terminator->getOperands())) {
-    auto layout = dyn_cast<dist::LayoutAttr>(attribute);
-    if (!layout)
-      continue;
-    if (::dyna::canonicalLayout(layout.getLayout()) !=
-        ::dyna::canonicalLayout(layouts[value]))
-      return terminator->emitOpError()
-             << "returns value " << index << " laid out as "
-             << describeLayout(mesh, layouts[value]) << ", but "
-             << function.getName() << " promises " << layout.getText();
-  }
-  return success();
-}
-
-LogicalResult LocalVerifier::run() {
-  auto arguments = function->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
-  if (!arguments || !function->hasAttr(dist::kResultsName))
-    return function->emitOpError()
-           << "belongs to a layer of a tensor degree and needs '"
-           << dist::kArgumentsName << "' and '" << dist::kResultsName << "'";
-  for (auto [argument, attribute] :
-       llvm::zip_equal(function.getFunctionBody().getArguments(), arguments))
-    if (auto layout = dyn_cast<dist::LayoutAttr>(attribute))
-      layouts[argument] = layout.getLayout();
-  // Optimizer functions exchange nothing; the plan says which of its elements
-  // a rank steps (LayerDeducer.cpp).
-  if (auto layerFunction = dyn_cast<FunctionOp>(function.getOperation()))
-    if (layerFunction.getRole() == Role::Update ||
-        layerFunction.getRole() == Role::GradNorm ||
-        layerFunction.getRole() == Role::Cast)
+/// The layouts of parameters and their gradients, from which all others follow.
+LogicalResult ModuleVerifier::readLayouts(LocalLayer &layer) {
+  size_t numParameters = layer.logical.getNumParameters();
+  auto read = [&](StringRef name, std::vector<Layout> &layouts) {
+    auto list = layer.local->getAttrOfType<ArrayAttr>(name);
+    for (size_t i = 0; list && i < std::min(list.size(), numParameters); ++i) {
+      auto layout = dyn_cast<dist::LayoutAttr>(list[i]);
+      if (layout && layout.getMesh() == layer.meshAttr)
+        layouts.push_back(layout.getLayout());
+    }
+    if (list && layouts.size() == numParameters &&
+        (name == dist::kArgumentsName || list.size() == numParameters))
       return success();
-  for (Operation &op : function.getFunctionBody().front().without_terminator())
-    if (failed(visit(&op)))
+    return LogicalResult(layer.local.emitOpError()
+                         << "expects '" << name << "' to begin with the "
+                         << "layouts of " << numParameters << " parameters on "
+                         << layer.meshAttr);
+  };
+  if (failed(read(dist::kArgumentsName, layer.parameters)) ||
+      failed(read(dist::kGradientsName, layer.gradients)))
+    return failure();
+  for (auto [index, layout, gradient] :
+       llvm::enumerate(layer.parameters, layer.gradients)) {
+    auto type = cast<RankedTensorType>(layer.logical.getArgumentTypes()[index]);
+    bool isWhole =
+        layout.partial.empty() && layout.dims.size() == size_t(type.getRank());
+    Layout reduced = ::dyna::canonicalLayout(gradient);
+    reduced.partial.clear();
+    if (!isWhole || reduced != ::dyna::canonicalLayout(layout))
+      return layer.local.emitOpError()
+             << "lays parameter " << index << " out as "
+             << describeLayout(layer.mesh, layout) << " and its gradient as "
+             << describeLayout(layer.mesh, gradient) << "; expects parts of "
+             << type << ", and of the gradient the same or a sum of such";
+    layout = ::dyna::canonicalLayout(layout);
+    gradient = ::dyna::canonicalLayout(gradient);
+    // The plan reduces sums there.
+    if (!gradient.partial.empty() &&
+        !groups.find(layer.meshAttr, gradient.partial))
+      return layer.local.emitOpError()
+             << "has the gradient of parameter " << index << " as "
+             << describeLayout(layer.mesh, gradient)
+             << ", but that group is not in the module's '" << dist::kGroupsName
+             << "'";
+  }
+  return success();
+}
+
+/// Saved values are laid out by the first two.
+static constexpr int kLastTurn = 2;
+static int turnOf(Role role) {
+  return role == Role::Forward         ? 0
+         : role == Role::BackwardInput ? 1
+                                       : kLastTurn;
+}
+
+/// One function for each of the logical layer, and no other.
+LogicalResult ModuleVerifier::checkFunctions(LocalLayer &layer) {
+  SmallVector<FunctionOp> locals =
+      functionsOf.lookup(layer.local.getSymNameAttr());
+  SmallVector<std::pair<FunctionOp, FunctionOp>> pairs;
+  for (FunctionOp logical :
+       functionsOf.lookup(layer.logical.getSymNameAttr())) {
+    std::string name =
+        (layer.local.getSymName() + "." + stringifyRole(logical.getRole()))
+            .str();
+    auto it = llvm::find_if(locals, [&](FunctionOp local) {
+      return local.getRole() == logical.getRole() && local.getSymName() == name;
+    });
+    if (it == locals.end())
+      return layer.local.emitOpError()
+             << "has no function @" << name << " in role '"
+             << stringifyRole(logical.getRole()) << "', which @"
+             << logical.getSymName() << " would be the whole of";
+    pairs.push_back({*it, logical});
+    locals.erase(it);
+  }
+  if (!locals.empty())
+    return locals.front().emitOpError()
+           << "is a part of no function of @" << layer.logical.getSymName();
+  for (int turn = 0; turn <= kLastTurn; ++turn)
+    for (auto &[local, logical] : pairs)
+      if (turnOf(local.getRole()) == turn &&
+          failed(LocalVerifier(layer, groups, local, logical).run()))
+        return failure();
+  return success();
+}
+
+/// What functions add says over what a gradient is partial; where none adds, it
+/// is zero and no sum.
+LogicalResult ModuleVerifier::checkGradients(const LocalLayer &layer) {
+  for (auto [index, gradient] : llvm::enumerate(layer.gradients))
+    if (!layer.isAddedTo[index] && !gradient.partial.empty())
+      return LayerOp(layer.local).emitOpError()
+             << "has the gradient of parameter " << index << " as "
+             << describeLayout(layer.mesh, gradient)
+             << ", but no function adds to it";
+  return success();
+}
+
+LogicalResult ModuleVerifier::checkLayer(LayerOp local) {
+  auto name = local->getAttrOfType<FlatSymbolRefAttr>(dist::kLogicalName);
+  auto logical = name ? symbols.lookup<LayerOp>(name.getAttr()) : LayerOp();
+  if (!logical || isLocal(logical) ||
+      logical.getNumParameters() != local.getNumParameters())
+    return local.emitOpError()
+           << "expects '" << dist::kLogicalName
+           << "' to name the layer that it is a part of, but got " << name;
+  FailureOr<TensorDegree> degree = degreeOf(local, logical);
+  if (failed(degree))
+    return failure();
+  bool isNew = llvm::none_of(
+      degrees, [&](const auto &known) { return known.first == *degree; });
+  if (isNew)
+    degrees.push_back({*degree, local});
+  LocalLayer layer;
+  layer.local = local;
+  layer.logical = logical;
+  layer.mesh = degree->mesh();
+  layer.meshAttr = dist::MeshAttr::get(local.getContext(), layer.mesh);
+  if (degree->sequence)
+    layer.tokens = {layer.mesh.wholeAxis(0)};
+  layer.isAddedTo.resize(local.getNumParameters());
+  if (failed(readLayouts(layer)) ||
+      failed(LocalVerifier(layer, groups, local, logical).run()) ||
+      failed(checkFunctions(layer)))
+    return failure();
+  return checkGradients(layer);
+}
+
+//===----------------------------------------------------------------------===//
+// The module
+//===----------------------------------------------------------------------===//
+
+/// A model runs at a degree if all of its layers do.
+LogicalResult ModuleVerifier::checkEveryDegree() {
+  for (LayerOp layer : module.getOps<LayerOp>())
+    for (auto &[degree, other] : degrees)
+      if (std::string name = (layer.getSymName() + degree.suffix()).str();
+          !isLocal(layer) && !isLocal(symbols.lookup<LayerOp>(name)))
+        return layer.emitOpError()
+               << "has no part @" << name << ", though there is @"
+               << other.getSymName();
+  return success();
+}
+
+/// Groups with indices from kFirstFactorGroup on: each once, at its place, and
+/// needed.
+LogicalResult ModuleVerifier::checkGroups() {
+  for (NamedAttribute attribute : module->getDiscardableAttrs())
+    if (attribute.getName() != dist::kGroupsName &&
+        attribute.getName().strref().starts_with("dist."))
+      return module.emitOpError() << "has '" << attribute.getName().strref()
+                                  << "', which says nothing here";
+  Attribute stated = module->getAttr(dist::kGroupsName);
+  if (!stated)
+    return success();
+  auto list = dyn_cast<ArrayAttr>(stated);
+  if (!list || list.empty())
+    return module.emitOpError() << "expects '" << dist::kGroupsName
+                                << "' to list groups, but got " << stated;
+  for (auto [index, attribute] : llvm::enumerate(list)) {
+    auto group = dyn_cast<dist::GroupAttr>(attribute);
+    if (!group || group.getIndex() != dist::kFirstFactorGroup + int64_t(index))
+      return module.emitOpError()
+             << "expects '" << dist::kGroupsName << "' to list at " << index
+             << " a group with index " << dist::kFirstFactorGroup + index
+             << ", but got " << attribute;
+    if (!groups.needed.contains(group))
+      return module.emitOpError() << "lists in '" << dist::kGroupsName << "' "
+                                  << group << ", which nothing needs";
+  }
+  return success();
+}
+
+LogicalResult ModuleVerifier::run() {
+  for (FunctionOp function : module.getOps<FunctionOp>())
+    functionsOf[function.getLayerAttr().getAttr()].push_back(function);
+  for (Operation &op : module.getOps()) {
+    auto layer = dyn_cast<LayerOp>(op);
+    if (auto function = dyn_cast<FunctionOp>(op))
+      layer = symbols.lookup<LayerOp>(function.getLayer());
+    if (!isLocal(layer) && failed(checkLogical(&op)))
       return failure();
-  return checkResults();
-}
-
-/// Parameters of a local layer have the local types of the logical ones.
-static LogicalResult checkParameters(LayerOp layer, LayerOp logical) {
-  auto layouts = layer->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
-  for (BlockArgument parameter : logical.getParameterArguments()) {
-    unsigned index = parameter.getArgNumber();
-    auto layout = dyn_cast<dist::LayoutAttr>(layouts[index]);
-    Type wanted = parameter.getType();
-    if (layout)
-      wanted = localType(cast<RankedTensorType>(wanted), layout.getLayout());
-    Type type = layer.getArgumentTypes()[index];
-    if (type != wanted)
-      return layer.emitOpError() << "has parameter " << index << " of type "
-                                 << type << ", but " << layouts[index] << " of "
-                                 << parameter.getType() << " is " << wanted;
   }
-  return success();
-}
-
-/// An argument of a function that is a parameter, or the gradient of one, has
-/// the layer's type.
-static LogicalResult checkFunctionTypes(FunctionOp function, LayerOp layer) {
-  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
-    PlaceAttr place = function.getArgPlace(index);
-    bool isParameter = place.getMemory() == Memory::Parameter ||
-                       place.getMemory() == Memory::Gradient;
-    if (!isParameter || size_t(place.getIndex()) >= layer.getNumParameters())
-      continue;
-    auto wanted =
-        cast<RankedTensorType>(layer.getArgumentTypes()[place.getIndex()]);
-    if (cast<RankedTensorType>(type).getShape() != wanted.getShape())
-      return function.emitOpError() << "takes argument " << index << " of type "
-                                    << type << ", but the layer's parameter "
-                                    << place.getIndex() << " is " << wanted;
-  }
-  return success();
+  for (LayerOp layer : module.getOps<LayerOp>())
+    if (isLocal(layer) && failed(checkLayer(layer)))
+      return failure();
+  return success(succeeded(checkEveryDegree()) && succeeded(checkGroups()));
 }
 
 LogicalResult mlir::dyna::verifyLocal(ModuleOp module) {
-  GroupTable groups(module);
-  for (LayerOp layer : module.getOps<LayerOp>()) {
-    auto mesh = layer->getAttrOfType<dist::MeshAttr>(dist::kMeshName);
-    if (!mesh)
-      continue;
-    auto name = layer->getAttrOfType<FlatSymbolRefAttr>(dist::kLogicalName);
-    auto logical =
-        name ? module.lookupSymbol<LayerOp>(name.getAttr()) : LayerOp();
-    if (!logical || logical.getNumParameters() != layer.getNumParameters())
-      return layer.emitOpError()
-             << "expects '" << dist::kLogicalName
-             << "' to name the layer that it is a part of, but got " << name;
-    if (failed(LocalVerifier(layer, mesh, groups).run()) ||
-        failed(checkParameters(layer, logical)))
-      return failure();
-    for (FunctionOp function : module.getOps<FunctionOp>())
-      if (function.getLayer() == layer.getSymName() &&
-          (failed(checkFunctionTypes(function, layer)) ||
-           failed(LocalVerifier(function, mesh, groups).run())))
-        return failure();
-  }
-  return success();
+  return ModuleVerifier(module).run();
 }

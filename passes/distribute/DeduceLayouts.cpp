@@ -77,6 +77,32 @@ static int turnOf(Role role) {
   }
 }
 
+/// Says so if all ranks do all work of a layer, which gains nothing: the
+/// person who chose the degree may not know.
+static void warnIfWhole(LayerOp layer, LayerOp local,
+                        const TensorDegree &degree) {
+  auto areWhole = [](Operation &op, StringRef name) {
+    auto layouts = op.getAttrOfType<ArrayAttr>(name);
+    return layouts && llvm::all_of(layouts, [](Attribute attribute) {
+             auto layout = dyn_cast<dist::LayoutAttr>(attribute);
+             return !layout ||
+                    layout.getLayout() == ::dyna::Layout::replicated(
+                                              layout.getLayout().dims.size());
+           });
+  };
+  auto ops = local.getBody().front().without_terminator();
+  if (ops.empty() || !areWhole(*local, dist::kArgumentsName) ||
+      !llvm::all_of(
+          ops, [&](Operation &op) { return areWhole(op, dist::kLayoutsName); }))
+    return;
+  InFlightDiagnostic warning = mlir::emitWarning(layer.getLoc());
+  warning << "layer @" << layer.getSymName()
+          << " is split in nothing at tp=" << degree.tp << ": each of the "
+          << degree.tp
+          << " ranks keeps all of its parameters and does all of its work";
+  explainWholeLinears(layer, *warning.getUnderlyingDiagnostic());
+}
+
 LogicalResult DeduceLayouts::deduce(LayerOp layer, const TensorDegree &degree) {
   ::dyna::Mesh mesh = degree.mesh();
   auto parameters = chooseParameterLayouts(layer, mesh);
@@ -119,6 +145,7 @@ LogicalResult DeduceLayouts::deduce(LayerOp layer, const TensorDegree &degree) {
   deducer.setBackwardWeight(backwardWeight);
   if (failed(deducer.deduce(local)))
     return failure();
+  warnIfWhole(layer, local, degree);
   for (int turn = 0; turn <= kLastTurn; ++turn)
     for (FunctionOp function : copies) {
       if (turnOf(function.getRole()) != turn)

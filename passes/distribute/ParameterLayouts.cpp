@@ -21,7 +21,7 @@ namespace {
 /// Values whose features can stay split between linears.
 struct FeatureRegion {
   llvm::SetVector<Value> values;
-  llvm::SetVector<Operation *> columns, rows, attentions;
+  llvm::SetVector<Operation *> columns, rows, attentions, joints;
 };
 
 class ParameterChooser {
@@ -70,17 +70,22 @@ static SmallVector<Value> activationsOf(Operation *op) {
   });
 }
 
-/// Adds what `value` forces into the region; false if it cannot be split.
-static bool visitValue(Value value, FeatureRegion &region) {
+/// Adds what `value` forces into the region; if it cannot be split, the op that
+/// takes or gives it whole, or joins it with an input of the layer.
+static Operation *visitValue(Value value, FeatureRegion &region) {
   Operation *def = value.getDefiningOp();
   if (!def)
-    return false;
+    return *llvm::find_if(value.getUsers(), [&](Operation *user) {
+      return llvm::is_contained(region.joints, user);
+    });
   if (isa<LinearOp>(def))
     region.columns.insert(def);
   else if (!keepsFeatures(def))
-    return false;
+    return def;
   else
     region.values.insert_range(activationsOf(def));
+  if (keepsFeatures(def))
+    region.joints.insert(def);
   if (isa<AttentionOp>(def))
     region.attentions.insert(def);
   for (OpOperand &use : value.getUses()) {
@@ -90,23 +95,23 @@ static bool visitValue(Value value, FeatureRegion &region) {
     else if (keepsFeatures(user))
       region.values.insert(user->getResult(0));
     else
-      return false;
+      return user;
   }
-  return !value.use_empty();
+  return value.use_empty() ? def : nullptr;
 }
 
-/// The region that begins with the result of `linear`, if there is one.
-static std::optional<FeatureRegion> growRegion(LinearOp linear) {
-  FeatureRegion region;
+/// Grows the region that begins with the result of `linear`; if there is none,
+/// the op that is in the way.
+static Operation *growRegion(LinearOp linear, FeatureRegion &region) {
   region.values.insert(linear.getResult());
   // The set grows while it is walked.
   for (size_t i = 0; i < region.values.size(); ++i)
-    if (!visitValue(region.values[i], region))
-      return std::nullopt;
+    if (Operation *obstacle = visitValue(region.values[i], region))
+      return obstacle;
   for (Operation *row : region.rows)
     if (region.columns.contains(row))
-      return std::nullopt;
-  return region;
+      return row;
+  return nullptr;
 }
 
 LogicalResult ParameterChooser::split(Operation *user, Value parameter,
@@ -213,15 +218,15 @@ LogicalResult ParameterChooser::run() {
   for (auto linear : layer.getBody().getOps<LinearOp>()) {
     if (seen.contains(linear))
       continue;
-    std::optional<FeatureRegion> region = growRegion(linear);
-    if (!region || llvm::any_of(region->columns, [&](Operation *column) {
-          return seen.contains(column);
-        }))
+    FeatureRegion region;
+    if (growRegion(linear, region) ||
+        llvm::any_of(region.columns,
+                     [&](Operation *column) { return seen.contains(column); }))
       continue;
-    if (failed(splitRegion(*region)))
+    if (failed(splitRegion(region)))
       return failure();
-    seen.insert_range(region->columns);
-    seen.insert_range(region->rows);
+    seen.insert_range(region.columns);
+    seen.insert_range(region.rows);
   }
   return success();
 }
@@ -232,4 +237,20 @@ mlir::dyna::chooseParameterLayouts(LayerOp layer, const Mesh &mesh) {
   if (failed(chooser.run()))
     return failure();
   return chooser.take();
+}
+
+void mlir::dyna::explainWholeLinears(LayerOp layer, Diagnostic &diagnostic) {
+  bool hasLinears = false;
+  for (auto linear : layer.getBody().getOps<LinearOp>()) {
+    hasLinears = true;
+    FeatureRegion region;
+    if (Operation *obstacle = growRegion(linear, region))
+      diagnostic.attachNote(linear.getLoc())
+          << "the output features of this linear stay whole, as '"
+          << obstacle->getName()
+          << "' needs them so; a pair of linears is split that has only "
+             "attention and element-wise ops in between";
+  }
+  if (!hasLinears)
+    diagnostic.attachNote(layer.getLoc()) << "it has no linear to split";
 }

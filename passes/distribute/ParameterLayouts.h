@@ -38,6 +38,9 @@ namespace mlir::dyna {
 FailureOr<std::vector<::dyna::Layout>>
 chooseParameterLayouts(LayerOp layer, const ::dyna::Mesh &mesh);
 
+/// Notes for every linear that begins no region, and that there is none.
+void explainWholeLinears(LayerOp layer, Diagnostic &diagnostic);
+
 } // namespace mlir::dyna
 
 #endif // DYNA_PASSES_DISTRIBUTE_PARAMETERLAYOUTS_H

@@ -24,6 +24,9 @@ def DeduceLayouts : Pass<"dyna-deduce-layouts", "::mlir::ModuleOp"> {
     Parameters are laid out by a rule over the forward graph
     (passes/distribute/ParameterLayouts.h), all else follows from factor rules of the
     ops (passes/distribute/LayoutRules.cpp).
+
+    A layer of which nothing is split, neither parameters nor work, gets a warning that says
+    why: its ranks do the same.
   }];
   let options = [Option<"strategy", "strategy", "std::string", "\"\"",
                         "One strategy, such as dp=1,tp=2,pp=1, or several as name: ...; name: ...">];

@@ -65,7 +65,11 @@ private:
   LogicalResult runPhase(StringRef name,
                          llvm::function_ref<void(OpPassManager &)> build);
   LogicalResult emitBinary();
-  LogicalResult emitObjects(std::vector<std::string> &objects);
+  LogicalResult emitObjects(std::vector<ObjectBytes> &objects,
+                            std::vector<std::string> &texts);
+  ::dyna::Status writeObjects(const std::vector<ObjectBytes> &objects,
+                              const std::vector<std::string> &texts,
+                              std::vector<std::string> &paths);
   LogicalResult print(StringRef path, llvm::function_ref<void(raw_ostream &)>);
   std::string outputPath(StringRef suffix) const;
   std::vector<std::string> objectSuffixes() const;
@@ -409,22 +413,22 @@ LogicalResult Driver::runPhases() {
   return emitBinary();
 }
 
-LogicalResult Driver::emitObjects(std::vector<std::string> &objects) {
+/// Of each instruction set and, last, of the program's tables.
+LogicalResult Driver::emitObjects(std::vector<ObjectBytes> &objects,
+                                  std::vector<std::string> &texts) {
   // One thread per variant: each has a copy of the module and an LLVM context
   // of its own.
-  std::vector<OwningOpRef<ModuleOp>> copies;
   std::vector<LogicalResult> results(isas.size(), failure());
   std::vector<std::thread> threads;
   prepareTranslation(*module);
-  for (const std::string &suffix : objectSuffixes())
-    objects.push_back(folder->file("program" + suffix));
+  objects.resize(isas.size() + 1);
+  texts.resize(isas.size());
   for (size_t i = 0; i < isas.size(); ++i)
     threads.emplace_back([&, i] {
       EmitOptions emit;
       emit.optimizationLevel = options.optimizationLevel;
       if (!options.dumpDirectory.empty())
-        emit.dumpPath =
-            options.dumpDirectory + "/optimised." + isas[i].name.str() + ".ll";
+        emit.optimizedText = &texts[i];
       results[i] = emitVariantObject(variants[i], isas[i], emit, objects[i]);
     });
   for (std::thread &thread : threads)
@@ -434,24 +438,47 @@ LogicalResult Driver::emitObjects(std::vector<std::string> &objects) {
   return emitProgramObject(*module, manifest, isas, objects.back());
 }
 
+/// Writes the objects into the private folder, and the dumps where they belong.
+::dyna::Status Driver::writeObjects(const std::vector<ObjectBytes> &objects,
+                                    const std::vector<std::string> &texts,
+                                    std::vector<std::string> &paths) {
+  for (auto [object, suffix] : llvm::zip(objects, objectSuffixes())) {
+    paths.push_back(folder->file("program" + suffix));
+    auto file = ::dyna::OutputFile::create(paths.back());
+    if (!file.isOk())
+      return file.status();
+    DYNA_RETURN_IF_ERROR(file->write(object.data(), object.size()));
+    DYNA_RETURN_IF_ERROR(file->close());
+  }
+  if (options.dumpDirectory.empty())
+    return ::dyna::Status::ok();
+  for (auto [isa, text] : llvm::zip(isas, texts)) {
+    SmallString<256> path(options.dumpDirectory);
+    llvm::sys::path::append(path, "optimised." + isa.name + ".ll");
+    DYNA_RETURN_IF_ERROR(::dyna::replaceFile(path.str().str(), text));
+  }
+  return ::dyna::Status::ok();
+}
+
 /// Everything is made in the private folder; what is whole and wanted leaves it.
 LogicalResult Driver::emitBinary() {
-  std::vector<std::string> objects;
+  std::vector<ObjectBytes> objects;
+  std::vector<std::string> texts, paths;
   TimingScope objectTime = timing.nest("objects");
-  if (failed(emitObjects(objects)))
+  if (failed(emitObjects(objects, texts)))
     return failure();
+  ::dyna::Status status = writeObjects(objects, texts, paths);
   objectTime.stop();
   TimingScope linkTime = timing.nest("link");
   std::string program = folder->file("program");
-  if (llvm::Error error =
-          linkTrainingBinary(objects, program, outputPath(""), options.link)) {
-    code = usageError(llvm::toString(std::move(error)));
-    return failure();
-  }
-  ::dyna::Status status = ::dyna::Status::ok();
-  for (auto [object, suffix] : llvm::zip(objects, objectSuffixes()))
+  if (status.isOk())
+    if (llvm::Error error =
+            linkTrainingBinary(paths, program, outputPath(""), options.link))
+      status =
+          ::dyna::Status::invalidArgument(llvm::toString(std::move(error)));
+  for (auto [path, suffix] : llvm::zip(paths, objectSuffixes()))
     if (options.keepObjects && status.isOk())
-      status = ::dyna::moveToOutput(object, outputPath(suffix));
+      status = ::dyna::moveToOutput(path, outputPath(suffix));
   if (status.isOk())
     status = ::dyna::moveToOutput(program, outputPath(""));
   if (status.isOk())

@@ -14,15 +14,12 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "runtime/abi/Abi.h"
-#include "runtime/files/FileFailure.h"
-#include "runtime/files/OutputFile.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
@@ -109,33 +106,22 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
   passes.run(module, modules);
 }
 
-static LogicalResult writeObject(llvm::Module &module,
-                                 llvm::TargetMachine &machine, StringRef path,
-                                 Location location) {
-  std::error_code failure;
-  llvm::raw_fd_ostream stream(path, failure, llvm::sys::fs::OF_None);
-  if (failure)
-    return emitError(location) << "cannot write object file '" << path
-                               << "': " << failure.message();
+static LogicalResult emitObject(llvm::Module &module,
+                                llvm::TargetMachine &machine, Location location,
+                                ObjectBytes &bytes) {
+  llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
   if (machine.addPassesToEmitFile(passes, stream, nullptr,
                                   llvm::CodeGenFileType::ObjectFile))
     return emitError(location) << "this LLVM cannot emit object files";
   passes.run(module);
-  stream.close();
-  if (stream.has_error()) {
-    int reason = stream.error().value();
-    stream.clear_error();
-    return emitError(location)
-           << ::dyna::fileFailure("write", path.str(), reason).message();
-  }
   return success();
 }
 
 LogicalResult mlir::dyna::emitVariantObject(ModuleOp module,
                                             const InstructionSet &isa,
                                             const EmitOptions &options,
-                                            StringRef path) {
+                                            ObjectBytes &bytes) {
   auto machine = createTargetMachine(isa.cpu, isa.targetFeatures,
                                      options.optimizationLevel);
   if (!machine)
@@ -163,14 +149,9 @@ LogicalResult mlir::dyna::emitVariantObject(ModuleOp module,
   if (llvm::verifyModule(*llvmModule, &llvm::errs()))
     return module.emitError("code generation made invalid LLVM IR");
   optimize(*llvmModule, *machine, options.optimizationLevel);
-  if (!options.dumpPath.empty()) {
-    std::string text;
-    llvm::raw_string_ostream(text) << *llvmModule;
-    ::dyna::Status status = ::dyna::replaceFile(options.dumpPath, text);
-    if (!status.isOk())
-      return emitError(module.getLoc()) << status.message();
-  }
-  return writeObject(*llvmModule, *machine, path, module.getLoc());
+  if (options.optimizedText)
+    llvm::raw_string_ostream(*options.optimizedText) << *llvmModule;
+  return emitObject(*llvmModule, *machine, module.getLoc(), bytes);
 }
 
 std::optional<std::string> mlir::dyna::printLlvmIr(ModuleOp module) {
@@ -283,7 +264,7 @@ private:
 LogicalResult mlir::dyna::emitProgramObject(ModuleOp module,
                                             const plan::Manifest &manifest,
                                             ArrayRef<InstructionSet> isas,
-                                            StringRef path) {
+                                            ObjectBytes &bytes) {
   auto machine = createTargetMachine("x86-64", "", 0);
   if (!machine)
     return module.emitError("this LLVM has no x86-64 target");
@@ -292,5 +273,5 @@ LogicalResult mlir::dyna::emitProgramObject(ModuleOp module,
   program.setTargetTriple(llvm::Triple(kTriple));
   program.setDataLayout(machine->createDataLayout());
   ProgramBuilder(program, manifest).build(isas);
-  return writeObject(program, *machine, path, module.getLoc());
+  return emitObject(program, *machine, module.getLoc(), bytes);
 }

@@ -39,25 +39,27 @@ const InstructionSet *findInstructionSet(llvm::StringRef name);
 
 struct EmitOptions {
   unsigned optimizationLevel = 3;
-  /// Where the optimised LLVM IR of the variant is written, if not empty.
-  std::string dumpPath;
+  /// Gets the optimised LLVM IR of the variant, if not null.
+  std::string *optimizedText = nullptr;
 };
 
 /// Registers what the translation to LLVM IR needs in the module's context.
 /// Call it once before `emitVariantObject` runs on several threads.
 void prepareTranslation(ModuleOp module);
 
-/// Compiles a module of the LLVM dialect for one instruction set into `path`.
-/// Its functions get the suffix `.<isa>`.
-LogicalResult emitVariantObject(ModuleOp module, const InstructionSet &isa,
-                                const EmitOptions &options,
-                                llvm::StringRef path);
+/// The bytes of an object file.
+using ObjectBytes = llvm::SmallVector<char, 0>;
 
-/// Writes the object with the function tables and the manifest.
+/// Compiles a module of the LLVM dialect for one instruction set. Its functions
+/// get the suffix `.<isa>`.
+LogicalResult emitVariantObject(ModuleOp module, const InstructionSet &isa,
+                                const EmitOptions &options, ObjectBytes &bytes);
+
+/// The object with the function tables and the manifest.
 LogicalResult emitProgramObject(ModuleOp module,
                                 const ::dyna::plan::Manifest &manifest,
                                 llvm::ArrayRef<InstructionSet> isas,
-                                llvm::StringRef path);
+                                ObjectBytes &bytes);
 
 /// The LLVM IR of a module of the LLVM dialect, as text (`--stop-after=llvm`).
 std::optional<std::string> printLlvmIr(ModuleOp module);

@@ -4,8 +4,9 @@
 #   tools/quickstart.sh [--data PATH] [--steps N] [--model CONFIG.json] [--out DIR]
 #                       [--build-dir DIR] [--no-build]
 # PATH is a folder of text files, a .jsonl file or a Megatron-LM .idx/.bin prefix, or
-# several of them with commas in between; the default is a tree that every machine has
-# after set-up: the C++ headers of LLVM. CONFIG.json is a HuggingFace GPT-2 or LLaMA
+# several of them with commas in between; the default is cut from a tree that every
+# machine has after set-up: the comments, functions and classes in the C++ headers of
+# LLVM, most of them short and some very long. CONFIG.json is a HuggingFace GPT-2 or LLaMA
 # configuration. Paths are those of the folder the script is called from. --no-build
 # takes the tools in the build folder as they are.
 set -euo pipefail
@@ -62,8 +63,6 @@ if [ "$builds" = 1 ]; then
 elif [ ! -x "$build/bin/dynac" ]; then
   complain "no tools in '$build/bin': leave out --no-build, or name the build with --build-dir"
 fi
-[ -n "$data" ] || data=$(/usr/lib/llvm-22/bin/llvm-config --includedir)
-
 # A folder for each run: no run meets the checkpoints of another.
 out=$out/$(date +%Y%m%d-%H%M%S)
 mkdir -p "$out"
@@ -71,9 +70,29 @@ out=$(cd "$out" && pwd)
 echo "quickstart: compiling $(basename "$model")"
 "$build/bin/dyna-translate" --from-config "$model" -o "$out/model.mlir"
 "$build/bin/dynac" "$out/model.mlir" -o "$out/train" --compute-type=f32
+if [ -z "$data" ]; then
+  data=$out/records.jsonl
+  python3 "$root/tools/header-records.py" /usr/lib/llvm-22/include "$data"
+fi
 echo "quickstart: training on $data"
 cd "$out"
-./train --data "$data" --held-out-fraction 0.02 --held-out-tokens 65536 \
-  --tokens-per-batch 16384 --tokens-per-micro-batch 4096 --steps "$steps" --lr 2e-3 --seed 1 \
-  --metrics "$out/metrics.jsonl" --save "$out/checkpoints" --trace "$out/trace.json" --trace-steps 2 --progress
+train() {
+  ./train --data "$data" --held-out-fraction 0.02 --tokens-per-batch 16384 --tokens-per-micro-batch 4096 \
+    --schedule-steps "$steps" --lr 1e-3 --seed 1 "$@"
+}
+train --steps "$steps" --held-out-tokens 131072 --metrics "$out/metrics.jsonl" --save "$out/checkpoints" \
+  --trace "$out/trace.json" --trace-steps 2 --progress
+
+# What planning for lengths brings: the first steps once more, with the same samples, each
+# padded to the longest of its micro-batch. The first one of both warms up.
+few=$((steps < 5 ? steps : 5))
+train --steps "$few" --held-out-tokens 1 --pad --metrics "$out/padded.jsonl" --no-progress >"$out/padded.txt"
+speed() { # of a metrics file: tokens/s of the steps that both runs have
+  sed -n 's/.*"step": \([0-9]*\), .*"tokens": \([0-9]*\), .*"seconds": \([0-9.]*\),.*/\1 \2 \3/p' "$1" |
+    awk -v few="$few" '$1 <= few && ($1 > 1 || few == 1) { n += $2; s += $3 } END { printf "%.0f", n / s }'
+}
+planned=$(speed "$out/metrics.jsonl") padded=$(speed "$out/padded.jsonl")
+awk -v few="$few" -v planned="$planned" -v padded="$padded" 'BEGIN {
+  printf "  %-22s %d tokens/s padded, %d tokens/s as they are: %.2f times as fast (up to step %d)\n",
+    "the same samples", padded, planned, planned / padded, few }'
 echo "quickstart: everything is in $out; look at trace.json in ui.perfetto.dev"

@@ -101,8 +101,8 @@ int64_t firstForeign(std::string_view bytes, int64_t count,
         static_cast<int64_t>(high) < vocabulary)
       continue;
     for (int64_t i = begin; i < end; ++i) {
-      int64_t token =
-          static_cast<int64_t>(load<Token>(bytes, i * sizeof(Token)));
+      // NOLINTNEXTLINE(bugprone-signed-char-misuse): i8 is a number here
+      auto token = static_cast<int64_t>(load<Token>(bytes, i * sizeof(Token)));
       if (token < 0 || token >= vocabulary)
         return i;
     }

@@ -41,8 +41,8 @@ std::string describePadding(const TrainSummary &summary) {
     return 100 * (1 - static_cast<double>(summary.tokens) /
                           static_cast<double>(std::max<int64_t>(padded, 1)));
   };
-  return formatText("%.1f %% of padded micro-batches (%.1f %% if sorted by "
-                    "length first)",
+  return formatText("%.1f %% of the tokens of padded micro-batches (%.1f %% if "
+                    "sorted by length)",
                     part(summary.paddedTokens),
                     part(summary.sortedPaddedTokens));
 }
@@ -64,7 +64,7 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
          formatText("%s (%s tokens in %s)", groupDigits(summary.steps).c_str(),
                     groupDigits(summary.tokens).c_str(),
                     Progress::formatDuration(summary.seconds).c_str()));
-  if (summary.steps > 0)
+  if (!summary.lastLosses.empty()) // a step that is skipped has none
     addRow(text, "training loss", describeLosses(summary));
   const auto &before = summary.heldOutBefore, &after = summary.heldOutAfter;
   if (before && after) {

@@ -7,6 +7,7 @@
 import json
 import os
 import pathlib
+import re
 
 import common
 
@@ -23,7 +24,8 @@ class QuickstartTest(common.BinaryTest):
         (self.folder / "model.json").write_text(json.dumps(common.GPT2))
         done = self.quickstart("--data", "my corpus", "--steps=2", "--model", "model.json", "--out=made/here")
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
-        for word in ("training loss", "held-out bits per byte", "tokens/s", "peak memory", "trace"):
+        for word in ("training loss", "held-out bits per byte", "tokens/s", "peak memory", "trace", "padding avoided",
+                     "times as fast (up to step 2)"):
             self.assertIn(word, done.stdout)
         [run] = (self.folder / "made" / "here").iterdir()
         self.assertEqual(len(common.losses(run / "metrics.jsonl")), 2)
@@ -34,6 +36,31 @@ class QuickstartTest(common.BinaryTest):
         common.corpus(self.folder / "other", seed=2)
         done = self.quickstart("--data", "my corpus,other", "--steps", "1", "--model", "model.json", "--out", "second")
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+
+    def test_learns_what_it_holds_out(self):
+        """The whole of it: the data that it brings, the model, the steps that a user gets."""
+        done = common.run([SCRIPT, "--no-build", "--build-dir", BUILD, "--out", "out"], cwd=self.folder, timeout=1500)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        [run] = (self.folder / "out").iterdir()
+        lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        steps = [line for line in lines if "held_out" not in line]
+        [held_out] = [line["loss"] for line in lines if line.get("held_out") == "end"]
+        # The order is that of all samples: what the last steps read is what any text is.
+        last = sum(step["loss"] for step in steps[-10:]) / 10
+        self.assertLess(abs(last - held_out), 0.1, f"training loss {last}, held out {held_out}")
+        self.assertLess(last, 0.6 * steps[0]["loss"])
+        # It says what it reads: a real mixture of lengths.
+        for pattern in (r"data: [0-9,]+ documents, [0-9,]+ tokens, [0-9,]+ too long and split",
+                        r"samples: [0-9,]+ of [0-9,]+ to 1,024 tokens \(half of them up to [0-9,]+, .*\), about [0-9]+ a step",
+                        r"held out: [0-9,]+ documents"):
+            self.assertRegex(done.stderr, pattern)
+        # The padded run has the same samples, and so the same loss before the first update.
+        padded = common.lines_of(run / "padded.jsonl")
+        self.assertEqual([step["tokens"] for step in padded], [step["tokens"] for step in steps[:len(padded)]])
+        self.assertAlmostEqual(padded[0]["loss"], steps[0]["loss"], delta=1e-4)
+        avoided = float(re.search(r"padding avoided +([0-9.]+) %", done.stdout).group(1))
+        self.assertGreater(avoided, 20)
+        self.assertRegex(done.stdout, r"the same samples +[0-9]+ tokens/s padded, [0-9]+ tokens/s as they are: [0-9.]+ times")
 
     def test_refuses_what_is_not_there(self):
         for arguments, word in ((["--data", "nowhere"], "nowhere"), (["--model", "none.json"], "none.json"),

@@ -169,7 +169,7 @@ class MpiTest(strategies.StrategiesTest):
             os.truncate(files[1], 100)
             _, err = job.communicate(timeout=SECONDS)
             self.assertNotEqual(job.returncode, 0)
-            self.assertIn("1.jsonl has become shorter while it was read", err)
+            self.assertIn("1.jsonl has become shorter while it was in use", err)
             # After all have saved what they had.
             self.assertIn(f"(the run up to step {len(common.lines_of(metrics))} is in {save})", err)
             self.assertTrue((save / f"step-{len(common.lines_of(metrics))}" / "checkpoint.json").exists())

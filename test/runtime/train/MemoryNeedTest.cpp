@@ -18,7 +18,7 @@ namespace {
 
 TEST(MemoryNeedTest, ComparesTheSumWithMachineAndLimit) {
   TrainOptions options;
-  MemoryNeed need{100, 200, 300};
+  MemoryNeed need{100, 200, 250, 50};
   EXPECT_TRUE(checkMemoryNeed(need, options, -1).isOk());
   EXPECT_TRUE(checkMemoryNeed(need, options, 600).isOk());
   EXPECT_FALSE(checkMemoryNeed(need, options, 599).isOk());
@@ -33,7 +33,8 @@ TEST(MemoryNeedTest, NamesTheFlagThatHelps) {
   const std::pair<MemoryNeed, const char *> cases[] = {
       {{900, 9, 9}, "smaller model"},
       {{9, 900, 9}, "lower --tokens-per-micro-batch"},
-      {{9, 9, 900}, "lower --tokens-per-batch"}};
+      {{9, 9, 900}, "lower --tokens-per-batch"},
+      {{9, 9, 9, 900}, "fewer, larger documents"}};
   for (const auto &[need, remedy] : cases) {
     Status status = checkMemoryNeed(need, options, 10);
     EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);

@@ -583,7 +583,7 @@ TEST_F(TrainProgramTest, PaddingChangesNoLoss) {
   Result padded =
       run(training({"--steps=5", "--metrics=" + path("b"), "--pad"}));
   EXPECT_EQ(padded.code, 0) << padded.err;
-  EXPECT_THAT(padded.out, HasSubstr("% of padded micro-batches"));
+  EXPECT_THAT(padded.out, HasSubstr("% of the tokens of padded micro-batches"));
   std::vector<double> one = numbers("a", "loss"), two = numbers("b", "loss");
   ASSERT_EQ(one.size(), two.size());
   for (size_t i = 0; i < one.size(); ++i)
@@ -599,6 +599,22 @@ TEST_F(TrainProgramTest, HoldsWhatItSaysOfLargeText) {
            "--tokens-per-batch=256", "--memory-limit=64MiB"});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("data: 1 document, 3,221,225,473 tokens"));
+}
+
+TEST_F(TrainProgramTest, CountsTheTablesOfTheData) {
+  std::ofstream lines(folder_ / "many.jsonl");
+  for (int i = 0; i < 50000; ++i)
+    lines << "{\"text\": \"x\"}\n";
+  lines.close();
+  std::vector<std::string> arguments = {
+      "--data=" + path("many.jsonl"), "--steps=1",     "--threads=1",
+      "--tokens-per-batch=256",       "--no-progress", "--memory-limit=2MiB"};
+  Result result = run(arguments);
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("for the tables of the data"));
+  EXPECT_THAT(result.err, HasSubstr("fewer, larger documents"));
+  arguments.back() = "--memory-limit=8MiB";
+  EXPECT_EQ(run(arguments).code, 0);
 }
 
 TEST_F(TrainProgramTest, LoadingStartsANewRun) {

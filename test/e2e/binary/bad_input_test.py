@@ -112,18 +112,20 @@ class BadInputTest(common.BinaryTest):
             with self.subTest(cut=cut):
                 path.write_bytes(index[:cut])
                 self.refuse(stem, "tokens.idx")
-        for name, changed in (
-            ("magic", b"XX" + index[2:]),
-            ("version", index[:9] + struct.pack("<Q", 9) + index[17:]),
-            ("type", index[:17] + b"\x63" + index[18:]),
-            ("count", index[:18] + struct.pack("<Q", 1 << 60) + index[26:]),
-            ("length", index[:34] + struct.pack("<i", -3) + index[38:]),
-            ("long", index[:34] + struct.pack("<i", 1 << 30) + index[38:]),
-            ("offset", index[:46] + struct.pack("<q", -8) + index[54:]),
+        for name, changed, words in (
+            ("magic", b"XX" + index[2:], "MMIDIDX"),
+            ("version", index[:9] + struct.pack("<Q", 9) + index[17:], "version 1"),
+            ("type", index[:17] + b"\x63" + index[18:], "token type 99"),
+            ("count", index[:18] + struct.pack("<Q", 1 << 60) + index[26:], "truncated or damaged"),
+            ("length", index[:34] + struct.pack("<i", -3) + index[38:], "negative length -3"),
+            # Of the last sequence: no other check would miss it.
+            ("last", index[:42] + struct.pack("<i", -3) + index[46:], "negative length -3"),
+            ("long", index[:34] + struct.pack("<i", 1 << 30) + index[38:], "the .bin file has 16 bytes"),
+            ("offset", index[:46] + struct.pack("<q", -8) + index[54:], "starts at byte -8"),
         ):
             with self.subTest(case=name):
                 path.write_bytes(changed)
-                self.refuse(stem, "tokens.")
+                self.refuse(stem, "tokens.", words)
         path.write_bytes(index)
         stem.with_suffix(".bin").write_bytes(b"\1\0")
         self.refuse(stem, "tokens.idx", ".bin", "truncated")

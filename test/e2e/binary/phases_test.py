@@ -129,6 +129,12 @@ class PhasesTest(common.BinaryTest):
         self.assertEqual([path.name for path in self.folder.iterdir()], ["program"])
         self.assertEqual(list((self.folder / "program").iterdir()), [])
         self.assert_refused(self.dynac(common.model(), "-o", self.folder / "x", "--dump-dir=/proc/dumps"), "--dump-dir", "/proc/dumps")
+        # Before the work: a module that the parser would refuse must not come so far.
+        source = self.folder / "model.mlir"
+        source.write_text("no module")
+        for output in ("/no/such/folder/program", self.folder / "program"):
+            self.assert_refused(self.dynac(source, "-o", output), output)
+        self.assertIn("model.mlir:1:1: error", self.dynac(source, "-o", self.folder / "x").stderr)
 
     def test_what_cannot_be_linked_is_found_before_the_work(self):
         runtime = self.folder / "runtime"

@@ -11,7 +11,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 option(DYNA_BUILD_TESTS "Build the tests" ON)
-set(DYNA_SANITIZE "" CACHE STRING "Sanitizers of this build (address,undefined or thread)")
+set(DYNA_SANITIZE "" CACHE STRING "Sanitizer of this build: address, undefined or thread")
 
 find_program(DYNA_CCACHE ccache)
 if(DYNA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -21,7 +21,12 @@ endif()
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter)
 if(DYNA_SANITIZE)
+  # A report ends a test, that of UBSan too. vptr and function ask for run-time types,
+  # which not every build of MLIR's library has.
   add_compile_options(-fsanitize=${DYNA_SANITIZE} -fno-omit-frame-pointer)
+  if(DYNA_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize=vptr,function -fno-sanitize-recover=undefined)
+  endif()
   add_link_options(-fsanitize=${DYNA_SANITIZE})
 endif()
 
@@ -77,12 +82,16 @@ function(dyna_compiler_library name)
   endif()
 endfunction()
 
-# dyna_unit_test(<name> SOURCES ... LINK ...): a GoogleTest binary, run by `check`.
+# dyna_unit_test(<name> SOURCES ... LINK ...): a GoogleTest binary, run by `check`. Its
+# tests are labelled with the first folder below test/.
 function(dyna_unit_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main GTest::gmock)
+  file(RELATIVE_PATH label ${CMAKE_SOURCE_DIR}/test ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REGEX REPLACE "/.*" "" label ${label})
   set_property(GLOBAL APPEND PROPERTY DYNA_TEST_BINARIES ${name})
+  set_property(GLOBAL APPEND PROPERTY DYNA_TEST_BINARIES_${label} ${name})
   include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600 LABELS ${label})
 endfunction()

@@ -50,9 +50,6 @@ Status MemoryCheck::begin() {
 
 Status MemoryCheck::after(const InstructionBlocks &blocks, int index,
                           const Instruction &instruction) {
-  DYNA_RETURN_IF_ERROR(
-      device_.copyToHost(stream_, present_.data(), arena_, 0, arena_.bytes()));
-  DYNA_RETURN_IF_ERROR(device_.synchronize(stream_, soon()));
   std::vector<BlockUse> uses = blocks.uses(index);
   for (const BlockUse &use : uses)
     if (use.acquires) {
@@ -71,12 +68,33 @@ Status MemoryCheck::after(const InstructionBlocks &blocks, int index,
   // A wait's instruction is numbered one behind its start's.
   --std::get<0>(name);
   inFlight_.erase(name);
+  DYNA_RETURN_IF_ERROR(takeImage());
   DYNA_RETURN_IF_ERROR(compare(std::move(writable), instruction));
   std::swap(image_, present_);
   for (const BlockUse &use : uses)
     if (use.releases)
       DYNA_RETURN_IF_ERROR(release(use, instruction));
   return Status::ok();
+}
+
+/// Copies the arena to `present_`, but for what other ranks may be writing.
+/// What stays behind there is not read: `compare` takes it as writable, and the
+/// instruction that waits for it copies it.
+Status MemoryCheck::takeImage() {
+  std::vector<Range> flying;
+  for (const auto &[start, ranges] : inFlight_)
+    flying.insert(flying.end(), ranges.begin(), ranges.end());
+  std::sort(flying.begin(), flying.end(),
+            [](const Range &a, const Range &b) { return a.begin < b.begin; });
+  flying.push_back({arena_.bytes(), arena_.bytes()});
+  int64_t at = 0;
+  for (const Range &range : flying) {
+    if (range.begin > at)
+      DYNA_RETURN_IF_ERROR(device_.copyToHost(stream_, present_.data() + at,
+                                              arena_, at, range.begin - at));
+    at = std::max(at, range.end);
+  }
+  return device_.synchronize(stream_, soon());
 }
 
 std::vector<MemoryCheck::Range>

@@ -11,7 +11,8 @@
 // 0xFF bytes, which read as NaN and as index -1. After each instruction the
 // arena is compared with its image from before: a byte that changed outside the
 // blocks and parameters which the instruction may write is an error that names
-// it. When a block is given back it is measured, up to its last byte that is
+// it. What an exchange in flight writes is left out, image and all, until it is
+// waited for: other ranks write there meanwhile. When a block is given back it is measured, up to its last byte that is
 // not 0xFF, and poisoned again.
 //
 //===----------------------------------------------------------------------===//
@@ -73,6 +74,7 @@ private:
                                     const plan::Instruction &instruction) const;
   void addParameterRanges(const plan::Instruction &instruction,
                           std::vector<Range> &ranges) const;
+  Status takeImage();
   Status compare(std::vector<Range> writable,
                  const plan::Instruction &instruction);
   std::string describeByte(int64_t at) const;
@@ -85,7 +87,7 @@ private:
   const PersistentLayout &layout_;
   const int64_t dynamicStart_;
   std::vector<uint8_t> image_;   ///< before the instruction
-  std::vector<uint8_t> present_; ///< after it
+  std::vector<uint8_t> present_; ///< after it, but for what is in flight
   std::map<Key, Range> alive_;   ///< blocks, in arena offsets
   /// What exchanges that were started write before they are waited for, by
   /// (instruction that starts, layer, micro-batch).

@@ -544,13 +544,13 @@ TEST(StrategyRunsTest, ReductionsGoOnDuringBackward) {
   auto bytes = planner->largestDynamicBytes(planOptions(test), true);
   Meeting here;
   meeting = &here;
+  tinyEmbeddingHook = meet;
   Status ran = runRanks(2, [&](Transport &transport) {
     transport.setTimeout(std::chrono::seconds(60));
     StrategyRank rank(test, program, *planner, transport);
     DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));
     DYNA_RETURN_IF_ERROR(rank.initialize());
     here.executors[transport.rank()] = &rank.executor();
-    tinyEmbeddingHook = meet;
     MiniBatch batch = tinyBatch(test.lengths, 1);
     auto plan =
         planner->training(lengthsOf(batch), batch.targets, planOptions(test));

@@ -191,14 +191,11 @@ void Localizer::foldCollectives() {
       op.erase();
     }
   }
-  // What has no use any more, last first.
-  SmallVector<Operation *> collectives;
-  for (Operation &op : block)
-    if (isa_and_present<dist::DistDialect>(op.getDialect()))
-      collectives.push_back(&op);
-  for (Operation *op : llvm::reverse(collectives))
-    if (isOpTriviallyDead(op))
-      op->erase();
+  // What has no use any more, last first: also what the layer computes for
+  // nothing, as an exchange would keep it alive beside what is needed.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
 }
 
 LogicalResult Localizer::run() {

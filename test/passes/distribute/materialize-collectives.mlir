@@ -66,3 +66,23 @@ dyna.layer @l.tp4[%w: tensor<8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32>
   %1 = dyna.relu %0 {dist.layouts = [#dist.layout<[[], [tp:2/2]] on <tp=4>>]} : tensor<?x8xf32>
   dyna.return %1 : tensor<?x8xf32>
 }
+
+// -----
+
+// What the layer computes for nothing, and exchanges for that, goes: fused with what is needed
+// it would stay.
+dyna.layer @l[%w: tensor<8x8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  dyna.return %x : tensor<?x8xf32>
+}
+// CHECK-LABEL: dyna.layer @l.tp2[
+// CHECK-NEXT:    dyna.return %x
+dyna.layer @l.tp2[%w: tensor<8x8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32>
+    attributes {dist.logical = @l, dist.mesh = #dist.mesh<tp=2>, dist.gradients = [#dist.layout<[[], [tp]] on <tp=2>>],
+                dist.arguments = [#dist.layout<[[], [tp]] on <tp=2>>, #dist.layout<[[], []] on <tp=2>>],
+                dist.results = [#dist.layout<[[], []] on <tp=2>>]} {
+  %0 = dist.reshard %x from <[[], []] on <tp=2>> to <[[], [tp]] on <tp=2>> : tensor<?x8xf32>
+  %1 = dyna.linear %0, %w {dist.layouts = [#dist.layout<[[], []] partial [tp] on <tp=2>>]} : tensor<?x8xf32>, tensor<8x8xf32>
+  %2 = dist.reshard %1 from <[[], []] partial [tp] on <tp=2>> to <[[], []] on <tp=2>> : tensor<?x8xf32>
+  %3 = dyna.relu %2 {dist.layouts = [#dist.layout<[[], []] on <tp=2>>]} : tensor<?x8xf32>
+  dyna.return %x : tensor<?x8xf32>
+}

@@ -103,10 +103,16 @@ llvm::SetVector<Value> FunctionVerifier::readsOf(Operation &op) const {
   return reads;
 }
 
-/// Aligned, and inside of its tier or of the workspace.
+/// Aligned, and inside of its tier or of the workspace; an array has only the
+/// entries that the function takes or gives.
 LogicalResult FunctionVerifier::checkRange(Operation *op, const Range &range) {
-  if (!range.isBlock())
-    return success();
+  if (!range.isBlock()) {
+    if (llvm::is_contained(function.getArgPlaces(), range.place) ||
+        llvm::is_contained(function.getResultPlaces(), range.place))
+      return success();
+    return op->emitOpError("lies in ")
+           << range.place << ", which the function neither takes nor gives";
+  }
   const LinearBytes &at = range.begin;
   if (at.tq < 0 || at.tkv < 0 || at.s < 0 || at.constant < 0)
     return op->emitOpError("expects offsets that are not negative, but got ")

@@ -213,3 +213,16 @@ dyna.function @exchange_results of @l as evaluate(%x: tensor<?x64xf32> in <input
   %c = dyna.linear %e#0, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
   dyna.return %c : tensor<?x64xf32>
 }
+
+// -----
+
+dyna.layer @l(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  dyna.return %x : tensor<?x64xf32>
+}
+// Nobody passes a third input: what lies behind the array would be taken for one.
+dyna.function @no_such_entry of @l as evaluate(%x: tensor<?x64xf32> in <input>, %w: tensor<64x64xf32> in <parameter>) -> (tensor<?x64xf32> in <output>) {
+  // expected-error @+1 {{lies in #dyna.place<input, index = 2>, which the function neither takes nor gives}}
+  %a = dyna.linear %x, %w {places = [#dyna.place<input, index = 2>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  %b = dyna.linear %a, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  dyna.return %b : tensor<?x64xf32>
+}

@@ -155,6 +155,7 @@ private:
               const std::vector<dyna_tensor> &grads,
               const std::vector<dyna_tensor> &in,
               const std::vector<dyna_tensor> &out);
+  Traffic statedExchanges(const Run &run, const plan::Instruction &i) const;
   Status checkExchanges(const Run &run, const plan::Instruction &i,
                         const Traffic &before) const;
   Status finishGradientNorm(Run &run);

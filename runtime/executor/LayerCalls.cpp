@@ -12,6 +12,7 @@
 #include "runtime/plan/Text.h"
 
 #include <cmath>
+#include <numeric>
 
 namespace dyna {
 
@@ -23,6 +24,10 @@ static_assert(
     plan::LayerExchange::ALL_GATHER == int(CollectiveKind::AllGather) &&
     plan::LayerExchange::REDUCE_SCATTER == int(CollectiveKind::ReduceScatter) &&
     plan::LayerExchange::ALL_TO_ALL == int(CollectiveKind::AllToAll));
+
+static int64_t sumOf(const std::array<int64_t, kCollectiveKinds> &counts) {
+  return std::accumulate(counts.begin(), counts.end(), int64_t(0));
+}
 
 //===----------------------------------------------------------------------===//
 // Tensors
@@ -107,31 +112,50 @@ Status Executor::call(Run &run, const Instruction &i,
                           : formatText("failed with status %d", status));
 }
 
+/// What the manifest says that a function exchanges in this micro-batch.
+Traffic Executor::statedExchanges(const Run &run, const Instruction &i) const {
+  Traffic stated;
+  for (const plan::LayerExchange &exchange :
+       view_.exchanges(i.layer(), roleOf(i))) {
+    const Staging &staging = run.staging[i.micro_batch()];
+    constexpr int64_t chunk = DYNA_HEAD_CHUNK_ROWS;
+    bool perChunk = exchange.per_chunk();
+    int64_t times = perChunk ? (staging.targets + chunk - 1) / chunk : 1;
+    stated.collectiveCalls += times;
+    for (const plan::LayerExchange::Tensor &tensor : exchange.tensors()) {
+      int64_t rows = perChunk ? staging.targets : staging.extent.tq;
+      if (const dyna_group &group = groups_[tensor.dealt_group()];
+          tensor.dealt_group() != 0)
+        rows = dyna_part_size(rows, group.size, group.index);
+      stated.collectives[tensor.kind()] += times;
+      stated.wholeBytes +=
+          rows * tensor.bytes().tq() + times * tensor.bytes().constant();
+    }
+  }
+  return stated;
+}
+
 /// The proof that no rank waits for ever rests on what the manifest says of a
 /// function's exchanges, so it is compared with what the function did.
 Status Executor::checkExchanges(const Run &run, const Instruction &i,
                                 const Traffic &before) const {
-  Traffic wanted, done = exchange_->transport().traffic();
+  Traffic stated = statedExchanges(run, i);
+  Traffic done = exchange_->transport().traffic();
   done.add(before, -1);
-  for (const plan::LayerExchange &exchange :
-       view_.exchanges(i.layer(), roleOf(i))) {
-    constexpr int64_t chunk = DYNA_HEAD_CHUNK_ROWS;
-    int64_t times =
-        !exchange.per_chunk()
-            ? 1
-            : (run.staging[i.micro_batch()].targets + chunk - 1) / chunk;
-    wanted.collectiveCalls += times;
-    for (const plan::LayerExchange::Tensor &tensor : exchange.tensors())
-      wanted.collectives[tensor.kind()] += times;
-  }
-  if (done.collectiveCalls == wanted.collectiveCalls &&
-      done.collectives == wanted.collectives)
+  if (done.collectiveCalls == stated.collectiveCalls &&
+      done.collectives == stated.collectives &&
+      done.wholeBytes == stated.wholeBytes)
     return Status::ok();
   return Status::internal(formatText(
-      "the function started %lld exchanges, but by the manifest these are "
-      "%lld, or others: the binary is damaged, compile it again",
+      "the function exchanged %lld tensors in %lld calls, %lld bytes in all; "
+      "by the manifest it is %lld in %lld, %lld bytes: the binary is damaged, "
+      "compile it again",
+      static_cast<long long>(sumOf(done.collectives)),
       static_cast<long long>(done.collectiveCalls),
-      static_cast<long long>(wanted.collectiveCalls)));
+      static_cast<long long>(done.wholeBytes),
+      static_cast<long long>(sumOf(stated.collectives)),
+      static_cast<long long>(stated.collectiveCalls),
+      static_cast<long long>(stated.wholeBytes)));
 }
 
 //===----------------------------------------------------------------------===//

@@ -19,6 +19,7 @@ void Traffic::add(const Traffic &other, int64_t times) {
   messages += times * other.messages;
   messageBytes += times * other.messageBytes;
   collectiveCalls += times * other.collectiveCalls;
+  wholeBytes += times * other.wholeBytes;
   for (int kind = 0; kind < kCollectiveKinds; ++kind) {
     collectives[kind] += times * other.collectives[kind];
     collectiveBytes[kind] += times * other.collectiveBytes[kind];
@@ -241,6 +242,8 @@ StatusOr<Ticket> Group::start(std::vector<Collective> collectives,
     ++traffic.collectives[static_cast<size_t>(collective.kind)];
     traffic.collectiveBytes[static_cast<size_t>(collective.kind)] +=
         collective.sentBytes(size(), index_);
+    traffic.wholeBytes +=
+        collective.wholeElements() * elementBytes(collective.element);
   }
   Transport::Description what;
   what.collectives = std::move(collectives);

@@ -76,6 +76,9 @@ struct Traffic {
   /// Bytes that left this rank, each sent once to every rank that needs it (see
   /// Collective::sentBytes).
   std::array<int64_t, kCollectiveKinds> collectiveBytes = {};
+  /// Bytes of the whole tensors of these collectives, whatever part of them a
+  /// rank has.
+  int64_t wholeBytes = 0;
 
   /// Adds `times` as much as there was of `other`.
   void add(const Traffic &other, int64_t times = 1);

@@ -28,12 +28,14 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <functional>
 #include <random>
 #include <set>
 #include <thread>
 
 using namespace dyna;
 using plan::Instruction;
+using testing::HasSubstr;
 
 namespace {
 
@@ -580,6 +582,47 @@ TEST_F(ScrambledPlansTest, RunAndComputeWhatOneRankComputes) {
   EXPECT_LT(counts.accepted, counts.tried / 2);
   EXPECT_GT(counts.differing, plans / 4);
   EXPECT_GT(counts.hanging, 0);
+}
+
+/// What the verifier counts on is what the functions do.
+TEST_F(ScrambledPlansTest, AManifestThatSaysOtherwiseIsNoticed) {
+  const std::function<void(plan::LayerKind::Role &)> lies[] = {
+      [](auto &role) { role.mutable_exchanges()->RemoveLast(); },
+      [](auto &role) { *role.add_exchanges() = role.exchanges(0); },
+      [](auto &role) {
+        role.mutable_exchanges(0)->mutable_tensors(0)->set_kind(
+            plan::LayerExchange::ALL_REDUCE);
+      },
+      [](auto &role) {
+        auto *bytes =
+            role.mutable_exchanges(0)->mutable_tensors(0)->mutable_bytes();
+        bytes->set_tq(bytes->tq() - 1);
+      },
+      [](auto &role) {
+        role.mutable_exchanges(0)->mutable_tensors(0)->set_dealt_group(1);
+      },
+      [](auto &role) {
+        *role.mutable_exchanges(0)->add_tensors() =
+            role.exchanges(0).tensors(0);
+      },
+  };
+  for (const auto &lie : lies) {
+    plan::Manifest manifest = models[0].view->manifest();
+    lie(*manifest.mutable_degrees(1)->mutable_kinds(1)->mutable_roles(
+        DYNA_ROLE_BACKWARD));
+    ManifestView view = *ManifestView::create(manifest);
+    ExecutableGraph graph =
+        *ExecutableGraph::create(view, *parseStrategy("tp=2,sp=1"));
+    PlanOptions options;
+    options.maxTokensPerMicroBatch = 12;
+    auto plan = Planner(graph).training(lengths, batches[0].targets, options);
+    Outcome outcome;
+    Status status = Ranks(*models[0].program, graph, false, false, patience)
+                        .run(*plan, batches, outcome);
+    EXPECT_THAT(status.message(),
+                testing::AllOf(HasSubstr("(BACKWARD layer 3"),
+                               HasSubstr("by the manifest it is")));
+  }
 }
 
 } // namespace

@@ -20,6 +20,7 @@
 
 #include <functional>
 #include <gmock/gmock.h>
+#include <random>
 
 using namespace dyna;
 using plan::Instruction;
@@ -213,6 +214,40 @@ TEST(TensorVerifierTest, GoodPlansPass) {
           EXPECT_TRUE(status.isOk()) << strategy << ": " << status.message();
         }
       }
+}
+
+// Whatever the lengths, the planner finds one order for all ranks.
+TEST(TensorVerifierTest, PlannedPlansPass) {
+  std::mt19937_64 random(1);
+  auto below = [&](int64_t count) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(count));
+  };
+  const char *const cuts[] = {"5", "2+3", "1+3+1", "2+1+1+1", "1+1+1+1+1"};
+  for (int trial = 0; trial < 300; ++trial) {
+    int64_t tensor = below(4), pp = 1 + below(5);
+    const char *const degrees[] = {"tp=1", "tp=2", "tp=2,sp=1", "tp=4"};
+    std::string strategy = degrees[tensor];
+    strategy += ",dp=" + std::to_string(1 + below(3)) +
+                ",pp=" + std::to_string(pp) + ",layers=" + cuts[pp - 1] +
+                ",zero=" + std::to_string(below(2));
+    std::vector<int64_t> drawn;
+    for (int64_t count = 1 + below(24); count > 0; --count)
+      drawn.push_back(1 + below(32));
+    PlanOptions chosen = options();
+    chosen.maxTokensPerMicroBatch = 32;
+    chosen.schedule = static_cast<Schedule>(below(3));
+    chosen.inFlight = static_cast<int>(1 + below(6));
+    chosen.splitBackward = below(2);
+    chosen.recompute = {static_cast<plan::Recompute>(below(3))};
+    ExecutableGraph graph = graphOf(strategy);
+    Planner planner(graph);
+    for (const auto &plan : {planner.training(drawn, 1, chosen),
+                             planner.evaluation(drawn, 1, chosen)}) {
+      ASSERT_TRUE(plan.isOk()) << plan.status().message();
+      Status status = verifyPlan(graph, *plan, drawn, {enough});
+      EXPECT_TRUE(status.isOk()) << strategy << ": " << status.message();
+    }
+  }
 }
 
 TEST(TensorVerifierTest, EveryRuleIsEnforced) {

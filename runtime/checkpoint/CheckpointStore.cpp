@@ -113,17 +113,17 @@ std::string hexText(uint64_t value) {
 
 /// Checks one file's size and checksum against the list.
 Status checkListed(const JsonValue &files, const std::string &name,
-                   std::string_view bytes) {
+                   size_t bytes, uint64_t sum) {
   const JsonValue *entry = files.find(name);
   const JsonValue *checksum = entry ? entry->find("checksum") : nullptr;
   if (!checksum)
     return Status::invalidArgument(name + " is not listed in checkpoint.json");
   std::optional<int64_t> size = entry->findInteger("bytes");
-  if (size != static_cast<int64_t>(bytes.size()))
+  if (size != static_cast<int64_t>(bytes))
     return Status::invalidArgument(
-        name + " has " + std::to_string(bytes.size()) + " bytes instead of " +
+        name + " has " + std::to_string(bytes) + " bytes instead of " +
         (size ? std::to_string(*size) : "an unknown number"));
-  if (checksum->text != hexText(Checksum::of(bytes)))
+  if (checksum->text != hexText(sum))
     return Status::invalidArgument(name + " does not have its checksum");
   return Status::ok();
 }
@@ -133,7 +133,8 @@ Status loadTensors(const std::string &path, const JsonValue &files,
   StatusOr<SafetensorsFile> file = SafetensorsFile::open(joinPath(path, name));
   if (!file.isOk())
     return file.status();
-  DYNA_RETURN_IF_ERROR(checkListed(files, name, file->bytes()));
+  DYNA_RETURN_IF_ERROR(
+      checkListed(files, name, file->bytes().size(), file->checksum()));
   result = std::move(*file);
   return Status::ok();
 }
@@ -223,7 +224,8 @@ StatusOr<Checkpoint> loadStep(const std::string &path) {
     StatusOr<std::string> bytes = readFile(joinPath(path, name));
     if (!bytes.isOk())
       return bytes.status();
-    DYNA_RETURN_IF_ERROR(checkListed(files, name, *bytes));
+    DYNA_RETURN_IF_ERROR(
+        checkListed(files, name, bytes->size(), Checksum::of(*bytes)));
     if (name == stateFile)
       result.state = *bytes;
   }
@@ -244,9 +246,10 @@ StatusOr<Checkpoint> loadModelOnly(const std::string &path,
       slash == std::string::npos ? "." : file.substr(0, slash + 1);
   if (fileExists(joinPath(folder, listFile))) {
     StatusOr<FileList> list = readList(folder);
-    Status status =
-        list.isOk() ? checkListed(list->files, fileName(file), model->bytes())
-                    : list.status();
+    Status status = list.isOk()
+                        ? checkListed(list->files, fileName(file),
+                                      model->bytes().size(), model->checksum())
+                        : list.status();
     if (!status.isOk())
       return Status(status.code(),
                     file +
@@ -435,10 +438,10 @@ Status CheckpointStore::writeFiles(const std::string &path,
   // The mark that HuggingFace's loader asks for.
   const Metadata metadata = {{"format", "pt"}};
   DYNA_RETURN_IF_ERROR(writeOne(modelFile, [&](OutputFile &file) {
-    return writeSafetensors(file, contents.model, metadata);
+    return writeSafetensors(file, contents.model, metadata, contents.give);
   }));
   DYNA_RETURN_IF_ERROR(writeOne(optimizerFile, [&](OutputFile &file) {
-    return writeSafetensors(file, contents.optimizer);
+    return writeSafetensors(file, contents.optimizer, {}, contents.give);
   }));
   if (!contents.config.empty())
     DYNA_RETURN_IF_ERROR(writeOne(configFile, [&](OutputFile &file) {

@@ -56,11 +56,14 @@ struct Checkpoint {
 /// of its folder.
 StatusOr<Checkpoint> loadCheckpoint(const std::string &path);
 
-/// What one save writes. The tensors' memory is read during `save` only.
+/// What one save writes. The tensors' memory is read during `save` only; those
+/// without memory are asked for, first those of the model, then those of the
+/// optimizer, each list as sortAsInFiles has it.
 struct CheckpointContents {
   int64_t step = 0;
   std::vector<TensorView> model;
   std::vector<TensorView> optimizer;
+  GiveTensor give;    ///< null if all tensors have memory
   std::string state;  ///< JSON
   std::string config; ///< JSON; empty: none
 };

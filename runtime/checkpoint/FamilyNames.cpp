@@ -198,55 +198,68 @@ int64_t elementsOf(const std::vector<int64_t> &shape) {
   return count;
 }
 
-/// Writes parameters of [out, in] into the columns of one [in, sum of out], or
-/// one after the other.
-void joinGroup(const Group &group, const std::vector<TensorView> &parameters,
-               OwnedTensor &result) {
-  int64_t bytes = dtypeBytes(result.view.type), offset = 0;
-  for (size_t member : group.members) {
-    const TensorView &part = parameters[member];
-    unsigned char *to = result.storage.data() + offset * bytes;
-    if (group.placement.isTransposed) {
-      transpose(bytes, part.data, part.shape[1], to, group.stored[1],
-                part.shape[0], part.shape[1]);
-      offset += part.shape[0];
-    } else {
-      int64_t count = elementsOf(part.shape);
-      if (count > 0)
-        std::memcpy(to, part.data, static_cast<size_t>(count * bytes));
-      offset += count;
-    }
-  }
+/// Outputs of one member that are handled at once.
+int64_t rowsAtOnce(int64_t rowBytes) {
+  constexpr int64_t bytes = int64_t(4) << 20;
+  return std::max<int64_t>(1, bytes / std::max<int64_t>(rowBytes, 1));
 }
 
-/// The inverse of `joinGroup`, into the slots.
-void splitGroup(const Group &group, const TensorView &stored,
-                const std::vector<ParameterSlot> &slots) {
-  int64_t offset = 0;
-  for (size_t member : group.members) {
-    const ParameterSlot &slot = slots[member];
-    int64_t bytes = dtypeBytes(slot.type), from = dtypeBytes(stored.type);
-    auto *source =
-        static_cast<const unsigned char *>(stored.data) + offset * from;
-    if (!group.placement.isTransposed) {
-      convertElements(stored.type, source, slot.type, slot.data,
-                      elementsOf(slot.shape));
-      offset += elementsOf(slot.shape);
-      continue;
-    }
-    // Row by row: stored row i holds column i of every part.
-    int64_t outputs = slot.shape[0], inputs = slot.shape[1];
-    std::vector<unsigned char> rows(
-        static_cast<size_t>(outputs * inputs * bytes));
-    for (int64_t i = 0; i < inputs; ++i)
-      convertElements(stored.type, source + i * group.stored[1] * from,
-                      slot.type, rows.data() + i * outputs * bytes, outputs);
-    transpose(bytes, rows.data(), outputs, slot.data, inputs, inputs, outputs);
-    offset += outputs;
-  }
+int64_t rowElements(const std::vector<int64_t> &shape) {
+  return shape.empty() || shape[0] == 0 ? 1 : elementsOf(shape) / shape[0];
+}
+
+/// A scalar is one row.
+int64_t rowsOf(const std::vector<int64_t> &shape) {
+  return shape.empty() ? 1 : shape[0];
 }
 
 //===--- Import -----------------------------------------------------------===//
+
+/// The inverse of `placeRows`, for the member whose outputs begin at `offset`.
+Status takeMember(const SafetensorsFile &file, const Group &group,
+                  const TensorView &stored, const ParameterSlot &slot,
+                  size_t index, int64_t offset, const TakeRows &take) {
+  int64_t bytes = dtypeBytes(slot.type), from = dtypeBytes(stored.type);
+  int64_t rows = rowsOf(slot.shape), width = rowElements(slot.shape);
+  int64_t count = rowsAtOnce(width * bytes);
+  auto *source = static_cast<const unsigned char *>(stored.data);
+  std::vector<unsigned char> found, turned;
+  for (int64_t begin = 0; begin < rows; begin += count) {
+    int64_t end = std::min(rows, begin + count), outputs = end - begin;
+    found.resize(static_cast<size_t>(outputs * width * bytes));
+    if (!group.placement.isTransposed) {
+      convertElements(stored.type, source + (offset + begin) * width * from,
+                      slot.type, found.data(), outputs * width);
+    } else {
+      // Stored row i holds column i of every member.
+      for (int64_t i = 0; i < width; ++i)
+        convertElements(stored.type,
+                        source + (i * group.stored[1] + offset + begin) * from,
+                        slot.type, found.data() + i * outputs * bytes, outputs);
+      turned.resize(found.size());
+      transpose(bytes, found.data(), outputs, turned.data(), width, width,
+                outputs);
+    }
+    file.dropPages();
+    DYNA_RETURN_IF_ERROR(
+        take(index, begin, end,
+             group.placement.isTransposed ? turned.data() : found.data()));
+  }
+  return Status::ok();
+}
+
+Status takeGroup(const SafetensorsFile &file, const Group &group,
+                 const TensorView &stored,
+                 const std::vector<ParameterSlot> &slots,
+                 const TakeRows &take) {
+  int64_t offset = 0;
+  for (size_t member : group.members) {
+    DYNA_RETURN_IF_ERROR(
+        takeMember(file, group, stored, slots[member], member, offset, take));
+    offset += rowsOf(slots[member].shape);
+  }
+  return Status::ok();
+}
 
 /// The file's tensor of a stored name, with any prefix the family may have.
 const TensorView *findStored(const FamilyRules *rules,
@@ -361,31 +374,72 @@ Placement dyna::placeParameter(Family family, const std::string &parameter) {
   return applyRules(rules->layer, stem.substr(dot + 1), kind, prefix, name);
 }
 
-StatusOr<std::vector<OwnedTensor>>
-dyna::exportTensors(Family family, const std::vector<TensorView> &parameters) {
+StatusOr<std::vector<StoredTensor>>
+dyna::storedTensors(Family family, const std::vector<TensorView> &parameters) {
   std::vector<Shaped> shaped;
   for (const TensorView &parameter : parameters)
     shaped.push_back({&parameter.name, &parameter.shape});
   std::vector<Group> groups;
   DYNA_RETURN_IF_ERROR(groupParameters(family, shaped, groups));
-  std::vector<OwnedTensor> result;
-  for (const Group &group : groups) {
-    const TensorView &first = parameters[group.members[0]];
-    OwnedTensor tensor;
-    tensor.view = first;
-    tensor.view.name = group.placement.name;
-    tensor.view.shape = group.stored;
+  std::vector<StoredTensor> result;
+  for (Group &group : groups) {
+    DType type = parameters[group.members[0]].type;
     for (size_t member : group.members)
-      if (parameters[member].type != first.type)
+      if (parameters[member].type != type)
         return Status::internal("parameters of " + group.placement.name +
                                 " have different types");
-    if (group.placement.isTransposed || group.members.size() > 1) {
-      std::optional<int64_t> bytes = tensorBytes(first.type, group.stored);
-      if (!bytes)
-        return Status::internal("tensor " + group.placement.name +
-                                " is too large");
-      tensor.storage.resize(static_cast<size_t>(*bytes));
-      joinGroup(group, parameters, tensor);
+    if (!tensorBytes(type, group.stored))
+      return Status::internal("tensor " + group.placement.name +
+                              " is too large");
+    StoredTensor stored;
+    stored.view.name = group.placement.name;
+    stored.view.type = type;
+    stored.view.shape = group.stored;
+    stored.members = std::move(group.members);
+    stored.isTransposed = group.placement.isTransposed;
+    result.push_back(std::move(stored));
+  }
+  return result;
+}
+
+void dyna::placeRows(const StoredTensor &stored,
+                     const std::vector<TensorView> &parameters, size_t member,
+                     int64_t begin, int64_t end, const void *rows,
+                     void *target) {
+  int64_t offset = begin;
+  for (size_t before : stored.members) {
+    if (before == member)
+      break;
+    offset += rowsOf(parameters[before].shape);
+  }
+  int64_t bytes = dtypeBytes(stored.view.type);
+  int64_t width = rowElements(parameters[member].shape);
+  auto *to = static_cast<unsigned char *>(target);
+  if (stored.isTransposed)
+    transpose(bytes, rows, width, to + offset * bytes, stored.view.shape[1],
+              end - begin, width);
+  else if (end > begin)
+    std::memcpy(to + offset * width * bytes, rows,
+                static_cast<size_t>((end - begin) * width * bytes));
+}
+
+StatusOr<std::vector<OwnedTensor>>
+dyna::exportTensors(Family family, const std::vector<TensorView> &parameters) {
+  auto tensors = storedTensors(family, parameters);
+  if (!tensors.isOk())
+    return tensors.status();
+  std::vector<OwnedTensor> result;
+  for (const StoredTensor &stored : *tensors) {
+    OwnedTensor tensor;
+    tensor.view = stored.view;
+    tensor.view.data = parameters[stored.members[0]].data;
+    if (!stored.isPlain()) {
+      tensor.storage.resize(static_cast<size_t>(
+          *tensorBytes(stored.view.type, stored.view.shape)));
+      for (size_t member : stored.members)
+        placeRows(stored, parameters, member, 0,
+                  rowsOf(parameters[member].shape), parameters[member].data,
+                  tensor.storage.data());
       tensor.view.data = tensor.storage.data();
     }
     result.push_back(std::move(tensor));
@@ -395,6 +449,28 @@ dyna::exportTensors(Family family, const std::vector<TensorView> &parameters) {
 
 Status dyna::importTensors(Family family, const SafetensorsFile &file,
                            const std::vector<ParameterSlot> &slots) {
+  return importTensors(
+      family, file, slots,
+      [&](size_t slot, int64_t begin, int64_t end, const void *rows) {
+        int64_t bytes =
+            rowElements(slots[slot].shape) * dtypeBytes(slots[slot].type);
+        std::memcpy(static_cast<char *>(slots[slot].data) + begin * bytes, rows,
+                    static_cast<size_t>((end - begin) * bytes));
+        return Status::ok();
+      });
+}
+
+Status dyna::importRows(const SafetensorsFile &file, const TensorView &stored,
+                        const std::vector<ParameterSlot> &slots, size_t slot,
+                        const TakeRows &take) {
+  Group alone;
+  alone.stored = stored.shape;
+  return takeMember(file, alone, stored, slots[slot], slot, 0, take);
+}
+
+Status dyna::importTensors(Family family, const SafetensorsFile &file,
+                           const std::vector<ParameterSlot> &slots,
+                           const TakeRows &take) {
   std::vector<Shaped> shaped;
   for (const ParameterSlot &slot : slots)
     shaped.push_back({&slot.name, &slot.shape});
@@ -411,6 +487,6 @@ Status dyna::importTensors(Family family, const SafetensorsFile &file,
       checkUnused(family, file,
                   std::set<const TensorView *>(stored.begin(), stored.end())));
   for (size_t i = 0; i < groups.size(); ++i)
-    splitGroup(groups[i], *stored[i], slots);
+    DYNA_RETURN_IF_ERROR(takeGroup(file, groups[i], *stored[i], slots, take));
   return Status::ok();
 }

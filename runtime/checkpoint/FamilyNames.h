@@ -45,24 +45,47 @@ struct Placement {
 
 Placement placeParameter(Family family, const std::string &parameter);
 
+/// A tensor of a file, and the parameters that it is made of.
+struct StoredTensor {
+  TensorView view;             ///< its data is null
+  std::vector<size_t> members; ///< indices of parameters, side by side
+  bool isTransposed = false;
+  /// Whether it is one parameter as it is.
+  bool isPlain() const { return members.size() == 1 && !isTransposed; }
+};
+
+/// The tensors of a file with these parameters, whose data is not looked at.
+StatusOr<std::vector<StoredTensor>>
+storedTensors(Family family, const std::vector<TensorView> &parameters);
+
+/// Puts rows [begin, end) of a parameter, which is a member, into `target`, the
+/// memory of the whole stored tensor.
+void placeRows(const StoredTensor &stored,
+               const std::vector<TensorView> &parameters, size_t member,
+               int64_t begin, int64_t end, const void *rows, void *target);
+
 /// A tensor with its memory, if it needed one of its own.
 struct OwnedTensor {
   TensorView view;
   std::vector<unsigned char> storage;
 };
 
-/// The tensors of a file with these parameters. Parameters whose layout does
+/// The same with data. Parameters whose layout does
 /// not change are viewed, not copied: they must outlive the result.
 StatusOr<std::vector<OwnedTensor>>
 exportTensors(Family family, const std::vector<TensorView> &parameters);
 
-/// Memory of a parameter that is to be filled.
+/// A parameter that is to be filled.
 struct ParameterSlot {
   std::string name; ///< logical
   std::vector<int64_t> shape;
   DType type = DType::F32;
-  void *data = nullptr;
+  void *data = nullptr; ///< not needed where rows are taken
 };
+
+/// Takes rows [begin, end) of the parameter of a slot, in the slot's type.
+using TakeRows = std::function<Status(size_t slot, int64_t begin, int64_t end,
+                                      const void *rows)>;
 
 /// Fills every slot from `file`, converting between floating-point types.
 /// Fails, with nothing filled, at the first tensor that is missing, has another
@@ -70,6 +93,15 @@ struct ParameterSlot {
 /// rotary frequencies) are passed over.
 Status importTensors(Family family, const SafetensorsFile &file,
                      const std::vector<ParameterSlot> &slots);
+/// The same, handing rows over a few megabytes at a time; ends at the first that
+/// are not taken.
+Status importTensors(Family family, const SafetensorsFile &file,
+                     const std::vector<ParameterSlot> &slots,
+                     const TakeRows &take);
+/// Hands over all rows of one tensor, which has the slot's shape.
+Status importRows(const SafetensorsFile &file, const TensorView &stored,
+                  const std::vector<ParameterSlot> &slots, size_t slot,
+                  const TakeRows &take);
 
 } // namespace dyna
 

@@ -188,16 +188,44 @@ const TensorView *SafetensorsFile::find(std::string_view name) const {
   return found == places_.end() ? nullptr : &tensors_[found->second];
 }
 
-Status dyna::writeSafetensors(OutputFile &file,
-                              const std::vector<TensorView> &tensors,
-                              const Metadata &metadata) {
-  std::vector<const TensorView *> order;
-  for (const TensorView &tensor : tensors)
-    order.push_back(&tensor);
-  std::sort(order.begin(), order.end(),
-            [](const TensorView *a, const TensorView *b) {
-              return a->type != b->type ? a->type > b->type : a->name < b->name;
+uint64_t SafetensorsFile::checksum() const {
+  constexpr size_t piece = size_t(1) << 22;
+  Checksum checksum;
+  for (size_t begin = 0; begin < bytes_.size(); begin += piece) {
+    std::string_view bytes = bytes_.substr(begin, piece);
+    checksum.update(bytes.data(), bytes.size());
+    dropPages();
+  }
+  return checksum.value();
+}
+
+void dyna::sortAsInFiles(std::vector<TensorView> &tensors) {
+  std::sort(tensors.begin(), tensors.end(),
+            [](const TensorView &a, const TensorView &b) {
+              return a.type != b.type ? a.type > b.type : a.name < b.name;
             });
+}
+
+/// The bytes of one tensor, from its memory or from `give`.
+static Status writeTensor(OutputFile &file, const TensorView &tensor,
+                          const GiveTensor &give) {
+  int64_t bytes = *tensorBytes(tensor.type, tensor.shape);
+  if (tensor.data || bytes == 0)
+    return file.write(tensor.data, static_cast<size_t>(bytes));
+  int64_t end = file.bytes() + bytes;
+  DYNA_RETURN_IF_ERROR(give(tensor, [&](const void *data, size_t size) {
+    return file.write(data, size);
+  }));
+  return file.bytes() == end
+             ? Status::ok()
+             : Status::internal("tensor " + tensor.name +
+                                " was given with another number of bytes");
+}
+
+Status dyna::writeSafetensors(OutputFile &file, std::vector<TensorView> tensors,
+                              const Metadata &metadata,
+                              const GiveTensor &give) {
+  sortAsInFiles(tensors);
   std::string header = "{";
   if (!metadata.empty()) {
     header += quoteJson(metadataKey) + ":{";
@@ -207,17 +235,17 @@ Status dyna::writeSafetensors(OutputFile &file,
     header += "}";
   }
   int64_t offset = 0;
-  for (const TensorView *tensor : order) {
-    std::optional<int64_t> bytes = tensorBytes(tensor->type, tensor->shape);
+  for (const TensorView &tensor : tensors) {
+    std::optional<int64_t> bytes = tensorBytes(tensor.type, tensor.shape);
     int64_t end = 0;
     if (!bytes || __builtin_add_overflow(offset, *bytes, &end))
-      return Status::internal("tensor " + tensor->name + " of shape " +
-                              shapeText(tensor->shape) + " is too large");
+      return Status::internal("tensor " + tensor.name + " of shape " +
+                              shapeText(tensor.shape) + " is too large");
     std::string shape;
-    for (int64_t size : tensor->shape)
+    for (int64_t size : tensor.shape)
       shape += (shape.empty() ? "" : ",") + std::to_string(size);
-    header += (header.size() == 1 ? "" : ",") + quoteJson(tensor->name) +
-              ":{\"dtype\":\"" + dtypeName(tensor->type) + "\",\"shape\":[" +
+    header += (header.size() == 1 ? "" : ",") + quoteJson(tensor.name) +
+              ":{\"dtype\":\"" + dtypeName(tensor.type) + "\",\"shape\":[" +
               shape + "],\"data_offsets\":[" + std::to_string(offset) + "," +
               std::to_string(end) + "]}";
     offset = end;
@@ -227,9 +255,7 @@ Status dyna::writeSafetensors(OutputFile &file,
   uint64_t size = header.size();
   DYNA_RETURN_IF_ERROR(file.write(&size, sizeof size));
   DYNA_RETURN_IF_ERROR(file.write(header));
-  for (const TensorView *tensor : order)
-    DYNA_RETURN_IF_ERROR(file.write(
-        tensor->data,
-        static_cast<size_t>(*tensorBytes(tensor->type, tensor->shape))));
+  for (const TensorView &tensor : tensors)
+    DYNA_RETURN_IF_ERROR(writeTensor(file, tensor, give));
   return Status::ok();
 }

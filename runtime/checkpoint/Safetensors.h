@@ -19,6 +19,7 @@
 #include "runtime/data/Files.h"
 #include "runtime/files/OutputFile.h"
 
+#include <functional>
 #include <map>
 
 namespace dyna {
@@ -37,6 +38,10 @@ public:
   const std::string &name() const { return name_; }
   std::string_view bytes() const { return bytes_; }
   const Metadata &metadata() const { return metadata_; }
+  /// Of all bytes; gives back the memory of those that it has read.
+  uint64_t checksum() const;
+  /// Gives back the memory of what was read: it is read again when needed.
+  void dropPages() const { file_.dropPages(); }
   /// In order of their place in the file.
   const std::vector<TensorView> &tensors() const { return tensors_; }
   /// The tensor of that name, or null.
@@ -54,11 +59,19 @@ private:
   std::map<std::string, size_t, std::less<>> places_;
 };
 
-/// Writes `tensors` in the order of the reference writer: widest type first,
-/// then by name. Does not close the file.
-Status writeSafetensors(OutputFile &file,
-                        const std::vector<TensorView> &tensors,
-                        const Metadata &metadata = {});
+/// Takes bytes of a tensor, front to back.
+using TakeBytes = std::function<Status(const void *data, size_t size)>;
+/// Gives all bytes of a tensor whose view has no data, in as many pieces as it
+/// likes, until one is not taken.
+using GiveTensor = std::function<Status(const TensorView &, const TakeBytes &)>;
+
+/// The order of the reference writer: widest type first, then by name.
+void sortAsInFiles(std::vector<TensorView> &tensors);
+
+/// Writes `tensors` in that order. Does not close the file.
+Status writeSafetensors(OutputFile &file, std::vector<TensorView> tensors,
+                        const Metadata &metadata = {},
+                        const GiveTensor &give = nullptr);
 
 } // namespace dyna
 

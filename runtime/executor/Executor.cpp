@@ -167,23 +167,44 @@ dyna_tensor Executor::updatedRows(int parameter, ParameterPart part) const {
 }
 
 Status Executor::readPart(int parameter, ParameterPart part, void *target) {
-  int64_t place = placeOf(parameter, part);
-  if (place < 0)
-    return Status::internal("parameter '" + view_.parameter(parameter).name() +
-                            "' has no such part");
-  DYNA_RETURN_IF_ERROR(device_.copyToHost(*stream_, target, *arena_, place,
-                                          partBytes(parameter, part)));
-  return synchronize();
+  return readRows(parameter, part, partRows(parameter, part), target);
 }
 
 Status Executor::writePart(int parameter, ParameterPart part,
                            const void *source) {
+  return writeRows(parameter, part, partRows(parameter, part), source);
+}
+
+/// Where the rows begin in the arena.
+StatusOr<int64_t> Executor::findRows(int parameter, ParameterPart part,
+                                     Rows rows) const {
   int64_t place = placeOf(parameter, part);
-  if (place < 0)
+  Rows all = partRows(parameter, part);
+  if (place < 0 || rows.begin < all.begin || rows.end > all.end)
     return Status::internal("parameter '" + view_.parameter(parameter).name() +
-                            "' has no such part");
-  DYNA_RETURN_IF_ERROR(device_.copyToDevice(*stream_, *arena_, place, source,
-                                            partBytes(parameter, part)));
+                            "' has no such part or rows");
+  return place + (rows.begin - all.begin) * rowBytes(parameter, part);
+}
+
+Status Executor::readRows(int parameter, ParameterPart part, Rows rows,
+                          void *target) {
+  StatusOr<int64_t> place = findRows(parameter, part, rows);
+  if (!place.isOk())
+    return place.status();
+  DYNA_RETURN_IF_ERROR(
+      device_.copyToHost(*stream_, target, *arena_, *place,
+                         (rows.end - rows.begin) * rowBytes(parameter, part)));
+  return synchronize();
+}
+
+Status Executor::writeRows(int parameter, ParameterPart part, Rows rows,
+                           const void *source) {
+  StatusOr<int64_t> place = findRows(parameter, part, rows);
+  if (!place.isOk())
+    return place.status();
+  DYNA_RETURN_IF_ERROR(device_.copyToDevice(*stream_, *arena_, *place, source,
+                                            (rows.end - rows.begin) *
+                                                rowBytes(parameter, part)));
   return synchronize();
 }
 

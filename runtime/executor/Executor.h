@@ -110,6 +110,10 @@ public:
   int64_t partBytes(int parameter, ParameterPart part) const;
   Status readPart(int parameter, ParameterPart part, void *target);
   Status writePart(int parameter, ParameterPart part, const void *source);
+  /// Some of `partRows`.
+  Status readRows(int parameter, ParameterPart part, Rows rows, void *target);
+  Status writeRows(int parameter, ParameterPart part, Rows rows,
+                   const void *source);
   Status clearGradients();
   /// Sums over all ranks, in place; all of them call it.
   Status sumOverRanks(std::vector<double> &values);
@@ -136,6 +140,8 @@ private:
   /// The rows that this rank updates; not there if there are none.
   dyna_tensor updatedRows(int parameter, ParameterPart part) const;
   int64_t rowBytes(int parameter, ParameterPart part) const;
+  StatusOr<int64_t> findRows(int parameter, ParameterPart part,
+                             Rows rows) const;
   dyna_saved savedOf(const Run &run, const plan::Instruction &i) const;
 
   Status runProgram(Run &run);

@@ -170,14 +170,9 @@ Status RankTeam::fetch(const Piece &piece, int parameter, ParameterPart part,
                 storedSize(parameter, part);
   rows.resize((piece.end - piece.begin) * row);
   Rank *source = findLocal(piece.rank), *target = findLocal(0);
-  if (source && !rows.empty()) {
-    Executor &executor = *source->executor;
-    std::vector<unsigned char> local(executor.partBytes(parameter, part));
-    DYNA_RETURN_IF_ERROR(executor.readPart(parameter, part, local.data()));
-    int64_t first = executor.partRows(parameter, part).begin;
-    std::memcpy(rows.data(), local.data() + (piece.begin - first) * row,
-                rows.size());
-  }
+  if (source && !rows.empty())
+    DYNA_RETURN_IF_ERROR(source->executor->readRows(
+        parameter, part, {piece.begin, piece.end}, rows.data()));
   if ((source && target) || (!source && !target))
     return Status::ok();
   Transport &transport = *(source ? source : target)->seat.transport;
@@ -233,48 +228,82 @@ static void addGradientRows(plan::ElementType stored,
   add(source, target, targetRow, rows, elements);
 }
 
-Status RankTeam::readPart(int parameter, ParameterPart part, void *target) {
-  std::memset(target, 0, partBytes(parameter, part));
+std::vector<Executor::Rows> RankTeam::rowChunks(int parameter,
+                                                ParameterPart part) const {
+  int64_t row = view().rowElements(parameter) * elementSize(parameter, part);
+  int64_t count =
+      std::max<int64_t>(1, kRowChunkBytes / std::max<int64_t>(row, 1));
+  std::vector<Executor::Rows> chunks;
+  int64_t rows = partBytes(parameter, part) > 0 ? view().rows(parameter) : 0;
+  for (int64_t begin = 0; begin < rows; begin += count)
+    chunks.push_back({begin, std::min(rows, begin + count)});
+  return chunks;
+}
+
+Status RankTeam::readRows(int parameter, ParameterPart part,
+                          Executor::Rows rows, void *target) {
   int64_t size = elementSize(parameter, part);
   int64_t whole = view().rowElements(parameter) * size;
-  std::vector<unsigned char> rows;
-  for (const Piece &piece : pieces(parameter, part)) {
-    DYNA_RETURN_IF_ERROR(fetch(piece, parameter, part, rows));
+  if (hasRankZero())
+    std::memset(target, 0, (rows.end - rows.begin) * whole);
+  std::vector<unsigned char> found;
+  for (Piece piece : pieces(parameter, part)) {
     const RankPart::Parameter &place =
         graph_.replicaView(piece.rank).place(parameter);
+    piece.begin = std::max(piece.begin, rows.begin - place.firstRow);
+    piece.end = std::min(piece.end, rows.end - place.firstRow);
+    if (piece.begin >= piece.end)
+      continue;
+    DYNA_RETURN_IF_ERROR(fetch(piece, parameter, part, found));
+    if (!hasRankZero())
+      continue;
     unsigned char *at = static_cast<unsigned char *>(target) +
-                        (place.firstRow + piece.begin) * whole +
+                        (place.firstRow + piece.begin - rows.begin) * whole +
                         place.firstColumn * size;
     int64_t count = piece.end - piece.begin;
     if (part != ParameterPart::Gradient)
-      copyRows(rows.data(), place.rowElements * size, at, whole, count,
+      copyRows(found.data(), place.rowElements * size, at, whole, count,
                place.rowElements * size);
     else
-      addGradientRows(view().gradientType(), rows.data(), at, whole, count,
+      addGradientRows(view().gradientType(), found.data(), at, whole, count,
                       place.rowElements);
   }
   return Status::ok();
 }
 
-Status RankTeam::writePart(int parameter, ParameterPart part,
-                           const void *source) {
+Status RankTeam::writeRows(int parameter, ParameterPart part,
+                           Executor::Rows rows, const void *source) {
   int64_t size = elementSize(parameter, part);
   int64_t whole = view().rowElements(parameter) * size;
+  std::vector<unsigned char> local;
   for (Rank &rank : ranks_) {
     if (!rank.view->holds(parameter))
       continue;
     const RankPart::Parameter &place = rank.view->place(parameter);
-    Executor::Rows rows = rank.executor->partRows(parameter, part);
-    std::vector<unsigned char> local(rank.executor->partBytes(parameter, part));
+    Executor::Rows own = rank.executor->partRows(parameter, part);
+    own.begin = std::max(own.begin, rows.begin - place.firstRow);
+    own.end = std::min(own.end, rows.end - place.firstRow);
+    if (own.begin >= own.end)
+      continue;
+    int64_t row = place.rowElements * size;
+    local.resize((own.end - own.begin) * row);
     copyRows(static_cast<const unsigned char *>(source) +
-                 (place.firstRow + rows.begin) * whole +
+                 (place.firstRow + own.begin - rows.begin) * whole +
                  place.firstColumn * size,
-             whole, local.data(), place.rowElements * size,
-             rows.end - rows.begin, place.rowElements * size);
+             whole, local.data(), row, own.end - own.begin, row);
     DYNA_RETURN_IF_ERROR(
-        rank.executor->writePart(parameter, part, local.data()));
+        rank.executor->writeRows(parameter, part, own, local.data()));
   }
   return Status::ok();
+}
+
+Status RankTeam::readPart(int parameter, ParameterPart part, void *target) {
+  return readRows(parameter, part, {0, view().rows(parameter)}, target);
+}
+
+Status RankTeam::writePart(int parameter, ParameterPart part,
+                           const void *source) {
+  return writeRows(parameter, part, {0, view().rows(parameter)}, source);
 }
 
 int64_t RankTeam::arenaBytes() const {

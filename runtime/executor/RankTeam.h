@@ -37,6 +37,9 @@ struct RankSeat {
   TraceRecorder *trace = nullptr; ///< may be null
 };
 
+/// What `RankTeam::rowChunks` cuts tensors into.
+constexpr int64_t kRowChunkBytes = int64_t(4) << 20;
+
 class RankTeam {
 public:
   /// Takes the arenas of all seats. `graph` and `variant` must outlive the
@@ -68,11 +71,21 @@ public:
   /// Bytes of a part as the whole logical tensor; 0 where there is none.
   /// Gradients are read in the type of masters, whatever they are kept in.
   int64_t partBytes(int parameter, ParameterPart part) const;
-  /// Gradients are added up over their holders: what a plan without update
-  /// leaves, before any reduction.
-  Status readPart(int parameter, ParameterPart part, void *target);
+  /// Rows of the logical tensor. The process of rank 0 gets them; all others
+  /// hand over theirs, and may pass null. Gradients are added up over their
+  /// holders: what a plan without update leaves, before any reduction.
+  Status readRows(int parameter, ParameterPart part, Executor::Rows rows,
+                  void *target);
   /// Any part but gradients.
+  Status writeRows(int parameter, ParameterPart part, Executor::Rows rows,
+                   const void *source);
+  /// Of all rows.
+  Status readPart(int parameter, ParameterPart part, void *target);
   Status writePart(int parameter, ParameterPart part, const void *source);
+  /// All rows of a part, in pieces of at most `kRowChunkBytes` or one row: who
+  /// goes through them never holds a second copy of a large tensor.
+  std::vector<Executor::Rows> rowChunks(int parameter,
+                                        ParameterPart part) const;
 
   /// Of all ranks of this process.
   int64_t arenaBytes() const;

@@ -12,20 +12,11 @@
 #include "runtime/data/Json.h"
 #include "runtime/plan/Text.h"
 
-#include <cstring>
+#include <algorithm>
+#include <map>
 
 namespace dyna {
 namespace {
-
-/// Memory for one part of every parameter.
-struct PartCopies {
-  std::vector<std::vector<unsigned char>> bytes;
-
-  PartCopies(const RankTeam &ranks, ParameterPart part) {
-    for (int p = 0; p < ranks.view().parameters(); ++p)
-      bytes.emplace_back(ranks.partBytes(p, part));
-  }
-};
 
 DType masterDType(const ManifestView &view) {
   return view.masterType() == plan::F64 ? DType::F64 : DType::F32;
@@ -35,45 +26,148 @@ std::vector<int64_t> shapeOf(const plan::Parameter &parameter) {
   return {parameter.shape().begin(), parameter.shape().end()};
 }
 
-/// Reads one part of all parameters and views it as tensors.
-Status readTensors(RankTeam &ranks, ParameterPart part,
-                   const std::string &suffix, PartCopies &copies,
-                   std::vector<TensorView> &tensors) {
-  const ManifestView &view = ranks.view();
-  for (int p = 0; p < view.parameters(); ++p) {
-    DYNA_RETURN_IF_ERROR(ranks.readPart(p, part, copies.bytes[p].data()));
+/// The parameters as tensors without data.
+std::vector<TensorView> parameterViews(const ManifestView &view,
+                                       const std::string &suffix) {
+  std::vector<TensorView> tensors;
+  for (int p = 0; p < view.parameters(); ++p)
     tensors.push_back({view.parameter(p).name() + suffix, masterDType(view),
-                       shapeOf(view.parameter(p)), copies.bytes[p].data()});
-  }
-  return Status::ok();
+                       shapeOf(view.parameter(p)), nullptr});
+  return tensors;
 }
 
-Status writeParts(RankTeam &ranks, ParameterPart part,
-                  const PartCopies &copies) {
-  for (int p = 0; p < ranks.view().parameters(); ++p)
-    DYNA_RETURN_IF_ERROR(ranks.writePart(p, part, copies.bytes[p].data()));
-  return Status::ok();
+std::vector<ParameterSlot> parameterSlots(const ManifestView &view) {
+  std::vector<ParameterSlot> slots;
+  for (int p = 0; p < view.parameters(); ++p)
+    slots.push_back({view.parameter(p).name(), shapeOf(view.parameter(p)),
+                     masterDType(view), nullptr});
+  return slots;
 }
+
+/// Where the rows of an imported part go.
+TakeRows writeTo(RankTeam &ranks, ParameterPart part) {
+  return [&ranks, part](size_t slot, int64_t begin, int64_t end,
+                        const void *rows) {
+    return ranks.writeRows(static_cast<int>(slot), part, {begin, end}, rows);
+  };
+}
+
+/// The tensors of a checkpoint one after another, in the order of its files,
+/// which is the same on all processes: each hands over its rows, and that of
+/// rank 0 writes what comes in. Nothing is ever there as a whole but a tensor
+/// that is joined or transposed.
+class TensorStream {
+public:
+  TensorStream(RankTeam &ranks) : ranks_(ranks) {}
+
+  Status prepare(CheckpointContents &contents) {
+    const ManifestView &view = ranks_.view();
+    parameters_ = parameterViews(view, "");
+    auto stored = storedTensors(parseFamily(view.manifest().facts().family()),
+                                parameters_);
+    if (!stored.isOk())
+      return stored.status();
+    std::vector<Entry> entries;
+    for (const StoredTensor &tensor : *stored)
+      entries.push_back({tensor, ParameterPart::Master});
+    add(entries, contents.model);
+    entries.clear();
+    const std::pair<const char *, ParameterPart> moments[] = {
+        {".m", ParameterPart::FirstMoment},
+        {".v", ParameterPart::SecondMoment}};
+    for (auto [suffix, part] : moments)
+      for (TensorView &tensor : parameterViews(view, suffix))
+        entries.push_back(
+            {{tensor, {entries.size() % parameters_.size()}, false}, part});
+    add(entries, contents.optimizer);
+    contents.give = [this](const TensorView &tensor, const TakeBytes &take) {
+      return next_ < order_.size() &&
+                     order_[next_].stored.view.name == tensor.name
+                 ? giveNext(take)
+                 : Status::internal("tensor " + tensor.name +
+                                    " was asked for out of turn");
+    };
+    return Status::ok();
+  }
+
+  /// What nobody asked for, be it that another process writes or that writing
+  /// has failed: the others wait for these rows.
+  Status giveRest() {
+    while (next_ < order_.size())
+      DYNA_RETURN_IF_ERROR(
+          giveNext([](const void *, size_t) { return Status::ok(); }));
+    return Status::ok();
+  }
+
+private:
+  struct Entry {
+    StoredTensor stored;
+    ParameterPart part;
+  };
+
+  /// The tensors of one file, which have different names.
+  void add(const std::vector<Entry> &entries, std::vector<TensorView> &file) {
+    std::map<std::string, const Entry *> byName;
+    for (const Entry &entry : entries) {
+      byName[entry.stored.view.name] = &entry;
+      file.push_back(entry.stored.view);
+    }
+    sortAsInFiles(file);
+    for (const TensorView &tensor : file)
+      order_.push_back(*byName.at(tensor.name));
+  }
+
+  Status giveNext(const TakeBytes &take) {
+    const Entry &entry = order_[next_++];
+    const StoredTensor &stored = entry.stored;
+    Status taken;
+    std::vector<unsigned char> whole;
+    if (!stored.isPlain() && ranks_.hasRankZero())
+      whole.resize(*tensorBytes(stored.view.type, stored.view.shape));
+    for (size_t member : stored.members) {
+      int p = static_cast<int>(member);
+      for (Executor::Rows rows : ranks_.rowChunks(p, entry.part)) {
+        size_t bytes = (rows.end - rows.begin) * ranks_.view().rowElements(p) *
+                       dtypeBytes(stored.view.type);
+        rows_.resize(bytes);
+        DYNA_RETURN_IF_ERROR(
+            ranks_.readRows(p, entry.part, rows, rows_.data()));
+        if (!ranks_.hasRankZero())
+          continue;
+        if (!stored.isPlain())
+          placeRows(stored, parameters_, member, rows.begin, rows.end,
+                    rows_.data(), whole.data());
+        else if (taken.isOk())
+          taken = take(rows_.data(), bytes);
+      }
+    }
+    return whole.empty() ? taken : take(whole.data(), whole.size());
+  }
+
+  RankTeam &ranks_;
+  std::vector<TensorView> parameters_;
+  std::vector<Entry> order_;
+  size_t next_ = 0;
+  std::vector<unsigned char> rows_;
+};
 
 /// One of the two moments, as its suffix and part. The file holds both, which
 /// importTensors would call foreign, so each is looked up by name.
 Status writeMoment(RankTeam &ranks, ParameterPart part,
                    const std::string &suffix, const SafetensorsFile &file) {
-  const ManifestView &view = ranks.view();
-  PartCopies copies(ranks, part);
-  for (int p = 0; p < view.parameters(); ++p) {
-    std::string name = view.parameter(p).name() + suffix;
+  std::vector<ParameterSlot> slots = parameterSlots(ranks.view());
+  for (size_t p = 0; p < slots.size(); ++p) {
+    std::string name = slots[p].name + suffix;
     const TensorView *tensor = file.find(name);
-    if (!tensor || tensor->shape != shapeOf(view.parameter(p)) ||
-        !isFloat(tensor->type))
+    if (!tensor || tensor->shape != slots[p].shape || !isFloat(tensor->type))
       return Status::invalidArgument(
           file.name() + ": the optimizer state '" + name +
           "' is missing or of another shape; this checkpoint is of another "
           "model");
-    convertElements(tensor->type, tensor->data, masterDType(view),
-                    copies.bytes[p].data(), view.elements(p));
+    DYNA_RETURN_IF_ERROR(
+        importRows(file, *tensor, slots, p, writeTo(ranks, part)));
   }
-  return writeParts(ranks, part, copies);
+  return Status::ok();
 }
 
 } // namespace
@@ -140,28 +234,33 @@ std::vector<int64_t> checkpointBytes(const ManifestView &view) {
   return {header + part, 2 * (header + part)};
 }
 
+int64_t checkpointBufferBytes(const ManifestView &view) {
+  std::vector<TensorView> parameters = parameterViews(view, "");
+  auto stored =
+      storedTensors(parseFamily(view.manifest().facts().family()), parameters);
+  int64_t whole = 0, rows = 0;
+  if (stored.isOk())
+    for (const StoredTensor &tensor : *stored) {
+      int64_t bytes = *tensorBytes(tensor.view.type, tensor.view.shape);
+      rows = std::max(rows, std::min(bytes, kRowChunkBytes));
+      if (!tensor.isPlain())
+        whole = std::max(whole, bytes);
+    }
+  // Rows as they are stored, turned, and on their way from or to a rank; of a
+  // file that is read, the pages that they come from.
+  return whole + 4 * rows;
+}
+
 Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state) {
-  const plan::ModelFacts &facts = ranks.view().manifest().facts();
-  PartCopies masters(ranks, ParameterPart::Master);
-  PartCopies first(ranks, ParameterPart::FirstMoment);
-  PartCopies second(ranks, ParameterPart::SecondMoment);
-  std::vector<TensorView> parameters;
   CheckpointContents contents;
-  DYNA_RETURN_IF_ERROR(
-      readTensors(ranks, ParameterPart::Master, "", masters, parameters));
-  auto exported = exportTensors(parseFamily(facts.family()), parameters);
-  if (!exported.isOk())
-    return exported.status();
-  for (const OwnedTensor &tensor : *exported)
-    contents.model.push_back(tensor.view);
-  DYNA_RETURN_IF_ERROR(readTensors(ranks, ParameterPart::FirstMoment, ".m",
-                                   first, contents.optimizer));
-  DYNA_RETURN_IF_ERROR(readTensors(ranks, ParameterPart::SecondMoment, ".v",
-                                   second, contents.optimizer));
+  TensorStream tensors(ranks);
+  DYNA_RETURN_IF_ERROR(tensors.prepare(contents));
   contents.step = state.step;
   contents.state = state.toJson();
-  contents.config = facts.config_json();
-  return store ? store->save(contents) : Status::ok();
+  contents.config = ranks.view().manifest().facts().config_json();
+  Status saved = store ? store->save(contents) : Status::ok();
+  DYNA_RETURN_IF_ERROR(tensors.giveRest());
+  return saved;
 }
 
 std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
@@ -182,14 +281,9 @@ std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
 
 Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks) {
   const ManifestView &view = ranks.view();
-  PartCopies copies(ranks, ParameterPart::Master);
-  std::vector<ParameterSlot> slots;
-  for (int p = 0; p < view.parameters(); ++p)
-    slots.push_back({view.parameter(p).name(), shapeOf(view.parameter(p)),
-                     masterDType(view), copies.bytes[p].data()});
-  DYNA_RETURN_IF_ERROR(importTensors(
-      parseFamily(view.manifest().facts().family()), checkpoint.model, slots));
-  return writeParts(ranks, ParameterPart::Master, copies);
+  return importTensors(parseFamily(view.manifest().facts().family()),
+                       checkpoint.model, parameterSlots(view),
+                       writeTo(ranks, ParameterPart::Master));
 }
 
 Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks) {

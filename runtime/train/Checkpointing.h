@@ -43,6 +43,10 @@ std::string modelHashText(const ManifestView &view);
 /// Bytes of the files of a checkpoint, or a little more.
 std::vector<int64_t> checkpointBytes(const ManifestView &view);
 
+/// Memory that saving or loading takes for a while, beside the arena: a few
+/// pieces of tensors, and the largest that is stored otherwise than it is kept.
+int64_t checkpointBufferBytes(const ManifestView &view);
+
 /// Writes a checkpoint of everything that the ranks have; without a store, this
 /// process only hands over its part.
 Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state);

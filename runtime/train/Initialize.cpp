@@ -32,13 +32,21 @@ static Status initializeOne(RankTeam &ranks, int p, uint64_t seed, Team &team) {
   constexpr int64_t chunk = 16384;
   const plan::Parameter &parameter = ranks.view().parameter(p);
   uint64_t key = dyna_parameter_key(seed, parameter.name().c_str());
-  std::vector<Element> values(ranks.view().elements(p));
-  int64_t count = static_cast<int64_t>(values.size());
-  team.parallelFor((count + chunk - 1) / chunk, [&](int64_t task, int) {
-    for (int64_t i = task * chunk; i < std::min(count, (task + 1) * chunk); ++i)
-      values[i] = static_cast<Element>(initialValue(parameter, key, i));
-  });
-  return ranks.writePart(p, ParameterPart::Master, values.data());
+  std::vector<Element> values;
+  for (Executor::Rows rows : ranks.rowChunks(p, ParameterPart::Master)) {
+    int64_t first = rows.begin * ranks.view().rowElements(p);
+    int64_t count = (rows.end - rows.begin) * ranks.view().rowElements(p);
+    values.resize(count);
+    team.parallelFor((count + chunk - 1) / chunk, [&](int64_t task, int) {
+      int64_t end = std::min(count, (task + 1) * chunk);
+      for (int64_t i = task * chunk; i < end; ++i)
+        values[i] =
+            static_cast<Element>(initialValue(parameter, key, first + i));
+    });
+    DYNA_RETURN_IF_ERROR(
+        ranks.writeRows(p, ParameterPart::Master, rows, values.data()));
+  }
+  return Status::ok();
 }
 
 Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team) {

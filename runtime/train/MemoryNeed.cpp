@@ -43,14 +43,14 @@ Status doesNotFit(const MemoryNeed &need, const TrainOptions &options,
   return Status::resourceExhausted(formatText(
       "the run needs %s (%s for parameters and their state, %s for "
       "micro-batches of %lld tokens, %s for mini-batches of %lld tokens, %s "
-      "for "
-      "the tables of the data), but %s: %s",
+      "for the tables of the data, %s for saving and loading), but %s: %s",
       formatBytes(need.total()).c_str(), formatBytes(need.persistent).c_str(),
       formatBytes(need.dynamic).c_str(),
       static_cast<long long>(options.tokensPerMicroBatch),
       formatBytes(need.batches).c_str(),
       static_cast<long long>(options.tokensPerBatch),
-      formatBytes(need.data).c_str(), limit.c_str(), remedy));
+      formatBytes(need.data).c_str(), formatBytes(need.files).c_str(),
+      limit.c_str(), remedy));
 }
 
 } // namespace

@@ -26,7 +26,10 @@ struct MemoryNeed {
   int64_t dynamic = 0;    ///< the arena's region for micro-batches
   int64_t batches = 0;    ///< mini-batches in host memory, with their plans
   int64_t data = 0;       ///< tables of documents and samples
-  int64_t total() const { return persistent + dynamic + batches + data; }
+  int64_t files = 0;      ///< what saving and loading take for a while
+  int64_t total() const {
+    return persistent + dynamic + batches + data + files;
+  }
 };
 
 /// Host memory of a mini-batch of `tokens`: its samples of `meanTokens` on

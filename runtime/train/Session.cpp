@@ -15,6 +15,7 @@
 #include "runtime/plan/Text.h"
 #include "runtime/planner/PartitionLayers.h"
 #include "runtime/train/Agreement.h"
+#include "runtime/train/Checkpointing.h"
 #include "runtime/train/MemoryNeed.h"
 #include "runtime/train/Recompute.h"
 #include "runtime/transport/ProcessTransport.h"
@@ -165,7 +166,7 @@ Status openData(const ManifestView &view, Session &session) {
 
 /// Bytes of each rank's dynamic region, if the ranks of this process fit the
 /// memory there is.
-StatusOr<std::vector<int64_t>> sizeDynamicRegions(const Session &session,
+StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
                                                   const std::vector<int> &local,
                                                   bool training) {
   // Of more micro-batches in flight than fill a mini-batch, none can be full.
@@ -177,6 +178,10 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(const Session &session,
     return dynamic;
   MemoryNeed need;
   need.data = session.dataBytes;
+  const TrainOptions &options = session.options;
+  if (!options.save.empty() || !options.load.empty() || !options.resume.empty())
+    session.fileBytes = checkpointBufferBytes(*session.view);
+  need.files = session.fileBytes;
   for (int rank : local) {
     need.persistent +=
         persistentLayout(session.graph->rankView(rank), training).bytes;
@@ -423,7 +428,7 @@ Status fillSeats(Session &session, std::vector<RankSeat> &seats,
 } // namespace
 
 int64_t Session::peakBytes() const {
-  int64_t bytes = ranks->arenaBytes();
+  int64_t bytes = ranks->arenaBytes() + fileBytes;
   for (const HostDevice *device : devices)
     bytes += device->scratchBytes();
   return bytes;

@@ -40,11 +40,12 @@ struct Session {
   SampleIndexPointer data;
   SampleIndexPointer heldOut; ///< null: none
   int64_t dataBytes = 0;      ///< memory of both
+  int64_t fileBytes = 0;      ///< what saving and loading take for a while
 
   /// Longest sample: what positions and micro-batches allow.
   int64_t sampleLimit() const;
   BatchOptions batchOptions() const;
-  /// Arenas and the kernels' own scratch.
+  /// Arenas, the kernels' own scratch, and what saving and loading take.
   int64_t peakBytes() const;
   HostDevice &device() const { return *devices.front(); }
   /// Whether this process writes what a run leaves: metrics, checkpoints.

@@ -371,12 +371,15 @@ Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
 
 template <typename Element>
 static StatusOr<double> gradientNorm(RankTeam &ranks, int p) {
-  std::vector<Element> values(ranks.view().elements(p));
-  DYNA_RETURN_IF_ERROR(
-      ranks.readPart(p, ParameterPart::Gradient, values.data()));
+  std::vector<Element> values;
   double sum = 0;
-  for (Element value : values)
-    sum += static_cast<double>(value) * static_cast<double>(value);
+  for (Executor::Rows rows : ranks.rowChunks(p, ParameterPart::Gradient)) {
+    values.resize((rows.end - rows.begin) * ranks.view().rowElements(p));
+    DYNA_RETURN_IF_ERROR(
+        ranks.readRows(p, ParameterPart::Gradient, rows, values.data()));
+    for (Element value : values)
+      sum += static_cast<double>(value) * static_cast<double>(value);
+  }
   return std::sqrt(sum);
 }
 

@@ -290,26 +290,20 @@ dyna.function @l.forward of @l as forward(%w: tensor<8xf32> in <parameter>, %x: 
 
 // -----
 
-// An attribute that nobody reads.
-dyna.layer @l[%w: tensor<8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
-  dyna.return %x : tensor<?x8xf32>
+// An attribute that nobody reads any more.
+dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %0 = dyna.relu %x : tensor<?x8xf32>
+  dyna.return %0 : tensor<?x8xf32>
 }
-dyna.layer @l.tp2[%w: tensor<8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32>
+dyna.layer @l.tp2(%x: tensor<?x8xf32>) -> tensor<?x8xf32>
     attributes {dist.logical = @l,
                 dist.mesh = #dist.mesh<tp=2>,
-                dist.gradients = [#dist.layout<[[]] on <tp=2>>],
-                dist.arguments = [#dist.layout<[[]] on <tp=2>>, #dist.layout<[[], []] on <tp=2>>],
+                dist.gradients = [],
+                dist.arguments = [#dist.layout<[[], []] on <tp=2>>],
                 dist.results = [#dist.layout<[[], []] on <tp=2>>]} {
-  dyna.return %x : tensor<?x8xf32>
-}
-dyna.function @l.forward of @l as forward(%w: tensor<8xf32> in <parameter>, %x: tensor<?x8xf32> in <input>) -> (tensor<?x8xf32> in <output>) {
-  dyna.return %x : tensor<?x8xf32>
-}
-// expected-error @+1 {{has 'dist.token', which says nothing here}}
-dyna.function @l.tp2.forward of @l.tp2 as forward(%w: tensor<8xf32> in <parameter>, %x: tensor<?x8xf32> in <input>) -> (tensor<?x8xf32> in <output>)
-    attributes {dist.arguments = [#dist.layout<[[]] on <tp=2>>, #dist.layout<[[], []] on <tp=2>>],
-                dist.results = [#dist.layout<[[], []] on <tp=2>>], dist.token} {
-  dyna.return %x : tensor<?x8xf32>
+  // expected-error @+1 {{has 'dist.layouts', which says nothing here}}
+  %0 = dyna.relu %x {dist.layouts = [#dist.layout<[[], []] on <tp=2>>]} : tensor<?x8xf32>
+  dyna.return %0 : tensor<?x8xf32>
 }
 
 // -----

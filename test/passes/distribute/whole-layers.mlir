@@ -1,6 +1,6 @@
 // A layer in which nothing can be split says so, once for each degree, and why.
 
-// RUN: dyna-opt %s -split-input-file -verify-diagnostics -dyna-deduce-layouts="strategy=tp=4" -o /dev/null
+// RUN: dyna-opt %s -split-input-file -verify-diagnostics -dyna-differentiate -dyna-deduce-layouts="strategy=tp=4" -o /dev/null
 
 // README's block: there is no second linear behind the first.
 // expected-warning @+1 {{layer @block is split in nothing at tp=4: each of the 4 ranks keeps all of its parameters and does all of its work}}

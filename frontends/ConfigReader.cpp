@@ -7,11 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/ConfigReader.h"
+#include "dialects/dyna/KnownAttributes.h"
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
+#include <map>
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -52,6 +54,39 @@ ConfigReader::ConfigReader(MLIRContext *context, llvm::MemoryBufferRef text)
     return;
   }
   object_ = std::move(*object);
+  refuseDuplicates();
+}
+
+/// Of two values under one key the parser keeps one, and nobody knows which was
+/// meant. The text is known to be JSON.
+void ConfigReader::refuseDuplicates() {
+  StringRef text = text_.getBuffer();
+  std::vector<std::map<std::string, size_t>> keys; // of the objects around
+  for (size_t at = 0; at < text.size(); ++at) {
+    char c = text[at];
+    if (c == '{')
+      keys.emplace_back();
+    else if (c == '}')
+      keys.pop_back();
+    if (c != '"')
+      continue;
+    size_t begin = at++;
+    for (; text[at] != '"'; ++at)
+      at += text[at] == '\\';
+    if (!text.drop_front(at + 1).ltrim().starts_with(":"))
+      continue;
+    // Escapes may hide that two are one.
+    auto key = llvm::cantFail(llvm::json::parse(text.slice(begin, at + 1)));
+    std::string name = key.getAsString()->str();
+    auto [entry, isNew] = keys.back().insert({name, begin});
+    if (isNew)
+      continue;
+    failed_ = true;
+    InFlightDiagnostic diagnostic = emitError(locateOffset(begin));
+    diagnostic << "field '" << name
+               << "' is given twice; keep the one that is meant";
+    diagnostic.attachNote(locateOffset(entry->second)) << "first given here";
+  }
 }
 
 Location ConfigReader::locate(StringRef field) const {
@@ -66,7 +101,11 @@ Location ConfigReader::locate(StringRef field) const {
         break;
   if (offset == StringRef::npos)
     offset = 0;
-  StringRef before = text.take_front(offset);
+  return locateOffset(offset);
+}
+
+Location ConfigReader::locateOffset(size_t offset) const {
+  StringRef before = text_.getBuffer().take_front(offset);
   unsigned line = before.count('\n') + 1;
   unsigned column = offset - (before.rfind('\n') + 1) + 1;
   return FileLineColLoc::get(context_, text_.getBufferIdentifier(), line,
@@ -184,15 +223,8 @@ bool ConfigReader::finish() {
   for (StringRef field : unknown) {
     SmallVector<StringRef> known(known_.keys());
     llvm::sort(known);
-    StringRef nearest;
-    unsigned best = 3; // edits that a slip of the fingers makes
-    for (StringRef candidate : known) {
-      unsigned distance = field.edit_distance(candidate, true, best);
-      if (distance < best) {
-        best = distance;
-        nearest = candidate;
-      }
-    }
+    // As many edits as a slip of the fingers makes.
+    StringRef nearest = nearestName(field, known, /*most=*/2);
     InFlightDiagnostic diagnostic = warning(field);
     diagnostic << "is not known and has no effect";
     if (!nearest.empty())

@@ -64,6 +64,8 @@ private:
   const llvm::json::Value *find(StringRef field);
   /// Where `"field":` stands, or the beginning of the file.
   Location locate(StringRef field) const;
+  Location locateOffset(size_t offset) const;
+  void refuseDuplicates();
 
   MLIRContext *context_;
   llvm::MemoryBufferRef text_;

@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dist/Dist.h"
+#include "dialects/dyna/KnownAttributes.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -294,8 +296,54 @@ static LogicalResult verifyLayouts(Operation *op, NamedAttribute attribute,
   return success();
 }
 
+static bool isLayer(Operation *op) { return isa<mlir::dyna::LayerOp>(op); }
+static bool isLayerOrFunction(Operation *op) {
+  return isa<mlir::dyna::LayerOp, mlir::dyna::FunctionOp>(op);
+}
+
+/// What phases leave, and where; what it says is for them to verify.
+static constexpr mlir::dyna::KnownAttribute attributes[] = {
+    {kLayoutsName, "ops with results",
+     [](Operation *op) { return op->getNumResults() > 0; },
+     "an array of layouts",
+     [](Attribute value) { return isa<ArrayAttr>(value); }},
+    {kArgumentsName, "layers and layer functions", isLayerOrFunction,
+     "an array of layouts",
+     [](Attribute value) { return isa<ArrayAttr>(value); }},
+    {kResultsName, "layers and layer functions", isLayerOrFunction,
+     "an array of layouts",
+     [](Attribute value) { return isa<ArrayAttr>(value); }},
+    {kGradientsName, "layers", isLayer, "an array of layouts",
+     [](Attribute value) {
+       auto array = dyn_cast<ArrayAttr>(value);
+       return array && llvm::all_of(array, llvm::IsaPred<LayoutAttr>);
+     }},
+    {kMeshName, "layers", isLayer, "a mesh such as #dist.mesh<tp=2>",
+     [](Attribute value) { return isa<MeshAttr>(value); }},
+    {kLogicalName, "layers", isLayer, "the name of a layer",
+     [](Attribute value) { return isa<FlatSymbolRefAttr>(value); }},
+    {kSequenceName, "layers", isLayer, "a unit attribute",
+     [](Attribute value) { return isa<UnitAttr>(value); }},
+    {kTokensName, "ops that count tokens: dropout, positions, positions_grad",
+     [](Operation *op) {
+       return isa<mlir::dyna::DropoutOp, mlir::dyna::PositionsOp,
+                  mlir::dyna::PositionsGradOp>(op);
+     },
+     "a group such as #dist.group<1 [tp] on <tp=2>>",
+     [](Attribute value) { return isa<GroupAttr>(value); }},
+    {kGroupsName, "modules", [](Operation *op) { return isa<ModuleOp>(op); },
+     "an array of groups",
+     [](Attribute value) {
+       auto array = dyn_cast<ArrayAttr>(value);
+       return array && llvm::all_of(array, llvm::IsaPred<GroupAttr>);
+     }},
+};
+
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
+  if (failed(getRegisteredInterface<dyna::KnownAttributes>()->verify(
+          op, attribute)))
+    return failure();
   StringRef name = attribute.getName().getValue();
   if (name == kLayoutsName)
     return verifyLayouts(op, attribute, op->getResultTypes(), false);
@@ -323,8 +371,9 @@ void DistDialect::initialize() {
 #define GET_ATTRDEF_LIST
 #include "dialects/dist/DistAttributes.cpp.inc"
       >();
-  addOperations<
+  dyna::StrictOps<
 #define GET_OP_LIST
 #include "dialects/dist/Dist.cpp.inc"
-      >();
+      >::addTo(*this);
+  addInterface(std::make_unique<dyna::KnownAttributes>(this, attributes));
 }

@@ -28,7 +28,8 @@
 
 namespace mlir::dist {
 
-/// Discardable attributes.
+/// Discardable attributes. Dist.cpp has the table of what they are and where
+/// they may stand.
 /// On an op: the layouts of its results, one each.
 inline constexpr llvm::StringLiteral kLayoutsName = "dist.layouts";
 /// On a layer or layer function: the layouts of its arguments and results; a

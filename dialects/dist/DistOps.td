@@ -27,7 +27,7 @@ def Dist_Placed : NativeOpTrait<"Placed"> {
 /// Ranks have to reach a collective together, so it must not be moved in front of
 /// a condition: no effect on memory, but not pure.
 class Dist_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Dist_Dialect, mnemonic, !listconcat([NoMemoryEffect], traits)>;
+    : Op<Dist_Dialect, mnemonic, !listconcat([Dyna_OnlyKnownAttributes, NoMemoryEffect], traits)>;
 
 class Dist_Collective<string mnemonic, list<Trait> traits = []>
     : Dist_Op<mnemonic, !listconcat([Dist_Placed], traits)> {
@@ -213,7 +213,7 @@ def Dist_ExchangeOp : Dist_Op<"exchange", [SingleBlock, NoRegionArguments, Dist_
   }];
 }
 
-def Dist_YieldOp : Op<Dist_Dialect, "yield", [Pure, ReturnLike, Terminator, ParentOneOf<["ExchangeOp"]>]> {
+def Dist_YieldOp : Op<Dist_Dialect, "yield", [Dyna_OnlyKnownAttributes, Pure, ReturnLike, Terminator, ParentOneOf<["ExchangeOp"]>]> {
   let summary = "Ends the body of a `dist.exchange`.";
   let description = [{
     Example: `dist.yield %a : tensor<?x96xf32>`
@@ -233,7 +233,7 @@ def Dist_YieldOp : Op<Dist_Dialect, "yield", [Pure, ReturnLike, Terminator, Pare
 def Dist_Channel : Resource<"::mlir::dist::Channel">;
 
 class Dist_PointToPoint<string mnemonic, list<Trait> traits = []>
-    : Op<Dist_Dialect, mnemonic, !listconcat([MemoryEffects<[MemWrite<Dist_Channel>]>], traits)>;
+    : Op<Dist_Dialect, mnemonic, !listconcat([Dyna_OnlyKnownAttributes, MemoryEffects<[MemWrite<Dist_Channel>]>], traits)>;
 
 def Dist_SendOp : Dist_PointToPoint<"send"> {
   let summary = "Hands a tensor to another rank.";

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/KnownAttributes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -148,8 +149,8 @@ void DynaDialect::initialize() {
 #define GET_ATTRDEF_LIST
 #include "dialects/dyna/DynaAttributes.cpp.inc"
       >();
-  addOperations<
+  StrictOps<
 #define GET_OP_LIST
 #include "dialects/dyna/Dyna.cpp.inc"
-      >();
+      >::addTo(*this);
 }

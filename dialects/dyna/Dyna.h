@@ -49,9 +49,22 @@ bool isLoss(Type type);
 namespace check {
 /// (PLACES1), (PLACES2)
 LogicalResult verifyPlaces(Operation *op, ArrayAttr places);
+/// Every attribute is one of the op's definition, or one that a dialect
+/// declares for it (dialects/dyna/KnownAttributes.h).
+LogicalResult verifyKnownAttributes(Operation *op);
 } // namespace check
 
 namespace OpTrait {
+/// The op refuses attributes that it does not know.
+template <typename ConcreteType>
+class OnlyKnownAttributes
+    : public ::mlir::OpTrait::TraitBase<ConcreteType, OnlyKnownAttributes> {
+public:
+  static LogicalResult verifyTrait(Operation *op) {
+    return check::verifyKnownAttributes(op);
+  }
+};
+
 /// The op has an optional attribute `places`, set by the memory phase.
 template <typename ConcreteType>
 class Placed : public ::mlir::OpTrait::TraitBase<ConcreteType, Placed> {

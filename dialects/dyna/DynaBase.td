@@ -30,6 +30,11 @@ def Dyna_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
 }
 
+/// Every op of this project: an attribute that it does not know is an error.
+def Dyna_OnlyKnownAttributes : NativeOpTrait<"OnlyKnownAttributes"> {
+  let cppNamespace = "::mlir::dyna::OpTrait";
+}
+
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//
@@ -165,8 +170,10 @@ def Dyna_FactsAttr : Dyna_Attr<"Facts", "facts"> {
   let summary = "Facts of a model that the training binary needs beside its layers.";
   let description = [{
     `family` names the tensor naming of checkpoints (`gpt2`, `llama` or `custom`),
-    `positions` the longest sample (0: no limit), `config` the family's own
-    configuration as JSON, copied into saved models.
+    `vocabulary` how many token ids there are, `positions` the longest sample (0: no
+    limit), `config` the family's own configuration as JSON, copied into saved models.
+    The other numbers are 0 where layers differ. The verifier of `dyna.model` compares
+    all of them with the layers.
   }];
   let parameters = (ins
     StringRefParameter<"naming family">:$family, "int64_t":$vocabulary,

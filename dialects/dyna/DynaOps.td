@@ -20,7 +20,7 @@ include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 class Dyna_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Dyna_Dialect, mnemonic, traits>;
+    : Op<Dyna_Dialect, mnemonic, !listconcat([Dyna_OnlyKnownAttributes], traits)>;
 
 /// `places`, where present, has one entry per result and at most one more, for scratch:
 ///   - (PLACES1) the number of places is that of the results, or one more;

@@ -102,7 +102,8 @@ def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove, Dyn
   }];
 }
 
-def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyna_NamedArguments]> {
+def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyna_NamedArguments,
+      DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A model: a chain of layer calls from token ids to the loss.";
   let description = [{
     The body takes token ids, target ids and segments and calls layers, each on the
@@ -116,6 +117,13 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyn
     - (MODEL4) the result of every call but the last is used by the next call alone.
     - (MODEL5) the vocabulary is positive, and no other number among the facts is negative.
     - (MODEL6) the calls' layer names are distinct and not empty: checkpoints and plans use them.
+    - (MODEL7) the fact `vocabulary` is at most the rows of every table that the layers look token
+      ids up in, or score targets with.
+    - (MODEL8) if the layers look positions up in tables, the fact `positions` is positive and at
+      most the rows of each.
+    - (MODEL9) the other facts are 0 or what the layers say: `width` that of every activation
+      between layers; `heads`, `kv_heads` and `head_dim` those of every attention;
+      `feed_forward` the outputs of some `dyna.linear`.
 
     Example:
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/exec/Exec.h"
+#include "dialects/dyna/KnownAttributes.h"
 #include "mlir/IR/Builders.h"
 #include "runtime/plan/InstructionBlocks.h"
 
@@ -252,8 +253,8 @@ ParseResult DoOp::parse(OpAsmParser &parser, OperationState &result) {
 #include "dialects/exec/ExecEnums.cpp.inc"
 
 void ExecDialect::initialize() {
-  addOperations<
+  dyna::StrictOps<
 #define GET_OP_LIST
 #include "dialects/exec/Exec.cpp.inc"
-      >();
+      >::addTo(*this);
 }

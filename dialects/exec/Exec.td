@@ -27,7 +27,8 @@ def Exec_Dialect : Dialect {
   let dependentDialects = ["::mlir::dist::DistDialect"];
 }
 
-class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
+class Exec_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Exec_Dialect, mnemonic, !listconcat([Dyna_OnlyKnownAttributes], traits)>;
 
 /// Holds a list of ops, which are written in it without `exec.`.
 class Exec_ListOp<string mnemonic, list<Trait> traits = []>

@@ -452,12 +452,18 @@ ModelOp ModelWriter::write() {
       writeLayer("head", {activation, ids}, &LayerWriter::headBody);
 
   builder.setInsertionPointToEnd(module.getBody());
+  // Facts are about what is there.
+  bool attends =
+      module.walk([](AttentionOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
   OperationState state(location, ModelOp::getOperationName());
   state.addAttribute("sym_name", builder.getStringAttr(prefix));
   state.addAttribute("facts",
                      FactsAttr::get(context, "custom", sizes.vocabulary,
-                                    sizes.positions, sizes.width, sizes.heads,
-                                    sizes.kvHeads, sizes.headDim, 0, "{}"));
+                                    sizes.positions, sizes.width,
+                                    attends ? sizes.heads : 0,
+                                    attends ? sizes.kvHeads : 0,
+                                    attends ? sizes.headDim : 0, 0, "{}"));
   state.addRegion();
   auto model = cast<ModelOp>(builder.create(state));
   OpBuilder calls(context);

@@ -274,3 +274,242 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
   %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %2 : tensor<1xf64>
 }
+
+// -----
+
+// MODEL7: more token ids than rows.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.parameter @w : tensor<96x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  // expected-note @+1 {{see where it is looked up}}
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block[%w: tensor<96x96xf32>](%x: tensor<?x96xf32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %q = dyna.linear %x, %w : tensor<?x96xf32>, tensor<96x96xf32>
+  %o, %lse = dyna.attention %q, %q, %q, %s {causal, heads = 8 : i64, kv_heads = 8 : i64, scale = 1.0 : f64} : tensor<?x96xf32>, tensor<?x96xf32>, tensor<?x96xf32>
+  dyna.return %o : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'vocabulary' to be from 1 to 257, the rows of a table that its layers look it up in, but got 60000000}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 60000000, positions = 64, width = 96, heads = 8, kv_heads = 8, head_dim = 12, feed_forward = 96, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block[@w](%0, %s) : (tensor<?x96xf32>, !dyna.segments) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL8: more positions than rows.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.parameter @w : tensor<96x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  // expected-note @+1 {{see where it is looked up}}
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block[%w: tensor<96x96xf32>](%x: tensor<?x96xf32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %q = dyna.linear %x, %w : tensor<?x96xf32>, tensor<96x96xf32>
+  %o, %lse = dyna.attention %q, %q, %q, %s {causal, heads = 8 : i64, kv_heads = 8 : i64, scale = 1.0 : f64} : tensor<?x96xf32>, tensor<?x96xf32>, tensor<?x96xf32>
+  dyna.return %o : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'positions' to be from 1 to 64, the rows of a table that its layers look it up in, but got 100000}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 100000, width = 96, heads = 8, kv_heads = 8, head_dim = 12, feed_forward = 96, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block[@w](%0, %s) : (tensor<?x96xf32>, !dyna.segments) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL8: no limit, but a table.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.parameter @w : tensor<96x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  // expected-note @+1 {{see where it is looked up}}
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block[%w: tensor<96x96xf32>](%x: tensor<?x96xf32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %q = dyna.linear %x, %w : tensor<?x96xf32>, tensor<96x96xf32>
+  %o, %lse = dyna.attention %q, %q, %q, %s {causal, heads = 8 : i64, kv_heads = 8 : i64, scale = 1.0 : f64} : tensor<?x96xf32>, tensor<?x96xf32>, tensor<?x96xf32>
+  dyna.return %o : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'positions' to be from 1 to 64, the rows of a table that its layers look it up in, but got 0}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 8, kv_heads = 8, head_dim = 12, feed_forward = 96, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block[@w](%0, %s) : (tensor<?x96xf32>, !dyna.segments) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL9: another width.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.parameter @w : tensor<96x96xf32>
+// expected-note @+1 {{see the width of this layer's result}}
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block[%w: tensor<96x96xf32>](%x: tensor<?x96xf32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %q = dyna.linear %x, %w : tensor<?x96xf32>, tensor<96x96xf32>
+  %o, %lse = dyna.attention %q, %q, %q, %s {causal, heads = 8 : i64, kv_heads = 8 : i64, scale = 1.0 : f64} : tensor<?x96xf32>, tensor<?x96xf32>, tensor<?x96xf32>
+  dyna.return %o : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'width' to be 96, as its layers say, or 0, but got 95}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 95, heads = 8, kv_heads = 8, head_dim = 12, feed_forward = 96, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block[@w](%0, %s) : (tensor<?x96xf32>, !dyna.segments) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL9: other heads.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.parameter @w : tensor<96x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block[%w: tensor<96x96xf32>](%x: tensor<?x96xf32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %q = dyna.linear %x, %w : tensor<?x96xf32>, tensor<96x96xf32>
+  // expected-note @+1 {{see the heads of this attention}}
+  %o, %lse = dyna.attention %q, %q, %q, %s {causal, heads = 8 : i64, kv_heads = 8 : i64, scale = 1.0 : f64} : tensor<?x96xf32>, tensor<?x96xf32>, tensor<?x96xf32>
+  dyna.return %o : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'heads' to be 8, as its layers say, or 0, but got 4}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 4, kv_heads = 8, head_dim = 12, feed_forward = 96, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block[@w](%0, %s) : (tensor<?x96xf32>, !dyna.segments) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL9: other key/value heads.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.parameter @w : tensor<96x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block[%w: tensor<96x96xf32>](%x: tensor<?x96xf32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %q = dyna.linear %x, %w : tensor<?x96xf32>, tensor<96x96xf32>
+  // expected-note @+1 {{see the key/value heads of this attention}}
+  %o, %lse = dyna.attention %q, %q, %q, %s {causal, heads = 8 : i64, kv_heads = 8 : i64, scale = 1.0 : f64} : tensor<?x96xf32>, tensor<?x96xf32>, tensor<?x96xf32>
+  dyna.return %o : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'kv_heads' to be 8, as its layers say, or 0, but got 4}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 8, kv_heads = 4, head_dim = 12, feed_forward = 96, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block[@w](%0, %s) : (tensor<?x96xf32>, !dyna.segments) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL9: another head size.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.parameter @w : tensor<96x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block[%w: tensor<96x96xf32>](%x: tensor<?x96xf32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %q = dyna.linear %x, %w : tensor<?x96xf32>, tensor<96x96xf32>
+  // expected-note @+1 {{see the head size of this attention}}
+  %o, %lse = dyna.attention %q, %q, %q, %s {causal, heads = 8 : i64, kv_heads = 8 : i64, scale = 1.0 : f64} : tensor<?x96xf32>, tensor<?x96xf32>, tensor<?x96xf32>
+  dyna.return %o : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'head_dim' to be 12, as its layers say, or 0, but got 96}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 8, kv_heads = 8, head_dim = 96, feed_forward = 96, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block[@w](%0, %s) : (tensor<?x96xf32>, !dyna.segments) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL9: no linear has so many outputs.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.parameter @w : tensor<96x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @block[%w: tensor<96x96xf32>](%x: tensor<?x96xf32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %q = dyna.linear %x, %w : tensor<?x96xf32>, tensor<96x96xf32>
+  %o, %lse = dyna.attention %q, %q, %q, %s {causal, heads = 8 : i64, kv_heads = 8 : i64, scale = 1.0 : f64} : tensor<?x96xf32>, tensor<?x96xf32>, tensor<?x96xf32>
+  dyna.return %o : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'feed_forward' to be 0 or the outputs of some 'dyna.linear' of its layers, but got 384}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 8, kv_heads = 8, head_dim = 12, feed_forward = 384, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "h.0" @block[@w](%0, %s) : (tensor<?x96xf32>, !dyna.segments) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}

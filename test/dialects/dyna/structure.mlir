@@ -15,7 +15,7 @@ dyna.layer @embed[%w: tensor<257x8xf32>](%ids: tensor<?xi32>) -> tensor<?x8xf32>
   dyna.return %x : tensor<?x8xf32>
 }
 
-// A layer without parameters; attributes of other dialects stay.
+// A layer without parameters; attributes that the syntax does not spell stay.
 
 // CHECK-LABEL: dyna.layer @block
 // CHECK-SAME:  (%[[X:.*]]: tensor<?x8xf32>, %{{.*}}: !dyna.segments) -> tensor<?x8xf32> attributes {sym_visibility = "private"} {
@@ -52,12 +52,12 @@ dyna.model @tiny(%ids: tensor<?xi32>, %t: tensor<?xi32>, %s: !dyna.segments)
 // CHECK-LABEL: dyna.function @head.backward of @head as backward
 // CHECK-SAME:  (%[[W:.*]]: tensor<257x8xf32> in <parameter, index = 1>, %[[G:.*]]: tensor<257x8xf32> in <gradient, index = 1>,
 // CHECK-SAME:  %{{.*}}: !dyna.segments in <segments>, %[[DX:.*]]: tensor<?x8xf32> in <products, tq = 32, constant = 64>)
-// CHECK-SAME:  -> (tensor<?x8xf32> in <output>, tensor<257x8xf32> in <gradient, index = 1>) workspace <workspace, tq = 64, tkv = 4, s = 8> attributes {checked} {
+// CHECK-SAME:  -> (tensor<?x8xf32> in <output>, tensor<257x8xf32> in <gradient, index = 1>) workspace <workspace, tq = 64, tkv = 4, s = 8> attributes {sym_visibility = "private"} {
 dyna.function @head.backward of @head as backward(
     %w: tensor<257x8xf32> in <parameter, index = 1>, %g: tensor<257x8xf32> in <gradient, index = 1>,
     %s: !dyna.segments in <segments>, %dx: tensor<?x8xf32> in <products, tq = 32, constant = 64>)
     -> (tensor<?x8xf32> in <output>, tensor<257x8xf32> in <gradient, index = 1>)
-    workspace <workspace, tq = 64, tkv = 4, s = 8> attributes {checked} {
+    workspace <workspace, tq = 64, tkv = 4, s = 8> attributes {sym_visibility = "private"} {
   // CHECK-NEXT: %[[R:.*]]:2 = dyna.rows : tensor<?x8xf32>, tensor<?x8xf32> {
   // CHECK-NEXT:   %[[A:.*]] = dyna.relu %[[DX]]
   // CHECK-NEXT:   %[[B:.*]] = dyna.silu %[[A]]

@@ -1,0 +1,26 @@
+//===- Requirements.cpp - What passes ask of a module
+//-----------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dyna/Requirements.h"
+#include "dialects/dyna/Dyna.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+LogicalResult mlir::dyna::requireFunctions(ModuleOp module) {
+  llvm::DenseSet<StringAttr> differentiated;
+  for (FunctionOp function : module.getOps<FunctionOp>())
+    differentiated.insert(function.getLayerAttr().getAttr());
+  for (LayerOp layer : module.getOps<LayerOp>())
+    if (!differentiated.contains(layer.getSymNameAttr()))
+      return layer.emitOpError()
+             << "@" << layer.getSymName()
+             << " has no layer functions; run --dyna-differentiate first";
+  return success();
+}

@@ -1,0 +1,23 @@
+//===- Requirements.h - What passes ask of a module -------------------*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_DIALECTS_DYNA_REQUIREMENTS_H
+#define DYNA_DIALECTS_DYNA_REQUIREMENTS_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::dyna {
+
+/// For passes over layer functions: an error that says what to run first,
+/// unless every layer of the module has functions.
+LogicalResult requireFunctions(ModuleOp module);
+
+} // namespace mlir::dyna
+
+#endif // DYNA_DIALECTS_DYNA_REQUIREMENTS_H

@@ -400,6 +400,27 @@ void FunctionLowering::call(LLVM::LLVMFuncOp callee, ValueRange arguments) {
   check(LLVM::CallOp::create(code, callee, arguments).getResult());
 }
 
+Value FunctionLowering::getPositions(Operation *op) {
+  Value positions = code.loadField(
+      getSegments(), offsetof(dyna_segments, row_position), code.pointerType());
+  return code.offset(positions, getFirstToken(op), code.i64Type());
+}
+
+void FunctionLowering::checkIds(Value ids, Value count, int64_t rows) {
+  call(module.declareKernel("dyna_check_ids",
+                            {code.pointerType(), code.pointerType(),
+                             code.i64Type(), code.i64Type()}),
+       {getContext(), ids, count, code.i64(rows)});
+}
+
+void FunctionLowering::checkPositions(Operation *op, Value count,
+                                      int64_t rows) {
+  call(module.declareKernel("dyna_check_positions",
+                            {code.pointerType(), code.pointerType(),
+                             code.i64Type(), code.i64Type()}),
+       {getContext(), getPositions(op), count, code.i64(rows)});
+}
+
 Value FunctionLowering::launchUnchecked(const Launch &launch, Value rows) {
   LLVM::LLVMFuncOp kernel = module.declareKernel(
       "dyna_launch",

@@ -132,6 +132,8 @@ public:
   Value getFirstToken(Operation *op) {
     return tokensOf(parts.ofRows(op)).begin;
   }
+  /// The address of the position, i64, of the first of them.
+  Value getPositions(Operation *op);
 
   PlaceAttr placeOf(Value value);
   /// The place behind those of the results: the op's scratch memory.
@@ -157,6 +159,11 @@ public:
   /// if that is not DYNA_OK.
   void call(LLVM::LLVMFuncOp callee, ValueRange arguments);
   void check(Value status);
+
+  /// Leaves the layer function unless all `count` token ids, or positions from
+  /// those of the rows of `op` on, are among the `rows` rows of a table.
+  void checkIds(Value ids, Value count, int64_t rows);
+  void checkPositions(Operation *op, Value count, int64_t rows);
 
   /// Runs a body over `rows` rows.
   void launch(const Launch &launch, Value rows);

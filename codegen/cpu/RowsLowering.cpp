@@ -434,10 +434,13 @@ static FailureOr<RowsSlots> collectSlots(FunctionLowering &function, RowsOp op,
       result.keys[dropout] = result.slots.add(key);
     }
   }
+  for (auto lookup : op.getBody().front().getOps<PositionsOp>())
+    function.checkPositions(op, function.getTokens(op),
+                            lookup.getTable().getType().getDimSize(0));
   if (samples)
     result.samples = segmentsArray(offsetof(dyna_segments, row_sample));
   if (positions)
-    result.positions = segmentsArray(offsetof(dyna_segments, row_position));
+    result.positions = result.slots.add(function.getPositions(op));
   for (auto &[value, results] : plan.yields)
     for (unsigned index : results)
       result.results[index] =

@@ -49,6 +49,12 @@ private:
 };
 } // namespace
 
+/// The rows of the whole table of which `table` is this rank's part.
+static int64_t wholeRows(Value table, ShardAttr shard) {
+  return shard ? shard.getRows()
+               : cast<RankedTensorType>(table.getType()).getDimSize(0);
+}
+
 /// Columns that one body adds up for all rows: four cache lines of f32.
 static constexpr int64_t gradientColumns = 64;
 
@@ -60,6 +66,9 @@ LogicalResult mlir::dyna::cpu::lowerEmbedding(FunctionLowering &function,
   int64_t width = type.getDimSize(1);
   Type element = type.getElementType();
   int64_t lanes = module.vectorWidth(element);
+  function.checkIds(function.address(op.getIds()),
+                    function.getTokens(op.getIds()),
+                    wholeRows(op.getTable(), op.getShardAttr()));
   Slots slots;
   unsigned idsSlot = slots.add(function.address(op.getIds()));
   unsigned tableSlot = slots.add(function.address(op.getTable()));
@@ -233,13 +242,7 @@ struct TableGradient {
 
 /// Where the ids of the rows of dy are; without `ids` they are positions.
 static Value idsOf(FunctionLowering &function, Operation *op, Value ids) {
-  if (ids)
-    return function.address(ids);
-  CodeBuilder &code = function.getCode();
-  Value positions =
-      code.loadField(function.getSegments(),
-                     offsetof(dyna_segments, row_position), code.pointerType());
-  return code.offset(positions, function.getFirstToken(op), code.i64Type());
+  return ids ? function.address(ids) : function.getPositions(op);
 }
 
 /// Launches what each column block needs first where rows of the table are
@@ -273,6 +276,11 @@ LogicalResult mlir::dyna::cpu::lowerTableGradient(FunctionLowering &function,
   Type element = tableType.getElementType();
   int64_t width = dyType.getDimSize(1), size = tableType.getDimSize(0);
   bool isNarrow = element != getAccumulatorType(element);
+  if (ids)
+    function.checkIds(function.address(ids), function.getTokens(dy),
+                      wholeRows(accumulator, shard));
+  else
+    function.checkPositions(op, function.getTokens(dy), size);
   Slots slots;
   unsigned idsSlot = slots.add(idsOf(function, op, ids));
   unsigned dySlot = slots.add(function.address(dy));

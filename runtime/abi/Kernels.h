@@ -56,6 +56,18 @@ dyna_status dyna_launch(dyna_context *context, dyna_rows_body body,
                         int64_t min_rows);
 
 //===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+/// DYNA_INVALID_ARGUMENT, with a message that names the first that is not, if
+/// one of the `count` token ids or positions is none of the `rows` rows of a
+/// table. Code that indexes tables asks first, for all rows of a call.
+dyna_status dyna_check_ids(dyna_context *, const int32_t *ids, int64_t count,
+                           int64_t rows);
+dyna_status dyna_check_positions(dyna_context *, const int64_t *positions,
+                                 int64_t count, int64_t rows);
+
+//===----------------------------------------------------------------------===//
 // Matrix product
 //===----------------------------------------------------------------------===//
 

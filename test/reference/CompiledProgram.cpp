@@ -53,6 +53,8 @@ bool CompiledProgram::readMemory(ModuleOp module) {
 static llvm::orc::SymbolMap kernels(llvm::orc::LLJIT &jit) {
   const std::pair<const char *, void *> table[] = {
       {"dyna_launch", reinterpret_cast<void *>(&dyna_launch)},
+      {"dyna_check_ids", reinterpret_cast<void *>(&dyna_check_ids)},
+      {"dyna_check_positions", reinterpret_cast<void *>(&dyna_check_positions)},
       {"dyna_matmul_f32", reinterpret_cast<void *>(&dyna_matmul_f32)},
       {"dyna_matmul_bf16", reinterpret_cast<void *>(&dyna_matmul_bf16)},
       {"dyna_matmul_bf16_f32", reinterpret_cast<void *>(&dyna_matmul_bf16_f32)},

@@ -173,6 +173,63 @@ TEST_F(FunctionTest, Embedding) {
   }
 }
 
+/// Whoever indexes a table with ids or positions asks first whether they are
+/// among its rows, and leaves the table alone if not.
+TEST_F(FunctionTest, RowsBesideTheTableAreRefused) {
+  const char *functions[] = {
+      "dyna.function @f of @l as forward(%w: tensor<11x8xf32> in <parameter>, "
+      "%ids: tensor<?xi32> in <input>, %s: !dyna.segments in <segments>) -> "
+      "(tensor<?x8xf32> in <output>) {\n"
+      "  %y = dyna.embedding %ids, %w {places = [#dyna.place<output>]} : "
+      "tensor<?xi32>, tensor<11x8xf32>\n"
+      "  dyna.return %y : tensor<?x8xf32>\n}\n",
+      "dyna.function @f of @l as forward(%w: tensor<11x8xf32> in <parameter>, "
+      "%ids: tensor<?xi32> in <input>, %s: !dyna.segments in <segments>) -> "
+      "(tensor<?x8xf32> in <output>) {\n"
+      "  %y = dyna.rows : tensor<?x8xf32> {\n"
+      "    %p = dyna.positions %w, %s : tensor<11x8xf32>\n"
+      "    dyna.yield %p : tensor<?x8xf32>\n"
+      "  } {places = [#dyna.place<output>]}\n"
+      "  dyna.return %y : tensor<?x8xf32>\n}\n",
+      "dyna.function @f of @l as backward(%g: tensor<11x8xf32> in <gradient>, "
+      "%ids: tensor<?xi32> in <saved_input>, %dy: tensor<?x8xf32> in <input>) "
+      "-> (tensor<11x8xf32> in <gradient>) {\n"
+      "  %0 = dyna.embedding_grad %dy, %ids, %g {places = "
+      "[#dyna.place<gradient>]} : tensor<?x8xf32>, tensor<?xi32>, "
+      "tensor<11x8xf32>\n"
+      "  dyna.return %0 : tensor<11x8xf32>\n}\n",
+      "dyna.function @f of @l as backward(%g: tensor<11x8xf32> in <gradient>, "
+      "%s: !dyna.segments in <segments>, %dy: tensor<?x8xf32> in <input>) "
+      "-> (tensor<11x8xf32> in <gradient>) {\n"
+      "  %0 = dyna.positions_grad %dy, %s, %g {places = "
+      "[#dyna.place<gradient>]} : tensor<?x8xf32>, tensor<11x8xf32>\n"
+      "  dyna.return %0 : tensor<11x8xf32>\n}\n"};
+  for (const char *text : functions)
+    for (bool isOutside : {false, true}) {
+      SCOPED_TRACE(text);
+      Call call({11, isOutside ? 12 : 3});
+      std::vector<int32_t> ids(call.rowPosition.begin(),
+                               call.rowPosition.end());
+      Tensor table = pattern(Element::F32, 11 * 8, 1);
+      Tensor rows = pattern(Element::F32, call.tokens() * 8, 2);
+      Tensor out = pattern(Element::F32, call.tokens() * 8, 3);
+      bool isForward = std::string(text).find("forward") != std::string::npos;
+      call.params = call.grads = {{table.data(), 11}};
+      call.saved.input = ids.data();
+      if (isForward)
+        call.in = {{ids.data(), 0}};
+      else
+        call.in = {{rows.data(), 0}};
+      call.out = {{out.data(), 0}};
+      std::vector<double> before = table.values();
+      kernelLog() = KernelLog();
+      EXPECT_EQ(run(text, call), isOutside ? DYNA_INVALID_ARGUMENT : DYNA_OK);
+      EXPECT_EQ(kernelLog().launches, isOutside ? 0 : 1);
+      EXPECT_EQ(table.values() == before, isForward || isOutside);
+      EXPECT_TRUE(table.guardIntact() && out.guardIntact());
+    }
+}
+
 /// Widths on both sides of the blocks of 64 columns. Beside 256 bf16 has
 /// nothing smaller than 2: what tokens add must be summed before it is rounded.
 TEST_F(FunctionTest, TableGradients) {

@@ -100,6 +100,15 @@ static dyna_status head(dyna_context *, const dyna_head *fields) {
   return DYNA_OK;
 }
 
+template <typename Index>
+static dyna_status checkRows(dyna_context *, const Index *indices,
+                             int64_t count, int64_t rows) {
+  for (int64_t i = 0; i < count; ++i)
+    if (indices[i] < 0 || indices[i] >= rows)
+      return DYNA_INVALID_ARGUMENT;
+  return DYNA_OK;
+}
+
 /// Nothing is exchanged.
 template <int number>
 static dyna_status collective(dyna_context *, const dyna_collective *fields) {
@@ -125,6 +134,8 @@ std::vector<std::pair<std::string, void *>> dyna::test::testKernels() {
   };
   return {
       {"dyna_launch", address(launch)},
+      {"dyna_check_ids", address(checkRows<int32_t>)},
+      {"dyna_check_positions", address(checkRows<int64_t>)},
       {"dyna_matmul_f32", address(matmul<Element::F32, Element::F32>)},
       {"dyna_matmul_bf16", address(matmul<Element::BF16, Element::BF16>)},
       {"dyna_matmul_bf16_f32", address(matmul<Element::BF16, Element::F32>)},

@@ -17,7 +17,7 @@ ROLES = ("evaluate", "forward", "backward", "backward_input", "backward_weight",
 
 # What objects may call, written down a second time on purpose: a function that is added to
 # runtime/abi is let in here too, or found. Row-wise ops are generated: none belongs here.
-ANYWHERE = {"dyna_launch"}
+ANYWHERE = {"dyna_launch", "dyna_check_ids", "dyna_check_positions"}
 OF_TYPE = {
     "f64": {"dyna_attention_f64", "dyna_attention_grad_f64", "dyna_head_f64"},
     "f32": {"dyna_matmul_f32", "dyna_attention_f32", "dyna_attention_grad_f32", "dyna_head_f32"},

@@ -1,0 +1,54 @@
+//===- Tables.cpp - Nobody reads beside a table -------------------*- C++
+//-*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/abi/Kernels.h"
+#include "runtime/device/host/Failure.h"
+
+using namespace dyna;
+
+namespace {
+
+template <typename Index>
+dyna_status checkRows(dyna_context *context, const Index *indices,
+                      int64_t count, int64_t rows, const char *name,
+                      const char *what) {
+  if (!isBound(context))
+    return failUnbound(context, name);
+  if (count < 0 || rows <= 0 || (count > 0 && !indices))
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s of %lld rows against a table of %lld: there must be rows "
+                "in both, and the %s",
+                name, (long long)count, (long long)rows, what);
+  // No branch per row: it is as fast as memory.
+  bool outside = false;
+  for (int64_t i = 0; i < count; ++i)
+    outside |= indices[i] < 0 || int64_t(indices[i]) >= rows;
+  if (!outside)
+    return DYNA_OK;
+  int64_t row = 0;
+  while (indices[row] >= 0 && int64_t(indices[row]) < rows)
+    ++row;
+  return fail(context, DYNA_INVALID_ARGUMENT,
+              "%s %lld in row %lld of the micro-batch: the table has %lld rows",
+              what, (long long)indices[row], (long long)row, (long long)rows);
+}
+
+} // namespace
+
+extern "C" dyna_status dyna_check_ids(dyna_context *context, const int32_t *ids,
+                                      int64_t count, int64_t rows) {
+  return checkRows(context, ids, count, rows, "dyna_check_ids", "token id");
+}
+
+extern "C" dyna_status dyna_check_positions(dyna_context *context,
+                                            const int64_t *positions,
+                                            int64_t count, int64_t rows) {
+  return checkRows(context, positions, count, rows, "dyna_check_positions",
+                   "position");
+}

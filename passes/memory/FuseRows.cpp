@@ -178,7 +178,9 @@ struct FuseRows : mlir::dyna::impl::FuseRowsBase<FuseRows> {
 
     SmallVector<Operation *> ops;
     FusionGraph graph = describe(block, TokenParts(getOperation()), ops);
-    std::vector<FusionUnit> units = planSweeps(graph);
+    int64_t steps = 0;
+    std::vector<FusionUnit> units = planSweeps(graph, &steps);
+    numSteps += static_cast<unsigned>(steps);
     assert(isLegal(graph, units) && "sweeps that cannot run");
 
     for (const FusionUnit &unit : units) {

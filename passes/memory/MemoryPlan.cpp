@@ -12,6 +12,7 @@
 #include "passes/memory/Values.h"
 #include "llvm/ADT/SetVector.h"
 #include <functional>
+#include <map>
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -141,16 +142,15 @@ namespace {
 struct Span {
   int64_t begin;
   int64_t end;
-  bool meets(const Span &other) const {
-    return begin <= end && other.begin <= other.end && begin <= other.end &&
-           other.begin <= end;
-  }
+  bool isEmpty() const { return end < begin; }
 };
 
 /// Values that share one place.
 struct Group {
   SmallVector<unsigned> members; ///< numbers of values
   PlaceAttr place;               ///< fixed, or found by packing
+  /// The members by when they begin: none lives while another does.
+  std::map<int64_t, unsigned> byBegin;
 };
 
 class FunctionPlanner {
@@ -201,6 +201,7 @@ private:
 
   /// Puts the values of b's group to a's, unless two of them live at one time.
   bool unite(Value a, Value b);
+  bool hasRoom(const Group &group, const Span &span) const;
   bool tryReplace(Operation *op, Value operand, OpResult result);
 
   FunctionOp function;
@@ -230,7 +231,8 @@ void FunctionPlanner::collectValues() {
       span.end = std::max(span.end, readTimeOf(user));
     numberOf[value] = values.size();
     groupIndex.push_back(groups.size());
-    groups.push_back({{static_cast<unsigned>(values.size())}, PlaceAttr()});
+    auto number = static_cast<unsigned>(values.size());
+    groups.push_back({{number}, PlaceAttr(), {{begin, number}}});
     values.push_back(value);
     spans.push_back(span);
   };
@@ -244,11 +246,13 @@ void FunctionPlanner::collectValues() {
 /// Arguments and returned values lie where the signature says.
 void FunctionPlanner::fixPlaces() {
   int64_t last = timeOf(block.getTerminator());
+  llvm::SmallDenseSet<PlaceAttr> replaced(plan.results.begin(),
+                                          plan.results.end());
   for (auto [argument, place] :
        llvm::zip_equal(block.getArguments(), plan.arguments)) {
     groupOf(argument).place = place;
     // Not ours to overwrite, unless a result is to stand there.
-    if (!llvm::is_contained(plan.results, place))
+    if (!replaced.contains(place))
       spanOf(argument).end = last;
   }
   for (auto [value, place] :
@@ -259,20 +263,37 @@ void FunctionPlanner::fixPlaces() {
   }
 }
 
+/// Whether no member of the group lives within the span.
+bool FunctionPlanner::hasRoom(const Group &group, const Span &span) const {
+  if (span.isEmpty())
+    return true;
+  // The last that begins no later than the span ends, and lives at all.
+  auto after = group.byBegin.upper_bound(span.end);
+  while (after != group.byBegin.begin()) {
+    const Span &before = spans[(--after)->second];
+    if (!before.isEmpty())
+      return before.end < span.begin;
+  }
+  return true;
+}
+
 bool FunctionPlanner::unite(Value a, Value b) {
   unsigned into = groupIndex[numberOf[a]], from = groupIndex[numberOf[b]];
   if (into == from)
     return true;
-  for (unsigned x : groups[into].members)
-    for (unsigned y : groups[from].members)
-      if (spans[x].meets(spans[y]))
-        return false;
+  for (unsigned member : groups[from].members)
+    if (!hasRoom(groups[into], spans[member]))
+      return false;
   if (!groups[into].place)
     groups[into].place = groups[from].place;
   for (unsigned member : groups[from].members)
     groupIndex[member] = into;
   groups[into].members.append(groups[from].members);
-  groups[from].members.clear();
+  // An empty span leaves its moment to one that is not.
+  for (auto [begin, member] : groups[from].byBegin)
+    if (!spans[member].isEmpty())
+      groups[into].byBegin[begin] = member;
+  groups[from] = Group();
   return true;
 }
 
@@ -346,11 +367,15 @@ void FunctionPlanner::shareReplaced() {
       for (Value operand : op.getOperands())
         if (operand.getParentBlock() == &block)
           operands.insert(operand);
+    // Two operands live until now: no result lies on both.
+    SmallVector<OpResult> results(rows->getResults());
     for (Value operand : operands)
-      for (OpResult result : rows->getResults())
+      for (OpResult &result : results)
         if (groupIndex[numberOf[operand]] == groupIndex[numberOf[result]] ||
-            tryReplace(rows, operand, result))
+            tryReplace(rows, operand, result)) {
+          results.erase(&result);
           break;
+        }
   }
 }
 

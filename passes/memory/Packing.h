@@ -43,14 +43,15 @@ struct Packing {
   int64_t size = 0;             ///< the highest end
 };
 
-/// The most bytes alive at one moment: no packing is smaller. O(n^2).
+/// The most bytes alive at one moment: no packing is smaller. O(n log n).
 int64_t maxLive(const std::vector<PackItem> &items);
 
 /// Packs by best fit, largest first. If that misses the lower bound, looks on:
 /// up to 7 items all orders of placing them, which finds the optimum; beyond,
 /// moves blocks that stand at the top to the front of the order, at most 200
-/// times. Always the same result for the same items. O(n^2 log n) per order
-/// tried.
+/// times, and less often of so many blocks that an order takes long. Always the
+/// same result for the same items. An order takes time n log n, times how many
+/// blocks are alive together.
 Packing packItems(const std::vector<PackItem> &items);
 
 /// Whether no two items that are alive together overlap, everything lies in

@@ -21,13 +21,14 @@ def FuseRows : Pass<"dyna-fuse-rows", "::mlir::dyna::FunctionOp"> {
     accumulator come from outside of its sweep; a sweep stands directly behind a matrix
     product that feeds it where it can. Which ops go together is decided by
     `RowGroups.h`; other ops keep their order as far as the sweeps permit.
-    Removes ops without uses. Cubic in the number of ops of a function.
+    Removes ops without uses. For n ops of a function about n log n (`RowGroups.h` says when).
   }];
   let dependentDialects = ["::mlir::dyna::DynaDialect"];
   let statistics = [
     Statistic<"numRowWise", "num-row-wise", "Row-wise ops">,
     Statistic<"numSweeps", "num-sweeps", "Sweeps made">,
-    Statistic<"numEpilogues", "num-epilogues", "Sweeps directly behind their matrix product">];
+    Statistic<"numEpilogues", "num-epilogues", "Sweeps directly behind their matrix product">,
+    Statistic<"numSteps", "num-steps", "Edges, members and pairs looked at to decide">];
 }
 
 def PlanMemory : Pass<"dyna-plan-memory", "::mlir::ModuleOp"> {
@@ -39,8 +40,8 @@ def PlanMemory : Pass<"dyna-plan-memory", "::mlir::ModuleOp"> {
     returned to; a value returned to several places lies at the first, and an argument
     returned elsewhere is copied, by the code of `dyna.return`.
     Offsets are linear in tokens: constant-size values come first, then those with a
-    row per token, packed by bytes per token. Per function quadratic in its values, times the
-    number of packings tried (`Packing.h`).
+    row per token, packed by bytes per token. Per function n log n for n values, times how many are
+    alive together and the packings tried (`Packing.h`).
   }];
   let dependentDialects = ["::mlir::dyna::DynaDialect"];
 }
@@ -54,7 +55,7 @@ def VerifyMemory : Pass<"dyna-verify-memory", "::mlir::ModuleOp"> {
     of `Values.h`, that accumulators are added to in place, that returned values lie where they
     are returned to (or are copied safely), that arguments are left alone, and that all lies
     aligned and within its tier or workspace. Does not know how places were chosen. Changes nothing.
-    Quadratic in the number of values of a function.
+    Per function linear in its values, times how many of them are alive together.
   }];
 }
 
@@ -63,7 +64,9 @@ def ReportMemory : Pass<"dyna-report-memory", "::mlir::ModuleOp"> {
   let description = [{
     Persistent bytes of the model's parameters; for every layer the tiers; for every role the
     workspace, next to the most bytes ever alive (which no packing can go below), as formulas in tokens
-    and as totals for the counts given. Changes nothing.
+    and as totals for the counts given. With a model and no keys of its own also the peak of a step
+    on one rank, for `s` samples of `tq` tokens together in one micro-batch: that of the plan that a
+    training binary makes. Changes nothing.
   }];
   let options = [
     Option<"tq", "tq", "int64_t", "4096", "Query tokens of the totals">,

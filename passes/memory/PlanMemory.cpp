@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dist/Dist.h"
+#include "dialects/dyna/Requirements.h"
 #include "mlir/IR/Builders.h"
 #include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
@@ -40,10 +42,26 @@ static void apply(LayerOp layer, const TierPlan &plan) {
   layer.setTiersAttr(arrayOf(layer.getContext(), tiers));
 }
 
+/// Results of every op of a function can be given places.
+static LogicalResult requirePlaceable(ModuleOp module) {
+  for (FunctionOp function : module.getOps<FunctionOp>())
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      if (isa<dist::ReshardOp>(op))
+        return op.emitOpError("has no place: it says where data goes, not how; "
+                              "run --dyna-materialize-collectives first");
+      if (!op.hasTrait<mlir::dyna::OpTrait::Placed>())
+        return op.emitOpError("has results that cannot be given places");
+    }
+  return success();
+}
+
 namespace {
 
 struct PlanMemory : mlir::dyna::impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
+    if (failed(requireFunctions(getOperation())) ||
+        failed(requirePlaceable(getOperation())))
+      return signalPassFailure();
     SymbolTable symbols(getOperation());
     for (auto &[name, functions] : functionsByLayer(getOperation())) {
       auto layer = symbols.lookup<LayerOp>(name);

@@ -8,7 +8,11 @@
 
 #include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
+#include "passes/plan/Passes.h"
 #include "runtime/files/OutputFile.h"
+#include "runtime/plan/Bytes.h"
+#include "runtime/plan/PersistentLayout.h"
+#include "runtime/planner/Planner.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -44,10 +48,54 @@ struct Persistent {
   int64_t total() const { return parameters + gradients + masters + moments; }
 };
 
+/// Bytes of one rank in a step of one micro-batch, by what is recomputed.
+struct Peak {
+  int64_t persistent = 0;
+  std::vector<std::pair<StringRef, int64_t>> dynamic;
+};
+
 struct Report {
   Persistent persistent;
   std::vector<LayerReport> layers;
+  std::optional<Peak> peak;
 };
+
+/// The peak is that of the plan that a training binary makes for `segments`
+/// samples of `tokens` tokens together.
+FailureOr<Peak> planPeak(ModuleOp module, int64_t tokens, int64_t segments) {
+  FailureOr<::dyna::ManifestView> view = viewManifest(module);
+  if (failed(view))
+    return failure();
+  auto refuse = [&](const ::dyna::Status &status) {
+    return module.emitError("cannot plan a step: ") << status.message();
+  };
+  auto graph = ::dyna::ExecutableGraph::create(*view, ::dyna::Strategy());
+  if (!graph.isOk())
+    return refuse(graph.status());
+  std::vector<int64_t> lengths;
+  for (int64_t left = segments; left > 0; --left) {
+    lengths.push_back(tokens / left);
+    tokens -= lengths.back();
+  }
+  Peak peak;
+  peak.persistent = ::dyna::persistentLayout(*view).bytes;
+  for (auto [name, mode] : {std::pair<StringRef, ::dyna::plan::Recompute>(
+                                "none", ::dyna::plan::RECOMPUTE_NONE),
+                            {"selective", ::dyna::plan::RECOMPUTE_SELECTIVE},
+                            {"full", ::dyna::plan::RECOMPUTE_FULL}}) {
+    ::dyna::PlanOptions options;
+    options.recompute = {mode};
+    options.maxTokensPerMicroBatch = 0;
+    for (int64_t length : lengths)
+      options.maxTokensPerMicroBatch += length;
+    auto plan = ::dyna::Planner(*graph).training(
+        lengths, options.maxTokensPerMicroBatch, options);
+    if (!plan.isOk())
+      return refuse(plan.status());
+    peak.dynamic.push_back({name, plan->ranks(0).dynamic_bytes()});
+  }
+  return peak;
+}
 
 /// Every tensor in a block of its own, as the runtime lays them out.
 Persistent countPersistent(ModuleOp module) {
@@ -98,12 +146,14 @@ struct ReportMemory : mlir::dyna::impl::ReportMemoryBase<ReportMemory> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (tq < 0 || tkv < 0 || s < 0) {
-      getOperation().emitError("expects counts that are not negative, but got "
-                               "tq=")
-          << int64_t(tq) << " tkv=" << int64_t(tkv) << " s=" << int64_t(s);
-      return signalPassFailure();
-    }
+    for (int64_t count : {int64_t(tq), int64_t(tkv), int64_t(s)})
+      if (count < 0 || count > ::dyna::maxMicroBatchTokens) {
+        getOperation().emitError("expects counts from 0 to ")
+            << ::dyna::maxMicroBatchTokens
+            << ", the most tokens of a micro-batch, but got tq=" << int64_t(tq)
+            << " tkv=" << int64_t(tkv) << " s=" << int64_t(s);
+        return signalPassFailure();
+      }
     FailureOr<Report> report = collect();
     if (failed(report))
       return signalPassFailure();
@@ -141,6 +191,16 @@ struct ReportMemory : mlir::dyna::impl::ReportMemoryBase<ReportMemory> {
       });
       report.layers.push_back(std::move(*layer));
     }
+    // Layers without a model make no step, nor do samples without tokens, nor
+    // keys of other micro-batches.
+    bool isStep = s > 0 && s <= tq && (tkv == 0 || tkv == tq) &&
+                  !getOperation().getOps<ModelOp>().empty();
+    if (!isStep)
+      return report;
+    FailureOr<Peak> peak = planPeak(getOperation(), tq, s);
+    if (failed(peak))
+      return failure();
+    report.peak = *peak;
     return report;
   }
 
@@ -155,6 +215,11 @@ struct ReportMemory : mlir::dyna::impl::ReportMemoryBase<ReportMemory> {
        << kept.masters << ", optimizer " << kept.moments << ")\n"
        << "totals for Tq=" << tq << " Tkv=" << (tkv > 0 ? tkv : tq)
        << " S=" << s << "\n";
+    if (report.peak)
+      for (auto [mode, bytes] : report.peak->dynamic)
+        os << "peak bytes of a step, recomputing " << mode << ": "
+           << report.peak->persistent + bytes << " (persistent "
+           << report.peak->persistent << ", dynamic " << bytes << ")\n";
     for (const LayerReport &layer : report.layers) {
       os << "\nlayer @" << layer.name << ", called " << layer.calls
          << " times\n";
@@ -189,6 +254,11 @@ struct ReportMemory : mlir::dyna::impl::ReportMemoryBase<ReportMemory> {
         out.attribute("optimizer", kept.moments);
         out.attribute("total", kept.total());
       });
+      if (report.peak)
+        out.attributeObject("peak", [&] {
+          for (auto [mode, bytes] : report.peak->dynamic)
+            out.attribute(mode, report.peak->persistent + bytes);
+        });
       out.attributeArray("layers", [&] {
         for (const LayerReport &layer : report.layers)
           out.object([&] { writeLayer(layer, out); });

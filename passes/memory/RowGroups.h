@@ -12,7 +12,8 @@
 // value that somebody outside needs is written once; what passes between its
 // own ops is free, and so is reading the result of a matrix product directly
 // behind it. Starting from sweeps of one op, the pair whose union moves the
-// fewest bytes compared with the two is merged, until no union moves fewer.
+// fewest bytes compared with the two is merged, until no union moves fewer. Of
+// a value that very many sweeps use, each is compared with the next few alone.
 //
 //   m = product x          {bias} {gelu} {add}: m hot, h, h, a, a, z, y = 6
 //   h = bias m             {bias, gelu, add}:   m hot, z, y             = 2
@@ -69,8 +70,12 @@ struct FusionUnit {
   std::vector<int> rows; ///< the sweep; may be empty
 };
 
-/// The units in the order in which they run. O(n^3) for n nodes.
-std::vector<FusionUnit> planSweeps(const FusionGraph &graph);
+/// The units in the order in which they run. A pair is looked at again when one
+/// of its two is merged, in the order of what it saves at most, and searches
+/// for paths are bounded: n log n for n nodes, as long as sweeps that merge are
+/// not far apart. `steps` counts the edges, members and pairs looked at.
+std::vector<FusionUnit> planSweeps(const FusionGraph &graph,
+                                   int64_t *steps = nullptr);
 
 /// The bytes per row that the sweeps of the units move.
 int64_t sweepTraffic(const FusionGraph &graph,

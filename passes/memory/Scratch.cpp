@@ -21,8 +21,11 @@ int64_t LinearBytes::at(int64_t queryTokens, int64_t keyTokens,
   auto round = [](int64_t count) {
     return llvm::alignTo(count, DYNA_ROW_ALIGNMENT);
   };
-  return tq * round(queryTokens) + tkv * round(keyTokens) +
-         s * round(segments) + constant;
+  auto sum = static_cast<__int128>(tq) * round(queryTokens) +
+             static_cast<__int128>(tkv) * round(keyTokens) +
+             static_cast<__int128>(s) * round(segments) + constant;
+  return static_cast<int64_t>(
+      std::min<__int128>(sum, std::numeric_limits<int64_t>::max()));
 }
 
 std::string LinearBytes::str() const {

@@ -45,7 +45,8 @@ struct LinearBytes {
     return {std::max(tq, other.tq), std::max(tkv, other.tkv),
             std::max(s, other.s), std::max(constant, other.constant)};
   }
-  /// The bytes for these counts, each first rounded up to DYNA_ROW_ALIGNMENT.
+  /// The bytes for these counts, each first rounded up to DYNA_ROW_ALIGNMENT;
+  /// what 63 bits cannot count is the largest number that they can.
   int64_t at(int64_t queryTokens, int64_t keyTokens, int64_t segments) const;
   /// `1536*Tq + 64`, or `0`.
   std::string str() const;

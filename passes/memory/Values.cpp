@@ -121,9 +121,17 @@ bool mlir::dyna::mayReplace(RowsOp rows, Value operand, OpResult result) {
   if (readers.size() != 1 || !before.contains(readers.front()))
     return false;
   // Every op on every path from the reader to the result.
-  return llvm::all_of(before, [&](Operation *op) {
-    return isElementwise(op) || !ancestorsOf(op).contains(readers.front());
-  });
+  DenseSet<Operation *> seen;
+  SmallVector<Operation *> path = {readers.front()};
+  while (!path.empty()) {
+    Operation *op = path.pop_back_val();
+    if (!before.contains(op) || !seen.insert(op).second)
+      continue;
+    if (!isElementwise(op))
+      return false;
+    path.append(op->user_begin(), op->user_end());
+  }
+  return true;
 }
 
 /// Whether the result is the sum of `operand` over ranks, which nothing else in

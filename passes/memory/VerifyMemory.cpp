@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dyna/Requirements.h"
 #include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
 #include "passes/memory/TokenParts.h"
@@ -35,25 +36,32 @@ struct Range {
   PlaceAttr place;
   LinearBytes begin;
   LinearBytes end;
+  // Of the place: asked for very often.
+  Memory memory;
+  int64_t index;
+  bool block;
 
   static Range of(PlaceAttr place, const LinearBytes &bytes) {
     LinearBytes begin = offsetOf(place);
-    return {place, begin, begin + bytes};
+    Memory memory = place.getMemory();
+    return {place,
+            begin,
+            begin + bytes,
+            memory,
+            place.getIndex(),
+            isTier(memory) || memory == Memory::Workspace};
   }
-  bool isBlock() const {
-    return isTier(place.getMemory()) || place.getMemory() == Memory::Workspace;
-  }
+  bool isBlock() const { return block; }
   bool isApartFrom(const Range &other) const {
-    if (place.getMemory() != other.place.getMemory())
+    if (memory != other.memory)
       return true;
     // Entries of the arrays are tensors of their own.
-    if (!isBlock())
-      return place.getIndex() != other.place.getIndex();
+    if (!block)
+      return index != other.index;
     return end.isAtMost(other.begin) || other.end.isAtMost(begin);
   }
   bool isSameAs(const Range &other) const {
-    return place.getMemory() == other.place.getMemory() &&
-           (isBlock() || place.getIndex() == other.place.getIndex()) &&
+    return memory == other.memory && (block || index == other.index) &&
            begin == other.begin && end == other.end;
   }
 };
@@ -62,6 +70,16 @@ struct Range {
 struct State {
   Range range;
   Operation *spoiledBy = nullptr;
+};
+
+/// What an op reads while it writes, and what of it may lie where its results
+/// do.
+struct Readers {
+  llvm::SetVector<Value> reads;
+  SmallVector<std::pair<Value, OpResult>> sums;
+  // Of the product in whose epilogue a sweep runs.
+  Operation *product = nullptr;
+  llvm::SmallPtrSet<Value, 4> productReads, productSums;
 };
 
 class FunctionVerifier {
@@ -74,23 +92,28 @@ public:
 
 private:
   LogicalResult addArguments();
+  void findLastReaders();
   LogicalResult runOp(Operation &op);
   LogicalResult checkReturn(Operation &op);
   LogicalResult checkRange(Operation *op, const Range &range);
   LogicalResult checkReads(Operation &op);
-  LogicalResult checkOwnOperands(Operation &op, Value result,
-                                 const Range &written);
+  LogicalResult checkOwnOperands(Operation &op, const Readers &readers,
+                                 Value result, const Range &written);
   LogicalResult checkAccumulators(Operation &op);
   void spoil(Operation &op, const Range &written);
 
   /// The outside values that the op reads.
   llvm::SetVector<Value> readsOf(Operation &op) const;
+  Readers readersOf(Operation &op) const;
 
   FunctionOp function;
   Block &block;
   LayerOp layer;
   const TokenParts parts;
-  llvm::MapVector<Value, State> states;
+  /// Of the values that are still to be read.
+  llvm::DenseMap<Value, State> states;
+  /// The values that nothing reads behind an op.
+  llvm::DenseMap<Operation *, SmallVector<Value>> lastReads;
 };
 
 llvm::SetVector<Value> FunctionVerifier::readsOf(Operation &op) const {
@@ -145,6 +168,7 @@ LogicalResult FunctionVerifier::checkRange(Operation *op, const Range &range) {
 }
 
 LogicalResult FunctionVerifier::addArguments() {
+  SmallVector<Range> ranges;
   for (auto [argument, place] :
        llvm::zip_equal(block.getArguments(),
                        function.getArgPlaces().getAsRange<PlaceAttr>())) {
@@ -153,10 +177,11 @@ LogicalResult FunctionVerifier::addArguments() {
     Range range = Range::of(place, parts.bytesOf(argument));
     if (failed(checkRange(function, range)))
       return failure();
-    for (auto &[other, state] : states)
-      if (!range.isApartFrom(state.range))
+    for (const Range &other : ranges)
+      if (!range.isApartFrom(other))
         return function.emitOpError("has arguments that overlap, in ")
-               << state.range.place << " and " << place;
+               << other.place << " and " << place;
+    ranges.push_back(range);
     states[argument] = {range, nullptr};
   }
   return success();
@@ -176,34 +201,41 @@ LogicalResult FunctionVerifier::checkReads(Operation &op) {
   return success();
 }
 
+Readers FunctionVerifier::readersOf(Operation &op) const {
+  Readers readers;
+  readers.reads = readsOf(op);
+  readers.sums = accumulationsOf(&op);
+  auto rows = dyn_cast<RowsOp>(op);
+  readers.product = rows ? getEpilogueProduct(rows) : nullptr;
+  if (!readers.product)
+    return readers;
+  for (Value operand : readsOf(*readers.product)) {
+    readers.productReads.insert(operand);
+    readers.reads.insert(operand);
+  }
+  for (auto [accumulator, sum] : accumulationsOf(readers.product))
+    readers.productSums.insert(accumulator);
+  return readers;
+}
+
 /// A result may lie on an operand of its own op only where code generation
 /// agrees; a sweep in an epilogue never on what its product still reads.
-LogicalResult FunctionVerifier::checkOwnOperands(Operation &op, Value result,
+LogicalResult FunctionVerifier::checkOwnOperands(Operation &op,
+                                                 const Readers &readers,
+                                                 Value result,
                                                  const Range &written) {
-  auto rows = dyn_cast<RowsOp>(op);
-  Operation *product = rows ? getEpilogueProduct(rows) : nullptr;
-  llvm::SetVector<Value> read = readsOf(op);
-  llvm::SmallPtrSet<Value, 4> productReads, added;
-  if (product) {
-    for (Value operand : readsOf(*product)) {
-      productReads.insert(operand);
-      read.insert(operand);
-    }
-    for (auto [accumulator, sum] : accumulationsOf(product))
-      added.insert(accumulator);
-  }
-  for (Value operand : read) {
+  for (Value operand : readers.reads) {
     const Range &from = states[operand].range;
     if (written.isApartFrom(from))
       continue;
     bool isAllowed = false;
-    for (auto [accumulator, sum] : accumulationsOf(&op))
+    for (auto [accumulator, sum] : readers.sums)
       isAllowed |= accumulator == operand && sum == result;
     // The product has turned it into its result row by row.
-    isAllowed |= added.contains(operand) &&
-                 from.isSameAs(states[product->getResult(0)].range);
+    isAllowed |= readers.productSums.contains(operand) &&
+                 from.isSameAs(states[readers.product->getResult(0)].range);
     isAllowed |= result && from.isSameAs(written) &&
-                 !productReads.contains(operand) &&
+                 !readers.productReads.contains(operand) &&
                  mayReplace(&op, operand, cast<OpResult>(result));
     if (!isAllowed)
       return op.emitOpError("writes to ")
@@ -225,7 +257,7 @@ LogicalResult FunctionVerifier::checkAccumulators(Operation &op) {
 
 void FunctionVerifier::spoil(Operation &op, const Range &written) {
   for (auto &[value, state] : states)
-    if (value.getDefiningOp() != &op && !written.isApartFrom(state.range))
+    if (!written.isApartFrom(state.range) && value.getDefiningOp() != &op)
       state.spoiledBy = &op;
 }
 
@@ -241,13 +273,14 @@ LogicalResult FunctionVerifier::runOp(Operation &op) {
   if (failed(checkReads(op)))
     return failure();
 
+  const Readers readers = readersOf(op);
   SmallVector<std::pair<Value, Range>> written;
   for (auto [index, attribute] : llvm::enumerate(places)) {
     Value result = index < op.getNumResults() ? op.getResult(index) : Value();
     Range range = Range::of(cast<PlaceAttr>(attribute),
                             result ? parts.bytesOf(result) : *scratch);
     if (failed(checkRange(&op, range)) ||
-        failed(checkOwnOperands(op, result, range)))
+        failed(checkOwnOperands(op, readers, result, range)))
       return failure();
     for (auto &[other, otherRange] : written)
       if (!range.isApartFrom(otherRange))
@@ -260,7 +293,35 @@ LogicalResult FunctionVerifier::runOp(Operation &op) {
     if (result)
       states[result] = {range, nullptr};
   }
-  return checkAccumulators(op);
+  if (failed(checkAccumulators(op)))
+    return failure();
+  // What is not read any more need not be watched.
+  for (Value value : lastReads[&op])
+    states.erase(value);
+  return success();
+}
+
+/// Arguments are watched to the end. A product in front of its sweep reads
+/// until that has ended.
+void FunctionVerifier::findLastReaders() {
+  DenseMap<Operation *, int64_t> number;
+  SmallVector<Operation *> ops;
+  for (Operation &op : block) {
+    number[&op] = static_cast<int64_t>(ops.size());
+    ops.push_back(&op);
+  }
+  auto numberOf = [&](Operation *reader) {
+    Operation *outer = block.findAncestorOpInBlock(*reader);
+    auto rows = dyn_cast_or_null<RowsOp>(outer->getNextNode());
+    return number[outer] + (rows && getEpilogueProduct(rows) == outer);
+  };
+  for (Operation &op : block.without_terminator())
+    for (Value result : op.getResults()) {
+      int64_t last = number[&op];
+      for (Operation *reader : result.getUsers())
+        last = std::max(last, numberOf(reader));
+      lastReads[ops[last]].push_back(result);
+    }
 }
 
 /// Values lie where they are returned to, or can be copied there: nothing that
@@ -312,6 +373,7 @@ LogicalResult FunctionVerifier::checkReturn(Operation &op) {
 LogicalResult FunctionVerifier::run() {
   if (failed(addArguments()))
     return failure();
+  findLastReaders();
   for (Operation &op : block.without_terminator())
     if (failed(runOp(op)))
       return failure();
@@ -320,6 +382,8 @@ LogicalResult FunctionVerifier::run() {
 
 struct VerifyMemory : mlir::dyna::impl::VerifyMemoryBase<VerifyMemory> {
   void runOnOperation() override {
+    if (failed(requireFunctions(getOperation())))
+      return signalPassFailure();
     SymbolTable symbols(getOperation());
     for (FunctionOp function : getOperation().getOps<FunctionOp>()) {
       auto layer = symbols.lookup<LayerOp>(function.getLayer());

@@ -280,4 +280,83 @@ TEST(RowGroups, LargeOnesAreLegal) {
   }
 }
 
+/// Steps of what grows with a layer: twice the ops may take little more than
+/// twice the steps.
+void expectGrowth(const std::function<FusionGraph(int)> &make,
+                  double most = 2.4) {
+  std::vector<double> steps;
+  for (int size : {500, 1000, 2000}) {
+    FusionGraph graph = make(size);
+    int64_t count = 0;
+    Units units = planSweeps(graph, &count);
+    EXPECT_TRUE(isLegal(graph, units)) << size;
+    steps.push_back(static_cast<double>(count));
+  }
+  EXPECT_GT(steps[0], 500);
+  EXPECT_LT(steps[1] / steps[0], most) << steps[0] << " " << steps[1];
+  EXPECT_LT(steps[2] / steps[1], most) << steps[1] << " " << steps[2];
+}
+
+TEST(RowGroups, StepsOfAChain) {
+  expectGrowth([](int size) {
+    FusionGraph graph;
+    int x = graph.addArgument(8), last = x;
+    for (int index = 0; index < size; ++index)
+      last = resultOf(graph, addOp(graph, FusionNode::RowWise, {last, x}, 8));
+    graph.values[last].returned = true;
+    EXPECT_EQ(planSweeps(graph).size(), 1u);
+    return graph;
+  });
+}
+
+TEST(RowGroups, StepsOfManyUsers) {
+  expectGrowth([](int size) {
+    FusionGraph graph;
+    int x = graph.addArgument(8);
+    for (int index = 0; index < size; ++index) {
+      int node = addOp(graph, FusionNode::RowWise, {x}, 8);
+      graph.values[resultOf(graph, node)].returned = true;
+    }
+    EXPECT_EQ(planSweeps(graph).size(), 1u);
+    return graph;
+  });
+}
+
+TEST(RowGroups, StepsOfProductsWithSweepsBetween) {
+  expectGrowth([](int size) {
+    FusionGraph graph;
+    int last = graph.addArgument(8);
+    for (int index = 0; index < size / 4; ++index) {
+      int product = addOp(graph, FusionNode::RowProduct, {last}, 8);
+      int bias =
+          addOp(graph, FusionNode::RowWise, {resultOf(graph, product)}, 8);
+      int gelu = addOp(graph, FusionNode::RowWise, {resultOf(graph, bias)}, 8);
+      last = resultOf(graph, addOp(graph, FusionNode::RowWise,
+                                   {resultOf(graph, gelu), last}, 8));
+    }
+    graph.values[last].returned = true;
+    EXPECT_EQ(planSweeps(graph).size(), size_t(size / 4));
+    return graph;
+  });
+}
+
+TEST(RowGroups, StepsOfRandomOps) {
+  // Values are used anywhere behind: paths have to be searched for.
+  expectGrowth(
+      [](int size) {
+        std::mt19937 random(17);
+        FusionGraph graph;
+        std::vector<int> live(8, graph.addArgument(8));
+        for (int index = 0; index < size; ++index) {
+          auto operand = [&] { return live[live.size() - 1 - random() % 8]; };
+          auto kind =
+              random() % 4 ? FusionNode::RowWise : FusionNode::RowProduct;
+          int node = addOp(graph, kind, {operand(), operand()}, 8);
+          live.push_back(resultOf(graph, node));
+        }
+        return graph;
+      },
+      3);
+}
+
 } // namespace

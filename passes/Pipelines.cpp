@@ -42,6 +42,9 @@ void mlir::dyna::buildDistributePhase(OpPassManager &manager,
   manager.addPass(createMaterializeCollectives());
   manager.addPass(createFuseCollectives());
   manager.addPass(createVerifyLocal());
+  SelectFunctionsOptions select{options.layer, options.role};
+  if (!select.layer.empty() || !select.role.empty())
+    manager.addPass(createSelectFunctions(select));
 }
 
 void mlir::dyna::buildMemoryPhase(OpPassManager &manager) {

@@ -41,6 +41,12 @@ struct DistributeOptions : PassPipelineOptions<DistributeOptions> {
       *this, "strategy", llvm::cl::init(""),
       llvm::cl::desc("One strategy, such as dp=1,tp=2,pp=1, or several as "
                      "name: ...; name: ...")};
+  Option<std::string> layer{
+      *this, "layer", llvm::cl::init(""),
+      llvm::cl::desc("Leave this layer alone, for reading; empty: all")};
+  Option<std::string> role{
+      *this, "role", llvm::cl::init(""),
+      llvm::cl::desc("Leave functions of this role alone; empty: all")};
 };
 
 /// In: parameters, layers, a model. Out: the same in one floating-point type.
@@ -53,7 +59,8 @@ void buildDifferentiatePhase(OpPassManager &manager,
 
 /// In: layers and layer functions. Out: also those of every tensor degree of
 /// the strategies, with the types of one rank and collectives; the logical ones
-/// stay as they are. `dyna-verify-local` holds.
+/// stay as they are. `dyna-verify-local` holds. With a layer or a role the rest
+/// is erased at the end.
 void buildDistributePhase(OpPassManager &manager,
                           const DistributeOptions &options);
 

@@ -13,6 +13,7 @@
 #include "codegen/cpu/Pipelines.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/TextInput.h"
 #include "passes/Pipelines.h"
 #include "passes/plan/ManifestBuilder.h"
 #include "passes/plan/Passes.h"
@@ -194,7 +195,7 @@ int Driver::checkPlanning() {
 
 int Driver::openInput() {
   std::string message;
-  auto buffer = openInputFile(options.input, &message);
+  auto buffer = openTextInput(options.input, &message);
   if (!buffer)
     return usageError(message);
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());

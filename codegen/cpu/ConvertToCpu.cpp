@@ -10,6 +10,7 @@
 
 #include "codegen/cpu/Lowering.h"
 #include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/Requirements.h"
 
 namespace mlir::dyna::cpu {
 #define GEN_PASS_DEF_CONVERTTOCPU
@@ -27,7 +28,7 @@ public:
 
   void runOnOperation() override {
     FailureOr<LoweringOptions> options = checkOptions();
-    if (failed(options))
+    if (failed(options) || failed(requireFunctions(getOperation())))
       return signalPassFailure();
     ModuleLowering module(getOperation(), *options);
     for (auto function : llvm::to_vector(getOperation().getOps<FunctionOp>()))

@@ -18,8 +18,11 @@ namespace mlir::dyna {
 #define GEN_PASS_DECL
 #include "passes/differentiate/Passes.h.inc"
 
-/// What `dyna-verify-differentiated` checks, for passes that promise it.
-LogicalResult verifyDifferentiated(ModuleOp module);
+/// What `dyna-verify-differentiated` checks, for passes that promise or need
+/// it; of all layers, or of some.
+LogicalResult verifyDifferentiated(
+    ModuleOp module,
+    function_ref<bool(LayerOp)> isMeant = [](LayerOp) { return true; });
 
 /// Defines `registerDifferentiatePasses`.
 #define GEN_PASS_REGISTRATION

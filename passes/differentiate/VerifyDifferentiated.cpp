@@ -451,7 +451,8 @@ static Type getNarrowGradients(LayerOp layer, Type gradients) {
   return mayBeNarrow ? gradients : Type();
 }
 
-LogicalResult dyna::verifyDifferentiated(ModuleOp module) {
+LogicalResult dyna::verifyDifferentiated(ModuleOp module,
+                                         function_ref<bool(LayerOp)> isMeant) {
   llvm::MapVector<StringAttr, SmallVector<FunctionOp>> functionsOf;
   Type gradients;
   for (FunctionOp function : module.getOps<FunctionOp>()) {
@@ -460,7 +461,8 @@ LogicalResult dyna::verifyDifferentiated(ModuleOp module) {
       gradients = function.getGradientElementType();
   }
   for (LayerOp layer : module.getOps<LayerOp>())
-    if (failed(LayerVerifier(layer, functionsOf[layer.getSymNameAttr()],
+    if (isMeant(layer) &&
+        failed(LayerVerifier(layer, functionsOf[layer.getSymNameAttr()],
                              getNarrowGradients(layer, gradients))
                    .verify()))
       return failure();

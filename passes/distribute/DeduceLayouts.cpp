@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dyna/Requirements.h"
+#include "passes/differentiate/Passes.h"
 #include "passes/distribute/LayerDeducer.h"
 #include "passes/distribute/LayoutRules.h"
 #include "passes/distribute/ParameterLayouts.h"
@@ -193,6 +195,16 @@ static LogicalResult checkStages(ModelOp model,
   return status.isOk() ? success() : model.emitOpError() << status.message();
 }
 
+/// Sweeps and places are for local types.
+static LogicalResult requireUnplaced(ModuleOp module) {
+  for (FunctionOp function : module.getOps<FunctionOp>())
+    if (function.getWorkspaceAttr() ||
+        !function.getBody().front().getOps<RowsOp>().empty())
+      return function.emitOpError("has been through the memory phase; run "
+                                  "--dyna-distribute before --dyna-memory");
+  return success();
+}
+
 void DeduceLayouts::runOnOperation() {
   auto strategies = strategiesOf(strategy);
   if (!strategies.isOk()) {
@@ -203,12 +215,20 @@ void DeduceLayouts::runOnOperation() {
     for (const ::dyna::Strategy &each : *strategies)
       if (mlir::failed(checkStages(model, each)))
         return signalPassFailure();
+  // What forward saves and backward takes, places and gradients are looked up
+  // below as they have to be.
+  auto isLogical = [](LayerOp layer) {
+    return !layer->hasAttr(dist::kMeshName);
+  };
+  if (mlir::failed(requireFunctions(getOperation())) ||
+      mlir::failed(requireUnplaced(getOperation())) ||
+      mlir::failed(verifyDifferentiated(getOperation(), isLogical)))
+    return signalPassFailure();
   // All layers are tried, so that one run reports the faults of all.
   bool failed = false;
   lastOf.clear();
-  SmallVector<LayerOp> layers = llvm::filter_to_vector(
-      getOperation().getOps<LayerOp>(),
-      [](LayerOp layer) { return !layer->hasAttr(dist::kMeshName); });
+  SmallVector<LayerOp> layers =
+      llvm::filter_to_vector(getOperation().getOps<LayerOp>(), isLogical);
   for (const TensorDegree &degree : tensorDegreesOf(*strategies)) {
     for (LayerOp layer : layers)
       failed |= mlir::failed(deduce(layer, degree));

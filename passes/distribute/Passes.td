@@ -92,6 +92,19 @@ def VerifyLocal : Pass<"dyna-verify-local", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::dist::DistDialect"];
 }
 
+def SelectFunctions : Pass<"dyna-select-functions", "::mlir::ModuleOp"> {
+  let summary = "Leaves a layer and its functions of one role, for reading.";
+  let description = [{
+    Erases all layers and functions but those of a layer, at every tensor degree, in a role;
+    what these name stays, models and parameters go. Without a layer the role of all
+    layers is left, without a role all roles of the layer. It is an error if nothing is left.
+  }];
+  let options = [
+    Option<"layer", "layer", "std::string", "\"\"", "Name of the layer; block has block.tp2 in it">,
+    Option<"role", "role", "std::string", "\"\"", "A role, such as forward">];
+  let dependentDialects = ["::mlir::dist::DistDialect"];
+}
+
 def ReportLayoutRules : Pass<"dyna-report-layout-rules", "::mlir::ModuleOp"> {
   let summary = "Remarks on every op how it can be split over ranks.";
   let dependentDialects = ["::mlir::dist::DistDialect"];

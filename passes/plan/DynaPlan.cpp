@@ -8,6 +8,7 @@
 
 #include "dialects/exec/PlanTranslation.h"
 #include "passes/plan/Passes.h"
+#include "runtime/plan/Bytes.h"
 #include "runtime/planner/PartitionLayers.h"
 #include "runtime/planner/Planner.h"
 
@@ -72,6 +73,20 @@ private:
     else if (schedule != "gpipe")
       return ::dyna::Status::invalidArgument(
           "schedule expects gpipe or 1f1b, but got '" + schedule + "'");
+    if (microBatch < 1 || microBatch > ::dyna::maxMicroBatchTokens)
+      return ::dyna::Status::invalidArgument(
+          "micro-batch expects 1 to " +
+          std::to_string(::dyna::maxMicroBatchTokens) + " tokens, but got " +
+          std::to_string(microBatch));
+    if (inFlight < 1)
+      return ::dyna::Status::invalidArgument(
+          "in-flight expects at least 1 micro-batch, but got " +
+          std::to_string(inFlight));
+    if (targetTokens < -1)
+      return ::dyna::Status::invalidArgument(
+          "target-tokens expects a number that is not negative, or -1 for all "
+          "tokens, but got " +
+          std::to_string(targetTokens));
     options.recompute = {strategy.recompute.value_or(plan::RECOMPUTE_NONE)};
     options.maxTokensPerMicroBatch = microBatch;
     options.inFlight = inFlight;

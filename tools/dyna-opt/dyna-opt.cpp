@@ -9,71 +9,167 @@
 #include "codegen/cpu/Pipelines.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/TextInput.h"
 #include "dialects/exec/Exec.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Support/FileUtilities.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Pipelines.h"
+#include "passes/distribute/SelectFunctions.h"
 #include "runtime/files/OutputFile.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/MemoryBuffer.h"
 
-/// Errors about a module as a whole would print all of it; the location says
-/// where. `--mlir-print-op-on-diagnostic` still turns it on.
-static void printNoOpOnDiagnostic() {
-  mlir::registerMLIRContextCLOptions();
-  llvm::cl::Option *option =
-      llvm::cl::getRegisteredOptions().lookup("mlir-print-op-on-diagnostic");
+using namespace mlir;
+namespace cl = llvm::cl;
+
+/// A flag that MLIR keeps to itself.
+static cl::opt<bool> &findFlag(StringRef name) {
+  cl::Option *option = cl::getRegisteredOptions().lookup(name);
   assert(option && "MLIR has another name for it");
-  static_cast<llvm::cl::opt<bool> *>(option)->setInitialValue(false);
+  return *static_cast<cl::opt<bool> *>(option);
 }
 
-/// What MLIR's own main does for a file, but for the file itself: that one is
-/// there when it is whole.
-static mlir::LogicalResult run(const std::string &input,
-                               const std::string &output,
-                               mlir::DialectRegistry &registry) {
+/// The LLVM libraries register hundreds of options. `--help` shows those for
+/// reading and checking modules, `--help-hidden` all.
+static void showOurOptions(ArrayRef<const cl::Option *> ours) {
+  static constexpr StringRef shown[] = {"allow-unregistered-dialect",
+                                        "dump-pass-pipeline",
+                                        "emit-bytecode",
+                                        "help",
+                                        "help-hidden",
+                                        "mlir-print-debuginfo",
+                                        "mlir-print-ir-after-all",
+                                        "mlir-print-local-scope",
+                                        "mlir-print-op-generic",
+                                        "mlir-print-op-on-diagnostic",
+                                        "mlir-timing",
+                                        "o",
+                                        "pass-pipeline",
+                                        "split-input-file",
+                                        "verify-diagnostics",
+                                        "verify-each",
+                                        "verify-roundtrip",
+                                        "version"};
+  for (auto &entry : cl::getRegisteredOptions()) {
+    cl::Option *option = entry.second;
+    // One without a name is the list of passes.
+    bool isShown = option->ArgStr.empty() ||
+                   llvm::is_contained(shown, entry.first) ||
+                   llvm::is_contained(ours, option);
+    if (!isShown && option->getOptionHiddenFlag() == cl::NotHidden)
+      option->setHiddenFlag(cl::Hidden);
+  }
+}
+
+namespace {
+
+/// Prints what is selected after every pass.
+class SelectionPrinter : public PassManager::IRPrinterConfig {
+public:
+  explicit SelectionPrinter(mlir::dyna::Selection selection)
+      : selection(std::move(selection)) {}
+
+  void printBeforeIfEnabled(Pass *, Operation *, PrintCallbackFn) override {}
+  void printAfterIfEnabled(Pass *pass, Operation *operation,
+                           PrintCallbackFn) override {
+    llvm::errs() << "// -----// after " << pass->getName() << " ("
+                 << pass->getArgument() << ") //----- //\n";
+    if (auto module = dyn_cast<ModuleOp>(operation))
+      for (Operation &op : *module.getBody())
+        print(op);
+    else
+      print(*operation);
+  }
+
+private:
+  void print(Operation &op) const {
+    auto name = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+    if (!name || !selection.has(name.getValue()))
+      return;
+    op.print(llvm::errs(), OpPrintingFlags().useLocalScope());
+    llvm::errs() << "\n\n";
+  }
+
+  mlir::dyna::Selection selection;
+};
+
+} // namespace
+
+/// What MLIR's own main does with files, but with input that the parsers can
+/// take, and output that is there when it is whole.
+static LogicalResult run(const std::string &input, const std::string &output,
+                         DialectRegistry &registry,
+                         const MlirOptMainConfig &config) {
   std::string message, text;
   auto fail = [](const llvm::Twine &what) {
     llvm::errs() << "dyna-opt: " << what << '\n';
-    return mlir::failure();
+    return failure();
   };
-  auto buffer = mlir::openInputFile(input, &message);
+  auto buffer = mlir::dyna::openTextInput(input, &message);
   if (!buffer)
     return fail(message);
+  if (output == "-")
+    return MlirOptMain(llvm::outs(), std::move(buffer), registry, config);
   // A wrong path is found before the work is done.
   auto file = ::dyna::OutputFile::replace(output);
   if (!file.isOk())
     return fail(file.status().message());
   llvm::raw_string_ostream stream(text);
-  if (failed(mlir::MlirOptMain(stream, std::move(buffer), registry,
-                               mlir::MlirOptMainConfig::createFromCLOptions())))
-    return mlir::failure();
+  if (failed(MlirOptMain(stream, std::move(buffer), registry, config)))
+    return failure();
   ::dyna::Status status = file->write(text);
   if (status.isOk())
     status = file->close();
-  return status.isOk() ? mlir::success() : fail(status.message());
+  return status.isOk() ? success() : fail(status.message());
 }
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   mlir::dyna::keepPlainNames(argc, argv);
-  printNoOpOnDiagnostic();
   mlir::dyna::setVersion("dyna-opt");
   mlir::dyna::explainFatalErrors("dyna-opt");
-  mlir::DialectRegistry registry;
-  registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect,
-                  mlir::exec::ExecDialect>();
+  DialectRegistry registry;
+  registry
+      .insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect>();
   // What the last phase leaves is read back, too.
-  registry.insert<mlir::LLVM::LLVMDialect>();
-  mlir::registerTransformsPasses();
+  registry.insert<LLVM::LLVMDialect>();
+  registerCanonicalizerPass();
+  registerCSEPass();
+  registerSymbolDCEPass();
+  registerStripDebugInfoPass();
   mlir::dyna::cpu::registerCpuPipelines();
   mlir::dyna::registerPhases();
-  auto [input, output] = mlir::registerAndParseCLIOptions(
-      argc, argv, "Dyna optimizer driver\n", registry);
-  return mlir::asMainReturnCode(
-      output == "-" ? mlir::MlirOptMain(argc, argv, input, output, registry)
-                    : run(input, output, registry));
+
+  cl::opt<std::string> layer(
+      "print-layer", cl::value_desc("name"),
+      cl::desc("Of --mlir-print-ir-after-all, print this layer and its "
+               "functions alone"));
+  cl::opt<std::string> role(
+      "print-role", cl::value_desc("role"),
+      cl::desc("Of --mlir-print-ir-after-all, print functions of this role "
+               "alone"));
+  registerCLIOptions("Dyna optimizer driver", registry);
+  // Errors about a module as a whole would print all of it; the location says
+  // where.
+  findFlag("mlir-print-op-on-diagnostic").setInitialValue(false);
+  showOurOptions({&layer, &role});
+  auto [input, output] = parseCLIOptions(
+      argc, argv,
+      "Runs passes over modules of the dialects dyna, dist and exec\n");
+
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  mlir::dyna::Selection selection{layer, role};
+  cl::opt<bool> &printAfterAll = findFlag("mlir-print-ir-after-all");
+  if (!selection.isAll() && printAfterAll) {
+    printAfterAll = false;
+    config.setPassPipelineSetupFn([=, all = config](PassManager &passes) {
+      passes.enableIRPrinting(std::make_unique<SelectionPrinter>(selection));
+      return all.setupPassPipeline(passes);
+    });
+  }
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
+  return asMainReturnCode(run(input, output, registry, config));
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/TextInput.h"
 #include "dialects/exec/PlanTranslation.h"
 #include "frontends/Frontends.h"
 #include "mlir/IR/Verifier.h"
@@ -42,23 +43,6 @@ static int print(ModuleOp module, StringRef output) {
   return write(output, text);
 }
 
-static int translate(Import import, StringRef input, StringRef output) {
-  std::string message;
-  auto buffer = openInputFile(input, &message);
-  if (!buffer)
-    return fail(message);
-  llvm::SourceMgr sources;
-  llvm::MemoryBufferRef text = buffer->getMemBufferRef();
-  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  MLIRContext context;
-  context.printOpOnDiagnostic(false);
-  SourceMgrDiagnosticHandler diagnostics(sources, &context);
-  OwningOpRef<ModuleOp> module = import(&context, text);
-  if (!module || failed(verify(*module)))
-    return 2;
-  return print(*module, output);
-}
-
 /// A serialised plan (runtime/plan/Plan.proto) as an `exec.plan` of `module`.
 static FailureOr<exec::PlanOp> addPlan(ModuleOp module,
                                        llvm::MemoryBufferRef bytes) {
@@ -87,6 +71,26 @@ static OwningOpRef<ModuleOp> importPlan(MLIRContext *context,
   if (failed(addPlan(*module, bytes)))
     return nullptr;
   return module;
+}
+
+static int translate(Import import, StringRef input, StringRef output) {
+  std::string message;
+  // A serialised plan is bytes.
+  auto buffer = import == importPlan
+                    ? openInputFile(input, &message)
+                    : mlir::dyna::openTextInput(input, &message);
+  if (!buffer)
+    return fail(message);
+  llvm::SourceMgr sources;
+  llvm::MemoryBufferRef text = buffer->getMemBufferRef();
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  MLIRContext context;
+  context.printOpOnDiagnostic(false);
+  SourceMgrDiagnosticHandler diagnostics(sources, &context);
+  OwningOpRef<ModuleOp> module = import(&context, text);
+  if (!module || failed(verify(*module)))
+    return 2;
+  return print(*module, output);
 }
 
 /// The graph called `name`, or with no name the only one there is.
@@ -155,7 +159,7 @@ static int importPlanInto(StringRef input, StringRef into, StringRef graphName,
                           StringRef output) {
   std::string message;
   auto bytes = openInputFile(input, &message);
-  auto text = bytes ? openInputFile(into, &message) : nullptr;
+  auto text = bytes ? mlir::dyna::openTextInput(into, &message) : nullptr;
   if (!text)
     return fail(message);
   ParsedFile file(std::move(text));
@@ -179,7 +183,7 @@ static int importPlanInto(StringRef input, StringRef into, StringRef graphName,
 /// The only `exec.plan` of a module, serialised.
 static int exportPlan(StringRef input, StringRef output) {
   std::string message;
-  auto buffer = openInputFile(input, &message);
+  auto buffer = mlir::dyna::openTextInput(input, &message);
   if (!buffer)
     return fail(message);
   ParsedFile parsed(std::move(buffer));

@@ -1,4 +1,4 @@
-// RUN: dyna-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics -dyna-deduce-layouts="strategy=tp=4"
+// RUN: dyna-opt %s -split-input-file -verify-diagnostics -dyna-differentiate -dyna-deduce-layouts="strategy=tp=4"
 
 // Key/value heads that neither divide tp nor are divided by it.
 dyna.layer @block[%q: tensor<48x24xf32>, %k: tensor<24x24xf32>, %o: tensor<24x48xf32>](%x: tensor<?x24xf32>, %s: !dyna.segments) -> tensor<?x24xf32> {
@@ -30,15 +30,6 @@ dyna.layer @mlp[%u: tensor<24x24xf32>](%x: tensor<?x24xf32>) -> tensor<?x24xf32>
   // expected-error @+1 {{needs parameter 0 of the layer split in another way than an op before it; use two parameters, or tp=1}}
   %2 = dyna.linear %1, %u : tensor<?x24xf32>, tensor<24x24xf32>
   dyna.return %2 : tensor<?x24xf32>
-}
-
-// -----
-
-// An op without a rule.
-dyna.layer @unknown(%x: tensor<?x24xf32>) -> tensor<?x24xf32> {
-  // expected-error @+1 {{has no layout rule}}
-  %0 = "test.op"(%x) : (tensor<?x24xf32>) -> tensor<?x24xf32>
-  dyna.return %0 : tensor<?x24xf32>
 }
 
 // -----

@@ -1,6 +1,6 @@
 // Which linears are split over ranks, and how.
 
-// RUN: dyna-opt %s -dyna-deduce-layouts="strategy=tp=2" -mlir-print-local-scope | grep "^ *dyna.layer @.*tp2" | FileCheck %s
+// RUN: dyna-opt %s -dyna-differentiate -dyna-deduce-layouts="strategy=tp=2" -mlir-print-local-scope | grep "^ *dyna.layer @.*tp2" | FileCheck %s
 
 // A gated MLP: two column-parallel linears, one row-parallel.
 // CHECK:      @gated.tp2

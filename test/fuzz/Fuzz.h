@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 // One file per reader defines the two functions below. Linked with
-// FuzzDriver.cpp it is a test that replays seeds and a fixed number of
-// mutations of them; with libFuzzer it searches on its own. Sources of the
-// whole tree then need coverage:
+// FuzzDriver.cpp it is a test that replays seeds, the corpus and a fixed number
+// of mutations of them. Linked with libFuzzer (dyna_fuzz_X_sanitized, built by
+// check-all) it searches on its own, with AddressSanitizer and UBSan:
 //
-//   cmake -B build-fuzz -DDYNA_SANITIZE=fuzzer-no-link,address,undefined
-//   build-fuzz/bin/dyna_fuzz_jsonl CORPUS
+//   ninja -C build dyna_fuzz_jsonl_sanitized
+//   build/bin/dyna_fuzz_jsonl_sanitized CORPUS
 //
 //===----------------------------------------------------------------------===//
 

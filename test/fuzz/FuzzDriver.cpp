@@ -19,6 +19,7 @@
 #include "runtime/abi/Random.h"
 
 #include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
@@ -77,7 +78,7 @@ private:
   void mutate(std::string &input) {
     size_t at = below(input.size() + 1);
     size_t length = std::min(input.size() - at, 1 + below(16));
-    switch (below(8)) {
+    switch (below(10)) {
     case 0:
       if (at < input.size())
         input[at] ^= static_cast<char>(1 << below(8));
@@ -101,9 +102,37 @@ private:
     case 6:
       insertWord(input, at);
       return;
-    default:
+    case 7:
       splice(input, at);
+      return;
+    default:
+      replaceToken(input);
     }
+  }
+
+  /// The word of a text at or behind `at`: {begin, length}; empty at the end.
+  static std::pair<size_t, size_t> tokenAt(const std::string &text, size_t at) {
+    auto isOfWord = [&](size_t i) {
+      unsigned char c = static_cast<unsigned char>(text[i]);
+      return std::isalnum(c) || (c != 0 && std::strchr("_.@%!$-", c));
+    };
+    while (at < text.size() && !isOfWord(at))
+      ++at;
+    while (at > 0 && at < text.size() && isOfWord(at - 1))
+      --at;
+    size_t end = at;
+    while (end < text.size() && isOfWord(end))
+      ++end;
+    return {at, end - at};
+  }
+
+  /// Names, numbers and types change places: most of what comes out gets past
+  /// a lexer.
+  void replaceToken(std::string &input) {
+    const std::string &other = corpus_[below(corpus_.size())];
+    auto [from, length] = tokenAt(other, below(other.size() + 1));
+    auto [at, replaced] = tokenAt(input, below(input.size() + 1));
+    input.replace(at, replaced, other.substr(from, length));
   }
 
   /// Sizes and offsets that readers get wrong.
@@ -152,6 +181,10 @@ private:
                                             "\"input\"",
                                             "\"dtype\"",
                                             "\"shape\"",
+                                            "tensor<?x0xf32>",
+                                            "tensor<*xf32>",
+                                            "-1",
+                                            "points {}",
                                             "\xED\xA0\x80",
                                             "\xC0\x80",
                                             "\xF4\x90\x80\x80"};

@@ -1,0 +1,66 @@
+//===- CostsFuzz.cpp - Files of costs -------------------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/fuzz/Fuzz.h"
+#include "test/fuzz/SmallManifest.h"
+
+#include "runtime/cost/CostModel.h"
+
+#include <cmath>
+
+#include <google/protobuf/stubs/logging.h>
+
+using namespace dyna;
+using namespace dyna::test;
+
+std::vector<std::string> dyna::test::fuzzSeeds() {
+  return {"entries { kind: \"block\" direction: BACKWARD\n"
+          "  points { tokens: 1024 pairs: 524800 seconds: 0.0031 }\n"
+          "  points { tokens: 4096 pairs: 2099200 seconds: 0.0118 }\n"
+          "  points { tokens: 4096 pairs: 8390656 seconds: 0.0132 } }\n"
+          "entries { kind: \"head\" tp: 2 sp: true direction: FORWARD\n"
+          "  points { tokens: 64 targets: 60 seconds: 1e-3 } }\n",
+          "# only a device\ndevice { name: \"mine\" f64_flops: 5e11\n"
+          "  f32_flops: 1e12 bf16_flops: 2e12 bytes_per_second: 1e11\n"
+          "  launch_seconds: 1e-6 }\n",
+          "entries { kind: \"embedding\" direction: UPDATE points {} }"};
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  google::protobuf::LogSilencer silencer;
+  static const ManifestView *model = [] {
+    StatusOr<ManifestView> view =
+        ManifestView::create(makeManifestWithDegree());
+    require(view.isOk(), "the model of the costs is good");
+    return new ManifestView(std::move(*view));
+  }();
+  std::string text(reinterpret_cast<const char *>(data), size);
+  StatusOr<CostTable> table = CostTable::parse(text, "input.costs");
+  if (!table.isOk())
+    return 0;
+  StatusOr<CostModel> costs = CostModel::create(*model, std::move(*table));
+  if (!costs.isOk())
+    return 0;
+  ++acceptedInputs;
+  // Whatever was accepted weighs: a cut needs finite times that grow with work.
+  for (int kind = 0; kind < model->manifest().kinds_size(); ++kind)
+    for (int tp : {1, 2})
+      for (cost::Direction direction :
+           {cost::FORWARD, cost::BACKWARD, cost::UPDATE}) {
+        double before = 0;
+        for (int64_t tokens : {0, 1, 100, 4096, 1 << 20}) {
+          Work work{tokens, tokens * (tokens + 1) / 2, tokens};
+          double seconds = costs->seconds({kind, tp, false}, direction, work);
+          require(std::isfinite(seconds) && seconds >= 0,
+                  "seconds are finite and not negative");
+          require(seconds >= before * (1 - 1e-9), "more work costs no less");
+          before = seconds;
+        }
+      }
+  return 0;
+}

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/abi/Guard.h"
 #include "runtime/data/Json.h"
 #include "runtime/data/Sources.h"
 
@@ -89,9 +90,27 @@ Status JsonLinesDataset::checkLines() {
     }
   };
   std::vector<std::thread> threads;
-  for (size_t part = 1; part < count; ++part)
-    threads.emplace_back(check, part);
-  check(0);
+  auto guardedCheck = [&](size_t part) {
+    if (Status status = guarded([&] {
+          check(part);
+          return Status::ok();
+        });
+        !status.isOk())
+      results[part] = status;
+  };
+  threads.reserve(count);
+  size_t part = 1;
+  for (; part < count; ++part) {
+    auto thread =
+        startThread("lines", [&guardedCheck, part] { guardedCheck(part); });
+    if (!thread.isOk())
+      break;
+    threads.push_back(std::move(*thread));
+  }
+  guardedCheck(0);
+  // Those for which there was no thread.
+  for (; part < count; ++part)
+    guardedCheck(part);
   for (std::thread &thread : threads)
     thread.join();
   for (const Status &status : results)

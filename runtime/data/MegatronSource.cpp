@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/abi/Guard.h"
 #include "runtime/data/Sources.h"
 
 #include "runtime/abi/Random.h"
@@ -302,8 +303,14 @@ Status MegatronDataset::checkTokens() {
   int64_t helpers = std::min<int64_t>(
       blocks, std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::thread> threads;
-  for (int64_t i = 1; i < helpers; ++i)
-    threads.emplace_back(check);
+  threads.reserve(helpers);
+  for (int64_t i = 1; i < helpers; ++i) {
+    // Fewer do the same work.
+    auto thread = startThread("token ids", check);
+    if (!thread.isOk())
+      break;
+    threads.push_back(std::move(*thread));
+  }
   check();
   for (std::thread &thread : threads)
     thread.join();

@@ -8,6 +8,7 @@
 
 #include "runtime/executor/RankTeam.h"
 
+#include "runtime/abi/Guard.h"
 #include "runtime/executor/Staging.h"
 #include "runtime/plan/PlanVerifier.h"
 
@@ -54,10 +55,27 @@ RankTeam::~RankTeam() {
 
 Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
   std::vector<Status> results(ranks_.size());
+  // Who ends by an exception has told nobody.
+  auto run = [&](size_t local) {
+    Status status = guarded([&] { return body(ranks_[local]); });
+    if (!status.isOk() && ranks_[local].seat.transport)
+      ranks_[local].seat.transport->abort(status);
+    results[local] = std::move(status);
+  };
   std::vector<std::thread> threads;
-  for (size_t local = 1; local < ranks_.size(); ++local)
-    threads.emplace_back([&, local] { results[local] = body(ranks_[local]); });
-  results[0] = body(ranks_[0]);
+  threads.reserve(ranks_.size());
+  for (size_t local = 1; local < ranks_.size(); ++local) {
+    auto thread = startThread("rank " + std::to_string(ranks_[local].seat.rank),
+                              [&, local] { run(local); });
+    if (thread.isOk()) {
+      threads.push_back(std::move(*thread));
+      continue;
+    }
+    results[local] = thread.status();
+    ranks_[local].seat.transport->abort(thread.status());
+    break;
+  }
+  run(0);
   for (std::thread &thread : threads)
     thread.join();
   Status first;

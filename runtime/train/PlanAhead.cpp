@@ -8,6 +8,8 @@
 
 #include "runtime/train/PlanAhead.h"
 
+#include "runtime/abi/Guard.h"
+
 #include <csignal>
 
 namespace dyna {
@@ -20,7 +22,10 @@ PlanAhead::PlanAhead(Maker make, int64_t ahead, int64_t steps)
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this, steps] { work(steps); });
+  // Without a thread, steps are made when they are wanted.
+  if (auto thread = startThread("plans", [this, steps] { work(steps); });
+      thread.isOk())
+    thread_ = std::move(*thread);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -43,7 +48,7 @@ void PlanAhead::work(int64_t steps) {
       if (stopped_)
         return;
     }
-    StatusOr<PlannedStep> step = make_();
+    StatusOr<PlannedStep> step = makeGuarded();
     bool last = !step.isOk() || step->batch.samples.empty();
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -55,9 +60,17 @@ void PlanAhead::work(int64_t steps) {
   }
 }
 
+StatusOr<PlannedStep> PlanAhead::makeGuarded() {
+  try {
+    return make_();
+  } catch (...) {
+    return currentFailure();
+  }
+}
+
 StatusOr<PlannedStep> PlanAhead::next() {
   if (!thread_.joinable())
-    return make_();
+    return makeGuarded();
   std::unique_lock<std::mutex> lock(mutex_);
   // The thread always makes a next step or a failure: this ends.
   changed_.wait(lock, [&] { return !ready_.empty(); });

@@ -49,6 +49,7 @@ public:
 
 private:
   void work(int64_t steps);
+  StatusOr<PlannedStep> makeGuarded();
 
   Maker make_;
   const size_t ahead_;

@@ -8,6 +8,7 @@
 
 #include "runtime/train/Program.h"
 
+#include "runtime/abi/Guard.h"
 #include "runtime/data/Json.h"
 #include "runtime/executor/Program.h"
 #include "runtime/plan/DescribeManifest.h"
@@ -22,6 +23,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <unistd.h>
 
 namespace dyna {
 namespace {
@@ -120,7 +122,8 @@ Status train(const dyna_program &program, const ManifestView &view,
   Session session;
   DYNA_RETURN_IF_ERROR(openSession(program, view, options, true, session));
   Trainer trainer(session, resumed);
-  DYNA_RETURN_IF_ERROR(tellOthers(session, trainer.run()));
+  DYNA_RETURN_IF_ERROR(
+      tellOthers(session, guarded([&] { return trainer.run(); })));
   stoppedBy = trainer.summary().stoppedBy;
   if (session.writesFiles())
     print(summaryText(session, trainer.summary()));
@@ -174,7 +177,7 @@ Status evaluateOnly(const dyna_program &program, const ManifestView &view,
                     const TrainOptions &options) {
   Session session;
   DYNA_RETURN_IF_ERROR(openSession(program, view, options, false, session));
-  return tellOthers(session, evaluateSession(session));
+  return tellOthers(session, guarded([&] { return evaluateSession(session); }));
 }
 
 Status resumeOrTrain(const dyna_program &program, const ManifestView &view,
@@ -212,7 +215,27 @@ Status resumeOrTrain(const dyna_program &program, const ManifestView &view,
 
 } // namespace
 
-int runProgram(const dyna_program &program, int argc, const char *const *argv) {
+/// The last resort: for what is thrown where nobody can catch it, as in a
+/// kernel that compiled code called. Takes no memory.
+[[noreturn]] static void onTerminate() {
+  const char *what = "unexpected failure";
+  int code = 1;
+  try {
+    if (std::current_exception())
+      throw;
+  } catch (const std::bad_alloc &) {
+    what = "out of memory";
+    code = 2;
+  } catch (...) {
+  }
+  for (const char *text : {"fatal: ", what, "\n"})
+    if (::write(STDERR_FILENO, text, std::strlen(text)) < 0)
+      break;
+  _exit(code);
+}
+
+static int runGuarded(const dyna_program &program, int argc,
+                      const char *const *argv) {
   std::string path = argc > 0 ? argv[0] : "train";
   std::string name = path.substr(path.rfind('/') + 1);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
@@ -243,6 +266,16 @@ int runProgram(const dyna_program &program, int argc, const char *const *argv) {
                name.c_str());
   // As shells say it of a program that a signal ended.
   return code == 0 && stoppedBy ? 128 + stoppedBy : code;
+}
+
+int runProgram(const dyna_program &program, int argc, const char *const *argv) {
+  std::set_terminate(onTerminate);
+  int code = 1;
+  Status status = guarded([&] {
+    code = runGuarded(program, argc, argv);
+    return Status::ok();
+  });
+  return status.isOk() ? code : exitCode(status, argc > 0 ? argv[0] : "train");
 }
 
 } // namespace dyna

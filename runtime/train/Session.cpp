@@ -8,6 +8,7 @@
 
 #include "runtime/train/Session.h"
 
+#include "runtime/abi/Guard.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/CpuFeatures.h"
 #include "runtime/executor/Program.h"
@@ -471,7 +472,9 @@ Status openSession(const dyna_program &program, const ManifestView &view,
   auto seats = makeSeats(session);
   if (!seats.isOk())
     return seats.status();
-  if (Status status = fillSeats(session, *seats, training); !status.isOk()) {
+  if (Status status =
+          guarded([&] { return fillSeats(session, *seats, training); });
+      !status.isOk()) {
     // Other processes wait for this one; the team takes care of its own seats.
     for (RankSeat &seat : *seats)
       if (seat.transport)

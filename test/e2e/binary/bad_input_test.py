@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import struct
+import unittest
 
 import common
 
@@ -307,6 +308,22 @@ class BadInputTest(common.BinaryTest):
         for tokens in (10**9, 10**12, 2**63 - 1):
             done = common.run(common.training(self.program, self.corpus, f"--tokens-per-batch={tokens}"), timeout=20)
             self.assert_refused(done, "--tokens-per-batch expects", tokens)
+
+    @unittest.skipUnless(resource.getrlimit(resource.RLIMIT_STACK)[1] == resource.RLIM_INFINITY, "stacks are limited here")
+    def test_threads_that_cannot_be_started_are_messages(self):
+        def no_threads():
+            # Their stacks have no place.
+            resource.setrlimit(resource.RLIMIT_STACK, (1 << 50, 1 << 50))
+
+        lines = self.folder / "lines.jsonl"
+        lines.write_bytes(200000 * b'{"text": "so many lines that several threads read them once"}\n')
+        text, ranks = common.training(self.program, self.corpus), common.training(self.program, self.corpus, "--strategy=dp=2")
+        self.assert_refused(common.run(text, preexec_fn=no_threads), "starting thread 2 of 2 failed", "fewer threads")
+        self.assert_refused(common.run([*ranks, "--threads=1"], preexec_fn=no_threads), "no thread for rank 1", "ulimit -u")
+        # One thread is enough for one rank: it reads, plans and computes in turn.
+        for command in (text, common.training(self.program, lines)):
+            done = common.run([*command, "--threads=1"], preexec_fn=no_threads)
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_the_table_of_cases_starts_from_a_good_run(self):
         stem = self.train(self.program, "good")

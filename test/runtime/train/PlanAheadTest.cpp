@@ -77,4 +77,16 @@ TEST(PlanAheadTest, EndsWhileStepsWait) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
+// What is thrown in the thread, or here without one, is the step's failure.
+TEST(PlanAheadTest, ExceptionsAreFailures) {
+  for (int64_t ahead : {0, 2}) {
+    PlanAhead plans([]() -> StatusOr<PlannedStep> { throw std::bad_alloc(); },
+                    ahead, 3);
+    StatusOr<PlannedStep> step = plans.next();
+    ASSERT_FALSE(step.isOk());
+    EXPECT_EQ(step.status().code(), StatusCode::ResourceExhausted);
+    EXPECT_EQ(step.status().message().rfind("out of memory", 0), 0u);
+  }
+}
+
 } // namespace

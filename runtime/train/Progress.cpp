@@ -11,6 +11,7 @@
 #include "runtime/plan/Text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -39,7 +40,7 @@ Progress::Progress(Style style, int64_t firstStep, int64_t steps)
     : style_(style), firstStep_(firstStep), steps_(steps) {}
 
 std::string Progress::formatDuration(double seconds) {
-  long long whole = static_cast<long long>(std::max(0.0, seconds) + 0.5);
+  long long whole = std::llround(std::max(0.0, seconds));
   if (whole >= 3600)
     return formatText("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
                       whole % 60);

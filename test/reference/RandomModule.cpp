@@ -452,10 +452,11 @@ ModelOp ModelWriter::write() {
       writeLayer("head", {activation, ids}, &LayerWriter::headBody);
 
   builder.setInsertionPointToEnd(module.getBody());
-  // Facts are about what is there.
-  bool attends =
-      module.walk([](AttentionOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
+  // Facts are about what is there, in this model of the module.
+  bool attends = llvm::any_of(kinds, [](LayerWriter &kind) {
+    return kind.layer.walk([](AttentionOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  });
   OperationState state(location, ModelOp::getOperationName());
   state.addAttribute("sym_name", builder.getStringAttr(prefix));
   state.addAttribute("facts",

@@ -50,6 +50,8 @@ void mlir::dyna::buildDistributePhase(OpPassManager &manager,
 void mlir::dyna::buildMemoryPhase(OpPassManager &manager) {
   // Before planning: what stays inside of a sweep needs no place.
   manager.addNestedPass<FunctionOp>(createFuseRows());
+  // Behind it, as a sweep may have come between products that could be one.
+  manager.addNestedPass<FunctionOp>(createJoinProducts());
   manager.addPass(createPlanMemory());
   manager.addPass(createVerifyMemory());
 }

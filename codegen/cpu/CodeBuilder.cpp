@@ -170,6 +170,10 @@ Value CodeBuilder::isNull(Value pointer) {
   return LLVM::ICmpOp::create(*this, LLVM::ICmpPredicate::eq, pointer, null());
 }
 
+Value CodeBuilder::samePointer(Value lhs, Value rhs) {
+  return LLVM::ICmpOp::create(*this, LLVM::ICmpPredicate::eq, lhs, rhs);
+}
+
 Value CodeBuilder::select(Value condition, Value yes, Value no) {
   return arith::SelectOp::create(*this, condition, yes, no);
 }

@@ -84,6 +84,7 @@ public:
   Value equal(Value lhs, Value rhs);
   Value isNan(Value value);
   Value isNull(Value pointer);
+  Value samePointer(Value lhs, Value rhs);
   Value select(Value condition, Value yes, Value no);
 
   // Conversion.

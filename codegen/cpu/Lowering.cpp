@@ -209,6 +209,9 @@ static LogicalResult lower(FunctionLowering &function, Operation *op) {
 LogicalResult FunctionLowering::run() {
   if (mlir::failed(checkPlaces()))
     return mlir::failure();
+  for (const ProductRun &run : findJoinedRuns(source))
+    for (Operation *op : run.ops)
+      runs[op] = run;
   for (Operation &op : source.getBody().front().without_terminator()) {
     code.setLoc(op.getLoc());
     if (mlir::failed(lower(*this, &op)))
@@ -296,7 +299,7 @@ Value FunctionLowering::address(PlaceAttr place) {
       memory == Memory::Workspace
           ? argument(4)
           : code.loadField(argument(3), tierField(memory), code.pointerType());
-  Value bytes = code.i64(place.getConstant());
+  Value bytes = code.i64(place.getConstant() + place.getColumn());
   auto addTerm = [&](int64_t coefficient, int64_t field) {
     if (coefficient == 0)
       return;
@@ -307,6 +310,13 @@ Value FunctionLowering::address(PlaceAttr place) {
   addTerm(place.getTkv(), offsetof(dyna_segments, tkv));
   addTerm(place.getS(), offsetof(dyna_segments, count));
   return address = code.offset(base, bytes, code.getIntegerType(8));
+}
+
+int64_t FunctionLowering::strideOf(Value activation) {
+  auto type = cast<RankedTensorType>(activation.getType());
+  int64_t bytes = placeOf(activation).getStride();
+  return bytes == 0 ? type.getDimSize(1)
+                    : bytes * 8 / type.getElementTypeBitWidth();
 }
 
 Value FunctionLowering::rowsOf(PlaceAttr place) {
@@ -396,6 +406,33 @@ void FunctionLowering::check(Value status) {
   code.setInsertionPointToStart(next);
 }
 
+void FunctionLowering::choose(Value condition, function_ref<void()> then,
+                              function_ref<void()> otherwise) {
+  auto addBlock = [&] {
+    Block *block = &target.getBody().emplaceBlock();
+    block->moveBefore(failure);
+    return block;
+  };
+  Block *yes = addBlock(), *no = addBlock();
+  LLVM::CondBrOp::create(code, condition, yes, ValueRange(), no, ValueRange());
+  // Its blocks follow those of the calls in both.
+  Block *after = nullptr;
+  SmallVector<std::pair<Block *, function_ref<void()>>> arms = {
+      {yes, then}, {no, otherwise}};
+  SmallVector<OpBuilder::InsertPoint> ends;
+  for (auto &[block, emit] : arms) {
+    code.setInsertionPointToStart(block);
+    emit();
+    ends.push_back(code.saveInsertionPoint());
+  }
+  after = addBlock();
+  for (const OpBuilder::InsertPoint &end : ends) {
+    code.restoreInsertionPoint(end);
+    LLVM::BrOp::create(code, ValueRange(), after);
+  }
+  code.setInsertionPointToStart(after);
+}
+
 void FunctionLowering::call(LLVM::LLVMFuncOp callee, ValueRange arguments) {
   check(LLVM::CallOp::create(code, callee, arguments).getResult());
 }
@@ -443,8 +480,13 @@ void FunctionLowering::launch(const Launch &launch, Value rows) {
 //===----------------------------------------------------------------------===//
 
 /// Copies an activation that has to be handed out where it does not lie.
-void FunctionLowering::copyRows(Value from, Value to, RankedTensorType type,
-                                Value rows) {
+void FunctionLowering::copyRows(Value value, PlaceAttr place) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Value from = address(value), to = address(place);
+  int64_t fromStride = strideOf(value),
+          toStride = place.getStride() == 0 ? type.getDimSize(1)
+                                            : place.getStride() * 8 /
+                                                  type.getElementTypeBitWidth();
   int64_t width = type.getDimSize(1);
   Type element = type.getElementType();
   int64_t lanes = module.vectorWidth(code.getF32Type());
@@ -456,12 +498,15 @@ void FunctionLowering::copyRows(Value from, Value to, RankedTensorType type,
         Value from = slots.load(code, args, source);
         Value to = slots.load(code, args, destination);
         code.forLoop(begin, end, 1, [&](Value row) {
-          Value start = code.mul(row, code.i64(width));
-          emitCopy(code, code.offset(from, start, element),
-                   code.offset(to, start, element), width, element, lanes);
+          auto rowOf = [&](Value base, int64_t stride) {
+            return code.offset(base, code.mul(row, code.i64(stride)), element);
+          };
+          emitCopy(code, rowOf(from, fromStride), rowOf(to, toStride), width,
+                   element, lanes);
         });
       });
-  launch({body, slots.store(code), slots.bytes(), minimumRows(width)}, rows);
+  launch({body, slots.store(code), slots.bytes(), minimumRows(width)},
+         getTokens(value));
 }
 
 LogicalResult FunctionLowering::lowerReturn(ReturnOp op) {
@@ -475,7 +520,7 @@ LogicalResult FunctionLowering::lowerReturn(ReturnOp op) {
       return op.emitOpError("expects result ")
              << index << " to be computed in its place " << to
              << ", but it lies in " << from;
-    copyRows(address(from), address(to), type, getTokens(value));
+    copyRows(value, to);
   }
   LLVM::ReturnOp::create(code, code.i32(DYNA_OK));
   return success();

@@ -31,6 +31,7 @@
 #include "codegen/cpu/CodeBuilder.h"
 #include "dialects/dyna/Dyna.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/memory/ProductRuns.h"
 #include "passes/memory/TokenParts.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -141,6 +142,9 @@ public:
   Value address(PlaceAttr place);
   Value address(Value value) { return address(placeOf(value)); }
 
+  /// Elements from one row of an activation to the next.
+  int64_t strideOf(Value activation);
+
   /// The rows of the tensor in an entry of an array of the signature.
   Value rowsOf(PlaceAttr place);
 
@@ -154,6 +158,17 @@ public:
 
   /// A name for the next body.
   std::string bodyName(StringRef what);
+
+  /// The products that run as one when this, one of them, has been reached;
+  /// null if it runs alone.
+  const ProductRun *runOf(Operation *product) const {
+    auto found = runs.find(product);
+    return found == runs.end() ? nullptr : &found->second;
+  }
+  /// One or the other, decided when the code runs. What both use has to have
+  /// its address taken before.
+  void choose(Value condition, function_ref<void()> then,
+              function_ref<void()> otherwise);
 
   /// Calls a function that returns a status; leaves the layer function with it
   /// if that is not DYNA_OK.
@@ -176,7 +191,7 @@ private:
   RankPart tokensOf(dist::GroupAttr group);
   LogicalResult checkPlaces();
   LogicalResult lowerReturn(ReturnOp op);
-  void copyRows(Value from, Value to, RankedTensorType type, Value rows);
+  void copyRows(Value value, PlaceAttr to);
 
   ModuleLowering &module;
   FunctionOp source;
@@ -187,6 +202,7 @@ private:
   DenseMap<int64_t, Value> sizes;
   const TokenParts parts;
   DenseMap<Attribute, RankPart> tokens;
+  DenseMap<Operation *, ProductRun> runs;
   unsigned bodies = 0;
 };
 
@@ -222,7 +238,8 @@ LogicalResult lowerEmbedding(FunctionLowering &function, EmbeddingOp op);
 LogicalResult lowerTableGradient(FunctionLowering &function, Operation *op,
                                  Value dy, Value accumulator, Value ids,
                                  ShardAttr shard);
-/// A product, with the sweep behind it as epilogue if `epilogue` is not null.
+/// A product, with the sweep behind it as epilogue if `epilogue` is not null;
+/// of a run the last one does them all.
 LogicalResult lowerProduct(FunctionLowering &function, Operation *op,
                            RowsOp epilogue);
 LogicalResult lowerAttention(FunctionLowering &function, AttentionOp op);

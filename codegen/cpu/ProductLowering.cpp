@@ -36,6 +36,7 @@ namespace {
 struct Product {
   Value m, n, k;
   Value a, b, c; ///< tensors
+  int64_t lda, ldb, ldc;
   bool transposeA = false, transposeB = false;
   Value accumulator; ///< null: C is overwritten
 };
@@ -71,6 +72,34 @@ static Product describe(FunctionLowering &function, Operation *op) {
     product.n = constant(widthOf(product.b));
     product.k = function.getTokens(product.a);
   }
+  auto strideOf = [&](Value matrix) {
+    auto type = cast<RankedTensorType>(matrix.getType());
+    return type.isDynamicDim(0) ? function.strideOf(matrix) : widthOf(matrix);
+  };
+  product.lda = strideOf(product.a);
+  product.ldb = strideOf(product.b);
+  product.ldc = strideOf(product.c);
+  return product;
+}
+
+/// What the products of a run are together. Parts and matrices lie one behind
+/// the other, so that the first one's addresses are those of the whole.
+static Product describeRun(FunctionLowering &function, const ProductRun &run,
+                           Operation *first) {
+  CodeBuilder &code = function.getCode();
+  Product product = describe(function, run.ops.front());
+  int64_t width = 0;
+  for (Value part : run.parts())
+    width += widthOf(part);
+  if (isa<LinearOp>(first))
+    product.n = code.i64(width);
+  else if (isa<LinearGradInputOp>(first))
+    product.k = code.i64(width);
+  else
+    product.m = code.i64(width);
+  // A chain adds to what its first one does, in the order of the ops.
+  if (auto input = dyn_cast<LinearGradInputOp>(first))
+    product.accumulator = input.getAccumulator();
   return product;
 }
 
@@ -83,11 +112,11 @@ static Value emitMatmulStruct(FunctionLowering &function,
   fields.set(offsetof(dyna_matmul, n), product.n);
   fields.set(offsetof(dyna_matmul, k), product.k);
   fields.set(offsetof(dyna_matmul, a), function.address(product.a));
-  fields.setI64(offsetof(dyna_matmul, lda), widthOf(product.a));
+  fields.setI64(offsetof(dyna_matmul, lda), product.lda);
   fields.set(offsetof(dyna_matmul, b), function.address(product.b));
-  fields.setI64(offsetof(dyna_matmul, ldb), widthOf(product.b));
+  fields.setI64(offsetof(dyna_matmul, ldb), product.ldb);
   fields.set(offsetof(dyna_matmul, c), function.address(product.c));
-  fields.setI64(offsetof(dyna_matmul, ldc), widthOf(product.c));
+  fields.setI64(offsetof(dyna_matmul, ldc), product.ldc);
   fields.setI32(offsetof(dyna_matmul, transpose_a), product.transposeA);
   fields.setI32(offsetof(dyna_matmul, transpose_b), product.transposeB);
   fields.setI32(offsetof(dyna_matmul, accumulate), bool(product.accumulator));
@@ -106,6 +135,56 @@ static Value emitMatmulStruct(FunctionLowering &function,
   return fields.get();
 }
 
+/// Calls the kernel for a product that is its own, or several.
+static void callProduct(FunctionLowering &function, const Product &product,
+                        const PreparedRows *epilogue) {
+  Value fields = emitMatmulStruct(function, product,
+                                  epilogue ? &epilogue->launch : nullptr);
+  LLVM::LLVMFuncOp kernel = function.getModule().getMatmul(
+      elementOf(product.a), elementOf(product.c));
+  function.call(kernel, {function.getContext(), fields});
+}
+
+/// Whether each matrix, of the layer's parameters or gradients, begins where
+/// the one before ends.
+static Value areNeighbours(FunctionLowering &function,
+                           ArrayRef<Value> matrices) {
+  CodeBuilder &code = function.getCode();
+  Value all;
+  for (size_t i = 1; i < matrices.size(); ++i) {
+    auto type = cast<RankedTensorType>(matrices[i - 1].getType());
+    int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    Value end = code.offsetBytes(function.address(matrices[i - 1]), bytes);
+    Value isNext = code.samePointer(end, function.address(matrices[i]));
+    all = all ? code.bitAnd(all, isNext) : isNext;
+  }
+  return all;
+}
+
+/// The products of a run: as one where their matrices are neighbours.
+static void callRun(FunctionLowering &function, const ProductRun &run,
+                    const PreparedRows *epilogue) {
+  SmallVector<Operation *> ops = run.ops;
+  llvm::sort(ops,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  // Addresses and sizes are taken here, in front of the branch.
+  Product joined = describeRun(function, run, ops.front());
+  SmallVector<Product> apart;
+  for (Operation *op : ops) {
+    apart.push_back(describe(function, op));
+    for (Value matrix : {apart.back().a, apart.back().b, apart.back().c})
+      function.address(matrix);
+  }
+  Value isOne = areNeighbours(function, run.matrices());
+  function.choose(
+      isOne, [&] { callProduct(function, joined, epilogue); },
+      [&] {
+        for (const Product &product : apart)
+          callProduct(function, product,
+                      &product == &apart.back() ? epilogue : nullptr);
+      });
+}
+
 LogicalResult mlir::dyna::cpu::lowerProduct(FunctionLowering &function,
                                             Operation *op, RowsOp epilogue) {
   auto linear = dyn_cast<LinearOp>(op);
@@ -119,6 +198,9 @@ LogicalResult mlir::dyna::cpu::lowerProduct(FunctionLowering &function,
                "expects its accumulator in the place of its result, ")
            << function.placeOf(product.c) << ", but it lies in "
            << function.placeOf(product.accumulator);
+  const ProductRun *run = function.runOf(op);
+  if (run && run->last() != op)
+    return success(); // done with the last of them
 
   FailureOr<PreparedRows> rows = failure();
   if (epilogue) {
@@ -126,11 +208,10 @@ LogicalResult mlir::dyna::cpu::lowerProduct(FunctionLowering &function,
     if (failed(rows))
       return failure();
   }
-  Value fields =
-      emitMatmulStruct(function, product, epilogue ? &rows->launch : nullptr);
-  LLVM::LLVMFuncOp kernel = function.getModule().getMatmul(
-      elementOf(product.a), elementOf(product.c));
-  function.call(kernel, {function.getContext(), fields});
+  if (run)
+    callRun(function, *run, epilogue ? &*rows : nullptr);
+  else
+    callProduct(function, product, epilogue ? &*rows : nullptr);
   if (epilogue)
     rows->finish();
   return success();
@@ -167,7 +248,7 @@ static void setAttention(FunctionLowering &function, StructBuilder &fields,
   fields.setI32(offsetof(dyna_attention, reserved), 0);
   auto setTensor = [&](size_t data, size_t stride, Value value) {
     fields.set(data, function.address(value));
-    fields.setI64(stride, widthOf(value));
+    fields.setI64(stride, function.strideOf(value));
   };
   setTensor(offsetof(dyna_attention, q), offsetof(dyna_attention, q_stride),
             op.getQuery());
@@ -205,6 +286,12 @@ LogicalResult mlir::dyna::cpu::lowerAttentionGrad(FunctionLowering &function,
   fields.set(offsetof(dyna_attention_grad, dk), function.address(op.getDKey()));
   fields.set(offsetof(dyna_attention_grad, dv),
              function.address(op.getDValue()));
+  fields.setI64(offsetof(dyna_attention_grad, dq_stride),
+                function.strideOf(op.getDQuery()));
+  fields.setI64(offsetof(dyna_attention_grad, dk_stride),
+                function.strideOf(op.getDKey()));
+  fields.setI64(offsetof(dyna_attention_grad, dv_stride),
+                function.strideOf(op.getDValue()));
   fields.set(offsetof(dyna_attention_grad, workspace),
              function.address(*scratch));
   function.call(

@@ -43,6 +43,7 @@ struct RowsSlots {
   Slots slots;
   llvm::MapVector<Value, unsigned> operands;   ///< from outside, and tables
   llvm::MapVector<unsigned, unsigned> results; ///< activations, by result
+  llvm::DenseMap<Value, int64_t> strides;      ///< of those, in elements
   SmallVector<unsigned> partials;              ///< per accumulation
   llvm::MapVector<Operation *, unsigned> keys; ///< of dropouts
   std::optional<unsigned> samples, positions;  ///< arrays of the segments
@@ -186,16 +187,19 @@ void RowsEmitter::loadPointers() {
 
 /// Points at the row of every tensor and computes what the whole row shares.
 void RowsEmitter::startRow(Value row) {
-  auto rowOf = [&](Value base, Value index, Type element) {
-    Value start = builder.mul(index, builder.i64(plan.width));
+  auto rowOf = [&](Value base, Value index, Type element, int64_t stride) {
+    Value start = builder.mul(index, builder.i64(stride));
     return builder.offset(base, start, element);
   };
   for (auto [value, index] : slots.operands)
     if (isActivation(value))
-      operandRows[value] = rowOf(operandPointers[value], row, elementOf(value));
-  for (auto [result, index] : slots.results)
-    resultRows[result] =
-        rowOf(resultPointers[result], row, elementOf(rows.getResult(result)));
+      operandRows[value] = rowOf(operandPointers[value], row, elementOf(value),
+                                 slots.strides.lookup(value));
+  for (auto [result, index] : slots.results) {
+    Value value = rows.getResult(result);
+    resultRows[result] = rowOf(resultPointers[result], row, elementOf(value),
+                               slots.strides.lookup(value));
+  }
   auto entry = [&](unsigned index) {
     Type i64 = builder.i64Type();
     return builder.load(builder.offset(slot(index), row, i64), i64);
@@ -206,7 +210,7 @@ void RowsEmitter::startRow(Value row) {
     if (auto positions = dyn_cast<PositionsOp>(op))
       tableRows[positions.getResult()] =
           rowOf(operandPointers[positions.getTable()], position,
-                elementOf(positions.getTable()));
+                elementOf(positions.getTable()), plan.width);
   for (auto [op, index] : slots.keys)
     randomKeys[op] = emitRandomRowKey(builder, slot(index), sample, position);
   statisticValues.assign(plan.statistics.size(), Value());
@@ -420,8 +424,11 @@ static FailureOr<RowsSlots> collectSlots(FunctionLowering &function, RowsOp op,
       bool isSum = llvm::any_of(plan.accumulations, [&](auto &accumulation) {
         return accumulation.accumulator == operand;
       });
-      if (!inside && !isSum && isa<RankedTensorType>(operand.getType()))
-        result.operands[operand] = result.slots.add(function.address(operand));
+      if (inside || isSum || !isa<RankedTensorType>(operand.getType()))
+        continue;
+      result.operands[operand] = result.slots.add(function.address(operand));
+      if (isActivation(operand))
+        result.strides[operand] = function.strideOf(operand);
     }
     positions |= isa<PositionsOp, RotaryOp, DropoutOp>(inner);
     if (auto dropout = dyn_cast<DropoutOp>(inner)) {
@@ -442,9 +449,11 @@ static FailureOr<RowsSlots> collectSlots(FunctionLowering &function, RowsOp op,
   if (positions)
     result.positions = result.slots.add(function.getPositions(op));
   for (auto &[value, results] : plan.yields)
-    for (unsigned index : results)
-      result.results[index] =
-          result.slots.add(function.address(op.getResult(index)));
+    for (unsigned index : results) {
+      Value leaving = op.getResult(index);
+      result.results[index] = result.slots.add(function.address(leaving));
+      result.strides[leaving] = function.strideOf(leaving);
+    }
   if (plan.accumulations.empty())
     return result;
 

@@ -90,7 +90,8 @@ LogicalResult mlir::dyna::check::verifyPlaces(Operation *op, ArrayAttr places) {
 
 LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 Memory memory, int64_t index, int64_t tq,
-                                int64_t tkv, int64_t s, int64_t constant) {
+                                int64_t tkv, int64_t s, int64_t constant,
+                                int64_t column, int64_t stride) {
   bool isArray = memory == Memory::Parameter || memory == Memory::Gradient ||
                  memory == Memory::Input || memory == Memory::Output;
   bool isBlock = !isArray && memory != Memory::Segments;
@@ -112,6 +113,16 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          << (isBlock ? "offsets that are not negative"
                                      : "no offset")
                          << ", but got " << name << " = " << offset;
+  // PLACE3
+  if (column < 0 || stride < 0 || ((column != 0 || stride != 0) && !isBlock) ||
+      (column != 0 && stride == 0))
+    return emitError() << "expects a place in '" << stringifyMemory(memory)
+                       << "' to have "
+                       << (isBlock ? "a column only with a stride, neither "
+                                     "negative"
+                                   : "neither column nor stride")
+                       << ", but got column = " << column
+                       << ", stride = " << stride;
   return success();
 }
 

@@ -116,9 +116,15 @@ def Dyna_PlaceAttr : Dyna_Attr<"Place", "place"> {
     Constraints:
     - (PLACE1) `index` is not negative, and 0 for a block of bytes and for `segments`.
     - (PLACE2) offsets are not negative, and 0 for everything but a block of bytes.
+    - (PLACE3) `column` and `stride` are not negative, and 0 for everything but a block of bytes;
+      without a stride there is no column.
+
+    With `stride`, the values of several places lie side by side from the offset on: from one row to
+    the next there are `stride` bytes, and this value's begin `column` bytes behind the row's start.
 
     Example: `#dyna.place<gradient, index = 3>`,
-    `#dyna.place<workspace, tq = 1536, constant = 64>`.
+    `#dyna.place<workspace, tq = 1536, constant = 64>`,
+    `#dyna.place<products, column = 1536, stride = 4608>`.
   }];
   let parameters = (ins
     EnumParameter<Dyna_Memory>:$memory,
@@ -126,12 +132,14 @@ def Dyna_PlaceAttr : Dyna_Attr<"Place", "place"> {
     DefaultValuedParameter<"int64_t", "0">:$tq,
     DefaultValuedParameter<"int64_t", "0">:$tkv,
     DefaultValuedParameter<"int64_t", "0">:$s,
-    DefaultValuedParameter<"int64_t", "0">:$constant);
+    DefaultValuedParameter<"int64_t", "0">:$constant,
+    DefaultValuedParameter<"int64_t", "0">:$column,
+    DefaultValuedParameter<"int64_t", "0">:$stride);
   let assemblyFormat = [{
-    `<` $memory (`,` struct($index, $tq, $tkv, $s, $constant)^)? `>`
+    `<` $memory (`,` struct($index, $tq, $tkv, $s, $constant, $column, $stride)^)? `>`
   }];
   let builders = [AttrBuilder<(ins "Memory":$memory, CArg<"int64_t", "0">:$index), [{
-    return $_get($_ctxt, memory, index, 0, 0, 0, 0);
+    return $_get($_ctxt, memory, index, 0, 0, 0, 0, 0, 0);
   }]>];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -142,6 +150,10 @@ def Dyna_PlaceAttr : Dyna_Attr<"Place", "place"> {
     }
     /// Whether the place is an offset into a block of bytes.
     bool isBlock() const { return !isArrayEntry() && getMemory() != Memory::Segments; }
+    /// The place of everything that lies side by side with this.
+    PlaceAttr getBlock() const {
+      return get(getContext(), getMemory(), getIndex(), getTq(), getTkv(), getS(), getConstant(), 0, 0);
+    }
   }];
 }
 def Dyna_PlaceArrayAttr : TypedArrayAttrBase<Dyna_PlaceAttr, "array of places">;

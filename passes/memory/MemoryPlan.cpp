@@ -8,6 +8,7 @@
 
 #include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Packing.h"
+#include "passes/memory/ProductRuns.h"
 #include "passes/memory/TokenParts.h"
 #include "passes/memory/Values.h"
 #include "llvm/ADT/SetVector.h"
@@ -82,39 +83,66 @@ static LogicalResult addSlots(FunctionOp function, ArrayAttr places,
   return success();
 }
 
-FailureOr<TierPlan> mlir::dyna::planTiers(LayerOp layer,
-                                          ArrayRef<FunctionOp> functions) {
-  TierPlan plan;
-  for (FunctionOp function : functions) {
-    Block &body = function.getBody().front();
-    TokenParts parts(function);
-    if (failed(addSlots(function, function.getArgPlaces(), body.getArguments(),
-                        parts, plan)) ||
-        failed(addSlots(function, function.getResultPlaces(),
-                        body.getTerminator()->getOperands(), parts, plan)))
-      return failure();
-  }
-  // Whoever made the layer's input wrote it there, used again or not.
-  if (layer && !layer.getInputArguments().empty())
-    plan.sizes[0] =
-        TokenParts(layer).bytesOf(layer.getInputArguments().front());
+/// Lays out the slots of every tier, those of a joint side by side.
+static void placeSlots(TierPlan &plan) {
+  DenseMap<std::pair<int32_t, int64_t>, size_t> jointOf;
+  auto numberOf = [](TierPlan::Key key) {
+    return std::pair(static_cast<int32_t>(key.first), key.second);
+  };
+  for (auto [index, joint] : llvm::enumerate(plan.joints))
+    for (TierPlan::Key key : joint)
+      jointOf[numberOf(key)] = index;
+  auto placeJoint = [&](ArrayRef<TierPlan::Key> joint, LinearBytes &size) {
+    int64_t stride = 0;
+    for (TierPlan::Key key : joint)
+      stride += rowBytesOf(plan.slots.at(key).type);
+    LinearBytes bytes;
+    int64_t column = 0;
+    for (TierPlan::Key key : joint) {
+      TierPlan::Slot &slot = plan.slots.at(key);
+      slot.offset = size;
+      slot.column = column;
+      slot.stride = stride;
+      column += rowBytesOf(slot.type);
+      bytes = bytes.upperBound(
+          stridedBytes(slot.bytes, rowBytesOf(slot.type), stride));
+    }
+    size = size + bytes;
+  };
   for (auto [size, memory] : llvm::zip_equal(plan.sizes, tierMemories)) {
+    if (memory == Memory::SavedInput) {
+      // Whoever made the layer's input wrote it there: it is at the start.
+      for (auto &[key, slot] : plan.slots)
+        if (key.first == memory)
+          size = size.upperBound(slot.bytes);
+      continue;
+    }
+    size = LinearBytes();
     // Constant sizes first: then every offset is aligned for any token count.
     for (bool isConstant : {true, false}) {
       for (auto &[key, slot] : plan.slots) {
-        const LinearBytes &bytes = slot.bytes;
-        if (key.first != memory || (bytes.tq == 0) != isConstant)
+        if (key.first != memory || (slot.bytes.tq == 0) != isConstant)
           continue;
-        if (memory == Memory::SavedInput) {
-          size = size.upperBound(bytes);
+        auto joint = jointOf.find(numberOf(key));
+        if (joint == jointOf.end()) {
+          slot.offset = size;
+          size = size + slot.bytes;
           continue;
         }
-        slot.offset = size;
-        size = size + bytes;
+        // With the first of them.
+        const auto &keys = plan.joints[joint->second];
+        if (*llvm::min_element(keys) == key)
+          placeJoint(keys, size);
       }
     }
   }
-  return plan;
+}
+
+static PlaceAttr placeOf(PlaceAttr place, const TierPlan::Slot &slot) {
+  const LinearBytes &at = slot.offset;
+  return PlaceAttr::get(place.getContext(), place.getMemory(), place.getIndex(),
+                        at.tq, at.tkv, at.s, at.constant, slot.column,
+                        slot.stride);
 }
 
 /// The places with the offsets of tiers filled in.
@@ -125,8 +153,7 @@ static SmallVector<PlaceAttr> withOffsets(ArrayAttr places,
   for (auto [attribute, number] : llvm::zip_equal(places, numbers)) {
     auto place = cast<PlaceAttr>(attribute);
     if (number >= 0)
-      place = placeAt(place.getContext(), place.getMemory(), place.getIndex(),
-                      plan.slots.at({place.getMemory(), number}).offset);
+      place = placeOf(place, plan.slots.at({place.getMemory(), number}));
     filled.push_back(place);
   }
   return filled;
@@ -153,6 +180,9 @@ struct Group {
   std::map<int64_t, unsigned> byBegin;
 };
 
+/// Groups whose values lie side by side, in order.
+using Joint = SmallVector<unsigned>;
+
 class FunctionPlanner {
 public:
   FunctionPlanner(FunctionOp function, const TierPlan &tiers)
@@ -160,6 +190,23 @@ public:
         parts(function) {}
 
   FailureOr<FunctionPlan> run() {
+    if (failed(share()))
+      return failure();
+    findJoints();
+    pack();
+    record();
+    return std::move(plan);
+  }
+
+  /// The tiers' slots that products would like to have side by side, as far as
+  /// this function knows.
+  FailureOr<SmallVector<SmallVector<TierPlan::Key>>> findTierJoints();
+  /// Whether all ops of this function can use these slots at a stride.
+  bool allowStride(ArrayRef<TierPlan::Key> keys);
+
+private:
+  /// Decides which values share a place.
+  LogicalResult share() {
     plan.arguments = withOffsets(function.getArgPlaces(), tiers);
     plan.results = withOffsets(function.getResultPlaces(), tiers);
     numberTime();
@@ -168,12 +215,12 @@ public:
     if (failed(endAccumulators()) || failed(shareAccumulators()))
       return failure();
     shareReplaced();
-    pack();
-    record();
-    return std::move(plan);
+    return success();
   }
-
-private:
+  void findJoints();
+  /// Whether the values of a group have one row size, and all ops that use them
+  /// take a stride.
+  bool maySitBeside(const Group &group) const;
   void numberTime();
   void collectValues();
   void fixPlaces();
@@ -182,6 +229,8 @@ private:
   void shareReplaced();
   void pack();
   void record();
+  /// First and last moment of the values of some groups.
+  Span lifeOf(ArrayRef<unsigned> groupNumbers) const;
 
   /// Whether a sweep runs in the epilogue of this op.
   static bool hasEpilogue(Operation *op) {
@@ -215,6 +264,7 @@ private:
   SmallVector<Span> spans;
   SmallVector<unsigned> groupIndex;
   SmallVector<Group> groups;
+  SmallVector<Joint> joints; ///< of groups that packing finds a place for
   DenseMap<Operation *, PlaceAttr> scratchPlaces;
 };
 
@@ -379,11 +429,100 @@ void FunctionPlanner::shareReplaced() {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Side by side
+//===----------------------------------------------------------------------===//
+
+bool FunctionPlanner::maySitBeside(const Group &group) const {
+  int64_t bytes = rowBytesOf(values[group.members.front()]);
+  auto takes = [&](Operation *op) {
+    return takesStrides(block.findAncestorOpInBlock(*op));
+  };
+  return llvm::all_of(group.members, [&](unsigned member) {
+    Value value = values[member];
+    Operation *maker = value.getDefiningOp();
+    return rowBytesOf(value) == bytes && (!maker || takes(maker)) &&
+           llvm::all_of(value.getUsers(), takes);
+  });
+}
+
+static bool isTaken(ArrayRef<Joint> joints, const Joint &joint) {
+  return llvm::any_of(joints, [&](const Joint &other) {
+    return llvm::any_of(joint, [&](unsigned group) {
+      return llvm::is_contained(other, group);
+    });
+  });
+}
+
+/// Parts of products that nobody has given a place yet.
+void FunctionPlanner::findJoints() {
+  for (const ProductRun &run : findAdjacentRuns(function)) {
+    Joint joint;
+    for (Value part : run.parts())
+      if (unsigned group = groupIndex[numberOf[part]];
+          !groups[group].place && maySitBeside(groups[group]) &&
+          !llvm::is_contained(joint, group))
+        joint.push_back(group);
+    if (joint.size() == run.ops.size() && !isTaken(joints, joint))
+      joints.push_back(joint);
+  }
+  // What one product reads is read until the last is done, whose epilogue
+  // writes meanwhile: the joint lives as long as all of its groups together.
+}
+
+FailureOr<SmallVector<SmallVector<TierPlan::Key>>>
+FunctionPlanner::findTierJoints() {
+  if (failed(share()))
+    return failure();
+  SmallVector<SmallVector<TierPlan::Key>> found;
+  for (const ProductRun &run : findAdjacentRuns(function)) {
+    SmallVector<TierPlan::Key> keys;
+    for (Value part : run.parts()) {
+      PlaceAttr place = groupOf(part).place;
+      if (!place || !isTier(place.getMemory()) ||
+          place.getMemory() == Memory::SavedInput)
+        break;
+      for (auto &[key, slot] : tiers.slots)
+        if (placeOf(place, slot) == place && key.first == place.getMemory() &&
+            !llvm::is_contained(keys, key))
+          keys.push_back(key);
+    }
+    bool isOneTier = llvm::all_of(keys, [&](const TierPlan::Key &key) {
+      return key.first == keys.front().first;
+    });
+    if (keys.size() == run.ops.size() && isOneTier)
+      found.push_back(std::move(keys));
+  }
+  return found;
+}
+
+bool FunctionPlanner::allowStride(ArrayRef<TierPlan::Key> keys) {
+  return llvm::all_of(groups, [&](const Group &group) {
+    if (group.members.empty() || !group.place)
+      return true;
+    for (const TierPlan::Key &key : keys)
+      if (key.first == group.place.getMemory() &&
+          placeOf(group.place, tiers.slots.at(key)) == group.place)
+        return maySitBeside(group);
+    return true;
+  });
+}
+
 /// Blocks of one kind of growth, and what is to know their offsets.
 struct Pile {
   std::vector<PackItem> items;
   SmallVector<std::function<void(int64_t)>> place;
 };
+
+Span FunctionPlanner::lifeOf(ArrayRef<unsigned> groupNumbers) const {
+  Span life = {INT64_MAX, 0};
+  for (unsigned group : groupNumbers)
+    for (unsigned member : groups[group].members) {
+      life.begin = std::min(life.begin, spans[member].begin);
+      life.end = std::max(life.end, spans[member].end);
+    }
+  return life;
+}
 
 void FunctionPlanner::pack() {
   MLIRContext *context = function.getContext();
@@ -392,20 +531,40 @@ void FunctionPlanner::pack() {
     return placeAt(context, Memory::Workspace, 0, offset);
   };
   int64_t constantSize = 0; // known once the constants are packed
-  for (Group &group : groups) {
-    if (group.members.empty() || group.place)
-      continue;
-    Span life = {INT64_MAX, 0};
-    for (unsigned member : group.members) {
-      life.begin = std::min(life.begin, spans[member].begin);
-      life.end = std::max(life.end, spans[member].end);
+  DenseSet<unsigned> joined;
+  for (const Joint &joint : joints) {
+    joined.insert(joint.begin(), joint.end());
+    int64_t stride = 0;
+    for (unsigned group : joint)
+      stride += rowBytesOf(values[groups[group].members.front()]);
+    LinearBytes bytes;
+    for (unsigned group : joint) {
+      Value value = values[groups[group].members.front()];
+      bytes = bytes.upperBound(
+          stridedBytes(parts.bytesOf(value), rowBytesOf(value), stride));
     }
+    Span life = lifeOf(joint);
+    rows.items.push_back({life.begin, life.end, bytes.tq, false});
+    rows.place.push_back([&, stride](int64_t offset) {
+      int64_t column = 0;
+      for (unsigned group : joint) {
+        groups[group].place =
+            PlaceAttr::get(context, Memory::Workspace, 0, offset, 0, 0,
+                           constantSize, column, stride);
+        column += rowBytesOf(values[groups[group].members.front()]);
+      }
+    });
+  }
+  for (auto [number, group] : llvm::enumerate(groups)) {
+    if (group.members.empty() || group.place || joined.contains(number))
+      continue;
+    Span life = lifeOf(static_cast<unsigned>(number));
     LinearBytes bytes = parts.bytesOf(values[group.members.front()]);
     bool isConstant = bytes.tq == 0;
     Pile &pile = isConstant ? constants : rows;
     pile.items.push_back(
         {life.begin, life.end, isConstant ? bytes.constant : bytes.tq, false});
-    pile.place.push_back([&, isConstant](int64_t offset) {
+    pile.place.push_back([&, &group = group, isConstant](int64_t offset) {
       group.place =
           inWorkspace(isConstant ? LinearBytes{0, 0, 0, offset}
                                  : LinearBytes{offset, 0, 0, constantSize});
@@ -463,4 +622,63 @@ void FunctionPlanner::record() {
 FailureOr<FunctionPlan> mlir::dyna::planFunction(FunctionOp function,
                                                  const TierPlan &tiers) {
   return FunctionPlanner(function, tiers).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Tiers of a layer
+//===----------------------------------------------------------------------===//
+
+/// Puts slots side by side that some function wants to have so, if all
+/// functions can use them.
+static LogicalResult joinSlots(ArrayRef<FunctionOp> functions, TierPlan &plan) {
+  std::vector<FunctionPlanner> planners;
+  planners.reserve(functions.size());
+  SmallVector<SmallVector<TierPlan::Key>> wanted;
+  for (FunctionOp function : functions) {
+    planners.emplace_back(function, plan);
+    auto found = planners.back().findTierJoints();
+    if (failed(found))
+      return failure();
+    llvm::append_range(wanted, *found);
+  }
+  SmallVector<SmallVector<TierPlan::Key>> joints;
+  for (const SmallVector<TierPlan::Key> &keys : wanted) {
+    bool isFree = llvm::none_of(joints, [&](const auto &joint) {
+      return llvm::any_of(keys, [&](const TierPlan::Key &key) {
+        return llvm::is_contained(joint, key);
+      });
+    });
+    bool isAllowed = llvm::all_of(planners, [&](FunctionPlanner &planner) {
+      return planner.allowStride(keys);
+    });
+    if (isFree && isAllowed)
+      joints.push_back(keys);
+  }
+  plan.joints = std::move(joints);
+  return success();
+}
+
+FailureOr<TierPlan> mlir::dyna::planTiers(LayerOp layer,
+                                          ArrayRef<FunctionOp> functions) {
+  TierPlan plan;
+  for (FunctionOp function : functions) {
+    Block &body = function.getBody().front();
+    TokenParts parts(function);
+    if (failed(addSlots(function, function.getArgPlaces(), body.getArguments(),
+                        parts, plan)) ||
+        failed(addSlots(function, function.getResultPlaces(),
+                        body.getTerminator()->getOperands(), parts, plan)))
+      return failure();
+  }
+  // Whoever made the layer's input wrote it there, used again or not.
+  if (layer && !layer.getInputArguments().empty())
+    plan.sizes[0] =
+        TokenParts(layer).bytesOf(layer.getInputArguments().front());
+  // First each for itself: then every slot has a place that names it.
+  placeSlots(plan);
+  if (failed(joinSlots(functions, plan)))
+    return failure();
+  if (!plan.joints.empty())
+    placeSlots(plan);
+  return plan;
 }

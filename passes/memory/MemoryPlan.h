@@ -34,10 +34,15 @@ struct TierPlan {
     FunctionOp firstSeen;
     LinearBytes bytes;
     LinearBytes offset;
+    /// Of its place, where it lies side by side with others.
+    int64_t column = 0, stride = 0;
   };
+  using Key = std::pair<Memory, int64_t>;
   /// By the number of the value in its tier: the place's index, where a
   /// function's places have different ones, else its rank among them.
-  std::map<std::pair<Memory, int64_t>, Slot> slots;
+  std::map<Key, Slot> slots;
+  /// Slots that lie side by side, in order; each in one list at most.
+  SmallVector<SmallVector<Key>> joints;
   /// saved_input, products, elementwise, deferred.
   LinearBytes sizes[4];
 };

@@ -31,6 +31,20 @@ def FuseRows : Pass<"dyna-fuse-rows", "::mlir::dyna::FunctionOp"> {
     Statistic<"numSteps", "num-steps", "Edges, members and pairs looked at to decide">];
 }
 
+def JoinProducts : Pass<"dyna-join-products", "::mlir::dyna::FunctionOp"> {
+  let summary = "Puts products that can be one next to each other.";
+  let description = [{
+    Looks for the runs of `ProductRuns.h`: query, key and value, gate and up, and their gradients.
+    Moves the products of a run together, forward behind the first, gradients to the last, where
+    no other op's operands forbid it; what ran in their epilogues follows them, as one sweep if the
+    rows have one width. All else stays where it is. Linear in the number of ops, but for sorting.
+  }];
+  let dependentDialects = ["::mlir::dyna::DynaDialect"];
+  let statistics = [
+    Statistic<"numRuns", "num-runs", "Runs of products brought together">,
+    Statistic<"numProducts", "num-products", "Products in them">];
+}
+
 def PlanMemory : Pass<"dyna-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Gives every value of the layer functions a place.";
   let description = [{
@@ -39,6 +53,8 @@ def PlanMemory : Pass<"dyna-plan-memory", "::mlir::ModuleOp"> {
     function). Values that the function returns are computed where they are
     returned to; a value returned to several places lies at the first, and an argument
     returned elsewhere is copied, by the code of `dyna.return`.
+    The parts of products that follow each other and could be one (`ProductRuns.h`) lie side by side,
+    in one block whose rows hold a row of each, if all ops that use them take a stride.
     Offsets are linear in tokens: constant-size values come first, then those with a
     row per token, packed by bytes per token. Per function n log n for n values, times how many are
     alive together and the packings tried (`Packing.h`).

@@ -48,7 +48,16 @@ LinearBytes mlir::dyna::offsetOf(PlaceAttr place) {
 PlaceAttr mlir::dyna::placeAt(MLIRContext *context, Memory memory,
                               int64_t index, const LinearBytes &offset) {
   return PlaceAttr::get(context, memory, index, offset.tq, offset.tkv, offset.s,
-                        offset.constant);
+                        offset.constant, /*column=*/0, /*stride=*/0);
+}
+
+LinearBytes mlir::dyna::stridedBytes(const LinearBytes &alone, int64_t rowBytes,
+                                     int64_t stride) {
+  LinearBytes bytes = alone;
+  // Rounded as TokenParts rounds, for parts of the tokens.
+  bytes.tq = llvm::divideCeil(alone.tq * stride, rowBytes);
+  bytes.tq += bytes.tq % 2;
+  return bytes;
 }
 
 LinearBytes mlir::dyna::bytesOf(Type type) {

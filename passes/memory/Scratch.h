@@ -61,6 +61,11 @@ PlaceAttr placeAt(MLIRContext *context, Memory memory, int64_t index,
 /// A dynamic first dimension counts query tokens.
 LinearBytes bytesOf(Type type);
 
+/// What values take that lie side by side in rows of `stride` bytes, from what
+/// one of them takes alone in rows of `rowBytes`.
+LinearBytes stridedBytes(const LinearBytes &alone, int64_t rowBytes,
+                         int64_t stride);
+
 /// The bytes of workspace that an op needs beside its results, if any:
 /// - attention_grad, linear_cross_entropy, linear_cross_entropy_train: what the
 ///   runtime's kernels ask for (runtime/abi/Kernels.h);

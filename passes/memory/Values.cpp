@@ -117,6 +117,9 @@ bool mlir::dyna::mayReplace(RowsOp rows, Value operand, OpResult result) {
   for (OpOperand &use : operand.getUses())
     if (use.getOwner()->getBlock() == &body)
       readers.push_back(use.getOwner());
+  // A pair of features is loaded before either is stored.
+  if (isa<RotaryOp>(last) && readers == SmallVector<Operation *>{last})
+    return true;
   DenseSet<Operation *> before = ancestorsOf(last);
   if (readers.size() != 1 || !before.contains(readers.front()))
     return false;

@@ -17,6 +17,7 @@
 #include "dialects/dyna/Requirements.h"
 #include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
+#include "passes/memory/ProductRuns.h"
 #include "passes/memory/TokenParts.h"
 #include "passes/memory/Values.h"
 #include "runtime/abi/Abi.h"
@@ -41,6 +42,9 @@ struct Range {
   int64_t index;
   bool block;
 
+  /// Of a place with a stride, in bytes.
+  int64_t rowBytes = 0, column = 0, stride = 0;
+
   static Range of(PlaceAttr place, const LinearBytes &bytes) {
     LinearBytes begin = offsetOf(place);
     Memory memory = place.getMemory();
@@ -51,6 +55,19 @@ struct Range {
             place.getIndex(),
             isTier(memory) || memory == Memory::Workspace};
   }
+  /// With a stride, of the rows from the first to the last with all that lies
+  /// between.
+  static Range of(PlaceAttr place, Value value, const TokenParts &parts) {
+    LinearBytes bytes = parts.bytesOf(value);
+    if (place.getStride() == 0)
+      return of(place, bytes);
+    int64_t rowBytes = rowBytesOf(value);
+    Range range = of(place, stridedBytes(bytes, rowBytes, place.getStride()));
+    range.rowBytes = rowBytes;
+    range.column = place.getColumn();
+    range.stride = place.getStride();
+    return range;
+  }
   bool isBlock() const { return block; }
   bool isApartFrom(const Range &other) const {
     if (memory != other.memory)
@@ -58,11 +75,19 @@ struct Range {
     // Entries of the arrays are tensors of their own.
     if (!block)
       return index != other.index;
+    if (isBesides(other) && (column + rowBytes <= other.column ||
+                             other.column + other.rowBytes <= column))
+      return true;
     return end.isAtMost(other.begin) || other.end.isAtMost(begin);
+  }
+  /// Whether both have columns of the same rows.
+  bool isBesides(const Range &other) const {
+    return stride != 0 && stride == other.stride && begin == other.begin;
   }
   bool isSameAs(const Range &other) const {
     return memory == other.memory && (block || index == other.index) &&
-           begin == other.begin && end == other.end;
+           begin == other.begin && end == other.end && column == other.column &&
+           stride == other.stride && rowBytes == other.rowBytes;
   }
 };
 
@@ -86,7 +111,7 @@ class FunctionVerifier {
 public:
   FunctionVerifier(FunctionOp function, LayerOp layer)
       : function(function), block(function.getBody().front()), layer(layer),
-        parts(function) {}
+        parts(function), runs(findJoinedRuns(function)) {}
 
   LogicalResult run();
 
@@ -102,6 +127,10 @@ private:
   LogicalResult checkAccumulators(Operation &op);
   void spoil(Operation &op, const Range &written);
 
+  /// The products that run as one with this, the last of them.
+  SmallVector<Operation *> runOf(Operation *product) const;
+  /// What they read.
+  llvm::SetVector<Value> productReadsOf(Operation *product) const;
   /// The outside values that the op reads.
   llvm::SetVector<Value> readsOf(Operation &op) const;
   Readers readersOf(Operation &op) const;
@@ -110,6 +139,7 @@ private:
   Block &block;
   LayerOp layer;
   const TokenParts parts;
+  const SmallVector<ProductRun> runs;
   /// Of the values that are still to be read.
   llvm::DenseMap<Value, State> states;
   /// The values that nothing reads behind an op.
@@ -147,6 +177,15 @@ LogicalResult FunctionVerifier::checkRange(Operation *op, const Range &range) {
   if (at.constant % DYNA_BLOCK_ALIGNMENT != 0)
     return op->emitOpError("expects a constant offset that is a multiple of ")
            << DYNA_BLOCK_ALIGNMENT << ", but got " << range.place;
+  int64_t column = range.place.getColumn(), stride = range.place.getStride();
+  if (column % DYNA_BLOCK_ALIGNMENT != 0 || stride % DYNA_BLOCK_ALIGNMENT != 0)
+    return op->emitOpError(
+               "expects a column and a stride that are multiples of ")
+           << DYNA_BLOCK_ALIGNMENT << ", but got " << range.place;
+  if (stride != 0 && column + range.rowBytes > stride)
+    return op->emitOpError("has ")
+           << range.rowBytes << " bytes a row, which do not fit into "
+           << range.place;
 
   PlaceAttr limit = function.getWorkspaceAttr();
   Memory memory = range.place.getMemory();
@@ -167,6 +206,22 @@ LogicalResult FunctionVerifier::checkRange(Operation *op, const Range &range) {
   return success();
 }
 
+llvm::SetVector<Value>
+FunctionVerifier::productReadsOf(Operation *product) const {
+  llvm::SetVector<Value> reads;
+  for (Operation *op : runOf(product))
+    for (Value operand : readsOf(*op))
+      reads.insert(operand);
+  return reads;
+}
+
+SmallVector<Operation *> FunctionVerifier::runOf(Operation *product) const {
+  for (const ProductRun &run : runs)
+    if (run.last() == product)
+      return run.ops;
+  return {product};
+}
+
 LogicalResult FunctionVerifier::addArguments() {
   SmallVector<Range> ranges;
   for (auto [argument, place] :
@@ -174,7 +229,7 @@ LogicalResult FunctionVerifier::addArguments() {
                        function.getArgPlaces().getAsRange<PlaceAttr>())) {
     if (place.getMemory() == Memory::Segments)
       continue;
-    Range range = Range::of(place, parts.bytesOf(argument));
+    Range range = Range::of(place, argument, parts);
     if (failed(checkRange(function, range)))
       return failure();
     for (const Range &other : ranges)
@@ -209,12 +264,13 @@ Readers FunctionVerifier::readersOf(Operation &op) const {
   readers.product = rows ? getEpilogueProduct(rows) : nullptr;
   if (!readers.product)
     return readers;
-  for (Value operand : readsOf(*readers.product)) {
+  for (Value operand : productReadsOf(readers.product)) {
     readers.productReads.insert(operand);
     readers.reads.insert(operand);
   }
-  for (auto [accumulator, sum] : accumulationsOf(readers.product))
-    readers.productSums.insert(accumulator);
+  for (Operation *part : runOf(readers.product))
+    for (auto [accumulator, sum] : accumulationsOf(part))
+      readers.productSums.insert(accumulator);
   return readers;
 }
 
@@ -277,8 +333,11 @@ LogicalResult FunctionVerifier::runOp(Operation &op) {
   SmallVector<std::pair<Value, Range>> written;
   for (auto [index, attribute] : llvm::enumerate(places)) {
     Value result = index < op.getNumResults() ? op.getResult(index) : Value();
-    Range range = Range::of(cast<PlaceAttr>(attribute),
-                            result ? parts.bytesOf(result) : *scratch);
+    auto place = cast<PlaceAttr>(attribute);
+    Range range =
+        result ? Range::of(place, result, parts) : Range::of(place, *scratch);
+    if (place.getStride() != 0 && !(result && takesStrides(&op)))
+      return op.emitOpError("takes no stride, but got ") << place;
     if (failed(checkRange(&op, range)) ||
         failed(checkOwnOperands(op, readers, result, range)))
       return failure();
@@ -310,8 +369,14 @@ void FunctionVerifier::findLastReaders() {
     number[&op] = static_cast<int64_t>(ops.size());
     ops.push_back(&op);
   }
+  DenseMap<Operation *, Operation *> lastOfRun;
+  for (const ProductRun &run : runs)
+    for (Operation *op : run.ops)
+      lastOfRun[op] = run.last();
   auto numberOf = [&](Operation *reader) {
     Operation *outer = block.findAncestorOpInBlock(*reader);
+    if (Operation *last = lastOfRun.lookup(outer))
+      outer = last; // reads when the whole run does
     auto rows = dyn_cast_or_null<RowsOp>(outer->getNextNode());
     return number[outer] + (rows && getEpilogueProduct(rows) == outer);
   };
@@ -334,7 +399,7 @@ LogicalResult FunctionVerifier::checkReturn(Operation &op) {
   for (auto [value, place] :
        llvm::zip_equal(op.getOperands(),
                        function.getResultPlaces().getAsRange<PlaceAttr>())) {
-    Range target = Range::of(place, parts.bytesOf(value));
+    Range target = Range::of(place, value, parts);
     if (failed(checkRange(&op, target)))
       return failure();
     for (const Range &other : targets)

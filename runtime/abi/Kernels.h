@@ -159,14 +159,17 @@ static inline int64_t dyna_visible_pairs(const dyna_segment *segment,
 }
 
 /// The gradients of the above. `forward` holds its operands and results; dq,
-/// dk, dv are written (rows that no segment covers are zeroed) with the strides
-/// of q, k, v; dout has the stride of out.
+/// dk, dv are written (rows that no segment covers are zeroed) with strides of
+/// their own; dout has the stride of out.
 typedef struct dyna_attention_grad {
   dyna_attention forward;
   const void *dout;
   void *dq;
+  int64_t dq_stride;
   void *dk;
+  int64_t dk_stride;
   void *dv;
+  int64_t dv_stride;
   void *workspace;
 } dyna_attention_grad;
 

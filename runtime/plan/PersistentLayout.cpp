@@ -19,10 +19,14 @@ PersistentLayout persistentLayout(const ManifestView &view, bool training) {
     layout.bytes += alignToBlock(elements * element);
     return offset;
   };
+  // Matrices before vectors: those of a layer that follow each other in its
+  // list lie one behind the other, whatever biases are between them, and
+  // products by them can be one.
   std::vector<int> held;
-  for (int p = 0; p < view.parameters(); ++p)
-    if (view.holds(p))
-      held.push_back(p);
+  for (bool isMatrix : {true, false})
+    for (int p = 0; p < view.parameters(); ++p)
+      if (view.holds(p) && (view.parameter(p).shape_size() > 1) == isMatrix)
+        held.push_back(p);
   auto &places = layout.parameters;
   // Layer functions read whole tensors; what only the optimizer sees is as
   // large as what it updates.

@@ -36,7 +36,8 @@ struct PersistentLayout {
 };
 
 /// Equal parts lie together: all masters, all copies, all gradients, all m, all
-/// v, of the parameters that the view holds. m, v and masters beside a copy
+/// v, of the parameters that the view holds, in each part matrices before
+/// vectors, in the order of the manifest. m, v and masters beside a copy
 /// have only the rows that the view updates. Without `training` there are no
 /// gradients and no optimizer state.
 PersistentLayout persistentLayout(const ManifestView &view,

@@ -271,9 +271,9 @@ public:
       at += rows * result.sumStride * sumBytes_;
       return result;
     };
-    dq = place(g.dq, f.q_stride, f.heads, tq);
-    dk = place(g.dk, f.k_stride, f.kv_heads, tkv);
-    dv = place(g.dv, f.v_stride, f.kv_heads, tkv);
+    dq = place(g.dq, g.dq_stride, f.heads, tq);
+    dk = place(g.dk, g.dk_stride, f.kv_heads, tkv);
+    dv = place(g.dv, g.dv_stride, f.kv_heads, tkv);
   }
 
   AttentionSums sums() const {
@@ -376,6 +376,14 @@ dyna_status runAttentionGrad(dyna_context *context,
       (segments.tkv > 0 && (!g.dk || !g.dv)))
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s: lse, dout, dq, dk, dv or the workspace is null", name);
+  int64_t qWidth = f.heads * f.head_dim, kvWidth = f.kv_heads * f.head_dim;
+  if (g.dq_stride < qWidth || g.dk_stride < kvWidth || g.dv_stride < kvWidth)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: strides of dq, dk, dv are %lld, %lld, %lld but rows have "
+                "%lld, %lld, %lld elements",
+                name, (long long)g.dq_stride, (long long)g.dk_stride,
+                (long long)g.dv_stride, (long long)qWidth, (long long)kvWidth,
+                (long long)kvWidth);
   HostDevice &device = HostDevice::of(*context);
   Team &team = device.team();
   if (!device.reserveWorkers(kernels.attentionGradScratch(f.head_dim)))

@@ -245,7 +245,8 @@ void benchAttention(Bench &bench, const char *dtype,
                         0,     q.data(),   width, k.data(),  width, v.data(),
                         width, out.data(), width, lse.data()};
     dyna_attention_grad grad = {p,         dout.data(), dq.data(),
-                                dk.data(), dv.data(),   workspace.data()};
+                                width,     dk.data(),   width,
+                                dv.data(), width,       workspace.data()};
     // Only what causality leaves counts: 2 products forward, 5 backward.
     double flops = 2 * pairs * double(width);
     std::string size = std::string(lengths.name) + " 6x64 causal";

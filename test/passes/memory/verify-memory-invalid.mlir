@@ -226,3 +226,58 @@ dyna.function @no_such_entry of @l as evaluate(%x: tensor<?x64xf32> in <input>, 
   %b = dyna.linear %a, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
   dyna.return %b : tensor<?x64xf32>
 }
+
+// -----
+
+dyna.layer @l(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  dyna.return %x : tensor<?x64xf32>
+}
+// Rows side by side must fit between two strides.
+dyna.function @too_wide of @l as evaluate(%x: tensor<?x64xf32> in <input>, %w: tensor<64x64xf32> in <parameter>) -> (tensor<?x64xf32> in <output>) workspace <workspace, tq = 512> {
+  // expected-error @+1 {{has 256 bytes a row, which do not fit into #dyna.place<workspace, column = 320, stride = 512>}}
+  %a = dyna.linear %x, %w {places = [#dyna.place<workspace, column = 320, stride = 512>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  %c = dyna.linear %a, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  dyna.return %c : tensor<?x64xf32>
+}
+
+// -----
+
+dyna.layer @l(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  dyna.return %x : tensor<?x64xf32>
+}
+// Columns of the same rows that overlap.
+dyna.function @overlap of @l as evaluate(%x: tensor<?x64xf32> in <input>, %w: tensor<64x64xf32> in <parameter>) -> (tensor<?x64xf32> in <output>) workspace <workspace, tq = 512> {
+  %a = dyna.linear %x, %w {places = [#dyna.place<workspace, stride = 512>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  // expected-note @+1 {{overwritten here}}
+  %b = dyna.linear %x, %w {places = [#dyna.place<workspace, column = 192, stride = 512>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  // expected-error @+1 {{reads a value in #dyna.place<workspace, stride = 512> that has been overwritten}}
+  %c = dyna.linear %a, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  dyna.return %c : tensor<?x64xf32>
+}
+
+// -----
+
+dyna.layer @l(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  dyna.return %x : tensor<?x64xf32>
+}
+// Another stride: the rows are not the same, no column helps.
+dyna.function @other_rows of @l as evaluate(%x: tensor<?x64xf32> in <input>, %w: tensor<64x64xf32> in <parameter>) -> (tensor<?x64xf32> in <output>) workspace <workspace, tq = 1024> {
+  %a = dyna.linear %x, %w {places = [#dyna.place<workspace, stride = 512>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  // expected-note @+1 {{overwritten here}}
+  %b = dyna.linear %x, %w {places = [#dyna.place<workspace, column = 256, stride = 1024>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  // expected-error @+1 {{reads a value in #dyna.place<workspace, stride = 512> that has been overwritten}}
+  %c = dyna.linear %a, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  dyna.return %c : tensor<?x64xf32>
+}
+
+// -----
+
+dyna.layer @l(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  dyna.return %x : tensor<?x64xf32>
+}
+// What strides are not made for.
+dyna.function @no_stride of @l as evaluate(%w: tensor<9x64xf32> in <parameter>, %ids: tensor<?xi32> in <input>) -> (tensor<?x64xf32> in <output>) workspace <workspace, tq = 512> {
+  // expected-error @+1 {{takes no stride, but got #dyna.place<workspace, stride = 512>}}
+  %a = dyna.embedding %ids, %w {places = [#dyna.place<workspace, stride = 512>]} : tensor<?xi32>, tensor<9x64xf32>
+  dyna.return %a : tensor<?x64xf32>
+}

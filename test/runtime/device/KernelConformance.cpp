@@ -292,15 +292,19 @@ protected:
     expectNear(download<Sum>(*lseData), lse, 2 * tolerance<Sum>(), "lse");
 
     std::unique_ptr<Buffer> doutData = upload(dout);
-    std::unique_ptr<Buffer> dq = upload(filled<T>(p.tq * p.qStride, mark));
-    std::unique_ptr<Buffer> dk = upload(filled<T>(p.tkv * p.kStride, mark));
-    std::unique_ptr<Buffer> dv = upload(filled<T>(p.tkv * p.vStride, mark));
+    // Strides of their own: gradients may lie side by side where q, k, v do
+    // not.
+    int64_t dqStride = p.qStride + 8, dkStride = p.kStride + 24,
+            dvStride = p.vStride + 16;
+    std::unique_ptr<Buffer> dq = upload(filled<T>(p.tq * dqStride, mark));
+    std::unique_ptr<Buffer> dk = upload(filled<T>(p.tkv * dkStride, mark));
+    std::unique_ptr<Buffer> dv = upload(filled<T>(p.tkv * dvStride, mark));
     std::unique_ptr<Buffer> workspace = upload(makeWorkspace(
         dyna_attention_grad_workspace(sizeof(T), p.heads, p.kvHeads, p.headDim),
         p.tq, p.tkv, run.segments.count));
-    dyna_attention_grad grad = {description, doutData->data(),
-                                dq->data(),  dk->data(),
-                                dv->data(),  workspace->data()};
+    dyna_attention_grad grad = {
+        description, doutData->data(), dq->data(), dqStride,         dk->data(),
+        dkStride,    dv->data(),       dvStride,   workspace->data()};
     context.matrix_flops = 0;
     ASSERT_EQ(F::attentionGrad(&context, &grad), DYNA_OK) << message;
     EXPECT_EQ(context.matrix_flops, 5 * perProduct);
@@ -311,22 +315,23 @@ protected:
         wideDv(static_cast<size_t>(p.tkv * p.vStride));
     naive::attentionGrad(p, wideQ, wideK, wideV, wideDout, wideDq, wideDk,
                          wideDv);
-    expectRows<T>(*dq, wideDq, p.tq, p.qStride, qWidth, mark, "dq");
-    expectRows<T>(*dk, wideDk, p.tkv, p.kStride, kvWidth, mark, "dk");
-    expectRows<T>(*dv, wideDv, p.tkv, p.vStride, kvWidth, mark, "dv");
+    expectRows<T>(*dq, dqStride, wideDq, p.qStride, p.tq, qWidth, mark, "dq");
+    expectRows<T>(*dk, dkStride, wideDk, p.kStride, p.tkv, kvWidth, mark, "dk");
+    expectRows<T>(*dv, dvStride, wideDv, p.vStride, p.tkv, kvWidth, mark, "dv");
   }
 
   /// The gradient's columns are near, those past them untouched.
   template <typename T>
-  void expectRows(const Buffer &data, const Matrix &expected, int64_t rows,
-                  int64_t stride, int64_t used, double mark,
-                  const std::string &what) {
+  void expectRows(const Buffer &data, int64_t stride, const Matrix &expected,
+                  int64_t expectedStride, int64_t rows, int64_t used,
+                  double mark, const std::string &what) {
     std::vector<T> actual = download<T>(data), inner;
     Matrix innerExpected;
     for (int64_t i = 0; i < rows * stride; ++i)
       if (i % stride < used) {
         inner.push_back(actual[i]);
-        innerExpected.push_back(expected[i]);
+        innerExpected.push_back(
+            expected[i / stride * expectedStride + i % stride]);
       } else {
         ASSERT_EQ(naive::toDouble(actual[i]), mark)
             << what << " padding at " << i;

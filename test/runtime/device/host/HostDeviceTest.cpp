@@ -240,7 +240,8 @@ runEverything(Host &host, decltype(dyna_attention_f32) forward,
       width, y.data(), width, x.data(), width, out.data(), width, lse.data()};
   EXPECT_EQ(forward(&host.context, &attention), DYNA_OK);
   dyna_attention_grad grad = {attention, x.data(),  dq.data(),
-                              dk.data(), dv.data(), workspace.data()};
+                              width,     dk.data(), width,
+                              dv.data(), width,     workspace.data()};
   EXPECT_EQ(backward(&host.context, &grad), DYNA_OK);
 
   std::vector<int32_t> targets(tokens);
@@ -326,7 +327,8 @@ TEST(HostDevice, ThreadsChangeNoBitOfSharedKeys) {
                         width, out.data(), width, lse.data()};
     ASSERT_EQ(dyna_attention_f32(&host.context, &p), DYNA_OK) << host.message;
     dyna_attention_grad grad = {p,         q.data(),  dq.data(),
-                                dk.data(), dv.data(), workspace.data()};
+                                width,     dk.data(), width,
+                                dv.data(), width,     workspace.data()};
     ASSERT_EQ(dyna_attention_grad_f32(&host.context, &grad), DYNA_OK);
     dk.insert(dk.end(), dv.begin(), dv.end());
     results.insert(dk);

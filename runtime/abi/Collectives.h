@@ -115,6 +115,11 @@ typedef struct dyna_exchange {
 dyna_status dyna_exchange_all(dyna_context *, const dyna_exchange *exchanges,
                               int64_t count);
 
+/// Lets what this rank has started go on, without blocking: kernels call it when
+/// they begin, so that exchanges make progress while a layer computes. Fails as
+/// a wait does. Nothing without a transport.
+dyna_status dyna_progress(dyna_context *);
+
 #ifdef __cplusplus
 } // extern "C"
 #endif

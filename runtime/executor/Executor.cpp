@@ -34,7 +34,10 @@ Executor::Executor(const ManifestView &view, const dyna_variant &variant,
     : view_(view), variant_(variant), device_(device), options_(options),
       layout_(persistentLayout(view, options.training)) {}
 
-Executor::~Executor() = default;
+Executor::~Executor() {
+  if (exchange_)
+    exchange_->transport().noteTime(nullptr);
+}
 
 StatusOr<std::unique_ptr<Executor>>
 Executor::create(const ManifestView &view, const dyna_variant &variant,
@@ -66,6 +69,8 @@ Status Executor::initialize() {
       return exchange.status();
     exchange_ = std::move(*exchange);
     groups_ = exchange_->groups();
+    if (options_.trace)
+      options_.transport->noteTime(&spent_);
   }
   context_.abi_version = DYNA_ABI_VERSION;
   context_.rank = exchange_ ? exchange_->rank() : 0;
@@ -305,19 +310,16 @@ Status Executor::runProgram(Run &run) {
     live.before(uses, result);
     double begin = options_.trace ? options_.trace->now() : 0;
     context_.matrix_flops = 0;
+    spent_.clear();
     DYNA_RETURN_IF_ERROR(runInstruction(run, index));
-    // What was started goes on while layers compute, not only in waits.
-    if (exchange_)
-      DYNA_RETURN_IF_ERROR(exchange_->transport().progress());
-    double flops = static_cast<double>(context_.matrix_flops);
-    result.flops += flops;
+    result.flops += static_cast<double>(context_.matrix_flops);
     result.formulaFlops += formulaFlops(run, i);
     if (options_.trace)
-      options_.trace->add(
-          {instructionName(i.op()), view_.kind(i.layer()).name().c_str(),
-           run.scalars.step, i.op() == Instruction::LOAD ? -1 : i.layer(),
-           isPerMicroBatch(i.op()) ? i.micro_batch() : -1, begin,
-           options_.trace->now() - begin, live.live(), flops});
+      trace(run, i, begin, live.live());
+    // What was started goes on between instructions too, not only in kernels
+    // and waits.
+    if (exchange_)
+      DYNA_RETURN_IF_ERROR(exchange_->transport().progress());
     live.after(uses);
   }
   DYNA_RETURN_IF_ERROR(synchronize());
@@ -328,6 +330,31 @@ Status Executor::runProgram(Run &run) {
   for (double loss : result.microBatchLosses)
     result.lossSum += loss;
   return Status::ok();
+}
+
+void Executor::trace(const Run &run, const Instruction &i, double begin,
+                     int64_t liveBytes) {
+  TraceRecorder &recorder = *options_.trace;
+  TraceSlice slice;
+  slice.name = instructionName(i.op());
+  slice.category = view_.kind(i.layer()).name().c_str();
+  slice.step = run.scalars.step;
+  slice.layer = i.op() == Instruction::LOAD ? -1 : i.layer();
+  slice.microBatch = isPerMicroBatch(i.op()) ? i.micro_batch() : -1;
+  slice.beginSeconds = begin;
+  slice.seconds = recorder.now() - begin;
+  slice.liveBytes = liveBytes;
+  slice.flops = static_cast<double>(context_.matrix_flops);
+  recorder.add(slice);
+  slice.category = "exchange";
+  slice.flops = 0;
+  slice.isInner = true;
+  for (const Transport::Spent &spent : spent_) {
+    slice.name = spent.what;
+    slice.beginSeconds = recorder.at(spent.begin);
+    slice.seconds = recorder.at(spent.end) - slice.beginSeconds;
+    recorder.add(slice);
+  }
 }
 
 Status Executor::runInstruction(Run &run, int index) {

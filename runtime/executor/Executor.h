@@ -145,6 +145,9 @@ private:
   dyna_saved savedOf(const Run &run, const plan::Instruction &i) const;
 
   Status runProgram(Run &run);
+  /// Adds the slice of an instruction that has just run, and those in it.
+  void trace(const Run &run, const plan::Instruction &i, double begin,
+             int64_t liveBytes);
   Status runInstruction(Run &run, int index);
   Status exchange(Run &run, const plan::Instruction &i);
   Status exchangeParameters(const plan::Instruction &i);
@@ -184,6 +187,7 @@ private:
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<MemoryCheck> memoryCheck_;
   std::unique_ptr<RankExchange> exchange_; ///< null for one rank
+  std::vector<Transport::Spent> spent_;    ///< of the instruction, if traced
   std::vector<dyna_group> groups_;
   char message_[1024] = {};
   dyna_context context_ = {};

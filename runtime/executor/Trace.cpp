@@ -24,6 +24,11 @@ TraceRecorder::TraceRecorder(size_t limit)
 
 double TraceRecorder::now() const { return clockSeconds() - start_; }
 
+double TraceRecorder::at(std::chrono::steady_clock::time_point moment) const {
+  return std::chrono::duration<double>(moment.time_since_epoch()).count() -
+         start_;
+}
+
 void TraceRecorder::add(const TraceSlice &slice) {
   if (!isFull())
     slices_.push_back(slice);
@@ -48,6 +53,8 @@ std::string TraceRecorder::events(int rank) const {
         "\"tid\": 0, \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s}}",
         slice.name, slice.category, rank, slice.beginSeconds * 1e6,
         slice.seconds * 1e6, arguments.c_str());
+    if (slice.isInner)
+      continue; // of an instruction that has said it
     text += formatText(",\n{\"name\": \"live bytes\", \"ph\": \"C\", \"pid\": "
                        "%d, \"ts\": %.3f, \"args\": {\"bytes\": %lld}}",
                        rank, slice.beginSeconds * 1e6,

@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Slices for ui.perfetto.dev (Chrome's JSON trace format): one per instruction,
-// with layer, micro-batch, bytes and flops.
+// with layer, micro-batch, bytes and flops. Exchanges inside a layer function,
+// and progress that its kernels let others make, are slices of category
+// "exchange" within the instruction's: what is left of it, it computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +18,7 @@
 
 #include "runtime/abi/Status.h"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,6 +35,7 @@ struct TraceSlice {
   double seconds = 0;
   int64_t liveBytes = 0; ///< of the dynamic region
   double flops = 0;
+  bool isInner = false; ///< within the slice before it
 };
 
 class TraceRecorder {
@@ -43,6 +47,8 @@ public:
       : limit_(limit), start_(other.start_) {}
 
   double now() const;
+  /// The same for a moment of the clock.
+  double at(std::chrono::steady_clock::time_point moment) const;
   void add(const TraceSlice &slice);
   /// Records no more.
   void close() { limit_ = slices_.size(); }

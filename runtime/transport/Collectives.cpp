@@ -64,10 +64,13 @@ static Status exchange(const dyna_context &context, int32_t index,
     return Status::ok();
   }
   Group &group = *static_cast<Group *>(abi->handle);
+  Transport &transport = group.transport();
+  Transport::Clock::time_point begin = Transport::Clock::now();
   StatusOr<Ticket> ticket = group.start(std::move(collectives), context.stream);
   DYNA_RETURN_IF_ERROR(ticket.status());
-  Transport &transport = group.transport();
-  return transport.wait(*ticket, context.stream, transport.deadline());
+  Status status = transport.wait(*ticket, context.stream, transport.deadline());
+  transport.note({function, begin, Transport::Clock::now()});
+  return status;
 }
 
 static Status slice(const dyna_context &context, int32_t index,
@@ -172,6 +175,29 @@ static Status exchangeAll(const dyna_context &context,
     collectives.push_back(*collective);
   }
   return exchange(context, group, std::move(collectives), "exchange_all");
+}
+
+/// That of all groups of the context; null for one rank.
+static Transport *transportOf(const dyna_context &context) {
+  for (int32_t i = 0; i < context.group_count; ++i)
+    if (void *group = context.groups[i].handle)
+      return &static_cast<Group *>(group)->transport();
+  return nullptr;
+}
+
+/// Shorter calls found nothing to do.
+static constexpr std::chrono::microseconds leastNoted{2};
+
+dyna_status dyna_progress(dyna_context *context) {
+  Transport *transport = transportOf(*context);
+  if (!transport || !transport->hasStarted())
+    return DYNA_OK;
+  Transport::Clock::time_point begin = Transport::Clock::now();
+  Status status = transport->progress();
+  Transport::Clock::time_point end = Transport::Clock::now();
+  if (end - begin >= leastNoted)
+    transport->note({"progress", begin, end});
+  return report(context, status);
 }
 
 dyna_status dyna_exchange_all(dyna_context *context,

@@ -27,7 +27,8 @@
 // each a small state machine that can `advance` without blocking. Whoever waits
 // for one advances all of its own until that one is done. So a rank that is
 // blocked on a message still does its share of a collective it has started, and
-// no legal plan hangs. There are no helper threads.
+// no legal plan hangs. There are no helper threads: between waits, kernels that
+// begin advance what was started (`dyna_progress`).
 //
 // Memory. A buffer given to a start belongs to the transport until the wait has
 // returned, with or without an error. Who leaves early calls `abort` first.
@@ -136,6 +137,20 @@ public:
   Deadline deadline() const { return Clock::now() + timeout_; }
 
   const Traffic &traffic() const { return traffic_; }
+  bool hasStarted() const { return !started_.empty(); }
+
+  /// Time that compiled code spent here: an exchange from its start to its
+  /// end, or what was started before making progress.
+  struct Spent {
+    const char *what; ///< a constant
+    Clock::time_point begin, end;
+  };
+  /// Where to note it from now on; null: nowhere.
+  void noteTime(std::vector<Spent> *spent) { spent_ = spent; }
+  void note(const Spent &spent) {
+    if (spent_)
+      spent_->push_back(spent);
+  }
 
 protected:
   Transport(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
@@ -205,6 +220,7 @@ private:
   int64_t nextTicket_ = 1;
   Status failure_;
   Traffic traffic_;
+  std::vector<Spent> *spent_ = nullptr;
 };
 
 /// Ranks that exchange together. Lives no longer than its transport; operations

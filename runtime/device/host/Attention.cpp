@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/abi/Collectives.h"
 #include "runtime/device/host/Failure.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/device/host/KernelTable.h"
@@ -85,7 +86,9 @@ dyna_status check(dyna_context *context, const dyna_attention *p,
       (p->segments->tkv > 0 && (!p->k || !p->v)))
     return fail(context, DYNA_INVALID_ARGUMENT, "%s: q, k, v or out is null",
                 name);
-  return checkSegments(context, *p->segments, name);
+  if (dyna_status status = checkSegments(context, *p->segments, name))
+    return status;
+  return dyna_progress(context);
 }
 
 /// Counts `products` products over the visible pairs.

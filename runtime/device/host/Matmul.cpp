@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/abi/Collectives.h"
 #include "runtime/device/host/Bf16Products.h"
 #include "runtime/device/host/Failure.h"
 #include "runtime/device/host/HostDevice.h"
@@ -38,6 +39,8 @@ extern "C" dyna_status dyna_launch(dyna_context *context, dyna_rows_body body,
                 "launch over %lld rows with %lld bytes of arguments: body and "
                 "arguments must be there and sizes not negative",
                 (long long)rows, (long long)args_bytes);
+  if (dyna_status status = dyna_progress(context))
+    return status;
   int64_t size = dyna_chunk_rows(rows, min_rows);
   HostDevice::of(*context).team().parallelFor(
       dyna_chunk_count(rows, min_rows), [=](int64_t chunk, int) {
@@ -78,7 +81,7 @@ dyna_status check(dyna_context *context, const dyna_matmul *p,
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s of m=%lld n=%lld k=%lld: a, b or c is null", name,
                 (long long)p->m, (long long)p->n, (long long)p->k);
-  return DYNA_OK;
+  return dyna_progress(context);
 }
 
 /// How C is cut: into slices of `size` rows, or columns.

@@ -242,12 +242,12 @@ class CountsTest(strategies.StrategiesTest):
     def program(family):
         return strategies.program(family, degrees=tuple(sorted({case.tp for case in CASES if case.family == family})))
 
-    def counts(self, case):
+    def counts(self, case, *flags):
         path, metrics = (self.folder / f"{case.label}{end}" for end in (".counts", ".jsonl"))
         cut = "+".join(map(str, CUTS[case.pp]))
         common.succeed(strategies.command(self.program(case.family), self.even, case, f"--counts={path}",
                                           f"--metrics={metrics}", f"--strategy={case.strategy},layers={cut}",
-                                          f"--tokens-per-micro-batch={ROWS}", steps=1))
+                                          f"--tokens-per-micro-batch={ROWS}", *flags, steps=1))
         step, = common.lines_of(metrics)
         self.assertEqual((step["tokens"], step["targets"]), (strategies.TOKENS, strategies.TOKENS))
         self.assertEqual(step["micro_batches"], strategies.TOKENS // ROWS)
@@ -269,6 +269,27 @@ class CountsTest(strategies.StrategiesTest):
                                 **{kind: {"count": count, "bytes": sent}
                                    for kind, (count, sent) in model.exchanges().items()}}
                     self.assertEqual(rank, expected)
+
+    def test_the_trace_shows_exchanges_inside_layers(self):
+        """Of tp=2, all-reduces of layer functions are slices within those of the instructions that call them."""
+        case = Case("gpt2", 1, 2, 1, 0, 0, "none")
+        trace = self.folder / "exchanges.trace"
+        ranks = self.counts(case, f"--trace={trace}")
+        events = [event for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X"]
+        for rank in ranks:
+            model = Model(case, rank["rank"], strategies.TOKENS // ROWS)
+            own = [event for event in events if event["pid"] == rank["rank"]]
+            inner = [event for event in own if event["cat"] == "exchange" and event["name"] == "all_reduce"]
+            # All but those of the plan: norms and losses, and gradients that several ranks have.
+            plan = 2 + sum(p.holders > 1 for p in model.held)
+            self.assertEqual(len(inner), rank["all_reduce"]["count"] - plan)
+            self.assertGreater(len(inner), 0)
+            outer = [event for event in own if event["name"] in ("FORWARD", "BACKWARD")]
+            for event in inner:
+                around = [o for o in outer if o["ts"] - 0.01 <= event["ts"] and
+                          event["ts"] + event["dur"] <= o["ts"] + o["dur"] + 0.01]
+                self.assertEqual(len(around), 1, event)
+                self.assertEqual(event["args"]["layer"], around[0]["args"]["layer"])
 
     def test_ranks_of_a_step_together_do_it_once(self):
         whole, = self.counts(Case("gpt2", 1, 1, 1, 0, 0, "none"))

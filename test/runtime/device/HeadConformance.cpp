@@ -362,3 +362,98 @@ TEST_P(SharedHeadConformance, RefusesPartsThatDoNotFit) {
             std::string::npos)
       << message;
 }
+
+//===----------------------------------------------------------------------===//
+// Exchanges that go on meanwhile
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// One of two ranks, whose messages never arrive, but count how often they are
+/// looked after.
+class CountingTransport final : public Transport {
+public:
+  CountingTransport() : Transport(0, 2) {}
+  ~CountingTransport() override { close(); }
+  int ranksPerCore() const override { return 1; }
+
+  int advanced = 0;
+  Status found; ///< by the next look
+
+private:
+  struct Message : Operation {
+    explicit Message(CountingTransport &transport) : transport(transport) {}
+    StatusOr<bool> advance() override {
+      ++transport.advanced;
+      if (!transport.found.isOk())
+        return transport.found;
+      return false;
+    }
+    void withdraw() override {}
+    CountingTransport &transport;
+  };
+  struct Pair final : Group {
+    Pair(CountingTransport &transport, std::vector<int> ranks, int index)
+        : Group(transport, std::move(ranks), index) {}
+    MadeOperation make(const std::vector<Collective> &, void *) override {
+      return Status::internal("not asked for");
+    }
+  };
+
+  MadeOperation makeSend(int, int32_t, const void *, int64_t, void *) override {
+    return std::unique_ptr<Operation>(new Message(*this));
+  }
+  MadeOperation makeReceive(int, int32_t, void *, int64_t, void *) override {
+    return std::unique_ptr<Operation>(new Message(*this));
+  }
+  StatusOr<std::unique_ptr<Group>> makeGroup(std::vector<int> ranks, int index,
+                                             Deadline) override {
+    return std::unique_ptr<Group>(new Pair(*this, std::move(ranks), index));
+  }
+  Status poll() override { return Status::ok(); }
+  void idle(Clock::time_point, Deadline) override {}
+  void announce(const Status &) override {}
+};
+
+} // namespace
+
+/// Every kernel advances once what the rank has started, notes the time if it
+/// is asked to, and ends with what is found.
+TEST_P(HeadConformance, KernelsAdvanceExchanges) {
+  CountingTransport transport;
+  auto group = transport.createGroup({0, 1}, transport.deadline());
+  ASSERT_TRUE(group.isOk());
+  dyna_group groups[2] = {toAbi(nullptr), toAbi(group->get())};
+  context.groups = groups, context.group_count = 2;
+  auto data = upload(std::vector<float>(16, 1));
+  dyna_matmul product = {};
+  product.m = product.n = product.k = 4;
+  product.lda = product.ldb = product.ldc = 4;
+  product.a = product.b = product.c = data->data();
+  dyna_segments none = {};
+  dyna_attention attention = {};
+  attention.segments = &none;
+  attention.heads = attention.kv_heads = attention.head_dim = 1;
+  attention.q_stride = attention.k_stride = attention.v_stride = 1;
+  attention.out_stride = 1;
+  dyna_rows_body nothing = [](const void *, int64_t, int64_t, int64_t) {};
+  std::function<dyna_status()> kernels[] = {
+      [&] { return dyna_launch(&context, nothing, nullptr, 0, 1, 1); },
+      [&] { return dyna_matmul_f32(&context, &product); },
+      [&] { return dyna_attention_f32(&context, &attention); }};
+  for (auto &kernel : kernels)
+    EXPECT_EQ(kernel(), DYNA_OK) << message;
+  EXPECT_EQ(transport.advanced, 0) << "nothing was started";
+
+  auto ticket = transport.startReceive(1, 0, data->data(), 16, context.stream);
+  ASSERT_TRUE(ticket.isOk());
+  int looked = transport.advanced;
+  for (auto &kernel : kernels) {
+    EXPECT_EQ(kernel(), DYNA_OK) << message;
+    EXPECT_EQ(transport.advanced, ++looked);
+  }
+  transport.found = Status(StatusCode::PeerFailed, "the wire was cut");
+  EXPECT_EQ(kernels[1](), DYNA_PEER_FAILED);
+  EXPECT_NE(std::string(message).find("the wire was cut"), std::string::npos)
+      << message;
+}

@@ -241,16 +241,28 @@ Shape shapeOf(const dyna_matmul &p, const Block &b, bool f32) {
           p.accumulate || b.k0 > 0};
 }
 
+/// About 256 rows each, of two sizes at most: what is added to such a piece of a
+/// weight gradient stays in the second-level cache. (On Zen 5, 3,142 rows at once
+/// run at 258 GFLOP/s a thread, in pieces at 440.)
+std::vector<int64_t> evenPieces(int64_t size) {
+  int64_t count = std::max<int64_t>((size + 128) / 256, 1);
+  int64_t each = ((size + count - 1) / count + 15) / 16 * 16;
+  std::vector<int64_t> result(static_cast<size_t>(size / each), each);
+  if (size % each > 0)
+    result.push_back(size % each);
+  return result;
+}
+
 /// Calls `body` on the pieces of a slice, of which there are few sizes: tokens
 /// are the size that varies, in weight gradients k and elsewhere m. A bf16 C is
-/// not added up in parts, that would round it each time.
+/// not added up in parts of k, that would round it each time.
 template <typename Body>
 void forPieces(const dyna_matmul &p, const Block &slice, bool f32, Body body) {
-  std::vector<int64_t> whole{slice.m};
-  std::vector<int64_t> rows = p.transpose_a ? whole : pieces(slice.m, 256);
+  std::vector<int64_t> rows =
+      p.transpose_a ? evenPieces(slice.m) : pieces(slice.m, 256);
   std::vector<int64_t> depths{slice.k};
   if (p.transpose_a && f32)
-    depths = pieces(slice.k, 1024);
+    depths = pieces(slice.k, kTransposedDepth);
   Block piece = slice;
   for (int64_t m : rows) {
     piece.m = m;

@@ -155,9 +155,12 @@ static SmallVector<Attribute> mutantsOf(PlaceAttr place) {
     for (int64_t index : {0, 1, 2, 3})
       if (!(index && PlaceAttr::get(context, Memory(memory), 0).isBlock()))
         mutants.push_back(PlaceAttr::get(context, Memory(memory), index));
-  if (place.isBlock())
+  if (place.isBlock()) {
     mutants.push_back(
-        PlaceAttr::get(context, place.getMemory(), 0, 64, 0, 0, 128));
+        PlaceAttr::get(context, place.getMemory(), 0, 64, 0, 0, 128, 0, 0));
+    mutants.push_back(
+        PlaceAttr::get(context, place.getMemory(), 0, 0, 0, 0, 0, 64, 4096));
+  }
   return mutants;
 }
 
@@ -287,7 +290,7 @@ static SmallVector<NamedAttribute> additionsTo(Operation *op,
   SmallVector<Attribute> values = {
       UnitAttr::get(context), ShardAttr::get(context, 1, 1 << 20),
       ArrayAttr::get(context, places),
-      PlaceAttr::get(context, Memory::Workspace, 0, 0, 0, 0, 64),
+      PlaceAttr::get(context, Memory::Workspace, 0, 0, 0, 0, 64, 0, 0),
       ArrayAttr::get(context,
                      SmallVector<Attribute>(
                          4, PlaceAttr::get(context, Memory::Products)))};

@@ -62,6 +62,7 @@ StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
   if (descriptor < 0)
     return fileFailure("write", path, errno);
   metrics.file_.reset(::fdopen(descriptor, "a"));
+  std::setvbuf(metrics.file_.get(), nullptr, _IONBF, 0);
   if (!isFile)
     return metrics;
   if (!lockDescriptor(descriptor) || !isAt(descriptor, path))
@@ -101,12 +102,23 @@ Status MetricsFile::write(const StepMetrics &m) {
 Status MetricsFile::writeLine(const std::string &json) {
   if (!file_)
     return Status::ok();
-  std::string line = json + "\n";
+  if (kept_.size() + json.size() < mostKept)
+    kept_ += json + "\n";
+  else
+    hasLost_ = true;
+  return flush();
+}
+
+Status MetricsFile::flush() {
   errno = 0;
-  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() ||
-      std::fflush(file_.get()) != 0)
+  if (!kept_.empty())
+    kept_.erase(0, std::fwrite(kept_.data(), 1, kept_.size(), file_.get()));
+  if (!kept_.empty())
     return fileFailure("write", path_, errno);
-  return Status::ok();
+  return hasLost_ ? Status(StatusCode::ResourceExhausted,
+                           path_ + " lacks lines: it could not be written for "
+                                   "too long")
+                  : Status::ok();
 }
 
 } // namespace dyna

@@ -48,8 +48,13 @@ public:
 
   bool isOpen() const { return file_ != nullptr; }
   Status write(const StepMetrics &metrics);
-  /// Any other line of JSON.
+  /// Any other line of JSON. What could not be written is kept, up to
+  /// `mostKept` bytes, and comes before the next line once there is room.
   Status writeLine(const std::string &json);
+  /// Fails if lines are still missing.
+  Status flush();
+
+  static constexpr size_t mostKept = 16 << 20;
 
 private:
   struct Closer {
@@ -57,6 +62,8 @@ private:
   };
   std::string path_;
   std::unique_ptr<std::FILE, Closer> file_;
+  std::string kept_; ///< not written yet
+  bool hasLost_ = false;
 };
 
 } // namespace dyna

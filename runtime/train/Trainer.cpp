@@ -189,12 +189,22 @@ Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
   if (!evaluation.isOk())
     return evaluation.status();
   result = *evaluation;
-  return metrics_.writeLine(formatText(
+  checkLogged(metrics_.writeLine(formatText(
       "{\"held_out\": \"%s\", \"step\": %lld, \"loss\": %s, "
       "\"bits_per_byte\": %s, \"targets\": %lld, \"seconds\": %.3f}",
       when, static_cast<long long>(summary_.firstStep + summary_.steps),
       jsonNumber(result->loss).c_str(), jsonNumber(result->bitsPerByte).c_str(),
-      static_cast<long long>(result->targets), result->seconds));
+      static_cast<long long>(result->targets), result->seconds)));
+  return Status::ok();
+}
+
+/// A log must not cost the training that it is about. What is missing at the
+/// end is an error then.
+void Trainer::checkLogged(const Status &written) {
+  if (written.isOk() || std::exchange(hasWarnedOfMetrics_, true))
+    return;
+  progress_.note("warning: " + written.message() +
+                 "; training goes on, and the metrics once there is room");
 }
 
 void TrainSummary::addPadding(std::vector<int64_t> lengths,
@@ -297,7 +307,7 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   metrics.gradientNorm = result.gradientNorm;
   metrics.peakBytes = session_.ranks->persistentBytes() + result.dynamicBytes;
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
-  DYNA_RETURN_IF_ERROR(metrics_.write(metrics));
+  checkLogged(metrics_.write(metrics));
   bool isFinite =
       std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
   // Nothing was updated, and what was trained until here can be saved.
@@ -501,7 +511,15 @@ Status Trainer::finish() {
                                      counts_.toJson(*session_.ranks)));
   if (!options_.gradNorms.empty() && session_.writesFiles())
     DYNA_RETURN_IF_ERROR(writeGradientNorms());
-  return evaluateHeldOut(summary_.heldOutAfter, "end");
+  DYNA_RETURN_IF_ERROR(evaluateHeldOut(summary_.heldOutAfter, "end"));
+  Status logged = metrics_.flush();
+  if (logged.isOk())
+    return logged;
+  return Status(logged.code(),
+                logged.message() + " (all steps were done" +
+                    (summary_.savedTo.empty()
+                         ? ")"
+                         : ", and the model is in " + summary_.savedTo + ")"));
 }
 
 } // namespace dyna

@@ -65,6 +65,7 @@ private:
   Status openFiles();
   Status setParameters();
   Status seekData();
+  void checkLogged(const Status &written);
   Status evaluateHeldOut(std::optional<Evaluation> &result, const char *when);
   Status runSteps();
   /// What all processes do alike before a step, whoever of them wants it.
@@ -93,6 +94,7 @@ private:
   DataCursor cursor_;  ///< after the last step that was trained
   Progress progress_;
   MetricsFile metrics_;
+  bool hasWarnedOfMetrics_ = false;
   std::optional<CheckpointStore> store_;
   SaveSchedule saves_;
   int64_t savedStep_ = -1;

@@ -15,6 +15,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
+#include <sys/resource.h>
 
 using namespace dyna;
 
@@ -79,6 +81,29 @@ TEST(MetricsTest, AFullDiskIsReported) {
   Status status = file->write(StepMetrics());
   EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);
   EXPECT_THAT(status.message(), testing::HasSubstr("/dev/full"));
+  EXPECT_FALSE(file->flush().isOk());
+}
+
+// Nothing is lost of a disk that is full for a while.
+TEST(MetricsTest, LinesComeOnceThereIsRoom) {
+  std::string path = testing::TempDir() + "/metrics-room-test.jsonl";
+  auto file = MetricsFile::open(path);
+  ASSERT_TRUE(file.isOk());
+  ASSERT_TRUE(file->writeLine("[1]").isOk());
+  std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  struct rlimit full = before;
+  full.rlim_cur = 6; // in the middle of a line
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  Status second = file->writeLine("[2]"), third = file->writeLine("[3]");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_FALSE(second.isOk());
+  EXPECT_FALSE(third.isOk());
+  EXPECT_FALSE(readFile(path)->find("[3]") != std::string::npos);
+  EXPECT_TRUE(file->writeLine("[4]").isOk());
+  EXPECT_EQ(*readFile(path), "[1]\n[2]\n[3]\n[4]\n");
+  EXPECT_TRUE(file->flush().isOk());
 }
 
 } // namespace

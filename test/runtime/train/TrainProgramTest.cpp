@@ -645,7 +645,6 @@ TEST_F(TrainProgramTest, UserErrorsAreOneLineAndCode2) {
       {training({"--load=" + path("corpus")}), "holds no checkpoint"},
       {training({"--save=" + path("m")}), "of another run"},
       {training({"--save=/dev/null/x"}), "/dev/null/x"},
-      {training({"--metrics=/dev/full", "--steps=3"}), "/dev/full"},
       {training({"--metrics=" + path("no/such/m")}), "no/such/m"},
       {training({"--trace=" + path("corpus")}), "corpus"},
       {training({"--recompute=full*9"}), "full*9"},
@@ -706,6 +705,23 @@ TEST_F(TrainProgramTest, DivergenceSavesTheLastFiniteState) {
                                    " is skipped"));
   EXPECT_THAT(skips.err, HasSubstr("(3 of 3)"));
   EXPECT_EQ(numbers("s.jsonl", "step").size(), static_cast<size_t>(lines + 3));
+}
+
+// A log costs no training, on a full disk either.
+TEST_F(TrainProgramTest, MetricsThatCannotBeWrittenCostNoTraining) {
+  Result result =
+      run(training({"--steps=5", "--save=" + path("m"), "--metrics=/dev/full",
+                    "--held-out-fraction=0.2"}));
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("warning: cannot write /dev/full"));
+  EXPECT_THAT(result.err, HasSubstr("the model is in " + path("m/step-5")));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 2)
+      << result.err;
+  ASSERT_EQ(run(training({"--steps=5", "--save=" + path("whole"),
+                          "--held-out-fraction=0.2"}))
+                .code,
+            0);
+  expectSame("m/step-5", "whole/step-5");
 }
 
 TEST_F(TrainProgramTest, SavesByTime) {

@@ -8,7 +8,10 @@
 
 #include "runtime/train/Signals.h"
 
+#include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <unistd.h>
 
 namespace dyna {
@@ -16,10 +19,24 @@ namespace dyna {
 // A signal handler can reach nothing but a global. Holds the signal's number.
 static volatile std::sig_atomic_t stopMark = 0;
 
+/// When it was set, in nanoseconds of the monotonic clock.
+static std::atomic<int64_t> stopTime{0};
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+
+/// Launchers and `timeout` signal a process and its group, so that one wish
+/// arrives several times within microseconds. Nobody insists that fast.
+constexpr int64_t insistsAfter = 1000000000;
+
 static void onStopSignal(int signal) {
-  if (stopMark)
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now); // safe in signal handlers
+  int64_t time = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+  if (!stopMark) {
+    stopTime = time;
+    stopMark = signal;
+  } else if (time - stopTime >= insistsAfter) {
     _exit(128 + signal);
-  stopMark = signal;
+  }
 }
 
 // The handler has a stack of its own: the matrix library's products use the
@@ -37,6 +54,9 @@ void catchStopSignals() {
   action.sa_handler = onStopSignal;
   action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
+  // One at a time: the other must see mark and time of the first.
+  sigaddset(&action.sa_mask, SIGINT);
+  sigaddset(&action.sa_mask, SIGTERM);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }

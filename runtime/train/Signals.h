@@ -16,7 +16,8 @@ namespace dyna {
 void ignoreFileSizeSignals();
 
 /// From now on the first SIGINT or SIGTERM only sets a mark, so that the step
-/// can be finished and saved; the second ends the process at once.
+/// can be finished and saved; one that comes a second later, or more, ends the
+/// process at once.
 void catchStopSignals();
 
 /// The signal that set the mark; 0: none has.

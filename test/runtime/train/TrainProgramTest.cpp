@@ -315,9 +315,28 @@ TEST_F(TrainProgramTest, ASecondSignalEndsAtOnce) {
   waitFor(child, [&] { return fileExists(path("m.jsonl")); });
   usleep(100000);
   kill(child, SIGTERM);
-  usleep(100000);
+  usleep(1100000);
   kill(child, SIGTERM);
-  EXPECT_EQ(finish(child).code, 128 + SIGTERM);
+  Result result = finish(child);
+  EXPECT_EQ(result.code, 128 + SIGTERM);
+  EXPECT_EQ(result.out, ""); // no summary, as of a run that ends in peace
+}
+
+// As `timeout` and launchers send it: to the process and to its group.
+TEST_F(TrainProgramTest, OneWishInSeveralSignalsIsOne) {
+  pid_t child = start(training({"--steps=2000", "--save=" + path("stopped"),
+                                "--metrics=" + path("m.jsonl")}),
+                      {"TINY_SLEEP=20"});
+  waitFor(child, [&] {
+    return fileExists(path("m.jsonl")) && fs::file_size(path("m.jsonl")) > 0;
+  });
+  for (int signal : {SIGTERM, SIGTERM, SIGINT}) {
+    kill(child, signal);
+    usleep(1000);
+  }
+  Result result = finish(child);
+  EXPECT_EQ(result.code, 128 + SIGTERM) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("stopped by a signal after step "));
 }
 
 TEST_F(TrainProgramTest, KillsLeaveALoadableCheckpoint) {

@@ -40,19 +40,6 @@ std::string stepPath(const std::string &directory, int64_t step) {
   return joinPath(directory, "step-" + std::to_string(step));
 }
 
-/// The number of "step-N"; -1 for other names.
-int64_t stepOfName(std::string_view name) {
-  constexpr std::string_view prefix = "step-";
-  if (name.substr(0, prefix.size()) != prefix)
-    return -1;
-  name.remove_prefix(prefix.size());
-  int64_t step = 0;
-  auto [end, error] =
-      std::from_chars(name.data(), name.data() + name.size(), step);
-  bool isNumber = error == std::errc() && end == name.data() + name.size();
-  return isNumber && std::to_string(step) == name ? step : -1;
-}
-
 std::string fileName(const std::string &path) {
   size_t end = path.find_last_not_of('/');
   size_t begin = path.rfind('/', end);
@@ -287,6 +274,18 @@ StatusOr<Checkpoint> loadNewest(const std::string &directory,
 }
 
 } // namespace
+
+int64_t dyna::stepOfName(std::string_view name) {
+  constexpr std::string_view prefix = "step-";
+  if (name.substr(0, prefix.size()) != prefix)
+    return -1;
+  name.remove_prefix(prefix.size());
+  int64_t step = 0;
+  auto [end, error] =
+      std::from_chars(name.data(), name.data() + name.size(), step);
+  bool isNumber = error == std::errc() && end == name.data() + name.size();
+  return isNumber && std::to_string(step) == name ? step : -1;
+}
 
 StatusOr<Checkpoint> dyna::loadCheckpoint(const std::string &path) {
   if (!isDirectory(path))

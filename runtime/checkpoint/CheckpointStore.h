@@ -47,6 +47,9 @@ struct Checkpoint {
   bool canResume() const { return optimizer.has_value(); }
 };
 
+/// The number of a folder's name "step-N"; -1 for other names.
+int64_t stepOfName(std::string_view name);
+
 /// Loads the newest complete checkpoint of a directory of checkpoints; or what
 /// `path` names directly: one step's directory, a directory with a
 /// model.safetensors (as HuggingFace writes them), or a .safetensors file. A

@@ -62,14 +62,17 @@ void warn(const std::string &text) {
   std::fprintf(stderr, "warning: %s\n", text.c_str());
 }
 
-/// The directory that `--resume DIR` goes on writing to.
-std::string resumeDirectory(const std::string &path) {
-  std::filesystem::path directory(path);
-  if (!directory.has_filename())
-    directory = directory.parent_path();
-  if (directory.filename().string().rfind("step-", 0) == 0)
-    directory = directory.parent_path();
-  return directory.empty() ? "." : directory.string();
+/// The directory that `--resume` goes on writing to: the one with checkpoints
+/// that it names, or that of the one checkpoint that it names, by any path.
+std::string resumeDirectory(const std::string &resume,
+                            const Checkpoint &checkpoint) {
+  if (checkpoint.path != resume)
+    return resume;
+  std::error_code error;
+  std::filesystem::path step = std::filesystem::canonical(resume, error);
+  if (error || stepOfName(step.filename().string()) < 0)
+    return resume;
+  return step.parent_path().string();
 }
 
 /// The saved run's flags with those of the command line on top.
@@ -84,7 +87,7 @@ Status mergeResumed(const std::vector<std::string> &arguments,
   merged.given.clear();
   DYNA_RETURN_IF_ERROR(parseCommandLine(arguments, merged));
   if (!merged.isGiven("save"))
-    merged.save = resumeDirectory(merged.resume);
+    merged.save = resumeDirectory(merged.resume, run.checkpoint);
   options = merged;
   for (const std::string &note : loadingNotes(run.checkpoint, view))
     warn(note);

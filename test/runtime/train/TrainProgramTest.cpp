@@ -410,6 +410,23 @@ TEST_F(TrainProgramTest, ResumingCutsTheMetricsAfterTheCheckpoint) {
             (std::vector<double>{0, 1, 2, 3, 4, 4, 4, 5, 6, 7, 7}));
 }
 
+// However a checkpoint is named, what follows comes to lie beside it.
+TEST_F(TrainProgramTest, ResumedRunsSaveBesideTheirCheckpoint) {
+  std::string store = path("step-runs"), one = store + "/step-2";
+  fs::create_directories(store);
+  fs::create_directory_symlink(one, path("latest"));
+  for (const std::string &name :
+       {store, store + "/", one, one + "/", one + "/.", path("latest")}) {
+    fs::remove_all(store);
+    ASSERT_EQ(run(training({"--steps=2", "--save=" + store})).code, 0);
+    Result result = run({"--resume=" + name, "--steps=3", "--no-progress"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_TRUE(fileExists(store + "/step-3/checkpoint.json")) << name;
+    EXPECT_FALSE(fileExists(path("step-3"))) << name;
+    EXPECT_FALSE(fileExists(one + "/step-3")) << name;
+  }
+}
+
 // A checkpoint that was copied, or made by somebody else, names files of
 // somebody else.
 TEST_F(TrainProgramTest, ACheckpointChoosesNoFileToWrite) {

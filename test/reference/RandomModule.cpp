@@ -452,19 +452,15 @@ ModelOp ModelWriter::write() {
       writeLayer("head", {activation, ids}, &LayerWriter::headBody);
 
   builder.setInsertionPointToEnd(module.getBody());
-  // Facts are about what is there, in this model of the module.
-  bool attends = llvm::any_of(kinds, [](LayerWriter &kind) {
-    return kind.layer.walk([](AttentionOp) { return WalkResult::interrupt(); })
-        .wasInterrupted();
-  });
+  auto facts = [&](bool attends) {
+    return FactsAttr::get(context, "custom", sizes.vocabulary, sizes.positions,
+                          sizes.width, attends ? sizes.heads : 0,
+                          attends ? sizes.kvHeads : 0,
+                          attends ? sizes.headDim : 0, 0, "{}");
+  };
   OperationState state(location, ModelOp::getOperationName());
   state.addAttribute("sym_name", builder.getStringAttr(prefix));
-  state.addAttribute("facts",
-                     FactsAttr::get(context, "custom", sizes.vocabulary,
-                                    sizes.positions, sizes.width,
-                                    attends ? sizes.heads : 0,
-                                    attends ? sizes.kvHeads : 0,
-                                    attends ? sizes.headDim : 0, 0, "{}"));
+  state.addAttribute("facts", facts(false));
   state.addRegion();
   auto model = cast<ModelOp>(builder.create(state));
   OpBuilder calls(context);
@@ -482,10 +478,16 @@ ModelOp ModelWriter::write() {
                           declareParameters(text, layer), inputs);
   };
   Value x = call("embed", embed, {tokens, segmentsValue}, activation);
+  bool attends = false;
   for (int64_t i = 0, n = choices.between(1, 3); i < n; ++i) {
     auto kind = static_cast<size_t>(i) % kinds.size();
     x = call("h." + Twine(i), kinds[kind], {x, segmentsValue}, activation);
+    attends |= kinds[kind].layer
+                   .walk([](AttentionOp) { return WalkResult::interrupt(); })
+                   .wasInterrupted();
   }
+  // Facts are about the layers that are called, not all that were written.
+  model.setFactsAttr(facts(attends));
   Value result = call("head", head, {x, targets}, loss);
   ReturnOp::create(calls, location, ValueRange{result});
   return model;

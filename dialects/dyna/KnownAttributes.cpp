@@ -27,15 +27,31 @@ StringRef mlir::dyna::nearestName(StringRef name, ArrayRef<StringRef> names,
   return nearest;
 }
 
-/// Says that `name` is none of `known`.
+/// Whether the syntax of ops never has it among the attributes.
+static bool isSpelledElsewhere(StringRef name) {
+  return name == "sym_name" || name == "arg_attrs" || name == "res_attrs" ||
+         name == "function_type" || name == "num_parameters" ||
+         name.ends_with("SegmentSizes");
+}
+
+/// Says that `name` is none of `known`: a slip gets the name that was meant,
+/// anything else the whole list.
 static InFlightDiagnostic refuse(InFlightDiagnostic diagnostic, StringRef name,
                                  ArrayRef<StringRef> known) {
   diagnostic << "does not know the attribute '" << name << "'";
-  if (known.empty())
-    diagnostic << ": it takes none";
-  else
-    diagnostic << "; the nearest that it knows is '" << nearestName(name, known)
-               << "'";
+  SmallVector<StringRef> writable(llvm::make_filter_range(
+      known, [](StringRef other) { return !isSpelledElsewhere(other); }));
+  if (writable.empty())
+    return std::move(diagnostic << ": it takes none");
+  StringRef nearest =
+      nearestName(name, writable, /*most=*/(name.size() + 2) / 3);
+  if (!nearest.empty())
+    return std::move(diagnostic << "; the nearest that it knows is '" << nearest
+                                << "'");
+  diagnostic << "; it knows ";
+  llvm::interleaveComma(writable, diagnostic, [&](StringRef other) {
+    diagnostic << "'" << other << "'";
+  });
   return diagnostic;
 }
 

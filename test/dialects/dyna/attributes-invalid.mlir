@@ -76,7 +76,7 @@ dyna.layer @l(%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32> {
 
 // of a dialect that nobody knows,
 dyna.layer @l(%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32> {
-  // expected-error @+1 {{'dyna.dropout' op does not know the attribute 'dits.tokens'; the nearest that it knows is}}
+  // expected-error @+1 {{'dyna.dropout' op does not know the attribute 'dits.tokens'; it knows 'instance', 'places', 'probability'}}
   %y = dyna.dropout %x, %s {dits.tokens, instance = 0 : i64, probability = 1.0e-1 : f64} : tensor<?x8xf32>
   dyna.return %y : tensor<?x8xf32>
 }
@@ -84,7 +84,7 @@ dyna.layer @l(%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32> {
 // -----
 
 // of this one, which declares none.
-// expected-error @+1 {{'dyna.layer' op does not know the attribute 'dyna.logical'; the nearest that it knows is}}
+// expected-error @+1 {{'dyna.layer' op does not know the attribute 'dyna.logical'; it knows 'sym_visibility', 'tiers'}}
 dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {dyna.logical = @l} {
   dyna.return %x : tensor<?x8xf32>
 }
@@ -111,3 +111,17 @@ dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 
 // expected-error @+1 {{'builtin.module' op does not know the attribute 'dist.group'; the nearest that it knows is 'dist.groups'}}
 module attributes {dist.group = []} {}
+
+// -----
+
+// Nothing is near: not a name from elsewhere, but those that can be written.
+// expected-error @+1 {{'dyna.parameter' op does not know the attribute 'learning_rate'; it knows 'constant', 'decay', 'normal', 'sym_visibility', 'type'}}
+dyna.parameter @w : tensor<8xf32> {learning_rate = 1.0 : f64}
+
+// -----
+
+// Near to what only the syntax says, 'sym_name'.
+// expected-error @+1 {{'dyna.layer' op does not know the attribute 'my_name'; it knows 'sym_visibility', 'tiers'}}
+dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {my_name = "l"} {
+  dyna.return %x : tensor<?x8xf32>
+}

@@ -339,10 +339,37 @@ static constexpr mlir::dyna::KnownAttribute attributes[] = {
      }},
 };
 
+/// The distribute phase copies a layer and writes all of this onto the copy. A
+/// layer with less is nobody's part, and what it says would be read by nobody.
+static LogicalResult verifyIsPart(Operation *op, StringRef name) {
+  auto refuse = [&](StringRef what, StringRef missing) {
+    return op->emitOpError()
+           << "has '" << name << "', but its " << what << " has no '" << missing
+           << "': attributes 'dist.*' are written by --dyna-distribute only";
+  };
+  if (auto layer = isLayer(op) ? cast<mlir::dyna::LayerOp>(op)
+                               : op->getParentOfType<mlir::dyna::LayerOp>())
+    for (StringRef needed : {kMeshName, kLogicalName, kArgumentsName,
+                             kResultsName, kGradientsName})
+      if (!layer->hasAttr(needed))
+        return refuse("layer", needed);
+  if (auto function = op->getParentOfType<mlir::dyna::FunctionOp>())
+    if (!function->hasAttr(kArgumentsName))
+      return refuse("function", kArgumentsName);
+  return success();
+}
+
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
-  if (failed(getRegisteredInterface<dyna::KnownAttributes>()->verify(
-          op, attribute)))
+  auto *known = getRegisteredInterface<dyna::KnownAttributes>();
+  if (failed(known->verify(op, attribute)))
+    return failure();
+  // What a layer lacks may be there under a misspelt name.
+  if (isLayer(op))
+    for (NamedAttribute other : op->getDiscardableAttrs())
+      if (other.getNameDialect() == this && failed(known->verify(op, other)))
+        return failure();
+  if (failed(verifyIsPart(op, attribute.getName())))
     return failure();
   StringRef name = attribute.getName().getValue();
   if (name == kLayoutsName)

@@ -97,7 +97,31 @@ LogicalResult LayerOp::verify() {
   return success();
 }
 
+/// Whether the distribute phase made it: the layer of one rank of a mesh. The
+/// attribute is of `dist`, which this dialect does not depend on.
+static bool isPart(LayerOp layer) { return layer->hasAttr("dist.mesh"); }
+
+static LogicalResult verifyTablesAreWhole(LayerOp layer) {
+  if (isPart(layer))
+    return success();
+  WalkResult result = layer.getBody().walk([&](Operation *op) {
+    auto shard = op->getAttrOfType<ShardAttr>("shard");
+    if (!shard)
+      return WalkResult::advance();
+    op->emitOpError() << "expects no 'shard' in a layer without 'dist.mesh', "
+                         "but got a part of "
+                      << shard.getRows()
+                      << " rows: write the whole table, --dyna-distribute "
+                         "deals it to ranks";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult LayerOp::verifyRegions() {
+  // LAYER7
+  if (failed(verifyTablesAreWhole(*this)))
+    return failure();
   // LAYER6
   llvm::DenseMap<int64_t, DropoutOp> seen;
   WalkResult result = getBody().walk([&](DropoutOp dropout) {
@@ -281,7 +305,13 @@ static LogicalResult verifyParameters(CallOp call, LayerOp layer,
 LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // CALL1
   auto layer = lookUp<LayerOp>(*this, symbols, getCalleeAttr(), "callee");
-  if (!layer || failed(verifyParameters(*this, layer, symbols)))
+  if (!layer)
+    return failure();
+  if (isPart(layer))
+    return emitOpError() << "expects callee " << getCalleeAttr()
+                         << " to be a whole layer, but it has 'dist.mesh', "
+                            "which --dyna-distribute alone writes, on parts";
+  if (failed(verifyParameters(*this, layer, symbols)))
     return failure();
   // CALL3
   ArrayRef<Type> expected =

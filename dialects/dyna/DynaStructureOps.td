@@ -45,9 +45,8 @@ def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
 def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove, Dyna_NamedArguments]> {
   let summary = "One kind of layer: a function of parameters and activations.";
   let description = [{
-    Parameters stand in square brackets, inputs in parentheses. The first input is
-    the activation of the layer before (or the token ids); further inputs are target
-    ids and segments. The layer kind's name is the op's name.
+    Parameters stand in square brackets, inputs in parentheses. The first input is the activation
+    of the layer before, or the token ids. The layer kind's name is the op's name.
 
     `tiers` is set by the memory phase: the sizes of the saved tiers `saved_input`,
     `products`, `elementwise` and `deferred`, as places just behind their ends.
@@ -59,6 +58,7 @@ def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove, Dyn
     - (LAYER4) the layer has one result: an activation, or the loss `tensor<1xf64>`.
     - (LAYER5) all floating-point activations and parameters have one element type.
     - (LAYER6) no two dropouts have the same `instance`: they would drop the same elements.
+    - (LAYER7) only a layer with `dist.mesh`, which the distribute phase made, has parts of tables.
 
     Example:
 
@@ -158,7 +158,7 @@ def Dyna_CallOp : Dyna_Op<"call", [HasParent<"ModelOp">, DeclareOpInterfaceMetho
   let summary = "Runs a layer with given parameters.";
   let description = [{
     Constraints:
-    - (CALL1) `callee` names a `dyna.layer`.
+    - (CALL1) `callee` names a `dyna.layer`, a whole one: not what the distribute phase made of it.
     - (CALL2) as many parameters are given as the layer takes, each names a `dyna.parameter`.
     - (CALL3) the types of parameters, operands and results are those of the layer.
 

@@ -65,4 +65,53 @@
 "dyna.layer"() <{num_parameters = 0 : i64, sym_name = "l"}> ({
 ^bb0(%x: tensor<?x8xf32>):
   dyna.return %x : tensor<?x8xf32>
-}) {dist.arguments = [unit]} : () -> ()
+}) {dist.arguments = [unit], dist.results = [], dist.gradients = [], dist.mesh = #dist.mesh<tp=2>, dist.logical = @m} : () -> ()
+
+// -----
+
+// What the distribute phase writes, in layers that it did not make.
+dyna.layer @l(%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32> {
+  // expected-error @+1 {{'dyna.dropout' op has 'dist.tokens', but its layer has no 'dist.mesh': attributes 'dist.*' are written by --dyna-distribute only}}
+  %y = dyna.dropout %x, %s {dist.tokens = #dist.group<1 [tp] on <tp=2>>, instance = 0 : i64, probability = 1.0e-1 : f64} : tensor<?x8xf32>
+  dyna.return %y : tensor<?x8xf32>
+}
+
+// -----
+
+dyna.layer @l[%w: tensor<4x8xf32>](%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32> {
+  // expected-error @+1 {{'dyna.positions' op has 'dist.tokens', but its layer has no 'dist.mesh'}}
+  %y = dyna.positions %w, %s {dist.tokens = #dist.group<1 [tp] on <tp=2>>} : tensor<4x8xf32>
+  dyna.return %y : tensor<?x8xf32>
+}
+
+// -----
+
+// expected-error @+1 {{'dyna.layer' op has 'dist.sequence', but its layer has no 'dist.mesh'}}
+dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {dist.sequence} {
+  dyna.return %x : tensor<?x8xf32>
+}
+
+// -----
+
+// expected-error @+1 {{'dyna.layer' op has 'dist.logical', but its layer has no 'dist.mesh'}}
+dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {dist.logical = @l} {
+  dyna.return %x : tensor<?x8xf32>
+}
+
+// -----
+
+// expected-error @+1 {{'dyna.layer' op has 'dist.mesh', but its layer has no 'dist.logical'}}
+dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {dist.mesh = #dist.mesh<tp=2>} {
+  dyna.return %x : tensor<?x8xf32>
+}
+
+// -----
+
+dyna.layer @l(%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32> {
+  dyna.return %x : tensor<?x8xf32>
+}
+dyna.function @f of @l as forward(%x: tensor<?x8xf32> in <input>, %s: !dyna.segments in <segments>) -> (tensor<?x8xf32> in <output>) {
+  // expected-error @+1 {{'dyna.dropout' op has 'dist.tokens', but its function has no 'dist.arguments'}}
+  %y = dyna.dropout %x, %s {dist.tokens = #dist.group<1 [tp] on <tp=2>>, instance = 0 : i64, probability = 1.0e-1 : f64} : tensor<?x8xf32>
+  dyna.return %y : tensor<?x8xf32>
+}

@@ -196,3 +196,28 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
 %x = "test.value"() : () -> tensor<?x96xf32>
 // expected-error @+1 {{expects parent op 'dyna.model'}}
 %y = dyna.call "h.0" @block(%x) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+
+// -----
+
+// CALL1: a part of a layer is called by nobody: its attributes would be read by nobody.
+dyna.layer @block(%x: tensor<?x96xf32>) -> tensor<?x96xf32>
+    attributes {dist.mesh = #dist.mesh<tp=2>, dist.logical = @block, dist.gradients = [],
+                dist.arguments = [#dist.layout<[[], []] on <tp=2>>], dist.results = [#dist.layout<[[], []] on <tp=2>>]} {
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  // expected-error @+1 {{expects callee @block to be a whole layer, but it has 'dist.mesh', which --dyna-distribute alone writes, on parts}}
+  %1 = dyna.call "h.0" @block(%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}

@@ -98,3 +98,20 @@ dyna.layer @l(%x: tensor<?x96xf32>) -> tensor<?x96xf32> attributes {num_paramete
 // expected-error @+1 {{failed to verify constraint: region with 1 blocks}}
 "dyna.layer"() <{sym_name = "l", function_type = (tensor<?x96xf32>) -> tensor<?x96xf32>, num_parameters = 0 : i64}> ({
 }) : () -> ()
+
+// -----
+
+// LAYER7: ranks of a mesh have parts of tables, a layer for all has none.
+dyna.layer @embed[%w: tensor<257x8xf32>](%ids: tensor<?xi32>) -> tensor<?x8xf32> {
+  // expected-error @+1 {{'dyna.embedding' op expects no 'shard' in a layer without 'dist.mesh', but got a part of 513 rows: write the whole table, --dyna-distribute deals it to ranks}}
+  %x = dyna.embedding %ids, %w shard<group = 1, rows = 513> : tensor<?xi32>, tensor<257x8xf32>
+  dyna.return %x : tensor<?x8xf32>
+}
+
+// -----
+
+dyna.layer @head[%w: tensor<257x8xf32>](%x: tensor<?x8xf32>, %t: tensor<?xi32>) -> tensor<1xf64> {
+  // expected-error @+1 {{'dyna.linear_cross_entropy' op expects no 'shard' in a layer without 'dist.mesh'}}
+  %loss = dyna.linear_cross_entropy %x, %w, %t shard<group = 1, rows = 513> : tensor<?x8xf32>, tensor<257x8xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}

@@ -5,7 +5,8 @@
 // Of three ranks, 66 bytes per token are a part and 192 all of the tokens.
 
 dyna.layer @l(%x: tensor<?x24xf64>) -> tensor<?x24xf64> attributes {
-    dist.arguments = [#dist.layout<[[tp], []] on <tp=3>>]} {
+    dist.arguments = [#dist.layout<[[tp], []] on <tp=3>>], dist.results = [#dist.layout<[[tp], []] on <tp=3>>],
+    dist.gradients = [], dist.logical = @whole, dist.mesh = #dist.mesh<tp=3>} {
   dyna.return %x : tensor<?x24xf64>
 }
 // CHECK-LABEL: dyna.function @l.forward
@@ -60,7 +61,8 @@ dyna.function @l.forward of @l as forward(%w: tensor<24x24xf64> in <parameter>, 
 // so does what is made of it: two gathered values and one part are live together.
 
 dyna.layer @l(%x: tensor<?x24xf64>) -> tensor<?x24xf64> attributes {
-    dist.arguments = [#dist.layout<[[tp], []] on <tp=3>>]} {
+    dist.arguments = [#dist.layout<[[tp], []] on <tp=3>>], dist.results = [#dist.layout<[[tp], []] on <tp=3>>],
+    dist.gradients = [], dist.logical = @whole, dist.mesh = #dist.mesh<tp=3>} {
   dyna.return %x : tensor<?x24xf64>
 }
 // CHECK-LABEL: dyna.function @l.forward

@@ -6,7 +6,8 @@
 // CHECK:      dyna.layer @l
 // CHECK-SAME: tiers = [#dyna.place<saved_input, tq = 66>, #dyna.place<products, tq = 66>, #dyna.place<elementwise>, #dyna.place<deferred>]
 dyna.layer @l(%x: tensor<?x24xf64>) -> tensor<?x24xf64> attributes {
-    dist.arguments = [#dist.layout<[[tp], []] on <tp=3>>]} {
+    dist.arguments = [#dist.layout<[[tp], []] on <tp=3>>], dist.results = [#dist.layout<[[tp], []] on <tp=3>>],
+    dist.gradients = [], dist.logical = @whole, dist.mesh = #dist.mesh<tp=3>} {
   dyna.return %x : tensor<?x24xf64>
 }
 

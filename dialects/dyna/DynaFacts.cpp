@@ -12,7 +12,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/KnownAttributes.h"
+#include "dialects/dyna/TextInput.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/JSON.h"
 #include <map>
 
 using namespace mlir;
@@ -83,15 +86,88 @@ public:
                         "the head size of this attention")))
       return failure();
     int64_t inner = facts.getFeedForward();
-    if (inner == 0 || layers.features.count(inner))
-      return success();
-    return model.emitOpError()
-           << "expects the fact 'feed_forward' to be 0 or the outputs of some "
-              "'dyna.linear' of its layers, but got "
-           << inner;
+    if (inner != 0 && !layers.features.count(inner))
+      return model.emitOpError()
+             << "expects the fact 'feed_forward' to be 0 or the outputs of "
+                "some 'dyna.linear' of its layers, but got "
+             << inner;
+    // MODEL10
+    return failure(failed(checkFamily()) || failed(checkConfig()));
   }
 
 private:
+  LogicalResult checkFamily() {
+    static constexpr StringRef families[] = {"gpt2", "llama", "custom"};
+    StringRef family = facts.getFamily();
+    if (llvm::is_contained(families, family))
+      return success();
+    InFlightDiagnostic diagnostic =
+        model.emitOpError()
+        << "expects the fact 'family' to be gpt2, llama or custom, but got \""
+        << family << "\"";
+    StringRef nearest = nearestName(family.lower(), families, /*most=*/2);
+    if (!nearest.empty())
+      diagnostic << "; did you mean '" << nearest << "'";
+    return diagnostic;
+  }
+
+  /// Saved models carry it; others read it in place of the facts.
+  LogicalResult checkConfig() {
+    StringRef text = facts.getConfig();
+    if (text.empty())
+      return success();
+    auto refuse = [&]() {
+      return model.emitOpError() << "expects the fact 'config' to be empty or "
+                                    "a JSON object, but got ";
+    };
+    // JSON's parser calls itself for each bracket.
+    if (findDeepNesting(text))
+      return refuse() << "more than " << kMaxNesting << " open brackets";
+    llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+    if (!value)
+      return refuse() << "an error: " << llvm::toString(value.takeError());
+    const llvm::json::Object *config = value->getAsObject();
+    if (!config)
+      return refuse() << "another value";
+    int64_t vocabulary = facts.getVocabulary(), width = facts.getWidth(),
+            positions = facts.getPositions();
+    return failure(
+        failed(checkSize(*config, "vocab_size", "vocabulary", vocabulary,
+                         mostOf(layers.vocabulary, INT32_MAX))) ||
+        failed(checkSize(*config, "n_positions", "positions", positions,
+                         mostOf(layers.positions, INT64_MAX))) ||
+        failed(checkSize(*config, "max_position_embeddings", "positions",
+                         positions, mostOf(layers.positions, INT64_MAX))) ||
+        failed(checkSize(*config, "n_embd", "width", width, width)) ||
+        failed(checkSize(*config, "hidden_size", "width", width, width)));
+  }
+
+  /// The rows of the smallest table.
+  static int64_t mostOf(const Numbers &tables, int64_t ifNone) {
+    return tables.empty() ? ifNone : tables.begin()->first;
+  }
+
+  /// What the config says is the fact, or more as far as the tables go: they
+  /// may be padded. A fact of 0 says nothing.
+  LogicalResult checkSize(const llvm::json::Object &config, StringRef field,
+                          StringRef name, int64_t fact, int64_t most) {
+    const llvm::json::Value *value = config.get(field);
+    if (!value || value->kind() == llvm::json::Value::Null || fact == 0)
+      return success();
+    std::optional<int64_t> size = value->getAsInteger();
+    if (size && *size >= fact && *size <= most)
+      return success();
+    std::string text;
+    llvm::raw_string_ostream(text) << *value;
+    InFlightDiagnostic diagnostic = model.emitOpError()
+                                    << "expects '" << field
+                                    << "' in the fact 'config' to be " << fact
+                                    << ", the fact '" << name << "'";
+    if (most > fact)
+      diagnostic << ", or more as far as the tables go";
+    return diagnostic << ", but got " << text;
+  }
+
   /// The fact is at least 1 and at most the rows of each table.
   LogicalResult checkLimit(StringRef name, int64_t fact,
                            const Numbers &tables) {

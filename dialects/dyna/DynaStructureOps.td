@@ -106,8 +106,7 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyn
       DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A model: a chain of layer calls from token ids to the loss.";
   let description = [{
-    The body takes token ids, target ids and segments and calls layers, each on the
-    result of the one before; the last call's result is the sum of token losses.
+    The body calls layers, each on the result before; the last result is the sum of token losses.
 
     Constraints:
     - (MODEL1) the body's arguments are token ids, target ids and segments.
@@ -124,6 +123,7 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyn
     - (MODEL9) the other facts are 0 or what the layers say: `width` that of every activation
       between layers; `heads`, `kv_heads` and `head_dim` those of every attention;
       `feed_forward` the outputs of some `dyna.linear`.
+    - (MODEL10) `family` is gpt2, llama or custom; `config` is empty, or JSON that agrees with the facts.
 
     Example:
 

@@ -513,3 +513,245 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
   %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %2 : tensor<1xf64>
 }
+
+// -----
+
+// MODEL10: a family misspelt.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'family' to be gpt2, llama or custom, but got "GPT-2"; did you mean 'gpt2'}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "GPT-2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL10: a family that is near to none.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'family' to be gpt2, llama or custom, but got "mistral"}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "mistral", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL10: a config that is no JSON.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'config' to be empty or a JSON object, but got an error: }}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22n_embd\22: "> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL10: a config that is no object.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'config' to be empty or a JSON object, but got another value}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "[1]"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL10: a config that JSON's parser could not take.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'config' to be empty or a JSON object, but got more than 200 open brackets}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL10: another vocabulary.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects 'vocab_size' in the fact 'config' to be 257, the fact 'vocabulary', but got 50257}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22vocab_size\22: 50257}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL10: more than the padded table has.
+dyna.parameter @wte : tensor<384x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<384x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<384x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<384x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<384x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects 'vocab_size' in the fact 'config' to be 257, the fact 'vocabulary', or more as far as the tables go, but got 385}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22vocab_size\22: 385}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL10: fewer positions.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects 'n_positions' in the fact 'config' to be 64, the fact 'positions', but got 32}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22n_positions\22: 32}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL10: positions in the words of the other family.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects 'max_position_embeddings' in the fact 'config' to be 64, the fact 'positions', but got 128}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "llama", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22max_position_embeddings\22: 128}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL10: a width that is no number; the padded vocabulary is right.
+dyna.parameter @wte : tensor<384x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<384x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<384x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<384x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<384x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects 'n_embd' in the fact 'config' to be 96, the fact 'width', but got "96"}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22vocab_size\22: 384, \22n_embd\22: \2296\22}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL10: another width.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects 'hidden_size' in the fact 'config' to be 96, the fact 'width', but got 95}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "llama", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22hidden_size\22: 95, \22vocab_size\22: null}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}

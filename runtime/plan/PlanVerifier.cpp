@@ -45,6 +45,19 @@ Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
   return Status::ok();
 }
 
+/// P2. Behind its last position a model has no row of a table to look up.
+Status checkLengths(const ManifestView &model,
+                    const std::vector<int64_t> &lengths) {
+  int64_t positions = model.manifest().facts().positions();
+  for (size_t sample = 0; sample < lengths.size(); ++sample)
+    if (positions > 0 && lengths[sample] > positions)
+      return bad(formatText("sample %zu has %lld tokens, but the model has "
+                            "%lld positions",
+                            sample, asLong(lengths[sample]),
+                            asLong(positions)));
+  return Status::ok();
+}
+
 /// P2.
 Status checkSegments(const plan::Plan &plan,
                      const std::vector<int64_t> &lengths) {
@@ -252,6 +265,7 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
                           static_cast<unsigned long long>(plan.manifest_hash()),
                           static_cast<unsigned long long>(model.hash())));
   DYNA_RETURN_IF_ERROR(checkRanks(plan, graph.ranks()));
+  DYNA_RETURN_IF_ERROR(checkLengths(model, lengths));
   DYNA_RETURN_IF_ERROR(checkSegments(plan, lengths));
   DYNA_RETURN_IF_ERROR(checkTargets(plan, lengths, options.targets));
   DYNA_RETURN_IF_ERROR(checkReplicas(plan, graph.strategy().dp));

@@ -11,8 +11,8 @@
 //
 // - (P1) it was made for this model (manifest hash) and has one program for
 //   each rank of the strategy;
-// - (P2) segments name samples of the mini-batch and cover every token once;
-//   `target_tokens` is the number of its targets in the loss;
+// - (P2) segments name samples of the mini-batch, none longer than the model's
+//   positions, and cover every token once; `target_tokens` counts its targets;
 // - (P3) either every micro-batch passes every layer of every stage forward and
 //   backward, or every micro-batch is evaluated by every layer: exactly once
 //   and in order; what crosses between stages is sent after it was made and

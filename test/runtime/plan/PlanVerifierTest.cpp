@@ -271,6 +271,24 @@ TEST(PlanVerifierTest, TargetsAreThoseOfTheMiniBatch) {
               HasSubstr("counts 100 targets, but the mini-batch has 99"));
 }
 
+// P2
+TEST(PlanVerifierTest, SamplesAreNoLongerThanThePositions) {
+  plan::Plan plan = goodPlan(plan::RECOMPUTE_NONE, false);
+  TinyOptions options;
+  options.headBias = false;
+  plan::Manifest manifest = tinyManifest(options);
+  for (auto [positions, fits] : {std::pair(0, true), {40, true}, {39, false}}) {
+    manifest.mutable_facts()->set_positions(positions);
+    ManifestView model = *ManifestView::create(manifest);
+    plan.set_manifest_hash(model.hash());
+    Status status = verifyPlan(model, plan, lengths, {INT64_C(1) << 30});
+    EXPECT_EQ(status.isOk(), fits) << status.message();
+    if (!fits)
+      EXPECT_THAT(status.message(), HasSubstr("sample 2 has 40 tokens, but the "
+                                              "model has 39 positions"));
+  }
+}
+
 /// Makes the last micro-batch one that is evaluated, from instruction `from` of
 /// its forwards on at the end of the program.
 void evaluateLast(plan::Plan &plan, int from) {

@@ -26,8 +26,8 @@ namespace mlir::dyna {
 inline constexpr int kMaxNesting = 200;
 
 /// Where the text opens one bracket too many: `()`, `[]`, `{}`, `<>` outside of
-/// strings and comments. Unary minus counts, too: the parser of affine
-/// expressions calls itself for each.
+/// strings and comments, and those that aliases stand for. Unary minus counts,
+/// too: the parser of affine expressions calls itself for each.
 std::optional<size_t> findDeepNesting(llvm::StringRef text);
 
 /// The file `path`, `-` being standard input; null with a message of one line

@@ -366,12 +366,14 @@ StatusOr<CheckpointStore> CheckpointStore::open(const std::string &directory,
 
 CheckpointStore::CheckpointStore(CheckpointStore &&other) noexcept
     : directory_(std::move(other.directory_)),
-      lock_(std::exchange(other.lock_, -1)), keep_(other.keep_) {}
+      lock_(std::exchange(other.lock_, -1)), keep_(other.keep_),
+      whole_(std::move(other.whole_)) {}
 
 CheckpointStore &CheckpointStore::operator=(CheckpointStore &&other) noexcept {
   std::swap(directory_, other.directory_);
   std::swap(lock_, other.lock_);
   std::swap(keep_, other.keep_);
+  std::swap(whole_, other.whole_);
   return *this;
 }
 
@@ -413,6 +415,7 @@ Status CheckpointStore::save(const CheckpointContents &contents) {
     removeOwnFiles(temporary);
     return status;
   }
+  whole_[contents.step] = true;
   removeOld(contents.step);
   return Status::ok();
 }
@@ -485,15 +488,26 @@ Status CheckpointStore::publish(const std::string &temporary,
   return syncDirectory(directory_);
 }
 
-/// Keeps `step` and the newest before it that are ours. Newer ones stay: they
-/// are damaged, or `open` would have refused, and somebody may mend them.
-void CheckpointStore::removeOld(int64_t step) const {
+/// Reads it, once.
+bool CheckpointStore::isWhole(int64_t step) {
+  auto [known, isNew] = whole_.try_emplace(step, false);
+  if (isNew)
+    known->second = loadStep(stepPath(directory_, step)).isOk();
+  return known->second;
+}
+
+/// Keeps `step` and the newest before it that are ours and whole. Damaged ones
+/// among them stay too, and count for nothing. So do newer ones: they are
+/// damaged, or `open` would have refused, and somebody may mend them.
+void CheckpointStore::removeOld(int64_t step) {
   int64_t kept = 1;
   for (int64_t other : listSteps(directory_)) {
     if (other >= step || !isOwnStep(directory_, other))
       continue;
-    if (++kept <= keep_)
+    if (kept < keep_) {
+      kept += isWhole(other);
       continue;
+    }
     // Renamed first: a kill in between leaves no half of a checkpoint under its
     // name.
     std::string aside =

@@ -31,6 +31,8 @@
 
 #include "runtime/checkpoint/Safetensors.h"
 
+#include <map>
+
 namespace dyna {
 
 /// A checkpoint that was found complete and undamaged.
@@ -79,7 +81,7 @@ public:
   /// saves. `resumedStep` is the step at which this run started (-1: a new
   /// run): newer checkpoints belong to another run and are an error, unless
   /// they are damaged ones that a resumed run steps back from. After each save
-  /// the newest `keep` stay.
+  /// the newest `keep` that are whole stay.
   static StatusOr<CheckpointStore> open(const std::string &directory,
                                         int64_t resumedStep = -1,
                                         int64_t keep = 2);
@@ -102,14 +104,17 @@ private:
   CheckpointStore(std::string directory, int lock, int64_t keep)
       : directory_(std::move(directory)), lock_(lock), keep_(keep) {}
 
+  bool isWhole(int64_t step);
+
   Status writeFiles(const std::string &path,
                     const CheckpointContents &contents) const;
   Status publish(const std::string &temporary, int64_t step) const;
-  void removeOld(int64_t step) const;
+  void removeOld(int64_t step);
 
   std::string directory_;
   int lock_ = -1; ///< descriptor of the directory, locked
   int64_t keep_ = 2;
+  std::map<int64_t, bool> whole_; ///< steps that were looked at, or saved
 };
 
 } // namespace dyna

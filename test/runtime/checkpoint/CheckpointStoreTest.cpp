@@ -133,6 +133,25 @@ TEST(CheckpointStoreTest, keepsAsManyAsAskedFor) {
   EXPECT_EQ(namesIn(dir / "one"), (Names{"step-3"}));
 }
 
+// Damaged ones are no reason to remove a good one.
+TEST(CheckpointStoreTest, keepsWholeOnes) {
+  TemporaryDirectory dir;
+  {
+    auto store = CheckpointStore::open(dir.path(), -1, 9);
+    ASSERT_TRUE(store.isOk());
+    for (int64_t step : {1, 2, 3, 4})
+      ASSERT_TRUE(store->save(Example(step).contents).isOk());
+  }
+  flipBit(dir / "step-2/model.safetensors", 999);
+  flipBit(dir / "step-4/optimizer.safetensors", 999);
+  CheckpointStore store = mustOpen(dir.path(), 3); // keeps two
+  ASSERT_TRUE(store.save(Example(5).contents).isOk());
+  EXPECT_EQ(namesIn(dir.path()), (Names{"step-3", "step-4", "step-5"}));
+  // Once there are enough that are newer, damaged ones go with the rest.
+  ASSERT_TRUE(store.save(Example(6).contents).isOk());
+  EXPECT_EQ(namesIn(dir.path()), (Names{"step-5", "step-6"}));
+}
+
 TEST(CheckpointStoreTest, removesRemains) {
   TemporaryDirectory dir;
   dir.write(".dyna-tmp-7/model.safetensors", "half");

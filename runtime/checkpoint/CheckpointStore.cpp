@@ -287,6 +287,15 @@ int64_t dyna::stepOfName(std::string_view name) {
   return isNumber && std::to_string(step) == name ? step : -1;
 }
 
+uint64_t Checkpoint::checksum() const {
+  const uint64_t parts[] = {model.checksum(),
+                            optimizer ? optimizer->checksum() : 0,
+                            Checksum::of(state)};
+  Checksum all;
+  all.update(parts, sizeof parts);
+  return all.value();
+}
+
 StatusOr<Checkpoint> dyna::loadCheckpoint(const std::string &path) {
   if (!isDirectory(path))
     return loadModelOnly(path, path);

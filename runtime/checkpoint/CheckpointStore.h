@@ -47,6 +47,8 @@ struct Checkpoint {
   std::vector<std::string> notes;
 
   bool canResume() const { return optimizer.has_value(); }
+  /// Of all that a run takes from it; reads the files.
+  uint64_t checksum() const;
 };
 
 /// The number of a folder's name "step-N"; -1 for other names.

@@ -17,12 +17,14 @@
 #include "runtime/train/Initialize.h"
 #include "runtime/train/Signals.h"
 #include "runtime/train/Summary.h"
+#include "runtime/transport/ProcessTransport.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <unistd.h>
 
 namespace dyna {
@@ -118,13 +120,33 @@ Status tellOthers(Session &session, const Status &status) {
   return status;
 }
 
-/// `stoppedBy`: the signal that ended the run early, if one did.
+bool isDone(const ResumedRun &run, const TrainOptions &options) {
+  return run.state.step >= options.steps;
+}
+
+void sayDone(const ResumedRun &run, const TrainOptions &options) {
+  print(formatText("the run in %s has done %lld of %lld steps: nothing is left "
+                   "to do; more --steps continue it\n",
+                   run.checkpoint.path.c_str(),
+                   static_cast<long long>(run.state.step),
+                   static_cast<long long>(options.steps)));
+}
+
+/// Of `loaded` (--load) and `resumed` at most one is there. `stoppedBy`: the
+/// signal that ended the run early, if one did.
 Status train(const dyna_program &program, const ManifestView &view,
-             const TrainOptions &options, const ResumedRun *resumed,
-             int &stoppedBy) {
+             const TrainOptions &options, const Checkpoint *loaded,
+             const ResumedRun *resumed, int &stoppedBy) {
   Session session;
-  DYNA_RETURN_IF_ERROR(openSession(program, view, options, true, session));
-  Trainer trainer(session, resumed);
+  DYNA_RETURN_IF_ERROR(openSession(program, view, options, true,
+                                   resumed ? &resumed->checkpoint : loaded,
+                                   session));
+  if (resumed && isDone(*resumed, options)) {
+    if (session.writesFiles())
+      sayDone(*resumed, options);
+    return Status::ok();
+  }
+  Trainer trainer(session, loaded, resumed);
   DYNA_RETURN_IF_ERROR(
       tellOthers(session, guarded([&] { return trainer.run(); })));
   stoppedBy = trainer.summary().stoppedBy;
@@ -132,27 +154,24 @@ Status train(const dyna_program &program, const ManifestView &view,
     print(summaryText(session, trainer.summary()));
   // Launchers end a job at the first exit code that is not 0.
   std::fflush(stdout);
-  return Status::ok();
+  return trainer.endMetrics();
 }
 
-Status evaluateSession(Session &session) {
+Status evaluateSession(Session &session, const Checkpoint *loaded) {
   const TrainOptions &options = session.options;
   for (const std::string &note : dataNotes(session))
     if (session.writesFiles())
       std::fprintf(stderr, "note: %s\n", note.c_str());
-  if (options.load.empty()) {
+  if (!loaded) {
     warn("no --load: this evaluates a model that has learned nothing");
     DYNA_RETURN_IF_ERROR(initializeParameters(
         *session.ranks, static_cast<uint64_t>(options.seed),
         session.device().team()));
   } else {
-    StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.load);
-    if (!checkpoint.isOk())
-      return checkpoint.status();
-    for (const std::string &note : loadingNotes(*checkpoint, *session.view))
+    for (const std::string &note : loadingNotes(*loaded, *session.view))
       if (session.writesFiles())
         warn(note);
-    DYNA_RETURN_IF_ERROR(loadModel(*checkpoint, *session.ranks));
+    DYNA_RETURN_IF_ERROR(loadModel(*loaded, *session.ranks));
   }
   DYNA_RETURN_IF_ERROR(castParameters(*session.ranks));
   int64_t limit =
@@ -177,43 +196,66 @@ Status evaluateSession(Session &session) {
 }
 
 Status evaluateOnly(const dyna_program &program, const ManifestView &view,
-                    const TrainOptions &options) {
+                    const TrainOptions &options, const Checkpoint *loaded) {
   Session session;
-  DYNA_RETURN_IF_ERROR(openSession(program, view, options, false, session));
-  return tellOthers(session, guarded([&] { return evaluateSession(session); }));
+  DYNA_RETURN_IF_ERROR(
+      openSession(program, view, options, false, loaded, session));
+  return tellOthers(session,
+                    guarded([&] { return evaluateSession(session, loaded); }));
 }
 
-Status resumeOrTrain(const dyna_program &program, const ManifestView &view,
-                     const std::vector<std::string> &arguments,
-                     TrainOptions options, int &stoppedBy) {
-  if (options.resume.empty()) {
-    DYNA_RETURN_IF_ERROR(resolveOptions(options));
-    return options.evaluate ? evaluateOnly(program, view, options)
-                            : train(program, view, options, nullptr, stoppedBy);
+Status startRun(const dyna_program &program, const ManifestView &view,
+                TrainOptions options, int &stoppedBy) {
+  DYNA_RETURN_IF_ERROR(resolveOptions(options));
+  std::optional<Checkpoint> loaded;
+  if (!options.load.empty()) {
+    StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.load);
+    if (!checkpoint.isOk())
+      return checkpoint.status();
+    loaded = std::move(*checkpoint);
   }
+  const Checkpoint *start = loaded ? &*loaded : nullptr;
+  return options.evaluate
+             ? evaluateOnly(program, view, options, start)
+             : train(program, view, options, start, nullptr, stoppedBy);
+}
+
+StatusOr<RunState> stateOf(const Checkpoint &checkpoint) {
+  if (!checkpoint.canResume())
+    return Status::invalidArgument(
+        checkpoint.path +
+        " holds a model but no run to resume: start from it with --load");
+  StatusOr<RunState> state = RunState::fromJson(checkpoint.state);
+  if (!state.isOk())
+    return Status::invalidArgument(checkpoint.path + ": " +
+                                   state.status().message());
+  if (state->step != checkpoint.step)
+    return Status::invalidArgument(formatText(
+        "%s: state.json is of step %lld, but checkpoint.json of step %lld: "
+        "this checkpoint cannot be resumed, use --load",
+        checkpoint.path.c_str(), static_cast<long long>(state->step),
+        static_cast<long long>(checkpoint.step)));
+  return state;
+}
+
+Status resumeRun(const dyna_program &program, const ManifestView &view,
+                 const std::vector<std::string> &arguments,
+                 TrainOptions options, int &stoppedBy) {
   StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.resume);
   if (!checkpoint.isOk())
     return checkpoint.status();
-  if (!checkpoint->canResume())
-    return Status::invalidArgument(
-        checkpoint->path +
-        " holds a model but no run to resume: start from it with --load");
-  StatusOr<RunState> state = RunState::fromJson(checkpoint->state);
+  StatusOr<RunState> state = stateOf(*checkpoint);
   if (!state.isOk())
-    return Status::invalidArgument(checkpoint->path + ": " +
-                                   state.status().message());
+    return state.status();
   ResumedRun run{std::move(*checkpoint), std::move(*state), {}};
   DYNA_RETURN_IF_ERROR(mergeResumed(arguments, view, run, options));
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
-  if (run.state.step >= options.steps) {
-    print(formatText("the run in %s has done %lld of %lld steps: nothing is "
-                     "left to do; more --steps continue it\n",
-                     run.checkpoint.path.c_str(),
-                     static_cast<long long>(run.state.step),
-                     static_cast<long long>(options.steps)));
+  // Other processes may have found another checkpoint and wait for this one.
+  if (isDone(run, options) && launchedProcesses() == 1) {
+    sayDone(run, options);
     return Status::ok();
   }
-  return train(program, view, options, &run, stoppedBy);
+  return train(program, view, options, nullptr, &run, stoppedBy);
 }
 
 } // namespace
@@ -265,7 +307,9 @@ static int runGuarded(const dyna_program &program, int argc,
   }
   int stoppedBy = 0;
   int code =
-      exitCode(resumeOrTrain(program, *view, arguments, options, stoppedBy),
+      exitCode(options.resume.empty()
+                   ? startRun(program, *view, options, stoppedBy)
+                   : resumeRun(program, *view, arguments, options, stoppedBy),
                name.c_str());
   // As shells say it of a program that a signal ended.
   return code == 0 && stoppedBy ? 128 + stoppedBy : code;

@@ -328,15 +328,30 @@ Status checkLaunch(const TrainOptions &options, bool linked) {
   return Status::ok();
 }
 
+/// The parameters alone count for --load, everything for --resume.
+std::string describeStart(const Checkpoint *start,
+                          const TrainOptions &options) {
+  if (!start)
+    return "";
+  bool resumes = !options.resume.empty();
+  auto sum = static_cast<unsigned long long>(resumes ? start->checksum()
+                                                     : start->model.checksum());
+  return resumes ? formatText("step %lld, checksum %016llx",
+                              static_cast<long long>(start->step), sum)
+                 : formatText("parameters of checksum %016llx", sum);
+}
+
 /// What this process must have in common with the others of its job.
-Status agree(const Session &session, bool training, Transport &transport) {
+Status agree(const Session &session, bool training, const Checkpoint *start,
+             Transport &transport) {
   Strategy strategy = session.graph->strategy();
   strategy.name.clear();
   std::vector<SharedFact> facts = {
       {"compiled model", formatText("%016llx", static_cast<unsigned long long>(
                                                    session.view->hash()))},
       {"strategy", describeStrategy(strategy)},
-      {"task", training ? "training" : "evaluation"}};
+      {"task", training ? "training" : "evaluation"},
+      {"checkpoint", describeStart(start, session.options)}};
   for (const auto &[name, value] : commonFlags(session.options))
     facts.push_back({name, value});
   for (const SampleIndexPointer &data : {session.data, session.heldOut})
@@ -412,13 +427,14 @@ Status makeRanks(Session &session, std::vector<RankSeat> &seats,
   return Status::ok();
 }
 
-Status fillSeats(Session &session, std::vector<RankSeat> &seats,
-                 bool training) {
+Status fillSeats(Session &session, std::vector<RankSeat> &seats, bool training,
+                 const Checkpoint *start) {
   std::vector<int> local;
   for (const RankSeat &seat : seats)
     local.push_back(seat.rank);
   if (local.size() == 1 && seats.front().transport)
-    DYNA_RETURN_IF_ERROR(agree(session, training, *seats.front().transport));
+    DYNA_RETURN_IF_ERROR(
+        agree(session, training, start, *seats.front().transport));
   auto dynamic = sizeDynamicRegions(session, local, training);
   if (!dynamic.isOk())
     return dynamic.status();
@@ -457,7 +473,7 @@ std::vector<int64_t> sampleLengths(const MiniBatch &miniBatch) {
 
 Status openSession(const dyna_program &program, const ManifestView &view,
                    const TrainOptions &options, bool training,
-                   Session &session) {
+                   const Checkpoint *start, Session &session) {
   session.options = options;
   session.view = &view;
   auto variant = chooseVariant(program, options.isa, cpuFeatures());
@@ -473,7 +489,7 @@ Status openSession(const dyna_program &program, const ManifestView &view,
   if (!seats.isOk())
     return seats.status();
   if (Status status =
-          guarded([&] { return fillSeats(session, *seats, training); });
+          guarded([&] { return fillSeats(session, *seats, training, start); });
       !status.isOk()) {
     // Other processes wait for this one; the team takes care of its own seats.
     for (RankSeat &seat : *seats)

@@ -14,6 +14,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_SESSION_H
 #define DYNA_RUNTIME_TRAIN_SESSION_H
 
+#include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/data/BatchReader.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/executor/RankTeam.h"
@@ -53,10 +54,11 @@ struct Session {
 };
 
 /// Chooses the variant, opens the data, works out micro-batches and memory, and
-/// takes the arena. Parameters are not set yet.
+/// takes the arena. Parameters are not set yet; `start`, which may be null, is
+/// where they will come from, which all processes of a job must have alike.
 Status openSession(const dyna_program &program, const ManifestView &view,
                    const TrainOptions &options, bool training,
-                   Session &session);
+                   const Checkpoint *start, Session &session);
 
 /// Lengths of the samples, as planners take them.
 std::vector<int64_t> sampleLengths(const MiniBatch &miniBatch);

@@ -76,9 +76,10 @@ static Status proveRoom(const CheckpointStore &store,
                            status.message().c_str()));
 }
 
-Trainer::Trainer(Session &session, const ResumedRun *resumed)
-    : session_(session), options_(session.options), resumed_(resumed),
-      reader_(session.data, session.batchOptions()),
+Trainer::Trainer(Session &session, const Checkpoint *loaded,
+                 const ResumedRun *resumed)
+    : session_(session), options_(session.options), loaded_(loaded),
+      resumed_(resumed), reader_(session.data, session.batchOptions()),
       progress_(Progress::detect(options_.progress,
                                  options_.noProgress || !session.writesFiles()),
                 resumed ? resumed->state.step : 0, options_.steps),
@@ -89,7 +90,7 @@ Trainer::Trainer(Session &session, const ResumedRun *resumed)
 Status Trainer::run() {
   // A wrong checkpoint must not cost the files of an earlier run, and a wrong
   // path not the time to make parameters.
-  bool loads = resumed_ || !options_.load.empty();
+  bool loads = resumed_ || loaded_;
   if (loads)
     DYNA_RETURN_IF_ERROR(setParameters());
   DYNA_RETURN_IF_ERROR(openFiles());
@@ -150,14 +151,11 @@ Status Trainer::setParameters() {
                                           ? resumed_->warnings
                                           : std::vector<std::string>())
       progress_.note("warning: " + warning);
-  } else if (!options_.load.empty()) {
-    StatusOr<Checkpoint> checkpoint = loadCheckpoint(options_.load);
-    if (!checkpoint.isOk())
-      return checkpoint.status();
-    for (const std::string &note : loadingNotes(*checkpoint, *session_.view))
+  } else if (loaded_) {
+    for (const std::string &note : loadingNotes(*loaded_, *session_.view))
       if (session_.writesFiles())
         progress_.note("note: " + note);
-    DYNA_RETURN_IF_ERROR(loadModel(*checkpoint, ranks));
+    DYNA_RETURN_IF_ERROR(loadModel(*loaded_, ranks));
   } else {
     DYNA_RETURN_IF_ERROR(initializeParameters(
         ranks, static_cast<uint64_t>(options_.seed), session_.device().team()));
@@ -511,7 +509,10 @@ Status Trainer::finish() {
                                      counts_.toJson(*session_.ranks)));
   if (!options_.gradNorms.empty() && session_.writesFiles())
     DYNA_RETURN_IF_ERROR(writeGradientNorms());
-  DYNA_RETURN_IF_ERROR(evaluateHeldOut(summary_.heldOutAfter, "end"));
+  return evaluateHeldOut(summary_.heldOutAfter, "end");
+}
+
+Status Trainer::endMetrics() {
   Status logged = metrics_.flush();
   if (logged.isOk())
     return logged;

@@ -54,11 +54,16 @@ struct ResumedRun {
 
 class Trainer {
 public:
-  /// `resumed` may be null. Both must outlive the trainer.
-  Trainer(Session &session, const ResumedRun *resumed);
+  /// At most one of `loaded`, whose parameters the run starts from, and
+  /// `resumed` is not null. All must outlive the trainer.
+  Trainer(Session &session, const Checkpoint *loaded,
+          const ResumedRun *resumed);
 
   Status run();
   const TrainSummary &summary() const { return summary_; }
+  /// After `run`: fails if lines of the metrics are missing. That is this
+  /// process's alone, and ends no other.
+  Status endMetrics();
 
 private:
   void describeStart();
@@ -89,6 +94,7 @@ private:
 
   Session &session_;
   const TrainOptions &options_;
+  const Checkpoint *loaded_;
   const ResumedRun *resumed_;
   BatchReader reader_; ///< ahead of the steps
   DataCursor cursor_;  ///< after the last step that was trained

@@ -119,6 +119,32 @@ class MpiTest(strategies.StrategiesTest):
         # Names of strategies are not what they mean; threads and outputs are everybody's own.
         self.assertEqual(self.together(run("--threads=1"), run("--threads=2", f"--metrics={self.folder / 'm'}")).returncode, 0)
 
+    def test_processes_start_from_one_checkpoint(self):
+        stem, save = self.folder / "start", self.folder / "save"
+        flags = ["--tokens-per-batch=512", "--tokens-per-micro-batch=64", "--no-progress"]
+        common.succeed([self.binary(), "--data", self.corpus, *flags, "--steps=2", "--strategy=dp=2", f"--save={stem}",
+                        "--save-every=1"])
+
+        def load(*words):
+            return [self.binary(), "--data", self.corpus, *flags, "--steps=1", "--strategy=dp=2", f"--save={save}", *words]
+
+        def resume(step):  # of two steps: one of them has nothing left to do
+            return [self.binary(), "--resume", stem / f"step-{step}", "--no-progress", "--steps=2", f"--save={save}"]
+
+        for commands in ((load("--load", stem / "step-1"), load("--load", stem / "step-2")), (load("--load", stem), load()),
+                         (resume(1), resume(2)), (resume(2), resume(1))):
+            with self.subTest(commands=commands):
+                done = self.together(*commands)
+                self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
+                self.assertIn("rank 1 has another checkpoint than rank 0", done.stderr)
+                self.assertFalse(save.exists())
+        done = self.together(resume(2), resume(2))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("nothing is left to do"), 1)
+        copy = self.folder / "copy"
+        shutil.copytree(stem / "step-1", copy / "step-1")
+        self.assertEqual(self.together(load("--load", stem / "step-1"), load("--load", copy)).returncode, 0)
+
     def start(self, words, processes, stem):
         """A job that has written metrics of a few steps, and the ids of its processes."""
         job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

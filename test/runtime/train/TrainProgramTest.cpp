@@ -410,6 +410,20 @@ TEST_F(TrainProgramTest, ResumingCutsTheMetricsAfterTheCheckpoint) {
             (std::vector<double>{0, 1, 2, 3, 4, 4, 4, 5, 6, 7, 7}));
 }
 
+TEST_F(TrainProgramTest, StatesAreOfTheirCheckpointsStep) {
+  ASSERT_EQ(run(training({"--steps=2", "--save=" + path("m")})).code, 0);
+  std::string state = *readFile(path("m/step-2/state.json"));
+  size_t at = state.find("\"step\": 2");
+  ASSERT_NE(at, std::string::npos);
+  rewriteState(path("m/step-2"), state.replace(at, 9, "\"step\": 1"),
+               *readFile(path("m/step-2/checkpoint.json")));
+  Result result = run({"--resume=" + path("m"), "--steps=3"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("state.json is of step 1, but "
+                                    "checkpoint.json of step 2"));
+  EXPECT_FALSE(fileExists(path("m/step-3")));
+}
+
 // However a checkpoint is named, what follows comes to lie beside it.
 TEST_F(TrainProgramTest, ResumedRunsSaveBesideTheirCheckpoint) {
   std::string store = path("step-runs"), one = store + "/step-2";

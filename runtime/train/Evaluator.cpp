@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 
 namespace dyna {
 namespace {
@@ -34,6 +35,15 @@ int64_t countBytes(const MiniBatch &batch) {
   return bytes;
 }
 
+/// The signal that any process has got. Only together can they end: a plan has
+/// exchanges.
+StatusOr<int> agreeOnStop(RankTeam &ranks) {
+  auto marks = ranks.any({stopSignal() == SIGINT, stopSignal() == SIGTERM});
+  if (!marks.isOk())
+    return marks.status();
+  return (*marks)[0] ? SIGINT : (*marks)[1] ? SIGTERM : 0;
+}
+
 } // namespace
 
 StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
@@ -48,7 +58,13 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
   Evaluation result;
   double lossSum = 0;
   int64_t bytes = 0;
-  while (result.tokens < tokenLimit && !stopRequested()) {
+  while (result.tokens < tokenLimit) {
+    StatusOr<int> stop = agreeOnStop(*session.ranks);
+    if (!stop.isOk())
+      return stop.status();
+    result.stoppedBy = *stop;
+    if (*stop)
+      return result;
     StatusOr<MiniBatch> batch = reader.next(
         std::min(session.options.tokensPerBatch, tokenLimit - result.tokens));
     if (!batch.isOk())

@@ -20,10 +20,13 @@ struct Evaluation {
   double seconds = 0;
   /// Bits per predicted byte; 0 where tokens are not bytes.
   double bitsPerByte = 0;
+  /// The signal that ended it early, the same on all processes; 0: none did.
+  int stoppedBy = 0;
 };
 
 /// The loss on `data`, or, if it has many more tokens than `tokenLimit`, on as
-/// many samples of it, always the same. Nothing is changed but the arena's dynamic region.
+/// many samples of it, always the same. Nothing is changed but the arena's
+/// dynamic region.
 StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
                               int64_t tokenLimit);
 

@@ -22,7 +22,6 @@ void catchStopSignals();
 
 /// The signal that set the mark; 0: none has.
 int stopSignal();
-inline bool stopRequested() { return stopSignal() != 0; }
 
 } // namespace dyna
 

@@ -47,6 +47,21 @@ std::string describePadding(const TrainSummary &summary) {
                     part(summary.sortedPaddedTokens));
 }
 
+std::string describeStop(const TrainOptions &options,
+                         const TrainSummary &summary) {
+  if (summary.isWhole)
+    return " after the last step, in the evaluation" +
+           std::string(options.save.empty()
+                           ? "; nothing was saved, as --save was not given"
+                           : "; the model is saved");
+  if (options.save.empty())
+    return "; nothing was saved, as --save was not given";
+  if (summary.savedTo.empty())
+    return " before a step was done; nothing was saved";
+  return " after step " + std::to_string(summary.firstStep + summary.steps) +
+         "; continue with --resume " + options.save;
+}
+
 } // namespace
 
 std::string groupDigits(int64_t value) {
@@ -93,12 +108,8 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
     addRow(text, "trace", options.trace);
   if (!options.gradNorms.empty())
     addRow(text, "gradient norms", options.gradNorms);
-  if (summary.stoppedBy && !summary.savedTo.empty())
-    text += "stopped by a signal after step " +
-            std::to_string(summary.firstStep + summary.steps) +
-            "; continue with --resume " + options.save + "\n";
-  else if (summary.stoppedBy)
-    text += "stopped by a signal; nothing was saved, as --save was not given\n";
+  if (summary.stoppedBy)
+    text += "stopped by a signal" + describeStop(options, summary) + "\n";
   return text;
 }
 

@@ -178,14 +178,15 @@ Status Trainer::seekData() {
 
 Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
                                 const char *when) {
-  if (!session_.heldOut || stopRequested())
+  if (!session_.heldOut || summary_.stoppedBy)
     return Status::ok();
   StatusOr<Evaluation> evaluation =
       evaluate(session_, session_.heldOut, options_.heldOutTokens);
-  if (stopRequested())
-    return Status::ok();
   if (!evaluation.isOk())
     return evaluation.status();
+  summary_.stoppedBy = evaluation->stoppedBy;
+  if (summary_.stoppedBy)
+    return Status::ok();
   result = *evaluation;
   checkLogged(metrics_.writeLine(formatText(
       "{\"held_out\": \"%s\", \"step\": %lld, \"loss\": %s, "
@@ -498,6 +499,7 @@ Status Trainer::saveAndFail(const Status &failure) {
 }
 
 Status Trainer::finish() {
+  summary_.isWhole = summary_.firstStep + summary_.steps >= options_.steps;
   if (summary_.steps > 0)
     DYNA_RETURN_IF_ERROR(saveAtTheEnd(summary_.firstStep + summary_.steps));
   progress_.finish();

@@ -36,6 +36,7 @@ struct TrainSummary {
   double seconds = 0; ///< of the steps
   double flops = 0;
   std::string savedTo;
+  bool isWhole = false; ///< all steps that were wanted are done
   /// What padded micro-batches of the same samples would have computed, in the
   /// samples' order and with those of a step sorted by length.
   int64_t paddedTokens = 0, sortedPaddedTokens = 0;

@@ -262,6 +262,30 @@ class MpiTest(strategies.StrategiesTest):
         finally:
             self.end(job, pids)
 
+    def test_a_signal_to_one_process_during_the_evaluation_ends_all(self):
+        def catches(pid):
+            mask = re.search(r"SigCgt:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1)
+            return int(mask, 16) >> (signal.SIGTERM - 1) & 1
+
+        words = strategies.command(self.binary(), self.corpus, Case("gpt2", 2, 1, 1, 0, 0, "none"), f"--save={self.folder / 'save'}",
+                                   "--held-out=synthetic:multitask:documents=100000", "--held-out-tokens=1000000000")
+        job = subprocess.Popen([str(word) for word in [*launcher(2), *words]], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True)
+        pids = []
+        try:
+            limit = time.monotonic() + 60
+            while len(pids) < 2 or not all(catches(pid) for pid in pids):
+                self.assertIsNone(job.poll(), "the run ended too early")
+                self.assertLess(time.monotonic(), limit, "the run does not get on")
+                time.sleep(0.02)
+                pids = processes_of(self.binary())
+            os.kill(pids[1], signal.SIGTERM)
+            out, err = job.communicate(timeout=SECONDS)
+            self.assertEqual(job.returncode, 128 + signal.SIGTERM, err)
+            self.assertIn("before a step was done", out)
+        finally:
+            self.end(job, pids)
+
     def test_processes_need_a_strategy(self):
         done = common.run([*launcher(2), self.binary(), "--data", self.corpus, "--steps=1", "--no-progress"], timeout=60)
         self.assertEqual(done.returncode, 2, done.stderr + done.stdout)

@@ -162,6 +162,15 @@ protected:
     return values;
   }
 
+  /// Whether the program has got as far as to finish its step at a SIGTERM.
+  static bool catchesSignals(pid_t child) {
+    std::ifstream status("/proc/" + std::to_string(child) + "/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.rfind("SigCgt:", 0) == 0)
+        return std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1) & 1;
+    return false;
+  }
+
   /// Puts another state.json into a checkpoint, with its size and checksum.
   static void rewriteState(const std::string &step, const std::string &state,
                            const std::string &list) {
@@ -408,6 +417,31 @@ TEST_F(TrainProgramTest, ResumingCutsTheMetricsAfterTheCheckpoint) {
   EXPECT_EQ(after.substr(0, before.size()), before);
   EXPECT_EQ(numbers("m.jsonl", "step"),
             (std::vector<double>{0, 1, 2, 3, 4, 4, 4, 5, 6, 7, 7}));
+}
+
+// The first signal is to end the evaluation, not the process.
+TEST_F(TrainProgramTest, ASignalDuringAnEvaluationIsSaid) {
+  std::ofstream held(folder_ / "held.txt");
+  for (int i = 0; i < 100000; ++i)
+    held << "abcdefgh "[dyna_mix64(i) % 9];
+  held.close();
+  std::vector<std::string> arguments = training(
+      {"--steps=2", "--save=" + path("m"), "--held-out=" + path("held.txt")});
+  pid_t child = start(arguments);
+  waitFor(child, [&] { return catchesSignals(child); });
+  kill(child, SIGTERM);
+  Result result = finish(child);
+  EXPECT_EQ(result.code, 128 + SIGTERM) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("before a step was done; nothing was"));
+  EXPECT_FALSE(fileExists(path("m/step-2")));
+
+  child = start(arguments);
+  waitFor(child, [&] { return fileExists(path("m/step-2")); });
+  kill(child, SIGTERM);
+  result = finish(child);
+  EXPECT_EQ(result.code, 128 + SIGTERM) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("after the last step, in the evaluation"));
+  EXPECT_TRUE(fileExists(path("m/step-2")));
 }
 
 TEST_F(TrainProgramTest, StatesAreOfTheirCheckpointsStep) {

@@ -19,6 +19,7 @@
 #include "passes/plan/Passes.h"
 #include "passes/plan/StageCuts.h"
 #include "runtime/abi/Abi.h"
+#include "runtime/files/FileId.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/plan/ExecutableGraph.h"
 
@@ -58,6 +59,8 @@ private:
   int readStrategies();
   int checkPlanning();
   int openInput();
+  /// Fails if writing to `output` would destroy what is compiled.
+  int checkNoInput(const std::string &output);
   int checkOutput();
   LogicalResult runPhases();
   LogicalResult checkStages();
@@ -207,6 +210,15 @@ int Driver::openInput() {
   return 0;
 }
 
+int Driver::checkNoInput(const std::string &output) {
+  auto id = ::dyna::fileIdOf(output);
+  for (const std::string &input : {options.input, options.costs})
+    if (id && input != "-" && id == ::dyna::fileIdOf(input))
+      return usageError("cannot write " + output + ": it is the input " +
+                        input + "; name another file with -o");
+  return 0;
+}
+
 /// A wrong path is found before the work is done, not after it. No thread may
 /// have been started yet.
 int Driver::checkOutput() {
@@ -215,6 +227,8 @@ int Driver::checkOutput() {
     return 0;
   std::string path = outputPath("");
   if (prints) {
+    if (int code = checkNoInput(path))
+      return code;
     ::dyna::Status status = ::dyna::OutputFile::checkReplace(path);
     return status.isOk() ? 0 : usageError(status.message());
   }
@@ -226,6 +240,8 @@ int Driver::checkOutput() {
     if (options.keepObjects)
       files.push_back(outputPath(suffix));
   for (const std::string &file : files) {
+    if (int code = checkNoInput(file))
+      return code;
     auto place = ::dyna::findOutputPlace(file);
     if (!place.isOk())
       return usageError(place.status().message());

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <initializer_list>
 
 using namespace dyna;
@@ -206,7 +207,40 @@ StatusOr<DatasetPointer> openOne(const std::string &path,
   return TextDataset::open(path, options);
 }
 
+/// As TextDataset lists them.
+void addFilesBelow(const std::string &path, std::vector<std::string> &files) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::recursive_directory_iterator entry(path, error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->path().filename().string().front() == '.')
+      entry.disable_recursion_pending();
+    else if (entry->is_regular_file(ignored) && entry->file_size(ignored) > 0)
+      files.push_back(entry->path().string());
+  }
+}
+
 } // namespace
+
+std::vector<std::string>
+dyna::dataFiles(const std::vector<std::string> &paths) {
+  std::vector<std::string> files;
+  for (const std::string &path : splitPaths(paths)) {
+    constexpr std::string_view lengths = "synthetic:lengths=";
+    if (startsWith(path, lengths)) {
+      std::string file = path.substr(lengths.size());
+      files.push_back(file.substr(0, file.rfind(":documents=")));
+    } else if (isDirectory(path)) {
+      addFilesBelow(path, files);
+    } else if (std::string prefix = megatronPrefix(path); !prefix.empty()) {
+      files.insert(files.end(), {prefix + ".idx", prefix + ".bin"});
+    } else {
+      files.push_back(path);
+    }
+  }
+  return files;
+}
 
 StatusOr<Document> Dataset::read(int64_t index) const {
   DocumentShape known = shape(index);

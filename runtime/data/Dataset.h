@@ -112,6 +112,9 @@ struct DataOptions {
 StatusOr<DatasetPointer> openDataset(const std::vector<std::string> &paths,
                                      const DataOptions &options);
 
+/// The files that `paths` name, as far as they are there.
+std::vector<std::string> dataFiles(const std::vector<std::string> &paths);
+
 /// The documents of all `parts`, one part after the other.
 DatasetPointer concatenate(std::vector<DatasetPointer> parts);
 

@@ -15,6 +15,7 @@
 #include "runtime/plan/Text.h"
 #include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
+#include "runtime/train/OutputPaths.h"
 #include "runtime/train/Signals.h"
 #include "runtime/train/Summary.h"
 #include "runtime/transport/ProcessTransport.h"
@@ -207,6 +208,7 @@ Status evaluateOnly(const dyna_program &program, const ManifestView &view,
 Status startRun(const dyna_program &program, const ManifestView &view,
                 TrainOptions options, int &stoppedBy) {
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
+  DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
   std::optional<Checkpoint> loaded;
   if (!options.load.empty()) {
     StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.load);
@@ -250,6 +252,7 @@ Status resumeRun(const dyna_program &program, const ManifestView &view,
   ResumedRun run{std::move(*checkpoint), std::move(*state), {}};
   DYNA_RETURN_IF_ERROR(mergeResumed(arguments, view, run, options));
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
+  DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
   // Other processes may have found another checkpoint and wait for this one.
   if (isDone(run, options) && launchedProcesses() == 1) {
     sayDone(run, options);

@@ -14,6 +14,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/plan/Passes.h"
+#include "runtime/files/FileId.h"
 #include "runtime/files/OutputFile.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/InitLLVM.h"
@@ -242,6 +243,12 @@ int main(int argc, char **argv) {
     return fail("--into goes with --plan-to-mlir");
   if (into.empty() && !graph.empty())
     return fail("--graph goes with --into, the module that has the graph");
+  auto outputId = ::dyna::fileIdOf(output);
+  for (const std::string &file : {input.getValue(), into.getValue()})
+    if (outputId && file != "-" && output != "-" &&
+        outputId == ::dyna::fileIdOf(file))
+      return fail("cannot write " + output + ": it is the input " + file +
+                  "; name another file with -o");
   if (!into.empty())
     return importPlanInto(input, into, graph, output);
   if (family == MlirToPlan)

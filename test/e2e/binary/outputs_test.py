@@ -100,6 +100,19 @@ class OutputsTest(common.BinaryTest):
         self.assertTrue(os.stat("/dev/null").st_mode & stat.S_IFCHR)
         self.assertEqual(self.names(), ["link", "victim"])
 
+    def test_outputs_are_no_inputs(self):
+        model, config, link = (self.folder / name for name in ("m.mlir", "c.json", "link"))
+        shutil.copy(common.model(), model)
+        shutil.copy(common.model().with_suffix(".json"), config)
+        os.link(model, link)
+        before = model.read_bytes(), config.read_bytes()
+        for command in ([common.DYNAC, model, "-o", model], [common.DYNAC, model, "-o", link],
+                        [common.DYNAC, model, "--stop-after=parse", "-o", model],
+                        [common.DYNA_TRANSLATE, "--from-config", config, "-o", config]):
+            with self.subTest(command=command):
+                self.assert_refused(common.run(command), "it is the input", "another file")
+                self.assertEqual((model.read_bytes(), config.read_bytes()), before)
+
     def test_a_failure_leaves_the_old_text(self):
         bad = self.folder / "bad"
         bad.write_text("no module")

@@ -444,6 +444,33 @@ TEST_F(TrainProgramTest, ASignalDuringAnEvaluationIsSaid) {
   EXPECT_TRUE(fileExists(path("m/step-2")));
 }
 
+TEST_F(TrainProgramTest, OutputsAreNoInputs) {
+  fs::copy_file(path("corpus/3"), path("data.txt"));
+  fs::create_hard_link(path("data.txt"), path("linked"));
+  std::string text = *readFile(path("data.txt"));
+  for (std::string flag :
+       {"--metrics", "--trace", "--counts", "--print-grad-norms"})
+    for (const char *name : {"data.txt", "linked", "./data.txt"}) {
+      Result result = run(
+          {"--data=" + path("data.txt"), "--steps=1", flag + "=" + path(name)});
+      EXPECT_EQ(result.code, 2) << flag << name;
+      EXPECT_THAT(result.err, HasSubstr(flag + " would write over"));
+      EXPECT_EQ(*readFile(path("data.txt")), text) << flag << name;
+    }
+  Result below = run(training({"--steps=1", "--counts=" + path("corpus/5")}));
+  EXPECT_EQ(below.code, 2);
+  EXPECT_THAT(below.err, HasSubstr("which is read by --data"));
+  Result both = run(training(
+      {"--steps=1", "--metrics=" + path("o"), "--counts=" + path("./o")}));
+  EXPECT_EQ(both.code, 2);
+  EXPECT_THAT(both.err, HasSubstr("--metrics and --counts both write"));
+  EXPECT_FALSE(fileExists(path("o")));
+  // Devices take what many write.
+  Result device =
+      run(training({"--steps=1", "--metrics=/dev/null", "--counts=/dev/null"}));
+  EXPECT_EQ(device.code, 0) << device.err;
+}
+
 TEST_F(TrainProgramTest, StatesAreOfTheirCheckpointsStep) {
   ASSERT_EQ(run(training({"--steps=2", "--save=" + path("m")})).code, 0);
   std::string state = *readFile(path("m/step-2/state.json"));

@@ -21,7 +21,10 @@ def FuseRows : Pass<"dyna-fuse-rows", "::mlir::dyna::FunctionOp"> {
     accumulator come from outside of its sweep; a sweep stands directly behind a matrix
     product that feeds it where it can. Which ops go together is decided by
     `RowGroups.h`; other ops keep their order as far as the sweeps permit.
-    Removes ops without uses. For n ops of a function about n log n (`RowGroups.h` says when).
+    Removes ops without uses. For n ops of a function about n log n, whichever earlier values they
+    read: a sweep with more than 64 neighbours is not compared with all of them each time that it
+    grows, and searches for paths are bounded. More only where one sweep is fed by very many matrix
+    products, or keeps very many pairs apart (`RowGroups.h`).
   }];
   let dependentDialects = ["::mlir::dyna::DynaDialect"];
   let statistics = [

@@ -39,69 +39,20 @@ int FusionGraph::addNode(FusionNode node,
 
 namespace {
 
-/// Outside operands with rows, each once, and values that leave the sweep.
-int64_t trafficOf(const FusionGraph &graph, const std::vector<int> &rows) {
-  std::set<int> members(rows.begin(), rows.end()), read;
-  int64_t bytes = 0;
-  for (int node : rows) {
-    for (int operand : graph.nodes[node].operands)
-      if (!members.count(graph.values[operand].producer) &&
-          read.insert(operand).second)
-        bytes += graph.values[operand].bytesPerRow;
-    for (int result : graph.nodes[node].results) {
-      const FusionValue &value = graph.values[result];
-      bool leaves = value.returned;
-      for (int consumer : value.consumers)
-        leaves |= !members.count(consumer);
-      if (leaves)
-        bytes += value.bytesPerRow;
-    }
-  }
-  return bytes;
-}
-
-/// Bytes per row of the product's results that the sweep reads; 0 if none.
-int64_t hotBytes(const FusionGraph &graph, int product,
-                 const std::vector<int> &rows) {
-  int64_t bytes = 0;
-  for (int result : graph.nodes[product].results)
-    for (int consumer : graph.values[result].consumers)
-      if (std::find(rows.begin(), rows.end(), consumer) != rows.end()) {
-        bytes += graph.values[result].bytesPerRow;
-        break;
-      }
-  return bytes;
-}
-
-/// Whether the row-wise ops may share a sweep, as far as they alone say.
-bool fitTogether(const FusionGraph &graph, const std::vector<int> &rows) {
-  std::set<int> members(rows.begin(), rows.end());
-  for (int node : rows) {
-    if (graph.nodes[node].width != graph.nodes[rows.front()].width ||
-        graph.nodes[node].rows != graph.nodes[rows.front()].rows)
-      return false;
-    for (int operand : graph.nodes[node].operands) {
-      const FusionValue &value = graph.values[operand];
-      if (members.count(value.producer) &&
-          (value.bytesPerRow == 0 || graph.nodes[node].wholeRows))
-        return false;
-    }
-  }
-  return true;
-}
-
 class Planner {
 public:
   Planner(const FusionGraph &graph, int64_t &steps)
       : graph(graph), steps(steps), units(graph, steps),
         sweeps(graph.nodes.size()), neighbours(graph.nodes.size()),
-        leaders(graph.nodes.size(), -1), readWhole(graph.values.size()) {
+        waiting(graph.nodes.size()), leaders(graph.nodes.size(), -1),
+        readWhole(graph.values.size()) {
     for (size_t node = 0; node < graph.nodes.size(); ++node) {
       if (graph.nodes[node].kind != FusionNode::RowWise) {
         leaders[node] = static_cast<int>(node);
         continue;
       }
       Sweep &sweep = sweeps[node];
+      sweep.first = static_cast<int>(node);
       sweep.rows.push_back(static_cast<int>(node));
       for (int operand : graph.nodes[node].operands) {
         // One reader, though it may take the value twice.
@@ -120,12 +71,13 @@ public:
   std::vector<FusionUnit> run() {
     for (size_t value = 0; value < graph.values.size(); ++value)
       pairAround(static_cast<int>(value));
+    for (size_t unit = 0; unit < sweeps.size(); ++unit)
+      sweeps[unit].weight = neighbours[unit].size() + 1;
     while (!pairs.empty()) {
       Pair pair = pairs.top();
       pairs.pop();
       ++steps;
-      if (isCurrent(pair))
-        consider(pair);
+      lookAt(pair);
     }
     attachProducts();
     return order();
@@ -142,16 +94,25 @@ private:
     /// front: an op in between, `neverLeads`, or `mayLead` if that is not
     /// known.
     std::map<int, int> products;
-    int version = 0; ///< of its contents
+    int version = 0;   ///< of its contents
+    int first = 0;     ///< op: its name where pairs are ordered
+    size_t weight = 0; ///< ops and neighbours that have come together in it
+  };
+
+  /// What is known of two sweeps to compare.
+  struct Link {
+    int between = -1;  ///< an op that lies between them; -1: none is known
+    int64_t entry = 0; ///< the number of their last entry in `pairs`
   };
 
   /// Two sweeps that might become one. `gain` is what that saves or, before
   /// somebody has looked, at most can save.
   struct Pair {
     int64_t gain;
-    int a, b;
+    int a, b; ///< first ops
     int versionA, versionB;
     bool isExact;
+    int64_t entry;
     /// The largest gain first, of equal ones the first sweeps.
     bool operator<(const Pair &other) const {
       return std::tuple(gain, -a, -b, isExact) <
@@ -162,6 +123,10 @@ private:
   /// A value that more sweeps than these use pairs each with so many that
   /// follow it: all pairs would be quadratic.
   static constexpr size_t maxNeighbours = 16;
+  /// A sweep with more neighbours than these, once merged, is compared again at
+  /// once only with those that its smaller part has brought. What it would save
+  /// with another is looked at when its old entry comes up.
+  static constexpr size_t maxRenewed = 64;
   /// The product follows from the sweep.
   static constexpr int neverLeads = -2;
   static constexpr int mayLead = -1;
@@ -186,21 +151,25 @@ private:
     std::sort(users.begin(), users.end());
     for (size_t i = 0; i < users.size(); ++i)
       for (size_t j = i + 1; j < users.size() && j <= i + maxNeighbours; ++j) {
-        int a = std::get<int>(users[i]), b = std::get<int>(users[j]);
-        if (neighbours[a].insert({b, -1}).second) {
-          neighbours[b].insert({a, -1});
+        auto [width, rows, a] = users[i];
+        auto [otherWidth, otherRows, b] = users[j];
+        if (width != otherWidth || rows != otherRows)
+          break;
+        if (!neighbours[a].count(b))
           propose(a, b);
-        }
       }
   }
 
-  /// Enters a pair with what its traffic alone can save.
+  /// Enters a pair with what its traffic alone can save. Older entries are
+  /// void.
   void propose(int a, int b) {
-    if (a > b)
+    if (sweeps[a].first > sweeps[b].first)
       std::swap(a, b);
+    neighbours[a][b] = neighbours[b][a] = {-1, ++numEntries};
     int64_t saved = savedTraffic(a, b);
     if (saved > 0)
-      pairs.push({saved, a, b, sweeps[a].version, sweeps[b].version, false});
+      pairs.push({saved, sweeps[a].first, sweeps[b].first, sweeps[a].version,
+                  sweeps[b].version, false, numEntries});
   }
 
   /// Whether no path leads from one to the other through a third. What has been
@@ -212,28 +181,39 @@ private:
       detour = units.findDetour(b, a, a);
     if (detour < 0)
       return true;
-    neighbours[a][b] = neighbours[b][a] = nodeOf(detour);
+    neighbours[a][b].between = neighbours[b][a].between = nodeOf(detour);
+    if (isSweep(detour))
+      waiting[detour].push_back({sweeps[a].first, sweeps[b].first});
     return false;
   }
 
-  bool isCurrent(const Pair &pair) const {
-    return isSweep(pair.a) && isSweep(pair.b) &&
-           sweeps[pair.a].version == pair.versionA &&
-           sweeps[pair.b].version == pair.versionB;
+  /// Considers a pair, or enters it anew if one of its sweeps has changed.
+  void lookAt(const Pair &pair) {
+    int a = units.unitOfNode(pair.a), b = units.unitOfNode(pair.b);
+    auto link = neighbours[a].find(b);
+    if (link == neighbours[a].end() || link->second.entry != pair.entry ||
+        link->second.between >= 0)
+      return;
+    if (sweeps[a].version == pair.versionA &&
+        sweeps[b].version == pair.versionB)
+      consider(pair, a, b);
+    else
+      propose(a, b);
   }
 
   /// Merges the pair, or enters it again with what it is worth by now. Merges
   /// elsewhere make paths, never cut one: a pair that is not legal stays so.
-  void consider(const Pair &pair) {
-    if (!fit(pair.a, pair.b) || !areAdjacent(pair.a, pair.b))
+  void consider(Pair pair, int a, int b) {
+    if (!fit(a, b) || !areAdjacent(a, b))
       return;
-    int64_t apart = bestHotBytes(pair.a, pair.a) + bestHotBytes(pair.b, pair.b);
-    int64_t gain =
-        savedTraffic(pair.a, pair.b) - apart + bestHotBytes(pair.a, pair.b);
+    int64_t apart = bestHotBytes(a, a) + bestHotBytes(b, b);
+    int64_t gain = savedTraffic(a, b) - apart + bestHotBytes(a, b);
     if (pair.isExact && gain == pair.gain)
-      return merge(pair.a, pair.b);
+      return merge(a, b);
+    pair.gain = gain;
+    pair.isExact = true;
     if (gain > 0)
-      pairs.push({gain, pair.a, pair.b, pair.versionA, pair.versionB, true});
+      pairs.push(pair);
   }
 
   static size_t sizeOf(const Sweep &sweep) {
@@ -367,7 +347,10 @@ private:
   }
 
   void merge(int a, int b) {
-    // The smaller goes into the larger; the name is that of the first.
+    // The lighter becomes a part of the heavier, and of all that the two have
+    // the smaller goes into the larger; the name is that of the first.
+    if (sweeps[a].weight < sweeps[b].weight)
+      std::swap(a, b);
     bool isSwapped = sizeOf(sweeps[a]) < sizeOf(sweeps[b]);
     Sweep &large = sweeps[isSwapped ? b : a],
           &small = sweeps[isSwapped ? a : b];
@@ -396,10 +379,11 @@ private:
       if (between == neverLeads || known == mayLead)
         known = between;
     }
-    int version = std::max(large.version, small.version) + 1;
+    large.version = std::max(large.version, small.version) + 1;
+    large.first = std::min(large.first, small.first);
+    large.weight += small.weight;
     if (isSwapped)
       std::swap(sweeps[a], sweeps[b]);
-    sweeps[a].version = version;
     sweeps[b] = Sweep();
     meetNeighbours(a, b);
   }
@@ -407,23 +391,53 @@ private:
   /// The neighbours of `gone` become those of `unit`.
   void meetNeighbours(int unit, int gone) {
     neighbours[unit].erase(gone);
-    for (auto [other, between] : neighbours[gone]) {
+    std::vector<int> met;
+    for (auto [other, link] : neighbours[gone]) {
+      ++steps;
       neighbours[other].erase(gone);
       if (other == unit)
         continue;
-      int &known = neighbours[unit].insert({other, -1}).first->second;
-      known = std::max(known, between);
+      Link &known = neighbours[unit].insert({other, link}).first->second;
+      known.between = std::max(known.between, link.between);
+      neighbours[other][unit] = known;
+      met.push_back(other);
     }
     neighbours[gone].clear();
-    for (auto &[other, between] : neighbours[unit]) {
-      int through = between < 0 ? unit : units.unitOfNode(between);
-      ++steps;
-      if (through == unit || through == other)
-        between = -1;
-      neighbours[other][unit] = between;
-      if (between < 0)
-        propose(unit, other);
+    if (neighbours[unit].size() <= maxRenewed) {
+      met.clear();
+      for (auto [other, link] : neighbours[unit])
+        met.push_back(other);
     }
+    for (int other : met)
+      renew(unit, other);
+    wake(unit, gone);
+  }
+
+  /// Enters a pair again after one of its two has become larger, unless another
+  /// lies between.
+  void renew(int unit, int other) {
+    ++steps;
+    int between = neighbours[unit][other].between;
+    int through = between < 0 ? unit : units.unitOfNode(between);
+    if (through == unit || through == other)
+      propose(unit, other);
+  }
+
+  /// Sweeps between which there was `gone`, now a part of `unit`.
+  void wake(int unit, int gone) {
+    for (auto [nodeA, nodeB] : waiting[gone]) {
+      ++steps;
+      int a = units.unitOfNode(nodeA), b = units.unitOfNode(nodeB);
+      auto link = neighbours[a].find(b);
+      if (link == neighbours[a].end() || link->second.between < 0 ||
+          units.unitOfNode(link->second.between) != unit)
+        continue;
+      if (a == unit || b == unit)
+        propose(a, b);
+      else
+        waiting[unit].push_back({nodeA, nodeB});
+    }
+    waiting[gone] = {};
   }
 
   /// Joins sweeps and products that feed them, the most bytes first; of equal
@@ -433,10 +447,11 @@ private:
     for (size_t unit = 0; unit < sweeps.size(); ++unit)
       for (auto [product, between] : sweeps[unit].products)
         if (int64_t bytes = hotBytesOf(product, unit, unit))
-          candidates.push({bytes, product, static_cast<int>(unit)});
+          candidates.push({bytes, product, sweeps[unit].first});
     while (!candidates.empty()) {
-      auto [bytes, product, sweep] = candidates.top();
+      auto [bytes, product, first] = candidates.top();
       candidates.pop();
+      int sweep = units.unitOfNode(first);
       ++steps;
       if (units.unitOfNode(product) != product || leaders[sweep] >= 0 ||
           !canLead(product, sweep, sweep))
@@ -468,19 +483,22 @@ private:
       wanted[*unit] = own;
     }
     std::set<std::pair<int, int>> ready;
+    auto insert = [&](int unit) {
+      ready.insert({wanted[unit], isSweep(unit) ? sweeps[unit].first : unit});
+    };
     for (int unit : inOrder)
       if (missing[unit] == 0)
-        ready.insert({wanted[unit], unit});
+        insert(unit);
 
     std::vector<FusionUnit> result;
     while (!ready.empty()) {
-      int unit = ready.begin()->second;
+      int unit = units.unitOfNode(ready.begin()->second);
       ready.erase(ready.begin());
       std::sort(sweeps[unit].rows.begin(), sweeps[unit].rows.end());
       result.push_back({leaders[unit], sweeps[unit].rows});
       units.forEachSuccessor(unit, [&](int next) {
         if (--missing[next] == 0)
-          ready.insert({wanted[next], next});
+          insert(next);
       });
     }
     return result;
@@ -490,12 +508,14 @@ private:
   int64_t &steps;
   UnitGraph units;
   std::vector<Sweep> sweeps; ///< by unit; empty for other units
-  /// By unit: those to compare it with, each with an op that lies between the
-  /// two, or -1 where none is known.
-  std::vector<std::map<int, int>> neighbours;
+  /// By unit: those to compare it with.
+  std::vector<std::map<int, Link>> neighbours;
+  /// By unit: pairs (first ops) that it has been found to lie between.
+  std::vector<std::vector<std::pair<int, int>>> waiting;
   std::vector<int> leaders;    ///< by unit; -1: a sweep alone, or merged away
   std::vector<bool> readWhole; ///< of a value: an op takes it `wholeRows`
   std::priority_queue<Pair> pairs;
+  int64_t numEntries = 0;
 };
 
 } // namespace
@@ -503,45 +523,6 @@ private:
 std::vector<FusionUnit> planSweeps(const FusionGraph &graph, int64_t *steps) {
   int64_t ignored = 0;
   return Planner(graph, steps ? *steps : ignored).run();
-}
-
-int64_t sweepTraffic(const FusionGraph &graph,
-                     const std::vector<FusionUnit> &units) {
-  int64_t bytes = 0;
-  for (const FusionUnit &unit : units) {
-    bytes += trafficOf(graph, unit.rows);
-    if (unit.leader >= 0 && !unit.rows.empty())
-      bytes -= hotBytes(graph, unit.leader, unit.rows);
-  }
-  return bytes;
-}
-
-bool isLegal(const FusionGraph &graph, const std::vector<FusionUnit> &units) {
-  std::set<int> done;
-  // Each unit's leader first, then its rows, in order.
-  for (const FusionUnit &unit : units) {
-    std::vector<int> nodes;
-    if (unit.leader >= 0)
-      nodes.push_back(unit.leader);
-    nodes.insert(nodes.end(), unit.rows.begin(), unit.rows.end());
-    for (int node : nodes) {
-      for (int operand : graph.nodes[node].operands) {
-        int producer = graph.values[operand].producer;
-        if (producer >= 0 && !done.count(producer))
-          return false;
-      }
-      bool isRow = graph.nodes[node].kind == FusionNode::RowWise;
-      if (!done.insert(node).second || isRow == (node == unit.leader))
-        return false;
-    }
-    if (!unit.rows.empty() && !fitTogether(graph, unit.rows))
-      return false;
-    if (unit.leader >= 0 && !unit.rows.empty() &&
-        (graph.nodes[unit.leader].kind != FusionNode::RowProduct ||
-         hotBytes(graph, unit.leader, unit.rows) == 0))
-      return false;
-  }
-  return done.size() == graph.nodes.size();
 }
 
 } // namespace mlir::dyna

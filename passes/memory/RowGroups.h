@@ -70,10 +70,15 @@ struct FusionUnit {
   std::vector<int> rows; ///< the sweep; may be empty
 };
 
-/// The units in the order in which they run. A pair is looked at again when one
-/// of its two is merged, in the order of what it saves at most, and searches
-/// for paths are bounded: n log n for n nodes, as long as sweeps that merge are
-/// not far apart. `steps` counts the edges, members and pairs looked at.
+/// The units in the order in which they run. About n log n for n nodes: of two
+/// sweeps that merge the smaller is what costs; a pair is looked at again when
+/// one of its two is merged, but of a sweep with more than 64 neighbours only
+/// pairs with those of the smaller one are, all others when their turn comes;
+/// and a search for a path, from both ends, goes over at most 8,192 edges,
+/// after which there counts as being one. What grows faster: a sweep fed by very
+/// many matrix products has them all looked at with each pair, and sweeps that
+/// keep many others apart may have to look at those each time they grow.
+/// `steps` counts the edges, members and pairs looked at.
 std::vector<FusionUnit> planSweeps(const FusionGraph &graph,
                                    int64_t *steps = nullptr);
 

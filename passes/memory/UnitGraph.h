@@ -10,26 +10,30 @@
 #define DYNA_PASSES_MEMORY_UNITGRAPH_H
 
 #include "passes/memory/RowGroups.h"
-#include <algorithm>
+#include "passes/memory/UnitOrder.h"
+#include <utility>
 
 namespace mlir::dyna {
 
 /// The units as nodes of a graph without cycles, kept in an order in which all
-/// edges point forward. Merging two units reorders what stands between them
-/// (Pearce and Kelly 2006), so a search for a path ends where its goal stands.
+/// edges point forward. Merging two units moves what stands between them
+/// (Pearce and Kelly 2006): either what follows from the earlier, behind both,
+/// or what leads to the later, in front of both. Paths are searched for from
+/// both ends, the cheaper first, and only between the two: a unit with very
+/// many uses costs no more than what it is compared with.
 class UnitGraph {
 public:
   UnitGraph(const FusionGraph &graph, int64_t &steps)
       : graph(graph), steps(steps), unitOf(graph.nodes.size()),
-        leaving(graph.nodes.size()), place(graph.nodes.size()),
-        next(graph.nodes.size()), previous(graph.nodes.size()),
+        leaving(graph.nodes.size()), entering(graph.nodes.size()),
+        uses(graph.nodes.size()), order(graph.nodes.size(), steps),
         seen(graph.nodes.size()) {
-    int count = static_cast<int>(graph.nodes.size());
-    for (int node = 0; node < count; ++node) {
-      unitOf[node] = place[node] = node;
-      previous[node] = node - 1;
-      next[node] = node + 1 < count ? node + 1 : -1;
+    for (size_t node = 0; node < graph.nodes.size(); ++node) {
+      unitOf[node] = static_cast<int>(node);
       leaving[node] = graph.nodes[node].results;
+      entering[node] = graph.nodes[node].operands;
+      for (int value : leaving[node])
+        uses[node] += usesOf(value);
     }
     for (const FusionValue &value : graph.values)
       outside.push_back(static_cast<int>(value.consumers.size()));
@@ -37,20 +41,9 @@ public:
 
   int unitOfNode(int node) const { return unitOf[node]; }
   /// The units from first to last.
-  std::vector<int> inOrder() const {
-    std::vector<int> units;
-    if (next.empty())
-      return units;
-    int unit = unitOf.front();
-    while (previous[unit] >= 0)
-      unit = previous[unit];
-    for (; unit >= 0; unit = next[unit])
-      units.push_back(unit);
-    return units;
-  }
+  std::vector<int> inOrder() const { return order.all(); }
   /// How many consumers of the value are not in the unit of its producer.
   int outsideConsumers(int value) const { return outside[value]; }
-  bool isBefore(int a, int b) const { return place[a] < place[b]; }
 
   template <typename Visitor> void forEachSuccessor(int unit, Visitor visit) {
     std::vector<int> &values = leaving[unit];
@@ -58,8 +51,10 @@ public:
     for (size_t i = 0; i < values.size(); ++i) {
       int value = values[i];
       // Merging has taken in its last consumer.
-      if (outside[value] == 0)
+      if (outside[value] == 0) {
+        uses[unit] -= usesOf(value);
         continue;
+      }
       values[kept++] = value;
       for (int consumer : graph.values[value].consumers) {
         ++steps;
@@ -74,55 +69,53 @@ public:
   /// the edges to them; -1 if there is none. Goals are not passed through. A
   /// search that takes long ends with the answer that forbids more: some unit.
   int findDetour(int from, int goalA, int goalB) {
-    int last = std::max(place[goalA], place[goalB]);
-    if (place[from] >= last)
+    auto isGoal = [&](int unit) { return unit == goalA || unit == goalB; };
+    int latest = order.isBefore(goalA, goalB) ? goalB : goalA;
+    if (!order.isBefore(from, latest))
       return -1;
     const int64_t limit = steps + maxSearch;
-    startSearch();
-    auto push = [&](int unit) {
-      if (place[unit] <= last && seen[unit] != search) {
-        seen[unit] = search;
-        work.push_back(unit);
-      }
-    };
-    forEachSuccessor(from, [&](int unit) {
-      if (unit != goalA && unit != goalB)
-        push(unit);
-    });
-    while (!work.empty()) {
-      int through = work.back();
-      work.pop_back();
-      bool found = false;
-      forEachSuccessor(through, [&](int unit) {
-        found |= unit == goalA || unit == goalB;
-        push(unit);
-      });
-      if (found || steps > limit)
-        return through;
+    startSearch(from, goalA);
+    if (goalB != goalA)
+      back.push_back(goalB);
+    int detour = -1;
+    while (detour < 0 && !ahead.empty() && !back.empty()) {
+      bool isAhead = aheadIsCheaper();
+      int through = take(isAhead ? ahead : back);
+      bool isInside = through != from && !isGoal(through);
+      auto look = [&](int unit) {
+        if (isInside && (isAhead ? isGoal(unit) : unit == from))
+          detour = through;
+        if (unit != from && !isGoal(unit) && order.isBefore(from, unit) &&
+            order.isBefore(unit, latest) && push(unit, isAhead))
+          detour = unit;
+      };
+      if (isAhead)
+        forEachSuccessor(through, look);
+      else
+        forEachPredecessor(through, look);
+      if (steps > limit && isInside)
+        detour = through;
     }
-    return -1;
+    return detour;
   }
 
   /// Whether a path leads from one unit to the other.
   bool reaches(int from, int to) {
-    if (place[from] >= place[to])
-      return false;
-    bool isEdge = false;
-    forEachSuccessor(from, [&](int unit) { isEdge |= unit == to; });
-    return isEdge || findDetour(from, to, to) >= 0;
+    return order.isBefore(from, to) &&
+           (hasEdge(from, to) || findDetour(from, to, to) >= 0);
   }
 
   /// Makes one unit, `into`, of two without a detour between them. `nodes`:
   /// those of `from`.
   void merge(int into, int from, const std::vector<int> &nodes) {
     reorder(into, from);
+    steps += static_cast<int64_t>(nodes.size());
     for (int node : nodes)
       unitOf[node] = into;
-    if (leaving[into].size() < leaving[from].size())
-      std::swap(leaving[into], leaving[from]);
-    leaving[into].insert(leaving[into].end(), leaving[from].begin(),
-                         leaving[from].end());
-    leaving[from].clear();
+    append(leaving[into], leaving[from]);
+    append(entering[into], entering[from]);
+    uses[into] += uses[from];
+    uses[from] = 0;
   }
 
   /// The value has that many more consumers in the unit of its producer.
@@ -130,64 +123,128 @@ public:
 
 private:
   /// Steps of one search. A layer with some hundreds of ops takes fewer.
-  static constexpr int64_t maxSearch = 4096;
+  static constexpr int64_t maxSearch = 8192;
 
-  void startSearch() {
-    ++search;
-    work.clear();
+  int64_t usesOf(int value) const {
+    return 1 + static_cast<int64_t>(graph.values[value].consumers.size());
   }
 
-  /// What stands between the two and follows from the earlier one moves behind
-  /// the merged unit, all else there in front of it.
-  void reorder(int into, int from) {
-    int early = isBefore(into, from) ? into : from;
-    int late = early == into ? from : into;
-    startSearch();
-    work.push_back(early);
-    while (!work.empty()) {
-      int from = work.back();
-      work.pop_back();
-      forEachSuccessor(from, [&](int unit) {
-        if (place[unit] < place[late] && seen[unit] != search) {
-          seen[unit] = search;
-          work.push_back(unit);
-        }
-      });
-    }
-    int before = previous[early], after = next[late];
-    std::vector<int> front, behind, places;
-    for (int unit = early; unit != after; unit = next[unit]) {
+  /// The smaller goes into the larger.
+  static void append(std::vector<int> &into, std::vector<int> &from) {
+    if (into.size() < from.size())
+      std::swap(into, from);
+    into.insert(into.end(), from.begin(), from.end());
+    from = {};
+  }
+
+  template <typename Visitor> void forEachPredecessor(int unit, Visitor visit) {
+    std::vector<int> &values = entering[unit];
+    size_t kept = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
       ++steps;
-      places.push_back(place[unit]);
-      if (unit != early && unit != late)
-        (seen[unit] == search ? behind : front).push_back(unit);
+      int producer = graph.values[values[i]].producer;
+      if (producer < 0 || unitOf[producer] == unit)
+        continue;
+      values[kept++] = values[i];
+      visit(unitOf[producer]);
     }
-    front.push_back(into);
-    front.insert(front.end(), behind.begin(), behind.end());
-    for (size_t i = 0; i < front.size(); ++i) {
-      place[front[i]] = places[i];
-      link(before, front[i]);
-      before = front[i];
-    }
-    link(before, after);
+    values.resize(kept);
   }
-  void link(int unit, int follower) {
-    if (unit >= 0)
-      next[unit] = follower;
-    if (follower >= 0)
-      previous[follower] = unit;
+
+  bool hasEdge(int from, int to) {
+    bool isEdge = false;
+    if (uses[from] < static_cast<int64_t>(entering[to].size()))
+      forEachSuccessor(from, [&](int unit) { isEdge |= unit == to; });
+    else
+      forEachPredecessor(to, [&](int unit) { isEdge |= unit == from; });
+    return isEdge;
+  }
+
+  void startSearch(int start, int end) {
+    ++search;
+    ahead.assign(1, start);
+    back.assign(1, end);
+    spentAhead = spentBack = 0;
+  }
+
+  static int take(std::vector<int> &work) {
+    int unit = work.back();
+    work.pop_back();
+    return unit;
+  }
+
+  /// Enters a unit into one of the two searches. Whether the other has seen it:
+  /// it lies between the ends.
+  bool push(int unit, bool isAhead) {
+    const int64_t own = 2 * search + isAhead, other = 2 * search + !isAhead;
+    if (seen[unit] == other)
+      return true;
+    if (seen[unit] != own)
+      (isAhead ? ahead : back).push_back(unit);
+    seen[unit] = own;
+    return false;
+  }
+
+  /// Whether the next unit ahead has fewer edges to look at, with all that has
+  /// been looked at before, than the next one back. The search that is chosen
+  /// has spent them.
+  bool aheadIsCheaper() {
+    int64_t nextAhead = spentAhead + uses[ahead.back()];
+    int64_t nextBack =
+        spentBack + static_cast<int64_t>(entering[back.back()].size());
+    bool isAhead = nextAhead < nextBack;
+    (isAhead ? spentAhead : spentBack) = isAhead ? nextAhead : nextBack;
+    return isAhead;
+  }
+
+  /// Gives `into` the place of both: at the later one with all that follows
+  /// from the earlier behind it, or at the earlier one with all that leads to
+  /// the later in front of it. The search that ends first knows what moves.
+  void reorder(int into, int from) {
+    int early = order.isBefore(into, from) ? into : from;
+    int late = early == into ? from : into;
+    startSearch(early, late);
+    std::vector<int> behind, front;
+    while (!ahead.empty() && !back.empty()) {
+      bool isAhead = aheadIsCheaper();
+      int through = take(isAhead ? ahead : back);
+      if (through != early && through != late)
+        (isAhead ? behind : front).push_back(through);
+      auto look = [&](int unit) {
+        if (order.isBefore(early, unit) && order.isBefore(unit, late))
+          push(unit, isAhead);
+      };
+      if (isAhead)
+        forEachSuccessor(through, look);
+      else
+        forEachPredecessor(through, look);
+    }
+    bool isLate = ahead.empty();
+    std::vector<int> &moved = isLate ? behind : front;
+    steps += static_cast<int64_t>(moved.size());
+    order.sort(moved);
+    for (int unit : moved)
+      order.remove(unit);
+    order.remove(isLate ? early : late);
+    int anchor = order.remove(isLate ? late : early);
+    moved.insert(isLate ? moved.begin() : moved.end(), into);
+    order.insertBehind(anchor, moved);
   }
 
   const FusionGraph &graph;
   int64_t &steps;
   std::vector<int> unitOf;
-  std::vector<std::vector<int>> leaving; ///< values; some have not left since
+  /// Values that leave a unit and that it takes; some do not any more.
+  std::vector<std::vector<int>> leaving, entering;
+  std::vector<int64_t> uses; ///< to look at for all that leaves a unit
   std::vector<int> outside;
-  /// Places rise along the list of the units.
-  std::vector<int> place, next, previous;
-  // Of one search: the units seen have its number.
-  std::vector<int> seen, work;
-  int search = 0;
+  UnitOrder order;
+  // Of one search: units seen by its two ends have twice its number, or one
+  // more; what the ends have still to look at, and the edges each has looked
+  // at.
+  std::vector<int64_t> seen;
+  std::vector<int> ahead, back;
+  int64_t search = 0, spentAhead = 0, spentBack = 0;
 };
 
 } // namespace mlir::dyna

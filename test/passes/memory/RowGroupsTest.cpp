@@ -340,6 +340,90 @@ TEST(RowGroups, StepsOfProductsWithSweepsBetween) {
   });
 }
 
+/// Which earlier op an op of so many reads, besides the one in front of it; -1:
+/// the layer's argument.
+using Earlier = std::function<int(int op, int size)>;
+
+/// A chain whose ops read earlier values too. `isProduct`: all values are kept
+/// for the gradient.
+FusionGraph withEarlier(int size, bool isProduct, const Earlier &earlier) {
+  FusionGraph graph;
+  std::vector<int> made;
+  int x = graph.addArgument(8), last = graph.addArgument(8);
+  for (int op = 0; op < size; ++op) {
+    int before = earlier(op, size);
+    last = resultOf(graph, addOp(graph, FusionNode::RowWise,
+                                 {last, before < 0 ? x : made[before]}, 8));
+    made.push_back(last);
+    graph.values[last].returned = isProduct || op + 1 == size;
+  }
+  return graph;
+}
+
+/// The gradients of the same chain of products.
+FusionGraph gradientsWithEarlier(int size, const Earlier &earlier) {
+  FusionGraph graph;
+  // Of the argument, of what the chain starts with, and of each op.
+  std::vector<int> values(size + 2), gradients(size + 2, -1);
+  for (int &value : values)
+    value = graph.addArgument(8);
+  gradients.back() = graph.addArgument(8);
+  auto row = [&](int a, int b) {
+    return resultOf(graph, addOp(graph, FusionNode::RowWise, {a, b}, 8));
+  };
+  for (int op = size; op-- > 0;) {
+    int last = op + 1, before = earlier(op, size);
+    before = before < 0 ? 0 : before + 2;
+    for (auto [of, by] : {std::pair(last, before), std::pair(before, last)}) {
+      int part = row(gradients[op + 2], values[by]);
+      gradients[of] = gradients[of] < 0 ? part : row(gradients[of], part);
+    }
+  }
+  graph.values[gradients[0]].returned = true;
+  graph.values[gradients[1]].returned = true;
+  return graph;
+}
+
+class RowGroupsEarlier : public testing::TestWithParam<int> {
+protected:
+  Earlier earlier = [](int op, int size) {
+    static std::vector<int> anywhere = [] {
+      std::mt19937 random(19);
+      std::vector<int> ops = {-1};
+      while (ops.size() < 2000)
+        ops.push_back(static_cast<int>(random() % ops.size()));
+      return ops;
+    }();
+    switch (GetParam()) {
+    case 0: // the chain folded in the middle
+      return op > size / 2 ? size - op - 1 : -1;
+    case 1:
+      return op > 0 && op % 3 == 0 ? op / 2 : -1;
+    default:
+      return anywhere[op];
+    }
+  };
+};
+
+/// A sweep that has grown has a neighbour for each of its values: it is not
+/// compared with all of them, nor are all looked at for paths, each time that
+/// it takes in one more op.
+TEST_P(RowGroupsEarlier, Steps) {
+  auto alone = [](FusionGraph graph) {
+    EXPECT_EQ(planSweeps(graph).size(), 1u);
+    return graph;
+  };
+  for (bool isProduct : {false, true})
+    expectGrowth(
+        [&](int size) { return alone(withEarlier(size, isProduct, earlier)); });
+  // Three ops for one; how many sweeps grow side by side depends on the size.
+  expectGrowth(
+      [&](int size) { return alone(gradientsWithEarlier(size, earlier)); },
+      2.7);
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, RowGroupsEarlier, testing::Values(0, 1, 2));
+
 TEST(RowGroups, StepsOfRandomOps) {
   // Values are used anywhere behind: paths have to be searched for.
   expectGrowth(

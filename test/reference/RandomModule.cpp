@@ -482,9 +482,10 @@ ModelOp ModelWriter::write() {
   for (int64_t i = 0, n = choices.between(1, 3); i < n; ++i) {
     auto kind = static_cast<size_t>(i) % kinds.size();
     x = call("h." + Twine(i), kinds[kind], {x, segmentsValue}, activation);
-    attends |= kinds[kind].layer
-                   .walk([](AttentionOp) { return WalkResult::interrupt(); })
-                   .wasInterrupted();
+    attends |=
+        kinds[kind]
+            .layer.walk([](AttentionOp) { return WalkResult::interrupt(); })
+            .wasInterrupted();
   }
   // Facts are about the layers that are called, not all that were written.
   model.setFactsAttr(facts(attends));

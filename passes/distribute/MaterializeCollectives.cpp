@@ -227,6 +227,15 @@ static void addGradientGroups(LayerOp layer, dist::MeshAttr mesh,
   }
 }
 
+/// Whether all arguments and results say how they lie.
+static bool hasBorders(FunctionOpInterface function) {
+  auto arguments = function->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
+  auto results = function->getAttrOfType<ArrayAttr>(dist::kResultsName);
+  return arguments && results &&
+         arguments.size() == function.getNumArguments() &&
+         results.size() == function.getNumResults();
+}
+
 void MaterializeCollectives::runOnOperation() {
   ModuleOp module = getOperation();
   GroupTable groups(module);
@@ -239,7 +248,7 @@ void MaterializeCollectives::runOnOperation() {
       if (function.getLayer() == layer.getSymName())
         functions.push_back(function);
     for (FunctionOpInterface function : functions) {
-      if (!function->hasAttr(dist::kArgumentsName)) {
+      if (!hasBorders(function)) {
         function->emitOpError("has no layouts; run dyna-deduce-layouts first");
         return signalPassFailure();
       }
@@ -248,6 +257,10 @@ void MaterializeCollectives::runOnOperation() {
       function->walk([&](Operation *op) {
         numCollectives += isa_and_present<dist::DistDialect>(op->getDialect());
       });
+    }
+    if (!layer->hasAttr(dist::kGradientsName)) {
+      layer.emitOpError("has no layouts; run dyna-deduce-layouts first");
+      return signalPassFailure();
     }
     addGradientGroups(layer, mesh, groups);
   }

@@ -199,7 +199,8 @@ class OutputsTest(common.BinaryTest):
         span = time.monotonic() - begin
         (self.folder / "whole").unlink()
         generator, seen = random.Random(1), 0
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGSEGV)
+        # No SIGSEGV: sent while memory is being taken, it finds LLVM's printer of stacks waiting for the same lock.
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
         for attempt in range(15):
             number = numbers[attempt % len(numbers)]
             with self.subTest(signal=number.name):

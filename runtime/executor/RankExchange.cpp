@@ -46,7 +46,7 @@ Status RankExchange::createGroups() {
   for (const std::vector<int> &ranks : compiled)
     wanted.push_back({ranks, -1});
   for (const ExecutableGraph::HolderGroup &group : graph_.holderGroups())
-    if (mine(group.ranks))
+    if (group.ranks.size() > 1 && mine(group.ranks))
       wanted.push_back(group);
   for (const ExecutableGraph::HolderGroup &want : wanted) {
     if (want.ranks.size() < 2 || groups_.count(want))
@@ -69,7 +69,9 @@ Status RankExchange::createGroups() {
   holders_.assign(view_.parameters(), nullptr);
   for (int p = 0; p < view_.parameters(); ++p)
     if (view_.holds(p) && view_.place(p).holders > 1)
-      holders_[p] = groups_.at(graph_.holderGroup(p, rank())).get();
+      holders_[p] =
+          groups_.at(graph_.holderGroups()[graph_.holderGroup(p, rank())])
+              .get();
   return Status::ok();
 }
 

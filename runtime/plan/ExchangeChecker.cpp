@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace dyna {
@@ -61,8 +62,8 @@ class ExchangeChecker {
 public:
   ExchangeChecker(const ExecutableGraph &graph, const plan::Plan &plan,
                   PlanPosition &failedAt)
-      : graph_(graph), plan_(plan), failedAt_(failedAt),
-        starts_(graph.ranks()) {}
+      : graph_(graph), plan_(plan), failedAt_(failedAt), starts_(graph.ranks()),
+        holderWires_(graph.holderGroups().size(), -1) {}
 
   Status check() {
     for (int rank = 0; rank < graph_.ranks(); ++rank) {
@@ -115,10 +116,7 @@ private:
     if (messageOf(i.op()).isMessage)
       return collectMessage(rank, index);
     if (i.op() == Instruction::COMBINE_NORM) {
-      std::vector<int> all(graph_.ranks());
-      for (int r = 0; r < graph_.ranks(); ++r)
-        all[r] = r;
-      start(rank, endOf(rank, {all, normGroup}), index);
+      start(rank, {normWire(), rank}, index);
     } else if (i.op() == Instruction::REDUCE_GRADS_START ||
                i.op() == Instruction::GATHER_PARAMS_START) {
       collectParameters(rank, index);
@@ -134,7 +132,7 @@ private:
     side.push_back({index, parameter});
   }
 
-  End endOf(int rank, const Group &group, bool isChannel = false) {
+  int wireOf(const Group &group, bool isChannel = false) {
     auto [found, isNew] =
         wireIds_.insert({{isChannel, group}, static_cast<int>(wires_.size())});
     if (isNew) {
@@ -143,9 +141,35 @@ private:
       wires_.back().ranks = group.ranks;
       wires_.back().sides.resize(group.ranks.size());
     }
-    const std::vector<int> &ranks = wires_[found->second].ranks;
+    return found->second;
+  }
+
+  /// Of a group of few ranks.
+  End endOf(int rank, const Group &group, bool isChannel = false) {
+    int wire = wireOf(group, isChannel);
+    const std::vector<int> &ranks = wires_[wire].ranks;
     auto side = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
-    return {found->second, static_cast<int>(side)};
+    return {wire, static_cast<int>(side)};
+  }
+
+  // Groups that grow with the replicas are listed once, not by each of their
+  // ranks.
+
+  int normWire() {
+    if (normWire_ < 0) {
+      std::vector<int> all(graph_.ranks());
+      std::iota(all.begin(), all.end(), 0);
+      normWire_ = wireOf({std::move(all), normGroup});
+    }
+    return normWire_;
+  }
+
+  End holderEnd(int rank, int parameter) {
+    int group = graph_.holderGroup(parameter, rank);
+    if (holderWires_[group] < 0)
+      holderWires_[group] = wireOf(graph_.holderGroups()[group]);
+    int64_t side = graph_.holderIndex(parameter, rank).index;
+    return {holderWires_[group], static_cast<int>(side)};
   }
 
   Status collectMessage(int rank, int index) {
@@ -187,7 +211,7 @@ private:
       if (!own.updates(layer, slot) || own.place(p).holders == 1)
         continue;
       if (holderEnds_[p].wire < 0)
-        holderEnds_[p] = endOf(rank, graph_.holderGroup(p, rank));
+        holderEnds_[p] = holderEnd(rank, p);
       parameters.push_back({holderEnds_[p].wire, p});
     }
     for (size_t first = 0; first < parameters.size(); ++first)
@@ -387,7 +411,9 @@ private:
   PlanPosition &failedAt_;
   std::vector<Wire> wires_;
   std::map<std::pair<bool, Group>, int> wireIds_;
+  int normWire_ = -1;
   std::vector<std::vector<Start>> starts_; ///< by rank
+  std::vector<int> holderWires_;           ///< of the graph's groups of holders
   std::vector<size_t> next_;               ///< of each rank's starts
   // Of the rank whose instructions are being collected.
   std::map<int, End> ends_;       ///< of channels, by peer

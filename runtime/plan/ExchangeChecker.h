@@ -18,8 +18,7 @@
 namespace dyna {
 
 /// Every program has passed P3 on its own.
-/// Linear in the instructions of all ranks, times the ranks that share an
-/// exchange. `failedAt` is where a failure lies, of several places the first
+/// Linear in what all ranks start, but for a logarithm of the groups. `failedAt` is where a failure lies, of several places the first
 /// that its message names.
 Status verifyExchanges(const ExecutableGraph &graph, const plan::Plan &plan,
                        PlanPosition &failedAt);

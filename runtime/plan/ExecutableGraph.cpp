@@ -11,8 +11,8 @@
 #include "runtime/plan/Text.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
-#include <set>
 
 namespace dyna {
 namespace {
@@ -55,7 +55,8 @@ StatusOr<ExecutableGraph> ExecutableGraph::create(const ManifestView &model,
   ExecutableGraph graph(model, std::move(strategy), std::move(*mesh));
   DYNA_RETURN_IF_ERROR(graph.chooseDegree());
   graph.placeParameters();
-  for (int rank = 0; rank < graph.strategy_.pp * graph.strategy_.tp; ++rank)
+  graph.groupHolders();
+  for (int rank = 0; rank < graph.ranksPerReplica(); ++rank)
     graph.replicaViews_.push_back(graph.rankView(rank));
   return graph;
 }
@@ -132,8 +133,8 @@ Box ExecutableGraph::boxOf(int parameter, int rank) const {
 }
 
 ExecutableGraph::Place ExecutableGraph::placeOf(int rank) const {
-  return {rank / (strategy_.pp * strategy_.tp),
-          rank / strategy_.tp % strategy_.pp, rank % strategy_.tp};
+  return {rank / ranksPerReplica(), rank / strategy_.tp % strategy_.pp,
+          rank % strategy_.tp};
 }
 
 int ExecutableGraph::rankAt(const Place &place) const {
@@ -185,8 +186,23 @@ std::vector<int> ExecutableGraph::holders(int parameter, int rank) const {
   return ranks;
 }
 
-std::vector<std::vector<int>> ExecutableGraph::copiesOf(int parameter) const {
-  std::vector<std::vector<int>> copies;
+ExecutableGraph::HolderIndex ExecutableGraph::holderIndex(int parameter,
+                                                          int rank) const {
+  const std::vector<int> &stages = stagesOf_[parameter];
+  const AxisParts &partial = partial_[parameter];
+  Place place = placeOf(rank);
+  int64_t used = static_cast<int64_t>(stages.size());
+  int64_t members = groupSize(partial);
+  int64_t stage =
+      std::find(stages.begin(), stages.end(), place.stage) - stages.begin();
+  int64_t index =
+      (place.replica * used + stage) * members + mesh_.indexIn(rank, partial);
+  return {stage == used ? -1 : index, strategy_.dp * used * members};
+}
+
+/// The groups whose lists copiesOf gives.
+std::vector<int> ExecutableGraph::copyGroups(int parameter) const {
+  std::vector<int> groups;
   std::vector<Box> seen;
   for (int shard = 0; shard < strategy_.tp && !stagesOf_[parameter].empty();
        ++shard) {
@@ -195,23 +211,40 @@ std::vector<std::vector<int>> ExecutableGraph::copiesOf(int parameter) const {
     if (std::find(seen.begin(), seen.end(), box) != seen.end() || box.isEmpty())
       continue;
     seen.push_back(box);
-    copies.push_back(holders(parameter, rank));
+    groups.push_back(holderGroup(parameter, rank));
   }
+  return groups;
+}
+
+std::vector<std::vector<int>> ExecutableGraph::copiesOf(int parameter) const {
+  std::vector<std::vector<int>> copies;
+  for (int group : copyGroups(parameter))
+    copies.push_back(holderGroups_[group].ranks);
   return copies;
 }
 
-std::vector<ExecutableGraph::HolderGroup>
-ExecutableGraph::holderGroups() const {
-  std::set<HolderGroup> groups;
+void ExecutableGraph::groupHolders() {
+  std::map<HolderGroup, int> ids;
+  holderGroupOf_.assign(model_->parameters(),
+                        std::vector<int>(ranksPerReplica(), -1));
   for (int p = 0; p < model_->parameters(); ++p)
-    for (int shard = 0; shard < strategy_.tp && !stagesOf_[p].empty();
-         ++shard) {
-      HolderGroup group =
-          holderGroup(p, rankAt({0, stagesOf_[p].front(), shard}));
-      if (group.ranks.size() > 1)
-        groups.insert(std::move(group));
-    }
-  return {groups.begin(), groups.end()};
+    for (int stage : stagesOf_[p])
+      for (int shard = 0; shard < strategy_.tp; ++shard) {
+        int rank = rankAt({0, stage, shard});
+        HolderGroup group = {holders(p, rank), spansStages(p) ? p : -1};
+        holderGroupOf_[p][rank] =
+            ids.insert({std::move(group), static_cast<int>(ids.size())})
+                .first->second;
+      }
+  // In the order of the lists, not of their first mention.
+  std::vector<int> place(ids.size());
+  for (auto &[group, id] : ids) {
+    place[id] = static_cast<int>(holderGroups_.size());
+    holderGroups_.push_back(group);
+  }
+  for (std::vector<int> &groups : holderGroupOf_)
+    for (int &group : groups)
+      group = group < 0 ? -1 : place[group];
 }
 
 ManifestView ExecutableGraph::rankView(int rank) const {
@@ -226,11 +259,9 @@ ManifestView ExecutableGraph::rankView(int rank) const {
   part.zero = strategy_.zero;
   part.parameters.resize(model_->parameters());
   for (int p = 0; p < model_->parameters(); ++p) {
-    std::vector<int> ranks = holders(p, rank);
-    int64_t index = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
-    int64_t count = static_cast<int64_t>(ranks.size());
+    auto [index, count] = holderIndex(p, rank);
     RankPart::Parameter &parameter = part.parameters[p];
-    parameter.here = index < count;
+    parameter.here = index >= 0;
     if (!parameter.here)
       continue;
     Box box = boxOf(p, rank);
@@ -243,10 +274,10 @@ ManifestView ExecutableGraph::rankView(int rank) const {
     int64_t share = strategy_.zero ? index : 0;
     parameter.updateBegin = partBegin(box.size[0], parts, share);
     parameter.updateEnd = partBegin(box.size[0], parts, share + 1);
-    std::vector<std::vector<int>> copies = copiesOf(p);
-    parameter.counts =
-        (strategy_.zero || index == 0) &&
-        std::find(copies.begin(), copies.end(), ranks) != copies.end();
+    std::vector<int> copies = copyGroups(p);
+    parameter.counts = (strategy_.zero || index == 0) &&
+                       std::find(copies.begin(), copies.end(),
+                                 holderGroup(p, rank)) != copies.end();
   }
   return model_->restrictedTo(std::move(part));
 }

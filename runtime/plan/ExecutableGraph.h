@@ -90,6 +90,12 @@ public:
   /// The holders of a parameter that `rank` holds too, replica by replica and
   /// stage by stage.
   std::vector<int> holders(int parameter, int rank) const;
+  /// How many they are, and where `rank` is among them: -1 where it does not
+  /// hold the parameter. Does not list them.
+  struct HolderIndex {
+    int64_t index, count;
+  };
+  HolderIndex holderIndex(int parameter, int rank) const;
   /// Lists of holders that together have every element of a parameter once.
   std::vector<std::vector<int>> copiesOf(int parameter) const;
   /// Ranks that exchange parameters, of this one or of all that stay on one
@@ -102,19 +108,20 @@ public:
              std::tie(other.ranks, other.parameter);
     }
   };
-  HolderGroup holderGroup(int parameter, int rank) const {
-    return {holders(parameter, rank), spansStages(parameter) ? parameter : -1};
+  /// Every group of holders once, in an order that all ranks share; some are of
+  /// one rank. Listed once, as a group is as long as there are replicas.
+  const std::vector<HolderGroup> &holderGroups() const { return holderGroups_; }
+  /// Which of them `rank` is in for a parameter that it holds.
+  int holderGroup(int parameter, int rank) const {
+    return holderGroupOf_[parameter][rank % ranksPerReplica()];
   }
-  /// Every group of two or more holders, each once, in an order that all ranks
-  /// share.
-  std::vector<HolderGroup> holderGroups() const;
 
   /// The model as one rank sees it; made anew.
   ManifestView rankView(int rank) const;
   /// The view of the rank with the same stage and shard in replica 0. What a
   /// rank itself sees differs only in the rows that it updates.
   const ManifestView &replicaView(int rank) const {
-    return replicaViews_[rank % (strategy_.pp * strategy_.tp)];
+    return replicaViews_[rank % ranksPerReplica()];
   }
 
 private:
@@ -123,8 +130,11 @@ private:
   }
   Status chooseDegree();
   void placeParameters();
+  void groupHolders();
+  std::vector<int> copyGroups(int parameter) const;
   void splitParameter(int parameter, const plan::ParameterSplit &split);
   Box boxOf(int parameter, int rank) const;
+  int ranksPerReplica() const { return strategy_.pp * strategy_.tp; }
 
   const ManifestView *model_;
   Strategy strategy_;
@@ -134,6 +144,9 @@ private:
   int degree_ = -1; ///< index into Manifest.degrees
   std::vector<Layout> layouts_;
   std::vector<AxisParts> partial_; ///< of each parameter's gradient
+  std::vector<HolderGroup> holderGroups_;
+  /// By parameter and rank of a replica; -1 where it is not held.
+  std::vector<std::vector<int>> holderGroupOf_;
   std::vector<ManifestView> replicaViews_;
 };
 

@@ -83,6 +83,14 @@ Extent extentOf(const plan::MicroBatch &microBatch) {
   return extent;
 }
 
+std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
+                                                     int replicas) {
+  std::vector<std::vector<int>> own(replicas);
+  for (int m = 0; m < plan.micro_batches_size(); ++m)
+    own[plan.micro_batches(m).replica()].push_back(m);
+  return own;
+}
+
 const char *instructionName(Instruction::Op op) {
   static const char *const names[] = {"unknown instruction",
                                       "LOAD",
@@ -182,19 +190,20 @@ InstructionBlocks::InstructionBlocks(const ManifestView &view,
                                      const plan::Plan &plan,
                                      const plan::RankProgram &program,
                                      const Extent *largest)
-    : view_(view), program_(program),
-      lastInstruction_(plan.micro_batches_size(), -1),
-      facts_(static_cast<size_t>(plan.micro_batches_size()) * view.layers()) {
-  for (const plan::MicroBatch &microBatch : plan.micro_batches())
-    extents_.push_back(largest ? *largest : extentOf(microBatch));
+    : view_(view), program_(program) {
   for (int index = 0; index < program.instructions_size(); ++index) {
     const Instruction &i = program.instructions(index);
     if (!isPerMicroBatch(i.op()))
       continue;
+    MicroBatch &microBatch = microBatches_[i.micro_batch()];
+    if (microBatch.layers.empty()) {
+      microBatch.layers.resize(view.layers());
+      microBatch.extent =
+          largest ? *largest : extentOf(plan.micro_batches(i.micro_batch()));
+    }
     if (!messageOf(i.op()).isMessage)
-      lastInstruction_[i.micro_batch()] = index;
-    Facts &facts = facts_[static_cast<size_t>(i.micro_batch()) * view.layers() +
-                          i.layer()];
+      microBatch.lastInstruction = index;
+    Facts &facts = microBatch.layers[i.layer()];
     if (i.op() == Instruction::FORWARD)
       facts.mode = i.recompute();
     facts.split |= i.op() == Instruction::BACKWARD_INPUT;
@@ -230,7 +239,7 @@ std::vector<BlockUse> InstructionBlocks::uses(int index) const {
   }
   if (role >= 0) {
     Extent extent =
-        isPerMicroBatch(i.op()) ? extents_[i.micro_batch()] : Extent();
+        isPerMicroBatch(i.op()) ? this->extent(i.micro_batch()) : Extent();
     uses.push_back({BlockKind::Workspace, i.micro_batch(), i.layer(),
                     OffsetField::Workspace,
                     view_.workspaceBytes(i.layer(), role, extent), true, true,
@@ -248,12 +257,12 @@ void InstructionBlocks::addLayerUses(int index,
   int m = i.micro_batch(), l = i.layer();
   if (messageOf(i.op()).isMessage)
     return addMessage(i, uses);
-  bool ends = lastInstruction_[m] == index;
+  bool ends = microBatches_.at(m).lastInstruction == index;
   bool loads = i.op() == Instruction::LOAD;
   bool givesLoss = view_.givesLoss(l) && (i.op() == Instruction::FORWARD ||
                                           i.op() == Instruction::EVALUATE);
   uses.push_back({BlockKind::Batch, m, -1, OffsetField::Batch,
-                  batchLayout(extents_[m]).bytes, loads, ends,
+                  batchLayout(extent(m)).bytes, loads, ends,
                   loads || givesLoss});
   switch (i.op()) {
   case Instruction::LOAD:
@@ -299,7 +308,7 @@ void InstructionBlocks::addMessage(const Instruction &i,
   if (message.gradient) {
     use.kind = BlockKind::Gradient;
     use.field = message.sends ? OffsetField::GradOut : OffsetField::GradIn;
-    use.bytes = view_.gradientBytes(l, extents_[m]);
+    use.bytes = view_.gradientBytes(l, extent(m));
   }
   use.acquires = !message.sends && message.starts;
   use.releases = message.sends && !message.starts;
@@ -338,11 +347,10 @@ void InstructionBlocks::addBackward(const Instruction &i,
     return;
   if (l + 1 < view_.layers())
     uses.push_back({BlockKind::Gradient, m, l + 1, OffsetField::GradIn,
-                    view_.gradientBytes(l + 1, extents_[m]), false, true,
-                    false});
+                    view_.gradientBytes(l + 1, extent(m)), false, true, false});
   if (l > 0)
     uses.push_back({BlockKind::Gradient, m, l, OffsetField::GradOut,
-                    view_.gradientBytes(l, extents_[m]), true, false, true});
+                    view_.gradientBytes(l, extent(m)), true, false, true});
 }
 
 } // namespace dyna

@@ -34,6 +34,7 @@
 
 #include "runtime/plan/ManifestView.h"
 
+#include <unordered_map>
 #include <vector>
 
 namespace dyna {
@@ -62,6 +63,10 @@ struct BlockUse {
 
 /// Query tokens, key/value tokens and segments of a micro-batch.
 Extent extentOf(const plan::MicroBatch &microBatch);
+
+/// The micro-batches of each replica, in order; all must be of one.
+std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
+                                                     int replicas);
 
 /// "FORWARD layer 3 micro-batch 1": for messages and traces.
 std::string describeInstruction(const plan::Instruction &instruction);
@@ -95,7 +100,10 @@ public:
 
   std::vector<BlockUse> uses(int instruction) const;
 
-  const Extent &extent(int microBatch) const { return extents_[microBatch]; }
+  /// Of a micro-batch that the program names.
+  const Extent &extent(int microBatch) const {
+    return microBatches_.at(microBatch).extent;
+  }
   /// What FORWARD of this layer keeps.
   plan::Recompute mode(int microBatch, int layer) const {
     return facts(microBatch, layer).mode;
@@ -112,8 +120,13 @@ private:
     bool recomputed = false;
     bool evaluated = false;
   };
+  struct MicroBatch {
+    Extent extent;
+    int lastInstruction = -1;
+    std::vector<Facts> layers;
+  };
   const Facts &facts(int microBatch, int layer) const {
-    return facts_[static_cast<size_t>(microBatch) * view_.layers() + layer];
+    return microBatches_.at(microBatch).layers[layer];
   }
   int64_t keptBytes(int microBatch, int layer) const;
   int64_t lateBytes(int microBatch, int layer, bool deferred) const;
@@ -130,9 +143,8 @@ private:
 
   const ManifestView &view_;
   const plan::RankProgram &program_;
-  std::vector<Extent> extents_;
-  std::vector<int> lastInstruction_; ///< of each micro-batch
-  std::vector<Facts> facts_;         ///< [micro-batch][layer]
+  /// Those that the program names: a plan has the micro-batches of all replicas.
+  std::unordered_map<int, MicroBatch> microBatches_;
 };
 
 } // namespace dyna

@@ -20,13 +20,11 @@ static Status fail(const std::string &what) {
   return Status::invalidArgument("plan: " + what);
 }
 
-OrderChecker::OrderChecker(const ManifestView &view, const plan::Plan &plan,
-                           int replica)
-    : view_(view), progress_(plan.micro_batches_size()),
-      parameters_(view.layers()) {
-  for (int m = 0; m < plan.micro_batches_size(); ++m) {
+OrderChecker::OrderChecker(const ManifestView &view,
+                           const std::vector<int> &microBatches)
+    : view_(view), microBatches_(microBatches), parameters_(view.layers()) {
+  for (int m : microBatches) {
     Progress &progress = progress_[m];
-    progress.here = plan.micro_batches(m).replica() == replica;
     progress.forward = view.firstLayer();
     progress.backward = view.endLayer() - 1;
     progress.layers.resize(view.layers());
@@ -34,7 +32,7 @@ OrderChecker::OrderChecker(const ManifestView &view, const plan::Plan &plan,
 }
 
 Status OrderChecker::step(const Instruction &i) {
-  if (isPerMicroBatch(i.op()) && !progress_[i.micro_batch()].here)
+  if (isPerMicroBatch(i.op()) && progress_.count(i.micro_batch()) == 0)
     return fail("the micro-batch belongs to another replica");
   if (messageOf(i.op()).isMessage)
     return message(i);
@@ -71,7 +69,7 @@ Status OrderChecker::step(const Instruction &i) {
 //===----------------------------------------------------------------------===//
 
 Status OrderChecker::load(const Instruction &i) {
-  Progress &progress = progress_[i.micro_batch()];
+  Progress &progress = this->progress(i);
   if (progress.loaded)
     return fail("loaded twice");
   progress.loaded = true;
@@ -79,7 +77,7 @@ Status OrderChecker::load(const Instruction &i) {
 }
 
 Status OrderChecker::forward(const Instruction &i) {
-  Progress &progress = progress_[i.micro_batch()];
+  Progress &progress = this->progress(i);
   bool evaluates = i.op() == Instruction::EVALUATE;
   if (!progress.loaded)
     return fail("not loaded yet");
@@ -101,7 +99,7 @@ Status OrderChecker::forward(const Instruction &i) {
 
 Status OrderChecker::recompute(const Instruction &i) {
   LayerState &layer = state(i);
-  if (progress_[i.micro_batch()].forward <= i.layer())
+  if (progress(i).forward <= i.layer())
     return fail("recomputed before forward");
   if (layer.mode == plan::RECOMPUTE_NONE)
     return fail("forward kept everything, there is nothing to recompute");
@@ -114,7 +112,7 @@ Status OrderChecker::recompute(const Instruction &i) {
 }
 
 Status OrderChecker::backward(const Instruction &i) {
-  Progress &progress = progress_[i.micro_batch()];
+  Progress &progress = this->progress(i);
   if (progress.evaluates || progress.forward != view_.endLayer())
     return fail(formatText(
         "only %d of %d layers have passed forward",
@@ -157,7 +155,7 @@ Status OrderChecker::free(const Instruction &i) {
 
 Status OrderChecker::message(const Instruction &i) {
   MessageOp op = messageOf(i.op());
-  Progress &progress = progress_[i.micro_batch()];
+  Progress &progress = this->progress(i);
   // An activation goes to the next stage, a gradient comes from there.
   bool next = op.sends != op.gradient;
   int boundary = next ? view_.endLayer() : view_.firstLayer();
@@ -223,14 +221,16 @@ Status OrderChecker::checkGradients(int layer) const {
     bool adds = l == layer || std::any_of(list.begin(), list.end(), [&](int p) {
                   return view_.owner(p) == layer;
                 });
-    for (size_t m = 0; adds && m < progress_.size(); ++m) {
-      const Progress &progress = progress_[m];
-      if (progress.here && progress.evaluates)
-        return fail(formatText("micro-batch %zu is only evaluated and gives no "
+    if (!adds)
+      continue;
+    for (int m : microBatches_) {
+      const Progress &progress = progress_.at(m);
+      if (progress.evaluates)
+        return fail(formatText("micro-batch %d is only evaluated and gives no "
                                "gradient",
                                m));
-      if (progress.here && !progress.layers[l].weightDone)
-        return fail(formatText("micro-batch %zu has not added its gradient of "
+      if (!progress.layers[l].weightDone)
+        return fail(formatText("micro-batch %d has not added its gradient of "
                                "layer %d yet",
                                m, l));
     }
@@ -298,7 +298,7 @@ Status OrderChecker::parameters(const Instruction &i) {
 //===----------------------------------------------------------------------===//
 
 Status OrderChecker::finishMicroBatch(int m) const {
-  const Progress &progress = progress_[m];
+  const Progress &progress = progress_.at(m);
   int layers = view_.endLayer() - view_.firstLayer();
   if (progress.forward != view_.endLayer())
     return fail(formatText("micro-batch %d passes %d of %d layers forward", m,
@@ -325,9 +325,8 @@ Status OrderChecker::finishMicroBatch(int m) const {
 }
 
 Status OrderChecker::finish() const {
-  for (size_t m = 0; m < progress_.size(); ++m)
-    if (progress_[m].here)
-      DYNA_RETURN_IF_ERROR(finishMicroBatch(static_cast<int>(m)));
+  for (int m : microBatches_)
+    DYNA_RETURN_IF_ERROR(finishMicroBatch(m));
   bool anyNorm = std::any_of(parameters_.begin(), parameters_.end(),
                              [](const Parameters &p) { return p.normed; });
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {

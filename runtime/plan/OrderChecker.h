@@ -21,8 +21,9 @@ namespace dyna {
 /// stage, and the parameters through reduction, norm and update.
 class OrderChecker {
 public:
-  /// `view` is the rank's.
-  OrderChecker(const ManifestView &view, const plan::Plan &plan, int replica);
+  /// `view` is the rank's, `microBatches` are those of its replica, in order.
+  /// Both must outlive this object.
+  OrderChecker(const ManifestView &view, const std::vector<int> &microBatches);
 
   Status step(const plan::Instruction &i);
   Status finish() const;
@@ -40,7 +41,6 @@ private:
     int received = 0, sent = 0;
   };
   struct Progress {
-    bool here = false; ///< of this replica
     bool loaded = false;
     bool evaluates = false;
     int forward = 0;  ///< the next layer of forward
@@ -69,13 +69,17 @@ private:
   Status checkGradients(int layer) const;
   bool receives() const { return view_.firstLayer() > 0; }
   bool sends() const { return view_.endLayer() < view_.layers(); }
+  Progress &progress(const plan::Instruction &i) {
+    return progress_.at(i.micro_batch());
+  }
   LayerState &state(const plan::Instruction &i) {
-    return progress_[i.micro_batch()].layers[i.layer()];
+    return progress(i).layers[i.layer()];
   }
   Status finishMicroBatch(int m) const;
 
   const ManifestView &view_;
-  std::vector<Progress> progress_;
+  const std::vector<int> &microBatches_;
+  std::unordered_map<int, Progress> progress_;
   std::vector<Parameters> parameters_; ///< by layer
   bool combined_ = false;
   bool updating_ = false;

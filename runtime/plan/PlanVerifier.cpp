@@ -148,7 +148,8 @@ Status at(const VerifyOptions &options, const plan::RankProgram &program,
 
 /// P3 to P8 of one rank.
 Status verifyProgram(const ManifestView &view, const plan::Plan &plan,
-                     const plan::RankProgram &program, int replica,
+                     const plan::RankProgram &program,
+                     const std::vector<int> &microBatches,
                      const VerifyOptions &options) {
   bool limited =
       options.limitedRank < 0 || options.limitedRank == program.rank();
@@ -162,7 +163,7 @@ Status verifyProgram(const ManifestView &view, const plan::Plan &plan,
   if (Status status = checkInstructions(view, plan, program, index);
       !status.isOk())
     return at(options, program, index, status);
-  OrderChecker order(view, plan, replica);
+  OrderChecker order(view, microBatches);
   InstructionBlocks blocks(view, plan, program);
   MemoryChecker memory(blocks, program.dynamic_bytes());
   for (index = 0; index < program.instructions_size(); ++index) {
@@ -269,13 +270,13 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   DYNA_RETURN_IF_ERROR(checkSegments(plan, lengths));
   DYNA_RETURN_IF_ERROR(checkTargets(plan, lengths, options.targets));
   DYNA_RETURN_IF_ERROR(checkReplicas(plan, graph.strategy().dp));
-  for (int rank = 0; rank < graph.ranks(); ++rank) {
-    ExecutableGraph::Place place = graph.placeOf(rank);
-    DYNA_RETURN_IF_ERROR(
-        onRank(verifyProgram(graph.replicaView(rank), plan, plan.ranks(rank),
-                             place.replica, options),
-               rank, graph.ranks()));
-  }
+  std::vector<std::vector<int>> microBatches =
+      microBatchesOfReplicas(plan, graph.strategy().dp);
+  for (int rank = 0; rank < graph.ranks(); ++rank)
+    DYNA_RETURN_IF_ERROR(onRank(
+        verifyProgram(graph.replicaView(rank), plan, plan.ranks(rank),
+                      microBatches[graph.placeOf(rank).replica], options),
+        rank, graph.ranks()));
   DYNA_RETURN_IF_ERROR(checkPurpose(plan, failedAt));
   if (graph.ranks() == 1)
     return Status::ok();

@@ -9,7 +9,10 @@
 #include "runtime/planner/DealSamples.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <queue>
+#include <utility>
 
 namespace dyna {
 
@@ -22,12 +25,19 @@ dealSamples(const std::vector<int64_t> &lengths, int replicas,
     return lengths[a] != lengths[b] ? lengths[a] > lengths[b] : a < b;
   });
   std::vector<std::vector<int64_t>> dealt(replicas);
-  std::vector<double> work(replicas, 0);
+  using Load = std::pair<double, int>; // work, replica
+  std::vector<Load> loads;
+  for (int replica = 0; replica < replicas; ++replica)
+    loads.push_back({0, replica});
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> least(
+      std::greater<>(), std::move(loads));
   for (int64_t sample : order) {
-    size_t least = std::min_element(work.begin(), work.end()) - work.begin();
+    auto [work, replica] = least.top();
     double length = static_cast<double>(lengths[sample]);
-    work[least] += length + tokensPerPair * length * length / 2;
-    dealt[least].push_back(sample);
+    least.pop();
+    work += length + tokensPerPair * length * length / 2;
+    least.push({work, replica});
+    dealt[replica].push_back(sample);
   }
   for (std::vector<int64_t> &samples : dealt)
     std::sort(samples.begin(), samples.end());

@@ -73,10 +73,11 @@ Planner::Planner(ExecutableGraph graph) : graph_(std::move(graph)) {}
 
 Planner::Planner(const ManifestView &model) : Planner(oneRank(model)) {}
 
-plan::Plan Planner::empty() const {
+plan::Plan Planner::empty(int replicas) const {
   plan::Plan plan;
   plan.set_manifest_hash(graph_.model().hash());
-  for (int rank = 0; rank < graph_.ranks(); ++rank)
+  const int perReplica = graph_.ranks() / graph_.strategy().dp;
+  for (int rank = 0; rank < replicas * perReplica; ++rank)
     plan.add_ranks()->set_rank(rank);
   return plan;
 }
@@ -88,7 +89,7 @@ StatusOr<plan::Plan> Planner::start(const std::vector<int64_t> &lengths,
   const ManifestView &model = graph_.model();
   DYNA_RETURN_IF_ERROR(checkOptions(model, graph_.ranks(), options));
   PackOptions pack = {options.maxTokensPerMicroBatch, tokensPerPair(model)};
-  plan::Plan plan = empty();
+  plan::Plan plan = empty(graph_.strategy().dp);
   plan.set_target_tokens(targetTokens);
   auto dealt = dealSamples(lengths, graph_.strategy().dp, pack.tokensPerPair);
   for (int replica = 0; replica < graph_.strategy().dp; ++replica) {
@@ -130,11 +131,11 @@ std::vector<double> Planner::work(const plan::Plan &plan, int stage,
 Status Planner::write(plan::Plan &plan, const PlanOptions &options, bool trains,
                       double slowdown) const {
   const Strategy &strategy = graph_.strategy();
-  for (int replica = 0; replica < strategy.dp; ++replica) {
-    std::vector<int> own;
-    for (int m = 0; m < plan.micro_batches_size(); ++m)
-      if (plan.micro_batches(m).replica() == replica)
-        own.push_back(m);
+  std::vector<std::vector<int>> microBatches =
+      microBatchesOfReplicas(plan, strategy.dp);
+  const int replicas = plan.ranks_size() / (strategy.pp * strategy.tp);
+  for (int replica = 0; replica < replicas; ++replica) {
+    const std::vector<int> &own = microBatches[replica];
     std::vector<std::vector<double>> durations;
     for (int stage = 0; stage < graph_.stages(); ++stage)
       durations.push_back(work(plan, stage, own));
@@ -229,8 +230,8 @@ StatusOr<plan::Plan> Planner::evaluation(const std::vector<int64_t> &lengths,
 }
 
 template <typename Write>
-StatusOr<plan::Plan> Planner::perRank(Write write) const {
-  plan::Plan plan = empty();
+StatusOr<plan::Plan> Planner::perRank(int replicas, Write write) const {
+  plan::Plan plan = empty(replicas);
   PlanOptions options;
   for (plan::RankProgram &program : *plan.mutable_ranks()) {
     ProgramWriter writer(graph_, options, plan, program);
@@ -240,12 +241,16 @@ StatusOr<plan::Plan> Planner::perRank(Write write) const {
   return plan;
 }
 
+StatusOr<plan::Plan> Planner::cast(int replicas) const {
+  return perRank(replicas, [](ProgramWriter &writer) { writer.casts(); });
+}
+
 StatusOr<plan::Plan> Planner::cast() const {
-  return perRank([](ProgramWriter &writer) { writer.casts(); });
+  return cast(graph_.strategy().dp);
 }
 
 StatusOr<plan::Plan> Planner::update() const {
-  return perRank([](ProgramWriter &writer) {
+  return perRank(graph_.strategy().dp, [](ProgramWriter &writer) {
     writer.startReductions();
     writer.update();
   });
@@ -256,16 +261,15 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
   Extent largest = largestExtent(options);
   // All replicas are alike, so one of them is tried.
-  const int perReplica = graph_.ranks() / graph_.strategy().dp;
-  std::vector<int64_t> bytes(graph_.ranks(), 0);
+  std::vector<int64_t> ofReplica(graph_.ranks() / graph_.strategy().dp, 0);
   auto take = [&](const plan::Plan &plan) {
-    for (int rank = 0; rank < graph_.ranks(); ++rank)
-      bytes[rank] =
-          std::max(bytes[rank], plan.ranks(rank % perReplica).dynamic_bytes());
+    for (const plan::RankProgram &program : plan.ranks())
+      ofReplica[program.rank()] =
+          std::max(ofReplica[program.rank()], program.dynamic_bytes());
   };
   auto takeLargest = [&](int microBatches, const PlanOptions &options,
                          bool trains, double slowdown = 1) {
-    plan::Plan plan = empty();
+    plan::Plan plan = empty(1);
     for (int m = 0; m < microBatches; ++m)
       plan.add_micro_batches()->set_replica(0);
     DYNA_RETURN_IF_ERROR(write(plan, options, trains, slowdown));
@@ -300,10 +304,13 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   int enough = graph_.stages() > 1 ? graph_.stages() + 2 : 1;
   for (double slowdown : {1, 4})
     DYNA_RETURN_IF_ERROR(takeLargest(enough, options, false, slowdown));
-  StatusOr<plan::Plan> casts = cast();
+  StatusOr<plan::Plan> casts = cast(1);
   if (!casts.isOk())
     return casts.status();
   take(*casts);
+  std::vector<int64_t> bytes;
+  for (int rank = 0; rank < graph_.ranks(); ++rank)
+    bytes.push_back(ofReplica[rank % ofReplica.size()]);
   return bytes;
 }
 

@@ -65,14 +65,15 @@ public:
                                                      bool training) const;
 
 private:
-  plan::Plan empty() const;
+  /// Empty programs of the ranks of the first `replicas`.
+  plan::Plan empty(int replicas) const;
   StatusOr<plan::Plan> start(const std::vector<int64_t> &lengths,
                              int64_t targetTokens,
                              const PlanOptions &options) const;
   StatusOr<plan::Plan> make(const std::vector<int64_t> &lengths,
                             int64_t targetTokens, const PlanOptions &options,
                             bool trains) const;
-  /// `slowdown`: how many times slower than it is every stage is made beside
+  /// Of the ranks that `plan` has. `slowdown`: how many times slower than it is every stage is made beside
   /// the one before it.
   Status write(plan::Plan &plan, const PlanOptions &options, bool trains,
                double slowdown = 1) const;
@@ -81,7 +82,9 @@ private:
   Status placeAll(plan::Plan &plan, const Extent *largest) const;
   std::vector<double> work(const plan::Plan &plan, int stage,
                            const std::vector<int> &microBatches) const;
-  template <typename Write> StatusOr<plan::Plan> perRank(Write write) const;
+  template <typename Write>
+  StatusOr<plan::Plan> perRank(int replicas, Write write) const;
+  StatusOr<plan::Plan> cast(int replicas) const;
 
   ExecutableGraph graph_;
 };

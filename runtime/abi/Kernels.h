@@ -236,8 +236,9 @@ dyna_status dyna_head_bf16(dyna_context *, const dyna_head *);
 // Scratch formulas
 //===----------------------------------------------------------------------===//
 
-/// Rows of one chunk of the head.
-#define DYNA_HEAD_CHUNK_ROWS 256
+/// Rows of one chunk of the head. Every chunk reads and writes the whole weight
+/// gradient: fewer rows cost time, more cost memory for the logits.
+#define DYNA_HEAD_CHUNK_ROWS 512
 
 /// Bytes linear in rounded tokens, segments and 1.
 typedef struct dyna_linear_bytes {

@@ -8,9 +8,9 @@
 
 #include "runtime/device/host/HostDevice.h"
 
-#include "runtime/device/host/Bf16Products.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/device/host/KernelTable.h"
+#include "runtime/device/host/MatmulPrimitives.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -119,8 +119,8 @@ HostDevice::create(const HostOptions &options) {
   device->team_ = std::move(*team);
   device->scratch_.resize(static_cast<size_t>(device->team_->size()) + 1);
   device->ownStream_ = std::make_unique<HostStream>();
-  if (prefersNativeBf16(options.bf16, *device->kernels_))
-    device->bf16Products_ = Bf16Products::create();
+  device->primitives_ = MatmulPrimitives::create();
+  device->nativeBf16_ = prefersNativeBf16(options.bf16, *device->kernels_);
   return device;
 }
 
@@ -138,7 +138,7 @@ std::string HostDevice::describe() const {
 }
 
 const char *HostDevice::describeBf16Products() const {
-  return bf16Products_ ? "native" : "widened to f32";
+  return multipliesBf16() ? "native" : "widened to f32";
 }
 
 void *HostDevice::scratch(int slot, int64_t bytes) {

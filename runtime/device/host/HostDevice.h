@@ -22,7 +22,7 @@
 namespace dyna {
 
 struct KernelTable;
-class Bf16Products;
+class MatmulPrimitives;
 
 /// Instruction sets the kernels are compiled for.
 enum class HostIsa { Best, Baseline, Avx2, Avx512 };
@@ -76,8 +76,10 @@ public:
 
   Team &team() { return *team_; }
   const KernelTable &kernels() const { return *kernels_; }
-  /// Null where bf16 products are widened.
-  Bf16Products *bf16Products() { return bf16Products_.get(); }
+  /// Null where oneDNN's primitives cannot be used.
+  MatmulPrimitives *primitives() { return primitives_.get(); }
+  /// Whether bf16 products go to oneDNN's bf16 code; else they are widened.
+  bool multipliesBf16() const { return primitives_ && nativeBf16_; }
 
   /// Scratch memory that grows to the largest request and stays: `slot` 0 to
   /// team().size()-1 for each worker, the last one (sharedSlot()) for all. Null
@@ -99,7 +101,8 @@ private:
 
   std::unique_ptr<Team> team_;
   const KernelTable *kernels_ = nullptr;
-  std::unique_ptr<Bf16Products> bf16Products_;
+  std::unique_ptr<MatmulPrimitives> primitives_;
+  bool nativeBf16_ = false;
   std::vector<Scratch> scratch_;
   std::unique_ptr<Stream> ownStream_;
 };

@@ -16,10 +16,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Collectives.h"
-#include "runtime/device/host/Bf16Products.h"
 #include "runtime/device/host/Failure.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/device/host/KernelTable.h"
+#include "runtime/device/host/MatmulPrimitives.h"
 #include "runtime/device/host/OneThread.h"
 
 #include <algorithm>
@@ -84,33 +84,55 @@ dyna_status check(dyna_context *context, const dyna_matmul *p,
   return dyna_progress(context);
 }
 
-/// How C is cut: into slices of `size` rows, or columns.
+/// How C is cut: into slices of `rows` x `columns`.
 struct Grid {
-  bool byRows;
-  int64_t extent;
-  int64_t size;
-  int64_t count() const { return (extent + size - 1) / size; }
+  int64_t m, n; ///< of C
+  int64_t rows, columns;
+  int64_t across() const { return (n + columns - 1) / columns; }
+  int64_t count() const { return (m + rows - 1) / rows * across(); }
+  bool wholeRows() const { return columns >= n; }
 };
 
-/// Slices of about 256 rows, at least 4 and at most 16, of whole `unit`s.
-Grid makeGrid(int64_t m, int64_t n, int64_t k, int64_t unit, int threads) {
-  Grid grid;
-  grid.byRows = m >= n || m >= 1024;
-  grid.extent = grid.byRows ? m : n;
-  int64_t count = std::min<int64_t>((grid.extent + 128) / 256, 16);
+int64_t roundUp(int64_t size, int64_t unit) {
+  return (size + unit - 1) / unit * unit;
+}
+
+/// Cuts C both ways where its slices then read fewer rows of A and columns of B
+/// altogether, and none gets narrower than 128.
+void makeSquare(Grid &grid, int64_t count) {
+  int64_t least =
+      grid.m * grid.across() + grid.n * (grid.count() / grid.across());
+  for (int64_t across = 2; across <= count / 2; ++across) {
+    int64_t down = count / across;
+    if (count % across != 0 || grid.m < 128 * down || grid.n < 128 * across)
+      continue;
+    if (int64_t read = grid.m * across + grid.n * down; read < least) {
+      least = read;
+      grid.rows = roundUp((grid.m + down - 1) / down, 16);
+      grid.columns = roundUp((grid.n + across - 1) / across, 16);
+    }
+  }
+}
+
+/// Slices of about 256 rows, or columns, at least 4 and at most 16. With an
+/// epilogue they have whole `unit`s of rows, since it works on those.
+Grid makeGrid(const dyna_matmul &p, int64_t unit, int threads) {
+  bool byRows = p.m >= p.n || p.m >= 1024;
+  int64_t extent = byRows ? p.m : p.n;
+  int64_t count = std::min<int64_t>((extent + 128) / 256, 16);
   if (count < 4)
-    count = std::min<int64_t>(4, grid.extent / 64);
+    count = std::min<int64_t>(4, extent / 64);
   if (threads > kFixedGridThreads)
-    count = std::max(count, std::min<int64_t>(2 * threads, grid.extent / 64));
-  double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) *
-                 static_cast<double>(k);
+    count = std::max(count, std::min<int64_t>(2 * threads, extent / 64));
+  double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) *
+                 static_cast<double>(p.k);
   if (flops < static_cast<double>(count) * kLeastSliceFlops)
     count = static_cast<int64_t>(flops / kLeastSliceFlops);
   count = std::max<int64_t>(count, 1);
-  if (!grid.byRows)
-    unit = 16;
-  grid.size = (grid.extent + count - 1) / count;
-  grid.size = (grid.size + unit - 1) / unit * unit;
+  int64_t size = roundUp((extent + count - 1) / count, byRows ? unit : 16);
+  Grid grid = {p.m, p.n, byRows ? size : p.m, byRows ? p.n : size};
+  if (!p.epilogue)
+    makeSquare(grid, count);
   return grid;
 }
 
@@ -158,33 +180,126 @@ int64_t offsetC(const dyna_matmul &p, const Block &b) {
   return b.m0 * p.ldc + b.n0;
 }
 
-Block sliceOf(const dyna_matmul &p, const Grid &grid, int64_t index) {
-  int64_t begin = index * grid.size;
-  int64_t length = std::min(grid.size, grid.extent - begin);
-  if (grid.byRows)
-    return {begin, length, 0, p.n, 0, p.k};
-  return {0, p.m, begin, length, 0, p.k};
+Block sliceOf(const Grid &grid, int64_t index, int64_t k) {
+  int64_t m0 = index / grid.across() * grid.rows;
+  int64_t n0 = index % grid.across() * grid.columns;
+  return {m0, std::min(grid.rows, grid.m - m0),
+          n0, std::min(grid.columns, grid.n - n0),
+          0,  k};
 }
 
 /// Rows of a transposed A that one call takes: they lie far apart, and more of
 /// them at a time cost weight gradients a fifth of their speed.
 constexpr int64_t kTransposedDepth = 512;
 
-/// The product of one slice, on this thread.
+/// About 256 rows each, of two sizes at most: what is added to such a piece of a
+/// weight gradient stays in the second-level cache. (On Zen 5, 3,142 rows at once
+/// run at 258 GFLOP/s a thread in bf16 and 180 in f32, in pieces at 440 and 206.)
+std::vector<int64_t> evenPieces(int64_t size) {
+  int64_t count = std::max<int64_t>((size + 128) / 256, 1);
+  int64_t each = roundUp((size + count - 1) / count, 16);
+  std::vector<int64_t> result(static_cast<size_t>(size / each), each);
+  if (size % each > 0)
+    result.push_back(size % each);
+  return result;
+}
+
+/// One call of sgemm.
+bool multiplyBlock(const dyna_matmul &p, const Block &b, bool accumulate) {
+  return dnnl_sgemm(
+             p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', b.m, b.n,
+             b.k, 1.0f, static_cast<const float *>(p.a) + offsetA(p, b), p.lda,
+             static_cast<const float *>(p.b) + offsetB(p, b), p.ldb,
+             accumulate || b.k0 > 0 ? 1.0f : 0.0f,
+             static_cast<float *>(p.c) + offsetC(p, b), p.ldc) == dnnl_success;
+}
+
+/// The product of one slice by sgemm, on this thread.
 bool multiply(const dyna_matmul &p, const Block &slice, bool accumulate) {
   OneThread single;
+  if (!p.transpose_a)
+    return multiplyBlock(p, slice, accumulate);
   Block b = slice;
-  b.k = p.transpose_a ? kTransposedDepth : slice.k;
-  for (b.k0 = 0; b.k0 < slice.k; b.k0 += b.k) {
-    b.k = std::min(b.k, slice.k - b.k0);
-    dnnl_status_t status = dnnl_sgemm(
-        p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', b.m, b.n, b.k,
-        1.0f, static_cast<const float *>(p.a) + offsetA(p, b), p.lda,
-        static_cast<const float *>(p.b) + offsetB(p, b), p.ldb,
-        accumulate || b.k0 > 0 ? 1.0f : 0.0f,
-        static_cast<float *>(p.c) + offsetC(p, b), p.ldc);
-    if (status != dnnl_success)
+  for (int64_t m : evenPieces(slice.m)) {
+    b.m = m;
+    for (b.k0 = 0; b.k0 < slice.k; b.k0 += b.k) {
+      b.k = std::min(kTransposedDepth, slice.k - b.k0);
+      if (!multiplyBlock(p, b, accumulate))
+        return false;
+    }
+    b.m0 += m;
+  }
+  return true;
+}
+
+using Shape = MatmulPrimitives::Shape;
+using Types = MatmulPrimitives::Types;
+
+Shape shapeOf(const dyna_matmul &p, const Block &b, Types types) {
+  return {b.m,
+          b.n,
+          b.k,
+          p.lda,
+          p.ldb,
+          p.ldc,
+          p.transpose_a != 0,
+          p.transpose_b != 0,
+          p.accumulate || b.k0 > 0,
+          types};
+}
+
+//===----------------------------------------------------------------------===//
+// f32
+//===----------------------------------------------------------------------===//
+
+/// Products with a transposed B go to the primitive: sgemm packs both operands
+/// for every call, of which a slice of 256 rows has too little use (on Zen 5 190
+/// GFLOP/s a thread instead of 210). The other products run as fast either way.
+bool prefersPrimitive(const dyna_matmul &p) {
+  return !p.transpose_a && p.transpose_b;
+}
+
+/// What is too small for code of its own.
+bool isSmall(const Block &b) {
+  return b.m < 32 || 2 * b.m * b.n * b.k < kLeastSliceFlops;
+}
+
+/// Makes the code of all slices; false when oneDNN has none.
+bool prepareF32(HostDevice &device, const dyna_matmul &p, const Grid &grid) {
+  MatmulPrimitives *primitives = device.primitives();
+  if (!primitives || !prefersPrimitive(p))
+    return false;
+  for (int64_t index = 0; index < grid.count(); ++index) {
+    Block piece = sliceOf(grid, index, p.k);
+    for (int64_t m : pieces(piece.m, 256)) {
+      piece.m = m;
+      if (!isSmall(piece) &&
+          !primitives->prepare(shapeOf(p, piece, Types::F32)))
+        return false;
+    }
+  }
+  return device.reserveWorkers(primitives->scratchBytes());
+}
+
+/// The product of one slice by what prepareF32 made, on this thread.
+bool multiplyPrepared(HostDevice &device, const dyna_matmul &p,
+                      const Block &slice, int worker) {
+  Block piece = slice;
+  for (int64_t m : pieces(slice.m, 256)) {
+    piece.m = m;
+    if (isSmall(piece)) {
+      OneThread single;
+      if (!multiplyBlock(p, piece, p.accumulate))
+        return false;
+    } else if (!device.primitives()->run(
+                   shapeOf(p, piece, Types::F32),
+                   static_cast<const float *>(p.a) + offsetA(p, piece),
+                   static_cast<const float *>(p.b) + offsetB(p, piece),
+                   static_cast<float *>(p.c) + offsetC(p, piece),
+                   device.workerScratch(worker))) {
       return false;
+    }
+    piece.m0 += m;
   }
   return true;
 }
@@ -205,19 +320,21 @@ extern "C" dyna_status dyna_matmul_f32(dyna_context *context,
   context->matrix_flops += 2 * p.m * p.n * p.k;
   if (p.m == 0 || p.n == 0 || p.k == 0)
     return runEmpty(context, p, 4);
-  Team &team = HostDevice::of(*context).team();
-  Grid grid = makeGrid(p.m, p.n, p.k, epilogueRows(p), team.size());
+  HostDevice &device = HostDevice::of(*context);
+  Grid grid = makeGrid(p, epilogueRows(p), device.team().size());
+  bool prepared = prepareF32(device, p, grid);
   std::atomic<bool> failed{false};
-  team.parallelFor(grid.count(), [&](int64_t index, int) {
-    Block slice = sliceOf(p, grid, index);
-    if (!multiply(p, slice, p.accumulate))
+  device.team().parallelFor(grid.count(), [&](int64_t index, int worker) {
+    Block slice = sliceOf(grid, index, p.k);
+    if (!(prepared ? multiplyPrepared(device, p, slice, worker)
+                   : multiply(p, slice, p.accumulate)))
       failed = true;
-    if (p.epilogue && grid.byRows)
+    if (p.epilogue && grid.wholeRows())
       runEpilogue(p, slice.m0, slice.m0 + slice.m);
   });
   if (failed)
     return failProduct(context, p);
-  return grid.byRows ? DYNA_OK : launchEpilogue(context, p);
+  return grid.wholeRows() ? DYNA_OK : launchEpilogue(context, p);
 }
 
 //===----------------------------------------------------------------------===//
@@ -226,42 +343,16 @@ extern "C" dyna_status dyna_matmul_f32(dyna_context *context,
 
 namespace {
 
-using Shape = Bf16Products::Shape;
-
-Shape shapeOf(const dyna_matmul &p, const Block &b, bool f32) {
-  return {b.m,
-          b.n,
-          b.k,
-          p.lda,
-          p.ldb,
-          p.ldc,
-          p.transpose_a != 0,
-          p.transpose_b != 0,
-          f32,
-          p.accumulate || b.k0 > 0};
-}
-
-/// About 256 rows each, of two sizes at most: what is added to such a piece of a
-/// weight gradient stays in the second-level cache. (On Zen 5, 3,142 rows at once
-/// run at 258 GFLOP/s a thread, in pieces at 440.)
-std::vector<int64_t> evenPieces(int64_t size) {
-  int64_t count = std::max<int64_t>((size + 128) / 256, 1);
-  int64_t each = ((size + count - 1) / count + 15) / 16 * 16;
-  std::vector<int64_t> result(static_cast<size_t>(size / each), each);
-  if (size % each > 0)
-    result.push_back(size % each);
-  return result;
-}
-
 /// Calls `body` on the pieces of a slice, of which there are few sizes: tokens
 /// are the size that varies, in weight gradients k and elsewhere m. A bf16 C is
 /// not added up in parts of k, that would round it each time.
 template <typename Body>
-void forPieces(const dyna_matmul &p, const Block &slice, bool f32, Body body) {
+void forPieces(const dyna_matmul &p, const Block &slice, Types types,
+               Body body) {
   std::vector<int64_t> rows =
       p.transpose_a ? evenPieces(slice.m) : pieces(slice.m, 256);
   std::vector<int64_t> depths{slice.k};
-  if (p.transpose_a && f32)
+  if (p.transpose_a && types == Types::Bf16ToF32)
     depths = pieces(slice.k, kTransposedDepth);
   Block piece = slice;
   for (int64_t m : rows) {
@@ -278,37 +369,38 @@ void forPieces(const dyna_matmul &p, const Block &slice, bool f32, Body body) {
 
 /// False when oneDNN has no code for a shape; nothing was done then.
 bool prepareNative(HostDevice &device, const dyna_matmul &p, const Grid &grid,
-                   bool f32) {
-  Bf16Products &products = *device.bf16Products();
+                   Types types) {
+  MatmulPrimitives &products = *device.primitives();
   bool good = true;
   for (int64_t index = 0; index < grid.count(); ++index)
-    forPieces(p, sliceOf(p, grid, index), f32, [&](const Block &piece) {
-      good = good && products.prepare(shapeOf(p, piece, f32));
+    forPieces(p, sliceOf(grid, index, p.k), types, [&](const Block &piece) {
+      good = good && products.prepare(shapeOf(p, piece, types));
     });
   return good && device.reserveWorkers(products.scratchBytes());
 }
 
 dyna_status runNative(dyna_context *context, const dyna_matmul &p,
-                      const Grid &grid, bool f32) {
+                      const Grid &grid, Types types) {
   HostDevice &device = HostDevice::of(*context);
-  const Bf16Products &products = *device.bf16Products();
+  const MatmulPrimitives &products = *device.primitives();
   std::atomic<bool> failed{false};
   device.team().parallelFor(grid.count(), [&](int64_t index, int worker) {
-    Block slice = sliceOf(p, grid, index);
-    forPieces(p, slice, f32, [&](const Block &piece) {
+    Block slice = sliceOf(grid, index, p.k);
+    forPieces(p, slice, types, [&](const Block &piece) {
       const auto *a = static_cast<const uint16_t *>(p.a) + offsetA(p, piece);
       const auto *b = static_cast<const uint16_t *>(p.b) + offsetB(p, piece);
-      char *c = static_cast<char *>(p.c) + offsetC(p, piece) * (f32 ? 4 : 2);
-      if (!products.run(shapeOf(p, piece, f32), a, b, c,
+      char *c = static_cast<char *>(p.c) +
+                offsetC(p, piece) * (types == Types::Bf16 ? 2 : 4);
+      if (!products.run(shapeOf(p, piece, types), a, b, c,
                         device.workerScratch(worker)))
         failed = true;
     });
-    if (p.epilogue && grid.byRows)
+    if (p.epilogue && grid.wholeRows())
       runEpilogue(p, slice.m0, slice.m0 + slice.m);
   });
   if (failed)
     return failProduct(context, p);
-  return grid.byRows ? DYNA_OK : launchEpilogue(context, p);
+  return grid.wholeRows() ? DYNA_OK : launchEpilogue(context, p);
 }
 
 //===----------------------------------------------------------------------===//
@@ -383,10 +475,11 @@ bool multiplyWidened(HostDevice &device, const dyna_matmul &p, const Block &b,
   }
   bool accumulate = b.k0 > 0 || (f32 && p.accumulate);
   bool last = b.k0 + b.k == p.k;
-  Grid grid = makeGrid(b.m, b.n, b.k, 16, device.team().size());
+  block.epilogue = nullptr; // that of the whole product runs last
+  Grid grid = makeGrid(block, 16, device.team().size());
   std::atomic<bool> failed{false};
   device.team().parallelFor(grid.count(), [&](int64_t index, int) {
-    Block slice = sliceOf(block, grid, index);
+    Block slice = sliceOf(grid, index, b.k);
     if (!multiply(block, slice, accumulate))
       failed = true;
     if (f32 || !last)
@@ -437,10 +530,11 @@ dyna_status runBf16(dyna_context *context, const dyna_matmul *product, bool f32,
   if (p.m == 0 || p.n == 0 || p.k == 0)
     return runEmpty(context, p, f32 ? 4 : 2);
   HostDevice &device = HostDevice::of(*context);
-  if (device.bf16Products()) {
-    Grid grid = makeGrid(p.m, p.n, p.k, epilogueRows(p), device.team().size());
-    if (prepareNative(device, p, grid, f32))
-      return runNative(context, p, grid, f32);
+  if (device.multipliesBf16()) {
+    Types types = f32 ? Types::Bf16ToF32 : Types::Bf16;
+    Grid grid = makeGrid(p, epilogueRows(p), device.team().size());
+    if (prepareNative(device, p, grid, types))
+      return runNative(context, p, grid, types);
   }
   return runWidened(context, p, f32);
 }

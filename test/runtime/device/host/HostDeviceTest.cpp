@@ -9,7 +9,7 @@
 #include "runtime/device/host/HostDevice.h"
 
 #include "runtime/abi/Kernels.h"
-#include "runtime/device/host/Bf16Products.h"
+#include "runtime/device/host/MatmulPrimitives.h"
 #include "test/runtime/device/Naive.h"
 
 #include <gtest/gtest.h>

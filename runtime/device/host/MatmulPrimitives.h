@@ -1,4 +1,4 @@
-//===- Bf16Products.h - bf16 products by oneDNN -----------------*- C++ -*-===//
+//===- MatmulPrimitives.h - oneDNN's matmul by shape ------------*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,15 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// oneDNN's bf16 matrix product, one thread per call. Its code is made for one
-// shape, so shapes are kept: micro-batches are ragged, and the sizes that vary
-// are cut into pieces of few different lengths (`pieces`) to keep their number
-// small.
+// oneDNN's matmul primitive, one thread per call: its only product of bf16, and
+// for f32 often a faster one than its sgemm. The code is made for one shape, so
+// shapes are kept: micro-batches are ragged, and the sizes that vary are cut
+// into pieces of few different lengths (`pieces`) to keep their number small.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_DEVICE_HOST_BF16PRODUCTS_H
-#define DYNA_RUNTIME_DEVICE_HOST_BF16PRODUCTS_H
+#ifndef DYNA_RUNTIME_DEVICE_HOST_MATMULPRIMITIVES_H
+#define DYNA_RUNTIME_DEVICE_HOST_MATMULPRIMITIVES_H
 
 #include "runtime/device/host/HostDevice.h"
 
@@ -35,12 +35,16 @@ bool prefersNativeBf16(Bf16Path path, const KernelTable &kernels);
 /// to 32, then the rest: at most 31 + log2(most / 16) different lengths.
 std::vector<int64_t> pieces(int64_t size, int64_t most);
 
-class Bf16Products {
+class MatmulPrimitives {
 public:
-  /// Shape of one product; C is bf16, or f32.
+  /// Types of A and B, and of C.
+  enum class Types { F32, Bf16, Bf16ToF32 };
+
+  /// Shape of one product.
   struct Shape {
     int64_t m, n, k, lda, ldb, ldc;
-    bool transposeA, transposeB, f32, accumulate;
+    bool transposeA, transposeB, accumulate;
+    Types types;
     bool operator<(const Shape &other) const { return key() < other.key(); }
 
   private:
@@ -51,15 +55,17 @@ public:
               lda,
               ldb,
               ldc,
-              transposeA + 2 * transposeB + 4 * f32 + 8 * accumulate};
+              transposeA + 2 * transposeB + 4 * accumulate +
+                  8 * static_cast<int64_t>(types)};
     }
   };
 
   /// Null when the library cannot be used.
-  static std::unique_ptr<Bf16Products> create();
-  ~Bf16Products();
+  static std::unique_ptr<MatmulPrimitives> create();
+  ~MatmulPrimitives();
 
-  /// Makes the code for a shape; false when oneDNN has none. Not thread-safe.
+  /// Makes the code for a shape; false when oneDNN has none that is better than
+  /// its sgemm (f32), or none at all. Not thread-safe.
   bool prepare(const Shape &shape);
   /// The scratch that any prepared shape needs.
   int64_t scratchBytes() const { return scratchBytes_; }
@@ -70,13 +76,16 @@ public:
 
 private:
   struct Product;
-  Bf16Products() = default;
+  MatmulPrimitives() = default;
+
+  std::unique_ptr<Product> make(const Shape &shape);
 
   dnnl_engine *engine_ = nullptr;
+  /// Null for a shape that oneDNN has no code for.
   std::map<Shape, std::unique_ptr<Product>> products_;
   int64_t scratchBytes_ = 0;
 };
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_DEVICE_HOST_BF16PRODUCTS_H
+#endif // DYNA_RUNTIME_DEVICE_HOST_MATMULPRIMITIVES_H

@@ -1,4 +1,4 @@
-//===- Bf16Products.cpp - bf16 products by oneDNN ---------------*- C++ -*-===//
+//===- MatmulPrimitives.cpp - oneDNN's matmul by shape ----------*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/host/Bf16Products.h"
+#include "runtime/device/host/MatmulPrimitives.h"
 
 #include "runtime/device/host/KernelTable.h"
 #include "runtime/device/host/OneThread.h"
 
 #include <algorithm>
+#include <cstring>
 #include <dlfcn.h>
 #include <dnnl.h>
 #if defined(__x86_64__)
@@ -113,7 +114,7 @@ std::vector<int64_t> dyna::pieces(int64_t size, int64_t most) {
 // Products
 //===----------------------------------------------------------------------===//
 
-struct Bf16Products::Product {
+struct MatmulPrimitives::Product {
   dnnl_primitive_t primitive = nullptr;
   dnnl_memory_desc_t a, b, c, scratch;
   ~Product() {
@@ -122,14 +123,14 @@ struct Bf16Products::Product {
   }
 };
 
-std::unique_ptr<Bf16Products> Bf16Products::create() {
-  std::unique_ptr<Bf16Products> products(new Bf16Products());
+std::unique_ptr<MatmulPrimitives> MatmulPrimitives::create() {
+  std::unique_ptr<MatmulPrimitives> products(new MatmulPrimitives());
   if (dnnl_engine_create(&products->engine_, dnnl_cpu, 0) != dnnl_success)
     return nullptr;
   return products;
 }
 
-Bf16Products::~Bf16Products() {
+MatmulPrimitives::~MatmulPrimitives() {
   products_.clear();
   if (engine_)
     dnnl_engine_destroy(engine_);
@@ -160,48 +161,67 @@ static dnnl_primitive_attr_t makeAttributes(bool accumulate) {
   return attributes;
 }
 
-bool Bf16Products::prepare(const Shape &shape) {
-  if (products_.count(shape))
-    return true;
+bool MatmulPrimitives::prepare(const Shape &shape) {
+  if (auto found = products_.find(shape); found != products_.end())
+    return found->second != nullptr;
   // Far more shapes than one model has in use: start again rather than grow.
   if (products_.size() >= 4096)
     products_.clear();
+  std::unique_ptr<Product> product = make(shape);
+  if (product)
+    scratchBytes_ = std::max<int64_t>(
+        scratchBytes_,
+        static_cast<int64_t>(dnnl_memory_desc_get_size(&product->scratch)));
+  return products_.emplace(shape, std::move(product)).first->second != nullptr;
+}
+
+/// Whether the code multiplies blocks itself. On processors for which oneDNN
+/// has no such code its f32 primitive calls the same product as sgemm, at the
+/// price of a primitive for every shape.
+static bool multipliesBlocks(const_dnnl_primitive_desc_t description) {
+  const char *name = nullptr;
+  return dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0,
+                                   &name) == dnnl_success &&
+         name && std::strncmp(name, "brg:", 4) == 0;
+}
+
+std::unique_ptr<MatmulPrimitives::Product>
+MatmulPrimitives::make(const Shape &shape) {
   OneThread single;
   auto product = std::make_unique<Product>();
+  bool isF32 = shape.types == Types::F32;
+  dnnl_data_type_t operands = isF32 ? dnnl_f32 : dnnl_bf16;
   product->a =
-      describeMatrix(shape.m, shape.k, shape.lda, shape.transposeA, dnnl_bf16);
+      describeMatrix(shape.m, shape.k, shape.lda, shape.transposeA, operands);
   product->b =
-      describeMatrix(shape.k, shape.n, shape.ldb, shape.transposeB, dnnl_bf16);
-  product->c = describeMatrix(shape.m, shape.n, shape.ldc, false,
-                              shape.f32 ? dnnl_f32 : dnnl_bf16);
+      describeMatrix(shape.k, shape.n, shape.ldb, shape.transposeB, operands);
+  product->c =
+      describeMatrix(shape.m, shape.n, shape.ldc, false,
+                     shape.types == Types::Bf16 ? dnnl_bf16 : dnnl_f32);
   dnnl_matmul_desc_t operation;
   if (dnnl_matmul_desc_init(&operation, &product->a, &product->b, nullptr,
                             &product->c) != dnnl_success)
-    return false;
+    return nullptr;
   dnnl_primitive_attr_t attributes = makeAttributes(shape.accumulate);
   dnnl_primitive_desc_t description = nullptr;
   dnnl_status_t status = dnnl_primitive_desc_create(
       &description, &operation, attributes, engine_, nullptr);
   dnnl_primitive_attr_destroy(attributes);
   if (status != dnnl_success)
-    return false;
+    return nullptr;
   product->scratch =
       *dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
-  status = dnnl_primitive_create(&product->primitive, description);
+  bool good =
+      (!isF32 || multipliesBlocks(description)) &&
+      dnnl_primitive_create(&product->primitive, description) == dnnl_success;
   dnnl_primitive_desc_destroy(description);
-  if (status != dnnl_success)
-    return false;
-  scratchBytes_ = std::max<int64_t>(
-      scratchBytes_,
-      static_cast<int64_t>(dnnl_memory_desc_get_size(&product->scratch)));
-  products_.emplace(shape, std::move(product));
-  return true;
+  return good ? std::move(product) : nullptr;
 }
 
-bool Bf16Products::run(const Shape &shape, const void *a, const void *b,
-                       void *c, void *scratch) const {
+bool MatmulPrimitives::run(const Shape &shape, const void *a, const void *b,
+                           void *c, void *scratch) const {
   auto found = products_.find(shape);
-  if (found == products_.end())
+  if (found == products_.end() || !found->second)
     return false;
   const Product &product = *found->second;
   OneThread single;

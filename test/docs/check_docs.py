@@ -13,6 +13,9 @@ what is special about it:
     <!-- file: NAME -->         the block is written to that file before the page runs
     <!-- printed -->            every line of the block is printed by the commands above it
 
+Any other comment there is a fault of `pages`, so that none is misspelt in silence; so are
+commands that could fail unnoticed, and names of files and targets that do not exist.
+
 Prints page and line of what fails, and exits 1.
 """
 import json
@@ -26,6 +29,13 @@ import sys
 BLOCK = re.compile(r"^(?:<!-- ([^\n]*?) -->\n)?```([^\n]*)\n(.*?)^```$", re.M | re.S)
 COMMAND = re.compile(r"^\s*(?:\$ )?(?:\./\w|(?:export|cd|cmake|ninja|ctest|lit|mpirun|python3|bash|git|make)\s|dyna-\w|dynac |"
                      r"tools/|build[\w-]*/bin/)", re.M)
+# Of `a && b` and `a || b` only the last command's failure ends a shell under -e, of `a &` none.
+HIDES = re.compile(r"&&|\|\||&\s*$")
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|#.*")
+# Files of the source tree as pages name them: whole, or without the ending of a pair.
+NAMED = re.compile(r"`((?:cmake|codegen|dialects|docs|frontends|passes|runtime|test|tools)/[\w./-]+)`")
+PRESETS = re.compile(r"--preset[ =](\w+)")
+TARGETS = re.compile(r"--target ([\w-]+)")
 LANGUAGES = ("", "sh", "mlir", "text", "json", "cpp", "tablegen", "python")
 # What a model is made of when a page trains it: all degrees that the pages use fit it.
 SMALL = {"gpt2": {"n_embd": 8, "n_head": 4, "n_positions": 64},
@@ -100,14 +110,21 @@ def run_page(page, work, root, build):
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     missing = [f"{page}:{line}: not printed: {expected}" for line, _, expected in printed
                if expected not in [said.strip() for said in result.stdout.splitlines()]]
-    print(result.stdout[-4000:], *missing, sep="\n")
+    failed = result.returncode != 0 or ran == 0 or bool(missing)
+    # A fault is for people, beside the file check that reads the rest.
+    print(result.stdout[-4000:], *missing, sep="\n", file=sys.stderr if failed else sys.stdout)
     print(f"{ran} blocks of commands run, {skipped} not run, exit code {result.returncode}")
-    return result.returncode != 0 or ran == 0 or bool(missing)
+    return failed
 
 
 def check_pages(root):
     root = pathlib.Path(root)
     tests = "".join(path.read_text() for path in sorted((root / "test/docs").glob("*.test")))
+    folders = [folder for folder in map(root.joinpath, ("cmake", "docs", "test", "tools")) if folder.is_dir()]
+    lists = [root / "CMakeLists.txt", *(path for folder in folders for path in sorted(folder.rglob("*.txt")) + sorted(folder.rglob("*.cmake")))]
+    targets = {"all", "install", *(name for path in lists if path.exists()
+                                   for name in re.findall(r"add_custom_target\(\s*([\w-]+)", path.read_text()))}
+    presets = (root / "CMakePresets.json").read_text()
     faults, reasons = [], []
     ran = 0
     for page in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
@@ -121,18 +138,30 @@ def check_pages(root):
             where = f"{name}:{line}"
             if language not in LANGUAGES:
                 faults.append(f"{where}: a block of '{language}', expected one of {', '.join(LANGUAGES[1:])}")
-            elif language == "sh" and mark.startswith("not run: ") and len(mark) > len("not run: "):
+            elif mark and not re.fullmatch(r"not run: .+|file: \S+|printed", mark):
+                faults.append(f"{where}: '{mark}' means nothing; expected 'not run: REASON', 'file: NAME' or 'printed'")
+            elif mark and (language == "sh") != mark.startswith("not run: "):
+                faults.append(f"{where}: '{mark}' does not go with a block of '{language}'")
+            elif mark.startswith("not run: "):
                 reasons.append(f"{where}: {mark}")
             elif language == "sh":
                 ran += 1
                 is_run = True
-            elif language == "" and not mark and COMMAND.search(text):
+                faults += [f"{name}:{line + number}: a failure in '{command}' would not be seen: one command a line"
+                           for number, command in enumerate(text.splitlines(), 1) if HIDES.search(QUOTED.sub("", command))]
+            elif language in ("", "text") and not mark.startswith("file: ") and COMMAND.search(text):
                 faults.append(f"{where}: shows commands, but is no block of sh")
         if is_run and not re.search(rf"check_docs\.py run %dyna_src/{re.escape(name)} ", tests):
             faults.append(f"{name}: shows commands, but no test in test/docs runs them")
-    for preset in sorted(set(re.findall(r"--preset[ =](\w+)", (root / "docs/contributing.md").read_text()))):
-        if f'"name": "{preset}"' not in (root / "CMakePresets.json").read_text():
-            faults.append(f"docs/contributing.md: there is no preset '{preset}'")
+        for named in NAMED.findall(page.read_text()):
+            if not (root / named).exists() and not list(root.glob(named + ".*")):
+                faults.append(f"{name}: there is no {named}")
+        for target in TARGETS.findall(page.read_text()):
+            if target not in targets:
+                faults.append(f"{name}: there is no target '{target}'")
+        for preset in PRESETS.findall(page.read_text()):
+            if f'"name": "{preset}"' not in presets:
+                faults.append(f"{name}: there is no preset '{preset}'")
     print(*faults, *reasons, sep="\n")
     print(f"{ran} blocks of commands are run, {len(reasons)} are not and say why, {len(faults)} faults")
     return bool(faults) or ran == 0

@@ -1,7 +1,9 @@
-"""Finds lit tests that cannot fail: directives without a colon, checks nobody reads.
+"""Finds lit tests that cannot fail: directives without a colon, checks and expected
+diagnostics that nobody reads.
 
 Usage: check_lit.py FOLDER. Exits 1 and names file and line if there is one.
 """
+import difflib
 import pathlib
 import re
 import sys
@@ -10,6 +12,7 @@ NO_COLON = re.compile(
     r"^\s*(//|#)\s*(CHECK|[A-Z][A-Z0-9_]*)-(LABEL|NEXT|SAME|NOT|DAG|EMPTY|COUNT-\d+)(\{LITERAL\})?(\s|$)")
 DIRECTIVE = re.compile(
     r"^\s*(?://|#)\s*([A-Z][A-Z0-9_-]*?)(?:-(?:LABEL|NEXT|SAME|NOT|DAG|EMPTY|COUNT-\d+))?(?:\{LITERAL\})?:", re.M)
+DIAGNOSTIC = re.compile(r"^\s*//\s*expected-\w+", re.M)
 KEYWORDS = {"RUN", "REQUIRES", "UNSUPPORTED", "XFAIL", "NOTE", "TODO", "END", "ALLOW_RETRIES"}
 
 
@@ -34,10 +37,12 @@ def faults(folder):
                 prefixes.update(names.split(","))
         used = {name for name in DIRECTIVE.findall(text) if name not in KEYWORDS}
         for name in sorted(used - prefixes):
-            if name.startswith("CHECK") or any(name.startswith(p) for p in prefixes):
+            if name.startswith(("CHECK", *prefixes)) or difflib.get_close_matches(name, prefixes | {"CHECK", "RUN"}, cutoff=0.75):
                 found.append(f"{path}: {name} lines, but no RUN line checks them")
         if "FileCheck" in runs and not used:
             found.append(f"{path}: calls FileCheck, but has nothing to check")
+        if DIAGNOSTIC.search(text) and "verify-diagnostics" not in runs:
+            found.append(f"{path}: expects diagnostics, but no RUN line verifies them")
     return found
 
 

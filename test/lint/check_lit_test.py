@@ -15,7 +15,12 @@ CASES = [  # (text, is it a fault?)
     ("// CHECK: a\n", True),
     ("// RUN: dyna-opt %s | FileCheck %s --check-prefix=X\n// X: a\n", False),
     ("// RUN: dyna-opt %s | FileCheck %s --check-prefix=X\n// X: a\n// CHECK-A: b\n", True),
+    ("// RUN: dyna-opt %s | FileCheck %s\n// CHECK: a\n// CHEK-NEXT: b\n", True),
+    ("// RUN: dyna-opt %s | FileCheck %s\n// CHECK: a\n// RUNS: dyna-opt %s\n", True),
+    ("// RUN: dyna-opt %s | FileCheck %s --check-prefix=LAYER\n// LAYER: a\n// LAYR: b\n", True),
     ("// RUN: dyna-opt %s -verify-diagnostics\n", False),
+    ("// RUN: dyna-opt %s -verify-diagnostics\n// expected-error @+1 {{a}}\n", False),
+    ("// RUN: not dyna-opt %s\n// expected-error @+1 {{a}}\n", True),
 ]
 
 failures = 0

@@ -11,6 +11,7 @@
 #include "test/runtime/device/KernelConformance.h"
 
 #include <numeric>
+#include <thread>
 
 using namespace dyna;
 
@@ -379,13 +380,16 @@ public:
   int ranksPerCore() const override { return 1; }
 
   int advanced = 0;
-  Status found; ///< by the next look
+  Status found;      ///< by the next look
+  bool slow = false; ///< looks take longer than it takes to find nothing
 
 private:
   struct Message : Operation {
     explicit Message(CountingTransport &transport) : transport(transport) {}
     StatusOr<bool> advance() override {
       ++transport.advanced;
+      if (transport.slow)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
       if (!transport.found.isOk())
         return transport.found;
       return false;
@@ -453,6 +457,24 @@ TEST_P(HeadConformance, KernelsAdvanceExchanges) {
     EXPECT_EQ(kernel(), DYNA_OK) << message;
     EXPECT_EQ(transport.advanced, ++looked);
   }
+  // What takes time is noted, between the kernel's start and its end.
+  std::vector<Transport::Spent> spent;
+  transport.noteTime(&spent);
+  transport.slow = true;
+  Transport::Clock::time_point before = Transport::Clock::now();
+  for (auto &kernel : kernels)
+    EXPECT_EQ(kernel(), DYNA_OK) << message;
+  ASSERT_EQ(spent.size(), std::size(kernels));
+  for (const Transport::Spent &part : spent) {
+    EXPECT_STREQ(part.what, "progress");
+    EXPECT_LE(before, part.begin);
+    EXPECT_GE(part.end - part.begin, std::chrono::microseconds(50));
+    before = part.end;
+  }
+  EXPECT_LE(before, Transport::Clock::now());
+  transport.noteTime(nullptr);
+  EXPECT_EQ(kernels[0](), DYNA_OK) << message;
+  EXPECT_EQ(spent.size(), std::size(kernels));
   transport.found = Status(StatusCode::PeerFailed, "the wire was cut");
   EXPECT_EQ(kernels[1](), DYNA_PEER_FAILED);
   EXPECT_NE(std::string(message).find("the wire was cut"), std::string::npos)

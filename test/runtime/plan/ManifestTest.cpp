@@ -184,6 +184,43 @@ TEST(ManifestTest, PersistentPartsDoNotOverlap) {
   EXPECT_EQ(evaluation.parameters[0].gradient, -1);
 }
 
+/// The matrices of a layer follow each other whatever biases stand between them
+/// in its list: products by them can be one (decision 20), which no number of a
+/// run tells.
+TEST(ManifestTest, MatricesOfALayerAreNeighbours) {
+  TinyOptions tiny;
+  tiny.compute = plan::BF16;
+  auto view = ManifestView::create(tinyManifest(tiny));
+  ASSERT_TRUE(view.isOk());
+  int blocks = 0;
+  for (bool training : {true, false}) {
+    PersistentLayout layout = persistentLayout(*view, training);
+    for (int layer = 0; layer < view->layers(); ++layer) {
+      std::vector<int> matrices, vectors;
+      for (int p : view->layer(layer).parameters())
+        (view->parameter(p).shape_size() > 1 ? matrices : vectors).push_back(p);
+      if (matrices.size() < 2 || vectors.empty())
+        continue;
+      ++blocks;
+      // Or there is nothing to keep apart.
+      ASSERT_TRUE(matrices[0] < vectors[0] && vectors[0] < matrices[1]);
+      auto expectNext = [&](int64_t ParameterPlace::*part, int64_t element) {
+        int64_t end = layout.parameters[matrices[0]].*part +
+                      alignToBlock(element * view->elements(matrices[0]));
+        EXPECT_EQ(layout.parameters[matrices[1]].*part, end) << layer;
+      };
+      expectNext(&ParameterPlace::master, 4);
+      expectNext(&ParameterPlace::copy, 2);
+      if (!training)
+        continue;
+      expectNext(&ParameterPlace::gradient, 4);
+      expectNext(&ParameterPlace::m, 4);
+      expectNext(&ParameterPlace::v, 4);
+    }
+  }
+  EXPECT_GE(blocks, 4);
+}
+
 /// Narrow gradients take two bytes where they took four; nothing else moves but
 /// by that.
 TEST(ManifestTest, GradientsTakeTheirOwnType) {

@@ -61,9 +61,10 @@ StatusOr<std::thread> startThread(const std::string &purpose, Body &&body) {
   try {
     return std::thread(std::forward<Body>(body));
   } catch (...) {
-    return Status::resourceExhausted("no thread for " + purpose + " (" +
-                                     currentFailure().message() +
-                                     "): allow more of them (ulimit -u)");
+    return Status::resourceExhausted(
+        "no thread for " + purpose + " (" + currentFailure().message() +
+        "): allow more of them (ulimit -u), or more memory "
+        "(ulimit -v)");
   }
 }
 

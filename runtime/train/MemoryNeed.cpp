@@ -26,6 +26,8 @@ constexpr double bytesPerSample = 260;
 constexpr double bytesPerInstruction = 300;
 /// LOAD apart: FORWARD, RECOMPUTE, BACKWARD in two halves and FREE.
 constexpr double instructionsPerLayer = 5;
+/// Code that the matrix library makes, its buffers, and the heap's own pieces.
+constexpr int64_t libraryBytes = int64_t(32) << 20;
 /// Bins of real lengths are hardly ever emptier.
 constexpr double binFill = 0.75;
 
@@ -83,6 +85,22 @@ Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
                       "this machine has only " + formatBytes(available) +
                           " available");
   return Status::ok();
+}
+
+Status checkAddressNeed(const MemoryNeed &need, int64_t threads,
+                        int64_t addressesOfThread, int64_t available) {
+  int64_t stacks = threads * addressesOfThread;
+  int64_t total = need.total() + stacks + libraryBytes;
+  if (available < 0 || total <= available)
+    return Status::ok();
+  return Status::resourceExhausted(formatText(
+      "the run needs %s of addresses (%s for its memory, %s for %lld threads "
+      "more, %s for libraries), but the limits of this process leave %s: raise "
+      "them (ulimit -v, ulimit -d), or lower %s",
+      formatBytes(total).c_str(), formatBytes(need.total()).c_str(),
+      formatBytes(stacks).c_str(), static_cast<long long>(threads),
+      formatBytes(libraryBytes).c_str(), formatBytes(available).c_str(),
+      stacks > need.total() ? "--threads" : "--tokens-per-micro-batch"));
 }
 
 } // namespace dyna

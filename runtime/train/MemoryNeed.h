@@ -42,6 +42,13 @@ int64_t estimateBatchBytes(const ManifestView &view, const PlanOptions &options,
 Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
                        int64_t available);
 
+/// Whether the addresses that the limits of this process leave (-1: there is no
+/// limit) hold `need`, the stacks of as many threads more, and what libraries
+/// take for themselves. Some of these have no way to say that there is none
+/// left, but end the process.
+Status checkAddressNeed(const MemoryNeed &need, int64_t threads,
+                        int64_t addressesOfThread, int64_t available);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_TRAIN_MEMORYNEED_H

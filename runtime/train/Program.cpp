@@ -10,6 +10,7 @@
 
 #include "runtime/abi/Guard.h"
 #include "runtime/data/Json.h"
+#include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/Program.h"
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/plan/Text.h"
@@ -272,7 +273,8 @@ Status resumeRun(const dyna_program &program, const ManifestView &view,
     if (std::current_exception())
       throw;
   } catch (const std::bad_alloc &) {
-    what = "out of memory";
+    what = "out of memory: use smaller mini-batches or micro-batches, or raise "
+           "the limit of this process (ulimit -v)";
     code = 2;
   } catch (...) {
   }
@@ -288,6 +290,7 @@ static int runGuarded(const dyna_program &program, int argc,
   std::string name = path.substr(path.rfind('/') + 1);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   ignoreFileSizeSignals();
+  prepareForLimits();
   TrainOptions options;
   if (Status status = parseCommandLine(arguments, options); !status.isOk())
     return exitCode(status, name.c_str());

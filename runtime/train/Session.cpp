@@ -165,10 +165,19 @@ Status openData(const ManifestView &view, Session &session) {
   return Status::ok();
 }
 
+/// Of this process besides the one that starts them: those of ranks, their
+/// workers, and the one that plans ahead.
+int64_t startedThreads(const TrainOptions &options, int64_t ranks,
+                       const HostOptions &host) {
+  int64_t team = host.threads > 0 ? host.threads : availableCores();
+  return ranks * team - 1 + (options.planAhead > 0 ? 1 : 0);
+}
+
 /// Bytes of each rank's dynamic region, if the ranks of this process fit the
 /// memory there is.
 StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
                                                   const std::vector<int> &local,
+                                                  const HostOptions &host,
                                                   bool training) {
   // Of more micro-batches in flight than fill a mini-batch, none can be full.
   PlanOptions largest = session.planOptions;
@@ -192,8 +201,12 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
                  estimateBatchBytes(*session.view, session.planOptions,
                                     session.options.tokensPerBatch,
                                     session.data->statistics().meanTokens());
-  DYNA_RETURN_IF_ERROR(
-      checkMemoryNeed(need, session.options, availableMemory()));
+  DYNA_RETURN_IF_ERROR(checkMemoryNeed(need, options, availableMemory()));
+  // The tables of the data have been taken.
+  need.data = 0;
+  DYNA_RETURN_IF_ERROR(checkAddressNeed(
+      need, startedThreads(options, static_cast<int64_t>(local.size()), host),
+      addressesOfThread(), availableAddresses()));
   return dynamic;
 }
 
@@ -396,9 +409,9 @@ StatusOr<std::vector<RankSeat>> makeSeats(const Session &session) {
 }
 
 Status makeRanks(Session &session, std::vector<RankSeat> &seats,
-                 const std::vector<int64_t> &dynamic, bool training) {
+                 const HostOptions &host, const std::vector<int64_t> &dynamic,
+                 bool training) {
   const TrainOptions &options = session.options;
-  HostOptions host = hostOptions(options, *session.variant, seats);
   for (RankSeat &seat : seats) {
     auto device = HostDevice::create(host);
     if (!device.isOk())
@@ -435,11 +448,12 @@ Status fillSeats(Session &session, std::vector<RankSeat> &seats, bool training,
   if (local.size() == 1 && seats.front().transport)
     DYNA_RETURN_IF_ERROR(
         agree(session, training, start, *seats.front().transport));
-  auto dynamic = sizeDynamicRegions(session, local, training);
+  HostOptions host = hostOptions(session.options, *session.variant, seats);
+  auto dynamic = sizeDynamicRegions(session, local, host, training);
   if (!dynamic.isOk())
     return dynamic.status();
   session.planOptions.dynamicLimits = *dynamic;
-  return makeRanks(session, seats, *dynamic, training);
+  return makeRanks(session, seats, host, *dynamic, training);
 }
 
 } // namespace

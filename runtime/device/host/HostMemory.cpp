@@ -9,7 +9,12 @@
 #include "runtime/device/host/HostMemory.h"
 
 #include <algorithm>
+#include <execinfo.h>
 #include <fstream>
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 using namespace dyna;
 
@@ -82,4 +87,60 @@ int64_t dyna::availableMemory(const std::string &root) {
     available = cutDown(available, files, root + files.mount);
   }
   return available;
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+/// -1: none.
+static int64_t limitOf(int resource) {
+  rlimit limit;
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 ||
+      limit.rlim_cur == RLIM_INFINITY)
+    return -1;
+  return static_cast<int64_t>(
+      std::min<rlim_t>(limit.rlim_cur, static_cast<rlim_t>(INT64_MAX)));
+}
+
+int64_t dyna::availableAddresses(const std::string &root) {
+  int64_t all = limitOf(RLIMIT_AS), data = limitOf(RLIMIT_DATA);
+  if (all < 0 && data < 0)
+    return -1;
+  // In pages: size, resident, shared, text, library, data.
+  std::ifstream statm(root + "/proc/self/statm");
+  int64_t pages[6];
+  for (int64_t &count : pages)
+    if (!(statm >> count))
+      return -1;
+  int64_t left = -1, page = ::sysconf(_SC_PAGESIZE);
+  if (all >= 0)
+    left = std::max<int64_t>(all - pages[0] * page, 0);
+  if (data >= 0)
+    left = smaller(left, std::max<int64_t>(data - pages[5] * page, 0));
+  return left;
+}
+
+int64_t dyna::addressesOfThread() {
+  constexpr int64_t usual = int64_t(8) << 20;
+  pthread_attr_t attributes;
+  if (::pthread_getattr_default_np(&attributes) != 0)
+    return usual;
+  size_t stack = usual, guard = 0;
+  ::pthread_attr_getstacksize(&attributes, &stack);
+  ::pthread_attr_getguardsize(&attributes, &guard);
+  ::pthread_attr_destroy(&attributes);
+  return static_cast<int64_t>(stack + guard);
+}
+
+void dyna::prepareForLimits() {
+  if (limitOf(RLIMIT_AS) < 0 && limitOf(RLIMIT_DATA) < 0)
+    return;
+  // The C library loads the unwinder when something in it is unwound first,
+  // and ends the process if it cannot.
+  void *frame;
+  (void)::backtrace(&frame, 1);
+  // Each further thread would take 64 MiB of addresses for a heap of its own,
+  // or twice that for a moment.
+  (void)::mallopt(M_ARENA_MAX, 1);
 }

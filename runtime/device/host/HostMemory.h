@@ -21,6 +21,19 @@ namespace dyna {
 /// unknown. `root` stands before /proc and /sys, for tests.
 int64_t availableMemory(const std::string &root = "");
 
+/// Bytes of addresses that the limits of this process (`ulimit -v`, `ulimit
+/// -d`) leave, whatever of them becomes memory; -1: there is no limit. `root`
+/// as above, the limits are this process's own.
+int64_t availableAddresses(const std::string &root = "");
+
+/// Addresses of a thread: its stack.
+int64_t addressesOfThread();
+
+/// Makes ready for memory that may run out, where a limit says that it may:
+/// what the C library looks up when it first needs it, and what it takes for
+/// itself where there is much. Before the first thread.
+void prepareForLimits();
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_DEVICE_HOST_HOSTMEMORY_H

@@ -306,7 +306,20 @@ bool multiplyPrepared(HostDevice &device, const dyna_matmul &p,
 
 dyna_status failProduct(dyna_context *context, const dyna_matmul &p) {
   return fail(context, DYNA_DEVICE_ERROR,
-              "oneDNN failed on a product of m=%lld n=%lld k=%lld",
+              "oneDNN failed on a product of m=%lld n=%lld k=%lld; it takes "
+              "memory of its own, which may have run out (ulimit -v)",
+              (long long)p.m, (long long)p.n, (long long)p.k);
+}
+
+/// Whether there is no memory for the code of the product. Other code would
+/// round otherwise, so that a limit would change numbers.
+dyna_status checkCodeMemory(dyna_context *context, HostDevice &device,
+                            const dyna_matmul &p) {
+  if (!device.primitives() || !device.primitives()->lacksMemory())
+    return DYNA_OK;
+  return fail(context, DYNA_RESOURCE_EXHAUSTED,
+              "no memory for the code of a product of m=%lld n=%lld k=%lld: "
+              "raise the limit of this process (ulimit -v)",
               (long long)p.m, (long long)p.n, (long long)p.k);
 }
 
@@ -323,6 +336,8 @@ extern "C" dyna_status dyna_matmul_f32(dyna_context *context,
   HostDevice &device = HostDevice::of(*context);
   Grid grid = makeGrid(p, epilogueRows(p), device.team().size());
   bool prepared = prepareF32(device, p, grid);
+  if (dyna_status status = checkCodeMemory(context, device, p))
+    return status;
   std::atomic<bool> failed{false};
   device.team().parallelFor(grid.count(), [&](int64_t index, int worker) {
     Block slice = sliceOf(grid, index, p.k);
@@ -535,6 +550,8 @@ dyna_status runBf16(dyna_context *context, const dyna_matmul *product, bool f32,
     Grid grid = makeGrid(p, epilogueRows(p), device.team().size());
     if (prepareNative(device, p, grid, types))
       return runNative(context, p, grid, types);
+    if (dyna_status status = checkCodeMemory(context, device, p))
+      return status;
   }
   return runWidened(context, p, f32);
 }

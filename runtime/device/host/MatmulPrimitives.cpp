@@ -8,6 +8,7 @@
 
 #include "runtime/device/host/MatmulPrimitives.h"
 
+#include "runtime/device/host/HostMemory.h"
 #include "runtime/device/host/KernelTable.h"
 #include "runtime/device/host/OneThread.h"
 
@@ -161,9 +162,20 @@ static dnnl_primitive_attr_t makeAttributes(bool accumulate) {
   return attributes;
 }
 
+/// oneDNN makes code without looking whether it got the memory for it. Other
+/// ranks of this process may do so at the same time.
+static bool hasRoomForCode() {
+  constexpr int64_t enough = int64_t(24) << 20;
+  int64_t left = availableAddresses();
+  return left < 0 || left >= enough;
+}
+
 bool MatmulPrimitives::prepare(const Shape &shape) {
   if (auto found = products_.find(shape); found != products_.end())
     return found->second != nullptr;
+  lacksMemory_ = !hasRoomForCode();
+  if (lacksMemory_)
+    return false;
   // Far more shapes than one model has in use: start again rather than grow.
   if (products_.size() >= 4096)
     products_.clear();

@@ -67,6 +67,9 @@ public:
   /// Makes the code for a shape; false when oneDNN has none that is better than
   /// its sgemm (f32), or none at all. Not thread-safe.
   bool prepare(const Shape &shape);
+  /// Whether it made none since a limit of this process leaves too little memory
+  /// (see availableAddresses).
+  bool lacksMemory() const { return lacksMemory_; }
   /// The scratch that any prepared shape needs.
   int64_t scratchBytes() const { return scratchBytes_; }
   /// Runs a prepared shape; any number of threads at once, each its own
@@ -81,6 +84,7 @@ private:
   std::unique_ptr<Product> make(const Shape &shape);
 
   dnnl_engine *engine_ = nullptr;
+  bool lacksMemory_ = false;
   /// Null for a shape that oneDNN has no code for.
   std::map<Shape, std::unique_ptr<Product>> products_;
   int64_t scratchBytes_ = 0;

@@ -245,7 +245,8 @@ int Driver::checkOutput() {
     auto place = ::dyna::findOutputPlace(file);
     if (!place.isOk())
       return usageError(place.status().message());
-    if (*place == ::dyna::OutputPlace::Stream)
+    if (*place == ::dyna::OutputPlace::Stream ||
+        *place == ::dyna::OutputPlace::Pipe)
       return usageError("cannot write " + file +
                         ": it is a device or a pipe; name a file with -o");
   }

@@ -31,8 +31,10 @@ constexpr const char *optimizerFile = "optimizer.safetensors";
 constexpr const char *configFile = "config.json";
 constexpr const char *stateFile = "state.json";
 constexpr const char *listFile = "checkpoint.json";
+constexpr const char *markFile = "dyna-unfinished";
+/// The last two mark a folder as ours, and are removed last.
 constexpr const char *ownFiles[] = {modelFile, optimizerFile, configFile,
-                                    stateFile, listFile};
+                                    stateFile, listFile,      markFile};
 constexpr const char *temporaryPrefix = ".dyna-tmp-";
 constexpr int64_t formatVersion = 1;
 
@@ -184,6 +186,40 @@ bool isOwnStep(const std::string &directory, int64_t step) {
     return false;
   StatusOr<FileList> list = readList(path);
   return list.isOk() && list->step == step;
+}
+
+/// Whether `path` is what a save has left: ours, or empty.
+bool isRemains(const std::string &path) {
+  if (!holdsOwnFilesOnly(path))
+    return false;
+  std::error_code error;
+  return fileExists(joinPath(path, markFile)) || readList(path).isOk() ||
+         std::filesystem::is_empty(path, error);
+}
+
+/// Where a user's link leads, once: it may lead elsewhere tomorrow.
+StatusOr<std::string> resolveLink(const std::string &directory) {
+  namespace fs = std::filesystem;
+  fs::path path = directory;
+  if (!path.has_filename() && path.has_parent_path())
+    path = path.parent_path(); // "link/"
+  std::error_code error;
+  if (!fs::is_symlink(path, error))
+    return directory;
+  fs::path target = fs::canonical(path, error);
+  if (error || !fs::is_directory(target))
+    return Status::invalidArgument(
+        directory + " is a symbolic link to " +
+        fs::read_symlink(path, error).string() +
+        ", which is no folder: make one there, or name another one");
+  return target.string();
+}
+
+/// Whether `descriptor` is still what stands at `path`.
+bool isAt(int descriptor, const std::string &path) {
+  struct stat open, named;
+  return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
 /// Loads a step's directory, every file checked.
@@ -346,9 +382,13 @@ static Status checkNewerSteps(const std::string &directory,
   return Status::ok();
 }
 
-StatusOr<CheckpointStore> CheckpointStore::open(const std::string &directory,
+StatusOr<CheckpointStore> CheckpointStore::open(const std::string &given,
                                                 int64_t resumedStep,
                                                 int64_t keep) {
+  StatusOr<std::string> resolved = resolveLink(given);
+  if (!resolved.isOk())
+    return resolved.status();
+  const std::string &directory = *resolved;
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error)
@@ -361,6 +401,9 @@ StatusOr<CheckpointStore> CheckpointStore::open(const std::string &directory,
     return Status::invalidArgument(
         "another run (" + describeLockHolder(lock) + ") saves into " +
         directory + " at this moment; stop it or choose another directory");
+  if (!isAt(lock, directory))
+    return Status::invalidArgument(
+        directory + " was replaced while it was opened; try again");
   DYNA_RETURN_IF_ERROR(checkNewerSteps(directory, resumedStep));
   std::vector<std::string> remains;
   forEachName(directory, [&](const std::string &name) {
@@ -368,7 +411,7 @@ StatusOr<CheckpointStore> CheckpointStore::open(const std::string &directory,
       remains.push_back(joinPath(directory, name));
   });
   for (const std::string &path : remains)
-    if (holdsOwnFilesOnly(path))
+    if (isRemains(path))
       removeOwnFiles(path);
   return store;
 }
@@ -411,12 +454,16 @@ Status CheckpointStore::save(const CheckpointContents &contents) {
                             std::to_string(contents.step));
   std::string temporary =
       joinPath(directory_, temporaryPrefix + std::to_string(contents.step));
-  if (holdsOwnFilesOnly(temporary))
+  if (isRemains(temporary))
     removeOwnFiles(temporary); // of a save that failed and could not clean up
   std::error_code error;
   bool isNew = std::filesystem::create_directory(temporary, error);
+  if (!isNew && !error)
+    return Status::invalidArgument(
+        "cannot save into " + temporary +
+        ": what stands there is no remains of a save; move it away");
   if (!isNew)
-    return fileFailure("create", temporary, error ? error.value() : EEXIST);
+    return fileFailure("create", temporary, error.value());
   Status status = writeFiles(temporary, contents);
   if (status.isOk())
     status = publish(temporary, contents.step);
@@ -446,6 +493,10 @@ Status CheckpointStore::writeFiles(const std::string &path,
             ", \"checksum\": \"" + hexText(file->checksum()) + "\"}";
     return Status::ok();
   };
+  std::string mark = joinPath(path, markFile);
+  StatusOr<OutputFile> marked = OutputFile::create(mark);
+  if (!marked.isOk())
+    return marked.status();
   // The mark that HuggingFace's loader asks for.
   const Metadata metadata = {{"format", "pt"}};
   DYNA_RETURN_IF_ERROR(writeOne(modelFile, [&](OutputFile &file) {
@@ -464,6 +515,9 @@ Status CheckpointStore::writeFiles(const std::string &path,
   std::string whole = list;
   DYNA_RETURN_IF_ERROR(
       writeOne(listFile, [&](OutputFile &file) { return file.write(whole); }));
+  // From here on the list marks the folder.
+  if (::unlink(mark.c_str()) != 0)
+    return fileFailure("remove", mark, errno);
   return syncDirectory(path);
 }
 

@@ -20,9 +20,10 @@
 // DIR/step-300; only then are older ones removed. A kill at any moment leaves a
 // `.dyna-tmp-*` behind at worst, which the next `open` removes.
 //
-// The folder may hold what others wrote. Removed is only what is certainly
-// ours: a folder (no link) named as above that holds nothing but files of the
-// five names, and for step-N a checkpoint.json of this format and step.
+// The folder may hold what others wrote. Removed is only what carries our mark:
+// a folder (no link) named as above that holds nothing but files of the five
+// names and `dyna-unfinished`, and of these either that one, which a save writes
+// first, or a checkpoint.json of this format, for step-N of this step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,13 +81,12 @@ struct CheckpointContents {
 class CheckpointStore {
 public:
   /// Makes the directory if it is not there and removes remains of broken
-  /// saves. `resumedStep` is the step at which this run started (-1: a new
+  /// saves. A symbolic link is followed once: `directory` is where it leads. `resumedStep` is the step at which this run started (-1: a new
   /// run): newer checkpoints belong to another run and are an error, unless
   /// they are damaged ones that a resumed run steps back from. After each save
   /// the newest `keep` that are whole stay.
-  static StatusOr<CheckpointStore> open(const std::string &directory,
-                                        int64_t resumedStep = -1,
-                                        int64_t keep = 2);
+  static StatusOr<CheckpointStore>
+  open(const std::string &given, int64_t resumedStep = -1, int64_t keep = 2);
 
   CheckpointStore(CheckpointStore &&other) noexcept;
   CheckpointStore &operator=(CheckpointStore &&other) noexcept;

@@ -8,6 +8,7 @@
 
 #include "runtime/cost/CostTable.h"
 
+#include "runtime/files/InputFile.h"
 #include "runtime/plan/Text.h"
 
 #include <google/protobuf/io/tokenizer.h>
@@ -26,32 +27,10 @@ extern const char *const hostDescription; // Descriptions.cpp.in
 namespace {
 
 /// Larger than any table of measurements.
-constexpr size_t maxFileBytes = size_t(1) << 26;
+constexpr int64_t maxFileBytes = INT64_C(1) << 26;
 /// Points beyond these are slips of the pen; sums of work stay exact.
 constexpr double maxSeconds = 1e9;
 constexpr int64_t maxWork = INT64_C(1) << 52;
-
-StatusOr<std::string> readFile(const std::string &path) {
-  std::FILE *file = std::fopen(path.c_str(), "rb");
-  if (!file)
-    return Status::invalidArgument("cannot read the costs in '" + path +
-                                   "': " + std::strerror(errno));
-  std::string text;
-  char buffer[1 << 16];
-  size_t count;
-  while (text.size() <= maxFileBytes &&
-         (count = std::fread(buffer, 1, sizeof(buffer), file)) > 0)
-    text.append(buffer, count);
-  int error = std::ferror(file) ? errno : 0;
-  std::fclose(file);
-  if (error)
-    return Status::invalidArgument("cannot read the costs in '" + path +
-                                   "': " + std::strerror(error));
-  if (text.size() > maxFileBytes)
-    return Status::invalidArgument("'" + path +
-                                   "' is too large for a file of costs");
-  return text;
-}
 
 /// Keeps the first error: the others follow from it.
 class FirstError : public google::protobuf::io::ErrorCollector {
@@ -176,7 +155,7 @@ StatusOr<CostTable> CostTable::parse(const std::string &text,
 }
 
 StatusOr<CostTable> CostTable::read(const std::string &path) {
-  StatusOr<std::string> text = readFile(path);
+  StatusOr<std::string> text = readFile(path, maxFileBytes);
   if (!text.isOk())
     return text.status();
   return parse(*text, path);

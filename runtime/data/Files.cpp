@@ -19,63 +19,32 @@
 
 using namespace dyna;
 
-namespace {
-
-/// A file descriptor, closed once.
-class Descriptor {
-public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
-  ~Descriptor() {
-    if (value_ >= 0)
-      ::close(value_);
-  }
-  int get() const { return value_; }
-  int release() { return std::exchange(value_, -1); }
-
-private:
-  int value_;
-};
-
-/// The facts of a regular file that was opened for reading.
-Status openRegular(const std::string &path, const Descriptor &file,
-                   FileFacts &result) {
-  if (file.get() < 0)
-    return fileFailure("open", path, errno);
+static Status lookAt(const std::string &path, const Descriptor &file,
+                     FileFacts &result) {
   struct stat facts;
-  if (::fstat(file.get(), &facts) != 0)
-    return fileFailure("look at", path, errno);
-  if (!S_ISREG(facts.st_mode))
-    return Status::invalidArgument("cannot read " + path +
-                                   ": it is not a regular file");
+  DYNA_RETURN_IF_ERROR(lookAtRegularFile(path, file, facts));
   result = factsOf(facts);
   return Status::ok();
 }
 
-// O_NONBLOCK: a named pipe must be refused, not waited for.
-int openForReading(const std::string &path) {
-  return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-}
-
-} // namespace
-
 StatusOr<MappedFile> MappedFile::open(const std::string &path) {
-  Descriptor file(openForReading(path));
+  StatusOr<Descriptor> file = openRegularFile(path);
+  if (!file.isOk())
+    return file.status();
   MappedFile result;
-  DYNA_RETURN_IF_ERROR(openRegular(path, file, result.facts_));
+  DYNA_RETURN_IF_ERROR(lookAt(path, *file, result.facts_));
   result.path_ = path;
   result.size_ = static_cast<size_t>(result.facts_.bytes);
   if (result.size_ == 0)
     return result;
   void *data =
-      ::mmap(nullptr, result.size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+      ::mmap(nullptr, result.size_, PROT_READ, MAP_PRIVATE, file->get(), 0);
   if (data == MAP_FAILED) {
     result.size_ = 0;
     return fileFailure("map", path, errno);
   }
   result.data_ = data;
-  result.descriptor_ = file.release();
+  result.descriptor_ = file->release();
   return result;
 }
 
@@ -136,51 +105,19 @@ MappedFile::~MappedFile() {
     ::close(descriptor_);
 }
 
-/// Reads up to `size` bytes from `offset`; less only at the end of the file.
-static StatusOr<int64_t> readAt(const Descriptor &file, const std::string &path,
-                                int64_t offset, char *to, int64_t size) {
-  int64_t done = 0;
-  while (done < size) {
-    ssize_t got = ::pread(file.get(), to + done,
-                          static_cast<size_t>(size - done), offset + done);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return fileFailure("read", path, errno);
-    if (got == 0)
-      break;
-    done += got;
-  }
-  return done;
-}
-
-StatusOr<std::string> dyna::readFile(const std::string &path, int64_t limit) {
-  Descriptor file(openForReading(path));
-  FileFacts facts;
-  DYNA_RETURN_IF_ERROR(openRegular(path, file, facts));
-  if (facts.bytes > limit)
-    return Status::invalidArgument(
-        "cannot read " + path + ": it has " + std::to_string(facts.bytes) +
-        " bytes, more than the limit of " + std::to_string(limit));
-  std::string text(static_cast<size_t>(facts.bytes), '\0');
-  StatusOr<int64_t> done = readAt(file, path, 0, text.data(), facts.bytes);
-  if (!done.isOk())
-    return done.status();
-  text.resize(static_cast<size_t>(*done)); // shortened since it was looked at
-  return text;
-}
-
 Status dyna::readPart(const std::string &path, const FileFacts &facts,
                       int64_t offset, char *to, int64_t size) {
-  Descriptor file(openForReading(path));
+  StatusOr<Descriptor> file = openRegularFile(path);
+  if (!file.isOk())
+    return file.status();
   FileFacts now;
-  DYNA_RETURN_IF_ERROR(openRegular(path, file, now));
+  DYNA_RETURN_IF_ERROR(lookAt(path, *file, now));
   DYNA_RETURN_IF_ERROR(checkUnchanged(path, facts, now));
-  StatusOr<int64_t> done = readAt(file, path, offset, to, size);
+  StatusOr<int64_t> done = readAt(*file, path, offset, to, size);
   if (!done.isOk())
     return done.status();
   // Once more: it may have changed while it was read.
-  DYNA_RETURN_IF_ERROR(openRegular(path, file, now));
+  DYNA_RETURN_IF_ERROR(lookAt(path, *file, now));
   if (*done < size)
     now.bytes = offset + *done;
   return checkUnchanged(path, facts, now);

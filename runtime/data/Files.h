@@ -14,6 +14,7 @@
 #define DYNA_RUNTIME_DATA_FILES_H
 
 #include "runtime/files/FileFailure.h"
+#include "runtime/files/InputFile.h"
 
 #include <cstdint>
 #include <string>
@@ -74,10 +75,6 @@ private:
   FileFacts facts_;
   int descriptor_ = -1; ///< open as long as the mapping
 };
-
-/// The contents of a regular file of at most `limit` bytes.
-StatusOr<std::string> readFile(const std::string &path,
-                               int64_t limit = INT64_C(1) << 30);
 
 /// Whether `path` names something; false also where it cannot be looked at.
 bool fileExists(const std::string &path);

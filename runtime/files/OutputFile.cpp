@@ -122,7 +122,25 @@ StatusOr<OutputPlace> dyna::findOutputPlace(const std::string &path) {
   // A rename would not ask: what may not be written is not replaced either.
   if (::access(path.c_str(), W_OK) != 0)
     return fileFailure("write", path, errno);
-  return isStream ? OutputPlace::Stream : OutputPlace::RegularFile;
+  return S_ISFIFO(facts.st_mode) ? OutputPlace::Pipe
+         : isStream              ? OutputPlace::Stream
+                                 : OutputPlace::RegularFile;
+}
+
+StatusOr<int> dyna::openStream(const std::string &path, int flags) {
+  // Without O_NONBLOCK a pipe would be waited for.
+  int descriptor = ::open(path.c_str(),
+                          flags | O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0 && errno == ENXIO)
+    return Status::invalidArgument(
+        "cannot write " + path +
+        ": it is a pipe that nobody reads; start its reader first, or name a "
+        "file");
+  if (descriptor < 0)
+    return fileFailure("write", path, errno);
+  (void)::fcntl(descriptor, F_SETFL,
+                ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  return descriptor;
 }
 
 static std::string folderOf(const std::string &path) {
@@ -152,11 +170,13 @@ StatusOr<OutputFile> OutputFile::replace(const std::string &path) {
     return place.status();
   OutputFile file(path, -1);
   struct stat old;
-  if (*place == OutputPlace::Stream)
-    file.descriptor_ =
-        ::open(path.c_str(), O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
-  else if (file.openTemporary(0666) && *place == OutputPlace::RegularFile &&
-           ::stat(path.c_str(), &old) == 0)
+  if (*place == OutputPlace::Stream || *place == OutputPlace::Pipe) {
+    StatusOr<int> stream = openStream(path, O_TRUNC);
+    if (!stream.isOk())
+      return stream.status();
+    file.descriptor_ = *stream;
+  } else if (file.openTemporary(0666) && *place == OutputPlace::RegularFile &&
+             ::stat(path.c_str(), &old) == 0)
     (void)::fchmod(file.descriptor_, old.st_mode & 0777); // who may read it
   if (file.descriptor_ < 0)
     return fileFailure("write", path, errno);
@@ -173,7 +193,8 @@ StatusOr<OutputFile> OutputFile::standardOutput() {
 Status OutputFile::checkReplace(const std::string &path) {
   StatusOr<OutputPlace> place = findOutputPlace(path);
   // Opening a pipe would tell its reader that there is nothing to come.
-  if (!place.isOk() || *place == OutputPlace::Stream)
+  if (!place.isOk() || *place == OutputPlace::Stream ||
+      *place == OutputPlace::Pipe)
     return place.status();
   return replace(path).status();
 }
@@ -231,7 +252,7 @@ Status dyna::moveToOutput(const std::string &from, const std::string &path) {
   StatusOr<OutputPlace> place = findOutputPlace(path);
   if (!place.isOk())
     return place.status();
-  if (*place == OutputPlace::Stream)
+  if (*place == OutputPlace::Stream || *place == OutputPlace::Pipe)
     return Status::invalidArgument(
         "cannot write " + path +
         ": it is a device or a pipe, expected a file name");

@@ -14,7 +14,7 @@
 //   what stands at the name    what happens
 //   nothing                    the file appears when it is whole
 //   a regular file             is replaced in one step when the new one is whole
-//   a device, a pipe           is written into
+//   a device, a pipe           is written into; a pipe needs its reader before
 //   a symbolic link            an error, but for those of /dev and /proc
 //   a folder, anything else    an error
 //
@@ -56,10 +56,14 @@ private:
 };
 
 /// What stands at the name of an output.
-enum class OutputPlace { Free, RegularFile, Stream };
+enum class OutputPlace { Free, RegularFile, Stream, Pipe };
 
 /// Fails for what may not be written: see above.
 StatusOr<OutputPlace> findOutputPlace(const std::string &path);
+
+/// Opens the device or pipe at `path` for writing, with further `flags` of
+/// open(2). A pipe that nobody reads is refused: nobody may ever come.
+StatusOr<int> openStream(const std::string &path, int flags);
 
 /// Closed by `close` or the destructor.
 class OutputFile {

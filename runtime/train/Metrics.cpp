@@ -48,6 +48,15 @@ static bool isAt(int descriptor, const std::string &path) {
          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
+static StatusOr<int> openAppending(const std::string &path) {
+  int descriptor =
+      ::open(path.c_str(),
+             O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (descriptor < 0)
+    return fileFailure("write", path, errno);
+  return descriptor;
+}
+
 StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
                                         int64_t resumedStep) {
   StatusOr<OutputPlace> place = findOutputPlace(path);
@@ -55,12 +64,13 @@ StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
     return place.status();
   MetricsFile metrics;
   metrics.path_ = path;
-  bool isFile = *place != OutputPlace::Stream;
-  int flags = O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC;
-  int descriptor =
-      ::open(path.c_str(), flags | (isFile ? O_CREAT | O_NOFOLLOW : 0), 0666);
-  if (descriptor < 0)
-    return fileFailure("write", path, errno);
+  bool isFile =
+      *place == OutputPlace::Free || *place == OutputPlace::RegularFile;
+  StatusOr<int> opened =
+      isFile ? openAppending(path) : openStream(path, O_APPEND);
+  if (!opened.isOk())
+    return opened.status();
+  int descriptor = *opened;
   metrics.file_.reset(::fdopen(descriptor, "a"));
   std::setvbuf(metrics.file_.get(), nullptr, _IONBF, 0);
   if (!isFile)

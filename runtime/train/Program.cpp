@@ -12,11 +12,13 @@
 #include "runtime/data/Json.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/Program.h"
+#include "runtime/files/Printable.h"
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/plan/Text.h"
 #include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/OutputPaths.h"
+#include "runtime/train/Progress.h"
 #include "runtime/train/Signals.h"
 #include "runtime/train/Summary.h"
 #include "runtime/transport/ProcessTransport.h"
@@ -32,9 +34,13 @@
 namespace dyna {
 namespace {
 
-void print(const std::string &text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
+/// Bytes for programs.
+void write(const std::string &bytes) {
+  std::fwrite(bytes.data(), 1, bytes.size(), stdout);
 }
+
+/// Lines for people.
+void print(const std::string &text) { write(printable(text, true)); }
 
 int exitCode(const Status &status, const char *name) {
   if (status.isOk() && std::fflush(stdout) == 0 && !std::ferror(stdout))
@@ -44,27 +50,24 @@ int exitCode(const Status &status, const char *name) {
                         std::string("cannot write to standard output: ") +
                         std::strerror(errno)),
                     name);
-  std::string line = status.message();
-  std::replace(line.begin(), line.end(), '\n', ' ');
   std::fflush(stdout);
-  std::fprintf(stderr, "%s: %s\n", name, line.c_str());
+  std::fprintf(stderr, "%s: %s\n", printable(name).c_str(),
+               printable(status.message()).c_str());
   return status.code() == StatusCode::Internal ? 1 : 2;
 }
 
 void describe(const ManifestView &view, const TrainOptions &options) {
   if (options.describe == "json")
-    return print(manifestToJson(view));
+    return write(manifestToJson(view));
   if (options.describe == "proto")
-    return print(view.manifest().SerializeAsString());
+    return write(view.manifest().SerializeAsString());
   int64_t tokens = options.tokensPerMicroBatch;
   if (tokens == 0)
     tokens = std::max<int64_t>(view.manifest().facts().positions(), 1024);
   print(describeManifest(view, tokens));
 }
 
-void warn(const std::string &text) {
-  std::fprintf(stderr, "warning: %s\n", text.c_str());
-}
+void warn(const std::string &text) { sayLine("warning: " + text); }
 
 /// The directory that `--resume` goes on writing to: the one with checkpoints
 /// that it names, or that of the one checkpoint that it names, by any path.
@@ -163,7 +166,7 @@ Status evaluateSession(Session &session, const Checkpoint *loaded) {
   const TrainOptions &options = session.options;
   for (const std::string &note : dataNotes(session))
     if (session.writesFiles())
-      std::fprintf(stderr, "note: %s\n", note.c_str());
+      sayLine("note: " + note);
   if (!loaded) {
     warn("no --load: this evaluates a model that has learned nothing");
     DYNA_RETURN_IF_ERROR(initializeParameters(
@@ -289,7 +292,7 @@ static int runGuarded(const dyna_program &program, int argc,
   std::string path = argc > 0 ? argv[0] : "train";
   std::string name = path.substr(path.rfind('/') + 1);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  ignoreFileSizeSignals();
+  ignoreWriteSignals();
   prepareForLimits();
   TrainOptions options;
   if (Status status = parseCommandLine(arguments, options); !status.isOk())

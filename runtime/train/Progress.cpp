@@ -8,6 +8,7 @@
 
 #include "runtime/train/Progress.h"
 
+#include "runtime/files/Printable.h"
 #include "runtime/plan/Text.h"
 
 #include <algorithm>
@@ -93,9 +94,13 @@ void Progress::clearLine() {
   lineOpen_ = false;
 }
 
+void sayLine(const std::string &text) {
+  std::fprintf(stderr, "%s\n", printable(text).c_str());
+}
+
 void Progress::note(const std::string &text) {
   clearLine();
-  std::fprintf(stderr, "%s\n", text.c_str());
+  sayLine(text);
 }
 
 void Progress::finish() {

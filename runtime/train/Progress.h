@@ -17,6 +17,9 @@ namespace dyna {
 
 /// On a terminal one line that renews itself; elsewhere a plain line now and
 /// then, so that logs stay readable. Writes to stderr.
+/// Tells the user a line, whatever is in it.
+void sayLine(const std::string &text);
+
 class Progress {
 public:
   enum class Style { Off, Bar, Lines };

@@ -18,6 +18,7 @@
 #include "runtime/train/Agreement.h"
 #include "runtime/train/Checkpointing.h"
 #include "runtime/train/MemoryNeed.h"
+#include "runtime/train/Progress.h"
 #include "runtime/train/Recompute.h"
 #include "runtime/transport/ProcessTransport.h"
 #include "runtime/transport/threads/ThreadTransport.h"
@@ -513,7 +514,7 @@ Status openSession(const dyna_program &program, const ManifestView &view,
   }
   for (const std::string &note : session.notes)
     if (session.writesFiles())
-      std::fprintf(stderr, "note: %s\n", note.c_str());
+      sayLine("note: " + note);
   return Status::ok();
 }
 

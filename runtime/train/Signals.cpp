@@ -61,7 +61,10 @@ void catchStopSignals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-void ignoreFileSizeSignals() { std::signal(SIGXFSZ, SIG_IGN); }
+void ignoreWriteSignals() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
+}
 
 int stopSignal() { return stopMark; }
 

@@ -11,9 +11,10 @@
 
 namespace dyna {
 
-/// From now on a file that may not grow is an error of the write, which can
-/// name it, and no signal that ends the process.
-void ignoreFileSizeSignals();
+/// From now on a file that may not grow, or a pipe that nobody reads any more,
+/// is an error of the write, which can name it, and no signal that ends the
+/// process.
+void ignoreWriteSignals();
 
 /// From now on the first SIGINT or SIGTERM only sets a mark, so that the step
 /// can be finished and saved; one that comes a second later, or more, ends the

@@ -8,6 +8,7 @@
 
 #include "runtime/train/Summary.h"
 
+#include "runtime/files/Printable.h"
 #include "runtime/plan/Text.h"
 
 #include <algorithm>
@@ -101,7 +102,7 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
            describePadding(summary));
   addRow(text, "peak memory", formatBytes(session.peakBytes()));
   if (!summary.savedTo.empty())
-    addRow(text, "model", summary.savedTo);
+    addRow(text, "model", printable(summary.savedTo));
   if (!options.metrics.empty())
     addRow(text, "metrics", options.metrics);
   if (!options.trace.empty())

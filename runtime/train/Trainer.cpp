@@ -126,6 +126,10 @@ Status Trainer::openFiles() {
     if (!store.isOk())
       return store.status();
     store_.emplace(std::move(*store));
+    if (store_->directory() != options_.save)
+      progress_.note("note: --save " + options_.save +
+                     " is a symbolic link: checkpoints go to " +
+                     store_->directory());
     DYNA_RETURN_IF_ERROR(proveRoom(*store_, *session_.view));
   }
   if (!options_.metrics.empty()) {
@@ -135,9 +139,17 @@ Status Trainer::openFiles() {
     metrics_ = std::move(*metrics);
   }
   for (const std::string &path :
-       {options_.trace, options_.gradNorms, options_.counts})
-    if (!path.empty())
-      DYNA_RETURN_IF_ERROR(OutputFile::checkReplace(path));
+       {options_.trace, options_.gradNorms, options_.counts}) {
+    if (path.empty())
+      continue;
+    DYNA_RETURN_IF_ERROR(OutputFile::checkReplace(path));
+    if (*findOutputPlace(path) != OutputPlace::Pipe)
+      continue;
+    auto pipe = OutputFile::replace(path);
+    if (!pipe.isOk())
+      return pipe.status();
+    pipes_.push_back(std::move(*pipe));
+  }
   return Status::ok();
 }
 

@@ -9,6 +9,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_TRAINER_H
 #define DYNA_RUNTIME_TRAIN_TRAINER_H
 
+#include "runtime/files/OutputFile.h"
 #include "runtime/train/Checkpointing.h"
 #include "runtime/train/Counts.h"
 #include "runtime/train/Evaluator.h"
@@ -101,6 +102,8 @@ private:
   DataCursor cursor_;  ///< after the last step that was trained
   Progress progress_;
   MetricsFile metrics_;
+  /// Open from the start to the end, so that their readers wait.
+  std::vector<OutputFile> pipes_;
   bool hasWarnedOfMetrics_ = false;
   std::optional<CheckpointStore> store_;
   SaveSchedule saves_;

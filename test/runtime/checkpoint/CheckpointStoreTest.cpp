@@ -155,7 +155,11 @@ TEST(CheckpointStoreTest, keepsWholeOnes) {
 TEST(CheckpointStoreTest, removesRemains) {
   TemporaryDirectory dir;
   dir.write(".dyna-tmp-7/model.safetensors", "half");
+  dir.write(".dyna-tmp-7/dyna-unfinished", "");
+  dir.write(".dyna-tmp-6/dyna-unfinished", "");
   dir.write(".dyna-tmp-old-3/state.json", "half");
+  dir.write(".dyna-tmp-old-3/checkpoint.json",
+            "{\"format\": 1, \"step\": 3, \"files\": {}}");
   std::filesystem::create_directory(dir / ".dyna-tmp-8");
   dir.write("mine", "kept");
   mustOpen(dir.path());
@@ -192,6 +196,11 @@ TEST(CheckpointStoreTest, leavesWhatOthersWrote) {
                                             save + "/step-3");
   dir.write("save/.tmp-7/model.safetensors", "of another program");
   dir.write("save/.dyna-tmp-99/notes.txt", "of nobody we know");
+  // Our names alone are no mark.
+  dir.write("save/.dyna-tmp-97/model.safetensors", "of nobody we know");
+  dir.write("save/.dyna-tmp-96/checkpoint.json", "{\"format\": 2}");
+  dir.write("save/.dyna-tmp-95/dyna-unfinished", "");
+  dir.write("save/.dyna-tmp-95/notes.txt", "of nobody we know");
   dir.write("save/.dyna-tmp-99/state.json", "of nobody we know");
   std::filesystem::create_directory_symlink(elsewhere / "step-4",
                                             save + "/.dyna-tmp-98");
@@ -213,6 +222,31 @@ TEST(CheckpointStoreTest, leavesWhatOthersWrote) {
   EXPECT_EQ(treeOf(elsewhere.path()), outside);
   for (const std::string &name : namesIn(save))
     EXPECT_TRUE(before.count(save + "/" + name) || name == "step-7") << name;
+}
+
+// Where a link leads is asked once, and is what is locked.
+TEST(CheckpointStoreTest, aLinkIsFollowedOnce) {
+  TemporaryDirectory dir;
+  std::string link = dir / "link", one = dir / "one", other = dir / "other";
+  for (const std::string &folder : {one, other})
+    std::filesystem::create_directory(folder);
+  for (const std::string &given : {link, link + "/"}) {
+    std::filesystem::remove(link);
+    std::filesystem::create_directory_symlink("one", link);
+    CheckpointStore store = mustOpen(given);
+    EXPECT_EQ(store.directory(), std::filesystem::canonical(one).string());
+    expectFailure(CheckpointStore::open(one), "another run");
+    std::filesystem::remove(link);
+    std::filesystem::create_directory_symlink("other", link);
+    ASSERT_TRUE(store.save(Example(3).contents).isOk());
+    EXPECT_EQ(namesIn(one), (Names{"step-3"}));
+    EXPECT_EQ(namesIn(other), Names());
+    std::filesystem::remove_all(one + "/step-3");
+  }
+  std::filesystem::remove(link);
+  std::filesystem::create_directory_symlink("nowhere", link);
+  expectFailure(CheckpointStore::open(link),
+                "is a symbolic link to nowhere, which is no folder");
 }
 
 TEST(CheckpointStoreTest, namesWhatItDoesNotKnow) {

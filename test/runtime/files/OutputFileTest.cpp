@@ -8,6 +8,8 @@
 
 #include "runtime/files/OutputFile.h"
 #include "runtime/files/FileLock.h"
+#include "runtime/files/InputFile.h"
+#include "runtime/files/Printable.h"
 #include "test/runtime/data/TemporaryFiles.h"
 
 #include <algorithm>
@@ -135,6 +137,50 @@ TEST(OutputFileTest, WritesIntoDevicesAndPipes) {
   EXPECT_TRUE(fs::is_fifo(pipe));
   ::close(reader);
   EXPECT_EQ(namesIn(dir.path()), (Names{"from", "pipe"}));
+}
+
+TEST(OutputFileTest, WaitsForNoReader) {
+  TemporaryDirectory dir;
+  std::string pipe = dir / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  Status status = replaceFile(pipe, "text");
+  EXPECT_FALSE(status.isOk());
+  EXPECT_NE(status.message().find(pipe + ": it is a pipe that nobody reads"),
+            std::string::npos)
+      << status.message();
+  EXPECT_TRUE(fs::is_fifo(pipe));
+}
+
+TEST(InputFileTest, WaitsForNoWriter) {
+  TemporaryDirectory dir;
+  std::string pipe = dir / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (auto [path, what] :
+       {std::pair(pipe, "it is a pipe, expected a regular file"),
+        {dir.path(), "it is a directory, expected"},
+        {std::string("/dev/zero"), "it is a device or a socket, expected"}}) {
+    StatusOr<std::string> text = readFile(path);
+    ASSERT_FALSE(text.isOk());
+    EXPECT_NE(text.status().message().find(what), std::string::npos)
+        << text.status().message();
+  }
+}
+
+TEST(PrintableTest, NothingControlsTheTerminal) {
+  for (auto [given, expected] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"/plain/p\u00e4th \u6f22 'quoted' \\",
+            "/plain/p\u00e4th \u6f22 'quoted' \\"},
+           {"a\x1b[2J\x1b]0;title\x07", "a\\x1b[2J\\x1b]0;title\\x07"},
+           {"\r\t\x7f", "\\x0d\\x09\\x7f"},
+           {"c1 \u0085\u009b1m", "c1 \\xc2\\x85\\xc2\\x9b1m"},
+           {"\u202etxt.exe\u2066", "\\xe2\\x80\\xaetxt.exe\\xe2\\x81\\xa6"},
+           {"\xff\xc3", "\\xff\\xc3"},
+           {"\xc0\x9b \xed\xa0\x80", "\\xc0\\x9b \\xed\\xa0\\x80"}})
+    EXPECT_EQ(printable(given), expected);
+  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(printable("a\nb"), "a\\nb");
+  EXPECT_EQ(printable("a\n\rb", true), "a\n\\x0db");
 }
 
 TEST(OutputFileTest, WritesToWhatTheSystemsLinksStandFor) {

@@ -1,0 +1,197 @@
+//===- TrainProgram.h - Whole runs, as users start them ---------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TEST_RUNTIME_TRAIN_TRAINPROGRAM_H
+#define DYNA_TEST_RUNTIME_TRAIN_TRAINPROGRAM_H
+
+#include "runtime/abi/Random.h"
+#include "runtime/data/Files.h"
+#include "runtime/data/Json.h"
+#include "runtime/files/OutputFile.h"
+#include "runtime/train/Checkpointing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace dyna::test {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+struct Result {
+  int code = -1;
+  std::string out, err;
+};
+
+class TrainProgram : public testing::Test {
+protected:
+  using Clock = std::chrono::steady_clock;
+  using Deadline = Clock::time_point;
+  static constexpr std::chrono::seconds patience{120};
+
+  void SetUp() override {
+    const auto *info = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(testing::TempDir()) /
+              (std::string("train-program-") + info->name() + "-" +
+               std::to_string(getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ / "corpus");
+    for (int i = 0; i < 12; ++i) {
+      std::ofstream file(folder_ / "corpus" / std::to_string(i));
+      for (int word = 0; word < 5 + 13 * i; ++word)
+        file << "abcdefgh"[dyna_mix64(100 * i + word) % 8]
+             << (word % 7 ? "" : " the ");
+    }
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string &name) const {
+    return (folder_ / name).string();
+  }
+
+  pid_t start(std::vector<std::string> arguments,
+              std::vector<std::string> environment = {}) const {
+    pid_t child = fork();
+    if (child != 0)
+      return child;
+    for (auto [name, descriptor] : {std::pair("out", 1), std::pair("err", 2)}) {
+      int file = open(path(name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      dup2(file, descriptor);
+    }
+    for (std::string &variable : environment)
+      putenv(variable.data());
+    arguments.insert(arguments.begin(), TINY_TRAIN_PATH);
+    std::vector<char *> pointers;
+    for (std::string &argument : arguments)
+      pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    execv(TINY_TRAIN_PATH, pointers.data());
+    _exit(127);
+  }
+
+  /// Waits until `condition` holds; false when the program ended or too much
+  /// time went by before that.
+  template <typename Condition>
+  static bool waitFor(pid_t child, Condition condition) {
+    Deadline deadline = Clock::now() + patience;
+    while (!condition()) {
+      siginfo_t info = {};
+      // Only looks: `finish` collects the exit code.
+      bool ended = waitid(P_PID, static_cast<id_t>(child), &info,
+                          WEXITED | WNOHANG | WNOWAIT) != 0 ||
+                   info.si_pid != 0;
+      if (ended || Clock::now() > deadline) {
+        ADD_FAILURE() << (ended ? "the run ended too early"
+                                : "the run does not get on");
+        return false;
+      }
+      usleep(500);
+    }
+    return true;
+  }
+
+  Result finish(pid_t child) const {
+    int status = 0;
+    Deadline deadline = Clock::now() + patience;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+      if (Clock::now() > deadline) {
+        ADD_FAILURE() << "the run does not end";
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        break;
+      }
+      usleep(500);
+    }
+    Result result;
+    result.code =
+        WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    result.out = *readFile(path("out"));
+    result.err = *readFile(path("err"));
+    return result;
+  }
+
+  Result run(std::vector<std::string> arguments,
+             std::vector<std::string> environment = {}) const {
+    return finish(start(std::move(arguments), std::move(environment)));
+  }
+
+  /// A training run on the corpus.
+  std::vector<std::string> training(std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments = {"--data=" + path("corpus"),
+                                          "--tokens-per-batch=256",
+                                          "--tokens-per-micro-batch=100",
+                                          "--lr=1e-2",
+                                          "--threads=1",
+                                          "--no-progress"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  void expectSame(const std::string &a, const std::string &b) const {
+    for (const char *file : {"/model.safetensors", "/optimizer.safetensors"}) {
+      auto one = readFile(path(a) + file), two = readFile(path(b) + file);
+      ASSERT_TRUE(one.isOk() && two.isOk()) << a << " " << b;
+      EXPECT_EQ(*one == *two, true)
+          << a << " and " << b << " differ in " << file;
+    }
+  }
+
+  /// The member `key` of each line of a JSON-lines file that has it.
+  std::vector<double> numbers(const std::string &file,
+                              const std::string &key) const {
+    std::ifstream lines(path(file));
+    std::vector<double> values;
+    for (std::string line; std::getline(lines, line);) {
+      auto json = parseJson(line);
+      EXPECT_TRUE(json.isOk()) << line;
+      if (const JsonValue *value = json->find(key))
+        values.push_back(value->number);
+    }
+    return values;
+  }
+
+  /// Whether the program has got as far as to finish its step at a SIGTERM.
+  static bool catchesSignals(pid_t child) {
+    std::ifstream status("/proc/" + std::to_string(child) + "/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.rfind("SigCgt:", 0) == 0)
+        return std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1) & 1;
+    return false;
+  }
+
+  /// Puts another state.json into a checkpoint, with its size and checksum.
+  static void rewriteState(const std::string &step, const std::string &state,
+                           const std::string &list) {
+    std::ofstream(step + "/state.json") << state;
+    char entry[100];
+    std::snprintf(entry, sizeof entry,
+                  "\"state.json\": {\"bytes\": %zu, \"checksum\": \"%016llx\"}",
+                  state.size(),
+                  static_cast<unsigned long long>(Checksum::of(state)));
+    size_t begin = list.find("\"state.json\""), end = list.find('}', begin);
+    ASSERT_NE(begin, std::string::npos);
+    std::ofstream(step + "/checkpoint.json")
+        << std::string(list).replace(begin, end + 1 - begin, entry);
+  }
+
+  fs::path folder_;
+};
+
+} // namespace dyna::test
+
+#endif // DYNA_TEST_RUNTIME_TRAIN_TRAINPROGRAM_H

@@ -1,0 +1,349 @@
+//===- TrainResumeTest.cpp - Runs that end early and go on ----------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/train/TrainProgram.h"
+
+using namespace dyna;
+using namespace dyna::test;
+
+namespace {
+
+class TrainResumeTest : public TrainProgram {};
+
+TEST_F(TrainResumeTest, ResumingIsBitwiseTheSame) {
+  for (const char *type : {"TINY_TYPE=f64", "TINY_TYPE=bf16"}) {
+    fs::remove_all(folder_ / "whole");
+    fs::remove_all(folder_ / "parts");
+    ASSERT_EQ(
+        run(training({"--steps=23", "--save=" + path("whole")}), {type}).code,
+        0);
+    // Half of a schedule warms up like the whole of it.
+    ASSERT_EQ(run(training({"--steps=7", "--schedule-steps=23",
+                            "--save=" + path("parts")}),
+                  {type})
+                  .code,
+              0);
+    // Everything but the number of steps comes from the checkpoint.
+    Result resumed = run(
+        {"--resume=" + path("parts"), "--steps=23", "--no-progress"}, {type});
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_EQ(resumed.err, "");
+    expectSame("whole/step-23", "parts/step-23");
+  }
+}
+
+TEST_F(TrainResumeTest, ChangedFlagsAreWarnedAbout) {
+  ASSERT_EQ(run(training({"--steps=4", "--save=" + path("m")})).code, 0);
+  Result resumed = run({"--resume", path("m"), "--steps=6", "--lr=1e-3"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr("warning: --lr is not what"));
+  EXPECT_THAT(resumed.err, HasSubstr("now falls over 6 steps instead of 4"));
+  // Nothing is left to do, which is no failure.
+  Result done = run({"--resume", path("m")});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("has done 6 of 6 steps"));
+  EXPECT_EQ(done.err, "");
+}
+
+TEST_F(TrainResumeTest, SignalsFinishTheStepAndSave) {
+  for (int signal : {SIGINT, SIGTERM}) {
+    fs::remove_all(folder_ / "stopped");
+    fs::remove_all(folder_ / "m.jsonl");
+    fs::remove_all(folder_ / "whole");
+    pid_t child = start(
+        training({"--steps=2000", "--schedule=constant",
+                  "--save=" + path("stopped"), "--metrics=" + path("m.jsonl")}),
+        {"TINY_SLEEP=2"});
+    waitFor(child, [&] {
+      return fileExists(path("m.jsonl")) &&
+             fs::file_size(path("m.jsonl")) >= 500;
+    });
+    kill(child, signal);
+    Result result = finish(child);
+    EXPECT_EQ(result.code, 128 + signal) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("stopped by a signal after step "));
+    size_t steps = numbers("m.jsonl", "loss").size();
+    ASSERT_GT(steps, 0u);
+    ASSERT_LT(steps, 2000u);
+    std::string step = "step-" + std::to_string(steps);
+    EXPECT_TRUE(fileExists(path("stopped/" + step)));
+    EXPECT_EQ(run(training({"--steps=" + std::to_string(steps), "--warmup=100",
+                            "--schedule=constant", "--save=" + path("whole")}))
+                  .code,
+              0);
+    expectSame("stopped/" + step, "whole/" + step);
+  }
+}
+
+TEST_F(TrainResumeTest, ASecondSignalEndsAtOnce) {
+  pid_t child = start(training({"--steps=100", "--metrics=" + path("m.jsonl")}),
+                      {"TINY_SLEEP=3000"});
+  waitFor(child, [&] { return fileExists(path("m.jsonl")); });
+  usleep(100000);
+  kill(child, SIGTERM);
+  usleep(1100000);
+  kill(child, SIGTERM);
+  Result result = finish(child);
+  EXPECT_EQ(result.code, 128 + SIGTERM);
+  EXPECT_EQ(result.out, ""); // no summary, as of a run that ends in peace
+}
+
+// As `timeout` and launchers send it: to the process and to its group.
+TEST_F(TrainResumeTest, OneWishInSeveralSignalsIsOne) {
+  pid_t child = start(training({"--steps=2000", "--save=" + path("stopped"),
+                                "--metrics=" + path("m.jsonl")}),
+                      {"TINY_SLEEP=20"});
+  waitFor(child, [&] {
+    return fileExists(path("m.jsonl")) && fs::file_size(path("m.jsonl")) > 0;
+  });
+  for (int signal : {SIGTERM, SIGTERM, SIGINT}) {
+    kill(child, signal);
+    usleep(1000);
+  }
+  Result result = finish(child);
+  EXPECT_EQ(result.code, 128 + SIGTERM) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("stopped by a signal after step "));
+}
+
+TEST_F(TrainResumeTest, KillsLeaveALoadableCheckpoint) {
+  for (int round = 0; round < 12; ++round) {
+    fs::remove_all(folder_ / "killed");
+    pid_t child = start(training(
+        {"--steps=100000", "--save-every=1", "--save=" + path("killed")}));
+    auto saved = [&] {
+      std::error_code ignored;
+      for (const auto &entry : fs::directory_iterator(path("killed"), ignored))
+        if (entry.path().filename().string().rfind("step-", 0) == 0)
+          return true;
+      return false;
+    };
+    waitFor(child, saved);
+    usleep(static_cast<useconds_t>(dyna_mix64(round) % 40000));
+    kill(child, SIGKILL);
+    EXPECT_EQ(finish(child).code, 1000 + SIGKILL);
+    Result loaded = run({"--evaluate", "--load", path("killed"), "--data",
+                         path("corpus"), "--threads=1", "--no-progress"});
+    EXPECT_EQ(loaded.code, 0) << loaded.err;
+    EXPECT_THAT(loaded.out, HasSubstr("bits per byte"));
+  }
+}
+
+// A killed run has written further than it has saved, and half a line.
+TEST_F(TrainResumeTest, ResumingCutsTheMetricsAfterTheCheckpoint) {
+  ASSERT_EQ(
+      run(training({"--steps=4", "--save=" + path("m"),
+                    "--held-out-fraction=0.2", "--metrics=" + path("m.jsonl")}))
+          .code,
+      0);
+  std::string before = *readFile(path("m.jsonl"));
+  std::ofstream(path("m.jsonl"), std::ios::app)
+      << "{\"step\": 5, \"loss\": 1}\n"
+         "{\"held_out\": \"end\", \"step\": 6, \"loss\": 1}\n"
+         "{\"step\": 6, \"lo";
+  Result resumed = run(
+      {"--resume=" + path("m"), "--steps=7", "--metrics=" + path("m.jsonl")});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  std::string after = *readFile(path("m.jsonl"));
+  EXPECT_EQ(after.substr(0, before.size()), before);
+  EXPECT_EQ(numbers("m.jsonl", "step"),
+            (std::vector<double>{0, 1, 2, 3, 4, 4, 4, 5, 6, 7, 7}));
+}
+
+// The first signal is to end the evaluation, not the process.
+TEST_F(TrainResumeTest, ASignalDuringAnEvaluationIsSaid) {
+  std::ofstream held(folder_ / "held.txt");
+  for (int i = 0; i < 100000; ++i)
+    held << "abcdefgh "[dyna_mix64(i) % 9];
+  held.close();
+  std::vector<std::string> arguments = training(
+      {"--steps=2", "--save=" + path("m"), "--held-out=" + path("held.txt")});
+  pid_t child = start(arguments);
+  waitFor(child, [&] { return catchesSignals(child); });
+  kill(child, SIGTERM);
+  Result result = finish(child);
+  EXPECT_EQ(result.code, 128 + SIGTERM) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("before a step was done; nothing was"));
+  EXPECT_FALSE(fileExists(path("m/step-2")));
+
+  child = start(arguments);
+  waitFor(child, [&] { return fileExists(path("m/step-2")); });
+  kill(child, SIGTERM);
+  result = finish(child);
+  EXPECT_EQ(result.code, 128 + SIGTERM) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("after the last step, in the evaluation"));
+  EXPECT_TRUE(fileExists(path("m/step-2")));
+}
+
+TEST_F(TrainResumeTest, StatesAreOfTheirCheckpointsStep) {
+  ASSERT_EQ(run(training({"--steps=2", "--save=" + path("m")})).code, 0);
+  std::string state = *readFile(path("m/step-2/state.json"));
+  size_t at = state.find("\"step\": 2");
+  ASSERT_NE(at, std::string::npos);
+  rewriteState(path("m/step-2"), state.replace(at, 9, "\"step\": 1"),
+               *readFile(path("m/step-2/checkpoint.json")));
+  Result result = run({"--resume=" + path("m"), "--steps=3"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("state.json is of step 1, but "
+                                    "checkpoint.json of step 2"));
+  EXPECT_FALSE(fileExists(path("m/step-3")));
+}
+
+TEST_F(TrainResumeTest, DataThatChangeDoNotCostTheSteps) {
+  for (const char *change : {"shorter", "written"}) {
+    fs::remove_all(folder_ / "m");
+    fs::remove_all(folder_ / "m.jsonl");
+    pid_t child = start(
+        training({"--steps=100000", "--schedule-steps=100000", "--warmup=2",
+                  "--metrics=" + path("m.jsonl"), "--save=" + path("m")}),
+        {"TINY_SLEEP=2"});
+    waitFor(child, [&] {
+      return fileExists(path("m.jsonl")) &&
+             fs::file_size(path("m.jsonl")) >= 500;
+    });
+    std::string file = path("corpus/9"), before = *readFile(file);
+    if (change == std::string("shorter"))
+      fs::resize_file(file, 10);
+    else
+      std::ofstream(file) << std::string(before.size(), 'x');
+    Result result = finish(child);
+    EXPECT_EQ(result.code, 2) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("corpus/9"));
+    EXPECT_THAT(result.err, HasSubstr("while it was in use"));
+    EXPECT_THAT(result.err, HasSubstr("(the run up to step "));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
+    // Neither does a later run go on with them unasked, but once they are back.
+    Result resumed = run({"--resume=" + path("m"), "--steps=100000"});
+    EXPECT_EQ(resumed.code, 2);
+    EXPECT_THAT(resumed.err, HasSubstr("the data changed"));
+    std::ofstream(file) << before;
+    std::string steps = std::to_string(numbers("m.jsonl", "loss").size() + 2);
+    resumed = run({"--resume=" + path("m"), "--steps=" + steps});
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
+  }
+}
+
+TEST_F(TrainResumeTest, ChangedDataAreNotResumedWithUnasked) {
+  ASSERT_EQ(run(training({"--steps=2", "--save=" + path("m")})).code, 0);
+  std::vector<std::string> resume = {"--resume=" + path("m"), "--steps=4",
+                                     "--no-progress"};
+  auto with = [&](const char *flag) {
+    std::vector<std::string> arguments = resume;
+    arguments.push_back(flag);
+    return run(arguments);
+  };
+  // One letter of one document; documents and lengths are the same.
+  std::string file = path("corpus/11"), text = *readFile(file);
+  std::string other = text;
+  other[7] ^= 1;
+  std::ofstream(file) << other;
+  Result refused = run(resume);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("lengths or contents are not those"));
+  EXPECT_THAT(refused.err, HasSubstr("--allow-changed-data"));
+  std::ofstream(file) << text;
+  refused = with("--shuffle=documents");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("saved with --shuffle=samples"));
+  refused = with("--long-documents=truncate");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("samples (which follow from"));
+  std::ofstream(file) << other;
+  Result allowed = with("--allow-changed-data");
+  EXPECT_EQ(allowed.code, 0) << allowed.err;
+  EXPECT_THAT(allowed.err, HasSubstr("going on with epoch 2"));
+}
+
+TEST(RunStateTest, EarlierVersionsCursorsSayWhatToDo) {
+  StatusOr<RunState> state = RunState::fromJson(
+      "{\"format\": 1, \"step\": 2, \"seed\": 1, \"arguments\": [], "
+      "\"cursor\": {\"epoch\": 0, \"document\": 3, \"offset\": 0, "
+      "\"samples\": 3, \"documents\": 12}}");
+  ASSERT_FALSE(state.isOk());
+  EXPECT_THAT(state.status().message(), HasSubstr("of an earlier version"));
+  EXPECT_THAT(state.status().message(), HasSubstr("--load"));
+}
+
+TEST_F(TrainResumeTest, LoadingStartsANewRun) {
+  ASSERT_EQ(run(training({"--steps=30", "--save=" + path("a")})).code, 0);
+  Result result = run(
+      training({"--steps=2", "--load=" + path("a"), "--metrics=" + path("m")}));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_LT(numbers("m", "loss")[0], 5.0);
+}
+
+// What diverges keeps what it had, and says where; its metrics stay JSON.
+TEST_F(TrainResumeTest, DivergenceSavesTheLastFiniteState) {
+  std::vector<std::string> wild = {"--lr=1e5", "--clip=0", "--weight-decay=1e5",
+                                   "--warmup=0", "--schedule=constant"};
+  auto training = [&](std::vector<std::string> flags) {
+    flags.insert(flags.end(), wild.begin(), wild.end());
+    return this->training(flags);
+  };
+  Result result = run(training(
+      {"--steps=200", "--save=" + path("d"), "--metrics=" + path("d.jsonl")}));
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("is not finite: training diverged"));
+  std::ifstream metrics(path("d.jsonl"));
+  int64_t lines = 0;
+  std::string last;
+  for (std::string line; std::getline(metrics, line); ++lines) {
+    auto json = parseJson(line);
+    ASSERT_TRUE(json.isOk()) << line;
+    last = line;
+  }
+  EXPECT_THAT(last, HasSubstr("null"));
+  ASSERT_GT(lines, 1);
+  std::string steps = std::to_string(lines - 1);
+  EXPECT_THAT(result.err, HasSubstr("the run up to step " + steps));
+  // As if it had ended there.
+  EXPECT_EQ(run(training({"--steps=" + steps, "--save=" + path("whole")})).code,
+            0);
+  expectSame("d/step-" + steps, "whole/step-" + steps);
+  // Some steps may be passed over; here each after the first is like it.
+  Result skips = run(training(
+      {"--steps=200", "--skip-nonfinite=3", "--metrics=" + path("s.jsonl")}));
+  EXPECT_EQ(skips.code, 2);
+  EXPECT_THAT(skips.err, HasSubstr("warning: step " + std::to_string(lines) +
+                                   " is skipped"));
+  EXPECT_THAT(skips.err, HasSubstr("(3 of 3)"));
+  EXPECT_EQ(numbers("s.jsonl", "step").size(), static_cast<size_t>(lines + 3));
+}
+
+TEST_F(TrainResumeTest, SavesByTime) {
+  pid_t child = start(training({"--steps=100000", "--schedule=constant",
+                                "--save-every=1s", "--save=" + path("timed")}),
+                      {"TINY_SLEEP=2"});
+  waitFor(child, [&] {
+    std::error_code ignored;
+    for (const auto &entry : fs::directory_iterator(path("timed"), ignored))
+      if (entry.path().filename().string().rfind("step-", 0) == 0)
+        return true;
+    return false;
+  });
+  kill(child, SIGKILL);
+  finish(child);
+}
+
+TEST_F(TrainResumeTest, CheckpointsOfOtherModelsAreRefused) {
+  ASSERT_EQ(
+      run(training({"--steps=2", "--save=" + path("m")}), {"TINY_BLOCKS=4"})
+          .code,
+      0);
+  for (const char *flag : {"--load=", "--resume="}) {
+    Result result = run(
+        training({"--steps=9", flag + path("m"), "--metrics=" + path("j")}));
+    EXPECT_EQ(result.code, 2);
+    EXPECT_THAT(result.err, HasSubstr("h.3."));
+    // What differs between the runs is of no interest then.
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1)
+        << result.err;
+    EXPECT_FALSE(fileExists(path("j")));
+  }
+}
+
+} // namespace

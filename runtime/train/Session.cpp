@@ -386,10 +386,9 @@ StatusOr<std::vector<RankSeat>> makeSeats(const Session &session) {
   bool linked = &dyna_process_transport != nullptr;
   DYNA_RETURN_IF_ERROR(checkLaunch(session.options, linked));
   if (linked && dyna_process_transport.isLaunched()) {
-    auto transport = dyna_process_transport.open(ranks);
+    auto transport = dyna_process_transport.open(ranks, timeout);
     if (!transport.isOk())
       return transport.status();
-    (*transport)->setTimeout(timeout);
     seats.emplace_back();
     seats[0].rank = (*transport)->rank();
     seats[0].transport = std::move(*transport);

@@ -11,7 +11,7 @@
 // finds out like this:
 //
 //   if (&dyna_process_transport && dyna_process_transport.isLaunched())
-//     transport = dyna_process_transport.open(ranks);
+//     transport = dyna_process_transport.open(ranks, timeout);
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,11 @@ struct ProcessTransport {
   /// Fails when there are not exactly `ranks`; 0 stands for as many as there
   /// are. The transport says goodbye to the others when it is destroyed: every
   /// process destroys it before it exits, and returns non-zero from main when
-  /// it failed.
-  StatusOr<std::unique_ptr<Transport>> (*open)(int ranks);
+  /// it failed. All others must have come within `timeout`, the transport's own
+  /// from then on: else this process ends, with a line and code 2, for a library
+  /// that starts cannot be called back.
+  StatusOr<std::unique_ptr<Transport>> (*open)(int ranks,
+                                               std::chrono::seconds timeout);
 };
 
 /// As how many processes a launcher of MPI programs says that it started this

@@ -13,9 +13,12 @@
 #include "runtime/transport/mpi/MpiWire.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 using namespace dyna;
@@ -192,6 +195,39 @@ StatusOr<std::unique_ptr<Group>> MpiTransport::makeGroup(std::vector<int> ranks,
       *this, std::move(ranks), index, std::move(numbers)));
 }
 
+/// For as long as it lives, SIGALRM ends the process when `timeout` is over.
+/// MPI can neither be asked to give up nor be left alone by a thread that waits.
+class StartDeadline {
+public:
+  explicit StartDeadline(std::chrono::seconds timeout) {
+    std::snprintf(text, sizeof text,
+                  "not all processes of the job have started after %lld "
+                  "seconds (--timeout): each that mpirun starts must run this "
+                  "program; look for one that hangs or has never begun\n",
+                  static_cast<long long>(timeout.count()));
+    struct sigaction action = {};
+    action.sa_handler = [](int) {
+      constexpr int failed = 2;
+      (void)!::write(STDERR_FILENO, text, std::strlen(text));
+      _exit(failed);
+    };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, &before_);
+    ::alarm(static_cast<unsigned>(timeout.count()));
+  }
+  ~StartDeadline() {
+    ::alarm(0);
+    sigaction(SIGALRM, &before_, nullptr);
+  }
+  StartDeadline(const StartDeadline &) = delete;
+  StartDeadline &operator=(const StartDeadline &) = delete;
+
+private:
+  static char text[256]; ///< a handler can reach nothing but a global
+  struct sigaction before_ = {};
+};
+char StartDeadline::text[256];
+
 Status startMpi() {
   int isRunning = 0, isFinal = 0, level = 0;
   MPI_Initialized(&isRunning);
@@ -221,7 +257,9 @@ bool dyna::isUnderMpi() {
   return false;
 }
 
-StatusOr<std::unique_ptr<Transport>> dyna::openMpi(int ranks) {
+StatusOr<std::unique_ptr<Transport>>
+dyna::openMpi(int ranks, std::chrono::seconds timeout) {
+  StartDeadline deadline(timeout);
   DYNA_RETURN_IF_ERROR(startMpi());
   int processes = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &processes);
@@ -233,8 +271,9 @@ StatusOr<std::unique_ptr<Transport>> dyna::openMpi(int ranks) {
         std::to_string(ranks));
   auto wire = std::make_unique<MpiWire>();
   DYNA_RETURN_IF_ERROR(wire->open());
-  return std::unique_ptr<Transport>(
-      std::make_unique<MpiTransport>(std::move(wire)));
+  auto transport = std::make_unique<MpiTransport>(std::move(wire));
+  transport->setTimeout(timeout);
+  return std::unique_ptr<Transport>(std::move(transport));
 }
 
 extern "C" {

@@ -39,8 +39,10 @@ bool isUnderMpi();
 
 /// The transport of this process: rank and number of ranks as in
 /// MPI_COMM_WORLD. Starts MPI at the first call; all processes call it. `ranks`
-/// is what they must be, 0 stands for any number.
-StatusOr<std::unique_ptr<Transport>> openMpi(int ranks);
+/// is what they must be, 0 stands for any number. MPI waits for all processes and
+/// gives no deadline: when `timeout` is over the process ends, with a line.
+StatusOr<std::unique_ptr<Transport>>
+openMpi(int ranks, std::chrono::seconds timeout = std::chrono::minutes(10));
 
 } // namespace dyna
 

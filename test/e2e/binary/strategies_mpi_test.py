@@ -211,6 +211,15 @@ class MpiTest(strategies.StrategiesTest):
         self.assertIn("all steps were done", done.stderr)
         self.assertTrue((save / f"step-{strategies.STEPS}" / "checkpoint.json").exists())
 
+    def test_one_that_never_starts_is_given_up_at_the_deadline(self):
+        # The second process of the job is none of ours, and never calls MPI.
+        command = common.training(self.binary(), self.corpus, "--strategy=dp=2", "--timeout=5")
+        began = time.monotonic()
+        done = common.run([MPIRUN, "--oversubscribe", "-n", "1", *command, ":", "-n", "1", "sleep", "600"], timeout=120)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("not all processes of the job have started after 5 seconds", done.stderr)
+        self.assertGreaterEqual(time.monotonic() - began, 5)
+
     def test_one_that_fails_before_it_has_met_the_others_ends_all(self):
         command = [self.binary(), "--data", self.corpus, "--steps=3", "--no-progress", "--tokens-per-batch=512", "--strategy=dp=2"]
         for flags, word in ((["--data=/none"], "/none"), (["--load=/none"], "/none"), (["--memory-limit=1K"], "--memory-limit")):

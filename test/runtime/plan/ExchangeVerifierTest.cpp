@@ -350,6 +350,60 @@ TEST(ExchangeVerifierTest, EveryRuleIsEnforcedInUpdatesAlone) {
   }
 }
 
+// With ZeRO a rank updates rows of its own alone: an evaluation needs those of
+// the others, of the update before, and one in the same plan would read stale
+// ones.
+TEST(ExchangeVerifierTest, EvaluationsSeeTheRowsThatOtherRanksUpdated) {
+  Planner planner(graphOf("dp=2,zero=1"));
+  auto verify = [&](const plan::Plan &plan) {
+    return verifyPlan(planner.graph(), plan, lengths, {enough});
+  };
+  const plan::Plan good =
+      *planner.evaluation(lengths, 100, options(Schedule::GPipe));
+  EXPECT_TRUE(verify(good).isOk()) << verify(good).message();
+  const plan::Plan update = *planner.update();
+  for (int rank : {0, 1}) {
+    SCOPED_TRACE(rank);
+    const char *stale = "that other ranks updated are not gathered yet";
+    int first = good.micro_batches(0).replica() == rank ? 0 : 1;
+    while (good.micro_batches(first).replica() != rank)
+      ++first;
+    for (int layer : {0, 1, 4}) {
+      plan::Plan bad = good;
+      Editor(bad, rank).remove(Instruction::GATHER_PARAMS_START, layer);
+      Editor(bad, rank).remove(Instruction::GATHER_PARAMS_WAIT, layer);
+      EXPECT_THAT(verify(bad).message(), HasSubstr(stale));
+      bad = good;
+      Editor e(bad, rank);
+      e.move(Instruction::GATHER_PARAMS_WAIT, layer, 0,
+             e.find(Instruction::EVALUATE, layer, first) + 1);
+      EXPECT_THAT(verify(bad).message(), HasSubstr(stale));
+    }
+  }
+  // Gathers before the update, or between it and the evaluation.
+  for (bool gathersAfter : {false, true}) {
+    plan::Plan bad = good;
+    for (int rank : {0, 1}) {
+      auto *all = bad.mutable_ranks(rank)->mutable_instructions();
+      auto add = [&](const plan::RankProgram &program, bool gathers) {
+        for (const Instruction &i : program.instructions())
+          if ((i.op() == Instruction::GATHER_PARAMS_START ||
+               i.op() == Instruction::GATHER_PARAMS_WAIT) == gathers)
+            *all->Add() = i;
+      };
+      all->Clear();
+      if (!gathersAfter)
+        add(good.ranks(rank), true);
+      add(update.ranks(rank), false);
+      if (gathersAfter)
+        add(good.ranks(rank), true);
+      add(good.ranks(rank), false);
+    }
+    EXPECT_THAT(verify(bad).message(),
+                HasSubstr("has not added its gradient of layer"));
+  }
+}
+
 // The ninth replica has no micro-batch, and nothing that needs the rows.
 TEST(ExchangeVerifierTest, GathersOfIdleReplicasAreWaitedFor) {
   Planner planner(graphOf("dp=9,zero=1"));

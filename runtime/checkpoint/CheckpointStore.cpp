@@ -389,6 +389,11 @@ StatusOr<CheckpointStore> CheckpointStore::open(const std::string &given,
   if (!resolved.isOk())
     return resolved.status();
   const std::string &directory = *resolved;
+  if (fileExists(joinPath(directory, listFile)))
+    return Status::invalidArgument(
+        directory +
+        " is a checkpoint itself; give the folder that it lies in, or another "
+        "one");
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error)

@@ -136,10 +136,10 @@ Status SafetensorsFile::parseAll() {
                    " bytes, too few for a safetensors file; it is truncated");
   std::memcpy(&size, bytes_.data(), sizeof size);
   if (size > headerLimit)
-    return invalid("a header of " + std::to_string(size) +
-                   " bytes is beyond the limit of " +
-                   std::to_string(headerLimit) +
-                   "; it is no safetensors file or damaged");
+    return invalid("it is no safetensors file, or damaged: its first bytes "
+                   "announce a header of " +
+                   std::to_string(size) + " bytes, beyond the limit of " +
+                   std::to_string(headerLimit));
   if (size > bytes_.size() - sizeof size)
     return invalid("the header has " + std::to_string(size) +
                    " bytes, but the file only " +

@@ -88,7 +88,7 @@ public:
   /// Where a document comes from, for messages: "corpus.jsonl:12".
   virtual std::string describe(int64_t index) const = 0;
   /// A hash of the documents' lengths, order and contents, the same on every
-  /// machine. Of plain text beyond 64 MiB the contents are looked at in places.
+  /// machine. All contents are read for it, once.
   virtual uint64_t fingerprint() const = 0;
   /// Memory that the set takes: tables, and the largest copy that a read makes
   /// for a while. Mapped files are not part of it: their pages are the

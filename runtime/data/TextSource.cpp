@@ -8,9 +8,11 @@
 
 #include "runtime/data/Sources.h"
 
+#include "runtime/abi/Guard.h"
 #include "runtime/abi/Random.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <dirent.h>
 #include <fcntl.h>
@@ -136,35 +138,67 @@ DocumentShape TextDataset::shape(int64_t index) const {
           1};
 }
 
-/// All sizes, and contents: of a set of up to 64 MiB all of it, of a larger one
-/// blocks at even distances.
+/// All sizes and contents. Threads take pieces of files in turn; of several
+/// that cannot be read the first is reported.
 Status TextDataset::takeFingerprint() {
-  constexpr int64_t blockBytes = 16 << 10, mostBytes = 64 << 20;
-  int64_t total = 0;
+  constexpr int64_t pieceBytes = 4 << 20;
+  auto pieces = [](const TextFile &file) {
+    return (file.facts.bytes + pieceBytes - 1) / pieceBytes;
+  };
+  std::vector<int64_t> firstPieces = {0}; // of each file, then of none
+  for (const TextFile &file : files_)
+    firstPieces.push_back(firstPieces.back() + pieces(file));
+  int64_t count = firstPieces.back();
+  std::vector<uint64_t> hashes(static_cast<size_t>(count));
+  std::atomic<int64_t> next{0}, firstFailed{count};
+  std::mutex mutex;
+  Status failure;
+  auto look = [&](int64_t piece, std::string &bytes) -> Status {
+    int64_t file =
+        std::upper_bound(firstPieces.begin(), firstPieces.end(), piece) -
+        firstPieces.begin() - 1;
+    const FileFacts &facts = files_[static_cast<size_t>(file)].facts;
+    int64_t begin =
+        (piece - firstPieces[static_cast<size_t>(file)]) * pieceBytes;
+    bytes.resize(
+        static_cast<size_t>(std::min(pieceBytes, facts.bytes - begin)));
+    DYNA_RETURN_IF_ERROR(readPart(describe(file), facts, begin, bytes.data(),
+                                  static_cast<int64_t>(bytes.size())));
+    hashes[static_cast<size_t>(piece)] = hashBytes(bytes, 0);
+    return Status::ok();
+  };
+  auto work = [&] {
+    std::string bytes;
+    for (int64_t piece; (piece = next++) < firstFailed;) {
+      Status status = guarded([&] { return look(piece, bytes); });
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!status.isOk() && piece < firstFailed) {
+        firstFailed = piece;
+        failure = std::move(status);
+      }
+    }
+  };
+  int64_t helpers = std::min<int64_t>(
+      count, std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(helpers));
+  for (int64_t i = 1; i < helpers; ++i) {
+    // Fewer do the same work.
+    auto thread = startThread("text", work);
+    if (!thread.isOk())
+      break;
+    threads.push_back(std::move(*thread));
+  }
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+  DYNA_RETURN_IF_ERROR(failure);
   fingerprint_ = 0;
-  for (const TextFile &file : files_) {
-    total += file.facts.bytes;
+  for (const TextFile &file : files_)
     fingerprint_ =
         dyna_mix64(fingerprint_ ^ static_cast<uint64_t>(file.facts.bytes));
-  }
-  int64_t stride = std::max(
-      blockBytes, total / mostBytes * blockBytes); // of blocks in the whole
-  std::string block;
-  int64_t before = 0, next = 0; // bytes of earlier files, start of a block
-  for (int64_t i = 0; i < size(); ++i) {
-    const FileFacts &facts = files_[static_cast<size_t>(i)].facts;
-    int64_t end = before + facts.bytes;
-    // A block ends with its file; the next file's part is another block.
-    while (next < end) {
-      int64_t bytes = std::min(next + blockBytes, end) - next;
-      block.resize(static_cast<size_t>(bytes));
-      DYNA_RETURN_IF_ERROR(
-          readPart(describe(i), facts, next - before, block.data(), bytes));
-      fingerprint_ = hashBytes(block, fingerprint_);
-      next = stride == blockBytes ? next + bytes : next + stride;
-    }
-    before = end;
-  }
+  for (uint64_t hash : hashes)
+    fingerprint_ = dyna_mix64(fingerprint_ ^ hash);
   return Status::ok();
 }
 

@@ -175,9 +175,11 @@ Status writeMoment(RankTeam &ranks, ParameterPart part,
 std::string RunState::toJson() const {
   std::string text =
       formatText("{\"format\": 1, \"step\": %lld, \"seed\": %lld, "
-                 "\"model_hash\": %s,\n \"cursor\": %s,\n \"arguments\": [",
+                 "\"model_hash\": %s,\n \"cursor\": %s,\n \"skipped\": %lld, "
+                 "\"held_out\": %s,\n \"arguments\": [",
                  static_cast<long long>(step), static_cast<long long>(seed),
-                 quoteJson(modelHash).c_str(), cursor.toJson().c_str());
+                 quoteJson(modelHash).c_str(), cursor.toJson().c_str(),
+                 static_cast<long long>(skipped), quoteJson(heldOut).c_str());
   for (size_t i = 0; i < arguments.size(); ++i)
     text += (i ? ",\n  " : "\n  ") + quoteJson(arguments[i]);
   return text + "]}\n";
@@ -205,6 +207,12 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
   if (const JsonValue *hash = value->find("model_hash");
       hash && hash->isString())
     state.modelHash = hash->text;
+  // Earlier versions did not store these two.
+  state.skipped =
+      std::max<int64_t>(value->findInteger("skipped").value_or(0), 0);
+  if (const JsonValue *heldOut = value->find("held_out");
+      heldOut && heldOut->isString())
+    state.heldOut = heldOut->text;
   const JsonValue *arguments = value->find("arguments");
   if (!arguments || !arguments->isArray())
     return missing("arguments");
@@ -279,11 +287,45 @@ std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
   return notes;
 }
 
-Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks) {
+/// Of elements whose exponents are the bits of `Word` in the mask.
+template <typename Word, Word exponents>
+static bool areFinite(const void *values, int64_t count) {
+  const auto *at = static_cast<const unsigned char *>(values);
+  unsigned found = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Word bits;
+    std::memcpy(&bits, at + i * int64_t(sizeof bits), sizeof bits);
+    found |= (bits & exponents) == exponents;
+  }
+  return found == 0;
+}
+
+static bool areFinite(DType type, const void *values, int64_t count) {
+  return type == DType::F64
+             ? areFinite<uint64_t, 0x7FF0000000000000>(values, count)
+             : areFinite<uint32_t, 0x7F800000>(values, count);
+}
+
+Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks,
+                 std::string &notFinite) {
   const ManifestView &view = ranks.view();
+  TakeRows write = writeTo(ranks, ParameterPart::Master);
+  auto look = [&](size_t slot, int64_t begin, int64_t end, const void *rows) {
+    int p = static_cast<int>(slot);
+    int64_t count = (end - begin) * view.rowElements(p);
+    if (notFinite.empty() && !areFinite(masterDType(view), rows, count))
+      notFinite = view.parameter(p).name();
+    return write(slot, begin, end, rows);
+  };
   return importTensors(parseFamily(view.manifest().facts().family()),
-                       checkpoint.model, parameterSlots(view),
-                       writeTo(ranks, ParameterPart::Master));
+                       checkpoint.model, parameterSlots(view), look);
+}
+
+std::string notFiniteWarning(const Checkpoint &checkpoint,
+                             const std::string &notFinite) {
+  return checkpoint.path + " holds values that are NaN or infinite (in '" +
+         notFinite +
+         "'): losses will not be finite either; use an earlier checkpoint";
 }
 
 Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks) {

@@ -10,7 +10,7 @@
 // holds:
 //
 //     {"format": 1, "step": 200, "seed": 1, "model_hash": "0123456789abcdef",
-//      "cursor": {...}, "arguments": ["--data=/corpus", "--lr=0.0003", ...]}
+//      "cursor": {...}, "skipped": 0, "held_out": "", "arguments": ["--data=/corpus", "--lr=0.0003", ...]}
 //
 // Masters are the model's tensors, under the names of the model's family;
 // optimizer state is stored under "<parameter>.m" and "<parameter>.v".
@@ -32,6 +32,8 @@ struct RunState {
   int64_t seed = 0;
   std::string modelHash;
   DataCursor cursor;
+  int64_t skipped = 0; ///< steps that were not finite; part of `step`
+  std::string heldOut; ///< fingerprint of what is held out; empty: nothing
   std::vector<std::string> arguments;
 
   std::string toJson() const;
@@ -57,8 +59,14 @@ std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
                                       const ManifestView &view);
 
 /// Fills the masters from the checkpoint's model. A checkpoint of another model
-/// is an error that names the first tensor that differs.
-Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks);
+/// is an error that names the first tensor that differs. `notFinite`: the first
+/// parameter with a value that is NaN or infinite, else empty.
+Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks,
+                 std::string &notFinite);
+
+/// What the user should know about it.
+std::string notFiniteWarning(const Checkpoint &checkpoint,
+                             const std::string &notFinite);
 
 /// Fills the optimizer state too.
 Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks);

@@ -163,9 +163,11 @@ const std::vector<Flag> &flags() {
       integer("Ranks", "ranks",
               "ranks that the strategy is to have; 0: not checked", &O::ranks,
               0, 4096, Stored::No),
-      integer("Ranks", "timeout",
-              "seconds after which a rank that waits for another gives up",
-              &O::timeout, 1, 1e6, Stored::Yes),
+      integer(
+          "Ranks", "timeout",
+          "seconds after which a rank that waits for another gives up, or a "
+          "process for others to start",
+          &O::timeout, 1, 1e6, Stored::Yes),
       choice("Ranks", "pipeline",
              "1f1b or gpipe: the order of micro-batches in a pipeline",
              &O::pipeline, {"1f1b", "gpipe"}, Stored::Yes),
@@ -490,6 +492,12 @@ Status checkExclusions(const TrainOptions &options) {
                "only one of them");
   if (!options.resume.empty() && options.evaluate)
     return bad("--evaluate takes the parameters by --load, not --resume");
+  for (const char *flag : {"save", "trace", "counts", "print-grad-norms"})
+    if (options.evaluate && options.isGiven(flag))
+      return Status::invalidArgument(
+          formatText("--evaluate trains nothing, so there is nothing for --%s "
+                     "to write: give only one of them",
+                     flag));
   return Status::ok();
 }
 

@@ -23,8 +23,10 @@
 
 namespace dyna {
 
-/// The size of the whole lines up to the first that lies behind `step`.
-static StatusOr<int64_t> sizeUpTo(const std::string &path, int64_t step) {
+/// The size of the whole lines up to the first that lies behind `step`, and the
+/// step of the last held-out loss among them.
+static StatusOr<int64_t> sizeUpTo(const std::string &path, int64_t step,
+                                  int64_t &heldOutStep) {
   StatusOr<std::string> text = readFile(path);
   if (!text.isOk())
     return text.status();
@@ -36,6 +38,8 @@ static StatusOr<int64_t> sizeUpTo(const std::string &path, int64_t step) {
         json.isOk() ? json->findInteger("step") : std::nullopt;
     if (number && *number > step)
       break;
+    if (number && json->find("held_out"))
+      heldOutStep = *number;
     kept = end + 1;
   }
   return static_cast<int64_t>(kept);
@@ -81,7 +85,8 @@ StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
         ") writes its metrics to " + path +
         " at this moment; stop it or choose another file");
   StatusOr<int64_t> kept =
-      resumedStep >= 0 ? sizeUpTo(path, resumedStep) : StatusOr<int64_t>(0);
+      resumedStep >= 0 ? sizeUpTo(path, resumedStep, metrics.heldOutStep_)
+                       : StatusOr<int64_t>(0);
   if (!kept.isOk())
     return kept.status();
   if (::ftruncate(descriptor, *kept) != 0)

@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace dyna {
 
@@ -48,6 +49,11 @@ public:
 
   bool isOpen() const { return file_ != nullptr; }
   Status write(const StepMetrics &metrics);
+  /// Whether the held-out loss after `step` steps is still to be written; each
+  /// is, once, also by a run that another one continues.
+  bool startHeldOut(int64_t step) {
+    return std::exchange(heldOutStep_, step) != step;
+  }
   /// Any other line of JSON. What could not be written is kept, up to
   /// `mostKept` bytes, and comes before the next line once there is room.
   Status writeLine(const std::string &json);
@@ -62,7 +68,8 @@ private:
   };
   std::string path_;
   std::unique_ptr<std::FILE, Closer> file_;
-  std::string kept_; ///< not written yet
+  int64_t heldOutStep_ = -1; ///< of the last held-out loss in the file
+  std::string kept_;         ///< not written yet
   bool hasLost_ = false;
 };
 

@@ -176,7 +176,10 @@ Status evaluateSession(Session &session, const Checkpoint *loaded) {
     for (const std::string &note : loadingNotes(*loaded, *session.view))
       if (session.writesFiles())
         warn(note);
-    DYNA_RETURN_IF_ERROR(loadModel(*loaded, *session.ranks));
+    std::string notFinite;
+    DYNA_RETURN_IF_ERROR(loadModel(*loaded, *session.ranks, notFinite));
+    if (!notFinite.empty() && session.writesFiles())
+      warn(notFiniteWarning(*loaded, notFinite));
   }
   DYNA_RETURN_IF_ERROR(castParameters(*session.ranks));
   int64_t limit =

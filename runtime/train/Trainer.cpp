@@ -85,6 +85,7 @@ Trainer::Trainer(Session &session, const Checkpoint *loaded,
                 resumed ? resumed->state.step : 0, options_.steps),
       saves_(*SaveSchedule::parse(options_.saveEvery)) {
   summary_.firstStep = resumed ? resumed->state.step : 0;
+  skipped_ = resumed ? resumed->state.skipped : 0;
 }
 
 Status Trainer::run() {
@@ -156,7 +157,7 @@ Status Trainer::openFiles() {
 Status Trainer::setParameters() {
   RankTeam &ranks = *session_.ranks;
   if (resumed_) {
-    DYNA_RETURN_IF_ERROR(loadModel(resumed_->checkpoint, ranks));
+    DYNA_RETURN_IF_ERROR(loadParameters(resumed_->checkpoint));
     DYNA_RETURN_IF_ERROR(loadOptimizer(resumed_->checkpoint, ranks));
     DYNA_RETURN_IF_ERROR(seekData());
     for (const std::string &warning : session_.writesFiles()
@@ -167,7 +168,7 @@ Status Trainer::setParameters() {
     for (const std::string &note : loadingNotes(*loaded_, *session_.view))
       if (session_.writesFiles())
         progress_.note("note: " + note);
-    DYNA_RETURN_IF_ERROR(loadModel(*loaded_, ranks));
+    DYNA_RETURN_IF_ERROR(loadParameters(*loaded_));
   } else {
     DYNA_RETURN_IF_ERROR(initializeParameters(
         ranks, static_cast<uint64_t>(options_.seed), session_.device().team()));
@@ -175,8 +176,29 @@ Status Trainer::setParameters() {
   return castParameters(ranks);
 }
 
+Status Trainer::loadParameters(const Checkpoint &checkpoint) {
+  std::string notFinite;
+  DYNA_RETURN_IF_ERROR(loadModel(checkpoint, *session_.ranks, notFinite));
+  if (!notFinite.empty() && session_.writesFiles())
+    progress_.note("warning: " + notFiniteWarning(checkpoint, notFinite));
+  return Status::ok();
+}
+
+/// What marks the data that are held out; empty: none are.
+static std::string heldOutMark(const Session &session) {
+  return session.heldOut
+             ? formatText("%016llx",
+                          static_cast<unsigned long long>(
+                              session.heldOut->dataset().fingerprint()))
+             : "";
+}
+
 Status Trainer::seekData() {
   const DataCursor &cursor = resumed_->state.cursor;
+  std::string then = resumed_->state.heldOut, now = heldOutMark(session_);
+  if (!then.empty() && !now.empty() && then != now && session_.writesFiles())
+    progress_.note("warning: the held-out documents are not those of the saved "
+                   "run: their losses cannot be compared with its");
   Status status = reader_.seek(cursor);
   if (status.isOk() || !options_.allowChangedData)
     return status;
@@ -200,6 +222,9 @@ Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
   if (summary_.stoppedBy)
     return Status::ok();
   result = *evaluation;
+  // What a run ended with is what its continuation starts from.
+  if (!metrics_.startHeldOut(summary_.firstStep + summary_.steps))
+    return Status::ok();
   checkLogged(metrics_.writeLine(formatText(
       "{\"held_out\": \"%s\", \"step\": %lld, \"loss\": %s, "
       "\"bits_per_byte\": %s, \"targets\": %lld, \"seconds\": %.3f}",
@@ -446,6 +471,8 @@ Status Trainer::save(int64_t step, Status &failure) {
   state.seed = options_.seed;
   state.modelHash = modelHashText(*session_.view);
   state.cursor = cursor_;
+  state.skipped = skipped_;
+  state.heldOut = heldOutMark(session_);
   state.arguments = runArguments(options_);
   failure = saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state);
   auto hasFailed = session_.ranks->any({!failure.isOk()});

@@ -71,6 +71,7 @@ private:
   void describeStart();
   Status openFiles();
   Status setParameters();
+  Status loadParameters(const Checkpoint &checkpoint);
   Status seekData();
   void checkLogged(const Status &written);
   Status evaluateHeldOut(std::optional<Evaluation> &result, const char *when);
@@ -108,7 +109,7 @@ private:
   std::optional<CheckpointStore> store_;
   SaveSchedule saves_;
   int64_t savedStep_ = -1;
-  int64_t skipped_ = 0;  ///< steps that were not finite
+  int64_t skipped_ = 0;  ///< steps that were not finite, of the whole run
   bool hasLoss_ = false; ///< one that is finite
   std::vector<double> losses_;
   std::vector<double> gradientNorms_; ///< of each parameter, first step

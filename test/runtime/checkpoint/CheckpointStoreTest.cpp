@@ -249,6 +249,20 @@ TEST(CheckpointStoreTest, aLinkIsFollowedOnce) {
                 "is a symbolic link to nowhere, which is no folder");
 }
 
+// What it would write there would make it a checkpoint no more.
+TEST(CheckpointStoreTest, savesIntoNoCheckpoint) {
+  TemporaryDirectory dir;
+  {
+    CheckpointStore store = mustOpen(dir.path());
+    ASSERT_TRUE(store.save(Example(3).contents).isOk());
+  }
+  auto before = treeOf(dir.path());
+  expectFailure(CheckpointStore::open(dir / "step-3"),
+                "step-3 is a checkpoint itself; give the folder that it lies "
+                "in");
+  EXPECT_EQ(treeOf(dir.path()), before);
+}
+
 TEST(CheckpointStoreTest, namesWhatItDoesNotKnow) {
   TemporaryDirectory dir;
   dir.write("step-9/checkpoint.json", "{\"format\": 2, \"step\": 9}");
@@ -356,7 +370,8 @@ TEST(CheckpointStoreTest, namesWhatIsMissing) {
   dir.write("model.safetensors.index.json", "{}");
   expectFailure(loadCheckpoint(dir.path()), "several shards");
   dir.write("text", "this is no model");
-  expectFailure(loadCheckpoint(dir / "text"), "text: a header of");
+  expectFailure(loadCheckpoint(dir / "text"),
+                "text: it is no safetensors file");
   std::filesystem::create_directory(dir / "step-5");
   std::filesystem::create_directory(dir / "step-05");
   expectFailure(loadCheckpoint(dir.path()),

@@ -603,6 +603,26 @@ TEST(FingerprintTest, changesWithLengthsOrderAndContents) {
   EXPECT_NE(lines, ofLines("{\"text\": \"one\"}\n{\"text\": \"twa\"}\n"));
 }
 
+// Also of text that is larger than any block that is read at once.
+TEST(FingerprintTest, seesEveryByteOfText) {
+  TemporaryDirectory dir;
+  constexpr int64_t bytes = INT64_C(66) << 20;
+  dir.write("a", "first");
+  dir.write("b", "");
+  std::filesystem::resize_file(dir / "b", bytes);
+  auto fingerprint = [&] { return mustOpen({dir.path()})->fingerprint(); };
+  std::set<uint64_t> seen = {fingerprint()};
+  EXPECT_EQ(seen.count(fingerprint()), 1u);
+  for (int64_t at : {INT64_C(0), INT64_C(4194303), INT64_C(4194304),
+                     INT64_C(20000001), bytes - 1}) {
+    std::fstream file(dir / "b", std::ios::in | std::ios::out);
+    file.seekp(at);
+    file.put('x');
+    file.close();
+    EXPECT_TRUE(seen.insert(fingerprint()).second) << at;
+  }
+}
+
 TEST(FingerprintTest, seesEveryByteOfIndexedTokens) {
   std::string idx = IndexParts().bytes(), bin = u16Tokens();
   StatusOr<MegatronIndex> index = MegatronIndex::parse(idx, 12, "x.idx");

@@ -156,6 +156,12 @@ TEST_F(TrainFilesTest, UserErrorsAreOneLineAndCode2) {
       {{"--data=" + path("bad.jsonl"), "--steps=1", "--tokens-per-batch=1"},
        "bad.jsonl:2"},
       {training({"--resume=" + path("nothing")}), "nothing"},
+      {training({"--evaluate", "--save=" + path("e")}),
+       "nothing for --save to write"},
+      {training({"--evaluate", "--trace=" + path("e")}),
+       "nothing for --trace to write"},
+      {training({"--load=" + path("bad.jsonl")}),
+       "bad.jsonl: it is no safetensors file"},
       // Before any of the two is looked at.
       {{"--resume=" + path("nothing"), "--load=" + path("no")},
        "only one of them"},

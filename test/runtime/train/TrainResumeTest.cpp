@@ -151,7 +151,7 @@ TEST_F(TrainResumeTest, ResumingCutsTheMetricsAfterTheCheckpoint) {
   std::string after = *readFile(path("m.jsonl"));
   EXPECT_EQ(after.substr(0, before.size()), before);
   EXPECT_EQ(numbers("m.jsonl", "step"),
-            (std::vector<double>{0, 1, 2, 3, 4, 4, 4, 5, 6, 7, 7}));
+            (std::vector<double>{0, 1, 2, 3, 4, 4, 5, 6, 7, 7}));
 }
 
 // The first signal is to end the evaluation, not the process.
@@ -312,6 +312,75 @@ TEST_F(TrainResumeTest, DivergenceSavesTheLastFiniteState) {
                                    " is skipped"));
   EXPECT_THAT(skips.err, HasSubstr("(3 of 3)"));
   EXPECT_EQ(numbers("s.jsonl", "step").size(), static_cast<size_t>(lines + 3));
+  // The number is the run's, however often it is resumed.
+  Result stops = run(
+      training({"--steps=200", "--skip-nonfinite=3", "--save=" + path("s")}));
+  EXPECT_THAT(stops.err, HasSubstr("(3 of 3)"));
+  Result again = run({"--resume=" + path("s"), "--no-progress"});
+  EXPECT_EQ(again.code, 2);
+  EXPECT_THAT(again.err, HasSubstr("training diverged"));
+  EXPECT_EQ(again.err.find("is skipped"), std::string::npos) << again.err;
+  again = run({"--resume=" + path("s"), "--skip-nonfinite=4", "--no-progress"});
+  EXPECT_THAT(again.err, HasSubstr("(4 of 4)"));
+}
+
+// A run ends with the held-out loss that its continuation starts from.
+TEST_F(TrainResumeTest, HeldOutLossesAreWrittenOnce) {
+  auto flags = [&](const char *steps) {
+    return training({"--held-out-fraction=0.3", "--schedule-steps=4",
+                     "--metrics=" + path("m.jsonl"),
+                     std::string("--steps=") + steps});
+  };
+  auto first = flags("2"), second = flags("4");
+  first.push_back("--save=" + path("m"));
+  second.push_back("--resume=" + path("m"));
+  ASSERT_EQ(run(first).code, 0);
+  Result result = run(second);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("held-out loss"));
+  std::ifstream lines(path("m.jsonl"));
+  std::vector<int64_t> steps;
+  for (std::string line; std::getline(lines, line);)
+    if (auto json = parseJson(line); json.isOk() && json->find("held_out"))
+      steps.push_back(*json->findInteger("step"));
+  EXPECT_EQ(steps, (std::vector<int64_t>{0, 2, 4}));
+}
+
+TEST_F(TrainResumeTest, SaysThatTheHeldOutDataHaveChanged) {
+  fs::create_directories(path("held"));
+  std::ofstream(path("held/a")) << "what is held out, in words";
+  ASSERT_EQ(run(training({"--steps=1", "--held-out=" + path("held"),
+                          "--save=" + path("m")}))
+                .code,
+            0);
+  const char *words = "the held-out documents are not those of the saved run";
+  Result same = run({"--resume=" + path("m"), "--steps=2"});
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_EQ(same.err.find(words), std::string::npos) << same.err;
+  std::ofstream(path("held/a")) << "what is held out, in wordz";
+  Result other = run({"--resume=" + path("m"), "--steps=3"});
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(other.err, HasSubstr(words));
+}
+
+// Whoever evaluates or trains on from such parameters learns why at once.
+TEST_F(TrainResumeTest, SaysThatParametersAreNoNumbers) {
+  ASSERT_EQ(run(training({"--steps=1", "--save=" + path("m")})).code, 0);
+  fs::copy(path("m/step-1/model.safetensors"), path("good.safetensors"));
+  std::string bytes = *readFile(path("good.safetensors"));
+  const char *words = "holds values that are NaN or infinite (in '";
+  // The last element, in f64: infinite, NaN.
+  for (const char *end : {"\xf0\x7f", "\xf8\xff"}) {
+    bytes.replace(bytes.size() - 8, 8, std::string(6, '\0') + end);
+    std::ofstream(path("bad.safetensors"), std::ios::binary) << bytes;
+    for (const char *flag : {"--evaluate", "--steps=1"}) {
+      Result bad = run(training({"--load=" + path("bad.safetensors"), flag}));
+      EXPECT_THAT(bad.err, HasSubstr(words)) << flag;
+      Result good = run(training({"--load=" + path("good.safetensors"), flag}));
+      EXPECT_EQ(good.code, 0) << good.err;
+      EXPECT_EQ(good.err.find(words), std::string::npos) << flag;
+    }
+  }
 }
 
 TEST_F(TrainResumeTest, SavesByTime) {

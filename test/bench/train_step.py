@@ -90,8 +90,11 @@ def dyna(args, folder, lengths, steps):
          "--threads", str(args.threads), "--metrics", metrics, "--no-progress"])
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     lines = [line for line in lines if "seconds" in line and "step" in line][2:]
-    return (sum(line["tokens"] for line in lines) / sum(line["seconds"] for line in lines),
-            statistics.median(line["seconds"] for line in lines), len(lines))
+    median = statistics.median(line["seconds"] for line in lines)
+    # Steps of equal work: the median is not moved by what else the machine did.
+    speed = (BATCH / median if args.work == "equal" else
+             sum(line["tokens"] for line in lines) / sum(line["seconds"] for line in lines))
+    return speed, median, len(lines)
 
 
 def torch_environment(folder, preload):
@@ -128,7 +131,7 @@ def torch_peer(args, folder, mode, batches):
                      error=result.stderr.strip().splitlines()[-1][:200] if result.stderr else "failed")
                 continue
             record = json.loads(result.stdout.splitlines()[-1])
-            results[name] = record["tokens_per_s"]
+            results[name] = BATCH / record["median_step_s"] if mode == "equal" else record["tokens_per_s"]
             emit(what="train_step.peer", mode=mode, variant=name, dtype=args.dtype, threads=args.threads,
                  **record)
     return results

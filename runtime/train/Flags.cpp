@@ -1,0 +1,266 @@
+//===- Flags.cpp - The table of flags of a compiled binary ----------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Flags.h"
+
+#include "runtime/plan/Bytes.h"
+#include "runtime/train/SaveSchedule.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace dyna;
+
+namespace {
+
+Flag toggle(const char *section, const char *name, const char *help,
+            bool TrainOptions::*field, Stored stored = Stored::No) {
+  Flag flag{section, name, "", help, stored};
+  flag.toggle = field;
+  return flag;
+}
+Flag integer(const char *section, const char *name, const char *help,
+             int64_t TrainOptions::*field, double low, double high,
+             Stored stored) {
+  Flag flag{section, name, "N", help, stored, low, high};
+  flag.integer = field;
+  return flag;
+}
+Flag real(const char *section, const char *name, const char *help,
+          double TrainOptions::*field, double low, double high,
+          Stored stored = Stored::Numbers) {
+  Flag flag{section, name, "X", help, stored, low, high};
+  flag.real = field;
+  return flag;
+}
+Flag choice(const char *section, const char *name, const char *help,
+            std::string TrainOptions::*field, std::vector<std::string> choices,
+            Stored stored) {
+  Flag flag{section, name, "WORD", help, stored};
+  flag.text = field;
+  flag.choices = std::move(choices);
+  return flag;
+}
+Flag text(const char *section, const char *name, const char *value,
+          const char *help, std::string TrainOptions::*field,
+          Stored stored = Stored::No, bool isPath = false) {
+  Flag flag{section, name, value, help, stored};
+  flag.text = field;
+  flag.isPath = isPath;
+  return flag;
+}
+Flag list(const char *section, const char *name, const char *help,
+          std::vector<std::string> TrainOptions::*field) {
+  Flag flag{section, name, "PATH", help, Stored::Numbers};
+  flag.list = field;
+  flag.isPath = true;
+  return flag;
+}
+
+/// Four times what the largest models are trained with. A mini-batch is planned
+/// as a whole, whose micro-batches and instructions have 32-bit numbers, and
+/// larger ones would be planned for hours.
+constexpr int64_t maxBatchTokens = INT64_C(1) << 28;
+
+} // namespace
+
+const std::vector<Flag> &dyna::flags() {
+  using O = TrainOptions;
+  constexpr double big = 1e15;
+  static const std::vector<Flag> table = {
+      list("Data", "data",
+           "a directory, a text file, a .jsonl file or a Megatron-LM .idx/.bin "
+           "prefix; may be repeated",
+           &O::data),
+      list("Data", "held-out", "documents to evaluate at start and end",
+           &O::heldOut),
+      real("Data", "held-out-fraction",
+           "hold out this part of the documents instead", &O::heldOutFraction,
+           0, 0.9),
+      integer("Data", "held-out-tokens", "evaluate at most that many tokens",
+              &O::heldOutTokens, 1, big, Stored::Yes),
+      choice("Data", "long-documents",
+             "split, truncate or error: texts longer than the model's "
+             "positions; input/target pairs are always shortened in their "
+             "input, unless that is an error",
+             &O::longDocuments, {"split", "truncate", "error"},
+             Stored::Numbers),
+      choice("Data", "shuffle",
+             "samples, documents (the samples of each one after another) or "
+             "none: what is in random order",
+             &O::shuffle, {"samples", "documents", "none"}, Stored::Numbers),
+      toggle("Data", "pad",
+             "pad samples to the longest of their micro-batch, to see what "
+             "that costs",
+             &O::pad, Stored::Yes),
+      toggle("Data", "allow-changed-data",
+             "resume although the data or their samples are not those of the "
+             "saved run, with a new epoch",
+             &O::allowChangedData),
+
+      integer("Steps", "steps", "optimizer steps in all", &O::steps, 1, 1e12,
+              Stored::Yes),
+      integer("Steps", "tokens-per-batch", "tokens of one optimizer step",
+              &O::tokensPerBatch, 1, maxBatchTokens, Stored::Numbers),
+      integer("Steps", "tokens-per-micro-batch",
+              "tokens that pass the layers at once; less takes less memory",
+              &O::tokensPerMicroBatch, 1, maxMicroBatchTokens, Stored::Numbers),
+      integer("Steps", "in-flight",
+              "micro-batches whose forwards run before their backwards",
+              &O::inFlight, 1, 1024, Stored::Numbers),
+      integer("Steps", "plan-ahead",
+              "mini-batches read and planned while others run, 0: none",
+              &O::planAhead, 0, 64, Stored::Yes),
+      toggle("Steps", "split-backward",
+             "compute weight gradients apart from input gradients",
+             &O::splitBackward, Stored::Numbers),
+      text("Steps", "recompute", "MODE",
+           "none, selective or full, or one per layer: none,full*6,none "
+           "(default: what the strategy says, or none)",
+           &O::recompute, Stored::Yes),
+      integer("Steps", "seed", "of initial values, data order and dropout",
+              &O::seed, 0, 9e15, Stored::Numbers),
+
+      text("Ranks", "strategy", "TEXT",
+           "a name given to dynac --strategies, or degrees of data, tensor and "
+           "pipeline parallelism: dp=2,tp=2,pp=2, with zero=1, sp=1, "
+           "recompute=MODE, layers=5+3 as wanted; under mpirun (dynac "
+           "--with=mpi) each process is a rank",
+           &O::strategy, Stored::Yes),
+      integer("Ranks", "ranks",
+              "ranks that the strategy is to have; 0: not checked", &O::ranks,
+              0, 4096, Stored::No),
+      integer(
+          "Ranks", "timeout",
+          "seconds after which a rank that waits for another gives up, or a "
+          "process for others to start",
+          &O::timeout, 1, 1e6, Stored::Yes),
+      choice("Ranks", "pipeline",
+             "1f1b or gpipe: the order of micro-batches in a pipeline",
+             &O::pipeline, {"1f1b", "gpipe"}, Stored::Yes),
+      text("Ranks", "costs", "FILE",
+           "what layers take, measured, to cut them into stages by (default: "
+           "estimated)",
+           &O::costs, Stored::Yes, true),
+
+      real("Optimizer", "lr", "learning rate after the warm-up",
+           &O::learningRate, 0, 1e6),
+      real("Optimizer", "min-lr", "where the schedule ends (default: lr / 10)",
+           &O::minLearningRate, 0, 1e6),
+      integer("Optimizer", "warmup",
+              "steps of linear warm-up (default: a tenth of --schedule-steps, "
+              "at most 100)",
+              &O::warmup, 0, 1e12, Stored::Numbers),
+      choice("Optimizer", "schedule", "cosine, linear or constant",
+             &O::schedule, {"cosine", "linear", "constant"}, Stored::Numbers),
+      integer("Optimizer", "schedule-steps",
+              "steps after which the schedule has ended (default: --steps)",
+              &O::scheduleSteps, 0, 1e12, Stored::Numbers),
+      real("Optimizer", "weight-decay", "AdamW's decoupled weight decay",
+           &O::weightDecay, 0, 1e6),
+      real("Optimizer", "beta1", "AdamW's decay of the mean", &O::beta1, 0,
+           0.999999999),
+      real("Optimizer", "beta2", "AdamW's decay of the variance", &O::beta2, 0,
+           0.999999999),
+      real("Optimizer", "epsilon", "AdamW's epsilon", &O::epsilon, 1e-300, 1),
+      real("Optimizer", "clip", "limit of the gradient's global norm, 0: none",
+           &O::clip, 0, 1e30),
+      integer(
+          "Optimizer", "skip-nonfinite",
+          "steps whose loss or gradient is not finite that are passed over, "
+          "without an update, before the run ends",
+          &O::skipNonfinite, 0, 1e12, Stored::Yes),
+
+      text("Files", "metrics", "FILE",
+           "one JSON line per step; to be given again with --resume",
+           &O::metrics, Stored::Told, true),
+      text("Files", "trace", "FILE", "a trace for ui.perfetto.dev", &O::trace,
+           Stored::No, true),
+      integer("Files", "trace-steps", "steps to trace, from the first one",
+              &O::traceSteps, 1, 1e6, Stored::No),
+      text("Files", "save", "DIR",
+           "save checkpoints there (with --resume DIR: default DIR)", &O::save,
+           Stored::Told, true),
+      text(
+          "Files", "save-every", "N",
+          "save after so many steps, or a time such as 90s, 10min, 2h; 0: only "
+          "at the end",
+          &O::saveEvery, Stored::Yes),
+      integer("Files", "keep",
+              "newest checkpoints that stay; older ones are removed after a "
+              "save",
+              &O::keep, 1, 1e9, Stored::Yes),
+      text("Files", "resume", "DIR",
+           "continue the run saved there; its flags hold unless given again",
+           &O::resume, Stored::No, true),
+      text("Files", "load", "DIR", "start from the parameters saved there",
+           &O::load, Stored::No, true),
+      text("Files", "print-grad-norms", "FILE",
+           "write all losses and the norm of every gradient of the first step",
+           &O::gradNorms, Stored::No, true),
+      text("Files", "counts", "FILE",
+           "write what each rank computed, held and sent, as JSON", &O::counts,
+           Stored::No, true),
+
+      toggle("Other", "evaluate", "only evaluate the loss on --data",
+             &O::evaluate),
+      choice("Other", "describe",
+             "print what the binary is: table (default), json or proto",
+             &O::describe, {"table", "json", "proto"}, Stored::No),
+      integer("Other", "threads", "worker threads (default: all cores)",
+              &O::threads, 1, 1024, Stored::Yes),
+      text("Other", "isa", "NAME", "instruction set, instead of the best one",
+           &O::isa),
+      text("Other", "memory-limit", "BYTES",
+           "of parameters, micro-batches and mini-batches, for example 4GiB",
+           &O::memoryLimit),
+      toggle("Other", "progress", "show the progress bar in any case",
+             &O::progress),
+      toggle("Other", "no-progress", "show no progress", &O::noProgress),
+      toggle("Other", "check-memory",
+             "poison free memory and look for stray writes (very slow)",
+             &O::checkMemory),
+      toggle("Other", "version", "print the version of Dyna", &O::version),
+      toggle("Other", "help", "print this", &O::help),
+  };
+  return table;
+}
+
+const Flag *dyna::findFlag(const std::string &name) {
+  for (const Flag &flag : flags())
+    if (name == flag.name)
+      return &flag;
+  return nullptr;
+}
+
+std::string dyna::suggestion(const std::string &name) {
+  std::string best;
+  size_t bestDistance = 4;
+  for (const Flag &flag : flags()) {
+    std::string other = flag.name;
+    std::vector<size_t> row(other.size() + 1);
+    for (size_t j = 0; j <= other.size(); ++j)
+      row[j] = j;
+    for (size_t i = 1; i <= name.size(); ++i) {
+      size_t diagonal = row[0];
+      row[0] = i;
+      for (size_t j = 1; j <= other.size(); ++j) {
+        size_t above = row[j];
+        row[j] = std::min({row[j] + 1, row[j - 1] + 1,
+                           diagonal + (name[i - 1] != other[j - 1])});
+        diagonal = above;
+      }
+    }
+    if (row[other.size()] < bestDistance) {
+      bestDistance = row[other.size()];
+      best = other;
+    }
+  }
+  return best.empty() ? "--help lists all flags"
+                      : "did you mean --" + best + "?";
+}

@@ -11,7 +11,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 option(DYNA_BUILD_TESTS "Build the tests" ON)
-set(DYNA_SANITIZE "" CACHE STRING "Sanitizer of this build: address, undefined or thread")
+set(DYNA_SANITIZE "" CACHE STRING "Sanitizers of this build: thread, address, undefined or address,undefined")
 
 find_program(DYNA_CCACHE ccache)
 if(DYNA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -21,6 +21,9 @@ endif()
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter)
 if(DYNA_SANITIZE)
+  if(NOT DYNA_SANITIZE MATCHES "^(thread|address|undefined|address,undefined)$")
+    message(FATAL_ERROR "DYNA_SANITIZE is '${DYNA_SANITIZE}'; give thread, address, undefined or address,undefined")
+  endif()
   # A report ends a test, that of UBSan too. vptr and function ask for run-time types,
   # which not every build of MLIR's library has.
   add_compile_options(-fsanitize=${DYNA_SANITIZE} -fno-omit-frame-pointer)

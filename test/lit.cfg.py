@@ -30,6 +30,10 @@ if lit_config.params.get("roundtrip"):
     config.substitutions.append(
         (r"(?<![\w/.-])dyna-opt(?=\s)(?!.*--verify-roundtrip)", "dyna-opt --verify-roundtrip"))
 
+# `UNSUPPORTED: asan`, for what measures or limits memory.
+for sanitizer, feature in (("address", "asan"), ("undefined", "ubsan"), ("thread", "tsan")):
+    if sanitizer in config.dyna_sanitizers:
+        config.available_features.add(feature)
 if shutil.which("nvidia-smi"):
     config.available_features.add("gpu")
 if os.path.exists(os.path.join(config.dyna_src_root, "../shared/data")):

@@ -32,6 +32,9 @@ static llvm::Expected<std::string> findDriver(llvm::StringRef wanted) {
       return *path;
     return failure("linker driver '" + wanted + "' is not on PATH");
   }
+#ifdef DYNA_LINK_DRIVER
+  return std::string(DYNA_LINK_DRIVER);
+#endif
   for (llvm::StringRef name : {"c++", "g++", "clang++", "clang++-22"})
     if (auto path = llvm::sys::findProgramByName(name))
       return *path;

@@ -103,7 +103,9 @@ def run_page(page, work, root, build):
             text = re.sub(r"^! (.*)$", r"if \1; then exit 1; fi", text, flags=re.M)
             script += f"echo '{page}:{line}'\n{text}"
     # Nothing that a reader would not have: a variable that a page forgot to set is missed.
-    environment = {name: os.environ[name] for name in ("HOME", "USER", "LANG") if name in os.environ}
+    # Those of a sanitized build, which no reader has, are kept too.
+    environment = {name: value for name, value in os.environ.items()
+                   if name in ("HOME", "USER", "LANG") or name.endswith("SAN_OPTIONS")}
     path = [folder for folder in os.environ["PATH"].split(":") if not os.path.exists(os.path.join(folder, "dynac"))]
     environment.update(PATH=":".join(path), TMPDIR=str(work / "tmp"), PYTHONDONTWRITEBYTECODE="1")
     result = subprocess.run(["bash", "-c", script], cwd=work, env=environment, stdin=subprocess.DEVNULL,

@@ -309,7 +309,9 @@ TEST_F(FunctionTest, AttentionFields) {
       "  dyna.return %dq, %dk, %dv : tensor<?x32xf32>, tensor<?x16xf32>, "
       "tensor<?x16xf32>\n}\n";
   Call call({5, 40}); // Tq rounded: 64; S rounded: 32
-  char products[1], elementwise[1], deferred[1], d0[1], d1[1], d2[1], d3[1];
+  // As large as the places that are asked about.
+  char products[1 << 15], elementwise[1 << 15], deferred[1 << 15];
+  char d0[1], d1[1], d2[1], d3[1];
   call.saved.products = products;
   call.saved.elementwise = elementwise;
   call.saved.deferred = deferred;
@@ -361,7 +363,7 @@ TEST_F(FunctionTest, HeadFields) {
   for (Element e : {Element::F32, Element::F64, Element::BF16}) {
     SCOPED_TRACE(nameOf(e));
     kernelLog() = KernelLog();
-    char w[1], g[1], x[1], t[1], loss[1], products[1];
+    char w[1], g[1], x[1], t[1], loss[1], products[256];
     Call call({3, 4});
     call.params = {{w, 0}};
     call.grads = {{g, 0}};

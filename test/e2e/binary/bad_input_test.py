@@ -314,6 +314,7 @@ class BadInputTest(common.BinaryTest):
             self.assert_refused(done, "--tokens-per-batch expects", tokens)
 
     @unittest.skipUnless(resource.getrlimit(resource.RLIMIT_STACK)[1] == resource.RLIM_INFINITY, "stacks are limited here")
+    @unittest.skipIf(common.SANITIZERS, "sanitizers place their own memory by the stack's limit, and do not start under this one")
     def test_threads_that_cannot_be_started_are_messages(self):
         def no_threads():
             # Their stacks have no place.

@@ -22,6 +22,8 @@ DYNAC = os.environ["DYNA_DYNAC"]
 DYNA_OPT = os.environ["DYNA_OPT"]
 DYNA_TRANSLATE = os.environ["DYNA_TRANSLATE"]
 WORK = pathlib.Path(os.environ["DYNA_WORK"])
+# The sanitizers of this build ("thread", "address,undefined"), or nothing.
+SANITIZERS = os.environ.get("DYNA_SANITIZE", "")
 
 GPT2 = {"model_type": "gpt2", "vocab_size": 257, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 2,
         "resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.0}
@@ -33,6 +35,7 @@ CONFIGS = {"gpt2": GPT2, "llama": LLAMA}
 
 def run(command, timeout=300, **options):
     """Runs a command; the caller looks at the exit code."""
+    timeout *= 4 if SANITIZERS else 1
     return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, timeout=timeout, **options)
 

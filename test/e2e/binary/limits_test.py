@@ -16,6 +16,7 @@ MIB = 1 << 20
 CANNOT_LOAD = 127
 
 
+@unittest.skipIf(common.SANITIZERS, "sanitizers reserve more addresses than any of these limits allows")
 class LimitsTest(common.BinaryTest):
     def limited(self, limit, command, which=resource.RLIMIT_AS):
         return common.run(command, preexec_fn=lambda: resource.setrlimit(which, (limit, limit)))

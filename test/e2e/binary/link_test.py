@@ -14,6 +14,8 @@ import common
 # What a binary may load: C and C++, and oneDNN with what that loads itself.
 ALLOWED = {"linux-vdso", "ld-linux-x86-64", "libc", "libm", "libgcc_s", "libstdc++", "libpthread", "libdl", "librt",
            "libdnnl", "libOpenCL", "libgomp"}
+if common.SANITIZERS:
+    ALLOWED |= {"libresolv"}  # of which clang's sanitizers intercept functions
 
 
 def libraries(program):

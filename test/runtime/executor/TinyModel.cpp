@@ -188,9 +188,10 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
       x = static_cast<C *>(saved.input);
       h = static_cast<C *>(saved.products);
       u = static_cast<C *>(saved.elementwise);
-      a = u + rows * W;
+      // A role gets the tiers that it uses.
+      a = u ? u + rows * W : nullptr;
       dh = static_cast<C *>(saved.deferred);
-      dy = dh + rows * H;
+      dy = dh ? dh + rows * H : nullptr;
     }
   };
 

@@ -164,4 +164,12 @@ void DynaDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/dyna/Dyna.cpp.inc"
       >::addTo(*this);
+  // No phase leaves any.
+  addInterface(
+      std::make_unique<KnownAttributes>(this, ArrayRef<KnownAttribute>()));
+}
+
+LogicalResult DynaDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  return getRegisteredInterface<KnownAttributes>()->verify(op, attribute);
 }

@@ -28,6 +28,7 @@ def Dyna_Dialect : Dialect {
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 /// Every op of this project: an attribute that it does not know is an error.

@@ -101,15 +101,14 @@ LogicalResult LayerOp::verify() {
 /// attribute is of `dist`, which this dialect does not depend on.
 static bool isPart(LayerOp layer) { return layer->hasAttr("dist.mesh"); }
 
-static LogicalResult verifyTablesAreWhole(LayerOp layer) {
-  if (isPart(layer))
-    return success();
-  WalkResult result = layer.getBody().walk([&](Operation *op) {
+/// In `body`, which is `what`.
+static LogicalResult verifyTablesAreWhole(Region &body, StringRef what) {
+  WalkResult result = body.walk([&](Operation *op) {
     auto shard = op->getAttrOfType<ShardAttr>("shard");
     if (!shard)
       return WalkResult::advance();
-    op->emitOpError() << "expects no 'shard' in a layer without 'dist.mesh', "
-                         "but got a part of "
+    op->emitOpError() << "expects no 'shard' in " << what
+                      << " without 'dist.mesh', but got a part of "
                       << shard.getRows()
                       << " rows: write the whole table, --dyna-distribute "
                          "deals it to ranks";
@@ -120,7 +119,7 @@ static LogicalResult verifyTablesAreWhole(LayerOp layer) {
 
 LogicalResult LayerOp::verifyRegions() {
   // LAYER7
-  if (failed(verifyTablesAreWhole(*this)))
+  if (!isPart(*this) && failed(verifyTablesAreWhole(getBody(), "a layer")))
     return failure();
   // LAYER6
   llvm::DenseMap<int64_t, DropoutOp> seen;
@@ -433,8 +432,12 @@ LogicalResult FunctionOp::verify() {
 
 LogicalResult FunctionOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // FUNCTION2
-  return success(
-      bool(lookUp<LayerOp>(*this, symbols, getLayerAttr(), "layer")));
+  auto layer = lookUp<LayerOp>(*this, symbols, getLayerAttr(), "layer");
+  if (!layer)
+    return failure();
+  // FUNCTION7
+  return success(isPart(layer) || succeeded(verifyTablesAreWhole(
+                                      getBody(), "a function of a layer")));
 }
 
 //===----------------------------------------------------------------------===//

@@ -208,6 +208,7 @@ def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbov
     - (FUNCTION5) arguments and results are segments, or ranked tensors of ids, f64, f32 or bf16.
     - (FUNCTION6) the place `workspace` of the function is in `workspace`, and no argument
       or result lies there: it does not outlive the call.
+    - (FUNCTION7) parts of tables (`shard`) are those of a layer that has a mesh.
 
     Example:
 

@@ -257,4 +257,12 @@ void ExecDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/exec/Exec.cpp.inc"
       >::addTo(*this);
+  // No phase leaves any.
+  addInterface(std::make_unique<dyna::KnownAttributes>(
+      this, ArrayRef<dyna::KnownAttribute>()));
+}
+
+LogicalResult ExecDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  return getRegisteredInterface<dyna::KnownAttributes>()->verify(op, attribute);
 }

@@ -25,6 +25,7 @@ def Exec_Dialect : Dialect {
     that the runtime interprets, and back, without loss.
   }];
   let dependentDialects = ["::mlir::dist::DistDialect"];
+  let hasOperationAttrVerify = 1;
 }
 
 class Exec_Op<string mnemonic, list<Trait> traits = []>

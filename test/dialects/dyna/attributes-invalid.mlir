@@ -114,6 +114,34 @@ module attributes {dist.group = []} {}
 
 // -----
 
+// Ops of other dialects with an attribute of these.
+// expected-error @+1 {{'builtin.module' op does not know the attribute 'dyna.groups'; it knows 'sym_visibility'}}
+module attributes {dyna.groups = []} {}
+
+// -----
+
+// expected-error @+1 {{'builtin.module' op does not know the attribute 'exec.strategies'; it knows 'sym_visibility', 'dist.groups'}}
+module attributes {exec.strategies = "dp=2"} {}
+
+// -----
+
+// expected-error @+1 {{'llvm.func' op does not know the attribute 'dyna.role'; it knows }}
+llvm.func @f() attributes {dyna.role = "forward"}
+
+// -----
+
+// expected-error @+1 {{'llvm.func' op does not know the attribute 'exec.rank'; it knows }}
+llvm.func @f() attributes {exec.rank = 1 : i64}
+
+// -----
+
+exec.graph @g "dp=1,tp=1,pp=1" on <dp=1, pp=1, tp=1> {
+  // expected-error @+1 {{'exec.stage' op does not know the attribute 'exec.layer'; it knows 'layers'}}
+  stage ["a"] {exec.layer}
+}
+
+// -----
+
 // Nothing is near: not a name from elsewhere, but those that can be written.
 // expected-error @+1 {{'dyna.parameter' op does not know the attribute 'learning_rate'; it knows 'constant', 'decay', 'normal', 'sym_visibility', 'type'}}
 dyna.parameter @w : tensor<8xf32> {learning_rate = 1.0 : f64}

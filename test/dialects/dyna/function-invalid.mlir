@@ -112,6 +112,19 @@ dyna.function @f of @scale as forward(%g: tensor<96xf32> in <parameter>, %x: ten
 
 // -----
 
+// FUNCTION7: a part of a table in the logical graph.
+dyna.layer @look[%w: tensor<257x8xf32>](%ids: tensor<?xi32>) -> tensor<?x8xf32> {
+  %y = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x8xf32>
+  dyna.return %y : tensor<?x8xf32>
+}
+dyna.function @f of @look as forward(%w: tensor<257x8xf32> in <parameter>, %ids: tensor<?xi32> in <input>) -> (tensor<?x8xf32> in <output>) {
+  // expected-error @+1 {{expects no 'shard' in a function of a layer without 'dist.mesh', but got a part of 513 rows: write the whole table, --dyna-distribute deals it to ranks}}
+  %y = dyna.embedding %ids, %w shard<group = 1, rows = 513> : tensor<?xi32>, tensor<257x8xf32>
+  dyna.return %y : tensor<?x8xf32>
+}
+
+// -----
+
 // Syntax: an unknown role.
 // expected-error @+1 {{expects a role such as 'forward' or 'backward', but got 'sideways'}}
 dyna.function @f of @scale as sideways(%g: tensor<96xf32> in <parameter>, %x: tensor<?x96xf32> in <input>) -> (tensor<?x96xf32> in <output>) {

@@ -8,10 +8,8 @@
 
 #include "runtime/plan/InstructionBlocks.h"
 #include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/AssignMemory.h"
-#include "runtime/planner/Planner.h"
-#include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/plan/PlanEditor.h"
+#include "test/runtime/plan/TinyPlans.h"
 
 #include <functional>
 #include <gmock/gmock.h>
@@ -22,9 +20,8 @@ using testing::HasSubstr;
 
 namespace {
 
-/// Samples of equal length: messages of different micro-batches have one size.
-const std::vector<int64_t> lengths(8, 16);
-constexpr int64_t enough = INT64_C(1) << 30;
+const std::vector<int64_t> &lengths = equalLengths;
+constexpr int64_t enough = enoughBytes;
 
 const ManifestView &model() {
   static const ManifestView view = *ManifestView::create(tinyManifest());
@@ -33,23 +30,6 @@ const ManifestView &model() {
 
 ExecutableGraph graphOf(const std::string &strategy) {
   return *ExecutableGraph::create(model(), *parseStrategy(strategy));
-}
-
-PlanOptions options(Schedule schedule) {
-  PlanOptions options;
-  options.maxTokensPerMicroBatch = 16;
-  options.schedule = schedule;
-  options.inFlight = 2;
-  return options;
-}
-
-/// New offsets, so that only the order of a changed plan is wrong.
-void placeAgain(plan::Plan &plan, const std::string &strategy) {
-  ExecutableGraph graph = graphOf(strategy);
-  for (plan::RankProgram &program : *plan.mutable_ranks())
-    ASSERT_TRUE(
-        assignMemory(graph.rankView(program.rank()), plan, program, nullptr)
-            .isOk());
 }
 
 struct Case {
@@ -207,14 +187,14 @@ const Case cases[] = {
        Editor e(p, 1);
        e.move(Instruction::RECV_ACT_START, 3, 1,
               e.find(Instruction::RECV_ACT_START, 3, 0));
-       placeAgain(p, "pp=2,layers=3+2");
+       placeAgain(graphOf("pp=2,layers=3+2"), p);
      }},
     {"both ends of a channel need one order",
      [](plan::Plan &p) {
        Editor e(p, 1);
        e.move(Instruction::RECV_ACT_START, 3, 3,
               e.find(Instruction::SEND_GRAD_START, 3, 0));
-       placeAgain(p, "pp=2,layers=3+2");
+       placeAgain(graphOf("pp=2,layers=3+2"), p);
      }},
     // P5: one rank trains on a micro-batch that the other evaluates.
     {"micro-batch 7 is only evaluated and gives no gradient",
@@ -227,7 +207,7 @@ const Case cases[] = {
        }
        e.remove(Instruction::SEND_GRAD_START, 3, 7);
        e.remove(Instruction::SEND_GRAD_WAIT, 3, 7);
-       placeAgain(p, "pp=2,layers=3+2");
+       placeAgain(graphOf("pp=2,layers=3+2"), p);
      }},
     {"all ranks of a group need one order",
      [](plan::Plan &p) {
@@ -262,7 +242,7 @@ TEST(ExchangeVerifierTest, GoodPlansPass) {
     for (Schedule schedule : {Schedule::GPipe, Schedule::OneForwardOneBackward})
       for (bool split : {false, true}) {
         Planner planner(graphOf(strategy));
-        PlanOptions chosen = options(schedule);
+        PlanOptions chosen = tinyPlanOptions(schedule);
         chosen.splitBackward = split;
         auto plan = planner.training(lengths, 100, chosen);
         ASSERT_TRUE(plan.isOk()) << plan.status().message();
@@ -278,7 +258,7 @@ TEST(ExchangeVerifierTest, EveryRuleIsEnforced) {
   for (const Case &bad : cases) {
     Planner planner(graphOf(bad.strategy));
     plan::Plan plan = *planner.training(
-        lengths, 100, options(Schedule::OneForwardOneBackward));
+        lengths, 100, tinyPlanOptions(Schedule::OneForwardOneBackward));
     ASSERT_TRUE(verifyPlan(planner.graph(), plan, lengths, {enough}).isOk());
     bad.spoil(plan);
     Status status = verifyPlan(planner.graph(), plan, lengths, {enough});
@@ -359,7 +339,7 @@ TEST(ExchangeVerifierTest, EvaluationsSeeTheRowsThatOtherRanksUpdated) {
     return verifyPlan(planner.graph(), plan, lengths, {enough});
   };
   const plan::Plan good =
-      *planner.evaluation(lengths, 100, options(Schedule::GPipe));
+      *planner.evaluation(lengths, 100, tinyPlanOptions(Schedule::GPipe));
   EXPECT_TRUE(verify(good).isOk()) << verify(good).message();
   const plan::Plan update = *planner.update();
   for (int rank : {0, 1}) {
@@ -407,7 +387,8 @@ TEST(ExchangeVerifierTest, EvaluationsSeeTheRowsThatOtherRanksUpdated) {
 // The ninth replica has no micro-batch, and nothing that needs the rows.
 TEST(ExchangeVerifierTest, GathersOfIdleReplicasAreWaitedFor) {
   Planner planner(graphOf("dp=9,zero=1"));
-  plan::Plan plan = *planner.evaluation(lengths, 100, options(Schedule::GPipe));
+  plan::Plan plan =
+      *planner.evaluation(lengths, 100, tinyPlanOptions(Schedule::GPipe));
   ASSERT_TRUE(verifyPlan(planner.graph(), plan, lengths, {enough}).isOk());
   Editor(plan, 8).remove(Instruction::GATHER_PARAMS_WAIT, 1);
   EXPECT_THAT(
@@ -419,7 +400,8 @@ TEST(ExchangeVerifierTest, GathersOfIdleReplicasAreWaitedFor) {
 // A micro-batch of no tokens leaves no block behind that would tell.
 TEST(ExchangeVerifierTest, EveryMessageHasTwoEnds) {
   Planner planner(graphOf("pp=2,layers=3+2"));
-  plan::Plan plan = *planner.evaluation(lengths, 100, options(Schedule::GPipe));
+  plan::Plan plan =
+      *planner.evaluation(lengths, 100, tinyPlanOptions(Schedule::GPipe));
   int empty = plan.micro_batches_size(), last = empty - 1;
   plan.add_micro_batches();
   for (plan::RankProgram &program : *plan.mutable_ranks())
@@ -431,7 +413,7 @@ TEST(ExchangeVerifierTest, EveryMessageHasTwoEnds) {
         copy.set_message_bytes(0);
         *program.add_instructions() = copy;
       }
-  placeAgain(plan, "pp=2,layers=3+2");
+  placeAgain(graphOf("pp=2,layers=3+2"), plan);
   Status status = verifyPlan(planner.graph(), plan, lengths, {enough});
   ASSERT_TRUE(status.isOk()) << status.message();
   for (auto op : {Instruction::RECV_GRAD_START, Instruction::RECV_GRAD_WAIT}) {
@@ -460,9 +442,9 @@ TEST(ExchangeVerifierTest, ParametersAreCastOnce) {
 
 /// Plans in which every instruction occurs that is not a repetition.
 std::vector<std::pair<std::string, PlanOptions>> richPlans() {
-  PlanOptions split = options(Schedule::GPipe);
+  PlanOptions split = tinyPlanOptions(Schedule::GPipe);
   split.splitBackward = true;
-  PlanOptions full = options(Schedule::OneForwardOneBackward);
+  PlanOptions full = tinyPlanOptions(Schedule::OneForwardOneBackward);
   full.recompute = {plan::RECOMPUTE_FULL};
   return {{"dp=2,pp=2,layers=3+2,zero=1", split},
           {"dp=2,pp=2,layers=3+2,zero=1", full},
@@ -502,8 +484,8 @@ TEST(ExchangeVerifierTest, NoInstructionCanBeLeftOutOrDoubled) {
 // P8
 TEST(ExchangeVerifierTest, TheLimitHoldsForEveryRank) {
   Planner planner(graphOf("pp=2,layers=3+2"));
-  plan::Plan plan =
-      *planner.training(lengths, 100, options(Schedule::OneForwardOneBackward));
+  plan::Plan plan = *planner.training(
+      lengths, 100, tinyPlanOptions(Schedule::OneForwardOneBackward));
   int64_t a = plan.ranks(0).dynamic_bytes(), b = plan.ranks(1).dynamic_bytes();
   EXPECT_NE(a, b);
   EXPECT_TRUE(

@@ -13,8 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/Planner.h"
-#include "test/runtime/executor/TinyModel.h"
+#include "test/runtime/plan/TinyPlans.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>
@@ -25,19 +24,8 @@ using testing::HasSubstr;
 
 namespace {
 
-const ManifestView &model() {
-  static const ManifestView view = [] {
-    TinyOptions options;
-    options.hidden = 12;
-    options.nestedTie = true;
-    options.degrees = {{2, false}, {2, true}, {4, false}};
-    return *ManifestView::create(tinyManifest(options));
-  }();
-  return view;
-}
-
 ExecutableGraph graphOf(const std::string &strategy) {
-  return *ExecutableGraph::create(model(), *parseStrategy(strategy));
+  return *ExecutableGraph::create(modelWithDegrees(), *parseStrategy(strategy));
 }
 
 TEST(ManyRanksTest, PlacesAmongHoldersAreThoseOfTheirList) {
@@ -47,7 +35,7 @@ TEST(ManyRanksTest, PlacesAmongHoldersAreThoseOfTheirList) {
         "dp=2,tp=2,pp=2,layers=3+2,zero=1", "dp=3,tp=4,pp=2,layers=2+3",
         "dp=2,pp=5,layers=1+1+1+1+1,zero=1"}) {
     ExecutableGraph graph = graphOf(strategy);
-    for (int p = 0; p < model().parameters(); ++p)
+    for (int p = 0; p < modelWithDegrees().parameters(); ++p)
       for (int rank = 0; rank < graph.ranks(); ++rank) {
         SCOPED_TRACE(strategy + (" parameter " + std::to_string(p)) + " rank " +
                      std::to_string(rank));

@@ -13,10 +13,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/AssignMemory.h"
-#include "runtime/planner/Planner.h"
-#include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/plan/PlanEditor.h"
+#include "test/runtime/plan/TinyPlans.h"
 
 #include <functional>
 #include <gmock/gmock.h>
@@ -28,46 +26,16 @@ using testing::HasSubstr;
 
 namespace {
 
-const std::vector<int64_t> lengths(8, 16);
-constexpr int64_t enough = INT64_C(1) << 30;
-
-TinyOptions withDegrees() {
-  TinyOptions options;
-  options.hidden = 12;
-  options.nestedTie = true;
-  options.degrees = {{2, false}, {2, true}, {4, false}};
-  return options;
-}
-
-const ManifestView &model() {
-  static const ManifestView view =
-      *ManifestView::create(tinyManifest(withDegrees()));
-  return view;
-}
+const std::vector<int64_t> &lengths = equalLengths;
+constexpr int64_t enough = enoughBytes;
 
 ExecutableGraph graphOf(const std::string &strategy) {
-  return *ExecutableGraph::create(model(), *parseStrategy(strategy));
-}
-
-PlanOptions options() {
-  PlanOptions options;
-  options.maxTokensPerMicroBatch = 16;
-  options.schedule = Schedule::OneForwardOneBackward;
-  options.inFlight = 2;
-  return options;
+  return *ExecutableGraph::create(modelWithDegrees(), *parseStrategy(strategy));
 }
 
 plan::Plan planOf(const std::string &strategy,
-                  const PlanOptions &chosen = options()) {
+                  const PlanOptions &chosen = tinyPlanOptions()) {
   return *Planner(graphOf(strategy)).training(lengths, 100, chosen);
-}
-
-/// New offsets, so that only the order of a changed plan is wrong.
-void placeAgain(const ExecutableGraph &graph, plan::Plan &plan) {
-  for (plan::RankProgram &program : *plan.mutable_ranks())
-    ASSERT_TRUE(
-        assignMemory(graph.replicaView(program.rank()), plan, program, nullptr)
-            .isOk());
 }
 
 struct Case {
@@ -81,7 +49,7 @@ std::function<void(plan::Plan &)>
 withProgramOf(int rank, const char *strategy,
               const std::function<void(PlanOptions &)> &change) {
   return [=](plan::Plan &p) {
-    PlanOptions changed = options();
+    PlanOptions changed = tinyPlanOptions();
     change(changed);
     *p.mutable_ranks(rank) = planOf(strategy, changed).ranks(rank);
   };
@@ -138,7 +106,7 @@ const Case cases[] = {
     // Weights' gradients exchange nothing, but are added up in one order.
     {sameCalls,
      [](plan::Plan &p) {
-       PlanOptions split = options();
+       PlanOptions split = tinyPlanOptions();
        split.splitBackward = true;
        p = planOf("tp=2", split);
        Editor e(p, 1);
@@ -200,7 +168,7 @@ TEST(TensorVerifierTest, GoodPlansPass) {
     for (Schedule schedule : {Schedule::GPipe, Schedule::OneForwardOneBackward,
                               Schedule::Sequential})
       for (bool split : {false, true}) {
-        PlanOptions chosen = options();
+        PlanOptions chosen = tinyPlanOptions();
         chosen.schedule = schedule;
         chosen.splitBackward = split;
         chosen.recompute = {split ? plan::RECOMPUTE_FULL
@@ -233,7 +201,7 @@ TEST(TensorVerifierTest, PlannedPlansPass) {
     std::vector<int64_t> drawn;
     for (int64_t count = 1 + below(24); count > 0; --count)
       drawn.push_back(1 + below(32));
-    PlanOptions chosen = options();
+    PlanOptions chosen = tinyPlanOptions();
     chosen.maxTokensPerMicroBatch = 32;
     chosen.schedule = static_cast<Schedule>(below(3));
     chosen.inFlight = static_cast<int>(1 + below(6));

@@ -1,0 +1,57 @@
+//===- TinyPlans.h - Plans of the tiny model, for tests ---------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TEST_RUNTIME_PLAN_TINYPLANS_H
+#define DYNA_TEST_RUNTIME_PLAN_TINYPLANS_H
+
+#include "runtime/planner/AssignMemory.h"
+#include "runtime/planner/Planner.h"
+#include "test/runtime/executor/TinyModel.h"
+
+#include <gtest/gtest.h>
+
+namespace dyna {
+
+/// Samples of equal length: messages of different micro-batches have one size.
+inline const std::vector<int64_t> equalLengths(8, 16);
+/// Bytes that no plan of the tiny model needs.
+constexpr int64_t enoughBytes = INT64_C(1) << 30;
+
+/// A micro-batch for every sample of equal length.
+inline PlanOptions
+tinyPlanOptions(Schedule schedule = Schedule::OneForwardOneBackward) {
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 16;
+  options.schedule = schedule;
+  options.inFlight = 2;
+  return options;
+}
+
+/// At tensor degrees 2, with sp and without, and 4.
+inline const ManifestView &modelWithDegrees() {
+  static const ManifestView view = [] {
+    TinyOptions options;
+    options.hidden = 12;
+    options.nestedTie = true;
+    options.degrees = {{2, false}, {2, true}, {4, false}};
+    return *ManifestView::create(tinyManifest(options));
+  }();
+  return view;
+}
+
+/// New offsets, so that only the order of a changed plan is wrong.
+inline void placeAgain(const ExecutableGraph &graph, plan::Plan &plan) {
+  for (plan::RankProgram &program : *plan.mutable_ranks())
+    ASSERT_TRUE(
+        assignMemory(graph.replicaView(program.rank()), plan, program, nullptr)
+            .isOk());
+}
+
+} // namespace dyna
+
+#endif // DYNA_TEST_RUNTIME_PLAN_TINYPLANS_H

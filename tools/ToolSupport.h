@@ -18,7 +18,9 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <iterator>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace mlir::dyna {
@@ -28,6 +30,57 @@ inline void setVersion(llvm::StringRef tool) {
   llvm::cl::SetVersionPrinter([tool = tool.str()](llvm::raw_ostream &os) {
     os << tool << ", Dyna " DYNA_VERSION ", LLVM " LLVM_VERSION_STRING "\n";
   });
+}
+
+namespace crash {
+
+inline constexpr int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+inline struct sigaction libraryActions[std::size(signals)];
+inline volatile std::sig_atomic_t ending = 0; ///< the signal that came
+
+/// As the signal would have ended the program.
+inline void onAlarm(int) {
+  int signal = ending;
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  kill(getpid(), signal);
+}
+
+inline void onSignal(int signal, siginfo_t *info, void *context) {
+  ending = signal;
+  alarm(5);
+  for (size_t i = 0; i < std::size(signals); ++i) {
+    const struct sigaction &library = libraryActions[i];
+    if (signals[i] != signal)
+      continue;
+    if (library.sa_flags & SA_SIGINFO)
+      library.sa_sigaction(signal, info, context);
+    else if (library.sa_handler != SIG_DFL && library.sa_handler != SIG_IGN)
+      library.sa_handler(signal);
+    else
+      onAlarm(0);
+  }
+}
+
+} // namespace crash
+
+/// A program that crashes prints its stack, for which the library takes memory.
+/// In the middle of an allocation it would wait for itself for ever: an alarm
+/// ends it with the signal that came. To be called after `llvm::InitLLVM`, whose
+/// handlers are called in between.
+inline void endCrashes() {
+  struct sigaction action = {};
+  action.sa_handler = crash::onAlarm;
+  sigaction(SIGALRM, &action, nullptr);
+  action.sa_sigaction = crash::onSignal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  for (size_t i = 0; i < std::size(crash::signals); ++i)
+    sigaction(crash::signals[i], &action, &crash::libraryActions[i]);
 }
 
 /// LLVM ends a program whose output cannot be written (a full disk, a closed

@@ -129,6 +129,7 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   mlir::dyna::keepPlainNames(argc, argv);
   mlir::dyna::setVersion("dyna-opt");
+  mlir::dyna::endCrashes();
   mlir::dyna::explainFatalErrors("dyna-opt");
   DialectRegistry registry;
   registry

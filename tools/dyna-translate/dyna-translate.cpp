@@ -203,6 +203,7 @@ int main(int argc, char **argv) {
   mlir::dyna::keepPlainNames(argc, argv);
   mlir::dyna::hideLibraryOptions();
   mlir::dyna::setVersion("dyna-translate");
+  mlir::dyna::endCrashes();
   mlir::dyna::explainFatalErrors("dyna-translate");
   enum Family { None, Gpt2, Llama, Config, PlanToMlir, MlirToPlan };
   cl::OptionCategory category("dyna-translate options");

@@ -21,6 +21,7 @@ int main(int argc, char **argv) {
   mlir::dyna::keepPlainNames(argc, argv);
   mlir::dyna::hideLibraryOptions();
   mlir::dyna::setVersion("dynac");
+  mlir::dyna::endCrashes();
   mlir::dyna::explainFatalErrors("dynac");
   cl::OptionCategory category("dynac options");
   cl::opt<std::string> input(cl::Positional, cl::desc("<model.mlir>"),

@@ -82,11 +82,14 @@ private:
       return ::dyna::Status::invalidArgument(
           "in-flight expects at least 1 micro-batch, but got " +
           std::to_string(inFlight));
-    if (targetTokens < -1)
+    if (targetTokens < -1 || targetTokens == 0)
       return ::dyna::Status::invalidArgument(
-          "target-tokens expects a number that is not negative, or -1 for all "
-          "tokens, but got " +
+          "target-tokens expects at least 1, or -1 for all tokens, but got " +
           std::to_string(targetTokens));
+    if (evaluate && splitBackward)
+      return ::dyna::Status::invalidArgument(
+          "split-backward says how gradients are made, but with evaluate there "
+          "are none: give one of them");
     options.recompute = {strategy.recompute.value_or(plan::RECOMPUTE_NONE)};
     options.maxTokensPerMicroBatch = microBatch;
     options.inFlight = inFlight;

@@ -53,7 +53,9 @@ def DynaVerifyPlan : Pass<"dyna-verify-plan", "::mlir::ModuleOp"> {
   let description = [{
     Calls `verifyPlan` (`runtime/plan/PlanVerifier.h`) on the message that the plan
     translates to; a failure is reported at the instruction that it names. Without
-    `lengths` on the plan, samples are taken to be as long as its segments say.
+    `lengths` on the plan, samples are taken to be as long as its segments say. Which of
+    their tokens are targets no plan says: `target_tokens` may be any number from 1 to all of
+    them here, and is compared with the targets themselves wherever a plan is run.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = [Option<"limit", "limit", "int64_t", "-1",

@@ -38,6 +38,8 @@ Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
   if (targets >= 0 && plan.target_tokens() != targets)
     return bad(formatText("counts %lld targets, but the mini-batch has %lld",
                           asLong(plan.target_tokens()), asLong(targets)));
+  if (targets < 0 && tokens > 0 && plan.target_tokens() == 0)
+    return bad("counts no targets, but a loss is divided by their number");
   if (plan.target_tokens() < 0 || plan.target_tokens() > tokens)
     return bad(formatText("counts %lld targets, but the mini-batch has %lld "
                           "tokens",

@@ -68,8 +68,9 @@ struct VerifyOptions {
   /// arena is asked about.
   int64_t dynamicLimit = 0;
   int limitedRank = -1;
-  /// Targets of the mini-batch that are in the loss; -1 where only their
-  /// lengths are known, which are at least as many.
+  /// Targets of the mini-batch that are in the loss, which the plan must count.
+  /// -1 where only the lengths of samples are known: a plan may then count from
+  /// one to all of their tokens. Who runs plans knows the targets.
   int64_t targets = -1;
   /// Set by a failure, if given.
   PlanPosition *failedAt = nullptr;

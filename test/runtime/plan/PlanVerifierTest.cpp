@@ -73,6 +73,8 @@ const Case cases[] = {
      [](Editor e) { e.plan.mutable_micro_batches(0)->clear_segments(); }},
     {"counts 146 targets, but the mini-batch has 120 tokens",
      [](Editor e) { e.plan.set_target_tokens(146); }},
+    {"counts no targets, but a loss is divided by their number",
+     [](Editor e) { e.plan.set_target_tokens(0); }},
     {"counts -1 targets", [](Editor e) { e.plan.set_target_tokens(-1); }},
     // Instructions that mean nothing.
     {"is not known",

@@ -24,3 +24,9 @@ LogicalResult mlir::dyna::requireFunctions(ModuleOp module) {
              << " has no layer functions; run --dyna-differentiate first";
   return success();
 }
+
+void mlir::dyna::warnOfNothing(ModuleOp module, StringRef pass,
+                               StringRef missing) {
+  emitWarning(module.getLoc())
+      << "--" << pass << " has nothing to do: the module has no " << missing;
+}

@@ -18,6 +18,10 @@ namespace mlir::dyna {
 /// unless every layer of the module has functions.
 LogicalResult requireFunctions(ModuleOp module);
 
+/// What a pass that proves or reports says where there is nothing of that kind:
+/// silence would read as a proof. `missing`: what, and who makes it.
+void warnOfNothing(ModuleOp module, StringRef pass, StringRef missing);
+
 } // namespace mlir::dyna
 
 #endif // DYNA_DIALECTS_DYNA_REQUIREMENTS_H

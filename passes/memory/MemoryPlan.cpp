@@ -145,9 +145,8 @@ static PlaceAttr placeOf(PlaceAttr place, const TierPlan::Slot &slot) {
                         slot.stride);
 }
 
-/// The places with the offsets of tiers filled in.
-static SmallVector<PlaceAttr> withOffsets(ArrayAttr places,
-                                          const TierPlan &plan) {
+SmallVector<PlaceAttr> mlir::dyna::placesInTiers(ArrayAttr places,
+                                                 const TierPlan &plan) {
   SmallVector<PlaceAttr> filled;
   SmallVector<int64_t> numbers = numbersInTier(places);
   for (auto [attribute, number] : llvm::zip_equal(places, numbers)) {
@@ -207,8 +206,8 @@ public:
 private:
   /// Decides which values share a place.
   LogicalResult share() {
-    plan.arguments = withOffsets(function.getArgPlaces(), tiers);
-    plan.results = withOffsets(function.getResultPlaces(), tiers);
+    plan.arguments = placesInTiers(function.getArgPlaces(), tiers);
+    plan.results = placesInTiers(function.getResultPlaces(), tiers);
     numberTime();
     collectValues();
     fixPlaces();

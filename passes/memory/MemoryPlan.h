@@ -54,6 +54,10 @@ bool isTier(Memory memory);
 /// Plans the tiers of a layer (which may be null) from all its functions.
 FailureOr<TierPlan> planTiers(LayerOp layer, ArrayRef<FunctionOp> functions);
 
+/// The places of a function's arguments or results with the offsets that their
+/// tiers give them.
+SmallVector<PlaceAttr> placesInTiers(ArrayAttr places, const TierPlan &plan);
+
 struct FunctionPlan {
   SmallVector<PlaceAttr> arguments;
   SmallVector<PlaceAttr> results;

@@ -21,6 +21,9 @@ namespace mlir::dyna {
 #define GEN_PASS_REGISTRATION
 #include "passes/memory/Passes.h.inc"
 
+/// What `dyna-verify-memory` runs.
+LogicalResult verifyMemory(ModuleOp module);
+
 } // namespace mlir::dyna
 
 #endif // DYNA_PASSES_MEMORY_PASSES_H

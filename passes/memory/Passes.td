@@ -73,7 +73,10 @@ def VerifyMemory : Pass<"dyna-verify-memory", "::mlir::ModuleOp"> {
     no op reads such a value, that an op overwrites its own operand only by the rules
     of `Values.h`, that accumulators are added to in place, that returned values lie where they
     are returned to (or are copied safely), that arguments are left alone, and that all lies
-    aligned and within its tier or workspace. Does not know how places were chosen. Changes nothing.
+    aligned and within its tier or workspace. The tiers of a layer, and where arguments and
+    results lie in them, are those that `dyna-plan-memory` derives from its functions; an op
+    writes outside of workspace only what the function returns there; the workspace ends
+    where the last value in it does. Where in it they lie is not asked. Changes nothing.
     Per function linear in its values, times how many of them are alive together.
   }];
 }

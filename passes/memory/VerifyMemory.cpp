@@ -12,6 +12,11 @@
 // tokens and segments, and are apart if one ends before the other begins in
 // every coefficient: then they are for all counts.
 //
+// What functions of a layer must agree on, the sizes of its tiers and where
+// arguments and results lie in them, is derived again and compared. Where a
+// temporary lies is for each function to choose, but it takes no memory that
+// is kept behind the call, and none is asked for in vain.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Requirements.h"
@@ -119,6 +124,8 @@ private:
   LogicalResult addArguments();
   void findLastReaders();
   LogicalResult runOp(Operation &op);
+  LogicalResult checkOutlives(Operation &op);
+  LogicalResult checkWorkspace();
   LogicalResult checkReturn(Operation &op);
   LogicalResult checkRange(Operation *op, const Range &range);
   LogicalResult checkReads(Operation &op);
@@ -140,6 +147,7 @@ private:
   LayerOp layer;
   const TokenParts parts;
   const SmallVector<ProductRun> runs;
+  LinearBytes workspace; ///< of all that lies there
   /// Of the values that are still to be read.
   llvm::DenseMap<Value, State> states;
   /// The values that nothing reads behind an op.
@@ -166,6 +174,9 @@ LogicalResult FunctionVerifier::checkRange(Operation *op, const Range &range) {
     return op->emitOpError("lies in ")
            << range.place << ", which the function neither takes nor gives";
   }
+  if (range.memory == Memory::Workspace && range.index != 0)
+    return op->emitOpError("expects no index in workspace, but got ")
+           << range.place;
   const LinearBytes &at = range.begin;
   if (at.tq < 0 || at.tkv < 0 || at.s < 0 || at.constant < 0)
     return op->emitOpError("expects offsets that are not negative, but got ")
@@ -317,6 +328,31 @@ void FunctionVerifier::spoil(Operation &op, const Range &written) {
       state.spoiledBy = &op;
 }
 
+/// What lies outside of workspace is there behind the call.
+LogicalResult FunctionVerifier::checkOutlives(Operation &op) {
+  auto places = op.getAttrOfType<ArrayAttr>("places");
+  if (!places)
+    return success();
+  for (auto place : places.getAsRange<PlaceAttr>())
+    if (place.getMemory() != Memory::Workspace &&
+        !llvm::is_contained(function.getResultPlaces(), place))
+      return op.emitOpError("writes to ")
+             << place << ", where the function returns nothing: a temporary "
+             << "lies in workspace";
+  return success();
+}
+
+/// As large as what lies in it: no more is taken for every call.
+LogicalResult FunctionVerifier::checkWorkspace() {
+  PlaceAttr stated = function.getWorkspaceAttr();
+  PlaceAttr expected =
+      placeAt(function.getContext(), Memory::Workspace, 0, workspace);
+  if (!stated || stated == expected)
+    return success();
+  return function.emitOpError("expects the workspace ")
+         << expected << ", which is what lies in it, but got " << stated;
+}
+
 LogicalResult FunctionVerifier::runOp(Operation &op) {
   auto places = op.getAttrOfType<ArrayAttr>("places");
   std::optional<LinearBytes> scratch = scratchOf(&op);
@@ -338,6 +374,8 @@ LogicalResult FunctionVerifier::runOp(Operation &op) {
         result ? Range::of(place, result, parts) : Range::of(place, *scratch);
     if (place.getStride() != 0 && !(result && takesStrides(&op)))
       return op.emitOpError("takes no stride, but got ") << place;
+    if (range.memory == Memory::Workspace)
+      workspace = workspace.upperBound(range.end);
     if (failed(checkRange(&op, range)) ||
         failed(checkOwnOperands(op, readers, result, range)))
       return failure();
@@ -442,19 +480,85 @@ LogicalResult FunctionVerifier::run() {
   for (Operation &op : block.without_terminator())
     if (failed(runOp(op)))
       return failure();
-  return checkReturn(*block.getTerminator());
+  if (failed(checkReturn(*block.getTerminator())))
+    return failure();
+  for (Operation &op : block.without_terminator())
+    if (failed(checkOutlives(op)))
+      return failure();
+  return checkWorkspace();
 }
+
+//===----------------------------------------------------------------------===//
+// What the functions of a layer agree on
+//===----------------------------------------------------------------------===//
+
+LogicalResult checkPlaces(FunctionOp function, StringRef what, ArrayAttr stated,
+                          const TierPlan &plan) {
+  SmallVector<PlaceAttr> expected = placesInTiers(stated, plan);
+  for (auto [index, place] : llvm::enumerate(stated.getAsRange<PlaceAttr>())) {
+    // There is one saved input. Other indices count from 0.
+    if (place.getIndex() < 0 ||
+        (place.getMemory() == Memory::SavedInput && place.getIndex() != 0))
+      return function.emitOpError("expects ")
+             << what << " #" << index
+             << " to have an index that its memory has, but got " << place;
+    if (place != expected[index])
+      return function.emitOpError("expects ")
+             << what << " #" << index << " to lie in " << expected[index]
+             << ", as in all functions of its layer, but got " << place;
+  }
+  return success();
+}
+
+LogicalResult checkTiers(LayerOp layer, ArrayRef<FunctionOp> functions) {
+  FailureOr<TierPlan> plan = planTiers(layer, functions);
+  if (failed(plan))
+    return failure();
+  for (FunctionOp function : functions)
+    if (failed(checkPlaces(function, "argument", function.getArgPlaces(),
+                           *plan)) ||
+        failed(
+            checkPlaces(function, "result", function.getResultPlaces(), *plan)))
+      return failure();
+  ArrayAttr stated = layer ? layer.getTiersAttr() : ArrayAttr();
+  if (!stated)
+    return success();
+  SmallVector<Attribute> expected;
+  for (auto [memory, size] : llvm::zip_equal(tierMemories, plan->sizes))
+    expected.push_back(placeAt(layer.getContext(), memory, 0, size));
+  auto tiers = ArrayAttr::get(layer.getContext(), expected);
+  if (stated == tiers)
+    return success();
+  return layer.emitOpError("expects the tiers ")
+         << tiers << ", which is what its functions keep, but got " << stated;
+}
+
+} // namespace
+
+LogicalResult mlir::dyna::verifyMemory(ModuleOp module) {
+  if (failed(requireFunctions(module)))
+    return failure();
+  SymbolTable symbols(module);
+  for (auto &[name, functions] : functionsByLayer(module)) {
+    auto layer = symbols.lookup<LayerOp>(name);
+    for (FunctionOp function : functions)
+      if (failed(FunctionVerifier(function, layer).run()))
+        return failure();
+    if (failed(checkTiers(layer, functions)))
+      return failure();
+  }
+  return success();
+}
+
+namespace {
 
 struct VerifyMemory : mlir::dyna::impl::VerifyMemoryBase<VerifyMemory> {
   void runOnOperation() override {
-    if (failed(requireFunctions(getOperation())))
+    if (getOperation().getOps<FunctionOp>().empty())
+      warnOfNothing(getOperation(), getArgument(),
+                    "layer functions; --dyna-differentiate makes them");
+    if (failed(verifyMemory(getOperation())))
       return signalPassFailure();
-    SymbolTable symbols(getOperation());
-    for (FunctionOp function : getOperation().getOps<FunctionOp>()) {
-      auto layer = symbols.lookup<LayerOp>(function.getLayer());
-      if (failed(FunctionVerifier(function, layer).run()))
-        return signalPassFailure();
-    }
     markAllAnalysesPreserved();
   }
 };

@@ -281,3 +281,39 @@ dyna.function @no_stride of @l as evaluate(%w: tensor<9x64xf32> in <parameter>, 
   %a = dyna.embedding %ids, %w {places = [#dyna.place<workspace, stride = 512>]} : tensor<?xi32>, tensor<9x64xf32>
   dyna.return %a : tensor<?x64xf32>
 }
+
+// -----
+
+dyna.layer @l(%x: tensor<?x64xf32>) -> tensor<?x64xf32> attributes {tiers = [#dyna.place<saved_input>, #dyna.place<products>, #dyna.place<elementwise, tq = 256>, #dyna.place<deferred>]} {
+  dyna.return %x : tensor<?x64xf32>
+}
+// A temporary in a tier, which is kept until backward.
+dyna.function @kept of @l as evaluate(%x: tensor<?x64xf32> in <input>, %w: tensor<64x64xf32> in <parameter>) -> (tensor<?x64xf32> in <output>) {
+  // expected-error @+1 {{writes to #dyna.place<elementwise>, where the function returns nothing: a temporary lies in workspace}}
+  %m = dyna.linear %x, %w {places = [#dyna.place<elementwise>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  %y = dyna.linear %m, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  dyna.return %y : tensor<?x64xf32>
+}
+
+// -----
+
+dyna.layer @l(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  dyna.return %x : tensor<?x64xf32>
+}
+// expected-error @+1 {{expects the workspace #dyna.place<workspace, tq = 256>, which is what lies in it, but got #dyna.place<workspace, tq = 512>}}
+dyna.function @wide of @l as evaluate(%x: tensor<?x64xf32> in <input>, %w: tensor<64x64xf32> in <parameter>) -> (tensor<?x64xf32> in <output>) workspace <workspace, tq = 512> {
+  %m = dyna.linear %x, %w {places = [#dyna.place<workspace>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  %y = dyna.linear %m, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  dyna.return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// expected-error @+1 {{expects the tiers [#dyna.place<saved_input, tq = 256>, #dyna.place<products>, #dyna.place<elementwise>, #dyna.place<deferred>], which is what its functions keep, but got [#dyna.place<saved_input, tq = 256>, #dyna.place<products, tq = 256>}}
+dyna.layer @l(%x: tensor<?x64xf32>) -> tensor<?x64xf32> attributes {tiers = [#dyna.place<saved_input, tq = 256>, #dyna.place<products, tq = 256>, #dyna.place<elementwise>, #dyna.place<deferred>]} {
+  dyna.return %x : tensor<?x64xf32>
+}
+dyna.function @none of @l as evaluate(%x: tensor<?x64xf32> in <input>, %w: tensor<64x64xf32> in <parameter>) -> (tensor<?x64xf32> in <output>) {
+  %y = dyna.linear %x, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  dyna.return %y : tensor<?x64xf32>
+}

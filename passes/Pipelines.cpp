@@ -41,7 +41,9 @@ void mlir::dyna::buildDistributePhase(OpPassManager &manager,
   manager.addPass(createDeduceLayouts(deduce));
   manager.addPass(createMaterializeCollectives());
   manager.addPass(createFuseCollectives());
-  manager.addPass(createVerifyLocal());
+  VerifyLocalOptions verify;
+  verify.allowNone = true;
+  manager.addPass(createVerifyLocal(verify));
   SelectFunctionsOptions select{options.layer, options.role};
   if (!select.layer.empty() || !select.role.empty())
     manager.addPass(createSelectFunctions(select));

@@ -54,6 +54,10 @@ private:
       return getOperation().emitError(
                  "expects vector-bits 128, 256 or 512, but got ")
              << vectorBits.getValue();
+    if (streamingBytes < 0)
+      return getOperation().emitError("expects streaming-bytes not to be "
+                                      "negative, but got ")
+             << streamingBytes.getValue();
     return options;
   }
 };

@@ -121,7 +121,7 @@ private:
                                     "a JSON object, but got ";
     };
     // JSON's parser calls itself for each bracket.
-    if (findDeepNesting(text))
+    if (findTextFault(text))
       return refuse() << "more than " << kMaxNesting << " open brackets";
     llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
     if (!value)

@@ -11,6 +11,7 @@
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -29,12 +30,12 @@ static size_t skipString(StringRef text, size_t at) {
 
 namespace {
 
-/// How deep aliases are: `#a1 = [#a0]` is one bracket around what `#a0` is, and
-/// whoever prints `#a1` opens all of them. A definition ends where the next one
-/// or an op begins; at the latest where what it defines is used.
-class AliasDepths {
+/// How deep and how long aliases are: `#a1 = [#a0]` is one bracket around what
+/// `#a0` is, and whoever prints `#a1` opens all of them. A definition ends where
+/// the next one or an op begins; at the latest where what it defines is used.
+class Aliases {
 public:
-  explicit AliasDepths(StringRef text) : text(text) {}
+  explicit Aliases(StringRef text) : text(text) {}
 
   /// How many brackets the alias at `at`, `#name` or `!name`, stands for: 0 if
   /// it begins a definition, or is none.
@@ -42,18 +43,23 @@ public:
     StringRef name = text.substr(at).take_front(1 + wordAt(at + 1).size());
     size_t equals = text.find_first_not_of(" \t\r\n", at + name.size());
     if (text.substr(equals).starts_with("=")) {
-      defined = &(depths[name] = 0);
+      defined = &(aliases[name] = {});
       valueAt = equals + 1;
       outside = depth;
       return 0;
     }
-    auto known = depths.find(name);
-    if (known == depths.end())
+    auto known = aliases.find(name);
+    if (known == aliases.end())
       return 0;
     if (defined == &known->second)
       defined = nullptr;
-    return known->second;
+    usedBytes = llvm::SaturatingAdd(usedBytes, known->second.bytes);
+    if (defined)
+      defined->bytes = llvm::SaturatingAdd(defined->bytes, known->second.bytes);
+    return known->second.depth;
   }
+  /// What all aliases used so far stand for.
+  uint64_t getUsedBytes() const { return usedBytes; }
   /// A word at the begin of a line, outside of brackets and behind a value, is
   /// an op.
   void endAt(size_t at, int depth) {
@@ -62,10 +68,14 @@ public:
       defined = nullptr;
   }
   /// The character at `at` is neither space nor comment.
-  void see(size_t at) { lastSeen = at; }
+  void see(size_t at) {
+    lastSeen = at;
+    if (defined)
+      ++defined->bytes;
+  }
   void reach(int depth) {
     if (defined)
-      *defined = std::max(*defined, depth - outside);
+      defined->depth = std::max(defined->depth, depth - outside);
   }
 
 private:
@@ -75,19 +85,27 @@ private:
     });
   }
 
+  struct Alias {
+    int depth = 0;
+    uint64_t bytes = 0; ///< with what the aliases in it stand for
+  };
+
   StringRef text;
-  llvm::StringMap<int> depths;
-  int *defined = nullptr; ///< the depth of the alias whose definition this is
-  size_t valueAt = 0;     ///< where its value begins
+  llvm::StringMap<Alias> aliases;
+  Alias *defined = nullptr; ///< whose definition this is
+  uint64_t usedBytes = 0;
+  size_t valueAt = 0; ///< where its value begins
   size_t lastSeen = 0;
   int outside = 0; ///< how many brackets are open around the definition
 };
 
 } // namespace
 
-std::optional<size_t> mlir::dyna::findDeepNesting(StringRef text) {
+std::optional<TextFault> mlir::dyna::findTextFault(StringRef text) {
   static constexpr StringLiteral opening = "([{<", closing = ")]}>";
-  AliasDepths aliases(text);
+  Aliases aliases(text);
+  const uint64_t mostBytes =
+      std::max<uint64_t>(kMaxAliasBytes, kMaxAliasGrowth * text.size());
   // Of each kind by itself: what `>` closes is no business of `[`.
   int open[4] = {}, minus = 0, depth = 0;
   for (size_t at = 0; at < text.size(); ++at) {
@@ -117,7 +135,9 @@ std::optional<size_t> mlir::dyna::findDeepNesting(StringRef text) {
     }
     aliases.reach(depth + inside);
     if (depth + inside + minus > kMaxNesting)
-      return at;
+      return TextFault{at, /*isLong=*/false};
+    if (aliases.getUsedBytes() > mostBytes)
+      return TextFault{at, /*isLong=*/true};
   }
   return std::nullopt;
 }
@@ -128,16 +148,22 @@ mlir::dyna::openTextInput(StringRef path, std::string *message) {
   if (!buffer || buffer->getBuffer().starts_with("ML\xEFR"))
     return buffer;
   StringRef text = buffer->getBuffer();
-  std::optional<size_t> deep = findDeepNesting(text);
-  if (!deep)
+  std::optional<TextFault> fault = findTextFault(text);
+  if (!fault)
     return buffer;
-  StringRef before = text.take_front(*deep);
+  StringRef before = text.take_front(fault->at);
+  std::string what =
+      fault->isLong
+          ? "the aliases used up to here stand for more than " +
+                std::to_string(kMaxAliasBytes >> 20) +
+                " MiB of text, far more than there is: nothing that this tool "
+                "reads repeats itself so often"
+          : "more than " + std::to_string(kMaxNesting) +
+                " brackets are open here: nothing that this tool reads is "
+                "nested so deeply";
   *message =
       (buffer->getBufferIdentifier() + ":" + Twine(before.count('\n') + 1) +
-       ":" + Twine(*deep - before.rfind('\n')) + ": error: more than " +
-       Twine(kMaxNesting) +
-       " brackets are open here: nothing that this tool reads is nested "
-       "so deeply")
+       ":" + Twine(fault->at - before.rfind('\n')) + ": error: " + what)
           .str();
   return nullptr;
 }

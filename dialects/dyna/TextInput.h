@@ -25,13 +25,25 @@ namespace mlir::dyna {
 /// How many brackets may be open at a time; modules have less than twenty.
 inline constexpr int kMaxNesting = 200;
 
+/// How many bytes aliases may stand for, all places together where they are
+/// used; or these times the text, if that is more.
+inline constexpr size_t kMaxAliasBytes = size_t(64) << 20;
+inline constexpr size_t kMaxAliasGrowth = 64;
+
+struct TextFault {
+  size_t at = 0;
+  bool isLong = false; ///< too much text, not too many brackets
+};
+
 /// Where the text opens one bracket too many: `()`, `[]`, `{}`, `<>` outside of
 /// strings and comments, and those that aliases stand for. Unary minus counts,
-/// too: the parser of affine expressions calls itself for each.
-std::optional<size_t> findDeepNesting(llvm::StringRef text);
+/// too: the parser of affine expressions calls itself for each. Or where its
+/// aliases stand for too much: `#a1 = [#a0, #a0]`, and so on, doubles with
+/// every line, and whoever prints or hashes it takes all of that.
+std::optional<TextFault> findTextFault(llvm::StringRef text);
 
 /// The file `path`, `-` being standard input; null with a message of one line
-/// if it cannot be read or is nested too deeply. Bytecode is not looked at.
+/// if it cannot be read or has a fault. Bytecode is not looked at.
 std::unique_ptr<llvm::MemoryBuffer> openTextInput(llvm::StringRef path,
                                                   std::string *message);
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dyna/Requirements.h"
 #include "passes/differentiate/FunctionCut.h"
 #include "passes/differentiate/LayerFunctions.h"
 #include "passes/differentiate/Passes.h"
@@ -476,6 +477,8 @@ class DynaVerifyDifferentiated
           DynaVerifyDifferentiated> {
 public:
   void runOnOperation() override {
+    if (getOperation().getOps<LayerOp>().empty())
+      warnOfNothing(getOperation(), getArgument(), "dyna.layer");
     if (failed(verifyDifferentiated(getOperation())))
       return signalPassFailure();
     markAllAnalysesPreserved();

@@ -239,12 +239,16 @@ void DeduceLayouts::runOnOperation() {
 }
 
 void ReportLayoutRules::runOnOperation() {
+  bool hasReported = false;
   getOperation().walk([&](Operation *op) {
     if (op->getNumResults() == 0 || isa<CallOp>(op))
       return;
+    hasReported = true;
     FailureOr<dist::FactorRule> rule = getLayoutRule(op);
     if (failed(rule))
       return signalPassFailure();
     op->emitRemark() << "'" << describeRule(*rule) << "'";
   });
+  if (!hasReported)
+    warnOfNothing(getOperation(), getArgument(), "ops with results");
 }

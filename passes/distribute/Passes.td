@@ -90,6 +90,9 @@ def VerifyLocal : Pass<"dyna-verify-local", "::mlir::ModuleOp"> {
     `dyna-verify-memory`. Linear in the ops.
   }];
   let dependentDialects = ["::mlir::dist::DistDialect"];
+  let options = [
+    Option<"allowNone", "allow-none", "bool", "false",
+           "Do not warn of a module without local functions: strategies may have none">];
 }
 
 def SelectFunctions : Pass<"dyna-select-functions", "::mlir::ModuleOp"> {

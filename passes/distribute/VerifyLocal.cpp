@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dyna/Requirements.h"
 #include "passes/distribute/LayoutRules.h"
 #include "passes/distribute/LocalVerifier.h"
 #include "passes/distribute/Passes.h"
@@ -34,7 +35,15 @@ public:
     Base::getDependentDialects(registry);
     registerLayoutRules(registry);
   }
+  using Base::Base;
   void runOnOperation() override {
+    bool hasLocal =
+        llvm::any_of(getOperation().getOps<LayerOp>(), [](LayerOp layer) {
+          return layer->hasAttr(dist::kMeshName);
+        });
+    if (!hasLocal && !allowNone)
+      warnOfNothing(getOperation(), getArgument(),
+                    "layers of one rank; --dyna-distribute makes them");
     if (failed(verifyLocal(getOperation())))
       signalPassFailure();
   }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dyna/Requirements.h"
 #include "dialects/exec/PlanTranslation.h"
 #include "passes/plan/Passes.h"
 
@@ -126,6 +127,9 @@ struct DynaVerifyExecutable
     FailureOr<::dyna::ManifestView> model = viewManifest(getOperation());
     if (failed(model))
       return signalPassFailure();
+    if (getOperation().getOps<exec::GraphOp>().empty())
+      warnOfNothing(getOperation(), getArgument(),
+                    "exec.graph; --dyna-plan makes one");
     for (auto graph : getOperation().getOps<exec::GraphOp>())
       if (failed(verifyExecutable(graph, *model)))
         signalPassFailure();

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dyna/Requirements.h"
 #include "dialects/exec/PlanTranslation.h"
 #include "passes/plan/ManifestBuilder.h"
 #include "passes/plan/Passes.h"
@@ -90,6 +91,9 @@ struct DynaVerifyPlan : mlir::dyna::impl::DynaVerifyPlanBase<DynaVerifyPlan> {
     FailureOr<::dyna::ManifestView> model = viewManifest(getOperation());
     if (failed(model))
       return signalPassFailure();
+    if (getOperation().getOps<exec::PlanOp>().empty())
+      warnOfNothing(getOperation(), getArgument(),
+                    "exec.plan; --dyna-plan makes one");
     for (auto graph : getOperation().getOps<exec::GraphOp>())
       if (failed(verifyExecutable(graph, *model)))
         return signalPassFailure();

@@ -17,6 +17,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "passes/Pipelines.h"
 #include "passes/distribute/SelectFunctions.h"
+#include "runtime/files/FileId.h"
 #include "runtime/files/OutputFile.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/InitLLVM.h"
@@ -107,6 +108,11 @@ static LogicalResult run(const std::string &input, const std::string &output,
     llvm::errs() << "dyna-opt: " << what << '\n';
     return failure();
   };
+  auto outputId = ::dyna::fileIdOf(output);
+  if (outputId && input != "-" && output != "-" &&
+      outputId == ::dyna::fileIdOf(input))
+    return fail("cannot write " + output + ": it is the input " + input +
+                "; name another file with -o");
   auto buffer = mlir::dyna::openTextInput(input, &message);
   if (!buffer)
     return fail(message);

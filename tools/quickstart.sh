@@ -3,8 +3,8 @@
 # on real text:
 #   tools/quickstart.sh [--data PATH] [--steps N] [--model CONFIG.json] [--out DIR]
 #                       [--build-dir DIR] [--no-build]
-# PATH is a folder of text files, a .jsonl file or a Megatron-LM .idx/.bin prefix, or
-# several of them with commas in between; the default is cut from a tree that every
+# PATH is a text file, a folder of them, a .jsonl file or a Megatron-LM .idx/.bin prefix,
+# or several of them with commas in between; the default is cut from a tree that every
 # machine has after set-up: the comments, functions and classes in the C++ headers of
 # LLVM, most of them short and some very long. CONFIG.json is a HuggingFace GPT-2 or LLaMA
 # configuration. Paths are those of the folder the script is called from. --no-build
@@ -76,23 +76,36 @@ if [ -z "$data" ]; then
 fi
 echo "quickstart: training on $data"
 cd "$out"
+# One text file is one document, of which none can be held out.
+held_out=(--held-out-fraction 0.02)
+few_held_out=(--held-out-tokens 1)
+if [ "${#sources[@]}" = 1 ] && [ -f "${sources[0]}" ]; then
+  case "${sources[0]}" in
+    *.jsonl|*.idx|*.bin) ;;
+    *) held_out=() few_held_out=() ;;
+  esac
+fi
 train() {
-  ./train --data "$data" --held-out-fraction 0.02 --tokens-per-batch 16384 --tokens-per-micro-batch 4096 \
+  ./train --data "$data" ${held_out[@]+"${held_out[@]}"} --tokens-per-batch 16384 --tokens-per-micro-batch 4096 \
     --schedule-steps "$steps" --lr 1e-3 --seed 1 "$@"
 }
-train --steps "$steps" --held-out-tokens 131072 --metrics "$out/metrics.jsonl" --save "$out/checkpoints" \
+train --steps "$steps" ${held_out[@]+--held-out-tokens 131072} --metrics "$out/metrics.jsonl" --save "$out/checkpoints" \
   --trace "$out/trace.json" --trace-steps 2 --progress
 
-# What planning for lengths brings: the first steps once more, with the same samples, each
-# padded to the longest of its micro-batch. The first one of both warms up.
+# What planning for lengths brings: the first steps once more, as they are and then each
+# sample padded to the longest of its micro-batch. The first one of both warms up; of the
+# others, which have the same samples, the median ratio counts, as a machine has other work.
 few=$((steps < 5 ? steps : 5))
-train --steps "$few" --held-out-tokens 1 --pad --metrics "$out/padded.jsonl" --no-progress >"$out/padded.txt"
-speed() { # of a metrics file: tokens/s of the steps that both runs have
-  sed -n 's/.*"step": \([0-9]*\), .*"tokens": \([0-9]*\), .*"seconds": \([0-9.]*\),.*/\1 \2 \3/p' "$1" |
-    awk -v few="$few" '$1 <= few && ($1 > 1 || few == 1) { n += $2; s += $3 } END { printf "%.0f", n / s }'
+again() { train --steps "$few" ${few_held_out[@]+"${few_held_out[@]}"} --no-progress "$@"; }
+again --metrics "$out/plain.jsonl" >"$out/plain.txt"
+again --metrics "$out/padded.jsonl" --pad >"$out/padded.txt"
+seconds() { # of a metrics file: step, tokens, seconds
+  sed -n 's/.*"step": \([0-9]*\), .*"tokens": \([0-9]*\), .*"seconds": \([0-9.]*\),.*/\1 \2 \3/p' "$1"
 }
-planned=$(speed "$out/metrics.jsonl") padded=$(speed "$out/padded.jsonl")
-awk -v few="$few" -v planned="$planned" -v padded="$padded" 'BEGIN {
-  printf "  %-22s %d tokens/s padded, %d tokens/s as they are: %.2f times as fast (up to step %d)\n",
-    "the same samples", padded, planned, planned / padded, few }'
+join <(seconds "$out/plain.jsonl") <(seconds "$out/padded.jsonl") |
+  awk -v few="$few" '$1 > 1 || few == 1 { print $5 / $3, $2 / $5, $2 / $3 }' | sort -n |
+  awk -v few="$few" '{ line[NR] = $0 } END {
+    split(line[int((NR + 1) / 2)], at, " ")
+    printf "  %-22s %d tokens/s padded, %d tokens/s as they are: %.2f times as fast (up to step %d)\n",
+      "the same samples", at[2], at[3], at[1], few }'
 echo "quickstart: everything is in $out; look at trace.json in ui.perfetto.dev"

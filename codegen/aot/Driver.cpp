@@ -201,6 +201,13 @@ int Driver::openInput() {
   auto buffer = openTextInput(options.input, &message);
   if (!buffer)
     return usageError(message);
+  // A configuration instead of the module made of it; `{-#` may begin a module.
+  llvm::StringRef rest = buffer->getBuffer().ltrim();
+  if (rest.consume_front("{") && rest.ltrim().starts_with("\""))
+    return usageError("'" + options.input +
+                      "' is JSON, not a module; translate a model's "
+                      "configuration first: dyna-translate --from-config " +
+                      options.input + " -o model.mlir");
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   if (!options.dumpDirectory.empty())
     if (std::error_code error =

@@ -157,7 +157,7 @@ StatusOr<CostTable> CostTable::parse(const std::string &text,
 StatusOr<CostTable> CostTable::read(const std::string &path) {
   StatusOr<std::string> text = readFile(path, maxFileBytes);
   if (!text.isOk())
-    return text.status();
+    return Status(text.status().code(), "no costs: " + text.status().message());
   return parse(*text, path);
 }
 

@@ -175,8 +175,8 @@ Status parseCommandLine(const std::vector<std::string> &arguments,
     std::string value = hasValue ? argument.substr(equals + 1) : "";
     if (flag->toggle && hasValue)
       return Status::invalidArgument("--" + name + " takes no value");
-    if (name == "describe" && !hasValue) {
-      value = "table";
+    if (flag->implied && !hasValue) {
+      value = flag->implied;
     } else if (!flag->toggle && !hasValue) {
       if (i + 1 == arguments.size())
         return Status::invalidArgument("--" + name + " expects a value: --" +
@@ -247,9 +247,9 @@ Status resolveOptions(TrainOptions &options) {
   if (options.minLearningRate < 0)
     options.minLearningRate = options.learningRate / 10;
   if (options.minLearningRate > options.learningRate)
-    return Status::invalidArgument(formatText("--min-lr %g is above --lr %g",
-                                              options.minLearningRate,
-                                              options.learningRate));
+    return Status::invalidArgument(formatText(
+        "--min-lr %g is above --lr %g; give both (a resumed run keeps its own)",
+        options.minLearningRate, options.learningRate));
   if (options.warmup < 0)
     options.warmup = std::min<int64_t>(100, scheduleLength(options) / 10);
   if (StatusOr<LongDocuments> mode = parseLongDocuments(options.longDocuments);
@@ -362,7 +362,7 @@ std::string helpText(const std::string &program) {
     }
     std::string name = "--" + std::string(flag.name);
     if (*flag.value)
-      name += std::string(" ") + flag.value;
+      name += std::string(flag.implied ? "" : " ") + flag.value;
     text += formatText("  %-28s %s", name.c_str(), flag.help);
     bool hasDefault = (flag.integer && defaults.*flag.integer > 0) ||
                       (flag.real && defaults.*flag.real > 0) ||

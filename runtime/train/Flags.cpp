@@ -46,6 +46,16 @@ Flag choice(const char *section, const char *name, const char *help,
   flag.choices = std::move(choices);
   return flag;
 }
+/// A choice that only `=` gives: the flag alone means the first word.
+Flag describe(const char *section, const char *name, const char *help,
+              std::string TrainOptions::*field,
+              std::vector<std::string> choices) {
+  Flag flag{section, name, "[=WORD]", help, Stored::No};
+  flag.text = field;
+  flag.choices = std::move(choices);
+  flag.implied = "table";
+  return flag;
+}
 Flag text(const char *section, const char *name, const char *value,
           const char *help, std::string TrainOptions::*field,
           Stored stored = Stored::No, bool isPath = false) {
@@ -209,9 +219,9 @@ const std::vector<Flag> &dyna::flags() {
 
       toggle("Other", "evaluate", "only evaluate the loss on --data",
              &O::evaluate),
-      choice("Other", "describe",
-             "print what the binary is: table (default), json or proto",
-             &O::describe, {"table", "json", "proto"}, Stored::No),
+      describe("Other", "describe",
+               "print what the binary is: table (default), json or proto",
+               &O::describe, {"table", "json", "proto"}),
       integer("Other", "threads", "worker threads (default: all cores)",
               &O::threads, 1, 1024, Stored::Yes),
       text("Other", "isa", "NAME", "instruction set, instead of the best one",

@@ -40,6 +40,7 @@ struct Flag {
   std::vector<std::string> TrainOptions::*list = nullptr;
   std::vector<std::string> choices = {};
   bool isPath = false;
+  const char *implied = nullptr; ///< the value where none is given with `=`
 };
 
 /// In the order in which --help lists them.

@@ -350,10 +350,11 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   if (!isFinite && skipped_ == options_.skipNonfinite)
     return saveAndFail(Status::invalidArgument(formatText(
         "step %lld: the %s is not finite: training diverged, use a lower --lr, "
-        "a longer --warmup or a lower --clip, or pass over single steps with "
+        "a longer --warmup or %s, or pass over single steps with "
         "--skip-nonfinite N",
         static_cast<long long>(step + 1),
-        std::isfinite(metrics.loss) ? "gradient" : "loss")));
+        std::isfinite(metrics.loss) ? "gradient" : "loss",
+        options_.clip > 0 ? "a lower --clip" : "--clip 1")));
   if (!isFinite) {
     ++skipped_;
     if (session_.writesFiles())

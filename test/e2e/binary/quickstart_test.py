@@ -37,6 +37,14 @@ class QuickstartTest(common.BinaryTest):
         done = self.quickstart("--data", "my corpus,other", "--steps", "1", "--model", "model.json", "--out", "second")
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
 
+    def test_one_text_holds_nothing_out(self):
+        (self.folder / "text.md").write_text("a b c d e f g h. " * 3000)
+        (self.folder / "model.json").write_text(json.dumps(common.GPT2))
+        done = self.quickstart("--data", "text.md", "--steps=2", "--model", "model.json", "--out", "out")
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        self.assertNotIn("held-out", done.stdout)
+        self.assertIn("times as fast", done.stdout)
+
     def test_learns_what_it_holds_out(self):
         """The whole of it: the data that it brings, the model, the steps that a user gets."""
         done = common.run([SCRIPT, "--no-build", "--build-dir", BUILD, "--out", "out"], cwd=self.folder, timeout=1500)

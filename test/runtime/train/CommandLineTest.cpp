@@ -56,6 +56,7 @@ TEST(CommandLineTest, MistakesAreOneClearLine) {
       {{"--beta1=1"}, "--beta1 expects a number from 0 to 0.999999999,"},
       {{"--schedule=step"}, "one of cosine, linear, constant"},
       {{"--describe=xml"}, "one of table, json, proto"},
+      {{"--describe", "json"}, "'json' is no flag"},
       {{"--evaluate=1"}, "--evaluate takes no value"},
       {{"--data="}, "--data expects a path"},
       {{"--save="}, "--save expects DIR"},
@@ -126,6 +127,7 @@ TEST(CommandLineTest, BytesWithUnits) {
 
 TEST(CommandLineTest, HelpNamesEveryFlagWithItsDefault) {
   std::string help = helpText("train-gpt");
+  EXPECT_NE(help.find("--describe[=WORD]"), std::string::npos) << help;
   EXPECT_THAT(help, HasSubstr("train-gpt --resume model/"));
   EXPECT_THAT(help, HasSubstr("--tokens-per-batch N"));
   EXPECT_THAT(help, HasSubstr("(16384)"));

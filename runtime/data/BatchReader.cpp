@@ -56,6 +56,9 @@ constexpr CursorField cursorFields[] = {
     {"documents", &DataCursor::documents},
     {"epoch_samples", &DataCursor::epochSamples}};
 
+/// More than any run counts; sums of a few such numbers are still no overflow.
+constexpr int64_t mostCounted = INT64_C(1) << 60;
+
 /// As 16 hexadecimal digits: JSON numbers end at 2^53.
 std::string toHex(uint64_t value) {
   constexpr char digits[] = "0123456789abcdef";
@@ -102,7 +105,7 @@ StatusOr<DataCursor> DataCursor::fromJson(const JsonValue &value) {
   DataCursor cursor;
   for (const CursorField &field : cursorFields) {
     std::optional<int64_t> number = value.findInteger(field.key);
-    if (!number || *number < 0)
+    if (!number || *number < 0 || *number > mostCounted)
       return missing(field.key);
     cursor.*field.field = *number;
   }

@@ -208,8 +208,12 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
       hash && hash->isString())
     state.modelHash = hash->text;
   // Earlier versions did not store these two.
-  state.skipped =
-      std::max<int64_t>(value->findInteger("skipped").value_or(0), 0);
+  if (value->find("skipped")) {
+    auto skipped = value->findInteger("skipped");
+    if (!skipped || *skipped < 0 || *skipped > state.step)
+      return missing("skipped");
+    state.skipped = *skipped;
+  }
   if (const JsonValue *heldOut = value->find("held_out");
       heldOut && heldOut->isString())
     state.heldOut = heldOut->text;

@@ -10,8 +10,12 @@
 
 #include "runtime/data/Dataset.h"
 #include "runtime/files/FileId.h"
+#include "runtime/files/FileLock.h"
 
+#include <fcntl.h>
+#include <filesystem>
 #include <map>
+#include <unistd.h>
 
 namespace dyna {
 namespace {
@@ -32,7 +36,64 @@ std::vector<NamedPath> outputsOf(const TrainOptions &options) {
   return outputs;
 }
 
-/// Checkpoints that are folders are not looked into: logs may lie in them.
+/// The folder that an output lies in, however it is written.
+std::filesystem::path folderOf(const std::string &path) {
+  std::error_code error;
+  std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  std::filesystem::path folder =
+      std::filesystem::weakly_canonical(absolute, error).parent_path();
+  return error ? absolute.parent_path() : folder;
+}
+
+bool isBelow(std::filesystem::path folder, const std::string &top) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(top, error))
+    return false;
+  for (;; folder = folder.parent_path()) {
+    if (std::filesystem::equivalent(folder, top, error))
+      return true;
+    if (folder == folder.parent_path())
+      return false;
+  }
+}
+
+/// What lies in a checkpoint is part of it, and what lies in a folder of data
+/// is data, in the next run if not in this one.
+Status checkFolder(const char *flag, const std::string &path,
+                   const std::filesystem::path &folder,
+                   const TrainOptions &options) {
+  std::error_code error;
+  if (std::filesystem::exists(folder / "checkpoint.json", error))
+    return Status::invalidArgument(std::string(flag) + " would write " + path +
+                                   " into a checkpoint: name a file outside "
+                                   "of it");
+  for (const auto *list : {&options.data, &options.heldOut})
+    for (const std::string &data : *list)
+      if (isBelow(folder, data))
+        return Status::invalidArgument(
+            std::string(flag) + " would write " + path +
+            " into the folder of data " + data +
+            ", which is read as a whole: name another place");
+  return Status::ok();
+}
+
+/// Metrics that another run writes at this moment are locked by it. (Those of
+/// this run are opened, and locked, later.)
+Status checkUnlocked(const NamedPath &output) {
+  int descriptor = ::open(output.path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return Status::ok(); // whoever writes it says why it cannot
+  Status status = Status::ok();
+  if (!lockDescriptor(descriptor))
+    status = Status::invalidArgument(
+        std::string(output.flag) + " would write over " + output.path +
+        ", to which another run (" + describeLockHolder(descriptor) +
+        ") writes at this moment; stop it or choose another file");
+  ::close(descriptor);
+  return status;
+}
+
+/// Checkpoints that are folders are not looked into: nothing is written there.
 std::vector<NamedPath> inputsOf(const TrainOptions &options) {
   std::vector<NamedPath> inputs = {{"--load", options.load},
                                    {"--costs", options.costs}};
@@ -54,9 +115,17 @@ Status checkOutputPaths(const TrainOptions &options) {
         return Status::invalidArgument(
             std::string(outputs[j].flag) + " and " + outputs[i].flag +
             " both write " + outputs[i].path + ": give each a file of its own");
-    if (auto id = fileIdOf(outputs[i].path))
+    DYNA_RETURN_IF_ERROR(checkFolder(outputs[i].flag, outputs[i].path,
+                                     folderOf(outputs[i].path), options));
+    if (auto id = fileIdOf(outputs[i].path)) {
       existing[*id] = &outputs[i];
+      if (outputs[i].path != options.metrics)
+        DYNA_RETURN_IF_ERROR(checkUnlocked(outputs[i]));
+    }
   }
+  if (!options.save.empty())
+    DYNA_RETURN_IF_ERROR(checkFolder("--save", options.save,
+                                     folderOf(options.save + "/x"), options));
   if (existing.empty())
     return Status::ok();
   for (const NamedPath &input : inputsOf(options)) {

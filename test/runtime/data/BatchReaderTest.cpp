@@ -444,17 +444,22 @@ TEST(BatchReaderTest, refusesMalformedCursors) {
   };
   std::string good = DataCursor().toJson();
   ASSERT_TRUE(read(good).isOk());
-  expectFailure(read("{}"), "\"epoch\"");
-  expectFailure(read("{\"epoch\": -1}"), "\"epoch\"");
-  expectFailure(read("{\"epoch\": 0, \"document\": 1, \"offset\": 0, "
-                     "\"samples\": 2, \"documents\": 3}"),
-                "of an earlier version");
   auto with = [&](const std::string &part, const std::string &other) {
     std::string text = good;
     size_t at = text.find(part);
     EXPECT_NE(at, text.npos) << part;
     return text.replace(at, part.size(), other);
   };
+  expectFailure(read("{}"), "\"epoch\"");
+  expectFailure(read("{\"epoch\": -1}"), "\"epoch\"");
+  expectFailure(read(with("\"epoch\": 0", "\"epoch\": 9223372036854775807")),
+                "\"epoch\"");
+  expectFailure(
+      read(with("\"samples\": 0", "\"samples\": 9223372036854775807")),
+      "\"samples\"");
+  expectFailure(read("{\"epoch\": 0, \"document\": 1, \"offset\": 0, "
+                     "\"samples\": 2, \"documents\": 3}"),
+                "of an earlier version");
   expectFailure(
       read(with("\"shuffle\": \"samples\"", "\"shuffle\": \"tokens\"")),
       "\"shuffle\"");

@@ -30,7 +30,7 @@ TEST_F(TrainFilesTest, OutputsAreNoInputs) {
     }
   Result below = run(training({"--steps=1", "--counts=" + path("corpus/5")}));
   EXPECT_EQ(below.code, 2);
-  EXPECT_THAT(below.err, HasSubstr("which is read by --data"));
+  EXPECT_THAT(below.err, HasSubstr("into the folder of data"));
   Result both = run(training(
       {"--steps=1", "--metrics=" + path("o"), "--counts=" + path("./o")}));
   EXPECT_EQ(both.code, 2);
@@ -40,6 +40,38 @@ TEST_F(TrainFilesTest, OutputsAreNoInputs) {
   Result device =
       run(training({"--steps=1", "--metrics=/dev/null", "--counts=/dev/null"}));
   EXPECT_EQ(device.code, 0) << device.err;
+}
+
+TEST_F(TrainFilesTest, NothingIsWrittenIntoCheckpointsOrData) {
+  ASSERT_EQ(run(training({"--steps=1", "--save=" + path("s")})).code, 0);
+  std::string step = path("s/step-1"), model = step + "/model.safetensors";
+  std::string before = *readFile(model);
+  for (std::string flag :
+       {"--metrics", "--trace", "--counts", "--print-grad-norms"})
+    for (const std::string &name : {model, step + "/state.json", step + "/new"})
+      for (const std::vector<std::string> &flags :
+           {training({"--steps=1", "--load=" + path("s")}),
+            std::vector<std::string>{"--resume=" + path("s"), "--steps=2"}}) {
+        std::vector<std::string> all = flags;
+        all.push_back(flag + "=" + name);
+        Result result = run(all);
+        EXPECT_EQ(result.code, 2) << flag << name;
+        EXPECT_THAT(result.err, HasSubstr("into a checkpoint"));
+        EXPECT_EQ(*readFile(model), before) << flag << name;
+      }
+  // Beside the checkpoints logs are welcome.
+  EXPECT_EQ(run({"--resume=" + path("s"), "--steps=2", "--no-progress",
+                 "--metrics=" + path("s/log.jsonl")})
+                .code,
+            0);
+  fs::create_directory_symlink(path("corpus"), path("alias"));
+  for (std::string name : {"corpus/m", "corpus/new/m", "alias/m"})
+    for (std::string flag : {"--metrics", "--save"}) {
+      Result result = run(training({"--steps=1", flag + "=" + path(name)}));
+      EXPECT_EQ(result.code, 2) << flag << name;
+      EXPECT_THAT(result.err, HasSubstr("into the folder of data"));
+      EXPECT_FALSE(fileExists(path(name))) << flag << name;
+    }
 }
 
 // However a checkpoint is named, what follows comes to lie beside it.
@@ -128,6 +160,9 @@ TEST_F(TrainFilesTest, TwoRunsDoNotShareFiles) {
   EXPECT_THAT(metrics.err,
               HasSubstr("another run " + process + " writes its metrics to " +
                         path("m.jsonl")));
+  Result counts = run(training({"--steps=2", "--counts=" + path("m.jsonl")}));
+  EXPECT_EQ(counts.code, 2);
+  EXPECT_THAT(counts.err, HasSubstr("to which another run " + process));
   Result save = run(training({"--steps=2", "--save=" + path("m")}));
   EXPECT_EQ(save.code, 2);
   EXPECT_THAT(save.err,

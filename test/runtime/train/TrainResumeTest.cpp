@@ -193,6 +193,23 @@ TEST_F(TrainResumeTest, StatesAreOfTheirCheckpointsStep) {
   EXPECT_FALSE(fileExists(path("m/step-3")));
 }
 
+TEST_F(TrainResumeTest, MoreSkippedStepsThanStepsAreNotBelieved) {
+  ASSERT_EQ(run(training({"--steps=2", "--save=" + path("m")})).code, 0);
+  std::string state = *readFile(path("m/step-2/state.json"));
+  std::string list = *readFile(path("m/step-2/checkpoint.json"));
+  size_t at = state.find("\"skipped\": 0");
+  ASSERT_NE(at, std::string::npos);
+  for (const char *count : {"9223372036854775807", "3", "-1", "\"x\""}) {
+    std::string other = state;
+    rewriteState(path("m/step-2"),
+                 other.replace(at, 12, std::string("\"skipped\": ") + count),
+                 list);
+    Result result = run({"--resume=" + path("m"), "--steps=3"});
+    EXPECT_EQ(result.code, 2) << count;
+    EXPECT_THAT(result.err, HasSubstr("skipped")) << count;
+  }
+}
+
 TEST_F(TrainResumeTest, DataThatChangeDoNotCostTheSteps) {
   for (const char *change : {"shorter", "written"}) {
     fs::remove_all(folder_ / "m");

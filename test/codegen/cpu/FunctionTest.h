@@ -45,13 +45,14 @@ protected:
 
   dyna_status run(const std::string &text, Call &call,
                   const std::string &options = "") {
-    module = std::make_unique<CompiledModule>(layer + text, options);
+    module = std::make_unique<CompiledModule>(declared + text, options);
     EXPECT_TRUE(module->ok());
     if (!call.workspace)
       call.workspace = workspace.data();
     return module->ok() ? call.run(module->find("f")) : DYNA_INTERNAL;
   }
 
+  const char *declared = layer; ///< what stands before the function
   std::unique_ptr<CompiledModule> module;
   Tensor workspace = Tensor(Element::F64, 1 << 16);
 };

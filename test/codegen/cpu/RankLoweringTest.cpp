@@ -20,8 +20,17 @@ using namespace dyna::test;
 
 namespace {
 
+/// Functions of a part of a layer, as only they may take parts of tables.
+constexpr const char *partOfLayer =
+    "dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes "
+    "{dist.mesh = #dist.mesh<tp=2>, dist.logical = @l, dist.gradients = [], "
+    "dist.arguments = [#dist.layout<[[], []] on <tp=2>>], "
+    "dist.results = [#dist.layout<[[], []] on <tp=2>>]} { dyna.return %x : "
+    "tensor<?x8xf32> }\n";
+
 class RankTest : public FunctionTest {
 protected:
+  RankTest() { declared = partOfLayer; }
   /// Gives the call a group 1 of `size` ranks, in which this one is `index`.
   void enter(Call &call, int32_t size, int32_t index) {
     groups[0] = {1, 0, nullptr};

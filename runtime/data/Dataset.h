@@ -13,8 +13,8 @@
 // that could end a run hours later: each JSON line and each id of an indexed
 // set is read once, on all cores.
 //
-// Files that change while they are open are noticed at the next read (size and
-// time of change), and what a set holds has a fingerprint, for runs that go on
+// Files that change while they are open are noticed at the next read (size,
+// time of writing and time of change), and what a set holds has a fingerprint, for runs that go on
 // another day.
 //
 // Sources (`openDataset`)

@@ -49,9 +49,11 @@ StatusOr<MappedFile> MappedFile::open(const std::string &path) {
 }
 
 FileFacts dyna::factsOf(const struct stat &status) {
-  return {static_cast<int64_t>(status.st_size),
-          static_cast<int64_t>(status.st_mtim.tv_sec) * 1000000000 +
-              status.st_mtim.tv_nsec};
+  auto nanoseconds = [](const timespec &time) {
+    return static_cast<int64_t>(time.tv_sec) * 1000000000 + time.tv_nsec;
+  };
+  return {static_cast<int64_t>(status.st_size), nanoseconds(status.st_mtim),
+          nanoseconds(status.st_ctim)};
 }
 
 Status dyna::checkUnchanged(const std::string &path, const FileFacts &before,
@@ -67,6 +69,12 @@ Status dyna::checkUnchanged(const std::string &path, const FileFacts &before,
   if (now.modified != before.modified)
     return Status::invalidArgument(
         path + " was written to while it was in use" + remedy);
+  if (now.changed != before.changed)
+    return Status::invalidArgument(
+        path +
+        " was changed while it was in use: it was written to and its time put "
+        "back, or it was replaced, renamed, linked or given other rights" +
+        remedy);
   return Status::ok();
 }
 

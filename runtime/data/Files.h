@@ -24,10 +24,13 @@ struct stat;
 
 namespace dyna {
 
-/// What tells that somebody has changed a file.
+/// What tells that somebody has changed a file. Times are nanoseconds since
+/// 1970. The number of a file is left out: some network file systems number one
+/// file anew while it is in use, and another file has another time of change.
 struct FileFacts {
   int64_t bytes = 0;
-  int64_t modified = 0; ///< nanoseconds since 1970
+  int64_t modified = 0; ///< as its owner says: `touch -r` puts it back
+  int64_t changed = 0;  ///< as the system says: also of rights and names
 };
 
 FileFacts factsOf(const struct stat &status);

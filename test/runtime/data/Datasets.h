@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <sys/stat.h>
 
 namespace dyna::test {
 
@@ -48,6 +49,22 @@ inline void touch(const std::string &path) {
   std::filesystem::last_write_time(
       path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
 }
+
+/// Writes other bytes into the file, no more and no fewer, and puts its time of
+/// writing back, as `touch -r` does.
+inline void rewriteUnseen(const std::string &path, std::string_view text) {
+  struct stat before, after;
+  ASSERT_EQ(::stat(path.c_str(), &before), 0);
+  ASSERT_EQ(static_cast<size_t>(before.st_size), text.size());
+  auto written = std::filesystem::last_write_time(path);
+  do { // until the clock of the file system can tell the times apart
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary) << text;
+    std::filesystem::last_write_time(path, written);
+    ASSERT_EQ(::stat(path.c_str(), &after), 0);
+  } while (after.st_ctim.tv_sec == before.st_ctim.tv_sec &&
+           after.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
+}
+
 template <typename T> void put(std::string &bytes, T value) {
   bytes.append(reinterpret_cast<const char *>(&value), sizeof(T));
 }

@@ -133,6 +133,28 @@ TEST(TextDatasetTest, noticesThatAFileChanges) {
   }
 }
 
+// The time of writing is what its owner says it is.
+TEST(TextDatasetTest, noticesWritingWhoseTimeWasPutBack) {
+  TemporaryDirectory dir;
+  for (const char *name : {"a.txt", "a.jsonl", "data.bin"}) {
+    std::string text = "{\"text\": \"one\"}\n", other = "{\"text\": \"two\"}\n";
+    IndexParts parts;
+    parts.type = 1;
+    parts.lengths = {static_cast<int32_t>(text.size())};
+    parts.offsets = {0};
+    parts.documents = {0, 1};
+    dir.write("data.idx", parts.bytes());
+    std::string path = dir.write(name, text);
+    DatasetPointer data = mustOpen({path});
+    ASSERT_TRUE(data);
+    mustRead(data, 0);
+    rewriteUnseen(path, other);
+    expectFailure(data->read(0), name + std::string(" was changed while it was "
+                                                    "in use: it was written to "
+                                                    "and its time put back"));
+  }
+}
+
 // Sparse, so it costs no disk: neither is it copied, nor even read.
 TEST(TextDatasetTest, readsFilesBeyondAGibibyte) {
   TemporaryDirectory dir;

@@ -200,6 +200,11 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
   auto step = value->findInteger("step"), seed = value->findInteger("seed");
   if (!step || *step < 0)
     return missing("step");
+  if (*step > mostSteps)
+    return Status::invalidArgument(formatText(
+        "state.json is of step %lld, but a run has at most %lld: this "
+        "checkpoint cannot be resumed, use --load",
+        static_cast<long long>(*step), static_cast<long long>(mostSteps)));
   if (!seed)
     return missing("seed");
   state.step = *step;

@@ -25,6 +25,9 @@
 
 namespace dyna {
 
+/// That a run can have.
+constexpr int64_t mostSteps = 1000000000000;
+
 struct TrainOptions {
   // What to do.
   bool help = false;

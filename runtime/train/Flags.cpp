@@ -113,8 +113,8 @@ const std::vector<Flag> &dyna::flags() {
              "saved run, with a new epoch",
              &O::allowChangedData),
 
-      integer("Steps", "steps", "optimizer steps in all", &O::steps, 1, 1e12,
-              Stored::Yes),
+      integer("Steps", "steps", "optimizer steps in all", &O::steps, 1,
+              mostSteps, Stored::Yes),
       integer("Steps", "tokens-per-batch", "tokens of one optimizer step",
               &O::tokensPerBatch, 1, maxBatchTokens, Stored::Numbers),
       integer("Steps", "tokens-per-micro-batch",
@@ -165,12 +165,12 @@ const std::vector<Flag> &dyna::flags() {
       integer("Optimizer", "warmup",
               "steps of linear warm-up (default: a tenth of --schedule-steps, "
               "at most 100)",
-              &O::warmup, 0, 1e12, Stored::Numbers),
+              &O::warmup, 0, mostSteps, Stored::Numbers),
       choice("Optimizer", "schedule", "cosine, linear or constant",
              &O::schedule, {"cosine", "linear", "constant"}, Stored::Numbers),
       integer("Optimizer", "schedule-steps",
               "steps after which the schedule has ended (default: --steps)",
-              &O::scheduleSteps, 0, 1e12, Stored::Numbers),
+              &O::scheduleSteps, 0, mostSteps, Stored::Numbers),
       real("Optimizer", "weight-decay", "AdamW's decoupled weight decay",
            &O::weightDecay, 0, 1e6),
       real("Optimizer", "beta1", "AdamW's decay of the mean", &O::beta1, 0,
@@ -184,7 +184,7 @@ const std::vector<Flag> &dyna::flags() {
           "Optimizer", "skip-nonfinite",
           "steps whose loss or gradient is not finite that are passed over, "
           "without an update, before the run ends",
-          &O::skipNonfinite, 0, 1e12, Stored::Yes),
+          &O::skipNonfinite, 0, mostSteps, Stored::Yes),
 
       text("Files", "metrics", "FILE",
            "one JSON line per step; to be given again with --resume",

@@ -347,7 +347,7 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   bool isFinite =
       std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
   // Nothing was updated, and what was trained until here can be saved.
-  if (!isFinite && skipped_ == options_.skipNonfinite)
+  if (!isFinite && skipped_ >= options_.skipNonfinite)
     return saveAndFail(Status::invalidArgument(formatText(
         "step %lld: the %s is not finite: training diverged, use a lower --lr, "
         "a longer --warmup or %s, or pass over single steps with "

@@ -210,6 +210,42 @@ TEST_F(TrainResumeTest, MoreSkippedStepsThanStepsAreNotBelieved) {
   }
 }
 
+// What cannot be counted further is refused, not counted past the end.
+TEST_F(TrainResumeTest, NumbersAtTheirBoundsAreRefused) {
+  ASSERT_EQ(run(training({"--steps=2", "--save=" + path("m")})).code, 0);
+  std::string state = *readFile(path("m/step-2/state.json"));
+  std::string list = *readFile(path("m/step-2/checkpoint.json"));
+  auto put = [](std::string text, const std::string &key,
+                const std::string &number) {
+    size_t at = text.find("\"" + key + "\": ");
+    EXPECT_NE(at, std::string::npos) << key;
+    at += key.size() + 4;
+    return text.replace(at, text.find_first_of(",}", at) - at, number);
+  };
+  for (std::string number :
+       {"9223372036854775807", "9223372036854775806", "1152921504606846977"}) {
+    for (const char *key : {"epoch", "place", "piece", "samples", "documents",
+                            "epoch_samples", "skipped"}) {
+      rewriteState(path("m/step-2"), put(state, key, number), list);
+      Result result = run({"--resume=" + path("m"), "--steps=3"});
+      EXPECT_EQ(result.code, 2) << key << result.out;
+      EXPECT_THAT(result.err, HasSubstr("\"" + std::string(key) + "\""));
+    }
+    // The step stands at three places, which must agree.
+    fs::create_directories(path("n"));
+    fs::copy(path("m/step-2"), path("n/step-" + number));
+    rewriteState(path("n/step-" + number), put(state, "step", number),
+                 put(list, "step", number));
+    for (const char *steps : {"--steps=3", "--steps=1000000000000"}) {
+      Result result = run({"--resume=" + path("n"), steps});
+      EXPECT_EQ(result.code, 2) << result.out;
+      EXPECT_THAT(result.err, HasSubstr("state.json is of step " + number +
+                                        ", but a run has at most "));
+    }
+    fs::remove_all(path("n"));
+  }
+}
+
 TEST_F(TrainResumeTest, DataThatChangeDoNotCostTheSteps) {
   for (const char *change : {"shorter", "written"}) {
     fs::remove_all(folder_ / "m");
@@ -339,6 +375,10 @@ TEST_F(TrainResumeTest, DivergenceSavesTheLastFiniteState) {
   EXPECT_EQ(again.err.find("is skipped"), std::string::npos) << again.err;
   again = run({"--resume=" + path("s"), "--skip-nonfinite=4", "--no-progress"});
   EXPECT_THAT(again.err, HasSubstr("(4 of 4)"));
+  // Nor does a smaller number than have been skipped skip all the rest.
+  again = run({"--resume=" + path("s"), "--skip-nonfinite=1", "--no-progress"});
+  EXPECT_EQ(again.code, 2);
+  EXPECT_EQ(again.err.find("is skipped"), std::string::npos) << again.err;
 }
 
 // A run ends with the held-out loss that its continuation starts from.

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <initializer_list>
 
 using namespace dyna;
@@ -37,6 +36,14 @@ uint64_t combine(std::initializer_list<uint64_t> values) {
   for (uint64_t value : values)
     hash = dyna_mix64(hash ^ value);
   return hash;
+}
+
+std::vector<std::string> allNotes(const std::vector<DatasetPointer> &parts) {
+  std::vector<std::string> notes;
+  for (const DatasetPointer &part : parts)
+    for (std::string &note : part->notes())
+      notes.push_back(std::move(note));
+  return notes;
 }
 
 class PairDataset : public Dataset {
@@ -71,6 +78,9 @@ public:
   }
   int64_t heldBytes() const override {
     return inputs_->heldBytes() + targets_->heldBytes();
+  }
+  std::vector<std::string> notes() const override {
+    return allNotes({inputs_, targets_});
   }
 
 private:
@@ -112,6 +122,7 @@ public:
       bytes += part->heldBytes();
     return bytes;
   }
+  std::vector<std::string> notes() const override { return allNotes(parts_); }
 
 private:
   size_t find(int64_t index) const {
@@ -149,6 +160,7 @@ public:
                     static_cast<uint64_t>(order_(order_.size() / 2))});
   }
   int64_t heldBytes() const override { return all_->heldBytes(); }
+  std::vector<std::string> notes() const override { return all_->notes(); }
 
 private:
   DatasetPointer all_;
@@ -207,20 +219,6 @@ StatusOr<DatasetPointer> openOne(const std::string &path,
   return TextDataset::open(path, options);
 }
 
-/// As TextDataset lists them.
-void addFilesBelow(const std::string &path, std::vector<std::string> &files) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::recursive_directory_iterator entry(path, error), end;
-  for (; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->path().filename().string().front() == '.')
-      entry.disable_recursion_pending();
-    else if (entry->is_regular_file(ignored) && entry->file_size(ignored) > 0)
-      files.push_back(entry->path().string());
-  }
-}
-
 } // namespace
 
 std::vector<std::string>
@@ -232,7 +230,10 @@ dyna::dataFiles(const std::vector<std::string> &paths) {
       std::string file = path.substr(lengths.size());
       files.push_back(file.substr(0, file.rfind(":documents=")));
     } else if (isDirectory(path)) {
-      addFilesBelow(path, files);
+      // One that cannot be listed cannot be opened either, which says why.
+      if (StatusOr<TextFolder> folder = listTextFolder(path); folder.isOk())
+        for (const TextFile &file : folder->files)
+          files.push_back(joinPath(path, file.name));
     } else if (std::string prefix = megatronPrefix(path); !prefix.empty()) {
       files.insert(files.end(), {prefix + ".idx", prefix + ".bin"});
     } else {

@@ -21,7 +21,7 @@
 // -----------------------
 //   directory       every regular file below it, in byte order of the paths, is
 //                   one document of byte tokens; hidden and empty ones are left
-//                   out
+//                   out, and what else lies there is counted (`notes`)
 //   NAME.jsonl      one JSON object per line: {"text"}, or {"input","target"}
 //                   with the loss on the target only; other keys are ignored
 //   PREFIX, .idx    Megatron-LM's indexed format, PREFIX.idx and PREFIX.bin;
@@ -94,6 +94,8 @@ public:
   /// for a while. Mapped files are not part of it: their pages are the
   /// system's, which drops them when others need the memory.
   virtual int64_t heldBytes() const = 0;
+  /// What was given and is left out, for people.
+  virtual std::vector<std::string> notes() const { return {}; }
 
   /// A whole document.
   StatusOr<Document> read(int64_t index) const;

@@ -41,6 +41,17 @@ struct TextFile {
   FileFacts facts; ///< when it was listed
 };
 
+/// The files below a folder, as documents.
+struct TextFolder {
+  std::vector<TextFile> files; ///< names relative to the folder, sorted
+  /// What is there by a name that is not hidden and is neither read nor looked
+  /// into: pipes, sockets, devices, links to folders or to nothing.
+  int64_t leftOut = 0;
+  std::string firstLeftOut; ///< the first of them in the order of names
+};
+
+StatusOr<TextFolder> listTextFolder(const std::string &path);
+
 /// Files as documents. Only the part that a sample needs is read, so a file may
 /// have any size.
 class TextDataset : public Dataset {
@@ -49,20 +60,23 @@ public:
   static StatusOr<DatasetPointer> open(const std::string &path,
                                        const DataOptions &options);
 
-  int64_t size() const override { return static_cast<int64_t>(files_.size()); }
+  int64_t size() const override {
+    return static_cast<int64_t>(listing_.files.size());
+  }
   DocumentShape shape(int64_t index) const override;
   Status readTokens(int64_t index, int64_t begin, int64_t end,
                     std::vector<int32_t> &tokens) const override;
   std::string describe(int64_t index) const override;
   uint64_t fingerprint() const override { return fingerprint_; }
   int64_t heldBytes() const override;
+  std::vector<std::string> notes() const override;
 
 private:
   Status takeFingerprint();
 
   ByteTokens bytes_;
-  std::string root_;
-  std::vector<TextFile> files_; ///< names relative to root_, sorted
+  std::string root_;   ///< the folder; empty: a file was given
+  TextFolder listing_; ///< or that one file
   uint64_t fingerprint_ = 0;
 };
 

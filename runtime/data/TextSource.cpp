@@ -52,12 +52,11 @@ struct DirectoryCloser {
   ~DirectoryCloser() { ::closedir(directory); }
 };
 
-/// Adds the files directly in `root`/`relative` to `files` and the directories
+/// Adds what is directly in `root`/`relative` to `folder` and the directories
 /// to `pending`. Links to files are followed, links to directories are not:
 /// they could lead in circles.
 Status listOne(const std::string &root, const std::string &relative,
-               std::vector<TextFile> &files,
-               std::vector<std::string> &pending) {
+               TextFolder &folder, std::vector<std::string> &pending) {
   std::string path = relative.empty() ? root : joinPath(root, relative);
   DIR *directory = ::opendir(path.c_str());
   if (!directory)
@@ -78,16 +77,33 @@ Status listOne(const std::string &root, const std::string &relative,
       pending.push_back(std::move(name));
       continue;
     }
-    if (S_ISLNK(facts.st_mode) &&
-        ::fstatat(descriptor, entry->d_name, &facts, 0) != 0)
-      continue; // a link to nothing
-    if (S_ISREG(facts.st_mode) && facts.st_size > 0)
-      files.push_back({std::move(name), factsOf(facts)});
+    if (S_ISLNK(facts.st_mode))
+      (void)::fstatat(descriptor, entry->d_name, &facts, 0); // or to nothing
+    if (!S_ISREG(facts.st_mode)) {
+      if (folder.leftOut++ == 0 || name < folder.firstLeftOut)
+        folder.firstLeftOut = std::move(name);
+    } else if (facts.st_size > 0) {
+      folder.files.push_back({std::move(name), factsOf(facts)});
+    }
   }
   return errno == 0 ? Status::ok() : fileFailure("list", path, errno);
 }
 
 } // namespace
+
+StatusOr<TextFolder> dyna::listTextFolder(const std::string &path) {
+  TextFolder folder;
+  std::vector<std::string> pending = {""};
+  while (!pending.empty()) {
+    std::string next = std::move(pending.back());
+    pending.pop_back();
+    DYNA_RETURN_IF_ERROR(listOne(path, next, folder, pending));
+  }
+  std::sort(
+      folder.files.begin(), folder.files.end(),
+      [](const TextFile &a, const TextFile &b) { return a.name < b.name; });
+  return folder;
+}
 
 StatusOr<DatasetPointer> TextDataset::open(const std::string &path,
                                            const DataOptions &options) {
@@ -106,35 +122,31 @@ StatusOr<DatasetPointer> TextDataset::open(const std::string &path,
     if (facts.st_size == 0)
       return Status::invalidArgument(path + " is empty; give a file or "
                                             "directory with text in it");
-    result->files_.push_back({path, factsOf(facts)});
+    result->listing_.files.push_back({path, factsOf(facts)});
   } else {
     result->root_ = path;
-    std::vector<std::string> pending = {""};
-    while (!pending.empty()) {
-      std::string next = std::move(pending.back());
-      pending.pop_back();
-      DYNA_RETURN_IF_ERROR(listOne(path, next, result->files_, pending));
-    }
-    if (result->files_.empty())
+    StatusOr<TextFolder> listing = listTextFolder(path);
+    if (!listing.isOk())
+      return listing.status();
+    result->listing_ = std::move(*listing);
+    if (result->listing_.files.empty())
       return Status::invalidArgument(
           path +
-          " holds no file with text in it (hidden and empty files are left "
-          "out); give a directory with documents");
-    std::sort(
-        result->files_.begin(), result->files_.end(),
-        [](const TextFile &a, const TextFile &b) { return a.name < b.name; });
+          " holds no file with text in it (hidden and empty files, pipes and "
+          "links to folders are left out); give a directory with documents");
   }
   DYNA_RETURN_IF_ERROR(result->takeFingerprint());
   return DatasetPointer(result);
 }
 
 std::string TextDataset::describe(int64_t index) const {
-  const std::string &name = files_[static_cast<size_t>(index)].name;
+  const std::string &name = listing_.files[static_cast<size_t>(index)].name;
   return root_.empty() ? name : joinPath(root_, name);
 }
 
 DocumentShape TextDataset::shape(int64_t index) const {
-  return {files_[static_cast<size_t>(index)].facts.bytes + bytes_.endTokens(),
+  return {listing_.files[static_cast<size_t>(index)].facts.bytes +
+              bytes_.endTokens(),
           1};
 }
 
@@ -146,7 +158,7 @@ Status TextDataset::takeFingerprint() {
     return (file.facts.bytes + pieceBytes - 1) / pieceBytes;
   };
   std::vector<int64_t> firstPieces = {0}; // of each file, then of none
-  for (const TextFile &file : files_)
+  for (const TextFile &file : listing_.files)
     firstPieces.push_back(firstPieces.back() + pieces(file));
   int64_t count = firstPieces.back();
   std::vector<uint64_t> hashes(static_cast<size_t>(count));
@@ -157,7 +169,7 @@ Status TextDataset::takeFingerprint() {
     int64_t file =
         std::upper_bound(firstPieces.begin(), firstPieces.end(), piece) -
         firstPieces.begin() - 1;
-    const FileFacts &facts = files_[static_cast<size_t>(file)].facts;
+    const FileFacts &facts = listing_.files[static_cast<size_t>(file)].facts;
     int64_t begin =
         (piece - firstPieces[static_cast<size_t>(file)]) * pieceBytes;
     bytes.resize(
@@ -194,7 +206,7 @@ Status TextDataset::takeFingerprint() {
     thread.join();
   DYNA_RETURN_IF_ERROR(failure);
   fingerprint_ = 0;
-  for (const TextFile &file : files_)
+  for (const TextFile &file : listing_.files)
     fingerprint_ =
         dyna_mix64(fingerprint_ ^ static_cast<uint64_t>(file.facts.bytes));
   for (uint64_t hash : hashes)
@@ -202,16 +214,28 @@ Status TextDataset::takeFingerprint() {
   return Status::ok();
 }
 
+std::vector<std::string> TextDataset::notes() const {
+  if (listing_.leftOut == 0)
+    return {};
+  return {
+      std::to_string(listing_.leftOut) +
+      (listing_.leftOut == 1 ? " entry" : " entries") + " of " + root_ +
+      " left out, being neither files nor folders: pipes, sockets, devices, "
+      "links to folders or to nothing (" +
+      (listing_.leftOut == 1 ? "" : "the first is ") + listing_.firstLeftOut +
+      ")"};
+}
+
 int64_t TextDataset::heldBytes() const {
   int64_t bytes = 0;
-  for (const TextFile &file : files_)
+  for (const TextFile &file : listing_.files)
     bytes += static_cast<int64_t>(sizeof(TextFile) + file.name.capacity());
   return bytes;
 }
 
 Status TextDataset::readTokens(int64_t index, int64_t begin, int64_t end,
                                std::vector<int32_t> &tokens) const {
-  const FileFacts &facts = files_[static_cast<size_t>(index)].facts;
+  const FileFacts &facts = listing_.files[static_cast<size_t>(index)].facts;
   int64_t bytes = std::max<int64_t>(0, std::min(end, facts.bytes) - begin);
   std::string text(static_cast<size_t>(bytes), '\0');
   DYNA_RETURN_IF_ERROR(

@@ -87,6 +87,12 @@ std::vector<std::string> dataNotes(const Session &session) {
   if (data.dropped > 0)
     notes.push_back(count(data.dropped, "document") +
                     " left out: nothing to predict in them");
+  std::vector<SampleIndexPointer> given = {session.data};
+  if (!session.options.heldOut.empty()) // else a part of the same files
+    given.push_back(session.heldOut);
+  for (const SampleIndexPointer &set : given)
+    for (std::string &note : set->dataset().notes())
+      notes.push_back(std::move(note));
   if (std::string path = misreadFile(session.data->dataset()); !path.empty())
     notes.push_back(path + " is read as plain text, as the folder that it lies "
                            "in was given; give the file itself to have its "

@@ -16,7 +16,9 @@
 #include <cstring>
 #include <numeric>
 #include <set>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 using namespace dyna;
@@ -45,6 +47,46 @@ TEST(TextDatasetTest, readsADirectoryInOrder) {
   EXPECT_EQ(mustRead(dataset, 2).tokens, bytesOf("\xFF"));
   EXPECT_EQ(mustRead(dataset, 0).firstTarget, 1);
   EXPECT_EQ(dataset->describe(0), dir / "a/deep/z.h");
+  EXPECT_EQ(
+      dataFiles({dir.path()}),
+      (std::vector<std::string>{dir / "a/deep/z.h", dir / "b.txt", dir / "c"}));
+}
+
+TEST(TextDatasetTest, countsWhatIsNeitherFileNorFolder) {
+  TemporaryDirectory dir, none;
+  dir.write("text/a", "text");
+  dir.write("text/empty", "");
+  dir.write("text/.hidden", "no");
+  EXPECT_TRUE(mustOpen({dir / "text"})->notes().empty());
+  ASSERT_EQ(::mkfifo((dir / "text/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(mustOpen({dir / "text"})->notes(),
+            std::vector<std::string>{
+                "1 entry of " + (dir / "text") +
+                " left out, being neither files nor folders: pipes, sockets, "
+                "devices, links to folders or to nothing (pipe)"});
+  dir.write("text/deep/b", "text");
+  ASSERT_EQ(::symlink("/nowhere", (dir / "text/deep/link").c_str()), 0);
+  ASSERT_EQ(::symlink(dir.path().c_str(), (dir / "text/z").c_str()), 0);
+  ASSERT_EQ(::symlink("a", (dir / "text/good").c_str()), 0);
+  int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {AF_UNIX, "s"};
+  auto here = std::filesystem::current_path();
+  std::filesystem::current_path(dir / "text"); // sockets have short names
+  EXPECT_EQ(
+      ::bind(listening, reinterpret_cast<sockaddr *>(&address), sizeof address),
+      0);
+  std::filesystem::current_path(here);
+  ::close(listening);
+  DatasetPointer data = mustOpen({dir / "text"});
+  EXPECT_EQ(data->size(), 3);
+  const std::string four = "4 entries of " + (dir / "text") + " left out";
+  ASSERT_EQ(data->notes().size(), 1u);
+  EXPECT_EQ(data->notes()[0].rfind(four, 0), 0u) << data->notes()[0];
+  EXPECT_NE(data->notes()[0].find("(the first is deep/link)"),
+            std::string::npos);
+  // Also of a part, and of several.
+  EXPECT_EQ(holdOut(data, 1, 0)->first->notes(), data->notes());
+  EXPECT_EQ(mustOpen({dir / "text", dir / "text"})->notes().size(), 2u);
 }
 
 TEST(TextDatasetTest, readsADirectoryThatEndsInLinksToNothing) {

@@ -135,6 +135,21 @@ TEST_F(TrainProgramTest, SaysWhatBecomesOfDocuments) {
 }
 
 // Padding only costs: what is computed for the loss is the same.
+TEST_F(TrainProgramTest, SaysWhatOfAFolderIsNoData) {
+  fs::create_directories(folder_ / "held");
+  fs::copy_file(path("corpus/3"), path("held/3"));
+  ASSERT_EQ(mkfifo(path("corpus/pipe").c_str(), 0600), 0);
+  fs::create_symlink("nowhere", path("held/link"));
+  for (const char *task : {"--steps=1", "--evaluate"}) {
+    Result result = run(training({task, "--held-out=" + path("held")}));
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.err,
+                HasSubstr("note: 1 entry of " + path("corpus") + " left out"));
+    EXPECT_THAT(result.err,
+                HasSubstr("note: 1 entry of " + path("held") + " left out"));
+  }
+}
+
 TEST_F(TrainProgramTest, PaddingChangesNoLoss) {
   ASSERT_EQ(run(training({"--steps=5", "--metrics=" + path("a")})).code, 0);
   Result padded =

@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 
 #include "runtime/data/Json.h"
+#include "runtime/files/FileId.h"
 #include "runtime/files/FileLock.h"
 
 #include <algorithm>
@@ -213,13 +214,6 @@ StatusOr<std::string> resolveLink(const std::string &directory) {
         fs::read_symlink(path, error).string() +
         ", which is no folder: make one there, or name another one");
   return target.string();
-}
-
-/// Whether `descriptor` is still what stands at `path`.
-bool isAt(int descriptor, const std::string &path) {
-  struct stat open, named;
-  return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
 /// Loads a step's directory, every file checked.

@@ -81,10 +81,11 @@ struct CheckpointContents {
 class CheckpointStore {
 public:
   /// Makes the directory if it is not there and removes remains of broken
-  /// saves. A symbolic link is followed once: `directory` is where it leads. `resumedStep` is the step at which this run started (-1: a new
-  /// run): newer checkpoints belong to another run and are an error, unless
-  /// they are damaged ones that a resumed run steps back from. After each save
-  /// the newest `keep` that are whole stay.
+  /// saves. A symbolic link is followed once: `directory()` is where it leads.
+  /// `resumedStep` is the step at which this run started (-1: a new run): newer
+  /// checkpoints belong to another run and are an error, unless they are
+  /// damaged ones that a resumed run steps back from. After each save the
+  /// newest `keep` that are whole stay.
   static StatusOr<CheckpointStore>
   open(const std::string &given, int64_t resumedStep = -1, int64_t keep = 2);
 

@@ -20,6 +20,12 @@ std::optional<FileId> dyna::fileIdOf(const std::string &path) {
   return FileId(facts.st_dev, facts.st_ino);
 }
 
+bool dyna::isAt(int descriptor, const std::string &path) {
+  struct stat open, named;
+  return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
 bool dyna::areOneOutput(const std::string &a, const std::string &b) {
   if (std::optional<FileId> id = fileIdOf(a))
     return id == fileIdOf(b);

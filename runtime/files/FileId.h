@@ -27,6 +27,9 @@ std::optional<FileId> fileIdOf(const std::string &path);
 /// not.
 bool areOneOutput(const std::string &a, const std::string &b);
 
+/// Whether what `descriptor` has open is still what stands at `path`.
+bool isAt(int descriptor, const std::string &path);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_FILES_FILEID_H

@@ -10,6 +10,7 @@
 
 #include "runtime/data/Files.h"
 #include "runtime/data/Json.h"
+#include "runtime/files/FileId.h"
 #include "runtime/files/FileLock.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/plan/Text.h"
@@ -18,7 +19,6 @@
 #include <cmath>
 #include <fcntl.h>
 #include <optional>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace dyna {
@@ -45,13 +45,6 @@ static StatusOr<int64_t> sizeUpTo(const std::string &path, int64_t step,
   return static_cast<int64_t>(kept);
 }
 
-/// Whether `descriptor` is still what stands at `path`.
-static bool isAt(int descriptor, const std::string &path) {
-  struct stat open, named;
-  return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
-}
-
 static StatusOr<int> openAppending(const std::string &path) {
   int descriptor =
       ::open(path.c_str(),
@@ -59,6 +52,16 @@ static StatusOr<int> openAppending(const std::string &path) {
   if (descriptor < 0)
     return fileFailure("write", path, errno);
   return descriptor;
+}
+
+/// Fails while another run has the file open.
+static Status lockAt(int descriptor, const std::string &path) {
+  if (lockDescriptor(descriptor) && isAt(descriptor, path))
+    return Status::ok();
+  return Status::invalidArgument(
+      "another run (" + describeLockHolder(descriptor) +
+      ") writes its metrics to " + path +
+      " at this moment; stop it or choose another file");
 }
 
 StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
@@ -75,15 +78,11 @@ StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
   if (!opened.isOk())
     return opened.status();
   int descriptor = *opened;
-  metrics.file_.reset(::fdopen(descriptor, "a"));
-  std::setvbuf(metrics.file_.get(), nullptr, _IONBF, 0);
+  metrics.setFile(descriptor);
   if (!isFile)
     return metrics;
-  if (!lockDescriptor(descriptor) || !isAt(descriptor, path))
-    return Status::invalidArgument(
-        "another run (" + describeLockHolder(descriptor) +
-        ") writes its metrics to " + path +
-        " at this moment; stop it or choose another file");
+  metrics.isFile_ = true;
+  DYNA_RETURN_IF_ERROR(lockAt(descriptor, path));
   StatusOr<int64_t> kept =
       resumedStep >= 0 ? sizeUpTo(path, resumedStep, metrics.heldOutStep_)
                        : StatusOr<int64_t>(0);
@@ -92,6 +91,39 @@ StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
   if (::ftruncate(descriptor, *kept) != 0)
     return fileFailure("write", path, errno);
   return metrics;
+}
+
+void MetricsFile::setFile(int descriptor) {
+  file_.reset(::fdopen(descriptor, "a"));
+  std::setvbuf(file_.get(), nullptr, _IONBF, 0);
+}
+
+/// Goes on under the file's name if somebody has taken the file away.
+Status MetricsFile::followName() {
+  if (!isFile_ || isAt(::fileno(file_.get()), path_))
+    return Status::ok();
+  StatusOr<OutputPlace> place = findOutputPlace(path_);
+  if (!place.isOk())
+    return place.status();
+  bool isFree = *place == OutputPlace::Free;
+  if (!isFree && *place != OutputPlace::RegularFile)
+    return Status::invalidArgument("cannot write " + path_ +
+                                   ": it is no file any more");
+  StatusOr<int> opened = openAppending(path_);
+  if (!opened.isOk())
+    return opened.status();
+  if (Status locked = lockAt(*opened, path_); !locked.isOk()) {
+    ::close(*opened);
+    return locked;
+  }
+  setFile(*opened);
+  if (!std::exchange(hasMoved_, true))
+    note_ = path_ +
+            (isFree ? " was removed or renamed while it was written to: the "
+                      "metrics go on in a new file of that name"
+                    : " was replaced while it was written to: the metrics go "
+                      "on at the end of what stands there now");
+  return Status::ok();
 }
 
 std::string jsonNumber(double value) {
@@ -125,6 +157,8 @@ Status MetricsFile::writeLine(const std::string &json) {
 }
 
 Status MetricsFile::flush() {
+  if (!kept_.empty())
+    DYNA_RETURN_IF_ERROR(followName());
   errno = 0;
   if (!kept_.empty())
     kept_.erase(0, std::fwrite(kept_.data(), 1, kept_.size(), file_.get()));

@@ -36,7 +36,9 @@ struct StepMetrics {
 };
 
 /// A file of JSON lines, one per step, readable at any time: each line is
-/// written whole. It is locked as long as it is open.
+/// written whole. It is locked as long as it is open. If it is renamed, removed
+/// or replaced, lines go on under its name, as for a log that is rotated: at
+/// the end of what stands there, or in a new file.
 class MetricsFile {
 public:
   /// A new run (`resumedStep` below 0) starts the file anew. A resumed one goes
@@ -59,6 +61,8 @@ public:
   Status writeLine(const std::string &json);
   /// Fails if lines are still missing.
   Status flush();
+  /// What the user should know of the file, once.
+  std::string takeNote() { return std::exchange(note_, ""); }
 
   static constexpr size_t mostKept = 16 << 20;
 
@@ -66,11 +70,17 @@ private:
   struct Closer {
     void operator()(std::FILE *file) const { std::fclose(file); }
   };
+  void setFile(int descriptor);
+  Status followName();
+
   std::string path_;
   std::unique_ptr<std::FILE, Closer> file_;
   int64_t heldOutStep_ = -1; ///< of the last held-out loss in the file
   std::string kept_;         ///< not written yet
   bool hasLost_ = false;
+  bool isFile_ = false;   ///< no device, no pipe
+  bool hasMoved_ = false; ///< the file was taken away, which was said
+  std::string note_;
 };
 
 } // namespace dyna

@@ -9,6 +9,7 @@
 #include "runtime/train/OutputPaths.h"
 
 #include "runtime/data/Dataset.h"
+#include "runtime/data/Files.h"
 #include "runtime/files/FileId.h"
 #include "runtime/files/FileLock.h"
 
@@ -93,14 +94,25 @@ Status checkUnlocked(const NamedPath &output) {
   return status;
 }
 
+/// A file that is not to be written, and what it is.
+struct Input {
+  std::string what, path;
+};
+
 /// Checkpoints that are folders are not looked into: nothing is written there.
-std::vector<NamedPath> inputsOf(const TrainOptions &options) {
-  std::vector<NamedPath> inputs = {{"--load", options.load},
-                                   {"--costs", options.costs}};
+/// A model that somebody else saved is no checkpoint.
+std::vector<Input> inputsOf(const TrainOptions &options) {
+  std::vector<Input> inputs = {{"this program", "/proc/self/exe"},
+                               {"read by --load", options.load},
+                               {"read by --costs", options.costs}};
+  if (!options.load.empty())
+    for (const char *file : {"model.safetensors", "config.json"})
+      inputs.push_back(
+          {"part of the model of --load", joinPath(options.load, file)});
   for (const std::string &path : dataFiles(options.data))
-    inputs.push_back({"--data", path});
+    inputs.push_back({"read by --data", path});
   for (const std::string &path : dataFiles(options.heldOut))
-    inputs.push_back({"--held-out", path});
+    inputs.push_back({"read by --held-out", path});
   return inputs;
 }
 
@@ -128,14 +140,14 @@ Status checkOutputPaths(const TrainOptions &options) {
                                      folderOf(options.save + "/x"), options));
   if (existing.empty())
     return Status::ok();
-  for (const NamedPath &input : inputsOf(options)) {
+  for (const Input &input : inputsOf(options)) {
     auto id = fileIdOf(input.path);
     auto output = id ? existing.find(*id) : existing.end();
     if (output != existing.end())
-      return Status::invalidArgument(
-          std::string(output->second->flag) + " would write over " +
-          output->second->path + ", which is read by " + input.flag +
-          ": name another file");
+      return Status::invalidArgument(std::string(output->second->flag) +
+                                     " would write over " +
+                                     output->second->path + ", which is " +
+                                     input.what + ": name another file");
   }
   return Status::ok();
 }

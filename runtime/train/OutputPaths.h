@@ -13,8 +13,8 @@
 
 namespace dyna {
 
-/// Fails if a file that would be written is one that is read, or is to be
-/// written twice; nothing is opened.
+/// Fails if a file that would be written is one that is read, is this program,
+/// or is to be written twice; nothing is opened.
 Status checkOutputPaths(const TrainOptions &options);
 
 } // namespace dyna

@@ -237,6 +237,8 @@ Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
 /// A log must not cost the training that it is about. What is missing at the
 /// end is an error then.
 void Trainer::checkLogged(const Status &written) {
+  if (std::string note = metrics_.takeNote(); !note.empty())
+    progress_.note("warning: " + note);
   if (written.isOk() || std::exchange(hasWarnedOfMetrics_, true))
     return;
   progress_.note("warning: " + written.message() +

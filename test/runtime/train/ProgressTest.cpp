@@ -16,6 +16,8 @@
 
 #include <cmath>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <sys/resource.h>
 
 using namespace dyna;
@@ -104,6 +106,63 @@ TEST(MetricsTest, LinesComeOnceThereIsRoom) {
   EXPECT_TRUE(file->writeLine("[4]").isOk());
   EXPECT_EQ(*readFile(path), "[1]\n[2]\n[3]\n[4]\n");
   EXPECT_TRUE(file->flush().isOk());
+}
+
+// As a log that is rotated, or that an editor saves.
+TEST(MetricsTest, FollowItsName) {
+  namespace fs = std::filesystem;
+  std::string path = testing::TempDir() + "/metrics-name-test.jsonl";
+  std::string aside = path + ".1";
+  fs::remove(aside);
+  auto file = MetricsFile::open(path);
+  ASSERT_TRUE(file.isOk());
+  ASSERT_TRUE(file->writeLine("[1]").isOk());
+  EXPECT_EQ(file->takeNote(), "");
+  fs::rename(path, aside);
+  EXPECT_TRUE(file->writeLine("[2]").isOk());
+  EXPECT_EQ(*readFile(aside), "[1]\n");
+  EXPECT_EQ(*readFile(path), "[2]\n");
+  EXPECT_THAT(file->takeNote(),
+              testing::HasSubstr(path + " was removed or renamed"));
+  // Still nobody else's.
+  EXPECT_FALSE(MetricsFile::open(path).isOk());
+  fs::copy_file(path, path + ".new");
+  std::ofstream(path + ".new", std::ios::app) << "[0]\n";
+  fs::rename(path + ".new", path);
+  EXPECT_TRUE(file->writeLine("[3]").isOk());
+  EXPECT_EQ(*readFile(path), "[2]\n[0]\n[3]\n");
+  EXPECT_EQ(file->takeNote(), ""); // once is enough
+  // Nor does it write into what is another run's, until that is gone.
+  fs::remove(path);
+  {
+    auto other = MetricsFile::open(path);
+    ASSERT_TRUE(other.isOk());
+    Status refused = file->writeLine("[4]");
+    EXPECT_FALSE(refused.isOk());
+    EXPECT_THAT(refused.message(), testing::HasSubstr("another run"));
+    ASSERT_TRUE(other->writeLine("[a]").isOk());
+  }
+  EXPECT_TRUE(file->writeLine("[5]").isOk());
+  EXPECT_EQ(*readFile(path), "[a]\n[4]\n[5]\n");
+  // Nor through a link.
+  fs::remove(path);
+  fs::create_symlink(aside, path);
+  EXPECT_FALSE(file->writeLine("[6]").isOk());
+  EXPECT_EQ(*readFile(aside), "[1]\n");
+  fs::remove(path);
+  EXPECT_TRUE(file->flush().isOk());
+  EXPECT_EQ(*readFile(path), "[6]\n");
+}
+
+TEST(MetricsTest, SaysOnceThatTheFileWasReplaced) {
+  std::string path = testing::TempDir() + "/metrics-replaced-test.jsonl";
+  auto file = MetricsFile::open(path);
+  ASSERT_TRUE(file.isOk());
+  std::ofstream(path + ".new") << "[0]\n";
+  std::filesystem::rename(path + ".new", path);
+  EXPECT_TRUE(file->writeLine("[1]").isOk());
+  EXPECT_THAT(file->takeNote(), testing::HasSubstr(path + " was replaced"));
+  EXPECT_EQ(*readFile(path), "[0]\n[1]\n");
 }
 
 } // namespace

@@ -42,6 +42,45 @@ TEST_F(TrainFilesTest, OutputsAreNoInputs) {
   EXPECT_EQ(device.code, 0) << device.err;
 }
 
+// A program that runs cannot be written into, but it can be replaced.
+TEST_F(TrainFilesTest, ProgramAndModelAreNotOverwritten) {
+  fs::copy_file(TINY_TRAIN_PATH, path("program"));
+  fs::create_hard_link(path("program"), path("linked"));
+  ASSERT_EQ(run(training({"--steps=1", "--save=" + path("s")})).code, 0);
+  fs::create_directories(path("hf"));
+  fs::copy_file(path("s/step-1/model.safetensors"),
+                path("hf/model.safetensors"));
+  std::ofstream(path("hf/config.json")) << "{}";
+  auto start = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = training(more);
+    all.insert(all.begin(), path("program"));
+    return finish(startProgram(all));
+  };
+  for (std::string flag :
+       {"--metrics", "--trace", "--counts", "--print-grad-norms"}) {
+    for (const char *name : {"program", "linked", "./program"}) {
+      Result result = start({"--steps=1", flag + "=" + path(name)});
+      EXPECT_EQ(result.code, 2) << flag << name;
+      EXPECT_THAT(result.err,
+                  HasSubstr(flag + " would write over " + path(name) +
+                            ", which is this program"));
+    }
+    for (const char *name : {"hf/model.safetensors", "hf/config.json"}) {
+      std::string before = *readFile(path(name));
+      Result result =
+          start({"--steps=1", "--load=" + path("hf"), flag + "=" + path(name)});
+      EXPECT_EQ(result.code, 2) << flag << name;
+      EXPECT_THAT(result.err, HasSubstr("which is part of the model of"));
+      EXPECT_EQ(*readFile(path(name)) == before, true) << flag << name;
+    }
+  }
+  EXPECT_EQ(fs::file_size(path("program")), fs::file_size(TINY_TRAIN_PATH));
+  EXPECT_EQ(start({"--steps=1", "--load=" + path("hf"),
+                   "--metrics=" + path("hf/log.jsonl")})
+                .code,
+            0);
+}
+
 TEST_F(TrainFilesTest, NothingIsWrittenIntoCheckpointsOrData) {
   ASSERT_EQ(run(training({"--steps=1", "--save=" + path("s")})).code, 0);
   std::string step = path("s/step-1"), model = step + "/model.safetensors";
@@ -242,6 +281,32 @@ TEST_F(TrainFilesTest, MetricsThatCannotBeWrittenCostNoTraining) {
                 .code,
             0);
   expectSame("m/step-5", "whole/step-5");
+}
+
+TEST_F(TrainFilesTest, MetricsThatAreTakenAwayAreSaid) {
+  for (const char *how : {"removed", "replaced"}) {
+    std::string log = path(std::string(how) + ".jsonl");
+    pid_t child = start(training({"--steps=1000000", "--metrics=" + log}),
+                        {"TINY_SLEEP=2"});
+    auto isLogged = [&] { return fileExists(log) && fs::file_size(log) > 500; };
+    ASSERT_TRUE(waitFor(child, isLogged));
+    std::ofstream(log + ".new") << "{}\n";
+    if (how == std::string("removed"))
+      fs::remove(log);
+    else
+      fs::rename(log + ".new", log);
+    ASSERT_TRUE(waitFor(child, isLogged));
+    kill(child, SIGTERM);
+    Result result = finish(child);
+    EXPECT_EQ(result.code, 128 + SIGTERM) << result.err;
+    size_t at = result.err.find("warning: " + log + " was " + how);
+    EXPECT_NE(at, std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find("warning: " + log, at + 1), std::string::npos);
+    std::vector<double> steps = numbers(std::string(how) + ".jsonl", "step");
+    ASSERT_GT(steps.size(), 1u);
+    EXPECT_GT(steps[0], 1); // what was there before is gone with the file
+    EXPECT_EQ(steps.back() - steps[0], static_cast<double>(steps.size() - 1));
+  }
 }
 
 // Who names a pipe has made a mistake, or has not started its other end yet.

@@ -66,6 +66,13 @@ protected:
 
   pid_t start(std::vector<std::string> arguments,
               std::vector<std::string> environment = {}) const {
+    arguments.insert(arguments.begin(), TINY_TRAIN_PATH);
+    return startProgram(std::move(arguments), std::move(environment));
+  }
+
+  /// The first argument is the program.
+  pid_t startProgram(std::vector<std::string> arguments,
+                     std::vector<std::string> environment = {}) const {
     pid_t child = fork();
     if (child != 0)
       return child;
@@ -75,12 +82,11 @@ protected:
     }
     for (std::string &variable : environment)
       putenv(variable.data());
-    arguments.insert(arguments.begin(), TINY_TRAIN_PATH);
     std::vector<char *> pointers;
     for (std::string &argument : arguments)
       pointers.push_back(argument.data());
     pointers.push_back(nullptr);
-    execv(TINY_TRAIN_PATH, pointers.data());
+    execv(pointers[0], pointers.data());
     _exit(127);
   }
 

@@ -6,7 +6,11 @@ cd "$(dirname "$0")/.."
 
 build=build
 if [ "${1:-}" = --build-dir ]; then
-  build=${2:?--build-dir needs a folder}
+  [ $# -ge 2 ] || {
+    echo "usage: tools/build.sh [--build-dir DIR] [TARGET...]" >&2
+    exit 2
+  }
+  build=$2
   case "$build" in /*) ;; *) build=$here/$build ;; esac
   shift 2
 fi

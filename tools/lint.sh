@@ -9,13 +9,17 @@ build=build
 fix=0
 tidy=0
 jobs=$(nproc)
+usage() {
+  echo "usage: tools/lint.sh [--fix] [--tidy] [--build-dir DIR] [--jobs N]" >&2
+  exit 2
+}
 while [ $# -gt 0 ]; do
   case "$1" in
     --fix) fix=1 ;;
     --tidy) tidy=1 ;;
-    --build-dir) build=${2:?--build-dir needs a folder}; shift ;;
-    --jobs) jobs=${2:?--jobs needs a number}; shift ;;
-    *) echo "usage: tools/lint.sh [--fix] [--tidy] [--build-dir DIR] [--jobs N]" >&2; exit 2 ;;
+    --build-dir) [ $# -ge 2 ] || usage; build=$2; shift ;;
+    --jobs) [ $# -ge 2 ] || usage; jobs=$2; shift ;;
+    *) usage ;;
   esac
   shift
 done

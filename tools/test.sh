@@ -9,11 +9,15 @@ cd "$(dirname "$0")/.."
 
 target=check
 build=build
+usage() {
+  echo "usage: tools/test.sh [--all] [--build-dir DIR]" >&2
+  exit 2
+}
 while [ $# -gt 0 ]; do
   case "$1" in
     --all) target=check-all ;;
-    --build-dir) build=${2:?--build-dir needs a folder}; case "$build" in /*) ;; *) build=$here/$build ;; esac; shift ;;
-    *) echo "usage: tools/test.sh [--all] [--build-dir DIR]" >&2; exit 2 ;;
+    --build-dir) [ $# -ge 2 ] || usage; build=$2; case "$build" in /*) ;; *) build=$here/$build ;; esac; shift ;;
+    *) usage ;;
   esac
   shift
 done

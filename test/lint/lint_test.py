@@ -29,6 +29,7 @@ CASES = [  # (what, file, text, arguments, a word of the message; None: accepted
     ("dead check", "test/b.mlir", "// RUN: dyna-opt %s\n// CHECK: a\n", [], "CHECK"),
     ("clean for clang-tidy", None, None, ["--tidy"], None),
     ("use after a move", "runtime/plan/A.cpp", MOVED, ["--tidy"], "bugprone-use-after-move"),
+    ("an option without its value", None, None, ["--build-dir"], "usage: tools/lint.sh"),
     ("build of another tree", None, None, ["--tidy", "--build-dir", "test"], "no compile commands"),
 ]
 

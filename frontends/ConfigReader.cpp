@@ -7,13 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/ConfigReader.h"
+#include "dialects/dyna/FamilyConfig.h"
 #include "dialects/dyna/KnownAttributes.h"
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
-#include <map>
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -58,34 +58,14 @@ ConfigReader::ConfigReader(MLIRContext *context, llvm::MemoryBufferRef text)
 }
 
 /// Of two values under one key the parser keeps one, and nobody knows which was
-/// meant. The text is known to be JSON.
+/// meant.
 void ConfigReader::refuseDuplicates() {
-  StringRef text = text_.getBuffer();
-  std::vector<std::map<std::string, size_t>> keys; // of the objects around
-  for (size_t at = 0; at < text.size(); ++at) {
-    char c = text[at];
-    if (c == '{')
-      keys.emplace_back();
-    else if (c == '}')
-      keys.pop_back();
-    if (c != '"')
-      continue;
-    size_t begin = at++;
-    for (; text[at] != '"'; ++at)
-      at += text[at] == '\\';
-    if (!text.drop_front(at + 1).ltrim().starts_with(":"))
-      continue;
-    // Escapes may hide that two are one.
-    auto key = llvm::cantFail(llvm::json::parse(text.slice(begin, at + 1)));
-    std::string name = key.getAsString()->str();
-    auto [entry, isNew] = keys.back().insert({name, begin});
-    if (isNew)
-      continue;
+  for (const DuplicateKey &key : findDuplicateKeys(text_.getBuffer())) {
     failed_ = true;
-    InFlightDiagnostic diagnostic = emitError(locateOffset(begin));
-    diagnostic << "field '" << name
+    InFlightDiagnostic diagnostic = emitError(locateOffset(key.second));
+    diagnostic << "field '" << key.name
                << "' is given twice; keep the one that is meant";
-    diagnostic.attachNote(locateOffset(entry->second)) << "first given here";
+    diagnostic.attachNote(locateOffset(key.first)) << "first given here";
   }
 }
 

@@ -8,28 +8,27 @@
 
 #include "frontends/Frontends.h"
 
+#include "dialects/dyna/FamilyConfig.h"
+
 using namespace mlir;
 using namespace mlir::dyna;
 
 Activation mlir::dyna::readActivation(ConfigReader &reader, StringRef field,
                                       StringRef fallback) {
-  // gelu_fast is the tanh form with its factors multiplied out.
-  static constexpr std::pair<StringLiteral, Activation> forms[] = {
-      {"gelu", Activation::GeluErf},
-      {"gelu_new", Activation::GeluTanh},
-      {"gelu_pytorch_tanh", Activation::GeluTanh},
-      {"gelu_fast", Activation::GeluTanh},
-      {"silu", Activation::Silu},
-      {"swish", Activation::Silu},
-      {"relu", Activation::Relu}};
   std::string name = reader.string(field, fallback);
-  for (const auto &[known, form] : forms)
-    if (known == name)
-      return form;
+  StringRef form = activationForm(name);
+  if (form == "gelu")
+    return Activation::GeluErf;
+  if (form == "gelu_new")
+    return Activation::GeluTanh;
+  if (form == "silu")
+    return Activation::Silu;
+  if (form == "relu")
+    return Activation::Relu;
   InFlightDiagnostic diagnostic = reader.error(field);
   diagnostic << "expects one of ";
-  llvm::interleaveComma(forms, diagnostic, [&](const auto &form) {
-    diagnostic << "'" << form.first << "'";
+  llvm::interleaveComma(activationForms(), diagnostic, [&](const auto &known) {
+    diagnostic << "'" << known.first << "'";
   });
   diagnostic << ", but got '" << name << "'";
   return Activation::Relu;

@@ -34,8 +34,8 @@ struct Gpt2Config {
   double embeddingDropout = 0;
   double initializerRange = 0.02;
   bool tieWordEmbeddings = true;
-  /// The configuration as JSON, for saved models.
-  std::string json = "{}";
+  /// The configuration as JSON, for saved models, which without it have none.
+  std::string json;
 };
 
 /// `model_type` "llama".
@@ -55,7 +55,7 @@ struct LlamaConfig {
   bool mlpBias = false;
   bool tieWordEmbeddings = false;
   double initializerRange = 0.02;
-  std::string json = "{}";
+  std::string json;
 };
 
 /// Read a configuration; nothing after an error, which is emitted as a

@@ -11,60 +11,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/FamilyConfig.h"
 #include "dialects/dyna/KnownAttributes.h"
 #include "dialects/dyna/TextInput.h"
-#include "llvm/ADT/SmallPtrSet.h"
-#include "llvm/Support/JSON.h"
-#include <map>
 
 using namespace mlir;
 using namespace mlir::dyna;
 
 namespace {
 
-/// Numbers of layers, each with the first op that says it. Any number may be
-/// asked for: hash tables keep some for themselves.
-using Numbers = std::map<int64_t, Operation *>;
-
-/// What the layers of a model say.
-struct LayerFacts {
-  Numbers vocabulary, positions, width, heads, kvHeads, headDim, features;
-
-  void add(LayerOp layer) {
-    Type result = layer.getResultTypes().front();
-    if (isActivation(result))
-      width.insert({cast<RankedTensorType>(result).getDimSize(1), layer});
-    layer.getBody().walk([&](Operation *op) { add(op); });
-  }
-
-private:
-  static int64_t rowsOf(Value table, ShardAttr shard) {
-    return shard ? shard.getRows()
-                 : cast<RankedTensorType>(table.getType()).getDimSize(0);
-  }
-
-  void add(Operation *op) {
-    if (auto embedding = dyn_cast<EmbeddingOp>(op))
-      vocabulary.insert(
-          {rowsOf(embedding.getTable(), embedding.getShardAttr()), op});
-    else if (auto head = dyn_cast<LinearCrossEntropyOp>(op))
-      vocabulary.insert({rowsOf(head.getWeight(), head.getShardAttr()), op});
-    else if (auto lookup = dyn_cast<PositionsOp>(op))
-      positions.insert({rowsOf(lookup.getTable(), ShardAttr()), op});
-    else if (auto linear = dyn_cast<LinearOp>(op))
-      features.insert({rowsOf(linear.getWeight(), ShardAttr()), op});
-    else if (auto attention = dyn_cast<AttentionOp>(op)) {
-      heads.insert({attention.getHeads(), op});
-      kvHeads.insert({attention.getKvHeads(), op});
-      headDim.insert({attention.getHeadDim(), op});
-    }
-  }
-};
-
 class FactsVerifier {
 public:
-  FactsVerifier(ModelOp model, const LayerFacts &layers)
+  FactsVerifier(ModelOp model, const DerivedFacts &layers)
       : model(model), facts(model.getFacts()), layers(layers) {}
 
   LogicalResult run() {
@@ -83,20 +41,20 @@ public:
         failed(checkAll("kv_heads", facts.getKvHeads(), layers.kvHeads,
                         "the key/value heads of this attention")) ||
         failed(checkAll("head_dim", facts.getHeadDim(), layers.headDim,
-                        "the head size of this attention")))
+                        "the head size of this attention")) ||
+        failed(checkAll("feed_forward", facts.getFeedForward(),
+                        layers.feedForward,
+                        "the width that this activation function works on")))
       return failure();
-    int64_t inner = facts.getFeedForward();
-    if (inner != 0 && !layers.features.count(inner))
-      return model.emitOpError()
-             << "expects the fact 'feed_forward' to be 0 or the outputs of "
-                "some 'dyna.linear' of its layers, but got "
-             << inner;
     // MODEL10
-    return failure(failed(checkFamily()) || failed(checkConfig()));
+    if (failed(checkFamilyName()) || failed(checkFamily(model, layers)))
+      return failure();
+    // MODEL11
+    return checkConfig();
   }
 
 private:
-  LogicalResult checkFamily() {
+  LogicalResult checkFamilyName() {
     static constexpr StringRef families[] = {"gpt2", "llama", "custom"};
     StringRef family = facts.getFamily();
     if (llvm::is_contained(families, family))
@@ -129,21 +87,37 @@ private:
     const llvm::json::Object *config = value->getAsObject();
     if (!config)
       return refuse() << "another value";
+    if (auto twice = findDuplicateKeys(text); !twice.empty())
+      return refuse() << "'" << twice.front().name << "' twice";
+    return isNamedFamily(facts.getFamily())
+               ? checkFamilyConfig(model, layers, *config)
+               : checkCustomConfig(*config);
+  }
+
+  /// It may say anything, but not what families mean by their fields.
+  LogicalResult checkCustomConfig(const llvm::json::Object &config) {
+    if (std::optional<StringRef> type = config.getString("model_type");
+        type && isNamedFamily(*type))
+      return model.emitOpError()
+             << "expects 'model_type' in the fact 'config' not to be a family "
+                "by whose names the tensors are not stored, as the fact "
+                "'family' is "
+             << facts.getFamily() << ", but got \"" << *type << "\"";
     int64_t vocabulary = facts.getVocabulary(), width = facts.getWidth(),
             positions = facts.getPositions();
     return failure(
-        failed(checkSize(*config, "vocab_size", "vocabulary", vocabulary,
+        failed(checkSize(config, "vocab_size", "vocabulary", vocabulary,
                          mostOf(layers.vocabulary, INT32_MAX))) ||
-        failed(checkSize(*config, "n_positions", "positions", positions,
+        failed(checkSize(config, "n_positions", "positions", positions,
                          mostOf(layers.positions, INT64_MAX))) ||
-        failed(checkSize(*config, "max_position_embeddings", "positions",
+        failed(checkSize(config, "max_position_embeddings", "positions",
                          positions, mostOf(layers.positions, INT64_MAX))) ||
-        failed(checkSize(*config, "n_embd", "width", width, width)) ||
-        failed(checkSize(*config, "hidden_size", "width", width, width)));
+        failed(checkSize(config, "n_embd", "width", width, width)) ||
+        failed(checkSize(config, "hidden_size", "width", width, width)));
   }
 
   /// The rows of the smallest table.
-  static int64_t mostOf(const Numbers &tables, int64_t ifNone) {
+  static int64_t mostOf(const Said<int64_t> &tables, int64_t ifNone) {
     return tables.empty() ? ifNone : tables.begin()->first;
   }
 
@@ -170,7 +144,7 @@ private:
 
   /// The fact is at least 1 and at most the rows of each table.
   LogicalResult checkLimit(StringRef name, int64_t fact,
-                           const Numbers &tables) {
+                           const Said<int64_t> &tables) {
     for (auto [rows, op] : tables) {
       if (fact > 0 && fact <= rows)
         continue;
@@ -186,10 +160,12 @@ private:
     return success();
   }
 
-  /// The fact is 0, or what all layers say.
-  LogicalResult checkAll(StringRef name, int64_t fact, const Numbers &said,
-                         StringRef what) {
-    if (fact == 0)
+  /// The fact is 0, or what all layers say. In a family whose models others
+  /// load all are alike, and 0 says what is not so.
+  LogicalResult checkAll(StringRef name, int64_t fact,
+                         const Said<int64_t> &said, StringRef what) {
+    bool maySkip = !isNamedFamily(facts.getFamily());
+    if (fact == 0 && (maySkip || said.empty()))
       return success();
     if (said.empty())
       return model.emitOpError()
@@ -201,7 +177,8 @@ private:
       InFlightDiagnostic diagnostic =
           model.emitOpError()
           << "expects the fact '" << name << "' to be " << number
-          << ", as its layers say, or 0, but got " << fact;
+          << ", as its layers say" << (maySkip ? ", or 0" : "") << ", but got "
+          << fact;
       diagnostic.attachNote(op->getLoc()) << "see " << what;
       return diagnostic;
     }
@@ -210,22 +187,13 @@ private:
 
   ModelOp model;
   FactsAttr facts;
-  const LayerFacts &layers;
+  const DerivedFacts &layers;
 };
 
 } // namespace
 
 LogicalResult ModelOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  LayerFacts layers;
-  llvm::SmallPtrSet<Operation *, 8> seen;
-  for (CallOp call : getBody().getOps<CallOp>()) {
-    // CALL1 has another name for a callee that is no layer.
-    auto layer = dyn_cast_or_null<LayerOp>(
-        symbols.lookupNearestSymbolFrom(call, call.getCalleeAttr()));
-    if (!layer)
-      return success();
-    if (seen.insert(layer).second)
-      layers.add(layer);
-  }
-  return FactsVerifier(*this, layers).run();
+  // The calls have a name for what is wrong with them.
+  std::optional<DerivedFacts> layers = deriveFacts(*this, symbols);
+  return layers ? FactsVerifier(*this, *layers).run() : success();
 }

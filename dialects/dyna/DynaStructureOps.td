@@ -122,8 +122,11 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyn
       most the rows of each.
     - (MODEL9) the other facts are 0 or what the layers say: `width` that of every activation
       between layers; `heads`, `kv_heads` and `head_dim` those of every attention;
-      `feed_forward` the outputs of some `dyna.linear`.
-    - (MODEL10) `family` is gpt2, llama or custom; `config` is empty, or JSON that agrees with the facts.
+      `feed_forward` the width that every `gelu`, `silu` and `relu` works on. Not 0 in a named family.
+    - (MODEL10) `family` is custom, or one of gpt2 and llama whose ops the layers have.
+    - (MODEL11) `config` is empty, or a JSON object. That of a named family says in each of its fields, or
+      by leaving it out, what the layers say (`FamilyConfig.h`); any other has sizes that agree with the
+      facts, and no `model_type` of a named family.
 
     Example:
 

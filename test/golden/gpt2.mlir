@@ -88,7 +88,7 @@ dyna.layer @head[%g: tensor<48xf32>, %b: tensor<48xf32>, %wte: tensor<257x48xf32
 }
 
 dyna.model @gpt2(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments)
-    facts<family = "gpt2", vocabulary = 257, positions = 64, width = 48, heads = 4, kv_heads = 4, head_dim = 12, feed_forward = 192, config = "{}"> {
+    facts<family = "gpt2", vocabulary = 257, positions = 64, width = 48, heads = 4, kv_heads = 4, head_dim = 12, feed_forward = 192, config = ""> {
   %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x48xf32>
   %1 = dyna.call "h.0" @block[@h.0.ln_1.weight, @h.0.ln_1.bias, @h.0.attn.q.weight, @h.0.attn.q.bias, @h.0.attn.k.weight, @h.0.attn.k.bias, @h.0.attn.v.weight, @h.0.attn.v.bias, @h.0.attn.proj.weight, @h.0.attn.proj.bias, @h.0.ln_2.weight, @h.0.ln_2.bias, @h.0.mlp.fc.weight, @h.0.mlp.fc.bias, @h.0.mlp.proj.weight, @h.0.mlp.proj.bias](%0, %s) : (tensor<?x48xf32>, !dyna.segments) -> tensor<?x48xf32>
   %2 = dyna.call "h.1" @block[@h.1.ln_1.weight, @h.1.ln_1.bias, @h.1.attn.q.weight, @h.1.attn.q.bias, @h.1.attn.k.weight, @h.1.attn.k.bias, @h.1.attn.v.weight, @h.1.attn.v.bias, @h.1.attn.proj.weight, @h.1.attn.proj.bias, @h.1.ln_2.weight, @h.1.ln_2.bias, @h.1.mlp.fc.weight, @h.1.mlp.fc.bias, @h.1.mlp.proj.weight, @h.1.mlp.proj.bias](%1, %s) : (tensor<?x48xf32>, !dyna.segments) -> tensor<?x48xf32>

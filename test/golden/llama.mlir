@@ -57,7 +57,7 @@ dyna.layer @head[%g: tensor<40xf32>, %w: tensor<257x40xf32>](%x: tensor<?x40xf32
 }
 
 dyna.model @llama(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments)
-    facts<family = "llama", vocabulary = 257, positions = 96, width = 40, heads = 6, kv_heads = 2, head_dim = 16, feed_forward = 104, config = "{}"> {
+    facts<family = "llama", vocabulary = 257, positions = 96, width = 40, heads = 6, kv_heads = 2, head_dim = 16, feed_forward = 104, config = ""> {
   %0 = dyna.call "embed" @embed[@embed_tokens.weight](%ids) : (tensor<?xi32>) -> tensor<?x40xf32>
   %1 = dyna.call "layers.0" @block[@layers.0.input_norm.weight, @layers.0.attn.q.weight, @layers.0.attn.k.weight, @layers.0.attn.v.weight, @layers.0.attn.o.weight, @layers.0.post_norm.weight, @layers.0.mlp.gate.weight, @layers.0.mlp.up.weight, @layers.0.mlp.down.weight](%0, %s) : (tensor<?x40xf32>, !dyna.segments) -> tensor<?x40xf32>
   %2 = dyna.call "layers.1" @block[@layers.1.input_norm.weight, @layers.1.attn.q.weight, @layers.1.attn.k.weight, @layers.1.attn.v.weight, @layers.1.attn.o.weight, @layers.1.post_norm.weight, @layers.1.mlp.gate.weight, @layers.1.mlp.up.weight, @layers.1.mlp.down.weight](%1, %s) : (tensor<?x40xf32>, !dyna.segments) -> tensor<?x40xf32>

@@ -400,7 +400,7 @@ def module_text(model):
     a = f"tensor<?x{model.width}xf32>"
     facts = (f'family = "{model.family}", vocabulary = {model.vocabulary}, positions = {model.positions}, '
              f"width = {model.width}, heads = {model.heads}, kv_heads = {model.kv_heads}, "
-             f'head_dim = {model.head_dim}, feed_forward = {model.hidden}, config = "{{}}"')
+             f'head_dim = {model.head_dim}, feed_forward = {model.hidden}, config = ""')
     lines.append(f"dyna.model @{model.name}(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments)\n    facts<{facts}> {{")
     symbols = lambda names: "[" + ", ".join("@" + name for name in names) + "]"
     more, more_type = (", %s", ", !dyna.segments") if model.embed_takes_segments else ("", "")

@@ -506,7 +506,7 @@ dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<
   %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
   dyna.return %loss : tensor<1xf64>
 }
-// expected-error @+1 {{expects the fact 'feed_forward' to be 0 or the outputs of some 'dyna.linear' of its layers, but got 384}}
+// expected-error @+1 {{expects the fact 'feed_forward' to be 0, as no layer has any, but got 384}}
 dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 8, kv_heads = 8, head_dim = 12, feed_forward = 384, config = "{}"> {
   %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
   %1 = dyna.call "h.0" @block[@w](%0, %s) : (tensor<?x96xf32>, !dyna.segments) -> tensor<?x96xf32>
@@ -560,7 +560,7 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
 
 // -----
 
-// MODEL10: a config that is no JSON.
+// MODEL11: a config that is no JSON.
 dyna.parameter @wte : tensor<257x96xf32>
 dyna.parameter @wpe : tensor<64x96xf32>
 dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
@@ -574,7 +574,7 @@ dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<
   dyna.return %loss : tensor<1xf64>
 }
 // expected-error @+1 {{expects the fact 'config' to be empty or a JSON object, but got an error: }}
-dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22n_embd\22: "> {
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22n_embd\22: "> {
   %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
   %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %1 : tensor<1xf64>
@@ -582,7 +582,7 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
 
 // -----
 
-// MODEL10: a config that is no object.
+// MODEL11: a config that is no object.
 dyna.parameter @wte : tensor<257x96xf32>
 dyna.parameter @wpe : tensor<64x96xf32>
 dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
@@ -596,7 +596,7 @@ dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<
   dyna.return %loss : tensor<1xf64>
 }
 // expected-error @+1 {{expects the fact 'config' to be empty or a JSON object, but got another value}}
-dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "[1]"> {
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "[1]"> {
   %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
   %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %1 : tensor<1xf64>
@@ -604,7 +604,7 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
 
 // -----
 
-// MODEL10: a config that JSON's parser could not take.
+// MODEL11: a config that JSON's parser could not take.
 dyna.parameter @wte : tensor<257x96xf32>
 dyna.parameter @wpe : tensor<64x96xf32>
 dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
@@ -618,7 +618,7 @@ dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<
   dyna.return %loss : tensor<1xf64>
 }
 // expected-error @+1 {{expects the fact 'config' to be empty or a JSON object, but got more than 200 open brackets}}
-dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["> {
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["> {
   %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
   %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %1 : tensor<1xf64>
@@ -626,7 +626,7 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
 
 // -----
 
-// MODEL10: another vocabulary.
+// MODEL11: another vocabulary.
 dyna.parameter @wte : tensor<257x96xf32>
 dyna.parameter @wpe : tensor<64x96xf32>
 dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
@@ -640,7 +640,7 @@ dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<
   dyna.return %loss : tensor<1xf64>
 }
 // expected-error @+1 {{expects 'vocab_size' in the fact 'config' to be 257, the fact 'vocabulary', but got 50257}}
-dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22vocab_size\22: 50257}"> {
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22vocab_size\22: 50257}"> {
   %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
   %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %1 : tensor<1xf64>
@@ -648,7 +648,7 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
 
 // -----
 
-// MODEL10: more than the padded table has.
+// MODEL11: more than the padded table has.
 dyna.parameter @wte : tensor<384x96xf32>
 dyna.parameter @wpe : tensor<64x96xf32>
 dyna.layer @embed[%w: tensor<384x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
@@ -662,7 +662,7 @@ dyna.layer @head[%w: tensor<384x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<
   dyna.return %loss : tensor<1xf64>
 }
 // expected-error @+1 {{expects 'vocab_size' in the fact 'config' to be 257, the fact 'vocabulary', or more as far as the tables go, but got 385}}
-dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22vocab_size\22: 385}"> {
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22vocab_size\22: 385}"> {
   %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
   %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %1 : tensor<1xf64>
@@ -670,7 +670,7 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
 
 // -----
 
-// MODEL10: fewer positions.
+// MODEL11: fewer positions.
 dyna.parameter @wte : tensor<257x96xf32>
 dyna.parameter @wpe : tensor<64x96xf32>
 dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
@@ -684,7 +684,7 @@ dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<
   dyna.return %loss : tensor<1xf64>
 }
 // expected-error @+1 {{expects 'n_positions' in the fact 'config' to be 64, the fact 'positions', but got 32}}
-dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22n_positions\22: 32}"> {
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22n_positions\22: 32}"> {
   %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
   %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %1 : tensor<1xf64>
@@ -692,7 +692,7 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
 
 // -----
 
-// MODEL10: positions in the words of the other family.
+// MODEL11: positions in the words of the other family.
 dyna.parameter @wte : tensor<257x96xf32>
 dyna.parameter @wpe : tensor<64x96xf32>
 dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
@@ -706,7 +706,7 @@ dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<
   dyna.return %loss : tensor<1xf64>
 }
 // expected-error @+1 {{expects 'max_position_embeddings' in the fact 'config' to be 64, the fact 'positions', but got 128}}
-dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "llama", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22max_position_embeddings\22: 128}"> {
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22max_position_embeddings\22: 128}"> {
   %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
   %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %1 : tensor<1xf64>
@@ -714,7 +714,7 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
 
 // -----
 
-// MODEL10: a width that is no number; the padded vocabulary is right.
+// MODEL11: a width that is no number; the padded vocabulary is right.
 dyna.parameter @wte : tensor<384x96xf32>
 dyna.parameter @wpe : tensor<64x96xf32>
 dyna.layer @embed[%w: tensor<384x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
@@ -728,7 +728,7 @@ dyna.layer @head[%w: tensor<384x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<
   dyna.return %loss : tensor<1xf64>
 }
 // expected-error @+1 {{expects 'n_embd' in the fact 'config' to be 96, the fact 'width', but got "96"}}
-dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22vocab_size\22: 384, \22n_embd\22: \2296\22}"> {
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22vocab_size\22: 384, \22n_embd\22: \2296\22}"> {
   %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
   %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %1 : tensor<1xf64>
@@ -736,7 +736,7 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
 
 // -----
 
-// MODEL10: another width.
+// MODEL11: another width.
 dyna.parameter @wte : tensor<257x96xf32>
 dyna.parameter @wpe : tensor<64x96xf32>
 dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
@@ -750,7 +750,96 @@ dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<
   dyna.return %loss : tensor<1xf64>
 }
 // expected-error @+1 {{expects 'hidden_size' in the fact 'config' to be 96, the fact 'width', but got 95}}
-dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "llama", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22hidden_size\22: 95, \22vocab_size\22: null}"> {
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22hidden_size\22: 95, \22vocab_size\22: null}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL10: layers of another family.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  // expected-note @+1 {{see this op}}
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'family' to be custom, as its layers have 'dyna.positions', which llama has not, but got "llama"}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "llama", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = ""> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL10: layers that lack what the family has.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'family' to be custom, as its layers have no 'dyna.layer_norm', which gpt2 has, but got "gpt2"}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "gpt2", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = ""> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL11: others would build a GPT-2, and find no tensor of it.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects 'model_type' in the fact 'config' not to be a family by whose names the tensors are not stored, as the fact 'family' is custom, but got "gpt2"}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22model_type\22: \22gpt2\22}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL11: a field twice.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects the fact 'config' to be empty or a JSON object, but got 'a' twice}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22a\22: 1, \22\\u0061\22: 1}"> {
   %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
   %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %1 : tensor<1xf64>

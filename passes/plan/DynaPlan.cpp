@@ -9,8 +9,8 @@
 #include "dialects/exec/PlanTranslation.h"
 #include "passes/plan/Passes.h"
 #include "runtime/plan/Bytes.h"
-#include "runtime/planner/PartitionLayers.h"
 #include "runtime/planner/Planner.h"
+#include "runtime/planner/Policy.h"
 
 #include <numeric>
 
@@ -33,12 +33,22 @@ struct DynaPlan : mlir::dyna::impl::DynaPlanBase<DynaPlan> {
     FailureOr<::dyna::ManifestView> model = viewManifest(getOperation());
     if (failed(model))
       return signalPassFailure();
-    auto graph = makeGraph(*model);
+    if (auto status = checkOptions(); !status.isOk())
+      return refuse(status);
+    auto costModel = ::dyna::CostModel::open(*model, costs);
+    if (!costModel.isOk())
+      return refuse(costModel.status());
+    auto policy = makePolicy(*costModel);
+    if (!policy.isOk())
+      return refuse(policy.status());
+    auto graph = placeStrategy(*model, policy->strategy);
     if (!graph.isOk())
       return refuse(graph.status());
-    auto plan = makePlan(*graph);
+    auto plan = makePlan(*graph, *costModel, policy->options);
     if (!plan.isOk())
       return refuse(plan.status());
+    for (const std::string &note : policy->notes)
+      emitRemark(getOperation().getLoc()) << note;
     if (failed(add(*model, *graph, std::move(*plan))))
       signalPassFailure();
   }
@@ -49,79 +59,88 @@ private:
     signalPassFailure();
   }
 
-  ::dyna::StatusOr<::dyna::ExecutableGraph>
-  makeGraph(const ::dyna::ManifestView &model) {
+  /// The option is at least 1, or -1 where it was not given.
+  ::dyna::Status checkCount(const char *option, int64_t value, int64_t most,
+                            const char *unit, const char *unset) {
+    if (value == -1 || (value >= 1 && value <= most))
+      return ::dyna::Status::ok();
+    std::string range = most == INT64_MAX
+                            ? std::string("at least 1")
+                            : "1 to " + std::to_string(most) + unit;
+    return ::dyna::Status::invalidArgument(
+        std::string(option) + " expects " + range + ", or -1 for " + unset +
+        ", but got " + std::to_string(value));
+  }
+
+  ::dyna::Status checkOptions() {
+    using ::dyna::Status;
+    constexpr const char *chosen = "what a training binary chooses";
+    DYNA_RETURN_IF_ERROR(
+        checkCount("target-tokens", targetTokens, INT64_MAX, "", "all tokens"));
+    DYNA_RETURN_IF_ERROR(checkCount("tokens-per-batch", tokensPerBatch,
+                                    INT64_MAX, "", "those of lengths"));
+    DYNA_RETURN_IF_ERROR(
+        checkCount("tokens-per-micro-batch", tokensPerMicroBatch,
+                   ::dyna::maxMicroBatchTokens, " tokens", chosen));
+    DYNA_RETURN_IF_ERROR(
+        checkCount("in-flight", inFlight, INT32_MAX, " micro-batches", chosen));
+    if (evaluate && splitBackward)
+      return Status::invalidArgument(
+          "split-backward says how gradients are made, but with evaluate there "
+          "are none: give one of them");
+    if (lengths.empty())
+      return Status::invalidArgument(
+          "lengths expects the tokens of each sample, such as 30,5,40");
+    for (int64_t length : lengths)
+      if (length <= 0)
+        return Status::invalidArgument(
+            "lengths expects samples of at least 1 token, but got " +
+            std::to_string(length));
+    return Status::ok();
+  }
+
+  ::dyna::StatusOr<::dyna::Policy>
+  makePolicy(const ::dyna::CostModel &costModel) {
     auto parsed = ::dyna::parseStrategy(strategy);
     if (!parsed.isOk())
       return parsed.status();
-    auto table = ::dyna::CostModel::open(model, costs);
-    if (!table.isOk())
-      return table.status();
-    auto cut = ::dyna::chooseLayers(*table, *parsed);
-    if (!cut.isOk())
-      return cut.status();
-    if (!cut->note.empty())
-      emitRemark(getOperation().getLoc()) << cut->note;
-    return placeStrategy(model, cut->strategy);
+    ::dyna::PlanRequest request;
+    request.strategy = std::move(*parsed);
+    request.pipeline = pipeline;
+    request.recompute = recompute;
+    request.tokensPerBatch =
+        tokensPerBatch > 0 ? int64_t(tokensPerBatch) : sumOfLengths();
+    request.tokensPerMicroBatch = std::max<int64_t>(tokensPerMicroBatch, 0);
+    request.longestSample = *llvm::max_element(lengths);
+    request.inFlight = std::max<int64_t>(inFlight, 0);
+    request.splitBackward = splitBackward;
+    return choosePolicy(costModel, std::move(request));
   }
 
-  ::dyna::StatusOr<::dyna::PlanOptions>
-  makeOptions(const ::dyna::Strategy &strategy) {
-    ::dyna::PlanOptions options;
-    if (schedule == "1f1b")
-      options.schedule = ::dyna::Schedule::OneForwardOneBackward;
-    else if (schedule != "gpipe")
-      return ::dyna::Status::invalidArgument(
-          "schedule expects gpipe or 1f1b, but got '" + schedule + "'");
-    if (microBatch < 1 || microBatch > ::dyna::maxMicroBatchTokens)
-      return ::dyna::Status::invalidArgument(
-          "micro-batch expects 1 to " +
-          std::to_string(::dyna::maxMicroBatchTokens) + " tokens, but got " +
-          std::to_string(microBatch));
-    if (inFlight < 1)
-      return ::dyna::Status::invalidArgument(
-          "in-flight expects at least 1 micro-batch, but got " +
-          std::to_string(inFlight));
-    if (targetTokens < -1 || targetTokens == 0)
-      return ::dyna::Status::invalidArgument(
-          "target-tokens expects at least 1, or -1 for all tokens, but got " +
-          std::to_string(targetTokens));
-    if (evaluate && splitBackward)
-      return ::dyna::Status::invalidArgument(
-          "split-backward says how gradients are made, but with evaluate there "
-          "are none: give one of them");
-    options.recompute = {strategy.recompute.value_or(plan::RECOMPUTE_NONE)};
-    options.maxTokensPerMicroBatch = microBatch;
-    options.inFlight = inFlight;
-    options.splitBackward = splitBackward;
-    return options;
+  int64_t sumOfLengths() const {
+    return std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
   }
 
-  ::dyna::StatusOr<plan::Plan> makePlan(const ::dyna::ExecutableGraph &graph) {
-    auto options = makeOptions(graph.strategy());
-    if (!options.isOk())
-      return options.status();
+  ::dyna::StatusOr<plan::Plan> makePlan(const ::dyna::ExecutableGraph &graph,
+                                        const ::dyna::CostModel &costModel,
+                                        const ::dyna::PlanOptions &options) {
     int64_t positions = graph.model().manifest().facts().positions();
-    bool byModel = positions > 0 && positions < microBatch;
-    int64_t longest = byModel ? positions : microBatch;
+    int64_t size = options.maxTokensPerMicroBatch;
+    bool byModel = positions > 0 && positions < size;
+    int64_t longest = byModel ? positions : size;
     for (int64_t length : lengths)
-      if (length <= 0 || length > longest)
+      if (length > longest)
         return ::dyna::Status::invalidArgument(
             "lengths expects samples of 1 to " + std::to_string(longest) +
             (byModel ? " tokens, as many as the model has positions, but got "
                      : " tokens, which one micro-batch may have, but got ") +
             std::to_string(length));
-    if (lengths.empty())
-      return ::dyna::Status::invalidArgument(
-          "lengths expects the tokens of each sample, such as 30,5,40");
     std::vector<int64_t> samples(lengths.begin(), lengths.end());
     int64_t targets =
-        targetTokens >= 0
-            ? targetTokens
-            : std::accumulate(samples.begin(), samples.end(), int64_t(0));
-    ::dyna::Planner planner(graph);
-    return evaluate ? planner.evaluation(samples, targets, *options)
-                    : planner.training(samples, targets, *options);
+        targetTokens >= 0 ? int64_t(targetTokens) : sumOfLengths();
+    ::dyna::Planner planner(graph, costModel);
+    return evaluate ? planner.evaluation(samples, targets, options)
+                    : planner.training(samples, targets, options);
   }
 
   LogicalResult add(const ::dyna::ManifestView &model,

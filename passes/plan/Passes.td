@@ -16,8 +16,10 @@ def DynaPlan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
   let description = [{
     Takes a module behind the memory phase. An `exec.graph` says what each rank of the
     strategy holds, an `exec.plan` what it does for samples of the given lengths; both
-    are those that a training binary of this module would make for itself
-    (`runtime/planner`), and are verified as by the passes below. Everything else is
+    are those that a training binary of this module makes for itself
+    (`runtime/planner`) of the same words: what is left open here is left to the same
+    policy (`Policy.h`), and what that chose is said in a remark. They are verified as by
+    the passes below. Everything else is
     left alone.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
@@ -29,11 +31,18 @@ def DynaPlan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
     ListOption<"lengths", "lengths", "int64_t", "Tokens of each sample of the mini-batch">,
     Option<"targetTokens", "target-tokens", "int64_t", "-1",
            "What the sum of losses is divided by; -1: all tokens">,
-    Option<"microBatch", "micro-batch", "int64_t", "4096", "Tokens of a micro-batch, at most">,
-    Option<"schedule", "schedule", "std::string", "\"gpipe\"", "gpipe or 1f1b">,
-    Option<"inFlight", "in-flight", "int", "1", "Micro-batches in flight (gpipe)">,
+    Option<"tokensPerBatch", "tokens-per-batch", "int64_t", "-1",
+           "What a step takes, about, to choose micro-batches by; -1: as lengths say">,
+    Option<"tokensPerMicroBatch", "tokens-per-micro-batch", "int64_t", "-1",
+           "Tokens of a micro-batch, at most; -1: chosen">,
+    Option<"pipeline", "pipeline", "std::string", "\"\"",
+           "Name of a schedule: 1f1b, the default, gpipe, sequential">,
+    Option<"inFlight", "in-flight", "int64_t", "-1",
+           "Micro-batches in flight, where the schedule leaves it open; -1: chosen">,
     Option<"splitBackward", "split-backward", "bool", "false",
            "Gradients of weights apart from those of inputs">,
+    Option<"recompute", "recompute", "std::string", "\"\"",
+           "none, selective or full, or one per layer; empty: what the strategy says, or none">,
     Option<"evaluate", "evaluate", "bool", "false", "Losses only">];
 }
 

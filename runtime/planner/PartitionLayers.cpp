@@ -9,6 +9,7 @@
 #include "runtime/planner/PartitionLayers.h"
 
 #include "runtime/plan/ExecutableGraph.h"
+#include "runtime/planner/StageCosts.h"
 
 #include <algorithm>
 
@@ -58,20 +59,9 @@ namespace {
 constexpr int64_t cutTokens = 4096;
 constexpr int64_t cutSampleTokens = 1024;
 
-/// The functions that a micro-batch passes.
-std::vector<cost::Direction> passesOf(plan::Recompute mode) {
-  std::vector<cost::Direction> passes = {cost::FORWARD, cost::BACKWARD};
-  if (mode == plan::RECOMPUTE_SELECTIVE)
-    passes.push_back(cost::RECOMPUTE_SELECTIVE);
-  if (mode == plan::RECOMPUTE_FULL)
-    passes.push_back(cost::RECOMPUTE_FULL);
-  return passes;
-}
-
 std::vector<cost::Direction> passesOf(const ManifestView &view, int layer,
                                       const RecomputeModes &modes) {
-  return passesOf(
-      view.nearestMode(layer, modes.size() > 1 ? modes[layer] : modes.at(0)));
+  return trainingPasses(view, layer, modeOf(modes, layer), false);
 }
 
 KindAt kindAt(const ManifestView &view, int layer, const Strategy &strategy) {

@@ -11,6 +11,7 @@
 
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/Strategy.h"
+#include "runtime/planner/RecomputeModes.h"
 
 #include <vector>
 
@@ -22,9 +23,6 @@ namespace dyna {
 /// least as many layers as stages. Exact: bisection over the sums of all runs
 /// of layers, O(n^2 log n).
 std::vector<int> partitionLayers(const std::vector<double> &costs, int stages);
-
-/// Modes of recomputation: one for all layers, or one for each.
-using RecomputeModes = std::vector<plan::Recompute>;
 
 /// What a layer takes of one micro-batch in a training step: forward, backward,
 /// and what has to be computed again in between. Updates are not counted: they

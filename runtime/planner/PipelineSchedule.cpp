@@ -8,8 +8,9 @@
 
 #include "runtime/planner/PipelineSchedule.h"
 
+#include "runtime/sim/TaskGraph.h"
+
 #include <algorithm>
-#include <cassert>
 #include <tuple>
 
 namespace dyna {
@@ -17,87 +18,78 @@ namespace {
 
 using Items = std::vector<PipelineItem>;
 
-Items gpipeItems(int count, int window, bool backward) {
+Items forwards(int count) {
   Items items;
-  for (int begin = 0; begin < count; begin += window) {
-    int end = std::min(begin + window, count);
-    for (int m = begin; m < end; ++m)
-      items.push_back({true, m});
-    for (int m = begin; backward && m < end; ++m)
-      items.push_back({false, m});
-  }
+  for (int m = 0; m < count; ++m)
+    items.push_back({true, m});
   return items;
 }
 
-Items oneForwardOneBackwardItems(int count, int ahead) {
-  Items items;
-  for (int m = 0; m < count + ahead; ++m) {
-    if (m < count)
-      items.push_back({true, m});
-    // The first backward follows the forward number `ahead`.
-    if (int b = m - ahead + 1; b >= 0 && b < count)
-      items.push_back({false, b});
-  }
-  return items;
-}
-
-/// When the input of an item is there; negative while that is not known.
-class Times {
+/// Costs come from files: functions that take nothing, or a billion times what
+/// others take. Everything that follows relies on times that grow from each
+/// item to the next, so what is far below the longest item counts as a
+/// billionth of it, and far above any clock as that.
+class ItemSeconds {
 public:
-  /// `sentAhead`: how many micro-batches a stage may be ahead of the next one;
-  /// 0 where backwards hold it back.
-  Times(size_t stages, size_t count, int sentAhead)
-      : forward_(stages, std::vector<double>(count, -1)), backward_(forward_),
-        sentAhead_(sentAhead) {}
-
-  double &end(size_t stage, const PipelineItem &item) {
-    return (item.forward ? forward_ : backward_)[stage][item.microBatch];
+  explicit ItemSeconds(const StageCosts &costs) : costs_(costs) {
+    for (const auto *list : {&costs.forward, &costs.backward})
+      for (const std::vector<double> &stage : *list)
+        for (double seconds : stage)
+          longest_ = std::max(longest_, std::min(seconds, most));
   }
-  double inputOf(size_t stage, const PipelineItem &item) const {
-    int m = item.microBatch;
-    if (item.forward) {
-      double input = stage > 0 ? forward_[stage - 1][m] : 0;
-      if (sentAhead_ == 0 || m < sentAhead_ || stage + 1 == forward_.size())
-        return input;
-      double room = forward_[stage + 1][m - sentAhead_];
-      return std::min(input, room) < 0 ? -1 : std::max(input, room);
-    }
-    return stage + 1 < backward_.size() ? backward_[stage + 1][m]
-                                        : forward_[stage][m];
+  double of(int stage, const PipelineItem &item) const {
+    const auto &list = item.forward ? costs_.forward : costs_.backward;
+    return std::clamp(list[stage][item.microBatch], 1e-9 * longest_, most);
   }
 
 private:
-  std::vector<std::vector<double>> forward_, backward_;
-  int sentAhead_;
+  static constexpr double most = 1e18;
+  const StageCosts &costs_;
+  double longest_ = 1e-18;
 };
 
-void runItems(PipelineSchedule &schedule,
-              const std::vector<std::vector<double>> &forward, int sentAhead,
-              double backwardFactor) {
-  size_t stages = schedule.stages.size();
-  Times times(stages, forward[0].size(), sentAhead);
-  std::vector<size_t> next(stages, 0);
-  std::vector<double> free(stages, 0);
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (size_t s = 0; s < stages; ++s)
-      while (next[s] < schedule.stages[s].size()) {
-        PipelineItem &item = schedule.stages[s][next[s]];
-        double input = times.inputOf(s, item);
-        if (input < 0)
-          break;
-        double duration =
-            forward[s][item.microBatch] * (item.forward ? 1 : backwardFactor);
-        item.start = std::max(free[s], input);
-        item.end = free[s] = item.start + duration;
-        times.end(s, item) = item.end;
-        ++next[s];
-        progress = true;
+/// Fills in when the items run. `sentAhead`: how many micro-batches a stage may
+/// be ahead of the next one; 0 where backwards hold it back.
+Status timeItems(PipelineSchedule &schedule, const StageCosts &costs,
+                 int sentAhead) {
+  const int stages = static_cast<int>(schedule.stages.size());
+  const size_t count = costs.forward[0].size();
+  TaskGraph graph(stages);
+  size_t items = 0;
+  for (const Items &list : schedule.stages)
+    items += list.size();
+  graph.reserve(items, 2 * items);
+  ItemSeconds seconds(costs);
+  // The task of each item.
+  std::vector<std::vector<int>> forward(stages, std::vector<int>(count, -1));
+  std::vector<std::vector<int>> backward = forward;
+  for (int s = 0; s < stages; ++s)
+    for (const PipelineItem &item : schedule.stages[s])
+      (item.forward ? forward : backward)[s][item.microBatch] =
+          graph.add(s, seconds.of(s, item));
+  for (int s = 0; s < stages; ++s)
+    for (const PipelineItem &item : schedule.stages[s]) {
+      int m = item.microBatch;
+      if (!item.forward) {
+        graph.wait(backward[s][m],
+                   s + 1 < stages ? backward[s + 1][m] : forward[s][m]);
+        continue;
       }
-  }
-  for (size_t s = 0; s < stages; ++s)
-    assert(next[s] == schedule.stages[s].size() &&
-           "the schedules of the stages wait for each other");
+      if (s > 0)
+        graph.wait(forward[s][m], forward[s - 1][m]);
+      if (sentAhead > 0 && m >= sentAhead && s + 1 < stages)
+        graph.wait(forward[s][m], forward[s + 1][m - sentAhead]);
+    }
+  StatusOr<std::vector<TaskTime>> times = graph.run();
+  if (!times.isOk())
+    return times.status();
+  auto next = times->begin();
+  for (Items &list : schedule.stages)
+    for (PipelineItem &item : list) {
+      item.start = next->start;
+      item.end = next++->end;
+    }
+  return Status::ok();
 }
 
 void collectMessages(PipelineSchedule &schedule) {
@@ -118,25 +110,22 @@ void collectMessages(PipelineSchedule &schedule) {
 
 } // namespace
 
-PipelineSchedule
-schedulePipeline(const std::vector<std::vector<double>> &forward,
-                 const PlanOptions &options, bool backward,
-                 double backwardFactor) {
+StatusOr<PipelineSchedule> schedulePipeline(const StageCosts &costs,
+                                            const PlanOptions &options,
+                                            bool backward) {
   PipelineSchedule schedule;
-  int stages = static_cast<int>(forward.size());
-  int count = static_cast<int>(forward[0].size());
-  bool sequential = options.schedule == Schedule::Sequential;
-  int window = sequential ? 1 : options.inFlight;
+  const ScheduleRule &rule = ruleOf(options.schedule);
+  int stages = static_cast<int>(costs.forward.size());
+  int count = static_cast<int>(costs.forward[0].size());
   for (int s = 0; s < stages; ++s)
     schedule.stages.push_back(
-        backward && options.schedule == Schedule::OneForwardOneBackward
-            ? oneForwardOneBackwardItems(count, stages - s)
-            : gpipeItems(count, window, backward));
+        backward ? rule.order({s, stages, count, options.inFlight})
+                 : forwards(count));
   // Without backwards nothing else holds a fast stage back: one to work on and
   // one behind it keep the next one busy, and memory for received inputs does
   // not grow with their number.
-  int sentAhead = backward ? 0 : sequential ? 1 : 2;
-  runItems(schedule, forward, sentAhead, backwardFactor);
+  int sentAhead = backward ? 0 : rule.waitsForSends ? 1 : 2;
+  DYNA_RETURN_IF_ERROR(timeItems(schedule, costs, sentAhead));
   collectMessages(schedule);
   return schedule;
 }

@@ -28,16 +28,11 @@
 #define DYNA_RUNTIME_PLANNER_PIPELINESCHEDULE_H
 
 #include "runtime/planner/PlanOptions.h"
+#include "runtime/planner/StageCosts.h"
 
 #include <vector>
 
 namespace dyna {
-
-struct PipelineItem {
-  bool forward = true;
-  int microBatch = 0; ///< 0 .. count-1 of the replica
-  double start = 0, end = 0;
-};
 
 /// A message from stage `from` to the stage behind it (an activation) or before
 /// it (a gradient).
@@ -53,15 +48,14 @@ struct PipelineSchedule {
   std::vector<PipelineMessage> messages; ///< in the order all ranks start them
 };
 
-/// `forward[s][m]`: estimated duration of micro-batch m on stage s, more than
-/// 0; a backward takes `backwardFactor` times that. Without `backward` there
-/// are forwards only, and no stage gets more than two micro-batches
-/// (Sequential: one) ahead of the next one, so that memory does not grow with
-/// their number. O(items * stages).
-PipelineSchedule
-schedulePipeline(const std::vector<std::vector<double>> &forward,
-                 const PlanOptions &options, bool backward,
-                 double backwardFactor = 2);
+/// The order is that of `options.schedule`. Without `backward` there are
+/// forwards only, and no stage gets more than two micro-batches (one, where
+/// every send is waited for) ahead of the next one, so that memory does not
+/// grow with their number. Fails where the orders of the stages wait for each
+/// other, which is a fault of the schedule. O(items).
+StatusOr<PipelineSchedule> schedulePipeline(const StageCosts &costs,
+                                            const PlanOptions &options,
+                                            bool backward);
 
 } // namespace dyna
 

@@ -14,8 +14,10 @@
 #include "runtime/planner/DealSamples.h"
 #include "runtime/planner/PackMicroBatches.h"
 #include "runtime/planner/ProgramWriter.h"
+#include "runtime/planner/StageCosts.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace dyna {
 namespace {
@@ -63,13 +65,29 @@ double tokensPerPair(const ManifestView &view) {
   return perToken > 0 ? perPair / perToken : 0;
 }
 
+/// Every micro-batch takes as long as any other, and `slowdown` times what it
+/// took on the stage before.
+StageCosts evenStages(int stages, size_t microBatches, double slowdown) {
+  StageCosts costs;
+  double seconds = 1;
+  for (int stage = 0; stage < stages; ++stage, seconds *= slowdown) {
+    costs.forward.emplace_back(microBatches, seconds);
+    costs.backward.emplace_back(microBatches, 2 * seconds);
+  }
+  return costs;
+}
+
 ExecutableGraph oneRank(const ManifestView &model) {
   return *ExecutableGraph::create(model, Strategy());
 }
 
 } // namespace
 
-Planner::Planner(ExecutableGraph graph) : graph_(std::move(graph)) {}
+Planner::Planner(ExecutableGraph graph, CostModel costs)
+    : graph_(std::move(graph)), costs_(std::move(costs)) {}
+
+Planner::Planner(ExecutableGraph graph)
+    : Planner(graph, CostModel(graph.model())) {}
 
 Planner::Planner(const ManifestView &model) : Planner(oneRank(model)) {}
 
@@ -112,47 +130,24 @@ StatusOr<plan::Plan> Planner::start(const std::vector<int64_t> &lengths,
   return plan;
 }
 
-/// Estimated matrix-product flops of one forward on a stage.
-std::vector<double> Planner::work(const plan::Plan &plan, int stage,
-                                  const std::vector<int> &microBatches) const {
-  const ManifestView &view = graph_.replicaView(graph_.rankAt({0, stage, 0}));
-  std::vector<double> flops;
-  for (int m : microBatches) {
-    double sum = 1;
-    for (int l = view.firstLayer(); l < view.endLayer(); ++l)
-      for (const plan::Segment &segment : plan.micro_batches(m).segments())
-        sum += view.forwardFlops(l, segment.length(), segment.length(),
-                                 view.visiblePairs(l, segment.length()));
-    flops.push_back(sum);
-  }
-  return flops;
-}
-
 Status Planner::write(plan::Plan &plan, const PlanOptions &options, bool trains,
-                      double slowdown) const {
+                      const CostsOf &costsOf) const {
   const Strategy &strategy = graph_.strategy();
   std::vector<std::vector<int>> microBatches =
       microBatchesOfReplicas(plan, strategy.dp);
   const int replicas = plan.ranks_size() / (strategy.pp * strategy.tp);
   for (int replica = 0; replica < replicas; ++replica) {
     const std::vector<int> &own = microBatches[replica];
-    std::vector<std::vector<double>> durations;
-    for (int stage = 0; stage < graph_.stages(); ++stage)
-      durations.push_back(work(plan, stage, own));
-    double factor = 1;
-    for (std::vector<double> &stage : durations) {
-      for (double &seconds : stage)
-        seconds *= factor;
-      factor *= slowdown;
-    }
-    PipelineSchedule schedule = schedulePipeline(durations, options, trains);
+    auto schedule = schedulePipeline(costsOf(own), options, trains);
+    if (!schedule.isOk())
+      return schedule.status();
     for (int stage = 0; stage < graph_.stages(); ++stage)
       for (int shard = 0; shard < strategy.tp; ++shard) {
         ExecutableGraph::Place place = {replica, stage, shard};
         int rank = graph_.rankAt(place);
         ProgramWriter writer(graph_, options, plan, *plan.mutable_ranks(rank));
         writer.startGathers();
-        writeSchedule(graph_, place, schedule, own, trains, writer);
+        writeSchedule(graph_, place, *schedule, own, trains, writer);
         writer.finishGathers();
         if (!trains || !options.update)
           continue;
@@ -162,6 +157,13 @@ Status Planner::write(plan::Plan &plan, const PlanOptions &options, bool trains,
       }
   }
   return Status::ok();
+}
+
+Status Planner::writeEstimated(plan::Plan &plan, const PlanOptions &options,
+                               bool trains) const {
+  return write(plan, options, trains, [&](const std::vector<int> &own) {
+    return estimateStages(graph_, costs_, plan, own, options);
+  });
 }
 
 Status Planner::placeAll(plan::Plan &plan, const Extent *largest) const {
@@ -202,7 +204,7 @@ StatusOr<plan::Plan> Planner::make(const std::vector<int64_t> &lengths,
   if (!plan.isOk())
     return plan;
   plan::Plan empty = *plan;
-  DYNA_RETURN_IF_ERROR(write(*plan, options, trains));
+  DYNA_RETURN_IF_ERROR(writeEstimated(*plan, options, trains));
   Status placed = place(*plan, options);
   if (placed.isOk())
     return plan;
@@ -212,7 +214,7 @@ StatusOr<plan::Plan> Planner::make(const std::vector<int64_t> &lengths,
   PlanOptions sequential = options;
   sequential.schedule = Schedule::Sequential;
   *plan = std::move(empty);
-  DYNA_RETURN_IF_ERROR(write(*plan, sequential, trains));
+  DYNA_RETURN_IF_ERROR(writeEstimated(*plan, sequential, trains));
   DYNA_RETURN_IF_ERROR(place(*plan, sequential));
   return plan;
 }
@@ -272,7 +274,10 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
     plan::Plan plan = empty(1);
     for (int m = 0; m < microBatches; ++m)
       plan.add_micro_batches()->set_replica(0);
-    DYNA_RETURN_IF_ERROR(write(plan, options, trains, slowdown));
+    auto even = [&](const std::vector<int> &own) {
+      return evenStages(graph_.stages(), own.size(), slowdown);
+    };
+    DYNA_RETURN_IF_ERROR(write(plan, options, trains, even));
     DYNA_RETURN_IF_ERROR(placeAll(plan, &largest));
     take(plan);
     return Status::ok();
@@ -290,9 +295,11 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   // What else is tried makes that form rare. With one stage a window is like
   // any other of its size, but for the last one of a step. A pipeline is in its
   // steady state when every stage has filled and drained once.
-  int most = graph_.stages() > 1
-                 ? std::max(2 * options.inFlight, 2 * graph_.stages() + 1)
-                 : options.inFlight + 1;
+  int kept = ruleOf(options.schedule)
+                 .mostKept({0, graph_.stages(), std::numeric_limits<int>::max(),
+                            options.inFlight});
+  int most = graph_.stages() > 1 ? std::max(2 * kept, 2 * graph_.stages() + 1)
+                                 : kept + 1;
   // Placement is within a few percent of what is alive at one time, so among
   // many only the fullest can need the most.
   for (int count = 1; training && count <= most; ++count)

@@ -28,8 +28,11 @@
 #ifndef DYNA_RUNTIME_PLANNER_PLANNER_H
 #define DYNA_RUNTIME_PLANNER_PLANNER_H
 
+#include "runtime/cost/CostModel.h"
 #include "runtime/plan/ExecutableGraph.h"
-#include "runtime/planner/PlanOptions.h"
+#include "runtime/planner/PipelineSchedule.h"
+
+#include <functional>
 
 namespace dyna {
 
@@ -37,7 +40,10 @@ class ProgramWriter;
 
 class Planner {
 public:
-  /// The graph's model must outlive the planner.
+  /// Pipelines are ordered by what `costs` expects of their layers. The graph's
+  /// model, which is that of the costs too, must outlive the planner.
+  Planner(ExecutableGraph graph, CostModel costs);
+  /// With estimated costs.
   explicit Planner(ExecutableGraph graph);
   /// One rank.
   explicit Planner(const ManifestView &model);
@@ -73,20 +79,22 @@ private:
   StatusOr<plan::Plan> make(const std::vector<int64_t> &lengths,
                             int64_t targetTokens, const PlanOptions &options,
                             bool trains) const;
-  /// Of the ranks that `plan` has. `slowdown`: how many times slower than it is every stage is made beside
-  /// the one before it.
+  /// What the stages of a replica take for micro-batches of these numbers.
+  using CostsOf = std::function<StageCosts(const std::vector<int> &)>;
+  /// The programs of the ranks that `plan` has.
   Status write(plan::Plan &plan, const PlanOptions &options, bool trains,
-               double slowdown = 1) const;
+               const CostsOf &costsOf) const;
+  Status writeEstimated(plan::Plan &plan, const PlanOptions &options,
+                        bool trains) const;
   Status place(plan::Plan &plan, const PlanOptions &options) const;
   /// `largest`: for micro-batches of this size, whatever the plan's are.
   Status placeAll(plan::Plan &plan, const Extent *largest) const;
-  std::vector<double> work(const plan::Plan &plan, int stage,
-                           const std::vector<int> &microBatches) const;
   template <typename Write>
   StatusOr<plan::Plan> perRank(int replicas, Write write) const;
   StatusOr<plan::Plan> cast(int replicas) const;
 
   ExecutableGraph graph_;
+  CostModel costs_;
 };
 
 } // namespace dyna

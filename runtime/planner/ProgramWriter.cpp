@@ -47,8 +47,7 @@ void ProgramWriter::message(Instruction::Op op, int layer, int m, int peer) {
 }
 
 plan::Recompute ProgramWriter::mode(int layer) const {
-  const auto &modes = options_.recompute;
-  return view_.nearestMode(layer, modes.size() == 1 ? modes[0] : modes[layer]);
+  return view_.nearestMode(layer, modeOf(options_.recompute, layer));
 }
 
 void ProgramWriter::forward(int m) {

@@ -43,9 +43,7 @@ public:
   void casts();
 
   /// Whether a send is waited for as soon as it is started.
-  bool waitsForSends() const {
-    return options_.schedule == Schedule::Sequential;
-  }
+  bool waitsForSends() const { return ruleOf(options_.schedule).waitsForSends; }
 
 private:
   void forOwners(plan::Instruction::Op op, bool sharedOnly);

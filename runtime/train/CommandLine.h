@@ -17,6 +17,7 @@
 #define DYNA_RUNTIME_TRAIN_COMMANDLINE_H
 
 #include "runtime/abi/Status.h"
+#include "runtime/planner/Policy.h"
 
 #include <cstdint>
 #include <set>
@@ -47,9 +48,9 @@ struct TrainOptions {
 
   // Steps.
   int64_t steps = 100;
-  int64_t tokensPerBatch = 16384;
-  int64_t tokensPerMicroBatch = 0; ///< 0: chosen by the trainer
-  int64_t inFlight = 1;
+  int64_t tokensPerBatch = defaultTokensPerBatch;
+  int64_t tokensPerMicroBatch = 0; ///< 0: chosen by the policy
+  int64_t inFlight = 0;            ///< 0: chosen by the policy
   int64_t planAhead = 2;
   bool splitBackward = false;
   std::string recompute; ///< empty: the strategy's word, or none
@@ -59,7 +60,7 @@ struct TrainOptions {
   std::string strategy;  ///< "dp=2,pp=2"; empty: one rank
   int64_t ranks = 0;     ///< 0: as many as the strategy has
   int64_t timeout = 600; ///< seconds
-  std::string pipeline = "1f1b";
+  std::string pipeline = scheduleNames().front();
   std::string costs; ///< file; empty: estimates
 
   // Optimizer.

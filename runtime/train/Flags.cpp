@@ -77,11 +77,21 @@ Flag list(const char *section, const char *name, const char *help,
 /// larger ones would be planned for hours.
 constexpr int64_t maxBatchTokens = INT64_C(1) << 28;
 
+std::string pipelineHelp() {
+  std::string text = "the order of micro-batches in a pipeline: ";
+  for (Schedule schedule : allSchedules())
+    text += (schedule == allSchedules().front() ? "" : "; ") +
+            std::string(ruleOf(schedule).name) + ", " +
+            ruleOf(schedule).summary;
+  return text;
+}
+
 } // namespace
 
 const std::vector<Flag> &dyna::flags() {
   using O = TrainOptions;
   constexpr double big = 1e15;
+  static const std::string pipelines = pipelineHelp();
   static const std::vector<Flag> table = {
       list("Data", "data",
            "a directory, a text file, a .jsonl file or a Megatron-LM .idx/.bin "
@@ -121,7 +131,9 @@ const std::vector<Flag> &dyna::flags() {
               "tokens that pass the layers at once; less takes less memory",
               &O::tokensPerMicroBatch, 1, maxMicroBatchTokens, Stored::Numbers),
       integer("Steps", "in-flight",
-              "micro-batches whose forwards run before their backwards",
+              "micro-batches whose forwards run before their backwards, with "
+              "one stage (default: 1) or --pipeline gpipe (default: all of a "
+              "step)",
               &O::inFlight, 1, 1024, Stored::Numbers),
       integer("Steps", "plan-ahead",
               "mini-batches read and planned while others run, 0: none",
@@ -150,9 +162,8 @@ const std::vector<Flag> &dyna::flags() {
           "seconds after which a rank that waits for another gives up, or a "
           "process for others to start",
           &O::timeout, 1, 1e6, Stored::Yes),
-      choice("Ranks", "pipeline",
-             "1f1b or gpipe: the order of micro-batches in a pipeline",
-             &O::pipeline, {"1f1b", "gpipe"}, Stored::Yes),
+      choice("Ranks", "pipeline", pipelines.c_str(), &O::pipeline,
+             scheduleNames(), Stored::Yes),
       text("Ranks", "costs", "FILE",
            "what layers take, measured, to cut them into stages by (default: "
            "estimated)",

@@ -14,12 +14,11 @@
 #include "runtime/executor/Program.h"
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/plan/Text.h"
-#include "runtime/planner/PartitionLayers.h"
+#include "runtime/planner/Policy.h"
 #include "runtime/train/Agreement.h"
 #include "runtime/train/Checkpointing.h"
 #include "runtime/train/MemoryNeed.h"
 #include "runtime/train/Progress.h"
-#include "runtime/train/Recompute.h"
 #include "runtime/transport/ProcessTransport.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 
@@ -29,56 +28,6 @@
 
 namespace dyna {
 namespace {
-
-/// Micro-batches of this size keep matrix products busy; larger ones only cost
-/// memory.
-constexpr int64_t defaultMicroBatch = 4096;
-/// Micro-batches per stage that keep a pipeline busy four fifths of the time.
-constexpr int64_t fillsPipeline = 4;
-constexpr int64_t mostInFlight = 1024;
-
-int64_t tokensPerReplica(const Session &session) {
-  return std::max<int64_t>(1, session.options.tokensPerBatch /
-                                  session.graph->strategy().dp);
-}
-
-/// If all are full.
-int64_t microBatchesPerReplica(const Session &session) {
-  int64_t size = session.options.tokensPerMicroBatch;
-  return (tokensPerReplica(session) + size - 1) / size;
-}
-
-/// The strategy is known.
-void chooseMicroBatch(Session &session) {
-  TrainOptions &options = session.options;
-  const Strategy &strategy = session.graph->strategy();
-  int64_t positions = session.view->manifest().facts().positions();
-  int64_t share = tokensPerReplica(session);
-  if (options.tokensPerMicroBatch == 0) {
-    int64_t size = std::min(options.tokensPerBatch, defaultMicroBatch);
-    if (strategy.pp > 1)
-      size = std::min(
-          size, std::max<int64_t>(1, share / (fillsPipeline * strategy.pp)));
-    options.tokensPerMicroBatch =
-        std::max(size, std::min(positions, defaultMicroBatch));
-  }
-  // The model could take longer samples: a silent cut would be a surprise.
-  if (positions > options.tokensPerMicroBatch)
-    session.notes.push_back(formatText(
-        "samples have at most %lld of the model's %lld positions, as they must "
-        "fit a micro-batch; --tokens-per-micro-batch allows more",
-        static_cast<long long>(options.tokensPerMicroBatch),
-        static_cast<long long>(positions)));
-  int64_t count = microBatchesPerReplica(session);
-  if (strategy.pp > 1 && count < 2 * strategy.pp)
-    session.notes.push_back(formatText(
-        "about %lld micro-batches a step keep each of %d stages busy for at "
-        "most %lld %% of the time; larger --tokens-per-batch or smaller "
-        "--tokens-per-micro-batch (now %lld) help",
-        static_cast<long long>(count), strategy.pp,
-        static_cast<long long>(100 * count / (count + strategy.pp - 1)),
-        static_cast<long long>(options.tokensPerMicroBatch)));
-}
 
 /// --threads are those of this process, which its ranks share; all cores are
 /// shared with the ranks of other processes of the machine, too.
@@ -183,7 +132,7 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
   // Of more micro-batches in flight than fill a mini-batch, none can be full.
   PlanOptions largest = session.planOptions;
   largest.inFlight = static_cast<int>(
-      std::min<int64_t>(largest.inFlight, microBatchesPerReplica(session) + 1));
+      std::min<int64_t>(largest.inFlight, session.microBatches + 1));
   auto dynamic = session.planner->largestDynamicBytes(largest, training);
   if (!dynamic.isOk())
     return dynamic;
@@ -215,48 +164,19 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
 // Ranks
 //===----------------------------------------------------------------------===//
 
-StatusOr<std::vector<plan::Recompute>> chooseRecompute(Session &session,
-                                                       Strategy &strategy) {
-  const std::string &flag = session.options.recompute;
-  if (flag.empty())
-    return std::vector<plan::Recompute>{
-        strategy.recompute.value_or(plan::RECOMPUTE_NONE)};
-  auto modes = parseRecompute(flag, session.view->layers());
-  if (!modes.isOk() || !strategy.recompute)
-    return modes;
-  // The flag's modes are what runs.
-  for (plan::Recompute mode : *modes)
-    if (mode != *strategy.recompute) {
-      session.notes.push_back("--recompute " + flag +
-                              " is used, not that of the strategy '" +
-                              describeStrategy(strategy) + "'");
-      break;
-    }
-  strategy.recompute.reset();
-  return modes;
+PlanRequest planRequest(const TrainOptions &options, Strategy strategy) {
+  PlanRequest request;
+  request.strategy = std::move(strategy);
+  request.pipeline = options.pipeline;
+  request.recompute = options.recompute;
+  request.tokensPerBatch = options.tokensPerBatch;
+  request.tokensPerMicroBatch = options.tokensPerMicroBatch;
+  request.inFlight = options.inFlight;
+  request.splitBackward = options.splitBackward;
+  return request;
 }
 
-/// The layers of each stage; leaves a note that says how they were chosen.
-StatusOr<Strategy> cutStages(Session &session, Strategy strategy) {
-  const std::string &file = session.options.costs;
-  StatusOr<CostModel> costs = CostModel::open(*session.view, file);
-  if (!costs.isOk())
-    return costs.status();
-  StatusOr<StageCut> cut =
-      chooseLayers(*costs, std::move(strategy), session.planOptions.recompute);
-  if (!cut.isOk())
-    return cut.status();
-  if (!cut->note.empty())
-    session.notes.push_back(cut->note);
-  else if (!file.empty())
-    session.notes.push_back(
-        cut->strategy.pp == 1
-            ? "--costs is not used: one stage has all layers"
-            : "--costs is not used: the strategy says the layers of its "
-              "stages");
-  return std::move(cut->strategy);
-}
-
+/// And how its plans are made.
 Status chooseStrategy(Session &session) {
   const TrainOptions &options = session.options;
   Strategy strategy;
@@ -280,20 +200,24 @@ Status chooseStrategy(Session &session) {
         formatText("strategy '%s' has %d ranks, but one process has at most %d",
                    describeStrategy(strategy).c_str(), strategy.ranks(),
                    kMostThreadRanks));
-  StatusOr<std::vector<plan::Recompute>> modes =
-      chooseRecompute(session, strategy);
-  if (!modes.isOk())
-    return modes.status();
-  session.planOptions.recompute = *modes;
-  StatusOr<Strategy> cut = cutStages(session, std::move(strategy));
-  if (!cut.isOk())
-    return cut.status();
+  auto costs = CostModel::open(*session.view, options.costs);
+  if (!costs.isOk())
+    return costs.status();
+  auto policy = choosePolicy(*costs, planRequest(options, std::move(strategy)));
+  if (!policy.isOk())
+    return policy.status();
+  session.planOptions = policy->options;
+  session.microBatches = policy->microBatches;
+  session.options.tokensPerMicroBatch = policy->options.maxTokensPerMicroBatch;
+  session.notes.insert(session.notes.end(), policy->notes.begin(),
+                       policy->notes.end());
   StatusOr<ExecutableGraph> graph =
-      ExecutableGraph::create(*session.view, std::move(*cut));
+      ExecutableGraph::create(*session.view, std::move(policy->strategy));
   if (!graph.isOk())
     return graph.status();
   session.graph = std::make_unique<ExecutableGraph>(std::move(*graph));
-  session.planner = std::make_unique<Planner>(*session.graph);
+  session.planner =
+      std::make_unique<Planner>(*session.graph, std::move(*costs));
   return Status::ok();
 }
 
@@ -306,24 +230,6 @@ Status checkThreads(const TrainOptions &options) {
       "--threads is %lld, but this machine gives this process %d cores: use at "
       "most as many",
       static_cast<long long>(options.threads), cores));
-}
-
-void choosePlanOptions(Session &session) {
-  const TrainOptions &options = session.options;
-  PlanOptions &plan = session.planOptions;
-  const Strategy &strategy = session.graph->strategy();
-  plan.maxTokensPerMicroBatch = options.tokensPerMicroBatch;
-  plan.inFlight = static_cast<int>(options.inFlight);
-  plan.splitBackward = options.splitBackward;
-  if (strategy.pp == 1)
-    return;
-  if (options.pipeline == "1f1b")
-    plan.schedule = Schedule::OneForwardOneBackward;
-  else if (!options.isGiven("in-flight"))
-    // As GPipe was published: all forwards before all backwards, and one
-    // micro-batch more, since ragged ones are seldom full.
-    plan.inFlight = static_cast<int>(
-        std::min<int64_t>(microBatchesPerReplica(session) + 1, mostInFlight));
 }
 
 /// Processes that do not know of each other would each do all the work.
@@ -496,8 +402,6 @@ Status openSession(const dyna_program &program, const ManifestView &view,
   session.variant = *variant;
   DYNA_RETURN_IF_ERROR(checkThreads(options));
   DYNA_RETURN_IF_ERROR(chooseStrategy(session));
-  chooseMicroBatch(session);
-  choosePlanOptions(session);
   DYNA_RETURN_IF_ERROR(openData(view, session));
   auto seats = makeSeats(session);
   if (!seats.isOk())

@@ -32,6 +32,7 @@ struct Session {
   std::unique_ptr<ExecutableGraph> graph;
   std::unique_ptr<Planner> planner;
   PlanOptions planOptions;
+  int64_t microBatches = 1; ///< of one replica in one step, if all are full
   /// What was chosen, for people.
   std::vector<std::string> notes;
   /// One for each rank of this process; the first is also the loop's own.

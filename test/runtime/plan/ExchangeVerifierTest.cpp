@@ -156,15 +156,16 @@ const Case cases[] = {
            Instruction::GATHER_PARAMS_START);
      },
      "dp=2"},
-    // P7
+    // P7: the first stage is fast, so the second receives what it cannot use yet.
     {"overlaps the",
      [](plan::Plan &p) {
        Editor e(p, 1);
-       int64_t taken = e.at(Instruction::FORWARD, 3, 0).kept_offset();
+       int64_t taken = e.at(Instruction::FORWARD, 1, 0).kept_offset();
        for (auto op : {Instruction::RECV_ACT_START, Instruction::RECV_ACT_WAIT,
                        Instruction::FORWARD})
-         e.at(op, 3, 1).set_kept_offset(taken);
-     }},
+         e.at(op, 1, 1).set_kept_offset(taken);
+     },
+     "pp=2,layers=1+4"},
     // P9
     {"the other end of this message is rank 1",
      [](plan::Plan &p) {

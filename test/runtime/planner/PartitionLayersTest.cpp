@@ -10,7 +10,6 @@
 
 #include "runtime/abi/Random.h"
 #include "runtime/planner/DealSamples.h"
-#include "runtime/planner/PipelineSchedule.h"
 
 #include <algorithm>
 #include <functional>
@@ -118,55 +117,6 @@ TEST(DealSamplesTest, NearTheBestMakespan) {
   // Attention makes one long sample worth more than its tokens.
   EXPECT_EQ(dealSamples({40, 10, 10, 10, 10, 10}, 2, 1)[0],
             std::vector<int64_t>{0});
-}
-
-std::string textOf(const std::vector<PipelineItem> &items) {
-  std::string text;
-  for (const PipelineItem &item : items)
-    text += (item.forward ? "F" : "B") + std::to_string(item.microBatch) + " ";
-  return text;
-}
-
-TEST(PipelineScheduleTest, OrdersAreThoseOfTheirNames) {
-  std::vector<std::vector<double>> even(3, std::vector<double>(4, 1.0));
-  PlanOptions options;
-  options.schedule = Schedule::OneForwardOneBackward;
-  PipelineSchedule schedule = schedulePipeline(even, options, true);
-  EXPECT_EQ(textOf(schedule.stages[0]), "F0 F1 F2 B0 F3 B1 B2 B3 ");
-  EXPECT_EQ(textOf(schedule.stages[1]), "F0 F1 B0 F2 B1 F3 B2 B3 ");
-  EXPECT_EQ(textOf(schedule.stages[2]), "F0 B0 F1 B1 F2 B2 F3 B3 ");
-  options.schedule = Schedule::GPipe;
-  options.inFlight = 3;
-  schedule = schedulePipeline(even, options, true);
-  EXPECT_EQ(textOf(schedule.stages[1]), "F0 F1 F2 B0 B1 B2 F3 B3 ");
-  EXPECT_EQ(textOf(schedulePipeline(even, options, false).stages[0]),
-            "F0 F1 F2 F3 ");
-}
-
-// 1F1B of m micro-batches on p equal stages takes (m + p - 1) (f + b).
-// A stage that is ten times as fast as the next one waits for it.
-TEST(PipelineScheduleTest, EvaluationHoldsFastStagesBack) {
-  constexpr int count = 20;
-  std::vector<double> fast(count, 1), slow(count, 10);
-  PipelineSchedule schedule =
-      schedulePipeline({fast, slow, fast}, PlanOptions(), false);
-  const auto &stages = schedule.stages;
-  for (int m = 2; m < count; ++m)
-    EXPECT_GE(stages[0][m].start, stages[1][m - 2].end) << m;
-  EXPECT_EQ(stages[2].back().end, 1 + 10 * count + 1);
-  EXPECT_EQ(schedule.messages.size(), 2u * count);
-}
-
-TEST(PipelineScheduleTest, MakespanOfEqualStages) {
-  for (int p : {1, 2, 4})
-    for (int m : {1, 3, 8}) {
-      std::vector<std::vector<double>> even(p, std::vector<double>(m, 1.0));
-      PlanOptions options;
-      options.schedule = Schedule::OneForwardOneBackward;
-      PipelineSchedule schedule = schedulePipeline(even, options, true);
-      EXPECT_DOUBLE_EQ(schedule.stages[0].back().end, 3.0 * (m + p - 1));
-      EXPECT_EQ(schedule.messages.size(), static_cast<size_t>(2 * m * (p - 1)));
-    }
 }
 
 } // namespace

@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 using namespace dyna;
 using plan::Instruction;
@@ -196,6 +197,48 @@ TEST(PlannerTest, EveryPlanOfAPipelineFitsTheArenasThatWereTaken) {
     Status evaluates = planner.evaluation(lengths, 9, options).status();
     EXPECT_TRUE(trains.isOk()) << trains.message();
     EXPECT_TRUE(evaluates.isOk()) << evaluates.message();
+  }
+}
+
+// Files of costs may say that a function takes nothing, or longer than the
+// universe is old: the order of messages still has to be one that ends.
+TEST(PlannerTest, CostsOfAnySizeMakePlansThatHold) {
+  const char *seconds[] = {"0", "1e-300", "1e-9", "1", "7", "1e6", "1e9"};
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::string text;
+    uint64_t state = seed * 100;
+    for (const char *kind : {"embedding", "block", "head"})
+      for (const char *direction : {"FORWARD", "BACKWARD", "RECOMPUTE_FULL"})
+        text += "entries { kind: \"" + std::string(kind) +
+                "\" direction: " + direction +
+                " points { tokens: 64 pairs: 64 targets: 64 seconds: " +
+                seconds[dyna_mix64(state++) % 7] + " } }\n";
+    auto table = CostTable::parse(text, "costs.txt");
+    ASSERT_TRUE(table.isOk()) << table.status().message();
+    const char *strategies[] = {"pp=2,layers=3+2", "pp=3,layers=2+2+1",
+                                "pp=4,layers=1+2+1+1"};
+    Planner planner(
+        *ExecutableGraph::create(view(), *parseStrategy(strategies[seed % 3])),
+        *CostModel::create(view(), std::move(*table)));
+    std::vector<int64_t> lengths = randomLengths(seed, 30, 64);
+    for (Schedule schedule : allSchedules()) {
+      PlanOptions options;
+      options.maxTokensPerMicroBatch = 100;
+      options.inFlight = 3;
+      options.schedule = schedule;
+      options.recompute = {seed % 2 ? plan::RECOMPUTE_FULL
+                                    : plan::RECOMPUTE_NONE};
+      for (bool trains : {true, false}) {
+        auto plan = trains ? planner.training(lengths, 9, options)
+                           : planner.evaluation(lengths, 9, options);
+        ASSERT_TRUE(plan.isOk()) << plan.status().message();
+        VerifyOptions verify;
+        verify.dynamicLimit = std::numeric_limits<int64_t>::max();
+        Status holds = verifyPlan(planner.graph(), *plan, lengths, verify);
+        EXPECT_TRUE(holds.isOk()) << holds.message();
+      }
+    }
   }
 }
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/train/CommandLine.h"
-#include "runtime/train/Recompute.h"
+#include "runtime/planner/RecomputeModes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-//===- Recompute.cpp - Recomputation modes by layer -----------------------===//
+//===- RecomputeModes.cpp - Recomputation modes by layer ------------------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/Recompute.h"
+#include "runtime/planner/RecomputeModes.h"
 
 #include "runtime/plan/Text.h"
 
@@ -15,9 +15,8 @@
 
 namespace dyna {
 
-StatusOr<std::vector<plan::Recompute>> parseRecompute(const std::string &text,
-                                                      int layers) {
-  std::vector<plan::Recompute> modes;
+StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers) {
+  RecomputeModes modes;
   int entries = 0;
   for (size_t begin = 0; begin <= text.size(); ++entries) {
     size_t end = std::min(text.find(',', begin), text.size());
@@ -46,7 +45,7 @@ StatusOr<std::vector<plan::Recompute>> parseRecompute(const std::string &text,
     modes.insert(modes.end(), count, mode);
   }
   if (entries == 1 && modes.size() == 1)
-    return std::vector<plan::Recompute>(layers, modes[0]);
+    return RecomputeModes(layers, modes[0]);
   if (modes.size() != static_cast<size_t>(layers))
     return Status::invalidArgument(
         formatText("--recompute lists %zu layers, but the model has %d",

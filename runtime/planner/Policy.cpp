@@ -1,0 +1,140 @@
+//===- Policy.cpp - What is asked of plans becomes their options -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/Policy.h"
+
+#include "runtime/plan/Text.h"
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+constexpr int64_t defaultMicroBatch = 4096;
+/// Micro-batches per stage that keep a pipeline busy four fifths of the time.
+constexpr int64_t fillsPipeline = 4;
+constexpr int64_t mostInFlight = 1024;
+
+/// An explicit wish is what runs, not the strategy's own word.
+StatusOr<RecomputeModes> chooseRecompute(int layers, PlanRequest &request,
+                                         std::vector<std::string> &notes) {
+  Strategy &strategy = request.strategy;
+  if (request.recompute.empty())
+    return RecomputeModes{strategy.recompute.value_or(plan::RECOMPUTE_NONE)};
+  StatusOr<RecomputeModes> modes = parseRecompute(request.recompute, layers);
+  if (!modes.isOk() || !strategy.recompute)
+    return modes;
+  for (plan::Recompute mode : *modes)
+    if (mode != *strategy.recompute) {
+      notes.push_back("--recompute " + request.recompute +
+                      " is used, not that of the strategy '" +
+                      describeStrategy(strategy) + "'");
+      break;
+    }
+  strategy.recompute.reset();
+  return modes;
+}
+
+/// Leaves a note that says how the layers of each stage were chosen.
+StatusOr<Strategy> cutStages(const CostModel &costs, Strategy strategy,
+                             const RecomputeModes &modes,
+                             std::vector<std::string> &notes) {
+  StatusOr<StageCut> cut = chooseLayers(costs, std::move(strategy), modes);
+  if (!cut.isOk())
+    return cut.status();
+  if (!cut->note.empty())
+    notes.push_back(cut->note);
+  if (cut->strategy.pp == 1 && !costs.table().name().empty())
+    notes.push_back("--costs is not used: one stage has all layers");
+  return std::move(cut->strategy);
+}
+
+int64_t chooseMicroBatch(const PlanRequest &request, int64_t share,
+                         int64_t positions) {
+  if (request.tokensPerMicroBatch != 0)
+    return request.tokensPerMicroBatch;
+  int64_t size = std::min(request.tokensPerBatch, defaultMicroBatch);
+  const int stages = request.strategy.pp;
+  if (stages > 1)
+    size =
+        std::min(size, std::max<int64_t>(1, share / (fillsPipeline * stages)));
+  return std::max({size, std::min(positions, defaultMicroBatch),
+                   std::min(request.longestSample, maxMicroBatchTokens)});
+}
+
+void noteMicroBatches(const Policy &policy, int64_t positions,
+                      std::vector<std::string> &notes) {
+  const int64_t size = policy.options.maxTokensPerMicroBatch;
+  // The model could take longer samples: a silent cut would be a surprise.
+  if (positions > size)
+    notes.push_back(formatText(
+        "samples have at most %lld of the model's %lld positions, as they must "
+        "fit a micro-batch; --tokens-per-micro-batch allows more",
+        static_cast<long long>(size), static_cast<long long>(positions)));
+  const int64_t count = policy.microBatches;
+  const int stages = policy.strategy.pp;
+  if (stages > 1 && count < 2 * stages)
+    notes.push_back(formatText(
+        "about %lld micro-batch%s a step keep%s each of %d stages busy for at "
+        "most %lld %% of the time; larger --tokens-per-batch or smaller "
+        "--tokens-per-micro-batch (now %lld) help",
+        static_cast<long long>(count), count == 1 ? "" : "es",
+        count == 1 ? "s" : "", stages,
+        static_cast<long long>(100 * count / (count + stages - 1)),
+        static_cast<long long>(size)));
+}
+
+} // namespace
+
+StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
+  const ManifestView &model = costs.model();
+  const int64_t positions = model.manifest().facts().positions();
+  Policy policy;
+  PlanOptions &options = policy.options;
+  if (!request.pipeline.empty()) {
+    StatusOr<Schedule> schedule = findSchedule(request.pipeline);
+    if (!schedule.isOk())
+      return schedule.status();
+    options.schedule = *schedule;
+  } else {
+    options.schedule = allSchedules().front();
+  }
+  auto modes = chooseRecompute(model.layers(), request, policy.notes);
+  if (!modes.isOk())
+    return modes.status();
+  options.recompute = *modes;
+  auto cut = cutStages(costs, request.strategy, *modes, policy.notes);
+  if (!cut.isOk())
+    return cut.status();
+  policy.strategy = std::move(*cut);
+
+  const int64_t share =
+      std::max<int64_t>(1, request.tokensPerBatch / policy.strategy.dp);
+  const int64_t size = chooseMicroBatch(request, share, positions);
+  options.maxTokensPerMicroBatch = size;
+  policy.microBatches = (share + size - 1) / size;
+  options.splitBackward = request.splitBackward;
+  options.inFlight = 1;
+  if (request.inFlight > 0)
+    options.inFlight = static_cast<int>(request.inFlight);
+  else if (policy.strategy.pp > 1 && ruleOf(options.schedule).readsInFlight)
+    // One more than fill a step, since ragged ones are seldom full.
+    options.inFlight =
+        static_cast<int>(std::min(policy.microBatches + 1, mostInFlight));
+  if (policy.strategy.pp == 1)
+    options.schedule = Schedule::GPipe;
+  if (request.inFlight > 0 && !ruleOf(options.schedule).readsInFlight)
+    policy.notes.push_back(
+        "--in-flight is not used: how many micro-batches are "
+        "in flight is part of the schedule '" +
+        std::string(ruleOf(options.schedule).name) + "'");
+  noteMicroBatches(policy, positions, policy.notes);
+  return policy;
+}
+
+} // namespace dyna

@@ -1,0 +1,63 @@
+//===- Policy.h - What is asked of plans becomes their options -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Users say a strategy, names and limits, or leave them open; a planner wants
+// numbers. What fills the gaps is here alone, so that a training binary, `dynac
+// --stop-after=plan` and `dyna-opt --dyna-plan` make the same plans of the same
+// words.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_POLICY_H
+#define DYNA_RUNTIME_PLANNER_POLICY_H
+
+#include "runtime/planner/PartitionLayers.h"
+#include "runtime/planner/PlanOptions.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// Tokens of one optimizer step where nobody says.
+constexpr int64_t defaultTokensPerBatch = 16384;
+
+/// Empty and 0 leave to the policy what they stand for.
+struct PlanRequest {
+  Strategy strategy;     ///< with or without the layers of its stages
+  std::string pipeline;  ///< name of a schedule
+  std::string recompute; ///< as for `parseRecompute`; else the strategy's word
+  int64_t tokensPerBatch = defaultTokensPerBatch; ///< of all replicas, about
+  int64_t tokensPerMicroBatch = 0;
+  /// What a chosen micro-batch takes at least, where it is known.
+  int64_t longestSample = 0;
+  int64_t inFlight = 0;
+  bool splitBackward = false;
+};
+
+struct Policy {
+  Strategy strategy; ///< with the layers of its stages
+  PlanOptions options;
+  /// Of one replica in one step, if all are full.
+  int64_t microBatches = 1;
+  /// What was chosen, and what is not used: for people.
+  std::vector<std::string> notes;
+};
+
+/// Fails where what is asked for does not exist, or does not fit the model or
+/// itself; `costs` is that of the model.
+///
+/// Micro-batches, unless their size is given, have 4096 tokens, which keep
+/// matrix products busy (more only cost memory); in a pipeline they are smaller,
+/// so that there are four for each stage, but never smaller than the model's
+/// longest sample. One stage works in windows of `inFlight` micro-batches.
+StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_POLICY_H

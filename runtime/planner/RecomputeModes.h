@@ -1,0 +1,31 @@
+//===- RecomputeModes.h - Recomputation modes by layer ----------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_RECOMPUTEMODES_H
+#define DYNA_RUNTIME_PLANNER_RECOMPUTEMODES_H
+
+#include "runtime/plan/ManifestView.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// One for all layers, or one for each.
+using RecomputeModes = std::vector<plan::Recompute>;
+
+inline plan::Recompute modeOf(const RecomputeModes &modes, int layer) {
+  return modes[modes.size() > 1 ? layer : 0];
+}
+
+/// "full" means all layers; "none,full*6,none" lists them, one entry per layer.
+StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_RECOMPUTEMODES_H

@@ -1,0 +1,41 @@
+//===- StageCosts.h - What stages take for micro-batches -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_STAGECOSTS_H
+#define DYNA_RUNTIME_PLANNER_STAGECOSTS_H
+
+#include "runtime/cost/CostModel.h"
+#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/planner/PlanOptions.h"
+
+#include <vector>
+
+namespace dyna {
+
+/// The functions that a micro-batch passes in a training step: forward, then
+/// what belongs to backward, with what `wished` makes it compute again.
+std::vector<cost::Direction> trainingPasses(const ManifestView &view, int layer,
+                                            plan::Recompute wished, bool split);
+
+/// Durations, not negative, of micro-batch m on stage s: `forward[s][m]`, and
+/// `backward[s][m]` with what has to be computed again.
+struct StageCosts {
+  std::vector<std::vector<double>> forward, backward;
+};
+
+/// What the stages of one replica take for its micro-batches of these numbers.
+/// Which tokens have targets no plan says: all have. O(micro-batches * (kinds +
+/// layers)).
+StageCosts estimateStages(const ExecutableGraph &graph, const CostModel &costs,
+                          const plan::Plan &plan,
+                          const std::vector<int> &microBatches,
+                          const PlanOptions &options);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_STAGECOSTS_H

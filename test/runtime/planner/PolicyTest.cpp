@@ -1,0 +1,187 @@
+//===- PolicyTest.cpp - What is asked of plans becomes their options ------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/Policy.h"
+
+#include "runtime/planner/StageCosts.h"
+#include "test/runtime/executor/TinyModel.h"
+
+#include <gmock/gmock.h>
+
+using namespace dyna;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+namespace {
+
+class PolicyTest : public testing::Test {
+protected:
+  PolicyTest() : PolicyTest(0) {}
+  explicit PolicyTest(int64_t positions) {
+    plan::Manifest manifest = tinyManifest();
+    manifest.mutable_facts()->set_positions(positions);
+    manifest.set_hash(manifestHash(manifest));
+    model = std::make_unique<ManifestView>(
+        *ManifestView::create(std::move(manifest)));
+  }
+
+  StatusOr<Policy> choose(const std::string &strategy,
+                          PlanRequest request = {}) {
+    request.strategy = *parseStrategy(strategy);
+    return choosePolicy(CostModel(*model), request);
+  }
+
+  std::unique_ptr<ManifestView> model;
+};
+
+struct PositionsTest : PolicyTest {
+  PositionsTest() : PolicyTest(1024) {}
+};
+
+TEST_F(PolicyTest, SizesOfMicroBatches) {
+  struct Case {
+    const char *strategy;
+    int64_t tokensPerBatch, longestSample, size, count;
+  };
+  for (const Case &c : {Case{"dp=1", 16384, 0, 4096, 4},
+                        {"dp=1", 1000, 0, 1000, 1},
+                        {"dp=4", 16384, 0, 4096, 1},
+                        {"pp=2", 16384, 0, 2048, 8},
+                        {"dp=2,pp=2", 16384, 0, 1024, 8},
+                        {"pp=2", 7, 0, 1, 7},
+                        // A sample that is known fits, whatever it takes.
+                        {"pp=2", 16384, 3000, 3000, 6},
+                        {"dp=1", 16384, 9000, 9000, 2}}) {
+    PlanRequest request;
+    request.tokensPerBatch = c.tokensPerBatch;
+    request.longestSample = c.longestSample;
+    auto policy = choose(c.strategy, request);
+    ASSERT_TRUE(policy.isOk()) << policy.status().message();
+    EXPECT_EQ(policy->options.maxTokensPerMicroBatch, c.size) << c.strategy;
+    EXPECT_EQ(policy->microBatches, c.count) << c.strategy;
+  }
+}
+
+// No sample that the model can take is cut because a pipeline is kept busy.
+TEST_F(PositionsTest, MicroBatchesHoldThePositions) {
+  PlanRequest request;
+  request.tokensPerBatch = 2048;
+  EXPECT_EQ(choose("pp=2", request)->options.maxTokensPerMicroBatch, 1024);
+  request.tokensPerMicroBatch = 100;
+  auto policy = choose("pp=2", request);
+  EXPECT_EQ(policy->options.maxTokensPerMicroBatch, 100);
+  EXPECT_THAT(policy->notes, testing::Contains(HasSubstr(
+                                 "100 of the model's 1024 positions")));
+}
+
+TEST_F(PolicyTest, SchedulesAndWhatIsInFlight) {
+  auto inFlight = [&](const char *strategy, const char *pipeline,
+                      int64_t asked = 0) {
+    PlanRequest request;
+    request.pipeline = pipeline;
+    request.inFlight = asked;
+    auto policy = choose(strategy, request);
+    return std::pair(policy->options.schedule, policy->options.inFlight);
+  };
+  using S = Schedule;
+  EXPECT_EQ(inFlight("pp=2", ""), std::pair(S::OneForwardOneBackward, 1));
+  EXPECT_EQ(inFlight("pp=2", "1f1b", 3),
+            std::pair(S::OneForwardOneBackward, 3));
+  EXPECT_EQ(inFlight("pp=2", "gpipe"), std::pair(S::GPipe, 9));
+  EXPECT_EQ(inFlight("pp=2", "gpipe", 3), std::pair(S::GPipe, 3));
+  EXPECT_EQ(inFlight("pp=2", "sequential"), std::pair(S::Sequential, 1));
+  // One stage works in windows, whatever the pipelines would do.
+  EXPECT_EQ(inFlight("dp=2", ""), std::pair(S::GPipe, 1));
+  EXPECT_EQ(inFlight("dp=2", "gpipe"), std::pair(S::GPipe, 1));
+  EXPECT_EQ(inFlight("dp=2", "1f1b", 3), std::pair(S::GPipe, 3));
+  PlanRequest huge;
+  huge.pipeline = "gpipe";
+  huge.tokensPerBatch = int64_t(1) << 28;
+  EXPECT_EQ(choose("pp=2", huge)->options.inFlight, 1024);
+}
+
+TEST_F(PolicyTest, RecomputationIsTheRequestsOrTheStrategys) {
+  PlanRequest request;
+  EXPECT_THAT(choose("dp=1", request)->options.recompute,
+              ElementsAre(plan::RECOMPUTE_NONE));
+  EXPECT_THAT(choose("dp=1,recompute=full", request)->options.recompute,
+              ElementsAre(plan::RECOMPUTE_FULL));
+  request.recompute = "selective";
+  auto policy = choose("dp=1,recompute=full", request);
+  EXPECT_THAT(policy->options.recompute,
+              testing::Each(plan::RECOMPUTE_SELECTIVE));
+  EXPECT_FALSE(policy->strategy.recompute);
+  EXPECT_THAT(policy->notes,
+              ElementsAre(HasSubstr("--recompute selective is used, not")));
+  // The same word twice is nothing to talk about.
+  EXPECT_THAT(choose("dp=1,recompute=selective", request)->notes, IsEmpty());
+}
+
+TEST_F(PolicyTest, NotesSayWhatWasChosenAndWhatIsNotUsed) {
+  EXPECT_THAT(choose("dp=1")->notes, IsEmpty());
+  EXPECT_THAT(choose("pp=2")->notes, ElementsAre(HasSubstr("stage cut")));
+  PlanRequest request;
+  request.tokensPerBatch = 2;
+  request.inFlight = 2;
+  EXPECT_THAT(choose("pp=2,layers=2+3", request)->notes,
+              ElementsAre(HasSubstr("--in-flight is not used"),
+                          HasSubstr("about 2 micro-batches a step keep each "
+                                    "of 2 stages busy for at most 66 %")));
+}
+
+TEST_F(PolicyTest, WhatDoesNotExistIsRefused) {
+  PlanRequest request;
+  request.pipeline = "zigzag";
+  EXPECT_THAT(choose("dp=1", request).status().message(),
+              HasSubstr("the schedules are 1f1b, gpipe, sequential"));
+  request.pipeline = "";
+  request.recompute = "half";
+  EXPECT_THAT(choose("dp=1", request).status().message(),
+              HasSubstr("expects none, selective or full"));
+  EXPECT_THAT(choose("pp=9").status().message(), HasSubstr("9 stages"));
+}
+
+// What a stage takes is the sum of its layers' functions; worked out by hand.
+TEST_F(PolicyTest, StagesTakeWhatTheirLayersTake) {
+  std::string text;
+  auto add = [&](const char *kind, const char *direction, int seconds) {
+    text += "entries { kind: \"" + std::string(kind) +
+            "\" direction: " + direction +
+            " points { tokens: 10 pairs: 0 targets: 0 seconds: " +
+            std::to_string(seconds) + " } }\n";
+  };
+  for (const char *kind : {"embedding", "block", "head"}) {
+    int base = kind[0] == 'e' ? 1 : kind[0] == 'b' ? 10 : 100;
+    add(kind, "FORWARD", base);
+    add(kind, "BACKWARD", 3 * base);
+    add(kind, "RECOMPUTE_FULL", 2 * base);
+  }
+  CostModel costs =
+      *CostModel::create(*model, *CostTable::parse(text, "costs.txt"));
+  auto graph =
+      *ExecutableGraph::create(*model, *parseStrategy("pp=2,layers=2+3"));
+  plan::Plan plan;
+  for (int length : {10, 20}) {
+    plan::Segment &segment = *plan.add_micro_batches()->add_segments();
+    segment.set_length(length);
+  }
+  PlanOptions options;
+  StageCosts stages = estimateStages(graph, costs, plan, {1, 0}, options);
+  // embedding, block | block, block, head; 20 tokens take twice as long.
+  EXPECT_THAT(stages.forward,
+              ElementsAre(ElementsAre(22, 11), ElementsAre(240, 120)));
+  EXPECT_THAT(stages.backward,
+              ElementsAre(ElementsAre(66, 33), ElementsAre(720, 360)));
+  options.recompute = *parseRecompute("none,full,none,full,none", 5);
+  stages = estimateStages(graph, costs, plan, {0}, options);
+  EXPECT_THAT(stages.backward,
+              ElementsAre(ElementsAre(33 + 20), ElementsAre(360 + 20)));
+}
+
+} // namespace

@@ -9,6 +9,7 @@
 #include "frontends/ConfigReader.h"
 #include "dialects/dyna/FamilyConfig.h"
 #include "dialects/dyna/KnownAttributes.h"
+#include "dialects/dyna/TextInput.h"
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -127,7 +128,7 @@ int64_t ConfigReader::integer(StringRef field, std::optional<int64_t> fallback,
     error(field) << "expects an integer, but the field is missing";
     return lowest;
   }
-  std::optional<int64_t> integer = value->getAsInteger();
+  std::optional<int64_t> integer = readInteger(*value);
   if (integer && *integer >= lowest && *integer <= highest)
     return *integer;
   error(field) << "expects an integer from " << lowest << " to " << highest

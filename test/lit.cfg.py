@@ -34,6 +34,8 @@ if lit_config.params.get("roundtrip"):
 for sanitizer, feature in (("address", "asan"), ("undefined", "ubsan"), ("thread", "tsan")):
     if sanitizer in config.dyna_sanitizers:
         config.available_features.add(feature)
+# What mpirun gives its processes there (sanitizers/environment.cmake.in).
+llvm_config.with_system_environment(["OMPI_MCA_mca_base_env_list"])
 if shutil.which("nvidia-smi"):
     config.available_features.add("gpu")
 if os.path.exists(os.path.join(config.dyna_src_root, "../shared/data")):

@@ -128,7 +128,7 @@ private:
     const llvm::json::Value *value = config.get(field);
     if (!value || value->kind() == llvm::json::Value::Null || fact == 0)
       return success();
-    std::optional<int64_t> size = value->getAsInteger();
+    std::optional<int64_t> size = readInteger(*value);
     if (size && *size >= fact && *size <= most)
       return success();
     std::string text;

@@ -167,3 +167,9 @@ mlir::dyna::openTextInput(StringRef path, std::string *message) {
           .str();
   return nullptr;
 }
+
+std::optional<int64_t> mlir::dyna::readInteger(const llvm::json::Value &value) {
+  if (value.getAsNumber().value_or(0) < 0x1p63 || value.getAsUINT64())
+    return value.getAsInteger();
+  return std::nullopt;
+}

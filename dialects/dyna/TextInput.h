@@ -15,6 +15,7 @@
 #ifndef DYNA_DIALECTS_DYNA_TEXTINPUT_H
 #define DYNA_DIALECTS_DYNA_TEXTINPUT_H
 
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <memory>
 #include <optional>
@@ -46,6 +47,10 @@ std::optional<TextFault> findTextFault(llvm::StringRef text);
 /// if it cannot be read or has a fault. Bytecode is not looked at.
 std::unique_ptr<llvm::MemoryBuffer> openTextInput(llvm::StringRef path,
                                                   std::string *message);
+
+/// A JSON number without fraction. `getAsInteger` of LLVM takes 2^63, written
+/// with a point or an exponent, as one, and converts what no int64_t holds.
+std::optional<int64_t> readInteger(const llvm::json::Value &value);
 
 } // namespace mlir::dyna
 

@@ -105,7 +105,7 @@ def run_page(page, work, root, build):
     # Nothing that a reader would not have: a variable that a page forgot to set is missed.
     # Those of a sanitized build, which no reader has, are kept too.
     environment = {name: value for name, value in os.environ.items()
-                   if name in ("HOME", "USER", "LANG") or name.endswith("SAN_OPTIONS")}
+                   if name in ("HOME", "USER", "LANG", "OMPI_MCA_mca_base_env_list") or name.endswith("SAN_OPTIONS")}
     path = [folder for folder in os.environ["PATH"].split(":") if not os.path.exists(os.path.join(folder, "dynac"))]
     environment.update(PATH=":".join(path), TMPDIR=str(work / "tmp"), PYTHONDONTWRITEBYTECODE="1")
     result = subprocess.run(["bash", "-c", script], cwd=work, env=environment, stdin=subprocess.DEVNULL,

@@ -9,6 +9,7 @@
 #include "tools/ToolSupport.h"
 #include "llvm/Support/Signals.h"
 #include "gtest/gtest.h"
+#include <csignal>
 
 using testing::KilledBySignal;
 
@@ -17,6 +18,8 @@ namespace {
 /// As `llvm::InitLLVM` does. What it has printed in a crash hangs here, as it
 /// does where the crash was inside an allocation.
 void startTool(bool hangs) {
+  // AddressSanitizer's handler, to which LLVM's returns, exits.
+  std::signal(SIGSEGV, SIG_DFL);
   llvm::sys::PrintStackTraceOnErrorSignal("tool");
   if (hangs)
     llvm::sys::AddSignalHandler(

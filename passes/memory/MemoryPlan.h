@@ -21,42 +21,13 @@
 #define DYNA_PASSES_MEMORY_MEMORYPLAN_H
 
 #include "passes/memory/Scratch.h"
+#include "passes/memory/TierSlots.h"
 #include "llvm/ADT/MapVector.h"
-#include <map>
 
 namespace mlir::dyna {
 
-/// The saved tiers of a layer. All values of a tier live from forward to
-/// backward, so they lie one after the other.
-struct TierPlan {
-  struct Slot {
-    Type type;
-    FunctionOp firstSeen;
-    LinearBytes bytes;
-    LinearBytes offset;
-    /// Of its place, where it lies side by side with others.
-    int64_t column = 0, stride = 0;
-  };
-  using Key = std::pair<Memory, int64_t>;
-  /// By the number of the value in its tier: the place's index, where a
-  /// function's places have different ones, else its rank among them.
-  std::map<Key, Slot> slots;
-  /// Slots that lie side by side, in order; each in one list at most.
-  SmallVector<SmallVector<Key>> joints;
-  /// saved_input, products, elementwise, deferred.
-  LinearBytes sizes[4];
-};
-
-constexpr Memory tierMemories[4] = {Memory::SavedInput, Memory::Products,
-                                    Memory::Elementwise, Memory::Deferred};
-bool isTier(Memory memory);
-
 /// Plans the tiers of a layer (which may be null) from all its functions.
 FailureOr<TierPlan> planTiers(LayerOp layer, ArrayRef<FunctionOp> functions);
-
-/// The places of a function's arguments or results with the offsets that their
-/// tiers give them.
-SmallVector<PlaceAttr> placesInTiers(ArrayAttr places, const TierPlan &plan);
 
 struct FunctionPlan {
   SmallVector<PlaceAttr> arguments;

@@ -19,6 +19,7 @@
 #include "passes/Pipelines.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/transport/threads/ThreadTransport.h"
+#include "test/passes/SmallConfigs.h"
 #include "test/reference/CompiledModel.h"
 #include "test/reference/Distributed.h"
 #include "test/reference/LayerRun.h"
@@ -30,24 +31,14 @@ using namespace mlir;
 using namespace mlir::dyna;
 using namespace mlir::dyna::reference;
 
-static constexpr const char *gpt2 =
-    R"({"model_type": "gpt2", "vocab_size": 257, "n_positions": 64,
-        "n_embd": 48, "n_layer": 2, "n_head": 12, "n_inner": 96,
-        "activation_function": "gelu_new", "resid_pdrop": 0.1,
-        "embd_pdrop": 0.1, "attn_pdrop": 0})";
-/// Eight heads on two key/value heads.
-static constexpr const char *llama =
-    R"({"model_type": "llama", "vocab_size": 257, "hidden_size": 48,
-        "intermediate_size": 56, "num_hidden_layers": 2,
-        "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 6,
-        "hidden_act": "silu", "tie_word_embeddings": false,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1000}})";
-
 namespace {
+
+const std::string gpt2 = smallGpt2(/*layers=*/2);
+const std::string llama = smallLlama({8, 2, 6, 56, /*layers=*/2});
 
 struct Case {
   const char *name;
-  const char *config;
+  std::string config;
   int ranks;
   bool sequence;
   const char *type;

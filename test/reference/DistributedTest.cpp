@@ -21,6 +21,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
 #include "passes/distribute/Passes.h"
+#include "test/passes/SmallConfigs.h"
 #include "test/reference/RandomModule.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,31 +32,13 @@ using namespace mlir::dyna::reference;
 
 static constexpr double tolerance = 1e-12;
 
-static constexpr const char *gpt2 =
-    R"({"model_type": "gpt2", "vocab_size": 257, "n_positions": 64,
-        "n_embd": 48, "n_layer": 1, "n_head": 12, "n_inner": 96,
-        "activation_function": "gelu_new", "resid_pdrop": 0.1,
-        "embd_pdrop": 0.1, "attn_pdrop": 0})";
-/// Eight heads on two key/value heads.
-static constexpr const char *llama =
-    R"({"model_type": "llama", "vocab_size": 257, "hidden_size": 48,
-        "intermediate_size": 56, "num_hidden_layers": 1,
-        "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 6,
-        "hidden_act": "silu", "tie_word_embeddings": false,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1000}})";
-static constexpr const char *llamaBiases =
-    R"({"model_type": "llama", "vocab_size": 257, "hidden_size": 48,
-        "intermediate_size": 56, "num_hidden_layers": 1,
-        "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 6,
-        "hidden_act": "gelu", "attention_bias": true, "mlp_bias": true,
-        "tie_word_embeddings": true,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1000}})";
-
 namespace {
+
+const std::string unusualLlama = smallLlama({8, 2, 6, 56, 1, true});
 
 struct Case {
   const char *name;
-  const char *config;
+  std::string config;
   const char *strategy;
 };
 
@@ -450,14 +433,17 @@ INSTANTIATE_TEST_SUITE_P(Ops, SumsTest, testing::ValuesIn(consumers),
 
 INSTANTIATE_TEST_SUITE_P(
     Strategies, DistributedTest,
-    testing::Values(
-        Case{"Gpt2Tp2", gpt2, "tp=2"}, Case{"Gpt2Tp3", gpt2, "tp=3"},
-        Case{"Gpt2Tp4", gpt2, "tp=4"}, Case{"Gpt2Tp2Sp", gpt2, "tp=2,sp=1"},
-        Case{"Gpt2Tp3Sp", gpt2, "tp=3,sp=1"},
-        Case{"Gpt2Tp4Sp", gpt2, "tp=4,sp=1"}, Case{"LlamaTp2", llama, "tp=2"},
-        Case{"LlamaTp4", llama, "tp=4"}, Case{"LlamaTp8", llama, "tp=8"},
-        Case{"LlamaTp2Sp", llama, "tp=2,sp=1"},
-        Case{"LlamaTp4Sp", llama, "tp=4,sp=1"},
-        Case{"LlamaBiasesTp4", llamaBiases, "tp=4"},
-        Case{"LlamaBiasesTp8Sp", llamaBiases, "tp=8,sp=1"}),
+    testing::Values(Case{"Gpt2Tp2", smallGpt2(), "tp=2"},
+                    Case{"Gpt2Tp3", smallGpt2(), "tp=3"},
+                    Case{"Gpt2Tp4", smallGpt2(), "tp=4"},
+                    Case{"Gpt2Tp2Sp", smallGpt2(), "tp=2,sp=1"},
+                    Case{"Gpt2Tp3Sp", smallGpt2(), "tp=3,sp=1"},
+                    Case{"Gpt2Tp4Sp", smallGpt2(), "tp=4,sp=1"},
+                    Case{"LlamaTp2", smallLlama(eightHeads), "tp=2"},
+                    Case{"LlamaTp4", smallLlama(eightHeads), "tp=4"},
+                    Case{"LlamaTp8", smallLlama(eightHeads), "tp=8"},
+                    Case{"LlamaTp2Sp", smallLlama(eightHeads), "tp=2,sp=1"},
+                    Case{"LlamaTp4Sp", smallLlama(eightHeads), "tp=4,sp=1"},
+                    Case{"LlamaBiasesTp4", unusualLlama, "tp=4"},
+                    Case{"LlamaBiasesTp8Sp", unusualLlama, "tp=8,sp=1"}),
     [](const auto &info) { return std::string(info.param.name); });

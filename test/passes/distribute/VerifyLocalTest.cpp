@@ -28,6 +28,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
 #include "passes/distribute/Passes.h"
+#include "test/passes/SmallConfigs.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "gtest/gtest.h"
 
@@ -38,19 +39,6 @@ using namespace mlir::dyna;
 using ::dyna::AxisPart;
 using ::dyna::AxisParts;
 using ::dyna::Layout;
-
-static constexpr const char *gpt2 =
-    R"({"model_type": "gpt2", "vocab_size": 257, "n_positions": 64,
-        "n_embd": 48, "n_layer": 1, "n_head": 12, "n_inner": 96,
-        "activation_function": "gelu_new", "resid_pdrop": 0.1,
-        "embd_pdrop": 0.1, "attn_pdrop": 0})";
-/// %0 key/value heads.
-static constexpr const char *llama =
-    R"({"model_type": "llama", "vocab_size": 257, "hidden_size": 48,
-        "intermediate_size": 96, "num_hidden_layers": 1,
-        "num_attention_heads": 12, "num_key_value_heads": %0, "head_dim": 4,
-        "hidden_act": "silu", "tie_word_embeddings": false,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1000}})";
 
 //===----------------------------------------------------------------------===//
 // Attributes that are not the given one
@@ -320,7 +308,9 @@ static SmallVector<NamedAttribute> additionsTo(Operation *op,
 namespace {
 
 struct Case {
-  const char *name, *config, *kvHeads, *strategy;
+  const char *name;
+  std::string config;
+  const char *strategy;
 };
 
 class VerifyLocalTest : public testing::TestWithParam<Case> {
@@ -352,11 +342,8 @@ protected:
 } // namespace
 
 OwningOpRef<ModuleOp> VerifyLocalTest::differentiated() {
-  std::string config = GetParam().config;
-  if (size_t at = config.find("%0"); at != std::string::npos)
-    config.replace(at, 2, GetParam().kvHeads);
   OwningOpRef<ModuleOp> result =
-      importConfig(&context, llvm::MemoryBufferRef(config, "test"));
+      importConfig(&context, llvm::MemoryBufferRef(GetParam().config, "test"));
   PassManager passes(&context);
   ConvertOptions convert;
   convert.type = "bf16";
@@ -541,16 +528,16 @@ TEST_P(VerifyLocalTest, RefusesEveryMutant) {
 
 INSTANTIATE_TEST_SUITE_P(
     Strategies, VerifyLocalTest,
-    testing::Values(Case{"Gpt2Tp2", gpt2, "", "tp=2"},
-                    Case{"Gpt2Tp3", gpt2, "", "tp=3"},
-                    Case{"Gpt2Tp6", gpt2, "", "tp=6"},
-                    Case{"Gpt2Tp2Sp", gpt2, "", "tp=2,sp=1"},
-                    Case{"Gpt2Tp3Sp", gpt2, "", "tp=3,sp=1"},
-                    Case{"Gpt2Tp6Sp", gpt2, "", "tp=6,sp=1"},
-                    Case{"LlamaTp2", llama, "2", "tp=2"},
-                    Case{"LlamaTp3", llama, "3", "tp=3"},
-                    Case{"LlamaTp6", llama, "2", "tp=6"},
-                    Case{"LlamaTp2Sp", llama, "2", "tp=2,sp=1"},
-                    Case{"LlamaTp3Sp", llama, "1", "tp=3,sp=1"},
-                    Case{"LlamaTp6Sp", llama, "3", "tp=6,sp=1"}),
+    testing::Values(Case{"Gpt2Tp2", smallGpt2(), "tp=2"},
+                    Case{"Gpt2Tp3", smallGpt2(), "tp=3"},
+                    Case{"Gpt2Tp6", smallGpt2(), "tp=6"},
+                    Case{"Gpt2Tp2Sp", smallGpt2(), "tp=2,sp=1"},
+                    Case{"Gpt2Tp3Sp", smallGpt2(), "tp=3,sp=1"},
+                    Case{"Gpt2Tp6Sp", smallGpt2(), "tp=6,sp=1"},
+                    Case{"LlamaTp2", smallLlama({12, 2}), "tp=2"},
+                    Case{"LlamaTp3", smallLlama({12, 3}), "tp=3"},
+                    Case{"LlamaTp6", smallLlama({12, 2}), "tp=6"},
+                    Case{"LlamaTp2Sp", smallLlama({12, 2}), "tp=2,sp=1"},
+                    Case{"LlamaTp3Sp", smallLlama({12, 1}), "tp=3,sp=1"},
+                    Case{"LlamaTp6Sp", smallLlama({12, 3}), "tp=6,sp=1"}),
     [](const auto &info) { return std::string(info.param.name); });

@@ -32,6 +32,7 @@
 #include "passes/Pipelines.h"
 #include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
+#include "test/passes/SmallConfigs.h"
 #include "gtest/gtest.h"
 
 #include <cstdlib>
@@ -43,20 +44,10 @@ using namespace mlir::dyna;
 namespace {
 
 struct Case {
-  const char *name, *config, *strategy;
+  const char *name;
+  std::string config;
+  const char *strategy;
 };
-
-constexpr const char *gpt2 =
-    R"({"model_type": "gpt2", "vocab_size": 257, "n_positions": 64,
-        "n_embd": 48, "n_layer": 1, "n_head": 12, "n_inner": 96,
-        "activation_function": "gelu_new", "resid_pdrop": 0.1,
-        "embd_pdrop": 0.1, "attn_pdrop": 0})";
-constexpr const char *llama =
-    R"({"model_type": "llama", "vocab_size": 257, "hidden_size": 48,
-        "intermediate_size": 96, "num_hidden_layers": 1,
-        "num_attention_heads": 12, "num_key_value_heads": 2, "head_dim": 4,
-        "hidden_act": "silu", "tie_word_embeddings": false,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1000}})";
 
 /// Places that are not the given one.
 SmallVector<PlaceAttr> mutantsOf(PlaceAttr place) {
@@ -218,8 +209,9 @@ TEST_P(VerifyMemoryTest, RefusesEveryMutant) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, VerifyMemoryTest,
-    testing::Values(Case{"Gpt2", gpt2, ""}, Case{"Llama", llama, ""},
-                    Case{"LlamaTp2Sp", llama, "tp=2,sp=1"}),
+    testing::Values(Case{"Gpt2", smallGpt2(), ""},
+                    Case{"Llama", smallLlama(), ""},
+                    Case{"LlamaTp2Sp", smallLlama(), "tp=2,sp=1"}),
     [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace

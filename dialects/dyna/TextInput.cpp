@@ -142,6 +142,17 @@ std::optional<TextFault> mlir::dyna::findTextFault(StringRef text) {
   return std::nullopt;
 }
 
+std::string mlir::dyna::describeFault(const TextFault &fault) {
+  if (fault.isLong)
+    return "the aliases used up to here stand for more than " +
+           std::to_string(kMaxAliasBytes >> 20) +
+           " MiB of text, far more than there is: nothing that this tool "
+           "reads repeats itself so often";
+  return "more than " + std::to_string(kMaxNesting) +
+         " brackets are open here: nothing that this tool reads is nested so "
+         "deeply";
+}
+
 std::unique_ptr<llvm::MemoryBuffer>
 mlir::dyna::openTextInput(StringRef path, std::string *message) {
   auto buffer = openInputFile(path, message);
@@ -152,18 +163,10 @@ mlir::dyna::openTextInput(StringRef path, std::string *message) {
   if (!fault)
     return buffer;
   StringRef before = text.take_front(fault->at);
-  std::string what =
-      fault->isLong
-          ? "the aliases used up to here stand for more than " +
-                std::to_string(kMaxAliasBytes >> 20) +
-                " MiB of text, far more than there is: nothing that this tool "
-                "reads repeats itself so often"
-          : "more than " + std::to_string(kMaxNesting) +
-                " brackets are open here: nothing that this tool reads is "
-                "nested so deeply";
   *message =
       (buffer->getBufferIdentifier() + ":" + Twine(before.count('\n') + 1) +
-       ":" + Twine(fault->at - before.rfind('\n')) + ": error: " + what)
+       ":" + Twine(fault->at - before.rfind('\n')) +
+       ": error: " + describeFault(*fault))
           .str();
   return nullptr;
 }

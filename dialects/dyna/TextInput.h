@@ -42,6 +42,8 @@ struct TextFault {
 /// aliases stand for too much: `#a1 = [#a0, #a0]`, and so on, doubles with
 /// every line, and whoever prints or hashes it takes all of that.
 std::optional<TextFault> findTextFault(llvm::StringRef text);
+/// What is said at the place of a fault.
+std::string describeFault(const TextFault &fault);
 
 /// The file `path`, `-` being standard input; null with a message of one line
 /// if it cannot be read or has a fault. Bytecode is not looked at.

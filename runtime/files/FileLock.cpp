@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <sstream>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -36,13 +37,16 @@ std::string dyna::describeLockHolder(int descriptor) {
   char line[256];
   while (std::fgets(line, sizeof line, locks.get())) {
     // 1: FLOCK  ADVISORY  WRITE 17068 fe:00:247066 0 EOF
+    std::istringstream words(line);
+    std::string number, kind, mode, access;
     long process = 0;
-    unsigned major = 0, minor = 0;
     unsigned long long inode = 0;
-    if (std::sscanf(line, "%*s FLOCK %*s WRITE %ld %x:%x:%llu", &process,
-                    &major, &minor, &inode) == 4 &&
-        process > 0 && inode == facts.st_ino &&
-        makedev(major, minor) == facts.st_dev)
+    char colon = 0;
+    unsigned major = 0, minor = 0;
+    words >> number >> kind >> mode >> access >> process >> std::hex >> major >>
+        colon >> minor >> colon >> std::dec >> inode;
+    if (words && kind == "FLOCK" && access == "WRITE" && process > 0 &&
+        inode == facts.st_ino && makedev(major, minor) == facts.st_dev)
       return "process " + std::to_string(process);
   }
   return unknown;

@@ -283,6 +283,7 @@ Status resumeRun(const dyna_program &program, const ManifestView &view,
            "the limit of this process (ulimit -v)";
     code = 2;
   } catch (...) {
+    code = 1;
   }
   for (const char *text : {"fatal: ", what, "\n"})
     if (::write(STDERR_FILENO, text, std::strlen(text)) < 0)

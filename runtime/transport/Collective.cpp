@@ -37,8 +37,9 @@ int64_t dyna::elementBytes(int32_t element) {
     return 4;
   case DYNA_ELEMENT_BF16:
     return 2;
+  default:
+    return 0;
   }
-  return 0;
 }
 
 static const char *elementName(int32_t element) {
@@ -51,8 +52,9 @@ static const char *elementName(int32_t element) {
     return "bf16";
   case DYNA_ELEMENT_I32:
     return "i32";
+  default:
+    return "unknown type";
   }
-  return "unknown type";
 }
 
 //===----------------------------------------------------------------------===//

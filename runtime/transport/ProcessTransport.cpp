@@ -16,7 +16,8 @@ namespace dyna {
 int launchedProcesses() {
   for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (const char *text = std::getenv(name))
-      return std::max(1, std::atoi(text));
+      return static_cast<int>(
+          std::clamp(std::strtol(text, nullptr, 10), 1L, 1L << 30));
   return 1;
 }
 

@@ -127,6 +127,8 @@ DYNA_INLINE void reduceAny(const Arguments &a) {
     return reduceBy<Bf16>(a);
   case DYNA_ELEMENT_I32:
     return reduceBy<Plain<int32_t>>(a);
+  default: // refused by `checkCollective` before
+    return;
   }
 }
 

@@ -63,7 +63,7 @@ static double secondsOfF32(int64_t) { return 0; }
 static double secondsOfBf16(int64_t) { return 0; }
 #endif
 
-template <typename E> constexpr TypedKernels typedKernels() {
+template <typename E> constexpr TypedKernels typedKernels() noexcept {
   using Storage = typename E::Storage;
   using Sum = typename E::Sum;
   return {attentionScratch<E>,

@@ -193,7 +193,8 @@ bool MatmulPrimitives::prepare(const Shape &shape) {
 static bool multipliesBlocks(const_dnnl_primitive_desc_t description) {
   const char *name = nullptr;
   return dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0,
-                                   &name) == dnnl_success &&
+                                   static_cast<void *>(&name)) ==
+             dnnl_success &&
          name && std::strncmp(name, "brg:", 4) == 0;
 }
 

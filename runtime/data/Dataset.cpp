@@ -122,6 +122,13 @@ public:
       bytes += part->heldBytes();
     return bytes;
   }
+  std::optional<int32_t> endToken() const override {
+    std::optional<int32_t> token = parts_.front()->endToken();
+    for (const DatasetPointer &part : parts_)
+      if (part->endToken() != token)
+        return std::nullopt;
+    return token;
+  }
   std::vector<std::string> notes() const override { return allNotes(parts_); }
 
 private:
@@ -160,6 +167,7 @@ public:
                     static_cast<uint64_t>(order_(order_.size() / 2))});
   }
   int64_t heldBytes() const override { return all_->heldBytes(); }
+  std::optional<int32_t> endToken() const override { return all_->endToken(); }
   std::vector<std::string> notes() const override { return all_->notes(); }
 
 private:

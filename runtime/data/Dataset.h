@@ -49,6 +49,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,6 +95,8 @@ public:
   /// for a while. Mapped files are not part of it: their pages are the
   /// system's, which drops them when others need the memory.
   virtual int64_t heldBytes() const = 0;
+  /// The token that ends every document, where that is known.
+  virtual std::optional<int32_t> endToken() const { return std::nullopt; }
   /// What was given and is left out, for people.
   virtual std::vector<std::string> notes() const { return {}; }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 using namespace dyna;
@@ -391,4 +392,41 @@ std::string dyna::quoteJson(std::string_view text) {
     at += length;
   }
   return result + "\"";
+}
+
+static std::string writeNumber(const JsonValue &value) {
+  if (value.integer)
+    return std::to_string(*value.integer);
+  char text[32];
+  auto [end, error] = std::to_chars(text, text + sizeof text, value.number);
+  // Beyond all doubles a number is infinite, for which JSON has no name.
+  if (error != std::errc() || !std::isfinite(value.number))
+    return value.number < 0 ? "-1e999" : "1e999";
+  return {text, end};
+}
+
+std::string dyna::writeJson(const JsonValue &value, size_t indentation) {
+  switch (value.kind) {
+  case JsonValue::Kind::Null:
+    return "null";
+  case JsonValue::Kind::Boolean:
+    return value.boolean ? "true" : "false";
+  case JsonValue::Kind::Number:
+    return writeNumber(value);
+  case JsonValue::Kind::String:
+    return quoteJson(value.text);
+  case JsonValue::Kind::Array:
+  case JsonValue::Kind::Object:
+    break;
+  }
+  std::string text = value.isObject() ? "{" : "[";
+  for (size_t i = 0; i < value.items.size(); ++i) {
+    text += (i ? ",\n" : "\n") + std::string(indentation + 2, ' ');
+    if (value.isObject())
+      text += quoteJson(value.keys[i]) + ": ";
+    text += writeJson(value.items[i], indentation + 2);
+  }
+  if (!value.items.empty())
+    text += "\n" + std::string(indentation, ' ');
+  return text + (value.isObject() ? "}" : "]");
 }

@@ -56,6 +56,9 @@ StatusOr<JsonValue> parseJson(std::string_view text);
 /// replaced by U+FFFD, so that the result is always JSON.
 std::string quoteJson(std::string_view text);
 
+/// `value` as JSON text, members one to a line. Numbers keep their values.
+std::string writeJson(const JsonValue &value, size_t indentation = 0);
+
 /// The length of the UTF-8 sequence at `at`, or 0 where it is not valid UTF-8
 /// (overlong forms, surrogates and values past U+10FFFF included).
 size_t utf8SequenceLength(std::string_view text, size_t at);

@@ -220,7 +220,8 @@ StatusOr<MegatronIndex> MegatronIndex::parse(std::string_view idx,
 std::string dyna::megatronPrefix(const std::string &path) {
   if (endsWith(path, ".idx") || endsWith(path, ".bin"))
     return path.substr(0, path.size() - 4);
-  if (!fileExists(path) && fileExists(path + ".idx"))
+  if (!fileExists(path) &&
+      (fileExists(path + ".idx") || fileExists(path + ".bin")))
     return path;
   return "";
 }

@@ -31,6 +31,9 @@ public:
   void append(std::vector<int32_t> &tokens, std::string_view text) const;
   /// Tokens behind the bytes of a document: one `endOfDocumentToken` or none.
   int64_t endTokens() const { return hasEnd_ ? 1 : 0; }
+  std::optional<int32_t> endToken() const {
+    return hasEnd_ ? std::optional<int32_t>(endOfDocumentToken) : std::nullopt;
+  }
 
 private:
   bool hasEnd_ = true;
@@ -69,6 +72,7 @@ public:
   std::string describe(int64_t index) const override;
   uint64_t fingerprint() const override { return fingerprint_; }
   int64_t heldBytes() const override;
+  std::optional<int32_t> endToken() const override { return bytes_.endToken(); }
   std::vector<std::string> notes() const override;
 
 private:
@@ -100,6 +104,7 @@ public:
   std::string describe(int64_t index) const override;
   uint64_t fingerprint() const override { return fingerprint_; }
   int64_t heldBytes() const override;
+  std::optional<int32_t> endToken() const override { return bytes_.endToken(); }
 
 private:
   struct Line {
@@ -208,7 +213,7 @@ private:
 };
 
 /// The prefix that `path` names if it names an indexed data set: PREFIX.idx,
-/// PREFIX.bin, or PREFIX where PREFIX.idx exists. Empty otherwise.
+/// PREFIX.bin, or PREFIX where one of them exists. Empty otherwise.
 std::string megatronPrefix(const std::string &path);
 
 /// Documents that are an input followed by a target, with the loss on the

@@ -65,20 +65,22 @@ Status ExecutableGraph::chooseDegree() {
   if (strategy_.tp == 1)
     return Status::ok();
   const plan::Manifest &manifest = model_->manifest();
-  std::string compiled = "1";
+  auto describe = [](int tp, bool sp) {
+    return formatText("tp=%d%s", tp, sp ? ",sp=1" : "");
+  };
+  std::string compiled = describe(1, false);
   for (int d = 0; d < manifest.degrees_size(); ++d) {
     const plan::TensorDegree &degree = manifest.degrees(d);
     if (degree.tp() == strategy_.tp && degree.sp() == strategy_.sp)
       degree_ = d;
-    compiled +=
-        formatText(", %d%s", degree.tp(), degree.sp() ? " with sp" : "");
+    compiled += " or " + describe(degree.tp(), degree.sp());
   }
   if (degree_ >= 0)
     return Status::ok();
   return bad(strategy_,
-             formatText("tensor degree %d%s was not compiled into this binary, "
-                        "only %s: give dynac --strategies with it",
-                        strategy_.tp, strategy_.sp ? " with sp" : "",
+             formatText("%s was not compiled into this binary, only %s: give "
+                        "dynac --strategies with it",
+                        describe(strategy_.tp, strategy_.sp).c_str(),
                         compiled.c_str()));
 }
 

@@ -51,7 +51,15 @@ int64_t checkpointBufferBytes(const ManifestView &view);
 
 /// Writes a checkpoint of everything that the ranks have; without a store, this
 /// process only hands over its part.
-Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state);
+/// `endToken`: that of every document, where it is known.
+Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,
+               std::optional<int32_t> endToken);
+
+/// The model's config as it is saved: with the type that the file of tensors
+/// has, whatever the one that was compiled said, and with `endToken` where it
+/// names none. Without it, `transformers` would take its family's.
+std::string savedConfig(const std::string &config, DType stored,
+                        std::optional<int32_t> endToken);
 
 /// What the user should know about the checkpoint: what was passed over when it
 /// was found, and whether its parameters are rounded to those of this model.

@@ -52,6 +52,20 @@ std::string misreadFile(const Dataset &data) {
   return "";
 }
 
+/// A step that is far from what the data offer; empty: it is not.
+std::string noteStepSize(int64_t tokens, const SampleStatistics &data) {
+  const auto longest = static_cast<int64_t>(data.counts.size()) - 1;
+  std::string flag = "--tokens-per-batch of " + groupDigits(tokens) + " is ";
+  if (tokens > data.tokens)
+    return flag + "more than all samples have together (" +
+           groupDigits(data.tokens) +
+           " tokens): every step sees samples more than once";
+  if (tokens < longest)
+    return flag + "less than the longest sample (" + groupDigits(longest) +
+           " tokens): steps with such a sample have it alone";
+  return "";
+}
+
 } // namespace
 
 std::vector<std::string> describeData(const Session &session) {
@@ -92,6 +106,10 @@ std::vector<std::string> dataNotes(const Session &session) {
     given.push_back(session.heldOut);
   for (const SampleIndexPointer &set : given)
     for (std::string &note : set->dataset().notes())
+      notes.push_back(std::move(note));
+  if (!session.options.evaluate)
+    if (std::string note = noteStepSize(session.options.tokensPerBatch, data);
+        !note.empty())
       notes.push_back(std::move(note));
   if (std::string path = misreadFile(session.data->dataset()); !path.empty())
     notes.push_back(path + " is read as plain text, as the folder that it lies "

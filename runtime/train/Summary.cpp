@@ -42,10 +42,8 @@ std::string describePadding(const TrainSummary &summary) {
     return 100 * (1 - static_cast<double>(summary.tokens) /
                           static_cast<double>(std::max<int64_t>(padded, 1)));
   };
-  return formatText("%.1f %% of the tokens of padded micro-batches (%.1f %% if "
-                    "sorted by length)",
-                    part(summary.paddedTokens),
-                    part(summary.sortedPaddedTokens));
+  return formatText("%.1f %% of the tokens of padded micro-batches",
+                    part(summary.paddedTokens));
 }
 
 std::string describeStop(const TrainOptions &options,

@@ -245,15 +245,10 @@ void Trainer::checkLogged(const Status &written) {
                  "; training goes on, and the metrics once there is room");
 }
 
-void TrainSummary::addPadding(std::vector<int64_t> lengths,
+void TrainSummary::addPadding(const std::vector<int64_t> &lengths,
                               int64_t tokensPerMicroBatch) {
-  auto total = [&] {
-    std::vector<int64_t> rows = paddedLengths(lengths, tokensPerMicroBatch);
-    return std::accumulate(rows.begin(), rows.end(), INT64_C(0));
-  };
-  paddedTokens += total();
-  std::sort(lengths.begin(), lengths.end());
-  sortedPaddedTokens += total();
+  std::vector<int64_t> rows = paddedLengths(lengths, tokensPerMicroBatch);
+  paddedTokens += std::accumulate(rows.begin(), rows.end(), INT64_C(0));
 }
 
 //===----------------------------------------------------------------------===//
@@ -477,7 +472,8 @@ Status Trainer::save(int64_t step, Status &failure) {
   state.skipped = skipped_;
   state.heldOut = heldOutMark(session_);
   state.arguments = runArguments(options_);
-  failure = saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state);
+  failure = saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state,
+                    session_.data->dataset().endToken());
   auto hasFailed = session_.ranks->any({!failure.isOk()});
   if (!hasFailed.isOk())
     return hasFailed.status();

@@ -38,11 +38,11 @@ struct TrainSummary {
   double flops = 0;
   std::string savedTo;
   bool isWhole = false; ///< all steps that were wanted are done
-  /// What padded micro-batches of the same samples would have computed, in the
-  /// samples' order and with those of a step sorted by length.
-  int64_t paddedTokens = 0, sortedPaddedTokens = 0;
+  /// What padded micro-batches of the same samples would have computed.
+  int64_t paddedTokens = 0;
 
-  void addPadding(std::vector<int64_t> lengths, int64_t tokensPerMicroBatch);
+  void addPadding(const std::vector<int64_t> &lengths,
+                  int64_t tokensPerMicroBatch);
 };
 
 /// The run that --resume continues.

@@ -212,6 +212,9 @@ TEST(MegatronTest, namesTheMissingFile) {
                 "data.bin: No such file");
   expectFailure(openDataset({dir / "other.bin"}, {65536, 0}),
                 "other.idx: No such file");
+  dir.write("tokens.bin", u16Tokens());
+  expectFailure(openDataset({dir / "tokens"}, {65536, 0}),
+                "tokens.idx: No such file");
 }
 
 TEST(MegatronTest, readsRealData) {

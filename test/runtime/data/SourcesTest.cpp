@@ -125,6 +125,24 @@ TEST(TextDatasetTest, endsDocumentsOnlyIfTheVocabularyHasRoom) {
   expectFailure(openDataset({a}, {0, 0}), "positive vocabulary");
 }
 
+TEST(TextDatasetTest, knowsTheTokenThatEndsDocuments) {
+  TemporaryDirectory dir;
+  std::string text = dir.write("a.txt", "aa"), other = dir.write("b.txt", "b");
+  std::string lines = dir.write("a.jsonl", "{\"text\": \"aa\"}\n");
+  IndexParts parts;
+  parts.type = 1;
+  dir.write("data.idx", parts.bytes());
+  parts.offsets = {0, 3, 3, 5};
+  dir.write("data.idx", parts.bytes());
+  std::string bin = dir.write("data.bin", "abcdef");
+  EXPECT_EQ(mustOpen({text})->endToken(), 256);
+  EXPECT_EQ(mustOpen({lines, text})->endToken(), 256);
+  EXPECT_EQ(mustOpen({text}, 256)->endToken(), std::nullopt);
+  EXPECT_EQ(mustOpen({bin})->endToken(), std::nullopt);
+  EXPECT_EQ(mustOpen({text, bin})->endToken(), std::nullopt);
+  EXPECT_EQ(holdOut(mustOpen({text, other}), 1, 0)->first->endToken(), 256);
+}
+
 // In any other vocabulary bytes would be the ids of other tokens.
 TEST(TextDatasetTest, isForVocabulariesOfBytesOnly) {
   TemporaryDirectory dir;

@@ -629,7 +629,7 @@ TEST(StrategyRunsTest, GraphsThatDoNotFitAreRefused) {
   } cases[] = {
       {"pp=6,layers=1+1+1+1+1+1", "6 stages, but the model has 5 layers"},
       {"pp=2,layers=3+3", "have 6 layers together, but the model has 5"},
-      {"tp=2", "tensor degree 2 was not compiled"},
+      {"tp=2", "tp=2 was not compiled into this binary, only tp=1"},
   };
   for (const auto &test : cases)
     EXPECT_THAT(makePlanner(model, test.strategy).status().message(),

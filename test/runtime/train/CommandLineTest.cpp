@@ -132,6 +132,8 @@ TEST(CommandLineTest, HelpNamesEveryFlagWithItsDefault) {
   EXPECT_THAT(help, HasSubstr("--tokens-per-batch N"));
   EXPECT_THAT(help, HasSubstr("(16384)"));
   EXPECT_THAT(help, HasSubstr("(0.0003)"));
+  EXPECT_THAT(help, HasSubstr("or --pipeline gpipe (default: all of a "
+                              "step)"));
 }
 
 TEST(RecomputeTest, OneForAllOrOneEach) {

@@ -173,10 +173,21 @@ protected:
 
   /// Whether the program has got as far as to finish its step at a SIGTERM.
   static bool catchesSignals(pid_t child) {
+    return isInMask(child, "SigCgt:", SIGTERM);
+  }
+
+  /// Whether `signal` was sent to the program and is not delivered yet.
+  static bool isPending(pid_t child, int signal) {
+    return isInMask(child, "ShdPnd:", signal);
+  }
+
+  static bool isInMask(pid_t child, const std::string &mask, int signal) {
     std::ifstream status("/proc/" + std::to_string(child) + "/status");
     for (std::string line; std::getline(status, line);)
-      if (line.rfind("SigCgt:", 0) == 0)
-        return std::stoull(line.substr(7), nullptr, 16) >> (SIGTERM - 1) & 1;
+      if (line.rfind(mask, 0) == 0)
+        return std::stoull(line.substr(mask.size()), nullptr, 16) >>
+                   (signal - 1) &
+               1;
     return false;
   }
 

@@ -134,7 +134,24 @@ TEST_F(TrainProgramTest, SaysWhatBecomesOfDocuments) {
   EXPECT_THAT(run(arguments).err, HasSubstr("note: 2 input/target pairs"));
 }
 
-// Padding only costs: what is computed for the loss is the same.
+TEST_F(TrainProgramTest, SaysThatAStepIsFarFromTheData) {
+  struct Case {
+    const char *flag, *said;
+  };
+  for (const Case &c :
+       {Case{"--tokens-per-batch=9999999", "more than all samples have"},
+        {"--tokens-per-batch=20", "less than the longest sample ("}}) {
+    Result result = run(training({c.flag, "--steps=1"}));
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(c.said)) << c.flag;
+    // Each sample once, whatever the flag says.
+    result = run(training({c.flag, "--evaluate"}));
+    EXPECT_THAT(result.err, Not(HasSubstr(c.said))) << c.flag;
+  }
+  EXPECT_THAT(run(training({"--steps=1"})).err,
+              Not(HasSubstr("--tokens-per-batch")));
+}
+
 TEST_F(TrainProgramTest, SaysWhatOfAFolderIsNoData) {
   fs::create_directories(folder_ / "held");
   fs::copy_file(path("corpus/3"), path("held/3"));
@@ -150,6 +167,7 @@ TEST_F(TrainProgramTest, SaysWhatOfAFolderIsNoData) {
   }
 }
 
+// Padding only costs: what is computed for the loss is the same.
 TEST_F(TrainProgramTest, PaddingChangesNoLoss) {
   ASSERT_EQ(run(training({"--steps=5", "--metrics=" + path("a")})).code, 0);
   Result padded =

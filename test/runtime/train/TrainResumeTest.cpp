@@ -84,8 +84,10 @@ TEST_F(TrainResumeTest, ASecondSignalEndsAtOnce) {
   pid_t child = start(training({"--steps=100", "--metrics=" + path("m.jsonl")}),
                       {"TINY_SLEEP=3000"});
   waitFor(child, [&] { return fileExists(path("m.jsonl")); });
-  usleep(100000);
+  usleep(100000); // into the first step
   kill(child, SIGTERM);
+  while (isPending(child, SIGTERM))
+    usleep(500);
   usleep(1100000);
   kill(child, SIGTERM);
   Result result = finish(child);
@@ -95,19 +97,32 @@ TEST_F(TrainResumeTest, ASecondSignalEndsAtOnce) {
 
 // As `timeout` and launchers send it: to the process and to its group.
 TEST_F(TrainResumeTest, OneWishInSeveralSignalsIsOne) {
-  pid_t child = start(training({"--steps=2000", "--save=" + path("stopped"),
-                                "--metrics=" + path("m.jsonl")}),
-                      {"TINY_SLEEP=20"});
-  waitFor(child, [&] {
-    return fileExists(path("m.jsonl")) && fs::file_size(path("m.jsonl")) > 0;
-  });
-  for (int signal : {SIGTERM, SIGTERM, SIGINT}) {
-    kill(child, signal);
-    usleep(1000);
+  Deadline deadline = Clock::now() + patience;
+  while (true) {
+    fs::remove(path("m.jsonl"));
+    fs::remove_all(path("stopped"));
+    pid_t child = start(training({"--steps=2000", "--save=" + path("stopped"),
+                                  "--metrics=" + path("m.jsonl")}),
+                        {"TINY_SLEEP=20"});
+    waitFor(child, [&] {
+      return fileExists(path("m.jsonl")) && fs::file_size(path("m.jsonl")) > 0;
+    });
+    Deadline first = Clock::now();
+    kill(child, SIGTERM);
+    // Of several that wait, the system delivers the smallest number first.
+    while (isPending(child, SIGTERM))
+      usleep(500);
+    kill(child, SIGTERM);
+    kill(child, SIGINT);
+    Result result = finish(child);
+    // A machine that stood still has made several wishes of them.
+    if (Clock::now() - first >= std::chrono::seconds(1) &&
+        Clock::now() < deadline)
+      continue;
+    EXPECT_EQ(result.code, 128 + SIGTERM) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("stopped by a signal after step "));
+    return;
   }
-  Result result = finish(child);
-  EXPECT_EQ(result.code, 128 + SIGTERM) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("stopped by a signal after step "));
 }
 
 TEST_F(TrainResumeTest, KillsLeaveALoadableCheckpoint) {
@@ -319,6 +334,36 @@ TEST(RunStateTest, EarlierVersionsCursorsSayWhatToDo) {
   ASSERT_FALSE(state.isOk());
   EXPECT_THAT(state.status().message(), HasSubstr("of an earlier version"));
   EXPECT_THAT(state.status().message(), HasSubstr("--load"));
+}
+
+// What others load it by must be true of the tensors beside it.
+TEST(SavedConfigTest, SaysTheTypeOfTheFileAndTheEndToken) {
+  const std::string config = R"({"model_type": "llama", "rope_theta": 1e-05,
+      "rms": 0.1, "torch_dtype": "bfloat16", "big": 9007199254740993,
+      "x": [1, true, {"a\"b": null}, []]})";
+  std::string saved = savedConfig(config, DType::F32, 256);
+  auto json = parseJson(saved);
+  ASSERT_TRUE(json.isOk()) << saved;
+  EXPECT_EQ(json->find("torch_dtype")->text, "float32");
+  EXPECT_EQ(json->findInteger("eos_token_id"), 256);
+  EXPECT_EQ(json->find("dtype"), nullptr);
+  EXPECT_EQ(json->find("rope_theta")->number, 1e-05);
+  EXPECT_EQ(json->find("rms")->number, 0.1);
+  EXPECT_EQ(json->findInteger("big"), 9007199254740993);
+  ASSERT_EQ(json->find("x")->items.size(), 4u);
+  EXPECT_EQ(json->find("x")->items[2].keys[0], "a\"b");
+  EXPECT_EQ(savedConfig(saved, DType::F32, 256), saved);
+  saved = savedConfig(R"({"dtype": "bfloat16", "eos_token_id": 7})", DType::F64,
+                      256);
+  json = parseJson(saved);
+  EXPECT_EQ(json->find("dtype")->text, "float64");
+  EXPECT_EQ(json->find("torch_dtype")->text, "float64");
+  EXPECT_EQ(json->findInteger("eos_token_id"), 7); // the user's word
+  saved = savedConfig(R"({"eos_token_id": null})", DType::F32, 256);
+  EXPECT_EQ(parseJson(saved)->findInteger("eos_token_id"), 256);
+  saved = savedConfig("{}", DType::F32, std::nullopt);
+  EXPECT_EQ(parseJson(saved)->find("eos_token_id"), nullptr);
+  EXPECT_EQ(savedConfig("", DType::F32, 256), "");
 }
 
 TEST_F(TrainResumeTest, LoadingStartsANewRun) {

@@ -263,7 +263,10 @@ runEverything(Host &host, decltype(dyna_attention_f32) forward,
                  workspace.data(),
                  wideProduct,
                  product,
-                 wideProduct};
+                 wideProduct,
+                 0,
+                 0,
+                 0};
   EXPECT_EQ(head(&host.context, &h), DYNA_OK);
 
   std::vector<uint8_t> bytes;

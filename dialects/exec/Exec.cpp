@@ -29,20 +29,8 @@ static_assert(static_cast<int>(Recompute::Full) == plan::RECOMPUTE_FULL &&
 
 namespace {
 /// By place in `fields`.
-enum FieldIndex {
-  Layer,
-  MicroBatch,
-  Mode,
-  Peer,
-  Bytes,
-  Kept,
-  Late,
-  Out,
-  GradIn,
-  GradOut,
-  Workspace,
-  Batch
-};
+constexpr unsigned Mode = static_cast<unsigned>(::dyna::Field::Recompute);
+constexpr unsigned Peer = static_cast<unsigned>(::dyna::Field::Peer);
 } // namespace
 
 static constexpr InstructionField fields[] = {
@@ -52,74 +40,24 @@ static constexpr InstructionField fields[] = {
     {"late", "late", false},           {"out", "out", false},
     {"grad_in", "grad_in", false},     {"grad_out", "grad_out", false},
     {"workspace", "workspace", false}, {"batch", "batch", false}};
-static_assert(std::size(fields) == Batch + 1);
+static_assert(std::size(fields) == ::dyna::fieldCount);
 
 ArrayRef<InstructionField> mlir::exec::getInstructionFields() { return fields; }
 
-static ::dyna::MessageOp messageOf(Instruction instruction) {
-  return ::dyna::messageOf(
-      static_cast<plan::Instruction::Op>(static_cast<int>(instruction)));
-}
-
-template <typename... Fields> static constexpr unsigned bits(Fields... list) {
-  return ((1u << list) | ... | 0u);
-}
-
-/// The table of `exec.do`.
-static unsigned fieldsOf(Instruction instruction) {
-  constexpr unsigned message = bits(Layer, MicroBatch, Peer, Bytes);
-  constexpr unsigned call = bits(Layer, MicroBatch, Kept, Workspace, Batch);
-  switch (instruction) {
-  case Instruction::Load:
-    return bits(MicroBatch, Out, Batch);
-  case Instruction::Forward:
-    return call | bits(Mode, Late, Out);
-  case Instruction::Recompute:
-  case Instruction::BackwardWeight:
-    return call | bits(Mode, Late);
-  case Instruction::Backward:
-  case Instruction::BackwardInput:
-    return call | bits(Mode, Late, GradIn, GradOut);
-  case Instruction::Evaluate:
-    return call | bits(Out);
-  case Instruction::Free:
-    return bits(Layer, MicroBatch, Kept, Batch);
-  case Instruction::GradNorm:
-    return bits(Layer, Out, Workspace);
-  case Instruction::Update:
-  case Instruction::CastParams:
-    return bits(Layer, Workspace);
-  case Instruction::SendActStart:
-  case Instruction::SendActWait:
-  case Instruction::RecvActStart:
-  case Instruction::RecvActWait:
-    return message | bits(Kept);
-  case Instruction::SendGradStart:
-  case Instruction::SendGradWait:
-    return message | bits(GradOut);
-  case Instruction::RecvGradStart:
-  case Instruction::RecvGradWait:
-    return message | bits(GradIn);
-  case Instruction::ReduceGradsStart:
-  case Instruction::ReduceGradsWait:
-  case Instruction::GatherParamsStart:
-  case Instruction::GatherParamsWait:
-    return bits(Layer);
-  case Instruction::CombineNorm:
-    return 0;
-  }
-  return 0;
+/// The message's number for it.
+static plan::Instruction::Op opOf(Instruction instruction) {
+  return static_cast<plan::Instruction::Op>(static_cast<int>(instruction));
 }
 
 bool mlir::exec::hasField(Instruction instruction, unsigned field) {
-  return fieldsOf(instruction) >> field & 1;
+  return ::dyna::hasField(opOf(instruction), static_cast<::dyna::Field>(field));
 }
 
 /// `peer` is written as the direction of the message.
 static StringRef keywordOf(Instruction instruction, unsigned field) {
   if (field != Peer)
     return fields[field].keyword;
-  return messageOf(instruction).sends ? "to" : "from";
+  return ::dyna::messageOf(opOf(instruction)).sends ? "to" : "from";
 }
 
 static std::string listFields(Instruction instruction) {

@@ -199,8 +199,9 @@ def Exec_DoOp : Exec_Op<"do", [HasParent<"RankOp">]> {
   let description = [{
     The instruction, then what it works on: the layer and micro-batch, for messages the
     rank at the other end and the bytes that cross, and the offsets of blocks in the
-    rank's dynamic region (`runtime/plan/InstructionBlocks.h`). A block of no bytes has
-    the offset 0.
+    rank's dynamic region (`runtime/plan/InstructionBlocks.h`). A block of no bytes, or
+    one that the instruction does not use in its plan, has the offset 0. The table is
+    that of `runtime/plan/InstructionTable.cpp`.
 
     | instruction | has |
     |---|---|
@@ -211,9 +212,9 @@ def Exec_DoOp : Exec_Op<"do", [HasParent<"RankOp">]> {
     | `backward_weight` | layer, micro_batch, recompute, kept, late, workspace, batch |
     | `free` | layer, micro_batch, kept, batch |
     | `evaluate` | layer, micro_batch, kept, out, workspace, batch |
-    | `send_act_`, `recv_act_` `start`, `wait` | layer, micro_batch, to or from, bytes, kept |
-    | `send_grad_start`, `send_grad_wait` | layer, micro_batch, to, bytes, grad_out |
-    | `recv_grad_start`, `recv_grad_wait` | layer, micro_batch, from, bytes, grad_in |
+    | `send_act_`, `recv_act_` `start`, `wait` | layer, micro_batch, to or from, bytes (`start`), kept |
+    | `send_grad_start`, `send_grad_wait` | layer, micro_batch, to, bytes (`start`), grad_out |
+    | `recv_grad_start`, `recv_grad_wait` | layer, micro_batch, from, bytes (`start`), grad_in |
     | `reduce_grads_`, `gather_params_` `start`, `wait` | layer |
     | `grad_norm` | layer, out, workspace |
     | `update`, `cast_params` | layer, workspace |

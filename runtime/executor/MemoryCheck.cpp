@@ -53,7 +53,7 @@ Status MemoryCheck::after(const InstructionBlocks &blocks, int index,
   std::vector<BlockUse> uses = blocks.uses(index);
   for (const BlockUse &use : uses)
     if (use.acquires) {
-      int64_t begin = dynamicStart_ + offsetOf(instruction, use.field);
+      int64_t begin = dynamicStart_ + fieldOf(instruction, use.field);
       alive_[{use.kind, use.microBatch, use.layer}] = {begin,
                                                        begin + use.bytes};
     }

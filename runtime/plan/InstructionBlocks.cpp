@@ -35,45 +35,6 @@ const char *blockKindName(BlockKind kind) {
   return "unknown";
 }
 
-int64_t offsetOf(const Instruction &instruction, OffsetField field) {
-  switch (field) {
-  case OffsetField::Kept:
-    return instruction.kept_offset();
-  case OffsetField::Late:
-    return instruction.late_offset();
-  case OffsetField::Out:
-    return instruction.out_offset();
-  case OffsetField::GradIn:
-    return instruction.grad_in_offset();
-  case OffsetField::GradOut:
-    return instruction.grad_out_offset();
-  case OffsetField::Workspace:
-    return instruction.workspace_offset();
-  case OffsetField::Batch:
-    return instruction.batch_offset();
-  }
-  return -1;
-}
-
-void setOffset(Instruction &instruction, OffsetField field, int64_t value) {
-  switch (field) {
-  case OffsetField::Kept:
-    return instruction.set_kept_offset(value);
-  case OffsetField::Late:
-    return instruction.set_late_offset(value);
-  case OffsetField::Out:
-    return instruction.set_out_offset(value);
-  case OffsetField::GradIn:
-    return instruction.set_grad_in_offset(value);
-  case OffsetField::GradOut:
-    return instruction.set_grad_out_offset(value);
-  case OffsetField::Workspace:
-    return instruction.set_workspace_offset(value);
-  case OffsetField::Batch:
-    return instruction.set_batch_offset(value);
-  }
-}
-
 Extent extentOf(const plan::MicroBatch &microBatch) {
   Extent extent;
   for (const plan::Segment &segment : microBatch.segments())
@@ -89,55 +50,6 @@ std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
   for (int m = 0; m < plan.micro_batches_size(); ++m)
     own[plan.micro_batches(m).replica()].push_back(m);
   return own;
-}
-
-const char *instructionName(Instruction::Op op) {
-  static const char *const names[] = {"unknown instruction",
-                                      "LOAD",
-                                      "FORWARD",
-                                      "RECOMPUTE",
-                                      "BACKWARD",
-                                      "BACKWARD_INPUT",
-                                      "BACKWARD_WEIGHT",
-                                      "FREE",
-                                      "GRAD_NORM",
-                                      "UPDATE",
-                                      "CAST_PARAMS",
-                                      "EVALUATE",
-                                      "SEND_ACT_START",
-                                      "SEND_ACT_WAIT",
-                                      "RECV_ACT_START",
-                                      "RECV_ACT_WAIT",
-                                      "SEND_GRAD_START",
-                                      "SEND_GRAD_WAIT",
-                                      "RECV_GRAD_START",
-                                      "RECV_GRAD_WAIT",
-                                      "REDUCE_GRADS_START",
-                                      "REDUCE_GRADS_WAIT",
-                                      "COMBINE_NORM",
-                                      "GATHER_PARAMS_START",
-                                      "GATHER_PARAMS_WAIT"};
-  return op > 0 && op <= Instruction::Op_MAX ? names[op] : names[0];
-}
-
-bool isPerMicroBatch(Instruction::Op op) {
-  switch (op) {
-  case Instruction::GRAD_NORM:
-  case Instruction::UPDATE:
-  case Instruction::CAST_PARAMS:
-  case Instruction::REDUCE_GRADS_START:
-  case Instruction::REDUCE_GRADS_WAIT:
-  case Instruction::COMBINE_NORM:
-  case Instruction::GATHER_PARAMS_START:
-  case Instruction::GATHER_PARAMS_WAIT:
-    return false;
-  default:
-    return true;
-  }
-}
-
-bool namesLayer(Instruction::Op op) {
-  return op != Instruction::LOAD && op != Instruction::COMBINE_NORM;
 }
 
 MessageOp messageOf(Instruction::Op op) {
@@ -230,7 +142,7 @@ std::vector<BlockUse> InstructionBlocks::uses(int index) const {
   int role = roleOf(i);
   switch (i.op()) {
   case Instruction::GRAD_NORM:
-    uses.push_back({BlockKind::Norm, -1, i.layer(), OffsetField::Out,
+    uses.push_back({BlockKind::Norm, -1, i.layer(), Field::Out,
                     DYNA_BLOCK_ALIGNMENT, true, true, true});
     break;
   default:
@@ -240,10 +152,9 @@ std::vector<BlockUse> InstructionBlocks::uses(int index) const {
   if (role >= 0) {
     Extent extent =
         isPerMicroBatch(i.op()) ? this->extent(i.micro_batch()) : Extent();
-    uses.push_back({BlockKind::Workspace, i.micro_batch(), i.layer(),
-                    OffsetField::Workspace,
-                    view_.workspaceBytes(i.layer(), role, extent), true, true,
-                    true});
+    uses.push_back(
+        {BlockKind::Workspace, i.micro_batch(), i.layer(), Field::Workspace,
+         view_.workspaceBytes(i.layer(), role, extent), true, true, true});
   }
   uses.erase(std::remove_if(uses.begin(), uses.end(),
                             [](const BlockUse &use) { return use.bytes <= 0; }),
@@ -261,23 +172,23 @@ void InstructionBlocks::addLayerUses(int index,
   bool loads = i.op() == Instruction::LOAD;
   bool givesLoss = view_.givesLoss(l) && (i.op() == Instruction::FORWARD ||
                                           i.op() == Instruction::EVALUATE);
-  uses.push_back({BlockKind::Batch, m, -1, OffsetField::Batch,
+  uses.push_back({BlockKind::Batch, m, -1, Field::Batch,
                   batchLayout(extent(m)).bytes, loads, ends,
                   loads || givesLoss});
   switch (i.op()) {
   case Instruction::LOAD:
     if (view_.hasLayer(0))
-      uses.push_back({BlockKind::Kept, m, 0, OffsetField::Out, keptBytes(m, 0),
-                      true, false, true});
+      uses.push_back({BlockKind::Kept, m, 0, Field::Out, keptBytes(m, 0), true,
+                      false, true});
     break;
   case Instruction::FORWARD:
   case Instruction::EVALUATE:
     addForward(i, uses);
     break;
   case Instruction::RECOMPUTE:
-    uses.push_back({BlockKind::Kept, m, l, OffsetField::Kept, keptBytes(m, l),
-                    false, false, false});
-    uses.push_back({BlockKind::Late, m, l, OffsetField::Late,
+    uses.push_back({BlockKind::Kept, m, l, Field::Kept, keptBytes(m, l), false,
+                    false, false});
+    uses.push_back({BlockKind::Late, m, l, Field::Late,
                     lateBytes(m, l, facts(m, l).split), true, false, true});
     break;
   case Instruction::BACKWARD:
@@ -286,8 +197,8 @@ void InstructionBlocks::addLayerUses(int index,
     addBackward(i, uses);
     break;
   case Instruction::FREE:
-    uses.push_back({BlockKind::Kept, m, l, OffsetField::Kept, keptBytes(m, l),
-                    false, true, false});
+    uses.push_back({BlockKind::Kept, m, l, Field::Kept, keptBytes(m, l), false,
+                    true, false});
     break;
   default:
     break;
@@ -303,11 +214,10 @@ void InstructionBlocks::addMessage(const Instruction &i,
                                    std::vector<BlockUse> &uses) const {
   MessageOp message = messageOf(i.op());
   int m = i.micro_batch(), l = i.layer();
-  BlockUse use = {BlockKind::Kept, m, l, OffsetField::Kept,
-                  inputBlockBytes(m, l)};
+  BlockUse use = {BlockKind::Kept, m, l, Field::Kept, inputBlockBytes(m, l)};
   if (message.gradient) {
     use.kind = BlockKind::Gradient;
-    use.field = message.sends ? OffsetField::GradOut : OffsetField::GradIn;
+    use.field = message.sends ? Field::GradOut : Field::GradIn;
     use.bytes = view_.gradientBytes(l, extent(m));
   }
   use.acquires = !message.sends && message.starts;
@@ -320,13 +230,13 @@ void InstructionBlocks::addForward(const Instruction &i,
                                    std::vector<BlockUse> &uses) const {
   int m = i.micro_batch(), l = i.layer();
   bool evaluates = i.op() == Instruction::EVALUATE;
-  uses.push_back({BlockKind::Kept, m, l, OffsetField::Kept, keptBytes(m, l),
-                  false, evaluates, !evaluates});
+  uses.push_back({BlockKind::Kept, m, l, Field::Kept, keptBytes(m, l), false,
+                  evaluates, !evaluates});
   if (!evaluates)
-    uses.push_back({BlockKind::Late, m, l, OffsetField::Late,
-                    lateBytes(m, l, false), true, true, true});
+    uses.push_back({BlockKind::Late, m, l, Field::Late, lateBytes(m, l, false),
+                    true, true, true});
   if (l + 1 < view_.layers())
-    uses.push_back({BlockKind::Kept, m, l + 1, OffsetField::Out,
+    uses.push_back({BlockKind::Kept, m, l + 1, Field::Out,
                     inputBlockBytes(m, l + 1), true, false, true});
 }
 
@@ -335,21 +245,21 @@ void InstructionBlocks::addBackward(const Instruction &i,
   int m = i.micro_batch(), l = i.layer();
   bool whole = i.op() == Instruction::BACKWARD;
   bool weight = i.op() == Instruction::BACKWARD_WEIGHT;
-  uses.push_back({BlockKind::Kept, m, l, OffsetField::Kept, keptBytes(m, l),
-                  false, false, false});
+  uses.push_back({BlockKind::Kept, m, l, Field::Kept, keptBytes(m, l), false,
+                  false, false});
   // Without recomputation the late block holds the deferred tier alone, and
   // BACKWARD_INPUT is the first to need it.
   bool takesLate = !weight && !facts(m, l).recomputed;
-  uses.push_back({BlockKind::Late, m, l, OffsetField::Late,
+  uses.push_back({BlockKind::Late, m, l, Field::Late,
                   lateBytes(m, l, facts(m, l).split), takesLate,
                   whole || weight, i.op() == Instruction::BACKWARD_INPUT});
   if (weight)
     return;
   if (l + 1 < view_.layers())
-    uses.push_back({BlockKind::Gradient, m, l + 1, OffsetField::GradIn,
+    uses.push_back({BlockKind::Gradient, m, l + 1, Field::GradIn,
                     view_.gradientBytes(l + 1, extent(m)), false, true, false});
   if (l > 0)
-    uses.push_back({BlockKind::Gradient, m, l, OffsetField::GradOut,
+    uses.push_back({BlockKind::Gradient, m, l, Field::GradOut,
                     view_.gradientBytes(l, extent(m)), true, false, true});
 }
 

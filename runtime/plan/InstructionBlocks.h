@@ -32,6 +32,7 @@
 #ifndef DYNA_RUNTIME_PLAN_INSTRUCTIONBLOCKS_H
 #define DYNA_RUNTIME_PLAN_INSTRUCTIONBLOCKS_H
 
+#include "runtime/plan/InstructionTable.h"
 #include "runtime/plan/ManifestView.h"
 
 #include <unordered_map>
@@ -42,19 +43,13 @@ namespace dyna {
 enum class BlockKind { Batch, Kept, Late, Gradient, Workspace, Norm };
 const char *blockKindName(BlockKind kind);
 
-/// The offset fields of an instruction.
-enum class OffsetField { Kept, Late, Out, GradIn, GradOut, Workspace, Batch };
-int64_t offsetOf(const plan::Instruction &instruction, OffsetField field);
-void setOffset(plan::Instruction &instruction, OffsetField field,
-               int64_t value);
-
 /// One block as one instruction sees it. A block is named by kind, micro-batch
 /// and layer; a gradient by the layer whose input it is the gradient of.
 struct BlockUse {
   BlockKind kind;
   int microBatch = -1;
   int layer = -1;
-  OffsetField field;
+  Field field;
   int64_t bytes = 0; ///< more than 0
   bool acquires = false;
   bool releases = false;
@@ -70,15 +65,9 @@ std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
 
 /// "FORWARD layer 3 micro-batch 1": for messages and traces.
 std::string describeInstruction(const plan::Instruction &instruction);
-const char *instructionName(plan::Instruction::Op op);
 
 /// The DYNA_ROLE_* that an instruction calls, -1 for those that call nothing.
 int roleOf(const plan::Instruction &instruction);
-
-/// Whether it works on a micro-batch; the others on parameters.
-bool isPerMicroBatch(plan::Instruction::Op op);
-/// Whether it names a layer: all do but LOAD and COMBINE_NORM.
-bool namesLayer(plan::Instruction::Op op);
 
 /// A message between two stages, from one side.
 struct MessageOp {

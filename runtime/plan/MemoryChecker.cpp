@@ -22,6 +22,15 @@ static long long asLong(int64_t value) { return static_cast<long long>(value); }
 
 Status MemoryChecker::step(int index, const Instruction &i) {
   std::vector<BlockUse> uses = blocks_.uses(index);
+  unsigned used = 0;
+  for (const BlockUse &use : uses)
+    used |= 1u << static_cast<int>(use.field);
+  for (int field = static_cast<int>(Field::Kept); field < fieldCount; ++field)
+    if (int64_t offset = fieldOf(i, static_cast<Field>(field));
+        offset != 0 && !(used >> field & 1))
+      return bad(formatText("'%s' is %lld, but there is no such block here",
+                            fieldName(static_cast<Field>(field)),
+                            asLong(offset)));
   // First what is there, then what is new, then what goes: an instruction's
   // operands are all alive while it runs.
   for (const BlockUse &use : uses)
@@ -55,7 +64,7 @@ std::string MemoryChecker::name(const Key &key) {
 }
 
 Status MemoryChecker::find(const BlockUse &use, const Instruction &i) const {
-  int64_t offset = offsetOf(i, use.field);
+  int64_t offset = fieldOf(i, use.field);
   auto place = places_.find(keyOf(use));
   if (place == places_.end())
     return bad("the " + name(keyOf(use)) + " is used but is not there");
@@ -67,7 +76,7 @@ Status MemoryChecker::find(const BlockUse &use, const Instruction &i) const {
 }
 
 Status MemoryChecker::acquire(const BlockUse &use, const Instruction &i) {
-  int64_t begin = offsetOf(i, use.field);
+  int64_t begin = fieldOf(i, use.field);
   if (begin < 0 || begin % DYNA_BLOCK_ALIGNMENT != 0)
     return bad(formatText("the %s lies at offset %lld, which is negative or "
                           "not a multiple of %d",

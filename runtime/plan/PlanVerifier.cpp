@@ -101,7 +101,8 @@ Status checkSegments(const plan::Plan &plan,
   return Status::ok();
 }
 
-/// Layers and micro-batches in range, functions present.
+/// P6: fields that instructions have, layers and micro-batches in range,
+/// functions present.
 Status checkInstructions(const ManifestView &view, const plan::Plan &plan,
                          const plan::RankProgram &program, int &index) {
   for (index = 0; index < program.instructions_size(); ++index) {
@@ -113,6 +114,16 @@ Status checkInstructions(const ManifestView &view, const plan::Plan &plan,
     };
     if (i.op() <= Instruction::OP_UNKNOWN || i.op() > Instruction::Op_MAX)
       return bad(" is not known");
+    for (int number = 0; number < fieldCount; ++number) {
+      auto field = static_cast<Field>(number);
+      int64_t value = fieldOf(i, field);
+      if (value != 0 && !hasField(i.op(), field))
+        return bad(formatText(" has no '%s', but it is %lld; it has %s",
+                              fieldName(field), asLong(value),
+                              listFields(i.op()).c_str()));
+      if (value == 0 && needsField(i.op(), field))
+        return bad(formatText(" needs '%s'", fieldName(field)));
+    }
     if (i.layer() < 0 || i.layer() >= view.layers())
       return bad(formatText(": there are %d layers", view.layers()));
     bool isMessage = messageOf(i.op()).isMessage;

@@ -25,7 +25,7 @@ Status assignMemory(const ManifestView &view, const plan::Plan &plan,
   std::vector<BlockLifetime> lifetimes;
   struct Place {
     int instruction;
-    OffsetField field;
+    Field field;
     int block;
   };
   std::vector<Place> places;
@@ -48,9 +48,13 @@ Status assignMemory(const ManifestView &view, const plan::Plan &plan,
       places.push_back({index, use.field, block});
     }
   BlockPlacement placement = placeBlocks(lifetimes);
+  // A program may have been placed before.
+  for (plan::Instruction &i : *program.mutable_instructions())
+    for (int field = static_cast<int>(Field::Kept); field < fieldCount; ++field)
+      setField(i, static_cast<Field>(field), 0);
   for (const Place &place : places)
-    setOffset(*program.mutable_instructions(place.instruction), place.field,
-              placement.offsets[place.block]);
+    setField(*program.mutable_instructions(place.instruction), place.field,
+             placement.offsets[place.block]);
   program.set_dynamic_bytes(placement.peak);
   return Status::ok();
 }

@@ -42,8 +42,10 @@ Instruction &ProgramWriter::add(Instruction::Op op, int layer, int microBatch) {
 void ProgramWriter::message(Instruction::Op op, int layer, int m, int peer) {
   Instruction &i = add(op, layer, m);
   i.set_peer(peer);
-  i.set_message_bytes(
-      view_.messageBytes(layer, extentOf(plan_.micro_batches(m))));
+  // Who waits has said it when it started.
+  if (messageOf(op).starts)
+    i.set_message_bytes(
+        view_.messageBytes(layer, extentOf(plan_.micro_batches(m))));
 }
 
 plan::Recompute ProgramWriter::mode(int layer) const {

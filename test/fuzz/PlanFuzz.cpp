@@ -9,6 +9,7 @@
 #include "test/fuzz/Fuzz.h"
 #include "test/fuzz/SmallManifest.h"
 
+#include "runtime/plan/InstructionTable.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/plan/Strategy.h"
 #include "runtime/planner/Planner.h"
@@ -83,10 +84,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       require(program.dynamic_bytes() >= 0 &&
                   program.dynamic_bytes() <= options.dynamicLimit,
               "a good plan fits the region");
-      for (const plan::Instruction &i : program.instructions())
-        require(i.layer() >= -1 && i.layer() < graph.model().layers() &&
-                    i.micro_batch() < plan.micro_batches_size(),
-                "a good plan names layers and micro-batches that exist");
+      for (const plan::Instruction &i : program.instructions()) {
+        require(i.layer() >= 0 && i.layer() < graph.model().layers(),
+                "a good plan names layers that exist");
+        require(i.micro_batch() >= 0 &&
+                    (!isPerMicroBatch(i.op()) ||
+                     i.micro_batch() < plan.micro_batches_size()),
+                "a good plan names micro-batches that exist");
+        require(i.peer() >= 0 && i.peer() < graph.ranks(),
+                "a good plan names ranks that exist");
+        for (int field = 0; field < fieldCount; ++field)
+          require(hasField(i.op(), static_cast<Field>(field)) ||
+                      fieldOf(i, static_cast<Field>(field)) == 0,
+                  "in a good plan instructions have the fields that are "
+                  "theirs");
+      }
     }
   }
   acceptedInputs += isGood;

@@ -102,8 +102,6 @@ TEST_F(PlanTranslationTest, PlansOfRandomStrategies) {
 }
 
 TEST_F(PlanTranslationTest, EveryFieldOfEveryInstruction) {
-  const char *const offsets[] = {"kept",     "late",      "out",  "grad_in",
-                                 "grad_out", "workspace", "batch"};
   std::mt19937_64 random(11);
   auto number = [&]() { return static_cast<int64_t>(random() >> 1); };
   auto index = [&]() { return static_cast<int32_t>(random() >> 33); };
@@ -127,20 +125,11 @@ TEST_F(PlanTranslationTest, EveryFieldOfEveryInstruction) {
     for (unsigned field = 0; field < fields.size(); ++field) {
       if (!exec::hasField(static_cast<exec::Instruction>(op), field))
         continue;
-      llvm::StringRef name = fields[field].name;
-      for (size_t offset = 0; offset < std::size(offsets); ++offset)
-        if (name == offsets[offset])
-          setOffset(*i, static_cast<::dyna::OffsetField>(offset), number());
-      if (name == "layer")
-        i->set_layer(index());
-      if (name == "micro_batch")
-        i->set_micro_batch(index());
-      if (name == "recompute")
+      auto which = static_cast<::dyna::Field>(field);
+      if (which == ::dyna::Field::Recompute)
         i->set_recompute(plan::RECOMPUTE_FULL);
-      if (name == "peer")
-        i->set_peer(index());
-      if (name == "bytes")
-        i->set_message_bytes(number());
+      else
+        setField(*i, which, fields[field].isIndex ? index() : number());
     }
   }
   EXPECT_EQ(throughText(plan).SerializeAsString(), plan.SerializeAsString());

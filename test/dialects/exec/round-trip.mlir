@@ -21,7 +21,7 @@ exec.graph @a "dp=1,tp=2,pp=2" on <dp=1, pp=2, tp=2> {
 // CHECK-NEXT:     do load micro_batch 1 out 64 batch 4096
 // CHECK-NEXT:     do forward layer 3 micro_batch 0 recompute selective kept 0 late 1024 out 4096 workspace 8192 batch 0
 // CHECK-NEXT:     do recompute layer 3 micro_batch 0 recompute full kept 0 late 0 workspace 0 batch 0
-// CHECK-NEXT:     do recv_grad_wait layer 3 micro_batch 0 from 1 bytes 11520 grad_in 64
+// CHECK-NEXT:     do recv_grad_wait layer 3 micro_batch 0 from 1 grad_in 64
 // CHECK-NEXT:     do send_act_start layer 3 micro_batch 0 to 1 bytes 11520 kept 64
 // CHECK-NEXT:     do combine_norm
 // CHECK-NEXT:   }
@@ -35,7 +35,7 @@ exec.plan @p of @a model 0xFFFFFFFFFFFFFFFE target_tokens 35 lengths [30, 5] {
     do load batch 4096 out 64 micro_batch 1
     do forward layer 3 recompute selective late 1024 out 4096 workspace 8192
     do recompute layer 3 recompute full
-    do recv_grad_wait layer 3 micro_batch 0 from 1 bytes 11520 grad_in 64
+    do recv_grad_wait layer 3 micro_batch 0 from 1 grad_in 64
     do send_act_start layer 3 micro_batch 0 to 1 bytes 11520 kept 64
     do combine_norm
   }

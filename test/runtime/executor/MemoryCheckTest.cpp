@@ -98,16 +98,14 @@ void mutate(plan::Plan &plan, uint64_t &counter) {
   int count = program.instructions_size();
   int index = static_cast<int>(random(count));
   plan::Instruction &i = *program.mutable_instructions(index);
-  const OffsetField fields[] = {OffsetField::Kept,    OffsetField::Late,
-                                OffsetField::Out,     OffsetField::GradIn,
-                                OffsetField::GradOut, OffsetField::Workspace,
-                                OffsetField::Batch};
+  const Field fields[] = {Field::Kept,   Field::Late,    Field::Out,
+                          Field::GradIn, Field::GradOut, Field::Workspace,
+                          Field::Batch};
   switch (random(6)) {
   case 0: {
-    OffsetField field = fields[random(7)];
-    setOffset(i, field,
-              offsetOf(i, field) +
-                  64 * (static_cast<int64_t>(random(41)) - 20));
+    Field field = fields[random(7)];
+    setField(i, field,
+             fieldOf(i, field) + 64 * (static_cast<int64_t>(random(41)) - 20));
     break;
   }
   case 1:
@@ -125,8 +123,8 @@ void mutate(plan::Plan &plan, uint64_t &counter) {
     i.set_layer(static_cast<int>(random(5)));
     break;
   default: {
-    OffsetField field = fields[random(7)];
-    setOffset(i, field, offsetOf(program.instructions(random(count)), field));
+    Field field = fields[random(7)];
+    setField(i, field, fieldOf(program.instructions(random(count)), field));
   }
   }
 }

@@ -199,10 +199,16 @@ void placeApart(const ExecutableGraph &graph, plan::Plan &plan, int rank) {
     offsets[key] = end;
     end += bytes;
   }
-  for (int index = 0; index < program.instructions_size(); ++index)
+  for (int index = 0; index < program.instructions_size(); ++index) {
+    Instruction &i = *program.mutable_instructions(index);
+    // What the instruction had under another name, or at another place.
+    for (int field = 0; field < fieldCount; ++field)
+      if (auto which = static_cast<Field>(field);
+          which >= Field::Kept || !hasField(i.op(), which))
+        setField(i, which, 0);
     for (const BlockUse &use : blocks.uses(index))
-      setOffset(*program.mutable_instructions(index), use.field,
-                offsets[keyOf(use)]);
+      setField(i, use.field, offsets[keyOf(use)]);
+  }
   program.set_dynamic_bytes(end);
 }
 

@@ -202,7 +202,7 @@ const Case cases[] = {
      [](plan::Plan &p) {
        Editor e(p, 1);
        for (int layer : {3, 4}) {
-         e.at(Instruction::FORWARD, layer, 7).set_op(Instruction::EVALUATE);
+         turnInto(e.at(Instruction::FORWARD, layer, 7), Instruction::EVALUATE);
          e.remove(Instruction::BACKWARD, layer, 7);
          e.remove(Instruction::FREE, layer, 7);
        }
@@ -411,7 +411,9 @@ TEST(ExchangeVerifierTest, EveryMessageHasTwoEnds) {
       if (program.instructions(index).micro_batch() == last) {
         Instruction copy = program.instructions(index);
         copy.set_micro_batch(empty);
-        copy.set_message_bytes(0);
+        for (int field = static_cast<int>(Field::Bytes); field < fieldCount;
+             ++field)
+          setField(copy, static_cast<Field>(field), 0);
         *program.add_instructions() = copy;
       }
   placeAgain(graphOf("pp=2,layers=3+2"), plan);

@@ -15,6 +15,14 @@
 
 namespace dyna {
 
+/// Makes it another instruction, without what that one has not.
+inline void turnInto(plan::Instruction &i, plan::Instruction::Op op) {
+  i.set_op(op);
+  for (int field = 0; field < fieldCount; ++field)
+    if (!hasField(op, static_cast<Field>(field)))
+      setField(i, static_cast<Field>(field), 0);
+}
+
 /// A plan and its instructions, found by what they do.
 struct Editor {
   plan::Plan &plan;

@@ -87,7 +87,7 @@ const Case cases[] = {
      [](Editor e) { e.program.mutable_instructions(3)->set_micro_batch(-1); }},
     {"'embedding' has no such function",
      [](Editor e) {
-       e.at(Instruction::BACKWARD, 0).set_op(Instruction::BACKWARD_WEIGHT);
+       turnInto(e.at(Instruction::BACKWARD, 0), Instruction::BACKWARD_WEIGHT);
      }},
     {"unknown recompute mode",
      [](Editor e) {
@@ -121,7 +121,7 @@ const Case cases[] = {
     {"is never freed", [](Editor e) { e.remove(Instruction::FREE, 0, 2); }},
     {"either trained on or evaluated",
      [](Editor e) {
-       e.at(Instruction::FORWARD, 3).set_op(Instruction::EVALUATE);
+       turnInto(e.at(Instruction::FORWARD, 3), Instruction::EVALUATE);
      }},
     {"BACKWARD_INPUT of this layer comes first",
      [](Editor e) {
@@ -157,7 +157,9 @@ const Case cases[] = {
      [](Editor e) {
        int at = e.find(Instruction::BACKWARD, 3);
        e.move(Instruction::BACKWARD, 3, 0, at, true);
-       e.program.mutable_instructions(at)->set_op(Instruction::RECOMPUTE);
+       Instruction &i = *e.program.mutable_instructions(at);
+       turnInto(i, Instruction::RECOMPUTE);
+       i.set_recompute(plan::RECOMPUTE_SELECTIVE);
      },
      plan::RECOMPUTE_NONE},
     {"recomputed before forward",
@@ -303,7 +305,7 @@ void evaluateLast(plan::Plan &plan, int from) {
       if (i.op() != Instruction::LOAD && i.op() != Instruction::FORWARD)
         continue;
       if (i.op() == Instruction::FORWARD)
-        i.set_op(Instruction::EVALUATE);
+        turnInto(i, Instruction::EVALUATE);
       if (i.op() == Instruction::EVALUATE && i.layer() >= from) {
         late.push_back(i);
         continue;

@@ -23,8 +23,9 @@ void TaskGraph::reserve(size_t tasks, size_t waits) {
 int TaskGraph::add(int lane, double seconds) {
   int task = tasks();
   seconds_.push_back(seconds);
-  before_.push_back(last_[lane]);
-  last_[lane] = task;
+  before_.push_back(lane == noLane ? -1 : last_[lane]);
+  if (lane != noLane)
+    last_[lane] = task;
   return task;
 }
 

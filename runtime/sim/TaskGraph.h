@@ -37,8 +37,10 @@ public:
   int tasks() const { return static_cast<int>(seconds_.size()); }
   void reserve(size_t tasks, size_t waits);
 
-  /// The number of the task; they are numbered from 0 on.
+  /// The number of the task; they are numbered from 0 on. One that is in no
+  /// lane runs whenever all that it waits for has ended: a message, a meeting.
   int add(int lane, double seconds);
+  static constexpr int noLane = -1;
   /// `task` does not start before `other` has ended.
   void wait(int task, int other) { waits_.push_back({task, other}); }
 

@@ -1,0 +1,225 @@
+//===- PlanTimes.cpp - What a plan takes, before it runs -*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/sim/PlanTimes.h"
+
+#include "runtime/plan/InstructionBlocks.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace dyna {
+namespace {
+
+using plan::Instruction;
+
+/// What several ranks come to: kind, then what tells it from others of its
+/// kind, then how many of the same came before.
+using Meeting = std::tuple<int, int, int, int, int, int>;
+enum MeetingKind { Call, Norm, Reduction, Gather, Sent, Received };
+
+class PlanTimer {
+public:
+  PlanTimer(const ExecutableGraph &graph, const plan::Plan &plan,
+            const CostModel &costs)
+      : graph_(graph), plan_(plan), costs_(costs), tasks_(plan.ranks_size()) {}
+
+  StatusOr<PlanTimes> run() {
+    std::vector<std::vector<int>> taskOf(plan_.ranks_size());
+    for (int rank = 0; rank < plan_.ranks_size(); ++rank) {
+      seen_.clear();
+      if (graph_.strategy().zero)
+        own_ = graph_.rankView(rank);
+      for (const Instruction &i : plan_.ranks(rank).instructions())
+        taskOf[rank].push_back(add(rank, i));
+    }
+    StatusOr<std::vector<TaskTime>> times = tasks_.run();
+    if (!times.isOk())
+      return Status::invalidArgument("plan: its ranks wait for each other");
+    PlanTimes result;
+    for (const std::vector<int> &own : taskOf) {
+      RankTimes &rank = result.ranks.emplace_back();
+      for (int task : own) {
+        const TaskTime &time = (*times)[task];
+        rank.instructions.push_back(time);
+        rank.busy += time.end - time.start;
+        result.makespan = std::max(result.makespan, time.end);
+      }
+    }
+    return result;
+  }
+
+private:
+  const ManifestView &view(int rank) const { return graph_.replicaView(rank); }
+
+  /// The task of an instruction, with what it waits for and who waits for it.
+  int add(int rank, const Instruction &i) {
+    if (MessageOp message = messageOf(i.op()); message.isMessage)
+      return addMessage(rank, i, message);
+    switch (i.op()) {
+    case Instruction::COMBINE_NORM:
+      return addTogether(rank, nth({Norm, 0, 0, 0, 0, 0}), 0);
+    case Instruction::REDUCE_GRADS_START:
+    case Instruction::REDUCE_GRADS_WAIT:
+    case Instruction::GATHER_PARAMS_START:
+    case Instruction::GATHER_PARAMS_WAIT:
+      return addParameters(rank, i);
+    default:
+      break;
+    }
+    int role = roleOf(i);
+    double seconds = secondsOf(rank, i);
+    if (role < 0 || view(rank).exchanges(i.layer(), role).empty())
+      return tasks_.add(rank, seconds);
+    // The shards of a stage run the same calls in one order.
+    ExecutableGraph::Place place = graph_.placeOf(rank);
+    return addTogether(rank, nth({Call, place.replica, place.stage, 0, 0, 0}),
+                       seconds);
+  }
+
+  /// `meeting` with the number of those that this rank came to before.
+  Meeting nth(Meeting meeting) {
+    std::get<5>(meeting) = seen_[meeting]++;
+    return meeting;
+  }
+
+  /// Ends when all who come to it are there.
+  int taskOf(const Meeting &meeting) {
+    auto [found, isNew] = meetings_.insert({meeting, 0});
+    if (isNew)
+      found->second = tasks_.add(TaskGraph::noLane, 0);
+    return found->second;
+  }
+
+  /// Begins when all members are there.
+  int addTogether(int rank, const Meeting &meeting, double seconds) {
+    tasks_.wait(taskOf(meeting), tasks_.add(rank, 0));
+    int task = tasks_.add(rank, seconds);
+    tasks_.wait(task, taskOf(meeting));
+    return task;
+  }
+
+  int addMessage(int rank, const Instruction &i, const MessageOp &message) {
+    int from = message.sends ? rank : i.peer();
+    int to = message.sends ? i.peer() : rank;
+    int what = 2 * i.layer() + (message.gradient ? 1 : 0);
+    int task = tasks_.add(rank, 0);
+    // A wait is for what the other end starts.
+    MeetingKind kind = message.sends == message.starts ? Sent : Received;
+    Meeting meeting = {kind, from, to, what, i.micro_batch(), 0};
+    if (message.starts)
+      tasks_.wait(taskOf(nth(meeting)), task);
+    else
+      tasks_.wait(task, taskOf(nth(meeting)));
+    return task;
+  }
+
+  int addParameters(int rank, const Instruction &i) {
+    const ManifestView &own = view(rank);
+    bool reduces = i.op() == Instruction::REDUCE_GRADS_START ||
+                   i.op() == Instruction::REDUCE_GRADS_WAIT;
+    bool starts = i.op() == Instruction::REDUCE_GRADS_START ||
+                  i.op() == Instruction::GATHER_PARAMS_START;
+    int task = tasks_.add(rank, 0);
+    const auto &list = own.layer(i.layer()).parameters();
+    for (int slot = 0; slot < list.size(); ++slot) {
+      int p = list.Get(slot);
+      if (!own.updates(i.layer(), slot) || own.place(p).holders == 1)
+        continue;
+      // Starts and waits of one rank are counted apart.
+      Meeting meeting = {reduces ? Reduction : Gather,
+                         graph_.holderGroup(p, rank),
+                         p,
+                         starts,
+                         0,
+                         0};
+      meeting = nth(meeting);
+      std::get<3>(meeting) = 0;
+      if (starts)
+        tasks_.wait(taskOf(meeting), task);
+      else
+        tasks_.wait(task, taskOf(meeting));
+    }
+    return task;
+  }
+
+  double secondsOf(int rank, const Instruction &i) const {
+    const Strategy &strategy = graph_.strategy();
+    auto cost = [&](cost::Direction direction, const Work &work) {
+      return costs_.seconds(
+          {view(rank).layer(i.layer()).kind(), strategy.tp, strategy.sp},
+          direction, work);
+    };
+    switch (i.op()) {
+    case Instruction::FORWARD:
+    case Instruction::EVALUATE:
+      return cost(cost::FORWARD, workOf(rank, i));
+    case Instruction::RECOMPUTE:
+      return cost(i.recompute() == plan::RECOMPUTE_FULL
+                      ? cost::RECOMPUTE_FULL
+                      : cost::RECOMPUTE_SELECTIVE,
+                  workOf(rank, i));
+    case Instruction::BACKWARD:
+      return cost(cost::BACKWARD, workOf(rank, i));
+    case Instruction::BACKWARD_INPUT:
+      return cost(cost::BACKWARD_INPUT, workOf(rank, i));
+    case Instruction::BACKWARD_WEIGHT:
+      return cost(cost::BACKWARD_WEIGHT, workOf(rank, i));
+    case Instruction::UPDATE:
+      return cost(cost::UPDATE, {}) * updatedShare(i.layer());
+    default:
+      return 0;
+    }
+  }
+
+  Work workOf(int rank, const Instruction &i) const {
+    Work work;
+    for (const plan::Segment &segment :
+         plan_.micro_batches(i.micro_batch()).segments()) {
+      work.tokens += segment.length();
+      work.pairs += view(rank).visiblePairs(i.layer(), segment.length());
+    }
+    work.targets = work.tokens; // no plan says which of them have one
+    return work;
+  }
+
+  /// Of the rows that the layer updates, those of this rank (ZeRO).
+  double updatedShare(int layer) const {
+    if (!own_)
+      return 1;
+    double updated = 0, all = 0;
+    const auto &list = own_->layer(layer).parameters();
+    for (int slot = 0; slot < list.size(); ++slot)
+      if (own_->updates(layer, slot)) {
+        int p = list.Get(slot);
+        updated += static_cast<double>(own_->updatedElements(p));
+        all += static_cast<double>(own_->elements(p));
+      }
+    return all > 0 ? updated / all : 0;
+  }
+
+  const ExecutableGraph &graph_;
+  const plan::Plan &plan_;
+  const CostModel &costs_;
+  TaskGraph tasks_;
+  std::map<Meeting, int> meetings_;
+  // Of the rank whose program is being added.
+  std::map<Meeting, int> seen_;
+  std::optional<ManifestView> own_; ///< with ZeRO: the rows that it updates
+};
+
+} // namespace
+
+StatusOr<PlanTimes> timePlan(const ExecutableGraph &graph,
+                             const plan::Plan &plan, const CostModel &costs) {
+  return PlanTimer(graph, plan, costs).run();
+}
+
+} // namespace dyna

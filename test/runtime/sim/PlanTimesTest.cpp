@@ -1,0 +1,187 @@
+//===- PlanTimesTest.cpp - What a plan takes, before it runs --------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/sim/PlanTimes.h"
+
+#include "runtime/abi/Random.h"
+#include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/Text.h"
+#include "runtime/planner/Planner.h"
+#include "test/runtime/plan/TinyPlans.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+
+using namespace dyna;
+
+namespace {
+
+using plan::Instruction;
+
+/// Seconds per ten tokens of the three kinds; backward takes twice as long.
+CostModel costsOf(const ManifestView &model, double embedding, double block,
+                  double head, double update = 0) {
+  std::string text;
+  for (auto [kind, seconds] :
+       {std::pair("embedding", embedding), {"block", block}, {"head", head}})
+    for (int tp : {1, 2})
+      for (auto [direction, factor] :
+           {std::pair("FORWARD", 1.0), {"BACKWARD", 2.0}, {"UPDATE", 0.0}})
+        text += formatText(
+            "entries { kind: \"%s\" tp: %d direction: %s points { %s "
+            "seconds: %g } }\n",
+            kind, tp, direction, factor > 0 ? "tokens: 10" : "",
+            factor > 0 ? seconds * factor : update);
+  auto table = CostTable::parse(text, "costs.txt");
+  EXPECT_TRUE(table.isOk()) << table.status().message();
+  return *CostModel::create(model, std::move(*table));
+}
+
+struct Timed {
+  Timed(const std::string &strategy, const std::vector<int64_t> &lengths,
+        const CostModel &costs, PlanOptions options)
+      : planner(
+            *ExecutableGraph::create(costs.model(), *parseStrategy(strategy)),
+            costs),
+        plan(*planner.training(lengths, 9, options)),
+        times(*timePlan(planner.graph(), plan, costs)) {
+    Status holds = verifyPlan(planner.graph(), plan, lengths, {enoughBytes});
+    EXPECT_TRUE(holds.isOk()) << holds.message();
+  }
+  Planner planner;
+  plan::Plan plan;
+  PlanTimes times;
+};
+
+PlanOptions microBatchesOf(int64_t tokens) {
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = tokens;
+  options.schedule = Schedule::OneForwardOneBackward;
+  return options;
+}
+
+const std::vector<int64_t> fourTens = {10, 10, 10, 10};
+
+TEST(PlanTimesTest, OneRankIsBusyAllTheTime) {
+  const ManifestView &model = modelWithDegrees();
+  Timed one("dp=1", fourTens, costsOf(model, 1, 10, 100), microBatchesOf(10));
+  // Three blocks.
+  EXPECT_DOUBLE_EQ(one.times.makespan, 4 * 3 * (1 + 30 + 100));
+  EXPECT_DOUBLE_EQ(one.times.idle(0), 0);
+}
+
+// p equal stages take (m + p - 1) (f + b) for m micro-batches, and each is idle
+// for (p - 1) (f + b) of it.
+TEST(PlanTimesTest, BubbleOfEqualStages) {
+  CostModel costs = costsOf(modelWithDegrees(), 0, 1, 1);
+  Timed two("pp=2,layers=3+2", fourTens, costs, microBatchesOf(10));
+  EXPECT_DOUBLE_EQ(two.times.makespan, (4 + 1) * (2 + 4));
+  for (int rank : {0, 1}) {
+    EXPECT_DOUBLE_EQ(two.times.ranks[rank].busy, 4 * (2 + 4));
+    EXPECT_DOUBLE_EQ(two.times.idle(rank), 2 + 4);
+  }
+  Timed four("pp=4,layers=2+1+1+1", fourTens, costs, microBatchesOf(10));
+  EXPECT_DOUBLE_EQ(four.times.makespan, (4 + 3) * (1 + 2));
+  // One after another, nothing overlaps.
+  PlanOptions options = microBatchesOf(10);
+  options.schedule = Schedule::Sequential;
+  Timed slow("pp=2,layers=3+2", fourTens, costs, options);
+  EXPECT_DOUBLE_EQ(slow.times.makespan, 4 * 2 * (2 + 4));
+}
+
+// Updates wait for the slowest replica.
+TEST(PlanTimesTest, ReplicasWaitForEachOther) {
+  CostModel costs = costsOf(modelWithDegrees(), 0, 10, 0, 5);
+  Timed timed("dp=2", {40, 10}, costs, microBatchesOf(40));
+  double slow = 4 * 3 * 3 * 10.0, fast = slow / 4;
+  // All five layers update something: the tied table counts once.
+  int updates = 0;
+  for (const Instruction &i : timed.plan.ranks(0).instructions())
+    updates += i.op() == Instruction::UPDATE;
+  EXPECT_DOUBLE_EQ(timed.times.makespan, slow + 5 * updates);
+  EXPECT_DOUBLE_EQ(timed.times.idle(0), 0);
+  EXPECT_DOUBLE_EQ(timed.times.idle(1), slow - fast);
+  // With ZeRO each has a part of the rows, and together all of them.
+  Timed dealt("dp=2,zero=1", {40, 10}, costs, microBatchesOf(40));
+  double busy = dealt.times.ranks[0].busy + dealt.times.ranks[1].busy;
+  EXPECT_NEAR(busy, slow + fast + 5 * updates, 1e-9);
+  EXPECT_LT(dealt.times.makespan, timed.times.makespan);
+}
+
+TEST(PlanTimesTest, ShardsRunTogether) {
+  CostModel costs = costsOf(modelWithDegrees(), 1, 10, 100);
+  Timed timed("tp=2", fourTens, costs, microBatchesOf(10));
+  for (int rank : {0, 1})
+    EXPECT_DOUBLE_EQ(timed.times.ranks[rank].busy, 4 * 3 * 131);
+  EXPECT_DOUBLE_EQ(timed.times.makespan, 4 * 3 * 131);
+  // A shard that comes late to one call makes the other one late.
+  plan::Plan late = timed.plan;
+  auto calls = timePlan(timed.planner.graph(), late, costs);
+  for (size_t i = 0; i < timed.times.ranks[0].instructions.size(); ++i)
+    EXPECT_EQ(calls->ranks[0].instructions[i].start,
+              calls->ranks[1].instructions[i].start);
+}
+
+// Two clocks: that of the schedule, which knows stages and items, and that of
+// the plan, in which messages are instructions. A rank starts its messages
+// between its items, so the plan is never faster.
+TEST(PlanTimesTest, PlansTakeWhatTheirSchedulesPromise) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    uint64_t state = seed * 100;
+    auto below = [&](uint64_t n) {
+      return static_cast<int>(dyna_mix64(state++) % n);
+    };
+    CostModel costs =
+        costsOf(modelWithDegrees(), 1 + below(5), 1 + below(5), 1 + below(5));
+    const char *strategies[] = {"pp=2,layers=3+2", "pp=3,layers=2+2+1",
+                                "pp=4,layers=1+2+1+1"};
+    std::vector<int64_t> lengths;
+    for (int i = 1 + below(12); i > 0; --i)
+      lengths.push_back(10 * (1 + below(4)));
+    PlanOptions options = microBatchesOf(40);
+    options.schedule =
+        allSchedules()[static_cast<size_t>(below(allSchedules().size()))];
+    options.inFlight = 1 + below(4);
+    options.update = false;
+    Timed timed(strategies[seed % 3], lengths, costs, options);
+    std::vector<int> all;
+    for (int m = 0; m < timed.plan.micro_batches_size(); ++m)
+      all.push_back(m);
+    PipelineSchedule schedule = *schedulePipeline(
+        estimateStages(timed.planner.graph(), costs, timed.plan, all, options),
+        options, true);
+    double promised = 0;
+    for (const auto &items : schedule.stages)
+      promised = std::max(promised, items.back().end);
+    EXPECT_GE(timed.times.makespan, promised * (1 - 1e-12));
+    EXPECT_LE(timed.times.makespan, promised * (1 + 1e-12));
+  }
+}
+
+TEST(PlanTimesTest, RanksThatWaitForEachOtherAreRefused) {
+  CostModel costs = costsOf(modelWithDegrees(), 1, 1, 1);
+  Timed timed("pp=2,layers=3+2", fourTens, costs, microBatchesOf(10));
+  plan::Plan plan = timed.plan;
+  // The second stage waits for an activation before it is there to take it.
+  auto &list = *plan.mutable_ranks(0)->mutable_instructions();
+  auto send = std::find_if(list.begin(), list.end(), [](const auto &i) {
+    return i.op() == Instruction::SEND_ACT_START;
+  });
+  ASSERT_NE(send, list.end());
+  auto gradient = std::find_if(list.begin(), list.end(), [](const auto &i) {
+    return i.op() == Instruction::RECV_GRAD_WAIT;
+  });
+  ASSERT_NE(gradient, list.end());
+  list.SwapElements(static_cast<int>(send - list.begin()),
+                    static_cast<int>(gradient - list.begin()));
+  EXPECT_THAT(timePlan(timed.planner.graph(), plan, costs).status().message(),
+              testing::HasSubstr("wait for each other"));
+}
+
+} // namespace

@@ -11,13 +11,14 @@
 // rows that `dyna_launch` runs in parallel. A body sees an array of 8-byte
 // slots (pointers, numbers) that the layer function fills on its stack.
 //
-//   @block.forward(context, params, ...) {      @block.forward.body0(slots,
-//   begin,
-//     slots[0] = address of %x                                       end,
-//     chunk) { slots[1] = address of %y                    for row in [begin,
-//     end) dyna_launch(context, @block.forward.body0,    for columns ...
-//                 slots, 16, tq, 48) -> status    }
+//   @block.forward(context, params, ...) {
+//     slots[0] = address of %x
+//     slots[1] = address of %y
+//     dyna_launch(context, @block.forward.body0, slots, 16, tq, 48) -> status
 //     ...
+//   @block.forward.body0(slots, begin, end, chunk) {
+//     for row in [begin, end)
+//       for columns ...
 //
 // Where a value lies is known from its place alone; no op looks at another,
 // except that a sweep over rows directly behind a product runs as the product's

@@ -12,8 +12,9 @@
 //
 //   GPT-2   h.0.attn.{q,k,v}.weight [out, in]  ->  h.0.attn.c_attn.weight
 //                                                  [in, 3 out], q then k then v
-//           h.0.mlp.fc.weight [out, in]        ->  h.0.mlp.c_fc.weight [in,
-//           out] wte                                ->  wte.weight
+//           h.0.mlp.fc.weight [out, in]        ->  h.0.mlp.c_fc.weight
+//                                                  [in, out]
+//           wte                                ->  wte.weight
 //   LLaMA   layers.0.attn.q.weight   ->  model.layers.0.self_attn.q_proj.weight
 //           layers.0.post_norm.weight ->
 //                             model.layers.0.post_attention_layernorm.weight

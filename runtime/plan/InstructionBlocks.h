@@ -19,8 +19,7 @@
 //                FORWARD or EVALUATE of the layer   consumer; SEND_ACT_WAIT
 //                before, RECV_ACT_START)            where it leaves the rank
 //     late       RECOMPUTE (or BACKWARD_INPUT);     BACKWARD, or
-//     BACKWARD_WEIGHT
-//                in FORWARD it is scratch
+//                in FORWARD it is scratch           BACKWARD_WEIGHT
 //     gradient   BACKWARD[_INPUT] of a layer, for   BACKWARD[_INPUT] of the
 //                the gradient of its input, or      layer before, or
 //                RECV_GRAD_START                    SEND_GRAD_WAIT

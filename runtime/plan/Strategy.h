@@ -9,9 +9,9 @@
 // A strategy as text: `name: key=value,...`, several separated by `;`. The name
 // may be missing where one strategy is meant.
 //
-//     dp, tp, pp   degrees of data, tensor and pipeline parallelism, 1 if
-//     absent zero         0, or 1: optimizer state dealt to the replicas
-//     (ZeRO-1) sp           0, or 1: activations split over tokens between the
+//     dp, tp, pp   degrees of data, tensor and pipeline parallelism; absent: 1
+//     zero         0, or 1: optimizer state dealt to the replicas (ZeRO-1)
+//     sp           0, or 1: activations split over tokens between the
 //                  tensor-parallel regions
 //     recompute    none, selective or full, for all layers
 //     layers       layers of each stage, `5+3`; absent: cut by cost

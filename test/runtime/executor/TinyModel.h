@@ -11,8 +11,7 @@
 // that people can read:
 //
 //     embedding  x_t = E[token_t]
-//     block      u_t = x_t + mean of x over the tokens of the sample up to t /
-//     2
+//     block      u_t = x_t + mean of x over the sample's tokens up to t / 2
 //                h_t = W1 u_t + b1
 //                a_t = dropout(tanh(h_t))
 //                y_t = x_t + W2 a_t

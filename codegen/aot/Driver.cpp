@@ -401,6 +401,10 @@ LogicalResult Driver::runPhases() {
   if (failed(built))
     return failure();
   manifest = std::move(*built);
+  // What the binary would refuse when it starts is refused here.
+  if (auto fits = ::dyna::ManifestView::create(manifest); !fits.isOk())
+    return module->emitError("no binary can run this model: ")
+           << fits.status().message();
   manifest.set_matmul(options.computeType == "f64" ? "generated"
                                                    : options.matmul);
   code = 1;

@@ -178,6 +178,19 @@ const Field gpt2Fields[] = {
     {"scale_attn_by_inverse_layer_idx", constant<bool, false>, always<false>,
      readPlain},
     {"add_cross_attention", constant<bool, false>, always<false>, readPlain},
+    // Other names of the fields above, which readers take as well.
+    {"hidden_size",
+     [](const Model &model) { return first(model.layers.width); },
+     DYNA_DERIVED(width), readPlain},
+    {"num_hidden_layers",
+     [](const Model &model) { return first(model.layers.depth); },
+     DYNA_DERIVED(depth), readPlain},
+    {"num_attention_heads",
+     [](const Model &model) { return first(model.layers.heads); },
+     DYNA_DERIVED(heads), readPlain},
+    {"max_position_embeddings",
+     [](const Model &model) { return first(model.layers.positions); },
+     DYNA_DERIVED(positions), readPlain},
 };
 
 const Field llamaFields[] = {

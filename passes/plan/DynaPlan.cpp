@@ -78,7 +78,8 @@ private:
     DYNA_RETURN_IF_ERROR(
         checkCount("target-tokens", targetTokens, INT64_MAX, "", "all tokens"));
     DYNA_RETURN_IF_ERROR(checkCount("tokens-per-batch", tokensPerBatch,
-                                    INT64_MAX, "", "those of lengths"));
+                                    ::dyna::maxTokensPerBatch, " tokens",
+                                    "those of lengths"));
     DYNA_RETURN_IF_ERROR(
         checkCount("tokens-per-micro-batch", tokensPerMicroBatch,
                    ::dyna::maxMicroBatchTokens, " tokens", chosen));
@@ -92,9 +93,10 @@ private:
       return Status::invalidArgument(
           "lengths expects the tokens of each sample, such as 30,5,40");
     for (int64_t length : lengths)
-      if (length <= 0)
+      if (length <= 0 || length > ::dyna::maxMicroBatchTokens)
         return Status::invalidArgument(
-            "lengths expects samples of at least 1 token, but got " +
+            "lengths expects samples of 1 to " +
+            std::to_string(::dyna::maxMicroBatchTokens) + " tokens, but got " +
             std::to_string(length));
     return Status::ok();
   }

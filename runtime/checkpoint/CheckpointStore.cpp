@@ -245,6 +245,8 @@ StatusOr<Checkpoint> loadStep(const std::string &path) {
         checkListed(files, name, bytes->size(), Checksum::of(*bytes)));
     if (name == stateFile)
       result.state = *bytes;
+    if (name == configFile)
+      result.config = *bytes;
   }
   if (!files.find(stateFile))
     return Status::invalidArgument("state.json is not listed in "
@@ -279,6 +281,10 @@ StatusOr<Checkpoint> loadModelOnly(const std::string &path,
   Checkpoint result;
   result.path = path;
   result.model = std::move(*model);
+  // Told beside the model, where it can be read; nothing depends on it.
+  if (StatusOr<std::string> config = readFile(joinPath(folder, configFile));
+      config.isOk())
+    result.config = std::move(*config);
   return result;
 }
 

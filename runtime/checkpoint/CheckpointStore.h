@@ -44,6 +44,7 @@ struct Checkpoint {
   /// Without these it is a model to load, not a run to resume.
   std::optional<SafetensorsFile> optimizer;
   std::string state;
+  std::string config; ///< what config.json beside the model says; may be empty
   /// What the user should know: newer checkpoints that were passed over.
   std::vector<std::string> notes;
 

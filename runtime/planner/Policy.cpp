@@ -81,12 +81,16 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
   if (stages > 1 && count < 2 * stages)
     notes.push_back(formatText(
         "about %lld micro-batch%s a step keep%s each of %d stages busy for at "
-        "most %lld %% of the time; larger --tokens-per-batch or smaller "
-        "--tokens-per-micro-batch (now %lld) help",
+        "most %lld %% of the time; larger --tokens-per-batch%s",
         static_cast<long long>(count), count == 1 ? "" : "es",
         count == 1 ? "s" : "", stages,
         static_cast<long long>(100 * count / (count + stages - 1)),
-        static_cast<long long>(size)));
+        // Smaller ones than the longest sample would cut samples.
+        size > std::max<int64_t>(positions, 1)
+            ? formatText(" or smaller --tokens-per-micro-batch (now %lld) help",
+                         static_cast<long long>(size))
+                  .c_str()
+            : " helps"));
 }
 
 } // namespace
@@ -117,7 +121,7 @@ StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
       std::max<int64_t>(1, request.tokensPerBatch / policy.strategy.dp);
   const int64_t size = chooseMicroBatch(request, share, positions);
   options.maxTokensPerMicroBatch = size;
-  policy.microBatches = (share + size - 1) / size;
+  policy.microBatches = share / size + (share % size != 0 ? 1 : 0);
   options.splitBackward = request.splitBackward;
   options.inFlight = 1;
   if (request.inFlight > 0)

@@ -26,6 +26,10 @@ namespace dyna {
 
 /// Tokens of one optimizer step where nobody says.
 constexpr int64_t defaultTokensPerBatch = 16384;
+/// Four times what the largest models are trained with. A mini-batch is planned
+/// as a whole, whose micro-batches and instructions have 32-bit numbers, and
+/// larger ones would be planned for hours.
+constexpr int64_t maxTokensPerBatch = INT64_C(1) << 28;
 
 /// Empty and 0 leave to the policy what they stand for.
 struct PlanRequest {

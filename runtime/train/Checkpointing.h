@@ -61,6 +61,12 @@ Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,
 std::string savedConfig(const std::string &config, DType stored,
                         std::optional<int32_t> endToken);
 
+/// What the configuration beside the checkpoint says otherwise than that of
+/// this program: "n_head is 6 there and 5 here". Fields that say how a model
+/// computes, where both have them; the tensors alone may fit both. Empty: the
+/// same, or not known.
+std::string otherConfig(const Checkpoint &checkpoint, const ManifestView &view);
+
 /// What the user should know about the checkpoint: what was passed over when it
 /// was found, and whether its parameters are rounded to those of this model.
 std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,

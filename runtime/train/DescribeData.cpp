@@ -56,7 +56,8 @@ std::string misreadFile(const Dataset &data) {
 std::string noteStepSize(int64_t tokens, const SampleStatistics &data) {
   const auto longest = static_cast<int64_t>(data.counts.size()) - 1;
   std::string flag = "--tokens-per-batch of " + groupDigits(tokens) + " is ";
-  if (tokens > data.tokens)
+  // Samples that do not fit are left for the next step.
+  if (tokens >= data.tokens + longest)
     return flag + "more than all samples have together (" +
            groupDigits(data.tokens) +
            " tokens): every step sees samples more than once";

@@ -72,11 +72,6 @@ Flag list(const char *section, const char *name, const char *help,
   return flag;
 }
 
-/// Four times what the largest models are trained with. A mini-batch is planned
-/// as a whole, whose micro-batches and instructions have 32-bit numbers, and
-/// larger ones would be planned for hours.
-constexpr int64_t maxBatchTokens = INT64_C(1) << 28;
-
 std::string pipelineHelp() {
   std::string text = "the order of micro-batches in a pipeline: ";
   for (Schedule schedule : allSchedules())
@@ -126,7 +121,7 @@ const std::vector<Flag> &dyna::flags() {
       integer("Steps", "steps", "optimizer steps in all", &O::steps, 1,
               mostSteps, Stored::Yes),
       integer("Steps", "tokens-per-batch", "tokens of one optimizer step",
-              &O::tokensPerBatch, 1, maxBatchTokens, Stored::Numbers),
+              &O::tokensPerBatch, 1, maxTokensPerBatch, Stored::Numbers),
       integer("Steps", "tokens-per-micro-batch",
               "tokens that pass the layers at once; less takes less memory",
               &O::tokensPerMicroBatch, 1, maxMicroBatchTokens, Stored::Numbers),

@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <cmath>
 #include <fcntl.h>
+#include <fstream>
 #include <optional>
 #include <unistd.h>
 
@@ -64,6 +65,23 @@ static Status lockAt(int descriptor, const std::string &path) {
       " at this moment; stop it or choose another file");
 }
 
+/// A new run replaces what an earlier one wrote, and nothing else.
+static Status checkOwn(const std::string &path) {
+  std::ifstream file(path);
+  std::string line;
+  line.resize(4096);
+  file.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<size_t>(file.gcount()));
+  if (line.empty())
+    return Status::ok();
+  StatusOr<JsonValue> first = parseJson(line.substr(0, line.find('\n')));
+  if (first.isOk() && (first->find("step") || first->find("loss")))
+    return Status::ok();
+  return Status::invalidArgument(
+      path + " holds something else than metrics, which would be lost: choose "
+             "another file, or remove it");
+}
+
 StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
                                         int64_t resumedStep) {
   StatusOr<OutputPlace> place = findOutputPlace(path);
@@ -83,6 +101,8 @@ StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
     return metrics;
   metrics.isFile_ = true;
   DYNA_RETURN_IF_ERROR(lockAt(descriptor, path));
+  if (resumedStep < 0)
+    DYNA_RETURN_IF_ERROR(checkOwn(path));
   StatusOr<int64_t> kept =
       resumedStep >= 0 ? sizeUpTo(path, resumedStep, metrics.heldOutStep_)
                        : StatusOr<int64_t>(0);

@@ -96,6 +96,12 @@ Status mergeResumed(const std::vector<std::string> &arguments,
   if (!merged.isGiven("save"))
     merged.save = resumeDirectory(merged.resume, run.checkpoint);
   options = merged;
+  if (std::string other = otherConfig(run.checkpoint, view); !other.empty())
+    return Status::invalidArgument(
+        run.checkpoint.path +
+        " is of another model than this program: " + other +
+        "; resume it with the program that saved it, or start from its "
+        "parameters with --load");
   for (const std::string &note : loadingNotes(run.checkpoint, view))
     warn(note);
   for (const std::string &flag : changedFlags(saved, options))
@@ -112,8 +118,8 @@ Status mergeResumed(const std::vector<std::string> &arguments,
     warn("the saved run wrote metrics to " + quoteJson(metrics) +
          ", this one writes none: give --metrics FILE to go on with them");
   if (state.modelHash != modelHashText(view))
-    warn("the checkpoint was written by another compilation of this "
-         "model: numbers may differ in the last bits");
+    warn("the checkpoint was written by another compilation: of this model, "
+         "as far as names and shapes tell, so that numbers may differ");
   return Status::ok();
 }
 
@@ -159,7 +165,7 @@ Status train(const dyna_program &program, const ManifestView &view,
     print(summaryText(session, trainer.summary()));
   // Launchers end a job at the first exit code that is not 0.
   std::fflush(stdout);
-  return trainer.endMetrics();
+  return trainer.endFiles();
 }
 
 Status evaluateSession(Session &session, const Checkpoint *loaded) {

@@ -541,23 +541,32 @@ Status Trainer::finish() {
   if (summary_.steps > 0)
     DYNA_RETURN_IF_ERROR(saveAtTheEnd(summary_.firstStep + summary_.steps));
   progress_.finish();
+  // What the run was for is done: the result is told before what failed here.
+  auto remember = [&](const Status &written) {
+    if (notWritten_.isOk())
+      notWritten_ = written;
+  };
   if (!options_.trace.empty())
-    DYNA_RETURN_IF_ERROR(
+    remember(
         replaceFile(pathOfRank(session_, options_.trace), traceText(session_)));
   if (!options_.counts.empty())
-    DYNA_RETURN_IF_ERROR(replaceFile(pathOfRank(session_, options_.counts),
-                                     counts_.toJson(*session_.ranks)));
+    remember(replaceFile(pathOfRank(session_, options_.counts),
+                         counts_.toJson(*session_.ranks)));
   if (!options_.gradNorms.empty() && session_.writesFiles())
-    DYNA_RETURN_IF_ERROR(writeGradientNorms());
+    remember(writeGradientNorms());
   return evaluateHeldOut(summary_.heldOutAfter, "end");
 }
 
-Status Trainer::endMetrics() {
-  Status logged = metrics_.flush();
-  if (logged.isOk())
-    return logged;
-  return Status(logged.code(),
-                logged.message() + " (all steps were done" +
+Status Trainer::endFiles() {
+  Status written = metrics_.flush();
+  if (written.isOk())
+    written = notWritten_;
+  if (written.isOk())
+    return written;
+  std::string done = summary_.isWhole ? "all steps were done"
+                                      : "the run was stopped before its end";
+  return Status(written.code(),
+                written.message() + " (" + done +
                     (summary_.savedTo.empty()
                          ? ")"
                          : ", and the model is in " + summary_.savedTo + ")"));

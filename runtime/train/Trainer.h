@@ -63,9 +63,9 @@ public:
 
   Status run();
   const TrainSummary &summary() const { return summary_; }
-  /// After `run`: fails if lines of the metrics are missing. That is this
-  /// process's alone, and ends no other.
-  Status endMetrics();
+  /// After `run`: fails if lines of the metrics are missing, or another file
+  /// could not be written. That is this process's alone, and ends no other.
+  Status endFiles();
 
 private:
   void describeStart();
@@ -115,6 +115,7 @@ private:
   std::vector<double> gradientNorms_; ///< of each parameter, first step
   RankCounts counts_;
   TrainSummary summary_;
+  Status notWritten_ = Status::ok(); ///< of the files written at the end
 };
 
 } // namespace dyna

@@ -52,6 +52,9 @@ int64_t cutDown(int64_t available, const GroupFiles &files,
   for (int64_t bytes; facts >> key >> bytes;)
     if (key == files.inactive || key == files.active)
       used -= bytes;
+  // The files are read one after another: more cache than is used may be told,
+  // and what stands for no limit is next to the largest number.
+  used = std::max<int64_t>(used, 0);
   return smaller(available, std::max<int64_t>(limit - used, 0));
 }
 

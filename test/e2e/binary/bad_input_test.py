@@ -6,6 +6,7 @@
 
 import json
 import os
+import re
 import resource
 import struct
 import unittest
@@ -172,6 +173,19 @@ class BadInputTest(common.BinaryTest):
         self.assert_refused(common.run([self.program, "--load", self.corpus, "--data", self.corpus, "--evaluate"]),
                             self.corpus, "checkpoint")
 
+    def test_dynac_refuses_what_no_binary_would_run(self):
+        source = self.folder / "long.mlir"
+        text = common.model("llama").read_text()  # no table bounds its positions
+        changed = re.sub(r"positions = \d+", "positions = 16777217", text)
+        self.assertNotEqual(changed, text)
+        changed = re.sub(r'family = "llama"', 'family = "custom"', changed)
+        changed = re.sub(r'config = "(\\.|[^"\\])*"', 'config = ""', changed)
+        source.write_text(changed)
+        done = common.run([common.DYNAC, source, "-o", self.folder / "long"])
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("error: no binary can run this model: manifest: positions 16777217 are out of range", done.stderr)
+        self.assertFalse((self.folder / "long").exists())
+
     def test_a_full_disk(self):
         stem = self.train(self.program, "trained", steps=2)
         before = {path.relative_to(stem): path.read_bytes() for path in stem.rglob("*") if path.is_file()}
@@ -191,6 +205,13 @@ class BadInputTest(common.BinaryTest):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("warning: cannot write /dev/full", done.stderr)
         self.assertIn("all steps were done", done.stderr)
+        # Neither does a trace, which is written at the end: the result is told first.
+        done = common.run(common.training(self.program, self.corpus, f"--trace={self.folder}/trace.json"),
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)))
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("trace.json", done.stderr)
+        self.assertIn("all steps were done", done.stderr)
+        self.assertIn("peak memory", done.stdout)
         done = common.run(["sh", "-c", f"{self.program} --describe > /dev/full"])
         self.assert_refused(done, "standard output", "No space left")
         # What is renamed when complete must not replace what is no file: a pipe here,

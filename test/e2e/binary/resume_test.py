@@ -79,6 +79,24 @@ class ResumeTest(common.BinaryTest):
         done = common.run([common.binary("gpt2", "bf16"), "--load", narrow, "--data", self.corpus, "--evaluate"])
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_another_model_of_the_same_shapes_is_noticed(self):
+        """Heads and rotations leave no trace in the shapes of tensors: the configuration beside them tells."""
+        for name, change, said in (("gpt2", ("n_head", 4), "n_head is 2 there and 4 here"),
+                                   ("llama", ("rms_norm_eps", 0.1), "rms_norm_eps is 1e-06 there and 0.1 here")):
+            saved = self.train(common.binary(name), f"one-{name}")
+            other = common.binary(name, changes=(change,))
+            before = sorted(saved.rglob("*"))
+            done = common.run([other, "--resume", saved, "--steps=6", "--no-progress"])
+            self.assert_refused(done, "is of another model than this program", said, "--load")
+            self.assertEqual(sorted(saved.rglob("*")), before)
+            for task in (["--evaluate"], ["--steps=1", "--no-progress"]):
+                done = common.run([other, "--load", saved, "--data", self.corpus, "--tokens-per-batch=256", *task])
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(said, done.stderr)
+                # Of the same model nothing is said.
+                done = common.run([common.binary(name), "--load", saved, "--data", self.corpus, "--tokens-per-batch=256", *task])
+                self.assertNotIn(" there and ", done.stderr)
+
     def test_signals_save_and_end_well(self):
         program = common.binary()
         for number in (signal.SIGTERM, signal.SIGINT):

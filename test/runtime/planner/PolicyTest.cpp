@@ -68,6 +68,16 @@ TEST_F(PolicyTest, SizesOfMicroBatches) {
   }
 }
 
+// Flags have bounds, but whoever calls may not.
+TEST_F(PolicyTest, HugeStepsDoNotWrapAround) {
+  PlanRequest request;
+  request.tokensPerBatch = INT64_MAX;
+  request.pipeline = "gpipe";
+  auto policy = choose("pp=2", request);
+  EXPECT_EQ(policy->microBatches, (INT64_C(1) << 51));
+  EXPECT_EQ(policy->options.inFlight, 1024);
+}
+
 // No sample that the model can take is cut because a pipeline is kept busy.
 TEST_F(PositionsTest, MicroBatchesHoldThePositions) {
   PlanRequest request;

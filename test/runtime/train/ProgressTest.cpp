@@ -52,6 +52,7 @@ TEST(SummaryTest, DigitsInGroups) {
 
 TEST(MetricsTest, LinesAreJsonAndKeepEveryBit) {
   std::string path = testing::TempDir() + "/metrics-test.jsonl";
+  std::remove(path.c_str());
   {
     auto file = MetricsFile::open(path);
     ASSERT_TRUE(file.isOk());
@@ -89,6 +90,7 @@ TEST(MetricsTest, AFullDiskIsReported) {
 // Nothing is lost of a disk that is full for a while.
 TEST(MetricsTest, LinesComeOnceThereIsRoom) {
   std::string path = testing::TempDir() + "/metrics-room-test.jsonl";
+  std::remove(path.c_str());
   auto file = MetricsFile::open(path);
   ASSERT_TRUE(file.isOk());
   ASSERT_TRUE(file->writeLine("[1]").isOk());
@@ -112,6 +114,7 @@ TEST(MetricsTest, LinesComeOnceThereIsRoom) {
 TEST(MetricsTest, FollowItsName) {
   namespace fs = std::filesystem;
   std::string path = testing::TempDir() + "/metrics-name-test.jsonl";
+  std::remove(path.c_str());
   std::string aside = path + ".1";
   fs::remove(aside);
   auto file = MetricsFile::open(path);
@@ -156,6 +159,7 @@ TEST(MetricsTest, FollowItsName) {
 
 TEST(MetricsTest, SaysOnceThatTheFileWasReplaced) {
   std::string path = testing::TempDir() + "/metrics-replaced-test.jsonl";
+  std::remove(path.c_str());
   auto file = MetricsFile::open(path);
   ASSERT_TRUE(file.isOk());
   std::ofstream(path + ".new") << "[0]\n";

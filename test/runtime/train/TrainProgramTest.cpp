@@ -139,7 +139,7 @@ TEST_F(TrainProgramTest, SaysThatAStepIsFarFromTheData) {
     const char *flag, *said;
   };
   for (const Case &c :
-       {Case{"--tokens-per-batch=9999999", "more than all samples have"},
+       {Case{"--tokens-per-batch=5000", "more than all samples have"},
         {"--tokens-per-batch=20", "less than the longest sample ("}}) {
     Result result = run(training({c.flag, "--steps=1"}));
     EXPECT_EQ(result.code, 0) << result.err;
@@ -150,6 +150,22 @@ TEST_F(TrainProgramTest, SaysThatAStepIsFarFromTheData) {
   }
   EXPECT_THAT(run(training({"--steps=1"})).err,
               Not(HasSubstr("--tokens-per-batch")));
+}
+
+TEST_F(TrainProgramTest, MetricsReplaceMetricsAlone) {
+  for (const char *text :
+       {"notes of mine\n", "{\n  \"model_type\": \"gpt2\"\n}\n", "[1]", "\n"}) {
+    std::ofstream(path("notes")) << text;
+    Result result = run(training({"--steps=1", "--metrics=" + path("notes")}));
+    EXPECT_EQ(result.code, 2);
+    EXPECT_THAT(result.err, HasSubstr("holds something else than metrics"));
+    std::ifstream file(path("notes"));
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), text);
+  }
+  // Those of an earlier run, and of an evaluation, are replaced.
+  for (const char *task : {"--evaluate", "--steps=2", "--steps=1"})
+    EXPECT_EQ(run(training({task, "--metrics=" + path("m")})).code, 0) << task;
+  EXPECT_EQ(numbers("m", "loss").size(), 1u);
 }
 
 TEST_F(TrainProgramTest, SaysWhatOfAFolderIsNoData) {

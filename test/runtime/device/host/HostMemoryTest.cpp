@@ -73,6 +73,9 @@ TEST_F(HostMemoryTest, VersionOneGroups) {
   write(group + "memory.limit_in_bytes", "9223372036854771712\n");
   write(group + "memory.usage_in_bytes", "7000\n");
   EXPECT_EQ(available(), 1000 * 1024);
+  // Cache that came between reading both: no limit stays none.
+  write(group + "memory.stat", "total_inactive_file 99999\n");
+  EXPECT_EQ(available(), 1000 * 1024);
   write(group + "memory.limit_in_bytes", "9000\n");
   write(group + "memory.stat", "inactive_file 1\ntotal_inactive_file 500\n");
   EXPECT_EQ(available(), 2500);

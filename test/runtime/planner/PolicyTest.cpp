@@ -194,4 +194,27 @@ TEST_F(PolicyTest, StagesTakeWhatTheirLayersTake) {
               ElementsAre(ElementsAre(33 + 20), ElementsAre(360 + 20)));
 }
 
+// Where attention is what takes time, one long sample takes more than two short
+// ones of as many tokens.
+TEST_F(PolicyTest, StagesTakeWhatTheirPairsTake) {
+  CostModel costs = *CostModel::create(
+      *model, *CostTable::parse("entries { kind: \"block\" direction: FORWARD "
+                                "points { tokens: 10 pairs: 50 seconds: 50 } "
+                                "points { tokens: 10 pairs: 100 seconds: 100 } "
+                                "points { tokens: 20 pairs: 400 seconds: 400 } "
+                                "}",
+                                "costs.txt"));
+  auto graph =
+      *ExecutableGraph::create(*model, *parseStrategy("pp=5,layers=1+1+1+1+1"));
+  plan::Plan plan;
+  for (std::vector<int64_t> lengths : {std::vector<int64_t>{20}, {10, 10}}) {
+    plan::MicroBatch &microBatch = *plan.add_micro_batches();
+    for (int64_t length : lengths)
+      microBatch.add_segments()->set_length(length);
+  }
+  StageCosts stages = estimateStages(graph, costs, plan, {0, 1}, PlanOptions());
+  EXPECT_NEAR(stages.forward[1][0], 400, 1e-6); // all see all
+  EXPECT_NEAR(stages.forward[1][1], 200, 1e-6);
+}
+
 } // namespace

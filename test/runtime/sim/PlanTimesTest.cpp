@@ -119,12 +119,59 @@ TEST(PlanTimesTest, ShardsRunTogether) {
   for (int rank : {0, 1})
     EXPECT_DOUBLE_EQ(timed.times.ranks[rank].busy, 4 * 3 * 131);
   EXPECT_DOUBLE_EQ(timed.times.makespan, 4 * 3 * 131);
-  // A shard that comes late to one call makes the other one late.
-  plan::Plan late = timed.plan;
-  auto calls = timePlan(timed.planner.graph(), late, costs);
-  for (size_t i = 0; i < timed.times.ranks[0].instructions.size(); ++i)
-    EXPECT_EQ(calls->ranks[0].instructions[i].start,
-              calls->ranks[1].instructions[i].start);
+}
+
+/// Rank `rank` updates the first layer before it does anything else.
+plan::Plan withLateRank(const plan::Plan &plan, int rank) {
+  plan::Plan late = plan;
+  auto &list = *late.mutable_ranks(rank)->mutable_instructions();
+  Instruction &update = *list.Add();
+  update.set_op(Instruction::UPDATE);
+  for (int i = list.size() - 1; i > 0; --i)
+    list.SwapElements(i, i - 1);
+  return late;
+}
+
+// Whoever is late makes those wait that need it: shards that exchange in a call,
+// ranks that combine norms, and a stage whose message is not taken yet.
+TEST(PlanTimesTest, ALateRankIsWaitedFor) {
+  CostModel costs = costsOf(modelWithDegrees(), 1, 10, 100, 5);
+  for (const char *strategy : {"tp=2", "dp=2", "pp=2,layers=3+2"}) {
+    SCOPED_TRACE(strategy);
+    PlanOptions options = microBatchesOf(10);
+    options.schedule = Schedule::Sequential;
+    Timed timed(strategy, fourTens, costs, options);
+    PlanTimes late =
+        *timePlan(timed.planner.graph(), withLateRank(timed.plan, 1), costs);
+    auto endOf = [&](const PlanTimes &times, Instruction::Op op) {
+      const auto &list = timed.plan.ranks(0).instructions();
+      for (int i = 0; i < list.size(); ++i)
+        if (list[i].op() == op)
+          return times.ranks[0].instructions[i].end;
+      ADD_FAILURE() << "rank 0 has no such instruction";
+      return 0.0;
+    };
+    auto expectLate = [&](Instruction::Op op, double seconds) {
+      EXPECT_DOUBLE_EQ(endOf(late, op), endOf(timed.times, op) + seconds);
+    };
+    std::string text = strategy;
+    if (text == "tp=2") {
+      expectLate(Instruction::LOAD, 0);
+      expectLate(Instruction::FORWARD, 5);
+    } else if (text == "dp=2") {
+      expectLate(Instruction::FORWARD, 0);
+      expectLate(Instruction::REDUCE_GRADS_WAIT, 5);
+      expectLate(Instruction::COMBINE_NORM, 5);
+    } else {
+      // 21 seconds of forward hide the 5; rank 1 takes the message in time.
+      expectLate(Instruction::SEND_ACT_WAIT, 0);
+      CostModel slow = costsOf(modelWithDegrees(), 1, 10, 100, 30);
+      PlanTimes later =
+          *timePlan(timed.planner.graph(), withLateRank(timed.plan, 1), slow);
+      EXPECT_DOUBLE_EQ(endOf(later, Instruction::SEND_ACT_START), 21);
+      EXPECT_DOUBLE_EQ(endOf(later, Instruction::SEND_ACT_WAIT), 30);
+    }
+  }
 }
 
 // Two clocks: that of the schedule, which knows stages and items, and that of

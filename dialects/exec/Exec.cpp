@@ -57,7 +57,7 @@ bool mlir::exec::hasField(Instruction instruction, unsigned field) {
 static StringRef keywordOf(Instruction instruction, unsigned field) {
   if (field != Peer)
     return fields[field].keyword;
-  return ::dyna::messageOf(opOf(instruction)).sends ? "to" : "from";
+  return ::dyna::exchangeOf(opOf(instruction)).sends ? "to" : "from";
 }
 
 static std::string listFields(Instruction instruction) {

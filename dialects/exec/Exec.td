@@ -201,7 +201,7 @@ def Exec_DoOp : Exec_Op<"do", [HasParent<"RankOp">]> {
     rank at the other end and the bytes that cross, and the offsets of blocks in the
     rank's dynamic region (`runtime/plan/InstructionBlocks.h`). A block of no bytes, or
     one that the instruction does not use in its plan, has the offset 0. The table is
-    that of `runtime/plan/InstructionTable.cpp`.
+    that of `runtime/plan/Instructions.def`.
 
     | instruction | has |
     |---|---|

@@ -16,21 +16,22 @@ using plan::Instruction;
 Status Executor::exchange(Run &run, const Instruction &i) {
   if (!exchange_)
     return Status::internal("one rank has nobody to exchange with");
-  if (i.op() == Instruction::COMBINE_NORM)
+  ExchangeOp op = exchangeOf(i.op());
+  if (op.kind == ExchangeKind::Norm)
     return combineNorms(run);
-  MessageOp message = messageOf(i.op());
-  if (!message.isMessage)
+  if (op.isOfParameters())
     return exchangeParameters(i);
-  int64_t offset = !message.gradient ? i.kept_offset()
-                   : message.sends   ? i.grad_out_offset()
-                                     : i.grad_in_offset();
+  int64_t offset = !op.isGradient() ? i.kept_offset()
+                   : op.sends       ? i.grad_out_offset()
+                                    : i.grad_in_offset();
   return exchange_->message(i, dynamic(offset), stream_->handle());
 }
 
 /// What the layer updates together with other ranks.
 Status Executor::exchangeParameters(const Instruction &i) {
-  bool gathers = i.op() == Instruction::GATHER_PARAMS_START;
-  if (!gathers && i.op() != Instruction::REDUCE_GRADS_START)
+  ExchangeOp op = exchangeOf(i.op());
+  bool gathers = op.kind == ExchangeKind::Gather;
+  if (!op.starts)
     return exchange_->wait(i.layer(), stream_->handle());
   std::vector<RankExchange::ParameterData> parameters;
   const auto &list = view_.layer(i.layer()).parameters();

@@ -22,11 +22,9 @@ static Device::Deadline soon() {
   return std::chrono::steady_clock::now() + std::chrono::minutes(10);
 }
 
-static bool startsExchange(Instruction::Op op) {
-  MessageOp message = messageOf(op);
-  return (message.starts && !message.sends) ||
-         op == Instruction::REDUCE_GRADS_START ||
-         op == Instruction::GATHER_PARAMS_START;
+/// Others write here between its start and its wait.
+static bool isWrittenByOthers(const ExchangeOp &exchange) {
+  return exchange.isOfParameters() || (exchange.isMessage() && !exchange.sends);
 }
 
 MemoryCheck::MemoryCheck(const ManifestView &view, Device &device,
@@ -58,16 +56,15 @@ Status MemoryCheck::after(const InstructionBlocks &blocks, int index,
                                                        begin + use.bytes};
     }
   std::vector<Range> writable = writableRanges(uses, instruction);
-  Instruction::Op op = instruction.op();
-  std::tuple<int, int, int> name = {op, instruction.layer(),
-                                    instruction.micro_batch()};
-  if (startsExchange(op))
+  ExchangeOp exchange = exchangeOf(instruction.op());
+  std::tuple<ExchangeKind, int, int> name = {exchange.kind, instruction.layer(),
+                                             instruction.micro_batch()};
+  if (isWrittenByOthers(exchange) && exchange.starts)
     inFlight_[name] = writable;
   for (const auto &[start, ranges] : inFlight_)
     writable.insert(writable.end(), ranges.begin(), ranges.end());
-  // A wait's instruction is numbered one behind its start's.
-  --std::get<0>(name);
-  inFlight_.erase(name);
+  if (isWrittenByOthers(exchange) && !exchange.starts)
+    inFlight_.erase(name);
   DYNA_RETURN_IF_ERROR(takeImage());
   DYNA_RETURN_IF_ERROR(compare(std::move(writable), instruction));
   std::swap(image_, present_);

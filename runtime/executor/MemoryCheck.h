@@ -12,8 +12,8 @@
 // arena is compared with its image from before: a byte that changed outside the
 // blocks and parameters which the instruction may write is an error that names
 // it. What an exchange in flight writes is left out, image and all, until it is
-// waited for: other ranks write there meanwhile. When a block is given back it is measured, up to its last byte that is
-// not 0xFF, and poisoned again.
+// waited for: other ranks write there meanwhile. When a block is given back it
+// is measured, up to its last byte that is not 0xFF, and poisoned again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,8 +90,8 @@ private:
   std::vector<uint8_t> present_; ///< after it, but for what is in flight
   std::map<Key, Range> alive_;   ///< blocks, in arena offsets
   /// What exchanges that were started write before they are waited for, by
-  /// (instruction that starts, layer, micro-batch).
-  std::map<std::tuple<int, int, int>, std::vector<Range>> inFlight_;
+  /// (kind, layer, micro-batch).
+  std::map<std::tuple<ExchangeKind, int, int>, std::vector<Range>> inFlight_;
   MemoryReport report_;
 };
 

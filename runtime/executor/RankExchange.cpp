@@ -76,16 +76,18 @@ Status RankExchange::createGroups() {
 }
 
 Status RankExchange::message(const Instruction &i, void *data, void *stream) {
-  MessageOp op = messageOf(i.op());
+  ExchangeOp op = exchangeOf(i.op());
+  std::tuple<ExchangeKind, bool, int> key = {op.kind, op.sends,
+                                             i.micro_batch()};
   if (!op.starts) {
-    auto found = messages_.find({i.op() - 1, i.micro_batch()});
+    auto found = messages_.find(key);
     if (found == messages_.end())
       return Status::internal("waits for a message that was not started");
     Ticket ticket = found->second;
     messages_.erase(found);
     return transport_.wait(ticket, stream, transport_.deadline());
   }
-  int32_t tag = 2 * i.micro_batch() + (op.gradient ? 1 : 0);
+  int32_t tag = 2 * i.micro_batch() + (op.isGradient() ? 1 : 0);
   StatusOr<Ticket> ticket =
       op.sends
           ? transport_.startSend(i.peer(), tag, data, i.message_bytes(), stream)
@@ -93,7 +95,7 @@ Status RankExchange::message(const Instruction &i, void *data, void *stream) {
                                     stream);
   if (!ticket.isOk())
     return ticket.status();
-  messages_[{i.op(), i.micro_batch()}] = *ticket;
+  messages_[key] = *ticket;
   return Status::ok();
 }
 

@@ -10,6 +10,7 @@
 #define DYNA_RUNTIME_EXECUTOR_RANKEXCHANGE_H
 
 #include "runtime/plan/ExecutableGraph.h"
+#include "runtime/plan/InstructionTable.h"
 #include "runtime/transport/Transport.h"
 
 #include <map>
@@ -76,7 +77,7 @@ private:
   std::unique_ptr<Group> world_;
   std::vector<dyna_group> abiGroups_;
   /// By (instruction that starts, micro-batch).
-  std::map<std::tuple<int, int>, Ticket> messages_;
+  std::map<std::tuple<ExchangeKind, bool, int>, Ticket> messages_;
   std::map<int, std::vector<Ticket>> layers_;
 };
 

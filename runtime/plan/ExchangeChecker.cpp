@@ -113,16 +113,15 @@ private:
 
   Status collect(int rank, int index) {
     const Instruction &i = at(rank, index);
-    if (messageOf(i.op()).isMessage)
+    ExchangeOp op = exchangeOf(i.op());
+    if (op.isMessage())
       return collectMessage(rank, index);
-    if (i.op() == Instruction::COMBINE_NORM) {
+    if (op.kind == ExchangeKind::Norm)
       start(rank, {normWire(), rank}, index);
-    } else if (i.op() == Instruction::REDUCE_GRADS_START ||
-               i.op() == Instruction::GATHER_PARAMS_START) {
+    else if (op.isOfParameters() && op.starts)
       collectParameters(rank, index);
-    } else if (callsLayer(i)) {
+    else if (callsLayer(i))
       collectCalls(rank, index);
-    }
     return Status::ok();
   }
 
@@ -174,9 +173,9 @@ private:
 
   Status collectMessage(int rank, int index) {
     const Instruction &i = at(rank, index);
-    MessageOp op = messageOf(i.op());
+    ExchangeOp op = exchangeOf(i.op());
     ExecutableGraph::Place place = graph_.placeOf(rank);
-    place.stage += op.sends != op.gradient ? 1 : -1;
+    place.stage += op.sends != op.isGradient() ? 1 : -1;
     int peer = graph_.rankAt(place);
     if (i.peer() != peer)
       return bad(formatText("%s: the other end of this message is rank %d",
@@ -260,8 +259,8 @@ private:
         return unmatched(b, right[k], a);
       const Instruction &x = at(a, left[k].instruction);
       const Instruction &y = at(b, right[k].instruction);
-      MessageOp p = messageOf(x.op()), q = messageOf(y.op());
-      if (p.sends == q.sends || p.gradient != q.gradient ||
+      ExchangeOp p = exchangeOf(x.op()), q = exchangeOf(y.op());
+      if (p.sends == q.sends || p.kind != q.kind ||
           x.micro_batch() != y.micro_batch() || x.layer() != y.layer()) {
         std::string oneEnd = atRank(a, left[k].instruction);
         std::string otherEnd = atRank(b, right[k].instruction);

@@ -52,50 +52,16 @@ std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
   return own;
 }
 
-MessageOp messageOf(Instruction::Op op) {
-  if (op < Instruction::SEND_ACT_START || op > Instruction::RECV_GRAD_WAIT)
-    return {};
-  int index = op - Instruction::SEND_ACT_START;
-  return {true, index % 4 < 2, index % 2 == 0, index >= 4};
-}
-
 std::string describeInstruction(const Instruction &instruction) {
   std::string text = instructionName(instruction.op());
   if (namesLayer(instruction.op()))
     text += formatText(" layer %d", instruction.layer());
   if (isPerMicroBatch(instruction.op()))
     text += formatText(" micro-batch %d", instruction.micro_batch());
-  if (MessageOp message = messageOf(instruction.op()); message.isMessage)
+  if (ExchangeOp message = exchangeOf(instruction.op()); message.isMessage())
     text += formatText(" %s rank %d", message.sends ? "to" : "from",
                        instruction.peer());
   return text;
-}
-
-int roleOf(const Instruction &instruction) {
-  switch (instruction.op()) {
-  case Instruction::FORWARD:
-    return DYNA_ROLE_FORWARD;
-  case Instruction::RECOMPUTE:
-    return instruction.recompute() == plan::RECOMPUTE_FULL
-               ? DYNA_ROLE_RECOMPUTE_FULL
-               : DYNA_ROLE_RECOMPUTE_SELECTIVE;
-  case Instruction::BACKWARD:
-    return DYNA_ROLE_BACKWARD;
-  case Instruction::BACKWARD_INPUT:
-    return DYNA_ROLE_BACKWARD_INPUT;
-  case Instruction::BACKWARD_WEIGHT:
-    return DYNA_ROLE_BACKWARD_WEIGHT;
-  case Instruction::GRAD_NORM:
-    return DYNA_ROLE_GRAD_NORM;
-  case Instruction::UPDATE:
-    return DYNA_ROLE_UPDATE;
-  case Instruction::CAST_PARAMS:
-    return DYNA_ROLE_CAST;
-  case Instruction::EVALUATE:
-    return DYNA_ROLE_EVALUATE;
-  default:
-    return -1;
-  }
 }
 
 InstructionBlocks::InstructionBlocks(const ManifestView &view,
@@ -113,7 +79,7 @@ InstructionBlocks::InstructionBlocks(const ManifestView &view,
       microBatch.extent =
           largest ? *largest : extentOf(plan.micro_batches(i.micro_batch()));
     }
-    if (!messageOf(i.op()).isMessage)
+    if (!exchangeOf(i.op()).isMessage())
       microBatch.lastInstruction = index;
     Facts &facts = microBatch.layers[i.layer()];
     if (i.op() == Instruction::FORWARD)
@@ -166,7 +132,7 @@ void InstructionBlocks::addLayerUses(int index,
                                      std::vector<BlockUse> &uses) const {
   const Instruction &i = program_.instructions(index);
   int m = i.micro_batch(), l = i.layer();
-  if (messageOf(i.op()).isMessage)
+  if (exchangeOf(i.op()).isMessage())
     return addMessage(i, uses);
   bool ends = microBatches_.at(m).lastInstruction == index;
   bool loads = i.op() == Instruction::LOAD;
@@ -212,10 +178,10 @@ int64_t InstructionBlocks::inputBlockBytes(int microBatch, int layer) const {
 
 void InstructionBlocks::addMessage(const Instruction &i,
                                    std::vector<BlockUse> &uses) const {
-  MessageOp message = messageOf(i.op());
+  ExchangeOp message = exchangeOf(i.op());
   int m = i.micro_batch(), l = i.layer();
   BlockUse use = {BlockKind::Kept, m, l, Field::Kept, inputBlockBytes(m, l)};
-  if (message.gradient) {
+  if (message.isGradient()) {
     use.kind = BlockKind::Gradient;
     use.field = message.sends ? Field::GradOut : Field::GradIn;
     use.bytes = view_.gradientBytes(l, extent(m));

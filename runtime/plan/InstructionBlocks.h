@@ -65,18 +65,6 @@ std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
 /// "FORWARD layer 3 micro-batch 1": for messages and traces.
 std::string describeInstruction(const plan::Instruction &instruction);
 
-/// The DYNA_ROLE_* that an instruction calls, -1 for those that call nothing.
-int roleOf(const plan::Instruction &instruction);
-
-/// A message between two stages, from one side.
-struct MessageOp {
-  bool isMessage = false;
-  bool sends = false;
-  bool starts = false;
-  bool gradient = false;
-};
-MessageOp messageOf(plan::Instruction::Op op);
-
 class InstructionBlocks {
 public:
   /// Layers and micro-batches of all instructions must be in range. All three

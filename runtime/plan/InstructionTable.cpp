@@ -8,72 +8,65 @@
 
 #include "runtime/plan/InstructionTable.h"
 
+#include "runtime/abi/Abi.h"
+
 namespace dyna {
 
 using plan::Instruction;
 
 namespace {
 
-template <typename... Fields> constexpr unsigned bits(Fields... list) {
-  return ((1u << static_cast<int>(list)) | ... | 0u);
-}
-
 struct Row {
   Instruction::Op op;
   const char *name;
-  unsigned has;
-  unsigned needs;
+  unsigned fields; ///< bits of those that it has, then of those it needs
+  int calls;
+  ExchangeOp exchange;
 };
 
-constexpr unsigned message = bits(Field::Layer, Field::MicroBatch, Field::Peer);
-constexpr unsigned call = bits(Field::Layer, Field::MicroBatch, Field::Kept,
-                               Field::Workspace, Field::Batch);
-constexpr unsigned mode = bits(Field::Recompute);
-constexpr unsigned late = bits(Field::Recompute, Field::Late);
-constexpr unsigned bytes = bits(Field::Bytes);
-constexpr unsigned gradients = bits(Field::GradIn, Field::GradOut);
-constexpr unsigned parameters = bits(Field::Layer);
+// The words of Instructions.def.
+namespace words {
 
-// A micro-batch may have no tokens, and its message no bytes.
+constexpr unsigned bit(Field field) { return 1u << static_cast<int>(field); }
+constexpr unsigned Layer = bit(Field::Layer);
+constexpr unsigned MicroBatch = bit(Field::MicroBatch);
+constexpr unsigned Recompute = bit(Field::Recompute);
+constexpr unsigned Bytes = bit(Field::Bytes);
+constexpr unsigned Kept = bit(Field::Kept);
+constexpr unsigned Late = bit(Field::Late);
+constexpr unsigned Out = bit(Field::Out);
+constexpr unsigned GradIn = bit(Field::GradIn);
+constexpr unsigned GradOut = bit(Field::GradOut);
+constexpr unsigned Workspace = bit(Field::Workspace);
+constexpr unsigned Batch = bit(Field::Batch);
+constexpr unsigned message = Layer | MicroBatch | bit(Field::Peer);
+constexpr unsigned call = Layer | MicroBatch | Kept | Workspace | Batch;
+constexpr unsigned needs(unsigned field) { return field | field << fieldCount; }
+
+constexpr int nothing = -1;
+
+constexpr auto Activation = ExchangeKind::Activation;
+constexpr auto Gradient = ExchangeKind::Gradient;
+constexpr auto Reduction = ExchangeKind::Reduction;
+constexpr auto Gather = ExchangeKind::Gather;
+constexpr auto Norm = ExchangeKind::Norm;
+constexpr ExchangeOp none = {};
+constexpr ExchangeOp among(ExchangeKind kind) { return {kind, false, false}; }
+constexpr ExchangeOp sendOf(ExchangeKind kind) { return {kind, true, false}; }
+constexpr ExchangeOp receiptOf(ExchangeKind kind) { return among(kind); }
+constexpr ExchangeOp start(ExchangeOp op) { return {op.kind, op.sends, true}; }
+constexpr ExchangeOp wait(ExchangeOp op) { return op; }
+
 constexpr Row rows[] = {
-    {Instruction::OP_UNKNOWN, "unknown instruction", 0, 0},
-    {Instruction::LOAD, "LOAD",
-     bits(Field::MicroBatch, Field::Out, Field::Batch), 0},
-    {Instruction::FORWARD, "FORWARD", call | late | bits(Field::Out), 0},
-    {Instruction::RECOMPUTE, "RECOMPUTE", call | late, mode},
-    {Instruction::BACKWARD, "BACKWARD", call | late | gradients, 0},
-    {Instruction::BACKWARD_INPUT, "BACKWARD_INPUT", call | late | gradients, 0},
-    {Instruction::BACKWARD_WEIGHT, "BACKWARD_WEIGHT", call | late, 0},
-    {Instruction::FREE, "FREE",
-     bits(Field::Layer, Field::MicroBatch, Field::Kept, Field::Batch), 0},
-    {Instruction::GRAD_NORM, "GRAD_NORM",
-     parameters | bits(Field::Out, Field::Workspace), 0},
-    {Instruction::UPDATE, "UPDATE", parameters | bits(Field::Workspace), 0},
-    {Instruction::CAST_PARAMS, "CAST_PARAMS",
-     parameters | bits(Field::Workspace), 0},
-    {Instruction::EVALUATE, "EVALUATE", call | bits(Field::Out), 0},
-    {Instruction::SEND_ACT_START, "SEND_ACT_START",
-     message | bytes | bits(Field::Kept), 0},
-    {Instruction::SEND_ACT_WAIT, "SEND_ACT_WAIT", message | bits(Field::Kept),
-     0},
-    {Instruction::RECV_ACT_START, "RECV_ACT_START",
-     message | bytes | bits(Field::Kept), 0},
-    {Instruction::RECV_ACT_WAIT, "RECV_ACT_WAIT", message | bits(Field::Kept),
-     0},
-    {Instruction::SEND_GRAD_START, "SEND_GRAD_START",
-     message | bytes | bits(Field::GradOut), 0},
-    {Instruction::SEND_GRAD_WAIT, "SEND_GRAD_WAIT",
-     message | bits(Field::GradOut), 0},
-    {Instruction::RECV_GRAD_START, "RECV_GRAD_START",
-     message | bytes | bits(Field::GradIn), 0},
-    {Instruction::RECV_GRAD_WAIT, "RECV_GRAD_WAIT",
-     message | bits(Field::GradIn), 0},
-    {Instruction::REDUCE_GRADS_START, "REDUCE_GRADS_START", parameters, 0},
-    {Instruction::REDUCE_GRADS_WAIT, "REDUCE_GRADS_WAIT", parameters, 0},
-    {Instruction::COMBINE_NORM, "COMBINE_NORM", 0, 0},
-    {Instruction::GATHER_PARAMS_START, "GATHER_PARAMS_START", parameters, 0},
-    {Instruction::GATHER_PARAMS_WAIT, "GATHER_PARAMS_WAIT", parameters, 0},
+    {Instruction::OP_UNKNOWN, "unknown instruction", 0, nothing, none},
+#define DYNA_INSTRUCTION(name, fields, calls, exchange)                        \
+  {Instruction::name, #name, fields, calls, exchange},
+#include "runtime/plan/Instructions.def"
 };
+
+} // namespace words
+
+using words::rows;
 
 constexpr bool isInOrder() {
   for (int op = 0; op <= Instruction::Op_MAX; ++op)
@@ -82,6 +75,7 @@ constexpr bool isInOrder() {
   return sizeof(rows) / sizeof(*rows) == Instruction::Op_MAX + 1;
 }
 static_assert(isInOrder(), "a row for each instruction, by its number");
+static_assert(2 * fieldCount <= 32, "bits of fields");
 
 /// A message may hold any number.
 const Row &rowOf(Instruction::Op op) {
@@ -100,12 +94,22 @@ const char *fieldName(Field field) {
 
 const char *instructionName(Instruction::Op op) { return rowOf(op).name; }
 
+ExchangeOp exchangeOf(Instruction::Op op) { return rowOf(op).exchange; }
+
+int roleOf(const Instruction &instruction) {
+  int role = rowOf(instruction.op()).calls;
+  return role == DYNA_ROLE_RECOMPUTE_SELECTIVE &&
+                 instruction.recompute() == plan::RECOMPUTE_FULL
+             ? DYNA_ROLE_RECOMPUTE_FULL
+             : role;
+}
+
 bool hasField(Instruction::Op op, Field field) {
-  return rowOf(op).has & bits(field);
+  return rowOf(op).fields & words::bit(field);
 }
 
 bool needsField(Instruction::Op op, Field field) {
-  return rowOf(op).needs & bits(field);
+  return rowOf(op).fields >> fieldCount & words::bit(field);
 }
 
 std::string listFields(Instruction::Op op) {

@@ -34,8 +34,18 @@ OrderChecker::OrderChecker(const ManifestView &view,
 Status OrderChecker::step(const Instruction &i) {
   if (isPerMicroBatch(i.op()) && progress_.count(i.micro_batch()) == 0)
     return fail("the micro-batch belongs to another replica");
-  if (messageOf(i.op()).isMessage)
+  switch (exchangeOf(i.op()).kind) {
+  case ExchangeKind::Activation:
+  case ExchangeKind::Gradient:
     return message(i);
+  case ExchangeKind::Reduction:
+    return reduce(i);
+  case ExchangeKind::Gather:
+    return gather(i);
+  case ExchangeKind::Norm:
+  case ExchangeKind::None:
+    break;
+  }
   switch (i.op()) {
   case Instruction::LOAD:
     return load(i);
@@ -51,12 +61,6 @@ Status OrderChecker::step(const Instruction &i) {
     return backwardWeight(i);
   case Instruction::FREE:
     return free(i);
-  case Instruction::GATHER_PARAMS_START:
-  case Instruction::GATHER_PARAMS_WAIT:
-    return gather(i);
-  case Instruction::REDUCE_GRADS_START:
-  case Instruction::REDUCE_GRADS_WAIT:
-    return reduce(i);
   case Instruction::COMBINE_NORM:
     return combine();
   default:
@@ -154,27 +158,28 @@ Status OrderChecker::free(const Instruction &i) {
 }
 
 Status OrderChecker::message(const Instruction &i) {
-  MessageOp op = messageOf(i.op());
+  ExchangeOp op = exchangeOf(i.op());
   Progress &progress = this->progress(i);
   // An activation goes to the next stage, a gradient comes from there.
-  bool next = op.sends != op.gradient;
+  bool next = op.sends != op.isGradient();
   int boundary = next ? view_.endLayer() : view_.firstLayer();
   if (boundary == (next ? view_.layers() : 0))
     return fail(next ? "there is no stage behind this one"
                      : "there is no stage before this one");
   if (i.layer() != boundary)
     return fail(formatText("at this end of the stage lies layer %d", boundary));
-  Messages &messages = op.gradient ? progress.gradient : progress.activation;
+  Messages &messages =
+      op.isGradient() ? progress.gradient : progress.activation;
   int &stage = op.sends ? messages.sent : messages.received;
   if (stage != (op.starts ? 0 : 1))
     return fail(op.starts    ? "started twice"
                 : stage == 0 ? "waited for before it is started"
                              : "waited for twice");
   ++stage;
-  if (op.sends && op.starts && !op.gradient &&
+  if (op.sends && op.starts && !op.isGradient() &&
       progress.forward != view_.endLayer())
     return fail("sent before its forward");
-  if (op.sends && op.starts && op.gradient &&
+  if (op.sends && op.starts && op.isGradient() &&
       progress.backward >= view_.firstLayer())
     return fail("sent before its backward");
   return Status::ok();
@@ -205,7 +210,7 @@ Status OrderChecker::checkNotGathering(int layer) const {
 
 Status OrderChecker::gather(const Instruction &i) {
   int &stage = parameters_[i.layer()].gathered;
-  bool starts = i.op() == Instruction::GATHER_PARAMS_START;
+  bool starts = exchangeOf(i.op()).starts;
   if (!view_.zero() || !view_.sharesParameters(i.layer()))
     return fail("this layer has no rows that other ranks update");
   if (stage != (starts ? 0 : 1))
@@ -240,7 +245,7 @@ Status OrderChecker::checkGradients(int layer) const {
 
 Status OrderChecker::reduce(const Instruction &i) {
   int &stage = parameters_[i.layer()].reduced;
-  bool starts = i.op() == Instruction::REDUCE_GRADS_START;
+  bool starts = exchangeOf(i.op()).starts;
   if (!view_.sharesParameters(i.layer()))
     return fail("no other rank has the parameters that this layer updates");
   if (stage != (starts ? 0 : 1))

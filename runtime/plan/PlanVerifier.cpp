@@ -126,7 +126,7 @@ Status checkInstructions(const ManifestView &view, const plan::Plan &plan,
     }
     if (i.layer() < 0 || i.layer() >= view.layers())
       return bad(formatText(": there are %d layers", view.layers()));
-    bool isMessage = messageOf(i.op()).isMessage;
+    bool isMessage = exchangeOf(i.op()).isMessage();
     if (namesLayer(i.op()) && !isMessage && !view.hasLayer(i.layer()))
       return bad(formatText(": this rank has layers %d to %d",
                             view.firstLayer(), view.endLayer() - 1));

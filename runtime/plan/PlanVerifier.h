@@ -26,7 +26,7 @@
 //   meanwhile;
 // - (P6) nothing is read that is not there: blocks are used where they were
 //   placed, after they were taken and before they were given back, and all are
-//   given back; fields that an instruction has not (`InstructionTable.cpp`), and
+//   given back; fields that an instruction has not (`Instructions.def`), and
 //   offsets of blocks that it does not use or that have no bytes, are 0;
 // - (P7) blocks alive at one time do not overlap;
 // - (P8) each rank's region fits the limit;

@@ -43,7 +43,7 @@ void ProgramWriter::message(Instruction::Op op, int layer, int m, int peer) {
   Instruction &i = add(op, layer, m);
   i.set_peer(peer);
   // Who waits has said it when it started.
-  if (messageOf(op).starts)
+  if (exchangeOf(op).starts)
     i.set_message_bytes(
         view_.messageBytes(layer, extentOf(plan_.micro_batches(m))));
 }

@@ -61,19 +61,13 @@ private:
 
   /// The task of an instruction, with what it waits for and who waits for it.
   int add(int rank, const Instruction &i) {
-    if (MessageOp message = messageOf(i.op()); message.isMessage)
-      return addMessage(rank, i, message);
-    switch (i.op()) {
-    case Instruction::COMBINE_NORM:
+    ExchangeOp op = exchangeOf(i.op());
+    if (op.isMessage())
+      return addMessage(rank, i, op);
+    if (op.isOfParameters())
+      return addParameters(rank, i, op);
+    if (op.kind == ExchangeKind::Norm)
       return addTogether(rank, nth({Norm, 0, 0, 0, 0, 0}), 0);
-    case Instruction::REDUCE_GRADS_START:
-    case Instruction::REDUCE_GRADS_WAIT:
-    case Instruction::GATHER_PARAMS_START:
-    case Instruction::GATHER_PARAMS_WAIT:
-      return addParameters(rank, i);
-    default:
-      break;
-    }
     int role = roleOf(i);
     double seconds = secondsOf(rank, i);
     if (role < 0 || view(rank).exchanges(i.layer(), role).empty())
@@ -106,10 +100,10 @@ private:
     return task;
   }
 
-  int addMessage(int rank, const Instruction &i, const MessageOp &message) {
+  int addMessage(int rank, const Instruction &i, const ExchangeOp &message) {
     int from = message.sends ? rank : i.peer();
     int to = message.sends ? i.peer() : rank;
-    int what = 2 * i.layer() + (message.gradient ? 1 : 0);
+    int what = 2 * i.layer() + (message.isGradient() ? 1 : 0);
     int task = tasks_.add(rank, 0);
     // A wait is for what the other end starts.
     MeetingKind kind = message.sends == message.starts ? Sent : Received;
@@ -121,12 +115,8 @@ private:
     return task;
   }
 
-  int addParameters(int rank, const Instruction &i) {
+  int addParameters(int rank, const Instruction &i, const ExchangeOp &op) {
     const ManifestView &own = view(rank);
-    bool reduces = i.op() == Instruction::REDUCE_GRADS_START ||
-                   i.op() == Instruction::REDUCE_GRADS_WAIT;
-    bool starts = i.op() == Instruction::REDUCE_GRADS_START ||
-                  i.op() == Instruction::GATHER_PARAMS_START;
     int task = tasks_.add(rank, 0);
     const auto &list = own.layer(i.layer()).parameters();
     for (int slot = 0; slot < list.size(); ++slot) {
@@ -134,15 +124,16 @@ private:
       if (!own.updates(i.layer(), slot) || own.place(p).holders == 1)
         continue;
       // Starts and waits of one rank are counted apart.
-      Meeting meeting = {reduces ? Reduction : Gather,
+      Meeting meeting = {op.kind == ExchangeKind::Reduction ? Reduction
+                                                            : Gather,
                          graph_.holderGroup(p, rank),
                          p,
-                         starts,
+                         op.starts,
                          0,
                          0};
       meeting = nth(meeting);
       std::get<3>(meeting) = 0;
-      if (starts)
+      if (op.starts)
         tasks_.wait(taskOf(meeting), task);
       else
         tasks_.wait(task, taskOf(meeting));

@@ -157,9 +157,8 @@ private:
   void moveStart(List &list) {
     std::vector<int> starts;
     for (size_t k = 0; k < list.size(); ++k)
-      if (auto op = list[k].op(); messageOf(op).starts ||
-                                  op == Instruction::REDUCE_GRADS_START ||
-                                  op == Instruction::GATHER_PARAMS_START)
+      if (ExchangeOp op = exchangeOf(list[k].op());
+          op.starts && op.kind != ExchangeKind::Norm)
         starts.push_back(static_cast<int>(k));
     if (starts.empty())
       return;
@@ -215,7 +214,7 @@ private:
           i.clear_recompute();
         } else if (int role = roleOf(i); role >= 0 ||
                                          i.op() == Instruction::FREE ||
-                                         messageOf(i.op()).gradient) {
+                                         exchangeOf(i.op()).isGradient()) {
           continue;
         }
       }

@@ -324,8 +324,8 @@ TEST(PlannerTest, SequentialPlansHaveNothingOfTwoMicroBatches) {
               many.ranks(rank).dynamic_bytes());
   for (const plan::RankProgram &program : many.ranks())
     for (int at = 0; at < program.instructions_size(); ++at)
-      if (MessageOp op = messageOf(program.instructions(at).op());
-          op.isMessage && op.sends && op.starts)
+      if (ExchangeOp op = exchangeOf(program.instructions(at).op());
+          op.isMessage() && op.sends && op.starts)
         EXPECT_EQ(program.instructions(at + 1).op(),
                   program.instructions(at).op() + 1);
 }

@@ -19,8 +19,8 @@
 #include "passes/plan/Passes.h"
 #include "passes/plan/StageCuts.h"
 #include "runtime/abi/Abi.h"
-#include "runtime/files/FileId.h"
-#include "runtime/files/OutputFile.h"
+#include "runtime/base/FileId.h"
+#include "runtime/base/OutputFile.h"
 #include "runtime/plan/ExecutableGraph.h"
 
 #include "mlir/IR/Verifier.h"

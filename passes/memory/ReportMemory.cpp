@@ -9,7 +9,7 @@
 #include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
 #include "passes/plan/Passes.h"
-#include "runtime/files/OutputFile.h"
+#include "runtime/base/OutputFile.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/planner/Planner.h"

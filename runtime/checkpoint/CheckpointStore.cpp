@@ -8,9 +8,9 @@
 
 #include "runtime/checkpoint/CheckpointStore.h"
 
-#include "runtime/data/Json.h"
-#include "runtime/files/FileId.h"
-#include "runtime/files/FileLock.h"
+#include "runtime/base/FileId.h"
+#include "runtime/base/FileLock.h"
+#include "runtime/base/Json.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -8,7 +8,7 @@
 
 #include "runtime/checkpoint/Safetensors.h"
 
-#include "runtime/data/Json.h"
+#include "runtime/base/Json.h"
 
 #include <algorithm>
 #include <cstring>

@@ -15,9 +15,9 @@
 #ifndef DYNA_RUNTIME_CHECKPOINT_SAFETENSORS_H
 #define DYNA_RUNTIME_CHECKPOINT_SAFETENSORS_H
 
+#include "runtime/base/Files.h"
+#include "runtime/base/OutputFile.h"
 #include "runtime/checkpoint/Tensor.h"
-#include "runtime/data/Files.h"
-#include "runtime/files/OutputFile.h"
 
 #include <functional>
 #include <map>

@@ -14,7 +14,7 @@
 #ifndef DYNA_RUNTIME_CHECKPOINT_TENSOR_H
 #define DYNA_RUNTIME_CHECKPOINT_TENSOR_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <cstdint>
 #include <optional>

@@ -9,7 +9,7 @@
 #include "runtime/cost/CostModel.h"
 
 #include "runtime/abi/Collectives.h"
-#include "runtime/plan/Text.h"
+#include "runtime/base/Text.h"
 
 #include <algorithm>
 

@@ -8,8 +8,8 @@
 
 #include "runtime/cost/CostTable.h"
 
-#include "runtime/files/InputFile.h"
-#include "runtime/plan/Text.h"
+#include "runtime/base/InputFile.h"
+#include "runtime/base/Text.h"
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>

@@ -13,7 +13,7 @@
 #ifndef DYNA_RUNTIME_COST_COSTTABLE_H
 #define DYNA_RUNTIME_COST_COSTTABLE_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 #include "runtime/cost/CostCurve.h"
 #include "runtime/cost/Costs.pb.h"
 

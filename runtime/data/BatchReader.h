@@ -22,7 +22,7 @@
 #ifndef DYNA_RUNTIME_DATA_BATCHREADER_H
 #define DYNA_RUNTIME_DATA_BATCHREADER_H
 
-#include "runtime/data/Json.h"
+#include "runtime/base/Json.h"
 #include "runtime/data/SampleIndex.h"
 
 #include <optional>

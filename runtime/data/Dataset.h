@@ -45,7 +45,7 @@
 #ifndef DYNA_RUNTIME_DATA_DATASET_H
 #define DYNA_RUNTIME_DATA_DATASET_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <cstdint>
 #include <memory>

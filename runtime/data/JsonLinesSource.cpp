@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/abi/Guard.h"
-#include "runtime/data/Json.h"
+#include "runtime/base/Guard.h"
+#include "runtime/base/Json.h"
 #include "runtime/data/Sources.h"
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include "runtime/data/Lengths.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/data/Files.h"
+#include "runtime/base/Files.h"
 
 #include <algorithm>
 #include <charconv>

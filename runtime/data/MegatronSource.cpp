@@ -22,7 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/abi/Guard.h"
+#include "runtime/base/Guard.h"
 #include "runtime/data/Sources.h"
 
 #include "runtime/abi/Random.h"

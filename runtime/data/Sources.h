@@ -14,9 +14,9 @@
 #ifndef DYNA_RUNTIME_DATA_SOURCES_H
 #define DYNA_RUNTIME_DATA_SOURCES_H
 
+#include "runtime/base/Files.h"
+#include "runtime/base/Json.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/data/Files.h"
-#include "runtime/data/Json.h"
 
 #include <mutex>
 #include <string_view>

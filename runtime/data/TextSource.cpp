@@ -8,8 +8,8 @@
 
 #include "runtime/data/Sources.h"
 
-#include "runtime/abi/Guard.h"
 #include "runtime/abi/Random.h"
+#include "runtime/base/Guard.h"
 
 #include <algorithm>
 #include <atomic>

@@ -22,7 +22,7 @@
 #define DYNA_RUNTIME_DEVICE_DEVICE_H
 
 #include "runtime/abi/Abi.h"
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <chrono>
 #include <cstdint>

@@ -8,10 +8,10 @@
 
 #include "runtime/executor/Executor.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/executor/RankExchange.h"
 #include "runtime/executor/Run.h"
 #include "runtime/plan/PlanVerifier.h"
-#include "runtime/plan/Text.h"
 
 #include <algorithm>
 #include <chrono>

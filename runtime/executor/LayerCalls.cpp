@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Kernels.h"
+#include "runtime/base/Text.h"
 #include "runtime/executor/RankExchange.h"
 #include "runtime/executor/Run.h"
-#include "runtime/plan/Text.h"
 
 #include <cmath>
 #include <numeric>

@@ -8,8 +8,8 @@
 
 #include "runtime/executor/Program.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/executor/CpuFeatures.h"
-#include "runtime/plan/Text.h"
 
 namespace dyna {
 

@@ -8,7 +8,7 @@
 
 #include "runtime/executor/RankTeam.h"
 
-#include "runtime/abi/Guard.h"
+#include "runtime/base/Guard.h"
 #include "runtime/executor/Staging.h"
 #include "runtime/plan/PlanVerifier.h"
 

@@ -8,8 +8,8 @@
 
 #include "runtime/executor/Staging.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/plan/InstructionBlocks.h"
-#include "runtime/plan/Text.h"
 
 #include <algorithm>
 #include <cstring>

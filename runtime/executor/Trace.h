@@ -16,7 +16,7 @@
 #ifndef DYNA_RUNTIME_EXECUTOR_TRACE_H
 #define DYNA_RUNTIME_EXECUTOR_TRACE_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <chrono>
 #include <cstdint>

@@ -34,7 +34,7 @@
 #ifndef DYNA_RUNTIME_LAYOUT_MESH_H
 #define DYNA_RUNTIME_LAYOUT_MESH_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <cstdint>
 #include <optional>

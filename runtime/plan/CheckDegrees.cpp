@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Abi.h"
+#include "runtime/base/Text.h"
 #include "runtime/layout/Layout.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/plan/ManifestChecks.h"
 #include "runtime/plan/Strategy.h"
-#include "runtime/plan/Text.h"
 
 #include <algorithm>
 #include <set>

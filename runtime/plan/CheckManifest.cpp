@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/base/Text.h"
 #include "runtime/plan/ManifestChecks.h"
 #include "runtime/plan/ManifestView.h"
-#include "runtime/plan/Text.h"
 
 #include <cmath>
 #include <set>

@@ -8,8 +8,8 @@
 
 #include "runtime/plan/DescribeManifest.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"
-#include "runtime/plan/Text.h"
 
 #include <algorithm>
 #include <set>

@@ -8,8 +8,8 @@
 
 #include "runtime/plan/ExchangeChecker.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/plan/InstructionBlocks.h"
-#include "runtime/plan/Text.h"
 
 #include <algorithm>
 #include <map>

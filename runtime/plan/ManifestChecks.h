@@ -13,7 +13,7 @@
 #ifndef DYNA_RUNTIME_PLAN_MANIFESTCHECKS_H
 #define DYNA_RUNTIME_PLAN_MANIFESTCHECKS_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 #include "runtime/plan/Manifest.pb.h"
 
 #include <string>

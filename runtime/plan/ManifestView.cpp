@@ -10,7 +10,7 @@
 
 #include "runtime/abi/Collectives.h"
 
-#include "runtime/plan/Text.h"
+#include "runtime/base/Text.h"
 
 #include <google/protobuf/stubs/logging.h>
 

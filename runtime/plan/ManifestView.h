@@ -22,7 +22,7 @@
 #ifndef DYNA_RUNTIME_PLAN_MANIFESTVIEW_H
 #define DYNA_RUNTIME_PLAN_MANIFESTVIEW_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/plan/Manifest.pb.h"
 #include "runtime/plan/Plan.pb.h"

@@ -8,7 +8,7 @@
 
 #include "runtime/plan/MemoryChecker.h"
 
-#include "runtime/plan/Text.h"
+#include "runtime/base/Text.h"
 
 namespace dyna {
 

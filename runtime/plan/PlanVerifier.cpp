@@ -8,11 +8,11 @@
 
 #include "runtime/plan/PlanVerifier.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/plan/ExchangeChecker.h"
 #include "runtime/plan/InstructionBlocks.h"
 #include "runtime/plan/MemoryChecker.h"
 #include "runtime/plan/OrderChecker.h"
-#include "runtime/plan/Text.h"
 
 #include <numeric>
 

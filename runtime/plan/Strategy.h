@@ -23,7 +23,7 @@
 #ifndef DYNA_RUNTIME_PLAN_STRATEGY_H
 #define DYNA_RUNTIME_PLAN_STRATEGY_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 #include "runtime/plan/Plan.pb.h"
 
 #include <optional>

@@ -8,8 +8,8 @@
 
 #include "runtime/planner/AssignMemory.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/plan/InstructionBlocks.h"
-#include "runtime/plan/Text.h"
 #include "runtime/planner/PlaceBlocks.h"
 
 #include <map>

@@ -8,7 +8,7 @@
 
 #include "runtime/planner/Policy.h"
 
-#include "runtime/plan/Text.h"
+#include "runtime/base/Text.h"
 
 #include <algorithm>
 

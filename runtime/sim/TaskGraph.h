@@ -17,7 +17,7 @@
 #ifndef DYNA_RUNTIME_SIM_TASKGRAPH_H
 #define DYNA_RUNTIME_SIM_TASKGRAPH_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <cstddef>
 #include <utility>

@@ -9,7 +9,7 @@
 #include "runtime/train/Agreement.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/plan/Text.h"
+#include "runtime/base/Text.h"
 
 #include <numeric>
 

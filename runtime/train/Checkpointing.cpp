@@ -8,10 +8,10 @@
 
 #include "runtime/train/Checkpointing.h"
 
+#include "runtime/base/Json.h"
+#include "runtime/base/Printable.h"
+#include "runtime/base/Text.h"
 #include "runtime/checkpoint/FamilyNames.h"
-#include "runtime/data/Json.h"
-#include "runtime/files/Printable.h"
-#include "runtime/plan/Text.h"
 
 #include <algorithm>
 #include <map>

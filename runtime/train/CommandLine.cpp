@@ -8,9 +8,9 @@
 
 #include "runtime/train/CommandLine.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/data/BatchReader.h"
 #include "runtime/plan/Bytes.h"
-#include "runtime/plan/Text.h"
 #include "runtime/train/Flags.h"
 #include "runtime/train/SaveSchedule.h"
 

@@ -16,7 +16,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_COMMANDLINE_H
 #define DYNA_RUNTIME_TRAIN_COMMANDLINE_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 #include "runtime/planner/Policy.h"
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 
 #include "runtime/train/DescribeData.h"
 
-#include "runtime/plan/Text.h"
+#include "runtime/base/Text.h"
 #include "runtime/train/Summary.h"
 
 #include <algorithm>

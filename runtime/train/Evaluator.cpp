@@ -8,7 +8,7 @@
 
 #include "runtime/train/Evaluator.h"
 
-#include "runtime/plan/Text.h"
+#include "runtime/base/Text.h"
 #include "runtime/train/Signals.h"
 
 #include <algorithm>

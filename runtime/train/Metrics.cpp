@@ -8,12 +8,12 @@
 
 #include "runtime/train/Metrics.h"
 
-#include "runtime/data/Files.h"
-#include "runtime/data/Json.h"
-#include "runtime/files/FileId.h"
-#include "runtime/files/FileLock.h"
-#include "runtime/files/OutputFile.h"
-#include "runtime/plan/Text.h"
+#include "runtime/base/FileId.h"
+#include "runtime/base/FileLock.h"
+#include "runtime/base/Files.h"
+#include "runtime/base/Json.h"
+#include "runtime/base/OutputFile.h"
+#include "runtime/base/Text.h"
 
 #include <cerrno>
 #include <cmath>

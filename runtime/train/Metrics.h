@@ -9,7 +9,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_METRICS_H
 #define DYNA_RUNTIME_TRAIN_METRICS_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <cstdint>
 #include <cstdio>

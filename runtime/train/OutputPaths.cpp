@@ -8,10 +8,10 @@
 
 #include "runtime/train/OutputPaths.h"
 
+#include "runtime/base/FileId.h"
+#include "runtime/base/FileLock.h"
+#include "runtime/base/Files.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/data/Files.h"
-#include "runtime/files/FileId.h"
-#include "runtime/files/FileLock.h"
 
 #include <fcntl.h>
 #include <filesystem>

@@ -8,7 +8,7 @@
 
 #include "runtime/train/PlanAhead.h"
 
-#include "runtime/abi/Guard.h"
+#include "runtime/base/Guard.h"
 
 #include <csignal>
 

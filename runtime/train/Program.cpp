@@ -8,13 +8,13 @@
 
 #include "runtime/train/Program.h"
 
-#include "runtime/abi/Guard.h"
-#include "runtime/data/Json.h"
+#include "runtime/base/Guard.h"
+#include "runtime/base/Json.h"
+#include "runtime/base/Printable.h"
+#include "runtime/base/Text.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/Program.h"
-#include "runtime/files/Printable.h"
 #include "runtime/plan/DescribeManifest.h"
-#include "runtime/plan/Text.h"
 #include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/OutputPaths.h"

@@ -8,8 +8,8 @@
 
 #include "runtime/train/Progress.h"
 
-#include "runtime/files/Printable.h"
-#include "runtime/plan/Text.h"
+#include "runtime/base/Printable.h"
+#include "runtime/base/Text.h"
 
 #include <algorithm>
 #include <cmath>

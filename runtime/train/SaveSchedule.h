@@ -15,7 +15,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_SAVESCHEDULE_H
 #define DYNA_RUNTIME_TRAIN_SAVESCHEDULE_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <chrono>
 #include <string>

@@ -8,12 +8,12 @@
 
 #include "runtime/train/Session.h"
 
-#include "runtime/abi/Guard.h"
+#include "runtime/base/Guard.h"
+#include "runtime/base/Text.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/CpuFeatures.h"
 #include "runtime/executor/Program.h"
 #include "runtime/plan/PersistentLayout.h"
-#include "runtime/plan/Text.h"
 #include "runtime/planner/Policy.h"
 #include "runtime/train/Agreement.h"
 #include "runtime/train/Checkpointing.h"

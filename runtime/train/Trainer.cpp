@@ -8,11 +8,11 @@
 
 #include "runtime/train/Trainer.h"
 
-#include "runtime/data/Files.h"
-#include "runtime/data/Json.h"
+#include "runtime/base/Files.h"
+#include "runtime/base/Json.h"
+#include "runtime/base/Text.h"
 #include "runtime/data/Padding.h"
 #include "runtime/plan/DescribeManifest.h"
-#include "runtime/plan/Text.h"
 #include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/LearningRate.h"

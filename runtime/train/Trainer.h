@@ -9,7 +9,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_TRAINER_H
 #define DYNA_RUNTIME_TRAIN_TRAINER_H
 
-#include "runtime/files/OutputFile.h"
+#include "runtime/base/OutputFile.h"
 #include "runtime/train/Checkpointing.h"
 #include "runtime/train/Counts.h"
 #include "runtime/train/Evaluator.h"

@@ -25,7 +25,7 @@
 #define DYNA_RUNTIME_TRANSPORT_COLLECTIVE_H
 
 #include "runtime/abi/Collectives.h"
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <cstddef>
 #include <string>

@@ -51,7 +51,7 @@
 #define DYNA_RUNTIME_TRANSPORT_TRANSPORT_H
 
 #include "runtime/abi/Abi.h"
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 #include "runtime/transport/Collective.h"
 
 #include <array>

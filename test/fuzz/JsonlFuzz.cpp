@@ -8,8 +8,8 @@
 
 #include "test/fuzz/Fuzz.h"
 
+#include "runtime/base/Json.h"
 #include "runtime/data/BatchReader.h"
-#include "runtime/data/Json.h"
 #include "runtime/data/Sources.h"
 
 using namespace dyna;

@@ -9,17 +9,17 @@ import sys
 
 # What each top-level folder may include beside itself.
 FOLDERS = {
-    "dialects": ["runtime/layout", "runtime/plan"],
-    "passes": ["dialects", "runtime/abi", "runtime/files", "runtime/layout", "runtime/plan", "runtime/cost",
+    "dialects": ["runtime/base", "runtime/layout", "runtime/plan"],
+    "passes": ["dialects", "runtime/abi", "runtime/base", "runtime/layout", "runtime/plan", "runtime/cost",
                "runtime/sim", "runtime/planner"],
-    "codegen": ["dialects", "passes", "runtime/abi", "runtime/files", "runtime/layout", "runtime/plan"],
+    "codegen": ["dialects", "passes", "runtime/abi", "runtime/base", "runtime/layout", "runtime/plan"],
     "frontends": ["dialects"],
     "runtime": [],
 }
 # dialects, lowest first.
 DIALECTS = ["dyna", "dist", "exec"]
 # Rooms of runtime/, lowest first.
-ROOMS = ["abi", "files", "layout", "plan", "cost", "sim", "planner", "device", "transport", "store", "data",
+ROOMS = ["abi", "base", "layout", "plan", "cost", "sim", "planner", "device", "transport", "store", "data",
          "checkpoint", "executor", "elastic", "train"]
 RANK = {room: rank for rank, room in enumerate(ROOMS)}
 

@@ -17,8 +17,8 @@
 #include "mlir/Transforms/Passes.h"
 #include "passes/Pipelines.h"
 #include "passes/distribute/SelectFunctions.h"
-#include "runtime/files/FileId.h"
-#include "runtime/files/OutputFile.h"
+#include "runtime/base/FileId.h"
+#include "runtime/base/OutputFile.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/InitLLVM.h"
 

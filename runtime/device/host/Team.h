@@ -24,7 +24,7 @@
 #ifndef DYNA_RUNTIME_DEVICE_HOST_TEAM_H
 #define DYNA_RUNTIME_DEVICE_HOST_TEAM_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <atomic>
 #include <condition_variable>

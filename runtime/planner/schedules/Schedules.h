@@ -17,7 +17,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_SCHEDULES_SCHEDULES_H
 #define DYNA_RUNTIME_PLANNER_SCHEDULES_SCHEDULES_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <string>
 #include <vector>

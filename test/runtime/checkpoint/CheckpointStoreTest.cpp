@@ -9,8 +9,8 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/files/OutputFile.h"
-#include "test/runtime/data/TemporaryFiles.h"
+#include "runtime/base/OutputFile.h"
+#include "test/runtime/base/TemporaryFiles.h"
 
 #include <algorithm>
 #include <chrono>

@@ -8,7 +8,7 @@
 
 #include "runtime/checkpoint/FamilyNames.h"
 
-#include "test/runtime/data/TemporaryFiles.h"
+#include "test/runtime/base/TemporaryFiles.h"
 
 #include <algorithm>
 #include <numeric>

@@ -8,7 +8,7 @@
 
 #include "runtime/checkpoint/Safetensors.h"
 
-#include "test/runtime/data/TemporaryFiles.h"
+#include "test/runtime/base/TemporaryFiles.h"
 
 #include <cmath>
 #include <cstring>

@@ -10,7 +10,7 @@
 
 #include "runtime/data/Padding.h"
 #include "runtime/data/Permutation.h"
-#include "test/runtime/data/TemporaryFiles.h"
+#include "test/runtime/base/TemporaryFiles.h"
 
 #include <algorithm>
 #include <numeric>

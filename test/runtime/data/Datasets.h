@@ -10,7 +10,7 @@
 #define DYNA_TEST_RUNTIME_DATA_DATASETS_H
 
 #include "runtime/data/Sources.h"
-#include "test/runtime/data/TemporaryFiles.h"
+#include "test/runtime/base/TemporaryFiles.h"
 
 #include <chrono>
 #include <cstring>

@@ -8,7 +8,7 @@
 
 #include "test/runtime/executor/TinyRun.h"
 
-#include "runtime/data/Json.h"
+#include "runtime/base/Json.h"
 
 #include <gmock/gmock.h>
 

@@ -9,8 +9,8 @@
 #include "runtime/sim/PlanTimes.h"
 
 #include "runtime/abi/Random.h"
+#include "runtime/base/Text.h"
 #include "runtime/plan/PlanVerifier.h"
-#include "runtime/plan/Text.h"
 #include "runtime/planner/Planner.h"
 #include "test/runtime/plan/TinyPlans.h"
 

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/train/Progress.h"
-#include "runtime/data/Files.h"
-#include "runtime/data/Json.h"
+#include "runtime/base/Files.h"
+#include "runtime/base/Json.h"
 #include "runtime/train/Summary.h"
 
 #include <gmock/gmock.h>

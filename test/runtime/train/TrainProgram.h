@@ -10,9 +10,9 @@
 #define DYNA_TEST_RUNTIME_TRAIN_TRAINPROGRAM_H
 
 #include "runtime/abi/Random.h"
-#include "runtime/data/Files.h"
-#include "runtime/data/Json.h"
-#include "runtime/files/OutputFile.h"
+#include "runtime/base/Files.h"
+#include "runtime/base/Json.h"
+#include "runtime/base/OutputFile.h"
 #include "runtime/train/Checkpointing.h"
 
 #include <gmock/gmock.h>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/files/FileLock.h"
+#include "runtime/base/FileLock.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/data/Json.h"
+#include "runtime/base/Json.h"
 
 #include <algorithm>
 #include <charconv>

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/files/OutputFile.h"
-#include "runtime/files/FileLock.h"
-#include "runtime/files/InputFile.h"
-#include "runtime/files/Printable.h"
-#include "test/runtime/data/TemporaryFiles.h"
+#include "runtime/base/OutputFile.h"
+#include "runtime/base/FileLock.h"
+#include "runtime/base/InputFile.h"
+#include "runtime/base/Printable.h"
+#include "test/runtime/base/TemporaryFiles.h"
 
 #include <algorithm>
 #include <atomic>

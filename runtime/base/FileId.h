@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_FILES_FILEID_H
-#define DYNA_RUNTIME_FILES_FILEID_H
+#ifndef DYNA_RUNTIME_BASE_FILEID_H
+#define DYNA_RUNTIME_BASE_FILEID_H
 
 #include <cstdint>
 #include <optional>
@@ -32,4 +32,4 @@ bool isAt(int descriptor, const std::string &path);
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_FILES_FILEID_H
+#endif // DYNA_RUNTIME_BASE_FILEID_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_FILES_FILEFAILURE_H
-#define DYNA_RUNTIME_FILES_FILEFAILURE_H
+#ifndef DYNA_RUNTIME_BASE_FILEFAILURE_H
+#define DYNA_RUNTIME_BASE_FILEFAILURE_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <string>
 #include <string_view>
@@ -22,4 +22,4 @@ Status fileFailure(std::string_view action, const std::string &path, int error);
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_FILES_FILEFAILURE_H
+#endif // DYNA_RUNTIME_BASE_FILEFAILURE_H

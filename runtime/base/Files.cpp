@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/data/Files.h"
+#include "runtime/base/Files.h"
 
 #include "runtime/abi/Random.h"
 

@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_ABI_STATUS_H
-#define DYNA_RUNTIME_ABI_STATUS_H
+#ifndef DYNA_RUNTIME_BASE_STATUS_H
+#define DYNA_RUNTIME_BASE_STATUS_H
 
 #include "runtime/abi/Abi.h"
 
@@ -101,4 +101,4 @@ private:
       return dynaStatus;                                                       \
   } while (false)
 
-#endif // DYNA_RUNTIME_ABI_STATUS_H
+#endif // DYNA_RUNTIME_BASE_STATUS_H

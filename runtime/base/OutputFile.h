@@ -23,10 +23,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_FILES_OUTPUTFILE_H
-#define DYNA_RUNTIME_FILES_OUTPUTFILE_H
+#ifndef DYNA_RUNTIME_BASE_OUTPUTFILE_H
+#define DYNA_RUNTIME_BASE_OUTPUTFILE_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <cstdint>
 #include <string>
@@ -142,4 +142,4 @@ Status syncDirectory(const std::string &path);
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_FILES_OUTPUTFILE_H
+#endif // DYNA_RUNTIME_BASE_OUTPUTFILE_H

@@ -12,10 +12,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_DATA_JSON_H
-#define DYNA_RUNTIME_DATA_JSON_H
+#ifndef DYNA_RUNTIME_BASE_JSON_H
+#define DYNA_RUNTIME_BASE_JSON_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <optional>
 #include <string>
@@ -65,4 +65,4 @@ size_t utf8SequenceLength(std::string_view text, size_t at);
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_DATA_JSON_H
+#endif // DYNA_RUNTIME_BASE_JSON_H

@@ -10,11 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_DATA_FILES_H
-#define DYNA_RUNTIME_DATA_FILES_H
+#ifndef DYNA_RUNTIME_BASE_FILES_H
+#define DYNA_RUNTIME_BASE_FILES_H
 
-#include "runtime/files/FileFailure.h"
-#include "runtime/files/InputFile.h"
+#include "runtime/base/FileFailure.h"
+#include "runtime/base/InputFile.h"
 
 #include <cstdint>
 #include <string>
@@ -88,4 +88,4 @@ std::string joinPath(const std::string &directory, const std::string &name);
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_DATA_FILES_H
+#endif // DYNA_RUNTIME_BASE_FILES_H

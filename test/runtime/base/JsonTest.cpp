@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/data/Json.h"
+#include "runtime/base/Json.h"
 
-#include "test/runtime/data/TemporaryFiles.h"
+#include "test/runtime/base/TemporaryFiles.h"
 
 using namespace dyna;
 using namespace dyna::test;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/files/FileId.h"
+#include "runtime/base/FileId.h"
 
 #include <filesystem>
 #include <sys/stat.h>

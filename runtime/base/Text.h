@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_PLAN_TEXT_H
-#define DYNA_RUNTIME_PLAN_TEXT_H
+#ifndef DYNA_RUNTIME_BASE_TEXT_H
+#define DYNA_RUNTIME_BASE_TEXT_H
 
 #include <cstdint>
 #include <string>
@@ -22,4 +22,4 @@ std::string formatBytes(int64_t bytes);
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_PLAN_TEXT_H
+#endif // DYNA_RUNTIME_BASE_TEXT_H

@@ -12,10 +12,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_ABI_GUARD_H
-#define DYNA_RUNTIME_ABI_GUARD_H
+#ifndef DYNA_RUNTIME_BASE_GUARD_H
+#define DYNA_RUNTIME_BASE_GUARD_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <exception>
 #include <new>
@@ -70,4 +70,4 @@ StatusOr<std::thread> startThread(const std::string &purpose, Body &&body) {
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_ABI_GUARD_H
+#endif // DYNA_RUNTIME_BASE_GUARD_H

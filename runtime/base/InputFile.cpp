@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/files/InputFile.h"
+#include "runtime/base/InputFile.h"
 
-#include "runtime/files/FileFailure.h"
+#include "runtime/base/FileFailure.h"
 
 #include <cerrno>
 #include <fcntl.h>

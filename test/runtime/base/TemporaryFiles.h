@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_TEST_RUNTIME_DATA_TEMPORARYFILES_H
-#define DYNA_TEST_RUNTIME_DATA_TEMPORARYFILES_H
+#ifndef DYNA_TEST_RUNTIME_BASE_TEMPORARYFILES_H
+#define DYNA_TEST_RUNTIME_BASE_TEMPORARYFILES_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include "gtest/gtest.h"
 
@@ -80,4 +80,4 @@ void expectFailure(const T &result, std::string_view part) {
 
 } // namespace dyna::test
 
-#endif // DYNA_TEST_RUNTIME_DATA_TEMPORARYFILES_H
+#endif // DYNA_TEST_RUNTIME_BASE_TEMPORARYFILES_H

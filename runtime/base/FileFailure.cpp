@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/files/FileFailure.h"
+#include "runtime/base/FileFailure.h"
 
 #include <cerrno>
 #include <cstring>

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/files/OutputFile.h"
+#include "runtime/base/OutputFile.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/files/FileFailure.h"
+#include "runtime/base/FileFailure.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_FILES_FILELOCK_H
-#define DYNA_RUNTIME_FILES_FILELOCK_H
+#ifndef DYNA_RUNTIME_BASE_FILELOCK_H
+#define DYNA_RUNTIME_BASE_FILELOCK_H
 
 #include <string>
 
@@ -28,4 +28,4 @@ std::string describeLockHolder(int descriptor);
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_FILES_FILELOCK_H
+#endif // DYNA_RUNTIME_BASE_FILELOCK_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_FILES_INPUTFILE_H
-#define DYNA_RUNTIME_FILES_INPUTFILE_H
+#ifndef DYNA_RUNTIME_BASE_INPUTFILE_H
+#define DYNA_RUNTIME_BASE_INPUTFILE_H
 
-#include "runtime/abi/Status.h"
+#include "runtime/base/Status.h"
 
 #include <cstdint>
 #include <string>
@@ -55,4 +55,4 @@ StatusOr<std::string> readFile(const std::string &path,
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_FILES_INPUTFILE_H
+#endif // DYNA_RUNTIME_BASE_INPUTFILE_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_FILES_PRINTABLE_H
-#define DYNA_RUNTIME_FILES_PRINTABLE_H
+#ifndef DYNA_RUNTIME_BASE_PRINTABLE_H
+#define DYNA_RUNTIME_BASE_PRINTABLE_H
 
 #include <string>
 #include <string_view>
@@ -22,4 +22,4 @@ std::string printable(std::string_view text, bool hasLines = false);
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_FILES_PRINTABLE_H
+#endif // DYNA_RUNTIME_BASE_PRINTABLE_H

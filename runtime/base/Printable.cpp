@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/files/Printable.h"
+#include "runtime/base/Printable.h"
 
 #include <cstdint>
 #include <cstdio>

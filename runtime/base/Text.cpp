@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/Text.h"
+#include "runtime/base/Text.h"
 
 #include <cstdarg>
 #include <cstdio>

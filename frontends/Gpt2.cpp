@@ -131,14 +131,12 @@ static LayerKind buildHead(ModelBuilder &model, const Gpt2Config &config) {
   return model.endLayer(b, loss);
 }
 
-OwningOpRef<ModuleOp> mlir::dyna::buildGpt2(MLIRContext *context,
-                                            const Gpt2Config &config) {
-  ModelBuilder model(context);
+void mlir::dyna::writeGpt2(ModelBuilder &model, const Gpt2Config &config) {
   LayerKind embed = buildEmbedding(model, config);
   LayerKind block = buildBlock(model, config);
   LayerKind head = buildHead(model, config);
   model.begin("gpt2",
-              FactsAttr::get(context, "gpt2", config.vocabSize,
+              FactsAttr::get(model.context(), "gpt2", config.vocabSize,
                              config.positions, config.width, config.heads,
                              config.heads, config.width / config.heads,
                              config.inner, config.json));
@@ -148,6 +146,13 @@ OwningOpRef<ModuleOp> mlir::dyna::buildGpt2(MLIRContext *context,
     model.call(name, block, name + ".", {Input::Previous, Input::Segments});
   }
   model.call("head", head, "", {Input::Previous, Input::Targets});
+  model.end();
+}
+
+OwningOpRef<ModuleOp> mlir::dyna::buildGpt2(MLIRContext *context,
+                                            const Gpt2Config &config) {
+  ModelBuilder model(context);
+  writeGpt2(model, config);
   return model.finish();
 }
 

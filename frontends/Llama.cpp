@@ -154,22 +154,28 @@ static LayerKind buildHead(ModelBuilder &model, const LlamaConfig &config) {
   return model.endLayer(b, loss);
 }
 
-OwningOpRef<ModuleOp> mlir::dyna::buildLlama(MLIRContext *context,
-                                             const LlamaConfig &config) {
-  ModelBuilder model(context);
+void mlir::dyna::writeLlama(ModelBuilder &model, const LlamaConfig &config) {
   LayerKind embed = buildEmbedding(model, config);
   LayerKind block = buildBlock(model, config);
   LayerKind head = buildHead(model, config);
-  model.begin("llama", FactsAttr::get(
-                           context, "llama", config.vocabSize, config.positions,
-                           config.width, config.heads, config.kvHeads,
-                           config.headDim, config.inner, config.json));
+  model.begin("llama",
+              FactsAttr::get(model.context(), "llama", config.vocabSize,
+                             config.positions, config.width, config.heads,
+                             config.kvHeads, config.headDim, config.inner,
+                             config.json));
   model.call("embed", embed, "", {Input::Tokens});
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     std::string name = "layers." + std::to_string(layer);
     model.call(name, block, name + ".", {Input::Previous, Input::Segments});
   }
   model.call("head", head, "", {Input::Previous, Input::Targets});
+  model.end();
+}
+
+OwningOpRef<ModuleOp> mlir::dyna::buildLlama(MLIRContext *context,
+                                             const LlamaConfig &config) {
+  ModelBuilder model(context);
+  writeLlama(model, config);
   return model.finish();
 }
 

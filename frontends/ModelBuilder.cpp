@@ -196,8 +196,9 @@ void ModelBuilder::call(StringRef layerName, const LayerKind &kind,
                              builder_.getArrayAttr(parameters), operands);
 }
 
+void ModelBuilder::end() { ReturnOp::create(builder_, previous_); }
+
 OwningOpRef<ModuleOp> ModelBuilder::finish() {
-  ReturnOp::create(builder_, previous_);
   if (failed(verify(*module_)))
     return {};
   return std::move(module_);

@@ -99,6 +99,7 @@ enum class Input { Tokens, Previous, Targets, Segments };
 class ModelBuilder {
 public:
   explicit ModelBuilder(MLIRContext *context);
+  MLIRContext *context() { return builder_.getContext(); }
 
   Type ids();
   Type segments();
@@ -112,8 +113,12 @@ public:
   /// Parameters are named `prefix + name`.
   void call(StringRef layerName, const LayerKind &kind, const Twine &prefix,
             ArrayRef<Input> inputs);
+  /// The last call gives the loss.
+  void end();
   /// The module, verified; null after a diagnostic.
   OwningOpRef<ModuleOp> finish();
+  /// The module as it is.
+  OwningOpRef<ModuleOp> take() { return std::move(module_); }
 
 private:
   void declare(StringRef name, const ParameterSpec &spec);

@@ -531,6 +531,8 @@ int Driver::run() {
   timing = timingManager.getRootScope();
 
   registry.insert<DynaDialect, dist::DistDialect>();
+  if (options.extend)
+    options.extend(registry);
   context.appendDialectRegistry(registry);
   context.loadDialect<DynaDialect>();
   // The location says where; the text of a whole module would hide it.

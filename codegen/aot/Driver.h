@@ -29,9 +29,15 @@
 #include <string>
 #include <vector>
 
+namespace mlir {
+class DialectRegistry;
+}
+
 namespace mlir::dyna {
 
 struct DriverOptions {
+  /// What is above this library and has a word on modules.
+  void (*extend)(DialectRegistry &) = nullptr;
   std::string input;
   std::string output; ///< empty: the input's stem
   std::string computeType = "f32";

@@ -170,7 +170,12 @@ std::optional<DerivedFacts> Deriver::run(ModelOp model,
   for (CallOp call : model.getBody().getOps<CallOp>()) {
     auto layer = dyn_cast_or_null<LayerOp>(
         symbols.lookupNearestSymbolFrom(call, call.getCalleeAttr()));
-    if (!layer || call.getParameters().size() != layer.getNumParameters())
+    if (!layer || call.getParameters().size() != layer.getNumParameters() ||
+        call.getInputs().size() != layer.getInputArguments().size() ||
+        !llvm::all_of(call.getParameters(), [&](Attribute name) {
+          return symbols.lookupNearestSymbolFrom<ParameterOp>(
+              call, cast<FlatSymbolRefAttr>(name));
+        }))
       return std::nullopt;
     auto [entry, isNew] = layers.try_emplace(layer);
     if (isNew)

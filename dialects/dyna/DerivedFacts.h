@@ -51,8 +51,9 @@ struct DerivedFacts {
   Operation *unusualAttention = nullptr;
 };
 
-/// Of all layers that `model` calls; nothing if a call names no layer or gives
-/// it other parameters than it takes, of which CALL1 and CALL2 speak.
+/// Of all layers that `model` calls; nothing if a call names no layer, or gives
+/// it not as many parameters and inputs as it takes, of which CALL1 to CALL3
+/// speak.
 std::optional<DerivedFacts> deriveFacts(ModelOp model,
                                         SymbolTableCollection &symbols);
 

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/FamilyConfig.h"
+#include "dialects/dyna/FamilyWiring.h"
 #include "dialects/dyna/KnownAttributes.h"
 #include "dialects/dyna/TextInput.h"
 
@@ -22,8 +23,10 @@ namespace {
 
 class FactsVerifier {
 public:
-  FactsVerifier(ModelOp model, const DerivedFacts &layers)
-      : model(model), facts(model.getFacts()), layers(layers) {}
+  FactsVerifier(ModelOp model, const DerivedFacts &layers,
+                SymbolTableCollection &symbols)
+      : model(model), facts(model.getFacts()), layers(layers),
+        symbols(symbols) {}
 
   LogicalResult run() {
     // MODEL7
@@ -50,7 +53,12 @@ public:
     if (failed(checkFamilyName()) || failed(checkFamily(model, layers)))
       return failure();
     // MODEL11
-    return checkConfig();
+    if (failed(checkConfig()))
+      return failure();
+    // MODEL12
+    return isNamedFamily(facts.getFamily())
+               ? checkFamilyWiring(model, layers, symbols)
+               : success();
   }
 
 private:
@@ -188,6 +196,7 @@ private:
   ModelOp model;
   FactsAttr facts;
   const DerivedFacts &layers;
+  SymbolTableCollection &symbols;
 };
 
 } // namespace
@@ -195,5 +204,5 @@ private:
 LogicalResult ModelOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // The calls have a name for what is wrong with them.
   std::optional<DerivedFacts> layers = deriveFacts(*this, symbols);
-  return layers ? FactsVerifier(*this, *layers).run() : success();
+  return layers ? FactsVerifier(*this, *layers, symbols).run() : success();
 }

@@ -127,6 +127,8 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyn
     - (MODEL11) `config` is empty, or a JSON object. That of a named family says in each of its fields, or
       by leaving it out, what the layers say (`FamilyConfig.h`); any other has sizes that agree with the
       facts, and no `model_type` of a named family.
+    - (MODEL12) the layers of a named family compute, from parameters with its names and shapes, what its
+      front end writes for the same sizes and options (`FamilyWiring.h`).
 
     Example:
 

@@ -10,6 +10,7 @@
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/TextInput.h"
 #include "dialects/exec/Exec.h"
+#include "frontends/Frontends.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
@@ -48,5 +49,6 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect,
                   mlir::exec::ExecDialect>();
+  mlir::dyna::registerFamilies(registry);
   return llvm::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }

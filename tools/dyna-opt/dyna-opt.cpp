@@ -11,6 +11,7 @@
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/TextInput.h"
 #include "dialects/exec/Exec.h"
+#include "frontends/Frontends.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -140,6 +141,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registry
       .insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect>();
+  mlir::dyna::registerFamilies(registry);
   // What the last phase leaves is read back, too.
   registry.insert<LLVM::LLVMDialect>();
   registerCanonicalizerPass();

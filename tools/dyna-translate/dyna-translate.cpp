@@ -143,6 +143,7 @@ struct ParsedFile {
     DialectRegistry registry;
     registry.insert<mlir::dyna::DynaDialect, dist::DistDialect,
                     exec::ExecDialect>();
+    mlir::dyna::registerFamilies(registry);
     return registry;
   }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/aot/Driver.h"
+#include "frontends/Frontends.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -95,6 +96,7 @@ int main(int argc, char **argv) {
   }
 
   mlir::dyna::DriverOptions options;
+  options.extend = mlir::dyna::registerFamilies;
   options.input = input;
   options.output = output;
   options.computeType = computeType;

@@ -473,11 +473,9 @@ LogicalResult Driver::emitObjects(std::vector<ObjectBytes> &objects,
                                     std::vector<std::string> &paths) {
   for (auto [object, suffix] : llvm::zip(objects, objectSuffixes())) {
     paths.push_back(folder->file("program" + suffix));
-    auto file = ::dyna::OutputFile::create(paths.back());
-    if (!file.isOk())
-      return file.status();
-    DYNA_RETURN_IF_ERROR(file->write(object.data(), object.size()));
-    DYNA_RETURN_IF_ERROR(file->close());
+    DYNA_ASSIGN_OR_RETURN(auto file, ::dyna::OutputFile::create(paths.back()));
+    DYNA_RETURN_IF_ERROR(file.write(object.data(), object.size()));
+    DYNA_RETURN_IF_ERROR(file.close());
   }
   if (options.dumpDirectory.empty())
     return ::dyna::Status::ok();

@@ -197,10 +197,10 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
 /// A list of parts is a layout of one dimension.
 static ::dyna::StatusOr<::dyna::AxisParts> partsFromText(MeshAttr mesh,
                                                          StringRef text) {
-  auto layout = ::dyna::parseLayout(mesh.getMesh(), ("[" + text + "]").str());
-  if (!layout.isOk())
-    return layout.status();
-  return layout->dims.front();
+  DYNA_ASSIGN_OR_RETURN(
+      auto layout,
+      ::dyna::parseLayout(mesh.getMesh(), ("[" + text + "]").str()));
+  return layout.dims.front();
 }
 
 std::optional<int64_t> GroupAttr::getAxisIndex(const ::dyna::Mesh &mesh,

@@ -257,15 +257,13 @@ mlir::dyna::costOfReshard(const Mesh &mesh, const Layout &from,
   ReshardCost cost;
   if (::dyna::canonicalLayout(from) == ::dyna::canonicalLayout(to))
     return cost;
-  auto plan = ::dyna::planReshard(mesh, from, to, shape);
-  if (!plan.isOk())
-    return plan.status();
+  DYNA_ASSIGN_OR_RETURN(auto plan, ::dyna::planReshard(mesh, from, to, shape));
   Shape nominal = shape;
   for (int64_t &size : nominal)
     size = size == ::dyna::kDynamicSize ? kNominalTokens : size;
-  for (const ::dyna::ReshardStep &step : *plan)
+  for (const ::dyna::ReshardStep &step : plan)
     cost.bytes += ::dyna::bytesSent(mesh, step, nominal, elementBytes, 0);
-  cost.steps = plan->size();
+  cost.steps = plan.size();
   return cost;
 }
 

@@ -27,10 +27,8 @@ StatusOr<std::vector<::dyna::Strategy>>
 mlir::dyna::strategiesOf(const std::string &text) {
   if (text.find(';') != std::string::npos)
     return ::dyna::parseStrategies(text);
-  auto strategy = ::dyna::parseStrategy(text);
-  if (!strategy.isOk())
-    return strategy.status();
-  return std::vector<::dyna::Strategy>{*strategy};
+  DYNA_ASSIGN_OR_RETURN(auto strategy, ::dyna::parseStrategy(text));
+  return std::vector<::dyna::Strategy>{strategy};
 }
 
 std::vector<TensorDegree>

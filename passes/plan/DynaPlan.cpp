@@ -103,11 +103,9 @@ private:
 
   ::dyna::StatusOr<::dyna::Policy>
   makePolicy(const ::dyna::CostModel &costModel) {
-    auto parsed = ::dyna::parseStrategy(strategy);
-    if (!parsed.isOk())
-      return parsed.status();
+    DYNA_ASSIGN_OR_RETURN(auto parsed, ::dyna::parseStrategy(strategy));
     ::dyna::PlanRequest request;
-    request.strategy = std::move(*parsed);
+    request.strategy = std::move(parsed);
     request.pipeline = pipeline;
     request.recompute = recompute;
     request.tokensPerBatch =

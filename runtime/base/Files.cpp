@@ -28,23 +28,21 @@ static Status lookAt(const std::string &path, const Descriptor &file,
 }
 
 StatusOr<MappedFile> MappedFile::open(const std::string &path) {
-  StatusOr<Descriptor> file = openRegularFile(path);
-  if (!file.isOk())
-    return file.status();
+  DYNA_ASSIGN_OR_RETURN(Descriptor file, openRegularFile(path));
   MappedFile result;
-  DYNA_RETURN_IF_ERROR(lookAt(path, *file, result.facts_));
+  DYNA_RETURN_IF_ERROR(lookAt(path, file, result.facts_));
   result.path_ = path;
   result.size_ = static_cast<size_t>(result.facts_.bytes);
   if (result.size_ == 0)
     return result;
   void *data =
-      ::mmap(nullptr, result.size_, PROT_READ, MAP_PRIVATE, file->get(), 0);
+      ::mmap(nullptr, result.size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (data == MAP_FAILED) {
     result.size_ = 0;
     return fileFailure("map", path, errno);
   }
   result.data_ = data;
-  result.descriptor_ = file->release();
+  result.descriptor_ = file.release();
   return result;
 }
 
@@ -115,19 +113,15 @@ MappedFile::~MappedFile() {
 
 Status dyna::readPart(const std::string &path, const FileFacts &facts,
                       int64_t offset, char *to, int64_t size) {
-  StatusOr<Descriptor> file = openRegularFile(path);
-  if (!file.isOk())
-    return file.status();
+  DYNA_ASSIGN_OR_RETURN(Descriptor file, openRegularFile(path));
   FileFacts now;
-  DYNA_RETURN_IF_ERROR(lookAt(path, *file, now));
+  DYNA_RETURN_IF_ERROR(lookAt(path, file, now));
   DYNA_RETURN_IF_ERROR(checkUnchanged(path, facts, now));
-  StatusOr<int64_t> done = readAt(*file, path, offset, to, size);
-  if (!done.isOk())
-    return done.status();
+  DYNA_ASSIGN_OR_RETURN(int64_t done, readAt(file, path, offset, to, size));
   // Once more: it may have changed while it was read.
-  DYNA_RETURN_IF_ERROR(lookAt(path, *file, now));
-  if (*done < size)
-    now.bytes = offset + *done;
+  DYNA_RETURN_IF_ERROR(lookAt(path, file, now));
+  if (done < size)
+    now.bytes = offset + done;
   return checkUnchanged(path, facts, now);
 }
 

@@ -63,19 +63,16 @@ StatusOr<int64_t> dyna::readAt(const Descriptor &file, const std::string &path,
 }
 
 StatusOr<std::string> dyna::readFile(const std::string &path, int64_t limit) {
-  StatusOr<Descriptor> file = openRegularFile(path);
-  if (!file.isOk())
-    return file.status();
+  DYNA_ASSIGN_OR_RETURN(Descriptor file, openRegularFile(path));
   struct stat facts;
-  DYNA_RETURN_IF_ERROR(lookAtRegularFile(path, *file, facts));
+  DYNA_RETURN_IF_ERROR(lookAtRegularFile(path, file, facts));
   if (facts.st_size > limit)
     return Status::invalidArgument(
         "cannot read " + path + ": it has " + std::to_string(facts.st_size) +
         " bytes, more than the limit of " + std::to_string(limit));
   std::string text(static_cast<size_t>(facts.st_size), '\0');
-  StatusOr<int64_t> done = readAt(*file, path, 0, text.data(), facts.st_size);
-  if (!done.isOk())
-    return done.status();
-  text.resize(static_cast<size_t>(*done)); // shortened since it was looked at
+  DYNA_ASSIGN_OR_RETURN(int64_t done,
+                        readAt(file, path, 0, text.data(), facts.st_size));
+  text.resize(static_cast<size_t>(done)); // shortened since it was looked at
   return text;
 }

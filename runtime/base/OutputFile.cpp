@@ -165,17 +165,13 @@ StatusOr<OutputFile> OutputFile::create(const std::string &path) {
 }
 
 StatusOr<OutputFile> OutputFile::replace(const std::string &path) {
-  StatusOr<OutputPlace> place = findOutputPlace(path);
-  if (!place.isOk())
-    return place.status();
+  DYNA_ASSIGN_OR_RETURN(OutputPlace place, findOutputPlace(path));
   OutputFile file(path, -1);
   struct stat old;
-  if (*place == OutputPlace::Stream || *place == OutputPlace::Pipe) {
-    StatusOr<int> stream = openStream(path, O_TRUNC);
-    if (!stream.isOk())
-      return stream.status();
-    file.descriptor_ = *stream;
-  } else if (file.openTemporary(0666) && *place == OutputPlace::RegularFile &&
+  if (place == OutputPlace::Stream || place == OutputPlace::Pipe) {
+    DYNA_ASSIGN_OR_RETURN(int stream, openStream(path, O_TRUNC));
+    file.descriptor_ = stream;
+  } else if (file.openTemporary(0666) && place == OutputPlace::RegularFile &&
              ::stat(path.c_str(), &old) == 0)
     (void)::fchmod(file.descriptor_, old.st_mode & 0777); // who may read it
   if (file.descriptor_ < 0)
@@ -249,10 +245,8 @@ Status OutputFile::giveName() {
 }
 
 Status dyna::moveToOutput(const std::string &from, const std::string &path) {
-  StatusOr<OutputPlace> place = findOutputPlace(path);
-  if (!place.isOk())
-    return place.status();
-  if (*place == OutputPlace::Stream || *place == OutputPlace::Pipe)
+  DYNA_ASSIGN_OR_RETURN(OutputPlace place, findOutputPlace(path));
+  if (place == OutputPlace::Stream || place == OutputPlace::Pipe)
     return Status::invalidArgument(
         "cannot write " + path +
         ": it is a device or a pipe, expected a file name");

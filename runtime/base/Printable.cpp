@@ -8,8 +8,9 @@
 
 #include "runtime/base/Printable.h"
 
+#include "runtime/base/Text.h"
+
 #include <cstdint>
-#include <cstdio>
 
 /// Bytes of the character at the start of `text` and its number; 0 bytes if
 /// there is no valid one.
@@ -54,11 +55,7 @@ std::string dyna::printable(std::string_view text, bool hasLines) {
     } else {
       size = size > 0 ? size : 1;
       for (int i = 0; i < size; ++i) {
-        char escape[5];
-        std::snprintf(
-            escape, sizeof escape, "\\x%02x",
-            static_cast<unsigned>(static_cast<unsigned char>(text[i])));
-        result += escape;
+        result += formatText("\\x%02x", text[i]);
       }
     }
     text.remove_prefix(static_cast<size_t>(size > 0 ? size : 1));

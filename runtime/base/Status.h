@@ -94,11 +94,31 @@ private:
 
 } // namespace dyna
 
-/// Returns the failure of `expression`, a Status, from the enclosing function.
+/// Returns the failure of `expression`, a Status, from the enclosing function,
+/// which returns a Status or a StatusOr.
 #define DYNA_RETURN_IF_ERROR(expression)                                       \
   do {                                                                         \
     if (::dyna::Status dynaStatus = (expression); !dynaStatus.isOk())          \
       return dynaStatus;                                                       \
   } while (false)
+
+/// Gives `target`, a variable that is declared here or was before, the value of
+/// an expression of type StatusOr, whose failure is returned from the enclosing
+/// function:
+///
+///   DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path));
+///
+/// It is several statements, none of which may stand alone below an `if`. A
+/// type with a comma is written `auto`.
+#define DYNA_ASSIGN_OR_RETURN(target, ...)                                     \
+  DYNA_ASSIGN_OR_RETURN_FROM(DYNA_STATUS_NAME(dynaResult, __LINE__), target,   \
+                             __VA_ARGS__)
+#define DYNA_ASSIGN_OR_RETURN_FROM(result, target, ...)                        \
+  auto result = __VA_ARGS__;                                                   \
+  if (!result.isOk())                                                          \
+    return result.status();                                                    \
+  target = std::move(*result)
+#define DYNA_STATUS_NAME(name, line) DYNA_STATUS_JOIN(name, line)
+#define DYNA_STATUS_JOIN(name, line) name##line
 
 #endif // DYNA_RUNTIME_BASE_STATUS_H

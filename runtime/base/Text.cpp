@@ -8,25 +8,123 @@
 
 #include "runtime/base/Text.h"
 
-#include <cstdarg>
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 
-namespace dyna {
+using namespace dyna;
+using namespace dyna::detail;
 
-std::string formatText(const char *format, ...) {
-  va_list arguments, copy;
-  va_start(arguments, format);
-  va_copy(copy, arguments);
-  int length = std::vsnprintf(nullptr, 0, format, arguments);
-  va_end(arguments);
-  std::string text(length > 0 ? length : 0, '\0');
-  if (length > 0)
-    std::vsnprintf(text.data(), text.size() + 1, format, copy);
-  va_end(copy);
+namespace {
+
+/// Text of at most `capacity` bytes, its end included; counts what is cut too.
+class Writer {
+public:
+  Writer(char *to, size_t capacity) : to_(to), capacity_(capacity) {}
+
+  void put(std::string_view text) {
+    if (length_ + 1 < capacity_)
+      std::memcpy(to_ + length_, text.data(),
+                  std::min(text.size(), capacity_ - 1 - length_));
+    length_ += text.size();
+  }
+
+  /// One conversion of the C library.
+  template <typename T> void put(const char *conversion, T value) {
+    size_t left = length_ < capacity_ ? capacity_ - length_ : 0;
+    int size =
+        std::snprintf(left ? to_ + length_ : nullptr, left, conversion, value);
+    length_ += static_cast<size_t>(std::max(size, 0));
+  }
+
+  size_t finish() {
+    if (capacity_ > 0)
+      to_[std::min(length_, capacity_ - 1)] = '\0';
+    return length_;
+  }
+
+private:
+  char *to_;
+  size_t capacity_, length_ = 0;
+};
+
+/// Writes `value` by `conversion`, a whole one as in the format; false if it is
+/// longer than anybody writes one.
+bool put(Writer &writer, std::string_view conversion,
+         const TextArgument &value) {
+  char format[32];
+  if (conversion.size() + sizeof("ll") > sizeof(format))
+    return false;
+  const char letter = conversion.back();
+  const bool isPlain = conversion.size() == 2; // "%s"
+  if (letter == 's' && isPlain) {
+    writer.put(value.text);
+    return true;
+  }
+  char *end = std::remove_copy_if(conversion.begin(), conversion.end() - 1,
+                                  format, isFormatLength);
+  if (value.kind == TextKind::Integer)
+    end = std::copy_n("ll", 2, end);
+  *end++ = letter == 'd' && !value.isSigned ? 'u' : letter;
+  *end = '\0';
+  switch (value.kind) {
+  case TextKind::Integer: {
+    uint64_t bits = value.integer;
+    if (letter == 'x' && value.bytes < 8)
+      bits &= (UINT64_C(1) << 8 * value.bytes) - 1;
+    writer.put(format, static_cast<unsigned long long>(bits));
+    return true;
+  }
+  case TextKind::Real:
+    writer.put(format, value.real);
+    return true;
+  case TextKind::Text:
+    // Only the C library's strings are padded.
+    writer.put(format, std::string(value.text).c_str());
+    return true;
+  }
+  return false;
+}
+
+} // namespace
+
+size_t detail::format(char *to, size_t capacity, const char *format,
+                      const TextArgument *arguments, size_t count) {
+  Writer writer(to, capacity);
+  size_t used = 0;
+  while (*format) {
+    const char *at = format;
+    if (*at != '%') {
+      format += std::strcspn(format, "%");
+      writer.put({at, static_cast<size_t>(format - at)});
+      continue;
+    }
+    ++format;
+    while (isFormatOption(*format))
+      ++format;
+    if (*format)
+      ++format;
+    std::string_view conversion(at, static_cast<size_t>(format - at));
+    if (conversion == "%%")
+      writer.put("%");
+    else if (used < count &&
+             takesKind(conversion.back(), arguments[used].kind) &&
+             put(writer, conversion, arguments[used]))
+      ++used;
+    else
+      writer.put(conversion);
+  }
+  return writer.finish();
+}
+
+std::string detail::format(const char *format, const TextArgument *arguments,
+                           size_t count) {
+  std::string text(detail::format(nullptr, 0, format, arguments, count), '\0');
+  detail::format(text.data(), text.size() + 1, format, arguments, count);
   return text;
 }
 
-std::string formatBytes(int64_t bytes) {
+std::string dyna::formatBytes(int64_t bytes) {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
   int unit = 0;
@@ -34,7 +132,6 @@ std::string formatBytes(int64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  return formatText(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return unit == 0 ? formatText("%.0f %s", value, units[unit])
+                   : formatText("%.1f %s", value, units[unit]);
 }
-
-} // namespace dyna

@@ -11,11 +11,11 @@
 #include "runtime/base/FileId.h"
 #include "runtime/base/FileLock.h"
 #include "runtime/base/Json.h"
+#include "runtime/base/Text.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -94,12 +94,7 @@ void removeOwnFiles(const std::string &path) {
   ::rmdir(path.c_str());
 }
 
-std::string hexText(uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx",
-                static_cast<unsigned long long>(value));
-  return text;
-}
+std::string hexText(uint64_t value) { return formatText("%016x", value); }
 
 /// Checks one file's size and checksum against the list.
 Status checkListed(const JsonValue &files, const std::string &name,
@@ -120,12 +115,11 @@ Status checkListed(const JsonValue &files, const std::string &name,
 
 Status loadTensors(const std::string &path, const JsonValue &files,
                    const char *name, SafetensorsFile &result) {
-  StatusOr<SafetensorsFile> file = SafetensorsFile::open(joinPath(path, name));
-  if (!file.isOk())
-    return file.status();
+  DYNA_ASSIGN_OR_RETURN(SafetensorsFile file,
+                        SafetensorsFile::open(joinPath(path, name)));
   DYNA_RETURN_IF_ERROR(
-      checkListed(files, name, file->bytes().size(), file->checksum()));
-  result = std::move(*file);
+      checkListed(files, name, file.bytes().size(), file.checksum()));
+  result = std::move(file);
   return Status::ok();
 }
 
@@ -157,10 +151,8 @@ Status checkNoLink(const std::string &path) {
 StatusOr<FileList> readList(const std::string &path) {
   std::string file = joinPath(path, listFile);
   DYNA_RETURN_IF_ERROR(checkNoLink(file));
-  StatusOr<std::string> text = readFile(file);
-  if (!text.isOk())
-    return text.status();
-  StatusOr<JsonValue> list = parseJson(*text);
+  DYNA_ASSIGN_OR_RETURN(std::string text, readFile(file));
+  StatusOr<JsonValue> list = parseJson(text);
   if (!list.isOk())
     return Status::invalidArgument("checkpoint.json: " +
                                    list.status().message());
@@ -218,17 +210,15 @@ StatusOr<std::string> resolveLink(const std::string &directory) {
 
 /// Loads a step's directory, every file checked.
 StatusOr<Checkpoint> loadStep(const std::string &path) {
-  StatusOr<FileList> list = readList(path);
-  if (!list.isOk())
-    return list.status();
-  const JsonValue &files = list->files;
+  DYNA_ASSIGN_OR_RETURN(FileList list, readList(path));
+  const JsonValue &files = list.files;
   int64_t named = stepOfName(fileName(path));
-  if (named >= 0 && named != list->step)
+  if (named >= 0 && named != list.step)
     return Status::invalidArgument("checkpoint.json: it is of step " +
-                                   std::to_string(list->step));
+                                   std::to_string(list.step));
   Checkpoint result;
   result.path = path;
-  result.step = list->step;
+  result.step = list.step;
   for (const std::string &name : files.keys)
     DYNA_RETURN_IF_ERROR(checkNoLink(joinPath(path, name)));
   SafetensorsFile optimizer;
@@ -238,15 +228,13 @@ StatusOr<Checkpoint> loadStep(const std::string &path) {
   for (const std::string &name : files.keys) {
     if (name == modelFile || name == optimizerFile)
       continue;
-    StatusOr<std::string> bytes = readFile(joinPath(path, name));
-    if (!bytes.isOk())
-      return bytes.status();
+    DYNA_ASSIGN_OR_RETURN(std::string bytes, readFile(joinPath(path, name)));
     DYNA_RETURN_IF_ERROR(
-        checkListed(files, name, bytes->size(), Checksum::of(*bytes)));
+        checkListed(files, name, bytes.size(), Checksum::of(bytes)));
     if (name == stateFile)
-      result.state = *bytes;
+      result.state = bytes;
     if (name == configFile)
-      result.config = *bytes;
+      result.config = bytes;
   }
   if (!files.find(stateFile))
     return Status::invalidArgument("state.json is not listed in "
@@ -257,9 +245,7 @@ StatusOr<Checkpoint> loadStep(const std::string &path) {
 /// One file of a checkpoint, or of somebody who knows no checkpoints.
 StatusOr<Checkpoint> loadModelOnly(const std::string &path,
                                    const std::string &file) {
-  StatusOr<SafetensorsFile> model = SafetensorsFile::open(file);
-  if (!model.isOk())
-    return model.status();
+  DYNA_ASSIGN_OR_RETURN(SafetensorsFile model, SafetensorsFile::open(file));
   size_t slash = file.rfind('/');
   std::string folder =
       slash == std::string::npos ? "." : file.substr(0, slash + 1);
@@ -267,7 +253,7 @@ StatusOr<Checkpoint> loadModelOnly(const std::string &path,
     StatusOr<FileList> list = readList(folder);
     Status status = list.isOk()
                         ? checkListed(list->files, fileName(file),
-                                      model->bytes().size(), model->checksum())
+                                      model.bytes().size(), model.checksum())
                         : list.status();
     if (!status.isOk())
       return Status(status.code(),
@@ -280,7 +266,7 @@ StatusOr<Checkpoint> loadModelOnly(const std::string &path,
   }
   Checkpoint result;
   result.path = path;
-  result.model = std::move(*model);
+  result.model = std::move(model);
   // Told beside the model, where it can be read; nothing depends on it.
   if (StatusOr<std::string> config = readFile(joinPath(folder, configFile));
       config.isOk())
@@ -385,10 +371,8 @@ static Status checkNewerSteps(const std::string &directory,
 StatusOr<CheckpointStore> CheckpointStore::open(const std::string &given,
                                                 int64_t resumedStep,
                                                 int64_t keep) {
-  StatusOr<std::string> resolved = resolveLink(given);
-  if (!resolved.isOk())
-    return resolved.status();
-  const std::string &directory = *resolved;
+  DYNA_ASSIGN_OR_RETURN(std::string resolved, resolveLink(given));
+  const std::string &directory = resolved;
   if (fileExists(joinPath(directory, listFile)))
     return Status::invalidArgument(
         directory +
@@ -444,11 +428,10 @@ Status CheckpointStore::proveRoom(const std::vector<int64_t> &bytes) const {
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string name =
         temporaryPrefix + std::string("room-") + std::to_string(i);
-    auto file = OutputFile::replace(joinPath(directory_, name));
-    if (!file.isOk())
-      return file.status();
-    DYNA_RETURN_IF_ERROR(file->reserve(bytes[i]));
-    files.push_back(std::move(*file)); // never closed, so that none appears
+    DYNA_ASSIGN_OR_RETURN(auto file,
+                          OutputFile::replace(joinPath(directory_, name)));
+    DYNA_RETURN_IF_ERROR(file.reserve(bytes[i]));
+    files.push_back(std::move(file)); // never closed, so that none appears
   }
   return Status::ok();
 }
@@ -488,20 +471,17 @@ Status CheckpointStore::writeFiles(const std::string &path,
                      ", \"files\": {";
   using Writer = std::function<Status(OutputFile &)>;
   auto writeOne = [&](const std::string &name, const Writer &write) -> Status {
-    StatusOr<OutputFile> file = OutputFile::create(joinPath(path, name));
-    if (!file.isOk())
-      return file.status();
-    DYNA_RETURN_IF_ERROR(write(*file));
-    DYNA_RETURN_IF_ERROR(file->close());
+    DYNA_ASSIGN_OR_RETURN(OutputFile file,
+                          OutputFile::create(joinPath(path, name)));
+    DYNA_RETURN_IF_ERROR(write(file));
+    DYNA_RETURN_IF_ERROR(file.close());
     list += (list.back() == '{' ? "" : ", ") + quoteJson(name) +
-            ": {\"bytes\": " + std::to_string(file->bytes()) +
-            ", \"checksum\": \"" + hexText(file->checksum()) + "\"}";
+            ": {\"bytes\": " + std::to_string(file.bytes()) +
+            ", \"checksum\": \"" + hexText(file.checksum()) + "\"}";
     return Status::ok();
   };
   std::string mark = joinPath(path, markFile);
-  StatusOr<OutputFile> marked = OutputFile::create(mark);
-  if (!marked.isOk())
-    return marked.status();
+  DYNA_RETURN_IF_ERROR(OutputFile::create(mark).status());
   // The mark that HuggingFace's loader asks for.
   const Metadata metadata = {{"format", "pt"}};
   DYNA_RETURN_IF_ERROR(writeOne(modelFile, [&](OutputFile &file) {

@@ -425,11 +425,9 @@ void dyna::placeRows(const StoredTensor &stored,
 
 StatusOr<std::vector<OwnedTensor>>
 dyna::exportTensors(Family family, const std::vector<TensorView> &parameters) {
-  auto tensors = storedTensors(family, parameters);
-  if (!tensors.isOk())
-    return tensors.status();
+  DYNA_ASSIGN_OR_RETURN(auto tensors, storedTensors(family, parameters));
   std::vector<OwnedTensor> result;
-  for (const StoredTensor &stored : *tensors) {
+  for (const StoredTensor &stored : tensors) {
     OwnedTensor tensor;
     tensor.view = stored.view;
     tensor.view.data = parameters[stored.members[0]].data;

@@ -110,12 +110,10 @@ Status checkCoverage(const std::vector<Entry> &entries, int64_t bufferBytes) {
 } // namespace
 
 StatusOr<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
-  StatusOr<MappedFile> file = MappedFile::open(path);
-  if (!file.isOk())
-    return file.status();
-  StatusOr<SafetensorsFile> result = parse(file->bytes(), path);
+  DYNA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  StatusOr<SafetensorsFile> result = parse(file.bytes(), path);
   if (result.isOk())
-    result->file_ = std::move(*file);
+    result->file_ = std::move(file);
   return result;
 }
 

@@ -229,11 +229,9 @@ StatusOr<std::optional<Sample>> BatchReader::nextSample() {
   std::optional<int64_t> number = nextNumber();
   if (!number)
     return std::optional<Sample>();
-  StatusOr<Sample> sample = index_->read(*number);
-  if (!sample.isOk())
-    return sample.status();
-  sample->id = head_.samples++;
-  return std::optional<Sample>(std::move(*sample));
+  DYNA_ASSIGN_OR_RETURN(Sample sample, index_->read(*number));
+  sample.id = head_.samples++;
+  return std::optional<Sample>(std::move(sample));
 }
 
 StatusOr<MiniBatch> BatchReader::next(int64_t tokens) {
@@ -244,12 +242,10 @@ StatusOr<MiniBatch> BatchReader::next(int64_t tokens) {
   MiniBatch batch;
   while (true) {
     if (!pending_) {
-      StatusOr<std::optional<Sample>> sample = nextSample();
-      if (!sample.isOk())
-        return sample.status();
-      if (!*sample)
+      DYNA_ASSIGN_OR_RETURN(std::optional<Sample> sample, nextSample());
+      if (!sample)
         break;
-      pending_ = std::move(*sample);
+      pending_ = std::move(sample);
     }
     int64_t size = static_cast<int64_t>(pending_->tokens.size());
     if (!batch.samples.empty() && batch.tokens + size > tokens)

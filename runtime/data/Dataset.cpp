@@ -306,22 +306,19 @@ dyna::openDataset(const std::vector<std::string> &paths,
   std::vector<std::string> names = splitPaths(paths);
   std::vector<DatasetPointer> parts;
   for (size_t i = 0; i < names.size(); ++i) {
-    StatusOr<DatasetPointer> part = openOne(names[i], options);
-    if (!part.isOk())
-      return part;
+    DYNA_ASSIGN_OR_RETURN(DatasetPointer part, openOne(names[i], options));
     std::string here = megatronPrefix(names[i]);
     std::string before = i ? megatronPrefix(names[i - 1]) : "";
     bool isReversed = !here.empty() && isPair(here, before);
     if (!here.empty() && (isReversed || isPair(before, here))) {
-      DatasetPointer inputs = parts.back(), targets = *part;
+      DatasetPointer inputs = parts.back(), targets = part;
       if (isReversed)
         std::swap(inputs, targets);
-      part = pairDatasets(std::move(inputs), std::move(targets));
-      if (!part.isOk())
-        return part;
+      DYNA_ASSIGN_OR_RETURN(
+          part, pairDatasets(std::move(inputs), std::move(targets)));
       parts.pop_back();
     }
-    parts.push_back(*part);
+    parts.push_back(part);
   }
   return concatenate(std::move(parts));
 }

@@ -17,11 +17,9 @@ using namespace dyna;
 
 StatusOr<DatasetPointer> JsonLinesDataset::open(const std::string &path,
                                                 const DataOptions &options) {
-  StatusOr<MappedFile> file = MappedFile::open(path);
-  if (!file.isOk())
-    return file.status();
-  std::string_view bytes = file->bytes();
-  return create(std::move(*file), bytes, path, options);
+  DYNA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  std::string_view bytes = file.bytes();
+  return create(std::move(file), bytes, path, options);
 }
 
 StatusOr<DatasetPointer>
@@ -36,10 +34,9 @@ StatusOr<DatasetPointer> JsonLinesDataset::create(MappedFile file,
                                                   const std::string &name,
                                                   const DataOptions &options) {
   auto result = std::make_shared<JsonLinesDataset>();
-  StatusOr<ByteTokens> tokens = ByteTokens::create(options.vocabulary, name);
-  if (!tokens.isOk())
-    return tokens.status();
-  result->bytes_ = *tokens;
+  DYNA_ASSIGN_OR_RETURN(ByteTokens tokens,
+                        ByteTokens::create(options.vocabulary, name));
+  result->bytes_ = tokens;
   result->file_ = std::move(file);
   result->name_ = name;
   result->text_ = bytes;
@@ -192,23 +189,19 @@ JsonLinesDataset::parseOnce(int64_t index) const {
     kept_.reset(); // before the next one takes as much
     keptIndex_ = -1;
   }
-  StatusOr<LinePointer> line = parse(index);
-  if (!line.isOk())
-    return line;
+  DYNA_ASSIGN_OR_RETURN(LinePointer line, parse(index));
   std::lock_guard<std::mutex> lock(mutex_);
   keptIndex_ = index;
-  kept_ = *line;
+  kept_ = line;
   return line;
 }
 
 Status JsonLinesDataset::readTokens(int64_t index, int64_t begin, int64_t end,
                                     std::vector<int32_t> &tokens) const {
-  StatusOr<LinePointer> line = parseOnce(index);
-  if (!line.isOk())
-    return line.status();
+  DYNA_ASSIGN_OR_RETURN(LinePointer line, parseOnce(index));
   int64_t before = 0;
   for (const char *key : {"text", "input", "target"}) {
-    const JsonValue *part = (*line)->find(key);
+    const JsonValue *part = line->find(key);
     int64_t size = sizeOf(part);
     int64_t from = std::clamp<int64_t>(begin - before, 0, size);
     int64_t to = std::clamp<int64_t>(end - before, 0, size);

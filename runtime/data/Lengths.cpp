@@ -134,10 +134,8 @@ int64_t parseCount(std::string_view text, int64_t limit) {
 }
 
 Status readLengths(const std::string &path, std::vector<int64_t> &lengths) {
-  StatusOr<std::string> text = readFile(path);
-  if (!text.isOk())
-    return text.status();
-  std::string_view rest = *text;
+  DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path));
+  std::string_view rest = text;
   for (int64_t number = 1; !rest.empty(); ++number) {
     size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);

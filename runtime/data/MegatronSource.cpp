@@ -232,18 +232,14 @@ StatusOr<DatasetPointer> MegatronDataset::open(const std::string &path,
   if (prefix.empty())
     return Status::invalidArgument("cannot open " + path +
                                    ".idx: No such file or directory");
-  StatusOr<MappedFile> idx = MappedFile::open(prefix + ".idx");
-  if (!idx.isOk())
-    return idx.status();
-  StatusOr<MappedFile> bin = MappedFile::open(prefix + ".bin");
-  if (!bin.isOk())
-    return bin.status();
-  StatusOr<MegatronIndex> index = MegatronIndex::parse(
-      idx->bytes(), static_cast<int64_t>(bin->bytes().size()), idx->path());
-  if (!index.isOk())
-    return index.status();
-  std::string_view bytes = bin->bytes();
-  return create(*index, std::move(*bin), bytes, prefix, options);
+  DYNA_ASSIGN_OR_RETURN(MappedFile idx, MappedFile::open(prefix + ".idx"));
+  DYNA_ASSIGN_OR_RETURN(MappedFile bin, MappedFile::open(prefix + ".bin"));
+  DYNA_ASSIGN_OR_RETURN(
+      MegatronIndex index,
+      MegatronIndex::parse(
+          idx.bytes(), static_cast<int64_t>(bin.bytes().size()), idx.path()));
+  std::string_view bytes = bin.bytes();
+  return create(index, std::move(bin), bytes, prefix, options);
 }
 
 StatusOr<DatasetPointer>

@@ -108,10 +108,9 @@ StatusOr<TextFolder> dyna::listTextFolder(const std::string &path) {
 StatusOr<DatasetPointer> TextDataset::open(const std::string &path,
                                            const DataOptions &options) {
   auto result = std::make_shared<TextDataset>();
-  StatusOr<ByteTokens> bytes = ByteTokens::create(options.vocabulary, path);
-  if (!bytes.isOk())
-    return bytes.status();
-  result->bytes_ = *bytes;
+  DYNA_ASSIGN_OR_RETURN(ByteTokens bytes,
+                        ByteTokens::create(options.vocabulary, path));
+  result->bytes_ = bytes;
   if (!isDirectory(path)) {
     struct stat facts;
     if (::stat(path.c_str(), &facts) != 0)
@@ -125,10 +124,8 @@ StatusOr<DatasetPointer> TextDataset::open(const std::string &path,
     result->listing_.files.push_back({path, factsOf(facts)});
   } else {
     result->root_ = path;
-    StatusOr<TextFolder> listing = listTextFolder(path);
-    if (!listing.isOk())
-      return listing.status();
-    result->listing_ = std::move(*listing);
+    DYNA_ASSIGN_OR_RETURN(TextFolder listing, listTextFolder(path));
+    result->listing_ = std::move(listing);
     if (result->listing_.files.empty())
       return Status::invalidArgument(
           path +

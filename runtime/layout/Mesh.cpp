@@ -70,14 +70,12 @@ static Status checkRanks(const std::vector<int64_t> &ranks, int64_t positions) {
 
 StatusOr<Mesh> Mesh::create(std::vector<MeshAxis> axes,
                             std::vector<int64_t> ranks) {
-  StatusOr<int64_t> positions = countPositions(axes);
-  if (!positions.isOk())
-    return positions.status();
+  DYNA_ASSIGN_OR_RETURN(int64_t positions, countPositions(axes));
   if (ranks.empty()) {
-    ranks.resize(*positions);
+    ranks.resize(positions);
     std::iota(ranks.begin(), ranks.end(), int64_t(0));
   }
-  DYNA_RETURN_IF_ERROR(checkRanks(ranks, *positions));
+  DYNA_RETURN_IF_ERROR(checkRanks(ranks, positions));
 
   Mesh mesh;
   mesh.axes_ = std::move(axes);

@@ -143,13 +143,11 @@ StatusOr<Layout> layoutAfter(const Mesh &mesh, const ReshardStep &step,
 Status checkStep(const Mesh &mesh, const ReshardStep &step,
                  const Shape &shape) {
   DYNA_RETURN_IF_ERROR(checkLayout(mesh, step.after, shape.size()));
-  StatusOr<Layout> after = layoutAfter(mesh, step, shape);
-  if (!after.isOk())
-    return after.status();
-  if (*after == canonicalLayout(step.after))
+  DYNA_ASSIGN_OR_RETURN(Layout after, layoutAfter(mesh, step, shape));
+  if (after == canonicalLayout(step.after))
     return Status::ok();
   return Status::invalidArgument(describeStep(mesh, step) + ": leads to " +
-                                 describeLayout(mesh, *after));
+                                 describeLayout(mesh, after));
 }
 
 //===----------------------------------------------------------------------===//

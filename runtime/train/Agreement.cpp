@@ -23,13 +23,13 @@ StatusOr<std::vector<uint64_t>> gather(Transport &transport, Group &world,
   // Copied, never added up: the element type gives the size alone.
   static_assert(sizeof(uint64_t) == sizeof(double), "numbers travel as f64");
   std::vector<uint64_t> all(own.size() * transport.ranks());
-  StatusOr<Ticket> ticket = world.start(
-      Collective::flat(CollectiveKind::AllGather, own.data(), all.data(),
-                       static_cast<int64_t>(all.size()), DYNA_ELEMENT_F64),
-      nullptr);
-  if (!ticket.isOk())
-    return ticket.status();
-  DYNA_RETURN_IF_ERROR(transport.wait(*ticket, nullptr, transport.deadline()));
+  DYNA_ASSIGN_OR_RETURN(
+      Ticket ticket,
+      world.start(Collective::flat(CollectiveKind::AllGather, own.data(),
+                                   all.data(), static_cast<int64_t>(all.size()),
+                                   DYNA_ELEMENT_F64),
+                  nullptr));
+  DYNA_RETURN_IF_ERROR(transport.wait(ticket, nullptr, transport.deadline()));
   return all;
 }
 
@@ -39,9 +39,8 @@ Status checkAgreement(Transport &transport,
                       const std::vector<SharedFact> &facts) {
   std::vector<int> ranks(transport.ranks());
   std::iota(ranks.begin(), ranks.end(), 0);
-  auto world = transport.createGroup(ranks, transport.deadline());
-  if (!world.isOk())
-    return world.status();
+  DYNA_ASSIGN_OR_RETURN(auto world,
+                        transport.createGroup(ranks, transport.deadline()));
   // What is compared first, so that the number of values is alike.
   std::string names;
   std::vector<uint64_t> own;
@@ -49,25 +48,22 @@ Status checkAgreement(Transport &transport,
     names += fact.name + "\n";
     own.push_back(dyna_hash_name(fact.value.c_str()));
   }
-  auto lists = gather(transport, **world, {dyna_hash_name(names.c_str())});
-  if (!lists.isOk())
-    return lists.status();
+  DYNA_ASSIGN_OR_RETURN(
+      auto lists, gather(transport, *world, {dyna_hash_name(names.c_str())}));
   for (size_t rank = 1; rank < ranks.size(); ++rank)
-    if ((*lists)[rank] != lists->front())
+    if (lists[rank] != lists.front())
       return Status::invalidArgument(formatText(
-          "rank %zu is a program of another version of Dyna than rank 0: start "
+          "rank %d is a program of another version of Dyna than rank 0: start "
           "all processes with one program",
           rank));
-  auto all = gather(transport, **world, own);
-  if (!all.isOk())
-    return all.status();
+  DYNA_ASSIGN_OR_RETURN(auto all, gather(transport, *world, own));
   for (size_t f = 0; f < facts.size(); ++f)
     for (size_t rank = 1; rank < ranks.size(); ++rank)
-      if ((*all)[rank * facts.size() + f] != (*all)[f])
+      if (all[rank * facts.size() + f] != all[f])
         return Status::invalidArgument(formatText(
-            "rank %zu has another %s than rank 0 (here, on rank %d: %s): start "
+            "rank %d has another %s than rank 0 (here, on rank %d: %s): start "
             "all processes with one program, the same flags and the same data",
-            rank, facts[f].name.c_str(), transport.rank(),
+            rank, facts[f].name, transport.rank(),
             facts[f].value.empty() ? "none" : facts[f].value.c_str()));
   return Status::ok();
 }

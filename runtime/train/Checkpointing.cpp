@@ -64,12 +64,12 @@ public:
   Status prepare(CheckpointContents &contents) {
     const ManifestView &view = ranks_.view();
     parameters_ = parameterViews(view, "");
-    auto stored = storedTensors(parseFamily(view.manifest().facts().family()),
-                                parameters_);
-    if (!stored.isOk())
-      return stored.status();
+    DYNA_ASSIGN_OR_RETURN(
+        auto stored,
+        storedTensors(parseFamily(view.manifest().facts().family()),
+                      parameters_));
     std::vector<Entry> entries;
-    for (const StoredTensor &tensor : *stored)
+    for (const StoredTensor &tensor : stored)
       entries.push_back({tensor, ParameterPart::Master});
     add(entries, contents.model);
     entries.clear();
@@ -175,12 +175,11 @@ Status writeMoment(RankTeam &ranks, ParameterPart part,
 
 std::string RunState::toJson() const {
   std::string text =
-      formatText("{\"format\": 1, \"step\": %lld, \"seed\": %lld, "
-                 "\"model_hash\": %s,\n \"cursor\": %s,\n \"skipped\": %lld, "
+      formatText("{\"format\": 1, \"step\": %d, \"seed\": %d, "
+                 "\"model_hash\": %s,\n \"cursor\": %s,\n \"skipped\": %d, "
                  "\"held_out\": %s,\n \"arguments\": [",
-                 static_cast<long long>(step), static_cast<long long>(seed),
-                 quoteJson(modelHash).c_str(), cursor.toJson().c_str(),
-                 static_cast<long long>(skipped), quoteJson(heldOut).c_str());
+                 step, seed, quoteJson(modelHash), cursor.toJson(), skipped,
+                 quoteJson(heldOut));
   for (size_t i = 0; i < arguments.size(); ++i)
     text += (i ? ",\n  " : "\n  ") + quoteJson(arguments[i]);
   return text + "]}\n";
@@ -202,10 +201,10 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
   if (!step || *step < 0)
     return missing("step");
   if (*step > mostSteps)
-    return Status::invalidArgument(formatText(
-        "state.json is of step %lld, but a run has at most %lld: this "
-        "checkpoint cannot be resumed, use --load",
-        static_cast<long long>(*step), static_cast<long long>(mostSteps)));
+    return Status::invalidArgument(
+        formatText("state.json is of step %d, but a run has at most %d: this "
+                   "checkpoint cannot be resumed, use --load",
+                   *step, mostSteps));
   if (!seed)
     return missing("seed");
   state.step = *step;
@@ -242,7 +241,7 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
 }
 
 std::string modelHashText(const ManifestView &view) {
-  return formatText("%016llx", static_cast<unsigned long long>(view.hash()));
+  return formatText("%016x", view.hash());
 }
 
 std::vector<int64_t> checkpointBytes(const ManifestView &view) {
@@ -380,7 +379,7 @@ std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
       notes.push_back(formatText(
           "%s holds parameters as %s (%s), which are rounded to %s, as this "
           "model keeps them",
-          checkpoint.path.c_str(), dtypeName(tensor.type), tensor.name.c_str(),
+          checkpoint.path, dtypeName(tensor.type), tensor.name,
           dtypeName(kept)));
       break;
     }

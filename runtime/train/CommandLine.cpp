@@ -363,7 +363,7 @@ std::string helpText(const std::string &program) {
     std::string name = "--" + std::string(flag.name);
     if (*flag.value)
       name += std::string(flag.implied ? "" : " ") + flag.value;
-    text += formatText("  %-28s %s", name.c_str(), flag.help);
+    text += formatText("  %-28s %s", name, flag.help);
     bool hasDefault = (flag.integer && defaults.*flag.integer > 0) ||
                       (flag.real && defaults.*flag.real > 0) ||
                       (flag.text && !(defaults.*flag.text).empty());

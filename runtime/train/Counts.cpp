@@ -38,24 +38,21 @@ static std::string bytesJson(const Executor &rank) {
     int64_t bytes = 0;
     for (int p = 0; p < rank.view().parameters(); ++p)
       bytes += rank.partBytes(p, part);
-    text +=
-        formatText("\"%s_bytes\": %lld, ", name, static_cast<long long>(bytes));
+    text += formatText("\"%s_bytes\": %d, ", name, bytes);
   }
   return text;
 }
 
 static std::string trafficJson(const Traffic &traffic) {
-  std::string text = formatText("\"messages\": {\"count\": %lld, \"bytes\": "
-                                "%lld}",
-                                static_cast<long long>(traffic.messages),
-                                static_cast<long long>(traffic.messageBytes));
+  std::string text = formatText("\"messages\": {\"count\": %d, \"bytes\": "
+                                "%d}",
+                                traffic.messages, traffic.messageBytes);
   for (int kind = 0; kind < kCollectiveKinds; ++kind)
-    text += formatText(", \"%s\": {\"count\": %lld, \"bytes\": %lld}",
-                       nameOf(static_cast<CollectiveKind>(kind)),
-                       static_cast<long long>(traffic.collectives[kind]),
-                       static_cast<long long>(traffic.collectiveBytes[kind]));
-  text += formatText(", \"collective_calls\": %lld",
-                     static_cast<long long>(traffic.collectiveCalls));
+    text +=
+        formatText(", \"%s\": {\"count\": %d, \"bytes\": %d}",
+                   nameOf(static_cast<CollectiveKind>(kind)),
+                   traffic.collectives[kind], traffic.collectiveBytes[kind]);
+  text += formatText(", \"collective_calls\": %d", traffic.collectiveCalls);
   return text;
 }
 
@@ -63,13 +60,12 @@ std::string RankCounts::toJson(RankTeam &ranks) const {
   std::string text = "{\"ranks\": [";
   for (size_t local = 0; local < sums_.size(); ++local) {
     const StepResult &sum = sums_[local];
-    text += formatText("%s\n  {\"rank\": %zu, \"matrix_flops\": %.17g, "
+    text += formatText("%s\n  {\"rank\": %d, \"matrix_flops\": %.17g, "
                        "\"formula_flops\": %.17g, ",
                        local ? "," : "", ranks.firstRank() + local, sum.flops,
                        sum.formulaFlops);
     text += bytesJson(ranks.executor(local));
-    text += formatText("\"kept_bytes\": %lld, ",
-                       static_cast<long long>(sum.keptBytes));
+    text += formatText("\"kept_bytes\": %d, ", sum.keptBytes);
     text += trafficJson(sum.traffic) + "}";
   }
   return text + "]}\n";

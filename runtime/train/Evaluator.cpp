@@ -38,10 +38,9 @@ int64_t countBytes(const MiniBatch &batch) {
 /// The signal that any process has got. Only together can they end: a plan has
 /// exchanges.
 StatusOr<int> agreeOnStop(RankTeam &ranks) {
-  auto marks = ranks.any({stopSignal() == SIGINT, stopSignal() == SIGTERM});
-  if (!marks.isOk())
-    return marks.status();
-  return (*marks)[0] ? SIGINT : (*marks)[1] ? SIGTERM : 0;
+  DYNA_ASSIGN_OR_RETURN(
+      auto marks, ranks.any({stopSignal() == SIGINT, stopSignal() == SIGTERM}));
+  return marks[0] ? SIGINT : marks[1] ? SIGTERM : 0;
 }
 
 } // namespace
@@ -59,29 +58,25 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
   double lossSum = 0;
   int64_t bytes = 0;
   while (result.tokens < tokenLimit) {
-    StatusOr<int> stop = agreeOnStop(*session.ranks);
-    if (!stop.isOk())
-      return stop.status();
-    result.stoppedBy = *stop;
-    if (*stop)
+    DYNA_ASSIGN_OR_RETURN(int stop, agreeOnStop(*session.ranks));
+    result.stoppedBy = stop;
+    if (stop)
       return result;
-    StatusOr<MiniBatch> batch = reader.next(
-        std::min(session.options.tokensPerBatch, tokenLimit - result.tokens));
-    if (!batch.isOk())
-      return batch.status();
-    if (batch->samples.empty())
+    DYNA_ASSIGN_OR_RETURN(MiniBatch batch,
+                          reader.next(std::min(session.options.tokensPerBatch,
+                                               tokenLimit - result.tokens)));
+    if (batch.samples.empty())
       break;
-    StatusOr<plan::Plan> plan = session.planner->evaluation(
-        sampleLengths(*batch), batch->targets, session.planOptions);
-    if (!plan.isOk())
-      return plan.status();
+    DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
+                          session.planner->evaluation(sampleLengths(batch),
+                                                      batch.targets,
+                                                      session.planOptions));
     StepResult step;
-    DYNA_RETURN_IF_ERROR(
-        session.ranks->run(*plan, *batch, StepScalars(), step));
+    DYNA_RETURN_IF_ERROR(session.ranks->run(plan, batch, StepScalars(), step));
     lossSum += step.lossSum;
-    result.tokens += batch->tokens;
-    result.targets += batch->targets;
-    bytes += countBytes(*batch);
+    result.tokens += batch.tokens;
+    result.targets += batch.targets;
+    bytes += countBytes(batch);
   }
   if (result.targets == 0)
     return Status::invalidArgument(

@@ -58,11 +58,9 @@ Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team) {
 }
 
 Status castParameters(RankTeam &ranks) {
-  auto plan = Planner(ranks.graph()).cast();
-  if (!plan.isOk())
-    return plan.status();
+  DYNA_ASSIGN_OR_RETURN(auto plan, Planner(ranks.graph()).cast());
   StepResult result;
-  return ranks.run(*plan, MiniBatch(), StepScalars(), result);
+  return ranks.run(plan, MiniBatch(), StepScalars(), result);
 }
 
 } // namespace dyna

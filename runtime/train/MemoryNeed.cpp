@@ -44,15 +44,12 @@ Status doesNotFit(const MemoryNeed &need, const TrainOptions &options,
              "--recompute full";
   return Status::resourceExhausted(formatText(
       "the run needs %s (%s for parameters and their state, %s for "
-      "micro-batches of %lld tokens, %s for mini-batches of %lld tokens, %s "
+      "micro-batches of %d tokens, %s for mini-batches of %d tokens, %s "
       "for the tables of the data, %s for saving and loading), but %s: %s",
-      formatBytes(need.total()).c_str(), formatBytes(need.persistent).c_str(),
-      formatBytes(need.dynamic).c_str(),
-      static_cast<long long>(options.tokensPerMicroBatch),
-      formatBytes(need.batches).c_str(),
-      static_cast<long long>(options.tokensPerBatch),
-      formatBytes(need.data).c_str(), formatBytes(need.files).c_str(),
-      limit.c_str(), remedy));
+      formatBytes(need.total()), formatBytes(need.persistent),
+      formatBytes(need.dynamic), options.tokensPerMicroBatch,
+      formatBytes(need.batches), options.tokensPerBatch, formatBytes(need.data),
+      formatBytes(need.files), limit, remedy));
 }
 
 } // namespace
@@ -73,12 +70,10 @@ int64_t estimateBatchBytes(const ManifestView &view, const PlanOptions &options,
 Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
                        int64_t available) {
   if (!options.memoryLimit.empty()) {
-    StatusOr<int64_t> limit = parseBytes(options.memoryLimit);
-    if (!limit.isOk())
-      return limit.status();
-    if (need.total() > *limit)
+    DYNA_ASSIGN_OR_RETURN(int64_t limit, parseBytes(options.memoryLimit));
+    if (need.total() > limit)
       return doesNotFit(need, options,
-                        "--memory-limit is " + formatBytes(*limit));
+                        "--memory-limit is " + formatBytes(limit));
   }
   if (available >= 0 && need.total() > available)
     return doesNotFit(need, options,
@@ -94,12 +89,11 @@ Status checkAddressNeed(const MemoryNeed &need, int64_t threads,
   if (available < 0 || total <= available)
     return Status::ok();
   return Status::resourceExhausted(formatText(
-      "the run needs %s of addresses (%s for its memory, %s for %lld threads "
+      "the run needs %s of addresses (%s for its memory, %s for %d threads "
       "more, %s for libraries), but the limits of this process leave %s: raise "
       "them (ulimit -v, ulimit -d), or lower %s",
-      formatBytes(total).c_str(), formatBytes(need.total()).c_str(),
-      formatBytes(stacks).c_str(), static_cast<long long>(threads),
-      formatBytes(libraryBytes).c_str(), formatBytes(available).c_str(),
+      formatBytes(total), formatBytes(need.total()), formatBytes(stacks),
+      threads, formatBytes(libraryBytes), formatBytes(available),
       stacks > need.total() ? "--threads" : "--tokens-per-micro-batch"));
 }
 

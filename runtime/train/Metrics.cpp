@@ -28,12 +28,10 @@ namespace dyna {
 /// step of the last held-out loss among them.
 static StatusOr<int64_t> sizeUpTo(const std::string &path, int64_t step,
                                   int64_t &heldOutStep) {
-  StatusOr<std::string> text = readFile(path);
-  if (!text.isOk())
-    return text.status();
+  DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path));
   size_t kept = 0;
-  for (size_t end; (end = text->find('\n', kept)) != std::string::npos;) {
-    std::string_view line(text->data() + kept, end - kept);
+  for (size_t end; (end = text.find('\n', kept)) != std::string::npos;) {
+    std::string_view line(text.data() + kept, end - kept);
     StatusOr<JsonValue> json = parseJson(line);
     std::optional<int64_t> number =
         json.isOk() ? json->findInteger("step") : std::nullopt;
@@ -84,18 +82,13 @@ static Status checkOwn(const std::string &path) {
 
 StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
                                         int64_t resumedStep) {
-  StatusOr<OutputPlace> place = findOutputPlace(path);
-  if (!place.isOk())
-    return place.status();
+  DYNA_ASSIGN_OR_RETURN(OutputPlace place, findOutputPlace(path));
   MetricsFile metrics;
   metrics.path_ = path;
-  bool isFile =
-      *place == OutputPlace::Free || *place == OutputPlace::RegularFile;
-  StatusOr<int> opened =
-      isFile ? openAppending(path) : openStream(path, O_APPEND);
-  if (!opened.isOk())
-    return opened.status();
-  int descriptor = *opened;
+  bool isFile = place == OutputPlace::Free || place == OutputPlace::RegularFile;
+  DYNA_ASSIGN_OR_RETURN(int opened, isFile ? openAppending(path)
+                                           : openStream(path, O_APPEND));
+  int descriptor = opened;
   metrics.setFile(descriptor);
   if (!isFile)
     return metrics;
@@ -103,12 +96,11 @@ StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
   DYNA_RETURN_IF_ERROR(lockAt(descriptor, path));
   if (resumedStep < 0)
     DYNA_RETURN_IF_ERROR(checkOwn(path));
-  StatusOr<int64_t> kept =
-      resumedStep >= 0 ? sizeUpTo(path, resumedStep, metrics.heldOutStep_)
-                       : StatusOr<int64_t>(0);
-  if (!kept.isOk())
-    return kept.status();
-  if (::ftruncate(descriptor, *kept) != 0)
+  DYNA_ASSIGN_OR_RETURN(int64_t kept,
+                        resumedStep >= 0
+                            ? sizeUpTo(path, resumedStep, metrics.heldOutStep_)
+                            : StatusOr<int64_t>(0));
+  if (::ftruncate(descriptor, kept) != 0)
     return fileFailure("write", path, errno);
   return metrics;
 }
@@ -122,21 +114,17 @@ void MetricsFile::setFile(int descriptor) {
 Status MetricsFile::followName() {
   if (!isFile_ || isAt(::fileno(file_.get()), path_))
     return Status::ok();
-  StatusOr<OutputPlace> place = findOutputPlace(path_);
-  if (!place.isOk())
-    return place.status();
-  bool isFree = *place == OutputPlace::Free;
-  if (!isFree && *place != OutputPlace::RegularFile)
+  DYNA_ASSIGN_OR_RETURN(OutputPlace place, findOutputPlace(path_));
+  bool isFree = place == OutputPlace::Free;
+  if (!isFree && place != OutputPlace::RegularFile)
     return Status::invalidArgument("cannot write " + path_ +
                                    ": it is no file any more");
-  StatusOr<int> opened = openAppending(path_);
-  if (!opened.isOk())
-    return opened.status();
-  if (Status locked = lockAt(*opened, path_); !locked.isOk()) {
-    ::close(*opened);
+  DYNA_ASSIGN_OR_RETURN(int opened, openAppending(path_));
+  if (Status locked = lockAt(opened, path_); !locked.isOk()) {
+    ::close(opened);
     return locked;
   }
-  setFile(*opened);
+  setFile(opened);
   if (!std::exchange(hasMoved_, true))
     note_ = path_ +
             (isFree ? " was removed or renamed while it was written to: the "
@@ -153,17 +141,15 @@ std::string jsonNumber(double value) {
 Status MetricsFile::write(const StepMetrics &m) {
   double rate = m.seconds > 0 ? static_cast<double>(m.tokens) / m.seconds : 0;
   return writeLine(
-      formatText("{\"step\": %lld, \"loss\": %s, \"tokens\": %lld, "
-                 "\"targets\": %lld, \"seconds\": %.6f, \"tokens_per_second\": "
+      formatText("{\"step\": %d, \"loss\": %s, \"tokens\": %d, "
+                 "\"targets\": %d, \"seconds\": %.6f, \"tokens_per_second\": "
                  "%.1f, \"gflops\": %.2f, ",
-                 static_cast<long long>(m.step), jsonNumber(m.loss).c_str(),
-                 static_cast<long long>(m.tokens),
-                 static_cast<long long>(m.targets), m.seconds, rate, m.gflops) +
+                 m.step, jsonNumber(m.loss), m.tokens, m.targets, m.seconds,
+                 rate, m.gflops) +
       formatText("\"learning_rate\": %.17g, \"gradient_norm\": %s, "
-                 "\"peak_bytes\": %lld, \"micro_batches\": %lld}",
-                 m.learningRate, jsonNumber(m.gradientNorm).c_str(),
-                 static_cast<long long>(m.peakBytes),
-                 static_cast<long long>(m.microBatches)));
+                 "\"peak_bytes\": %d, \"micro_batches\": %d}",
+                 m.learningRate, jsonNumber(m.gradientNorm), m.peakBytes,
+                 m.microBatches));
 }
 
 Status MetricsFile::writeLine(const std::string &json) {

@@ -109,10 +109,9 @@ Status mergeResumed(const std::vector<std::string> &arguments,
                 "with other numbers");
   if (saved.steps != options.steps && options.scheduleSteps == 0 &&
       options.schedule != "constant")
-    warn(formatText("the learning rate now falls over %lld steps instead of "
-                    "%lld; --schedule-steps fixes that from the start",
-                    static_cast<long long>(options.steps),
-                    static_cast<long long>(saved.steps)));
+    warn(formatText("the learning rate now falls over %d steps instead of "
+                    "%d; --schedule-steps fixes that from the start",
+                    options.steps, saved.steps));
   if (std::string metrics = storedValue(state.arguments, "metrics");
       !metrics.empty() && options.metrics.empty())
     warn("the saved run wrote metrics to " + quoteJson(metrics) +
@@ -136,11 +135,9 @@ bool isDone(const ResumedRun &run, const TrainOptions &options) {
 }
 
 void sayDone(const ResumedRun &run, const TrainOptions &options) {
-  print(formatText("the run in %s has done %lld of %lld steps: nothing is left "
+  print(formatText("the run in %s has done %d of %d steps: nothing is left "
                    "to do; more --steps continue it\n",
-                   run.checkpoint.path.c_str(),
-                   static_cast<long long>(run.state.step),
-                   static_cast<long long>(options.steps)));
+                   run.checkpoint.path, run.state.step, options.steps));
 }
 
 /// Of `loaded` (--load) and `resumed` at most one is there. `stoppedBy`: the
@@ -190,23 +187,20 @@ Status evaluateSession(Session &session, const Checkpoint *loaded) {
   DYNA_RETURN_IF_ERROR(castParameters(*session.ranks));
   int64_t limit =
       options.isGiven("held-out-tokens") ? options.heldOutTokens : INT64_MAX;
-  StatusOr<Evaluation> result = evaluate(session, session.data, limit);
-  if (!result.isOk())
-    return result.status();
+  DYNA_ASSIGN_OR_RETURN(Evaluation result,
+                        evaluate(session, session.data, limit));
   if (!session.writesFiles())
     return Status::ok();
-  print(evaluationText(*result));
+  print(evaluationText(result));
   if (options.metrics.empty())
     return Status::ok();
-  StatusOr<MetricsFile> metrics = MetricsFile::open(options.metrics);
-  if (!metrics.isOk())
-    return metrics.status();
-  return metrics->writeLine(formatText(
-      "{\"loss\": %s, \"bits_per_byte\": %s, \"targets\": %lld, "
-      "\"tokens\": %lld, \"seconds\": %.6f}",
-      jsonNumber(result->loss).c_str(), jsonNumber(result->bitsPerByte).c_str(),
-      static_cast<long long>(result->targets),
-      static_cast<long long>(result->tokens), result->seconds));
+  DYNA_ASSIGN_OR_RETURN(MetricsFile metrics,
+                        MetricsFile::open(options.metrics));
+  return metrics.writeLine(
+      formatText("{\"loss\": %s, \"bits_per_byte\": %s, \"targets\": %d, "
+                 "\"tokens\": %d, \"seconds\": %.6f}",
+                 jsonNumber(result.loss), jsonNumber(result.bitsPerByte),
+                 result.targets, result.tokens, result.seconds));
 }
 
 Status evaluateOnly(const dyna_program &program, const ManifestView &view,
@@ -224,10 +218,8 @@ Status startRun(const dyna_program &program, const ManifestView &view,
   DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
   std::optional<Checkpoint> loaded;
   if (!options.load.empty()) {
-    StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.load);
-    if (!checkpoint.isOk())
-      return checkpoint.status();
-    loaded = std::move(*checkpoint);
+    DYNA_ASSIGN_OR_RETURN(Checkpoint checkpoint, loadCheckpoint(options.load));
+    loaded = std::move(checkpoint);
   }
   const Checkpoint *start = loaded ? &*loaded : nullptr;
   return options.evaluate
@@ -246,23 +238,18 @@ StatusOr<RunState> stateOf(const Checkpoint &checkpoint) {
                                    state.status().message());
   if (state->step != checkpoint.step)
     return Status::invalidArgument(formatText(
-        "%s: state.json is of step %lld, but checkpoint.json of step %lld: "
+        "%s: state.json is of step %d, but checkpoint.json of step %d: "
         "this checkpoint cannot be resumed, use --load",
-        checkpoint.path.c_str(), static_cast<long long>(state->step),
-        static_cast<long long>(checkpoint.step)));
+        checkpoint.path, state->step, checkpoint.step));
   return state;
 }
 
 Status resumeRun(const dyna_program &program, const ManifestView &view,
                  const std::vector<std::string> &arguments,
                  TrainOptions options, int &stoppedBy) {
-  StatusOr<Checkpoint> checkpoint = loadCheckpoint(options.resume);
-  if (!checkpoint.isOk())
-    return checkpoint.status();
-  StatusOr<RunState> state = stateOf(*checkpoint);
-  if (!state.isOk())
-    return state.status();
-  ResumedRun run{std::move(*checkpoint), std::move(*state), {}};
+  DYNA_ASSIGN_OR_RETURN(Checkpoint checkpoint, loadCheckpoint(options.resume));
+  DYNA_ASSIGN_OR_RETURN(RunState state, stateOf(checkpoint));
+  ResumedRun run{std::move(checkpoint), std::move(state), {}};
   DYNA_RETURN_IF_ERROR(mergeResumed(arguments, view, run, options));
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
   DYNA_RETURN_IF_ERROR(checkOutputPaths(options));

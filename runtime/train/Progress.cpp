@@ -43,9 +43,9 @@ Progress::Progress(Style style, int64_t firstStep, int64_t steps)
 std::string Progress::formatDuration(double seconds) {
   long long whole = std::llround(std::max(0.0, seconds));
   if (whole >= 3600)
-    return formatText("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
+    return formatText("%d:%02d:%02d", whole / 3600, whole / 60 % 60,
                       whole % 60);
-  return formatText("%lld:%02lld", whole / 60, whole % 60);
+  return formatText("%d:%02d", whole / 60, whole % 60);
 }
 
 std::string Progress::formatStep(const StepMetrics &metrics, int64_t steps,
@@ -53,11 +53,10 @@ std::string Progress::formatStep(const StepMetrics &metrics, int64_t steps,
   double rate = metrics.seconds > 0
                     ? static_cast<double>(metrics.tokens) / metrics.seconds
                     : 0;
-  return formatText("step %lld/%lld  loss %.4f  %.0f tok/s  %.1f GFLOP/s  %s "
+  return formatText("step %d/%d  loss %.4f  %.0f tok/s  %.1f GFLOP/s  %s "
                     "left",
-                    static_cast<long long>(metrics.step),
-                    static_cast<long long>(steps), metrics.loss, rate,
-                    metrics.gflops, formatDuration(secondsLeft).c_str());
+                    metrics.step, steps, metrics.loss, rate, metrics.gflops,
+                    formatDuration(secondsLeft));
 }
 
 void Progress::update(const StepMetrics &metrics) {

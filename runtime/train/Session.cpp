@@ -60,23 +60,19 @@ openDocuments(const ManifestView &view, const TrainOptions &options) {
   DataOptions dataOptions;
   dataOptions.vocabulary = view.manifest().facts().vocabulary();
   dataOptions.seed = static_cast<uint64_t>(options.seed);
-  StatusOr<DatasetPointer> data = openDataset(options.data, dataOptions);
-  if (!data.isOk())
-    return data.status();
+  DYNA_ASSIGN_OR_RETURN(DatasetPointer data,
+                        openDataset(options.data, dataOptions));
   if (!options.heldOut.empty()) {
-    StatusOr<DatasetPointer> heldOut =
-        openDataset(options.heldOut, dataOptions);
-    if (!heldOut.isOk())
-      return heldOut.status();
-    return std::make_pair(*data, *heldOut);
+    DYNA_ASSIGN_OR_RETURN(DatasetPointer heldOut,
+                          openDataset(options.heldOut, dataOptions));
+    return std::make_pair(data, heldOut);
   }
   if (options.heldOutFraction > 0) {
-    double share =
-        options.heldOutFraction * static_cast<double>((*data)->size());
-    return holdOut(*data, std::max<int64_t>(1, std::llround(share)),
+    double share = options.heldOutFraction * static_cast<double>(data->size());
+    return holdOut(data, std::max<int64_t>(1, std::llround(share)),
                    static_cast<uint64_t>(options.seed));
   }
-  return std::make_pair(*data, DatasetPointer());
+  return std::make_pair(data, DatasetPointer());
 }
 
 /// What the data take, with the tables of their samples.
@@ -91,26 +87,22 @@ int64_t dataBytes(const TrainOptions &options, const DatasetPointer &data,
 }
 
 Status openData(const ManifestView &view, Session &session) {
-  auto documents = openDocuments(view, session.options);
-  if (!documents.isOk())
-    return documents.status();
+  DYNA_ASSIGN_OR_RETURN(auto documents, openDocuments(view, session.options));
   MemoryNeed need;
-  need.data = dataBytes(session.options, documents->first, documents->second);
+  need.data = dataBytes(session.options, documents.first, documents.second);
   session.dataBytes = need.data;
   DYNA_RETURN_IF_ERROR(
       checkMemoryNeed(need, session.options, availableMemory()));
   SampleOptions samples;
   samples.limit = session.sampleLimit();
   samples.longDocuments = *parseLongDocuments(session.options.longDocuments);
-  for (auto [documents, index] : {std::pair(&documents->first, &session.data),
-                                  {&documents->second, &session.heldOut}}) {
+  for (auto [documents, index] : {std::pair(&documents.first, &session.data),
+                                  {&documents.second, &session.heldOut}}) {
     if (!*documents)
       continue;
-    StatusOr<SampleIndexPointer> made =
-        SampleIndex::create(*documents, samples);
-    if (!made.isOk())
-      return made.status();
-    *index = *made;
+    DYNA_ASSIGN_OR_RETURN(SampleIndexPointer made,
+                          SampleIndex::create(*documents, samples));
+    *index = made;
   }
   return Status::ok();
 }
@@ -133,9 +125,8 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
   PlanOptions largest = session.planOptions;
   largest.inFlight = static_cast<int>(
       std::min<int64_t>(largest.inFlight, session.microBatches + 1));
-  auto dynamic = session.planner->largestDynamicBytes(largest, training);
-  if (!dynamic.isOk())
-    return dynamic;
+  DYNA_ASSIGN_OR_RETURN(
+      auto dynamic, session.planner->largestDynamicBytes(largest, training));
   MemoryNeed need;
   need.data = session.dataBytes;
   const TrainOptions &options = session.options;
@@ -145,7 +136,7 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
   for (int rank : local) {
     need.persistent +=
         persistentLayout(session.graph->rankView(rank), training).bytes;
-    need.dynamic += (*dynamic)[rank];
+    need.dynamic += dynamic[rank];
   }
   need.batches = (1 + session.options.planAhead) *
                  estimateBatchBytes(*session.view, session.planOptions,
@@ -182,42 +173,36 @@ Status chooseStrategy(Session &session) {
   Strategy strategy;
   if (!options.strategy.empty()) {
     const auto &known = session.view->manifest().strategies();
-    StatusOr<Strategy> parsed =
-        findStrategy(options.strategy, {known.begin(), known.end()});
-    if (!parsed.isOk())
-      return parsed.status();
-    strategy = std::move(*parsed);
+    DYNA_ASSIGN_OR_RETURN(
+        Strategy parsed,
+        findStrategy(options.strategy, {known.begin(), known.end()}));
+    strategy = std::move(parsed);
   }
   if (options.ranks > 0 && options.ranks != strategy.ranks())
     return Status::invalidArgument(formatText(
-        "--ranks is %lld, but strategy '%s' has %d: give both alike, or "
+        "--ranks is %d, but strategy '%s' has %d: give both alike, or "
         "--strategy alone",
-        static_cast<long long>(options.ranks),
-        describeStrategy(strategy).c_str(), strategy.ranks()));
+        options.ranks, describeStrategy(strategy), strategy.ranks()));
   // More are refused before much is made for each of them.
   if (launchedProcesses() == 1 && strategy.ranks() > kMostThreadRanks)
-    return Status::invalidArgument(
-        formatText("strategy '%s' has %d ranks, but one process has at most %d",
-                   describeStrategy(strategy).c_str(), strategy.ranks(),
-                   kMostThreadRanks));
-  auto costs = CostModel::open(*session.view, options.costs);
-  if (!costs.isOk())
-    return costs.status();
-  auto policy = choosePolicy(*costs, planRequest(options, std::move(strategy)));
-  if (!policy.isOk())
-    return policy.status();
-  session.planOptions = policy->options;
-  session.microBatches = policy->microBatches;
-  session.options.tokensPerMicroBatch = policy->options.maxTokensPerMicroBatch;
-  session.notes.insert(session.notes.end(), policy->notes.begin(),
-                       policy->notes.end());
-  StatusOr<ExecutableGraph> graph =
-      ExecutableGraph::create(*session.view, std::move(policy->strategy));
-  if (!graph.isOk())
-    return graph.status();
-  session.graph = std::make_unique<ExecutableGraph>(std::move(*graph));
-  session.planner =
-      std::make_unique<Planner>(*session.graph, std::move(*costs));
+    return Status::invalidArgument(formatText(
+        "strategy '%s' has %d ranks, but one process has at most %d",
+        describeStrategy(strategy), strategy.ranks(), kMostThreadRanks));
+  DYNA_ASSIGN_OR_RETURN(auto costs,
+                        CostModel::open(*session.view, options.costs));
+  DYNA_ASSIGN_OR_RETURN(
+      auto policy,
+      choosePolicy(costs, planRequest(options, std::move(strategy))));
+  session.planOptions = policy.options;
+  session.microBatches = policy.microBatches;
+  session.options.tokensPerMicroBatch = policy.options.maxTokensPerMicroBatch;
+  session.notes.insert(session.notes.end(), policy.notes.begin(),
+                       policy.notes.end());
+  DYNA_ASSIGN_OR_RETURN(
+      ExecutableGraph graph,
+      ExecutableGraph::create(*session.view, std::move(policy.strategy)));
+  session.graph = std::make_unique<ExecutableGraph>(std::move(graph));
+  session.planner = std::make_unique<Planner>(*session.graph, std::move(costs));
   return Status::ok();
 }
 
@@ -227,9 +212,9 @@ Status checkThreads(const TrainOptions &options) {
   if (options.threads <= 8 * static_cast<int64_t>(cores))
     return Status::ok();
   return Status::invalidArgument(formatText(
-      "--threads is %lld, but this machine gives this process %d cores: use at "
+      "--threads is %d, but this machine gives this process %d cores: use at "
       "most as many",
-      static_cast<long long>(options.threads), cores));
+      options.threads, cores));
 }
 
 /// Processes that do not know of each other would each do all the work.
@@ -254,11 +239,9 @@ std::string describeStart(const Checkpoint *start,
   if (!start)
     return "";
   bool resumes = !options.resume.empty();
-  auto sum = static_cast<unsigned long long>(resumes ? start->checksum()
-                                                     : start->model.checksum());
-  return resumes ? formatText("step %lld, checksum %016llx",
-                              static_cast<long long>(start->step), sum)
-                 : formatText("parameters of checksum %016llx", sum);
+  uint64_t sum = resumes ? start->checksum() : start->model.checksum();
+  return resumes ? formatText("step %d, checksum %016x", start->step, sum)
+                 : formatText("parameters of checksum %016x", sum);
 }
 
 /// What this process must have in common with the others of its job.
@@ -267,20 +250,18 @@ Status agree(const Session &session, bool training, const Checkpoint *start,
   Strategy strategy = session.graph->strategy();
   strategy.name.clear();
   std::vector<SharedFact> facts = {
-      {"compiled model", formatText("%016llx", static_cast<unsigned long long>(
-                                                   session.view->hash()))},
+      {"compiled model", formatText("%016x", session.view->hash())},
       {"strategy", describeStrategy(strategy)},
       {"task", training ? "training" : "evaluation"},
       {"checkpoint", describeStart(start, session.options)}};
   for (const auto &[name, value] : commonFlags(session.options))
     facts.push_back({name, value});
   for (const SampleIndexPointer &data : {session.data, session.heldOut})
-    facts.push_back(
-        {"data", data ? formatText("%lld documents, fingerprint %016llx",
-                                   static_cast<long long>(data->documents()),
-                                   static_cast<unsigned long long>(
-                                       data->dataset().fingerprint()))
-                      : ""});
+    facts.push_back({"data", data
+                                 ? formatText("%d documents, fingerprint %016x",
+                                              data->documents(),
+                                              data->dataset().fingerprint())
+                                 : ""});
   return checkAgreement(transport, facts);
 }
 
@@ -292,12 +273,11 @@ StatusOr<std::vector<RankSeat>> makeSeats(const Session &session) {
   bool linked = &dyna_process_transport != nullptr;
   DYNA_RETURN_IF_ERROR(checkLaunch(session.options, linked));
   if (linked && dyna_process_transport.isLaunched()) {
-    auto transport = dyna_process_transport.open(ranks, timeout);
-    if (!transport.isOk())
-      return transport.status();
+    DYNA_ASSIGN_OR_RETURN(auto transport,
+                          dyna_process_transport.open(ranks, timeout));
     seats.emplace_back();
-    seats[0].rank = (*transport)->rank();
-    seats[0].transport = std::move(*transport);
+    seats[0].rank = transport->rank();
+    seats[0].transport = std::move(transport);
     return seats;
   }
   seats.resize(ranks);
@@ -319,11 +299,9 @@ Status makeRanks(Session &session, std::vector<RankSeat> &seats,
                  bool training) {
   const TrainOptions &options = session.options;
   for (RankSeat &seat : seats) {
-    auto device = HostDevice::create(host);
-    if (!device.isOk())
-      return device.status();
-    session.devices.push_back(device->get());
-    seat.device = std::move(*device);
+    DYNA_ASSIGN_OR_RETURN(auto device, HostDevice::create(host));
+    session.devices.push_back(device.get());
+    seat.device = std::move(device);
     seat.dynamicBytes = dynamic[seat.rank];
     if (options.trace.empty())
       continue;
@@ -338,11 +316,10 @@ Status makeRanks(Session &session, std::vector<RankSeat> &seats,
   executor.seed = static_cast<uint64_t>(options.seed);
   executor.training = training;
   executor.checkMemory = options.checkMemory;
-  auto team = RankTeam::create(*session.graph, *session.variant,
-                               std::move(seats), executor);
-  if (!team.isOk())
-    return team.status();
-  session.ranks = std::move(*team);
+  DYNA_ASSIGN_OR_RETURN(auto team,
+                        RankTeam::create(*session.graph, *session.variant,
+                                         std::move(seats), executor));
+  session.ranks = std::move(team);
   return Status::ok();
 }
 
@@ -355,11 +332,10 @@ Status fillSeats(Session &session, std::vector<RankSeat> &seats, bool training,
     DYNA_RETURN_IF_ERROR(
         agree(session, training, start, *seats.front().transport));
   HostOptions host = hostOptions(session.options, *session.variant, seats);
-  auto dynamic = sizeDynamicRegions(session, local, host, training);
-  if (!dynamic.isOk())
-    return dynamic.status();
-  session.planOptions.dynamicLimits = *dynamic;
-  return makeRanks(session, seats, host, *dynamic, training);
+  DYNA_ASSIGN_OR_RETURN(auto dynamic,
+                        sizeDynamicRegions(session, local, host, training));
+  session.planOptions.dynamicLimits = dynamic;
+  return makeRanks(session, seats, host, dynamic, training);
 }
 
 } // namespace
@@ -396,21 +372,18 @@ Status openSession(const dyna_program &program, const ManifestView &view,
                    const Checkpoint *start, Session &session) {
   session.options = options;
   session.view = &view;
-  auto variant = chooseVariant(program, options.isa, cpuFeatures());
-  if (!variant.isOk())
-    return variant.status();
-  session.variant = *variant;
+  DYNA_ASSIGN_OR_RETURN(auto variant,
+                        chooseVariant(program, options.isa, cpuFeatures()));
+  session.variant = variant;
   DYNA_RETURN_IF_ERROR(checkThreads(options));
   DYNA_RETURN_IF_ERROR(chooseStrategy(session));
   DYNA_RETURN_IF_ERROR(openData(view, session));
-  auto seats = makeSeats(session);
-  if (!seats.isOk())
-    return seats.status();
+  DYNA_ASSIGN_OR_RETURN(auto seats, makeSeats(session));
   if (Status status =
-          guarded([&] { return fillSeats(session, *seats, training, start); });
+          guarded([&] { return fillSeats(session, seats, training, start); });
       !status.isOk()) {
     // Other processes wait for this one; the team takes care of its own seats.
-    for (RankSeat &seat : *seats)
+    for (RankSeat &seat : seats)
       if (seat.transport)
         seat.transport->abort(status);
     return status;

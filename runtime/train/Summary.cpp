@@ -19,7 +19,7 @@ namespace dyna {
 namespace {
 
 void addRow(std::string &text, const char *name, const std::string &value) {
-  text += formatText("  %-22s %s\n", name, value.c_str());
+  text += formatText("  %-22s %s\n", name, value);
 }
 
 std::string arrow(double before, double after) {
@@ -32,7 +32,7 @@ std::string describeLosses(const TrainSummary &summary) {
       arrow(summary.firstLoss, std::accumulate(last.begin(), last.end(), 0.0) /
                                    static_cast<double>(last.size()));
   if (last.size() > 1)
-    text += formatText(" (mean of the last %zu steps)", last.size());
+    text += formatText(" (mean of the last %d steps)", last.size());
   return text;
 }
 
@@ -75,9 +75,9 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
   const TrainOptions &options = session.options;
   std::string text = session.view->manifest().model() + "\n";
   addRow(text, "steps",
-         formatText("%s (%s tokens in %s)", groupDigits(summary.steps).c_str(),
-                    groupDigits(summary.tokens).c_str(),
-                    Progress::formatDuration(summary.seconds).c_str()));
+         formatText("%s (%s tokens in %s)", groupDigits(summary.steps),
+                    groupDigits(summary.tokens),
+                    Progress::formatDuration(summary.seconds)));
   if (!summary.lastLosses.empty()) // a step that is skipped has none
     addRow(text, "training loss", describeLosses(summary));
   const auto &before = summary.heldOutBefore, &after = summary.heldOutAfter;
@@ -88,13 +88,12 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
              arrow(before->bitsPerByte, after->bitsPerByte));
   }
   if (summary.seconds > 0)
-    addRow(text, "speed",
-           formatText(
-               "%s tokens/s, %.1f GFLOP/s",
-               groupDigits(std::llround(static_cast<double>(summary.tokens) /
-                                        summary.seconds))
-                   .c_str(),
-               summary.flops / summary.seconds / 1e9));
+    addRow(
+        text, "speed",
+        formatText("%s tokens/s, %.1f GFLOP/s",
+                   groupDigits(std::llround(
+                       static_cast<double>(summary.tokens) / summary.seconds)),
+                   summary.flops / summary.seconds / 1e9));
   if (summary.steps > 0)
     addRow(text, options.pad ? "padding" : "padding avoided",
            describePadding(summary));
@@ -115,10 +114,9 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
 std::string evaluationText(const Evaluation &evaluation) {
   std::string text = "evaluation\n";
   addRow(text, "targets",
-         formatText("%s (%s tokens in %s)",
-                    groupDigits(evaluation.targets).c_str(),
-                    groupDigits(evaluation.tokens).c_str(),
-                    Progress::formatDuration(evaluation.seconds).c_str()));
+         formatText("%s (%s tokens in %s)", groupDigits(evaluation.targets),
+                    groupDigits(evaluation.tokens),
+                    Progress::formatDuration(evaluation.seconds)));
   addRow(text, "loss", formatText("%.6f", evaluation.loss));
   addRow(text, "perplexity", formatText("%.4f", std::exp(evaluation.loss)));
   if (evaluation.bitsPerByte > 0)

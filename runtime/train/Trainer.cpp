@@ -41,12 +41,12 @@ static std::string describeRun(const Session &session) {
                          session.device().describeBf16Products());
   if (session.graph->ranks() > 1)
     device += formatText("; %d ranks, %s", session.graph->ranks(),
-                         describeStrategy(session.graph->strategy()).c_str());
-  return formatText("%s: %lld parameters, %s, %s; %s; %s of memory",
-                    session.view->manifest().model().c_str(),
-                    static_cast<long long>(session.view->totalElements()),
-                    elementTypeName(type), session.variant->name,
-                    device.c_str(), formatBytes(session.peakBytes()).c_str());
+                         describeStrategy(session.graph->strategy()));
+  return formatText("%s: %d parameters, %s, %s; %s; %s of memory",
+                    session.view->manifest().model(),
+                    session.view->totalElements(), elementTypeName(type),
+                    session.variant->name, device,
+                    formatBytes(session.peakBytes()));
 }
 
 /// A process that is one rank of several writes a file of its own.
@@ -71,9 +71,8 @@ static Status proveRoom(const CheckpointStore &store,
   return Status(status.code(),
                 formatText("--save %s: a checkpoint takes %s, for which there "
                            "is no room: %s",
-                           store.directory().c_str(),
-                           formatBytes(bytes[0] + bytes[1]).c_str(),
-                           status.message().c_str()));
+                           store.directory(), formatBytes(bytes[0] + bytes[1]),
+                           status.message()));
 }
 
 Trainer::Trainer(Session &session, const Checkpoint *loaded,
@@ -122,11 +121,10 @@ Status Trainer::openFiles() {
     return Status::ok();
   int64_t resumedStep = resumed_ ? resumed_->state.step : -1;
   if (!options_.save.empty()) {
-    auto store =
-        CheckpointStore::open(options_.save, resumedStep, options_.keep);
-    if (!store.isOk())
-      return store.status();
-    store_.emplace(std::move(*store));
+    DYNA_ASSIGN_OR_RETURN(
+        auto store,
+        CheckpointStore::open(options_.save, resumedStep, options_.keep));
+    store_.emplace(std::move(store));
     if (store_->directory() != options_.save)
       progress_.note("note: --save " + options_.save +
                      " is a symbolic link: checkpoints go to " +
@@ -134,10 +132,9 @@ Status Trainer::openFiles() {
     DYNA_RETURN_IF_ERROR(proveRoom(*store_, *session_.view));
   }
   if (!options_.metrics.empty()) {
-    auto metrics = MetricsFile::open(options_.metrics, resumedStep);
-    if (!metrics.isOk())
-      return metrics.status();
-    metrics_ = std::move(*metrics);
+    DYNA_ASSIGN_OR_RETURN(auto metrics,
+                          MetricsFile::open(options_.metrics, resumedStep));
+    metrics_ = std::move(metrics);
   }
   for (const std::string &path :
        {options_.trace, options_.gradNorms, options_.counts}) {
@@ -146,10 +143,8 @@ Status Trainer::openFiles() {
     DYNA_RETURN_IF_ERROR(OutputFile::checkReplace(path));
     if (*findOutputPlace(path) != OutputPlace::Pipe)
       continue;
-    auto pipe = OutputFile::replace(path);
-    if (!pipe.isOk())
-      return pipe.status();
-    pipes_.push_back(std::move(*pipe));
+    DYNA_ASSIGN_OR_RETURN(auto pipe, OutputFile::replace(path));
+    pipes_.push_back(std::move(pipe));
   }
   return Status::ok();
 }
@@ -187,9 +182,7 @@ Status Trainer::loadParameters(const Checkpoint &checkpoint) {
 /// What marks the data that are held out; empty: none are.
 static std::string heldOutMark(const Session &session) {
   return session.heldOut
-             ? formatText("%016llx",
-                          static_cast<unsigned long long>(
-                              session.heldOut->dataset().fingerprint()))
+             ? formatText("%016x", session.heldOut->dataset().fingerprint())
              : "";
 }
 
@@ -214,23 +207,21 @@ Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
                                 const char *when) {
   if (!session_.heldOut || summary_.stoppedBy)
     return Status::ok();
-  StatusOr<Evaluation> evaluation =
-      evaluate(session_, session_.heldOut, options_.heldOutTokens);
-  if (!evaluation.isOk())
-    return evaluation.status();
-  summary_.stoppedBy = evaluation->stoppedBy;
+  DYNA_ASSIGN_OR_RETURN(
+      Evaluation evaluation,
+      evaluate(session_, session_.heldOut, options_.heldOutTokens));
+  summary_.stoppedBy = evaluation.stoppedBy;
   if (summary_.stoppedBy)
     return Status::ok();
-  result = *evaluation;
+  result = evaluation;
   // What a run ended with is what its continuation starts from.
   if (!metrics_.startHeldOut(summary_.firstStep + summary_.steps))
     return Status::ok();
   checkLogged(metrics_.writeLine(formatText(
-      "{\"held_out\": \"%s\", \"step\": %lld, \"loss\": %s, "
-      "\"bits_per_byte\": %s, \"targets\": %lld, \"seconds\": %.3f}",
-      when, static_cast<long long>(summary_.firstStep + summary_.steps),
-      jsonNumber(result->loss).c_str(), jsonNumber(result->bitsPerByte).c_str(),
-      static_cast<long long>(result->targets), result->seconds)));
+      "{\"held_out\": \"%s\", \"step\": %d, \"loss\": %s, "
+      "\"bits_per_byte\": %s, \"targets\": %d, \"seconds\": %.3f}",
+      when, summary_.firstStep + summary_.steps, jsonNumber(result->loss),
+      jsonNumber(result->bitsPerByte), result->targets, result->seconds)));
   return Status::ok();
 }
 
@@ -256,11 +247,9 @@ void TrainSummary::addPadding(const std::vector<int64_t> &lengths,
 //===----------------------------------------------------------------------===//
 
 StatusOr<PlannedStep> Trainer::planStep(bool update) {
-  StatusOr<MiniBatch> batch = reader_.next(options_.tokensPerBatch);
-  if (!batch.isOk())
-    return batch.status();
+  DYNA_ASSIGN_OR_RETURN(MiniBatch batch, reader_.next(options_.tokensPerBatch));
   PlannedStep planned;
-  planned.batch = std::move(*batch);
+  planned.batch = std::move(batch);
   planned.cursor = reader_.cursor();
   if (planned.batch.samples.empty())
     return planned;
@@ -268,11 +257,11 @@ StatusOr<PlannedStep> Trainer::planStep(bool update) {
     padSamples(planned.batch, options_.tokensPerMicroBatch);
   PlanOptions planOptions = session_.planOptions;
   planOptions.update = update;
-  StatusOr<plan::Plan> plan = session_.planner->training(
-      sampleLengths(planned.batch), planned.batch.targets, planOptions);
-  if (!plan.isOk())
-    return plan.status();
-  planned.plan = std::move(*plan);
+  DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
+                        session_.planner->training(sampleLengths(planned.batch),
+                                                   planned.batch.targets,
+                                                   planOptions));
+  planned.plan = std::move(plan);
   return planned;
 }
 
@@ -280,13 +269,12 @@ StatusOr<Trainer::Agreed> Trainer::agree(int64_t step,
                                          const StatusOr<PlannedStep> &planned) {
   bool isSaveDue = !options_.save.empty() && summary_.steps > 0 &&
                    saves_.isDue(step, SaveSchedule::Clock::now());
-  auto marks =
+  DYNA_ASSIGN_OR_RETURN(
+      auto marks,
       session_.ranks->any({stopSignal() == SIGINT, stopSignal() == SIGTERM,
-                           isSaveDue, !planned.isOk()});
-  if (!marks.isOk())
-    return marks.status();
-  summary_.stoppedBy = (*marks)[0] ? SIGINT : (*marks)[1] ? SIGTERM : 0;
-  return Agreed{(*marks)[2], (*marks)[3]};
+                           isSaveDue, !planned.isOk()}));
+  summary_.stoppedBy = marks[0] ? SIGINT : marks[1] ? SIGTERM : 0;
+  return Agreed{marks[2], marks[3]};
 }
 
 Status Trainer::runSteps() {
@@ -303,17 +291,15 @@ Status Trainer::runSteps() {
     auto begin = std::chrono::steady_clock::now();
     StatusOr<PlannedStep> planned = plans.next();
     double waited = secondsSince(begin);
-    StatusOr<Agreed> agreed = agree(step, planned);
-    if (!agreed.isOk())
-      return agreed.status();
-    if (agreed->hasFailed)
+    DYNA_ASSIGN_OR_RETURN(Agreed agreed, agree(step, planned));
+    if (agreed.hasFailed)
       return saveAndFail(planned.isOk()
                              ? Status(StatusCode::PeerFailed,
                                       "the data of another process failed")
                              : planned.status());
     if (summary_.stoppedBy || planned->batch.samples.empty())
       break;
-    if (agreed->isSaveDue)
+    if (agreed.isSaveDue)
       DYNA_RETURN_IF_ERROR(saveOnTheWay(step));
     DYNA_RETURN_IF_ERROR(runStep(step, *planned, waited));
     if (step + 1 - summary_.firstStep == options_.traceSteps)
@@ -346,20 +332,18 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   // Nothing was updated, and what was trained until here can be saved.
   if (!isFinite && skipped_ >= options_.skipNonfinite)
     return saveAndFail(Status::invalidArgument(formatText(
-        "step %lld: the %s is not finite: training diverged, use a lower --lr, "
+        "step %d: the %s is not finite: training diverged, use a lower --lr, "
         "a longer --warmup or %s, or pass over single steps with "
         "--skip-nonfinite N",
-        static_cast<long long>(step + 1),
-        std::isfinite(metrics.loss) ? "gradient" : "loss",
+        step + 1, std::isfinite(metrics.loss) ? "gradient" : "loss",
         options_.clip > 0 ? "a lower --clip" : "--clip 1")));
   if (!isFinite) {
     ++skipped_;
     if (session_.writesFiles())
       progress_.note(formatText(
-          "warning: step %lld is skipped, its loss or gradient is not finite "
-          "(%lld of %lld)",
-          static_cast<long long>(step + 1), static_cast<long long>(skipped_),
-          static_cast<long long>(options_.skipNonfinite)));
+          "warning: step %d is skipped, its loss or gradient is not finite "
+          "(%d of %d)",
+          step + 1, skipped_, options_.skipNonfinite));
   }
   cursor_ = planned.cursor;
   countStep(metrics, result, isFinite);
@@ -399,12 +383,10 @@ Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
   if (!looks)
     return Status::ok();
   DYNA_RETURN_IF_ERROR(collectGradientNorms());
-  StatusOr<plan::Plan> update = session_.planner->update();
-  if (!update.isOk())
-    return update.status();
+  DYNA_ASSIGN_OR_RETURN(plan::Plan update, session_.planner->update());
   StepResult updated;
   DYNA_RETURN_IF_ERROR(
-      session_.ranks->run(*update, MiniBatch(), scalars, updated));
+      session_.ranks->run(update, MiniBatch(), scalars, updated));
   result.gradientNorm = updated.gradientNorm;
   return Status::ok();
 }
@@ -430,26 +412,25 @@ static StatusOr<double> gradientNorm(RankTeam &ranks, int p) {
 Status Trainer::collectGradientNorms() {
   bool wide = session_.view->masterType() == plan::F64;
   for (int p = 0; p < session_.view->parameters(); ++p) {
-    StatusOr<double> norm = wide ? gradientNorm<double>(*session_.ranks, p)
-                                 : gradientNorm<float>(*session_.ranks, p);
-    if (!norm.isOk())
-      return norm.status();
-    gradientNorms_.push_back(*norm);
+    DYNA_ASSIGN_OR_RETURN(double norm,
+                          wide ? gradientNorm<double>(*session_.ranks, p)
+                               : gradientNorm<float>(*session_.ranks, p));
+    gradientNorms_.push_back(norm);
   }
   return Status::ok();
 }
 
 Status Trainer::writeGradientNorms() const {
-  std::string text = formatText("{\"first_step\": %lld,\n \"losses\": [",
-                                static_cast<long long>(summary_.firstStep));
+  std::string text =
+      formatText("{\"first_step\": %d,\n \"losses\": [", summary_.firstStep);
   for (size_t i = 0; i < losses_.size(); ++i)
     text += (i ? ", " : "") + jsonNumber(losses_[i]);
   text += "],\n \"gradient_norms\": {";
   for (size_t p = 0; p < gradientNorms_.size(); ++p)
     text += formatText(
         "%s\n  %s: %s", p ? "," : "",
-        quoteJson(session_.view->parameter(static_cast<int>(p)).name()).c_str(),
-        jsonNumber(gradientNorms_[p]).c_str());
+        quoteJson(session_.view->parameter(static_cast<int>(p)).name()),
+        jsonNumber(gradientNorms_[p]));
   return replaceFile(options_.gradNorms, text + "}}\n");
 }
 
@@ -474,10 +455,8 @@ Status Trainer::save(int64_t step, Status &failure) {
   state.arguments = runArguments(options_);
   failure = saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state,
                     session_.data->dataset().endToken());
-  auto hasFailed = session_.ranks->any({!failure.isOk()});
-  if (!hasFailed.isOk())
-    return hasFailed.status();
-  if ((*hasFailed)[0]) {
+  DYNA_ASSIGN_OR_RETURN(auto hasFailed, session_.ranks->any({!failure.isOk()}));
+  if (hasFailed[0]) {
     saves_.failed(SaveSchedule::Clock::now());
     if (failure.isOk())
       failure = Status(StatusCode::PeerFailed,
@@ -498,9 +477,9 @@ Status Trainer::saveOnTheWay(int64_t step) {
   DYNA_RETURN_IF_ERROR(save(step, failure));
   if (!failure.isOk() && session_.writesFiles())
     progress_.note(formatText(
-        "warning: nothing was saved after step %lld, which is tried again in a "
+        "warning: nothing was saved after step %d, which is tried again in a "
         "minute at the latest: %s",
-        static_cast<long long>(step), failure.message().c_str()));
+        step, failure.message()));
   return Status::ok();
 }
 
@@ -514,7 +493,7 @@ Status Trainer::saveAtTheEnd(int64_t step) {
     if (session_.writesFiles())
       progress_.note(formatText(
           "warning: nothing was saved, which is tried again in %d s: %s", pause,
-          failure.message().c_str()));
+          failure.message()));
     std::this_thread::sleep_for(std::chrono::seconds(pause));
   }
   return failure;
@@ -527,13 +506,12 @@ Status Trainer::saveAndFail(const Status &failure) {
     return failure;
   int64_t step = summary_.firstStep + summary_.steps;
   Status saved = saveAtTheEnd(step);
-  return Status(
-      failure.code(),
-      failure.message() +
-          (saved.isOk()
-               ? formatText(" (the run up to step %lld is in %s)",
-                            static_cast<long long>(step), options_.save.c_str())
-               : "; then " + saved.message()));
+  return Status(failure.code(),
+                failure.message() +
+                    (saved.isOk()
+                         ? formatText(" (the run up to step %d is in %s)", step,
+                                      options_.save)
+                         : "; then " + saved.message()));
 }
 
 Status Trainer::finish() {

@@ -8,8 +8,9 @@
 
 #include "runtime/transport/Transport.h"
 
+#include "runtime/base/Text.h"
+
 #include <algorithm>
-#include <cstdio>
 
 using namespace dyna;
 
@@ -143,10 +144,9 @@ Status Transport::wait(Ticket ticket, void *stream, Deadline deadline) {
     if (Clock::now() >= deadline) {
       double seconds =
           std::chrono::duration<double>(Clock::now() - begin).count();
-      char text[64];
-      snprintf(text, sizeof(text), "not done after %.3g seconds", seconds);
       return fail(found->description.text(),
-                  Status(StatusCode::DeadlineExceeded, text));
+                  Status(StatusCode::DeadlineExceeded,
+                         formatText("not done after %.3g seconds", seconds)));
     }
     idle(begin, deadline);
   }

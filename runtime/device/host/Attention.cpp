@@ -37,22 +37,19 @@ dyna_status checkSegments(dyna_context *context, const dyna_segments &segments,
                           const char *name) {
   if (segments.count < 0 || segments.tq < 0 || segments.tkv < 0 ||
       (segments.count > 0 && !segments.data))
-    return fail(
-        context, DYNA_INVALID_ARGUMENT,
-        "%s of %lld segments with %lld queries and %lld keys: sizes must "
-        "not be negative, and segments must be there",
-        name, (long long)segments.count, (long long)segments.tq,
-        (long long)segments.tkv);
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s of %d segments with %d queries and %d keys: sizes must "
+                "not be negative, and segments must be there",
+                name, segments.count, segments.tq, segments.tkv);
   for (int64_t i = 0; i < segments.count; ++i) {
     const dyna_segment &s = segments.data[i];
     if (s.q_begin < 0 || s.q_len < 0 || s.q_begin > segments.tq - s.q_len ||
         s.kv_begin < 0 || s.kv_len < 0 || s.kv_begin > segments.tkv - s.kv_len)
       return fail(context, DYNA_INVALID_ARGUMENT,
-                  "%s: segment %lld has queries [%lld, +%lld) of %lld and keys "
-                  "[%lld, +%lld) of %lld",
-                  name, (long long)i, (long long)s.q_begin, (long long)s.q_len,
-                  (long long)segments.tq, (long long)s.kv_begin,
-                  (long long)s.kv_len, (long long)segments.tkv);
+                  "%s: segment %d has queries [%d, +%d) of %d and keys "
+                  "[%d, +%d) of %d",
+                  name, i, s.q_begin, s.q_len, segments.tq, s.kv_begin,
+                  s.kv_len, segments.tkv);
   }
   return DYNA_OK;
 }
@@ -66,22 +63,18 @@ dyna_status check(dyna_context *context, const dyna_attention *p,
                 "%s without a description or segments", name);
   if (p->heads <= 0 || p->kv_heads <= 0 || p->head_dim <= 0 ||
       p->heads % p->kv_heads != 0)
-    return fail(
-        context, DYNA_INVALID_ARGUMENT,
-        "%s of %lld heads, %lld key/value heads, head size %lld: all must "
-        "be positive and heads a multiple of key/value heads",
-        name, (long long)p->heads, (long long)p->kv_heads,
-        (long long)p->head_dim);
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s of %d heads, %d key/value heads, head size %d: all must "
+                "be positive and heads a multiple of key/value heads",
+                name, p->heads, p->kv_heads, p->head_dim);
   int64_t qWidth = p->heads * p->head_dim, kvWidth = p->kv_heads * p->head_dim;
   if (p->q_stride < qWidth || p->out_stride < qWidth || p->k_stride < kvWidth ||
       p->v_stride < kvWidth)
-    return fail(
-        context, DYNA_INVALID_ARGUMENT,
-        "%s: strides of q, k, v, out are %lld, %lld, %lld, %lld but rows "
-        "have %lld, %lld, %lld, %lld elements",
-        name, (long long)p->q_stride, (long long)p->k_stride,
-        (long long)p->v_stride, (long long)p->out_stride, (long long)qWidth,
-        (long long)kvWidth, (long long)kvWidth, (long long)qWidth);
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: strides of q, k, v, out are %d, %d, %d, %d but rows "
+                "have %d, %d, %d, %d elements",
+                name, p->q_stride, p->k_stride, p->v_stride, p->out_stride,
+                qWidth, kvWidth, kvWidth, qWidth);
   if ((p->segments->tq > 0 && (!p->q || !p->out)) ||
       (p->segments->tkv > 0 && (!p->k || !p->v)))
     return fail(context, DYNA_INVALID_ARGUMENT, "%s: q, k, v or out is null",
@@ -382,11 +375,10 @@ dyna_status runAttentionGrad(dyna_context *context,
   int64_t qWidth = f.heads * f.head_dim, kvWidth = f.kv_heads * f.head_dim;
   if (g.dq_stride < qWidth || g.dk_stride < kvWidth || g.dv_stride < kvWidth)
     return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s: strides of dq, dk, dv are %lld, %lld, %lld but rows have "
-                "%lld, %lld, %lld elements",
-                name, (long long)g.dq_stride, (long long)g.dk_stride,
-                (long long)g.dv_stride, (long long)qWidth, (long long)kvWidth,
-                (long long)kvWidth);
+                "%s: strides of dq, dk, dv are %d, %d, %d but rows have "
+                "%d, %d, %d elements",
+                name, g.dq_stride, g.dk_stride, g.dv_stride, qWidth, kvWidth,
+                kvWidth);
   HostDevice &device = HostDevice::of(*context);
   Team &team = device.team();
   if (!device.reserveWorkers(kernels.attentionGradScratch(f.head_dim)))

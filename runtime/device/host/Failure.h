@@ -10,22 +10,18 @@
 #define DYNA_RUNTIME_DEVICE_HOST_FAILURE_H
 
 #include "runtime/abi/Abi.h"
-
-#include <cstdarg>
-#include <cstdio>
+#include "runtime/base/Text.h"
 
 namespace dyna {
 
 /// Leaves the formatted text in the context and returns `code`.
-__attribute__((format(printf, 3, 4))) inline dyna_status
-fail(dyna_context *context, dyna_status code, const char *format, ...) {
-  if (context && context->message && context->message_capacity > 0) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(context->message, static_cast<size_t>(context->message_capacity),
-              format, arguments);
-    va_end(arguments);
-  }
+template <typename... T>
+dyna_status fail(dyna_context *context, dyna_status code, const char *format,
+                 const T &...values)
+    DYNA_CHECK_FORMAT(detail::fitsFormat<T...>(format)) {
+  if (context && context->message && context->message_capacity > 0)
+    formatInto(context->message, static_cast<size_t>(context->message_capacity),
+               format, values...);
   return code;
 }
 

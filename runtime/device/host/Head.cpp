@@ -43,10 +43,9 @@ dyna_status checkPart(dyna_context *context, const dyna_head &p,
   Part part(*context, p);
   if (p.whole_vocab < 0 || part.size > p.vocab)
     return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s: this rank's part of a vocabulary of %lld has %lld rows, "
-                "but there is room for %lld",
-                name, (long long)p.whole_vocab, (long long)part.size,
-                (long long)p.vocab);
+                "%s: this rank's part of a vocabulary of %d has %d rows, "
+                "but there is room for %d",
+                name, p.whole_vocab, part.size, p.vocab);
   return DYNA_OK;
 }
 
@@ -58,11 +57,10 @@ dyna_status check(dyna_context *context, const dyna_head *p, int64_t element,
     return fail(context, DYNA_INVALID_ARGUMENT, "%s without a description",
                 name);
   if (p->rows < 0 || p->width <= 0 || p->vocab <= 0)
-    return fail(
-        context, DYNA_INVALID_ARGUMENT,
-        "%s of %lld rows, width %lld, vocabulary %lld: rows must not be "
-        "negative, the others positive",
-        name, (long long)p->rows, (long long)p->width, (long long)p->vocab);
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s of %d rows, width %d, vocabulary %d: rows must not be "
+                "negative, the others positive",
+                name, p->rows, p->width, p->vocab);
   if (p->whole_vocab != 0)
     if (dyna_status status = checkPart(context, *p, name))
       return status;
@@ -138,9 +136,9 @@ private:
       if (target < 0 || target >= part_.whole)
         return fail(
             context_, DYNA_INVALID_ARGUMENT,
-            "%s: target id %d of row %lld is outside the vocabulary of "
-            "%lld; check that the data was made with the model's tokenizer",
-            name, target, (long long)i, (long long)part_.whole);
+            "%s: target id %d of row %d is outside the vocabulary of "
+            "%d; check that the data was made with the model's tokenizer",
+            name, target, i, part_.whole);
       used_[usedCount_++] = i;
     }
     if (p_.dx)

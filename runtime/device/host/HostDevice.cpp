@@ -109,14 +109,11 @@ StatusOr<std::unique_ptr<HostDevice>> HostDevice::create(int threads) {
 StatusOr<std::unique_ptr<HostDevice>>
 HostDevice::create(const HostOptions &options) {
   std::unique_ptr<HostDevice> device(new HostDevice());
-  StatusOr<const KernelTable *> kernels = selectKernels(options.isa);
-  if (!kernels.isOk())
-    return kernels.status();
-  device->kernels_ = *kernels;
-  StatusOr<std::unique_ptr<Team>> team = Team::create(options.threads);
-  if (!team.isOk())
-    return team.status();
-  device->team_ = std::move(*team);
+  DYNA_ASSIGN_OR_RETURN(const KernelTable *kernels, selectKernels(options.isa));
+  device->kernels_ = kernels;
+  DYNA_ASSIGN_OR_RETURN(std::unique_ptr<Team> team,
+                        Team::create(options.threads));
+  device->team_ = std::move(team);
   device->scratch_.resize(static_cast<size_t>(device->team_->size()) + 1);
   device->ownStream_ = std::make_unique<HostStream>();
   device->primitives_ = MatmulPrimitives::create();

@@ -36,9 +36,9 @@ extern "C" dyna_status dyna_launch(dyna_context *context, dyna_rows_body body,
     return failUnbound(context, "launch");
   if (!body || rows < 0 || args_bytes < 0 || (args_bytes > 0 && !args))
     return fail(context, DYNA_INVALID_ARGUMENT,
-                "launch over %lld rows with %lld bytes of arguments: body and "
+                "launch over %d rows with %d bytes of arguments: body and "
                 "arguments must be there and sizes not negative",
-                (long long)rows, (long long)args_bytes);
+                rows, args_bytes);
   if (dyna_status status = dyna_progress(context))
     return status;
   int64_t size = dyna_chunk_rows(rows, min_rows);
@@ -64,23 +64,21 @@ dyna_status check(dyna_context *context, const dyna_matmul *p,
                 name);
   if (p->m < 0 || p->n < 0 || p->k < 0)
     return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s of m=%lld n=%lld k=%lld: sizes must not be negative", name,
-                (long long)p->m, (long long)p->n, (long long)p->k);
+                "%s of m=%d n=%d k=%d: sizes must not be negative", name, p->m,
+                p->n, p->k);
   int64_t leastA = p->transpose_a ? p->m : p->k;
   int64_t leastB = p->transpose_b ? p->k : p->n;
   if (p->lda < leastA || p->ldb < leastB || p->ldc < p->n)
-    return fail(
-        context, DYNA_INVALID_ARGUMENT,
-        "%s of m=%lld n=%lld k=%lld: leading dimensions %lld, %lld, %lld "
-        "must be at least %lld, %lld, %lld",
-        name, (long long)p->m, (long long)p->n, (long long)p->k,
-        (long long)p->lda, (long long)p->ldb, (long long)p->ldc,
-        (long long)leastA, (long long)leastB, (long long)p->n);
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s of m=%d n=%d k=%d: leading dimensions %d, %d, %d "
+                "must be at least %d, %d, %d",
+                name, p->m, p->n, p->k, p->lda, p->ldb, p->ldc, leastA, leastB,
+                p->n);
   bool product = p->m > 0 && p->n > 0;
   if (product && (!p->c || (p->k > 0 && (!p->a || !p->b))))
     return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s of m=%lld n=%lld k=%lld: a, b or c is null", name,
-                (long long)p->m, (long long)p->n, (long long)p->k);
+                "%s of m=%d n=%d k=%d: a, b or c is null", name, p->m, p->n,
+                p->k);
   return dyna_progress(context);
 }
 
@@ -306,9 +304,9 @@ bool multiplyPrepared(HostDevice &device, const dyna_matmul &p,
 
 dyna_status failProduct(dyna_context *context, const dyna_matmul &p) {
   return fail(context, DYNA_DEVICE_ERROR,
-              "oneDNN failed on a product of m=%lld n=%lld k=%lld; it takes "
+              "oneDNN failed on a product of m=%d n=%d k=%d; it takes "
               "memory of its own, which may have run out (ulimit -v)",
-              (long long)p.m, (long long)p.n, (long long)p.k);
+              p.m, p.n, p.k);
 }
 
 /// Whether there is no memory for the code of the product. Other code would
@@ -318,9 +316,9 @@ dyna_status checkCodeMemory(dyna_context *context, HostDevice &device,
   if (!device.primitives() || !device.primitives()->lacksMemory())
     return DYNA_OK;
   return fail(context, DYNA_RESOURCE_EXHAUSTED,
-              "no memory for the code of a product of m=%lld n=%lld k=%lld: "
+              "no memory for the code of a product of m=%d n=%d k=%d: "
               "raise the limit of this process (ulimit -v)",
-              (long long)p.m, (long long)p.n, (long long)p.k);
+              p.m, p.n, p.k);
 }
 
 } // namespace
@@ -519,9 +517,9 @@ dyna_status runWidened(dyna_context *context, const dyna_matmul &p, bool f32) {
   Widened w;
   if (!makeWidened(device, p, f32, w))
     return fail(context, DYNA_RESOURCE_EXHAUSTED,
-                "no memory for the scratch of a bf16 product of m=%lld n=%lld "
-                "k=%lld",
-                (long long)p.m, (long long)p.n, (long long)p.k);
+                "no memory for the scratch of a bf16 product of m=%d n=%d "
+                "k=%d",
+                p.m, p.n, p.k);
   Block b;
   for (b.n0 = 0; b.n0 < p.n; b.n0 += w.size.n)
     for (b.m0 = 0; b.m0 < p.m; b.m0 += w.size.m)

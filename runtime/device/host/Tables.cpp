@@ -22,9 +22,9 @@ dyna_status checkRows(dyna_context *context, const Index *indices,
     return failUnbound(context, name);
   if (count < 0 || rows <= 0 || (count > 0 && !indices))
     return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s of %lld rows against a table of %lld: there must be rows "
+                "%s of %d rows against a table of %d: there must be rows "
                 "in both, and the %s",
-                name, (long long)count, (long long)rows, what);
+                name, count, rows, what);
   // No branch per row: it is as fast as memory.
   bool outside = false;
   for (int64_t i = 0; i < count; ++i)
@@ -35,8 +35,8 @@ dyna_status checkRows(dyna_context *context, const Index *indices,
   while (indices[row] >= 0 && int64_t(indices[row]) < rows)
     ++row;
   return fail(context, DYNA_INVALID_ARGUMENT,
-              "%s %lld in row %lld of the micro-batch: the table has %lld rows",
-              what, (long long)indices[row], (long long)row, (long long)rows);
+              "%s %d in row %d of the micro-batch: the table has %d rows", what,
+              indices[row], row, rows);
 }
 
 } // namespace

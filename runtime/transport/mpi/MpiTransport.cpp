@@ -8,6 +8,7 @@
 
 #include "runtime/transport/mpi/MpiTransport.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/transport/ProcessTransport.h"
 #include "runtime/transport/mpi/MpiExchange.h"
 #include "runtime/transport/mpi/MpiWire.h"
@@ -200,11 +201,11 @@ StatusOr<std::unique_ptr<Group>> MpiTransport::makeGroup(std::vector<int> ranks,
 class StartDeadline {
 public:
   explicit StartDeadline(std::chrono::seconds timeout) {
-    std::snprintf(text, sizeof text,
-                  "not all processes of the job have started after %lld "
-                  "seconds (--timeout): each that mpirun starts must run this "
-                  "program; look for one that hangs or has never begun\n",
-                  static_cast<long long>(timeout.count()));
+    formatInto(text, sizeof text,
+               "not all processes of the job have started after %d "
+               "seconds (--timeout): each that mpirun starts must run this "
+               "program; look for one that hangs or has never begun\n",
+               timeout.count());
     struct sigaction action = {};
     action.sa_handler = [](int) {
       constexpr int failed = 2;

@@ -87,25 +87,37 @@ if [ "${#sources[@]}" = 1 ] && [ -f "${sources[0]}" ]; then
 fi
 train() {
   ./train --data "$data" ${held_out[@]+"${held_out[@]}"} --tokens-per-batch 16384 --tokens-per-micro-batch 4096 \
-    --schedule-steps "$steps" --lr 1e-3 --seed 1 "$@"
+    --schedule-steps "$steps" --lr 1e-3 "$@"
 }
-train --steps "$steps" ${held_out[@]+--held-out-tokens 131072} --metrics "$out/metrics.jsonl" --save "$out/checkpoints" \
+train --seed 1 --steps "$steps" ${held_out[@]+--held-out-tokens 131072} --metrics "$out/metrics.jsonl" --save "$out/checkpoints" \
   --trace "$out/trace.json" --trace-steps 2 --progress
 
-# What planning for lengths brings: the first steps once more, as they are and then each
-# sample padded to the longest of its micro-batch. The first one of both warms up; of the
-# others, which have the same samples, the median ratio counts, as a machine has other work.
-few=$((steps < 5 ? steps : 5))
-again() { train --steps "$few" ${few_held_out[@]+"${few_held_out[@]}"} --no-progress "$@"; }
-again --metrics "$out/plain.jsonl" >"$out/plain.txt"
-again --metrics "$out/padded.jsonl" --pad >"$out/padded.txt"
+# What planning for lengths brings: a few steps as they are, and the same samples padded to
+# the longest of their micro-batch. A machine has other work, which comes and goes: the runs
+# of a pair follow each other, each pair in the other order than the one before, on samples
+# of its own. The first step of a run warms up; of all others the median ratio counts.
+pairs=3
+few=$((steps < 3 ? steps : 3))
+again() { # padded or plain, pair
+  local pad=()
+  [ "$1" = plain ] || pad=(--pad)
+  train --seed "$2" --steps "$few" ${few_held_out[@]+"${few_held_out[@]}"} --no-progress ${pad[@]+"${pad[@]}"} \
+    --metrics "$out/$1-$2.jsonl" >"$out/$1-$2.txt"
+}
+for ((pair = 1; pair <= pairs; pair++)); do
+  order=(plain padded)
+  ((pair % 2)) || order=(padded plain)
+  for kind in "${order[@]}"; do again "$kind" "$pair"; done
+done
 seconds() { # of a metrics file: step, tokens, seconds
   sed -n 's/.*"step": \([0-9]*\), .*"tokens": \([0-9]*\), .*"seconds": \([0-9.]*\),.*/\1 \2 \3/p' "$1"
 }
-join <(seconds "$out/plain.jsonl") <(seconds "$out/padded.jsonl") |
+for ((pair = 1; pair <= pairs; pair++)); do
+  join <(seconds "$out/plain-$pair.jsonl") <(seconds "$out/padded-$pair.jsonl")
+done |
   awk -v few="$few" '$1 > 1 || few == 1 { print $5 / $3, $2 / $5, $2 / $3 }' | sort -n |
-  awk -v few="$few" '{ line[NR] = $0 } END {
+  awk '{ line[NR] = $0 } END {
     split(line[int((NR + 1) / 2)], at, " ")
-    printf "  %-22s %d tokens/s padded, %d tokens/s as they are: %.2f times as fast (up to step %d)\n",
-      "the same samples", at[2], at[3], at[1], few }'
+    printf "  %-22s %d tokens/s padded, %d tokens/s as they are: %.2f times as fast (median of %d steps)\n",
+      "the same samples", at[2], at[3], at[1], NR }'
 echo "quickstart: everything is in $out; look at trace.json in ui.perfetto.dev"

@@ -11,6 +11,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/executor/RankExchange.h"
 #include "runtime/executor/Run.h"
+#include "runtime/plan/InstructionTable.h"
 #include "runtime/plan/PlanVerifier.h"
 
 #include <algorithm>
@@ -337,9 +338,10 @@ void Executor::trace(const Run &run, const Instruction &i, double begin,
   TraceRecorder &recorder = *options_.trace;
   TraceSlice slice;
   slice.name = instructionName(i.op());
-  slice.category = view_.kind(i.layer()).name().c_str();
+  slice.category =
+      namesLayer(i.op()) ? view_.kind(i.layer()).name().c_str() : "step";
   slice.step = run.scalars.step;
-  slice.layer = i.op() == Instruction::LOAD ? -1 : i.layer();
+  slice.layer = namesLayer(i.op()) ? i.layer() : -1;
   slice.microBatch = isPerMicroBatch(i.op()) ? i.micro_batch() : -1;
   slice.beginSeconds = begin;
   slice.seconds = recorder.now() - begin;

@@ -14,13 +14,16 @@
 
 #include "test/runtime/executor/TinyRun.h"
 
+#include "runtime/base/Json.h"
 #include "runtime/executor/RankTeam.h"
+#include "runtime/plan/InstructionTable.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 
 #include <gmock/gmock.h>
 
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -276,6 +279,26 @@ StatusOr<Planner> makePlanner(const ManifestView &model,
   return Planner(std::move(*graph));
 }
 
+/// An instruction is of a layer in the trace if it is of one in the plan.
+void expectLayersOfInstructions(const TraceRecorder &trace) {
+  auto json = parseJson(trace.toJson());
+  ASSERT_TRUE(json.isOk());
+  std::map<std::string, bool> hasLayer;
+  for (int op = 0; op < plan::Instruction::Op_ARRAYSIZE; ++op)
+    if (auto known = static_cast<plan::Instruction::Op>(op);
+        plan::Instruction::Op_IsValid(op))
+      hasLayer[instructionName(known)] = namesLayer(known);
+  for (const JsonValue &event : json->find("traceEvents")->items) {
+    auto known = hasLayer.find(event.find("name")->text);
+    if (known == hasLayer.end())
+      continue; // an exchange within one
+    EXPECT_EQ(event.find("args")->find("layer") != nullptr, known->second)
+        << known->first;
+    EXPECT_EQ(event.find("cat")->text == "step", !known->second)
+        << known->first;
+  }
+}
+
 Outcome runStrategy(const StrategyCase &test) {
   Outcome outcome;
   TinyProgram program(tinyOptions(test));
@@ -301,6 +324,7 @@ Outcome runStrategy(const StrategyCase &test) {
     Outcome own;
     DYNA_RETURN_IF_ERROR(rank.train(own));
     std::lock_guard<std::mutex> lock(mutex);
+    expectLayersOfInstructions(rank.trace);
     if (outcome.losses.empty()) {
       outcome.losses = own.losses;
       outcome.norms = own.norms;

@@ -8,6 +8,7 @@
 
 #include "runtime/train/DescribeData.h"
 
+#include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/train/Summary.h"
 
@@ -69,15 +70,25 @@ std::string noteStepSize(int64_t tokens, const SampleStatistics &data) {
 
 } // namespace
 
+std::string nameData(const Session &session) {
+  std::string names;
+  for (const std::string &name : session.options.data)
+    names += (names.empty() ? "" : ", ") + printable(name);
+  return names + ": " + describeDocuments(session.data->statistics());
+}
+
 std::vector<std::string> describeData(const Session &session) {
   const SampleStatistics &data = session.data->statistics();
-  double perStep =
-      static_cast<double>(session.options.tokensPerBatch) / data.meanTokens();
-  std::vector<std::string> lines = {
-      "data: " + describeDocuments(data),
-      "samples: " + groupDigits(data.samples) + " of " + describeLengths(data) +
-          ", about " +
-          groupDigits(std::max<int64_t>(1, std::llround(perStep))) + " a step"};
+  std::vector<std::string> lines = {"data: " + describeDocuments(data),
+                                    "samples: " + groupDigits(data.samples) +
+                                        " of " + describeLengths(data)};
+  if (!session.options.evaluate) {
+    double perStep =
+        static_cast<double>(session.options.tokensPerBatch) / data.meanTokens();
+    lines.back() += ", about " +
+                    groupDigits(std::max<int64_t>(1, std::llround(perStep))) +
+                    " a step";
+  }
   if (session.heldOut)
     lines.push_back(
         "held out: " + describeDocuments(session.heldOut->statistics()) + ", " +

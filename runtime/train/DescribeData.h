@@ -13,6 +13,9 @@
 
 namespace dyna {
 
+/// The data by name, with documents and tokens: in the table of every result.
+std::string nameData(const Session &session);
+
 /// Documents, tokens, lengths of samples, samples of a step; a line each for
 /// the data, and for what is held out.
 std::vector<std::string> describeData(const Session &session);

@@ -167,9 +167,13 @@ Status train(const dyna_program &program, const ManifestView &view,
 
 Status evaluateSession(Session &session, const Checkpoint *loaded) {
   const TrainOptions &options = session.options;
-  for (const std::string &note : dataNotes(session))
-    if (session.writesFiles())
+  if (session.writesFiles()) {
+    if (!options.noProgress)
+      for (const std::string &line : describeData(session))
+        sayLine(line);
+    for (const std::string &note : dataNotes(session))
       sayLine("note: " + note);
+  }
   if (!loaded) {
     warn("no --load: this evaluates a model that has learned nothing");
     DYNA_RETURN_IF_ERROR(initializeParameters(
@@ -191,7 +195,7 @@ Status evaluateSession(Session &session, const Checkpoint *loaded) {
                         evaluate(session, session.data, limit));
   if (!session.writesFiles())
     return Status::ok();
-  print(evaluationText(result));
+  print(evaluationText(session, result));
   if (options.metrics.empty())
     return Status::ok();
   DYNA_ASSIGN_OR_RETURN(MetricsFile metrics,

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
+#include "runtime/train/DescribeData.h"
 
 #include <algorithm>
 #include <cmath>
@@ -74,6 +75,7 @@ std::string groupDigits(int64_t value) {
 std::string summaryText(const Session &session, const TrainSummary &summary) {
   const TrainOptions &options = session.options;
   std::string text = session.view->manifest().model() + "\n";
+  addRow(text, "data", nameData(session));
   addRow(text, "steps",
          formatText("%s (%s tokens in %s)", groupDigits(summary.steps),
                     groupDigits(summary.tokens),
@@ -111,8 +113,10 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
   return text;
 }
 
-std::string evaluationText(const Evaluation &evaluation) {
+std::string evaluationText(const Session &session,
+                           const Evaluation &evaluation) {
   std::string text = "evaluation\n";
+  addRow(text, "data", nameData(session));
   addRow(text, "targets",
          formatText("%s (%s tokens in %s)", groupDigits(evaluation.targets),
                     groupDigits(evaluation.tokens),

@@ -19,7 +19,8 @@ namespace dyna {
 std::string summaryText(const Session &session, const TrainSummary &summary);
 
 /// The result of --evaluate.
-std::string evaluationText(const Evaluation &evaluation);
+std::string evaluationText(const Session &session,
+                           const Evaluation &evaluation);
 
 /// 1234567 as "1,234,567".
 std::string groupDigits(int64_t value);

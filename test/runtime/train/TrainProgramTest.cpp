@@ -130,8 +130,22 @@ TEST_F(TrainProgramTest, SaysWhatBecomesOfDocuments) {
   Result quiet = run(arguments);
   EXPECT_THAT(quiet.err, HasSubstr("note: 2 input/target pairs"));
   EXPECT_THAT(quiet.err, Not(HasSubstr("data: ")));
+  // Whatever is printed is of some data.
+  std::string row = "data                   " + path("d.jsonl") +
+                    ": 5 documents, 379 tokens, 2 too long and split\n";
+  EXPECT_THAT(result.out, HasSubstr(row));
+  EXPECT_THAT(quiet.out, HasSubstr(row));
   arguments.push_back("--evaluate");
-  EXPECT_THAT(run(arguments).err, HasSubstr("note: 2 input/target pairs"));
+  quiet = run(arguments);
+  EXPECT_THAT(quiet.err, HasSubstr("note: 2 input/target pairs"));
+  EXPECT_THAT(quiet.err, Not(HasSubstr("data: ")));
+  EXPECT_THAT(quiet.out, HasSubstr(row));
+  arguments.erase(arguments.end() - 2);
+  Result evaluated = run(arguments);
+  EXPECT_THAT(evaluated.err,
+              HasSubstr("data: 5 documents, 379 tokens, 2 too long and split\n"
+                        "samples: 6 of 45 to 64 tokens (half of them up to 50, "
+                        "9 of 10 up to 64, 99 of 100 up to 64)\n"));
 }
 
 TEST_F(TrainProgramTest, SaysThatAStepIsFarFromTheData) {

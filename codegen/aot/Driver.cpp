@@ -21,6 +21,7 @@
 #include "runtime/abi/Abi.h"
 #include "runtime/base/FileId.h"
 #include "runtime/base/OutputFile.h"
+#include "runtime/base/Printable.h"
 #include "runtime/plan/ExecutableGraph.h"
 
 #include "mlir/IR/Verifier.h"
@@ -42,7 +43,8 @@ using namespace mlir::dyna;
 static constexpr int kUsageError = 2;
 
 static int usageError(const llvm::Twine &message) {
-  llvm::errs() << "dynac: " << message << '\n';
+  // Files and names in them are others' text.
+  llvm::errs() << "dynac: " << ::dyna::printable(message.str(), true) << '\n';
   return kUsageError;
 }
 
@@ -343,7 +345,7 @@ LogicalResult Driver::cutStages() {
     return failure();
   }
   for (const std::string &note : notes)
-    llvm::errs() << "note: " << note << '\n';
+    llvm::errs() << "note: " << ::dyna::printable(note) << '\n';
   return success();
 }
 

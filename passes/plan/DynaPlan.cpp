@@ -8,6 +8,7 @@
 
 #include "dialects/exec/PlanTranslation.h"
 #include "passes/plan/Passes.h"
+#include "runtime/base/Printable.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/planner/Policy.h"
@@ -48,14 +49,15 @@ struct DynaPlan : mlir::dyna::impl::DynaPlanBase<DynaPlan> {
     if (!plan.isOk())
       return refuse(plan.status());
     for (const std::string &note : policy->notes)
-      emitRemark(getOperation().getLoc()) << note;
+      emitRemark(getOperation().getLoc()) << ::dyna::printable(note);
     if (failed(add(*model, *graph, std::move(*plan))))
       signalPassFailure();
   }
 
 private:
+  /// Names in files of costs are others' text.
   void refuse(const ::dyna::Status &status) {
-    getOperation().emitError(status.message());
+    getOperation().emitError(::dyna::printable(status.message()));
     signalPassFailure();
   }
 

@@ -93,12 +93,13 @@ class CostsTest(common.BinaryTest):
                          [[LAYERS.index(layer) for layer in stage] for stage in stages])
 
     def test_dynac_stores_the_cut_with_the_name(self):
-        costs = self.write("head", CUTS["head"][0])
+        costs = self.write("head\x1b[1m", CUTS["head"][0])  # a name from somewhere else
         program = self.folder / "program"
         done = common.run([common.DYNAC, common.model("gpt2", n_layer=4), "-o", program, "--isa=avx2", f"--costs={costs}",
                            "--strategies=a: pp=2; b: dp=2; c: pp=2,layers=2+4"])
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stderr, f"note: strategy 'a': stage cut 5+1: costs from {costs}\n")
+        shown = str(costs).replace("\x1b", "\\x1b")
+        self.assertEqual(done.stderr, f"note: strategy 'a': stage cut 5+1: costs from {shown}\n")
         manifest = json.loads(common.succeed([program, "--describe=json"]))
         self.assertEqual(manifest["strategies"], ["a: dp=1,tp=1,pp=2,layers=5+1", "b: dp=2,tp=1,pp=1",
                                                   "c: dp=1,tp=1,pp=2,layers=2+4"])

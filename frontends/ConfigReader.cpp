@@ -13,17 +13,10 @@
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
-
-/// The text of a value, shortened for a message.
-static std::string print(const llvm::json::Value &value) {
-  std::string text = llvm::formatv("{0}", value);
-  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
-}
 
 std::string mlir::dyna::printNumber(double number) {
   std::string text;
@@ -51,7 +44,7 @@ ConfigReader::ConfigReader(MLIRContext *context, llvm::MemoryBufferRef text)
   llvm::json::Object *object = value->getAsObject();
   if (!object) {
     error("") << "expects a JSON object of configuration fields, but got "
-              << print(*value);
+              << printExcerpt(*value);
     return;
   }
   object_ = std::move(*object);
@@ -132,7 +125,7 @@ int64_t ConfigReader::integer(StringRef field, std::optional<int64_t> fallback,
   if (integer && *integer >= lowest && *integer <= highest)
     return *integer;
   error(field) << "expects an integer from " << lowest << " to " << highest
-               << ", but got " << print(*value);
+               << ", but got " << printExcerpt(*value);
   return fallback.value_or(lowest);
 }
 
@@ -147,7 +140,7 @@ double ConfigReader::number(StringRef field, double fallback, double lowest,
     return *number;
   error(field) << "expects a number of at least " << printNumber(lowest)
                << " and below " << printNumber(highest) << ", but got "
-               << print(*value);
+               << printExcerpt(*value);
   return fallback;
 }
 
@@ -157,7 +150,7 @@ bool ConfigReader::boolean(StringRef field, bool fallback) {
     return fallback;
   if (std::optional<bool> boolean = value->getAsBoolean())
     return *boolean;
-  error(field) << "expects true or false, but got " << print(*value);
+  error(field) << "expects true or false, but got " << printExcerpt(*value);
   return fallback;
 }
 
@@ -167,7 +160,7 @@ std::string ConfigReader::string(StringRef field, StringRef fallback) {
     return fallback.str();
   if (std::optional<StringRef> text = value->getAsString())
     return text->str();
-  error(field) << "expects a string, but got " << print(*value);
+  error(field) << "expects a string, but got " << printExcerpt(*value);
   return fallback.str();
 }
 
@@ -183,7 +176,7 @@ const llvm::json::Object *ConfigReader::object(StringRef field) {
     return nullptr;
   if (const llvm::json::Object *object = value->getAsObject())
     return object;
-  error(field) << "expects an object, but got " << print(*value);
+  error(field) << "expects an object, but got " << printExcerpt(*value);
   return nullptr;
 }
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dyna/FamilyConfig.h"
 #include "frontends/Frontends.h"
 
 using namespace mlir;
@@ -30,15 +31,14 @@ static double readTheta(ConfigReader &reader, double fallback) {
         if (type->getAsString() != "default")
           reader.error(field)
               << "expects '" << key << "' to be \"default\", but got "
-              << llvm::formatv("{0}", *type).str()
-              << ": positions are not scaled";
+              << printExcerpt(*type) << ": positions are not scaled";
     if (const llvm::json::Value *value = object->get("rope_theta")) {
       std::optional<double> number = value->getAsNumber();
       if (!number || !(*number >= 1 && *number < 1e15))
         reader.error(field)
             << "expects 'rope_theta' to be a number of at least 1 and below "
                "1e15, but got "
-            << llvm::formatv("{0}", *value).str();
+            << printExcerpt(*value);
       else
         theta = *number;
     }

@@ -139,15 +139,13 @@ private:
     std::optional<int64_t> size = readInteger(*value);
     if (size && *size >= fact && *size <= most)
       return success();
-    std::string text;
-    llvm::raw_string_ostream(text) << *value;
     InFlightDiagnostic diagnostic = model.emitOpError()
                                     << "expects '" << field
                                     << "' in the fact 'config' to be " << fact
                                     << ", the fact '" << name << "'";
     if (most > fact)
       diagnostic << ", or more as far as the tables go";
-    return diagnostic << ", but got " << text;
+    return diagnostic << ", but got " << printExcerpt(*value);
   }
 
   /// The fact is at least 1 and at most the rows of each table.

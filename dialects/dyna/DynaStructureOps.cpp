@@ -196,7 +196,10 @@ void ModelOp::print(OpAsmPrinter &printer) {
   printer.printSymbolName(getSymName());
   printer << '(';
   printArguments(printer, getBody().getArguments());
-  printer << ") facts";
+  // A configuration can be long: diagnostics show the line of the name.
+  printer << ')';
+  printer.printNewline();
+  printer << "    facts";
   printer.printStrippedAttrOrType(getFacts());
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(), {getSymNameAttrName(), getFactsAttrName()});

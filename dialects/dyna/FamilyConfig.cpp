@@ -312,13 +312,19 @@ std::string otherThan(const Family &family, const DerivedFacts &layers,
   return {};
 }
 
-std::string print(const Json &value) {
+} // namespace
+
+std::string mlir::dyna::printExcerpt(const Json &value) {
   std::string text;
   llvm::raw_string_ostream(text) << value;
-  return text;
+  constexpr size_t most = 60;
+  if (text.size() <= most)
+    return text;
+  size_t end = most - 3;
+  while (end > 0 && (text[end] & 0xc0) == 0x80) // within a character
+    --end;
+  return text.substr(0, end) + "...";
 }
-
-} // namespace
 
 bool mlir::dyna::isNamedFamily(StringRef family) {
   return findFamily(family) != nullptr;
@@ -360,16 +366,17 @@ LogicalResult mlir::dyna::checkFamilyConfig(ModelOp op,
     for (const auto &[value, where] : field.derive(model)) {
       if (meant == value)
         continue;
-      InFlightDiagnostic diagnostic =
-          op.emitOpError() << "expects '" << field.name
-                           << "' in the fact 'config' to be " << print(value)
-                           << field.source << ", but got ";
+      InFlightDiagnostic diagnostic = op.emitOpError()
+                                      << "expects '" << field.name
+                                      << "' in the fact 'config' to be "
+                                      << printExcerpt(value) << field.source
+                                      << ", but got ";
       if (!isMissing)
-        diagnostic << print(given);
+        diagnostic << printExcerpt(given);
       else if (meant.kind() == Json::Null)
         diagnostic << "none";
       else
-        diagnostic << "none, which means " << print(meant);
+        diagnostic << "none, which means " << printExcerpt(meant);
       if (where != op)
         diagnostic.attachNote(where->getLoc()) << "see where it is said";
       return diagnostic;

@@ -31,6 +31,9 @@ LogicalResult checkFamily(ModelOp model, const DerivedFacts &layers);
 LogicalResult checkFamilyConfig(ModelOp model, const DerivedFacts &layers,
                                 const llvm::json::Object &config);
 
+/// The text of a value, shortened for a message.
+std::string printExcerpt(const llvm::json::Value &value);
+
 /// Of the names that configurations have for an activation function the first
 /// ("gelu_new" for "gelu_fast"); empty for those that are not known.
 StringRef activationForm(StringRef name);

@@ -16,6 +16,7 @@
 #include "passes/plan/Passes.h"
 #include "runtime/base/FileId.h"
 #include "runtime/base/OutputFile.h"
+#include "runtime/base/Printable.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -30,6 +31,54 @@ static int fail(const llvm::Twine &message) {
 }
 
 using Import = OwningOpRef<ModuleOp> (*)(MLIRContext *, llvm::MemoryBufferRef);
+
+/// The line that a diagnostic is of, but of a long one what is near: a
+/// configuration is often one line.
+static void showExcerpt(llvm::MemoryBufferRef text, unsigned line,
+                        unsigned column) {
+  constexpr size_t most = 100, before = 40;
+  StringRef rest = text.getBuffer();
+  while (--line)
+    rest = rest.split('\n').second;
+  rest = rest.split('\n').first;
+  auto isWithin = [&](size_t at) { // a character
+    return at < rest.size() && (rest[at] & 0xc0) == 0x80;
+  };
+  size_t at = std::min<size_t>(column - 1, rest.size());
+  size_t begin = rest.size() <= most || at < before ? 0 : at - before;
+  while (isWithin(begin))
+    ++begin;
+  size_t end = std::min(begin + most, rest.size());
+  while (isWithin(end))
+    ++end;
+  std::string left =
+      (begin > 0 ? "..." : "") + ::dyna::printable(rest.slice(begin, at).str());
+  llvm::errs() << left << ::dyna::printable(rest.slice(at, end).str())
+               << (end < rest.size() ? "...\n" : "\n")
+               << std::string(left.size(), ' ') << "^\n";
+}
+
+/// Diagnostics at a place of `text`; others are left to whoever is next.
+static LogicalResult sayWithExcerpt(Diagnostic &diagnostic,
+                                    llvm::MemoryBufferRef text) {
+  auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
+  if (!place || place.getFilename() != text.getBufferIdentifier() ||
+      place.getLine() == 0 || place.getColumn() == 0)
+    return failure();
+  auto say = [&](Diagnostic &said, StringRef kind) {
+    auto at = cast<FileLineColLoc>(said.getLocation());
+    llvm::errs() << place.getFilename().getValue() << ':' << at.getLine() << ':'
+                 << at.getColumn() << ": " << kind << ": "
+                 << ::dyna::printable(said.str()) << '\n';
+    showExcerpt(text, at.getLine(), at.getColumn());
+  };
+  say(diagnostic, diagnostic.getSeverity() == DiagnosticSeverity::Warning
+                      ? "warning"
+                      : "error");
+  for (Diagnostic &note : diagnostic.getNotes())
+    say(note, "note");
+  return success();
+}
 
 static int write(StringRef output, StringRef text) {
   ::dyna::Status status = ::dyna::writeOutput(output.str(), text);
@@ -88,6 +137,9 @@ static int translate(Import import, StringRef input, StringRef output) {
   MLIRContext context;
   context.printOpOnDiagnostic(false);
   SourceMgrDiagnosticHandler diagnostics(sources, &context);
+  ScopedDiagnosticHandler excerpts(&context, [&](Diagnostic &diagnostic) {
+    return sayWithExcerpt(diagnostic, text);
+  });
   OwningOpRef<ModuleOp> module = import(&context, text);
   if (!module || failed(verify(*module)))
     return 2;

@@ -35,7 +35,7 @@ dyna.layer @head[%g: tensor<8xf32>, %w: tensor<257x8xf32>](%x: tensor<?x8xf32>, 
 
 // CHECK-LABEL: dyna.model @tiny
 // CHECK-SAME:  (%[[IDS:.*]]: tensor<?xi32>, %[[T:.*]]: tensor<?xi32>, %[[S:.*]]: !dyna.segments)
-// CHECK-SAME:  facts<family = "custom", vocabulary = 257, positions = 0, width = 8, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22a\22: 1}"> {
+// CHECK-NEXT:  facts<family = "custom", vocabulary = 257, positions = 0, width = 8, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22a\22: 1}"> {
 dyna.model @tiny(%ids: tensor<?xi32>, %t: tensor<?xi32>, %s: !dyna.segments)
     facts<family = "custom", vocabulary = 257, positions = 0, width = 8, heads = 0, kv_heads = 0,
           head_dim = 0, feed_forward = 0, config = "{\22a\22: 1}"> {

@@ -15,6 +15,7 @@
 #include "dialects/dyna/FamilyWiring.h"
 #include "dialects/dyna/KnownAttributes.h"
 #include "dialects/dyna/TextInput.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -102,15 +103,28 @@ private:
                : checkCustomConfig(*config);
   }
 
+  /// As people write it, "GPT-2" is gpt2.
+  static std::string plainName(StringRef name) {
+    std::string plain;
+    for (char c : name)
+      if (llvm::isAlnum(c))
+        plain.push_back(llvm::toLower(c));
+    return plain;
+  }
+
   /// It may say anything, but not what families mean by their fields.
   LogicalResult checkCustomConfig(const llvm::json::Object &config) {
     if (std::optional<StringRef> type = config.getString("model_type");
-        type && isNamedFamily(*type))
+        type && isNamedFamily(plainName(*type)))
       return model.emitOpError()
              << "expects 'model_type' in the fact 'config' not to be a family "
                 "by whose names the tensors are not stored, as the fact "
                 "'family' is "
-             << facts.getFamily() << ", but got \"" << *type << "\"";
+             << facts.getFamily() << ", but got "
+             << printExcerpt(llvm::json::Value(*type))
+             << (isNamedFamily(*type) ? ""
+                                      : ", which people and programs take for ")
+             << (isNamedFamily(*type) ? "" : plainName(*type));
     int64_t vocabulary = facts.getVocabulary(), width = facts.getWidth(),
             positions = facts.getPositions();
     return failure(

@@ -847,6 +847,28 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
 
 // -----
 
+// MODEL11: nearly as a family is called.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.parameter @wpe : tensor<64x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>, %p: tensor<64x96xf32>](%ids: tensor<?xi32>, %s: !dyna.segments) -> tensor<?x96xf32> {
+  %0 = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  %1 = dyna.positions %p, %s : tensor<64x96xf32>
+  %x = dyna.add %0, %1 : tensor<?x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+// expected-error @+1 {{expects 'model_type' in the fact 'config' not to be a family by whose names the tensors are not stored, as the fact 'family' is custom, but got "GPT-2", which people and programs take for gpt2}}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 64, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22model_type\22: \22GPT-2\22}"> {
+  %0 = dyna.call "embed" @embed[@wte, @wpe](%ids, %s) : (tensor<?xi32>, !dyna.segments) -> tensor<?x96xf32>
+  %1 = dyna.call "head" @head[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+}
+
+// -----
+
 // MODEL11: all of a long value is not repeated.
 dyna.parameter @wte : tensor<257x96xf32>
 dyna.parameter @wpe : tensor<64x96xf32>

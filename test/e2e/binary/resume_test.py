@@ -76,7 +76,7 @@ class ResumeTest(common.BinaryTest):
                 self.assertIn(f"{wide}/step-4 holds parameters as F64", done.stderr)
                 self.assertIn("rounded to F32", done.stderr)
         narrow = self.train(common.binary("gpt2", "f32"), "narrow")
-        done = common.run([common.binary("gpt2", "bf16"), "--load", narrow, "--data", self.corpus, "--evaluate"])
+        done = common.run([common.binary("gpt2", "bf16"), "--load", narrow, "--data", self.corpus, "--evaluate", "--no-progress"])
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_another_model_of_the_same_shapes_is_noticed(self):

@@ -139,9 +139,14 @@ def Dyna_PlaceAttr : Dyna_Attr<"Place", "place"> {
   let assemblyFormat = [{
     `<` $memory (`,` struct($index, $tq, $tkv, $s, $constant, $column, $stride)^)? `>`
   }];
-  let builders = [AttrBuilder<(ins "Memory":$memory, CArg<"int64_t", "0">:$index), [{
-    return $_get($_ctxt, memory, index, 0, 0, 0, 0, 0, 0);
-  }]>];
+  let builders = [
+    AttrBuilder<(ins "Memory":$memory, CArg<"int64_t", "0">:$index), [{
+      return $_get($_ctxt, memory, index, 0, 0, 0, 0, 0, 0);
+    }]>,
+    AttrBuilder<(ins "Memory":$memory, "int64_t":$index, "const ::dyna::LinearBytes &":$offset,
+                     CArg<"int64_t", "0">:$column, CArg<"int64_t", "0">:$stride), [{
+      return $_get($_ctxt, memory, index, offset.tq, offset.tkv, offset.s, offset.constant, column, stride);
+    }]>];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Whether the place is an entry of an array of tensors in the signature.
@@ -151,10 +156,10 @@ def Dyna_PlaceAttr : Dyna_Attr<"Place", "place"> {
     }
     /// Whether the place is an offset into a block of bytes.
     bool isBlock() const { return !isArrayEntry() && getMemory() != Memory::Segments; }
+    /// Where in its block of bytes the value begins.
+    ::dyna::LinearBytes getOffset() const { return {getTq(), getTkv(), getS(), getConstant()}; }
     /// The place of everything that lies side by side with this.
-    PlaceAttr getBlock() const {
-      return get(getContext(), getMemory(), getIndex(), getTq(), getTkv(), getS(), getConstant(), 0, 0);
-    }
+    PlaceAttr getBlock() const { return get(getContext(), getMemory(), getIndex(), getOffset()); }
   }];
 }
 def Dyna_PlaceArrayAttr : TypedArrayAttrBase<Dyna_PlaceAttr, "array of places">;

@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace mlir::dyna;
 
-BlockSlice dyna::computeSlice(Block &block, ArrayRef<Value> roots,
-                              llvm::function_ref<bool(Value)> available) {
+BlockSlice mlir::dyna::computeSlice(Block &block, ArrayRef<Value> roots,
+                                    llvm::function_ref<bool(Value)> available) {
   BlockSlice slice;
   llvm::DenseSet<Value> needed;
   auto need = [&](Value value, Operation *user) {

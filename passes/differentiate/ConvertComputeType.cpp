@@ -20,7 +20,8 @@ using namespace mlir::dyna;
 namespace {
 
 class DynaConvertComputeType
-    : public dyna::impl::DynaConvertComputeTypeBase<DynaConvertComputeType> {
+    : public mlir::dyna::impl::DynaConvertComputeTypeBase<
+          DynaConvertComputeType> {
 public:
   using DynaConvertComputeTypeBase::DynaConvertComputeTypeBase;
   void runOnOperation() override;

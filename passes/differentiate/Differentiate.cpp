@@ -20,7 +20,7 @@ using namespace mlir::dyna;
 namespace {
 
 class DynaDifferentiate
-    : public dyna::impl::DynaDifferentiateBase<DynaDifferentiate> {
+    : public mlir::dyna::impl::DynaDifferentiateBase<DynaDifferentiate> {
 public:
   using DynaDifferentiateBase::DynaDifferentiateBase;
   void runOnOperation() override;

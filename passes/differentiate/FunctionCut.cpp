@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::dyna;
 
-std::string dyna::getFunctionName(LayerOp layer, Role role) {
+std::string mlir::dyna::getFunctionName(LayerOp layer, Role role) {
   return (layer.getSymName() + "." + stringifyRole(role)).str();
 }
 

@@ -16,18 +16,18 @@
 using namespace mlir;
 using namespace mlir::dyna;
 
-RankedTensorType dyna::getAccumulatorTensorType(Type parameter) {
+RankedTensorType mlir::dyna::getAccumulatorTensorType(Type parameter) {
   auto type = cast<RankedTensorType>(parameter);
   return type.clone(getAccumulatorType(type.getElementType()));
 }
 
-RankedTensorType dyna::getGradientTensorType(Type parameter,
-                                             Type gradientElement) {
+RankedTensorType mlir::dyna::getGradientTensorType(Type parameter,
+                                                   Type gradientElement) {
   RankedTensorType type = getAccumulatorTensorType(parameter);
   return gradientElement ? type.clone(gradientElement) : type;
 }
 
-Location dyna::prefixName(StringRef prefix, Location location) {
+Location mlir::dyna::prefixName(StringRef prefix, Location location) {
   auto named = dyn_cast<NameLoc>(location);
   if (!named)
     return location;
@@ -36,11 +36,11 @@ Location dyna::prefixName(StringRef prefix, Location location) {
   return NameLoc::get(name, named.getChildLoc());
 }
 
-bool dyna::endsInLoss(LayerOp layer) {
+bool mlir::dyna::endsInLoss(LayerOp layer) {
   return isLoss(layer.getResultTypes().front());
 }
 
-void dyna::simplifyLayer(LayerOp layer) {
+void mlir::dyna::simplifyLayer(LayerOp layer) {
   IRRewriter rewriter(layer.getContext());
   DominanceInfo dominance(layer);
   eliminateCommonSubExpressions(rewriter, dominance, layer);
@@ -81,7 +81,7 @@ static LogicalResult checkNoRegions(LayerOp layer) {
 LogicalResult JointLayer::classifyArguments(LayerOp layer) {
   numParameters = layer.getNumParameters();
   numLayerArguments = layer.getArgumentTypes().size();
-  hasLoss = dyna::endsInLoss(layer);
+  hasLoss = mlir::dyna::endsInLoss(layer);
   for (BlockArgument input : clone->getInputArguments()) {
     if (isa<SegmentsType>(input.getType())) {
       if (segments)

@@ -17,7 +17,8 @@ using namespace mlir::dyna;
 // Evaluation
 //===----------------------------------------------------------------------===//
 
-LogicalResult dyna::buildEvaluateFunction(OpBuilder &builder, LayerOp layer) {
+LogicalResult mlir::dyna::buildEvaluateFunction(OpBuilder &builder,
+                                                LayerOp layer) {
   OwningOpRef<LayerOp> clone(cast<LayerOp>(layer->clone()));
   for (auto dropout :
        llvm::make_early_inc_range(clone->getBody().getOps<DropoutOp>())) {
@@ -164,9 +165,10 @@ LogicalResult TrainingFunctions::buildBackwardWeight() {
   return cut.build(builder);
 }
 
-LogicalResult dyna::buildTrainingFunctions(OpBuilder &builder, LayerOp layer,
-                                           JointLayer &joint,
-                                           const SavedValues &saved) {
+LogicalResult mlir::dyna::buildTrainingFunctions(OpBuilder &builder,
+                                                 LayerOp layer,
+                                                 JointLayer &joint,
+                                                 const SavedValues &saved) {
   TrainingFunctions functions(builder, layer, joint, saved);
   if (failed(functions.buildForward()))
     return failure();
@@ -265,7 +267,7 @@ static LogicalResult buildCast(OpBuilder &builder, LayerOp layer) {
   return cut.build(builder);
 }
 
-bool dyna::needsCast(LayerOp layer) {
+bool mlir::dyna::needsCast(LayerOp layer) {
   return llvm::any_of(layer.getParameterArguments(),
                       [](BlockArgument argument) {
                         return getAccumulatorTensorType(argument.getType()) !=
@@ -273,9 +275,10 @@ bool dyna::needsCast(LayerOp layer) {
                       });
 }
 
-LogicalResult dyna::buildOptimizerFunctions(OpBuilder &builder, LayerOp layer,
-                                            ArrayRef<bool> decays,
-                                            Type gradientElement) {
+LogicalResult mlir::dyna::buildOptimizerFunctions(OpBuilder &builder,
+                                                  LayerOp layer,
+                                                  ArrayRef<bool> decays,
+                                                  Type gradientElement) {
   if (failed(buildUpdate(builder, layer, decays, gradientElement)) ||
       failed(buildGradNorm(builder, layer, gradientElement)))
     return failure();

@@ -96,7 +96,8 @@ bool SavedValuesChooser::isRepeatedBySweep(Value value) {
   if (!isa<GeluOp, SiluOp, ReluOp, AddOp, MulOp, BiasOp>(op))
     return false;
   auto isSweepOfBackward = [&](Operation *user) {
-    return backward.contains(user) && user->hasTrait<dyna::OpTrait::RowWise>();
+    return backward.contains(user) &&
+           user->hasTrait<mlir::dyna::OpTrait::RowWise>();
   };
   auto isReadAnyway = [&](Value operand) {
     if (llvm::is_contained(joint.getParameters(), operand))
@@ -123,7 +124,7 @@ void SavedValuesChooser::dropWhatSweepsRepeat() {
   }
 }
 
-bool dyna::isProduct(Operation *op) {
+bool mlir::dyna::isProduct(Operation *op) {
   if (auto differentiable = dyn_cast<DifferentiableOpInterface>(op))
     return differentiable.isProduct();
   return isa<LinearCrossEntropyTrainOp>(op);
@@ -171,6 +172,6 @@ void SavedValuesChooser::collectDeferred() {
         saved.deferred.push_back(result);
 }
 
-SavedValues dyna::chooseSavedValues(JointLayer &joint) {
+SavedValues mlir::dyna::chooseSavedValues(JointLayer &joint) {
   return SavedValuesChooser(joint).choose();
 }

@@ -452,8 +452,9 @@ static Type getNarrowGradients(LayerOp layer, Type gradients) {
   return mayBeNarrow ? gradients : Type();
 }
 
-LogicalResult dyna::verifyDifferentiated(ModuleOp module,
-                                         function_ref<bool(LayerOp)> isMeant) {
+LogicalResult
+mlir::dyna::verifyDifferentiated(ModuleOp module,
+                                 function_ref<bool(LayerOp)> isMeant) {
   llvm::MapVector<StringAttr, SmallVector<FunctionOp>> functionsOf;
   Type gradients;
   for (FunctionOp function : module.getOps<FunctionOp>()) {
@@ -473,7 +474,7 @@ LogicalResult dyna::verifyDifferentiated(ModuleOp module,
 namespace {
 
 class DynaVerifyDifferentiated
-    : public dyna::impl::DynaVerifyDifferentiatedBase<
+    : public mlir::dyna::impl::DynaVerifyDifferentiatedBase<
           DynaVerifyDifferentiated> {
 public:
   void runOnOperation() override {

@@ -396,7 +396,7 @@ void FunctionPlanner::pack() {
   MLIRContext *context = function.getContext();
   Pile constants, rows;
   auto inWorkspace = [&](LinearBytes offset) {
-    return placeAt(context, Memory::Workspace, 0, offset);
+    return PlaceAttr::get(context, Memory::Workspace, 0, offset);
   };
   int64_t constantSize = 0; // known once the constants are packed
   DenseSet<unsigned> joined;
@@ -416,9 +416,9 @@ void FunctionPlanner::pack() {
     rows.place.push_back([&, stride](int64_t offset) {
       int64_t column = 0;
       for (unsigned group : joint) {
-        groups[group].place =
-            PlaceAttr::get(context, Memory::Workspace, 0, offset, 0, 0,
-                           constantSize, column, stride);
+        groups[group].place = PlaceAttr::get(
+            context, Memory::Workspace, 0,
+            LinearBytes{offset, 0, 0, constantSize}, column, stride);
         column += rowBytesOf(values[groups[group].members.front()]);
       }
     });

@@ -30,7 +30,7 @@ static void apply(FunctionOp function, const FunctionPlan &plan) {
   function.setArgPlacesAttr(arrayOf(context, plan.arguments));
   function.setResultPlacesAttr(arrayOf(context, plan.results));
   function.setWorkspaceAttr(
-      placeAt(context, Memory::Workspace, 0, plan.workspace));
+      PlaceAttr::get(context, Memory::Workspace, 0, plan.workspace));
   for (const auto &[op, places] : plan.places)
     op->setAttr("places", arrayOf(context, places));
 }
@@ -38,7 +38,7 @@ static void apply(FunctionOp function, const FunctionPlan &plan) {
 static void apply(LayerOp layer, const TierPlan &plan) {
   SmallVector<PlaceAttr> tiers;
   for (auto [memory, size] : llvm::zip_equal(tierMemories, plan.sizes))
-    tiers.push_back(placeAt(layer.getContext(), memory, 0, size));
+    tiers.push_back(PlaceAttr::get(layer.getContext(), memory, 0, size));
   layer.setTiersAttr(arrayOf(layer.getContext(), tiers));
 }
 

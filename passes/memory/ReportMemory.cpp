@@ -137,7 +137,7 @@ FailureOr<LayerReport> reportLayer(StringAttr name, LayerOp layer,
     if (failed(plan))
       return failure();
     report.roles.push_back({stringifyRole(function.getRole()).str(),
-                            offsetOf(workspace), plan->lowerBound});
+                            workspace.getOffset(), plan->lowerBound});
   }
   return report;
 }
@@ -205,7 +205,7 @@ struct ReportMemory : mlir::dyna::impl::ReportMemoryBase<ReportMemory> {
   }
 
   int64_t at(const LinearBytes &bytes) const {
-    return bytes.at(tq, tkv > 0 ? tkv : tq, s);
+    return bytes.at({tq, tkv > 0 ? tkv : tq, s});
   }
 
   void printTable(const Report &report, raw_ostream &os) {

@@ -9,47 +9,11 @@
 #include "passes/memory/Scratch.h"
 #include "passes/memory/Values.h"
 #include "runtime/abi/Kernels.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
-
-int64_t LinearBytes::at(int64_t queryTokens, int64_t keyTokens,
-                        int64_t segments) const {
-  auto round = [](int64_t count) {
-    return llvm::alignTo(count, DYNA_ROW_ALIGNMENT);
-  };
-  auto sum = static_cast<__int128>(tq) * round(queryTokens) +
-             static_cast<__int128>(tkv) * round(keyTokens) +
-             static_cast<__int128>(s) * round(segments) + constant;
-  return static_cast<int64_t>(
-      std::min<__int128>(sum, std::numeric_limits<int64_t>::max()));
-}
-
-std::string LinearBytes::str() const {
-  SmallVector<std::string> terms;
-  auto add = [&](int64_t factor, StringRef name) {
-    if (factor != 0)
-      terms.push_back(std::to_string(factor) + name.str());
-  };
-  add(tq, "*Tq");
-  add(tkv, "*Tkv");
-  add(s, "*S");
-  add(constant, "");
-  return terms.empty() ? "0" : llvm::join(terms, " + ");
-}
-
-LinearBytes mlir::dyna::offsetOf(PlaceAttr place) {
-  return {place.getTq(), place.getTkv(), place.getS(), place.getConstant()};
-}
-
-PlaceAttr mlir::dyna::placeAt(MLIRContext *context, Memory memory,
-                              int64_t index, const LinearBytes &offset) {
-  return PlaceAttr::get(context, memory, index, offset.tq, offset.tkv, offset.s,
-                        offset.constant, /*column=*/0, /*stride=*/0);
-}
 
 LinearBytes mlir::dyna::stridedBytes(const LinearBytes &alone, int64_t rowBytes,
                                      int64_t stride) {

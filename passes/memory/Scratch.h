@@ -20,42 +20,7 @@
 
 namespace mlir::dyna {
 
-/// Bytes, linear in rounded query tokens, key/value tokens, segments and 1.
-struct LinearBytes {
-  int64_t tq = 0;
-  int64_t tkv = 0;
-  int64_t s = 0;
-  int64_t constant = 0;
-
-  LinearBytes operator+(const LinearBytes &other) const {
-    return {tq + other.tq, tkv + other.tkv, s + other.s,
-            constant + other.constant};
-  }
-  bool operator==(const LinearBytes &other) const {
-    return tq == other.tq && tkv == other.tkv && s == other.s &&
-           constant == other.constant;
-  }
-  /// Whether this is at most `other` for all tokens and segments.
-  bool isAtMost(const LinearBytes &other) const {
-    return tq <= other.tq && tkv <= other.tkv && s <= other.s &&
-           constant <= other.constant;
-  }
-  /// The least linear function that is nowhere below either.
-  LinearBytes upperBound(const LinearBytes &other) const {
-    return {std::max(tq, other.tq), std::max(tkv, other.tkv),
-            std::max(s, other.s), std::max(constant, other.constant)};
-  }
-  /// The bytes for these counts, each first rounded up to DYNA_ROW_ALIGNMENT;
-  /// what 63 bits cannot count is the largest number that they can.
-  int64_t at(int64_t queryTokens, int64_t keyTokens, int64_t segments) const;
-  /// `1536*Tq + 64`, or `0`.
-  std::string str() const;
-};
-
-/// The offset that a place in a block states.
-LinearBytes offsetOf(PlaceAttr place);
-PlaceAttr placeAt(MLIRContext *context, Memory memory, int64_t index,
-                  const LinearBytes &offset);
+using ::dyna::LinearBytes;
 
 /// The bytes of a tensor; rounded up to DYNA_BLOCK_ALIGNMENT if it is static.
 /// A dynamic first dimension counts query tokens.

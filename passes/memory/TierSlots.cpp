@@ -120,10 +120,8 @@ void mlir::dyna::placeSlots(TierPlan &plan) {
 }
 
 PlaceAttr mlir::dyna::placeOf(PlaceAttr place, const TierPlan::Slot &slot) {
-  const LinearBytes &at = slot.offset;
   return PlaceAttr::get(place.getContext(), place.getMemory(), place.getIndex(),
-                        at.tq, at.tkv, at.s, at.constant, slot.column,
-                        slot.stride);
+                        slot.offset, slot.column, slot.stride);
 }
 
 SmallVector<PlaceAttr> mlir::dyna::placesInTiers(ArrayAttr places,

@@ -51,7 +51,7 @@ struct Range {
   int64_t rowBytes = 0, column = 0, stride = 0;
 
   static Range of(PlaceAttr place, const LinearBytes &bytes) {
-    LinearBytes begin = offsetOf(place);
+    LinearBytes begin = place.getOffset();
     Memory memory = place.getMemory();
     return {place,
             begin,
@@ -210,10 +210,10 @@ LogicalResult FunctionVerifier::checkRange(Operation *op, const Range &range) {
     return op->emitOpError("lies in workspace, but the function does not state "
                            "its workspace");
   }
-  if (!range.end.isAtMost(offsetOf(limit)))
+  if (!range.end.isAtMost(limit.getOffset()))
     return op->emitOpError("ends at ")
            << range.end.str() << " bytes of '" << stringifyMemory(memory)
-           << "', which has only " << offsetOf(limit).str();
+           << "', which has only " << limit.getOffset().str();
   return success();
 }
 
@@ -346,7 +346,7 @@ LogicalResult FunctionVerifier::checkOutlives(Operation &op) {
 LogicalResult FunctionVerifier::checkWorkspace() {
   PlaceAttr stated = function.getWorkspaceAttr();
   PlaceAttr expected =
-      placeAt(function.getContext(), Memory::Workspace, 0, workspace);
+      PlaceAttr::get(function.getContext(), Memory::Workspace, 0, workspace);
   if (!stated || stated == expected)
     return success();
   return function.emitOpError("expects the workspace ")
@@ -525,7 +525,7 @@ LogicalResult checkTiers(LayerOp layer, ArrayRef<FunctionOp> functions) {
     return success();
   SmallVector<Attribute> expected;
   for (auto [memory, size] : llvm::zip_equal(tierMemories, plan->sizes))
-    expected.push_back(placeAt(layer.getContext(), memory, 0, size));
+    expected.push_back(PlaceAttr::get(layer.getContext(), memory, 0, size));
   auto tiers = ArrayAttr::get(layer.getContext(), expected);
   if (stated == tiers)
     return success();

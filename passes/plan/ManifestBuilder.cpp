@@ -113,10 +113,11 @@ static void setSpec(plan::TensorSpec *spec, Type type, Attribute layout) {
 }
 
 static void setBytes(plan::LinearBytes *bytes, PlaceAttr place) {
-  bytes->set_tq(place.getTq());
-  bytes->set_tkv(place.getTkv());
-  bytes->set_s(place.getS());
-  bytes->set_constant(place.getConstant());
+  const ::dyna::LinearBytes size = place.getOffset();
+  bytes->set_tq(size.tq);
+  bytes->set_tkv(size.tkv);
+  bytes->set_s(size.s);
+  bytes->set_constant(size.constant);
 }
 
 void ManifestBuilder::addFacts(ModelOp model) {

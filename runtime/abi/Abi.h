@@ -67,6 +67,16 @@ extern "C" {
 /// therefore the same for any number of threads.
 #define DYNA_MAX_CHUNKS 32
 
+static inline int64_t dyna_round_rows(int64_t rows) {
+  return (rows + DYNA_ROW_ALIGNMENT - 1) / DYNA_ROW_ALIGNMENT *
+         DYNA_ROW_ALIGNMENT;
+}
+
+static inline int64_t dyna_align_block(int64_t bytes) {
+  return (bytes + DYNA_BLOCK_ALIGNMENT - 1) / DYNA_BLOCK_ALIGNMENT *
+         DYNA_BLOCK_ALIGNMENT;
+}
+
 typedef int32_t dyna_status;
 enum {
   DYNA_OK = 0,

@@ -245,11 +245,6 @@ typedef struct dyna_linear_bytes {
   int64_t tq, tkv, s, constant;
 } dyna_linear_bytes;
 
-static inline int64_t dyna_align_block(int64_t bytes) {
-  return (bytes + DYNA_BLOCK_ALIGNMENT - 1) / DYNA_BLOCK_ALIGNMENT *
-         DYNA_BLOCK_ALIGNMENT;
-}
-
 /// `element` is the size of the compute type: 8, 4 or 2. One value per query
 /// and head, and, unless dq, dk and dv can be added up where they are (bf16, or
 /// a head size that is no multiple of 16), one copy of each in f64 or f32 with

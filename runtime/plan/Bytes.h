@@ -7,27 +7,19 @@
 //===----------------------------------------------------------------------===//
 //
 // How the runtime, the planner and the compile-time reports turn the manifest's
-// linear formulas into bytes. There is no other place that rounds.
+// linear formulas into bytes.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_PLAN_BYTES_H
 #define DYNA_RUNTIME_PLAN_BYTES_H
 
-#include "runtime/abi/Abi.h"
+#include "runtime/base/LinearBytes.h"
 #include "runtime/plan/Manifest.pb.h"
 
 #include <cstdint>
 
 namespace dyna {
-
-/// What the size of a micro-batch's memory depends on: query tokens, key/value
-/// tokens and segments.
-struct Extent {
-  int64_t tq = 0;
-  int64_t tkv = 0;
-  int64_t s = 0;
-};
 
 /// No micro-batch has more tokens than this, no formula larger coefficients: so
 /// that no product overflows.
@@ -37,22 +29,12 @@ constexpr int64_t maxConstantBytes = INT64_C(1) << 44;
 /// No block is larger; sums of a hundred thousand blocks do not overflow.
 constexpr int64_t maxBlockBytes = INT64_C(1) << 46;
 
-inline int64_t alignToBlock(int64_t bytes) {
-  return (bytes + DYNA_BLOCK_ALIGNMENT - 1) / DYNA_BLOCK_ALIGNMENT *
-         DYNA_BLOCK_ALIGNMENT;
-}
-
-inline int64_t roundRows(int64_t rows) {
-  return (rows + DYNA_ROW_ALIGNMENT - 1) / DYNA_ROW_ALIGNMENT *
-         DYNA_ROW_ALIGNMENT;
-}
-
 /// The size of a block that follows `formula`, aligned.
 inline int64_t linearBytes(const plan::LinearBytes &formula,
                            const Extent &extent) {
-  return alignToBlock(formula.tq() * roundRows(extent.tq) +
-                      formula.tkv() * roundRows(extent.tkv) +
-                      formula.s() * roundRows(extent.s) + formula.constant());
+  return dyna_align_block(
+      LinearBytes{formula.tq(), formula.tkv(), formula.s(), formula.constant()}
+          .at(extent));
 }
 
 /// 0 for a type that is not known.

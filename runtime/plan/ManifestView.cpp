@@ -153,7 +153,7 @@ int64_t ManifestView::gradientBytes(int layer, const Extent &extent) const {
     return 0;
   bool part = kind(layer).inputs(0).rows() == plan::TensorSpec::TQ_PART;
   int64_t rows = part ? dyna_part_size(extent.tq, part_.tp, 0) : extent.tq;
-  return alignToBlock(inputRowBytes(kind(layer)) * roundRows(rows));
+  return dyna_align_block(inputRowBytes(kind(layer)) * dyna_round_rows(rows));
 }
 
 int64_t ManifestView::keptBytes(int layer, plan::Recompute mode,

@@ -16,7 +16,7 @@ PersistentLayout persistentLayout(const ManifestView &view, bool training) {
   int64_t master = elementBytes(view.masterType());
   auto place = [&](int64_t elements, int64_t element) {
     int64_t offset = layout.bytes;
-    layout.bytes += alignToBlock(elements * element);
+    layout.bytes += dyna_align_block(elements * element);
     return offset;
   };
   // Matrices before vectors: those of a layer that follow each other in its
@@ -53,12 +53,12 @@ BatchLayout batchLayout(const Extent &extent) {
   BatchLayout layout;
   auto place = [&](int64_t bytes) {
     int64_t offset = layout.bytes;
-    layout.bytes += alignToBlock(bytes);
+    layout.bytes += dyna_align_block(bytes);
     return offset;
   };
-  int64_t rows = roundRows(extent.tq);
+  int64_t rows = dyna_round_rows(extent.tq);
   layout.targets = place(4 * rows);
-  layout.segments = place(sizeof(dyna_segment) * roundRows(extent.s));
+  layout.segments = place(sizeof(dyna_segment) * dyna_round_rows(extent.s));
   layout.rowSample = place(8 * rows);
   layout.rowPosition = place(8 * rows);
   layout.loss = place(sizeof(double));

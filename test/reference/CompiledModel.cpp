@@ -238,7 +238,7 @@ void CompiledModel::call(size_t index, Role role, MicroBatch *micro,
     }
   }
   Slab workspace(
-      it->second.workspace.at(segments.tq, segments.tkv, segments.count));
+      it->second.workspace.at({segments.tq, segments.tkv, segments.count}));
   context.layer = static_cast<int64_t>(index);
   dyna_status status =
       it->second.function(&context, params.data(), grads.data(), &saved,
@@ -280,7 +280,7 @@ void CompiledModel::prepare(MicroBatch &micro, const Batch &batch, bool saves) {
   for (const Call &call : calls) {
     const LinearBytes *tiers = program.layer(call.kind).tiers;
     auto size = [&](int i) {
-      return i > 0 && !saves ? 0 : tiers[i].at(tokens, tokens, count);
+      return i > 0 && !saves ? 0 : tiers[i].at({tokens, tokens, count});
     };
     micro.saved.push_back(
         {Slab(size(0)), Slab(size(1)), Slab(size(2)), Slab(size(3))});

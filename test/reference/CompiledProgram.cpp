@@ -36,14 +36,14 @@ bool CompiledProgram::readMemory(ModuleOp module) {
     if (!tiers || tiers->size() != 4)
       return false;
     for (auto [i, place] : llvm::enumerate(tiers->getAsRange<PlaceAttr>()))
-      compiled.tiers[i] = offsetOf(place);
+      compiled.tiers[i] = place.getOffset();
   }
   for (FunctionOp function : module.getOps<FunctionOp>()) {
     if (!gradients)
       gradients = function.getGradientElementType();
     PlaceAttr workspace = function.getWorkspaceAttr();
     layers[function.getLayer().str()].functions[function.getRole()] = {
-        nullptr, workspace ? offsetOf(workspace) : LinearBytes()};
+        nullptr, workspace ? workspace.getOffset() : LinearBytes()};
   }
   return true;
 }

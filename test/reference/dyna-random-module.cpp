@@ -25,11 +25,11 @@ int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(argc, argv, "Random dyna modules\n");
 
   MLIRContext context;
-  context.loadDialect<dyna::DynaDialect>();
+  context.loadDialect<mlir::dyna::DynaDialect>();
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   for (unsigned i = 0; i < count; ++i)
-    dyna::reference::addRandomModel(*module, "m" + std::to_string(seed + i),
-                                    seed + i, smooth);
+    mlir::dyna::reference::addRandomModel(
+        *module, "m" + std::to_string(seed + i), seed + i, smooth);
   if (failed(verify(*module)))
     return 1;
   module->print(llvm::outs());

@@ -250,11 +250,8 @@ public:
         headDim_(g.forward.head_dim), padded_(padHeadDim(headDim_)),
         inPlace_(accumulatesInPlace(element, headDim_)) {
     const dyna_attention &f = g.forward;
-    auto round = [](int64_t rows) {
-      return (rows + DYNA_ROW_ALIGNMENT - 1) / DYNA_ROW_ALIGNMENT *
-             DYNA_ROW_ALIGNMENT;
-    };
-    int64_t tq = round(f.segments->tq), tkv = round(f.segments->tkv);
+    int64_t tq = dyna_round_rows(f.segments->tq);
+    int64_t tkv = dyna_round_rows(f.segments->tkv);
     char *at = static_cast<char *>(g.workspace);
     delta_ = at;
     at += tq * f.heads * sumBytes_;

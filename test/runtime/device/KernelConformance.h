@@ -9,6 +9,7 @@
 #ifndef DYNA_TEST_RUNTIME_DEVICE_KERNELCONFORMANCE_H
 #define DYNA_TEST_RUNTIME_DEVICE_KERNELCONFORMANCE_H
 
+#include "runtime/base/LinearBytes.h"
 #include "test/runtime/device/DeviceConformance.h"
 #include "test/runtime/device/Naive.h"
 
@@ -78,12 +79,9 @@ constexpr int64_t kCanaryBytes = 4096;
 inline std::vector<uint8_t> makeWorkspace(const dyna_linear_bytes &formula,
                                           int64_t tq, int64_t tkv,
                                           int64_t segments) {
-  auto round = [](int64_t rows) {
-    return (rows + DYNA_ROW_ALIGNMENT - 1) / DYNA_ROW_ALIGNMENT *
-           DYNA_ROW_ALIGNMENT;
-  };
-  int64_t bytes = formula.tq * round(tq) + formula.tkv * round(tkv) +
-                  formula.s * round(segments) + formula.constant;
+  int64_t bytes =
+      LinearBytes{formula.tq, formula.tkv, formula.s, formula.constant}.at(
+          {tq, tkv, segments});
   return std::vector<uint8_t>(static_cast<size_t>(bytes + kCanaryBytes), 0xff);
 }
 

@@ -43,7 +43,8 @@ inline void placeApart(const ExecutableGraph &graph, plan::Plan &plan,
   };
   for (int index = 0; index < program.instructions_size(); ++index)
     for (const BlockUse &use : blocks.uses(index))
-      sizes[keyOf(use)] = std::max(sizes[keyOf(use)], alignToBlock(use.bytes));
+      sizes[keyOf(use)] =
+          std::max(sizes[keyOf(use)], dyna_align_block(use.bytes));
   int64_t end = 0;
   for (const auto &[key, bytes] : sizes) {
     offsets[key] = end;

@@ -84,7 +84,7 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
       static_cast<char *>(workspace)[DYNA_BLOCK_ALIGNMENT * 64] = 1;
       return DYNA_OK;
     case TinyFault::Kind::WriteBehindOutput:
-      static_cast<char *>(out[0].data)[alignToBlock(outBytes)] = 1;
+      static_cast<char *>(out[0].data)[dyna_align_block(outBytes)] = 1;
       return DYNA_OK;
     case TinyFault::Kind::WriteParameter:
       compute(params[0])[0] = 123.0;
@@ -156,7 +156,7 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
     if (dyna_status status = reduce(context, segments, x, compute(out[0])))
       return status;
     return fault(context, DYNA_ROLE_FORWARD, nullptr, out,
-                 sizeof(C) * W * roundRows(segments->tq), params);
+                 sizeof(C) * W * dyna_round_rows(segments->tq), params);
   }
 
   static dyna_status embedBackward(dyna_context *context, const dyna_tensor *,
@@ -184,7 +184,7 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
   struct BlockTiers {
     C *x, *h, *u, *a, *dh, *dy;
     BlockTiers(const dyna_saved &saved, int64_t tq) {
-      int64_t rows = roundRows(tq);
+      int64_t rows = dyna_round_rows(tq);
       x = static_cast<C *>(saved.input);
       h = static_cast<C *>(saved.products);
       u = static_cast<C *>(saved.elementwise);
@@ -280,7 +280,7 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
                                      tiers.a, scratch, compute(out[0])))
       return status;
     return fault(context, DYNA_ROLE_FORWARD, workspace, out,
-                 sizeof(C) * W * roundRows(tq), params);
+                 sizeof(C) * W * dyna_round_rows(tq), params);
   }
 
   static dyna_status
@@ -288,7 +288,7 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
                 const dyna_tensor *, const dyna_saved *, void *workspace,
                 const dyna_segments *segments, const dyna_tensor *in,
                 const dyna_tensor *out) {
-    int64_t rows = roundRows(segments->tq);
+    int64_t rows = dyna_round_rows(segments->tq);
     C *u = static_cast<C *>(workspace);
     C *h = u + rows * W;
     C *x = compute(in[0]), *scratch = h + rows * H;
@@ -375,7 +375,7 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
                                const BlockTiers &tiers,
                                const dyna_segments *segments, C *&dy, C *dh,
                                C *scratch, C *dx) {
-    int64_t elements = roundRows(segments->tq) * W;
+    int64_t elements = dyna_round_rows(segments->tq) * W;
     C *local = dy, *summand = SP ? scratch + 2 * elements : dx;
     if (dyna_status status = gather(context, segments, dy, scratch + elements))
       return status;
@@ -411,11 +411,11 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
     C *dh = static_cast<C *>(workspace), *dy = compute(in[0]);
     if (dyna_status status =
             propagate(context, params, tiers, segments, dy, dh,
-                      dh + roundRows(segments->tq) * H, compute(out[0])))
+                      dh + dyna_round_rows(segments->tq) * H, compute(out[0])))
       return status;
     weightGradient(context, grads, tiers, segments->tq, dy, dh);
     return fault(context, DYNA_ROLE_BACKWARD, workspace, out,
-                 sizeof(C) * W * roundRows(segments->tq), params);
+                 sizeof(C) * W * dyna_round_rows(segments->tq), params);
   }
 
   static dyna_status
@@ -461,11 +461,11 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
     const int32_t *targets = static_cast<const int32_t *>(in[1].data);
     const C *table = compute(params[0]);
     Part part(context, V);
-    int64_t tq = segments->tq, elements = roundRows(tq) * W;
+    int64_t tq = segments->tq, elements = dyna_round_rows(tq) * W;
     // The largest logit of each row, its sum of exponentials and its target's
     // logit; then the logits of one row.
     double *most = static_cast<double *>(workspace), *sums = most + tq;
-    double *chosen = sums + tq, *p = most + 3 * roundRows(tq);
+    double *chosen = sums + tq, *p = most + 3 * dyna_round_rows(tq);
     C *scratch = reinterpret_cast<C *>(p + V), *x = compute(in[0]);
     if (dyna_status status = gather(context, segments, x, scratch))
       return status;

@@ -206,7 +206,7 @@ TEST(ManifestTest, MatricesOfALayerAreNeighbours) {
       ASSERT_TRUE(matrices[0] < vectors[0] && vectors[0] < matrices[1]);
       auto expectNext = [&](int64_t ParameterPlace::*part, int64_t element) {
         int64_t end = layout.parameters[matrices[0]].*part +
-                      alignToBlock(element * view->elements(matrices[0]));
+                      dyna_align_block(element * view->elements(matrices[0]));
         EXPECT_EQ(layout.parameters[matrices[1]].*part, end) << layer;
       };
       expectNext(&ParameterPlace::master, 4);
@@ -238,17 +238,17 @@ TEST(ManifestTest, GradientsTakeTheirOwnType) {
   EXPECT_EQ(narrow->masterType(), plan::F32);
   int64_t saved = 0;
   for (int p = 0; p < wide->parameters(); ++p)
-    saved += alignToBlock(4 * wide->elements(p)) -
-             alignToBlock(2 * wide->elements(p));
+    saved += dyna_align_block(4 * wide->elements(p)) -
+             dyna_align_block(2 * wide->elements(p));
   EXPECT_GT(saved, 0);
   PersistentLayout before = persistentLayout(*wide);
   PersistentLayout after = persistentLayout(*narrow);
   EXPECT_EQ(persistentLayout(*same).bytes, before.bytes);
   EXPECT_EQ(before.bytes - after.bytes, saved);
   EXPECT_EQ(before.parameters[1].gradient - before.parameters[0].gradient,
-            alignToBlock(4 * wide->elements(0)));
+            dyna_align_block(4 * wide->elements(0)));
   EXPECT_EQ(after.parameters[1].gradient - after.parameters[0].gradient,
-            alignToBlock(2 * wide->elements(0)));
+            dyna_align_block(2 * wide->elements(0)));
   EXPECT_EQ(before.parameters[0].gradient, after.parameters[0].gradient);
   EXPECT_EQ(before.parameters[0].m - saved, after.parameters[0].m);
 }

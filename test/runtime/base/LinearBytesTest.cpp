@@ -1,0 +1,52 @@
+//===- LinearBytesTest.cpp - Sizes linear in tokens and segments ----------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/LinearBytes.h"
+
+#include <gtest/gtest.h>
+
+using namespace dyna;
+
+namespace {
+
+TEST(LinearBytesTest, countsAreRoundedUp) {
+  EXPECT_EQ(dyna_round_rows(0), 0);
+  EXPECT_EQ(dyna_round_rows(1), 32);
+  EXPECT_EQ(dyna_round_rows(32), 32);
+  EXPECT_EQ(dyna_round_rows(33), 64);
+  EXPECT_EQ(dyna_align_block(0), 0);
+  EXPECT_EQ(dyna_align_block(1), 64);
+  EXPECT_EQ(dyna_align_block(64), 64);
+  LinearBytes bytes{1000000, 10000, 100, 7};
+  EXPECT_EQ(bytes.at({1, 33, 65}), 32 * 1000000 + 64 * 10000 + 96 * 100 + 7);
+  EXPECT_EQ(bytes.at({0, 0, 0}), 7);
+}
+
+TEST(LinearBytesTest, largeSizesStayTheLargest) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ((LinearBytes{INT64_C(1) << 40, 0, 0, 0}.at({1 << 24, 0, 0})), most);
+  EXPECT_EQ((LinearBytes{INT64_C(1) << 38, 0, 0, -1}.at({1 << 24, 0, 0})),
+            (INT64_C(1) << 62) - 1);
+  EXPECT_EQ((LinearBytes{most, most, most, most}.at({1 << 24, 1 << 24, 1})),
+            most);
+}
+
+TEST(LinearBytesTest, formulasAreComparedAndWritten) {
+  LinearBytes a{1, 2, 3, 4}, b{2, 1, 3, 5};
+  EXPECT_FALSE(a.isAtMost(b));
+  EXPECT_FALSE(b.isAtMost(a));
+  EXPECT_TRUE(a.isAtMost(a.upperBound(b)));
+  EXPECT_EQ(a.upperBound(b), (LinearBytes{2, 2, 3, 5}));
+  EXPECT_EQ(a + b, (LinearBytes{3, 3, 6, 9}));
+  EXPECT_NE(a, b);
+  EXPECT_EQ(a.str(), "1*Tq + 2*Tkv + 3*S + 4");
+  EXPECT_EQ((LinearBytes{1536, 0, 0, 64}.str()), "1536*Tq + 64");
+  EXPECT_EQ(LinearBytes().str(), "0");
+}
+
+} // namespace

@@ -234,6 +234,13 @@ StatusOr<std::optional<Sample>> BatchReader::nextSample() {
   return std::optional<Sample>(std::move(sample));
 }
 
+std::vector<int64_t> MiniBatch::lengths() const {
+  std::vector<int64_t> lengths;
+  for (const Sample &sample : samples)
+    lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
+  return lengths;
+}
+
 StatusOr<MiniBatch> BatchReader::next(int64_t tokens) {
   if (tokens <= 0)
     return Status::invalidArgument(

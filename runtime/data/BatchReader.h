@@ -33,6 +33,9 @@ struct MiniBatch {
   std::vector<Sample> samples;
   int64_t tokens = 0;  ///< of all samples
   int64_t targets = 0; ///< those that are in the loss
+
+  /// The tokens of each sample: what plans are made from.
+  std::vector<int64_t> lengths() const;
 };
 
 enum class Shuffle { Samples, Documents, None };

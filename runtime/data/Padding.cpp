@@ -31,10 +31,8 @@ std::vector<int64_t> dyna::paddedLengths(const std::vector<int64_t> &lengths,
 }
 
 void dyna::padSamples(MiniBatch &miniBatch, int64_t tokensPerMicroBatch) {
-  std::vector<int64_t> lengths;
-  for (const Sample &sample : miniBatch.samples)
-    lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
-  std::vector<int64_t> padded = paddedLengths(lengths, tokensPerMicroBatch);
+  std::vector<int64_t> padded =
+      paddedLengths(miniBatch.lengths(), tokensPerMicroBatch);
   for (size_t i = 0; i < padded.size(); ++i) {
     Sample &sample = miniBatch.samples[i];
     sample.tokens.resize(static_cast<size_t>(padded[i]), 0);

@@ -256,18 +256,11 @@ private:
   int64_t kept_ = 0;
 };
 
-std::vector<int64_t> lengthsOf(const MiniBatch &miniBatch) {
-  std::vector<int64_t> lengths;
-  for (const Sample &sample : miniBatch.samples)
-    lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
-  return lengths;
-}
-
 } // namespace
 
 Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
-  std::vector<int64_t> lengths = lengthsOf(miniBatch);
+  std::vector<int64_t> lengths = miniBatch.lengths();
   VerifyOptions limits = {arena_->bytes() - dynamicStart_, context_.rank,
                           countTargets(miniBatch)};
   if (!options_.plansAreVerified)

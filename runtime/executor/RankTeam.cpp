@@ -88,12 +88,9 @@ Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
 
 Status RankTeam::run(const plan::Plan &plan, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
-  std::vector<int64_t> lengths;
-  for (const Sample &sample : miniBatch.samples)
-    lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
   // Each executor compares its own program with its own arena.
   VerifyOptions options = {maxBlockBytes, -1, countTargets(miniBatch)};
-  if (Status status = verifyPlan(graph_, plan, lengths, options);
+  if (Status status = verifyPlan(graph_, plan, miniBatch.lengths(), options);
       !status.isOk()) {
     abort(status);
     return status;

@@ -67,10 +67,9 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
                                                tokenLimit - result.tokens)));
     if (batch.samples.empty())
       break;
-    DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
-                          session.planner->evaluation(sampleLengths(batch),
-                                                      batch.targets,
-                                                      session.planOptions));
+    DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session.planner->evaluation(
+                                               batch.lengths(), batch.targets,
+                                               session.planOptions));
     StepResult step;
     DYNA_RETURN_IF_ERROR(session.ranks->run(plan, batch, StepScalars(), step));
     lossSum += step.lossSum;

@@ -360,13 +360,6 @@ BatchOptions Session::batchOptions() const {
   return batch;
 }
 
-std::vector<int64_t> sampleLengths(const MiniBatch &miniBatch) {
-  std::vector<int64_t> lengths;
-  for (const Sample &sample : miniBatch.samples)
-    lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
-  return lengths;
-}
-
 Status openSession(const dyna_program &program, const ManifestView &view,
                    const TrainOptions &options, bool training,
                    const Checkpoint *start, Session &session) {

@@ -61,9 +61,6 @@ Status openSession(const dyna_program &program, const ManifestView &view,
                    const TrainOptions &options, bool training,
                    const Checkpoint *start, Session &session);
 
-/// Lengths of the samples, as planners take them.
-std::vector<int64_t> sampleLengths(const MiniBatch &miniBatch);
-
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_TRAIN_SESSION_H

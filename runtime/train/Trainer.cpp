@@ -258,7 +258,7 @@ StatusOr<PlannedStep> Trainer::planStep(bool update) {
   PlanOptions planOptions = session_.planOptions;
   planOptions.update = update;
   DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
-                        session_.planner->training(sampleLengths(planned.batch),
+                        session_.planner->training(planned.batch.lengths(),
                                                    planned.batch.targets,
                                                    planOptions));
   planned.plan = std::move(plan);
@@ -347,7 +347,7 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   }
   cursor_ = planned.cursor;
   countStep(metrics, result, isFinite);
-  summary_.addPadding(sampleLengths(batch), options_.tokensPerMicroBatch);
+  summary_.addPadding(batch.lengths(), options_.tokensPerMicroBatch);
   return Status::ok();
 }
 

@@ -41,7 +41,7 @@ static int measure(const char *strategy) {
   PlanOptions options;
   options.maxTokensPerMicroBatch = 1;
   MiniBatch batch = tinyBatch(std::vector<int64_t>(64, 1));
-  auto plan = planner.training(lengthsOf(batch), batch.targets, options);
+  auto plan = planner.training(batch.lengths(), batch.targets, options);
   auto bytes = planner.largestDynamicBytes(options, true);
   auto variant = chooseVariant(program.program(), "", 0);
   std::vector<RankSeat> seats(graph->ranks());

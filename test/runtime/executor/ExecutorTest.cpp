@@ -158,7 +158,7 @@ TEST_F(ExecutorTest, EvaluationIsTrainingsLossWithoutDropout) {
   TinyRun run(tokens(20));
   MiniBatch batch = tinyBatch({5, 1, 17, 9});
   StepResult trained, evaluated;
-  auto plan = Planner(*run.view).evaluation(lengthsOf(batch), batch.targets,
+  auto plan = Planner(*run.view).evaluation(batch.lengths(), batch.targets,
                                             run.options);
   ASSERT_TRUE(plan.isOk());
   EXPECT_OK(run.executor->run(*plan, batch, {}, evaluated));
@@ -265,7 +265,7 @@ TEST_F(ExecutorTest, PlansAreVerifiedBeforeTheyRun) {
   TinyRun run(tokens(20));
   MiniBatch batch = tinyBatch({5, 17, 9});
   auto plan =
-      Planner(*run.view).training(lengthsOf(batch), batch.targets, run.options);
+      Planner(*run.view).training(batch.lengths(), batch.targets, run.options);
   ASSERT_TRUE(plan.isOk());
   plan->mutable_ranks(0)->mutable_instructions()->SwapElements(1, 2);
   std::vector<double> before = run.readAll();

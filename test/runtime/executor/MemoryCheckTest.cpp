@@ -82,7 +82,7 @@ TEST_F(MemoryCheckTest, BlocksThatAreOnlyReadAreProtected) {
   TinyRun run(options(plan::RECOMPUTE_NONE, false, 1), {}, true);
   MiniBatch batch = tinyBatch({32});
   auto plan =
-      Planner(*run.view).training(lengthsOf(batch), batch.targets, run.options);
+      Planner(*run.view).training(batch.lengths(), batch.targets, run.options);
   ASSERT_TRUE(plan.isOk());
   // 64 blocks behind the workspace of BACKWARD lies something alive.
   tinyFault = {TinyFault::Kind::WriteBehindWorkspace, DYNA_ROLE_BACKWARD, 3};

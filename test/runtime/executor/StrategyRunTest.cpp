@@ -189,14 +189,14 @@ public:
   Status train(Outcome &outcome) {
     for (int s = 0; s < steps; ++s) {
       MiniBatch batch = tinyBatch(test_.lengths, s + 1);
-      auto plan = planner_.training(lengthsOf(batch), batch.targets,
-                                    planOptions(test_));
+      auto plan =
+          planner_.training(batch.lengths(), batch.targets, planOptions(test_));
       if (!plan.isOk())
         return plan.status();
       if (test_.shuffle)
-        EXPECT_GT(shufflePlan(graph_, *plan, lengthsOf(batch),
-                              test_.shuffle + s, 300),
-                  10);
+        EXPECT_GT(
+            shufflePlan(graph_, *plan, batch.lengths(), test_.shuffle + s, 300),
+            10);
       StepResult result;
       DYNA_RETURN_IF_ERROR(
           executor_->run(*plan, batch, TinyRun::scalars(s, 1.0), result));
@@ -497,7 +497,7 @@ TEST(StrategyRunsTest, APlanThatOneProcessRefusesEndsAll) {
   auto bytes = planner->largestDynamicBytes(planOptions(test), true);
   MiniBatch batch = tinyBatch(test.lengths, 1);
   plan::Plan good =
-      *planner->training(lengthsOf(batch), batch.targets, planOptions(test));
+      *planner->training(batch.lengths(), batch.targets, planOptions(test));
   plan::Plan bad = good;
   bad.mutable_ranks(1)->mutable_instructions()->DeleteSubrange(0, 1);
   Status ends[2];
@@ -577,7 +577,7 @@ TEST(StrategyRunsTest, ReductionsGoOnDuringBackward) {
     here.executors[transport.rank()] = &rank.executor();
     MiniBatch batch = tinyBatch(test.lengths, 1);
     auto plan =
-        planner->training(lengthsOf(batch), batch.targets, planOptions(test));
+        planner->training(batch.lengths(), batch.targets, planOptions(test));
     StepResult result;
     return rank.executor().run(*plan, batch, TinyRun::scalars(0, 1.0), result);
   });

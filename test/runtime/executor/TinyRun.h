@@ -155,7 +155,7 @@ public:
   Status step(int64_t index, const MiniBatch &batch, StepResult &result,
               double clip = 0) {
     auto plan =
-        Planner(*view).training(lengthsOf(batch), batch.targets, options);
+        Planner(*view).training(batch.lengths(), batch.targets, options);
     if (!plan.isOk())
       return plan.status();
     lastPlan = *plan;

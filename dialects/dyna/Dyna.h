@@ -15,6 +15,7 @@
 #ifndef DYNA_DIALECTS_DYNA_DYNA_H
 #define DYNA_DIALECTS_DYNA_DYNA_H
 
+#include "dialects/dyna/KnownAttributes.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -50,9 +51,6 @@ bool isLoss(Type type);
 namespace check {
 /// (PLACES1), (PLACES2)
 LogicalResult verifyPlaces(Operation *op, ArrayAttr places);
-/// Every attribute is one of the op's definition, or one that a dialect
-/// declares for it (dialects/dyna/KnownAttributes.h).
-LogicalResult verifyKnownAttributes(Operation *op);
 } // namespace check
 
 namespace OpTrait {

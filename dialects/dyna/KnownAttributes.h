@@ -52,6 +52,9 @@ StringRef nearestName(StringRef name, ArrayRef<StringRef> names,
                       unsigned most = UINT_MAX - 1);
 
 namespace check {
+/// Every attribute is one of the op's definition, or one that a dialect
+/// declares for it.
+LogicalResult verifyKnownAttributes(Operation *op);
 /// For the dictionary of a generic op's properties, of which MLIR
 /// reads what it knows.
 LogicalResult

@@ -9,7 +9,7 @@
 #ifndef DYNA_PASSES_MEMORY_UNITGRAPH_H
 #define DYNA_PASSES_MEMORY_UNITGRAPH_H
 
-#include "passes/memory/RowGroups.h"
+#include "passes/memory/FusionGraph.h"
 #include "passes/memory/UnitOrder.h"
 #include <utility>
 

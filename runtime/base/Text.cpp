@@ -135,3 +135,11 @@ std::string dyna::formatBytes(int64_t bytes) {
   return unit == 0 ? formatText("%.0f %s", value, units[unit])
                    : formatText("%.1f %s", value, units[unit]);
 }
+
+std::string dyna::groupDigits(int64_t value) {
+  std::string digits = std::to_string(value);
+  for (int64_t at = static_cast<int64_t>(digits.size()) - 3;
+       at > (value < 0 ? 1 : 0); at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}

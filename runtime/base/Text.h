@@ -150,6 +150,9 @@ void formatInto(char *to, size_t capacity, const char *format,
 /// "1.5 GiB": bytes for people.
 std::string formatBytes(int64_t bytes);
 
+/// 1234567 as "1,234,567".
+std::string groupDigits(int64_t value);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_BASE_TEXT_H

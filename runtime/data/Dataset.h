@@ -17,22 +17,6 @@
 // time of writing and time of change), and what a set holds has a fingerprint, for runs that go on
 // another day.
 //
-// Sources (`openDataset`)
-// -----------------------
-//   directory       every regular file below it, in byte order of the paths, is
-//                   one document of byte tokens; hidden and empty ones are left
-//                   out, and what else lies there is counted (`notes`)
-//   NAME.jsonl      one JSON object per line: {"text"}, or {"input","target"}
-//                   with the loss on the target only; other keys are ignored
-//   PREFIX, .idx    Megatron-LM's indexed format, PREFIX.idx and PREFIX.bin;
-//                   two of them whose names differ in "inputs"/"targets" only
-//                   are a pair with the loss on the targets only
-//   synthetic:...   random tokens with given lengths, see Lengths.h
-//   any other file  one document of byte tokens
-//
-// Several paths are read one after the other; "A,B" means the same as two
-// paths.
-//
 // Tokens of text
 // --------------
 // Text is read as bytes: token ids 0 to 255. With a vocabulary of 257 the token
@@ -113,15 +97,13 @@ struct DataOptions {
   uint64_t seed = 0;
 };
 
-/// Opens what `paths` name (see above).
-StatusOr<DatasetPointer> openDataset(const std::vector<std::string> &paths,
-                                     const DataOptions &options);
-
-/// The files that `paths` name, as far as they are there.
-std::vector<std::string> dataFiles(const std::vector<std::string> &paths);
-
 /// The documents of all `parts`, one part after the other.
 DatasetPointer concatenate(std::vector<DatasetPointer> parts);
+
+/// Documents that are an input followed by a target, with the loss on the
+/// target. Both sets must have equally many documents.
+StatusOr<DatasetPointer> pairDatasets(DatasetPointer inputs,
+                                      DatasetPointer targets);
 
 /// Sets `count` documents, chosen by `seed`, apart: {the others, those}. Fails
 /// unless 0 < count < size.

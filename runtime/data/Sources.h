@@ -216,11 +216,6 @@ private:
 /// PREFIX.bin, or PREFIX where one of them exists. Empty otherwise.
 std::string megatronPrefix(const std::string &path);
 
-/// Documents that are an input followed by a target, with the loss on the
-/// target. Both sets must have equally many documents.
-StatusOr<DatasetPointer> pairDatasets(DatasetPointer inputs,
-                                      DatasetPointer targets);
-
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_DATA_SOURCES_H

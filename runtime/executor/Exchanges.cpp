@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/executor/Executor.h"
 #include "runtime/executor/RankExchange.h"
 #include "runtime/executor/Run.h"
 

@@ -23,6 +23,7 @@
 #include "runtime/data/BatchReader.h"
 #include "runtime/device/Device.h"
 #include "runtime/executor/MemoryCheck.h"
+#include "runtime/executor/Step.h"
 #include "runtime/executor/Trace.h"
 #include "runtime/plan/ManifestView.h"
 #include "runtime/plan/PersistentLayout.h"
@@ -36,6 +37,7 @@ namespace dyna {
 class ExecutableGraph;
 class InstructionBlocks;
 class RankExchange;
+struct Run;
 struct Staging;
 
 struct ExecutorOptions {
@@ -55,32 +57,6 @@ struct ExecutorOptions {
   Transport *transport = nullptr;
   /// Who gives the plans has verified them, once for all ranks.
   bool plansAreVerified = false;
-};
-
-/// The numbers of one optimizer step. `gradient_scale` of the optimizer is
-/// worked out here.
-struct StepScalars {
-  int64_t step = 0;
-  dyna_optimizer optimizer = {};
-  double clip = 0; ///< global-norm limit, 0: none
-};
-
-struct StepResult {
-  /// Sum of the token losses, added up in f64 in the order of the
-  /// micro-batches.
-  double lossSum = 0;
-  std::vector<double> microBatchLosses;
-  /// Of the whole gradient before clipping; 0 without GRAD_NORM, and no number
-  /// where it or a loss is not finite: then parameters and optimizer state stay
-  /// as they were, on all ranks, and the gradients are cleared.
-  double gradientNorm = 0;
-  /// Of matrix products, recomputed ones included: what the kernels counted,
-  /// and what the manifest says of the functions that were called.
-  double flops = 0, formulaFlops = 0;
-  int64_t keptBytes = 0;    ///< most that lay in kept blocks at one time
-  int64_t liveBytes = 0;    ///< most that lay in all blocks at one time
-  int64_t dynamicBytes = 0; ///< the plan's own
-  Traffic traffic;          ///< what this rank sent
 };
 
 /// The tensors of a parameter.
@@ -126,8 +102,6 @@ public:
   const MemoryReport &memoryReport() const;
 
 private:
-  struct Run;
-
   Executor(const ManifestView &view, const dyna_variant &variant,
            Device &device, const ExecutorOptions &options);
   Status initialize();

@@ -8,6 +8,7 @@
 
 #include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
+#include "runtime/executor/Executor.h"
 #include "runtime/executor/RankExchange.h"
 #include "runtime/executor/Run.h"
 

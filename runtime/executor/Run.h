@@ -13,13 +13,14 @@
 #ifndef DYNA_RUNTIME_EXECUTOR_RUN_H
 #define DYNA_RUNTIME_EXECUTOR_RUN_H
 
-#include "runtime/executor/Executor.h"
 #include "runtime/executor/Staging.h"
+#include "runtime/executor/Step.h"
 #include "runtime/plan/InstructionBlocks.h"
 
 namespace dyna {
 
-struct Executor::Run {
+/// One run of a plan.
+struct Run {
   Run(const ManifestView &view, const plan::Plan &plan, int rank,
       const MiniBatch &miniBatch, const StepScalars &scalars,
       StepResult &result)

@@ -13,13 +13,20 @@
 #ifndef DYNA_RUNTIME_PLAN_EXCHANGECHECKER_H
 #define DYNA_RUNTIME_PLAN_EXCHANGECHECKER_H
 
-#include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/ExecutableGraph.h"
 
 namespace dyna {
 
-/// Every program has passed P3 on its own.
-/// Linear in what all ranks start, but for a logarithm of the groups. `failedAt` is where a failure lies, of several places the first
-/// that its message names.
+/// The instruction that a failure names first; -1 where it is about a whole
+/// rank or the plan.
+struct PlanPosition {
+  int rank = -1;
+  int instruction = -1;
+};
+
+/// Every program has passed P3 on its own. Linear in what all ranks start, but
+/// for a logarithm of the groups. `failedAt` is where a failure lies, of several
+/// places the first that its message names.
 Status verifyExchanges(const ExecutableGraph &graph, const plan::Plan &plan,
                        PlanPosition &failedAt);
 

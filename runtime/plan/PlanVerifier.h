@@ -51,18 +51,11 @@
 #ifndef DYNA_RUNTIME_PLAN_PLANVERIFIER_H
 #define DYNA_RUNTIME_PLAN_PLANVERIFIER_H
 
-#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/plan/ExchangeChecker.h"
 
 #include <vector>
 
 namespace dyna {
-
-/// The instruction that a failure names first; -1 where it is about a whole
-/// rank or the plan.
-struct PlanPosition {
-  int rank = -1;
-  int instruction = -1;
-};
 
 struct VerifyOptions {
   /// Bytes that the dynamic region has: of every rank, or of one whose own

@@ -17,89 +17,12 @@
 #define DYNA_RUNTIME_TRAIN_COMMANDLINE_H
 
 #include "runtime/base/Status.h"
-#include "runtime/planner/Policy.h"
+#include "runtime/train/TrainOptions.h"
 
-#include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
 namespace dyna {
-
-/// That a run can have.
-constexpr int64_t mostSteps = 1000000000000;
-
-struct TrainOptions {
-  // What to do.
-  bool help = false;
-  bool version = false;
-  bool evaluate = false;
-  std::string describe; ///< "", "table", "json" or "proto"
-
-  // Data.
-  std::vector<std::string> data;
-  std::vector<std::string> heldOut;
-  double heldOutFraction = 0;
-  int64_t heldOutTokens = 262144;
-  std::string longDocuments = "split";
-  std::string shuffle = "samples";
-  bool pad = false;
-  bool allowChangedData = false;
-
-  // Steps.
-  int64_t steps = 100;
-  int64_t tokensPerBatch = defaultTokensPerBatch;
-  int64_t tokensPerMicroBatch = 0; ///< 0: chosen by the policy
-  int64_t inFlight = 0;            ///< 0: chosen by the policy
-  int64_t planAhead = 2;
-  bool splitBackward = false;
-  std::string recompute; ///< empty: the strategy's word, or none
-  int64_t seed = 1;
-
-  // Ranks.
-  std::string strategy;  ///< "dp=2,pp=2"; empty: one rank
-  int64_t ranks = 0;     ///< 0: as many as the strategy has
-  int64_t timeout = 600; ///< seconds
-  std::string pipeline = scheduleNames().front();
-  std::string costs; ///< file; empty: estimates
-
-  // Optimizer.
-  double learningRate = 3e-4;
-  double minLearningRate = -1; ///< -1: a tenth of the learning rate
-  int64_t warmup = -1;         ///< -1: a tenth of the schedule, at most 100
-  std::string schedule = "cosine";
-  int64_t scheduleSteps = 0; ///< 0: as many as steps
-  double weightDecay = 0.1;
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double epsilon = 1e-8;
-  double clip = 1;
-  int64_t skipNonfinite = 0;
-
-  // Files.
-  std::string metrics;
-  std::string trace;
-  int64_t traceSteps = 10;
-  std::string save;
-  std::string saveEvery = "10min"; ///< see SaveSchedule::parse
-  int64_t keep = 2;
-  std::string resume;
-  std::string load;
-  std::string gradNorms;
-  std::string counts;
-
-  // Machine.
-  int64_t threads = 0;
-  std::string isa;
-  std::string memoryLimit; ///< "4GiB"
-  bool progress = false;
-  bool noProgress = false;
-  bool checkMemory = false;
-
-  /// Names of the flags that were given.
-  std::set<std::string> given;
-  bool isGiven(const std::string &name) const { return given.count(name) > 0; }
-};
 
 /// Parses `arguments` into `options`, on top of what is there. The failure is
 /// one line that names the flag and what it expects.

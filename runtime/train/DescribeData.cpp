@@ -10,7 +10,6 @@
 
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
-#include "runtime/train/Summary.h"
 
 #include <algorithm>
 #include <cmath>

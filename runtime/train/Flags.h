@@ -14,7 +14,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_FLAGS_H
 #define DYNA_RUNTIME_TRAIN_FLAGS_H
 
-#include "runtime/train/CommandLine.h"
+#include "runtime/train/TrainOptions.h"
 
 namespace dyna {
 

@@ -12,6 +12,7 @@
 #include "runtime/base/FileLock.h"
 #include "runtime/base/Files.h"
 #include "runtime/data/Dataset.h"
+#include "runtime/data/OpenDataset.h"
 
 #include <fcntl.h>
 #include <filesystem>

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Guard.h"
 #include "runtime/base/Text.h"
+#include "runtime/data/OpenDataset.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/CpuFeatures.h"
 #include "runtime/executor/Program.h"

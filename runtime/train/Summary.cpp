@@ -64,14 +64,6 @@ std::string describeStop(const TrainOptions &options,
 
 } // namespace
 
-std::string groupDigits(int64_t value) {
-  std::string digits = std::to_string(value);
-  for (int64_t at = static_cast<int64_t>(digits.size()) - 3;
-       at > (value < 0 ? 1 : 0); at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
-  return digits;
-}
-
 std::string summaryText(const Session &session, const TrainSummary &summary) {
   const TrainOptions &options = session.options;
   std::string text = session.view->manifest().model() + "\n";

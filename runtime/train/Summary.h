@@ -22,9 +22,6 @@ std::string summaryText(const Session &session, const TrainSummary &summary);
 std::string evaluationText(const Session &session,
                            const Evaluation &evaluation);
 
-/// 1234567 as "1,234,567".
-std::string groupDigits(int64_t value);
-
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_TRAIN_SUMMARY_H

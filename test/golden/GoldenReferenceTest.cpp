@@ -18,6 +18,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/differentiate/Passes.h"
 #include "runtime/data/BatchReader.h"
+#include "runtime/data/OpenDataset.h"
 #include "test/reference/Evaluator.h"
 #include "test/reference/Formulas.h"
 #include "llvm/Support/JSON.h"

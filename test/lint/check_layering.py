@@ -1,7 +1,7 @@
 """Enforces which folder may include which (docs/architecture.md).
 
-Usage: check_layering.py ROOT. Prints every include that points the wrong way and
-exits 1 if there is one.
+Usage: check_layering.py ROOT. Prints every include that points the wrong way, and
+every cycle of units (a header and the source of its name), and exits 1 if there is one.
 """
 import pathlib
 import re
@@ -67,7 +67,34 @@ def violations(root):
     return found
 
 
+def cycles(root):
+    """One line for each set of units that all include each other, in the end."""
+    units = {}
+    for path in sorted(root.rglob("*")):
+        source = path.relative_to(root)
+        if path.suffix not in (".h", ".cpp") or len(source.parts) < 2 or source.parts[0] not in FOLDERS:
+            continue
+        unit = str(source.with_suffix(""))
+        headers = [name[:-2] for _, name in INCLUDE.findall(path.read_text(errors="replace")) if name.endswith(".h")]
+        units.setdefault(unit, set()).update(name for name in headers if name != unit)
+
+    def reached(unit):
+        seen, todo = set(), [unit]
+        while todo:
+            for name in units.get(todo.pop(), ()):
+                if name not in seen:
+                    seen.add(name)
+                    todo.append(name)
+        return seen
+
+    reach = {unit: reached(unit) for unit in units}
+    found = {tuple(sorted(other for other in reach[unit] if other in units and unit in reach[other]))
+             for unit in units if unit in reach[unit]}
+    return [f"these include each other: {', '.join(cycle)}" for cycle in sorted(found)]
+
+
 if __name__ == "__main__":
-    bad = violations(pathlib.Path(sys.argv[1]))
+    root = pathlib.Path(sys.argv[1])
+    bad = violations(root) + cycles(root)
     print("\n".join(bad) if bad else "every include points the right way")
     sys.exit(1 if bad else 0)

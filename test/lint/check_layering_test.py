@@ -5,7 +5,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from check_layering import violations  # noqa: E402
+from check_layering import cycles, violations  # noqa: E402
 
 CASES = [  # (file, include line, is it wrong?)
     ("runtime/plan/A.h", '#include "runtime/abi/Abi.h"', False),
@@ -38,4 +38,18 @@ for name, line, wrong in CASES:
         if bool(violations(pathlib.Path(folder))) != wrong:
             failures += 1
             print(f"{name}: {line}: expected {'a violation' if wrong else 'none'}")
+
+UNITS = {"runtime/plan/A.h": ["B.h"], "runtime/plan/B.h": [], "runtime/plan/B.cpp": ["B.h", "C.h"], "runtime/plan/C.h": []}
+for back, expected in [(None, []), ("A.h", ["runtime/plan/A, runtime/plan/B, runtime/plan/C"]),
+                       ("B.h", ["runtime/plan/B, runtime/plan/C"])]:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, headers in UNITS.items():
+            path = pathlib.Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            headers = headers + ([back] if back and name.endswith("C.h") else [])
+            path.write_text("".join(f'#include "runtime/plan/{header}"\n' for header in headers))
+        found = [line.partition(": ")[2] for line in cycles(pathlib.Path(folder))]
+        if found != expected:
+            failures += 1
+            print(f"C.h includes {back}: expected {expected}, but found {found}")
 sys.exit(failures)

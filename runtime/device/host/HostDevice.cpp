@@ -117,7 +117,9 @@ HostDevice::create(const HostOptions &options) {
   device->scratch_.resize(static_cast<size_t>(device->team_->size()) + 1);
   device->ownStream_ = std::make_unique<HostStream>();
   device->primitives_ = MatmulPrimitives::create();
-  device->nativeBf16_ = prefersNativeBf16(options.bf16, *device->kernels_);
+  device->nativeBf16_ = options.bf16 == Bf16Path::Auto
+                            ? isNativeBf16Faster(*device->kernels_)
+                            : options.bf16 == Bf16Path::Native;
   return device;
 }
 

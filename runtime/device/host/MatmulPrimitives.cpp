@@ -82,9 +82,7 @@ static bool hasAmx() {
 #endif
 }
 
-bool dyna::prefersNativeBf16(Bf16Path path, const KernelTable &kernels) {
-  if (path != Bf16Path::Auto)
-    return path == Bf16Path::Native;
+bool dyna::isNativeBf16Faster(const KernelTable &kernels) {
   if (hasAmx())
     return true;
   // The bf16 instruction does twice the work of an f32 one. On some processors

@@ -16,9 +16,8 @@
 #ifndef DYNA_RUNTIME_DEVICE_HOST_MATMULPRIMITIVES_H
 #define DYNA_RUNTIME_DEVICE_HOST_MATMULPRIMITIVES_H
 
-#include "runtime/device/host/HostDevice.h"
-
 #include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
@@ -28,8 +27,10 @@ struct dnnl_primitive;
 
 namespace dyna {
 
-/// Whether bf16 products shall go to oneDNN's bf16 code (see Bf16Path).
-bool prefersNativeBf16(Bf16Path path, const KernelTable &kernels);
+struct KernelTable;
+
+/// Whether oneDNN's bf16 product is clearly faster here than one in f32.
+bool isNativeBf16Faster(const KernelTable &kernels);
 
 /// Cuts `size` into pieces of `most`, then of ever smaller powers of two down
 /// to 32, then the rest: at most 31 + log2(most / 16) different lengths.

@@ -9,6 +9,7 @@
 #ifndef DYNA_TEST_RUNTIME_DATA_DATASETS_H
 #define DYNA_TEST_RUNTIME_DATA_DATASETS_H
 
+#include "runtime/data/OpenDataset.h"
 #include "runtime/data/Sources.h"
 #include "test/runtime/base/TemporaryFiles.h"
 

@@ -9,6 +9,7 @@
 #include "runtime/train/Progress.h"
 #include "runtime/base/Files.h"
 #include "runtime/base/Json.h"
+#include "runtime/base/Text.h"
 #include "runtime/train/Summary.h"
 
 #include <gmock/gmock.h>

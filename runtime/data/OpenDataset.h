@@ -1,0 +1,41 @@
+//===- OpenDataset.h - Data sets by name ------------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   directory       every regular file below it, in byte order of the paths, is
+//                   one document of byte tokens; hidden and empty ones are left
+//                   out, and what else lies there is counted (`notes`)
+//   NAME.jsonl      one JSON object per line: {"text"}, or {"input","target"}
+//                   with the loss on the target only; other keys are ignored
+//   PREFIX, .idx    Megatron-LM's indexed format, PREFIX.idx and PREFIX.bin;
+//                   two of them whose names differ in "inputs"/"targets" only
+//                   are a pair with the loss on the targets only
+//   synthetic:...   random tokens with given lengths, see Lengths.h
+//   any other file  one document of byte tokens
+//
+// Several paths are read one after the other; "A,B" means the same as two
+// paths.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DATA_OPENDATASET_H
+#define DYNA_RUNTIME_DATA_OPENDATASET_H
+
+#include "runtime/data/Dataset.h"
+
+namespace dyna {
+
+/// Opens what `paths` name.
+StatusOr<DatasetPointer> openDataset(const std::vector<std::string> &paths,
+                                     const DataOptions &options);
+
+/// The files that `paths` name, as far as they are there.
+std::vector<std::string> dataFiles(const std::vector<std::string> &paths);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DATA_OPENDATASET_H

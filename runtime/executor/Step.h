@@ -1,0 +1,48 @@
+//===- Step.h - What a step takes and gives ---------------------*- C++ -*-===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_EXECUTOR_STEP_H
+#define DYNA_RUNTIME_EXECUTOR_STEP_H
+
+#include "runtime/abi/Abi.h"
+#include "runtime/transport/Transport.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace dyna {
+
+/// The numbers of one optimizer step. `gradient_scale` of the optimizer is
+/// worked out here.
+struct StepScalars {
+  int64_t step = 0;
+  dyna_optimizer optimizer = {};
+  double clip = 0; ///< global-norm limit, 0: none
+};
+
+struct StepResult {
+  /// Sum of the token losses, added up in f64 in the order of the
+  /// micro-batches.
+  double lossSum = 0;
+  std::vector<double> microBatchLosses;
+  /// Of the whole gradient before clipping; 0 without GRAD_NORM, and no number
+  /// where it or a loss is not finite: then parameters and optimizer state stay
+  /// as they were, on all ranks, and the gradients are cleared.
+  double gradientNorm = 0;
+  /// Of matrix products, recomputed ones included: what the kernels counted,
+  /// and what the manifest says of the functions that were called.
+  double flops = 0, formulaFlops = 0;
+  int64_t keptBytes = 0;    ///< most that lay in kept blocks at one time
+  int64_t liveBytes = 0;    ///< most that lay in all blocks at one time
+  int64_t dynamicBytes = 0; ///< the plan's own
+  Traffic traffic;          ///< what this rank sent
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_EXECUTOR_STEP_H

@@ -61,8 +61,7 @@ bool put(Writer &writer, std::string_view conversion,
     writer.put(value.text);
     return true;
   }
-  char *end = std::remove_copy_if(conversion.begin(), conversion.end() - 1,
-                                  format, isFormatLength);
+  char *end = std::copy(conversion.begin(), conversion.end() - 1, format);
   if (value.kind == TextKind::Integer)
     end = std::copy_n("ll", 2, end);
   *end++ = letter == 'd' && !value.isSigned ? 'u' : letter;

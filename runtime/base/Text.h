@@ -68,19 +68,15 @@ public:
 
 namespace detail {
 
-/// Lengths, which say nothing here.
-constexpr bool isFormatLength(char c) { return c == 'l' || c == 'z'; }
-
 /// What stands between a '%' and its letter.
 constexpr bool isFormatOption(char c) {
   return c == '-' || c == '+' || c == ' ' || c == '#' || c == '.' ||
-         (c >= '0' && c <= '9') || isFormatLength(c);
+         (c >= '0' && c <= '9');
 }
 
 constexpr bool takesKind(char letter, TextKind kind) {
   switch (letter) {
   case 'd':
-  case 'u':
   case 'x':
     return kind == TextKind::Integer;
   case 'e':

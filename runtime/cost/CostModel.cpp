@@ -149,8 +149,7 @@ StatusOr<CostModel> CostModel::create(const ManifestView &model,
       names += (names.empty() ? "" : ", ") + kind.name();
     return Status::invalidArgument(
         formatText("%s: entry %s: the model has no kind of layer '%s', but %s",
-                   table.name().c_str(), describeCostKey(key).c_str(),
-                   key.kind.c_str(), names.c_str()));
+                   table.name(), describeCostKey(key), key.kind, names));
   }
   CostModel costs(model);
   costs.table_ = std::move(table);
@@ -161,10 +160,8 @@ StatusOr<CostModel> CostModel::open(const ManifestView &model,
                                     const std::string &path) {
   if (path.empty())
     return CostModel(model);
-  StatusOr<CostTable> table = CostTable::read(path);
-  if (!table.isOk())
-    return table.status();
-  return create(model, std::move(*table));
+  DYNA_ASSIGN_OR_RETURN(CostTable table, CostTable::read(path));
+  return create(model, std::move(table));
 }
 
 CostKey CostModel::keyOf(const KindAt &at, cost::Direction direction) const {

@@ -38,8 +38,7 @@ public:
   explicit FirstError(const std::string &name) : name_(name) {}
   void AddError(int line, int column, const std::string &message) override {
     if (text_.empty())
-      text_ = formatText("%s:%d:%d: %s", name_.c_str(), line + 1, column + 1,
-                         message.c_str());
+      text_ = formatText("%s:%d:%d: %s", name_, line + 1, column + 1, message);
   }
   const std::string &text() const { return text_; }
 
@@ -60,8 +59,8 @@ Status parseText(const std::string &text, const std::string &name,
 Status checkDevice(const cost::Device &device) {
   auto refuse = [&](const char *field, const char *expected, double value) {
     return Status::invalidArgument(
-        formatText("device '%s': %s expects %s, but got %g",
-                   device.name().c_str(), field, expected, value));
+        formatText("device '%s': %s expects %s, but got %g", device.name(),
+                   field, expected, value));
   };
   const std::pair<const char *, double> rates[] = {
       {"f64_flops", device.f64_flops()},
@@ -84,9 +83,8 @@ Status checkPoint(const cost::Point &point) {
       {"targets", point.targets()}};
   for (auto [field, value] : works)
     if (value < 0 || value > maxWork)
-      return Status::invalidArgument(formatText(
-          "%s expects 0 to %lld, but got %lld", field,
-          static_cast<long long>(maxWork), static_cast<long long>(value)));
+      return Status::invalidArgument(
+          formatText("%s expects 0 to %d, but got %d", field, maxWork, value));
   if (!std::isfinite(point.seconds()) || point.seconds() < 0 ||
       point.seconds() > maxSeconds)
     return Status::invalidArgument(formatText(
@@ -97,18 +95,16 @@ Status checkPoint(const cost::Point &point) {
 } // namespace
 
 std::string describeCostKey(const CostKey &key) {
-  return formatText("%s tp=%d%s %s", key.kind.c_str(), key.tp,
-                    key.sp ? ",sp=1" : "",
-                    cost::Direction_Name(key.direction).c_str());
+  return formatText("%s tp=%d%s %s", key.kind, key.tp, key.sp ? ",sp=1" : "",
+                    cost::Direction_Name(key.direction));
 }
 
 Status CostTable::add(const cost::Entry &entry, int index) {
   CostKey key{entry.kind(), entry.tp() == 0 ? 1 : entry.tp(), entry.sp(),
               entry.direction()};
   auto refuse = [&](const std::string &what) {
-    return Status::invalidArgument(
-        formatText("%s: entry %d (%s): %s", name_.c_str(), index + 1,
-                   describeCostKey(key).c_str(), what.c_str()));
+    return Status::invalidArgument(formatText(
+        "%s: entry %d (%s): %s", name_, index + 1, describeCostKey(key), what));
   };
   if (key.kind.empty())
     return refuse("has no kind: name a kind of layer, as in kind: \"block\"");
@@ -125,7 +121,7 @@ Status CostTable::add(const cost::Entry &entry, int index) {
     if (Status status = checkPoint(point); !status.isOk())
       return refuse(formatText("point %d: %s",
                                static_cast<int>(points.size()) + 1,
-                               status.message().c_str()));
+                               status.message()));
     points.push_back(
         {{point.tokens(), point.pairs(), point.targets()}, point.seconds()});
   }

@@ -51,24 +51,20 @@ Executor::create(const ManifestView &view, const dyna_variant &variant,
 
 Status Executor::initialize() {
   dynamicStart_ = (layout_.bytes + pageBytes - 1) / pageBytes * pageBytes;
-  auto stream = device_.createStream();
-  if (!stream.isOk())
-    return stream.status();
-  stream_ = std::move(*stream);
-  auto arena = device_.allocate(dynamicStart_ + options_.dynamicBytes);
-  if (!arena.isOk())
-    return arena.status();
-  arena_ = std::move(*arena);
+  DYNA_ASSIGN_OR_RETURN(auto stream, device_.createStream());
+  stream_ = std::move(stream);
+  DYNA_ASSIGN_OR_RETURN(
+      auto arena, device_.allocate(dynamicStart_ + options_.dynamicBytes));
+  arena_ = std::move(arena);
   DYNA_RETURN_IF_ERROR(device_.fill(*stream_, *arena_, 0, arena_->bytes(), 0));
   groups_.assign(DYNA_GROUP_COUNT, dyna_group{1, 0, nullptr});
   if (options_.graph && options_.graph->ranks() > 1) {
     if (!options_.transport)
       return Status::internal("several ranks need a transport");
-    auto exchange =
-        RankExchange::create(*options_.graph, view_, *options_.transport);
-    if (!exchange.isOk())
-      return exchange.status();
-    exchange_ = std::move(*exchange);
+    DYNA_ASSIGN_OR_RETURN(
+        auto exchange,
+        RankExchange::create(*options_.graph, view_, *options_.transport));
+    exchange_ = std::move(exchange);
     groups_ = exchange_->groups();
     if (options_.trace)
       options_.transport->noteTime(&spent_);
@@ -194,21 +190,17 @@ StatusOr<int64_t> Executor::findRows(int parameter, ParameterPart part,
 
 Status Executor::readRows(int parameter, ParameterPart part, Rows rows,
                           void *target) {
-  StatusOr<int64_t> place = findRows(parameter, part, rows);
-  if (!place.isOk())
-    return place.status();
+  DYNA_ASSIGN_OR_RETURN(int64_t place, findRows(parameter, part, rows));
   DYNA_RETURN_IF_ERROR(
-      device_.copyToHost(*stream_, target, *arena_, *place,
+      device_.copyToHost(*stream_, target, *arena_, place,
                          (rows.end - rows.begin) * rowBytes(parameter, part)));
   return synchronize();
 }
 
 Status Executor::writeRows(int parameter, ParameterPart part, Rows rows,
                            const void *source) {
-  StatusOr<int64_t> place = findRows(parameter, part, rows);
-  if (!place.isOk())
-    return place.status();
-  DYNA_RETURN_IF_ERROR(device_.copyToDevice(*stream_, *arena_, *place, source,
+  DYNA_ASSIGN_OR_RETURN(int64_t place, findRows(parameter, part, rows));
+  DYNA_RETURN_IF_ERROR(device_.copyToDevice(*stream_, *arena_, place, source,
                                             (rows.end - rows.begin) *
                                                 rowBytes(parameter, part)));
   return synchronize();
@@ -269,9 +261,9 @@ Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
                        : verifyPlan(view_, plan, lengths, limits));
   else if (int64_t bytes = plan.ranks(context_.rank).dynamic_bytes();
            bytes > limits.dynamicLimit)
-    return Status::resourceExhausted(formatText(
-        "the plan needs %s, but this rank took %s", formatBytes(bytes).c_str(),
-        formatBytes(limits.dynamicLimit).c_str()));
+    return Status::resourceExhausted(
+        formatText("the plan needs %s, but this rank took %s",
+                   formatBytes(bytes), formatBytes(limits.dynamicLimit)));
   if (plan.micro_batches_size() > 0 && plan.target_tokens() <= 0)
     return Status::invalidArgument("the mini-batch has no target in the loss");
   result = StepResult();
@@ -359,11 +351,9 @@ Status Executor::runInstruction(Run &run, int index) {
   Status status = callLayer(run, i);
   if (!status.isOk())
     return Status(status.code(),
-                  formatText("step %lld, instruction %d (%s of '%s'): %s",
-                             static_cast<long long>(run.scalars.step), index,
-                             describeInstruction(i).c_str(),
-                             view_.kind(i.layer()).name().c_str(),
-                             status.message().c_str()));
+                  formatText("step %d, instruction %d (%s of '%s'): %s",
+                             run.scalars.step, index, describeInstruction(i),
+                             view_.kind(i.layer()).name(), status.message()));
   return memoryCheck_ ? memoryCheck_->after(run.blocks, index, i)
                       : Status::ok();
 }

@@ -148,15 +148,11 @@ Status Executor::checkExchanges(const Run &run, const Instruction &i,
       done.wholeBytes == stated.wholeBytes)
     return Status::ok();
   return Status::internal(formatText(
-      "the function exchanged %lld tensors in %lld calls, %lld bytes in all; "
-      "by the manifest it is %lld in %lld, %lld bytes: the binary is damaged, "
+      "the function exchanged %d tensors in %d calls, %d bytes in all; "
+      "by the manifest it is %d in %d, %d bytes: the binary is damaged, "
       "compile it again",
-      static_cast<long long>(sumOf(done.collectives)),
-      static_cast<long long>(done.collectiveCalls),
-      static_cast<long long>(done.wholeBytes),
-      static_cast<long long>(sumOf(stated.collectives)),
-      static_cast<long long>(stated.collectiveCalls),
-      static_cast<long long>(stated.wholeBytes)));
+      sumOf(done.collectives), done.collectiveCalls, done.wholeBytes,
+      sumOf(stated.collectives), stated.collectiveCalls, stated.wholeBytes));
 }
 
 //===----------------------------------------------------------------------===//
@@ -191,11 +187,9 @@ Status Executor::callLayer(Run &run, const Instruction &i) {
 
 Status Executor::load(Run &run, const Instruction &i) {
   int m = i.micro_batch();
-  StatusOr<Staging> staged =
-      stage(view_, run.plan.micro_batches(m), run.miniBatch);
-  if (!staged.isOk())
-    return staged.status();
-  run.staging[m] = std::move(*staged);
+  DYNA_ASSIGN_OR_RETURN(Staging staged,
+                        stage(view_, run.plan.micro_batches(m), run.miniBatch));
+  run.staging[m] = std::move(staged);
   const Staging &staging = run.staging[m];
   if (view_.hasLayer(0))
     DYNA_RETURN_IF_ERROR(device_.copyToDevice(

@@ -165,23 +165,21 @@ Status MemoryCheck::compare(std::vector<Range> writable,
 
 std::string MemoryCheck::describeByte(int64_t at) const {
   if (at < dynamicStart_)
-    return formatText("byte %lld of the parameters and their state",
-                      static_cast<long long>(at));
-  std::string text = formatText("byte %lld of the dynamic region",
-                                static_cast<long long>(at - dynamicStart_));
+    return formatText("byte %d of the parameters and their state", at);
+  std::string text =
+      formatText("byte %d of the dynamic region", at - dynamicStart_);
   for (const auto &[key, range] : alive_) {
     if (at < range.begin - DYNA_BLOCK_ALIGNMENT ||
         at >= range.end + DYNA_BLOCK_ALIGNMENT)
       continue;
     auto [kind, microBatch, layer] = key;
     text += formatText(", %s the %s block of layer %d micro-batch %d (bytes "
-                       "%lld to %lld)",
+                       "%d to %d)",
                        at < range.begin ? "just before"
                        : at < range.end ? "in"
                                         : "just behind",
                        blockKindName(kind), layer, microBatch,
-                       static_cast<long long>(range.begin - dynamicStart_),
-                       static_cast<long long>(range.end - dynamicStart_));
+                       range.begin - dynamicStart_, range.end - dynamicStart_);
   }
   return text;
 }

@@ -16,16 +16,15 @@ namespace dyna {
 StatusOr<ManifestView> openProgram(const dyna_program &program) {
   if (program.abi_version != DYNA_ABI_VERSION)
     return Status::invalidArgument(formatText(
-        "the model was compiled for ABI version %u, but the runtime has %d: "
+        "the model was compiled for ABI version %d, but the runtime has %d: "
         "compile it again",
         program.abi_version, DYNA_ABI_VERSION));
-  StatusOr<ManifestView> view =
-      ManifestView::parse(program.manifest, program.manifest_size);
-  if (!view.isOk())
-    return view;
+  DYNA_ASSIGN_OR_RETURN(
+      ManifestView view,
+      ManifestView::parse(program.manifest, program.manifest_size));
   if (program.variant_count == 0 || !program.variants)
     return Status::invalidArgument("the compiled model has no code");
-  const plan::Manifest &manifest = view->manifest();
+  const plan::Manifest &manifest = view.manifest();
   for (uint32_t v = 0; v < program.variant_count; ++v) {
     const dyna_variant &variant = program.variants[v];
     const dyna_layer_function *functions = variant.functions;
@@ -38,7 +37,7 @@ StatusOr<ManifestView> openProgram(const dyna_program &program) {
             return Status::invalidArgument(formatText(
                 "variant '%s' lacks function %d of layer kind '%s', which the "
                 "manifest lists: compile the model again",
-                variant.name, role, kind.name().c_str()));
+                variant.name, role, kind.name()));
         functions += DYNA_ROLE_COUNT;
       }
   }
@@ -57,18 +56,16 @@ StatusOr<const dyna_variant *> chooseVariant(const dyna_program &program,
       continue;
     if (!runs)
       return Status::invalidArgument(
-          formatText("--isa=%s needs %s, but this processor has %s",
-                     isa.c_str(), featuresText(variant.features).c_str(),
-                     featuresText(features).c_str()));
+          formatText("--isa=%s needs %s, but this processor has %s", isa,
+                     featuresText(variant.features), featuresText(features)));
     return &variant;
   }
   if (isa.empty())
     return Status::invalidArgument(formatText(
         "this processor has %s; the compiled variants (%s) need more",
-        featuresText(features).c_str(), names.c_str()));
+        featuresText(features), names));
   return Status::invalidArgument(
-      formatText("--isa=%s is not compiled in, there are: %s", isa.c_str(),
-                 names.c_str()));
+      formatText("--isa=%s is not compiled in, there are: %s", isa, names));
 }
 
 } // namespace dyna

@@ -21,10 +21,9 @@ StatusOr<std::unique_ptr<RankExchange>>
 RankExchange::create(const ExecutableGraph &graph, const ManifestView &view,
                      Transport &transport) {
   if (transport.ranks() != graph.ranks())
-    return Status::invalidArgument(
-        formatText("strategy '%s' needs %d ranks, but there are %d",
-                   describeStrategy(graph.strategy()).c_str(), graph.ranks(),
-                   transport.ranks()));
+    return Status::invalidArgument(formatText(
+        "strategy '%s' needs %d ranks, but there are %d",
+        describeStrategy(graph.strategy()), graph.ranks(), transport.ranks()));
   std::unique_ptr<RankExchange> exchange(
       new RankExchange(graph, view, transport));
   DYNA_RETURN_IF_ERROR(exchange->createGroups());
@@ -51,18 +50,16 @@ Status RankExchange::createGroups() {
   for (const ExecutableGraph::HolderGroup &want : wanted) {
     if (want.ranks.size() < 2 || groups_.count(want))
       continue;
-    auto group = transport_.createGroup(want.ranks, transport_.deadline());
-    if (!group.isOk())
-      return group.status();
-    groups_[want] = std::move(*group);
+    DYNA_ASSIGN_OR_RETURN(
+        auto group, transport_.createGroup(want.ranks, transport_.deadline()));
+    groups_[want] = std::move(group);
   }
   std::vector<int> all(graph_.ranks());
   for (int r = 0; r < graph_.ranks(); ++r)
     all[r] = r;
-  auto world = transport_.createGroup(all, transport_.deadline());
-  if (!world.isOk())
-    return world.status();
-  world_ = std::move(*world);
+  DYNA_ASSIGN_OR_RETURN(auto world,
+                        transport_.createGroup(all, transport_.deadline()));
+  world_ = std::move(world);
   for (const std::vector<int> &ranks : compiled)
     abiGroups_.push_back(
         toAbi(ranks.size() < 2 ? nullptr : groups_.at({ranks, -1}).get()));
@@ -88,14 +85,13 @@ Status RankExchange::message(const Instruction &i, void *data, void *stream) {
     return transport_.wait(ticket, stream, transport_.deadline());
   }
   int32_t tag = 2 * i.micro_batch() + (op.isGradient() ? 1 : 0);
-  StatusOr<Ticket> ticket =
+  DYNA_ASSIGN_OR_RETURN(
+      Ticket ticket,
       op.sends
           ? transport_.startSend(i.peer(), tag, data, i.message_bytes(), stream)
           : transport_.startReceive(i.peer(), tag, data, i.message_bytes(),
-                                    stream);
-  if (!ticket.isOk())
-    return ticket.status();
-  messages_[key] = *ticket;
+                                    stream));
+  messages_[key] = ticket;
   return Status::ok();
 }
 
@@ -130,10 +126,9 @@ Status RankExchange::start(int layer,
                                 parameter.data));
   }
   for (auto &[group, collectives] : calls) {
-    StatusOr<Ticket> ticket = group->start(std::move(collectives), stream);
-    if (!ticket.isOk())
-      return ticket.status();
-    layers_[layer].push_back(*ticket);
+    DYNA_ASSIGN_OR_RETURN(Ticket ticket,
+                          group->start(std::move(collectives), stream));
+    layers_[layer].push_back(ticket);
   }
   return Status::ok();
 }
@@ -179,13 +174,13 @@ Status RankExchange::wait(int layer, void *stream) {
 }
 
 Status RankExchange::sum(std::vector<double> &values, void *stream) {
-  StatusOr<Ticket> ticket = world_->start(
-      Collective::flat(CollectiveKind::AllReduce, values.data(), values.data(),
-                       static_cast<int64_t>(values.size()), DYNA_ELEMENT_F64),
-      stream);
-  if (!ticket.isOk())
-    return ticket.status();
-  return transport_.wait(*ticket, stream, transport_.deadline());
+  DYNA_ASSIGN_OR_RETURN(
+      Ticket ticket,
+      world_->start(Collective::flat(
+                        CollectiveKind::AllReduce, values.data(), values.data(),
+                        static_cast<int64_t>(values.size()), DYNA_ELEMENT_F64),
+                    stream));
+  return transport_.wait(ticket, stream, transport_.deadline());
 }
 
 } // namespace dyna

@@ -193,13 +193,12 @@ Status RankTeam::fetch(const Piece &piece, int parameter, ParameterPart part,
   Transport &transport = *(source ? source : target)->seat.transport;
   constexpr int32_t tag = Transport::kLargestTag;
   int64_t bytes = static_cast<int64_t>(rows.size());
-  StatusOr<Ticket> ticket =
+  DYNA_ASSIGN_OR_RETURN(
+      Ticket ticket,
       source ? transport.startSend(0, tag, rows.data(), bytes, nullptr)
              : transport.startReceive(piece.rank, tag, rows.data(), bytes,
-                                      nullptr);
-  if (!ticket.isOk())
-    return ticket.status();
-  return transport.wait(*ticket, nullptr, transport.deadline());
+                                      nullptr));
+  return transport.wait(ticket, nullptr, transport.deadline());
 }
 
 /// Copies `rows` rows of `bytes` bytes between tensors of other row sizes.

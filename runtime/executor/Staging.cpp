@@ -20,28 +20,24 @@ namespace {
 Status checkSample(const ManifestView &view, const Sample &sample) {
   const plan::ModelFacts &facts = view.manifest().facts();
   if (sample.targets.size() != sample.tokens.size())
-    return Status::internal(
-        formatText("sample %lld has %zu tokens but %zu targets",
-                   static_cast<long long>(sample.id), sample.tokens.size(),
-                   sample.targets.size()));
+    return Status::internal(formatText("sample %d has %d tokens but %d targets",
+                                       sample.id, sample.tokens.size(),
+                                       sample.targets.size()));
   if (facts.positions() > 0 &&
       static_cast<int64_t>(sample.tokens.size()) > facts.positions())
     return Status::invalidArgument(
-        formatText("sample %lld has %zu tokens, the model has %lld positions",
-                   static_cast<long long>(sample.id), sample.tokens.size(),
-                   static_cast<long long>(facts.positions())));
+        formatText("sample %d has %d tokens, the model has %d positions",
+                   sample.id, sample.tokens.size(), facts.positions()));
   for (int32_t token : sample.tokens)
     if (token < 0 || token >= facts.vocabulary())
       return Status::invalidArgument(
-          formatText("sample %lld has token id %d, the vocabulary ends at %lld",
-                     static_cast<long long>(sample.id), token,
-                     static_cast<long long>(facts.vocabulary() - 1)));
+          formatText("sample %d has token id %d, the vocabulary ends at %d",
+                     sample.id, token, facts.vocabulary() - 1));
   for (int32_t target : sample.targets)
     if (target != ignoreTarget && (target < 0 || target >= facts.vocabulary()))
-      return Status::invalidArgument(formatText(
-          "sample %lld has target id %d, the vocabulary ends at %lld",
-          static_cast<long long>(sample.id), target,
-          static_cast<long long>(facts.vocabulary() - 1)));
+      return Status::invalidArgument(
+          formatText("sample %d has target id %d, the vocabulary ends at %d",
+                     sample.id, target, facts.vocabulary() - 1));
   return Status::ok();
 }
 

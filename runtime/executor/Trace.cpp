@@ -40,8 +40,7 @@ std::string TraceRecorder::events(int rank) const {
                  "\"args\": {\"name\": \"rank %d\"}}",
                  rank, rank);
   for (const TraceSlice &slice : slices_) {
-    std::string arguments =
-        formatText("\"step\": %lld", static_cast<long long>(slice.step));
+    std::string arguments = formatText("\"step\": %d", slice.step);
     if (slice.layer >= 0)
       arguments += formatText(", \"layer\": %d", slice.layer);
     if (slice.microBatch >= 0)
@@ -52,13 +51,12 @@ std::string TraceRecorder::events(int rank) const {
         ",\n{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %d, "
         "\"tid\": 0, \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s}}",
         slice.name, slice.category, rank, slice.beginSeconds * 1e6,
-        slice.seconds * 1e6, arguments.c_str());
+        slice.seconds * 1e6, arguments);
     if (slice.isInner)
       continue; // of an instruction that has said it
     text += formatText(",\n{\"name\": \"live bytes\", \"ph\": \"C\", \"pid\": "
-                       "%d, \"ts\": %.3f, \"args\": {\"bytes\": %lld}}",
-                       rank, slice.beginSeconds * 1e6,
-                       static_cast<long long>(slice.liveBytes));
+                       "%d, \"ts\": %.3f, \"args\": {\"bytes\": %d}}",
+                       rank, slice.beginSeconds * 1e6, slice.liveBytes);
   }
   return text;
 }

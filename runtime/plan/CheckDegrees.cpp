@@ -41,7 +41,7 @@ Status checkSplit(const plan::ParameterSplit &split,
   int rank = whole.shape_size();
   if (split.dim() < 0 || (split.dim() >= rank && split.dim() != 0) ||
       (split.parts_size() > 0 && split.dim() >= rank))
-    return bad(formatText("%s is split along dimension %d of %d", where.c_str(),
+    return bad(formatText("%s is split along dimension %d of %d", where,
                           split.dim(), rank));
   Layout layout = Layout::replicated(static_cast<size_t>(rank));
   if (rank > 0)
@@ -59,12 +59,10 @@ Status checkSplit(const plan::ParameterSplit &split,
         dim == split.dim() && rank > 0 ? groupSize(layout.dims[dim]) : 1;
     int64_t wanted = (whole.shape(dim) + parts - 1) / parts;
     if (local.shape(dim) != wanted)
-      return bad(formatText(
-          "%s has size %lld in dimension %d, but %lld in %lld "
-          "parts is %lld",
-          where.c_str(), static_cast<long long>(local.shape(dim)), dim,
-          static_cast<long long>(whole.shape(dim)),
-          static_cast<long long>(parts), static_cast<long long>(wanted)));
+      return bad(formatText("%s has size %d in dimension %d, but %d in %d "
+                            "parts is %d",
+                            where, local.shape(dim), dim, whole.shape(dim),
+                            parts, wanted));
   }
   return Status::ok();
 }
@@ -94,11 +92,9 @@ Status checkInputTier(const plan::LayerKind &kind,
     row = (row * rows + DYNA_ROW_ALIGNMENT - 1) / DYNA_ROW_ALIGNMENT;
   }
   if (kind.input_tier().tq() < row)
-    return bad(formatText("%s: the input tier has %lld bytes per token, its "
-                          "input needs %lld",
-                          where.c_str(),
-                          static_cast<long long>(kind.input_tier().tq()),
-                          static_cast<long long>(row)));
+    return bad(formatText("%s: the input tier has %d bytes per token, its "
+                          "input needs %d",
+                          where, kind.input_tier().tq(), row));
   return Status::ok();
 }
 
@@ -125,7 +121,7 @@ Status checkExchangeGroups(const plan::Manifest &manifest,
       if (!fits)
         return bad(formatText("%s exchanges over group %d, which is none of "
                               "tp=%d",
-                              where.c_str(), exchange.group(), tp));
+                              where, exchange.group(), tp));
     }
   }
   return Status::ok();
@@ -148,7 +144,7 @@ Status checkLocalKind(const plan::LayerKind &whole, const plan::LayerKind &kind,
   for (int slot = 0; slot < whole.parameters_size(); ++slot)
     DYNA_RETURN_IF_ERROR(checkSplit(
         kind.splits(slot), whole.parameters(slot), kind.parameters(slot), mesh,
-        formatText("%s: parameter %d", where.c_str(), slot)));
+        formatText("%s: parameter %d", where, slot)));
   for (int i = 0; i < whole.inputs_size(); ++i)
     DYNA_RETURN_IF_ERROR(
         checkBorder(whole.inputs(i), kind.inputs(i), degree.sp(), where));
@@ -165,7 +161,7 @@ Status checkLocalKind(const plan::LayerKind &whole, const plan::LayerKind &kind,
 
 StatusOr<Mesh> meshOf(int tp, const std::string &where) {
   if (tp < 2 || tp > maxTensorDegree)
-    return bad(formatText("%s has tp=%d: expects 2 to %d", where.c_str(), tp,
+    return bad(formatText("%s has tp=%d: expects 2 to %d", where, tp,
                           maxTensorDegree));
   return Mesh::create({{"tp", tp}});
 }
@@ -202,8 +198,8 @@ Status checkGroups(const plan::Manifest &manifest, const std::set<int> &axes) {
     StatusOr<Mesh> mesh = meshOf(group.tp(), where);
     DYNA_RETURN_IF_ERROR(mesh.status());
     if (!axes.count(group.tp()))
-      return bad(formatText("%s is of tp=%d, which was not compiled",
-                            where.c_str(), group.tp()));
+      return bad(formatText("%s is of tp=%d, which was not compiled", where,
+                            group.tp()));
     Status status = checkParts(*mesh, partsOf(group.parts()));
     if (!status.isOk())
       return bad(where + ": " + status.message());
@@ -247,8 +243,7 @@ Status manifest_checks::checkDegrees(const plan::Manifest &manifest) {
     if (degree.kinds_size() != manifest.kinds_size())
       return bad(formatText("the tensor degree %s has %d kinds of layers, the "
                             "model has %d",
-                            name.c_str(), degree.kinds_size(),
-                            manifest.kinds_size()));
+                            name, degree.kinds_size(), manifest.kinds_size()));
     for (int k = 0; k < degree.kinds_size(); ++k) {
       DYNA_RETURN_IF_ERROR(checkKind(degree.kinds(k), master));
       DYNA_RETURN_IF_ERROR(

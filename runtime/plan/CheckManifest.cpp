@@ -39,12 +39,11 @@ Status checkFormula(const plan::LinearBytes &formula,
                     const std::string &where) {
   for (int64_t perRow : {formula.tq(), formula.tkv(), formula.s()})
     if (perRow < 0 || perRow > maxBytesPerRow)
-      return bad(formatText("%s: %lld bytes per row are out of range",
-                            where.c_str(), static_cast<long long>(perRow)));
+      return bad(
+          formatText("%s: %d bytes per row are out of range", where, perRow));
   if (formula.constant() < 0 || formula.constant() > maxConstantBytes)
-    return bad(formatText("%s: %lld constant bytes are out of range",
-                          where.c_str(),
-                          static_cast<long long>(formula.constant())));
+    return bad(formatText("%s: %d constant bytes are out of range", where,
+                          formula.constant()));
   return Status::ok();
 }
 
@@ -118,15 +117,15 @@ Status checkLayerParameters(const plan::Manifest &manifest, int l,
                             std::vector<plan::ElementType> &types) {
   const plan::Layer &layer = manifest.layers(l);
   const plan::LayerKind &kind = manifest.kinds(layer.kind());
-  std::string where = formatText("layer %d '%s'", l, layer.name().c_str());
+  std::string where = formatText("layer %d '%s'", l, layer.name());
   if (layer.parameters_size() != kind.parameters_size())
     return bad(formatText("%s lists %d parameters, but its kind takes %d",
-                          where.c_str(), layer.parameters_size(),
+                          where, layer.parameters_size(),
                           kind.parameters_size()));
   for (int slot = 0; slot < layer.parameters_size(); ++slot) {
     int p = layer.parameters(slot);
     if (p < 0 || p >= manifest.parameters_size())
-      return bad(formatText("%s uses parameter %d of %d", where.c_str(), p,
+      return bad(formatText("%s uses parameter %d of %d", where, p,
                             manifest.parameters_size()));
     const plan::Parameter &parameter = manifest.parameters(p);
     const plan::TensorSpec &spec = kind.parameters(slot);
@@ -147,8 +146,7 @@ Status checkLayerParameters(const plan::Manifest &manifest, int l,
 Status checkChainLink(const plan::Manifest &manifest, int l) {
   int last = manifest.layers_size() - 1;
   const plan::LayerKind &kind = manifest.kinds(manifest.layers(l).kind());
-  std::string where =
-      formatText("layer %d '%s'", l, manifest.layers(l).name().c_str());
+  std::string where = formatText("layer %d '%s'", l, manifest.layers(l).name());
   const plan::TensorSpec &input = kind.inputs(0);
   if (l == 0 && !isTokenIds(input))
     return bad(where +
@@ -169,11 +167,9 @@ Status checkChainLink(const plan::Manifest &manifest, int l) {
     return bad(where + ": the last layer takes target ids");
   int64_t row = elementBytes(input.type()) * boundedProduct(input.shape());
   if (row > maxBytesPerRow || kind.input_tier().tq() < row)
-    return bad(formatText("%s: the input tier has %lld bytes per token, its "
-                          "input needs %lld",
-                          where.c_str(),
-                          static_cast<long long>(kind.input_tier().tq()),
-                          static_cast<long long>(row)));
+    return bad(formatText("%s: the input tier has %d bytes per token, its "
+                          "input needs %d",
+                          where, kind.input_tier().tq(), row));
   return Status::ok();
 }
 
@@ -249,8 +245,7 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
       kind.outputs_size() != 1)
     return bad(formatText("%s: expects 1 or 2 inputs and 1 output, but has %d "
                           "and %d",
-                          where.c_str(), kind.inputs_size(),
-                          kind.outputs_size()));
+                          where, kind.inputs_size(), kind.outputs_size()));
   DYNA_RETURN_IF_ERROR(checkFormula(kind.input_tier(), where + ", input tier"));
   DYNA_RETURN_IF_ERROR(
       checkFormula(kind.products_tier(), where + ", products tier"));
@@ -259,7 +254,7 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
   DYNA_RETURN_IF_ERROR(
       checkFormula(kind.deferred_tier(), where + ", deferred tier"));
   if (kind.roles_size() != DYNA_ROLE_COUNT)
-    return bad(formatText("%s: expects %d roles, but has %d", where.c_str(),
+    return bad(formatText("%s: expects %d roles, but has %d", where,
                           DYNA_ROLE_COUNT, kind.roles_size()));
   for (const plan::LayerKind::Role &role : kind.roles()) {
     DYNA_RETURN_IF_ERROR(checkFormula(role.workspace(), where + ", workspace"));
@@ -274,7 +269,7 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
     if (flops < 0)
       return bad(where + ": negative flops");
   if (kind.target_table() < 0 || kind.target_table() > kind.parameters_size())
-    return bad(formatText("%s: target table %d of %d parameters", where.c_str(),
+    return bad(formatText("%s: target table %d of %d parameters", where,
                           kind.target_table(), kind.parameters_size()));
   return Status::ok();
 }

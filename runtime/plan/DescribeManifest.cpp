@@ -52,12 +52,9 @@ template <typename Shape> std::string shapeText(const Shape &shape) {
 }
 
 std::string formulaJson(const plan::LinearBytes &formula) {
-  return formatText(
-      "{\"tq\": %lld, \"tkv\": %lld, \"s\": %lld, \"constant\": %lld}",
-      static_cast<long long>(formula.tq()),
-      static_cast<long long>(formula.tkv()),
-      static_cast<long long>(formula.s()),
-      static_cast<long long>(formula.constant()));
+  return formatText("{\"tq\": %d, \"tkv\": %d, \"s\": %d, \"constant\": %d}",
+                    formula.tq(), formula.tkv(), formula.s(),
+                    formula.constant());
 }
 
 template <typename Specs> std::string specsJson(const Specs &specs) {
@@ -68,7 +65,7 @@ template <typename Specs> std::string specsJson(const Specs &specs) {
       text += ", ";
     text += formatText("{\"type\": \"%s\", \"rows\": \"%s\", \"shape\": %s}",
                        elementTypeName(spec.type()), rows[spec.rows()],
-                       shapeText(spec.shape()).c_str());
+                       shapeText(spec.shape()));
   }
   return text + "]";
 }
@@ -76,10 +73,8 @@ template <typename Specs> std::string specsJson(const Specs &specs) {
 template <typename Parts> std::string partsJson(const Parts &parts) {
   std::string text = "[";
   for (const plan::AxisPart &part : parts)
-    text += formatText("%s{\"stride\": %lld, \"size\": %lld}",
-                       text.size() > 1 ? ", " : "",
-                       static_cast<long long>(part.stride()),
-                       static_cast<long long>(part.size()));
+    text += formatText("%s{\"stride\": %d, \"size\": %d}",
+                       text.size() > 1 ? ", " : "", part.stride(), part.size());
   return text + "]";
 }
 
@@ -89,8 +84,8 @@ std::string splitsJson(const plan::LayerKind &kind) {
     text += formatText("%s{\"dim\": %d, \"parts\": %s, "
                        "\"gradient_partial\": %s}",
                        text.size() > 1 ? ", " : "", split.dim(),
-                       partsJson(split.parts()).c_str(),
-                       partsJson(split.gradient_partial()).c_str());
+                       partsJson(split.parts()),
+                       partsJson(split.gradient_partial()));
   return text + "]";
 }
 
@@ -108,7 +103,7 @@ std::string exchangesJson(const plan::LayerKind::Role &role) {
       text += formatText("%s{\"kind\": \"%s\", \"dealt_group\": %d, "
                          "\"bytes\": %s}",
                          comma, kinds[tensor.kind()], tensor.dealt_group(),
-                         formulaJson(tensor.bytes()).c_str());
+                         formulaJson(tensor.bytes()));
       comma = ", ";
     }
     text += "]}";
@@ -135,34 +130,28 @@ std::string kindJson(const plan::LayerKind &kind) {
       continue;
     const plan::LayerKind::Role &said = kind.roles(role);
     text += formatText(
-        "%s\n      \"%s\": {\"workspace\": %s, \"flops_per_token\": %lld, "
-        "\"flops_per_target\": %lld, \"flops_per_pair\": %lld, "
-        "\"flops_per_causal_pair\": %lld%s}",
-        first ? "" : ",", roleNames[role],
-        formulaJson(said.workspace()).c_str(),
-        static_cast<long long>(said.flops_per_token()),
-        static_cast<long long>(said.flops_per_target()),
-        static_cast<long long>(said.flops_per_pair()),
-        static_cast<long long>(said.flops_per_causal_pair()),
-        exchangesJson(said).c_str());
+        "%s\n      \"%s\": {\"workspace\": %s, \"flops_per_token\": %d, "
+        "\"flops_per_target\": %d, \"flops_per_pair\": %d, "
+        "\"flops_per_causal_pair\": %d%s}",
+        first ? "" : ",", roleNames[role], formulaJson(said.workspace()),
+        said.flops_per_token(), said.flops_per_target(), said.flops_per_pair(),
+        said.flops_per_causal_pair(), exchangesJson(said));
     first = false;
   }
   return text +
-         formatText("},\n     \"flops_per_token\": %lld, \"flops_per_target\": "
-                    "%lld, \"attention_flops_per_pair\": %lld, \"causal\": %s}",
-                    static_cast<long long>(kind.flops_per_token()),
-                    static_cast<long long>(kind.flops_per_target()),
-                    static_cast<long long>(kind.attention_flops_per_pair()),
+         formatText("},\n     \"flops_per_token\": %d, \"flops_per_target\": "
+                    "%d, \"attention_flops_per_pair\": %d, \"causal\": %s}",
+                    kind.flops_per_token(), kind.flops_per_target(),
+                    kind.attention_flops_per_pair(),
                     kind.causal() ? "true" : "false");
 }
 
 std::string factsText(const plan::ModelFacts &facts) {
-  std::string text =
-      formatText("family %s, vocabulary %lld", facts.family().c_str(),
-                 static_cast<long long>(facts.vocabulary()));
+  std::string text = formatText("family %s, vocabulary %d", facts.family(),
+                                facts.vocabulary());
   auto add = [&](const char *name, int64_t value) {
     if (value > 0)
-      text += formatText(", %s %lld", name, static_cast<long long>(value));
+      text += formatText(", %s %d", name, value);
   };
   add("positions", facts.positions());
   add("width", facts.width());
@@ -187,8 +176,8 @@ std::string layersText(const ManifestView &view) {
     int64_t elements = 0;
     for (int p : view.layer(first).parameters())
       elements += view.elements(p);
-    text += formatText("  %-10s %-20s %14lld parameters each\n", range.c_str(),
-                       kind.name().c_str(), static_cast<long long>(elements));
+    text += formatText("  %-10s %-20s %14d parameters each\n", range,
+                       kind.name(), elements);
     first = last + 1;
   }
   return text;
@@ -200,11 +189,9 @@ template <typename Parts> std::string partsText(const Parts &parts, int tp) {
   for (const plan::AxisPart &part : parts) {
     if (text.size() > 1)
       text += ", ";
-    text +=
-        part.size() == tp
-            ? std::string("tp")
-            : formatText("tp:%lld/%lld", static_cast<long long>(part.size()),
-                         static_cast<long long>(part.stride()));
+    text += part.size() == tp
+                ? std::string("tp")
+                : formatText("tp:%d/%d", part.size(), part.stride());
   }
   return text + "]";
 }
@@ -232,21 +219,21 @@ std::string degreesText(const ManifestView &view) {
         std::string place = "on every rank";
         if (split.parts_size() > 0)
           place = formatText("dimension %d over %s", split.dim(),
-                             partsText(split.parts(), degree.tp()).c_str());
+                             partsText(split.parts(), degree.tp()));
         if (split.gradient_partial_size() > 0)
           place += ", gradient summed over " +
                    partsText(split.gradient_partial(), degree.tp());
-        text += formatText(
-            "  %-44s %-18s %s\n",
-            view.parameter(view.layer(l).parameters(slot)).name().c_str(),
-            shapeText(kind.parameters(slot).shape()).c_str(), place.c_str());
+        text +=
+            formatText("  %-44s %-18s %s\n",
+                       view.parameter(view.layer(l).parameters(slot)).name(),
+                       shapeText(kind.parameters(slot).shape()), place);
       }
     }
   }
   for (int g = 0; g < manifest.groups_size(); ++g)
     text += formatText(
         "group %d: %s of tp=%d\n", DYNA_GROUP_COUNT + g,
-        partsText(manifest.groups(g).parts(), manifest.groups(g).tp()).c_str(),
+        partsText(manifest.groups(g).parts(), manifest.groups(g).tp()),
         manifest.groups(g).tp());
   return text;
 }
@@ -267,7 +254,7 @@ std::string degreesJson(const plan::Manifest &manifest) {
   for (int g = 0; g < manifest.groups_size(); ++g)
     text += formatText("%s{\"tp\": %d, \"parts\": %s}", g ? ", " : "",
                        manifest.groups(g).tp(),
-                       partsJson(manifest.groups(g).parts()).c_str());
+                       partsJson(manifest.groups(g).parts()));
   text += "],\n \"strategies\": [";
   for (int s = 0; s < manifest.strategies_size(); ++s)
     text += (s ? ", " : "") + quote(manifest.strategies(s));
@@ -279,10 +266,10 @@ std::string memoryText(const ManifestView &view, int64_t tokens) {
   PersistentLayout persistent = persistentLayout(view);
   std::string text =
       formatText("memory\n  parameters, gradients, optimizer state: %s\n",
-                 formatBytes(persistent.bytes).c_str());
+                 formatBytes(persistent.bytes));
   text += formatText("  kept from forward to backward by one micro-batch of "
-                     "%lld tokens in one sample\n",
-                     static_cast<long long>(tokens));
+                     "%d tokens in one sample\n",
+                     tokens);
   const char *const names[] = {"none", "selective", "full"};
   for (int mode = 0; mode < 3; ++mode) {
     int64_t kept = 0, late = 0;
@@ -292,14 +279,14 @@ std::string memoryText(const ManifestView &view, int64_t tokens) {
       late = std::max(late, view.lateBytes(l, nearest, false, extent));
     }
     text += formatText("    recompute %-10s %12s, and %s once\n", names[mode],
-                       formatBytes(kept).c_str(), formatBytes(late).c_str());
+                       formatBytes(kept), formatBytes(late));
   }
   int64_t workspace = 0;
   for (int l = 0; l < view.layers(); ++l)
     for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
       if (view.hasRole(l, role))
         workspace = std::max(workspace, view.workspaceBytes(l, role, extent));
-  text += formatText("  workspace: %s\n", formatBytes(workspace).c_str());
+  text += formatText("  workspace: %s\n", formatBytes(workspace));
   return text;
 }
 
@@ -323,19 +310,17 @@ const char *elementTypeName(plan::ElementType type) {
 std::string describeManifest(const ManifestView &view, int64_t tokens) {
   const plan::Manifest &manifest = view.manifest();
   std::string text = formatText(
-      "model %s\n  %s\n  %lld parameters, compute type %s, gradients in %s, "
-      "matrix products: %s\n  compiled by %s, model hash %016llx\n",
-      manifest.model().c_str(), factsText(manifest.facts()).c_str(),
-      static_cast<long long>(view.totalElements()),
+      "model %s\n  %s\n  %d parameters, compute type %s, gradients in %s, "
+      "matrix products: %s\n  compiled by %s, model hash %016x\n",
+      manifest.model(), factsText(manifest.facts()), view.totalElements(),
       elementTypeName(manifest.compute_type()),
-      elementTypeName(view.gradientType()), manifest.matmul().c_str(),
-      manifest.producer().c_str(),
-      static_cast<unsigned long long>(manifest.hash()));
+      elementTypeName(view.gradientType()), manifest.matmul(),
+      manifest.producer(), manifest.hash());
   text += "layers\n" + layersText(view);
   text += "parameters\n";
   for (int p = 0; p < view.parameters(); ++p)
-    text += formatText("  %-44s %-18s %s\n", view.parameter(p).name().c_str(),
-                       shapeText(view.parameter(p).shape()).c_str(),
+    text += formatText("  %-44s %-18s %s\n", view.parameter(p).name(),
+                       shapeText(view.parameter(p).shape()),
                        view.parameter(p).decay() ? "" : "no decay");
   return text + degreesText(view) + memoryText(view, tokens);
 }
@@ -344,31 +329,26 @@ std::string manifestToJson(const ManifestView &view) {
   const plan::Manifest &manifest = view.manifest();
   const plan::ModelFacts &facts = manifest.facts();
   std::string text = formatText(
-      "{\"format\": %u,\n \"model\": %s,\n \"compute_type\": \"%s\",\n "
+      "{\"format\": %d,\n \"model\": %s,\n \"compute_type\": \"%s\",\n "
       "\"gradient_type\": \"%s\",\n",
-      manifest.format(), quote(manifest.model()).c_str(),
+      manifest.format(), quote(manifest.model()),
       elementTypeName(manifest.compute_type()),
       elementTypeName(view.gradientType()));
   text += formatText(
-      " \"facts\": {\"family\": %s, \"vocabulary\": %lld, \"positions\": %lld, "
-      "\"width\": %lld, \"heads\": %lld, \"kv_heads\": %lld, \"head_dim\": "
-      "%lld, \"feed_forward\": %lld, \"config_json\": %s},\n",
-      quote(facts.family()).c_str(), static_cast<long long>(facts.vocabulary()),
-      static_cast<long long>(facts.positions()),
-      static_cast<long long>(facts.width()),
-      static_cast<long long>(facts.heads()),
-      static_cast<long long>(facts.kv_heads()),
-      static_cast<long long>(facts.head_dim()),
-      static_cast<long long>(facts.feed_forward()),
-      quote(facts.config_json()).c_str());
+      " \"facts\": {\"family\": %s, \"vocabulary\": %d, \"positions\": %d, "
+      "\"width\": %d, \"heads\": %d, \"kv_heads\": %d, \"head_dim\": "
+      "%d, \"feed_forward\": %d, \"config_json\": %s},\n",
+      quote(facts.family()), facts.vocabulary(), facts.positions(),
+      facts.width(), facts.heads(), facts.kv_heads(), facts.head_dim(),
+      facts.feed_forward(), quote(facts.config_json()));
   text += " \"parameters\": [";
   for (int p = 0; p < view.parameters(); ++p) {
     const plan::Parameter &parameter = view.parameter(p);
     text += formatText("%s\n  {\"name\": %s, \"shape\": %s, \"constant\": "
                        "%.17g, \"normal_std\": %.17g, \"decay\": %s}",
-                       p ? "," : "", quote(parameter.name()).c_str(),
-                       shapeText(parameter.shape()).c_str(),
-                       parameter.constant(), parameter.normal_std(),
+                       p ? "," : "", quote(parameter.name()),
+                       shapeText(parameter.shape()), parameter.constant(),
+                       parameter.normal_std(),
                        parameter.decay() ? "true" : "false");
   }
   text += "],\n \"kinds\": [";
@@ -376,19 +356,18 @@ std::string manifestToJson(const ManifestView &view) {
     text += (k ? ",\n    " : "\n    ") + kindJson(manifest.kinds(k));
   text += "],\n \"layers\": [";
   for (int l = 0; l < view.layers(); ++l)
-    text += formatText("%s\n  {\"name\": %s, \"kind\": %d, \"parameters\": %s}",
-                       l ? "," : "", quote(view.layer(l).name()).c_str(),
-                       view.layer(l).kind(),
-                       shapeText(view.layer(l).parameters()).c_str());
+    text +=
+        formatText("%s\n  {\"name\": %s, \"kind\": %d, \"parameters\": %s}",
+                   l ? "," : "", quote(view.layer(l).name()),
+                   view.layer(l).kind(), shapeText(view.layer(l).parameters()));
   text += "],\n" + degreesJson(manifest);
-  text += formatText(" \"persistent_bytes\": %lld,\n",
-                     static_cast<long long>(persistentLayout(view).bytes));
+  text +=
+      formatText(" \"persistent_bytes\": %d,\n", persistentLayout(view).bytes);
   return text +
-         formatText(" \"hash\": \"%016llx\", \"producer\": %s, \"matmul\": "
+         formatText(" \"hash\": \"%016x\", \"producer\": %s, \"matmul\": "
                     "%s}\n",
-                    static_cast<unsigned long long>(manifest.hash()),
-                    quote(manifest.producer()).c_str(),
-                    quote(manifest.matmul()).c_str());
+                    manifest.hash(), quote(manifest.producer()),
+                    quote(manifest.matmul()));
 }
 
 } // namespace dyna

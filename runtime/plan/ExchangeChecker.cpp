@@ -98,7 +98,7 @@ private:
     if (failedAt_.rank < 0)
       failedAt_ = {rank, index};
     return formatText("rank %d instruction %d (%s)", rank, index,
-                      describeInstruction(at(rank, index)).c_str());
+                      describeInstruction(at(rank, index)));
   }
 
   const plan::RankProgram &program(int rank) const { return plan_.ranks(rank); }
@@ -179,17 +179,15 @@ private:
     int peer = graph_.rankAt(place);
     if (i.peer() != peer)
       return bad(formatText("%s: the other end of this message is rank %d",
-                            atRank(rank, index).c_str(), peer));
+                            atRank(rank, index), peer));
     if (!op.starts)
       return Status::ok();
     int64_t bytes = view(rank).messageBytes(
         i.layer(), extentOf(plan_.micro_batches(i.micro_batch())));
     if (i.message_bytes() != bytes)
       return bad(formatText(
-          "%s: says %lld bytes, but the tensor of its shape and type has %lld",
-          atRank(rank, index).c_str(),
-          static_cast<long long>(i.message_bytes()),
-          static_cast<long long>(bytes)));
+          "%s: says %d bytes, but the tensor of its shape and type has %d",
+          atRank(rank, index), i.message_bytes(), bytes));
     auto [found, isNew] = ends_.insert({peer, {}});
     if (isNew)
       found->second =
@@ -246,7 +244,7 @@ private:
 
   Status unmatched(int rank, const Wire::Entry &entry, int peer) const {
     return bad(formatText("%s has no counterpart on rank %d",
-                          atRank(rank, entry.instruction).c_str(), peer));
+                          atRank(rank, entry.instruction), peer));
   }
 
   Status compareEnds(const Wire &wire) const {
@@ -265,9 +263,9 @@ private:
         std::string oneEnd = atRank(a, left[k].instruction);
         std::string otherEnd = atRank(b, right[k].instruction);
         return bad(formatText(
-            "message %zu between ranks %d and %d is %s at one end, but %s at "
+            "message %d between ranks %d and %d is %s at one end, but %s at "
             "the other: both ends of a channel need one order",
-            k, a, b, oneEnd.c_str(), otherEnd.c_str()));
+            k, a, b, oneEnd, otherEnd));
       }
     }
     return Status::ok();
@@ -302,9 +300,9 @@ private:
       if (iEnds || jEnds || !isSameCall(at(first, i), at(rank, j))) {
         std::string expected = name(first, i), got = name(rank, j);
         return bad(formatText(
-            "call %zu of a layer is %s, but %s: tensor-parallel ranks run the "
+            "call %d of a layer is %s, but %s: tensor-parallel ranks run the "
             "same layers of the same micro-batches in the same modes and order",
-            k, expected.c_str(), got.c_str()));
+            k, expected, got));
       }
     }
   }
@@ -338,9 +336,9 @@ private:
       std::string oneRank = name(firstRank, expected);
       std::string otherRank = name(rank, got);
       return bad(formatText(
-          "exchange %zu of a group is %s, but %s: all ranks of a group need "
+          "exchange %d of a group is %s, but %s: all ranks of a group need "
           "one order",
-          k, oneRank.c_str(), otherRank.c_str()));
+          k, oneRank, otherRank));
     }
     return Status::ok();
   }

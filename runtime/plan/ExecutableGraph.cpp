@@ -48,11 +48,10 @@ StatusOr<ExecutableGraph> ExecutableGraph::create(const ManifestView &model,
   DYNA_RETURN_IF_ERROR(checkStages(strategy, model.layers()));
   if (strategy.layers.empty())
     return bad(strategy, "says no layers of its stages: choose them first");
-  auto mesh = Mesh::create(
-      {{"dp", strategy.dp}, {"pp", strategy.pp}, {"tp", strategy.tp}});
-  if (!mesh.isOk())
-    return mesh.status();
-  ExecutableGraph graph(model, std::move(strategy), std::move(*mesh));
+  DYNA_ASSIGN_OR_RETURN(auto mesh, Mesh::create({{"dp", strategy.dp},
+                                                 {"pp", strategy.pp},
+                                                 {"tp", strategy.tp}}));
+  ExecutableGraph graph(model, std::move(strategy), std::move(mesh));
   DYNA_RETURN_IF_ERROR(graph.chooseDegree());
   graph.placeParameters();
   graph.groupHolders();
@@ -80,8 +79,7 @@ Status ExecutableGraph::chooseDegree() {
   return bad(strategy_,
              formatText("%s was not compiled into this binary, only %s: give "
                         "dynac --strategies with it",
-                        describe(strategy_.tp, strategy_.sp).c_str(),
-                        compiled.c_str()));
+                        describe(strategy_.tp, strategy_.sp), compiled));
 }
 
 void ExecutableGraph::placeParameters() {

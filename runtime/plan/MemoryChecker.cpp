@@ -18,8 +18,6 @@ static Status bad(const std::string &what) {
   return Status::invalidArgument("plan: " + what);
 }
 
-static long long asLong(int64_t value) { return static_cast<long long>(value); }
-
 Status MemoryChecker::step(int index, const Instruction &i) {
   std::vector<BlockUse> uses = blocks_.uses(index);
   unsigned used = 0;
@@ -28,9 +26,8 @@ Status MemoryChecker::step(int index, const Instruction &i) {
   for (int field = static_cast<int>(Field::Kept); field < fieldCount; ++field)
     if (int64_t offset = fieldOf(i, static_cast<Field>(field));
         offset != 0 && !(used >> field & 1))
-      return bad(formatText("'%s' is %lld, but there is no such block here",
-                            fieldName(static_cast<Field>(field)),
-                            asLong(offset)));
+      return bad(formatText("'%s' is %d, but there is no such block here",
+                            fieldName(static_cast<Field>(field)), offset));
   // First what is there, then what is new, then what goes: an instruction's
   // operands are all alive while it runs.
   for (const BlockUse &use : uses)
@@ -69,24 +66,21 @@ Status MemoryChecker::find(const BlockUse &use, const Instruction &i) const {
   if (place == places_.end())
     return bad("the " + name(keyOf(use)) + " is used but is not there");
   if (place->second != offset)
-    return bad(formatText("the %s is used at offset %lld, but lies at %lld",
-                          name(keyOf(use)).c_str(), asLong(offset),
-                          asLong(place->second)));
+    return bad(formatText("the %s is used at offset %d, but lies at %d",
+                          name(keyOf(use)), offset, place->second));
   return Status::ok();
 }
 
 Status MemoryChecker::acquire(const BlockUse &use, const Instruction &i) {
   int64_t begin = fieldOf(i, use.field);
   if (begin < 0 || begin % DYNA_BLOCK_ALIGNMENT != 0)
-    return bad(formatText("the %s lies at offset %lld, which is negative or "
+    return bad(formatText("the %s lies at offset %d, which is negative or "
                           "not a multiple of %d",
-                          name(keyOf(use)).c_str(), asLong(begin),
-                          DYNA_BLOCK_ALIGNMENT));
+                          name(keyOf(use)), begin, DYNA_BLOCK_ALIGNMENT));
   if (use.bytes > bytes_ || begin > bytes_ - use.bytes)
-    return bad(formatText("the %s, %lld bytes at offset %lld, ends past the "
-                          "region of %lld bytes",
-                          name(keyOf(use)).c_str(), asLong(use.bytes),
-                          asLong(begin), asLong(bytes_)));
+    return bad(formatText("the %s, %d bytes at offset %d, ends past the "
+                          "region of %d bytes",
+                          name(keyOf(use)), use.bytes, begin, bytes_));
   int64_t end = begin + use.bytes;
   auto next = alive_.lower_bound(begin);
   if (next != alive_.end() && next->first < end)
@@ -102,10 +96,9 @@ Status MemoryChecker::acquire(const BlockUse &use, const Instruction &i) {
 
 Status MemoryChecker::overlap(const BlockUse &use, int64_t begin,
                               const Key &other, int64_t otherBegin) {
-  return bad(formatText("the %s at offset %lld overlaps the %s at offset "
-                        "%lld, which is in use",
-                        name(keyOf(use)).c_str(), asLong(begin),
-                        name(other).c_str(), asLong(otherBegin)));
+  return bad(formatText("the %s at offset %d overlaps the %s at offset "
+                        "%d, which is in use",
+                        name(keyOf(use)), begin, name(other), otherBegin));
 }
 
 void MemoryChecker::release(const BlockUse &use) {

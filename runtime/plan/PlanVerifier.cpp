@@ -25,8 +25,6 @@ Status bad(const std::string &what) {
   return Status::invalidArgument("plan: " + what);
 }
 
-long long asLong(int64_t value) { return static_cast<long long>(value); }
-
 //===----------------------------------------------------------------------===//
 // Segments
 //===----------------------------------------------------------------------===//
@@ -36,14 +34,14 @@ Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
                     int64_t targets) {
   int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
   if (targets >= 0 && plan.target_tokens() != targets)
-    return bad(formatText("counts %lld targets, but the mini-batch has %lld",
-                          asLong(plan.target_tokens()), asLong(targets)));
+    return bad(formatText("counts %d targets, but the mini-batch has %d",
+                          plan.target_tokens(), targets));
   if (targets < 0 && tokens > 0 && plan.target_tokens() == 0)
     return bad("counts no targets, but a loss is divided by their number");
   if (plan.target_tokens() < 0 || plan.target_tokens() > tokens)
-    return bad(formatText("counts %lld targets, but the mini-batch has %lld "
+    return bad(formatText("counts %d targets, but the mini-batch has %d "
                           "tokens",
-                          asLong(plan.target_tokens()), asLong(tokens)));
+                          plan.target_tokens(), tokens));
   return Status::ok();
 }
 
@@ -53,10 +51,9 @@ Status checkLengths(const ManifestView &model,
   int64_t positions = model.manifest().facts().positions();
   for (size_t sample = 0; sample < lengths.size(); ++sample)
     if (positions > 0 && lengths[sample] > positions)
-      return bad(formatText("sample %zu has %lld tokens, but the model has "
-                            "%lld positions",
-                            sample, asLong(lengths[sample]),
-                            asLong(positions)));
+      return bad(formatText("sample %d has %d tokens, but the model has "
+                            "%d positions",
+                            sample, lengths[sample], positions));
   return Status::ok();
 }
 
@@ -69,35 +66,34 @@ Status checkSegments(const plan::Plan &plan,
     for (const plan::Segment &segment : plan.micro_batches(m).segments()) {
       int64_t sample = segment.sample();
       if (sample < 0 || sample >= static_cast<int64_t>(lengths.size()))
-        return bad(formatText("micro-batch %d names sample %lld of %zu", m,
-                              asLong(sample), lengths.size()));
+        return bad(formatText("micro-batch %d names sample %d of %d", m, sample,
+                              lengths.size()));
       if (segment.begin() < 0 || segment.length() < 0 ||
           segment.length() > lengths[sample] ||
           segment.begin() > lengths[sample] - segment.length())
-        return bad(formatText("micro-batch %d takes tokens [%lld, +%lld) of "
-                              "sample %lld, which has %lld",
-                              m, asLong(segment.begin()),
-                              asLong(segment.length()), asLong(sample),
-                              asLong(lengths[sample])));
+        return bad(formatText("micro-batch %d takes tokens [%d, +%d) of "
+                              "sample %d, which has %d",
+                              m, segment.begin(), segment.length(), sample,
+                              lengths[sample]));
       if (segment.length() != lengths[sample])
-        return bad(formatText("micro-batch %d takes a part of sample %lld: "
+        return bad(formatText("micro-batch %d takes a part of sample %d: "
                               "slices are not supported yet",
-                              m, asLong(sample)));
+                              m, sample));
       if (seen[sample])
-        return bad(formatText("sample %lld is in two segments, the second in "
+        return bad(formatText("sample %d is in two segments, the second in "
                               "micro-batch %d",
-                              asLong(sample), m));
+                              sample, m));
       seen[sample] = 1;
       tokens += segment.length();
     }
     if (tokens > maxMicroBatchTokens)
-      return bad(formatText("micro-batch %d has %lld tokens, at most %lld are "
+      return bad(formatText("micro-batch %d has %d tokens, at most %d are "
                             "possible",
-                            m, asLong(tokens), asLong(maxMicroBatchTokens)));
+                            m, tokens, maxMicroBatchTokens));
   }
   for (size_t sample = 0; sample < lengths.size(); ++sample)
     if (!seen[sample])
-      return bad(formatText("sample %zu is in no micro-batch", sample));
+      return bad(formatText("sample %d is in no micro-batch", sample));
   return Status::ok();
 }
 
@@ -109,8 +105,7 @@ Status checkInstructions(const ManifestView &view, const plan::Plan &plan,
     const Instruction &i = program.instructions(index);
     auto bad = [&](const std::string &what) {
       return dyna::bad(formatText("instruction %d (%s)%s", index,
-                                  describeInstruction(i).c_str(),
-                                  what.c_str()));
+                                  describeInstruction(i), what));
     };
     if (i.op() <= Instruction::OP_UNKNOWN || i.op() > Instruction::Op_MAX)
       return bad(" is not known");
@@ -118,9 +113,8 @@ Status checkInstructions(const ManifestView &view, const plan::Plan &plan,
       auto field = static_cast<Field>(number);
       int64_t value = fieldOf(i, field);
       if (value != 0 && !hasField(i.op(), field))
-        return bad(formatText(" has no '%s', but it is %lld; it has %s",
-                              fieldName(field), asLong(value),
-                              listFields(i.op()).c_str()));
+        return bad(formatText(" has no '%s', but it is %d; it has %s",
+                              fieldName(field), value, listFields(i.op())));
       if (value == 0 && needsField(i.op(), field))
         return bad(formatText(" needs '%s'", fieldName(field)));
     }
@@ -148,7 +142,7 @@ Status checkInstructions(const ManifestView &view, const plan::Plan &plan,
 Status atInstruction(const Status &status, int index, const Instruction &i) {
   std::string what = status.message().substr(std::string("plan: ").size());
   return bad(formatText("instruction %d (%s): %s", index,
-                        describeInstruction(i).c_str(), what.c_str()));
+                        describeInstruction(i), what));
 }
 
 /// Notes where the program fails, if it does.
@@ -169,9 +163,8 @@ Status verifyProgram(const ManifestView &view, const plan::Plan &plan,
   if (program.dynamic_bytes() < 0 || program.dynamic_bytes() > maxBlockBytes ||
       (limited && program.dynamic_bytes() > options.dynamicLimit))
     return at(options, program, -1,
-              bad(formatText("needs %lld bytes, but the limit is %lld",
-                             asLong(program.dynamic_bytes()),
-                             asLong(options.dynamicLimit))));
+              bad(formatText("needs %d bytes, but the limit is %d",
+                             program.dynamic_bytes(), options.dynamicLimit)));
   int index = -1;
   if (Status status = checkInstructions(view, plan, program, index);
       !status.isOk())
@@ -196,7 +189,7 @@ Status onRank(Status status, int rank, int ranks) {
   if (status.isOk() || ranks == 1)
     return status;
   std::string what = status.message().substr(std::string("plan: ").size());
-  return bad(formatText("rank %d: %s", rank, what.c_str()));
+  return bad(formatText("rank %d: %s", rank, what));
 }
 
 Status checkRanks(const plan::Plan &plan, int ranks) {
@@ -275,9 +268,8 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   failedAt = {};
   const ManifestView &model = graph.model();
   if (plan.manifest_hash() != model.hash())
-    return bad(formatText("made for model %016llx, but this is %016llx",
-                          static_cast<unsigned long long>(plan.manifest_hash()),
-                          static_cast<unsigned long long>(model.hash())));
+    return bad(formatText("made for model %016x, but this is %016x",
+                          plan.manifest_hash(), model.hash()));
   DYNA_RETURN_IF_ERROR(checkRanks(plan, graph.ranks()));
   DYNA_RETURN_IF_ERROR(checkLengths(model, lengths));
   DYNA_RETURN_IF_ERROR(checkSegments(plan, lengths));
@@ -300,10 +292,9 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
 Status verifyPlan(const ManifestView &view, const plan::Plan &plan,
                   const std::vector<int64_t> &lengths,
                   const VerifyOptions &options) {
-  StatusOr<ExecutableGraph> graph = ExecutableGraph::create(view, Strategy());
-  if (!graph.isOk())
-    return graph.status();
-  return verifyPlan(*graph, plan, lengths, options);
+  DYNA_ASSIGN_OR_RETURN(ExecutableGraph graph,
+                        ExecutableGraph::create(view, Strategy()));
+  return verifyPlan(graph, plan, lengths, options);
 }
 
 } // namespace dyna

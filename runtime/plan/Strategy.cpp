@@ -118,10 +118,8 @@ private:
                    int64_t low, int64_t high, int &number) {
     if (parseNumber(value, low, high, number))
       return Status::ok();
-    return bad(formatText("has %s=%s: expects a whole number from %lld to %lld",
-                          key.c_str(), value.c_str(),
-                          static_cast<long long>(low),
-                          static_cast<long long>(high)));
+    return bad(formatText("has %s=%s: expects a whole number from %d to %d",
+                          key, value, low, high));
   }
 
   Status setSwitch(const std::string &key, const std::string &value,
@@ -154,12 +152,11 @@ private:
     const Strategy &s = strategy_;
     if (int64_t(s.dp) * s.tp > maxRanks ||
         int64_t(s.dp) * s.tp * s.pp > maxRanks)
-      return bad(formatText("needs more than %lld ranks",
-                            static_cast<long long>(maxRanks)));
+      return bad(formatText("needs more than %d ranks", maxRanks));
     if (s.sp && s.tp == 1)
       return bad("has sp=1, which needs tp of 2 or more");
     if (!s.layers.empty() && s.layers.size() != static_cast<size_t>(s.pp))
-      return bad(formatText("gives layers for %zu stages, but has pp=%d",
+      return bad(formatText("gives layers for %d stages, but has pp=%d",
                             s.layers.size(), s.pp));
     return Status::ok();
   }
@@ -181,16 +178,14 @@ StatusOr<std::vector<Strategy>> parseStrategies(const std::string &text) {
   for (const std::string &piece : split(text, ';')) {
     if (piece.empty())
       continue;
-    StatusOr<Strategy> strategy = parseStrategy(piece);
-    if (!strategy.isOk())
-      return strategy.status();
-    if (strategy->name.empty())
+    DYNA_ASSIGN_OR_RETURN(Strategy strategy, parseStrategy(piece));
+    if (strategy.name.empty())
       return Status::invalidArgument("strategy '" + piece +
                                      "' has no name: write name: " + piece);
-    if (!names.insert(strategy->name).second)
+    if (!names.insert(strategy.name).second)
       return Status::invalidArgument("two strategies are named '" +
-                                     strategy->name + "'");
-    strategies.push_back(std::move(*strategy));
+                                     strategy.name + "'");
+    strategies.push_back(std::move(strategy));
   }
   if (strategies.empty())
     return Status::invalidArgument(

@@ -36,8 +36,8 @@ Status assignMemory(const ManifestView &view, const plan::Plan &plan,
             "the %s block of %s needs %s, more than any machine has: use "
             "smaller micro-batches",
             blockKindName(use.kind),
-            describeInstruction(program.instructions(index)).c_str(),
-            formatBytes(use.bytes).c_str()));
+            describeInstruction(program.instructions(index)),
+            formatBytes(use.bytes)));
       Key key{use.kind, use.microBatch, use.layer};
       if (use.acquires) {
         alive[key] = static_cast<int>(lifetimes.size());

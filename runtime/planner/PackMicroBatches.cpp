@@ -79,15 +79,13 @@ StatusOr<std::vector<std::vector<int64_t>>>
 packMicroBatches(const std::vector<int64_t> &lengths,
                  const PackOptions &options) {
   if (options.maxTokens <= 0)
-    return Status::invalidArgument(
-        formatText("a micro-batch of at most %lld tokens holds nothing",
-                   static_cast<long long>(options.maxTokens)));
+    return Status::invalidArgument(formatText(
+        "a micro-batch of at most %d tokens holds nothing", options.maxTokens));
   for (size_t sample = 0; sample < lengths.size(); ++sample) {
     if (lengths[sample] < 0 || lengths[sample] > options.maxTokens)
       return Status::invalidArgument(formatText(
-          "sample %zu has %lld tokens, but a micro-batch holds at most %lld",
-          sample, static_cast<long long>(lengths[sample]),
-          static_cast<long long>(options.maxTokens)));
+          "sample %d has %d tokens, but a micro-batch holds at most %d", sample,
+          lengths[sample], options.maxTokens));
   }
   std::vector<int64_t> order = longestFirst(lengths);
   Bins packed = firstFit(lengths, order, options.maxTokens);

@@ -80,10 +80,8 @@ Status timeItems(PipelineSchedule &schedule, const StageCosts &costs,
       if (sentAhead > 0 && m >= sentAhead && s + 1 < stages)
         graph.wait(forward[s][m], forward[s + 1][m - sentAhead]);
     }
-  StatusOr<std::vector<TaskTime>> times = graph.run();
-  if (!times.isOk())
-    return times.status();
-  auto next = times->begin();
+  DYNA_ASSIGN_OR_RETURN(std::vector<TaskTime> times, graph.run());
+  auto next = times.begin();
   for (Items &list : schedule.stages)
     for (PipelineItem &item : list) {
       item.start = next->start;

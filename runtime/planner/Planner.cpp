@@ -34,20 +34,19 @@ Status checkOptions(const ManifestView &view, int ranks,
   if (options.recompute.size() != 1 &&
       options.recompute.size() != static_cast<size_t>(view.layers()))
     return Status::invalidArgument(
-        formatText("recompute modes for %zu layers, but the model has %d",
+        formatText("recompute modes for %d layers, but the model has %d",
                    options.recompute.size(), view.layers()));
   if (options.maxTokensPerMicroBatch <= 0 ||
       options.maxTokensPerMicroBatch > maxMicroBatchTokens)
     return Status::invalidArgument(
-        formatText("micro-batches of %lld tokens: expects 1 to %lld",
-                   static_cast<long long>(options.maxTokensPerMicroBatch),
-                   static_cast<long long>(maxMicroBatchTokens)));
+        formatText("micro-batches of %d tokens: expects 1 to %d",
+                   options.maxTokensPerMicroBatch, maxMicroBatchTokens));
   if (options.inFlight <= 0)
     return Status::invalidArgument(formatText(
         "%d micro-batches in flight: expects at least 1", options.inFlight));
   if (!options.dynamicLimits.empty() &&
       options.dynamicLimits.size() != static_cast<size_t>(ranks))
-    return Status::invalidArgument(formatText("memory limits of %zu ranks, but "
+    return Status::invalidArgument(formatText("memory limits of %d ranks, but "
                                               "the strategy has %d",
                                               options.dynamicLimits.size(),
                                               ranks));
@@ -114,10 +113,8 @@ StatusOr<plan::Plan> Planner::start(const std::vector<int64_t> &lengths,
     std::vector<int64_t> own;
     for (int64_t sample : dealt[replica])
       own.push_back(lengths[sample]);
-    auto bins = packMicroBatches(own, pack);
-    if (!bins.isOk())
-      return bins.status();
-    for (const std::vector<int64_t> &bin : *bins) {
+    DYNA_ASSIGN_OR_RETURN(auto bins, packMicroBatches(own, pack));
+    for (const std::vector<int64_t> &bin : bins) {
       plan::MicroBatch &microBatch = *plan.add_micro_batches();
       microBatch.set_replica(replica);
       for (int64_t index : bin) {
@@ -138,16 +135,15 @@ Status Planner::write(plan::Plan &plan, const PlanOptions &options, bool trains,
   const int replicas = plan.ranks_size() / (strategy.pp * strategy.tp);
   for (int replica = 0; replica < replicas; ++replica) {
     const std::vector<int> &own = microBatches[replica];
-    auto schedule = schedulePipeline(costsOf(own), options, trains);
-    if (!schedule.isOk())
-      return schedule.status();
+    DYNA_ASSIGN_OR_RETURN(auto schedule,
+                          schedulePipeline(costsOf(own), options, trains));
     for (int stage = 0; stage < graph_.stages(); ++stage)
       for (int shard = 0; shard < strategy.tp; ++shard) {
         ExecutableGraph::Place place = {replica, stage, shard};
         int rank = graph_.rankAt(place);
         ProgramWriter writer(graph_, options, plan, *plan.mutable_ranks(rank));
         writer.startGathers();
-        writeSchedule(graph_, place, *schedule, own, trains, writer);
+        writeSchedule(graph_, place, schedule, own, trains, writer);
         writer.finishGathers();
         if (!trains || !options.update)
           continue;
@@ -190,8 +186,8 @@ Status Planner::place(plan::Plan &plan, const PlanOptions &options) const {
       return Status::resourceExhausted(formatText(
           "this mini-batch needs %s beside parameters on rank %d, but there "
           "are %s: use smaller micro-batches or more recomputation",
-          formatBytes(program.dynamic_bytes()).c_str(), program.rank(),
-          formatBytes(limit).c_str()));
+          formatBytes(program.dynamic_bytes()), program.rank(),
+          formatBytes(limit)));
   }
   return Status::ok();
 }
@@ -200,12 +196,10 @@ StatusOr<plan::Plan> Planner::make(const std::vector<int64_t> &lengths,
                                    int64_t targetTokens,
                                    const PlanOptions &options,
                                    bool trains) const {
-  StatusOr<plan::Plan> plan = start(lengths, targetTokens, options);
-  if (!plan.isOk())
-    return plan;
-  plan::Plan empty = *plan;
-  DYNA_RETURN_IF_ERROR(writeEstimated(*plan, options, trains));
-  Status placed = place(*plan, options);
+  DYNA_ASSIGN_OR_RETURN(plan::Plan plan, start(lengths, targetTokens, options));
+  plan::Plan empty = plan;
+  DYNA_RETURN_IF_ERROR(writeEstimated(plan, options, trains));
+  Status placed = place(plan, options);
   if (placed.isOk())
     return plan;
   if (placed.code() != StatusCode::ResourceExhausted ||
@@ -213,9 +207,9 @@ StatusOr<plan::Plan> Planner::make(const std::vector<int64_t> &lengths,
     return placed;
   PlanOptions sequential = options;
   sequential.schedule = Schedule::Sequential;
-  *plan = std::move(empty);
-  DYNA_RETURN_IF_ERROR(writeEstimated(*plan, sequential, trains));
-  DYNA_RETURN_IF_ERROR(place(*plan, sequential));
+  plan = std::move(empty);
+  DYNA_RETURN_IF_ERROR(writeEstimated(plan, sequential, trains));
+  DYNA_RETURN_IF_ERROR(place(plan, sequential));
   return plan;
 }
 
@@ -311,10 +305,8 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   int enough = graph_.stages() > 1 ? graph_.stages() + 2 : 1;
   for (double slowdown : {1, 4})
     DYNA_RETURN_IF_ERROR(takeLargest(enough, options, false, slowdown));
-  StatusOr<plan::Plan> casts = cast(1);
-  if (!casts.isOk())
-    return casts.status();
-  take(*casts);
+  DYNA_ASSIGN_OR_RETURN(plan::Plan casts, cast(1));
+  take(casts);
   std::vector<int64_t> bytes;
   for (int rank = 0; rank < graph_.ranks(); ++rank)
     bytes.push_back(ofReplica[rank % ofReplica.size()]);

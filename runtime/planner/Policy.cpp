@@ -44,14 +44,13 @@ StatusOr<RecomputeModes> chooseRecompute(int layers, PlanRequest &request,
 StatusOr<Strategy> cutStages(const CostModel &costs, Strategy strategy,
                              const RecomputeModes &modes,
                              std::vector<std::string> &notes) {
-  StatusOr<StageCut> cut = chooseLayers(costs, std::move(strategy), modes);
-  if (!cut.isOk())
-    return cut.status();
-  if (!cut->note.empty())
-    notes.push_back(cut->note);
-  if (cut->strategy.pp == 1 && !costs.table().name().empty())
+  DYNA_ASSIGN_OR_RETURN(StageCut cut,
+                        chooseLayers(costs, std::move(strategy), modes));
+  if (!cut.note.empty())
+    notes.push_back(cut.note);
+  if (cut.strategy.pp == 1 && !costs.table().name().empty())
     notes.push_back("--costs is not used: one stage has all layers");
-  return std::move(cut->strategy);
+  return std::move(cut.strategy);
 }
 
 int64_t chooseMicroBatch(const PlanRequest &request, int64_t share,
@@ -73,22 +72,21 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
   // The model could take longer samples: a silent cut would be a surprise.
   if (positions > size)
     notes.push_back(formatText(
-        "samples have at most %lld of the model's %lld positions, as they must "
+        "samples have at most %d of the model's %d positions, as they must "
         "fit a micro-batch; --tokens-per-micro-batch allows more",
-        static_cast<long long>(size), static_cast<long long>(positions)));
+        size, positions));
   const int64_t count = policy.microBatches;
   const int stages = policy.strategy.pp;
   if (stages > 1 && count < 2 * stages)
     notes.push_back(formatText(
-        "about %lld micro-batch%s a step keep%s each of %d stages busy for at "
-        "most %lld %% of the time; larger --tokens-per-batch%s",
-        static_cast<long long>(count), count == 1 ? "" : "es",
-        count == 1 ? "s" : "", stages,
-        static_cast<long long>(100 * count / (count + stages - 1)),
+        "about %d micro-batch%s a step keep%s each of %d stages busy for at "
+        "most %d %% of the time; larger --tokens-per-batch%s",
+        count, count == 1 ? "" : "es", count == 1 ? "s" : "", stages,
+        100 * count / (count + stages - 1),
         // Smaller ones than the longest sample would cut samples.
         size > std::max<int64_t>(positions, 1)
-            ? formatText(" or smaller --tokens-per-micro-batch (now %lld) help",
-                         static_cast<long long>(size))
+            ? formatText(" or smaller --tokens-per-micro-batch (now %d) help",
+                         size)
                   .c_str()
             : " helps"));
 }
@@ -101,21 +99,17 @@ StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
   Policy policy;
   PlanOptions &options = policy.options;
   if (!request.pipeline.empty()) {
-    StatusOr<Schedule> schedule = findSchedule(request.pipeline);
-    if (!schedule.isOk())
-      return schedule.status();
-    options.schedule = *schedule;
+    DYNA_ASSIGN_OR_RETURN(Schedule schedule, findSchedule(request.pipeline));
+    options.schedule = schedule;
   } else {
     options.schedule = allSchedules().front();
   }
-  auto modes = chooseRecompute(model.layers(), request, policy.notes);
-  if (!modes.isOk())
-    return modes.status();
-  options.recompute = *modes;
-  auto cut = cutStages(costs, request.strategy, *modes, policy.notes);
-  if (!cut.isOk())
-    return cut.status();
-  policy.strategy = std::move(*cut);
+  DYNA_ASSIGN_OR_RETURN(auto modes,
+                        chooseRecompute(model.layers(), request, policy.notes));
+  options.recompute = modes;
+  DYNA_ASSIGN_OR_RETURN(
+      auto cut, cutStages(costs, request.strategy, modes, policy.notes));
+  policy.strategy = std::move(cut);
 
   const int64_t share =
       std::max<int64_t>(1, request.tokensPerBatch / policy.strategy.dp);

@@ -48,7 +48,7 @@ StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers) {
     return RecomputeModes(layers, modes[0]);
   if (modes.size() != static_cast<size_t>(layers))
     return Status::invalidArgument(
-        formatText("--recompute lists %zu layers, but the model has %d",
+        formatText("--recompute lists %d layers, but the model has %d",
                    modes.size(), layers));
   return modes;
 }

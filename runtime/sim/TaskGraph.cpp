@@ -71,7 +71,7 @@ StatusOr<std::vector<TaskTime>> TaskGraph::run() const {
   auto stuck = std::find_if(pending.begin(), pending.end(),
                             [](int left) { return left > 0; });
   return Status::internal(
-      formatText("%zu of %d tasks wait for each other, such as task %d",
+      formatText("%d of %d tasks wait for each other, such as task %d",
                  static_cast<size_t>(count) - ready.size(), count,
                  static_cast<int>(stuck - pending.begin())));
 }

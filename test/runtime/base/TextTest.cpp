@@ -77,6 +77,8 @@ TEST(TextTest, formatsFitTheirArguments) {
   static_assert(!fitsFormat<int64_t>("%g"));
   static_assert(!fitsFormat<double>("%d"));
   static_assert(!fitsFormat<std::string>("%d"));
+  static_assert(!fitsFormat<int64_t>("%lld"), "lengths are not written");
+  static_assert(!fitsFormat<uint64_t>("%u"));
   static_assert(!fitsFormat<int64_t>("%"), "no letter");
 }
 

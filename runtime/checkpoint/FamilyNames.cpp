@@ -423,28 +423,6 @@ void dyna::placeRows(const StoredTensor &stored,
                 static_cast<size_t>((end - begin) * width * bytes));
 }
 
-StatusOr<std::vector<OwnedTensor>>
-dyna::exportTensors(Family family, const std::vector<TensorView> &parameters) {
-  DYNA_ASSIGN_OR_RETURN(auto tensors, storedTensors(family, parameters));
-  std::vector<OwnedTensor> result;
-  for (const StoredTensor &stored : tensors) {
-    OwnedTensor tensor;
-    tensor.view = stored.view;
-    tensor.view.data = parameters[stored.members[0]].data;
-    if (!stored.isPlain()) {
-      tensor.storage.resize(static_cast<size_t>(
-          *tensorBytes(stored.view.type, stored.view.shape)));
-      for (size_t member : stored.members)
-        placeRows(stored, parameters, member, 0,
-                  rowsOf(parameters[member].shape), parameters[member].data,
-                  tensor.storage.data());
-      tensor.view.data = tensor.storage.data();
-    }
-    result.push_back(std::move(tensor));
-  }
-  return result;
-}
-
 Status dyna::importTensors(Family family, const SafetensorsFile &file,
                            const std::vector<ParameterSlot> &slots) {
   return importTensors(

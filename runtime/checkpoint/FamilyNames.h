@@ -65,17 +65,6 @@ void placeRows(const StoredTensor &stored,
                const std::vector<TensorView> &parameters, size_t member,
                int64_t begin, int64_t end, const void *rows, void *target);
 
-/// A tensor with its memory, if it needed one of its own.
-struct OwnedTensor {
-  TensorView view;
-  std::vector<unsigned char> storage;
-};
-
-/// The same with data. Parameters whose layout does
-/// not change are viewed, not copied: they must outlive the result.
-StatusOr<std::vector<OwnedTensor>>
-exportTensors(Family family, const std::vector<TensorView> &parameters);
-
 /// A parameter that is to be filled.
 struct ParameterSlot {
   std::string name; ///< logical

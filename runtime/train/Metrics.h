@@ -49,7 +49,6 @@ public:
                                     int64_t resumedStep = -1);
   MetricsFile() = default;
 
-  bool isOpen() const { return file_ != nullptr; }
   Status write(const StepMetrics &metrics);
   /// Whether the held-out loss after `step` steps is still to be written; each
   /// is, once, also by a run that another one continues.

@@ -117,6 +117,34 @@ SafetensorsFile save(const Saved &saved, std::vector<TensorView> tensors,
   return std::move(*result);
 }
 
+/// A tensor with its memory, if it needed one of its own.
+struct OwnedTensor {
+  TensorView view;
+  std::vector<unsigned char> storage;
+};
+
+/// The stored tensors with their data, as savers make them row by row.
+StatusOr<std::vector<OwnedTensor>>
+exportTensors(Family family, const std::vector<TensorView> &parameters) {
+  DYNA_ASSIGN_OR_RETURN(auto tensors, storedTensors(family, parameters));
+  std::vector<OwnedTensor> result;
+  for (const StoredTensor &stored : tensors) {
+    OwnedTensor tensor;
+    tensor.view = stored.view;
+    tensor.view.data = parameters[stored.members[0]].data;
+    if (!stored.isPlain()) {
+      tensor.storage.resize(static_cast<size_t>(
+          *tensorBytes(stored.view.type, stored.view.shape)));
+      for (size_t member : stored.members)
+        placeRows(stored, parameters, member, 0, parameters[member].shape[0],
+                  parameters[member].data, tensor.storage.data());
+      tensor.view.data = tensor.storage.data();
+    }
+    result.push_back(std::move(tensor));
+  }
+  return result;
+}
+
 std::vector<TensorView> viewsOf(const std::vector<OwnedTensor> &tensors) {
   std::vector<TensorView> result;
   for (const OwnedTensor &tensor : tensors)

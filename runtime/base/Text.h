@@ -102,8 +102,9 @@ template <typename... T> constexpr bool fitsFormat(const char *format) {
       continue;
     while (isFormatOption(*format))
       ++format;
-    if (used == count || !takesKind(*format, kinds[used++]))
+    if (used == count || !takesKind(*format, kinds[used]))
       return false;
+    ++used;
   }
   return used == count;
 }

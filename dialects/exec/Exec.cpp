@@ -9,177 +9,193 @@
 #include "dialects/exec/Exec.h"
 #include "dialects/dyna/KnownAttributes.h"
 #include "mlir/IR/Builders.h"
-#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/InstructionTable.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::exec;
 
 namespace plan = ::dyna::plan;
+using ::dyna::Field;
+using ::dyna::takenBy;
 
-// The dialect's instructions and the message's are one numbering.
-static_assert(static_cast<int>(Instruction::GatherParamsWait) ==
-                  plan::Instruction::GATHER_PARAMS_WAIT &&
-              getMaxEnumValForInstruction() == plan::Instruction::Op_MAX);
+// The dialect's modes and those of plans are one numbering.
 static_assert(static_cast<int>(Recompute::Full) == plan::RECOMPUTE_FULL &&
               getMaxEnumValForRecompute() == plan::Recompute_MAX);
-
-//===----------------------------------------------------------------------===//
-// Fields
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// By place in `fields`.
-constexpr unsigned Mode = static_cast<unsigned>(::dyna::Field::Recompute);
-constexpr unsigned Peer = static_cast<unsigned>(::dyna::Field::Peer);
-} // namespace
-
-static constexpr InstructionField fields[] = {
-    {"layer", "layer", true},          {"micro_batch", "micro_batch", true},
-    {"recompute", "recompute", true},  {"peer", "", true},
-    {"bytes", "bytes", false},         {"kept", "kept", false},
-    {"late", "late", false},           {"out", "out", false},
-    {"grad_in", "grad_in", false},     {"grad_out", "grad_out", false},
-    {"workspace", "workspace", false}, {"batch", "batch", false}};
-static_assert(std::size(fields) == ::dyna::fieldCount);
-
-ArrayRef<InstructionField> mlir::exec::getInstructionFields() { return fields; }
-
-/// The message's number for it.
-static plan::Instruction::Op opOf(Instruction instruction) {
-  return static_cast<plan::Instruction::Op>(static_cast<int>(instruction));
-}
-
-bool mlir::exec::hasField(Instruction instruction, unsigned field) {
-  return ::dyna::hasField(opOf(instruction), static_cast<::dyna::Field>(field));
-}
-
-/// `peer` is written as the direction of the message.
-static StringRef keywordOf(Instruction instruction, unsigned field) {
-  if (field != Peer)
-    return fields[field].keyword;
-  return ::dyna::exchangeOf(opOf(instruction)).sends ? "to" : "from";
-}
-
-static std::string listFields(Instruction instruction) {
-  std::string text;
-  for (unsigned field = 0; field < std::size(fields); ++field)
-    if (hasField(instruction, field))
-      text += (text.empty() ? "" : ", ") + keywordOf(instruction, field).str();
-  return text.empty() ? "nothing" : text;
-}
 
 //===----------------------------------------------------------------------===//
 // exec.do
 //===----------------------------------------------------------------------===//
 
-/// The field's value; absent is 0.
-static int64_t valueOf(DoOp op, unsigned field) {
-  auto value = dyn_cast_or_null<IntegerAttr>(op->getAttr(fields[field].name));
-  return value ? value.getInt() : 0;
+/// As exec writes it: "forward".
+static std::string wordOf(plan::Instruction::Op op) {
+  return StringRef(::dyna::instructionName(op)).lower();
+}
+
+static std::optional<plan::Instruction::Op> findInstruction(StringRef word) {
+  for (int op = 1; op <= plan::Instruction::Op_MAX; ++op)
+    if (auto which = static_cast<plan::Instruction::Op>(op);
+        word == wordOf(which))
+      return which;
+  return std::nullopt;
+}
+
+/// "layer, micro_batch, workspace".
+static std::string listWords(plan::Instruction::Op op) {
+  return ::dyna::listFields(op);
 }
 
 LogicalResult DoOp::verify() {
-  for (unsigned field = 0; field < std::size(fields); ++field) {
-    int64_t value = valueOf(*this, field);
+  // DO1
+  auto number = static_cast<int32_t>(getInstruction());
+  if (number <= 0 || number > plan::Instruction::Op_MAX)
+    return emitOpError() << "expects an instruction from 1 to "
+                         << plan::Instruction::Op_MAX << ", but got " << number;
+  auto op = static_cast<plan::Instruction::Op>(number);
+  auto value = [&](Field field) -> int64_t {
+    return field == Field::Layer        ? static_cast<int32_t>(getLayer())
+           : field == Field::MicroBatch ? static_cast<int32_t>(getMicroBatch())
+                                        : static_cast<int32_t>(getRecompute());
+  };
+  for (int number = 0; number < ::dyna::fieldCount; ++number) {
+    auto field = static_cast<Field>(number);
     // DO1
-    if (value != 0 && !hasField(getInstruction(), field))
-      return emitOpError() << stringifyInstruction(getInstruction())
-                           << " has no '" << fields[field].name << "', expects "
-                           << listFields(getInstruction());
+    if (value(field) != 0 && !hasField(op, field))
+      return emitOpError() << wordOf(op) << " has no '" << fieldName(field)
+                           << "', expects " << listWords(op);
     // DO2
-    if (value < 0)
-      return emitOpError() << "expects '" << fields[field].name
-                           << "' not to be negative, but got " << value;
+    if (value(field) < 0)
+      return emitOpError() << "expects '" << fieldName(field)
+                           << "' not to be negative, but got " << value(field);
   }
+  // DO3
+  const ::dyna::TakenOperands taken = takenBy(op);
+  if (getPlaces().size() != static_cast<size_t>(taken.count))
+    return emitOpError() << "expects a place for each of " << taken.count
+                         << " blocks that " << wordOf(op)
+                         << " may take, but got " << getPlaces().size();
+  for (auto [operand, place] : llvm::zip(taken, getPlaces()))
+    if (place != plan::noPlace &&
+        (place < 0 || place % plan::placeAlignment != 0))
+      return emitOpError() << "expects '" << operandName(operand)
+                           << "' to be a multiple of " << plan::placeAlignment
+                           << ", but got " << place;
   return success();
 }
 
 void DoOp::print(OpAsmPrinter &printer) {
-  Instruction instruction = getInstruction();
-  printer << ' ' << stringifyInstruction(instruction);
-  SmallVector<StringRef> elided{"instruction"};
-  for (unsigned field = 0; field < std::size(fields); ++field) {
-    elided.push_back(fields[field].name);
-    if (!hasField(instruction, field))
-      continue;
-    if (field != Mode)
-      printer << ' ' << keywordOf(instruction, field) << ' '
-              << valueOf(*this, field);
-    else if (getRecompute() != Recompute::None)
-      printer << " recompute " << stringifyRecompute(getRecompute());
+  auto op = static_cast<plan::Instruction::Op>(getInstruction());
+  printer << ' ' << wordOf(op);
+  if (hasField(op, Field::Layer))
+    printer << " layer " << getLayer();
+  if (hasField(op, Field::MicroBatch))
+    printer << " micro_batch " << getMicroBatch();
+  if (hasField(op, Field::Recompute) && getRecompute() != Recompute::None)
+    printer << " recompute " << stringifyRecompute(getRecompute());
+  for (auto [operand, place] : llvm::zip(takenBy(op), getPlaces()))
+    if (place != plan::noPlace)
+      printer << ' ' << operandName(operand) << ' ' << place;
+  printer.printOptionalAttrDict(
+      (*this)->getAttrs(),
+      {"instruction", "layer", "micro_batch", "recompute", "places"});
+}
+
+namespace {
+/// The words behind an instruction, in any order, each once.
+class WordParser {
+public:
+  WordParser(OpAsmParser &parser, plan::Instruction::Op op)
+      : parser_(parser), op_(op) {}
+
+  ParseResult parse(OperationState &result) {
+    places_.assign(takenBy(op_).count, plan::noPlace);
+    SMLoc location = parser_.getCurrentLocation();
+    while (std::optional<StringRef> word = parseWord()) {
+      if (!seen_.insert(*word).second)
+        return parser_.emitError(location)
+               << "'" << *word << "' is given twice";
+      if (parseValueOf(*word, location, result))
+        return failure();
+      location = parser_.getCurrentLocation();
+    }
+    result.addAttribute("places",
+                        parser_.getBuilder().getDenseI64ArrayAttr(places_));
+    return success();
   }
-  printer.printOptionalAttrDict((*this)->getAttrs(), elided);
-}
 
-/// The field that the next word names, if it names one; `word` is that word.
-static std::optional<unsigned> parseFieldName(OpAsmParser &parser,
-                                              StringRef &word) {
-  for (StringRef direction : {"to", "from"})
-    if (succeeded(parser.parseOptionalKeyword(word = direction)))
-      return Peer;
-  for (unsigned field = 0; field < std::size(fields); ++field)
-    if (field != Peer &&
-        succeeded(parser.parseOptionalKeyword(word = fields[field].keyword)))
-      return field;
-  return std::nullopt;
-}
+private:
+  /// What some instruction has; another word begins the next op.
+  std::optional<StringRef> parseWord() {
+    StringRef word;
+    auto is = [&](const char *name) {
+      return succeeded(parser_.parseOptionalKeyword(word = name));
+    };
+    for (int field = 0; field < ::dyna::fieldCount; ++field)
+      if (is(fieldName(static_cast<Field>(field))))
+        return word;
+    for (int operand = 0; operand < ::dyna::operandCount; ++operand)
+      if (is(operandName(static_cast<::dyna::Operand>(operand))))
+        return word;
+    return std::nullopt;
+  }
 
-/// A field's value behind its keyword.
-static ParseResult parseField(OpAsmParser &parser, unsigned field,
-                              NamedAttrList &attributes) {
-  Builder &builder = parser.getBuilder();
-  int64_t value = 0;
-  SMLoc location = parser.getCurrentLocation();
-  if (field == Mode) {
-    StringRef keyword;
-    if (parser.parseKeyword(&keyword))
+  ParseResult parseValueOf(StringRef word, SMLoc location,
+                           OperationState &result) {
+    for (int number = 0; number < ::dyna::fieldCount; ++number)
+      if (auto field = static_cast<Field>(number);
+          word == fieldName(field) && hasField(op_, field))
+        return parseField(field, result);
+    for (auto [index, operand] : llvm::enumerate(takenBy(op_)))
+      if (word == operandName(operand))
+        return parser_.parseInteger(places_[index]);
+    return parser_.emitError(location) << wordOf(op_) << " has no '" << word
+                                       << "', expects " << listWords(op_);
+  }
+
+  ParseResult parseField(Field field, OperationState &result) {
+    int64_t value = 0;
+    SMLoc location = parser_.getCurrentLocation();
+    if (field == Field::Recompute) {
+      StringRef keyword;
+      if (parser_.parseKeyword(&keyword))
+        return failure();
+      auto mode = symbolizeRecompute(keyword);
+      if (!mode)
+        return parser_.emitError(location)
+               << "expects none, selective or full, but got '" << keyword
+               << "'";
+      value = static_cast<int64_t>(*mode);
+    } else if (parser_.parseInteger(value)) {
       return failure();
-    auto mode = symbolizeRecompute(keyword);
-    if (!mode)
-      return parser.emitError(location)
-             << "expects none, selective or full, but got '" << keyword << "'";
-    value = static_cast<int64_t>(*mode);
-  } else if (parser.parseInteger(value)) {
-    return failure();
+    }
+    if (value != static_cast<int32_t>(value))
+      return parser_.emitError(location)
+             << "expects a number of 32 bits, but got " << value;
+    result.addAttribute(fieldName(field),
+                        parser_.getBuilder().getI32IntegerAttr(value));
+    return success();
   }
-  bool isIndex = fields[field].isIndex;
-  if (isIndex && value != static_cast<int32_t>(value))
-    return parser.emitError(location)
-           << "expects a number of 32 bits, but got " << value;
-  attributes.append(fields[field].name,
-                    builder.getIntegerAttr(isIndex ? builder.getI32Type()
-                                                   : builder.getI64Type(),
-                                           value));
-  return success();
-}
+
+  OpAsmParser &parser_;
+  const plan::Instruction::Op op_;
+  SmallVector<int64_t> places_;
+  llvm::StringSet<> seen_;
+};
+} // namespace
 
 ParseResult DoOp::parse(OpAsmParser &parser, OperationState &result) {
   SMLoc location = parser.getCurrentLocation();
   StringRef name;
   if (parser.parseKeyword(&name))
     return failure();
-  auto instruction = symbolizeInstruction(name);
+  auto instruction = findInstruction(name);
   if (!instruction)
     return parser.emitError(location)
            << "expects an instruction, but got '" << name << "'";
   result.addAttribute("instruction", parser.getBuilder().getI32IntegerAttr(
                                          static_cast<int32_t>(*instruction)));
-  // In any order, each once.
-  StringRef word;
-  while (std::optional<unsigned> field = parseFieldName(parser, word)) {
-    if (!hasField(*instruction, *field))
-      return parser.emitError(location)
-             << name << " has no '" << fields[*field].name << "', expects "
-             << listFields(*instruction);
-    if (StringRef expected = keywordOf(*instruction, *field); word != expected)
-      return parser.emitError(location) << name << " has '" << expected
-                                        << "' a rank, not '" << word << "' one";
-    if (result.attributes.get(fields[*field].name))
-      return parser.emitError(location)
-             << "'" << fields[*field].name << "' is given twice";
-    if (failed(parseField(parser, *field, result.attributes)))
-      return failure();
-  }
+  if (WordParser(parser, *instruction).parse(result))
+    return failure();
   return parser.parseOptionalAttrDict(result.attributes);
 }
 

@@ -24,22 +24,6 @@
 #include "dialects/exec/ExecDialect.h.inc"
 #include "dialects/exec/ExecEnums.h.inc"
 
-namespace mlir::exec {
-
-/// What `exec.do` has beside the instruction, in the order of its assembly.
-/// The attribute `name` is written as `keyword`, or without one as `to` or
-/// `from`.
-struct InstructionField {
-  llvm::StringLiteral name;
-  llvm::StringLiteral keyword;
-  bool isIndex; ///< 32 bits, else 64
-};
-llvm::ArrayRef<InstructionField> getInstructionFields();
-/// Whether an instruction has a field, by its place in the list above.
-bool hasField(Instruction instruction, unsigned field);
-
-} // namespace mlir::exec
-
 #define GET_OP_CLASSES
 #include "dialects/exec/Exec.h.inc"
 

@@ -125,6 +125,7 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
     - (PLAN2) the body lists micro-batches, then ranks.
     - (PLAN3) no length is negative, and neither is `target_tokens`.
     - (PLAN4) `lengths` is left out or lists at least one sample.
+    - (PLAN5) ranks are listed in order, from 0 on.
 
     Example:
 
@@ -132,7 +133,7 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
     exec.plan @p model 0xC0FFEE target_tokens 35 lengths [30, 5] {
       micro_batch replica 0 [sample 0 length 30, sample 1 length 5]
       rank 0 dynamic_bytes 8192 {
-        do load micro_batch 0 out 0 batch 4096
+        do load micro_batch 0 batch 4096 kept 0
         do update layer 1 workspace 0
       }
     }
@@ -171,14 +172,14 @@ def Exec_RankOp : Exec_ListOp<"rank", [HasParent<"PlanOp">]> {
     count.
 
     Constraints:
-    - (RANK1) neither number is negative.
+    - (RANK1) `dynamic_bytes` is not negative.
     - (RANK2) the body lists instructions, `exec.do`.
 
     Example:
 
     ```mlir
     exec.rank 0 dynamic_bytes 8192 {
-      do load micro_batch 0 out 0 batch 4096
+      do load micro_batch 0 batch 4096 kept 0
     }
     ```
   }];
@@ -192,54 +193,39 @@ def Exec_RankOp : Exec_ListOp<"rank", [HasParent<"PlanOp">]> {
 //===----------------------------------------------------------------------===//
 
 def Exec_Index : DefaultValuedAttr<I32Attr, "0">;
-def Exec_Bytes : DefaultValuedAttr<I64Attr, "0">;
 
 def Exec_DoOp : Exec_Op<"do", [HasParent<"RankOp">]> {
   let summary = "One instruction.";
   let description = [{
-    The instruction, then what it works on: the layer and micro-batch, for messages the
-    rank at the other end and the bytes that cross, and the offsets of blocks in the
-    rank's dynamic region (`runtime/plan/InstructionBlocks.h`). A block of no bytes, or
-    one that the instruction does not use in its plan, has the offset 0. The table is
-    that of `runtime/plan/Instructions.def`.
+    The instruction, then what it works on, the layer and the micro-batch, then where the
+    blocks lie that it takes, as offsets in the rank's dynamic region. A block of no bytes
+    is not taken, and not written. Which blocks it uses that are there already follows
+    from its name, and so do peers and bytes of messages.
 
-    | instruction | has |
-    |---|---|
-    | `load` | micro_batch, out, batch |
-    | `forward` | layer, micro_batch, recompute, kept, late, out, workspace, batch |
-    | `recompute` | layer, micro_batch, recompute, kept, late, workspace, batch |
-    | `backward`, `backward_input` | layer, micro_batch, recompute, kept, late, grad_in, grad_out, workspace, batch |
-    | `backward_weight` | layer, micro_batch, recompute, kept, late, workspace, batch |
-    | `free` | layer, micro_batch, kept, batch |
-    | `evaluate` | layer, micro_batch, kept, out, workspace, batch |
-    | `send_act_`, `recv_act_` `start`, `wait` | layer, micro_batch, to or from, bytes (`start`), kept |
-    | `send_grad_start`, `send_grad_wait` | layer, micro_batch, to, bytes (`start`), grad_out |
-    | `recv_grad_start`, `recv_grad_wait` | layer, micro_batch, from, bytes (`start`), grad_in |
-    | `reduce_grads_`, `gather_params_` `start`, `wait` | layer |
-    | `grad_norm` | layer, out, workspace |
-    | `update`, `cast_params` | layer, workspace |
-    | `combine_norm` | nothing |
+    Instructions, and what each has and takes, are the rows of
+    `runtime/plan/Instructions.def`, here in lower case; the names of blocks are in
+    `runtime/plan/BlockKinds.def`.
 
     `recompute` is written where it is not `none`.
 
     Constraints:
-    - (DO1) an instruction has only what the table gives it.
-    - (DO2) no number is negative.
+    - (DO1) it is an instruction of the table, and has only what the table gives it.
+    - (DO2) neither `layer` nor `micro_batch` is negative.
+    - (DO3) `places` has an element for each block that the instruction may take: -1 where
+      it takes none, else a multiple of 64 that is not negative.
 
     Example:
 
     ```mlir
-    exec.do forward layer 3 micro_batch 0 recompute selective kept 0 late 1024 out 4096 workspace 8192 batch 64
-    exec.do send_act_start layer 4 micro_batch 0 to 1 bytes 11520 kept 4096
+    exec.do forward layer 3 micro_batch 0 recompute selective late 1024 next 4096 workspace 8192
+    exec.do send_act_start layer 4 micro_batch 0
     exec.do combine_norm
     ```
   }];
-  let arguments = (ins Exec_Instruction:$instruction,
+  let arguments = (ins I32Attr:$instruction,
                        Exec_Index:$layer, Exec_Index:$micro_batch,
                        DefaultValuedAttr<Exec_Recompute, "::mlir::exec::Recompute::None">:$recompute,
-                       Exec_Index:$peer, Exec_Bytes:$bytes,
-                       Exec_Bytes:$kept, Exec_Bytes:$late, Exec_Bytes:$out, Exec_Bytes:$grad_in,
-                       Exec_Bytes:$grad_out, Exec_Bytes:$workspace, Exec_Bytes:$batch);
+                       DenseI64ArrayAttr:$places);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }

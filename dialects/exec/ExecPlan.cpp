@@ -49,6 +49,12 @@ LogicalResult PlanOp::verifyRegions() {
   // PLAN4
   if (getLengths() && getLengths()->empty())
     return emitOpError("expects 'lengths' to list at least one sample");
+  // PLAN5
+  for (auto [index, rank] : llvm::enumerate(getOps<RankOp>()))
+    if (rank.getRank() != index)
+      return rank.emitOpError()
+             << "expects rank " << index << " next, but got rank "
+             << static_cast<int32_t>(rank.getRank());
   return success();
 }
 
@@ -76,9 +82,7 @@ LogicalResult MicroBatchOp::verify() {
 
 LogicalResult RankOp::verifyRegions() {
   // RANK1
-  if (failed(
-          verifyNotNegative(*this, "rank", static_cast<int32_t>(getRank()))) ||
-      failed(verifyNotNegative(*this, "dynamic_bytes",
+  if (failed(verifyNotNegative(*this, "dynamic_bytes",
                                static_cast<int64_t>(getDynamicBytes()))))
     return failure();
   // RANK2

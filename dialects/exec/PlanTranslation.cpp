@@ -8,6 +8,7 @@
 
 #include "dialects/exec/PlanTranslation.h"
 #include "mlir/IR/Verifier.h"
+#include "runtime/plan/InstructionTable.h"
 
 using namespace mlir;
 using namespace mlir::exec;
@@ -21,78 +22,45 @@ namespace plan = ::dyna::plan;
 static void importMicroBatch(OpBuilder &builder, Location location,
                              const plan::MicroBatch &microBatch) {
   SmallVector<int64_t> samples, begins, lengths;
-  for (const plan::Segment &segment : microBatch.segments()) {
-    samples.push_back(segment.sample());
-    begins.push_back(segment.begin());
-    lengths.push_back(segment.length());
+  for (const plan::Segment &segment : microBatch.segments) {
+    samples.push_back(segment.sample);
+    begins.push_back(segment.begin);
+    lengths.push_back(segment.length);
   }
-  MicroBatchOp::create(builder, location, microBatch.replica(), samples, begins,
+  MicroBatchOp::create(builder, location, microBatch.replica, samples, begins,
                        lengths);
 }
 
 static void importInstruction(OpBuilder &builder, Location location,
                               const plan::Instruction &i) {
-  DoOp::create(builder, location, static_cast<Instruction>(i.op()), i.layer(),
-               i.micro_batch(), static_cast<Recompute>(i.recompute()), i.peer(),
-               i.message_bytes(), i.kept_offset(), i.late_offset(),
-               i.out_offset(), i.grad_in_offset(), i.grad_out_offset(),
-               i.workspace_offset(), i.batch_offset());
-}
-
-/// Enums of a message may hold any number.
-static LogicalResult checkEnums(Location location, const plan::Plan &plan) {
-  for (const plan::RankProgram &program : plan.ranks())
-    for (const plan::Instruction &i : program.instructions()) {
-      if (!symbolizeInstruction(static_cast<uint32_t>(i.op())))
-        return emitError(location)
-               << "the plan has an instruction of the unknown number "
-               << static_cast<int>(i.op()) << " on rank " << program.rank();
-      if (!symbolizeRecompute(static_cast<uint32_t>(i.recompute())))
-        return emitError(location)
-               << "the plan has a recompute mode of the unknown number "
-               << static_cast<int>(i.recompute()) << " on rank "
-               << program.rank();
-    }
-  return success();
+  DoOp::create(builder, location, static_cast<int32_t>(i.op), i.layer,
+               i.microBatch, static_cast<Recompute>(i.recompute),
+               ArrayRef(i.places).take_front(::dyna::takenBy(i.op).count));
 }
 
 FailureOr<PlanOp> mlir::exec::importPlan(OpBuilder &builder, Location location,
                                          const plan::Plan &plan) {
-  if (failed(checkEnums(location, plan)))
-    return failure();
-  StringRef name = plan.name().empty() ? "plan" : StringRef(plan.name());
+  StringRef name = plan.name.empty() ? "plan" : StringRef(plan.name);
   DenseI64ArrayAttr lengths;
-  if (!plan.lengths().empty())
-    lengths = builder.getDenseI64ArrayAttr(
-        ArrayRef<int64_t>(plan.lengths().data(), plan.lengths_size()));
+  if (!plan.lengths.empty())
+    lengths = builder.getDenseI64ArrayAttr(plan.lengths);
   OpBuilder::InsertionGuard guard(builder);
   auto op = PlanOp::create(
       builder, location, builder.getStringAttr(name), FlatSymbolRefAttr(),
-      builder.getI64IntegerAttr(static_cast<int64_t>(plan.manifest_hash())),
-      builder.getI64IntegerAttr(plan.target_tokens()), lengths, StringAttr());
+      builder.getI64IntegerAttr(static_cast<int64_t>(plan.manifestHash)),
+      builder.getI64IntegerAttr(plan.targetTokens), lengths, StringAttr());
   builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
-  for (const plan::MicroBatch &microBatch : plan.micro_batches())
+  for (const plan::MicroBatch &microBatch : plan.microBatches)
     importMicroBatch(builder, location, microBatch);
-  for (const plan::RankProgram &program : plan.ranks()) {
-    auto rank = RankOp::create(builder, location, program.rank(),
-                               program.dynamic_bytes());
+  for (auto [number, program] : llvm::enumerate(plan.ranks)) {
+    auto rank = RankOp::create(builder, location, static_cast<int32_t>(number),
+                               program.dynamicBytes);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&rank.getBody().emplaceBlock());
-    for (const plan::Instruction &i : program.instructions())
+    for (const plan::Instruction &i : program.instructions)
       importInstruction(builder, location, i);
   }
-  // The constraints are what exec can say; what is no field of this version is
-  // kept by the message and would be lost here.
-  bool isSaid = succeeded(verify(op));
-  plan::Plan named = plan;
-  named.set_name(name.str());
-  if (isSaid &&
-      exportPlan(op).SerializeAsString() != named.SerializeAsString()) {
-    emitError(location) << "the plan has fields that this version does not "
-                           "know: it comes from a newer one";
-    isSaid = false;
-  }
-  if (isSaid)
+  if (succeeded(verify(op)))
     return op;
   op.erase();
   return failure();
@@ -102,48 +70,35 @@ FailureOr<PlanOp> mlir::exec::importPlan(OpBuilder &builder, Location location,
 // Plans out
 //===----------------------------------------------------------------------===//
 
-static void exportInstruction(DoOp op, plan::Instruction *out) {
-  out->set_op(static_cast<plan::Instruction::Op>(
-      static_cast<int>(op.getInstruction())));
-  out->set_layer(op.getLayer());
-  out->set_micro_batch(op.getMicroBatch());
-  out->set_recompute(
-      static_cast<plan::Recompute>(static_cast<int>(op.getRecompute())));
-  out->set_peer(op.getPeer());
-  out->set_message_bytes(op.getBytes());
-  out->set_kept_offset(op.getKept());
-  out->set_late_offset(op.getLate());
-  out->set_out_offset(op.getOut());
-  out->set_grad_in_offset(op.getGradIn());
-  out->set_grad_out_offset(op.getGradOut());
-  out->set_workspace_offset(op.getWorkspace());
-  out->set_batch_offset(op.getBatch());
+static plan::Instruction exportInstruction(DoOp op) {
+  plan::Instruction i;
+  i.op = static_cast<plan::Instruction::Op>(op.getInstruction());
+  i.layer = static_cast<int32_t>(op.getLayer());
+  i.microBatch = static_cast<int32_t>(op.getMicroBatch());
+  i.recompute = static_cast<plan::Recompute>(op.getRecompute());
+  llvm::copy(op.getPlaces(), i.places.begin());
+  return i;
 }
 
 plan::Plan mlir::exec::exportPlan(PlanOp op) {
   plan::Plan plan;
-  plan.set_manifest_hash(op.getModel());
-  plan.set_target_tokens(op.getTargetTokens());
-  plan.set_name(op.getSymName().str());
-  for (int64_t length : op.getLengths().value_or(ArrayRef<int64_t>()))
-    plan.add_lengths(length);
+  plan.manifestHash = op.getModel();
+  plan.targetTokens = static_cast<int64_t>(op.getTargetTokens());
+  plan.name = op.getSymName().str();
+  llvm::append_range(plan.lengths,
+                     op.getLengths().value_or(ArrayRef<int64_t>()));
   for (auto item : op.getOps<MicroBatchOp>()) {
-    plan::MicroBatch *microBatch = plan.add_micro_batches();
-    microBatch->set_replica(item.getReplica());
+    plan::MicroBatch &microBatch = plan.microBatches.emplace_back();
+    microBatch.replica = static_cast<int32_t>(item.getReplica());
     for (auto [sample, begin, length] : llvm::zip_equal(
-             item.getSamples(), item.getBegins(), item.getLengths())) {
-      plan::Segment *segment = microBatch->add_segments();
-      segment->set_sample(sample);
-      segment->set_begin(begin);
-      segment->set_length(length);
-    }
+             item.getSamples(), item.getBegins(), item.getLengths()))
+      microBatch.segments.push_back({sample, begin, length});
   }
   for (auto rank : op.getOps<RankOp>()) {
-    plan::RankProgram *program = plan.add_ranks();
-    program->set_rank(rank.getRank());
-    program->set_dynamic_bytes(rank.getDynamicBytes());
+    plan::RankProgram &program = plan.ranks.emplace_back();
+    program.dynamicBytes = static_cast<int64_t>(rank.getDynamicBytes());
     for (auto item : rank.getOps<DoOp>())
-      exportInstruction(item, program->add_instructions());
+      program.instructions.push_back(exportInstruction(item));
   }
   return plan;
 }

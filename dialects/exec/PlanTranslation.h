@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A plan goes to exec and back without loss: what exec cannot say is refused on
-// the way in. Only its graph is named by the module that it stands in. A graph
+// A plan goes to exec and back without loss: what breaks a constraint of exec is
+// refused on the way in. Only its graph is named by the module that it stands in. A graph
 // goes one way; `ExecutableGraph` is made from the strategy that `strategyOf`
 // reads off again.
 //
@@ -23,12 +23,12 @@
 
 namespace mlir::exec {
 
-/// Makes an `exec.plan` without a graph; a message without a name becomes
-/// `@plan`. An error at `location` says what of it exec has no word for.
+/// Makes an `exec.plan` without a graph; a plan without a name becomes `@plan`.
+/// An error says what of it breaks a constraint of exec.
 FailureOr<PlanOp> importPlan(OpBuilder &builder, Location location,
                              const ::dyna::plan::Plan &plan);
 
-/// The message that says the same; the op's constraints must hold.
+/// The plan that says the same; the op's constraints must hold.
 ::dyna::plan::Plan exportPlan(PlanOp op);
 
 /// The instruction that a failure of verifyPlan names, or its rank, or the

@@ -92,7 +92,7 @@ FailureOr<Peak> planPeak(ModuleOp module, int64_t tokens, int64_t segments) {
         lengths, options.maxTokensPerMicroBatch, options);
     if (!plan.isOk())
       return refuse(plan.status());
-    peak.dynamic.push_back({name, plan->ranks(0).dynamic_bytes()});
+    peak.dynamic.push_back({name, plan->ranks[0].dynamicBytes});
   }
   return peak;
 }

@@ -156,9 +156,8 @@ private:
     exec::GraphOp graphOp =
         exec::importGraph(builder, module.getLoc(), name, graph);
     StringAttr graphName = symbols.insert(graphOp);
-    plan.set_name((graphName.getValue() + ".plan").str());
-    for (int64_t length : lengths)
-      plan.add_lengths(length);
+    plan.name = (graphName.getValue() + ".plan").str();
+    llvm::append_range(plan.lengths, lengths);
     FailureOr<exec::PlanOp> planOp =
         exec::importPlan(builder, module.getLoc(), plan);
     if (failed(planOp))

@@ -17,28 +17,29 @@ using plan::Instruction;
 Status Executor::exchange(Run &run, const Instruction &i) {
   if (!exchange_)
     return Status::internal("one rank has nobody to exchange with");
-  ExchangeOp op = exchangeOf(i.op());
+  ExchangeOp op = exchangeOf(i.op);
   if (op.kind == ExchangeKind::Norm)
     return combineNorms(run);
   if (op.isOfParameters())
     return exchangeParameters(i);
-  int64_t offset = !op.isGradient() ? i.kept_offset()
-                   : op.sends       ? i.grad_out_offset()
-                                    : i.grad_in_offset();
-  return exchange_->message(i, dynamic(offset), stream_->handle());
+  Operand crosses = op.isGradient() ? Operand::Gradient : Operand::Kept;
+  return exchange_->message(
+      i, block(run, crosses),
+      view_.messageBytes(i.layer, run.blocks.extent(i.microBatch)),
+      stream_->handle());
 }
 
 /// What the layer updates together with other ranks.
 Status Executor::exchangeParameters(const Instruction &i) {
-  ExchangeOp op = exchangeOf(i.op());
+  ExchangeOp op = exchangeOf(i.op);
   bool gathers = op.kind == ExchangeKind::Gather;
   if (!op.starts)
-    return exchange_->wait(i.layer(), stream_->handle());
+    return exchange_->wait(i.layer, stream_->handle());
   std::vector<RankExchange::ParameterData> parameters;
-  const auto &list = view_.layer(i.layer()).parameters();
+  const auto &list = view_.layer(i.layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {
     int p = list.Get(slot);
-    if (!view_.updates(i.layer(), slot) || view_.place(p).holders == 1)
+    if (!view_.updates(i.layer, slot) || view_.place(p).holders == 1)
       continue;
     ParameterPart part = !gathers           ? ParameterPart::Gradient
                          : view_.hasCopy(p) ? ParameterPart::Copy
@@ -48,8 +49,8 @@ Status Executor::exchangeParameters(const Instruction &i) {
          gathers ? view_.computeType(p) : view_.gradientType()});
   }
   return gathers
-             ? exchange_->startGathers(i.layer(), parameters, stream_->handle())
-             : exchange_->startReductions(i.layer(), parameters,
+             ? exchange_->startGathers(i.layer, parameters, stream_->handle())
+             : exchange_->startReductions(i.layer, parameters,
                                           stream_->handle());
 }
 

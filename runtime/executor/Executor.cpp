@@ -106,6 +106,10 @@ void *Executor::dynamic(int64_t offset) const {
   return persistent(dynamicStart_ + offset);
 }
 
+void *Executor::block(const Run &run, Operand operand) const {
+  return dynamic(run.place(operand));
+}
+
 int64_t Executor::placeOf(int parameter, ParameterPart part) const {
   const ParameterPlace &place = layout_.parameters[parameter];
   switch (part) {
@@ -220,33 +224,9 @@ Status Executor::clearGradients() {
 
 namespace {
 
-/// Follows the bytes of the blocks alive.
-class LiveBytes {
-public:
-  void before(const std::vector<BlockUse> &uses, StepResult &result) {
-    for (const BlockUse &use : uses)
-      if (use.acquires)
-        add(use, use.bytes);
-    result.liveBytes = std::max(result.liveBytes, live_);
-    result.keptBytes = std::max(result.keptBytes, kept_);
-  }
-  void after(const std::vector<BlockUse> &uses) {
-    for (const BlockUse &use : uses)
-      if (use.releases)
-        add(use, -use.bytes);
-  }
-  int64_t live() const { return live_; }
-
-private:
-  void add(const BlockUse &use, int64_t bytes) {
-    live_ += bytes;
-    if (use.kind == BlockKind::Kept)
-      kept_ += bytes;
-  }
-
-  int64_t live_ = 0;
-  int64_t kept_ = 0;
-};
+int64_t mostOf(const std::vector<int64_t> &bytes) {
+  return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+}
 
 } // namespace
 
@@ -259,19 +239,19 @@ Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
     DYNA_RETURN_IF_ERROR(
         options_.graph ? verifyPlan(*options_.graph, plan, lengths, limits)
                        : verifyPlan(view_, plan, lengths, limits));
-  else if (int64_t bytes = plan.ranks(context_.rank).dynamic_bytes();
+  else if (int64_t bytes = plan.ranks[context_.rank].dynamicBytes;
            bytes > limits.dynamicLimit)
     return Status::resourceExhausted(
         formatText("the plan needs %s, but this rank took %s",
                    formatBytes(bytes), formatBytes(limits.dynamicLimit)));
-  if (plan.micro_batches_size() > 0 && plan.target_tokens() <= 0)
+  if (plan.microBatchCount() > 0 && plan.targetTokens <= 0)
     return Status::invalidArgument("the mini-batch has no target in the loss");
   result = StepResult();
   Run run(view_, plan, context_.rank, miniBatch, scalars, result);
-  result.dynamicBytes = run.program.dynamic_bytes();
+  result.dynamicBytes = run.program.dynamicBytes;
   context_.step = scalars.step;
   context_.inverse_targets =
-      plan.target_tokens() > 0 ? 1.0 / plan.target_tokens() : 0;
+      plan.targetTokens > 0 ? 1.0 / plan.targetTokens : 0;
   context_.optimizer = scalars.optimizer;
   context_.optimizer.gradient_scale = 1;
   Traffic before = exchange_ ? exchange_->transport().traffic() : Traffic();
@@ -289,24 +269,23 @@ Status Executor::runProgram(Run &run) {
   if (memoryCheck_)
     DYNA_RETURN_IF_ERROR(memoryCheck_->begin());
   StepResult &result = run.result;
-  LiveBytes live;
-  for (int index = 0; index < run.program.instructions_size(); ++index) {
-    const Instruction &i = run.program.instructions(index);
-    std::vector<BlockUse> uses = run.blocks.uses(index);
-    live.before(uses, result);
+  result.keptBytes = mostOf(run.blocks.liveBytes(BlockKind::Kept));
+  std::vector<int64_t> live = run.blocks.liveBytes();
+  result.liveBytes = mostOf(live);
+  for (run.index = 0; run.index < run.program.count(); ++run.index) {
+    const Instruction &i = run.program.instructions[run.index];
     double begin = options_.trace ? options_.trace->now() : 0;
     context_.matrix_flops = 0;
     spent_.clear();
-    DYNA_RETURN_IF_ERROR(runInstruction(run, index));
+    DYNA_RETURN_IF_ERROR(runInstruction(run));
     result.flops += static_cast<double>(context_.matrix_flops);
     result.formulaFlops += formulaFlops(run, i);
     if (options_.trace)
-      trace(run, i, begin, live.live());
+      trace(run, i, begin, live[run.index]);
     // What was started goes on between instructions too, not only in kernels
     // and waits.
     if (exchange_)
       DYNA_RETURN_IF_ERROR(exchange_->transport().progress());
-    live.after(uses);
   }
   DYNA_RETURN_IF_ERROR(synchronize());
   // Each loss is known to one rank, the others add zeros.
@@ -322,12 +301,12 @@ void Executor::trace(const Run &run, const Instruction &i, double begin,
                      int64_t liveBytes) {
   TraceRecorder &recorder = *options_.trace;
   TraceSlice slice;
-  slice.name = instructionName(i.op());
+  slice.name = instructionName(i.op);
   slice.category =
-      namesLayer(i.op()) ? view_.kind(i.layer()).name().c_str() : "step";
+      namesLayer(i.op) ? view_.kind(i.layer).name().c_str() : "step";
   slice.step = run.scalars.step;
-  slice.layer = namesLayer(i.op()) ? i.layer() : -1;
-  slice.microBatch = isPerMicroBatch(i.op()) ? i.micro_batch() : -1;
+  slice.layer = namesLayer(i.op) ? i.layer : -1;
+  slice.microBatch = isPerMicroBatch(i.op) ? i.microBatch : -1;
   slice.beginSeconds = begin;
   slice.seconds = recorder.now() - begin;
   slice.liveBytes = liveBytes;
@@ -344,32 +323,33 @@ void Executor::trace(const Run &run, const Instruction &i, double begin,
   }
 }
 
-Status Executor::runInstruction(Run &run, int index) {
-  const Instruction &i = run.program.instructions(index);
+Status Executor::runInstruction(Run &run) {
+  const Instruction &i = run.program.instructions[run.index];
   message_[0] = '\0';
-  context_.layer = i.layer();
+  context_.layer = i.layer;
   Status status = callLayer(run, i);
   if (!status.isOk())
     return Status(status.code(),
                   formatText("step %d, instruction %d (%s of '%s'): %s",
-                             run.scalars.step, index, describeInstruction(i),
-                             view_.kind(i.layer()).name(), status.message()));
-  return memoryCheck_ ? memoryCheck_->after(run.blocks, index, i)
+                             run.scalars.step, run.index,
+                             describeInstruction(i), view_.kind(i.layer).name(),
+                             status.message()));
+  return memoryCheck_ ? memoryCheck_->after(run.blocks, run.index, i)
                       : Status::ok();
 }
 
 double Executor::formulaFlops(const Run &run, const Instruction &i) const {
-  if (!isPerMicroBatch(i.op()) || roleOf(i) < 0)
+  if (!isPerMicroBatch(i.op) || roleOf(i) < 0)
     return 0;
-  const plan::LayerKind &kind = view_.kind(i.layer());
+  const plan::LayerKind &kind = view_.kind(i.layer);
   const plan::LayerKind::Role &role = kind.roles(roleOf(i));
-  const Staging &staging = run.staging[i.micro_batch()];
+  const Staging &staging = run.staging[i.microBatch];
   double perTarget = static_cast<double>(role.flops_per_target());
   if (int slot = kind.target_table();
       perTarget > 0 && slot < kind.parameters_size())
-    perTarget *= static_cast<double>(
-                     view_.rows(view_.layer(i.layer()).parameters(slot))) /
-                 static_cast<double>(kind.parameters(slot).shape(0));
+    perTarget *=
+        static_cast<double>(view_.rows(view_.layer(i.layer).parameters(slot))) /
+        static_cast<double>(kind.parameters(slot).shape(0));
   return static_cast<double>(role.flops_per_token()) * staging.extent.tq +
          static_cast<double>(role.flops_per_pair()) * staging.pairs +
          static_cast<double>(role.flops_per_causal_pair()) *

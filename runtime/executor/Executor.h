@@ -35,7 +35,6 @@
 namespace dyna {
 
 class ExecutableGraph;
-class InstructionBlocks;
 class RankExchange;
 struct Run;
 struct Staging;
@@ -109,6 +108,8 @@ private:
 
   void *persistent(int64_t offset) const;
   void *dynamic(int64_t offset) const;
+  /// What the running instruction calls by that name.
+  void *block(const Run &run, Operand operand) const;
   int64_t placeOf(int parameter, ParameterPart part) const;
   dyna_tensor tensorOf(int parameter, ParameterPart part) const;
   /// The rows that this rank updates; not there if there are none.
@@ -122,7 +123,7 @@ private:
   /// Adds the slice of an instruction that has just run, and those in it.
   void trace(const Run &run, const plan::Instruction &i, double begin,
              int64_t liveBytes);
-  Status runInstruction(Run &run, int index);
+  Status runInstruction(Run &run);
   Status exchange(Run &run, const plan::Instruction &i);
   Status exchangeParameters(const plan::Instruction &i);
   Status combineNorms(Run &run);

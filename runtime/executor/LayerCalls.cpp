@@ -64,22 +64,22 @@ std::vector<dyna_tensor> Executor::updatedGradients(int layer,
 }
 
 dyna_saved Executor::savedOf(const Run &run, const Instruction &i) const {
-  int l = i.layer();
-  const Extent &extent = run.blocks.extent(i.micro_batch());
+  int l = i.layer;
+  const Extent &extent = run.blocks.extent(i.microBatch);
   dyna_saved saved = {};
-  int64_t kept = i.kept_offset(), late = i.late_offset();
+  int64_t kept = run.place(Operand::Kept), late = run.place(Operand::Late);
   saved.input = dynamic(kept);
   kept += view_.inputBytes(l, extent);
-  if (i.op() == Instruction::EVALUATE)
+  if (i.op == Instruction::EVALUATE)
     return saved;
-  plan::Recompute mode = run.blocks.mode(i.micro_batch(), l);
+  plan::Recompute mode = run.blocks.mode(i.microBatch, l);
   int64_t &products = mode == plan::RECOMPUTE_FULL ? late : kept;
   saved.products = dynamic(products);
   products += view_.productsBytes(l, extent);
   int64_t &elementwise = mode == plan::RECOMPUTE_NONE ? kept : late;
   saved.elementwise = dynamic(elementwise);
   elementwise += view_.elementwiseBytes(l, extent);
-  if (run.blocks.split(i.micro_batch(), l) && i.op() != Instruction::FORWARD)
+  if (run.blocks.split(i.microBatch, l) && i.op != Instruction::FORWARD)
     saved.deferred = dynamic(late);
   return saved;
 }
@@ -89,19 +89,19 @@ Status Executor::call(Run &run, const Instruction &i,
                       const std::vector<dyna_tensor> &grads,
                       const std::vector<dyna_tensor> &in,
                       const std::vector<dyna_tensor> &out) {
-  int kind = view_.functionKind(i.layer());
+  int kind = view_.functionKind(i.layer);
   dyna_layer_function function =
       variant_.functions[kind * DYNA_ROLE_COUNT + roleOf(i)];
   dyna_saved saved = {};
   dyna_segments segments = {};
-  if (isPerMicroBatch(i.op())) {
+  if (isPerMicroBatch(i.op)) {
     saved = savedOf(run, i);
-    segments = run.segments[i.micro_batch()];
+    segments = run.segments[i.microBatch];
   }
   Traffic before = exchange_ ? exchange_->transport().traffic() : Traffic();
-  dyna_status status =
-      function(&context_, params.data(), grads.data(), &saved,
-               dynamic(i.workspace_offset()), &segments, in.data(), out.data());
+  dyna_status status = function(&context_, params.data(), grads.data(), &saved,
+                                block(run, Operand::Workspace), &segments,
+                                in.data(), out.data());
   if (status == DYNA_OK)
     return exchange_ ? checkExchanges(run, i, before) : Status::ok();
   StatusCode code = status >= DYNA_INVALID_ARGUMENT && status <= DYNA_INTERNAL
@@ -117,8 +117,8 @@ Status Executor::call(Run &run, const Instruction &i,
 Traffic Executor::statedExchanges(const Run &run, const Instruction &i) const {
   Traffic stated;
   for (const plan::LayerExchange &exchange :
-       view_.exchanges(i.layer(), roleOf(i))) {
-    const Staging &staging = run.staging[i.micro_batch()];
+       view_.exchanges(i.layer, roleOf(i))) {
+    const Staging &staging = run.staging[i.microBatch];
     constexpr int64_t chunk = DYNA_HEAD_CHUNK_ROWS;
     bool perChunk = exchange.per_chunk();
     int64_t times = perChunk ? (staging.targets + chunk - 1) / chunk : 1;
@@ -160,14 +160,14 @@ Status Executor::checkExchanges(const Run &run, const Instruction &i,
 //===----------------------------------------------------------------------===//
 
 Status Executor::callLayer(Run &run, const Instruction &i) {
-  switch (i.op()) {
+  switch (i.op) {
   case Instruction::LOAD:
     return load(run, i);
   case Instruction::FORWARD:
   case Instruction::EVALUATE:
     return callForward(run, i);
   case Instruction::RECOMPUTE:
-    return call(run, i, computeParameters(i.layer()), {}, {}, {});
+    return call(run, i, computeParameters(i.layer), {}, {}, {});
   case Instruction::BACKWARD:
   case Instruction::BACKWARD_INPUT:
   case Instruction::BACKWARD_WEIGHT:
@@ -186,20 +186,21 @@ Status Executor::callLayer(Run &run, const Instruction &i) {
 }
 
 Status Executor::load(Run &run, const Instruction &i) {
-  int m = i.micro_batch();
+  int m = i.microBatch;
   DYNA_ASSIGN_OR_RETURN(Staging staged,
-                        stage(view_, run.plan.micro_batches(m), run.miniBatch));
+                        stage(view_, run.plan.microBatches[m], run.miniBatch));
   run.staging[m] = std::move(staged);
   const Staging &staging = run.staging[m];
+  int64_t batch = run.place(Operand::Batch);
   if (view_.hasLayer(0))
     DYNA_RETURN_IF_ERROR(device_.copyToDevice(
-        *stream_, *arena_, dynamicStart_ + i.out_offset(),
+        *stream_, *arena_, dynamicStart_ + run.place(Operand::Kept),
         staging.tokens.data(),
         static_cast<int64_t>(staging.tokens.size() * sizeof(int32_t))));
   DYNA_RETURN_IF_ERROR(device_.copyToDevice(
-      *stream_, *arena_, dynamicStart_ + i.batch_offset(), staging.batch.data(),
+      *stream_, *arena_, dynamicStart_ + batch, staging.batch.data(),
       static_cast<int64_t>(staging.batch.size())));
-  auto at = [&](int64_t offset) { return dynamic(i.batch_offset() + offset); };
+  auto at = [&](int64_t offset) { return dynamic(batch + offset); };
   dyna_segments &segments = run.segments[m];
   segments.data =
       static_cast<const dyna_segment *>(at(staging.layout.segments));
@@ -214,60 +215,62 @@ Status Executor::load(Run &run, const Instruction &i) {
 }
 
 Status Executor::callForward(Run &run, const Instruction &i) {
-  int m = i.micro_batch();
+  int m = i.microBatch;
   const Extent &extent = run.blocks.extent(m);
-  const plan::LayerKind &kind = view_.kind(i.layer());
+  const plan::LayerKind &kind = view_.kind(i.layer);
   const BatchLayout &batch = run.staging[m].layout;
-  bool last = view_.givesLoss(i.layer());
+  int64_t batchPlace = run.place(Operand::Batch);
+  bool last = view_.givesLoss(i.layer);
   std::vector<dyna_tensor> in = {
-      {dynamic(i.kept_offset()), view_.rowsOf(kind.inputs(0), extent)}};
+      {block(run, Operand::Kept), view_.rowsOf(kind.inputs(0), extent)}};
   if (last)
-    in.push_back({dynamic(i.batch_offset() + batch.targets), extent.tq});
+    in.push_back({dynamic(batchPlace + batch.targets), extent.tq});
   std::vector<dyna_tensor> out = {
-      last ? dyna_tensor{dynamic(i.batch_offset() + batch.loss), 1}
-           : dyna_tensor{dynamic(i.out_offset()),
+      last ? dyna_tensor{dynamic(batchPlace + batch.loss), 1}
+           : dyna_tensor{block(run, Operand::Next),
                          view_.rowsOf(kind.outputs(0), extent)}};
   std::vector<dyna_tensor> grads;
-  if (i.op() == Instruction::FORWARD)
-    grads = gradients(i.layer());
+  if (i.op == Instruction::FORWARD)
+    grads = gradients(i.layer);
   DYNA_RETURN_IF_ERROR(
-      call(run, i, computeParameters(i.layer()), grads, in, out));
+      call(run, i, computeParameters(i.layer), grads, in, out));
   if (!last || !view_.reportsLoss())
     return Status::ok();
   return device_.copyToHost(*stream_, &run.result.microBatchLosses[m], *arena_,
-                            dynamicStart_ + i.batch_offset() + batch.loss,
+                            dynamicStart_ + batchPlace + batch.loss,
                             sizeof(double));
 }
 
 Status Executor::callBackward(Run &run, const Instruction &i) {
-  const Extent &extent = run.blocks.extent(i.micro_batch());
-  const plan::LayerKind &kind = view_.kind(i.layer());
+  const Extent &extent = run.blocks.extent(i.microBatch);
+  const plan::LayerKind &kind = view_.kind(i.layer);
   dyna_tensor none = {nullptr, 0};
-  bool weight = i.op() == Instruction::BACKWARD_WEIGHT;
-  bool hasIn = !weight && !view_.givesLoss(i.layer());
-  bool hasOut = !weight && i.layer() > 0;
+  bool weight = i.op == Instruction::BACKWARD_WEIGHT;
+  bool hasIn = !weight && !view_.givesLoss(i.layer);
+  bool hasOut = !weight && i.layer > 0;
   std::vector<dyna_tensor> in = {
-      hasIn ? dyna_tensor{dynamic(i.grad_in_offset()),
+      hasIn ? dyna_tensor{block(run, Operand::NextGradient),
                           view_.rowsOf(kind.outputs(0), extent)}
             : none};
   std::vector<dyna_tensor> out = {
-      hasOut ? dyna_tensor{dynamic(i.grad_out_offset()),
+      hasOut ? dyna_tensor{block(run, Operand::Gradient),
                            view_.rowsOf(kind.inputs(0), extent)}
              : none};
   std::vector<dyna_tensor> grads;
-  if (i.op() != Instruction::BACKWARD_INPUT)
-    grads = gradients(i.layer());
-  return call(run, i, computeParameters(i.layer()), grads, in, out);
+  if (i.op != Instruction::BACKWARD_INPUT)
+    grads = gradients(i.layer);
+  return call(run, i, computeParameters(i.layer), grads, in, out);
 }
 
 Status Executor::callGradNorm(Run &run, const Instruction &i) {
-  DYNA_RETURN_IF_ERROR(device_.fill(
-      *stream_, *arena_, dynamicStart_ + i.out_offset(), sizeof(double), 0));
-  DYNA_RETURN_IF_ERROR(call(run, i, {}, updatedGradients(i.layer(), true), {},
-                            {{dynamic(i.out_offset()), 1}}));
+  int64_t sum = run.place(Operand::Norm);
+  DYNA_RETURN_IF_ERROR(
+      device_.fill(*stream_, *arena_, dynamicStart_ + sum, sizeof(double), 0));
+  DYNA_RETURN_IF_ERROR(call(run, i, {}, updatedGradients(i.layer, true), {},
+                            {{dynamic(sum), 1}}));
   run.hasNorm = true;
-  return device_.copyToHost(*stream_, &run.squaredNorms[i.layer()], *arena_,
-                            dynamicStart_ + i.out_offset(), sizeof(double));
+  return device_.copyToHost(*stream_, &run.squaredNorms[i.layer], *arena_,
+                            dynamicStart_ + sum, sizeof(double));
 }
 
 /// A loss that is not finite makes the norm no number, so that every rank knows
@@ -303,12 +306,12 @@ Status Executor::callUpdate(Run &run, const Instruction &i) {
   if (!run.scaled)
     DYNA_RETURN_IF_ERROR(finishGradientNorm(run));
   if (!run.isFinite)
-    return clearGradients(i.layer());
+    return clearGradients(i.layer);
   std::vector<dyna_tensor> params, in;
-  const auto &list = view_.layer(i.layer()).parameters();
+  const auto &list = view_.layer(i.layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {
     int p = list.Get(slot);
-    bool here = view_.updates(i.layer(), slot);
+    bool here = view_.updates(i.layer, slot);
     auto tensor = [&](ParameterPart part) {
       return here ? updatedRows(p, part) : dyna_tensor{nullptr, 0};
     };
@@ -319,8 +322,8 @@ Status Executor::callUpdate(Run &run, const Instruction &i) {
     in.push_back(tensor(ParameterPart::SecondMoment));
   }
   DYNA_RETURN_IF_ERROR(
-      call(run, i, params, updatedGradients(i.layer(), false), in, {}));
-  return view_.zero() ? clearOtherRows(i.layer()) : Status::ok();
+      call(run, i, params, updatedGradients(i.layer, false), in, {}));
+  return view_.zero() ? clearOtherRows(i.layer) : Status::ok();
 }
 
 /// In place of an update.
@@ -356,10 +359,10 @@ Status Executor::clearOtherRows(int layer) {
 
 Status Executor::callCast(Run &run, const Instruction &i) {
   std::vector<dyna_tensor> params, in;
-  const auto &list = view_.layer(i.layer()).parameters();
+  const auto &list = view_.layer(i.layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {
     int p = list.Get(slot);
-    bool here = view_.updates(i.layer(), slot) && view_.hasCopy(p);
+    bool here = view_.updates(i.layer, slot) && view_.hasCopy(p);
     dyna_tensor none = {nullptr, 0};
     params.push_back(here ? updatedRows(p, ParameterPart::Copy) : none);
     in.push_back(here ? updatedRows(p, ParameterPart::Master) : none);

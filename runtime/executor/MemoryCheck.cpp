@@ -46,19 +46,18 @@ Status MemoryCheck::begin() {
   return device_.synchronize(stream_, soon());
 }
 
-Status MemoryCheck::after(const InstructionBlocks &blocks, int index,
+Status MemoryCheck::after(const ProgramBlocks &blocks, int index,
                           const Instruction &instruction) {
-  std::vector<BlockUse> uses = blocks.uses(index);
+  ProgramBlocks::Uses uses = blocks.uses(index);
   for (const BlockUse &use : uses)
-    if (use.acquires) {
-      int64_t begin = dynamicStart_ + fieldOf(instruction, use.field);
-      alive_[{use.kind, use.microBatch, use.layer}] = {begin,
-                                                       begin + use.bytes};
+    if (use.takes) {
+      int64_t begin = dynamicStart_ + blocks.blocks()[use.block].place;
+      alive_[use.block] = {use.name, {begin, begin + use.bytes}};
     }
   std::vector<Range> writable = writableRanges(uses, instruction);
-  ExchangeOp exchange = exchangeOf(instruction.op());
-  std::tuple<ExchangeKind, int, int> name = {exchange.kind, instruction.layer(),
-                                             instruction.micro_batch()};
+  ExchangeOp exchange = exchangeOf(instruction.op);
+  std::tuple<ExchangeKind, int, int> name = {exchange.kind, instruction.layer,
+                                             instruction.microBatch};
   if (isWrittenByOthers(exchange) && exchange.starts)
     inFlight_[name] = writable;
   for (const auto &[start, ranges] : inFlight_)
@@ -69,7 +68,7 @@ Status MemoryCheck::after(const InstructionBlocks &blocks, int index,
   DYNA_RETURN_IF_ERROR(compare(std::move(writable), instruction));
   std::swap(image_, present_);
   for (const BlockUse &use : uses)
-    if (use.releases)
+    if (use.gives)
       DYNA_RETURN_IF_ERROR(release(use, instruction));
   return Status::ok();
 }
@@ -95,19 +94,19 @@ Status MemoryCheck::takeImage() {
 }
 
 std::vector<MemoryCheck::Range>
-MemoryCheck::writableRanges(const std::vector<BlockUse> &uses,
+MemoryCheck::writableRanges(const ProgramBlocks::Uses &uses,
                             const Instruction &instruction) const {
   std::vector<Range> ranges;
   for (const BlockUse &use : uses)
     if (use.writes)
-      ranges.push_back(alive_.at({use.kind, use.microBatch, use.layer}));
+      ranges.push_back(alive_.at(use.block).range);
   addParameterRanges(instruction, ranges);
   return ranges;
 }
 
 void MemoryCheck::addParameterRanges(const Instruction &instruction,
                                      std::vector<Range> &ranges) const {
-  Instruction::Op op = instruction.op();
+  Instruction::Op op = instruction.op;
   bool adds = op == Instruction::FORWARD || op == Instruction::BACKWARD ||
               op == Instruction::BACKWARD_INPUT ||
               op == Instruction::BACKWARD_WEIGHT;
@@ -117,7 +116,7 @@ void MemoryCheck::addParameterRanges(const Instruction &instruction,
   bool gathers = op == Instruction::GATHER_PARAMS_START;
   if (!adds && !updates && !casts && !reduces && !gathers)
     return;
-  int layer = instruction.layer();
+  int layer = instruction.layer;
   int64_t master = elementBytes(view_.masterType());
   const auto &list = view_.layer(layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {
@@ -168,33 +167,31 @@ std::string MemoryCheck::describeByte(int64_t at) const {
     return formatText("byte %d of the parameters and their state", at);
   std::string text =
       formatText("byte %d of the dynamic region", at - dynamicStart_);
-  for (const auto &[key, range] : alive_) {
+  for (const auto &[number, block] : alive_) {
+    const Range &range = block.range;
     if (at < range.begin - DYNA_BLOCK_ALIGNMENT ||
         at >= range.end + DYNA_BLOCK_ALIGNMENT)
       continue;
-    auto [kind, microBatch, layer] = key;
-    text += formatText(", %s the %s block of layer %d micro-batch %d (bytes "
-                       "%d to %d)",
+    text += formatText(", %s the %s (bytes %d to %d)",
                        at < range.begin ? "just before"
                        : at < range.end ? "in"
                                         : "just behind",
-                       blockKindName(kind), layer, microBatch,
-                       range.begin - dynamicStart_, range.end - dynamicStart_);
+                       describeBlock(block.name), range.begin - dynamicStart_,
+                       range.end - dynamicStart_);
   }
   return text;
 }
 
 Status MemoryCheck::release(const BlockUse &use,
                             const Instruction &instruction) {
-  auto found = alive_.find({use.kind, use.microBatch, use.layer});
-  Range range = found->second;
+  auto found = alive_.find(use.block);
+  Range range = found->second.range;
   alive_.erase(found);
   int64_t end = range.end;
   while (end > range.begin && image_[end - 1] == poison)
     --end;
-  report_.blocks.push_back({use.kind, instruction.op(), use.layer,
-                            use.microBatch, range.end - range.begin,
-                            end - range.begin});
+  report_.blocks.push_back(
+      {use.name, instruction.op, range.end - range.begin, end - range.begin});
   if (end > range.begin)
     report_.touchedEnd = std::max(report_.touchedEnd, end - dynamicStart_);
   std::memset(image_.data() + range.begin, poison, range.end - range.begin);

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Holds what compiled code does against what instructions are said to do
-// (plan/InstructionBlocks). Free memory of the dynamic region is filled with
+// (plan/ProgramBlocks). Free memory of the dynamic region is filled with
 // 0xFF bytes, which read as NaN and as index -1. After each instruction the
 // arena is compared with its image from before: a byte that changed outside the
 // blocks and parameters which the instruction may write is an error that names
@@ -21,8 +21,8 @@
 #define DYNA_RUNTIME_EXECUTOR_MEMORYCHECK_H
 
 #include "runtime/device/Device.h"
-#include "runtime/plan/InstructionBlocks.h"
 #include "runtime/plan/PersistentLayout.h"
+#include "runtime/plan/ProgramBlocks.h"
 
 #include <map>
 #include <string>
@@ -33,10 +33,8 @@ namespace dyna {
 
 /// A block of a finished run.
 struct BlockReport {
-  BlockKind kind;
+  BlockName name;
   plan::Instruction::Op releasedBy;
-  int layer = -1;
-  int microBatch = -1;
   int64_t assigned = 0;
   int64_t touchedEnd = 0; ///< 1 + the last byte touched
 };
@@ -59,7 +57,7 @@ public:
   /// Poisons the whole dynamic region and takes the first image.
   Status begin();
   /// After instruction `index` and before its blocks are given back.
-  Status after(const InstructionBlocks &blocks, int index,
+  Status after(const ProgramBlocks &blocks, int index,
                const plan::Instruction &instruction);
 
   const MemoryReport &report() const { return report_; }
@@ -68,9 +66,12 @@ private:
   struct Range {
     int64_t begin, end;
   };
-  using Key = std::tuple<BlockKind, int, int>;
+  struct AliveBlock {
+    BlockName name;
+    Range range; ///< in the arena
+  };
 
-  std::vector<Range> writableRanges(const std::vector<BlockUse> &uses,
+  std::vector<Range> writableRanges(const ProgramBlocks::Uses &uses,
                                     const plan::Instruction &instruction) const;
   void addParameterRanges(const plan::Instruction &instruction,
                           std::vector<Range> &ranges) const;
@@ -86,9 +87,9 @@ private:
   Buffer &arena_;
   const PersistentLayout &layout_;
   const int64_t dynamicStart_;
-  std::vector<uint8_t> image_;   ///< before the instruction
-  std::vector<uint8_t> present_; ///< after it, but for what is in flight
-  std::map<Key, Range> alive_;   ///< blocks, in arena offsets
+  std::vector<uint8_t> image_;      ///< before the instruction
+  std::vector<uint8_t> present_;    ///< after it, but for what is in flight
+  std::map<int, AliveBlock> alive_; ///< by number
   /// What exchanges that were started write before they are waited for, by
   /// (kind, layer, micro-batch).
   std::map<std::tuple<ExchangeKind, int, int>, std::vector<Range>> inFlight_;

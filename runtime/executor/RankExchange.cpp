@@ -9,7 +9,7 @@
 #include "runtime/executor/RankExchange.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/ProgramBlocks.h"
 
 #include <algorithm>
 
@@ -72,10 +72,10 @@ Status RankExchange::createGroups() {
   return Status::ok();
 }
 
-Status RankExchange::message(const Instruction &i, void *data, void *stream) {
-  ExchangeOp op = exchangeOf(i.op());
-  std::tuple<ExchangeKind, bool, int> key = {op.kind, op.sends,
-                                             i.micro_batch()};
+Status RankExchange::message(const Instruction &i, void *data, int64_t bytes,
+                             void *stream) {
+  ExchangeOp op = exchangeOf(i.op);
+  std::tuple<ExchangeKind, bool, int> key = {op.kind, op.sends, i.microBatch};
   if (!op.starts) {
     auto found = messages_.find(key);
     if (found == messages_.end())
@@ -84,13 +84,12 @@ Status RankExchange::message(const Instruction &i, void *data, void *stream) {
     messages_.erase(found);
     return transport_.wait(ticket, stream, transport_.deadline());
   }
-  int32_t tag = 2 * i.micro_batch() + (op.isGradient() ? 1 : 0);
+  int32_t tag = 2 * i.microBatch + (op.isGradient() ? 1 : 0);
+  int peer = graph_.peerOf(rank(), op.stagesOn());
   DYNA_ASSIGN_OR_RETURN(
       Ticket ticket,
-      op.sends
-          ? transport_.startSend(i.peer(), tag, data, i.message_bytes(), stream)
-          : transport_.startReceive(i.peer(), tag, data, i.message_bytes(),
-                                    stream));
+      op.sends ? transport_.startSend(peer, tag, data, bytes, stream)
+               : transport_.startReceive(peer, tag, data, bytes, stream));
   messages_[key] = ticket;
   return Status::ok();
 }

@@ -36,8 +36,9 @@ public:
   Transport &transport() const { return transport_; }
   int rank() const { return transport_.rank(); }
 
-  /// Starts or waits for a message; `data` is the block that crosses.
-  Status message(const plan::Instruction &i, void *data, void *stream);
+  /// Starts or waits for a message; `data` is what crosses.
+  Status message(const plan::Instruction &i, void *data, int64_t bytes,
+                 void *stream);
   /// Of a parameter of the rank, the whole tensor that an exchange is about.
   struct ParameterData {
     int parameter;

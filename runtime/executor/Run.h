@@ -15,7 +15,9 @@
 
 #include "runtime/executor/Staging.h"
 #include "runtime/executor/Step.h"
-#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/ProgramBlocks.h"
+
+#include <algorithm>
 
 namespace dyna {
 
@@ -24,11 +26,17 @@ struct Run {
   Run(const ManifestView &view, const plan::Plan &plan, int rank,
       const MiniBatch &miniBatch, const StepScalars &scalars,
       StepResult &result)
-      : plan(plan), program(plan.ranks(rank)), miniBatch(miniBatch),
+      : plan(plan), program(plan.ranks[rank]), miniBatch(miniBatch),
         scalars(scalars), result(result), blocks(view, plan, program),
-        staging(plan.micro_batches_size()), segments(plan.micro_batches_size()),
+        staging(plan.microBatchCount()), segments(plan.microBatchCount()),
         squaredNorms(view.layers(), 0) {
-    result.microBatchLosses.assign(plan.micro_batches_size(), 0);
+    result.microBatchLosses.assign(plan.microBatchCount(), 0);
+  }
+
+  /// Where the running instruction's operand lies in the dynamic region. One
+  /// that is not there has no bytes: anywhere will do.
+  int64_t place(Operand operand) const {
+    return std::max<int64_t>(blocks.place(index, operand), 0);
   }
 
   const plan::Plan &plan;
@@ -36,7 +44,8 @@ struct Run {
   const MiniBatch &miniBatch;
   const StepScalars &scalars;
   StepResult &result;
-  InstructionBlocks blocks;
+  ProgramBlocks blocks;
+  int index = 0;                       ///< of the instruction that runs
   std::vector<Staging> staging;        ///< of each micro-batch
   std::vector<dyna_segments> segments; ///< of each micro-batch
   std::vector<double> squaredNorms;    ///< of each layer

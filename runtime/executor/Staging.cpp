@@ -9,7 +9,7 @@
 #include "runtime/executor/Staging.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/ProgramBlocks.h"
 
 #include <algorithm>
 #include <cstring>
@@ -60,13 +60,13 @@ StatusOr<Staging> stage(const ManifestView &view,
   auto *rowPosition =
       reinterpret_cast<int64_t *>(batch + staging.layout.rowPosition);
   int64_t row = 0;
-  for (const plan::Segment &segment : microBatch.segments()) {
-    const Sample &sample = miniBatch.samples[segment.sample()];
+  for (const plan::Segment &segment : microBatch.segments) {
+    const Sample &sample = miniBatch.samples[segment.sample];
     DYNA_RETURN_IF_ERROR(checkSample(view, sample));
-    int64_t length = segment.length();
-    *segments++ = {sample.id, row, length, row, length, segment.begin()};
+    int64_t length = segment.length;
+    *segments++ = {sample.id, row, length, row, length, segment.begin};
     for (int64_t i = 0; i < length; ++i) {
-      int64_t position = segment.begin() + i;
+      int64_t position = segment.begin + i;
       staging.tokens[row + i] = sample.tokens[position];
       targets[row + i] = sample.targets[position];
       rowSample[row + i] = sample.id;

@@ -9,7 +9,7 @@
 #include "runtime/plan/ExchangeChecker.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/InstructionTable.h"
 
 #include <algorithm>
 #include <map>
@@ -27,16 +27,14 @@ Status bad(const std::string &what) {
 
 /// A function that works on a micro-batch.
 bool callsLayer(const Instruction &i) {
-  return roleOf(i) >= 0 && isPerMicroBatch(i.op());
+  return roleOf(i) >= 0 && isPerMicroBatch(i.op);
 }
 
 /// Whether two ranks of a stage that run these do one thing together.
 bool isSameCall(const Instruction &a, const Instruction &b) {
-  bool hasMode =
-      a.op() == Instruction::FORWARD || a.op() == Instruction::RECOMPUTE;
-  return a.op() == b.op() && a.layer() == b.layer() &&
-         a.micro_batch() == b.micro_batch() &&
-         (!hasMode || a.recompute() == b.recompute());
+  bool hasMode = a.op == Instruction::FORWARD || a.op == Instruction::RECOMPUTE;
+  return a.op == b.op && a.layer == b.layer && a.microBatch == b.microBatch &&
+         (!hasMode || a.recompute == b.recompute);
 }
 
 /// Ranks that exchange something in one order: the two ends of a channel, or a
@@ -70,8 +68,8 @@ public:
       ends_.clear();
       holderEnds_.assign(graph_.model().parameters(), {});
       compiledEnds_.assign(graph_.compiledGroups(), {});
-      for (int index = 0; index < program(rank).instructions_size(); ++index)
-        DYNA_RETURN_IF_ERROR(collect(rank, index));
+      for (int index = 0; index < program(rank).count(); ++index)
+        collect(rank, index);
     }
     for (const Wire &wire : wires_)
       if (wire.isChannel)
@@ -97,13 +95,16 @@ private:
   std::string atRank(int rank, int index) const {
     if (failedAt_.rank < 0)
       failedAt_ = {rank, index};
-    return formatText("rank %d instruction %d (%s)", rank, index,
-                      describeInstruction(at(rank, index)));
+    std::string what = describeInstruction(at(rank, index));
+    if (ExchangeOp op = exchangeOf(at(rank, index).op); op.isMessage())
+      what += formatText(" %s rank %d", op.sends ? "to" : "from",
+                         graph_.peerOf(rank, op.stagesOn()));
+    return formatText("rank %d instruction %d (%s)", rank, index, what);
   }
 
-  const plan::RankProgram &program(int rank) const { return plan_.ranks(rank); }
+  const plan::RankProgram &program(int rank) const { return plan_.ranks[rank]; }
   const Instruction &at(int rank, int index) const {
-    return program(rank).instructions(index);
+    return program(rank).instructions[index];
   }
   const ManifestView &view(int rank) const { return graph_.replicaView(rank); }
 
@@ -111,18 +112,17 @@ private:
   // What each rank starts
   //===--------------------------------------------------------------------===//
 
-  Status collect(int rank, int index) {
+  void collect(int rank, int index) {
     const Instruction &i = at(rank, index);
-    ExchangeOp op = exchangeOf(i.op());
+    ExchangeOp op = exchangeOf(i.op);
     if (op.isMessage())
-      return collectMessage(rank, index);
-    if (op.kind == ExchangeKind::Norm)
+      collectMessage(rank, index);
+    else if (op.kind == ExchangeKind::Norm)
       start(rank, {normWire(), rank}, index);
     else if (op.isOfParameters() && op.starts)
       collectParameters(rank, index);
     else if (callsLayer(i))
       collectCalls(rank, index);
-    return Status::ok();
   }
 
   void start(int rank, End end, int index, int parameter = -1) {
@@ -171,36 +171,23 @@ private:
     return {holderWires_[group], static_cast<int>(side)};
   }
 
-  Status collectMessage(int rank, int index) {
-    const Instruction &i = at(rank, index);
-    ExchangeOp op = exchangeOf(i.op());
-    ExecutableGraph::Place place = graph_.placeOf(rank);
-    place.stage += op.sends != op.isGradient() ? 1 : -1;
-    int peer = graph_.rankAt(place);
-    if (i.peer() != peer)
-      return bad(formatText("%s: the other end of this message is rank %d",
-                            atRank(rank, index), peer));
+  void collectMessage(int rank, int index) {
+    ExchangeOp op = exchangeOf(at(rank, index).op);
     if (!op.starts)
-      return Status::ok();
-    int64_t bytes = view(rank).messageBytes(
-        i.layer(), extentOf(plan_.micro_batches(i.micro_batch())));
-    if (i.message_bytes() != bytes)
-      return bad(formatText(
-          "%s: says %d bytes, but the tensor of its shape and type has %d",
-          atRank(rank, index), i.message_bytes(), bytes));
+      return;
+    int peer = graph_.peerOf(rank, op.stagesOn());
     auto [found, isNew] = ends_.insert({peer, {}});
     if (isNew)
       found->second =
           endOf(rank, {{std::min(rank, peer), std::max(rank, peer)}, -1}, true);
     start(rank, found->second, index);
-    return Status::ok();
   }
 
   /// What the layer updates together with other ranks; those of one group are
   /// one call, as RankExchange makes them.
   void collectParameters(int rank, int index) {
     const ManifestView &own = view(rank);
-    int layer = at(rank, index).layer();
+    int layer = at(rank, index).layer;
     const auto &list = own.layer(layer).parameters();
     std::vector<std::pair<int, int>> parameters; // wire, parameter
     for (int slot = 0; slot < list.size(); ++slot) {
@@ -227,7 +214,7 @@ private:
     const Instruction &i = at(rank, index);
     int last = -1;
     for (const plan::LayerExchange &exchange :
-         view(rank).exchanges(i.layer(), roleOf(i))) {
+         view(rank).exchanges(i.layer, roleOf(i))) {
       if (exchange.group() == last)
         continue;
       last = exchange.group();
@@ -257,9 +244,9 @@ private:
         return unmatched(b, right[k], a);
       const Instruction &x = at(a, left[k].instruction);
       const Instruction &y = at(b, right[k].instruction);
-      ExchangeOp p = exchangeOf(x.op()), q = exchangeOf(y.op());
+      ExchangeOp p = exchangeOf(x.op), q = exchangeOf(y.op);
       if (p.sends == q.sends || p.kind != q.kind ||
-          x.micro_batch() != y.micro_batch() || x.layer() != y.layer()) {
+          x.microBatch != y.microBatch || x.layer != y.layer) {
         std::string oneEnd = atRank(a, left[k].instruction);
         std::string otherEnd = atRank(b, right[k].instruction);
         return bad(formatText(
@@ -280,21 +267,19 @@ private:
     place.shard = 0;
     int first = graph_.rankAt(place);
     auto skip = [&](int r, int index) {
-      while (index < program(r).instructions_size() &&
-             !callsLayer(at(r, index)))
+      while (index < program(r).count() && !callsLayer(at(r, index)))
         ++index;
       return index;
     };
     auto name = [&](int r, int index) {
-      return index < program(r).instructions_size()
-                 ? atRank(r, index)
-                 : formatText("nothing on rank %d", r);
+      return index < program(r).count() ? atRank(r, index)
+                                        : formatText("nothing on rank %d", r);
     };
     int i = 0, j = 0;
     for (size_t k = 0;; ++k, ++i, ++j) {
       i = skip(first, i), j = skip(rank, j);
-      bool iEnds = i == program(first).instructions_size();
-      bool jEnds = j == program(rank).instructions_size();
+      bool iEnds = i == program(first).count();
+      bool jEnds = j == program(rank).count();
       if (iEnds && jEnds)
         return Status::ok();
       if (iEnds || jEnds || !isSameCall(at(first, i), at(rank, j))) {
@@ -310,7 +295,7 @@ private:
   bool isSame(int a, const Wire::Entry &x, int b, const Wire::Entry &y) const {
     const Instruction &i = at(a, x.instruction), &j = at(b, y.instruction);
     if (x.parameter >= 0 || y.parameter >= 0 || !callsLayer(i))
-      return i.op() == j.op() && x.parameter == y.parameter;
+      return i.op == j.op && x.parameter == y.parameter;
     return isSameCall(i, j);
   }
 

@@ -65,6 +65,13 @@ public:
   int ranks() const { return strategy_.ranks(); }
   Place placeOf(int rank) const;
   int rankAt(const Place &place) const;
+  /// The other end of a message: the rank of the same replica and shard as many
+  /// stages on.
+  int peerOf(int rank, int stagesOn) const {
+    Place place = placeOf(rank);
+    place.stage += stagesOn;
+    return rankAt(place);
+  }
 
   int stages() const { return strategy_.pp; }
   const Stage &stage(int index) const { return stages_[index]; }

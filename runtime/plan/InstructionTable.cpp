@@ -1,4 +1,4 @@
-//===- InstructionTable.cpp - The fields of each instruction --------------===//
+//===- InstructionTable.cpp - What each instruction has and does ----------===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,6 +9,7 @@
 #include "runtime/plan/InstructionTable.h"
 
 #include "runtime/abi/Abi.h"
+#include "runtime/base/Text.h"
 
 namespace dyna {
 
@@ -16,13 +17,34 @@ using plan::Instruction;
 
 namespace {
 
+constexpr int maxBlocks = 6;
+
 struct Row {
-  Instruction::Op op;
   const char *name;
   unsigned fields; ///< bits of those that it has, then of those it needs
   int calls;
   ExchangeOp exchange;
+  BlockRule blocks[maxBlocks];
+  int blockCount;
+  TakenOperands taken;
 };
+
+constexpr Row rowOfBlocks(const char *name, unsigned fields, int calls,
+                          ExchangeOp exchange) {
+  return {name, fields, calls, exchange, {}, 0, {{}, 0}};
+}
+
+template <typename... Rules>
+constexpr Row rowOfBlocks(const char *name, unsigned fields, int calls,
+                          ExchangeOp exchange, Rules... rules) {
+  static_assert(sizeof...(Rules) <= maxBlocks, "blocks of one instruction");
+  Row row = {name,       fields,           calls,  exchange,
+             {rules...}, sizeof...(Rules), {{}, 0}};
+  for (int rule = 0; rule < row.blockCount; ++rule)
+    if (row.blocks[rule].is(BlockRule::Take))
+      row.taken.operands[row.taken.count++] = row.blocks[rule].operand;
+  return row;
+}
 
 // The words of Instructions.def.
 namespace words {
@@ -31,25 +53,15 @@ constexpr unsigned bit(Field field) { return 1u << static_cast<int>(field); }
 constexpr unsigned Layer = bit(Field::Layer);
 constexpr unsigned MicroBatch = bit(Field::MicroBatch);
 constexpr unsigned Recompute = bit(Field::Recompute);
-constexpr unsigned Bytes = bit(Field::Bytes);
-constexpr unsigned Kept = bit(Field::Kept);
-constexpr unsigned Late = bit(Field::Late);
-constexpr unsigned Out = bit(Field::Out);
-constexpr unsigned GradIn = bit(Field::GradIn);
-constexpr unsigned GradOut = bit(Field::GradOut);
-constexpr unsigned Workspace = bit(Field::Workspace);
-constexpr unsigned Batch = bit(Field::Batch);
-constexpr unsigned message = Layer | MicroBatch | bit(Field::Peer);
-constexpr unsigned call = Layer | MicroBatch | Kept | Workspace | Batch;
 constexpr unsigned needs(unsigned field) { return field | field << fieldCount; }
 
 constexpr int nothing = -1;
 
 constexpr auto Activation = ExchangeKind::Activation;
-constexpr auto Gradient = ExchangeKind::Gradient;
+constexpr auto LayerGradient = ExchangeKind::Gradient;
 constexpr auto Reduction = ExchangeKind::Reduction;
 constexpr auto Gather = ExchangeKind::Gather;
-constexpr auto Norm = ExchangeKind::Norm;
+constexpr auto Norms = ExchangeKind::Norm;
 constexpr ExchangeOp none = {};
 constexpr ExchangeOp among(ExchangeKind kind) { return {kind, false, false}; }
 constexpr ExchangeOp sendOf(ExchangeKind kind) { return {kind, true, false}; }
@@ -57,10 +69,28 @@ constexpr ExchangeOp receiptOf(ExchangeKind kind) { return among(kind); }
 constexpr ExchangeOp start(ExchangeOp op) { return {op.kind, op.sends, true}; }
 constexpr ExchangeOp wait(ExchangeOp op) { return op; }
 
+#define DYNA_OPERAND(name, ...) constexpr Operand name = Operand::name;
+#include "runtime/plan/BlockKinds.def"
+constexpr BlockRule rule(Operand operand, int access) {
+  return {operand, static_cast<uint8_t>(access)};
+}
+constexpr BlockRule read(Operand o) { return rule(o, BlockRule::Read); }
+constexpr BlockRule write(Operand o) { return rule(o, BlockRule::Write); }
+constexpr BlockRule report(Operand o) { return rule(o, BlockRule::IfLoss); }
+constexpr BlockRule give(Operand o) { return rule(o, BlockRule::Give); }
+constexpr BlockRule take(Operand o) {
+  return rule(o, BlockRule::Take | BlockRule::Write);
+}
+constexpr BlockRule fill(Operand o) {
+  return rule(o, BlockRule::Take | BlockRule::IfAbsent | BlockRule::Write);
+}
+constexpr BlockRule scratch(Operand o) {
+  return rule(o, BlockRule::Take | BlockRule::Write | BlockRule::Give);
+}
+
 constexpr Row rows[] = {
-    {Instruction::OP_UNKNOWN, "unknown instruction", 0, nothing, none},
-#define DYNA_INSTRUCTION(name, fields, calls, exchange)                        \
-  {Instruction::name, #name, fields, calls, exchange},
+    rowOfBlocks("unknown instruction", 0, nothing, none),
+#define DYNA_INSTRUCTION(name, ...) rowOfBlocks(#name, __VA_ARGS__),
 #include "runtime/plan/Instructions.def"
 };
 
@@ -68,40 +98,31 @@ constexpr Row rows[] = {
 
 using words::rows;
 
-constexpr bool isInOrder() {
-  for (int op = 0; op <= Instruction::Op_MAX; ++op)
-    if (rows[op].op != op)
-      return false;
-  return sizeof(rows) / sizeof(*rows) == Instruction::Op_MAX + 1;
-}
-static_assert(isInOrder(), "a row for each instruction, by its number");
 static_assert(2 * fieldCount <= 32, "bits of fields");
 
-/// A message may hold any number.
+constexpr int mostTaken() {
+  int most = 0;
+  for (const Row &row : rows)
+    most = row.taken.count > most ? row.taken.count : most;
+  return most;
+}
+static_assert(mostTaken() == Instruction::maxTaken);
+
+/// A plan made by hand may hold any number.
 const Row &rowOf(Instruction::Op op) {
-  return rows[op > 0 && op <= Instruction::Op_MAX ? op : 0];
+  return rows[op <= Instruction::Op_MAX ? op : 0];
 }
 
 } // namespace
 
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
+
 const char *fieldName(Field field) {
-  static const char *const names[] = {
-      "layer", "micro_batch", "recompute", "peer",     "bytes",     "kept",
-      "late",  "out",         "grad_in",   "grad_out", "workspace", "batch"};
+  static const char *const names[] = {"layer", "micro_batch", "recompute"};
   static_assert(sizeof(names) / sizeof(*names) == fieldCount);
   return names[static_cast<int>(field)];
-}
-
-const char *instructionName(Instruction::Op op) { return rowOf(op).name; }
-
-ExchangeOp exchangeOf(Instruction::Op op) { return rowOf(op).exchange; }
-
-int roleOf(const Instruction &instruction) {
-  int role = rowOf(instruction.op()).calls;
-  return role == DYNA_ROLE_RECOMPUTE_SELECTIVE &&
-                 instruction.recompute() == plan::RECOMPUTE_FULL
-             ? DYNA_ROLE_RECOMPUTE_FULL
-             : role;
 }
 
 bool hasField(Instruction::Op op, Field field) {
@@ -114,39 +135,25 @@ bool needsField(Instruction::Op op, Field field) {
 
 std::string listFields(Instruction::Op op) {
   std::string text;
+  auto add = [&](const char *name) {
+    text += (text.empty() ? "" : ", ") + std::string(name);
+  };
   for (int field = 0; field < fieldCount; ++field)
     if (hasField(op, static_cast<Field>(field)))
-      text += (text.empty() ? "" : ", ") +
-              std::string(fieldName(static_cast<Field>(field)));
+      add(fieldName(static_cast<Field>(field)));
+  for (Operand operand : takenBy(op))
+    add(operandName(operand));
   return text.empty() ? "nothing" : text;
 }
 
 int64_t fieldOf(const Instruction &i, Field field) {
   switch (field) {
   case Field::Layer:
-    return i.layer();
+    return i.layer;
   case Field::MicroBatch:
-    return i.micro_batch();
+    return i.microBatch;
   case Field::Recompute:
-    return i.recompute();
-  case Field::Peer:
-    return i.peer();
-  case Field::Bytes:
-    return i.message_bytes();
-  case Field::Kept:
-    return i.kept_offset();
-  case Field::Late:
-    return i.late_offset();
-  case Field::Out:
-    return i.out_offset();
-  case Field::GradIn:
-    return i.grad_in_offset();
-  case Field::GradOut:
-    return i.grad_out_offset();
-  case Field::Workspace:
-    return i.workspace_offset();
-  case Field::Batch:
-    return i.batch_offset();
+    return i.recompute;
   }
   return 0;
 }
@@ -154,30 +161,73 @@ int64_t fieldOf(const Instruction &i, Field field) {
 void setField(Instruction &i, Field field, int64_t value) {
   switch (field) {
   case Field::Layer:
-    return i.set_layer(static_cast<int32_t>(value));
+    i.layer = static_cast<int>(value);
+    break;
   case Field::MicroBatch:
-    return i.set_micro_batch(static_cast<int32_t>(value));
+    i.microBatch = static_cast<int>(value);
+    break;
   case Field::Recompute:
-    return i.set_recompute(static_cast<plan::Recompute>(value));
-  case Field::Peer:
-    return i.set_peer(static_cast<int32_t>(value));
-  case Field::Bytes:
-    return i.set_message_bytes(value);
-  case Field::Kept:
-    return i.set_kept_offset(value);
-  case Field::Late:
-    return i.set_late_offset(value);
-  case Field::Out:
-    return i.set_out_offset(value);
-  case Field::GradIn:
-    return i.set_grad_in_offset(value);
-  case Field::GradOut:
-    return i.set_grad_out_offset(value);
-  case Field::Workspace:
-    return i.set_workspace_offset(value);
-  case Field::Batch:
-    return i.set_batch_offset(value);
+    i.recompute = static_cast<plan::Recompute>(value);
+    break;
   }
+}
+
+bool plan::operator==(const Instruction &a, const Instruction &b) {
+  return a.op == b.op && a.layer == b.layer && a.microBatch == b.microBatch &&
+         a.recompute == b.recompute && a.places == b.places;
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+const char *operandName(Operand operand) {
+  switch (operand) {
+#define DYNA_OPERAND(name, text, ...)                                          \
+  case Operand::name:                                                          \
+    return text;
+#include "runtime/plan/BlockKinds.def"
+  }
+  return "unknown";
+}
+
+BlockRules blockRules(Instruction::Op op) {
+  return {rowOf(op).blocks, rowOf(op).blockCount};
+}
+
+TakenOperands takenBy(Instruction::Op op) { return rowOf(op).taken; }
+
+int placeIndex(Instruction::Op op, Operand operand) {
+  const TakenOperands &taken = rowOf(op).taken;
+  for (int index = 0; index < taken.count; ++index)
+    if (taken.operands[index] == operand)
+      return index;
+  return -1;
+}
+
+//===----------------------------------------------------------------------===//
+// Calls and exchanges
+//===----------------------------------------------------------------------===//
+
+const char *instructionName(Instruction::Op op) { return rowOf(op).name; }
+
+ExchangeOp exchangeOf(Instruction::Op op) { return rowOf(op).exchange; }
+
+int roleOf(const Instruction &instruction) {
+  int role = rowOf(instruction.op).calls;
+  return role == DYNA_ROLE_RECOMPUTE_SELECTIVE &&
+                 instruction.recompute == plan::RECOMPUTE_FULL
+             ? DYNA_ROLE_RECOMPUTE_FULL
+             : role;
+}
+
+std::string describeInstruction(const Instruction &instruction) {
+  std::string text = instructionName(instruction.op);
+  if (namesLayer(instruction.op))
+    text += formatText(" layer %d", instruction.layer);
+  if (isPerMicroBatch(instruction.op))
+    text += formatText(" micro-batch %d", instruction.microBatch);
+  return text;
 }
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- InstructionTable.h - The fields of each instruction ------*- C++ -*-===//
+//===- InstructionTable.h - What each instruction has and does --*- C++ -*-===//
 //
 // Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,43 +6,88 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Instructions.def as functions: what each instruction has, calls and
-// exchanges. The message of a plan has room for every field in every
-// instruction; what an instruction has not is 0 there, or the plan is refused.
-// `exec.do` is written by this table.
+// Instructions.def as functions. Every instruction has room for every field;
+// what it has not is 0, or the plan is refused.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_PLAN_INSTRUCTIONTABLE_H
 #define DYNA_RUNTIME_PLAN_INSTRUCTIONTABLE_H
 
-#include "runtime/plan/Plan.pb.h"
-
-#include <cstdint>
-#include <string>
+#include "runtime/plan/Plan.h"
 
 namespace dyna {
 
-/// In the order in which they are written. From `Kept` on they are offsets.
-enum class Field {
-  Layer,
-  MicroBatch,
-  Recompute,
-  Peer,
-  Bytes,
-  Kept,
-  Late,
-  Out,
-  GradIn,
-  GradOut,
-  Workspace,
-  Batch
-};
-constexpr int fieldCount = static_cast<int>(Field::Batch) + 1;
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
+
+/// In the order in which they are written.
+enum class Field { Layer, MicroBatch, Recompute };
+constexpr int fieldCount = static_cast<int>(Field::Recompute) + 1;
 
 const char *fieldName(Field field);
 int64_t fieldOf(const plan::Instruction &instruction, Field field);
 void setField(plan::Instruction &instruction, Field field, int64_t value);
+
+bool hasField(plan::Instruction::Op op, Field field);
+/// Whether 0 is no value for it. (What else a field may be follows from the
+/// plan; PlanVerifier.h.)
+bool needsField(plan::Instruction::Op op, Field field);
+/// "layer, workspace", or "nothing": fields, then blocks that it takes.
+std::string listFields(plan::Instruction::Op op);
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+/// What an instruction calls a block; which one that is, BlockKinds.def says.
+enum class Operand {
+#define DYNA_OPERAND(name, ...) name,
+#include "runtime/plan/BlockKinds.def"
+};
+constexpr int operandCount = static_cast<int>(Operand::Workspace) + 1;
+const char *operandName(Operand operand);
+
+/// What an instruction does with a block; see Instructions.def.
+struct BlockRule {
+  enum Access : uint8_t {
+    Read = 0,
+    Write = 1,
+    Take = 2,
+    Give = 4,
+    IfAbsent = 8, ///< takes what is not there yet
+    IfLoss = 16   ///< writes where the layer gives the loss
+  };
+  Operand operand = Operand::Batch;
+  uint8_t access = Read;
+
+  constexpr bool is(Access what) const { return access & what; }
+};
+
+/// A list in the table.
+struct BlockRules {
+  const BlockRule *first;
+  int count;
+  const BlockRule *begin() const { return first; }
+  const BlockRule *end() const { return first + count; }
+};
+BlockRules blockRules(plan::Instruction::Op op);
+
+/// What it takes: the names of its `places`.
+struct TakenOperands {
+  std::array<Operand, plan::Instruction::maxTaken> operands;
+  int count;
+  const Operand *begin() const { return operands.data(); }
+  const Operand *end() const { return operands.data() + count; }
+};
+TakenOperands takenBy(plan::Instruction::Op op);
+/// The place of an operand in `places`, -1 for one that it does not take.
+int placeIndex(plan::Instruction::Op op, Operand operand);
+
+//===----------------------------------------------------------------------===//
+// Calls and exchanges
+//===----------------------------------------------------------------------===//
 
 /// What ranks do together by instructions of their own.
 enum class ExchangeKind {
@@ -67,18 +112,14 @@ struct ExchangeOp {
     return kind == ExchangeKind::Reduction || kind == ExchangeKind::Gather;
   }
   constexpr bool isGradient() const { return kind == ExchangeKind::Gradient; }
+  /// How many stages behind this one the other end of a message is: 1 or -1.
+  constexpr int stagesOn() const { return sends != isGradient() ? 1 : -1; }
 };
 
 const char *instructionName(plan::Instruction::Op op);
 ExchangeOp exchangeOf(plan::Instruction::Op op);
 /// The DYNA_ROLE_* that an instruction calls, -1 for those that call nothing.
 int roleOf(const plan::Instruction &instruction);
-bool hasField(plan::Instruction::Op op, Field field);
-/// Whether 0 is no value for it. (What else a field may be follows from the
-/// plan; PlanVerifier.h.)
-bool needsField(plan::Instruction::Op op, Field field);
-/// "layer, workspace", or "nothing".
-std::string listFields(plan::Instruction::Op op);
 
 /// Whether it works on a micro-batch; the others on parameters.
 inline bool isPerMicroBatch(plan::Instruction::Op op) {
@@ -87,6 +128,8 @@ inline bool isPerMicroBatch(plan::Instruction::Op op) {
 inline bool namesLayer(plan::Instruction::Op op) {
   return hasField(op, Field::Layer);
 }
+/// "FORWARD layer 3 micro-batch 1": for messages and traces.
+std::string describeInstruction(const plan::Instruction &instruction);
 
 } // namespace dyna
 

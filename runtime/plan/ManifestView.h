@@ -25,7 +25,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/plan/Manifest.pb.h"
-#include "runtime/plan/Plan.pb.h"
+#include "runtime/plan/Plan.h"
 
 #include <memory>
 #include <string>

@@ -19,92 +19,79 @@ static Status bad(const std::string &what) {
 }
 
 Status MemoryChecker::step(int index, const Instruction &i) {
-  std::vector<BlockUse> uses = blocks_.uses(index);
-  unsigned used = 0;
-  for (const BlockUse &use : uses)
-    used |= 1u << static_cast<int>(use.field);
-  for (int field = static_cast<int>(Field::Kept); field < fieldCount; ++field)
-    if (int64_t offset = fieldOf(i, static_cast<Field>(field));
-        offset != 0 && !(used >> field & 1))
-      return bad(formatText("'%s' is %d, but there is no such block here",
-                            fieldName(static_cast<Field>(field)), offset));
+  DYNA_RETURN_IF_ERROR(checkPlaces(index, i));
   // First what is there, then what is new, then what goes: an instruction's
   // operands are all alive while it runs.
-  for (const BlockUse &use : uses)
-    if (!use.acquires)
-      DYNA_RETURN_IF_ERROR(find(use, i));
-  for (const BlockUse &use : uses)
-    if (use.acquires)
-      DYNA_RETURN_IF_ERROR(acquire(use, i));
-  for (const BlockUse &use : uses)
-    if (use.releases)
-      release(use);
+  for (const BlockUse &use : blocks_.uses(index))
+    if (use.block < 0)
+      return bad("the " + describeBlock(use.name) +
+                 " is used but is not there");
+  for (const BlockUse &use : blocks_.uses(index))
+    if (use.takes)
+      DYNA_RETURN_IF_ERROR(take(use));
+  for (const BlockUse &use : blocks_.uses(index))
+    if (use.gives)
+      alive_.erase(blocks_.blocks()[use.block].place);
   return Status::ok();
 }
 
 Status MemoryChecker::finish() const {
   if (alive_.empty())
     return Status::ok();
-  return bad("the " + name(alive_.begin()->second.key) +
+  return bad("the " +
+             describeBlock(blocks_.blocks()[alive_.begin()->second].name) +
              " is never given back");
 }
 
-std::string MemoryChecker::name(const Key &key) {
-  auto [kind, microBatch, layer] = key;
-  std::string text = formatText("%s block", blockKindName(kind));
-  if (layer >= 0)
-    text += formatText(" of layer %d", layer);
-  if (microBatch >= 0)
-    text += formatText(layer >= 0 ? " micro-batch %d" : " of micro-batch %d",
-                       microBatch);
-  return text;
-}
-
-Status MemoryChecker::find(const BlockUse &use, const Instruction &i) const {
-  int64_t offset = fieldOf(i, use.field);
-  auto place = places_.find(keyOf(use));
-  if (place == places_.end())
-    return bad("the " + name(keyOf(use)) + " is used but is not there");
-  if (place->second != offset)
-    return bad(formatText("the %s is used at offset %d, but lies at %d",
-                          name(keyOf(use)), offset, place->second));
+/// Places are said of what is taken, and of nothing else.
+Status MemoryChecker::checkPlaces(int index, const Instruction &i) const {
+  unsigned taken = 0;
+  for (const BlockUse &use : blocks_.uses(index))
+    if (use.takes)
+      taken |= 1u << placeIndex(i.op, use.operand);
+  for (int place = 0; place < Instruction::maxTaken; ++place)
+    if (i.places[place] != plan::noPlace && !(taken >> place & 1)) {
+      const TakenOperands operands = takenBy(i.op);
+      return bad(formatText("'%s' is %d, but it takes no such block here",
+                            place < operands.count
+                                ? operandName(operands.operands[place])
+                                : "a place",
+                            i.places[place]));
+    }
   return Status::ok();
 }
 
-Status MemoryChecker::acquire(const BlockUse &use, const Instruction &i) {
-  int64_t begin = fieldOf(i, use.field);
+Status MemoryChecker::take(const BlockUse &use) {
+  int64_t begin = blocks_.blocks()[use.block].place;
+  if (use.isThereAlready)
+    return bad("the " + describeBlock(use.name) + " is taken twice");
   if (begin < 0 || begin % DYNA_BLOCK_ALIGNMENT != 0)
     return bad(formatText("the %s lies at offset %d, which is negative or "
                           "not a multiple of %d",
-                          name(keyOf(use)), begin, DYNA_BLOCK_ALIGNMENT));
+                          describeBlock(use.name), begin,
+                          DYNA_BLOCK_ALIGNMENT));
   if (use.bytes > bytes_ || begin > bytes_ - use.bytes)
     return bad(formatText("the %s, %d bytes at offset %d, ends past the "
                           "region of %d bytes",
-                          name(keyOf(use)), use.bytes, begin, bytes_));
-  int64_t end = begin + use.bytes;
+                          describeBlock(use.name), use.bytes, begin, bytes_));
   auto next = alive_.lower_bound(begin);
-  if (next != alive_.end() && next->first < end)
-    return overlap(use, begin, next->second.key, next->first);
-  if (next != alive_.begin() && std::prev(next)->second.end > begin)
-    return overlap(use, begin, std::prev(next)->second.key,
-                   std::prev(next)->first);
-  if (!places_.emplace(keyOf(use), begin).second)
-    return bad("the " + name(keyOf(use)) + " is taken twice");
-  alive_.emplace(begin, Alive{keyOf(use), end});
+  if (next != alive_.end() && next->first < begin + use.bytes)
+    return overlap(use, begin, next->second);
+  if (next != alive_.begin())
+    if (const Block &before = blocks_.blocks()[std::prev(next)->second];
+        before.place + before.bytes > begin)
+      return overlap(use, begin, std::prev(next)->second);
+  alive_.emplace(begin, use.block);
   return Status::ok();
 }
 
-Status MemoryChecker::overlap(const BlockUse &use, int64_t begin,
-                              const Key &other, int64_t otherBegin) {
+Status MemoryChecker::overlap(const BlockUse &use, int64_t place,
+                              int other) const {
+  const Block &block = blocks_.blocks()[other];
   return bad(formatText("the %s at offset %d overlaps the %s at offset "
                         "%d, which is in use",
-                        name(keyOf(use)), begin, name(other), otherBegin));
-}
-
-void MemoryChecker::release(const BlockUse &use) {
-  auto place = places_.find(keyOf(use));
-  alive_.erase(place->second);
-  places_.erase(place);
+                        describeBlock(use.name), place,
+                        describeBlock(block.name), block.place));
 }
 
 } // namespace dyna

@@ -32,9 +32,9 @@ OrderChecker::OrderChecker(const ManifestView &view,
 }
 
 Status OrderChecker::step(const Instruction &i) {
-  if (isPerMicroBatch(i.op()) && progress_.count(i.micro_batch()) == 0)
+  if (isPerMicroBatch(i.op) && progress_.count(i.microBatch) == 0)
     return fail("the micro-batch belongs to another replica");
-  switch (exchangeOf(i.op()).kind) {
+  switch (exchangeOf(i.op).kind) {
   case ExchangeKind::Activation:
   case ExchangeKind::Gradient:
     return message(i);
@@ -46,7 +46,7 @@ Status OrderChecker::step(const Instruction &i) {
   case ExchangeKind::None:
     break;
   }
-  switch (i.op()) {
+  switch (i.op) {
   case Instruction::LOAD:
     return load(i);
   case Instruction::FORWARD:
@@ -82,32 +82,31 @@ Status OrderChecker::load(const Instruction &i) {
 
 Status OrderChecker::forward(const Instruction &i) {
   Progress &progress = this->progress(i);
-  bool evaluates = i.op() == Instruction::EVALUATE;
+  bool evaluates = i.op == Instruction::EVALUATE;
   if (!progress.loaded)
     return fail("not loaded yet");
   if (receives() && progress.activation.received < 2)
     return fail("its input has not been received yet");
   if (progress.forward > view_.firstLayer() && progress.evaluates != evaluates)
     return fail("a micro-batch is either trained on or evaluated");
-  if (i.layer() != progress.forward)
+  if (i.layer != progress.forward)
     return fail(formatText("expects layer %d next", progress.forward));
-  DYNA_RETURN_IF_ERROR(checkGathered(i.layer()));
+  DYNA_RETURN_IF_ERROR(checkGathered(i.layer));
   progress.evaluates = evaluates;
   ++progress.forward;
-  state(i).mode = evaluates ? plan::RECOMPUTE_NONE : i.recompute();
-  if (!evaluates &&
-      view_.nearestMode(i.layer(), i.recompute()) != i.recompute())
+  state(i).mode = evaluates ? plan::RECOMPUTE_NONE : i.recompute;
+  if (!evaluates && view_.nearestMode(i.layer, i.recompute) != i.recompute)
     return fail("its layer kind has no recomputation of this mode");
   return Status::ok();
 }
 
 Status OrderChecker::recompute(const Instruction &i) {
   LayerState &layer = state(i);
-  if (progress(i).forward <= i.layer())
+  if (progress(i).forward <= i.layer)
     return fail("recomputed before forward");
   if (layer.mode == plan::RECOMPUTE_NONE)
     return fail("forward kept everything, there is nothing to recompute");
-  if (i.recompute() != layer.mode)
+  if (i.recompute != layer.mode)
     return fail("recomputed in another mode than forward's");
   if (layer.recomputed || layer.inputDone)
     return fail("recomputed twice or after backward");
@@ -124,7 +123,7 @@ Status OrderChecker::backward(const Instruction &i) {
         view_.endLayer() - view_.firstLayer()));
   if (sends() && progress.gradient.received < 2)
     return fail("the gradient of its output has not been received yet");
-  if (i.layer() != progress.backward)
+  if (i.layer != progress.backward)
     return fail(progress.backward < view_.firstLayer()
                     ? std::string("backward is complete already")
                     : formatText("expects layer %d next", progress.backward));
@@ -133,7 +132,7 @@ Status OrderChecker::backward(const Instruction &i) {
     return fail("not recomputed yet");
   --progress.backward;
   layer.inputDone = true;
-  layer.weightDone = i.op() == Instruction::BACKWARD;
+  layer.weightDone = i.op == Instruction::BACKWARD;
   return Status::ok();
 }
 
@@ -158,7 +157,7 @@ Status OrderChecker::free(const Instruction &i) {
 }
 
 Status OrderChecker::message(const Instruction &i) {
-  ExchangeOp op = exchangeOf(i.op());
+  ExchangeOp op = exchangeOf(i.op);
   Progress &progress = this->progress(i);
   // An activation goes to the next stage, a gradient comes from there.
   bool next = op.sends != op.isGradient();
@@ -166,7 +165,7 @@ Status OrderChecker::message(const Instruction &i) {
   if (boundary == (next ? view_.layers() : 0))
     return fail(next ? "there is no stage behind this one"
                      : "there is no stage before this one");
-  if (i.layer() != boundary)
+  if (i.layer != boundary)
     return fail(formatText("at this end of the stage lies layer %d", boundary));
   Messages &messages =
       op.isGradient() ? progress.gradient : progress.activation;
@@ -209,9 +208,9 @@ Status OrderChecker::checkNotGathering(int layer) const {
 }
 
 Status OrderChecker::gather(const Instruction &i) {
-  int &stage = parameters_[i.layer()].gathered;
-  bool starts = exchangeOf(i.op()).starts;
-  if (!view_.zero() || !view_.sharesParameters(i.layer()))
+  int &stage = parameters_[i.layer].gathered;
+  bool starts = exchangeOf(i.op).starts;
+  if (!view_.zero() || !view_.sharesParameters(i.layer))
     return fail("this layer has no rows that other ranks update");
   if (stage != (starts ? 0 : 1))
     return fail(starts ? "gathered twice" : "not started, or waited for twice");
@@ -244,16 +243,16 @@ Status OrderChecker::checkGradients(int layer) const {
 }
 
 Status OrderChecker::reduce(const Instruction &i) {
-  int &stage = parameters_[i.layer()].reduced;
-  bool starts = exchangeOf(i.op()).starts;
-  if (!view_.sharesParameters(i.layer()))
+  int &stage = parameters_[i.layer].reduced;
+  bool starts = exchangeOf(i.op).starts;
+  if (!view_.sharesParameters(i.layer))
     return fail("no other rank has the parameters that this layer updates");
   if (stage != (starts ? 0 : 1))
     return fail(starts ? "reduced twice" : "not started, or waited for twice");
   ++stage;
   if (starts)
-    DYNA_RETURN_IF_ERROR(checkNotGathering(i.layer()));
-  return starts ? checkGradients(i.layer()) : Status::ok();
+    DYNA_RETURN_IF_ERROR(checkNotGathering(i.layer));
+  return starts ? checkGradients(i.layer) : Status::ok();
 }
 
 Status OrderChecker::combine() {
@@ -269,12 +268,12 @@ Status OrderChecker::combine() {
 }
 
 Status OrderChecker::parameters(const Instruction &i) {
-  int layer = i.layer();
+  int layer = i.layer;
   Parameters &own = parameters_[layer];
   if (!view_.ownsParameters(layer))
     return fail("this layer owns no parameters");
   DYNA_RETURN_IF_ERROR(checkNotGathering(layer));
-  if (i.op() == Instruction::CAST_PARAMS) {
+  if (i.op == Instruction::CAST_PARAMS) {
     if (own.cast)
       return fail("cast twice");
     own.cast = true;
@@ -283,7 +282,7 @@ Status OrderChecker::parameters(const Instruction &i) {
   DYNA_RETURN_IF_ERROR(checkGradients(layer));
   if (view_.sharesParameters(layer) && own.reduced < 2)
     return fail("the gradients of the ranks are not reduced yet");
-  if (i.op() == Instruction::GRAD_NORM) {
+  if (i.op == Instruction::GRAD_NORM) {
     if (updating_)
       return fail("a gradient norm after an update");
     if (own.normed)

@@ -13,7 +13,7 @@
 #ifndef DYNA_RUNTIME_PLAN_ORDERCHECKER_H
 #define DYNA_RUNTIME_PLAN_ORDERCHECKER_H
 
-#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/ProgramBlocks.h"
 
 namespace dyna {
 
@@ -70,10 +70,10 @@ private:
   bool receives() const { return view_.firstLayer() > 0; }
   bool sends() const { return view_.endLayer() < view_.layers(); }
   Progress &progress(const plan::Instruction &i) {
-    return progress_.at(i.micro_batch());
+    return progress_.at(i.microBatch);
   }
   LayerState &state(const plan::Instruction &i) {
-    return progress(i).layers[i.layer()];
+    return progress(i).layers[i.layer];
   }
   Status finishMicroBatch(int m) const;
 

@@ -10,9 +10,9 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/ExchangeChecker.h"
-#include "runtime/plan/InstructionBlocks.h"
 #include "runtime/plan/MemoryChecker.h"
 #include "runtime/plan/OrderChecker.h"
+#include "runtime/plan/ProgramBlocks.h"
 
 #include <numeric>
 
@@ -33,15 +33,15 @@ Status bad(const std::string &what) {
 Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
                     int64_t targets) {
   int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
-  if (targets >= 0 && plan.target_tokens() != targets)
+  if (targets >= 0 && plan.targetTokens != targets)
     return bad(formatText("counts %d targets, but the mini-batch has %d",
-                          plan.target_tokens(), targets));
-  if (targets < 0 && tokens > 0 && plan.target_tokens() == 0)
+                          plan.targetTokens, targets));
+  if (targets < 0 && tokens > 0 && plan.targetTokens == 0)
     return bad("counts no targets, but a loss is divided by their number");
-  if (plan.target_tokens() < 0 || plan.target_tokens() > tokens)
+  if (plan.targetTokens < 0 || plan.targetTokens > tokens)
     return bad(formatText("counts %d targets, but the mini-batch has %d "
                           "tokens",
-                          plan.target_tokens(), tokens));
+                          plan.targetTokens, tokens));
   return Status::ok();
 }
 
@@ -61,21 +61,21 @@ Status checkLengths(const ManifestView &model,
 Status checkSegments(const plan::Plan &plan,
                      const std::vector<int64_t> &lengths) {
   std::vector<char> seen(lengths.size(), 0);
-  for (int m = 0; m < plan.micro_batches_size(); ++m) {
+  for (int m = 0; m < plan.microBatchCount(); ++m) {
     int64_t tokens = 0;
-    for (const plan::Segment &segment : plan.micro_batches(m).segments()) {
-      int64_t sample = segment.sample();
+    for (const plan::Segment &segment : plan.microBatches[m].segments) {
+      int64_t sample = segment.sample;
       if (sample < 0 || sample >= static_cast<int64_t>(lengths.size()))
         return bad(formatText("micro-batch %d names sample %d of %d", m, sample,
                               lengths.size()));
-      if (segment.begin() < 0 || segment.length() < 0 ||
-          segment.length() > lengths[sample] ||
-          segment.begin() > lengths[sample] - segment.length())
+      if (segment.begin < 0 || segment.length < 0 ||
+          segment.length > lengths[sample] ||
+          segment.begin > lengths[sample] - segment.length)
         return bad(formatText("micro-batch %d takes tokens [%d, +%d) of "
                               "sample %d, which has %d",
-                              m, segment.begin(), segment.length(), sample,
+                              m, segment.begin, segment.length, sample,
                               lengths[sample]));
-      if (segment.length() != lengths[sample])
+      if (segment.length != lengths[sample])
         return bad(formatText("micro-batch %d takes a part of sample %d: "
                               "slices are not supported yet",
                               m, sample));
@@ -84,7 +84,7 @@ Status checkSegments(const plan::Plan &plan,
                               "micro-batch %d",
                               sample, m));
       seen[sample] = 1;
-      tokens += segment.length();
+      tokens += segment.length;
     }
     if (tokens > maxMicroBatchTokens)
       return bad(formatText("micro-batch %d has %d tokens, at most %d are "
@@ -101,38 +101,38 @@ Status checkSegments(const plan::Plan &plan,
 /// functions present.
 Status checkInstructions(const ManifestView &view, const plan::Plan &plan,
                          const plan::RankProgram &program, int &index) {
-  for (index = 0; index < program.instructions_size(); ++index) {
-    const Instruction &i = program.instructions(index);
+  for (index = 0; index < program.count(); ++index) {
+    const Instruction &i = program.instructions[index];
     auto bad = [&](const std::string &what) {
       return dyna::bad(formatText("instruction %d (%s)%s", index,
                                   describeInstruction(i), what));
     };
-    if (i.op() <= Instruction::OP_UNKNOWN || i.op() > Instruction::Op_MAX)
+    if (i.op <= Instruction::OP_UNKNOWN || i.op > Instruction::Op_MAX)
       return bad(" is not known");
     for (int number = 0; number < fieldCount; ++number) {
       auto field = static_cast<Field>(number);
       int64_t value = fieldOf(i, field);
-      if (value != 0 && !hasField(i.op(), field))
+      if (value != 0 && !hasField(i.op, field))
         return bad(formatText(" has no '%s', but it is %d; it has %s",
-                              fieldName(field), value, listFields(i.op())));
-      if (value == 0 && needsField(i.op(), field))
+                              fieldName(field), value, listFields(i.op)));
+      if (value == 0 && needsField(i.op, field))
         return bad(formatText(" needs '%s'", fieldName(field)));
     }
-    if (i.layer() < 0 || i.layer() >= view.layers())
+    if (i.layer < 0 || i.layer >= view.layers())
       return bad(formatText(": there are %d layers", view.layers()));
-    bool isMessage = exchangeOf(i.op()).isMessage();
-    if (namesLayer(i.op()) && !isMessage && !view.hasLayer(i.layer()))
+    bool isMessage = exchangeOf(i.op).isMessage();
+    if (namesLayer(i.op) && !isMessage && !view.hasLayer(i.layer))
       return bad(formatText(": this rank has layers %d to %d",
                             view.firstLayer(), view.endLayer() - 1));
-    if (isPerMicroBatch(i.op()) &&
-        (i.micro_batch() < 0 || i.micro_batch() >= plan.micro_batches_size()))
-      return bad(formatText(": there are %d micro-batches",
-                            plan.micro_batches_size()));
-    if (i.recompute() < plan::RECOMPUTE_NONE ||
-        i.recompute() > plan::RECOMPUTE_FULL)
+    if (isPerMicroBatch(i.op) &&
+        (i.microBatch < 0 || i.microBatch >= plan.microBatchCount()))
+      return bad(
+          formatText(": there are %d micro-batches", plan.microBatchCount()));
+    if (i.recompute < plan::RECOMPUTE_NONE ||
+        i.recompute > plan::RECOMPUTE_FULL)
       return bad(": unknown recompute mode");
-    if (int role = roleOf(i); role >= 0 && !view.hasRole(i.layer(), role))
-      return bad(": its layer kind '" + view.kind(i.layer()).name() +
+    if (int role = roleOf(i); role >= 0 && !view.hasRole(i.layer, role))
+      return bad(": its layer kind '" + view.kind(i.layer).name() +
                  "' has no such function");
   }
   return Status::ok();
@@ -146,42 +146,40 @@ Status atInstruction(const Status &status, int index, const Instruction &i) {
 }
 
 /// Notes where the program fails, if it does.
-Status at(const VerifyOptions &options, const plan::RankProgram &program,
-          int index, Status status) {
+Status at(const VerifyOptions &options, int rank, int index, Status status) {
   if (options.failedAt && !status.isOk())
-    *options.failedAt = {program.rank(), index};
+    *options.failedAt = {rank, index};
   return status;
 }
 
 /// P3 to P8 of one rank.
-Status verifyProgram(const ManifestView &view, const plan::Plan &plan,
-                     const plan::RankProgram &program,
+Status verifyProgram(const ManifestView &view, const plan::Plan &plan, int rank,
                      const std::vector<int> &microBatches,
                      const VerifyOptions &options) {
-  bool limited =
-      options.limitedRank < 0 || options.limitedRank == program.rank();
-  if (program.dynamic_bytes() < 0 || program.dynamic_bytes() > maxBlockBytes ||
-      (limited && program.dynamic_bytes() > options.dynamicLimit))
-    return at(options, program, -1,
+  const plan::RankProgram &program = plan.ranks[rank];
+  bool limited = options.limitedRank < 0 || options.limitedRank == rank;
+  if (program.dynamicBytes < 0 || program.dynamicBytes > maxBlockBytes ||
+      (limited && program.dynamicBytes > options.dynamicLimit))
+    return at(options, rank, -1,
               bad(formatText("needs %d bytes, but the limit is %d",
-                             program.dynamic_bytes(), options.dynamicLimit)));
+                             program.dynamicBytes, options.dynamicLimit)));
   int index = -1;
   if (Status status = checkInstructions(view, plan, program, index);
       !status.isOk())
-    return at(options, program, index, status);
+    return at(options, rank, index, status);
   OrderChecker order(view, microBatches);
-  InstructionBlocks blocks(view, plan, program);
-  MemoryChecker memory(blocks, program.dynamic_bytes());
-  for (index = 0; index < program.instructions_size(); ++index) {
-    const Instruction &i = program.instructions(index);
+  ProgramBlocks blocks(view, plan, program);
+  MemoryChecker memory(blocks, program.dynamicBytes);
+  for (index = 0; index < program.count(); ++index) {
+    const Instruction &i = program.instructions[index];
     if (Status status = order.step(i); !status.isOk())
-      return at(options, program, index, atInstruction(status, index, i));
+      return at(options, rank, index, atInstruction(status, index, i));
     if (Status status = memory.step(index, i); !status.isOk())
-      return at(options, program, index, atInstruction(status, index, i));
+      return at(options, rank, index, atInstruction(status, index, i));
   }
   if (Status status = order.finish(); !status.isOk())
-    return at(options, program, -1, status);
-  return at(options, program, -1, memory.finish());
+    return at(options, rank, -1, status);
+  return at(options, rank, -1, memory.finish());
 }
 
 /// The message of a failure on one of several ranks says which.
@@ -193,30 +191,26 @@ Status onRank(Status status, int rank, int ranks) {
 }
 
 Status checkRanks(const plan::Plan &plan, int ranks) {
-  if (plan.ranks_size() != ranks)
+  if (plan.rankCount() != ranks)
     return bad(ranks == 1 ? formatText("expects one rank, but has %d",
-                                       plan.ranks_size())
+                                       plan.rankCount())
                           : formatText("expects %d ranks, but has %d", ranks,
-                                       plan.ranks_size()));
-  for (int rank = 0; rank < ranks; ++rank)
-    if (plan.ranks(rank).rank() != rank)
-      return bad(formatText("the program at place %d is that of rank %d", rank,
-                            plan.ranks(rank).rank()));
+                                       plan.rankCount()));
   return Status::ok();
 }
 
 /// P5 between ranks: either all that have parameters update them or none does.
 Status checkUpdates(const ExecutableGraph &graph, const plan::Plan &plan) {
   int with = -1, without = -1;
-  for (const plan::RankProgram &program : plan.ranks()) {
-    const ManifestView &view = graph.replicaView(program.rank());
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    const ManifestView &view = graph.replicaView(rank);
     bool owns = false, updates = false;
     for (int l = view.firstLayer(); l < view.endLayer(); ++l)
       owns |= view.ownsParameters(l);
-    for (const Instruction &i : program.instructions())
-      updates |= i.op() == Instruction::UPDATE;
+    for (const Instruction &i : plan.ranks[rank].instructions)
+      updates |= i.op == Instruction::UPDATE;
     if (owns)
-      (updates ? with : without) = program.rank();
+      (updates ? with : without) = rank;
   }
   if (with < 0 || without < 0)
     return Status::ok();
@@ -228,30 +222,29 @@ Status checkUpdates(const ExecutableGraph &graph, const plan::Plan &plan) {
 /// all: training on some alone would weigh their gradients too little.
 Status checkPurpose(const plan::Plan &plan, PlanPosition &failedAt) {
   const Instruction *first = nullptr;
-  for (const plan::RankProgram &program : plan.ranks())
-    for (int index = 0; index < program.instructions_size(); ++index) {
-      const Instruction &i = program.instructions(index);
-      if (i.op() != Instruction::FORWARD && i.op() != Instruction::EVALUATE)
+  for (int rank = 0; rank < plan.rankCount(); ++rank)
+    for (int index = 0; index < plan.ranks[rank].count(); ++index) {
+      const Instruction &i = plan.ranks[rank].instructions[index];
+      if (i.op != Instruction::FORWARD && i.op != Instruction::EVALUATE)
         continue;
       if (!first)
         first = &i;
-      if (first->op() == i.op())
+      if (first->op == i.op)
         continue;
-      failedAt = {program.rank(), index};
-      bool evaluates = i.op() == Instruction::EVALUATE;
+      failedAt = {rank, index};
+      bool evaluates = i.op == Instruction::EVALUATE;
       return bad(formatText(
           "micro-batch %d is %s, but micro-batch %d is %s: a plan trains on "
-          "all "
-          "or evaluates all",
-          i.micro_batch(), evaluates ? "evaluated" : "trained on",
-          first->micro_batch(), evaluates ? "trained on" : "evaluated"));
+          "all or evaluates all",
+          i.microBatch, evaluates ? "evaluated" : "trained on",
+          first->microBatch, evaluates ? "trained on" : "evaluated"));
     }
   return Status::ok();
 }
 
 Status checkReplicas(const plan::Plan &plan, int replicas) {
-  for (int m = 0; m < plan.micro_batches_size(); ++m)
-    if (int replica = plan.micro_batches(m).replica();
+  for (int m = 0; m < plan.microBatchCount(); ++m)
+    if (int replica = plan.microBatches[m].replica;
         replica < 0 || replica >= replicas)
       return bad(formatText("micro-batch %d is for replica %d of %d", m,
                             replica, replicas));
@@ -267,9 +260,9 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   PlanPosition &failedAt = options.failedAt ? *options.failedAt : ignored;
   failedAt = {};
   const ManifestView &model = graph.model();
-  if (plan.manifest_hash() != model.hash())
+  if (plan.manifestHash != model.hash())
     return bad(formatText("made for model %016x, but this is %016x",
-                          plan.manifest_hash(), model.hash()));
+                          plan.manifestHash, model.hash()));
   DYNA_RETURN_IF_ERROR(checkRanks(plan, graph.ranks()));
   DYNA_RETURN_IF_ERROR(checkLengths(model, lengths));
   DYNA_RETURN_IF_ERROR(checkSegments(plan, lengths));
@@ -279,7 +272,7 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
       microBatchesOfReplicas(plan, graph.strategy().dp);
   for (int rank = 0; rank < graph.ranks(); ++rank)
     DYNA_RETURN_IF_ERROR(onRank(
-        verifyProgram(graph.replicaView(rank), plan, plan.ranks(rank),
+        verifyProgram(graph.replicaView(rank), plan, rank,
                       microBatches[graph.placeOf(rank).replica], options),
         rank, graph.ranks()));
   DYNA_RETURN_IF_ERROR(checkPurpose(plan, failedAt));

@@ -24,14 +24,14 @@
 //   norms are known, or none is on any rank; with ZeRO, layers run after the
 //   rows of other ranks were gathered, and nothing else happens to a parameter
 //   meanwhile;
-// - (P6) nothing is read that is not there: blocks are used where they were
-//   placed, after they were taken and before they were given back, and all are
-//   given back; fields that an instruction has not (`Instructions.def`), and
-//   offsets of blocks that it does not use or that have no bytes, are 0;
+// - (P6) nothing is read that is not there: blocks are used after they were
+//   taken and before they were given back, and all are given back; fields that
+//   an instruction has not (`Instructions.def`) are 0, and it states a place for
+//   each block that it takes, and for no other;
 // - (P7) blocks alive at one time do not overlap;
 // - (P8) each rank's region fits the limit;
-// - (P9) every send has one receive of the same message: direction, layer,
-//   micro-batch and bytes;
+// - (P9) every send has one receive of the same message: direction, layer and
+//   micro-batch (its bytes and its ends follow from them);
 // - (P10) both ends of a channel, an unordered pair of ranks, start their
 //   messages in one order, and all ranks of a group their exchanges, those that
 //   layer functions make included; tensor-parallel ranks run the same functions

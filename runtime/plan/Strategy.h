@@ -24,7 +24,7 @@
 #define DYNA_RUNTIME_PLAN_STRATEGY_H
 
 #include "runtime/base/Status.h"
-#include "runtime/plan/Plan.pb.h"
+#include "runtime/plan/Plan.h"
 
 #include <optional>
 #include <string>

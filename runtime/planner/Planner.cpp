@@ -9,7 +9,7 @@
 #include "runtime/planner/Planner.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/ProgramBlocks.h"
 #include "runtime/planner/AssignMemory.h"
 #include "runtime/planner/DealSamples.h"
 #include "runtime/planner/PackMicroBatches.h"
@@ -92,10 +92,9 @@ Planner::Planner(const ManifestView &model) : Planner(oneRank(model)) {}
 
 plan::Plan Planner::empty(int replicas) const {
   plan::Plan plan;
-  plan.set_manifest_hash(graph_.model().hash());
+  plan.manifestHash = graph_.model().hash();
   const int perReplica = graph_.ranks() / graph_.strategy().dp;
-  for (int rank = 0; rank < replicas * perReplica; ++rank)
-    plan.add_ranks()->set_rank(rank);
+  plan.ranks.resize(replicas * perReplica);
   return plan;
 }
 
@@ -107,7 +106,7 @@ StatusOr<plan::Plan> Planner::start(const std::vector<int64_t> &lengths,
   DYNA_RETURN_IF_ERROR(checkOptions(model, graph_.ranks(), options));
   PackOptions pack = {options.maxTokensPerMicroBatch, tokensPerPair(model)};
   plan::Plan plan = empty(graph_.strategy().dp);
-  plan.set_target_tokens(targetTokens);
+  plan.targetTokens = targetTokens;
   auto dealt = dealSamples(lengths, graph_.strategy().dp, pack.tokensPerPair);
   for (int replica = 0; replica < graph_.strategy().dp; ++replica) {
     std::vector<int64_t> own;
@@ -115,12 +114,12 @@ StatusOr<plan::Plan> Planner::start(const std::vector<int64_t> &lengths,
       own.push_back(lengths[sample]);
     DYNA_ASSIGN_OR_RETURN(auto bins, packMicroBatches(own, pack));
     for (const std::vector<int64_t> &bin : bins) {
-      plan::MicroBatch &microBatch = *plan.add_micro_batches();
-      microBatch.set_replica(replica);
+      plan::MicroBatch &microBatch = plan.microBatches.emplace_back();
+      microBatch.replica = replica;
       for (int64_t index : bin) {
-        plan::Segment &segment = *microBatch.add_segments();
-        segment.set_sample(dealt[replica][index]);
-        segment.set_length(own[index]);
+        plan::Segment &segment = microBatch.segments.emplace_back();
+        segment.sample = dealt[replica][index];
+        segment.length = own[index];
       }
     }
   }
@@ -132,7 +131,7 @@ Status Planner::write(plan::Plan &plan, const PlanOptions &options, bool trains,
   const Strategy &strategy = graph_.strategy();
   std::vector<std::vector<int>> microBatches =
       microBatchesOfReplicas(plan, strategy.dp);
-  const int replicas = plan.ranks_size() / (strategy.pp * strategy.tp);
+  const int replicas = plan.rankCount() / (strategy.pp * strategy.tp);
   for (int replica = 0; replica < replicas; ++replica) {
     const std::vector<int> &own = microBatches[replica];
     DYNA_ASSIGN_OR_RETURN(auto schedule,
@@ -141,7 +140,7 @@ Status Planner::write(plan::Plan &plan, const PlanOptions &options, bool trains,
       for (int shard = 0; shard < strategy.tp; ++shard) {
         ExecutableGraph::Place place = {replica, stage, shard};
         int rank = graph_.rankAt(place);
-        ProgramWriter writer(graph_, options, plan, *plan.mutable_ranks(rank));
+        ProgramWriter writer(graph_, options, plan, rank);
         writer.startGathers();
         writeSchedule(graph_, place, schedule, own, trains, writer);
         writer.finishGathers();
@@ -163,9 +162,9 @@ Status Planner::writeEstimated(plan::Plan &plan, const PlanOptions &options,
 }
 
 Status Planner::placeAll(plan::Plan &plan, const Extent *largest) const {
-  for (plan::RankProgram &program : *plan.mutable_ranks())
-    DYNA_RETURN_IF_ERROR(assignMemory(graph_.replicaView(program.rank()), plan,
-                                      program, largest));
+  for (int rank = 0; rank < plan.rankCount(); ++rank)
+    DYNA_RETURN_IF_ERROR(assignMemory(graph_.replicaView(rank), plan,
+                                      plan.ranks[rank], largest));
   return Status::ok();
 }
 
@@ -173,21 +172,21 @@ Status Planner::place(plan::Plan &plan, const PlanOptions &options) const {
   DYNA_RETURN_IF_ERROR(placeAll(plan, nullptr));
   if (options.dynamicLimits.empty())
     return Status::ok();
-  for (plan::RankProgram &program : *plan.mutable_ranks()) {
-    int64_t limit = options.dynamicLimits[program.rank()];
-    if (program.dynamic_bytes() <= limit)
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    plan::RankProgram &program = plan.ranks[rank];
+    int64_t limit = options.dynamicLimits[rank];
+    if (program.dynamicBytes <= limit)
       continue;
     // Heuristic placement is not monotone in the sizes, so a smaller
     // micro-batch may, rarely, come out larger than the largest one.
     Extent largest = largestExtent(options);
-    DYNA_RETURN_IF_ERROR(assignMemory(graph_.replicaView(program.rank()), plan,
-                                      program, &largest));
-    if (program.dynamic_bytes() > limit)
+    DYNA_RETURN_IF_ERROR(
+        assignMemory(graph_.replicaView(rank), plan, program, &largest));
+    if (program.dynamicBytes > limit)
       return Status::resourceExhausted(formatText(
           "this mini-batch needs %s beside parameters on rank %d, but there "
           "are %s: use smaller micro-batches or more recomputation",
-          formatBytes(program.dynamic_bytes()), program.rank(),
-          formatBytes(limit)));
+          formatBytes(program.dynamicBytes), rank, formatBytes(limit)));
   }
   return Status::ok();
 }
@@ -229,8 +228,8 @@ template <typename Write>
 StatusOr<plan::Plan> Planner::perRank(int replicas, Write write) const {
   plan::Plan plan = empty(replicas);
   PlanOptions options;
-  for (plan::RankProgram &program : *plan.mutable_ranks()) {
-    ProgramWriter writer(graph_, options, plan, program);
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    ProgramWriter writer(graph_, options, plan, rank);
     write(writer);
   }
   DYNA_RETURN_IF_ERROR(placeAll(plan, nullptr));
@@ -259,15 +258,15 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   // All replicas are alike, so one of them is tried.
   std::vector<int64_t> ofReplica(graph_.ranks() / graph_.strategy().dp, 0);
   auto take = [&](const plan::Plan &plan) {
-    for (const plan::RankProgram &program : plan.ranks())
-      ofReplica[program.rank()] =
-          std::max(ofReplica[program.rank()], program.dynamic_bytes());
+    for (int rank = 0; rank < plan.rankCount(); ++rank)
+      ofReplica[rank] =
+          std::max(ofReplica[rank], plan.ranks[rank].dynamicBytes);
   };
   auto takeLargest = [&](int microBatches, const PlanOptions &options,
                          bool trains, double slowdown = 1) {
     plan::Plan plan = empty(1);
     for (int m = 0; m < microBatches; ++m)
-      plan.add_micro_batches()->set_replica(0);
+      plan.microBatches.emplace_back().replica = 0;
     auto even = [&](const std::vector<int> &own) {
       return evenStages(graph_.stages(), own.size(), slowdown);
     };

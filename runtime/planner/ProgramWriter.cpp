@@ -8,8 +8,6 @@
 
 #include "runtime/planner/ProgramWriter.h"
 
-#include "runtime/plan/InstructionBlocks.h"
-
 #include <algorithm>
 
 namespace dyna {
@@ -17,10 +15,10 @@ namespace dyna {
 using plan::Instruction;
 
 ProgramWriter::ProgramWriter(const ExecutableGraph &graph,
-                             const PlanOptions &options, const plan::Plan &plan,
-                             plan::RankProgram &program)
-    : view_(graph.replicaView(program.rank())), options_(options), plan_(plan),
-      program_(program), gathering_(view_.layers(), false) {
+                             const PlanOptions &options, plan::Plan &plan,
+                             int rank)
+    : view_(graph.replicaView(rank)), options_(options),
+      program_(plan.ranks[rank]), gathering_(view_.layers(), false) {
   for (int p = 0; p < view_.parameters(); ++p)
     if (view_.holds(p) && graph.spansStages(p) && !spansStages(view_.owner(p)))
       spanning_.push_back(view_.owner(p));
@@ -32,20 +30,11 @@ bool ProgramWriter::spansStages(int layer) const {
 }
 
 Instruction &ProgramWriter::add(Instruction::Op op, int layer, int microBatch) {
-  Instruction &i = *program_.add_instructions();
-  i.set_op(op);
-  i.set_layer(layer);
-  i.set_micro_batch(microBatch);
+  Instruction &i = program_.instructions.emplace_back();
+  i.op = op;
+  i.layer = layer;
+  i.microBatch = microBatch;
   return i;
-}
-
-void ProgramWriter::message(Instruction::Op op, int layer, int m, int peer) {
-  Instruction &i = add(op, layer, m);
-  i.set_peer(peer);
-  // Who waits has said it when it started.
-  if (exchangeOf(op).starts)
-    i.set_message_bytes(
-        view_.messageBytes(layer, extentOf(plan_.micro_batches(m))));
 }
 
 plan::Recompute ProgramWriter::mode(int layer) const {
@@ -56,7 +45,7 @@ void ProgramWriter::forward(int m) {
   add(Instruction::LOAD, 0, m);
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
     waitForGather(l);
-    add(Instruction::FORWARD, l, m).set_recompute(mode(l));
+    add(Instruction::FORWARD, l, m).recompute = mode(l);
   }
 }
 
@@ -64,20 +53,20 @@ void ProgramWriter::backward(int m, bool last) {
   std::vector<int> weights;
   for (int l = view_.endLayer() - 1; l >= view_.firstLayer(); --l) {
     if (mode(l) != plan::RECOMPUTE_NONE)
-      add(Instruction::RECOMPUTE, l, m).set_recompute(mode(l));
+      add(Instruction::RECOMPUTE, l, m).recompute = mode(l);
     bool whole = view_.hasRole(l, DYNA_ROLE_BACKWARD);
     if (view_.splitsBackward(l) && (options_.splitBackward || !whole)) {
-      add(Instruction::BACKWARD_INPUT, l, m).set_recompute(mode(l));
+      add(Instruction::BACKWARD_INPUT, l, m);
       weights.push_back(l);
       continue;
     }
-    add(Instruction::BACKWARD, l, m).set_recompute(mode(l));
+    add(Instruction::BACKWARD, l, m);
     add(Instruction::FREE, l, m);
     if (last && weights.empty())
       startReduction(l);
   }
   for (int l : weights) {
-    add(Instruction::BACKWARD_WEIGHT, l, m).set_recompute(mode(l));
+    add(Instruction::BACKWARD_WEIGHT, l, m);
     add(Instruction::FREE, l, m);
   }
   if (last && !weights.empty())
@@ -251,11 +240,9 @@ private:
   }
 
   void add(const PipelineMessage &message, Instruction::Op op) {
-    int other = message.from == place_.stage ? message.to : message.from;
     int later = std::max(message.from, message.to);
-    int m = microBatches_[message.microBatch];
-    writer_.message(op, graph_.stage(later).firstLayer, m,
-                    graph_.rankAt({place_.replica, other, place_.shard}));
+    writer_.add(op, graph_.stage(later).firstLayer,
+                microBatches_[message.microBatch]);
   }
 
   const ExecutableGraph &graph_;

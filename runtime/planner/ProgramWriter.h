@@ -18,12 +18,10 @@ namespace dyna {
 class ProgramWriter {
 public:
   ProgramWriter(const ExecutableGraph &graph, const PlanOptions &options,
-                const plan::Plan &plan, plan::RankProgram &program);
+                plan::Plan &plan, int rank);
 
   plan::Instruction &add(plan::Instruction::Op op, int layer, int microBatch);
 
-  /// A message to or from rank `peer`: the input of `layer`, or its gradient.
-  void message(plan::Instruction::Op op, int layer, int microBatch, int peer);
   void forward(int microBatch);
   /// With `last`, no micro-batch adds to the gradients after this one: their
   /// reductions start as soon as they are there, but for those among stages.
@@ -54,7 +52,6 @@ private:
 
   const ManifestView &view_;
   const PlanOptions &options_;
-  const plan::Plan &plan_;
   plan::RankProgram &program_;
   std::vector<bool> gathering_; ///< by layer
   /// Layers that update parameters which other stages hold too. Each stage

@@ -70,10 +70,9 @@ StageCosts estimateStages(const ExecutableGraph &graph, const CostModel &costs,
         std::vector<Work> works;
         for (int m : microBatches) {
           Work &work = works.emplace_back();
-          for (const plan::Segment &segment :
-               plan.micro_batches(m).segments()) {
-            work.tokens += segment.length();
-            work.pairs += view.visiblePairs(l, segment.length());
+          for (const plan::Segment &segment : plan.microBatches[m].segments) {
+            work.tokens += segment.length;
+            work.pairs += view.visiblePairs(l, segment.length);
           }
           work.targets = work.tokens;
         }

@@ -8,7 +8,7 @@
 
 #include "runtime/sim/PlanTimes.h"
 
-#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/ProgramBlocks.h"
 
 #include <algorithm>
 #include <map>
@@ -29,15 +29,15 @@ class PlanTimer {
 public:
   PlanTimer(const ExecutableGraph &graph, const plan::Plan &plan,
             const CostModel &costs)
-      : graph_(graph), plan_(plan), costs_(costs), tasks_(plan.ranks_size()) {}
+      : graph_(graph), plan_(plan), costs_(costs), tasks_(plan.rankCount()) {}
 
   StatusOr<PlanTimes> run() {
-    std::vector<std::vector<int>> taskOf(plan_.ranks_size());
-    for (int rank = 0; rank < plan_.ranks_size(); ++rank) {
+    std::vector<std::vector<int>> taskOf(plan_.rankCount());
+    for (int rank = 0; rank < plan_.rankCount(); ++rank) {
       seen_.clear();
       if (graph_.strategy().zero)
         own_ = graph_.rankView(rank);
-      for (const Instruction &i : plan_.ranks(rank).instructions())
+      for (const Instruction &i : plan_.ranks[rank].instructions)
         taskOf[rank].push_back(add(rank, i));
     }
     StatusOr<std::vector<TaskTime>> times = tasks_.run();
@@ -61,7 +61,7 @@ private:
 
   /// The task of an instruction, with what it waits for and who waits for it.
   int add(int rank, const Instruction &i) {
-    ExchangeOp op = exchangeOf(i.op());
+    ExchangeOp op = exchangeOf(i.op);
     if (op.isMessage())
       return addMessage(rank, i, op);
     if (op.isOfParameters())
@@ -70,7 +70,7 @@ private:
       return addTogether(rank, nth({Norm, 0, 0, 0, 0, 0}), 0);
     int role = roleOf(i);
     double seconds = secondsOf(rank, i);
-    if (role < 0 || view(rank).exchanges(i.layer(), role).empty())
+    if (role < 0 || view(rank).exchanges(i.layer, role).empty())
       return tasks_.add(rank, seconds);
     // The shards of a stage run the same calls in one order.
     ExecutableGraph::Place place = graph_.placeOf(rank);
@@ -101,13 +101,14 @@ private:
   }
 
   int addMessage(int rank, const Instruction &i, const ExchangeOp &message) {
-    int from = message.sends ? rank : i.peer();
-    int to = message.sends ? i.peer() : rank;
-    int what = 2 * i.layer() + (message.isGradient() ? 1 : 0);
+    int peer = graph_.peerOf(rank, message.stagesOn());
+    int from = message.sends ? rank : peer;
+    int to = message.sends ? peer : rank;
+    int what = 2 * i.layer + (message.isGradient() ? 1 : 0);
     int task = tasks_.add(rank, 0);
     // A wait is for what the other end starts.
     MeetingKind kind = message.sends == message.starts ? Sent : Received;
-    Meeting meeting = {kind, from, to, what, i.micro_batch(), 0};
+    Meeting meeting = {kind, from, to, what, i.microBatch, 0};
     if (message.starts)
       tasks_.wait(taskOf(nth(meeting)), task);
     else
@@ -118,10 +119,10 @@ private:
   int addParameters(int rank, const Instruction &i, const ExchangeOp &op) {
     const ManifestView &own = view(rank);
     int task = tasks_.add(rank, 0);
-    const auto &list = own.layer(i.layer()).parameters();
+    const auto &list = own.layer(i.layer).parameters();
     for (int slot = 0; slot < list.size(); ++slot) {
       int p = list.Get(slot);
-      if (!own.updates(i.layer(), slot) || own.place(p).holders == 1)
+      if (!own.updates(i.layer, slot) || own.place(p).holders == 1)
         continue;
       // Starts and waits of one rank are counted apart.
       Meeting meeting = {op.kind == ExchangeKind::Reduction ? Reduction
@@ -145,15 +146,15 @@ private:
     const Strategy &strategy = graph_.strategy();
     auto cost = [&](cost::Direction direction, const Work &work) {
       return costs_.seconds(
-          {view(rank).layer(i.layer()).kind(), strategy.tp, strategy.sp},
+          {view(rank).layer(i.layer).kind(), strategy.tp, strategy.sp},
           direction, work);
     };
-    switch (i.op()) {
+    switch (i.op) {
     case Instruction::FORWARD:
     case Instruction::EVALUATE:
       return cost(cost::FORWARD, workOf(rank, i));
     case Instruction::RECOMPUTE:
-      return cost(i.recompute() == plan::RECOMPUTE_FULL
+      return cost(i.recompute == plan::RECOMPUTE_FULL
                       ? cost::RECOMPUTE_FULL
                       : cost::RECOMPUTE_SELECTIVE,
                   workOf(rank, i));
@@ -164,7 +165,7 @@ private:
     case Instruction::BACKWARD_WEIGHT:
       return cost(cost::BACKWARD_WEIGHT, workOf(rank, i));
     case Instruction::UPDATE:
-      return cost(cost::UPDATE, {}) * updatedShare(i.layer());
+      return cost(cost::UPDATE, {}) * updatedShare(i.layer);
     default:
       return 0;
     }
@@ -173,9 +174,9 @@ private:
   Work workOf(int rank, const Instruction &i) const {
     Work work;
     for (const plan::Segment &segment :
-         plan_.micro_batches(i.micro_batch()).segments()) {
-      work.tokens += segment.length();
-      work.pairs += view(rank).visiblePairs(i.layer(), segment.length());
+         plan_.microBatches[i.microBatch].segments) {
+      work.tokens += segment.length;
+      work.pairs += view(rank).visiblePairs(i.layer, segment.length);
     }
     work.targets = work.tokens; // no plan says which of them have one
     return work;

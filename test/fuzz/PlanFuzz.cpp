@@ -10,6 +10,7 @@
 #include "test/fuzz/SmallManifest.h"
 
 #include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/plan/Strategy.h"
 #include "runtime/planner/Planner.h"
@@ -54,19 +55,21 @@ std::vector<std::string> dyna::test::fuzzSeeds() {
   for (const ExecutableGraph &graph : graphs()) {
     StatusOr<plan::Plan> plan = Planner(graph).training(lengths, 13, options);
     require(plan.isOk(), plan.status().message().c_str());
-    seeds.push_back(plan->SerializeAsString());
+    seeds.push_back(writePlan(*plan));
     plan = Planner(graph).evaluation(lengths, 13, options);
     require(plan.isOk(), "plans to evaluate are made");
-    seeds.push_back(plan->SerializeAsString());
+    seeds.push_back(writePlan(*plan));
   }
   return seeds;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   google::protobuf::LogSilencer silencer;
-  plan::Plan plan;
-  if (!plan.ParseFromArray(data, static_cast<int>(size)))
+  StatusOr<plan::Plan> read =
+      readPlan({reinterpret_cast<const char *>(data), size});
+  if (!read.isOk())
     return 0;
+  const plan::Plan &plan = *read;
   bool isGood = false;
   for (const ExecutableGraph &graph : graphs()) {
     VerifyOptions options;
@@ -78,23 +81,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!status.isOk())
       continue;
     // What the interpreter relies on without looking.
-    require(plan.ranks_size() == graph.strategy().ranks(),
+    require(plan.rankCount() == graph.strategy().ranks(),
             "a good plan has a program for every rank");
-    for (const plan::RankProgram &program : plan.ranks()) {
-      require(program.dynamic_bytes() >= 0 &&
-                  program.dynamic_bytes() <= options.dynamicLimit,
+    for (const plan::RankProgram &program : plan.ranks) {
+      require(program.dynamicBytes >= 0 &&
+                  program.dynamicBytes <= options.dynamicLimit,
               "a good plan fits the region");
-      for (const plan::Instruction &i : program.instructions()) {
-        require(i.layer() >= 0 && i.layer() < graph.model().layers(),
+      for (const plan::Instruction &i : program.instructions) {
+        require(i.layer >= 0 && i.layer < graph.model().layers(),
                 "a good plan names layers that exist");
-        require(i.micro_batch() >= 0 &&
-                    (!isPerMicroBatch(i.op()) ||
-                     i.micro_batch() < plan.micro_batches_size()),
+        require(i.microBatch >= 0 && (!isPerMicroBatch(i.op) ||
+                                      i.microBatch < plan.microBatchCount()),
                 "a good plan names micro-batches that exist");
-        require(i.peer() >= 0 && i.peer() < graph.ranks(),
-                "a good plan names ranks that exist");
         for (int field = 0; field < fieldCount; ++field)
-          require(hasField(i.op(), static_cast<Field>(field)) ||
+          require(hasField(i.op, static_cast<Field>(field)) ||
                       fieldOf(i, static_cast<Field>(field)) == 0,
                   "in a good plan instructions have the fields that are "
                   "theirs");

@@ -17,6 +17,7 @@
 #include "runtime/base/FileId.h"
 #include "runtime/base/OutputFile.h"
 #include "runtime/base/Printable.h"
+#include "runtime/plan/PlanFile.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -93,24 +94,22 @@ static int print(ModuleOp module, StringRef output) {
   return write(output, text);
 }
 
-/// A serialised plan (runtime/plan/Plan.proto) as an `exec.plan` of `module`.
+/// The bytes of a plan (runtime/plan/PlanFile.h) as an `exec.plan` of `module`.
 static FailureOr<exec::PlanOp> addPlan(ModuleOp module,
                                        llvm::MemoryBufferRef bytes) {
   MLIRContext *context = module.getContext();
   context->loadDialect<exec::ExecDialect>();
   Location location = FileLineColLoc::get(context, bytes.getBufferIdentifier(),
                                           /*line=*/0, /*column=*/0);
-  ::dyna::plan::Plan plan;
   // No bytes are a message, too: one that says nothing.
-  if (bytes.getBufferSize() == 0 ||
-      bytes.getBufferSize() > std::numeric_limits<int>::max() ||
-      !plan.ParseFromArray(bytes.getBufferStart(),
-                           static_cast<int>(bytes.getBufferSize())))
-    return emitError(location)
-           << "this is no serialised plan"
-           << (bytes.getBufferSize() == 0 ? ": it is empty" : "");
+  if (bytes.getBufferSize() == 0)
+    return emitError(location) << "these bytes are no plan: there are none";
+  auto plan = ::dyna::readPlan(
+      std::string_view(bytes.getBufferStart(), bytes.getBufferSize()));
+  if (!plan.isOk())
+    return emitError(location) << plan.status().message();
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  return exec::importPlan(builder, location, plan);
+  return exec::importPlan(builder, location, *plan);
 }
 
 /// The plan alone.
@@ -248,7 +247,7 @@ static int exportPlan(StringRef input, StringRef output) {
   if (plans.size() != 1)
     return fail("expects a module with one exec.plan, but got " +
                 llvm::Twine(plans.size()));
-  return write(output, exec::exportPlan(plans.front()).SerializeAsString());
+  return write(output, ::dyna::writePlan(exec::exportPlan(plans.front())));
 }
 
 int main(int argc, char **argv) {

@@ -51,14 +51,14 @@ static int measure(const char *strategy) {
     seats[rank].device = std::move(*HostDevice::create(1));
     seats[rank].transport = std::move(transports[rank]);
     seats[rank].dynamicBytes =
-        std::max((*bytes)[rank], plan->ranks(rank).dynamic_bytes());
+        std::max((*bytes)[rank], plan->ranks[rank].dynamicBytes);
   }
   auto team = RankTeam::create(*graph, **variant, std::move(seats), {});
   if (!team.isOk())
     return std::fprintf(stderr, "%s\n", team.status().message().c_str()), 1;
   int instructions = 0;
-  for (const plan::RankProgram &one : plan->ranks())
-    instructions = std::max(instructions, one.instructions_size());
+  for (const plan::RankProgram &one : plan->ranks)
+    instructions = std::max(instructions, one.count());
   std::vector<double> times;
   for (int repeat = 0; repeat < 60; ++repeat) {
     StepResult result;

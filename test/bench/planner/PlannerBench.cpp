@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Random.h"
+#include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
@@ -75,16 +76,16 @@ double medianMs(const std::function<bool()> &work) {
 
 double imbalance(const ManifestView &view, const plan::Plan &plan) {
   double largest = 0, sum = 0;
-  for (const plan::MicroBatch &microBatch : plan.micro_batches()) {
+  for (const plan::MicroBatch &microBatch : plan.microBatches) {
     double work = 0;
     for (int l = 0; l < view.layers(); ++l)
-      for (const plan::Segment &segment : microBatch.segments())
-        work += view.forwardFlops(l, segment.length(), segment.length(),
-                                  view.visiblePairs(l, segment.length()));
+      for (const plan::Segment &segment : microBatch.segments)
+        work += view.forwardFlops(l, segment.length, segment.length,
+                                  view.visiblePairs(l, segment.length));
     largest = std::max(largest, work);
     sum += work;
   }
-  return largest * plan.micro_batches_size() / sum;
+  return largest * plan.microBatchCount() / sum;
 }
 
 int measure(const ManifestView &model, const char *text,
@@ -102,8 +103,8 @@ int measure(const ManifestView &model, const char *text,
   if (!plan.isOk())
     return std::fprintf(stderr, "%s\n", plan.status().message().c_str()), 1;
   int64_t instructions = 0;
-  for (const plan::RankProgram &program : plan->ranks())
-    instructions += program.instructions_size();
+  for (const plan::RankProgram &program : plan->ranks)
+    instructions += program.count();
   double regions = medianMs(
       [&] { return planner.largestDynamicBytes(options, true).isOk(); });
   double plans =
@@ -113,12 +114,14 @@ int measure(const ManifestView &model, const char *text,
   });
   std::printf("{\"what\": \"planner\", \"lengths\": \"%s\", \"strategy\": "
               "\"%s\", \"ranks\": %d, \"layers\": %d, \"samples\": %zu, "
-              "\"micro_batches\": %d, \"instructions\": %lld, \"regions_ms\": "
+              "\"micro_batches\": %d, \"instructions\": %lld, \"plan_bytes\": "
+              "%zu, \"regions_ms\": "
               "%.2f, \"plan_ms\": %.2f, \"verify_ms\": %.2f, \"imbalance\": "
               "%.3f}\n",
               from.name, text, graph->ranks(), model.layers(), lengths.size(),
-              plan->micro_batches_size(), static_cast<long long>(instructions),
-              regions, plans, verifies, imbalance(model, *plan));
+              plan->microBatchCount(), static_cast<long long>(instructions),
+              writePlan(*plan).size(), regions, plans, verifies,
+              imbalance(model, *plan));
   return regions < 0 || plans < 0 || verifies < 0;
 }
 

@@ -71,10 +71,21 @@ exec.plan @p model 1 target_tokens 1 {
 
 // -----
 
-// RANK1: a negative rank.
+// PLAN5: a negative rank.
 exec.plan @p model 1 target_tokens 1 {
-  // expected-error @+1 {{expects 'rank' not to be negative, but got -1}}
+  // expected-error @+1 {{expects rank 0 next, but got rank -1}}
   rank -1 dynamic_bytes 0 {
+  }
+}
+
+// -----
+
+// PLAN5: not in order.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+  }
+  // expected-error @+1 {{expects rank 1 next, but got rank 2}}
+  rank 2 dynamic_bytes 0 {
   }
 }
 
@@ -103,8 +114,8 @@ exec.plan @p model 1 target_tokens 1 {
 // DO1: the parser says it at the word,
 exec.plan @p model 1 target_tokens 1 {
   rank 0 dynamic_bytes 0 {
-    // expected-error @+1 {{free has no 'out', expects layer, micro_batch, kept, batch}}
-    do free layer 1 out 64
+    // expected-error @+1 {{free has no 'next', expects layer, micro_batch}}
+    do free layer 1 next 64
   }
 }
 
@@ -114,27 +125,57 @@ exec.plan @p model 1 target_tokens 1 {
 exec.plan @p model 1 target_tokens 1 {
   rank 0 dynamic_bytes 0 {
     // expected-error @+1 {{combine_norm has no 'layer', expects nothing}}
-    "exec.do"() {instruction = 22 : i32, layer = 3 : i32} : () -> ()
+    "exec.do"() {instruction = 22 : i32, layer = 3 : i32, places = array<i64>} : () -> ()
   }
 }
 
 // -----
 
-// DO1: a send is to somebody.
+// DO1: no such instruction.
 exec.plan @p model 1 target_tokens 1 {
   rank 0 dynamic_bytes 0 {
-    // expected-error @+1 {{send_act_start has 'to' a rank, not 'from' one}}
-    do send_act_start layer 1 from 1
+    // expected-error @+1 {{expects an instruction from 1 to 24, but got 99}}
+    "exec.do"() {instruction = 99 : i32, places = array<i64>} : () -> ()
   }
 }
 
 // -----
 
-// DO2: a negative offset.
+// DO2: a negative layer.
 exec.plan @p model 1 target_tokens 1 {
   rank 0 dynamic_bytes 0 {
-    // expected-error @+1 {{expects 'kept' not to be negative, but got -64}}
-    do free layer 1 kept -64
+    // expected-error @+1 {{expects 'layer' not to be negative, but got -1}}
+    do free layer -1
+  }
+}
+
+// -----
+
+// DO3: a negative place.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{expects 'workspace' to be a multiple of 64, but got -64}}
+    do update layer 1 workspace -64
+  }
+}
+
+// -----
+
+// DO3: between the alignments.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{expects 'next' to be a multiple of 64, but got 100}}
+    do forward layer 1 next 100
+  }
+}
+
+// -----
+
+// DO3: a place of an op that was made otherwise is missing.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{expects a place for each of 3 blocks that forward may take, but got 1}}
+    "exec.do"() {instruction = 2 : i32, places = array<i64: 0>} : () -> ()
   }
 }
 
@@ -151,8 +192,8 @@ exec.plan @p model 1 target_tokens 1 {
 
 exec.plan @p model 1 target_tokens 1 {
   rank 0 dynamic_bytes 0 {
-    // expected-error @+1 {{'kept' is given twice}}
-    do free kept 64 kept 128
+    // expected-error @+1 {{'layer' is given twice}}
+    do free layer 64 layer 128
   }
 }
 

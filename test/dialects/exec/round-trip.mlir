@@ -13,16 +13,17 @@ exec.graph @a "dp=1,tp=2,pp=2" on <dp=1, pp=2, tp=2> {
   parameter @wte <[[tp:2/1], []] on <dp=1, pp=2, tp=2>> holders [[0, 2], [1, 3]]
 }
 
-// A hash is 64 bits without sign; what is 0 may be left out; fields come in any order.
+// A hash is 64 bits without sign; what is 0 may be left out; fields come in any order; a block without a place is
+// not taken, which is not the same as place 0.
 // CHECK:      exec.plan @p of @a model 0xFFFFFFFFFFFFFFFE target_tokens 35 lengths [30, 5] {
 // CHECK-NEXT:   micro_batch replica 0 [sample 0 length 30, sample 1 begin 2 length 3]
 // CHECK-NEXT:   micro_batch replica 1 []
 // CHECK-NEXT:   rank 0 dynamic_bytes 8192 {
-// CHECK-NEXT:     do load micro_batch 1 out 64 batch 4096
-// CHECK-NEXT:     do forward layer 3 micro_batch 0 recompute selective kept 0 late 1024 out 4096 workspace 8192 batch 0
-// CHECK-NEXT:     do recompute layer 3 micro_batch 0 recompute full kept 0 late 0 workspace 0 batch 0
-// CHECK-NEXT:     do recv_grad_wait layer 3 micro_batch 0 from 1 grad_in 64
-// CHECK-NEXT:     do send_act_start layer 3 micro_batch 0 to 1 bytes 11520 kept 64
+// CHECK-NEXT:     do load micro_batch 1 batch 4096 kept 64
+// CHECK-NEXT:     do forward layer 3 micro_batch 0 recompute selective late 1024 next 4096 workspace 8192
+// CHECK-NEXT:     do recompute layer 3 micro_batch 0 recompute full{{$}}
+// CHECK-NEXT:     do recv_grad_start layer 3 micro_batch 0 gradient 0
+// CHECK-NEXT:     do send_act_start layer 3 micro_batch 0{{$}}
 // CHECK-NEXT:     do combine_norm
 // CHECK-NEXT:   }
 // CHECK-NEXT:   rank 1 dynamic_bytes 0 {
@@ -32,11 +33,11 @@ exec.plan @p of @a model 0xFFFFFFFFFFFFFFFE target_tokens 35 lengths [30, 5] {
   micro_batch replica 0 [sample 0 length 30, sample 1 begin 2 length 3]
   micro_batch replica 1 []
   rank 0 dynamic_bytes 8192 {
-    do load batch 4096 out 64 micro_batch 1
-    do forward layer 3 recompute selective late 1024 out 4096 workspace 8192
+    do load batch 4096 kept 64 micro_batch 1
+    do forward workspace 8192 layer 3 recompute selective late 1024 next 4096
     do recompute layer 3 recompute full
-    do recv_grad_wait layer 3 micro_batch 0 from 1 grad_in 64
-    do send_act_start layer 3 micro_batch 0 to 1 bytes 11520 kept 64
+    do recv_grad_start layer 3 micro_batch 0 gradient 0
+    do send_act_start layer 3 micro_batch 0
     do combine_norm
   }
   rank 1 dynamic_bytes 0 {

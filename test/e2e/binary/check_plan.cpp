@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/PartitionLayers.h"
 
@@ -37,9 +38,9 @@ static Status check(const std::string &manifest, const std::string &bytes,
                                   static_cast<int64_t>(manifest.size()));
   if (!view.isOk())
     return view.status();
-  plan::Plan plan;
-  if (!plan.ParseFromString(bytes))
-    return Status::invalidArgument("this is no serialised plan");
+  auto plan = readPlan(bytes);
+  if (!plan.isOk())
+    return plan.status();
   auto strategy = findStrategy(text, {view->manifest().strategies().begin(),
                                       view->manifest().strategies().end()});
   if (!strategy.isOk())
@@ -52,7 +53,7 @@ static Status check(const std::string &manifest, const std::string &bytes,
     return graph.status();
   VerifyOptions options;
   options.dynamicLimit = std::numeric_limits<int64_t>::max();
-  return verifyPlan(*graph, plan, lengths, options);
+  return verifyPlan(*graph, *plan, lengths, options);
 }
 
 int main(int argc, char **argv) {

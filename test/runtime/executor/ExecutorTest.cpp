@@ -73,13 +73,13 @@ TEST_F(ExecutorTest, CutsIntoMicroBatchesChangeNothing) {
   TinyRun whole(tokens(64));
   std::vector<double> losses = whole.train(4);
   std::vector<double> parameters = whole.readAll();
-  EXPECT_EQ(whole.lastPlan.micro_batches_size(), 1);
+  EXPECT_EQ(whole.lastPlan.microBatchCount(), 1);
   EXPECT_GT(losses[0], 0);
   for (int64_t limit : {17, 20, 31}) {
     TinyRun cut(tokens(limit));
     EXPECT_LT(largestDifference(cut.train(4), losses), 1e-12);
     EXPECT_LT(largestDifference(cut.readAll(), parameters), 1e-12);
-    EXPECT_GT(cut.lastPlan.micro_batches_size(), 1);
+    EXPECT_GT(cut.lastPlan.microBatchCount(), 1);
   }
 }
 
@@ -267,7 +267,7 @@ TEST_F(ExecutorTest, PlansAreVerifiedBeforeTheyRun) {
   auto plan =
       Planner(*run.view).training(batch.lengths(), batch.targets, run.options);
   ASSERT_TRUE(plan.isOk());
-  plan->mutable_ranks(0)->mutable_instructions()->SwapElements(1, 2);
+  std::swap(plan->ranks[0].instructions[1], plan->ranks[0].instructions[2]);
   std::vector<double> before = run.readAll();
   StepResult result;
   Status status = run.executor->run(*plan, batch, TinyRun::scalars(0), result);
@@ -338,7 +338,7 @@ TEST_F(ExecutorTest, TraceIsJsonWithOneSlicePerInstruction) {
   size_t before = run.trace.size();
   StepResult result;
   EXPECT_OK(run.step(0, tinyBatch({5, 17, 9, 20}), result));
-  int instructions = run.lastPlan.ranks(0).instructions_size();
+  int instructions = run.lastPlan.ranks[0].count();
   EXPECT_EQ(run.trace.size() - before, static_cast<size_t>(instructions));
   auto json = parseJson(run.trace.toJson());
   ASSERT_TRUE(json.isOk()) << json.status().message();

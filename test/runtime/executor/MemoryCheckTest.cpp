@@ -50,7 +50,7 @@ TEST_F(MemoryCheckTest, TouchedBytesAreThoseOfTheFormulas) {
         for (const BlockReport &block : report.blocks) {
           EXPECT_LE(block.touchedEnd, block.assigned);
           // Layer 1 is a block: all tiers of it are used up.
-          if (block.kind == BlockKind::Kept && block.layer == 1)
+          if (block.name.kind == BlockKind::Kept && block.name.layer == 1)
             EXPECT_EQ(block.touchedEnd, block.assigned) << mode << split;
         }
       }
@@ -91,41 +91,35 @@ TEST_F(MemoryCheckTest, BlocksThatAreOnlyReadAreProtected) {
   EXPECT_THAT(status.message(), HasSubstr("wrote where it must not"));
 }
 
-/// Changes an offset, a field or the order of a plan somewhere.
+/// Changes a place, a field or the order of a plan somewhere.
 void mutate(plan::Plan &plan, uint64_t &counter) {
   auto random = [&](uint64_t below) { return dyna_mix64(++counter) % below; };
-  plan::RankProgram &program = *plan.mutable_ranks(0);
-  int count = program.instructions_size();
+  plan::RankProgram &program = plan.ranks[0];
+  int count = program.count();
   int index = static_cast<int>(random(count));
-  plan::Instruction &i = *program.mutable_instructions(index);
-  const Field fields[] = {Field::Kept,   Field::Late,    Field::Out,
-                          Field::GradIn, Field::GradOut, Field::Workspace,
-                          Field::Batch};
+  plan::Instruction &i = program.instructions[index];
+  auto place = [&](plan::Instruction &of) -> int64_t & {
+    return of.places[random(of.places.size())];
+  };
+  auto &list = program.instructions;
   switch (random(6)) {
-  case 0: {
-    Field field = fields[random(7)];
-    setField(i, field,
-             fieldOf(i, field) + 64 * (static_cast<int64_t>(random(41)) - 20));
+  case 0:
+    place(i) += 64 * (static_cast<int64_t>(random(41)) - 20);
     break;
-  }
   case 1:
-    program.mutable_instructions()->SwapElements(
-        index, std::min(index + 1, count - 1));
+    std::swap(i, list[std::min(index + 1, count - 1)]);
     break;
   case 2:
-    program.mutable_instructions()->SwapElements(
-        index, static_cast<int>(random(count)));
+    std::swap(i, list[random(count)]);
     break;
   case 3:
-    i.set_recompute(static_cast<plan::Recompute>(random(3)));
+    i.recompute = static_cast<plan::Recompute>(random(3));
     break;
   case 4:
-    i.set_layer(static_cast<int>(random(5)));
+    i.layer = static_cast<int>(random(5));
     break;
-  default: {
-    Field field = fields[random(7)];
-    setField(i, field, fieldOf(program.instructions(random(count)), field));
-  }
+  default:
+    place(i) = place(list[random(count)]);
   }
 }
 

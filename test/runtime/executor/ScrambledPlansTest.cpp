@@ -122,7 +122,7 @@ public:
              Outcome &outcome) {
     for (int s = 0; s < steps; ++s) {
       StepResult result;
-      plan.set_target_tokens(batches[s].targets);
+      plan.targetTokens = batches[s].targets;
       DYNA_RETURN_IF_ERROR(
           team_->run(plan, batches[s], TinyRun::scalars(s, 1.0), result));
       outcome.losses.push_back(result.lossSum);
@@ -297,17 +297,17 @@ protected:
     bool differs = false;
     for (int rank = 1; rank < graph.ranks(); ++rank)
       if (graph.placeOf(rank).shard > 0)
-        differs |= !haveOneOrder(plan.ranks(rank - 1), plan.ranks(rank));
+        differs |= !haveOneOrder(plan.ranks[rank - 1], plan.ranks[rank]);
     counts.differing += differs;
   }
 
   static bool haveOneOrder(const plan::RankProgram &a,
                            const plan::RankProgram &b) {
-    bool same = a.instructions_size() == b.instructions_size();
-    for (int i = 0; same && i < a.instructions_size(); ++i)
-      same = a.instructions(i).op() == b.instructions(i).op() &&
-             a.instructions(i).layer() == b.instructions(i).layer() &&
-             a.instructions(i).micro_batch() == b.instructions(i).micro_batch();
+    bool same = a.count() == b.count();
+    for (int i = 0; same && i < a.count(); ++i)
+      same = a.instructions[i].op == b.instructions[i].op &&
+             a.instructions[i].layer == b.instructions[i].layer &&
+             a.instructions[i].microBatch == b.instructions[i].microBatch;
     return same;
   }
 

@@ -16,8 +16,8 @@
 #define DYNA_TEST_RUNTIME_EXECUTOR_SCRAMBLER_H
 
 #include "runtime/plan/ExecutableGraph.h"
-#include "runtime/plan/InstructionBlocks.h"
 #include "runtime/plan/PersistentLayout.h"
+#include "runtime/plan/ProgramBlocks.h"
 
 #include <algorithm>
 #include <map>
@@ -34,33 +34,23 @@ using plan::Instruction;
 /// of memory.
 inline void placeApart(const ExecutableGraph &graph, plan::Plan &plan,
                        int rank) {
-  plan::RankProgram &program = *plan.mutable_ranks(rank);
-  InstructionBlocks blocks(graph.replicaView(rank), plan, program);
-  using Key = std::tuple<BlockKind, int, int>;
-  std::map<Key, int64_t> sizes, offsets;
-  auto keyOf = [](const BlockUse &use) {
-    return Key{use.kind, use.microBatch, use.layer};
-  };
-  for (int index = 0; index < program.instructions_size(); ++index)
-    for (const BlockUse &use : blocks.uses(index))
-      sizes[keyOf(use)] =
-          std::max(sizes[keyOf(use)], dyna_align_block(use.bytes));
+  plan::RankProgram &program = plan.ranks[rank];
+  ProgramBlocks table(graph.replicaView(rank), plan, program);
   int64_t end = 0;
-  for (const auto &[key, bytes] : sizes) {
-    offsets[key] = end;
-    end += bytes;
-  }
-  for (int index = 0; index < program.instructions_size(); ++index) {
-    Instruction &i = *program.mutable_instructions(index);
-    // What the instruction had under another name, or at another place.
+  for (int index = 0; index < program.count(); ++index) {
+    Instruction &i = program.instructions[index];
+    // What it had under another name, or at another place.
+    i.places.fill(plan::noPlace);
     for (int field = 0; field < fieldCount; ++field)
-      if (auto which = static_cast<Field>(field);
-          which >= Field::Kept || !hasField(i.op(), which))
-        setField(i, which, 0);
-    for (const BlockUse &use : blocks.uses(index))
-      setField(i, use.field, offsets[keyOf(use)]);
+      if (!hasField(i.op, static_cast<Field>(field)))
+        setField(i, static_cast<Field>(field), 0);
+    for (const BlockUse &use : table.uses(index))
+      if (use.takes) {
+        i.places[placeIndex(i.op, use.operand)] = end;
+        end += dyna_align_block(use.bytes);
+      }
   }
-  program.set_dynamic_bytes(end);
+  program.dynamicBytes = end;
 }
 
 class Scrambler {
@@ -90,16 +80,15 @@ public:
     }
     int what = below(18);
     std::vector<int> own;
-    for (int m = 0; m < plan.micro_batches_size(); ++m)
-      if (plan.micro_batches(m).replica() == place.replica)
+    for (int m = 0; m < plan.microBatchCount(); ++m)
+      if (plan.microBatches[m].replica == place.replica)
         own.push_back(m);
     int a = own[below(own.size())], b = own[below(own.size())];
     uint64_t seed = random_();
     for (int r : ranks) {
       random_.seed(seed); // the same change on all of them
-      plan::RankProgram &program = *plan.mutable_ranks(r);
-      std::vector<Instruction> list(program.instructions().begin(),
-                                    program.instructions().end());
+      plan::RankProgram &program = plan.ranks[r];
+      std::vector<Instruction> list = program.instructions;
       if (what < 6)
         move(list);
       else if (what == 6)
@@ -107,10 +96,9 @@ public:
       else if (what == 7)
         repeat(list);
       else if (what == 8)
-        list.assign(other_.ranks(r).instructions().begin(),
-                    other_.ranks(r).instructions().end());
+        list = other_.ranks[r].instructions;
       else if (what == 9)
-        join(list, other_.ranks(r));
+        join(list, other_.ranks[r]);
       else if (what <= 11)
         exchange(list, a, b);
       else if (what == 12)
@@ -123,9 +111,7 @@ public:
         moveMany(list);
       else
         moveStart(list);
-      program.clear_instructions();
-      for (const Instruction &i : list)
-        *program.add_instructions() = i;
+      program.instructions = list;
       random_.seed(seed + 1);
     }
   }
@@ -158,7 +144,7 @@ private:
   void moveStart(List &list) {
     std::vector<int> starts;
     for (size_t k = 0; k < list.size(); ++k)
-      if (ExchangeOp op = exchangeOf(list[k].op());
+      if (ExchangeOp op = exchangeOf(list[k].op);
           op.starts && op.kind != ExchangeKind::Norm)
         starts.push_back(static_cast<int>(k));
     if (starts.empty())
@@ -184,8 +170,8 @@ private:
   }
 
   static std::tuple<int, int, int> nameOf(const Instruction &i) {
-    return {i.op(), namesLayer(i.op()) ? i.layer() : 0,
-            isPerMicroBatch(i.op()) ? i.micro_batch() : 0};
+    return {i.op, namesLayer(i.op) ? i.layer : 0,
+            isPerMicroBatch(i.op) ? i.microBatch : 0};
   }
 
   /// The first part of one program, then what of another it does not have.
@@ -194,28 +180,27 @@ private:
     std::set<std::tuple<int, int, int>> here;
     for (const Instruction &i : list)
       here.insert(nameOf(i));
-    for (const Instruction &i : other.instructions())
+    for (const Instruction &i : other.instructions)
       if (!here.count(nameOf(i)))
         list.push_back(i);
   }
 
   static void exchange(List &list, int a, int b) {
     for (Instruction &i : list)
-      if (isPerMicroBatch(i.op()) &&
-          (i.micro_batch() == a || i.micro_batch() == b))
-        i.set_micro_batch(a + b - i.micro_batch());
+      if (isPerMicroBatch(i.op) && (i.microBatch == a || i.microBatch == b))
+        i.microBatch = a + b - i.microBatch;
   }
 
   static void evaluate(List &list, int m) {
     List kept;
     for (Instruction i : list) {
-      if (isPerMicroBatch(i.op()) && i.micro_batch() == m) {
-        if (i.op() == Instruction::FORWARD) {
-          i.set_op(Instruction::EVALUATE);
-          i.clear_recompute();
+      if (isPerMicroBatch(i.op) && i.microBatch == m) {
+        if (i.op == Instruction::FORWARD) {
+          i.op = Instruction::EVALUATE;
+          i.recompute = plan::RECOMPUTE_NONE;
         } else if (int role = roleOf(i); role >= 0 ||
-                                         i.op() == Instruction::FREE ||
-                                         exchangeOf(i.op()).isGradient()) {
+                                         i.op == Instruction::FREE ||
+                                         exchangeOf(i.op).isGradient()) {
           continue;
         }
       }
@@ -231,19 +216,19 @@ private:
     List changed;
     for (Instruction i : list) {
       bool here =
-          isPerMicroBatch(i.op()) && i.micro_batch() == m && i.layer() == layer;
-      if (here && i.op() == Instruction::RECOMPUTE)
+          isPerMicroBatch(i.op) && i.microBatch == m && i.layer == layer;
+      if (here && i.op == Instruction::RECOMPUTE)
         continue;
-      bool back = i.op() == Instruction::BACKWARD ||
-                  i.op() == Instruction::BACKWARD_INPUT;
+      bool back =
+          i.op == Instruction::BACKWARD || i.op == Instruction::BACKWARD_INPUT;
       if (here && back && mode != plan::RECOMPUTE_NONE) {
         Instruction again = i;
-        again.set_op(Instruction::RECOMPUTE);
-        again.set_recompute(mode);
+        again.op = Instruction::RECOMPUTE;
+        again.recompute = mode;
         changed.push_back(again);
       }
-      if (here && i.op() == Instruction::FORWARD)
-        i.set_recompute(mode);
+      if (here && i.op == Instruction::FORWARD)
+        i.recompute = mode;
       changed.push_back(i);
     }
     list = changed;
@@ -253,11 +238,11 @@ private:
   void split(List &list, int m) {
     int layer = below(graph_.model().layers());
     for (size_t k = 0; k < list.size(); ++k)
-      if (list[k].op() == Instruction::BACKWARD && list[k].layer() == layer &&
-          list[k].micro_batch() == m) {
+      if (list[k].op == Instruction::BACKWARD && list[k].layer == layer &&
+          list[k].microBatch == m) {
         Instruction weight = list[k];
-        list[k].set_op(Instruction::BACKWARD_INPUT);
-        weight.set_op(Instruction::BACKWARD_WEIGHT);
+        list[k].op = Instruction::BACKWARD_INPUT;
+        weight.op = Instruction::BACKWARD_WEIGHT;
         list.insert(list.begin() + k + 1, weight);
         return;
       }

@@ -127,16 +127,15 @@ int shufflePlan(const ExecutableGraph &graph, plan::Plan &plan,
   std::mt19937_64 random(seed);
   int accepted = 0;
   for (int move = 0; move < moves; ++move) {
-    plan::RankProgram &program =
-        *plan.mutable_ranks(static_cast<int>(random() % plan.ranks_size()));
-    int count = program.instructions_size();
+    plan::RankProgram &program = plan.ranks[random() % plan.ranks.size()];
+    int count = program.count();
     int from = static_cast<int>(random() % count);
     int to =
         std::clamp(from + static_cast<int>(random() % 17) - 8, 0, count - 1);
     plan::RankProgram before = program;
-    auto &list = *program.mutable_instructions();
+    auto &list = program.instructions;
     for (int at = from; at != to; at += from < to ? 1 : -1)
-      list.SwapElements(at, at + (from < to ? 1 : -1));
+      std::swap(list[at], list[at + (from < to ? 1 : -1)]);
     if (from != to &&
         verifyPlan(graph, plan, lengths, {INT64_C(1) << 40}).isOk())
       ++accepted;
@@ -284,10 +283,10 @@ void expectLayersOfInstructions(const TraceRecorder &trace) {
   auto json = parseJson(trace.toJson());
   ASSERT_TRUE(json.isOk());
   std::map<std::string, bool> hasLayer;
-  for (int op = 0; op < plan::Instruction::Op_ARRAYSIZE; ++op)
-    if (auto known = static_cast<plan::Instruction::Op>(op);
-        plan::Instruction::Op_IsValid(op))
-      hasLayer[instructionName(known)] = namesLayer(known);
+  for (int number = 1; number <= plan::Instruction::Op_MAX; ++number) {
+    auto op = static_cast<plan::Instruction::Op>(number);
+    hasLayer[instructionName(op)] = namesLayer(op);
+  }
   for (const JsonValue &event : json->find("traceEvents")->items) {
     auto known = hasLayer.find(event.find("name")->text);
     if (known == hasLayer.end())
@@ -499,7 +498,7 @@ TEST(StrategyRunsTest, APlanThatOneProcessRefusesEndsAll) {
   plan::Plan good =
       *planner->training(batch.lengths(), batch.targets, planOptions(test));
   plan::Plan bad = good;
-  bad.mutable_ranks(1)->mutable_instructions()->DeleteSubrange(0, 1);
+  bad.ranks[1].instructions.erase(bad.ranks[1].instructions.begin());
   Status ends[2];
   auto transports = makeThreadTransports(2);
   auto process = [&](int rank) {

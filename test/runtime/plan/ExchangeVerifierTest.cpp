@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/InstructionBlocks.h"
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/ProgramBlocks.h"
 #include "test/runtime/plan/PlanEditor.h"
 #include "test/runtime/plan/TinyPlans.h"
 
@@ -42,17 +42,16 @@ struct Case {
 // cross. With dp=2 those are ranks 0, 1 and 2, 3.
 const Case cases[] = {
     // P1
-    {"expects 2 ranks, but has 1",
-     [](plan::Plan &p) { p.mutable_ranks()->RemoveLast(); }},
-    {"the program at place 0 is that of rank 1",
-     [](plan::Plan &p) { p.mutable_ranks()->SwapElements(0, 1); }},
+    {"expects 2 ranks, but has 1", [](plan::Plan &p) { p.ranks.pop_back(); }},
+    {"this rank has layers 0 to 2",
+     [](plan::Plan &p) { std::swap(p.ranks[0], p.ranks[1]); }},
     {"is for replica 2 of 1",
-     [](plan::Plan &p) { p.mutable_micro_batches(0)->set_replica(2); }},
+     [](plan::Plan &p) { p.microBatches[0].replica = 2; }},
     // P3
     {"this rank has layers 0 to 2",
-     [](plan::Plan &p) { Editor(p).at(Instruction::FORWARD, 2).set_layer(3); }},
+     [](plan::Plan &p) { Editor(p).at(Instruction::FORWARD, 2).layer = 3; }},
     {"belongs to another replica",
-     [](plan::Plan &p) { p.mutable_micro_batches(0)->set_replica(1); },
+     [](plan::Plan &p) { p.microBatches[0].replica = 1; },
      "dp=2,pp=2,layers=3+2"},
     {"rank 1: instruction",
      [](plan::Plan &p) { Editor(p, 1).remove(Instruction::FORWARD, 4, 1); }},
@@ -100,9 +99,8 @@ const Case cases[] = {
      }},
     {"there is no stage before this one",
      [](plan::Plan &p) {
-       Editor(p)
-           .at(Instruction::SEND_ACT_START, 3)
-           .set_op(Instruction::RECV_ACT_START);
+       Editor(p).at(Instruction::SEND_ACT_START, 3).op =
+           Instruction::RECV_ACT_START;
      }},
     // P5
     {"not reduced yet",
@@ -124,7 +122,7 @@ const Case cases[] = {
        Editor e(p, 1);
        e.move(Instruction::GRAD_NORM, 3, 0, e.find(Instruction::UPDATE, 3),
               true);
-       e.at(Instruction::GRAD_NORM, 3).set_op(Instruction::REDUCE_GRADS_START);
+       e.at(Instruction::GRAD_NORM, 3).op = Instruction::REDUCE_GRADS_START;
      }},
     {"the gradient norms of the ranks are not combined",
      [](plan::Plan &p) { Editor(p).remove(Instruction::COMBINE_NORM, 0); }},
@@ -152,35 +150,19 @@ const Case cases[] = {
      [](plan::Plan &p) {
        Editor e(p);
        e.move(Instruction::UPDATE, 1, 0, 0, true);
-       e.program.mutable_instructions(0)->set_op(
-           Instruction::GATHER_PARAMS_START);
+       e.program.instructions[0].op = Instruction::GATHER_PARAMS_START;
      },
      "dp=2"},
     // P7: the first stage is fast, so the second receives what it cannot use yet.
     {"overlaps the",
      [](plan::Plan &p) {
        Editor e(p, 1);
-       int64_t taken = e.at(Instruction::FORWARD, 1, 0).kept_offset();
-       for (auto op : {Instruction::RECV_ACT_START, Instruction::RECV_ACT_WAIT,
-                       Instruction::FORWARD})
-         e.at(op, 1, 1).set_kept_offset(taken);
+       auto place = [&](int m) -> int64_t & {
+         return placeOf(e.at(Instruction::RECV_ACT_START, 1, m), Operand::Kept);
+       };
+       place(1) = place(0);
      },
      "pp=2,layers=1+4"},
-    // P9
-    {"the other end of this message is rank 1",
-     [](plan::Plan &p) {
-       Editor(p).at(Instruction::SEND_ACT_START, 3).set_peer(3);
-     },
-     "dp=2,pp=2,layers=3+2"},
-    {"the other end of this message is rank 1",
-     [](plan::Plan &p) {
-       Editor(p).at(Instruction::SEND_ACT_WAIT, 3).set_peer(3);
-     },
-     "dp=2,pp=2,layers=3+2"},
-    {"but the tensor of its shape and type has",
-     [](plan::Plan &p) {
-       Editor(p, 1).at(Instruction::RECV_ACT_START, 3).set_message_bytes(64);
-     }},
     // P10: two receives of equal shape the other way round; a receive before a
     // send at one end, behind it at the other; reductions likewise.
     {"both ends of a channel need one order",
@@ -270,13 +252,11 @@ TEST(ExchangeVerifierTest, EveryRuleIsEnforced) {
 
 void insert(plan::Plan &plan, int rank, int target, Instruction::Op op,
             int layer) {
-  Editor e(plan, rank);
-  Instruction &added = *e.program.add_instructions();
-  added.set_op(op);
-  added.set_layer(layer);
-  auto &list = *e.program.mutable_instructions();
-  for (int i = list.size() - 1; i > target; --i)
-    list.SwapElements(i, i - 1);
+  Instruction added;
+  added.op = op;
+  added.layer = layer;
+  auto &list = plan.ranks[rank].instructions;
+  list.insert(list.begin() + target, added);
 }
 
 struct CaseWithoutMicroBatches {
@@ -293,15 +273,15 @@ const CaseWithoutMicroBatches updates[] = {
        for (int rank : {0, 1}) {
          int at = Editor(p, rank).find(Instruction::REDUCE_GRADS_WAIT, 0);
          insert(p, rank, at, Instruction::GATHER_PARAMS_START, 1);
-         insert(p, rank, p.ranks(rank).instructions_size(),
-                Instruction::GATHER_PARAMS_WAIT, 1);
+         insert(p, rank, p.ranks[rank].count(), Instruction::GATHER_PARAMS_WAIT,
+                1);
        }
      },
      "dp=2,zero=1"},
     {"an exchange of the parameters of layer 1 is never waited for",
      [](plan::Plan &p) {
        for (int rank : {0, 1})
-         insert(p, rank, p.ranks(rank).instructions_size(),
+         insert(p, rank, p.ranks[rank].count(),
                 Instruction::GATHER_PARAMS_START, 1);
      },
      "dp=2,zero=1"},
@@ -346,8 +326,8 @@ TEST(ExchangeVerifierTest, EvaluationsSeeTheRowsThatOtherRanksUpdated) {
   for (int rank : {0, 1}) {
     SCOPED_TRACE(rank);
     const char *stale = "that other ranks updated are not gathered yet";
-    int first = good.micro_batches(0).replica() == rank ? 0 : 1;
-    while (good.micro_batches(first).replica() != rank)
+    int first = good.microBatches[0].replica == rank ? 0 : 1;
+    while (good.microBatches[first].replica != rank)
       ++first;
     for (int layer : {0, 1, 4}) {
       plan::Plan bad = good;
@@ -365,20 +345,20 @@ TEST(ExchangeVerifierTest, EvaluationsSeeTheRowsThatOtherRanksUpdated) {
   for (bool gathersAfter : {false, true}) {
     plan::Plan bad = good;
     for (int rank : {0, 1}) {
-      auto *all = bad.mutable_ranks(rank)->mutable_instructions();
+      auto &all = bad.ranks[rank].instructions;
       auto add = [&](const plan::RankProgram &program, bool gathers) {
-        for (const Instruction &i : program.instructions())
-          if ((i.op() == Instruction::GATHER_PARAMS_START ||
-               i.op() == Instruction::GATHER_PARAMS_WAIT) == gathers)
-            *all->Add() = i;
+        for (const Instruction &i : program.instructions)
+          if ((i.op == Instruction::GATHER_PARAMS_START ||
+               i.op == Instruction::GATHER_PARAMS_WAIT) == gathers)
+            all.push_back(i);
       };
-      all->Clear();
+      all.clear();
       if (!gathersAfter)
-        add(good.ranks(rank), true);
-      add(update.ranks(rank), false);
+        add(good.ranks[rank], true);
+      add(update.ranks[rank], false);
       if (gathersAfter)
-        add(good.ranks(rank), true);
-      add(good.ranks(rank), false);
+        add(good.ranks[rank], true);
+      add(good.ranks[rank], false);
     }
     EXPECT_THAT(verify(bad).message(),
                 HasSubstr("has not added its gradient of layer"));
@@ -403,28 +383,23 @@ TEST(ExchangeVerifierTest, EveryMessageHasTwoEnds) {
   Planner planner(graphOf("pp=2,layers=3+2"));
   plan::Plan plan =
       *planner.evaluation(lengths, 100, tinyPlanOptions(Schedule::GPipe));
-  int empty = plan.micro_batches_size(), last = empty - 1;
-  plan.add_micro_batches();
-  for (plan::RankProgram &program : *plan.mutable_ranks())
-    for (int index = 0, count = program.instructions_size(); index < count;
-         ++index)
-      if (program.instructions(index).micro_batch() == last) {
-        Instruction copy = program.instructions(index);
-        copy.set_micro_batch(empty);
-        for (int field = static_cast<int>(Field::Bytes); field < fieldCount;
-             ++field)
-          setField(copy, static_cast<Field>(field), 0);
-        *program.add_instructions() = copy;
+  int empty = plan.microBatchCount(), last = empty - 1;
+  plan.microBatches.emplace_back();
+  for (plan::RankProgram &program : plan.ranks)
+    for (int index = 0, count = program.count(); index < count; ++index)
+      if (program.instructions[index].microBatch == last) {
+        Instruction copy = program.instructions[index];
+        copy.microBatch = empty;
+        program.instructions.push_back(copy);
       }
   placeAgain(graphOf("pp=2,layers=3+2"), plan);
   Status status = verifyPlan(planner.graph(), plan, lengths, {enough});
   ASSERT_TRUE(status.isOk()) << status.message();
   for (auto op : {Instruction::RECV_GRAD_START, Instruction::RECV_GRAD_WAIT}) {
-    Instruction &message = *plan.mutable_ranks(0)->add_instructions();
-    message.set_op(op);
-    message.set_layer(3);
-    message.set_micro_batch(empty);
-    message.set_peer(1);
+    Instruction &message = plan.ranks[0].instructions.emplace_back();
+    message.op = op;
+    message.layer = 3;
+    message.microBatch = empty;
   }
   EXPECT_THAT(
       verifyPlan(planner.graph(), plan, lengths, {enough}).message(),
@@ -462,22 +437,19 @@ TEST(ExchangeVerifierTest, NoInstructionCanBeLeftOutOrDoubled) {
     Planner planner(graphOf(strategy));
     const plan::Plan plan = *planner.training(lengths, 100, chosen);
     ASSERT_TRUE(verifyPlan(planner.graph(), plan, lengths, {enough}).isOk());
-    for (int rank = 0; rank < plan.ranks_size(); ++rank)
-      for (int at = 0; at < plan.ranks(rank).instructions_size(); ++at, ++tried)
+    for (int rank = 0; rank < plan.rankCount(); ++rank)
+      for (int at = 0; at < plan.ranks[rank].count(); ++at, ++tried)
         for (bool doubled : {false, true}) {
           plan::Plan spoilt = plan;
-          auto &list = *spoilt.mutable_ranks(rank)->mutable_instructions();
-          if (doubled) {
-            *list.Add() = list.Get(at);
-            for (int i = list.size() - 1; i > at + 1; --i)
-              list.SwapElements(i, i - 1);
-          } else {
-            list.DeleteSubrange(at, 1);
-          }
+          auto &list = spoilt.ranks[rank].instructions;
+          if (doubled)
+            list.insert(list.begin() + at, Instruction(list[at]));
+          else
+            list.erase(list.begin() + at);
           EXPECT_FALSE(
               verifyPlan(planner.graph(), spoilt, lengths, {enough}).isOk())
               << strategy << ": rank " << rank << " instruction " << at << " ("
-              << describeInstruction(plan.ranks(rank).instructions(at)) << ") "
+              << describeInstruction(plan.ranks[rank].instructions[at]) << ") "
               << (doubled ? "doubled" : "left out");
         }
   }
@@ -489,7 +461,7 @@ TEST(ExchangeVerifierTest, TheLimitHoldsForEveryRank) {
   Planner planner(graphOf("pp=2,layers=3+2"));
   plan::Plan plan = *planner.training(
       lengths, 100, tinyPlanOptions(Schedule::OneForwardOneBackward));
-  int64_t a = plan.ranks(0).dynamic_bytes(), b = plan.ranks(1).dynamic_bytes();
+  int64_t a = plan.ranks[0].dynamicBytes, b = plan.ranks[1].dynamicBytes;
   EXPECT_NE(a, b);
   EXPECT_TRUE(
       verifyPlan(planner.graph(), plan, lengths, {std::max(a, b)}).isOk());

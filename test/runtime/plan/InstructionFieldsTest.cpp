@@ -6,13 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/base/Text.h"
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/ProgramBlocks.h"
 #include "test/runtime/plan/TinyPlans.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <set>
 
@@ -30,50 +32,47 @@ public:
     VerifyOptions options = {enoughBytes};
     Status good = verifyPlan(graph, plan, lengths, options);
     ASSERT_TRUE(good.isOk()) << good.message();
-    for (plan::RankProgram &program : *plan.mutable_ranks()) {
-      const ManifestView &view = graph.replicaView(program.rank());
+    for (plan::RankProgram &program : plan.ranks) {
       std::map<Instruction::Op, int> tried;
-      for (int index = 0; index < program.instructions_size(); ++index) {
-        Instruction &i = *program.mutable_instructions(index);
-        if (++tried[i.op()] > 2)
+      for (int index = 0; index < program.count(); ++index) {
+        Instruction &i = program.instructions[index];
+        if (++tried[i.op] > 2)
           continue;
-        seen.insert(i.op());
-        unsigned used = 0;
-        for (const BlockUse &use :
-             InstructionBlocks(view, plan, program).uses(index))
-          used |= 1u << static_cast<int>(use.field);
-        for (int field = 0; field < fieldCount; ++field) {
-          const Instruction kept = i;
-          bool isUsed = used >> field & 1;
-          std::string word = change(i, static_cast<Field>(field), isUsed);
-          Status status = verifyPlan(graph, plan, lengths, options);
-          EXPECT_FALSE(status.isOk())
-              << describeInstruction(kept) << ": " << word;
-          if (!status.isOk())
-            EXPECT_THAT(status.message(), HasSubstr(word))
-                << describeInstruction(kept);
-          i = kept;
-        }
+        seen.insert(i.op);
+        for (int field = 0; field < fieldCount; ++field)
+          refuses(graph, plan, i, lengths,
+                  [&] { return change(i, static_cast<Field>(field)); });
+        for (int place = 0; place < Instruction::maxTaken; ++place)
+          refuses(graph, plan, i, lengths,
+                  [&] { return changePlace(i, place); });
       }
     }
   }
   std::set<Instruction::Op> seen;
 
 private:
-  /// What the message then says.
-  std::string change(Instruction &i, Field field, bool isUsed) {
-    bool isOffset = field >= Field::Kept;
+  /// `change` says what the message then says.
+  static void refuses(const ExecutableGraph &graph, const plan::Plan &plan,
+                      Instruction &i, const std::vector<int64_t> &lengths,
+                      const std::function<std::string()> &change) {
+    const Instruction kept = i;
+    std::string word = change();
+    Status status = verifyPlan(graph, plan, lengths, {enoughBytes});
+    EXPECT_FALSE(status.isOk()) << describeInstruction(kept) << ": " << word;
+    if (!status.isOk())
+      EXPECT_THAT(status.message(), HasSubstr(word))
+          << describeInstruction(kept);
+    i = kept;
+  }
+
+  static std::string change(Instruction &i, Field field) {
     int64_t value = fieldOf(i, field);
     std::string name = "'" + std::string(fieldName(field)) + "'";
-    if (!hasField(i.op(), field)) {
+    if (!hasField(i.op, field)) {
       setField(i, field, field == Field::Recompute ? plan::RECOMPUTE_FULL : 64);
-      return std::string("has no ") + name;
+      return "has no " + name;
     }
-    if (isOffset && !isUsed) {
-      setField(i, field, 64);
-      return name + " is 64, but there is no such block";
-    }
-    if (needsField(i.op(), field)) {
+    if (needsField(i.op, field)) {
       setField(i, field, 0);
       return "needs " + name;
     }
@@ -82,6 +81,18 @@ private:
     else
       setField(i, field, value + 1);
     return "plan: ";
+  }
+
+  static std::string changePlace(Instruction &i, int place) {
+    const TakenOperands taken = takenBy(i.op);
+    const char *name =
+        place < taken.count ? operandName(taken.operands[place]) : "a place";
+    if (i.places[place] != plan::noPlace) {
+      i.places[place] = plan::noPlace;
+      return "lies at offset -1";
+    }
+    i.places[place] = 64;
+    return formatText("'%s' is 64, but it takes no such block here", name);
   }
 };
 
@@ -113,7 +124,7 @@ TEST(InstructionFieldsTest, WhatAnInstructionHasNotIsRefused) {
 }
 
 TEST(InstructionFieldsTest, NumbersOfOtherInstructionsHaveNothing) {
-  for (int op : {-1, 0, static_cast<int>(Instruction::Op_MAX) + 1}) {
+  for (int op : {255, 0, static_cast<int>(Instruction::Op_MAX) + 1}) {
     auto unknown = static_cast<Instruction::Op>(op);
     EXPECT_STREQ(instructionName(unknown), "unknown instruction");
     EXPECT_EQ(listFields(unknown), "nothing");

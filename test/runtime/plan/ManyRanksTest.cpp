@@ -70,15 +70,15 @@ TEST_P(PlansOfManyRanks, AreMadeAndVerified) {
   options.dynamicLimits = *limits;
   auto plan = planner.training(lengths, 100, options);
   ASSERT_TRUE(plan.isOk()) << plan.status().message();
-  EXPECT_EQ(plan->ranks_size(), graph.ranks());
+  EXPECT_EQ(plan->rankCount(), graph.ranks());
   VerifyOptions verify = {limits->front()};
   Status status = verifyPlan(graph, *plan, lengths, verify);
   EXPECT_TRUE(status.isOk()) << status.message();
   // The last rank does not take part in the norm.
-  auto &program = *plan->mutable_ranks(graph.ranks() - 1);
-  for (int i = 0; i < program.instructions_size(); ++i)
-    if (program.instructions(i).op() == Instruction::COMBINE_NORM)
-      program.mutable_instructions()->DeleteSubrange(i, 1);
+  auto &program = plan->ranks[graph.ranks() - 1];
+  for (int i = 0; i < program.count(); ++i)
+    if (program.instructions[i].op == Instruction::COMBINE_NORM)
+      program.instructions.erase(program.instructions.begin() + i);
   EXPECT_THAT(verifyPlan(graph, *plan, lengths, verify).message(),
               HasSubstr("the gradient norms of the ranks are not combined"));
 }

@@ -9,7 +9,7 @@
 #ifndef DYNA_TEST_RUNTIME_PLAN_PLANEDITOR_H
 #define DYNA_TEST_RUNTIME_PLAN_PLANEDITOR_H
 
-#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/ProgramBlocks.h"
 
 #include <gtest/gtest.h>
 
@@ -17,25 +17,34 @@ namespace dyna {
 
 /// Makes it another instruction, without what that one has not.
 inline void turnInto(plan::Instruction &i, plan::Instruction::Op op) {
-  i.set_op(op);
+  i.op = op;
   for (int field = 0; field < fieldCount; ++field)
     if (!hasField(op, static_cast<Field>(field)))
       setField(i, static_cast<Field>(field), 0);
+  for (size_t place = takenBy(op).count; place < i.places.size(); ++place)
+    i.places[place] = plan::noPlace;
+}
+
+/// Where it puts a block that it takes.
+inline int64_t &placeOf(plan::Instruction &i, Operand operand) {
+  return i.places.at(placeIndex(i.op, operand));
 }
 
 /// A plan and its instructions, found by what they do.
 struct Editor {
   plan::Plan &plan;
   plan::RankProgram &program;
+  std::vector<plan::Instruction> &instructions;
 
   explicit Editor(plan::Plan &plan, int rank = 0)
-      : plan(plan), program(*plan.mutable_ranks(rank)) {}
+      : plan(plan), program(plan.ranks[rank]),
+        instructions(program.instructions) {}
 
   int find(plan::Instruction::Op op, int layer, int microBatch = 0) const {
-    for (int index = 0; index < program.instructions_size(); ++index) {
-      const plan::Instruction &i = program.instructions(index);
-      if (i.op() == op && i.layer() == layer &&
-          (i.micro_batch() == microBatch || !isPerMicroBatch(op)))
+    for (int index = 0; index < program.count(); ++index) {
+      const plan::Instruction &i = instructions[index];
+      if (i.op == op && i.layer == layer &&
+          (i.microBatch == microBatch || !isPerMicroBatch(op)))
         return index;
     }
     ADD_FAILURE() << "no such instruction";
@@ -43,31 +52,28 @@ struct Editor {
   }
   plan::Instruction &at(plan::Instruction::Op op, int layer,
                         int microBatch = 0) {
-    return *program.mutable_instructions(find(op, layer, microBatch));
+    return instructions[find(op, layer, microBatch)];
   }
   void remove(plan::Instruction::Op op, int layer, int microBatch = 0) {
-    program.mutable_instructions()->DeleteSubrange(find(op, layer, microBatch),
-                                                   1);
+    instructions.erase(instructions.begin() + find(op, layer, microBatch));
   }
   void repeat(plan::Instruction::Op op, int layer, int microBatch = 0) {
-    move(op, layer, microBatch, program.instructions_size(), true);
+    move(op, layer, microBatch, program.count(), true);
   }
   /// Puts the instruction in front of what stands at `target`.
   void move(plan::Instruction::Op op, int layer, int microBatch, int target,
             bool keep = false) {
     int from = find(op, layer, microBatch);
-    plan::Instruction copy = program.instructions(from);
+    plan::Instruction copy = instructions[from];
     if (!keep) {
-      program.mutable_instructions()->DeleteSubrange(from, 1);
+      instructions.erase(instructions.begin() + from);
       if (from < target)
         --target;
     }
-    *program.add_instructions() = copy;
-    for (int i = program.instructions_size() - 1; i > target; --i)
-      program.mutable_instructions()->SwapElements(i, i - 1);
+    instructions.insert(instructions.begin() + target, copy);
   }
   plan::Segment &segment(int microBatch) {
-    return *plan.mutable_micro_batches(microBatch)->mutable_segments(0);
+    return plan.microBatches[microBatch].segments[0];
   }
 };
 

@@ -58,41 +58,38 @@ struct Case {
 const Case cases[] = {
     // P1
     {"made for model 0000000000000001",
-     [](Editor e) { e.plan.set_manifest_hash(1); }},
-    {"expects one rank, but has 2", [](Editor e) { e.plan.add_ranks(); }},
+     [](Editor e) { e.plan.manifestHash = 1; }},
+    {"expects one rank, but has 2",
+     [](Editor e) { e.plan.ranks.emplace_back(); }},
     // P2
-    {"names sample 9 of 5", [](Editor e) { e.segment(0).set_sample(9); }},
+    {"names sample 9 of 5", [](Editor e) { e.segment(0).sample = 9; }},
     {"takes tokens [5, +30) of sample 0, which has 30",
-     [](Editor e) { e.segment(0).set_begin(5); }},
-    {"slices are not supported", [](Editor e) { e.segment(0).set_length(7); }},
+     [](Editor e) { e.segment(0).begin = 5; }},
+    {"slices are not supported", [](Editor e) { e.segment(0).length = 7; }},
     {"is in two segments",
-     [](Editor e) {
-       *e.plan.mutable_micro_batches(1)->add_segments() = e.segment(0);
-     }},
+     [](Editor e) { e.plan.microBatches[1].segments.push_back(e.segment(0)); }},
     {"is in no micro-batch",
-     [](Editor e) { e.plan.mutable_micro_batches(0)->clear_segments(); }},
+     [](Editor e) { e.plan.microBatches[0].segments.clear(); }},
     {"counts 146 targets, but the mini-batch has 120 tokens",
-     [](Editor e) { e.plan.set_target_tokens(146); }},
+     [](Editor e) { e.plan.targetTokens = 146; }},
     {"counts no targets, but a loss is divided by their number",
-     [](Editor e) { e.plan.set_target_tokens(0); }},
-    {"counts -1 targets", [](Editor e) { e.plan.set_target_tokens(-1); }},
+     [](Editor e) { e.plan.targetTokens = 0; }},
+    {"counts -1 targets", [](Editor e) { e.plan.targetTokens = -1; }},
     // Instructions that mean nothing.
     {"is not known",
-     [](Editor e) {
-       e.program.mutable_instructions(0)->set_op(Instruction::OP_UNKNOWN);
-     }},
+     [](Editor e) { e.program.instructions[0].op = Instruction::OP_UNKNOWN; }},
     {"there are 5 layers",
-     [](Editor e) { e.program.mutable_instructions(3)->set_layer(5); }},
+     [](Editor e) { e.program.instructions[3].layer = 5; }},
     {"there are 3 micro-batches",
-     [](Editor e) { e.program.mutable_instructions(3)->set_micro_batch(-1); }},
+     [](Editor e) { e.program.instructions[3].microBatch = -1; }},
     {"'embedding' has no such function",
      [](Editor e) {
        turnInto(e.at(Instruction::BACKWARD, 0), Instruction::BACKWARD_WEIGHT);
      }},
     {"unknown recompute mode",
      [](Editor e) {
-       e.at(Instruction::FORWARD, 1)
-           .set_recompute(static_cast<plan::Recompute>(9));
+       e.at(Instruction::FORWARD, 1).recompute =
+           static_cast<plan::Recompute>(9);
      }},
     // P3
     {"not loaded yet", [](Editor e) { e.remove(Instruction::LOAD, 0, 0); }},
@@ -151,15 +148,15 @@ const Case cases[] = {
      }},
     {"in another mode",
      [](Editor e) {
-       e.at(Instruction::RECOMPUTE, 3).set_recompute(plan::RECOMPUTE_FULL);
+       e.at(Instruction::RECOMPUTE, 3).recompute = plan::RECOMPUTE_FULL;
      }},
     {"nothing to recompute",
      [](Editor e) {
        int at = e.find(Instruction::BACKWARD, 3);
        e.move(Instruction::BACKWARD, 3, 0, at, true);
-       Instruction &i = *e.program.mutable_instructions(at);
+       Instruction &i = e.instructions[at];
        turnInto(i, Instruction::RECOMPUTE);
-       i.set_recompute(plan::RECOMPUTE_SELECTIVE);
+       i.recompute = plan::RECOMPUTE_SELECTIVE;
      },
      plan::RECOMPUTE_NONE},
     {"recomputed before forward",
@@ -168,7 +165,7 @@ const Case cases[] = {
      }},
     {"no recomputation of this mode",
      [](Editor e) {
-       e.at(Instruction::FORWARD, 0).set_recompute(plan::RECOMPUTE_FULL);
+       e.at(Instruction::FORWARD, 0).recompute = plan::RECOMPUTE_FULL;
      }},
     // P5
     {"has not added its gradient",
@@ -181,61 +178,58 @@ const Case cases[] = {
     {"the gradient norm of layer 1 is missing",
      [](Editor e) { e.remove(Instruction::GRAD_NORM, 1); }},
     {"a gradient norm after an update",
-     [](Editor e) {
-       e.move(Instruction::GRAD_NORM, 2, 0, e.program.instructions_size());
-     }},
+     [](Editor e) { e.move(Instruction::GRAD_NORM, 2, 0, e.program.count()); }},
     {"owns no parameters",
-     [](Editor e) { e.at(Instruction::UPDATE, 0).set_layer(4); }},
+     [](Editor e) { e.at(Instruction::UPDATE, 0).layer = 4; }},
     // P6
-    {"but lies at",
+    {"'late' is 64, but it takes no such block here",
      [](Editor e) {
-       Instruction &i = e.at(Instruction::BACKWARD, 2);
-       i.set_kept_offset(i.kept_offset() + 64);
-     }},
-    {"gradient block of layer 3 micro-batch 0 is used at offset",
-     [](Editor e) {
-       Instruction &i = e.at(Instruction::BACKWARD, 2);
-       i.set_grad_in_offset(i.grad_in_offset() + 64);
-     }},
+       placeOf(e.at(Instruction::FORWARD, 2), Operand::Late) = 64;
+     },
+     plan::RECOMPUTE_NONE},
+    {"'a place' is 64, but it takes no such block here",
+     [](Editor e) { e.at(Instruction::FREE, 2).places[2] = 64; }},
     {"not a multiple of 64",
-     [](Editor e) {
-       Instruction &i = e.at(Instruction::FORWARD, 2);
-       i.set_late_offset(i.late_offset() + 1);
-     }},
+     [](Editor e) { ++placeOf(e.at(Instruction::FORWARD, 2), Operand::Late); }},
     {"ends past the region",
      [](Editor e) {
-       e.at(Instruction::BACKWARD, 2)
-           .set_workspace_offset(e.program.dynamic_bytes());
+       placeOf(e.at(Instruction::BACKWARD, 2), Operand::Workspace) =
+           e.program.dynamicBytes;
      }},
     {"negative",
      [](Editor e) {
-       e.at(Instruction::BACKWARD, 2).set_workspace_offset(-64);
+       placeOf(e.at(Instruction::BACKWARD, 2), Operand::Workspace) = -64;
+     }},
+    {"offset -1, which is negative",
+     [](Editor e) {
+       placeOf(e.at(Instruction::BACKWARD, 2), Operand::Workspace) =
+           plan::noPlace;
      }},
     // P7
     {"overlaps the kept block of layer 1 micro-batch 0",
      [](Editor e) {
-       e.at(Instruction::BACKWARD, 3)
-           .set_workspace_offset(e.at(Instruction::FORWARD, 1).kept_offset());
+       placeOf(e.at(Instruction::BACKWARD, 3), Operand::Workspace) =
+           placeOf(e.at(Instruction::FORWARD, 0), Operand::Next);
      }},
     // From behind: the block begins inside another, whose offset is lower.
     {"overlaps the kept block of layer",
      [](Editor e) {
        int64_t last = 0;
-       for (const Instruction &i : e.program.instructions())
-         if (i.op() == Instruction::FORWARD && i.layer() < 4)
-           last = std::max(last, i.kept_offset());
-       e.program.set_dynamic_bytes(e.program.dynamic_bytes() + (1 << 20));
-       e.at(Instruction::BACKWARD, 3).set_workspace_offset(last + 64);
+       for (Instruction &i : e.instructions)
+         if (i.op == Instruction::FORWARD && i.layer < 3)
+           last = std::max(last, placeOf(i, Operand::Next));
+       e.program.dynamicBytes += 1 << 20;
+       placeOf(e.at(Instruction::BACKWARD, 3), Operand::Workspace) = last + 64;
      }},
     {"overlaps the gradient block",
      [](Editor e) {
-       Instruction &i = e.at(Instruction::BACKWARD, 2);
-       i.set_grad_out_offset(i.grad_in_offset());
+       placeOf(e.at(Instruction::BACKWARD, 2), Operand::Gradient) =
+           placeOf(e.at(Instruction::BACKWARD, 3), Operand::Gradient);
      }},
     {"overlaps the batch block of micro-batch 0",
      [](Editor e) {
-       e.at(Instruction::FORWARD, 3)
-           .set_late_offset(e.at(Instruction::LOAD, 0).batch_offset());
+       placeOf(e.at(Instruction::FORWARD, 3), Operand::Late) =
+           placeOf(e.at(Instruction::LOAD, 0), Operand::Batch);
      }},
 };
 
@@ -261,7 +255,7 @@ TEST(PlanVerifierTest, EveryRuleIsEnforced) {
 // P8
 TEST(PlanVerifierTest, TheLimitHoldsToTheByte) {
   plan::Plan plan = goodPlan(plan::RECOMPUTE_NONE, false);
-  int64_t bytes = plan.ranks(0).dynamic_bytes();
+  int64_t bytes = plan.ranks[0].dynamicBytes;
   EXPECT_TRUE(verify(plan, bytes).isOk());
   EXPECT_THAT(verify(plan, bytes - 1).message(), HasSubstr("but the limit is"));
 }
@@ -284,7 +278,7 @@ TEST(PlanVerifierTest, SamplesAreNoLongerThanThePositions) {
   for (auto [positions, fits] : {std::pair(0, true), {40, true}, {39, false}}) {
     manifest.mutable_facts()->set_positions(positions);
     ManifestView model = *ManifestView::create(manifest);
-    plan.set_manifest_hash(model.hash());
+    plan.manifestHash = model.hash();
     Status status = verifyPlan(model, plan, lengths, {INT64_C(1) << 30});
     EXPECT_EQ(status.isOk(), fits) << status.message();
     if (!fits)
@@ -296,25 +290,25 @@ TEST(PlanVerifierTest, SamplesAreNoLongerThanThePositions) {
 /// Makes the last micro-batch one that is evaluated, from instruction `from` of
 /// its forwards on at the end of the program.
 void evaluateLast(plan::Plan &plan, int from) {
-  const int last = plan.micro_batches_size() - 1;
-  plan::RankProgram &program = *plan.mutable_ranks(0), before = program;
+  const int last = plan.microBatchCount() - 1;
+  plan::RankProgram &program = plan.ranks[0], before = program;
   std::vector<Instruction> late;
-  program.clear_instructions();
-  for (Instruction i : before.instructions()) {
-    if (isPerMicroBatch(i.op()) && i.micro_batch() == last) {
-      if (i.op() != Instruction::LOAD && i.op() != Instruction::FORWARD)
+  program.instructions.clear();
+  for (Instruction i : before.instructions) {
+    if (isPerMicroBatch(i.op) && i.microBatch == last) {
+      if (i.op != Instruction::LOAD && i.op != Instruction::FORWARD)
         continue;
-      if (i.op() == Instruction::FORWARD)
+      if (i.op == Instruction::FORWARD)
         turnInto(i, Instruction::EVALUATE);
-      if (i.op() == Instruction::EVALUATE && i.layer() >= from) {
+      if (i.op == Instruction::EVALUATE && i.layer >= from) {
         late.push_back(i);
         continue;
       }
     }
-    *program.add_instructions() = i;
+    program.instructions.push_back(i);
   }
   for (const Instruction &i : late)
-    *program.add_instructions() = i;
+    program.instructions.push_back(i);
   ASSERT_TRUE(assignMemory(view(), plan, program, nullptr).isOk());
 }
 
@@ -355,17 +349,15 @@ TEST(PlanVerifierTest, NothingIsEvaluatedTwice) {
         plan::Plan plan = trains ? *planner.training(lengths, 100, options)
                                  : *planner.evaluation(lengths, 100, options);
         ASSERT_TRUE(verify(plan).isOk());
-        plan::RankProgram more;
+        std::vector<Instruction> more;
         for (int layer = loads ? -1 : 0; layer < view().layers(); ++layer) {
-          Instruction &i = *more.add_instructions();
-          i.set_op(layer < 0 ? Instruction::LOAD : Instruction::EVALUATE);
-          i.set_layer(std::max(layer, 0));
+          Instruction &i = more.emplace_back();
+          i.op = layer < 0 ? Instruction::LOAD : Instruction::EVALUATE;
+          i.layer = std::max(layer, 0);
         }
-        plan::RankProgram &program = *plan.mutable_ranks(0);
-        plan::RankProgram whole = first ? more : program;
-        whole.mutable_instructions()->MergeFrom(
-            (first ? program : more).instructions());
-        *program.mutable_instructions() = whole.instructions();
+        std::vector<Instruction> &all = plan.ranks[0].instructions;
+        all.insert(first ? all.begin() : all.end(), more.begin(), more.end());
+        ASSERT_TRUE(assignMemory(view(), plan, plan.ranks[0], nullptr).isOk());
         EXPECT_THAT(
             verify(plan).message(),
             testing::AnyOf(

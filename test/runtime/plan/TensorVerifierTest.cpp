@@ -51,15 +51,14 @@ withProgramOf(int rank, const char *strategy,
   return [=](plan::Plan &p) {
     PlanOptions changed = tinyPlanOptions();
     change(changed);
-    *p.mutable_ranks(rank) = planOf(strategy, changed).ranks(rank);
+    p.ranks[rank] = planOf(strategy, changed).ranks[rank];
   };
 }
 
 void exchangeMicroBatches(plan::RankProgram &program, int a, int b) {
-  for (Instruction &i : *program.mutable_instructions())
-    if (isPerMicroBatch(i.op()) &&
-        (i.micro_batch() == a || i.micro_batch() == b))
-      i.set_micro_batch(a + b - i.micro_batch());
+  for (Instruction &i : program.instructions)
+    if (isPerMicroBatch(i.op) && (i.microBatch == a || i.microBatch == b))
+      i.microBatch = a + b - i.microBatch;
 }
 
 constexpr const char *sameCalls =
@@ -82,10 +81,8 @@ const Case cases[] = {
      },
      pipeline},
     // Micro-batches of one size change places on one shard.
-    {sameCalls,
-     [](plan::Plan &p) { exchangeMicroBatches(*p.mutable_ranks(1), 2, 3); }},
-    {sameCalls,
-     [](plan::Plan &p) { exchangeMicroBatches(*p.mutable_ranks(1), 0, 1); },
+    {sameCalls, [](plan::Plan &p) { exchangeMicroBatches(p.ranks[1], 2, 3); }},
+    {sameCalls, [](plan::Plan &p) { exchangeMicroBatches(p.ranks[1], 0, 1); },
      "tp=2,sp=1"},
     {sameCalls, withProgramOf(1, "tp=2",
                               [](PlanOptions &o) {
@@ -232,10 +229,8 @@ TEST(TensorVerifierTest, EveryRuleIsEnforced) {
     if (graph.ranks() > graph.strategy().tp)
       continue;
     // The program itself is legal: all ranks may run it.
-    for (int rank = 0; rank < graph.ranks(); ++rank) {
-      *plan.mutable_ranks(rank) = plan::RankProgram(plan.ranks(1));
-      plan.mutable_ranks(rank)->set_rank(rank);
-    }
+    for (int rank = 0; rank < graph.ranks(); ++rank)
+      plan.ranks[rank] = plan::RankProgram(plan.ranks[1]);
     status = verifyPlan(graph, plan, lengths, {enough});
     EXPECT_TRUE(status.isOk()) << status.message();
   }

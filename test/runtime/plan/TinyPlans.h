@@ -46,9 +46,9 @@ inline const ManifestView &modelWithDegrees() {
 
 /// New offsets, so that only the order of a changed plan is wrong.
 inline void placeAgain(const ExecutableGraph &graph, plan::Plan &plan) {
-  for (plan::RankProgram &program : *plan.mutable_ranks())
+  for (int rank = 0; rank < plan.rankCount(); ++rank)
     ASSERT_TRUE(
-        assignMemory(graph.replicaView(program.rank()), plan, program, nullptr)
+        assignMemory(graph.replicaView(rank), plan, plan.ranks[rank], nullptr)
             .isOk());
 }
 

@@ -8,8 +8,9 @@
 
 #include "runtime/planner/Planner.h"
 #include "runtime/abi/Random.h"
-#include "runtime/plan/InstructionBlocks.h"
+#include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/ProgramBlocks.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <gmock/gmock.h>
@@ -39,14 +40,15 @@ std::vector<int64_t> randomLengths(uint64_t seed, int count, int64_t longest) {
 
 /// The most bytes alive at one time: no layout can do with less.
 int64_t liveBytes(const plan::Plan &plan) {
-  InstructionBlocks blocks(view(), plan, plan.ranks(0));
+  ProgramBlocks blocks(view(), plan, plan.ranks[0]);
   int64_t live = 0, most = 0;
-  for (int index = 0; index < plan.ranks(0).instructions_size(); ++index) {
+  for (int index = 0; index < plan.ranks[0].count(); ++index) {
     for (const BlockUse &use : blocks.uses(index))
-      live += use.acquires ? use.bytes : 0;
+      live += use.takes ? use.bytes : 0;
     most = std::max(most, live);
+    EXPECT_EQ(blocks.liveBytes()[index], live);
     for (const BlockUse &use : blocks.uses(index))
-      live -= use.releases ? use.bytes : 0;
+      live -= use.gives ? use.bytes : 0;
   }
   EXPECT_EQ(live, 0);
   return most;
@@ -54,7 +56,7 @@ int64_t liveBytes(const plan::Plan &plan) {
 
 std::string program(const plan::Plan &plan, int rank = 0) {
   std::string text;
-  for (const Instruction &i : plan.ranks(rank).instructions())
+  for (const Instruction &i : plan.ranks[rank].instructions)
     text += describeInstruction(i) + "\n";
   return text;
 }
@@ -80,8 +82,8 @@ TEST(PlannerTest, PlansOfAllKindsAreVerifiedAndTight) {
           Status status = verifyPlan(view(), *plan, lengths, {limit->front()});
           EXPECT_TRUE(status.isOk()) << status.message();
           int64_t live = liveBytes(*plan);
-          EXPECT_LE(plan->ranks(0).dynamic_bytes(), live * 103 / 100);
-          tight += plan->ranks(0).dynamic_bytes() == live;
+          EXPECT_LE(plan->ranks[0].dynamicBytes, live * 103 / 100);
+          tight += plan->ranks[0].dynamicBytes == live;
           ++plans;
         }
   EXPECT_GE(tight, plans / 2);
@@ -138,9 +140,9 @@ TEST(PlannerTest, MicroBatchesAreBalancedByAttentionWorkToo) {
   options.maxTokensPerMicroBatch = 70;
   auto plan = Planner(*heavy).training({40, 10, 10, 10, 10, 10}, 90, options);
   ASSERT_TRUE(plan.isOk());
-  ASSERT_EQ(plan->micro_batches_size(), 2);
-  EXPECT_EQ(plan->micro_batches(0).segments_size(), 1);
-  EXPECT_EQ(plan->micro_batches(1).segments_size(), 5);
+  ASSERT_EQ(plan->microBatchCount(), 2);
+  EXPECT_EQ(plan->microBatches[0].segments.size(), 1);
+  EXPECT_EQ(plan->microBatches[1].segments.size(), 5);
 }
 
 TEST(PlannerTest, RecomputationTakesLessMemory) {
@@ -300,10 +302,10 @@ TEST(PlannerTest, WhatDoesNotFitBecomesSequential) {
     Status status =
         verifyPlan(planner.graph(), *plan, lengths, {INT64_C(1) << 40});
     EXPECT_TRUE(status.isOk()) << status.message();
-    for (const plan::RankProgram &program : plan->ranks())
-      EXPECT_LE(program.dynamic_bytes(), options.dynamicLimits[program.rank()]);
+    for (int rank = 0; rank < plan->rankCount(); ++rank)
+      EXPECT_LE(plan->ranks[rank].dynamicBytes, options.dynamicLimits[rank]);
     auto expected = planner.training(lengths, 9, asked);
-    sequential += expected->SerializeAsString() == plan->SerializeAsString();
+    sequential += writePlan(*expected) == writePlan(*plan);
     Status evaluates = planner.evaluation(lengths, 9, options).status();
     EXPECT_TRUE(evaluates.isOk()) << evaluates.message();
   }
@@ -320,14 +322,13 @@ TEST(PlannerTest, SequentialPlansHaveNothingOfTwoMicroBatches) {
   plan::Plan many =
       *planner.training(std::vector<int64_t>(20, 32), 640, options);
   for (int rank = 0; rank < 3; ++rank)
-    EXPECT_EQ(two.ranks(rank).dynamic_bytes(),
-              many.ranks(rank).dynamic_bytes());
-  for (const plan::RankProgram &program : many.ranks())
-    for (int at = 0; at < program.instructions_size(); ++at)
-      if (ExchangeOp op = exchangeOf(program.instructions(at).op());
+    EXPECT_EQ(two.ranks[rank].dynamicBytes, many.ranks[rank].dynamicBytes);
+  for (const plan::RankProgram &program : many.ranks)
+    for (int at = 0; at < program.count(); ++at)
+      if (ExchangeOp op = exchangeOf(program.instructions[at].op);
           op.isMessage() && op.sends && op.starts)
-        EXPECT_EQ(program.instructions(at + 1).op(),
-                  program.instructions(at).op() + 1);
+        EXPECT_EQ(program.instructions[at + 1].op,
+                  program.instructions[at].op + 1);
 }
 
 // The layout for the largest micro-batches, which a plan falls back to, is
@@ -341,7 +342,7 @@ TEST(PlannerTest, TheFallbackLayoutIsVerified) {
   std::vector<int64_t> lengths = {64, 64, 64, 64};
   options.schedule = Schedule::Sequential;
   auto plan = Planner(view()).training(lengths, 9, options);
-  options.dynamicLimits = {plan->ranks(0).dynamic_bytes() - 64};
+  options.dynamicLimits = {plan->ranks[0].dynamicBytes - 64};
   auto refused = Planner(view()).training(lengths, 9, options);
   EXPECT_THAT(refused.status().message(), HasSubstr("this mini-batch needs"));
   options.schedule = Schedule::GPipe;
@@ -361,8 +362,8 @@ TEST(PlannerTest, EveryRankHasItsOwnLimit) {
   std::vector<int64_t> lengths = randomLengths(3, 20, 64), needed;
   auto plan = planner.training(lengths, 9, options);
   ASSERT_TRUE(plan.isOk()) << plan.status().message();
-  for (const plan::RankProgram &program : plan->ranks())
-    needed.push_back(program.dynamic_bytes());
+  for (const plan::RankProgram &program : plan->ranks)
+    needed.push_back(program.dynamicBytes);
   ASSERT_NE(needed[0], needed[1]);
   options.dynamicLimits = needed;
   EXPECT_TRUE(planner.training(lengths, 9, options).isOk());
@@ -462,20 +463,19 @@ TEST(PlannerTest, EvaluationKeepsNothing) {
   Status status = verifyPlan(view(), *plan, lengths, {1 << 30});
   EXPECT_TRUE(status.isOk()) << status.message();
   auto training = Planner(view()).training(lengths, 100, options);
-  EXPECT_LT(2 * plan->ranks(0).dynamic_bytes(),
-            training->ranks(0).dynamic_bytes());
+  EXPECT_LT(2 * plan->ranks[0].dynamicBytes, training->ranks[0].dynamicBytes);
 }
 
 TEST(PlannerTest, UpdateAloneAndCasts) {
   auto update = Planner(view()).update();
   ASSERT_TRUE(update.isOk());
   EXPECT_TRUE(verifyPlan(view(), *update, {}, {1 << 20}).isOk());
-  EXPECT_EQ(Planner(view()).cast()->ranks(0).instructions_size(), 0);
+  EXPECT_EQ(Planner(view()).cast()->ranks[0].count(), 0);
   TinyOptions tiny;
   tiny.compute = plan::BF16;
   ManifestView bf16 = *ManifestView::create(tinyManifest(tiny));
   plan::Plan cast = *Planner(bf16).cast();
-  EXPECT_EQ(cast.ranks(0).instructions_size(), 5);
+  EXPECT_EQ(cast.ranks[0].count(), 5);
   EXPECT_TRUE(verifyPlan(bf16, cast, {}, {1 << 20}).isOk());
 }
 

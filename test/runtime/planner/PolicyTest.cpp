@@ -178,8 +178,9 @@ TEST_F(PolicyTest, StagesTakeWhatTheirLayersTake) {
       *ExecutableGraph::create(*model, *parseStrategy("pp=2,layers=2+3"));
   plan::Plan plan;
   for (int length : {10, 20}) {
-    plan::Segment &segment = *plan.add_micro_batches()->add_segments();
-    segment.set_length(length);
+    plan::Segment &segment =
+        plan.microBatches.emplace_back().segments.emplace_back();
+    segment.length = length;
   }
   PlanOptions options;
   StageCosts stages = estimateStages(graph, costs, plan, {1, 0}, options);
@@ -208,9 +209,9 @@ TEST_F(PolicyTest, StagesTakeWhatTheirPairsTake) {
       *ExecutableGraph::create(*model, *parseStrategy("pp=5,layers=1+1+1+1+1"));
   plan::Plan plan;
   for (std::vector<int64_t> lengths : {std::vector<int64_t>{20}, {10, 10}}) {
-    plan::MicroBatch &microBatch = *plan.add_micro_batches();
+    plan::MicroBatch &microBatch = plan.microBatches.emplace_back();
     for (int64_t length : lengths)
-      microBatch.add_segments()->set_length(length);
+      microBatch.segments.emplace_back().length = length;
   }
   StageCosts stages = estimateStages(graph, costs, plan, {0, 1}, PlanOptions());
   EXPECT_NEAR(stages.forward[1][0], 400, 1e-6); // all see all

@@ -101,8 +101,8 @@ TEST(PlanTimesTest, ReplicasWaitForEachOther) {
   double slow = 4 * 3 * 3 * 10.0, fast = slow / 4;
   // All five layers update something: the tied table counts once.
   int updates = 0;
-  for (const Instruction &i : timed.plan.ranks(0).instructions())
-    updates += i.op() == Instruction::UPDATE;
+  for (const Instruction &i : timed.plan.ranks[0].instructions)
+    updates += i.op == Instruction::UPDATE;
   EXPECT_DOUBLE_EQ(timed.times.makespan, slow + 5 * updates);
   EXPECT_DOUBLE_EQ(timed.times.idle(0), 0);
   EXPECT_DOUBLE_EQ(timed.times.idle(1), slow - fast);
@@ -124,11 +124,10 @@ TEST(PlanTimesTest, ShardsRunTogether) {
 /// Rank `rank` updates the first layer before it does anything else.
 plan::Plan withLateRank(const plan::Plan &plan, int rank) {
   plan::Plan late = plan;
-  auto &list = *late.mutable_ranks(rank)->mutable_instructions();
-  Instruction &update = *list.Add();
-  update.set_op(Instruction::UPDATE);
-  for (int i = list.size() - 1; i > 0; --i)
-    list.SwapElements(i, i - 1);
+  auto &list = late.ranks[rank].instructions;
+  Instruction update;
+  update.op = Instruction::UPDATE;
+  list.insert(list.begin(), update);
   return late;
 }
 
@@ -144,9 +143,9 @@ TEST(PlanTimesTest, ALateRankIsWaitedFor) {
     PlanTimes late =
         *timePlan(timed.planner.graph(), withLateRank(timed.plan, 1), costs);
     auto endOf = [&](const PlanTimes &times, Instruction::Op op) {
-      const auto &list = timed.plan.ranks(0).instructions();
-      for (int i = 0; i < list.size(); ++i)
-        if (list[i].op() == op)
+      const auto &list = timed.plan.ranks[0].instructions;
+      for (size_t i = 0; i < list.size(); ++i)
+        if (list[i].op == op)
           return times.ranks[0].instructions[i].end;
       ADD_FAILURE() << "rank 0 has no such instruction";
       return 0.0;
@@ -198,7 +197,7 @@ TEST(PlanTimesTest, PlansTakeWhatTheirSchedulesPromise) {
     options.update = false;
     Timed timed(strategies[seed % 3], lengths, costs, options);
     std::vector<int> all;
-    for (int m = 0; m < timed.plan.micro_batches_size(); ++m)
+    for (int m = 0; m < timed.plan.microBatchCount(); ++m)
       all.push_back(m);
     PipelineSchedule schedule = *schedulePipeline(
         estimateStages(timed.planner.graph(), costs, timed.plan, all, options),
@@ -216,17 +215,16 @@ TEST(PlanTimesTest, RanksThatWaitForEachOtherAreRefused) {
   Timed timed("pp=2,layers=3+2", fourTens, costs, microBatchesOf(10));
   plan::Plan plan = timed.plan;
   // The second stage waits for an activation before it is there to take it.
-  auto &list = *plan.mutable_ranks(0)->mutable_instructions();
+  auto &list = plan.ranks[0].instructions;
   auto send = std::find_if(list.begin(), list.end(), [](const auto &i) {
-    return i.op() == Instruction::SEND_ACT_START;
+    return i.op == Instruction::SEND_ACT_START;
   });
   ASSERT_NE(send, list.end());
   auto gradient = std::find_if(list.begin(), list.end(), [](const auto &i) {
-    return i.op() == Instruction::RECV_GRAD_WAIT;
+    return i.op == Instruction::RECV_GRAD_WAIT;
   });
   ASSERT_NE(gradient, list.end());
-  list.SwapElements(static_cast<int>(send - list.begin()),
-                    static_cast<int>(gradient - list.begin()));
+  std::iter_swap(send, gradient);
   EXPECT_THAT(timePlan(timed.planner.graph(), plan, costs).status().message(),
               testing::HasSubstr("wait for each other"));
 }

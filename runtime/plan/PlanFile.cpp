@@ -1,0 +1,221 @@
+//===- PlanFile.cpp - Plans as bytes --------------------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanFile.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/Plan.pb.h"
+
+#include <algorithm>
+#include <map>
+
+namespace dyna {
+
+using plan::Instruction;
+
+namespace {
+
+Status bad(const std::string &what) {
+  return Status::invalidArgument("these bytes are no plan: " + what);
+}
+
+//===----------------------------------------------------------------------===//
+// Out
+//===----------------------------------------------------------------------===//
+
+plan::file::Program columnsOf(const plan::RankProgram &program) {
+  plan::file::Program columns;
+  bool recomputes = false;
+  for (const Instruction &i : program.instructions) {
+    columns.mutable_instructions()->push_back(static_cast<char>(i.op));
+    if (hasField(i.op, Field::Layer))
+      columns.add_layers(i.layer);
+    if (hasField(i.op, Field::MicroBatch))
+      columns.add_micro_batches(i.microBatch);
+    if (hasField(i.op, Field::Recompute)) {
+      columns.add_recompute(i.recompute);
+      recomputes |= i.recompute != plan::RECOMPUTE_NONE;
+    }
+  }
+  if (!recomputes)
+    columns.clear_recompute();
+  return columns;
+}
+
+void writeMicroBatch(const plan::MicroBatch &microBatch,
+                     plan::file::MicroBatch &out) {
+  out.set_replica(microBatch.replica);
+  bool begins = false;
+  for (const plan::Segment &segment : microBatch.segments) {
+    out.add_samples(segment.sample);
+    out.add_begins(segment.begin);
+    out.add_lengths(segment.length);
+    begins |= segment.begin != 0;
+  }
+  if (!begins)
+    out.clear_begins();
+}
+
+//===----------------------------------------------------------------------===//
+// In
+//===----------------------------------------------------------------------===//
+
+StatusOr<plan::MicroBatch> readMicroBatch(const plan::file::MicroBatch &in) {
+  const int segments = in.samples_size();
+  if (in.lengths_size() != segments ||
+      (in.begins_size() != segments && in.begins_size() != 0))
+    return bad(formatText("a micro-batch has %d samples, but %d begins and %d "
+                          "lengths",
+                          segments, in.begins_size(), in.lengths_size()));
+  plan::MicroBatch microBatch;
+  microBatch.replica = in.replica();
+  for (int index = 0; index < segments; ++index)
+    microBatch.segments.push_back({in.samples(index),
+                                   in.begins_size() ? in.begins(index) : 0,
+                                   in.lengths(index)});
+  return microBatch;
+}
+
+/// The next element of a column.
+template <typename List>
+Status take(const List &list, int &at, const char *name, int64_t &value) {
+  if (at == list.size())
+    return bad(formatText("a program has %d %s, too few for its instructions",
+                          at, name));
+  value = list.Get(at++);
+  return Status::ok();
+}
+
+StatusOr<std::vector<Instruction>>
+readProgram(const plan::file::Program &columns) {
+  std::vector<Instruction> instructions;
+  int layer = 0, microBatch = 0, recompute = 0;
+  for (char number : columns.instructions()) {
+    Instruction &i = instructions.emplace_back();
+    i.op = static_cast<Instruction::Op>(number);
+    if (i.op == Instruction::OP_UNKNOWN || i.op > Instruction::Op_MAX)
+      return bad(formatText("it has an instruction of the unknown number %d",
+                            static_cast<unsigned char>(number)));
+    for (int number = 0; number < fieldCount; ++number) {
+      auto field = static_cast<Field>(number);
+      if (!hasField(i.op, field))
+        continue;
+      int64_t value = 0;
+      if (field == Field::Layer)
+        DYNA_RETURN_IF_ERROR(take(columns.layers(), layer, "layers", value));
+      else if (field == Field::MicroBatch)
+        DYNA_RETURN_IF_ERROR(
+            take(columns.micro_batches(), microBatch, "micro-batches", value));
+      else if (columns.recompute_size() != 0)
+        DYNA_RETURN_IF_ERROR(
+            take(columns.recompute(), recompute, "recompute modes", value));
+      if (field == Field::Recompute &&
+          (value < 0 || value > plan::Recompute_MAX))
+        return bad(formatText("it has a recompute mode of the unknown number "
+                              "%d",
+                              value));
+      setField(i, field, value);
+    }
+  }
+  return instructions;
+}
+
+Status readPlaces(const plan::file::Rank &in,
+                  std::vector<Instruction> &instructions) {
+  int at = 0;
+  for (Instruction &i : instructions)
+    for (int index = 0; index < takenBy(i.op).count; ++index) {
+      int64_t place = 0;
+      DYNA_RETURN_IF_ERROR(take(in.places(), at, "places", place));
+      if (place < 0 || place > INT64_MAX / plan::placeAlignment)
+        return bad(formatText("a block lies at place %d", place));
+      i.places[index] =
+          place == 0 ? plan::noPlace : (place - 1) * plan::placeAlignment;
+    }
+  return Status::ok();
+}
+
+Status readRanks(const plan::file::Plan &file, plan::Plan &plan) {
+  std::vector<std::vector<Instruction>> programs;
+  for (const plan::file::Program &columns : file.programs()) {
+    DYNA_ASSIGN_OR_RETURN(std::vector<Instruction> program,
+                          readProgram(columns));
+    programs.push_back(std::move(program));
+  }
+  int64_t instructions = 0;
+  for (const plan::file::Rank &rank : file.ranks()) {
+    if (rank.program() < 0 ||
+        rank.program() >= static_cast<int>(programs.size()))
+      return bad(formatText("a rank runs program %d of %d", rank.program(),
+                            programs.size()));
+    const auto &program = programs[rank.program()];
+    instructions += static_cast<int64_t>(program.size());
+    if (instructions > maxPlanInstructions)
+      return bad(
+          formatText("it has more than %d instructions", maxPlanInstructions));
+    plan::RankProgram &out = plan.ranks.emplace_back();
+    out.instructions = program;
+    out.dynamicBytes = rank.dynamic_bytes();
+    DYNA_RETURN_IF_ERROR(readPlaces(rank, out.instructions));
+  }
+  return Status::ok();
+}
+
+} // namespace
+
+std::string writePlan(const plan::Plan &plan) {
+  plan::file::Plan file;
+  file.set_manifest_hash(plan.manifestHash);
+  file.set_target_tokens(plan.targetTokens);
+  file.set_name(plan.name);
+  file.mutable_lengths()->Add(plan.lengths.begin(), plan.lengths.end());
+  for (const plan::MicroBatch &microBatch : plan.microBatches)
+    writeMicroBatch(microBatch, *file.add_micro_batches());
+  std::map<std::string, int> programs;
+  for (const plan::RankProgram &program : plan.ranks) {
+    plan::file::Program columns = columnsOf(program);
+    auto [found, isNew] = programs.insert(
+        {columns.SerializeAsString(), static_cast<int>(programs.size())});
+    if (isNew)
+      *file.add_programs() = std::move(columns);
+    plan::file::Rank &rank = *file.add_ranks();
+    rank.set_program(found->second);
+    rank.set_dynamic_bytes(program.dynamicBytes);
+    for (const Instruction &i : program.instructions)
+      for (int index = 0; index < takenBy(i.op).count; ++index)
+        rank.add_places(i.places[index] == plan::noPlace
+                            ? 0
+                            : i.places[index] / plan::placeAlignment + 1);
+  }
+  return file.SerializeAsString();
+}
+
+StatusOr<plan::Plan> readPlan(std::string_view bytes) {
+  plan::file::Plan file;
+  if (bytes.size() > INT32_MAX ||
+      !file.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return bad("they are damaged, or of another kind");
+  plan::Plan plan;
+  plan.manifestHash = file.manifest_hash();
+  plan.targetTokens = file.target_tokens();
+  plan.name = file.name();
+  plan.lengths.assign(file.lengths().begin(), file.lengths().end());
+  for (const plan::file::MicroBatch &in : file.micro_batches()) {
+    DYNA_ASSIGN_OR_RETURN(plan::MicroBatch microBatch, readMicroBatch(in));
+    plan.microBatches.push_back(std::move(microBatch));
+  }
+  DYNA_RETURN_IF_ERROR(readRanks(file, plan));
+  // What this version knows has one form; anything else would be lost.
+  if (writePlan(plan) != bytes)
+    return bad("they say more than this version knows, or were written by "
+               "something else");
+  return plan;
+}
+
+} // namespace dyna

@@ -1,0 +1,221 @@
+//===- ProgramBlocks.cpp - The blocks of a program and their lives --------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/ProgramBlocks.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/PersistentLayout.h"
+
+#include <algorithm>
+
+namespace dyna {
+
+using plan::Instruction;
+
+namespace {
+
+enum Key { MicroBatch = 1, Layer = 2 };
+
+struct KindRow {
+  const char *text;
+  int key;
+};
+constexpr KindRow kinds[] = {
+#define DYNA_BLOCK_KIND(name, text, key) {text, key},
+#include "runtime/plan/BlockKinds.def"
+};
+constexpr int kindCount = sizeof(kinds) / sizeof(*kinds);
+
+struct OperandRow {
+  BlockKind kind;
+  int layer;
+};
+constexpr OperandRow operands[] = {
+#define DYNA_OPERAND(name, text, kind, layer) {BlockKind::kind, layer},
+#include "runtime/plan/BlockKinds.def"
+};
+static_assert(sizeof(operands) / sizeof(*operands) == operandCount);
+
+} // namespace
+
+const char *blockKindName(BlockKind kind) {
+  return kinds[static_cast<int>(kind)].text;
+}
+
+std::string describeBlock(const BlockName &name) {
+  std::string text = formatText("%s block", blockKindName(name.kind));
+  if (name.layer >= 0)
+    text += formatText(" of layer %d", name.layer);
+  if (name.microBatch >= 0)
+    text +=
+        formatText(name.layer >= 0 ? " micro-batch %d" : " of micro-batch %d",
+                   name.microBatch);
+  return text;
+}
+
+Extent extentOf(const plan::MicroBatch &microBatch) {
+  Extent extent;
+  for (const plan::Segment &segment : microBatch.segments)
+    extent.tq += segment.length;
+  extent.tkv = extent.tq;
+  extent.s = static_cast<int64_t>(microBatch.segments.size());
+  return extent;
+}
+
+std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
+                                                     int replicas) {
+  std::vector<std::vector<int>> own(replicas);
+  for (int m = 0; m < plan.microBatchCount(); ++m)
+    own[plan.microBatches[m].replica].push_back(m);
+  return own;
+}
+
+ProgramBlocks::ProgramBlocks(const ManifestView &view, const plan::Plan &plan,
+                             const plan::RankProgram &program,
+                             const Extent *largest)
+    : view_(view) {
+  collectFacts(plan, program, largest);
+  begins_.reserve(program.instructions.size() + 1);
+  begins_.push_back(0);
+  for (int index = 0; index < program.count(); ++index) {
+    const Instruction &i = program.instructions[index];
+    for (const BlockRule &rule : blockRules(i.op))
+      add(index, i, rule);
+    begins_.push_back(static_cast<int>(uses_.size()));
+  }
+  present_.clear();
+}
+
+void ProgramBlocks::collectFacts(const plan::Plan &plan,
+                                 const plan::RankProgram &program,
+                                 const Extent *largest) {
+  for (int index = 0; index < program.count(); ++index) {
+    const Instruction &i = program.instructions[index];
+    if (!isPerMicroBatch(i.op))
+      continue;
+    MicroBatch &microBatch = microBatches_[i.microBatch];
+    if (microBatch.layers.empty()) {
+      microBatch.layers.resize(view_.layers());
+      microBatch.extent =
+          largest ? *largest : extentOf(plan.microBatches[i.microBatch]);
+    }
+    if (!exchangeOf(i.op).isMessage())
+      microBatch.lastInstruction = index;
+    Facts &facts = microBatch.layers[i.layer];
+    if (i.op == Instruction::FORWARD)
+      facts.mode = i.recompute;
+    facts.split |= i.op == Instruction::BACKWARD_INPUT;
+    facts.evaluated |= i.op == Instruction::EVALUATE;
+  }
+}
+
+BlockName ProgramBlocks::nameOf(const Instruction &i, Operand operand) const {
+  const OperandRow &row = operands[static_cast<int>(operand)];
+  int key = kinds[static_cast<int>(row.kind)].key;
+  BlockName name = {row.kind};
+  if (key & Key::MicroBatch && isPerMicroBatch(i.op))
+    name.microBatch = i.microBatch;
+  if (key & Key::Layer)
+    name.layer = i.layer + row.layer;
+  return name;
+}
+
+/// 0: there is no such block.
+int64_t ProgramBlocks::bytesOf(const Instruction &i, const BlockRule &rule,
+                               const BlockName &name) const {
+  int m = name.microBatch, l = name.layer;
+  switch (name.kind) {
+  case BlockKind::Batch:
+    return batchLayout(extent(m)).bytes;
+  case BlockKind::Kept:
+    if (l == view_.layers())
+      return 0; // the loss lies in the batch
+    if (!view_.hasLayer(l)) {
+      // What goes to the next stage; an input comes to the first one alone.
+      bool loads = i.op == Instruction::LOAD;
+      return loads ? 0 : view_.inputBytes(l, extent(m));
+    }
+    if (facts(m, l).evaluated)
+      return view_.inputBytes(l, extent(m));
+    return view_.keptBytes(l, mode(m, l), extent(m));
+  case BlockKind::Late:
+    return view_.lateBytes(
+        l, mode(m, l), split(m, l) && i.op != Instruction::FORWARD, extent(m));
+  case BlockKind::Gradient:
+    return l == 0 || l == view_.layers() ? 0
+                                         : view_.gradientBytes(l, extent(m));
+  case BlockKind::Workspace:
+    return view_.workspaceBytes(l, roleOf(i),
+                                isPerMicroBatch(i.op) ? extent(m) : Extent());
+  case BlockKind::Norm:
+    return DYNA_BLOCK_ALIGNMENT;
+  }
+  return 0;
+}
+
+int &ProgramBlocks::present(const BlockName &name) {
+  std::vector<int> &list = present_[name.microBatch];
+  if (list.empty())
+    list.assign(static_cast<size_t>(view_.layers() + 2) * kindCount, -1);
+  return list[static_cast<size_t>(name.layer + 1) * kindCount +
+              static_cast<size_t>(name.kind)];
+}
+
+void ProgramBlocks::add(int index, const Instruction &i,
+                        const BlockRule &rule) {
+  BlockUse use;
+  use.name = nameOf(i, rule.operand);
+  use.operand = rule.operand;
+  use.bytes = bytesOf(i, rule, use.name);
+  if (use.bytes <= 0)
+    return;
+  int &present = this->present(use.name);
+  use.takes = rule.is(BlockRule::Take) &&
+              !(rule.is(BlockRule::IfAbsent) && present >= 0);
+  use.gives = rule.is(BlockRule::Give) ||
+              (use.name.kind == BlockKind::Batch &&
+               microBatches_.at(i.microBatch).lastInstruction == index);
+  use.writes = rule.is(BlockRule::Write) ||
+               (rule.is(BlockRule::IfLoss) && view_.givesLoss(i.layer));
+  use.isThereAlready = use.takes && present >= 0;
+  if (use.takes) {
+    present = static_cast<int>(blocks_.size());
+    int64_t place = i.places[placeIndex(i.op, rule.operand)];
+    blocks_.push_back({use.name, use.bytes, place, index, index});
+  }
+  use.block = present;
+  if (present >= 0)
+    blocks_[present].last = index;
+  if (use.gives)
+    present = -1;
+  uses_.push_back(use);
+}
+
+int64_t ProgramBlocks::place(int instruction, Operand operand) const {
+  for (const BlockUse &use : uses(instruction))
+    if (use.operand == operand && use.block >= 0)
+      return blocks_[use.block].place;
+  return plan::noPlace;
+}
+
+std::vector<int64_t>
+ProgramBlocks::liveBytes(std::optional<BlockKind> kind) const {
+  std::vector<int64_t> live(begins_.size(), 0);
+  for (const Block &block : blocks_) {
+    if (kind && block.name.kind != *kind)
+      continue;
+    live[block.first] += block.bytes;
+    live[block.last + 1] -= block.bytes;
+  }
+  for (size_t index = 1; index < live.size(); ++index)
+    live[index] += live[index - 1];
+  live.pop_back();
+  return live;
+}
+
+} // namespace dyna

@@ -1,0 +1,188 @@
+//===- PlanFileTest.cpp - Plans as bytes ----------------------------------===//
+//
+// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/Plan.pb.h"
+#include "test/runtime/plan/TinyPlans.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+using namespace dyna;
+using plan::Instruction;
+using testing::HasSubstr;
+
+namespace {
+
+bool isSame(const plan::Plan &a, const plan::Plan &b) {
+  bool same = a.manifestHash == b.manifestHash && a.name == b.name &&
+              a.targetTokens == b.targetTokens && a.lengths == b.lengths &&
+              a.rankCount() == b.rankCount() &&
+              a.microBatchCount() == b.microBatchCount();
+  for (int rank = 0; same && rank < a.rankCount(); ++rank)
+    same = a.ranks[rank].dynamicBytes == b.ranks[rank].dynamicBytes &&
+           a.ranks[rank].instructions == b.ranks[rank].instructions;
+  for (int m = 0; same && m < a.microBatchCount(); ++m) {
+    const auto &x = a.microBatches[m], &y = b.microBatches[m];
+    same = x.replica == y.replica && x.segments.size() == y.segments.size();
+    for (size_t k = 0; same && k < x.segments.size(); ++k)
+      same = x.segments[k].sample == y.segments[k].sample &&
+             x.segments[k].begin == y.segments[k].begin &&
+             x.segments[k].length == y.segments[k].length;
+  }
+  return same;
+}
+
+plan::Plan planOf(const char *strategy, plan::Recompute mode, bool trains) {
+  ExecutableGraph graph =
+      *ExecutableGraph::create(modelWithDegrees(), *parseStrategy(strategy));
+  PlanOptions options = tinyPlanOptions();
+  options.recompute = {mode};
+  return trains ? *Planner(graph).training(equalLengths, 100, options)
+                : *Planner(graph).evaluation(equalLengths, 100, options);
+}
+
+TEST(PlanFileTest, PlansComeBackAsTheyWere) {
+  for (const char *strategy : {"dp=1", "dp=2,tp=2,pp=2,layers=2+3,zero=1"})
+    for (auto mode : {plan::RECOMPUTE_NONE, plan::RECOMPUTE_FULL})
+      for (bool trains : {false, true}) {
+        plan::Plan plan = planOf(strategy, mode, trains);
+        plan.name = "a name";
+        plan.lengths = equalLengths;
+        plan.microBatches[0].segments[0].begin = trains;
+        StatusOr<plan::Plan> again = readPlan(writePlan(plan));
+        ASSERT_TRUE(again.isOk()) << again.status().message();
+        EXPECT_TRUE(isSame(plan, *again));
+        plan.ranks[0].instructions[1].places[1] += 64;
+        EXPECT_FALSE(isSame(plan, *again));
+      }
+}
+
+// What several ranks do alike is there once.
+TEST(PlanFileTest, ShardsShareTheirPrograms) {
+  plan::file::Plan file;
+  ASSERT_TRUE(file.ParseFromString(
+      writePlan(planOf("tp=2,pp=2,layers=2+3", plan::RECOMPUTE_NONE, true))));
+  EXPECT_EQ(file.ranks_size(), 4);
+  EXPECT_EQ(file.programs_size(), 2);
+}
+
+/// 65,536 tokens of instruction data on 32 ranks: the share of samples below
+/// each length, and between them a straight line in the logarithm.
+TEST(PlanFileTest, PlansAreSmall) {
+  TinyOptions tiny;
+  tiny.blocks = 32;
+  tiny.hidden = 1024;
+  plan::Manifest manifest = tinyManifest(tiny);
+  manifest.mutable_facts()->set_positions(0);
+  ManifestView model = *ManifestView::create(manifest);
+  const double shares[] = {0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99};
+  const double tokens[] = {1, 14, 30, 56, 102, 212, 402, 631, 1100};
+  std::mt19937_64 random(7);
+  std::vector<int64_t> lengths;
+  for (int64_t left = 65536; left > 0; left -= lengths.back()) {
+    double u = static_cast<double>(random() >> 11) * 0x1p-53;
+    int above = 1;
+    while (above < 8 && u > shares[above])
+      ++above;
+    double part = std::min(1.0, (u - shares[above - 1]) /
+                                    (shares[above] - shares[above - 1]));
+    double length = std::exp(std::log(tokens[above - 1]) * (1 - part) +
+                             std::log(tokens[above]) * part);
+    lengths.push_back(
+        std::min(std::max<int64_t>(std::llround(length), 1), left));
+  }
+  ExecutableGraph graph = *ExecutableGraph::create(
+      model, *parseStrategy("dp=4,pp=8,layers=4+4+4+4+4+4+5+5"));
+  PlanOptions options = tinyPlanOptions();
+  options.maxTokensPerMicroBatch = 1100;
+  plan::Plan plan = *Planner(graph).training(lengths, 65536, options);
+  EXPECT_GE(plan.microBatchCount(), 60);
+  EXPECT_LE(writePlan(plan).size(), 64u << 10);
+}
+
+TEST(PlanFileTest, OtherBytesAreRefused) {
+  struct Case {
+    const char *message;
+    std::function<void(plan::file::Plan &)> spoil;
+  };
+  const Case cases[] = {
+      {"a micro-batch has 1 samples, but 0 begins and 0 lengths",
+       [](auto &f) { f.mutable_micro_batches(0)->clear_lengths(); }},
+      {"an instruction of the unknown number 0",
+       [](auto &f) {
+         (*f.mutable_programs(0)->mutable_instructions())[0] = 0;
+       }},
+      {"an instruction of the unknown number 255",
+       [](auto &f) {
+         (*f.mutable_programs(0)->mutable_instructions())[0] = '\xff';
+       }},
+      {"layers, too few for its instructions",
+       [](auto &f) { f.mutable_programs(0)->mutable_layers()->RemoveLast(); }},
+      {"micro-batches, too few for its instructions",
+       [](auto &f) {
+         f.mutable_programs(0)->mutable_micro_batches()->RemoveLast();
+       }},
+      {"recompute modes, too few for its instructions",
+       [](auto &f) {
+         f.mutable_programs(0)->mutable_recompute()->RemoveLast();
+       }},
+      {"a recompute mode of the unknown number 3",
+       [](auto &f) { f.mutable_programs(0)->set_recompute(0, 3); }},
+      {"a rank runs program 2 of 2",
+       [](auto &f) { f.mutable_ranks(0)->set_program(2); }},
+      {"a rank runs program -1 of 2",
+       [](auto &f) { f.mutable_ranks(0)->set_program(-1); }},
+      {"places, too few for its instructions",
+       [](auto &f) { f.mutable_ranks(0)->mutable_places()->RemoveLast(); }},
+      {"a block lies at place -3",
+       [](auto &f) { f.mutable_ranks(0)->set_places(0, -3); }},
+      {"a block lies at place 9223372036854775807",
+       [](auto &f) { f.mutable_ranks(0)->set_places(0, INT64_MAX); }},
+      // What would be lost.
+      {"say more than this version knows",
+       [](auto &f) { f.mutable_ranks(0)->add_places(1); }},
+      {"say more than this version knows",
+       [](auto &f) { f.mutable_programs(0)->add_layers(1); }},
+      {"say more than this version knows",
+       [](auto &f) { *f.add_programs() = f.programs(0); }},
+      {"say more than this version knows",
+       [](auto &f) { f.mutable_micro_batches(0)->add_begins(0); }},
+      {"has more than 33554432 instructions",
+       [](auto &f) {
+         f.mutable_programs(0)->Clear();
+         f.mutable_programs(0)->mutable_instructions()->assign(
+             1 << 20, static_cast<char>(Instruction::COMBINE_NORM));
+         f.mutable_ranks()->Clear();
+         for (int rank = 0; rank < 33; ++rank)
+           f.add_ranks();
+       }},
+  };
+  const std::string good =
+      writePlan(planOf("pp=2,layers=3+2", plan::RECOMPUTE_SELECTIVE, true));
+  for (const Case &bad : cases) {
+    plan::file::Plan file;
+    ASSERT_TRUE(file.ParseFromString(good));
+    bad.spoil(file);
+    StatusOr<plan::Plan> read = readPlan(file.SerializeAsString());
+    ASSERT_FALSE(read.isOk()) << bad.message;
+    EXPECT_THAT(read.status().message(), HasSubstr(bad.message));
+    EXPECT_EQ(read.status().code(), StatusCode::InvalidArgument);
+  }
+  // A field of number 15, as a later version may have, and no message at all.
+  for (const std::string &bytes :
+       {good + std::string("\x78\x01", 2), good.substr(0, good.size() - 1),
+        std::string("\xff\xff", 2)})
+    EXPECT_FALSE(readPlan(bytes).isOk());
+}
+
+} // namespace

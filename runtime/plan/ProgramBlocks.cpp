@@ -81,14 +81,19 @@ ProgramBlocks::ProgramBlocks(const ManifestView &view, const plan::Plan &plan,
     : view_(view) {
   collectFacts(plan, program, largest);
   begins_.reserve(program.instructions.size() + 1);
+  uses_.reserve(4 * program.instructions.size());
   begins_.push_back(0);
+  MicroBatch parameters;
+  parameters.present.assign(presentCount(), -1);
   for (int index = 0; index < program.count(); ++index) {
     const Instruction &i = program.instructions[index];
+    Current current = {index, i,
+                       isPerMicroBatch(i.op) ? microBatches_.at(i.microBatch)
+                                             : parameters};
     for (const BlockRule &rule : blockRules(i.op))
-      add(index, i, rule);
+      add(current, rule);
     begins_.push_back(static_cast<int>(uses_.size()));
   }
-  present_.clear();
 }
 
 void ProgramBlocks::collectFacts(const plan::Plan &plan,
@@ -101,6 +106,7 @@ void ProgramBlocks::collectFacts(const plan::Plan &plan,
     MicroBatch &microBatch = microBatches_[i.microBatch];
     if (microBatch.layers.empty()) {
       microBatch.layers.resize(view_.layers());
+      microBatch.present.assign(presentCount(), -1);
       microBatch.extent =
           largest ? *largest : extentOf(plan.microBatches[i.microBatch]);
     }
@@ -125,72 +131,83 @@ BlockName ProgramBlocks::nameOf(const Instruction &i, Operand operand) const {
   return name;
 }
 
+int64_t ProgramBlocks::keptBytes(const Current &current, int layer) const {
+  const MicroBatch &m = current.microBatch;
+  if (layer == view_.layers())
+    return 0; // the loss lies in the batch
+  // What goes to the next stage; an input comes to the first one alone.
+  if (!view_.hasLayer(layer))
+    return current.i.op == Instruction::LOAD
+               ? 0
+               : view_.inputBytes(layer, m.extent);
+  if (m.layers[layer].evaluated)
+    return view_.inputBytes(layer, m.extent);
+  return view_.keptBytes(layer, m.layers[layer].mode, m.extent);
+}
+
 /// 0: there is no such block.
-int64_t ProgramBlocks::bytesOf(const Instruction &i, const BlockRule &rule,
+int64_t ProgramBlocks::bytesOf(const Current &current,
                                const BlockName &name) const {
-  int m = name.microBatch, l = name.layer;
+  const Instruction &i = current.i;
+  const MicroBatch &m = current.microBatch;
+  int l = name.layer;
   switch (name.kind) {
   case BlockKind::Batch:
-    return batchLayout(extent(m)).bytes;
+    return batchLayout(m.extent).bytes;
   case BlockKind::Kept:
-    if (l == view_.layers())
-      return 0; // the loss lies in the batch
-    if (!view_.hasLayer(l)) {
-      // What goes to the next stage; an input comes to the first one alone.
-      bool loads = i.op == Instruction::LOAD;
-      return loads ? 0 : view_.inputBytes(l, extent(m));
-    }
-    if (facts(m, l).evaluated)
-      return view_.inputBytes(l, extent(m));
-    return view_.keptBytes(l, mode(m, l), extent(m));
+    return keptBytes(current, l);
   case BlockKind::Late:
-    return view_.lateBytes(
-        l, mode(m, l), split(m, l) && i.op != Instruction::FORWARD, extent(m));
+    return view_.lateBytes(l, m.layers[l].mode,
+                           m.layers[l].split && i.op != Instruction::FORWARD,
+                           m.extent);
   case BlockKind::Gradient:
-    return l == 0 || l == view_.layers() ? 0
-                                         : view_.gradientBytes(l, extent(m));
+    return l == 0 || l == view_.layers() ? 0 : view_.gradientBytes(l, m.extent);
   case BlockKind::Workspace:
-    return view_.workspaceBytes(l, roleOf(i),
-                                isPerMicroBatch(i.op) ? extent(m) : Extent());
+    return view_.workspaceBytes(l, roleOf(i), m.extent);
   case BlockKind::Norm:
     return DYNA_BLOCK_ALIGNMENT;
   }
   return 0;
 }
 
-int &ProgramBlocks::present(const BlockName &name) {
-  std::vector<int> &list = present_[name.microBatch];
-  if (list.empty())
-    list.assign(static_cast<size_t>(view_.layers() + 2) * kindCount, -1);
-  return list[static_cast<size_t>(name.layer + 1) * kindCount +
-              static_cast<size_t>(name.kind)];
+/// A list has room for the kinds of every layer, of the one behind the last, and
+/// of none.
+size_t ProgramBlocks::presentCount() const {
+  return static_cast<size_t>(view_.layers() + 2) * kindCount;
 }
 
-void ProgramBlocks::add(int index, const Instruction &i,
-                        const BlockRule &rule) {
+int &ProgramBlocks::present(MicroBatch &microBatch,
+                            const BlockName &name) const {
+  return microBatch.present[static_cast<size_t>(name.layer + 1) * kindCount +
+                            static_cast<size_t>(name.kind)];
+}
+
+void ProgramBlocks::add(const Current &current, const BlockRule &rule) {
+  const Instruction &i = current.i;
   BlockUse use;
   use.name = nameOf(i, rule.operand);
   use.operand = rule.operand;
-  use.bytes = bytesOf(i, rule, use.name);
+  use.bytes = bytesOf(current, use.name);
   if (use.bytes <= 0)
     return;
-  int &present = this->present(use.name);
+  int &present = this->present(current.microBatch, use.name);
   use.takes = rule.is(BlockRule::Take) &&
               !(rule.is(BlockRule::IfAbsent) && present >= 0);
   use.gives = rule.is(BlockRule::Give) ||
               (use.name.kind == BlockKind::Batch &&
-               microBatches_.at(i.microBatch).lastInstruction == index);
+               current.microBatch.lastInstruction == current.index);
   use.writes = rule.is(BlockRule::Write) ||
                (rule.is(BlockRule::IfLoss) && view_.givesLoss(i.layer));
   use.isThereAlready = use.takes && present >= 0;
   if (use.takes) {
     present = static_cast<int>(blocks_.size());
     int64_t place = i.places[placeIndex(i.op, rule.operand)];
-    blocks_.push_back({use.name, use.bytes, place, index, index});
+    blocks_.push_back(
+        {use.name, use.bytes, place, current.index, current.index});
   }
   use.block = present;
   if (present >= 0)
-    blocks_[present].last = index;
+    blocks_[present].last = current.index;
   if (use.gives)
     present = -1;
   uses_.push_back(use);

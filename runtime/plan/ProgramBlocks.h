@@ -122,6 +122,15 @@ private:
     Extent extent;
     int lastInstruction = -1; ///< that is no message
     std::vector<Facts> layers;
+    /// The numbers of the blocks that are there, -1 for those that are not;
+    /// while the table is made.
+    std::vector<int> present;
+  };
+  /// The instruction whose uses are being worked out.
+  struct Current {
+    int index;
+    const plan::Instruction &i;
+    MicroBatch &microBatch; ///< its own, or that of all parameters
   };
   const Facts &facts(int microBatch, int layer) const {
     return microBatches_.at(microBatch).layers[layer];
@@ -129,11 +138,11 @@ private:
   void collectFacts(const plan::Plan &plan, const plan::RankProgram &program,
                     const Extent *largest);
   BlockName nameOf(const plan::Instruction &i, Operand operand) const;
-  int64_t bytesOf(const plan::Instruction &i, const BlockRule &rule,
-                  const BlockName &name) const;
-  void add(int index, const plan::Instruction &i, const BlockRule &rule);
-  /// The number of the block of this name that is there, -1 if none is.
-  int &present(const BlockName &name);
+  int64_t bytesOf(const Current &current, const BlockName &name) const;
+  int64_t keptBytes(const Current &current, int layer) const;
+  void add(const Current &current, const BlockRule &rule);
+  size_t presentCount() const;
+  int &present(MicroBatch &microBatch, const BlockName &name) const;
 
   const ManifestView &view_;
   /// Those that the program names: a plan has the micro-batches of all replicas.
@@ -141,8 +150,6 @@ private:
   std::vector<Block> blocks_;
   std::vector<BlockUse> uses_;
   std::vector<int> begins_; ///< of each instruction's uses
-  /// By micro-batch and layer, for each kind; while the table is made.
-  std::unordered_map<int, std::vector<int>> present_;
 };
 
 } // namespace dyna

@@ -1,9 +1,5 @@
 //===- ModelBuilder.h - Builds dyna models layer by layer -*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A model is a chain of layers of a few kinds. `LayerBuilder` makes a kind: the

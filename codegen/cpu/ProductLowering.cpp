@@ -1,9 +1,5 @@
 //===- ProductLowering.cpp - Products, attention, head -*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Ops that become calls of kernels (runtime/abi/Kernels.h). Their operands go

@@ -1,9 +1,5 @@
 //===- DynaCanonicalize.cpp - Folders of dyna ops -*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // An op with `places` is never folded: after the memory phase its result has to

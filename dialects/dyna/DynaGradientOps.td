@@ -1,9 +1,5 @@
 //===- DynaGradientOps.td - Gradients and the optimizer ---------*- tablegen -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Gradients of parameters are accumulated: an op takes the accumulator (f32, or f64

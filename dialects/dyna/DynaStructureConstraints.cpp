@@ -1,9 +1,5 @@
 //===- DynaStructureConstraints.cpp - Verifiers of layers and models ------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // `verify` sees an op whose attributes and types are sound but whose region is

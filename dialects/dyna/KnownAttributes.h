@@ -1,9 +1,5 @@
 //===- KnownAttributes.h - No op takes an attribute unread ------*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // MLIR keeps attributes that nobody has declared: `{casual}` on an attention is

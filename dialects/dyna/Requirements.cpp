@@ -1,10 +1,5 @@
-//===- Requirements.cpp - What passes ask of a module
-//-----------------------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+//===- Requirements.cpp - What passes ask of a module ---------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Requirements.h"

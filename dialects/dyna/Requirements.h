@@ -1,10 +1,5 @@
-//===- Requirements.h - What passes ask of a module -------------------*- C++
-//-*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+//===- Requirements.h - What passes ask of a module -------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_DIALECTS_DYNA_REQUIREMENTS_H

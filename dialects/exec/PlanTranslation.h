@@ -1,9 +1,5 @@
 //===- PlanTranslation.h - exec and the messages of runtime/plan *- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A plan goes to exec and back without loss: what breaks a constraint of exec is

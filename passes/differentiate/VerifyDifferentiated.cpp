@@ -1,9 +1,5 @@
 //===- VerifyDifferentiated.cpp - The pass dyna-verify-differentiated -----===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Requirements.h"

@@ -1,9 +1,5 @@
 //===- VerifyLocal.cpp - The pass dyna-verify-local -----------------------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // What holds for a layer of a tensor degree as a whole, and for the module;

@@ -1,9 +1,5 @@
 //===- MemoryPlan.h - Lifetimes and places of a layer function -*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // The decision behind `dyna-plan-memory`: nothing here changes the IR.

@@ -1,9 +1,5 @@
 //===- Values.h - What places may be shared -*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // The rules by which two values may lie at one place, shared by planning, its

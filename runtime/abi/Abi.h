@@ -1,9 +1,5 @@
 //===- Abi.h - The contract of compiled code and runtime ----------*- C -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Everything that a compiled layer function and the runtime exchange. C only,

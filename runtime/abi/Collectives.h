@@ -1,9 +1,5 @@
 //===- Collectives.h - Exchanges that compiled code asks for ------*- C -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // What a layer function calls where its ranks exchange parts of a tensor. The

@@ -1,9 +1,5 @@
 //===- Json.h - Strict JSON reading -----------------------------*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A strict reader of JSON (RFC 8259): valid UTF-8, no duplicate keys, no lone

@@ -1,9 +1,5 @@
 //===- RankTeam.h - The ranks of this process -*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // What a training loop drives: all ranks of a strategy that live in this

@@ -1,9 +1,5 @@
 //===- ReshardSearch.cpp - The cheapest steps between two layouts ---------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // The parts of both layouts are broken up into *atoms*, factors so fine that

@@ -1,9 +1,5 @@
 //===- Strategy.h - Degrees of parallelism and the layer cut ----*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A strategy as text: `name: key=value,...`, several separated by `;`. The name

@@ -1,9 +1,5 @@
 //===- Collective.h - Which bytes go from which rank to which ---*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // The exchanges of runtime/abi/Collectives.h in one form that all backends

@@ -1,9 +1,5 @@
 //===- ProcessTransport.h - Ranks as processes, where they are linked in --===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A training binary runs ranks as threads; an optional library adds processes.

@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
-# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-# See LICENSE for license information.
-# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Misspells each attribute of each kind of op, and states wrong facts: dyna-opt must refuse all of it.
 
 What is misspelt in the generic form must be refused by name, with the right one beside it where no other is

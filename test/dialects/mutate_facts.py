@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
-# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-# See LICENSE for license information.
-# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """States every fact of a model wrongly, and every field of its configuration: dyna-opt must refuse each.
 
 The refusal names the fact or field, what was given and what the layers say. What may be stated otherwise stands in

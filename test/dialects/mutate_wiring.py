@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
-# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-# See LICENSE for license information.
-# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Wires the layers of a family's model otherwise, one change at a time: dyna-opt must refuse each.
 
 All sizes that may be equal are, so that types catch as little as they can. Every operand becomes each other value of

@@ -1,9 +1,5 @@
 //===- FuzzDriver.cpp - Replays inputs and seeded mutations ---------------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 //   dyna_fuzz_X [--mutations N] [--seed S] [--write-seeds DIR] [FILE|DIR]...

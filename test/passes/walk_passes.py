@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
-# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-# See LICENSE for license information.
-# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs passes over modules that were not made for them: each either does its work or says what it needs.
 
 Every pass and pipeline of dyna-opt meets every .mlir file of the folders, in whatever phase that is; then

@@ -1,9 +1,5 @@
 //===- CompiledRanksTest.cpp - Compiled code on several ranks -------------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Whole models, compiled at a tensor degree, train one step on ranks that are

@@ -1,9 +1,5 @@
 //===- Distributed.h - Runs local functions on all ranks at once ----------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // The ranks of a tensor degree run the same function, op after op, in lockstep:

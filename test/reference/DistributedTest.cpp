@@ -1,9 +1,5 @@
 //===- DistributedTest.cpp - Local programs against the logical one -------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // GPT-2 and LLaMA layers go through the differentiate and distribute phases;

@@ -1,9 +1,5 @@
 //===- LayoutRulesTest.cpp - Sums pass only through linear ops ------------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A factor rule says in which operands an op is linear; sums over ranks are

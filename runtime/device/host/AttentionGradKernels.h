@@ -1,9 +1,5 @@
 //===- AttentionGradKernels.h - Gradients of a pair of super-blocks -------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // See AttentionKernels.h for the formulas. A task adds to the gradients of its

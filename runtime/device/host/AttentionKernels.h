@@ -1,9 +1,5 @@
 //===- AttentionKernels.h - Attention of one block of queries ---*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Scores are kept transposed, S^T[key][query] = K * Q^T: the queries of a block

@@ -1,9 +1,5 @@
 //===- HostMemory.h - How much memory can still be taken --------*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_DEVICE_HOST_HOSTMEMORY_H

@@ -1,9 +1,5 @@
 //===- Kernels.cpp - The kernels of one instruction set ---------*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Compiled once per instruction set (see CMakeLists.txt), each time with its

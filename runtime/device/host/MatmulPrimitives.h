@@ -1,9 +1,5 @@
 //===- MatmulPrimitives.h - oneDNN's matmul by shape ------------*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // oneDNN's matmul primitive, one thread per call: its only product of bf16, and

@@ -1,9 +1,5 @@
 //===- MicroKernel.h - Small matrix products in registers -------*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // C[m, n] = A[m, k] * B[k, n] for blocks that lie in cache. The elements of A

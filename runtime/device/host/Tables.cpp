@@ -1,10 +1,5 @@
-//===- Tables.cpp - Nobody reads beside a table -------------------*- C++
-//-*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+//===- Tables.cpp - Nobody reads beside a table ---------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Kernels.h"

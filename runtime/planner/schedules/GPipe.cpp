@@ -1,9 +1,5 @@
 //===- GPipe.cpp - All forwards, then all backwards -*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // GPipe (Huang et al., NeurIPS 2019), in windows of `inFlight` micro-batches,

@@ -1,9 +1,5 @@
 //===- ExecutorBench.cpp - What an instruction costs beside its work ------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A model whose layers do next to nothing, on micro-batches of one token: what

@@ -1,9 +1,5 @@
 //===- PlannerBench.cpp - What planning a mini-batch costs -*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Plans and verifies mini-batches of 65,536 tokens a replica, in lengths drawn

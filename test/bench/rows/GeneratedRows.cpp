@@ -1,9 +1,5 @@
 //===- GeneratedRows.cpp - Generated sweeps against memcpy ---- -*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Generated layer_norm, bias + gelu and adamw on buffers four times the

@@ -1,9 +1,5 @@
 //===- ThreadBench.cpp - Threads against the machine's copy bandwidth -----===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Two ranks, eight exchanges in flight. Bounds come from the same run and

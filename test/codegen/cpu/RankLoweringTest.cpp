@@ -1,9 +1,5 @@
 //===- RankLoweringTest.cpp - What compiled code does with its rank -------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Tables of which each rank holds a part, the head on such a table, exchanges,

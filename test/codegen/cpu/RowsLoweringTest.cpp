@@ -1,9 +1,5 @@
 //===- RowsLoweringTest.cpp - Numbers of compiled row-wise ops -*- C++ -*-===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Every row-wise op, compiled and run on ragged rows of several widths (with

@@ -1,6 +1,4 @@
-# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-# See LICENSE for license information.
-# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the tests of compiled binaries share: tools, tiny models, runs, files.
 
 The tools come by environment variables, which CMake sets: DYNA_DYNAC, DYNA_OPT,

@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
-# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-# See LICENSE for license information.
-# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """One file of costs, the same cut everywhere; plans that go from the tools into binaries."""
 
 import json

@@ -1,6 +1,4 @@
-# Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-# See LICENSE for license information.
-# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Two small models under every strategy, and what their runs are held against.
 
 A run of a strategy has the same losses, gradient norms, parameters and moments

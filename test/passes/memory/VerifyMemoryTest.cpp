@@ -1,9 +1,5 @@
 //===- VerifyMemoryTest.cpp - No place is left unproved -------------------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // GPT-2 and LLaMA behind the memory phase. Every place that it wrote (tiers,

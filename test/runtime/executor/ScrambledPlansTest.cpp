@@ -1,9 +1,5 @@
 //===- ScrambledPlansTest.cpp - What the verifier accepts, runs right -----===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // The verifier's word is enough. Plans of 2 to 8 ranks are scrambled, the

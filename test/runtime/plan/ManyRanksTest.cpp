@@ -1,9 +1,5 @@
 //===- ManyRanksTest.cpp - Graphs and plans of thousands of ranks ---------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // What a rank is asked about its groups is answered without a list of their

@@ -1,9 +1,5 @@
 //===- TensorVerifierTest.cpp - What layer functions exchange, verified ---===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Plans in which every rank's program is legal by itself, but not beside the

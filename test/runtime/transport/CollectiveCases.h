@@ -1,9 +1,5 @@
 //===- CollectiveCases.h - Inputs of exchanges and what they give ---------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Shapes, values by rank, and what a collective must make of them, written with

@@ -1,9 +1,5 @@
 //===- MpiLoop.cpp - Ranks that exchange until something ends them --------===//
-//
-// Part of the Dyna project, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // For kill_test.py. Prints "pid N" once, then exchanges for ever, or until the

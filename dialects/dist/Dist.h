@@ -48,11 +48,6 @@ inline constexpr llvm::StringLiteral kGroupsName = "dist.groups";
 /// The first index that is no whole axis.
 inline constexpr int64_t kFirstFactorGroup = 3;
 
-/// What point-to-point exchanges of two ranks change.
-struct Channel : SideEffects::Resource::Base<Channel> {
-  StringRef getName() final { return "dist.channel"; }
-};
-
 } // namespace mlir::dist
 
 #include "dialects/dist/DistDialect.h.inc"

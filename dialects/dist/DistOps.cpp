@@ -173,24 +173,6 @@ LogicalResult ExchangeOp::verifyRegions() {
   return success();
 }
 
-static LogicalResult verifyEnd(Operation *op, int64_t rank, int64_t tag) {
-  if (rank >= 0 && tag >= 0)
-    return success();
-  return op->emitOpError()
-         << "expects a rank and a tag that are not negative, but got rank "
-         << rank << " and tag " << tag;
-}
-
-LogicalResult SendOp::verify() {
-  // SEND1
-  return verifyEnd(*this, getRank(), getTag());
-}
-
-LogicalResult RecvOp::verify() {
-  // RECV1
-  return verifyEnd(*this, getRank(), getTag());
-}
-
 //===----------------------------------------------------------------------===//
 // Folders
 //===----------------------------------------------------------------------===//

@@ -218,46 +218,4 @@ def Dist_YieldOp : Op<Dist_Dialect, "yield", [Dyna_OnlyKnownAttributes, Pure, Re
   let assemblyFormat = "$operands `:` type($operands) attr-dict";
 }
 
-//===----------------------------------------------------------------------===//
-// Point to point
-//===----------------------------------------------------------------------===//
-
-/// Unlike collectives these write something. All ranks run the same collectives, so
-/// one that nobody looks at can go, on all of them, and two equal ones are one. A send
-/// has no result to look at, and equal receives take different tensors: without an
-/// effect, sends would be dead code and receives merged or reordered.
-def Dist_Channel : Resource<"::mlir::dist::Channel">;
-
-class Dist_PointToPoint<string mnemonic, list<Trait> traits = []>
-    : Op<Dist_Dialect, mnemonic, !listconcat([Dyna_OnlyKnownAttributes, MemoryEffects<[MemWrite<Dist_Channel>]>], traits)>;
-
-def Dist_SendOp : Dist_PointToPoint<"send"> {
-  let summary = "Hands a tensor to another rank.";
-  let description = [{
-    The `dist.recv` of that rank with the same tag takes it.
-
-    Constraints:
-    - (SEND1) rank and tag are not negative.
-
-    Example: `dist.send %x to 3 tag 7 : tensor<?x96xf32>`
-  }];
-  let arguments = (ins Dist_Tensor:$x, I64Attr:$rank, I64Attr:$tag);
-  let assemblyFormat = "$x `to` $rank `tag` $tag attr-dict `:` type($x)";
-  let hasVerifier = 1;
-}
-
-def Dist_RecvOp : Dist_PointToPoint<"recv", [Dist_Placed]> {
-  let summary = "Takes a tensor from another rank.";
-  let description = [{
-    Constraints:
-    - (RECV1) rank and tag are not negative.
-
-    Example: `%x = dist.recv from 3 tag 7 : tensor<?x96xf32>`
-  }];
-  let arguments = (ins I64Attr:$rank, I64Attr:$tag, OptionalAttr<Dyna_PlaceArrayAttr>:$places);
-  let results = (outs Dist_Tensor:$result);
-  let assemblyFormat = "`from` $rank `tag` $tag attr-dict `:` type($result)";
-  let hasVerifier = 1;
-}
-
 #endif // DYNA_DIALECTS_DIST_DISTOPS_TD

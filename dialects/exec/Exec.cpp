@@ -143,9 +143,21 @@ private:
         return parseField(field, result);
     for (auto [index, operand] : llvm::enumerate(takenBy(op_)))
       if (word == operandName(operand))
-        return parser_.parseInteger(places_[index]);
+        return parsePlace(word, places_[index]);
     return parser_.emitError(location) << wordOf(op_) << " has no '" << word
                                        << "', expects " << listWords(op_);
+  }
+
+  /// -1 stands for no place, which is what leaving the word out says.
+  ParseResult parsePlace(StringRef word, int64_t &place) {
+    SMLoc location = parser_.getCurrentLocation();
+    if (parser_.parseInteger(place))
+      return failure();
+    if (place < 0)
+      return parser_.emitError(location)
+             << "expects '" << word << "' to be a multiple of "
+             << plan::placeAlignment << ", but got " << place;
+    return success();
   }
 
   ParseResult parseField(Field field, OperationState &result) {

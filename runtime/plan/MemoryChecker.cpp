@@ -61,6 +61,9 @@ Status MemoryChecker::take(const BlockUse &use) {
   int64_t begin = blocks_.blocks()[use.block].place;
   if (use.isThereAlready)
     return bad("the " + describeBlock(use.name) + " is taken twice");
+  if (begin == plan::noPlace)
+    return bad(formatText("the %s has no place: it needs '%s'",
+                          describeBlock(use.name), operandName(use.operand)));
   if (begin < 0 || begin % DYNA_BLOCK_ALIGNMENT != 0)
     return bad(formatText("the %s lies at offset %d, which is negative or "
                           "not a multiple of %d",

@@ -91,6 +91,9 @@ Status take(const List &list, int &at, const char *name, int64_t &value) {
 StatusOr<std::vector<Instruction>>
 readProgram(const plan::file::Program &columns) {
   std::vector<Instruction> instructions;
+  if (columns.instructions().size() > maxPlanInstructions)
+    return bad(
+        formatText("it has more than %d instructions", maxPlanInstructions));
   int layer = 0, microBatch = 0, recompute = 0;
   for (char number : columns.instructions()) {
     Instruction &i = instructions.emplace_back();

@@ -19,7 +19,7 @@
 namespace dyna {
 
 /// Instructions of all ranks that a file may have.
-constexpr int64_t maxPlanInstructions = INT64_C(1) << 25;
+constexpr int64_t maxPlanInstructions = INT64_C(1) << 23;
 
 /// InvalidArgument where the bytes are no plan, or more than this version
 /// knows. Says nothing about whether the plan may run (PlanVerifier.h).

@@ -45,6 +45,11 @@ Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
 Status checkLengths(const ManifestView &model,
                     const std::vector<int64_t> &lengths) {
   int64_t positions = model.manifest().facts().positions();
+  // With this limit no sum of lengths overflows.
+  for (size_t sample = 0; sample < lengths.size(); ++sample)
+    if (lengths[sample] < 0 || lengths[sample] > maxMicroBatchTokens)
+      return bad(formatText("sample %d has %d tokens, but 0 to %d are possible",
+                            sample, lengths[sample], maxMicroBatchTokens));
   for (size_t sample = 0; sample < lengths.size(); ++sample)
     if (positions > 0 && lengths[sample] > positions)
       return bad(formatText("sample %d has %d tokens, but the model has "

@@ -171,6 +171,26 @@ exec.plan @p model 1 target_tokens 1 {
 
 // -----
 
+// DO3: no place is said by no word.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{expects 'workspace' to be a multiple of 64, but got -1}}
+    do update layer 1 workspace -1
+  }
+}
+
+// -----
+
+// DO3: a place too many.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{expects a place for each of 3 blocks that forward may take, but got 4}}
+    "exec.do"() {instruction = 2 : i32, places = array<i64: 0, 0, 0, 0>} : () -> ()
+  }
+}
+
+// -----
+
 // DO3: a place of an op that was made otherwise is missing.
 exec.plan @p model 1 target_tokens 1 {
   rank 0 dynamic_bytes 0 {

@@ -85,7 +85,7 @@ private:
         place < taken.count ? operandName(taken.operands[place]) : "a place";
     if (i.places[place] != plan::noPlace) {
       i.places[place] = plan::noPlace;
-      return "lies at offset -1";
+      return std::string("has no place: it needs '") + name + "'";
     }
     i.places[place] = 64;
     return formatText("'%s' is 64, but it takes no such block here", name);

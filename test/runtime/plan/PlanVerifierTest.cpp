@@ -196,7 +196,7 @@ const Case cases[] = {
      [](Editor e) {
        placeOf(e.at(Instruction::BACKWARD, 2), Operand::Workspace) = -64;
      }},
-    {"offset -1, which is negative",
+    {"has no place: it needs 'workspace'",
      [](Editor e) {
        placeOf(e.at(Instruction::BACKWARD, 2), Operand::Workspace) =
            plan::noPlace;
@@ -361,6 +361,23 @@ TEST(PlanVerifierTest, NothingIsEvaluatedTwice) {
                 HasSubstr("expects layer 5 next"), HasSubstr("is there twice"),
                 HasSubstr("either trained on or"), HasSubstr("overlaps")));
       }
+}
+
+// P2: sums of lengths do not overflow, whatever a file says.
+TEST(PlanVerifierTest, LengthsAreTokensOfAMicroBatch) {
+  TinyOptions options;
+  plan::Manifest manifest = tinyManifest(options);
+  manifest.mutable_facts()->set_positions(0);
+  ManifestView model = *ManifestView::create(manifest);
+  plan::Plan plan = *Planner(model).training({8}, 8, {});
+  std::vector<int64_t> huge = {8};
+  for (int copies = 0; copies < 4; ++copies) {
+    huge.push_back(INT64_C(1) << 62);
+    plan.microBatches[0].segments.push_back({copies + 1, 0, huge.back()});
+  }
+  EXPECT_THAT(verifyPlan(model, plan, huge, {INT64_C(1) << 30}).message(),
+              HasSubstr("sample 1 has 4611686018427387904 tokens, but 0 to "
+                        "16777216 are possible"));
 }
 
 TEST(PlanVerifierTest, OtherMiniBatchesAreNoticed) {

@@ -400,7 +400,7 @@ LogicalResult Driver::runPhases() {
     return failure();
   manifest = std::move(*built);
   // What the binary would refuse when it starts is refused here.
-  if (auto fits = ::dyna::ManifestView::create(manifest); !fits.isOk())
+  if (auto fits = ::dyna::Model::create(manifest); !fits.isOk())
     return module->emitError("no binary can run this model: ")
            << fits.status().message();
   manifest.set_matmul(options.computeType == "f64" ? "generated"

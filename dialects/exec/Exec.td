@@ -51,7 +51,8 @@ def Exec_GraphOp : Exec_ListOp<"graph", [Symbol]> {
     Constraints:
     - (GRAPH1) `strategy` is one strategy as `runtime/plan/Strategy.h` reads it, without
       name and layers: the op's name and its stages say these.
-    - (GRAPH2) the axes of the mesh are `dp`, `pp` and `tp`, with the strategy's degrees.
+    - (GRAPH2) the axes of the mesh are `dp`, `pp` and `tp`, with the strategy's degrees and
+      in its order.
     - (GRAPH3) the body lists as many stages as `pp` says, then parameters.
     - (GRAPH4) no layer is listed twice, and no parameter.
 
@@ -111,10 +112,10 @@ def Exec_ParameterOp : Exec_Op<"parameter", [HasParent<"GraphOp">]> {
 def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The instructions of all ranks for one mini-batch.";
   let description = [{
-    `model` is the hash of the manifest that the plan was made for, `target_tokens` what
-    the sum of losses is divided by. `lengths` gives the tokens of every sample, and `of`
-    names the graph, which the runtime's message does not. Whether the plan may run is
-    proven by `dyna-verify-plan`.
+    `of` names the graph in this module that the plan was made for; of a plan that stands
+    alone, `strategy` says which it was. `model` is the hash of the manifest, `target_tokens`
+    what the sum of losses is divided by, and `lengths` gives the tokens of every sample.
+    Whether the plan may run is proven by `dyna-verify-plan`.
 
     Constraints:
     - (PLAN1) `graph` names an `exec.graph`.
@@ -122,6 +123,7 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
     - (PLAN3) no length is negative, and neither is `target_tokens`.
     - (PLAN4) `lengths` is left out or lists at least one sample.
     - (PLAN5) ranks are listed in order, from 0 on.
+    - (PLAN6) `strategy` is left out where `of` names a graph, whose strategy it is.
 
     Example:
 
@@ -136,10 +138,10 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<FlatSymbolRefAttr>:$graph,
-                       I64Attr:$model, I64Attr:$target_tokens,
+                       OptionalAttr<StrAttr>:$strategy, I64Attr:$model, I64Attr:$target_tokens,
                        OptionalAttr<DenseI64ArrayAttr>:$lengths,
                        OptionalAttr<StrAttr>:$sym_visibility);
-  let assemblyFormat = "$sym_name (`of` $graph^)? `model` custom<Hash>($model) `target_tokens` "
+  let assemblyFormat = "$sym_name (`of` $graph^)? (`strategy` $strategy^)? `model` custom<Hash>($model) `target_tokens` "
                        "custom<Number>($target_tokens) (`lengths` $lengths^)? attr-dict-with-keyword $body";
 }
 

@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/exec/Exec.h"
-#include "runtime/plan/Strategy.h"
+#include "runtime/plan/ExecutableGraph.h"
 #include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
@@ -15,18 +15,12 @@ using namespace mlir::exec;
 
 /// GRAPH2.
 static LogicalResult verifyMesh(GraphOp op, const ::dyna::Strategy &strategy) {
-  ::dyna::Mesh mesh = op.getMesh().getMesh();
-  const std::pair<StringRef, int> degrees[] = {
-      {"dp", strategy.dp}, {"pp", strategy.pp}, {"tp", strategy.tp}};
-  bool fits = mesh.axes().size() == std::size(degrees);
-  for (auto [name, degree] : degrees) {
-    std::optional<int> axis = mesh.findAxis(name.str());
-    fits &= axis && mesh.axes()[*axis].size == degree;
-  }
-  if (!fits)
-    return op.emitOpError() << "expects a mesh of the axes dp=" << strategy.dp
-                            << ", pp=" << strategy.pp << ", tp=" << strategy.tp
-                            << ", but got " << op.getMesh();
+  ::dyna::StatusOr<::dyna::Mesh> mesh = ::dyna::meshOf(strategy);
+  if (!mesh.isOk())
+    return op.emitOpError() << mesh.status().message();
+  if (op.getMesh().getMesh() != *mesh)
+    return op.emitOpError() << "expects the mesh " << mesh->describe()
+                            << " of its strategy, but got " << op.getMesh();
   return success();
 }
 

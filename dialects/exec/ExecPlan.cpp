@@ -45,6 +45,10 @@ LogicalResult PlanOp::verifyRegions() {
   // PLAN4
   if (getLengths() && getLengths()->empty())
     return emitOpError("expects 'lengths' to list at least one sample");
+  // PLAN6
+  if (getGraph() && getStrategy())
+    return emitOpError() << "states the strategy " << getStrategyAttr()
+                         << ", which " << getGraphAttr() << " says";
   // PLAN5
   for (auto [index, rank] : llvm::enumerate(getOps<RankOp>()))
     if (rank.getRank() != index)

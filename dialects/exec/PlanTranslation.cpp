@@ -43,6 +43,7 @@ FailureOr<PlanOp> mlir::exec::importPlan(OpBuilder &builder, Location location,
   OpBuilder::InsertionGuard guard(builder);
   auto op = PlanOp::create(
       builder, location, builder.getStringAttr(name), FlatSymbolRefAttr(),
+      plan.graph.empty() ? StringAttr() : builder.getStringAttr(plan.graph),
       builder.getI64IntegerAttr(static_cast<int64_t>(plan.manifestHash)),
       builder.getI64IntegerAttr(plan.targetTokens), lengths, StringAttr());
   builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
@@ -76,11 +77,23 @@ static plan::Instruction exportInstruction(DoOp op) {
   return i;
 }
 
+/// What plans call their graph.
+static std::string graphNameOf(PlanOp op) {
+  if (op.getStrategy())
+    return op.getStrategy()->str();
+  if (!op.getGraphAttr())
+    return "";
+  auto graph =
+      SymbolTable::lookupNearestSymbolFrom<GraphOp>(op, op.getGraphAttr());
+  return ::dyna::graphName(strategyOf(graph));
+}
+
 plan::Plan mlir::exec::exportPlan(PlanOp op) {
   plan::Plan plan;
   plan.manifestHash = op.getModel();
   plan.targetTokens = static_cast<int64_t>(op.getTargetTokens());
   plan.name = op.getSymName().str();
+  plan.graph = graphNameOf(op);
   llvm::append_range(plan.lengths,
                      op.getLengths().value_or(ArrayRef<int64_t>()));
   for (auto item : op.getOps<MicroBatchOp>()) {
@@ -97,6 +110,17 @@ plan::Plan mlir::exec::exportPlan(PlanOp op) {
       program.instructions.push_back(exportInstruction(item));
   }
   return plan;
+}
+
+LogicalResult mlir::exec::setGraph(PlanOp op, GraphOp graph) {
+  std::string name = ::dyna::graphName(strategyOf(graph));
+  if (op.getStrategy() && *op.getStrategy() != name)
+    return op.emitOpError()
+           << "was made for strategy '" << *op.getStrategy() << "', but @"
+           << graph.getSymName() << " is '" << name << "'";
+  op.removeStrategyAttr();
+  op.setGraph(graph.getSymName());
+  return success();
 }
 
 Operation *mlir::exec::findInstruction(PlanOp op, int rank, int instruction) {
@@ -143,7 +167,7 @@ GraphOp mlir::exec::importGraph(OpBuilder &builder, Location location,
                             builder.getStringAttr(describeStrategy(strategy)),
                             mesh, StringAttr());
   builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
-  const ::dyna::ManifestView &model = graph.model();
+  const ::dyna::Model &model = graph.model();
   for (int stage = 0; stage < graph.stages(); ++stage) {
     SmallVector<StringRef> layers;
     for (int layer = graph.stage(stage).firstLayer;

@@ -27,6 +27,9 @@ FailureOr<PlanOp> importPlan(OpBuilder &builder, Location location,
 /// The plan that says the same; the op's constraints must hold.
 ::dyna::plan::Plan exportPlan(PlanOp op);
 
+/// Says that the plan is of that graph; fails where it was made for another.
+LogicalResult setGraph(PlanOp op, GraphOp graph);
+
 /// The instruction that a failure of verifyPlan names, or its rank, or the
 /// plan.
 Operation *findInstruction(PlanOp op, int rank, int instruction);

@@ -59,13 +59,13 @@ struct Report {
 /// The peak is that of the plan that a training binary makes for `segments`
 /// samples of `tokens` tokens together.
 FailureOr<Peak> planPeak(ModuleOp module, int64_t tokens, int64_t segments) {
-  FailureOr<::dyna::ManifestView> view = viewManifest(module);
-  if (failed(view))
+  FailureOr<::dyna::Model> model = modelOf(module);
+  if (failed(model))
     return failure();
   auto refuse = [&](const ::dyna::Status &status) {
     return module.emitError("cannot plan a step: ") << status.message();
   };
-  auto graph = ::dyna::ExecutableGraph::create(*view, ::dyna::Strategy());
+  auto graph = ::dyna::ExecutableGraph::create(*model, ::dyna::Strategy());
   if (!graph.isOk())
     return refuse(graph.status());
   std::vector<int64_t> lengths;
@@ -74,7 +74,8 @@ FailureOr<Peak> planPeak(ModuleOp module, int64_t tokens, int64_t segments) {
     tokens -= lengths.back();
   }
   Peak peak;
-  peak.persistent = ::dyna::persistentLayout(*view).bytes;
+  peak.persistent =
+      ::dyna::persistentLayout(::dyna::RankView::whole(*model)).bytes;
   for (auto [name, mode] : {std::pair<StringRef, ::dyna::plan::Recompute>(
                                 "none", ::dyna::plan::RECOMPUTE_NONE),
                             {"selective", ::dyna::plan::RECOMPUTE_SELECTIVE},

@@ -27,7 +27,7 @@ struct DynaPlan : mlir::dyna::impl::DynaPlanBase<DynaPlan> {
   using DynaPlanBase::DynaPlanBase;
 
   void runOnOperation() override {
-    FailureOr<::dyna::ManifestView> model = viewManifest(getOperation());
+    FailureOr<::dyna::Model> model = modelOf(getOperation());
     if (failed(model))
       return signalPassFailure();
     if (auto status = checkOptions(); !status.isOk())
@@ -141,7 +141,7 @@ private:
                     : planner.training(samples, targets, options);
   }
 
-  LogicalResult add(const ::dyna::ManifestView &model,
+  LogicalResult add(const ::dyna::Model &model,
                     const ::dyna::ExecutableGraph &graph, plan::Plan plan) {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
@@ -156,9 +156,8 @@ private:
     llvm::append_range(plan.lengths, lengths);
     FailureOr<exec::PlanOp> planOp =
         exec::importPlan(builder, module.getLoc(), plan);
-    if (failed(planOp))
+    if (failed(planOp) || failed(exec::setGraph(*planOp, graphOp)))
       return failure();
-    planOp->setGraph(graphName.getValue());
     symbols.insert(*planOp);
     return success(succeeded(verifyExecutable(graphOp, model)) &&
                    succeeded(verifyPlan(*planOp, model)));

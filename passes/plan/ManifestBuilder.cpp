@@ -9,7 +9,7 @@
 #include "passes/memory/TokenParts.h"
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/Model.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -68,6 +68,7 @@ private:
   plan::Manifest manifest;
   llvm::MapVector<StringAttr, int> parameterIndex;
   llvm::MapVector<StringAttr, int> kindIndex;
+  llvm::DenseMap<Value, int> layerIndex; ///< of the model's activations
 };
 
 } // namespace
@@ -164,6 +165,12 @@ LogicalResult ManifestBuilder::addLayer(CallOp call) {
   if (failed(kind))
     return failure();
   plan::Layer *out = manifest.add_layers();
+  int index = manifest.layers_size() - 1;
+  // What a call takes from others; the rest are the model's arguments.
+  for (Value input : call.getInputs())
+    if (auto producer = layerIndex.find(input); producer != layerIndex.end())
+      out->add_producers(producer->second);
+  layerIndex[call.getResult()] = index;
   out->set_name(call.getLayerName().str());
   out->set_kind(*kind);
   for (auto parameter : call.getParameters().getAsRange<FlatSymbolRefAttr>()) {
@@ -343,7 +350,7 @@ FailureOr<int> ManifestBuilder::addKind(LayerOp layer) {
 
 LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {
   std::optional<ArrayAttr> tiers = layer.getTiers();
-  if (!tiers || tiers->size() != 4)
+  if (!tiers || tiers->size() != DYNA_TIER_COUNT)
     return layer.emitOpError(
         "has no tier sizes; run the memory phase (--dyna-memory) first");
 
@@ -361,10 +368,8 @@ LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {
   for (auto [index, type] :
        llvm::enumerate(layer.getFunctionType().getResults()))
     setSpec(kind->add_outputs(), type, layoutOf(dist::kResultsName, index));
-  setBytes(kind->mutable_input_tier(), cast<PlaceAttr>((*tiers)[0]));
-  setBytes(kind->mutable_products_tier(), cast<PlaceAttr>((*tiers)[1]));
-  setBytes(kind->mutable_elementwise_tier(), cast<PlaceAttr>((*tiers)[2]));
-  setBytes(kind->mutable_deferred_tier(), cast<PlaceAttr>((*tiers)[3]));
+  for (auto tier : tiers->getAsRange<PlaceAttr>())
+    setBytes(kind->add_tiers(), tier);
   for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
     kind->add_roles();
   for (FunctionOp function : module.getOps<FunctionOp>()) {

@@ -9,7 +9,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "runtime/plan/ExecutableGraph.h"
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/Model.h"
 
 namespace mlir::dyna {
 
@@ -17,21 +17,19 @@ namespace mlir::dyna {
 #include "passes/plan/Passes.h.inc"
 
 /// The module's manifest, checked; diagnostics say what is missing.
-FailureOr<::dyna::ManifestView> viewManifest(ModuleOp module);
+FailureOr<::dyna::Model> modelOf(ModuleOp module);
 
 /// What each rank holds under `strategy`; refused is also a tensor degree that
 /// the module was not distributed for.
 ::dyna::StatusOr<::dyna::ExecutableGraph>
-placeStrategy(const ::dyna::ManifestView &model,
-              const ::dyna::Strategy &strategy);
+placeStrategy(const ::dyna::Model &model, const ::dyna::Strategy &strategy);
 
 /// What `dyna-verify-executable` checks of one graph.
-LogicalResult verifyExecutable(exec::GraphOp graph,
-                               const ::dyna::ManifestView &model);
+LogicalResult verifyExecutable(exec::GraphOp graph, const ::dyna::Model &model);
 
 /// What `dyna-verify-plan` checks of one plan; its graph must have passed. A
 /// negative limit is none.
-LogicalResult verifyPlan(exec::PlanOp plan, const ::dyna::ManifestView &model,
+LogicalResult verifyPlan(exec::PlanOp plan, const ::dyna::Model &model,
                          int64_t limit = -1);
 
 /// Defines `registerPlanPasses`.

@@ -22,7 +22,7 @@ llvm::Error mlir::dyna::checkCosts(StringRef path) {
 llvm::Error mlir::dyna::cutStages(ModuleOp module, StringRef path,
                                   std::vector<std::string> &strategies,
                                   std::vector<std::string> &notes) {
-  FailureOr<::dyna::ManifestView> model = viewManifest(module);
+  FailureOr<::dyna::Model> model = modelOf(module);
   if (failed(model))
     return refuse(::dyna::Status::invalidArgument(
         "the module above cannot be cut into stages"));

@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace mlir::dyna;
 
 ::dyna::StatusOr<::dyna::ExecutableGraph>
-mlir::dyna::placeStrategy(const ::dyna::ManifestView &model,
+mlir::dyna::placeStrategy(const ::dyna::Model &model,
                           const ::dyna::Strategy &strategy) {
   bool isThere =
       strategy.tp == 1 ||
@@ -35,7 +35,7 @@ mlir::dyna::placeStrategy(const ::dyna::ManifestView &model,
 
 /// Every layer of the model once and in order.
 static LogicalResult verifyStages(exec::GraphOp graph,
-                                  const ::dyna::ManifestView &model) {
+                                  const ::dyna::Model &model) {
   int next = 0;
   for (auto stage : graph.getOps<exec::StageOp>())
     for (auto layer : stage.getLayers().getAsRange<StringAttr>()) {
@@ -70,7 +70,7 @@ static LogicalResult verifyParameter(exec::ParameterOp op,
 }
 
 static LogicalResult verifyParameters(exec::GraphOp graph,
-                                      const ::dyna::ManifestView &model,
+                                      const ::dyna::Model &model,
                                       exec::GraphOp placed) {
   llvm::DenseMap<Attribute, exec::ParameterOp> expected;
   for (auto parameter : placed.getOps<exec::ParameterOp>())
@@ -100,7 +100,7 @@ static LogicalResult verifyParameters(exec::GraphOp graph,
 }
 
 LogicalResult mlir::dyna::verifyExecutable(exec::GraphOp graph,
-                                           const ::dyna::ManifestView &model) {
+                                           const ::dyna::Model &model) {
   if (failed(verifyStages(graph, model)))
     return failure();
   auto placed = placeStrategy(model, exec::strategyOf(graph));
@@ -109,9 +109,6 @@ LogicalResult mlir::dyna::verifyExecutable(exec::GraphOp graph,
   OpBuilder builder(graph.getContext());
   OwningOpRef<exec::GraphOp> expected =
       exec::importGraph(builder, graph.getLoc(), graph.getSymName(), *placed);
-  if (graph.getMesh() != expected->getMesh())
-    return graph.emitOpError() << "expects the mesh " << expected->getMesh()
-                               << ", but got " << graph.getMesh();
   return verifyParameters(graph, model, *expected);
 }
 
@@ -120,7 +117,7 @@ namespace {
 struct DynaVerifyExecutable
     : mlir::dyna::impl::DynaVerifyExecutableBase<DynaVerifyExecutable> {
   void runOnOperation() override {
-    FailureOr<::dyna::ManifestView> model = viewManifest(getOperation());
+    FailureOr<::dyna::Model> model = modelOf(getOperation());
     if (failed(model))
       return signalPassFailure();
     if (getOperation().getOps<exec::GraphOp>().empty())

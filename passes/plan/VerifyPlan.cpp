@@ -18,14 +18,14 @@ namespace mlir::dyna {
 using namespace mlir;
 using namespace mlir::dyna;
 
-FailureOr<::dyna::ManifestView> mlir::dyna::viewManifest(ModuleOp module) {
+FailureOr<::dyna::Model> mlir::dyna::modelOf(ModuleOp module) {
   FailureOr<::dyna::plan::Manifest> manifest = buildManifest(module);
   if (failed(manifest))
     return failure();
-  auto view = ::dyna::ManifestView::create(std::move(*manifest));
-  if (!view.isOk())
-    return module.emitError(view.status().message());
-  return *view;
+  auto model = ::dyna::Model::create(std::move(*manifest));
+  if (!model.isOk())
+    return module.emitError(model.status().message());
+  return std::move(*model);
 }
 
 /// Neither is negative, but both may be as large as numbers are.
@@ -52,7 +52,7 @@ static std::vector<int64_t> lengthsOf(exec::PlanOp op) {
 }
 
 LogicalResult mlir::dyna::verifyPlan(exec::PlanOp op,
-                                     const ::dyna::ManifestView &model,
+                                     const ::dyna::Model &model,
                                      int64_t limit) {
   if (!op.getGraphAttr())
     return op.emitOpError("names no graph: write `of @graph` behind its name");
@@ -84,7 +84,7 @@ struct DynaVerifyPlan : mlir::dyna::impl::DynaVerifyPlanBase<DynaVerifyPlan> {
   using DynaVerifyPlanBase::DynaVerifyPlanBase;
 
   void runOnOperation() override {
-    FailureOr<::dyna::ManifestView> model = viewManifest(getOperation());
+    FailureOr<::dyna::Model> model = modelOf(getOperation());
     if (failed(model))
       return signalPassFailure();
     if (getOperation().getOps<exec::PlanOp>().empty())

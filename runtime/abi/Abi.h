@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-#define DYNA_ABI_VERSION 2
+#define DYNA_ABI_VERSION 3
 /// Row counts in memory formulas are rounded up to a multiple of this.
 #define DYNA_ROW_ALIGNMENT 32
 /// Bytes to which every tensor and block is aligned.
@@ -108,7 +108,9 @@ typedef struct dyna_segment {
 
 /// The segments of one micro-batch, in order of q_begin; they cover [0, tq)
 /// without gap or overlap. The per-row arrays say the same row by row, for code
-/// that works on rows. `row_sample` and `row_position` have tq entries.
+/// that works on rows. `row_sample` and `row_position` have tq entries. All of
+/// these lie on the device; what code that launches work there must know of them
+/// stands in the last three fields.
 typedef struct dyna_segments {
   const dyna_segment *data;
   int64_t count;
@@ -116,7 +118,20 @@ typedef struct dyna_segments {
   int64_t tkv;
   const int64_t *row_sample;
   const int64_t *row_position;
+  int64_t longest_query; ///< largest q_len
+  int64_t longest_key;   ///< largest kv_len
+  int64_t targets;       ///< of the micro-batch that are in the loss
 } dyna_segments;
+
+/// By which the manifest lists the tiers; the fields of dyna_saved, in order. A
+/// recomputation mode keeps the first ones, fewer the more it computes again.
+enum {
+  DYNA_TIER_INPUT = 0,
+  DYNA_TIER_PRODUCTS = 1,
+  DYNA_TIER_ELEMENTWISE = 2,
+  DYNA_TIER_DEFERRED = 3,
+  DYNA_TIER_COUNT = 4
+};
 
 /// The tiers of one layer and micro-batch (see above). `kv` outlives the slices
 /// of a sample; null while no sample is sliced.

@@ -43,7 +43,7 @@ struct Traffic {
 };
 
 Traffic trafficOf(const plan::LayerKind &kind, const KindAt &at,
-                  const ManifestView &model, int64_t tokens) {
+                  const Model &model, int64_t tokens) {
   Traffic traffic;
   for (const plan::TensorSpec &spec : kind.parameters()) {
     double bytes = bytesOf(spec, at, 0);
@@ -57,8 +57,8 @@ Traffic trafficOf(const plan::LayerKind &kind, const KindAt &at,
     traffic.copies += spec.type() == model.masterType() ? 0 : bytes;
   }
   traffic.gradients = traffic.allGradients;
-  traffic.input = bytesOf(kind.inputs(0), at, tokens);
-  traffic.output = bytesOf(kind.outputs(0), at, tokens);
+  traffic.input = bytesOf(inputOf(kind), at, tokens);
+  traffic.output = bytesOf(outputOf(kind), at, tokens);
   if (kind.flops_per_token() == 0 && kind.flops_per_target() == 0) {
     // Rows are looked up, not all of them read.
     traffic.parameters = std::min(traffic.parameters, traffic.output);
@@ -68,9 +68,9 @@ Traffic trafficOf(const plan::LayerKind &kind, const KindAt &at,
   auto tier = [&](const plan::LinearBytes &bytes) {
     return static_cast<double>(linearBytes(bytes, extent));
   };
-  traffic.products = tier(kind.products_tier());
-  traffic.elementwise = tier(kind.elementwise_tier());
-  traffic.deferred = tier(kind.deferred_tier());
+  traffic.products = tier(kind.tiers(DYNA_TIER_PRODUCTS));
+  traffic.elementwise = tier(kind.tiers(DYNA_TIER_ELEMENTWISE));
+  traffic.deferred = tier(kind.tiers(DYNA_TIER_DEFERRED));
   return traffic;
 }
 
@@ -130,8 +130,7 @@ double flopRate(const cost::Device &device, plan::ElementType type) {
 
 } // namespace
 
-StatusOr<CostModel> CostModel::create(const ManifestView &model,
-                                      CostTable table) {
+StatusOr<CostModel> CostModel::create(const Model &model, CostTable table) {
   const auto &kinds = model.manifest().kinds();
   for (const auto &entry : table.curves()) {
     const CostKey &key = entry.first;
@@ -152,7 +151,7 @@ StatusOr<CostModel> CostModel::create(const ManifestView &model,
   return costs;
 }
 
-StatusOr<CostModel> CostModel::open(const ManifestView &model,
+StatusOr<CostModel> CostModel::open(const Model &model,
                                     const std::string &path) {
   if (path.empty())
     return CostModel(model);

@@ -14,7 +14,7 @@
 #define DYNA_RUNTIME_COST_COSTMODEL_H
 
 #include "runtime/cost/CostTable.h"
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/Model.h"
 
 #include <optional>
 
@@ -31,15 +31,14 @@ class CostModel {
 public:
   /// Measured by `table`. Fails where it names a kind that the model lacks:
   /// it is that of another model. `model` must outlive this.
-  static StatusOr<CostModel> create(const ManifestView &model, CostTable table);
+  static StatusOr<CostModel> create(const Model &model, CostTable table);
   /// The same for a file, or for an empty path nothing measured.
-  static StatusOr<CostModel> open(const ManifestView &model,
-                                  const std::string &path);
+  static StatusOr<CostModel> open(const Model &model, const std::string &path);
   /// Nothing measured.
-  explicit CostModel(const ManifestView &model)
+  explicit CostModel(const Model &model)
       : model_(&model), table_(CostTable::host()) {}
 
-  const ManifestView &model() const { return *model_; }
+  const Model &model() const { return *model_; }
   const CostTable &table() const { return table_; }
 
   /// Of one call. A degree that was not compiled costs as tp=1 does.
@@ -53,7 +52,7 @@ public:
                   const Work &work) const;
 
 private:
-  const ManifestView *model_;
+  const Model *model_;
   CostTable table_;
 };
 

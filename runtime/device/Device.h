@@ -19,6 +19,7 @@
 
 #include "runtime/abi/Abi.h"
 #include "runtime/base/Status.h"
+#include "runtime/device/Team.h"
 
 #include <chrono>
 #include <cstdint>
@@ -59,6 +60,12 @@ public:
 
   /// One line for people: what this device is and how much of it is used.
   virtual std::string describe() const = 0;
+  /// How products of matrices of bf16 run here, where there are several ways.
+  virtual std::string describeBf16Products() const { return ""; }
+  /// Memory that it has taken beside buffers, as kernels needed it.
+  virtual int64_t scratchBytes() const = 0;
+  /// The threads of the host that serve this device: for work between plans.
+  virtual Team &team() = 0;
 
   /// Takes `bytes` of device memory, ready to be used at full speed (the host
   /// touches its pages here). Fails with ResourceExhausted, taking nothing,

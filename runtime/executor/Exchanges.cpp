@@ -3,7 +3,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/executor/Executor.h"
-#include "runtime/executor/RankExchange.h"
 #include "runtime/executor/Run.h"
 
 namespace dyna {
@@ -11,54 +10,56 @@ namespace dyna {
 using plan::Instruction;
 
 Status Executor::exchange(Run &run, const Instruction &i) {
-  if (!exchange_)
+  RankExchange *exchange = run.seat.exchange();
+  if (!exchange)
     return Status::internal("one rank has nobody to exchange with");
   ExchangeOp op = exchangeOf(i.op);
   if (op.kind == ExchangeKind::Norm)
     return combineNorms(run);
   if (op.isOfParameters())
-    return exchangeParameters(i);
+    return exchangeParameters(run, i);
   Operand crosses = op.isGradient() ? Operand::Gradient : Operand::Kept;
-  return exchange_->message(
+  return exchange->message(
       i, block(run, crosses),
-      view_.messageBytes(i.layer, run.blocks.extent(i.microBatch)),
-      stream_->handle());
+      run.view().messageBytes(i.layer, run.blocks.extent(i.microBatch)),
+      machine_.stream().handle());
 }
 
 /// What the layer updates together with other ranks.
-Status Executor::exchangeParameters(const Instruction &i) {
+Status Executor::exchangeParameters(Run &run, const Instruction &i) {
   ExchangeOp op = exchangeOf(i.op);
   bool gathers = op.kind == ExchangeKind::Gather;
+  GraphSeat &seat = run.seat;
+  RankExchange &exchange = *seat.exchange();
+  void *stream = machine_.stream().handle();
   if (!op.starts)
-    return exchange_->wait(i.layer, stream_->handle());
+    return exchange.wait(i.layer, stream);
   std::vector<RankExchange::ParameterData> parameters;
-  const auto &list = view_.layer(i.layer).parameters();
+  const auto &list = run.view().layer(i.layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {
     int p = list.Get(slot);
-    if (!view_.updates(i.layer, slot) || view_.place(p).holders == 1)
+    if (!run.view().updates(i.layer, slot) || run.view().place(p).holders == 1)
       continue;
-    ParameterPart part = !gathers           ? ParameterPart::Gradient
-                         : view_.hasCopy(p) ? ParameterPart::Copy
-                                            : ParameterPart::Master;
+    ParameterPart part =
+        gathers ? valuePart(seat.model(), p) : ParameterPart::Gradient;
     parameters.push_back(
-        {p, tensorOf(p, part).data,
-         gathers ? view_.computeType(p) : view_.gradientType()});
+        {p, seat.tensorOf(p, part).data, typeOf(seat.model(), p, part)});
   }
-  return gathers
-             ? exchange_->startGathers(i.layer, parameters, stream_->handle())
-             : exchange_->startReductions(i.layer, parameters,
-                                          stream_->handle());
+  return gathers ? exchange.startGathers(i.layer, parameters, stream)
+                 : exchange.startReductions(i.layer, parameters, stream);
 }
 
 Status Executor::sumOverRanks(std::vector<double> &values) {
-  return exchange_ ? exchange_->sum(values, stream_->handle()) : Status::ok();
+  RankExchange *exchange = seat().exchange();
+  return exchange ? exchange->sum(values, machine_.stream().handle())
+                  : Status::ok();
 }
 
 /// By layer, so that the sum over layers is taken in one order everywhere.
 Status Executor::combineNorms(Run &run) {
-  DYNA_RETURN_IF_ERROR(synchronize());
+  DYNA_RETURN_IF_ERROR(readResults(run));
   countLosses(run);
-  return exchange_->sum(run.squaredNorms, stream_->handle());
+  return run.seat.exchange()->sum(run.squaredNorms, machine_.stream().handle());
 }
 
 } // namespace dyna

@@ -5,7 +5,6 @@
 #include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
 #include "runtime/executor/Executor.h"
-#include "runtime/executor/RankExchange.h"
 #include "runtime/executor/Run.h"
 
 #include <cmath>
@@ -27,56 +26,29 @@ static int64_t sumOf(const std::array<int64_t, kCollectiveKinds> &counts) {
 }
 
 //===----------------------------------------------------------------------===//
-// Tensors
+// Calls
 //===----------------------------------------------------------------------===//
 
-std::vector<dyna_tensor> Executor::computeParameters(int layer) const {
-  std::vector<dyna_tensor> tensors;
-  for (int p : view_.layer(layer).parameters())
-    tensors.push_back(tensorOf(p, view_.hasCopy(p) ? ParameterPart::Copy
-                                                   : ParameterPart::Master));
-  return tensors;
-}
-
-std::vector<dyna_tensor> Executor::gradients(int layer) const {
-  std::vector<dyna_tensor> tensors;
-  for (int p : view_.layer(layer).parameters())
-    tensors.push_back(tensorOf(p, ParameterPart::Gradient));
-  return tensors;
-}
-
-std::vector<dyna_tensor> Executor::updatedGradients(int layer,
-                                                    bool countedOnly) const {
-  std::vector<dyna_tensor> tensors;
-  const auto &list = view_.layer(layer).parameters();
-  for (int slot = 0; slot < list.size(); ++slot) {
-    int p = list.Get(slot);
-    bool here =
-        view_.updates(layer, slot) && (!countedOnly || view_.place(p).counts);
-    tensors.push_back(here ? updatedRows(p, ParameterPart::Gradient)
-                           : dyna_tensor{nullptr, 0});
-  }
-  return tensors;
-}
-
 dyna_saved Executor::savedOf(const Run &run, const Instruction &i) const {
-  int l = i.layer;
+  constexpr void *dyna_saved::*fields[] = {
+      &dyna_saved::input, &dyna_saved::products, &dyna_saved::elementwise,
+      &dyna_saved::deferred};
+  static_assert(std::size(fields) == DYNA_TIER_COUNT);
   const Extent &extent = run.blocks.extent(i.microBatch);
-  dyna_saved saved = {};
+  plan::Recompute mode = run.blocks.mode(i.microBatch, i.layer);
+  bool defers =
+      run.blocks.split(i.microBatch, i.layer) && i.op != Instruction::FORWARD;
   int64_t kept = run.place(Operand::Kept), late = run.place(Operand::Late);
-  saved.input = dynamic(kept);
-  kept += view_.inputBytes(l, extent);
-  if (i.op == Instruction::EVALUATE)
-    return saved;
-  plan::Recompute mode = run.blocks.mode(i.microBatch, l);
-  int64_t &products = mode == plan::RECOMPUTE_FULL ? late : kept;
-  saved.products = dynamic(products);
-  products += view_.productsBytes(l, extent);
-  int64_t &elementwise = mode == plan::RECOMPUTE_NONE ? kept : late;
-  saved.elementwise = dynamic(elementwise);
-  elementwise += view_.elementwiseBytes(l, extent);
-  if (run.blocks.split(i.microBatch, l) && i.op != Instruction::FORWARD)
-    saved.deferred = dynamic(late);
+  dyna_saved saved = {};
+  for (int tier = 0; tier < DYNA_TIER_COUNT; ++tier) {
+    // An evaluation has nothing but its input.
+    if (tier == DYNA_TIER_DEFERRED ? !defers
+                                   : tier > 0 && i.op == Instruction::EVALUATE)
+      continue;
+    int64_t &place = keepsTier(mode, tier) ? kept : late;
+    saved.*fields[tier] = machine_.dynamic(place);
+    place += run.view().tierBytes(i.layer, tier, extent);
+  }
   return saved;
 }
 
@@ -85,7 +57,7 @@ Status Executor::call(Run &run, const Instruction &i,
                       const std::vector<dyna_tensor> &grads,
                       const std::vector<dyna_tensor> &in,
                       const std::vector<dyna_tensor> &out) {
-  int kind = view_.functionKind(i.layer);
+  int kind = run.view().functionKind(i.layer);
   dyna_layer_function function =
       variant_.functions[kind * DYNA_ROLE_COUNT + roleOf(i)];
   dyna_saved saved = {};
@@ -94,26 +66,26 @@ Status Executor::call(Run &run, const Instruction &i,
     saved = savedOf(run, i);
     segments = run.segments[i.microBatch];
   }
-  Traffic before = exchange_ ? exchange_->transport().traffic() : Traffic();
-  dyna_status status = function(&context_, params.data(), grads.data(), &saved,
-                                block(run, Operand::Workspace), &segments,
-                                in.data(), out.data());
+  Traffic before = traffic();
+  dyna_status status = function(
+      &machine_.context(), params.data(), grads.data(), &saved,
+      block(run, Operand::Workspace), &segments, in.data(), out.data());
   if (status == DYNA_OK)
-    return exchange_ ? checkExchanges(run, i, before) : Status::ok();
+    return run.seat.exchange() ? checkExchanges(run, i, before) : Status::ok();
   StatusCode code = status >= DYNA_INVALID_ARGUMENT && status <= DYNA_INTERNAL
                         ? static_cast<StatusCode>(status)
                         : StatusCode::Internal;
-  message_[sizeof(message_) - 1] = '\0';
-  return Status(code, message_[0]
-                          ? std::string(message_)
-                          : formatText("failed with status %d", status));
+  std::string message = machine_.message();
+  return Status(code, message.empty()
+                          ? formatText("failed with status %d", status)
+                          : message);
 }
 
 /// What the manifest says that a function exchanges in this micro-batch.
 Traffic Executor::statedExchanges(const Run &run, const Instruction &i) const {
   Traffic stated;
   for (const plan::LayerExchange &exchange :
-       view_.exchanges(i.layer, roleOf(i))) {
+       run.view().exchanges(i.layer, roleOf(i))) {
     const Staging &staging = run.staging[i.microBatch];
     constexpr int64_t chunk = DYNA_HEAD_CHUNK_ROWS;
     bool perChunk = exchange.per_chunk();
@@ -121,7 +93,7 @@ Traffic Executor::statedExchanges(const Run &run, const Instruction &i) const {
     stated.collectiveCalls += times;
     for (const plan::LayerExchange::Tensor &tensor : exchange.tensors()) {
       int64_t rows = perChunk ? staging.targets : staging.extent.tq;
-      if (const dyna_group &group = groups_[tensor.dealt_group()];
+      if (const dyna_group &group = run.seat.groups()[tensor.dealt_group()];
           tensor.dealt_group() != 0)
         rows = dyna_part_size(rows, group.size, group.index);
       stated.collectives[tensor.kind()] += times;
@@ -137,7 +109,7 @@ Traffic Executor::statedExchanges(const Run &run, const Instruction &i) const {
 Status Executor::checkExchanges(const Run &run, const Instruction &i,
                                 const Traffic &before) const {
   Traffic stated = statedExchanges(run, i);
-  Traffic done = exchange_->transport().traffic();
+  Traffic done = traffic();
   done.add(before, -1);
   if (done.collectiveCalls == stated.collectiveCalls &&
       done.collectives == stated.collectives &&
@@ -163,7 +135,7 @@ Status Executor::callLayer(Run &run, const Instruction &i) {
   case Instruction::EVALUATE:
     return callForward(run, i);
   case Instruction::RECOMPUTE:
-    return call(run, i, computeParameters(i.layer), {}, {}, {});
+    return call(run, i, run.seat.values(i.layer), {}, {}, {});
   case Instruction::BACKWARD:
   case Instruction::BACKWARD_INPUT:
   case Instruction::BACKWARD_WEIGHT:
@@ -183,26 +155,29 @@ Status Executor::callLayer(Run &run, const Instruction &i) {
 
 Status Executor::load(Run &run, const Instruction &i) {
   int m = i.microBatch;
-  DYNA_ASSIGN_OR_RETURN(Staging staged,
-                        stage(view_, run.plan.microBatches[m], run.miniBatch));
+  DYNA_ASSIGN_OR_RETURN(
+      Staging staged,
+      stage(run.seat.model(), run.plan.microBatches[m], run.miniBatch));
   run.staging[m] = std::move(staged);
   const Staging &staging = run.staging[m];
   int64_t batch = run.place(Operand::Batch);
-  if (view_.hasLayer(0))
-    DYNA_RETURN_IF_ERROR(device_.copyToDevice(
-        *stream_, *arena_, dynamicStart_ + run.place(Operand::Kept),
+  if (run.view().takesTokens(run.view().firstLayer()))
+    DYNA_RETURN_IF_ERROR(machine_.toDevice(
+        machine_.dynamicStart() + run.place(Operand::Kept),
         staging.tokens.data(),
         static_cast<int64_t>(staging.tokens.size() * sizeof(int32_t))));
-  DYNA_RETURN_IF_ERROR(device_.copyToDevice(
-      *stream_, *arena_, dynamicStart_ + batch, staging.batch.data(),
-      static_cast<int64_t>(staging.batch.size())));
-  auto at = [&](int64_t offset) { return dynamic(batch + offset); };
+  DYNA_RETURN_IF_ERROR(
+      machine_.toDevice(machine_.dynamicStart() + batch, staging.batch.data(),
+                        static_cast<int64_t>(staging.batch.size())));
+  auto at = [&](int64_t offset) { return machine_.dynamic(batch + offset); };
   dyna_segments &segments = run.segments[m];
   segments.data =
       static_cast<const dyna_segment *>(at(staging.layout.segments));
   segments.count = staging.extent.s;
   segments.tq = staging.extent.tq;
   segments.tkv = staging.extent.tkv;
+  segments.longest_query = segments.longest_key = staging.longest;
+  segments.targets = staging.targets;
   segments.row_sample =
       static_cast<const int64_t *>(at(staging.layout.rowSample));
   segments.row_position =
@@ -213,60 +188,66 @@ Status Executor::load(Run &run, const Instruction &i) {
 Status Executor::callForward(Run &run, const Instruction &i) {
   int m = i.microBatch;
   const Extent &extent = run.blocks.extent(m);
-  const plan::LayerKind &kind = view_.kind(i.layer);
+  const plan::LayerKind &kind = run.view().kind(i.layer);
   const BatchLayout &batch = run.staging[m].layout;
   int64_t batchPlace = run.place(Operand::Batch);
-  bool last = view_.givesLoss(i.layer);
+  bool last = run.view().givesLoss(i.layer);
   std::vector<dyna_tensor> in = {
-      {block(run, Operand::Kept), view_.rowsOf(kind.inputs(0), extent)}};
+      {block(run, Operand::Kept), run.view().rowsOf(inputOf(kind), extent)}};
   if (last)
-    in.push_back({dynamic(batchPlace + batch.targets), extent.tq});
+    in.push_back({machine_.dynamic(batchPlace + batch.targets), extent.tq});
   std::vector<dyna_tensor> out = {
-      last ? dyna_tensor{dynamic(batchPlace + batch.loss), 1}
+      last ? dyna_tensor{machine_.result(run.lossIndex(m)), 1}
            : dyna_tensor{block(run, Operand::Next),
-                         view_.rowsOf(kind.outputs(0), extent)}};
+                         run.view().rowsOf(outputOf(kind), extent)}};
   std::vector<dyna_tensor> grads;
   if (i.op == Instruction::FORWARD)
-    grads = gradients(i.layer);
-  DYNA_RETURN_IF_ERROR(
-      call(run, i, computeParameters(i.layer), grads, in, out));
-  if (!last || !view_.reportsLoss())
-    return Status::ok();
-  return device_.copyToHost(*stream_, &run.result.microBatchLosses[m], *arena_,
-                            dynamicStart_ + batchPlace + batch.loss,
-                            sizeof(double));
+    grads = run.seat.gradients(i.layer);
+  return call(run, i, run.seat.values(i.layer), grads, in, out);
 }
 
 Status Executor::callBackward(Run &run, const Instruction &i) {
   const Extent &extent = run.blocks.extent(i.microBatch);
-  const plan::LayerKind &kind = view_.kind(i.layer);
+  const plan::LayerKind &kind = run.view().kind(i.layer);
   dyna_tensor none = {nullptr, 0};
   bool weight = i.op == Instruction::BACKWARD_WEIGHT;
-  bool hasIn = !weight && !view_.givesLoss(i.layer);
-  bool hasOut = !weight && i.layer > 0;
+  bool hasIn = !weight && !run.view().givesLoss(i.layer);
+  bool hasOut = !weight && !run.view().takesTokens(i.layer);
   std::vector<dyna_tensor> in = {
       hasIn ? dyna_tensor{block(run, Operand::NextGradient),
-                          view_.rowsOf(kind.outputs(0), extent)}
+                          run.view().rowsOf(outputOf(kind), extent)}
             : none};
   std::vector<dyna_tensor> out = {
       hasOut ? dyna_tensor{block(run, Operand::Gradient),
-                           view_.rowsOf(kind.inputs(0), extent)}
+                           run.view().rowsOf(inputOf(kind), extent)}
              : none};
   std::vector<dyna_tensor> grads;
   if (i.op != Instruction::BACKWARD_INPUT)
-    grads = gradients(i.layer);
-  return call(run, i, computeParameters(i.layer), grads, in, out);
+    grads = run.seat.gradients(i.layer);
+  return call(run, i, run.seat.values(i.layer), grads, in, out);
 }
 
 Status Executor::callGradNorm(Run &run, const Instruction &i) {
-  int64_t sum = run.place(Operand::Norm);
-  DYNA_RETURN_IF_ERROR(
-      device_.fill(*stream_, *arena_, dynamicStart_ + sum, sizeof(double), 0));
-  DYNA_RETURN_IF_ERROR(call(run, i, {}, updatedGradients(i.layer, true), {},
-                            {{dynamic(sum), 1}}));
   run.hasNorm = true;
-  return device_.copyToHost(*stream_, &run.squaredNorms[i.layer], *arena_,
-                            dynamicStart_ + sum, sizeof(double));
+  return call(run, i, {}, run.seat.updatedGradients(i.layer, true), {},
+              {{machine_.result(run.normIndex(i.layer)), 1}});
+}
+
+/// What functions have left for the host: losses of all micro-batches, which
+/// have passed when a norm is asked for, and squared norms.
+Status Executor::readResults(Run &run) {
+  if (run.isRead)
+    return Status::ok();
+  run.isRead = true;
+  DYNA_ASSIGN_OR_RETURN(auto values, machine_.readResults());
+  auto norms = values.begin() + run.normIndex(0);
+  run.squaredNorms.assign(norms, values.end());
+  values.erase(norms, values.end());
+  // All ranks of a tensor-parallel group compute the same; one counts.
+  if (!run.view().reportsLoss())
+    values.assign(values.size(), 0);
+  run.result.microBatchLosses = std::move(values);
+  return Status::ok();
 }
 
 /// A loss that is not finite makes the norm no number, so that every rank knows
@@ -285,7 +266,7 @@ Status Executor::finishGradientNorm(Run &run) {
     return limit > 0 ? Status::invalidArgument(
                            "clipping needs a plan with GRAD_NORM instructions")
                      : Status::ok();
-  DYNA_RETURN_IF_ERROR(synchronize());
+  DYNA_RETURN_IF_ERROR(readResults(run));
   countLosses(run);
   double sum = 0;
   for (double squared : run.squaredNorms)
@@ -294,7 +275,7 @@ Status Executor::finishGradientNorm(Run &run) {
   run.result.gradientNorm = norm;
   run.isFinite = std::isfinite(norm);
   if (limit > 0 && norm > limit)
-    context_.optimizer.gradient_scale = limit / norm;
+    machine_.context().optimizer.gradient_scale = limit / norm;
   return Status::ok();
 }
 
@@ -302,66 +283,35 @@ Status Executor::callUpdate(Run &run, const Instruction &i) {
   if (!run.scaled)
     DYNA_RETURN_IF_ERROR(finishGradientNorm(run));
   if (!run.isFinite)
-    return clearGradients(i.layer);
+    return run.seat.clearGradients(i.layer);
   std::vector<dyna_tensor> params, in;
-  const auto &list = view_.layer(i.layer).parameters();
+  const auto &list = run.view().layer(i.layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {
     int p = list.Get(slot);
-    bool here = view_.updates(i.layer, slot);
+    bool here = run.view().updates(i.layer, slot);
     auto tensor = [&](ParameterPart part) {
-      return here ? updatedRows(p, part) : dyna_tensor{nullptr, 0};
+      return here ? run.seat.updatedRows(p, part) : dyna_tensor{nullptr, 0};
     };
-    params.push_back(
-        tensor(view_.hasCopy(p) ? ParameterPart::Copy : ParameterPart::Master));
+    params.push_back(tensor(valuePart(run.seat.model(), p)));
     in.push_back(tensor(ParameterPart::Master));
     in.push_back(tensor(ParameterPart::FirstMoment));
     in.push_back(tensor(ParameterPart::SecondMoment));
   }
   DYNA_RETURN_IF_ERROR(
-      call(run, i, params, updatedGradients(i.layer, false), in, {}));
-  return view_.zero() ? clearOtherRows(i.layer) : Status::ok();
-}
-
-/// In place of an update.
-Status Executor::clearGradients(int layer) {
-  const auto &list = view_.layer(layer).parameters();
-  for (int slot = 0; slot < list.size(); ++slot)
-    if (int p = list.Get(slot); view_.updates(layer, slot))
-      DYNA_RETURN_IF_ERROR(
-          device_.fill(*stream_, *arena_, placeOf(p, ParameterPart::Gradient),
-                       partBytes(p, ParameterPart::Gradient), 0));
-  return Status::ok();
-}
-
-/// `update` clears the gradient rows it is given; with ZeRO the rows of other
-/// ranks hold what this rank contributed to them.
-Status Executor::clearOtherRows(int layer) {
-  const auto &list = view_.layer(layer).parameters();
-  for (int slot = 0; slot < list.size(); ++slot) {
-    int p = list.Get(slot);
-    if (!view_.updates(layer, slot))
-      continue;
-    int64_t row = rowBytes(p, ParameterPart::Gradient);
-    int64_t place = placeOf(p, ParameterPart::Gradient);
-    int64_t begin = view_.place(p).updateBegin * row;
-    int64_t end = view_.place(p).updateEnd * row;
-    DYNA_RETURN_IF_ERROR(device_.fill(*stream_, *arena_, place, begin, 0));
-    DYNA_RETURN_IF_ERROR(
-        device_.fill(*stream_, *arena_, place + end,
-                     partBytes(p, ParameterPart::Gradient) - end, 0));
-  }
-  return Status::ok();
+      call(run, i, params, run.seat.updatedGradients(i.layer, false), in, {}));
+  return run.view().zero() ? run.seat.clearOtherRows(i.layer) : Status::ok();
 }
 
 Status Executor::callCast(Run &run, const Instruction &i) {
   std::vector<dyna_tensor> params, in;
-  const auto &list = view_.layer(i.layer).parameters();
+  const auto &list = run.view().layer(i.layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {
     int p = list.Get(slot);
-    bool here = view_.updates(i.layer, slot) && view_.hasCopy(p);
+    bool here = run.view().updates(i.layer, slot) && run.view().hasCopy(p);
     dyna_tensor none = {nullptr, 0};
-    params.push_back(here ? updatedRows(p, ParameterPart::Copy) : none);
-    in.push_back(here ? updatedRows(p, ParameterPart::Master) : none);
+    params.push_back(here ? run.seat.updatedRows(p, ParameterPart::Copy)
+                          : none);
+    in.push_back(here ? run.seat.updatedRows(p, ParameterPart::Master) : none);
   }
   return call(run, i, params, {}, in, {});
 }

@@ -7,39 +7,28 @@
 #include "runtime/base/Text.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 namespace dyna {
 
 using plan::Instruction;
 
-static Device::Deadline soon() {
-  return std::chrono::steady_clock::now() + std::chrono::minutes(10);
-}
-
 /// Others write here between its start and its wait.
 static bool isWrittenByOthers(const ExchangeOp &exchange) {
   return exchange.isOfParameters() || (exchange.isMessage() && !exchange.sends);
 }
 
-MemoryCheck::MemoryCheck(const ManifestView &view, Device &device,
-                         Stream &stream, Buffer &arena,
-                         const PersistentLayout &layout, int64_t dynamicStart)
-    : view_(view), device_(device), stream_(stream), arena_(arena),
-      layout_(layout), dynamicStart_(dynamicStart) {}
-
-Status MemoryCheck::begin() {
+Status MemoryCheck::begin(const GraphSeat &seat) {
+  seat_ = &seat;
   report_ = MemoryReport();
   alive_.clear();
   inFlight_.clear();
-  image_.resize(arena_.bytes());
-  present_.resize(arena_.bytes());
-  DYNA_RETURN_IF_ERROR(device_.fill(stream_, arena_, dynamicStart_,
-                                    arena_.bytes() - dynamicStart_, poison));
+  image_.resize(arenaBytes_);
+  present_.resize(arenaBytes_);
   DYNA_RETURN_IF_ERROR(
-      device_.copyToHost(stream_, image_.data(), arena_, 0, arena_.bytes()));
-  return device_.synchronize(stream_, soon());
+      machine_.fill(dynamicStart_, arenaBytes_ - dynamicStart_, poison));
+  DYNA_RETURN_IF_ERROR(machine_.toHost(image_.data(), 0, arenaBytes_));
+  return machine_.synchronize();
 }
 
 Status MemoryCheck::after(const ProgramBlocks &blocks, int index,
@@ -78,15 +67,15 @@ Status MemoryCheck::takeImage() {
     flying.insert(flying.end(), ranges.begin(), ranges.end());
   std::sort(flying.begin(), flying.end(),
             [](const Range &a, const Range &b) { return a.begin < b.begin; });
-  flying.push_back({arena_.bytes(), arena_.bytes()});
+  flying.push_back({arenaBytes_, arenaBytes_});
   int64_t at = 0;
   for (const Range &range : flying) {
     if (range.begin > at)
-      DYNA_RETURN_IF_ERROR(device_.copyToHost(stream_, present_.data() + at,
-                                              arena_, at, range.begin - at));
+      DYNA_RETURN_IF_ERROR(
+          machine_.toHost(present_.data() + at, at, range.begin - at));
     at = std::max(at, range.end);
   }
-  return device_.synchronize(stream_, soon());
+  return machine_.synchronize();
 }
 
 std::vector<MemoryCheck::Range>
@@ -112,29 +101,30 @@ void MemoryCheck::addParameterRanges(const Instruction &instruction,
   bool gathers = op == Instruction::GATHER_PARAMS_START;
   if (!adds && !updates && !casts && !reduces && !gathers)
     return;
+  const RankView &view = seat_->view();
   int layer = instruction.layer;
-  int64_t master = elementBytes(view_.masterType());
-  const auto &list = view_.layer(layer).parameters();
+  int64_t master = elementBytes(view.masterType());
+  const auto &list = view.layer(layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {
     int p = list.Get(slot);
-    if (!adds && !view_.updates(layer, slot))
+    if (!adds && !view.updates(layer, slot))
       continue;
-    const ParameterPlace &place = layout_.parameters[p];
+    const ParameterPlace &place = seat_->layout().parameters[p];
     auto add = [&](int64_t begin, int64_t elements, int64_t element) {
       if (begin >= 0)
         ranges.push_back({begin, begin + elements * element});
     };
-    int64_t all = view_.elements(p), updated = view_.updatedElements(p);
+    int64_t all = view.elements(p), updated = view.updatedElements(p);
     if (adds || updates || reduces)
-      add(place.gradient, all, elementBytes(view_.gradientType()));
+      add(place.gradient, all, elementBytes(view.gradientType()));
     if (updates || gathers)
-      add(place.master, view_.hasCopy(p) ? updated : all, master);
+      add(place.master, view.hasCopy(p) ? updated : all, master);
     if (updates) {
       add(place.m, updated, master);
       add(place.v, updated, master);
     }
     if (updates || casts || gathers)
-      add(place.copy, all, elementBytes(view_.computeType(p)));
+      add(place.copy, all, elementBytes(view.computeType(p)));
   }
 }
 
@@ -142,7 +132,7 @@ Status MemoryCheck::compare(std::vector<Range> writable,
                             const Instruction &instruction) {
   std::sort(writable.begin(), writable.end(),
             [](const Range &a, const Range &b) { return a.begin < b.begin; });
-  writable.push_back({arena_.bytes(), arena_.bytes()});
+  writable.push_back({arenaBytes_, arenaBytes_});
   int64_t at = 0;
   for (const Range &range : writable) {
     if (range.begin > at &&
@@ -191,8 +181,7 @@ Status MemoryCheck::release(const BlockUse &use,
   if (end > range.begin)
     report_.touchedEnd = std::max(report_.touchedEnd, end - dynamicStart_);
   std::memset(image_.data() + range.begin, poison, range.end - range.begin);
-  return device_.fill(stream_, arena_, range.begin, range.end - range.begin,
-                      poison);
+  return machine_.fill(range.begin, range.end - range.begin, poison);
 }
 
 } // namespace dyna

@@ -16,8 +16,7 @@
 #ifndef DYNA_RUNTIME_EXECUTOR_MEMORYCHECK_H
 #define DYNA_RUNTIME_EXECUTOR_MEMORYCHECK_H
 
-#include "runtime/device/Device.h"
-#include "runtime/plan/PersistentLayout.h"
+#include "runtime/executor/GraphSeat.h"
 #include "runtime/plan/ProgramBlocks.h"
 
 #include <map>
@@ -46,12 +45,13 @@ class MemoryCheck {
 public:
   static constexpr uint8_t poison = 0xFF;
 
-  MemoryCheck(const ManifestView &view, Device &device, Stream &stream,
-              Buffer &arena, const PersistentLayout &layout,
-              int64_t dynamicStart);
+  explicit MemoryCheck(RankMachine &machine)
+      : machine_(machine), dynamicStart_(machine.dynamicStart()),
+        arenaBytes_(machine.arena().bytes()) {}
 
-  /// Poisons the whole dynamic region and takes the first image.
-  Status begin();
+  /// Poisons the whole dynamic region and takes the first image. A program of
+  /// the seat's graph follows.
+  Status begin(const GraphSeat &seat);
   /// After instruction `index` and before its blocks are given back.
   Status after(const ProgramBlocks &blocks, int index,
                const plan::Instruction &instruction);
@@ -77,12 +77,9 @@ private:
   std::string describeByte(int64_t at) const;
   Status release(const BlockUse &use, const plan::Instruction &instruction);
 
-  const ManifestView &view_;
-  Device &device_;
-  Stream &stream_;
-  Buffer &arena_;
-  const PersistentLayout &layout_;
-  const int64_t dynamicStart_;
+  RankMachine &machine_;
+  const int64_t dynamicStart_, arenaBytes_;
+  const GraphSeat *seat_ = nullptr; ///< whose program runs
   std::vector<uint8_t> image_;      ///< before the instruction
   std::vector<uint8_t> present_;    ///< after it, but for what is in flight
   std::map<int, AliveBlock> alive_; ///< by number

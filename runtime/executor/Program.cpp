@@ -9,18 +9,17 @@
 
 namespace dyna {
 
-StatusOr<ManifestView> openProgram(const dyna_program &program) {
+StatusOr<Model> openProgram(const dyna_program &program) {
   if (program.abi_version != DYNA_ABI_VERSION)
     return Status::invalidArgument(formatText(
         "the model was compiled for ABI version %d, but the runtime has %d: "
         "compile it again",
         program.abi_version, DYNA_ABI_VERSION));
-  DYNA_ASSIGN_OR_RETURN(
-      ManifestView view,
-      ManifestView::parse(program.manifest, program.manifest_size));
+  DYNA_ASSIGN_OR_RETURN(Model model,
+                        Model::parse(program.manifest, program.manifest_size));
   if (program.variant_count == 0 || !program.variants)
     return Status::invalidArgument("the compiled model has no code");
-  const plan::Manifest &manifest = view.manifest();
+  const plan::Manifest &manifest = model.manifest();
   for (uint32_t v = 0; v < program.variant_count; ++v) {
     const dyna_variant &variant = program.variants[v];
     const dyna_layer_function *functions = variant.functions;
@@ -37,7 +36,7 @@ StatusOr<ManifestView> openProgram(const dyna_program &program) {
         functions += DYNA_ROLE_COUNT;
       }
   }
-  return view;
+  return model;
 }
 
 StatusOr<const dyna_variant *> chooseVariant(const dyna_program &program,

@@ -6,7 +6,7 @@
 #define DYNA_RUNTIME_EXECUTOR_PROGRAM_H
 
 #include "runtime/abi/Abi.h"
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/Model.h"
 
 #include <string>
 
@@ -14,7 +14,7 @@ namespace dyna {
 
 /// Reads and checks what a compiled object says about itself: ABI version,
 /// manifest, and that every variant has every function the manifest lists.
-StatusOr<ManifestView> openProgram(const dyna_program &program);
+StatusOr<Model> openProgram(const dyna_program &program);
 
 /// The variant named `isa`, or for an empty name the first that a processor
 /// with these DYNA_FEATURE_* bits can run.

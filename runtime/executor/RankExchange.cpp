@@ -14,7 +14,7 @@ namespace dyna {
 using plan::Instruction;
 
 StatusOr<std::unique_ptr<RankExchange>>
-RankExchange::create(const ExecutableGraph &graph, const ManifestView &view,
+RankExchange::create(const ExecutableGraph &graph, const RankView &view,
                      Transport &transport) {
   if (transport.ranks() != graph.ranks())
     return Status::invalidArgument(formatText(

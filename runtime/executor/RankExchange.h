@@ -23,7 +23,7 @@ public:
   /// All ranks of the graph create theirs together. `graph` and `transport`
   /// must outlive it; `view` is the rank's.
   static StatusOr<std::unique_ptr<RankExchange>>
-  create(const ExecutableGraph &graph, const ManifestView &view,
+  create(const ExecutableGraph &graph, const RankView &view,
          Transport &transport);
   ~RankExchange();
 
@@ -55,7 +55,7 @@ public:
   Status sum(std::vector<double> &values, void *stream);
 
 private:
-  RankExchange(const ExecutableGraph &graph, const ManifestView &view,
+  RankExchange(const ExecutableGraph &graph, const RankView &view,
                Transport &transport)
       : graph_(graph), view_(view), transport_(transport) {}
   Status createGroups();
@@ -66,7 +66,7 @@ private:
   Collective along(const ParameterData &parameter) const;
 
   const ExecutableGraph &graph_;
-  const ManifestView &view_;
+  const RankView &view_;
   Transport &transport_;
   /// Of two or more ranks.
   std::map<ExecutableGraph::HolderGroup, std::unique_ptr<Group>> groups_;

@@ -15,22 +15,19 @@
 namespace dyna {
 
 StatusOr<std::unique_ptr<RankTeam>>
-RankTeam::create(const ExecutableGraph &graph, const dyna_variant &variant,
-                 std::vector<RankSeat> seats, const ExecutorOptions &options) {
-  std::unique_ptr<RankTeam> team(new RankTeam(graph));
-  for (RankSeat &seat : seats) {
-    auto view = std::make_unique<ManifestView>(graph.rankView(seat.rank));
-    team->ranks_.push_back({std::move(seat), std::move(view), nullptr});
-  }
+RankTeam::create(const std::vector<GraphUse> &graphs,
+                 const dyna_variant &variant, std::vector<RankResources> ranks,
+                 const ExecutorOptions &options) {
+  std::unique_ptr<RankTeam> team(new RankTeam(graphs));
+  for (RankResources &own : ranks)
+    team->ranks_.push_back({std::move(own), nullptr});
   DYNA_RETURN_IF_ERROR(team->onAllRanks([&](Rank &rank) {
     ExecutorOptions own = options;
-    own.dynamicBytes = rank.seat.dynamicBytes;
-    own.trace = rank.seat.trace;
-    own.graph = &graph;
-    own.transport = rank.seat.transport.get();
+    own.dynamicBytes = rank.own.dynamicBytes;
+    own.trace = rank.own.trace;
+    own.transport = rank.own.transport.get();
     own.plansAreVerified = true;
-    auto executor =
-        Executor::create(*rank.view, variant, *rank.seat.device, own);
+    auto executor = Executor::create(graphs, variant, *rank.own.device, own);
     if (!executor.isOk()) {
       if (own.transport)
         own.transport->abort(executor.status());
@@ -45,8 +42,8 @@ RankTeam::create(const ExecutableGraph &graph, const dyna_variant &variant,
 RankTeam::~RankTeam() {
   // While the arenas are there, from which others may still read.
   for (Rank &rank : ranks_)
-    if (rank.seat.transport)
-      rank.seat.transport->leave();
+    if (rank.own.transport)
+      rank.own.transport->leave();
 }
 
 Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
@@ -54,21 +51,21 @@ Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
   // Who ends by an exception has told nobody.
   auto run = [&](size_t local) {
     Status status = guarded([&] { return body(ranks_[local]); });
-    if (!status.isOk() && ranks_[local].seat.transport)
-      ranks_[local].seat.transport->abort(status);
+    if (!status.isOk() && ranks_[local].own.transport)
+      ranks_[local].own.transport->abort(status);
     results[local] = std::move(status);
   };
   std::vector<std::thread> threads;
   threads.reserve(ranks_.size());
   for (size_t local = 1; local < ranks_.size(); ++local) {
-    auto thread = startThread("rank " + std::to_string(ranks_[local].seat.rank),
+    auto thread = startThread("rank " + std::to_string(ranks_[local].own.rank),
                               [&, local] { run(local); });
     if (thread.isOk()) {
       threads.push_back(std::move(*thread));
       continue;
     }
     results[local] = thread.status();
-    ranks_[local].seat.transport->abort(thread.status());
+    ranks_[local].own.transport->abort(thread.status());
     break;
   }
   run(0);
@@ -86,7 +83,12 @@ Status RankTeam::run(const plan::Plan &plan, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
   // Each executor compares its own program with its own arena.
   VerifyOptions options = {maxBlockBytes, -1, countTargets(miniBatch)};
-  if (Status status = verifyPlan(graph_, plan, miniBatch.lengths(), options);
+  // One that no graph is meant by is refused as that of another.
+  const ExecutableGraph *graph = &this->graph();
+  for (const GraphUse &use : graphs_)
+    if (use.graph->name() == plan.graph)
+      graph = use.graph;
+  if (Status status = verifyPlan(*graph, plan, miniBatch.lengths(), options);
       !status.isOk()) {
     abort(status);
     return status;
@@ -108,7 +110,7 @@ Status RankTeam::run(const plan::Plan &plan, const MiniBatch &miniBatch,
 }
 
 StatusOr<std::vector<bool>> RankTeam::any(const std::vector<bool> &here) {
-  if (static_cast<int>(ranks_.size()) == graph_.ranks())
+  if (static_cast<int>(ranks_.size()) == graph().ranks())
     return here;
   std::vector<double> votes(here.begin(), here.end());
   DYNA_RETURN_IF_ERROR(ranks_.front().executor->sumOverRanks(votes));
@@ -120,89 +122,131 @@ StatusOr<std::vector<bool>> RankTeam::any(const std::vector<bool> &here) {
 
 void RankTeam::abort(const Status &reason) {
   for (Rank &rank : ranks_)
-    if (rank.seat.transport)
-      rank.seat.transport->abort(reason);
+    if (rank.own.transport)
+      rank.own.transport->abort(reason);
 }
 
 RankTeam::Rank *RankTeam::findLocal(int rank) {
   for (Rank &local : ranks_)
-    if (local.seat.rank == rank)
+    if (local.own.rank == rank)
       return &local;
   return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Moves
+//===----------------------------------------------------------------------===//
+
+/// Cut into boxes of few bytes, whole rows of a transfer each.
+static std::vector<Transfer> cutRows(const std::vector<Transfer> &transfers,
+                                     int64_t element) {
+  std::vector<Transfer> cut;
+  for (const Transfer &one : transfers) {
+    int64_t row = std::max<int64_t>(one.box.size[1] * element, 1);
+    int64_t rows = std::max<int64_t>(1, kRowChunkBytes / row);
+    for (int64_t done = 0; done < one.box.size[0]; done += rows) {
+      Transfer &piece = cut.emplace_back(one);
+      piece.box.begin[0] += done;
+      piece.box.size[0] = std::min(rows, one.box.size[0] - done);
+    }
+  }
+  return cut;
+}
+
+/// One after another, so that every process comes to the transfers that it has
+/// a part in in one order, and none holds more than one of them.
+Status RankTeam::carry(const std::vector<Transfer> &transfers, int64_t element,
+                       const Take &take, const Give &give) {
+  constexpr int32_t tag = Transport::kLargestTag;
+  std::vector<unsigned char> bytes;
+  for (const Transfer &one : cutRows(transfers, element)) {
+    Rank *source = findLocal(one.from), *target = findLocal(one.to);
+    if (!source && !target)
+      continue;
+    bytes.resize(one.box.volume() * element);
+    if (source)
+      DYNA_RETURN_IF_ERROR(take(one.from, one.box, bytes.data()));
+    if (!source || !target) {
+      Transport &transport = *(source ? source : target)->own.transport;
+      auto size = static_cast<int64_t>(bytes.size());
+      DYNA_ASSIGN_OR_RETURN(
+          Ticket ticket,
+          source ? transport.startSend(one.to, tag, bytes.data(), size, nullptr)
+                 : transport.startReceive(one.from, tag, bytes.data(), size,
+                                          nullptr));
+      DYNA_RETURN_IF_ERROR(
+          transport.wait(ticket, nullptr, transport.deadline()));
+    }
+    if (target)
+      DYNA_RETURN_IF_ERROR(give(one.to, one.box, bytes.data()));
+  }
+  return Status::ok();
+}
+
+RankTeam::Take RankTeam::takeFrom(size_t graph, int parameter,
+                                  ParameterPart part) {
+  return [=, this](int rank, const Box &box, void *bytes) {
+    return findLocal(rank)->executor->seat(graph).readBox(parameter, part, box,
+                                                          bytes);
+  };
+}
+
+Status RankTeam::moveValues(size_t from, size_t to) {
+  MoveLoad load;
+  for (int p = 0; p < model().parameters(); ++p) {
+    ParameterPart part = valuePart(model(), p);
+    DYNA_ASSIGN_OR_RETURN(auto transfers,
+                          planMove(graphs_[from].graph->currentBoxes(p),
+                                   graphs_[to].graph->boxes(p), load));
+    auto give = [&](int rank, const Box &box, const void *bytes) {
+      return findLocal(rank)->executor->seat(to).writeBox(p, part, box, bytes);
+    };
+    DYNA_RETURN_IF_ERROR(carry(transfers,
+                               elementBytes(typeOf(model(), p, part)),
+                               takeFrom(from, p, part), give));
+  }
+  return Status::ok();
 }
 
 //===----------------------------------------------------------------------===//
 // Logical tensors
 //===----------------------------------------------------------------------===//
 
-int64_t RankTeam::elementSize(int parameter, ParameterPart part) const {
-  return elementBytes(part == ParameterPart::Copy
-                          ? view().computeType(parameter)
-                          : view().masterType());
-}
-
-/// Of what an executor holds: gradients may be narrower than their sum.
-int64_t RankTeam::storedSize(int parameter, ParameterPart part) const {
-  return part == ParameterPart::Gradient ? elementBytes(view().gradientType())
-                                         : elementSize(parameter, part);
+plan::ElementType RankTeam::logicalType(int parameter,
+                                        ParameterPart part) const {
+  return part == ParameterPart::Gradient ? model().masterType()
+                                         : typeOf(model(), parameter, part);
 }
 
 int64_t RankTeam::partBytes(int parameter, ParameterPart part) const {
-  const Executor &any = *ranks_.front().executor;
   bool exists = part == ParameterPart::Master ||
-                (part == ParameterPart::Copy ? view().hasCopy(parameter)
-                                             : any.options().training);
-  return exists ? view().elements(parameter) * elementSize(parameter, part) : 0;
+                (part == ParameterPart::Copy
+                     ? model().hasCopy(parameter)
+                     : graphs_.front().persistent == Persistent::Training);
+  return exists ? model().elements(parameter) *
+                      elementBytes(logicalType(parameter, part))
+                : 0;
 }
 
-/// Rows that are up to date: with ZeRO those that each holder updates, else all
-/// of the first holder's. Every holder adds to a gradient.
-std::vector<RankTeam::Piece> RankTeam::pieces(int parameter,
-                                              ParameterPart part) const {
-  std::vector<Piece> pieces;
-  bool all = part == ParameterPart::Gradient;
-  bool shares = !all && graph_.strategy().zero;
-  for (const std::vector<int> &holders : graph_.copiesOf(parameter)) {
-    int64_t count = static_cast<int64_t>(holders.size());
-    int64_t rows = graph_.replicaView(holders[0]).rows(parameter);
-    for (int64_t index = 0; index < count; ++index)
-      if (shares)
-        pieces.push_back({holders[index], partBegin(rows, count, index),
-                          partBegin(rows, count, index + 1)});
-      else if (all || index == 0)
-        pieces.push_back({holders[index], 0, rows});
-  }
-  return pieces;
-}
-
-Status RankTeam::fetch(const Piece &piece, int parameter, ParameterPart part,
-                       std::vector<unsigned char> &rows) {
-  int64_t row = graph_.replicaView(piece.rank).rowElements(parameter) *
-                storedSize(parameter, part);
-  rows.resize((piece.end - piece.begin) * row);
-  Rank *source = findLocal(piece.rank), *target = findLocal(0);
-  if (source && !rows.empty())
-    DYNA_RETURN_IF_ERROR(source->executor->readRows(
-        parameter, part, {piece.begin, piece.end}, rows.data()));
-  if ((source && target) || (!source && !target))
-    return Status::ok();
-  Transport &transport = *(source ? source : target)->seat.transport;
-  constexpr int32_t tag = Transport::kLargestTag;
-  int64_t bytes = static_cast<int64_t>(rows.size());
-  DYNA_ASSIGN_OR_RETURN(
-      Ticket ticket,
-      source ? transport.startSend(0, tag, rows.data(), bytes, nullptr)
-             : transport.startReceive(piece.rank, tag, rows.data(), bytes,
-                                      nullptr));
-  return transport.wait(ticket, nullptr, transport.deadline());
+std::vector<RowRange> RankTeam::rowChunks(int parameter,
+                                          ParameterPart part) const {
+  int64_t row = model().rowElements(parameter) *
+                elementBytes(logicalType(parameter, part));
+  int64_t count =
+      std::max<int64_t>(1, kRowChunkBytes / std::max<int64_t>(row, 1));
+  std::vector<RowRange> chunks;
+  int64_t rows = partBytes(parameter, part) > 0 ? model().rows(parameter) : 0;
+  for (int64_t begin = 0; begin < rows; begin += count)
+    chunks.push_back({begin, std::min(rows, begin + count)});
+  return chunks;
 }
 
 /// Copies `rows` rows of `bytes` bytes between tensors of other row sizes.
-static void copyRows(const unsigned char *source, int64_t sourceRow,
-                     unsigned char *target, int64_t targetRow, int64_t rows,
-                     int64_t bytes) {
+static void copyRows(const void *source, int64_t sourceRow, void *target,
+                     int64_t targetRow, int64_t rows, int64_t bytes) {
   for (int64_t r = 0; r < rows; ++r)
-    std::memcpy(target + r * targetRow, source + r * sourceRow, bytes);
+    std::memcpy(static_cast<char *>(target) + r * targetRow,
+                static_cast<const char *>(source) + r * sourceRow, bytes);
 }
 
 /// The element of a tensor in its own type, or bf16 widened.
@@ -229,91 +273,88 @@ static void addRows(const unsigned char *source, unsigned char *target,
   }
 }
 
-static void addGradientRows(plan::ElementType stored,
-                            const unsigned char *source, unsigned char *target,
-                            int64_t targetRow, int64_t rows, int64_t elements) {
+static void addGradientRows(plan::ElementType stored, const void *source,
+                            unsigned char *target, int64_t targetRow,
+                            int64_t rows, int64_t elements) {
   auto add = stored == plan::F64    ? addRows<double>
              : stored == plan::BF16 ? addRows<uint16_t>
                                     : addRows<float>;
-  add(source, target, targetRow, rows, elements);
+  add(static_cast<const unsigned char *>(source), target, targetRow, rows,
+      elements);
 }
 
-std::vector<Executor::Rows> RankTeam::rowChunks(int parameter,
-                                                ParameterPart part) const {
-  int64_t row = view().rowElements(parameter) * elementSize(parameter, part);
-  int64_t count =
-      std::max<int64_t>(1, kRowChunkBytes / std::max<int64_t>(row, 1));
-  std::vector<Executor::Rows> chunks;
-  int64_t rows = partBytes(parameter, part) > 0 ? view().rows(parameter) : 0;
-  for (int64_t begin = 0; begin < rows; begin += count)
-    chunks.push_back({begin, std::min(rows, begin + count)});
-  return chunks;
+/// Rows of the logical tensor as a box.
+static Box boxOfRows(const Model &model, int parameter, RowRange rows) {
+  return {{rows.begin, 0}, {rows.count(), model.rowElements(parameter)}};
 }
 
-Status RankTeam::readRows(int parameter, ParameterPart part,
-                          Executor::Rows rows, void *target) {
-  int64_t size = elementSize(parameter, part);
-  int64_t whole = view().rowElements(parameter) * size;
-  if (hasRankZero())
-    std::memset(target, 0, (rows.end - rows.begin) * whole);
-  std::vector<unsigned char> found;
-  for (Piece piece : pieces(parameter, part)) {
-    const RankPart::Parameter &place =
-        graph_.replicaView(piece.rank).place(parameter);
-    piece.begin = std::max(piece.begin, rows.begin - place.firstRow);
-    piece.end = std::min(piece.end, rows.end - place.firstRow);
-    if (piece.begin >= piece.end)
-      continue;
-    DYNA_RETURN_IF_ERROR(fetch(piece, parameter, part, found));
-    if (!hasRankZero())
-      continue;
-    unsigned char *at = static_cast<unsigned char *>(target) +
-                        (place.firstRow + piece.begin - rows.begin) * whole +
-                        place.firstColumn * size;
-    int64_t count = piece.end - piece.begin;
-    if (part != ParameterPart::Gradient)
-      copyRows(found.data(), place.rowElements * size, at, whole, count,
-               place.rowElements * size);
+/// Where a box lies in a buffer of these rows.
+static int64_t offsetIn(const Box &rows, const Box &box) {
+  Box local = box.relativeTo(rows);
+  return local.begin[0] * rows.size[1] + local.begin[1];
+}
+
+Status RankTeam::readRows(int parameter, ParameterPart part, RowRange rows,
+                          void *target) {
+  const bool sums = part == ParameterPart::Gradient;
+  const plan::ElementType stored = typeOf(model(), parameter, part);
+  const int64_t size = elementBytes(logicalType(parameter, part));
+  const Box wanted = boxOfRows(model(), parameter, rows);
+  const int64_t whole = wanted.size[1] * size;
+  auto give = [&](int, const Box &box, const void *bytes) {
+    auto *at =
+        static_cast<unsigned char *>(target) + offsetIn(wanted, box) * size;
+    if (sums)
+      addGradientRows(stored, bytes, at, whole, box.size[0], box.size[1]);
     else
-      addGradientRows(view().gradientType(), found.data(), at, whole, count,
-                      place.rowElements);
-  }
-  return Status::ok();
+      copyRows(bytes, box.size[1] * size, at, whole, box.size[0],
+               box.size[1] * size);
+    return Status::ok();
+  };
+  if (sums && hasRankZero())
+    std::memset(target, 0, wanted.volume() * size);
+  StatusOr<std::vector<Transfer>> transfers =
+      sums ? planSum(graph().summandBoxes(parameter), {{0, wanted}})
+           : planMove(graph().currentBoxes(parameter), {{0, wanted}});
+  DYNA_RETURN_IF_ERROR(transfers.status());
+  return carry(*transfers, elementBytes(stored), takeFrom(0, parameter, part),
+               give);
 }
 
-Status RankTeam::writeRows(int parameter, ParameterPart part,
-                           Executor::Rows rows, const void *source) {
-  int64_t size = elementSize(parameter, part);
-  int64_t whole = view().rowElements(parameter) * size;
-  std::vector<unsigned char> local;
+Status RankTeam::writeRows(int parameter, ParameterPart part, RowRange rows,
+                           const void *source) {
+  const int64_t size = elementBytes(logicalType(parameter, part));
+  const Box all = boxOfRows(model(), parameter, rows);
+  std::vector<RankBox> from, to;
   for (Rank &rank : ranks_) {
-    if (!rank.view->holds(parameter))
-      continue;
-    const RankPart::Parameter &place = rank.view->place(parameter);
-    Executor::Rows own = rank.executor->partRows(parameter, part);
-    own.begin = std::max(own.begin, rows.begin - place.firstRow);
-    own.end = std::min(own.end, rows.end - place.firstRow);
-    if (own.begin >= own.end)
-      continue;
-    int64_t row = place.rowElements * size;
-    local.resize((own.end - own.begin) * row);
-    copyRows(static_cast<const unsigned char *>(source) +
-                 (place.firstRow + own.begin - rows.begin) * whole +
-                 place.firstColumn * size,
-             whole, local.data(), row, own.end - own.begin, row);
-    DYNA_RETURN_IF_ERROR(
-        rank.executor->writeRows(parameter, part, own, local.data()));
+    from.push_back({rank.own.rank, all});
+    const GraphSeat &seat = rank.executor->seat();
+    if (seat.view().holds(parameter))
+      to.push_back(
+          {rank.own.rank, intersect(all, seat.partBox(parameter, part))});
   }
-  return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(auto transfers, planMove(from, to));
+  auto take = [&](int, const Box &box, void *bytes) {
+    const char *at =
+        static_cast<const char *>(source) + offsetIn(all, box) * size;
+    copyRows(at, all.size[1] * size, bytes, box.size[1] * size, box.size[0],
+             box.size[1] * size);
+    return Status::ok();
+  };
+  auto give = [&](int rank, const Box &box, const void *bytes) {
+    return findLocal(rank)->executor->seat().writeBox(parameter, part, box,
+                                                      bytes);
+  };
+  return carry(transfers, size, take, give);
 }
 
 Status RankTeam::readPart(int parameter, ParameterPart part, void *target) {
-  return readRows(parameter, part, {0, view().rows(parameter)}, target);
+  return readRows(parameter, part, {0, model().rows(parameter)}, target);
 }
 
 Status RankTeam::writePart(int parameter, ParameterPart part,
                            const void *source) {
-  return writeRows(parameter, part, {0, view().rows(parameter)}, source);
+  return writeRows(parameter, part, {0, model().rows(parameter)}, source);
 }
 
 int64_t RankTeam::arenaBytes() const {

@@ -2,11 +2,12 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a training loop drives: all ranks of a strategy that live in this
-// process, as threads, or the one rank that this process is. Plans are run on
-// all of them together; parameters are read and written as the *logical*
-// tensors of the model, wherever their rows lie. With ranks in other processes,
-// every process makes the same calls in the same order.
+// What a training loop drives: all ranks that live in this process, as threads,
+// or the one rank that this process is. Plans of one graph or of several are run
+// on all of them together; parameters are read and written as the *logical*
+// tensors of the model, wherever their rows lie, and brought from one graph to
+// another. All of this moves boxes as runtime/layout/Move.h plans it. With ranks
+// in other processes, every process makes the same calls in the same order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +15,7 @@
 #define DYNA_RUNTIME_EXECUTOR_RANKTEAM_H
 
 #include "runtime/executor/Executor.h"
+#include "runtime/layout/Move.h"
 #include "runtime/plan/ExecutableGraph.h"
 #include "runtime/transport/Transport.h"
 
@@ -24,32 +26,34 @@
 namespace dyna {
 
 /// One rank of this process before it has an executor.
-struct RankSeat {
+struct RankResources {
   int rank = 0;
   std::unique_ptr<Device> device;
-  /// Null if the strategy has one rank.
+  /// Null if there is one rank.
   std::unique_ptr<Transport> transport;
   int64_t dynamicBytes = 0;
   TraceRecorder *trace = nullptr; ///< may be null
 };
 
-/// What `RankTeam::rowChunks` cuts tensors into.
+/// What tensors are cut into on their way.
 constexpr int64_t kRowChunkBytes = int64_t(4) << 20;
 
 class RankTeam {
 public:
-  /// Takes the arenas of all seats. `graph` and `variant` must outlive the
+  /// Takes the arenas of all ranks. The first graph is *home*, whose parameters
+  /// `readRows` and `writeRows` are about. Graphs and `variant` must outlive the
   /// team. Of `options`, what belongs to a rank is ignored.
   static StatusOr<std::unique_ptr<RankTeam>>
-  create(const ExecutableGraph &graph, const dyna_variant &variant,
-         std::vector<RankSeat> seats, const ExecutorOptions &options);
+  create(const std::vector<GraphUse> &graphs, const dyna_variant &variant,
+         std::vector<RankResources> ranks, const ExecutorOptions &options);
   ~RankTeam();
 
-  const ManifestView &view() const { return graph_.model(); }
-  const ExecutableGraph &graph() const { return graph_; }
+  const Model &model() const { return graph().model(); }
+  /// Home.
+  const ExecutableGraph &graph() const { return *graphs_.front().graph; }
   /// Whether this process has rank 0, which alone gets what is read.
   bool hasRankZero() const { return firstRank() == 0; }
-  int firstRank() const { return ranks_.front().seat.rank; }
+  int firstRank() const { return ranks_.front().own.rank; }
 
   /// Verifies a plan and runs it on all ranks. When one fails, all end, those
   /// of other processes too, and the failure is the first rank's own.
@@ -70,18 +74,22 @@ public:
   /// Rows of the logical tensor. The process of rank 0 gets them; all others
   /// hand over theirs, and may pass null. Gradients are added up over their
   /// holders: what a plan without update leaves, before any reduction.
-  Status readRows(int parameter, ParameterPart part, Executor::Rows rows,
+  Status readRows(int parameter, ParameterPart part, RowRange rows,
                   void *target);
-  /// Any part but gradients.
-  Status writeRows(int parameter, ParameterPart part, Executor::Rows rows,
+  /// Any part but gradients; every process gives all of the rows.
+  Status writeRows(int parameter, ParameterPart part, RowRange rows,
                    const void *source);
   /// Of all rows.
   Status readPart(int parameter, ParameterPart part, void *target);
   Status writePart(int parameter, ParameterPart part, const void *source);
   /// All rows of a part, in pieces of at most `kRowChunkBytes` or one row: who
   /// goes through them never holds a second copy of a large tensor.
-  std::vector<Executor::Rows> rowChunks(int parameter,
-                                        ParameterPart part) const;
+  std::vector<RowRange> rowChunks(int parameter, ParameterPart part) const;
+
+  /// Brings what layer functions read of each parameter from the ranks of one
+  /// graph to those of another, as the last plan of `from` left it. Graphs by
+  /// their place in `create`'s list.
+  Status moveValues(size_t from, size_t to);
 
   /// Of all ranks of this process.
   int64_t arenaBytes() const;
@@ -91,29 +99,29 @@ public:
 
 private:
   struct Rank {
-    RankSeat seat;
-    std::unique_ptr<ManifestView> view;
+    RankResources own;
     std::unique_ptr<Executor> executor;
   };
-  /// Rows [begin, end) of what one rank has of a tensor.
-  struct Piece {
-    int rank;
-    int64_t begin, end;
-  };
+  /// How the boxes of a move are read and written; called only for ranks of this
+  /// process.
+  using Take = std::function<Status(int rank, const Box &box, void *bytes)>;
+  using Give =
+      std::function<Status(int rank, const Box &box, const void *bytes)>;
 
-  explicit RankTeam(const ExecutableGraph &graph) : graph_(graph) {}
+  RankTeam(std::vector<GraphUse> graphs) : graphs_(std::move(graphs)) {}
   /// Runs on every rank of this process at once; the first failure that is not
   /// another rank's.
   Status onAllRanks(const std::function<Status(Rank &)> &body);
   Rank *findLocal(int rank);
-  std::vector<Piece> pieces(int parameter, ParameterPart part) const;
-  /// The rows of a piece, at rank 0's process.
-  Status fetch(const Piece &piece, int parameter, ParameterPart part,
-               std::vector<unsigned char> &rows);
-  int64_t elementSize(int parameter, ParameterPart part) const;
-  int64_t storedSize(int parameter, ParameterPart part) const;
+  /// Carries out a plan for boxes of elements of that size.
+  Status carry(const std::vector<Transfer> &transfers, int64_t element,
+               const Take &take, const Give &give);
+  /// Reads boxes of a graph's tensors.
+  Take takeFrom(size_t graph, int parameter, ParameterPart part);
+  /// As the whole tensor has them; gradients may lie narrower.
+  plan::ElementType logicalType(int parameter, ParameterPart part) const;
 
-  const ExecutableGraph &graph_;
+  const std::vector<GraphUse> graphs_;
   std::vector<Rank> ranks_;
   std::vector<StepResult> results_; ///< of the last run, by local rank
 };

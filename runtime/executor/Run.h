@@ -9,6 +9,7 @@
 #ifndef DYNA_RUNTIME_EXECUTOR_RUN_H
 #define DYNA_RUNTIME_EXECUTOR_RUN_H
 
+#include "runtime/executor/GraphSeat.h"
 #include "runtime/executor/Staging.h"
 #include "runtime/executor/Step.h"
 #include "runtime/plan/ProgramBlocks.h"
@@ -19,15 +20,19 @@ namespace dyna {
 
 /// One run of a plan.
 struct Run {
-  Run(const ManifestView &view, const plan::Plan &plan, int rank,
+  Run(GraphSeat &seat, const plan::Plan &plan, int rank,
       const MiniBatch &miniBatch, const StepScalars &scalars,
       StepResult &result)
-      : plan(plan), program(plan.ranks[rank]), miniBatch(miniBatch),
-        scalars(scalars), result(result), blocks(view, plan, program),
-        staging(plan.microBatchCount()), segments(plan.microBatchCount()),
-        squaredNorms(view.layers(), 0) {
-    result.microBatchLosses.assign(plan.microBatchCount(), 0);
-  }
+      : seat(seat), plan(plan), program(plan.ranks[rank]), miniBatch(miniBatch),
+        scalars(scalars), result(result), blocks(seat.view(), plan, program),
+        staging(plan.microBatchCount()), segments(plan.microBatchCount()) {}
+
+  const RankView &view() const { return seat.view(); }
+
+  /// The machine's results: losses of micro-batches, then squared norms.
+  int64_t lossIndex(int microBatch) const { return microBatch; }
+  int64_t normIndex(int layer) const { return plan.microBatchCount() + layer; }
+  int64_t resultCount() const { return normIndex(view().layers()); }
 
   /// Where the running instruction's operand lies in the dynamic region. One
   /// that is not there has no bytes: anywhere will do.
@@ -35,6 +40,7 @@ struct Run {
     return std::max<int64_t>(blocks.place(index, operand), 0);
   }
 
+  GraphSeat &seat;
   const plan::Plan &plan;
   const plan::RankProgram &program;
   const MiniBatch &miniBatch;
@@ -44,7 +50,9 @@ struct Run {
   int index = 0;                       ///< of the instruction that runs
   std::vector<Staging> staging;        ///< of each micro-batch
   std::vector<dyna_segments> segments; ///< of each micro-batch
-  std::vector<double> squaredNorms;    ///< of each layer
+  /// Of each layer; known, with the losses, when the results have been read.
+  std::vector<double> squaredNorms;
+  bool isRead = false;
   bool hasNorm = false;
   bool scaled = false;  ///< gradient_scale is known
   bool isFinite = true; ///< so is the update

@@ -13,8 +13,8 @@
 namespace dyna {
 namespace {
 
-Status checkSample(const ManifestView &view, const Sample &sample) {
-  const plan::ModelFacts &facts = view.manifest().facts();
+Status checkSample(const Model &model, const Sample &sample) {
+  const plan::ModelFacts &facts = model.manifest().facts();
   if (sample.targets.size() != sample.tokens.size())
     return Status::internal(formatText("sample %d has %d tokens but %d targets",
                                        sample.id, sample.tokens.size(),
@@ -39,8 +39,7 @@ Status checkSample(const ManifestView &view, const Sample &sample) {
 
 } // namespace
 
-StatusOr<Staging> stage(const ManifestView &view,
-                        const plan::MicroBatch &microBatch,
+StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
                         const MiniBatch &miniBatch) {
   Staging staging;
   staging.extent = extentOf(microBatch);
@@ -58,7 +57,7 @@ StatusOr<Staging> stage(const ManifestView &view,
   int64_t row = 0;
   for (const plan::Segment &segment : microBatch.segments) {
     const Sample &sample = miniBatch.samples[segment.sample];
-    DYNA_RETURN_IF_ERROR(checkSample(view, sample));
+    DYNA_RETURN_IF_ERROR(checkSample(model, sample));
     int64_t length = segment.length;
     *segments++ = {sample.id, row, length, row, length, segment.begin};
     for (int64_t i = 0; i < length; ++i) {
@@ -69,6 +68,7 @@ StatusOr<Staging> stage(const ManifestView &view,
       rowPosition[row + i] = position;
       staging.targets += sample.targets[position] != ignoreTarget;
     }
+    staging.longest = std::max(staging.longest, length);
     staging.pairs += length * length;
     staging.causalPairs += length * (length + 1) / 2;
     row += length;

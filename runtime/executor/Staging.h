@@ -7,8 +7,8 @@
 
 #include "runtime/abi/Abi.h"
 #include "runtime/data/BatchReader.h"
-#include "runtime/plan/ManifestView.h"
 #include "runtime/plan/PersistentLayout.h"
+#include "runtime/plan/RankView.h"
 
 #include <vector>
 
@@ -21,6 +21,7 @@ struct Staging {
   std::vector<unsigned char> batch; ///< as BatchLayout says
   BatchLayout layout;
   Extent extent;
+  int64_t longest = 0;     ///< tokens of the longest segment
   int64_t targets = 0;     ///< that are in the loss
   int64_t pairs = 0;       ///< of a query and a key of its segment
   int64_t causalPairs = 0; ///< those whose key is not after the query
@@ -28,8 +29,7 @@ struct Staging {
 
 /// Lays the samples of a micro-batch end to end. Token and target ids must be
 /// in the vocabulary, samples no longer than the model's positions.
-StatusOr<Staging> stage(const ManifestView &view,
-                        const plan::MicroBatch &microBatch,
+StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
                         const MiniBatch &miniBatch);
 
 /// Targets of a mini-batch that are in the loss, counted.

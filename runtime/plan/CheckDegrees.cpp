@@ -7,6 +7,7 @@
 #include "runtime/layout/Layout.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/plan/ManifestChecks.h"
+#include "runtime/plan/Model.h"
 #include "runtime/plan/Strategy.h"
 
 #include <algorithm>
@@ -87,10 +88,10 @@ Status checkInputTier(const plan::LayerKind &kind,
     int64_t rows = (DYNA_ROW_ALIGNMENT + tp - 1) / tp;
     row = (row * rows + DYNA_ROW_ALIGNMENT - 1) / DYNA_ROW_ALIGNMENT;
   }
-  if (kind.input_tier().tq() < row)
+  if (kind.tiers(DYNA_TIER_INPUT).tq() < row)
     return bad(formatText("%s: the input tier has %d bytes per token, its "
                           "input needs %d",
-                          where, kind.input_tier().tq(), row));
+                          where, kind.tiers(DYNA_TIER_INPUT).tq(), row));
   return Status::ok();
 }
 
@@ -147,8 +148,7 @@ Status checkLocalKind(const plan::LayerKind &whole, const plan::LayerKind &kind,
   for (int i = 0; i < whole.outputs_size(); ++i)
     DYNA_RETURN_IF_ERROR(
         checkBorder(whole.outputs(i), kind.outputs(i), degree.sp(), where));
-  DYNA_RETURN_IF_ERROR(
-      checkInputTier(kind, kind.inputs(0), degree.tp(), where));
+  DYNA_RETURN_IF_ERROR(checkInputTier(kind, inputOf(kind), degree.tp(), where));
   for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
     if (kind.roles(role).present() != whole.roles(role).present())
       return bad(where + " has other roles than '" + whole.name() + "'");

@@ -4,7 +4,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/ManifestChecks.h"
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/Model.h"
 
 #include <cmath>
 #include <set>
@@ -141,20 +141,26 @@ Status checkLayerParameters(const plan::Manifest &manifest, int l,
 /// one loss at the end.
 Status checkChainLink(const plan::Manifest &manifest, int l) {
   int last = manifest.layers_size() - 1;
+  const auto &producers = manifest.layers(l).producers();
+  if (l == 0 ? !producers.empty()
+             : producers.size() != 1 || producers.Get(0) != l - 1)
+    return bad(formatText("layer %d '%s' does not take the output of the layer "
+                          "before it alone: a model is a chain of layers",
+                          l, manifest.layers(l).name()));
   const plan::LayerKind &kind = manifest.kinds(manifest.layers(l).kind());
   std::string where = formatText("layer %d '%s'", l, manifest.layers(l).name());
-  const plan::TensorSpec &input = kind.inputs(0);
+  const plan::TensorSpec &input = inputOf(kind);
   if (l == 0 && !isTokenIds(input))
     return bad(where +
                ": the first layer takes token ids (i32, one per token)");
-  if (l > 0 &&
-      !sameSpec(manifest.kinds(manifest.layers(l - 1).kind()).outputs(0),
-                input))
+  if (l > 0 && !sameSpec(outputOf(manifest.kinds(
+                             manifest.layers(producers.Get(0)).kind())),
+                         input))
     return bad(where + ": its input is not what the layer before gives");
   if (l > 0 &&
       (input.rows() != plan::TensorSpec::TQ || input.type() == plan::I32))
     return bad(where + ": its input is not an activation");
-  if ((l == last) != isLoss(kind.outputs(0)))
+  if ((l == last) != isLoss(outputOf(kind)))
     return bad(where + (l == last ? ": the last layer gives the loss (f64, one)"
                                   : ": only the last layer gives a loss"));
   if (kind.inputs_size() == 2 && (l != last || !isTokenIds(kind.inputs(1))))
@@ -162,10 +168,10 @@ Status checkChainLink(const plan::Manifest &manifest, int l) {
   if (l == last && kind.inputs_size() != 2)
     return bad(where + ": the last layer takes target ids");
   int64_t row = elementBytes(input.type()) * boundedProduct(input.shape());
-  if (row > maxBytesPerRow || kind.input_tier().tq() < row)
+  if (row > maxBytesPerRow || kind.tiers(DYNA_TIER_INPUT).tq() < row)
     return bad(formatText("%s: the input tier has %d bytes per token, its "
                           "input needs %d",
-                          where, kind.input_tier().tq(), row));
+                          where, kind.tiers(DYNA_TIER_INPUT).tq(), row));
   return Status::ok();
 }
 
@@ -242,13 +248,12 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
     return bad(formatText("%s: expects 1 or 2 inputs and 1 output, but has %d "
                           "and %d",
                           where, kind.inputs_size(), kind.outputs_size()));
-  DYNA_RETURN_IF_ERROR(checkFormula(kind.input_tier(), where + ", input tier"));
-  DYNA_RETURN_IF_ERROR(
-      checkFormula(kind.products_tier(), where + ", products tier"));
-  DYNA_RETURN_IF_ERROR(
-      checkFormula(kind.elementwise_tier(), where + ", elementwise tier"));
-  DYNA_RETURN_IF_ERROR(
-      checkFormula(kind.deferred_tier(), where + ", deferred tier"));
+  if (kind.tiers_size() != DYNA_TIER_COUNT)
+    return bad(formatText("%s has %d tiers, but there are %d", where,
+                          kind.tiers_size(), DYNA_TIER_COUNT));
+  for (int tier = 0; tier < DYNA_TIER_COUNT; ++tier)
+    DYNA_RETURN_IF_ERROR(checkFormula(
+        kind.tiers(tier), formatText("%s, %s tier", where, tierName(tier))));
   if (kind.roles_size() != DYNA_ROLE_COUNT)
     return bad(formatText("%s: expects %d roles, but has %d", where,
                           DYNA_ROLE_COUNT, kind.roles_size()));

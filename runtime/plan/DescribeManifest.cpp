@@ -114,12 +114,11 @@ std::string kindJson(const plan::LayerKind &kind) {
       (kind.splits_size() > 0 ? ",\n     \"splits\": " + splitsJson(kind)
                               : std::string()) +
       ",\n     \"inputs\": " + specsJson(kind.inputs()) +
-      ",\n     \"outputs\": " + specsJson(kind.outputs()) +
-      ",\n     \"input_tier\": " + formulaJson(kind.input_tier()) +
-      ",\n     \"products_tier\": " + formulaJson(kind.products_tier()) +
-      ",\n     \"elementwise_tier\": " + formulaJson(kind.elementwise_tier()) +
-      ",\n     \"deferred_tier\": " + formulaJson(kind.deferred_tier()) +
-      ",\n     \"roles\": {";
+      ",\n     \"outputs\": " + specsJson(kind.outputs());
+  for (int tier = 0; tier < DYNA_TIER_COUNT; ++tier)
+    text += formatText(",\n     \"%s_tier\": %s", tierName(tier),
+                       formulaJson(kind.tiers(tier)));
+  text += ",\n     \"roles\": {";
   bool first = true;
   for (int role = 0; role < DYNA_ROLE_COUNT; ++role) {
     if (!kind.roles(role).present())
@@ -159,19 +158,19 @@ std::string factsText(const plan::ModelFacts &facts) {
 }
 
 /// "layers 1 to 6 block", equal neighbours in one line.
-std::string layersText(const ManifestView &view) {
+std::string layersText(const Model &model) {
   std::string text;
-  for (int first = 0; first < view.layers();) {
+  for (int first = 0; first < model.layers();) {
     int last = first;
-    while (last + 1 < view.layers() &&
-           view.layer(last + 1).kind() == view.layer(first).kind())
+    while (last + 1 < model.layers() &&
+           model.layer(last + 1).kind() == model.layer(first).kind())
       ++last;
     std::string range = first == last ? std::to_string(first)
                                       : formatText("%d to %d", first, last);
-    const plan::LayerKind &kind = view.kind(first);
+    const plan::LayerKind &kind = model.kind(first);
     int64_t elements = 0;
-    for (int p : view.layer(first).parameters())
-      elements += view.elements(p);
+    for (int p : model.layer(first).parameters())
+      elements += model.elements(p);
     text += formatText("  %-10s %-20s %14d parameters each\n", range,
                        kind.name(), elements);
     first = last + 1;
@@ -193,8 +192,8 @@ template <typename Parts> std::string partsText(const Parts &parts, int tp) {
 }
 
 /// The tensor degrees, and how each kind's parameters lie on their ranks.
-std::string degreesText(const ManifestView &view) {
-  const plan::Manifest &manifest = view.manifest();
+std::string degreesText(const Model &model) {
+  const plan::Manifest &manifest = model.manifest();
   std::string text;
   if (manifest.strategies_size() > 0)
     text += "strategies\n";
@@ -205,8 +204,8 @@ std::string degreesText(const ManifestView &view) {
         formatText("tensor degree tp=%d%s: each rank's part of parameters\n",
                    degree.tp(), degree.sp() ? ", sp=1" : "");
     std::set<int> shown;
-    for (int l = 0; l < view.layers(); ++l) {
-      int k = view.layer(l).kind();
+    for (int l = 0; l < model.layers(); ++l) {
+      int k = model.layer(l).kind();
       if (!shown.insert(k).second)
         continue;
       const plan::LayerKind &kind = degree.kinds(k);
@@ -221,7 +220,7 @@ std::string degreesText(const ManifestView &view) {
                    partsText(split.gradient_partial(), degree.tp());
         text +=
             formatText("  %-44s %-18s %s\n",
-                       view.parameter(view.layer(l).parameters(slot)).name(),
+                       model.parameter(model.layer(l).parameters(slot)).name(),
                        shapeText(kind.parameters(slot).shape()), place);
       }
     }
@@ -257,7 +256,8 @@ std::string degreesJson(const plan::Manifest &manifest) {
   return text + "],\n";
 }
 
-std::string memoryText(const ManifestView &view, int64_t tokens) {
+std::string memoryText(const Model &model, int64_t tokens) {
+  const RankView view = RankView::whole(model);
   Extent extent{tokens, tokens, 1};
   PersistentLayout persistent = persistentLayout(view);
   std::string text =
@@ -270,7 +270,8 @@ std::string memoryText(const ManifestView &view, int64_t tokens) {
   for (int mode = 0; mode < 3; ++mode) {
     int64_t kept = 0, late = 0;
     for (int l = 0; l < view.layers(); ++l) {
-      auto nearest = view.nearestMode(l, static_cast<plan::Recompute>(mode));
+      auto nearest =
+          nearestMode(view.kind(l), static_cast<plan::Recompute>(mode));
       kept += view.keptBytes(l, nearest, extent);
       late = std::max(late, view.lateBytes(l, nearest, false, extent));
     }
@@ -303,33 +304,33 @@ const char *elementTypeName(plan::ElementType type) {
   }
 }
 
-std::string describeManifest(const ManifestView &view, int64_t tokens) {
-  const plan::Manifest &manifest = view.manifest();
+std::string describeManifest(const Model &model, int64_t tokens) {
+  const plan::Manifest &manifest = model.manifest();
   std::string text = formatText(
       "model %s\n  %s\n  %d parameters, compute type %s, gradients in %s, "
       "matrix products: %s\n  compiled by %s, model hash %016x\n",
-      manifest.model(), factsText(manifest.facts()), view.totalElements(),
+      manifest.model(), factsText(manifest.facts()), model.totalElements(),
       elementTypeName(manifest.compute_type()),
-      elementTypeName(view.gradientType()), manifest.matmul(),
+      elementTypeName(model.gradientType()), manifest.matmul(),
       manifest.producer(), manifest.hash());
-  text += "layers\n" + layersText(view);
+  text += "layers\n" + layersText(model);
   text += "parameters\n";
-  for (int p = 0; p < view.parameters(); ++p)
-    text += formatText("  %-44s %-18s %s\n", view.parameter(p).name(),
-                       shapeText(view.parameter(p).shape()),
-                       view.parameter(p).decay() ? "" : "no decay");
-  return text + degreesText(view) + memoryText(view, tokens);
+  for (int p = 0; p < model.parameters(); ++p)
+    text += formatText("  %-44s %-18s %s\n", model.parameter(p).name(),
+                       shapeText(model.parameter(p).shape()),
+                       model.parameter(p).decay() ? "" : "no decay");
+  return text + degreesText(model) + memoryText(model, tokens);
 }
 
-std::string manifestToJson(const ManifestView &view) {
-  const plan::Manifest &manifest = view.manifest();
+std::string manifestToJson(const Model &model) {
+  const plan::Manifest &manifest = model.manifest();
   const plan::ModelFacts &facts = manifest.facts();
   std::string text = formatText(
       "{\"format\": %d,\n \"model\": %s,\n \"compute_type\": \"%s\",\n "
       "\"gradient_type\": \"%s\",\n",
       manifest.format(), quote(manifest.model()),
       elementTypeName(manifest.compute_type()),
-      elementTypeName(view.gradientType()));
+      elementTypeName(model.gradientType()));
   text += formatText(
       " \"facts\": {\"family\": %s, \"vocabulary\": %d, \"positions\": %d, "
       "\"width\": %d, \"heads\": %d, \"kv_heads\": %d, \"head_dim\": "
@@ -338,8 +339,8 @@ std::string manifestToJson(const ManifestView &view) {
       facts.width(), facts.heads(), facts.kv_heads(), facts.head_dim(),
       facts.feed_forward(), quote(facts.config_json()));
   text += " \"parameters\": [";
-  for (int p = 0; p < view.parameters(); ++p) {
-    const plan::Parameter &parameter = view.parameter(p);
+  for (int p = 0; p < model.parameters(); ++p) {
+    const plan::Parameter &parameter = model.parameter(p);
     text += formatText("%s\n  {\"name\": %s, \"shape\": %s, \"constant\": "
                        "%.17g, \"normal_std\": %.17g, \"decay\": %s}",
                        p ? "," : "", quote(parameter.name()),
@@ -351,14 +352,16 @@ std::string manifestToJson(const ManifestView &view) {
   for (int k = 0; k < manifest.kinds_size(); ++k)
     text += (k ? ",\n    " : "\n    ") + kindJson(manifest.kinds(k));
   text += "],\n \"layers\": [";
-  for (int l = 0; l < view.layers(); ++l)
-    text +=
-        formatText("%s\n  {\"name\": %s, \"kind\": %d, \"parameters\": %s}",
-                   l ? "," : "", quote(view.layer(l).name()),
-                   view.layer(l).kind(), shapeText(view.layer(l).parameters()));
+  for (int l = 0; l < model.layers(); ++l)
+    text += formatText("%s\n  {\"name\": %s, \"kind\": %d, \"parameters\": %s, "
+                       "\"producers\": %s}",
+                       l ? "," : "", quote(model.layer(l).name()),
+                       model.layer(l).kind(),
+                       shapeText(model.layer(l).parameters()),
+                       shapeText(model.layer(l).producers()));
   text += "],\n" + degreesJson(manifest);
-  text +=
-      formatText(" \"persistent_bytes\": %d,\n", persistentLayout(view).bytes);
+  text += formatText(" \"persistent_bytes\": %d,\n",
+                     persistentLayout(RankView::whole(model)).bytes);
   return text +
          formatText(" \"hash\": \"%016x\", \"producer\": %s, \"matmul\": "
                     "%s}\n",

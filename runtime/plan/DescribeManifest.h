@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_PLAN_DESCRIBEMANIFEST_H
 #define DYNA_RUNTIME_PLAN_DESCRIBEMANIFEST_H
 
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/Model.h"
 
 #include <string>
 
@@ -13,10 +13,10 @@ namespace dyna {
 
 /// A readable page: the model, its layers and parameters, and the memory a
 /// micro-batch of `tokens` tokens takes under each recomputation mode.
-std::string describeManifest(const ManifestView &view, int64_t tokens);
+std::string describeManifest(const Model &model, int64_t tokens);
 
 /// The same facts, complete, as one JSON object.
-std::string manifestToJson(const ManifestView &view);
+std::string manifestToJson(const Model &model);
 
 /// "f32", "bf16", ...
 const char *elementTypeName(plan::ElementType type);

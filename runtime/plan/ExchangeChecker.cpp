@@ -102,7 +102,7 @@ private:
   const Instruction &at(int rank, int index) const {
     return program(rank).instructions[index];
   }
-  const ManifestView &view(int rank) const { return graph_.replicaView(rank); }
+  const RankView &view(int rank) const { return graph_.replicaView(rank); }
 
   //===--------------------------------------------------------------------===//
   // What each rank starts
@@ -182,7 +182,7 @@ private:
   /// What the layer updates together with other ranks; those of one group are
   /// one call, as RankExchange makes them.
   void collectParameters(int rank, int index) {
-    const ManifestView &own = view(rank);
+    const RankView &own = view(rank);
     int layer = at(rank, index).layer;
     const auto &list = own.layer(layer).parameters();
     std::vector<std::pair<int, int>> parameters; // wire, parameter

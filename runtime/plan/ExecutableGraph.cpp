@@ -13,9 +13,6 @@
 namespace dyna {
 namespace {
 
-// Axes of the mesh, in the order that makes rank = (dp*PP + pp)*TP + tp.
-enum { DP = 0, PP = 1, TP = 2 };
-
 Status bad(const Strategy &strategy, const std::string &what) {
   return Status::invalidArgument("strategy '" + describeStrategy(strategy) +
                                  "': " + what);
@@ -37,22 +34,36 @@ Status checkStages(const Strategy &strategy, int layers) {
   return Status::ok();
 }
 
-StatusOr<ExecutableGraph> ExecutableGraph::create(const ManifestView &model,
+std::string graphName(Strategy strategy) {
+  strategy.name.clear();
+  return describeStrategy(strategy);
+}
+
+StatusOr<Mesh> meshOf(const Strategy &strategy) {
+  std::vector<MeshAxis> axes;
+  for (const std::string &name : strategy.order)
+    axes.push_back({name, name == "dp"   ? strategy.dp
+                          : name == "pp" ? strategy.pp
+                                         : strategy.tp});
+  return Mesh::create(std::move(axes));
+}
+
+StatusOr<ExecutableGraph> ExecutableGraph::create(const Model &model,
                                                   Strategy strategy) {
   if (strategy.layers.empty() && strategy.pp == 1)
     strategy.layers = {model.layers()};
   DYNA_RETURN_IF_ERROR(checkStages(strategy, model.layers()));
   if (strategy.layers.empty())
     return bad(strategy, "says no layers of its stages: choose them first");
-  DYNA_ASSIGN_OR_RETURN(auto mesh, Mesh::create({{"dp", strategy.dp},
-                                                 {"pp", strategy.pp},
-                                                 {"tp", strategy.tp}}));
+  DYNA_ASSIGN_OR_RETURN(auto mesh, meshOf(strategy));
   ExecutableGraph graph(model, std::move(strategy), std::move(mesh));
   DYNA_RETURN_IF_ERROR(graph.chooseDegree());
   graph.placeParameters();
   graph.groupHolders();
-  for (int rank = 0; rank < graph.ranksPerReplica(); ++rank)
-    graph.replicaViews_.push_back(graph.rankView(rank));
+  for (int stage = 0; stage < graph.stages(); ++stage)
+    for (int shard = 0; shard < graph.strategy_.tp; ++shard)
+      graph.replicaViews_.push_back(
+          graph.rankView(graph.rankAt({0, stage, shard})));
   return graph;
 }
 
@@ -106,10 +117,9 @@ void ExecutableGraph::placeParameters() {
 void ExecutableGraph::splitParameter(int parameter,
                                      const plan::ParameterSplit &split) {
   for (const plan::AxisPart &part : split.parts())
-    layouts_[parameter].dims[split.dim()].push_back(
-        {TP, part.stride(), part.size()});
+    layouts_[parameter].dims[split.dim()].push_back(tensorPart(part));
   for (const plan::AxisPart &part : split.gradient_partial())
-    partial_[parameter].push_back({TP, part.stride(), part.size()});
+    partial_[parameter].push_back(tensorPart(part));
 }
 
 /// Rows and columns of a parameter on a rank; a scalar is one row.
@@ -129,13 +139,16 @@ Box ExecutableGraph::boxOf(int parameter, int rank) const {
 }
 
 ExecutableGraph::Place ExecutableGraph::placeOf(int rank) const {
-  return {rank / ranksPerReplica(), rank / strategy_.tp % strategy_.pp,
-          rank % strategy_.tp};
+  auto along = [&](const AxisPart &axis) {
+    return static_cast<int>(mesh_.coordinate(rank, axis));
+  };
+  return {along(dp_), along(pp_), along(tp_)};
 }
 
 int ExecutableGraph::rankAt(const Place &place) const {
-  return (place.replica * strategy_.pp + place.stage) * strategy_.tp +
-         place.shard;
+  return static_cast<int>(place.replica * mesh_.positionStride(dp_) +
+                          place.stage * mesh_.positionStride(pp_) +
+                          place.shard * mesh_.positionStride(tp_));
 }
 
 int ExecutableGraph::stageOf(int layer) const {
@@ -159,16 +172,16 @@ int ExecutableGraph::compiledGroups() const {
 
 std::vector<int> ExecutableGraph::compiledGroup(int rank, int index) const {
   static_assert(DYNA_GROUP_DP == 0 && DYNA_GROUP_TP == 1 && DYNA_GROUP_PP == 2);
-  constexpr int axes[] = {DP, TP, PP};
+  const AxisPart axes[] = {dp_, tp_, pp_};
   if (index < DYNA_GROUP_COUNT)
-    return groupOf(rank, {mesh_.wholeAxis(axes[index])});
+    return groupOf(rank, {axes[index]});
   const plan::TensorGroup &group =
       model_->manifest().groups(index - DYNA_GROUP_COUNT);
   if (group.tp() != strategy_.tp)
     return {rank};
   AxisParts parts;
   for (const plan::AxisPart &part : group.parts())
-    parts.push_back({TP, part.stride(), part.size()});
+    parts.push_back(tensorPart(part));
   return groupOf(rank, parts);
 }
 
@@ -219,6 +232,34 @@ std::vector<std::vector<int>> ExecutableGraph::copiesOf(int parameter) const {
   return copies;
 }
 
+std::vector<RankBox> ExecutableGraph::boxes(int parameter) const {
+  std::vector<RankBox> boxes;
+  for (int rank = 0; rank < ranks(); ++rank)
+    if (holderIndex(parameter, rank).index >= 0)
+      boxes.push_back({rank, boxOf(parameter, rank)});
+  return boxes;
+}
+
+std::vector<RankBox> ExecutableGraph::currentBoxes(int parameter) const {
+  std::vector<RankBox> current = boxes(parameter);
+  if (strategy_.zero)
+    for (RankBox &one : current) {
+      auto [index, count] = holderIndex(parameter, one.rank);
+      int64_t rows = one.box.size[0];
+      one.box.begin[0] += partBegin(rows, count, index);
+      one.box.size[0] = partSize(rows, count, index);
+    }
+  return current;
+}
+
+std::vector<RankBox> ExecutableGraph::summandBoxes(int parameter) const {
+  std::vector<RankBox> boxes;
+  for (const std::vector<int> &holders : copiesOf(parameter))
+    for (int rank : holders)
+      boxes.push_back({rank, boxOf(parameter, rank)});
+  return boxes;
+}
+
 void ExecutableGraph::groupHolders() {
   std::map<HolderGroup, int> ids;
   holderGroupOf_.assign(model_->parameters(),
@@ -228,7 +269,7 @@ void ExecutableGraph::groupHolders() {
       for (int shard = 0; shard < strategy_.tp; ++shard) {
         int rank = rankAt({0, stage, shard});
         HolderGroup group = {holders(p, rank), spansStages(p) ? p : -1};
-        holderGroupOf_[p][rank] =
+        holderGroupOf_[p][indexInReplica(rank)] =
             ids.insert({std::move(group), static_cast<int>(ids.size())})
                 .first->second;
       }
@@ -243,7 +284,7 @@ void ExecutableGraph::groupHolders() {
       group = group < 0 ? -1 : place[group];
 }
 
-ManifestView ExecutableGraph::rankView(int rank) const {
+RankView ExecutableGraph::rankView(int rank) const {
   Place place = placeOf(rank);
   RankPart part;
   part.firstLayer = stages_[place.stage].firstLayer;
@@ -275,7 +316,7 @@ ManifestView ExecutableGraph::rankView(int rank) const {
                        std::find(copies.begin(), copies.end(),
                                  holderGroup(p, rank)) != copies.end();
   }
-  return model_->restrictedTo(std::move(part));
+  return RankView(*model_, std::move(part));
 }
 
 } // namespace dyna

@@ -29,7 +29,8 @@
 #define DYNA_RUNTIME_PLAN_EXECUTABLEGRAPH_H
 
 #include "runtime/layout/Layout.h"
-#include "runtime/plan/ManifestView.h"
+#include "runtime/layout/Move.h"
+#include "runtime/plan/RankView.h"
 #include "runtime/plan/Strategy.h"
 
 #include <tuple>
@@ -40,12 +41,18 @@ namespace dyna {
 /// than the model; stages whose layers are still to be chosen are fine.
 Status checkStages(const Strategy &strategy, int layers);
 
+/// A strategy whose stages have layers, without its own name.
+std::string graphName(Strategy strategy);
+
+/// The ranks of a strategy along its axes, in its order.
+StatusOr<Mesh> meshOf(const Strategy &strategy);
+
 class ExecutableGraph {
 public:
   /// `strategy.layers` must be given unless pp is 1 (the planner's
   /// `chooseLayers` does that). `model` must outlive the graph. Fails where the
   /// strategy does not fit the model or what was compiled.
-  static StatusOr<ExecutableGraph> create(const ManifestView &model,
+  static StatusOr<ExecutableGraph> create(const Model &model,
                                           Strategy strategy);
 
   struct Place {
@@ -55,8 +62,10 @@ public:
     int firstLayer, endLayer;
   };
 
-  const ManifestView &model() const { return *model_; }
+  const Model &model() const { return *model_; }
   const Strategy &strategy() const { return strategy_; }
+  /// Its strategy with the cut, whatever people call it: by which plans name it.
+  const std::string &name() const { return name_; }
   const Mesh &mesh() const { return mesh_; }
   int ranks() const { return strategy_.ranks(); }
   Place placeOf(int rank) const;
@@ -67,6 +76,14 @@ public:
     Place place = placeOf(rank);
     place.stage += stagesOn;
     return rankAt(place);
+  }
+
+  int replicas() const { return strategy_.dp; }
+  int ranksPerReplica() const { return strategy_.pp * strategy_.tp; }
+  /// Stage by stage the shards, whatever the ranks' own numbers are.
+  int indexInReplica(int rank) const {
+    Place place = placeOf(rank);
+    return place.stage * strategy_.tp + place.shard;
   }
 
   int stages() const { return strategy_.pp; }
@@ -101,6 +118,18 @@ public:
   HolderIndex holderIndex(int parameter, int rank) const;
   /// Lists of holders that together have every element of a parameter once.
   std::vector<std::vector<int>> copiesOf(int parameter) const;
+  //===--------------------------------------------------------------------===//
+  // Boxes of a parameter's logical tensor, as rows and columns (a scalar is one
+  // row): what moves start from and lead to (runtime/layout/Move.h)
+  //===--------------------------------------------------------------------===//
+
+  /// Of every rank that holds it.
+  std::vector<RankBox> boxes(int parameter) const;
+  /// What is up to date behind a plan: with ZeRO the rows that each updates.
+  std::vector<RankBox> currentBoxes(int parameter) const;
+  /// Of the ranks whose gradients together are the gradient.
+  std::vector<RankBox> summandBoxes(int parameter) const;
+
   /// Ranks that exchange parameters, of this one or of all that stay on one
   /// stage (-1).
   struct HolderGroup {
@@ -116,32 +145,40 @@ public:
   const std::vector<HolderGroup> &holderGroups() const { return holderGroups_; }
   /// Which of them `rank` is in for a parameter that it holds.
   int holderGroup(int parameter, int rank) const {
-    return holderGroupOf_[parameter][rank % ranksPerReplica()];
+    return holderGroupOf_[parameter][indexInReplica(rank)];
   }
 
   /// The model as one rank sees it; made anew.
-  ManifestView rankView(int rank) const;
+  RankView rankView(int rank) const;
   /// The view of the rank with the same stage and shard in replica 0. What a
   /// rank itself sees differs only in the rows that it updates.
-  const ManifestView &replicaView(int rank) const {
-    return replicaViews_[rank % ranksPerReplica()];
+  const RankView &replicaView(int rank) const {
+    return replicaViews_[indexInReplica(rank)];
   }
 
 private:
-  ExecutableGraph(const ManifestView &model, Strategy strategy, Mesh mesh)
-      : model_(&model), strategy_(std::move(strategy)), mesh_(std::move(mesh)) {
-  }
+  ExecutableGraph(const Model &model, Strategy strategy, Mesh mesh)
+      : model_(&model), strategy_(std::move(strategy)),
+        name_(graphName(strategy_)), mesh_(std::move(mesh)),
+        dp_(mesh_.wholeAxis(*mesh_.findAxis("dp"))),
+        pp_(mesh_.wholeAxis(*mesh_.findAxis("pp"))),
+        tp_(mesh_.wholeAxis(*mesh_.findAxis("tp"))) {}
   Status chooseDegree();
   void placeParameters();
   void groupHolders();
   std::vector<int> copyGroups(int parameter) const;
   void splitParameter(int parameter, const plan::ParameterSplit &split);
   Box boxOf(int parameter, int rank) const;
-  int ranksPerReplica() const { return strategy_.pp * strategy_.tp; }
+  /// A factor of the tensor-parallel axis as a part of the mesh.
+  AxisPart tensorPart(const plan::AxisPart &part) const {
+    return {tp_.axis, part.stride(), part.size()};
+  }
 
-  const ManifestView *model_;
+  const Model *model_;
   Strategy strategy_;
+  std::string name_;
   Mesh mesh_;
+  AxisPart dp_, pp_, tp_; ///< whole axes of the mesh
   std::vector<Stage> stages_;
   std::vector<std::vector<int>> stagesOf_;
   int degree_ = -1; ///< index into Manifest.degrees
@@ -150,7 +187,7 @@ private:
   std::vector<HolderGroup> holderGroups_;
   /// By parameter and rank of a replica; -1 where it is not held.
   std::vector<std::vector<int>> holderGroupOf_;
-  std::vector<ManifestView> replicaViews_;
+  std::vector<RankView> replicaViews_;
 };
 
 } // namespace dyna

@@ -72,7 +72,6 @@ constexpr BlockRule rule(Operand operand, int access) {
 }
 constexpr BlockRule read(Operand o) { return rule(o, BlockRule::Read); }
 constexpr BlockRule write(Operand o) { return rule(o, BlockRule::Write); }
-constexpr BlockRule report(Operand o) { return rule(o, BlockRule::IfLoss); }
 constexpr BlockRule give(Operand o) { return rule(o, BlockRule::Give); }
 constexpr BlockRule take(Operand o) {
   return rule(o, BlockRule::Take | BlockRule::Write);

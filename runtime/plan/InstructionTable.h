@@ -52,8 +52,7 @@ struct BlockRule {
     Write = 1,
     Take = 2,
     Give = 4,
-    IfAbsent = 8, ///< takes what is not there yet
-    IfLoss = 16   ///< writes where the layer gives the loss
+    IfAbsent = 8 ///< takes what is not there yet
   };
   Operand operand = Operand::Batch;
   uint8_t access = Read;

@@ -16,7 +16,7 @@ static Status fail(const std::string &what) {
   return Status::invalidArgument("plan: " + what);
 }
 
-OrderChecker::OrderChecker(const ManifestView &view,
+OrderChecker::OrderChecker(const RankView &view,
                            const std::vector<int> &microBatches)
     : view_(view), microBatches_(microBatches), parameters_(view.layers()) {
   for (int m : microBatches) {
@@ -91,7 +91,8 @@ Status OrderChecker::forward(const Instruction &i) {
   progress.evaluates = evaluates;
   ++progress.forward;
   state(i).mode = evaluates ? plan::RECOMPUTE_NONE : i.recompute;
-  if (!evaluates && view_.nearestMode(i.layer, i.recompute) != i.recompute)
+  if (!evaluates &&
+      nearestMode(view_.kind(i.layer), i.recompute) != i.recompute)
     return fail("its layer kind has no recomputation of this mode");
   return Status::ok();
 }

@@ -19,7 +19,7 @@ class OrderChecker {
 public:
   /// `view` is the rank's, `microBatches` are those of its replica, in order.
   /// Both must outlive this object.
-  OrderChecker(const ManifestView &view, const std::vector<int> &microBatches);
+  OrderChecker(const RankView &view, const std::vector<int> &microBatches);
 
   Status step(const plan::Instruction &i);
   Status finish() const;
@@ -73,7 +73,7 @@ private:
   }
   Status finishMicroBatch(int m) const;
 
-  const ManifestView &view_;
+  const RankView &view_;
   const std::vector<int> &microBatches_;
   std::unordered_map<int, Progress> progress_;
   std::vector<Parameters> parameters_; ///< by layer

@@ -6,12 +6,13 @@
 
 namespace dyna {
 
-PersistentLayout persistentLayout(const ManifestView &view, bool training) {
+PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
+                                  int64_t begin) {
   PersistentLayout layout;
   layout.parameters.resize(view.parameters());
   int64_t master = elementBytes(view.masterType());
   auto place = [&](int64_t elements, int64_t element) {
-    int64_t offset = layout.bytes;
+    int64_t offset = begin + layout.bytes;
     layout.bytes += dyna_align_block(elements * element);
     return offset;
   };
@@ -27,13 +28,15 @@ PersistentLayout persistentLayout(const ManifestView &view, bool training) {
   // Layer functions read whole tensors; what only the optimizer sees is as
   // large as what it updates.
   for (int p : held)
-    places[p].master = place(
-        view.hasCopy(p) ? view.updatedElements(p) : view.elements(p), master);
+    if (!view.hasCopy(p))
+      places[p].master = place(view.elements(p), master);
+    else if (persistent != Persistent::Values)
+      places[p].master = place(view.updatedElements(p), master);
   for (int p : held)
     if (view.hasCopy(p))
       places[p].copy =
           place(view.elements(p), elementBytes(view.computeType(p)));
-  if (!training)
+  if (persistent != Persistent::Training)
     return layout;
   for (int p : held)
     places[p].gradient =
@@ -57,7 +60,6 @@ BatchLayout batchLayout(const Extent &extent) {
   layout.segments = place(sizeof(dyna_segment) * dyna_round_rows(extent.s));
   layout.rowSample = place(8 * rows);
   layout.rowPosition = place(8 * rows);
-  layout.loss = place(sizeof(double));
   return layout;
 }
 

@@ -11,7 +11,7 @@
 #ifndef DYNA_RUNTIME_PLAN_PERSISTENTLAYOUT_H
 #define DYNA_RUNTIME_PLAN_PERSISTENTLAYOUT_H
 
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/RankView.h"
 
 #include <vector>
 
@@ -31,13 +31,21 @@ struct PersistentLayout {
   int64_t bytes = 0;
 };
 
+/// What of the parameters a rank has.
+enum class Persistent {
+  Values,  ///< what layer functions read, brought from another graph
+  Masters, ///< and the masters, where that is a copy of them
+  Training ///< and gradients and optimizer state
+};
+
 /// Equal parts lie together: all masters, all copies, all gradients, all m, all
 /// v, of the parameters that the view holds, in each part matrices before
 /// vectors, in the order of the manifest. m, v and masters beside a copy
-/// have only the rows that the view updates. Without `training` there are no
-/// gradients and no optimizer state.
-PersistentLayout persistentLayout(const ManifestView &view,
-                                  bool training = true);
+/// have only the rows that the view updates. The first byte is the arena's
+/// `begin`.
+PersistentLayout persistentLayout(const RankView &view,
+                                  Persistent persistent = Persistent::Training,
+                                  int64_t begin = 0);
 
 /// The block of a micro-batch that LOAD fills beside the token ids, which go to
 /// the first layer's input. Offsets count from the block's start.
@@ -46,7 +54,6 @@ struct BatchLayout {
   int64_t segments = 0;    ///< dyna_segment [s]
   int64_t rowSample = 0;   ///< i64 [tq]
   int64_t rowPosition = 0; ///< i64 [tq]
-  int64_t loss = 0;        ///< f64 [1], the last layer's output
   int64_t bytes = 0;
 };
 

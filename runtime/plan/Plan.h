@@ -87,6 +87,9 @@ struct RankProgram {
 
 struct Plan {
   uint64_t manifestHash = 0;
+  /// The graph that it was made for (ExecutableGraph::name). One graph a plan;
+  /// a step of several will have phases, each with its own.
+  std::string graph;
   std::vector<MicroBatch> microBatches;
   std::vector<RankProgram> ranks;
   int64_t targetTokens = 0; ///< of the whole mini-batch, all replicas

@@ -173,6 +173,7 @@ std::string writePlan(const plan::Plan &plan) {
   file.set_manifest_hash(plan.manifestHash);
   file.set_target_tokens(plan.targetTokens);
   file.set_name(plan.name);
+  file.set_graph(plan.graph);
   file.mutable_lengths()->Add(plan.lengths.begin(), plan.lengths.end());
   for (const plan::MicroBatch &microBatch : plan.microBatches)
     writeMicroBatch(microBatch, *file.add_micro_batches());
@@ -204,6 +205,7 @@ StatusOr<plan::Plan> readPlan(std::string_view bytes) {
   plan.manifestHash = file.manifest_hash();
   plan.targetTokens = file.target_tokens();
   plan.name = file.name();
+  plan.graph = file.graph();
   plan.lengths.assign(file.lengths().begin(), file.lengths().end());
   for (const plan::file::MicroBatch &in : file.micro_batches()) {
     DYNA_ASSIGN_OR_RETURN(plan::MicroBatch microBatch, readMicroBatch(in));

@@ -42,8 +42,7 @@ Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
 }
 
 /// P2. Behind its last position a model has no row of a table to look up.
-Status checkLengths(const ManifestView &model,
-                    const std::vector<int64_t> &lengths) {
+Status checkLengths(const Model &model, const std::vector<int64_t> &lengths) {
   int64_t positions = model.manifest().facts().positions();
   // With this limit no sum of lengths overflows.
   for (size_t sample = 0; sample < lengths.size(); ++sample)
@@ -100,7 +99,7 @@ Status checkSegments(const plan::Plan &plan,
 
 /// P6: fields that instructions have, layers and micro-batches in range,
 /// functions present.
-Status checkInstructions(const ManifestView &view, const plan::Plan &plan,
+Status checkInstructions(const RankView &view, const plan::Plan &plan,
                          const plan::RankProgram &program, int &index) {
   for (index = 0; index < program.count(); ++index) {
     const Instruction &i = program.instructions[index];
@@ -154,7 +153,7 @@ Status at(const VerifyOptions &options, int rank, int index, Status status) {
 }
 
 /// P3 to P8 of one rank.
-Status verifyProgram(const ManifestView &view, const plan::Plan &plan, int rank,
+Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
                      const std::vector<int> &microBatches,
                      const VerifyOptions &options) {
   const plan::RankProgram &program = plan.ranks[rank];
@@ -204,7 +203,7 @@ Status checkRanks(const plan::Plan &plan, int ranks) {
 Status checkUpdates(const ExecutableGraph &graph, const plan::Plan &plan) {
   int with = -1, without = -1;
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
-    const ManifestView &view = graph.replicaView(rank);
+    const RankView &view = graph.replicaView(rank);
     bool owns = false, updates = false;
     for (int l = view.firstLayer(); l < view.endLayer(); ++l)
       owns |= view.ownsParameters(l);
@@ -260,17 +259,20 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   PlanPosition ignored;
   PlanPosition &failedAt = options.failedAt ? *options.failedAt : ignored;
   failedAt = {};
-  const ManifestView &model = graph.model();
+  const Model &model = graph.model();
   if (plan.manifestHash != model.hash())
     return bad(formatText("made for model %016x, but this is %016x",
                           plan.manifestHash, model.hash()));
   DYNA_RETURN_IF_ERROR(checkRanks(plan, graph.ranks()));
+  if (plan.graph != graph.name())
+    return bad("made for strategy '" + plan.graph + "', but this is '" +
+               graph.name() + "'");
   DYNA_RETURN_IF_ERROR(checkLengths(model, lengths));
   DYNA_RETURN_IF_ERROR(checkSegments(plan, lengths));
   DYNA_RETURN_IF_ERROR(checkTargets(plan, lengths, options.targets));
-  DYNA_RETURN_IF_ERROR(checkReplicas(plan, graph.strategy().dp));
+  DYNA_RETURN_IF_ERROR(checkReplicas(plan, graph.replicas()));
   std::vector<std::vector<int>> microBatches =
-      microBatchesOfReplicas(plan, graph.strategy().dp);
+      microBatchesOfReplicas(plan, graph.replicas());
   for (int rank = 0; rank < graph.ranks(); ++rank)
     DYNA_RETURN_IF_ERROR(onRank(
         verifyProgram(graph.replicaView(rank), plan, rank,
@@ -281,14 +283,6 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
     return Status::ok();
   DYNA_RETURN_IF_ERROR(checkUpdates(graph, plan));
   return verifyExchanges(graph, plan, failedAt);
-}
-
-Status verifyPlan(const ManifestView &view, const plan::Plan &plan,
-                  const std::vector<int64_t> &lengths,
-                  const VerifyOptions &options) {
-  DYNA_ASSIGN_OR_RETURN(ExecutableGraph graph,
-                        ExecutableGraph::create(view, Strategy()));
-  return verifyPlan(graph, plan, lengths, options);
 }
 
 } // namespace dyna

@@ -5,8 +5,8 @@
 // What must hold before a plan may run. Every plan passes here, wherever it
 // comes from: made on line, read from a file, or changed by hand.
 //
-// - (P1) it was made for this model (manifest hash) and has one program for
-//   each rank of the strategy;
+// - (P1) it was made for this model (manifest hash) and strategy, and has one
+//   program for each of its ranks;
 // - (P2) segments name samples of the mini-batch, none longer than the model's
 //   positions, and cover every token once; `target_tokens` counts its targets;
 // - (P3) either every micro-batch passes every layer of every stage forward and
@@ -69,11 +69,6 @@ struct VerifyOptions {
 /// `lengths[i]`: tokens of sample i of the mini-batch. Linear in the number of
 /// instructions, but for a logarithm of the blocks alive.
 Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
-                  const std::vector<int64_t> &lengths,
-                  const VerifyOptions &options);
-
-/// The same for one rank.
-Status verifyPlan(const ManifestView &view, const plan::Plan &plan,
                   const std::vector<int64_t> &lengths,
                   const VerifyOptions &options);
 

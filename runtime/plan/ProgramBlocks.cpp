@@ -29,8 +29,9 @@ constexpr int kindCount = sizeof(kinds) / sizeof(*kinds);
 
 struct OperandRow {
   BlockKind kind;
-  int layer;
+  bool ofConsumer;
 };
+constexpr bool own = false, consumer = true;
 constexpr OperandRow operands[] = {
 #define DYNA_OPERAND(name, text, kind, layer) {BlockKind::kind, layer},
 #include "runtime/plan/BlockKinds.def"
@@ -71,7 +72,7 @@ std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
   return own;
 }
 
-ProgramBlocks::ProgramBlocks(const ManifestView &view, const plan::Plan &plan,
+ProgramBlocks::ProgramBlocks(const RankView &view, const plan::Plan &plan,
                              const plan::RankProgram &program,
                              const Extent *largest)
     : view_(view) {
@@ -123,14 +124,14 @@ BlockName ProgramBlocks::nameOf(const Instruction &i, Operand operand) const {
   if (key & Key::MicroBatch && isPerMicroBatch(i.op))
     name.microBatch = i.microBatch;
   if (key & Key::Layer)
-    name.layer = i.layer + row.layer;
+    name.layer = row.ofConsumer ? view_.model().consumerOf(i.layer) : i.layer;
   return name;
 }
 
 int64_t ProgramBlocks::keptBytes(const Current &current, int layer) const {
   const MicroBatch &m = current.microBatch;
-  if (layer == view_.layers())
-    return 0; // the loss lies in the batch
+  if (layer < 0)
+    return 0; // the loss is a result of the machine
   // What goes to the next stage; an input comes to the first one alone.
   if (!view_.hasLayer(layer))
     return current.i.op == Instruction::LOAD
@@ -157,19 +158,16 @@ int64_t ProgramBlocks::bytesOf(const Current &current,
                            m.layers[l].split && i.op != Instruction::FORWARD,
                            m.extent);
   case BlockKind::Gradient:
-    return l == 0 || l == view_.layers() ? 0 : view_.gradientBytes(l, m.extent);
+    return l < 0 ? 0 : view_.gradientBytes(l, m.extent);
   case BlockKind::Workspace:
     return view_.workspaceBytes(l, roleOf(i), m.extent);
-  case BlockKind::Norm:
-    return DYNA_BLOCK_ALIGNMENT;
   }
   return 0;
 }
 
-/// A list has room for the kinds of every layer, of the one behind the last, and
-/// of none.
+/// A list has room for the kinds of every layer, and of none.
 size_t ProgramBlocks::presentCount() const {
-  return static_cast<size_t>(view_.layers() + 2) * kindCount;
+  return static_cast<size_t>(view_.layers() + 1) * kindCount;
 }
 
 int &ProgramBlocks::present(MicroBatch &microBatch,
@@ -192,8 +190,7 @@ void ProgramBlocks::add(const Current &current, const BlockRule &rule) {
   use.gives = rule.is(BlockRule::Give) ||
               (use.name.kind == BlockKind::Batch &&
                current.microBatch.lastInstruction == current.index);
-  use.writes = rule.is(BlockRule::Write) ||
-               (rule.is(BlockRule::IfLoss) && view_.givesLoss(i.layer));
+  use.writes = rule.is(BlockRule::Write);
   use.isThereAlready = use.takes && present >= 0;
   if (use.takes) {
     present = static_cast<int>(blocks_.size());

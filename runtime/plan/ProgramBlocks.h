@@ -14,7 +14,7 @@
 #define DYNA_RUNTIME_PLAN_PROGRAMBLOCKS_H
 
 #include "runtime/plan/InstructionTable.h"
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/RankView.h"
 
 #include <optional>
 #include <unordered_map>
@@ -73,7 +73,7 @@ public:
   /// Layers and micro-batches of all instructions must be in range. `view` must
   /// outlive this object. With `largest`, every micro-batch is counted with that
   /// extent instead of its own. Linear in the number of instructions.
-  ProgramBlocks(const ManifestView &view, const plan::Plan &plan,
+  ProgramBlocks(const RankView &view, const plan::Plan &plan,
                 const plan::RankProgram &program,
                 const Extent *largest = nullptr);
 
@@ -140,7 +140,7 @@ private:
   size_t presentCount() const;
   int &present(MicroBatch &microBatch, const BlockName &name) const;
 
-  const ManifestView &view_;
+  const RankView &view_;
   /// Those that the program names: a plan has the micro-batches of all replicas.
   std::unordered_map<int, MicroBatch> microBatches_;
   std::vector<Block> blocks_;

@@ -106,8 +106,10 @@ private:
       return setRecompute(value);
     if (key == "layers")
       return setLayers(value);
+    if (key == "order")
+      return setOrder(value);
     return bad("has the key '" + key +
-               "': expects dp, tp, pp, zero, sp, recompute or layers");
+               "': expects dp, tp, pp, zero, sp, recompute, layers or order");
   }
 
   Status setNumber(const std::string &key, const std::string &value,
@@ -141,6 +143,18 @@ private:
       DYNA_RETURN_IF_ERROR(setNumber("layers", count, 1, maxRanks, number));
       strategy_.layers.push_back(number);
     }
+    return Status::ok();
+  }
+
+  Status setOrder(const std::string &value) {
+    std::vector<std::string> axes = split(value, '+');
+    auto &order = strategy_.order;
+    if (axes.size() != order.size() ||
+        !std::is_permutation(axes.begin(), axes.end(), order.begin()))
+      return bad("has order=" + value +
+                 ": expects dp, pp and tp, each once, major to minor, such as "
+                 "pp+dp+tp");
+    std::copy(axes.begin(), axes.end(), order.begin());
     return Status::ok();
   }
 
@@ -218,6 +232,8 @@ std::string describeStrategy(const Strategy &s) {
     text += std::string(",recompute=") + recomputeNames[*s.recompute];
   for (size_t stage = 0; stage < s.layers.size(); ++stage)
     text += formatText("%s%d", stage ? "+" : ",layers=", s.layers[stage]);
+  if (s.order != Strategy().order)
+    text += ",order=" + s.order[0] + "+" + s.order[1] + "+" + s.order[2];
   return text;
 }
 

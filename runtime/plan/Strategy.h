@@ -11,8 +11,9 @@
 //                  tensor-parallel regions
 //     recompute    none, selective or full, for all layers
 //     layers       layers of each stage, `5+3`; absent: cut by cost
-//
-// Its ranks are numbered (d * pp + p) * tp + t.
+//     order        how ranks are numbered, major to minor; absent: dp+pp+tp,
+//                  rank (d * pp + p) * tp + t. What is minor lies close together
+//                  where neighbouring ranks do
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,7 @@
 #include "runtime/base/Status.h"
 #include "runtime/plan/Plan.h"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +39,8 @@ struct Strategy {
   bool sp = false;
   std::optional<plan::Recompute> recompute;
   std::vector<int> layers; ///< empty: to be chosen
+  /// The axes, major to minor.
+  std::array<std::string, 3> order = {"dp", "pp", "tp"};
 
   int ranks() const { return dp * tp * pp; }
 };

@@ -10,7 +10,7 @@
 
 namespace dyna {
 
-Status assignMemory(const ManifestView &view, const plan::Plan &plan,
+Status assignMemory(const RankView &view, const plan::Plan &plan,
                     plan::RankProgram &program, const Extent *largest) {
   ProgramBlocks table(view, plan, program, largest);
   std::vector<BlockLifetime> lifetimes;

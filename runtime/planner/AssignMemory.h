@@ -5,13 +5,13 @@
 #ifndef DYNA_RUNTIME_PLANNER_ASSIGNMEMORY_H
 #define DYNA_RUNTIME_PLANNER_ASSIGNMEMORY_H
 
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/RankView.h"
 
 namespace dyna {
 
 /// Chooses all offsets of one rank's program, and its `dynamic_bytes`; with
 /// `largest`, as if every micro-batch had that extent. The view is the rank's.
-Status assignMemory(const ManifestView &view, const plan::Plan &plan,
+Status assignMemory(const RankView &view, const plan::Plan &plan,
                     plan::RankProgram &program, const Extent *largest);
 
 } // namespace dyna

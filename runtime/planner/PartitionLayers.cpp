@@ -55,13 +55,13 @@ namespace {
 constexpr int64_t cutTokens = 4096;
 constexpr int64_t cutSampleTokens = 1024;
 
-std::vector<cost::Direction> passesOf(const ManifestView &view, int layer,
+std::vector<cost::Direction> passesOf(const Model &model, int layer,
                                       const RecomputeModes &modes) {
-  return trainingPasses(view, layer, modeOf(modes, layer), false);
+  return trainingPasses(model.kind(layer), modeOf(modes, layer), false);
 }
 
-KindAt kindAt(const ManifestView &view, int layer, const Strategy &strategy) {
-  return {view.layer(layer).kind(), strategy.tp, strategy.sp};
+KindAt kindAt(const Model &model, int layer, const Strategy &strategy) {
+  return {model.layer(layer).kind(), strategy.tp, strategy.sp};
 }
 
 /// "costs from FILE" and what that lacks, or that all is estimated.
@@ -100,17 +100,18 @@ std::string describeSource(const CostModel &costs, const Strategy &strategy,
 
 std::vector<double> layerCosts(const CostModel &costs, const Strategy &strategy,
                                const RecomputeModes &recompute) {
-  const ManifestView &view = costs.model();
-  int64_t positions = view.manifest().facts().positions();
+  const Model &model = costs.model();
+  int64_t positions = model.manifest().facts().positions();
   int64_t sample =
       positions > 0 ? std::min(positions, cutSampleTokens) : cutSampleTokens;
   std::vector<double> seconds;
-  for (int l = 0; l < view.layers(); ++l) {
-    Work work{cutTokens, view.visiblePairs(l, sample) * (cutTokens / sample),
+  for (int l = 0; l < model.layers(); ++l) {
+    Work work{cutTokens,
+              visiblePairs(model.kind(l), sample) * (cutTokens / sample),
               cutTokens};
     seconds.push_back(0);
-    for (cost::Direction pass : passesOf(view, l, recompute))
-      seconds.back() += costs.seconds(kindAt(view, l, strategy), pass, work);
+    for (cost::Direction pass : passesOf(model, l, recompute))
+      seconds.back() += costs.seconds(kindAt(model, l, strategy), pass, work);
   }
   return seconds;
 }

@@ -25,13 +25,12 @@ Extent largestExtent(const PlanOptions &options) {
   return {tokens, tokens, tokens};
 }
 
-Status checkOptions(const ManifestView &view, int ranks,
-                    const PlanOptions &options) {
+Status checkOptions(const Model &model, int ranks, const PlanOptions &options) {
   if (options.recompute.size() != 1 &&
-      options.recompute.size() != static_cast<size_t>(view.layers()))
+      options.recompute.size() != static_cast<size_t>(model.layers()))
     return Status::invalidArgument(
         formatText("recompute modes for %d layers, but the model has %d",
-                   options.recompute.size(), view.layers()));
+                   options.recompute.size(), model.layers()));
   if (options.maxTokensPerMicroBatch <= 0 ||
       options.maxTokensPerMicroBatch > maxMicroBatchTokens)
     return Status::invalidArgument(
@@ -50,12 +49,12 @@ Status checkOptions(const ManifestView &view, int ranks,
 }
 
 /// The model's largest share of attention work beside the rest, per token.
-double tokensPerPair(const ManifestView &view) {
+double tokensPerPair(const Model &model) {
   double perToken = 0, perPair = 0;
-  for (int l = 0; l < view.layers(); ++l) {
-    perToken += static_cast<double>(view.kind(l).flops_per_token());
-    perToken += static_cast<double>(view.kind(l).flops_per_target());
-    perPair += static_cast<double>(view.kind(l).attention_flops_per_pair());
+  for (int l = 0; l < model.layers(); ++l) {
+    perToken += static_cast<double>(model.kind(l).flops_per_token());
+    perToken += static_cast<double>(model.kind(l).flops_per_target());
+    perPair += static_cast<double>(model.kind(l).attention_flops_per_pair());
   }
   return perToken > 0 ? perPair / perToken : 0;
 }
@@ -72,7 +71,7 @@ StageCosts evenStages(int stages, size_t microBatches, double slowdown) {
   return costs;
 }
 
-ExecutableGraph oneRank(const ManifestView &model) {
+ExecutableGraph oneRank(const Model &model) {
   return *ExecutableGraph::create(model, Strategy());
 }
 
@@ -84,13 +83,13 @@ Planner::Planner(ExecutableGraph graph, CostModel costs)
 Planner::Planner(ExecutableGraph graph)
     : Planner(graph, CostModel(graph.model())) {}
 
-Planner::Planner(const ManifestView &model) : Planner(oneRank(model)) {}
+Planner::Planner(const Model &model) : Planner(oneRank(model)) {}
 
-plan::Plan Planner::empty(int replicas) const {
+plan::Plan Planner::empty() const {
   plan::Plan plan;
   plan.manifestHash = graph_.model().hash();
-  const int perReplica = graph_.ranks() / graph_.strategy().dp;
-  plan.ranks.resize(replicas * perReplica);
+  plan.graph = graph_.name();
+  plan.ranks.resize(graph_.ranks());
   return plan;
 }
 
@@ -98,10 +97,10 @@ plan::Plan Planner::empty(int replicas) const {
 StatusOr<plan::Plan> Planner::start(const std::vector<int64_t> &lengths,
                                     int64_t targetTokens,
                                     const PlanOptions &options) const {
-  const ManifestView &model = graph_.model();
+  const Model &model = graph_.model();
   DYNA_RETURN_IF_ERROR(checkOptions(model, graph_.ranks(), options));
   PackOptions pack = {options.maxTokensPerMicroBatch, tokensPerPair(model)};
-  plan::Plan plan = empty(graph_.strategy().dp);
+  plan::Plan plan = empty();
   plan.targetTokens = targetTokens;
   auto dealt = dealSamples(lengths, graph_.strategy().dp, pack.tokensPerPair);
   for (int replica = 0; replica < graph_.strategy().dp; ++replica) {
@@ -122,12 +121,21 @@ StatusOr<plan::Plan> Planner::start(const std::vector<int64_t> &lengths,
   return plan;
 }
 
-Status Planner::write(plan::Plan &plan, const PlanOptions &options, bool trains,
+template <typename Body>
+Status Planner::forRanks(int replicas, Body body) const {
+  for (int replica = 0; replica < replicas; ++replica)
+    for (int stage = 0; stage < graph_.stages(); ++stage)
+      for (int shard = 0; shard < graph_.strategy().tp; ++shard)
+        DYNA_RETURN_IF_ERROR(body(graph_.rankAt({replica, stage, shard})));
+  return Status::ok();
+}
+
+Status Planner::write(plan::Plan &plan, int replicas,
+                      const PlanOptions &options, bool trains,
                       const CostsOf &costsOf) const {
   const Strategy &strategy = graph_.strategy();
   std::vector<std::vector<int>> microBatches =
       microBatchesOfReplicas(plan, strategy.dp);
-  const int replicas = plan.rankCount() / (strategy.pp * strategy.tp);
   for (int replica = 0; replica < replicas; ++replica) {
     const std::vector<int> &own = microBatches[replica];
     DYNA_ASSIGN_OR_RETURN(auto schedule,
@@ -152,20 +160,22 @@ Status Planner::write(plan::Plan &plan, const PlanOptions &options, bool trains,
 
 Status Planner::writeEstimated(plan::Plan &plan, const PlanOptions &options,
                                bool trains) const {
-  return write(plan, options, trains, [&](const std::vector<int> &own) {
-    return estimateStages(graph_, costs_, plan, own, options);
+  return write(plan, graph_.replicas(), options, trains,
+               [&](const std::vector<int> &own) {
+                 return estimateStages(graph_, costs_, plan, own, options);
+               });
+}
+
+Status Planner::placeAll(plan::Plan &plan, int replicas,
+                         const Extent *largest) const {
+  return forRanks(replicas, [&](int rank) {
+    return assignMemory(graph_.replicaView(rank), plan, plan.ranks[rank],
+                        largest);
   });
 }
 
-Status Planner::placeAll(plan::Plan &plan, const Extent *largest) const {
-  for (int rank = 0; rank < plan.rankCount(); ++rank)
-    DYNA_RETURN_IF_ERROR(assignMemory(graph_.replicaView(rank), plan,
-                                      plan.ranks[rank], largest));
-  return Status::ok();
-}
-
 Status Planner::place(plan::Plan &plan, const PlanOptions &options) const {
-  DYNA_RETURN_IF_ERROR(placeAll(plan, nullptr));
+  DYNA_RETURN_IF_ERROR(placeAll(plan, graph_.replicas(), nullptr));
   if (options.dynamicLimits.empty())
     return Status::ok();
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
@@ -222,13 +232,14 @@ StatusOr<plan::Plan> Planner::evaluation(const std::vector<int64_t> &lengths,
 
 template <typename Write>
 StatusOr<plan::Plan> Planner::perRank(int replicas, Write write) const {
-  plan::Plan plan = empty(replicas);
+  plan::Plan plan = empty();
   PlanOptions options;
-  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+  DYNA_RETURN_IF_ERROR(forRanks(replicas, [&](int rank) {
     ProgramWriter writer(graph_, options, plan, rank);
     write(writer);
-  }
-  DYNA_RETURN_IF_ERROR(placeAll(plan, nullptr));
+    return Status::ok();
+  }));
+  DYNA_RETURN_IF_ERROR(placeAll(plan, replicas, nullptr));
   return plan;
 }
 
@@ -236,12 +247,10 @@ StatusOr<plan::Plan> Planner::cast(int replicas) const {
   return perRank(replicas, [](ProgramWriter &writer) { writer.casts(); });
 }
 
-StatusOr<plan::Plan> Planner::cast() const {
-  return cast(graph_.strategy().dp);
-}
+StatusOr<plan::Plan> Planner::cast() const { return cast(graph_.replicas()); }
 
 StatusOr<plan::Plan> Planner::update() const {
-  return perRank(graph_.strategy().dp, [](ProgramWriter &writer) {
+  return perRank(graph_.replicas(), [](ProgramWriter &writer) {
     writer.startReductions();
     writer.update();
   });
@@ -252,24 +261,25 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
   Extent largest = largestExtent(options);
   // All replicas are alike, so one of them is tried.
-  std::vector<int64_t> ofReplica(graph_.ranks() / graph_.strategy().dp, 0);
+  std::vector<int64_t> ofReplica(graph_.ranksPerReplica(), 0);
   auto take = [&](const plan::Plan &plan) {
-    for (int rank = 0; rank < plan.rankCount(); ++rank)
-      ofReplica[rank] =
-          std::max(ofReplica[rank], plan.ranks[rank].dynamicBytes);
+    return forRanks(1, [&](int rank) {
+      int64_t &bytes = ofReplica[graph_.indexInReplica(rank)];
+      bytes = std::max(bytes, plan.ranks[rank].dynamicBytes);
+      return Status::ok();
+    });
   };
   auto takeLargest = [&](int microBatches, const PlanOptions &options,
                          bool trains, double slowdown = 1) {
-    plan::Plan plan = empty(1);
+    plan::Plan plan = empty();
     for (int m = 0; m < microBatches; ++m)
       plan.microBatches.emplace_back().replica = 0;
     auto even = [&](const std::vector<int> &own) {
       return evenStages(graph_.stages(), own.size(), slowdown);
     };
-    DYNA_RETURN_IF_ERROR(write(plan, options, trains, even));
-    DYNA_RETURN_IF_ERROR(placeAll(plan, &largest));
-    take(plan);
-    return Status::ok();
+    DYNA_RETURN_IF_ERROR(write(plan, 1, options, trains, even));
+    DYNA_RETURN_IF_ERROR(placeAll(plan, 1, &largest));
+    return take(plan);
   };
   // The lives of a sequential plan's blocks end with their micro-batch, and
   // their order depends on nothing but whether others follow (the last one
@@ -301,10 +311,10 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   for (double slowdown : {1, 4})
     DYNA_RETURN_IF_ERROR(takeLargest(enough, options, false, slowdown));
   DYNA_ASSIGN_OR_RETURN(plan::Plan casts, cast(1));
-  take(casts);
+  DYNA_RETURN_IF_ERROR(take(casts));
   std::vector<int64_t> bytes;
   for (int rank = 0; rank < graph_.ranks(); ++rank)
-    bytes.push_back(ofReplica[rank % ofReplica.size()]);
+    bytes.push_back(ofReplica[graph_.indexInReplica(rank)]);
   return bytes;
 }
 

@@ -42,7 +42,7 @@ public:
   /// With estimated costs.
   explicit Planner(ExecutableGraph graph);
   /// One rank.
-  explicit Planner(const ManifestView &model);
+  explicit Planner(const Model &model);
 
   const ExecutableGraph &graph() const { return graph_; }
 
@@ -67,8 +67,10 @@ public:
                                                      bool training) const;
 
 private:
-  /// Empty programs of the ranks of the first `replicas`.
-  plan::Plan empty(int replicas) const;
+  /// Empty programs of all ranks.
+  plan::Plan empty() const;
+  /// `body(rank)` for those of the first replicas, until one fails.
+  template <typename Body> Status forRanks(int replicas, Body body) const;
   StatusOr<plan::Plan> start(const std::vector<int64_t> &lengths,
                              int64_t targetTokens,
                              const PlanOptions &options) const;
@@ -77,14 +79,14 @@ private:
                             bool trains) const;
   /// What the stages of a replica take for micro-batches of these numbers.
   using CostsOf = std::function<StageCosts(const std::vector<int> &)>;
-  /// The programs of the ranks that `plan` has.
-  Status write(plan::Plan &plan, const PlanOptions &options, bool trains,
-               const CostsOf &costsOf) const;
+  /// The programs of the first replicas.
+  Status write(plan::Plan &plan, int replicas, const PlanOptions &options,
+               bool trains, const CostsOf &costsOf) const;
   Status writeEstimated(plan::Plan &plan, const PlanOptions &options,
                         bool trains) const;
   Status place(plan::Plan &plan, const PlanOptions &options) const;
   /// `largest`: for micro-batches of this size, whatever the plan's are.
-  Status placeAll(plan::Plan &plan, const Extent *largest) const;
+  Status placeAll(plan::Plan &plan, int replicas, const Extent *largest) const;
   template <typename Write>
   StatusOr<plan::Plan> perRank(int replicas, Write write) const;
   StatusOr<plan::Plan> cast(int replicas) const;

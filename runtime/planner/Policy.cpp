@@ -90,7 +90,7 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
 } // namespace
 
 StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
-  const ManifestView &model = costs.model();
+  const Model &model = costs.model();
   const int64_t positions = model.manifest().facts().positions();
   Policy policy;
   PlanOptions &options = policy.options;

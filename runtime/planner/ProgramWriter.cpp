@@ -34,7 +34,7 @@ Instruction &ProgramWriter::add(Instruction::Op op, int layer, int microBatch) {
 }
 
 plan::Recompute ProgramWriter::mode(int layer) const {
-  return view_.nearestMode(layer, modeOf(options_.recompute, layer));
+  return nearestMode(view_.kind(layer), modeOf(options_.recompute, layer));
 }
 
 void ProgramWriter::forward(int m) {
@@ -51,7 +51,7 @@ void ProgramWriter::backward(int m, bool last) {
     if (mode(l) != plan::RECOMPUTE_NONE)
       add(Instruction::RECOMPUTE, l, m).recompute = mode(l);
     bool whole = view_.hasRole(l, DYNA_ROLE_BACKWARD);
-    if (view_.splitsBackward(l) && (options_.splitBackward || !whole)) {
+    if (splitsBackward(view_.kind(l)) && (options_.splitBackward || !whole)) {
       add(Instruction::BACKWARD_INPUT, l, m);
       weights.push_back(l);
       continue;

@@ -46,7 +46,7 @@ private:
   void waitForGather(int layer);
   plan::Recompute mode(int layer) const;
 
-  const ManifestView &view_;
+  const RankView &view_;
   const PlanOptions &options_;
   plan::RankProgram &program_;
   std::vector<bool> gathering_; ///< by layer

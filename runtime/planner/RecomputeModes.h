@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_RECOMPUTEMODES_H
 #define DYNA_RUNTIME_PLANNER_RECOMPUTEMODES_H
 
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/RankView.h"
 
 #include <string>
 #include <vector>

@@ -9,16 +9,15 @@
 
 namespace dyna {
 
-std::vector<cost::Direction> trainingPasses(const ManifestView &view, int layer,
+std::vector<cost::Direction> trainingPasses(const plan::LayerKind &kind,
                                             plan::Recompute wished,
                                             bool split) {
   std::vector<cost::Direction> passes = {cost::FORWARD};
-  if (view.splitsBackward(layer) &&
-      (split || !view.hasRole(layer, DYNA_ROLE_BACKWARD)))
+  if (splitsBackward(kind) && (split || !hasRole(kind, DYNA_ROLE_BACKWARD)))
     passes.insert(passes.end(), {cost::BACKWARD_INPUT, cost::BACKWARD_WEIGHT});
   else
     passes.push_back(cost::BACKWARD);
-  plan::Recompute mode = view.nearestMode(layer, wished);
+  plan::Recompute mode = nearestMode(kind, wished);
   if (mode == plan::RECOMPUTE_SELECTIVE)
     passes.push_back(cost::RECOMPUTE_SELECTIVE);
   if (mode == plan::RECOMPUTE_FULL)
@@ -55,7 +54,7 @@ StageCosts estimateStages(const ExecutableGraph &graph, const CostModel &costs,
   std::map<std::pair<int, plan::Recompute>, Seconds> known;
   StageCosts stages;
   for (int stage = 0; stage < graph.stages(); ++stage) {
-    const ManifestView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
+    const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
     stages.forward.emplace_back(microBatches.size(), 0);
     stages.backward.emplace_back(microBatches.size(), 0);
     for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
@@ -68,13 +67,13 @@ StageCosts estimateStages(const ExecutableGraph &graph, const CostModel &costs,
           Work &work = works.emplace_back();
           for (const plan::Segment &segment : plan.microBatches[m].segments) {
             work.tokens += segment.length;
-            work.pairs += view.visiblePairs(l, segment.length);
+            work.pairs += visiblePairs(view.kind(l), segment.length);
           }
           work.targets = work.tokens;
         }
         entry->second = secondsOf(
             costs, {kind, strategy.tp, strategy.sp},
-            trainingPasses(view, l, mode, options.splitBackward), works);
+            trainingPasses(view.kind(l), mode, options.splitBackward), works);
       }
       for (size_t m = 0; m < microBatches.size(); ++m) {
         stages.forward.back()[m] += entry->second.first[m];

@@ -13,9 +13,9 @@
 
 namespace dyna {
 
-/// The functions that a micro-batch passes in a training step: forward, then
+/// The functions of a layer that a micro-batch passes in a training step: forward, then
 /// what belongs to backward, with what `wished` makes it compute again.
-std::vector<cost::Direction> trainingPasses(const ManifestView &view, int layer,
+std::vector<cost::Direction> trainingPasses(const plan::LayerKind &kind,
                                             plan::Recompute wished, bool split);
 
 /// Durations, not negative, of micro-batch m on stage s: `forward[s][m]`, and

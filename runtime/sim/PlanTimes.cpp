@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  const ManifestView &view(int rank) const { return graph_.replicaView(rank); }
+  const RankView &view(int rank) const { return graph_.replicaView(rank); }
 
   /// The task of an instruction, with what it waits for and who waits for it.
   int add(int rank, const Instruction &i) {
@@ -113,7 +113,7 @@ private:
   }
 
   int addParameters(int rank, const Instruction &i, const ExchangeOp &op) {
-    const ManifestView &own = view(rank);
+    const RankView &own = view(rank);
     int task = tasks_.add(rank, 0);
     const auto &list = own.layer(i.layer).parameters();
     for (int slot = 0; slot < list.size(); ++slot) {
@@ -172,7 +172,7 @@ private:
     for (const plan::Segment &segment :
          plan_.microBatches[i.microBatch].segments) {
       work.tokens += segment.length;
-      work.pairs += view(rank).visiblePairs(i.layer, segment.length);
+      work.pairs += visiblePairs(view(rank).kind(i.layer), segment.length);
     }
     work.targets = work.tokens; // no plan says which of them have one
     return work;
@@ -200,7 +200,7 @@ private:
   std::map<Meeting, int> meetings_;
   // Of the rank whose program is being added.
   std::map<Meeting, int> seen_;
-  std::optional<ManifestView> own_; ///< with ZeRO: the rows that it updates
+  std::optional<RankView> own_; ///< with ZeRO: the rows that it updates
 };
 
 } // namespace

@@ -15,8 +15,8 @@
 namespace dyna {
 namespace {
 
-DType masterDType(const ManifestView &view) {
-  return view.masterType() == plan::F64 ? DType::F64 : DType::F32;
+DType masterDType(const Model &model) {
+  return model.masterType() == plan::F64 ? DType::F64 : DType::F32;
 }
 
 std::vector<int64_t> shapeOf(const plan::Parameter &parameter) {
@@ -24,20 +24,20 @@ std::vector<int64_t> shapeOf(const plan::Parameter &parameter) {
 }
 
 /// The parameters as tensors without data.
-std::vector<TensorView> parameterViews(const ManifestView &view,
+std::vector<TensorView> parameterViews(const Model &model,
                                        const std::string &suffix) {
   std::vector<TensorView> tensors;
-  for (int p = 0; p < view.parameters(); ++p)
-    tensors.push_back({view.parameter(p).name() + suffix, masterDType(view),
-                       shapeOf(view.parameter(p)), nullptr});
+  for (int p = 0; p < model.parameters(); ++p)
+    tensors.push_back({model.parameter(p).name() + suffix, masterDType(model),
+                       shapeOf(model.parameter(p)), nullptr});
   return tensors;
 }
 
-std::vector<ParameterSlot> parameterSlots(const ManifestView &view) {
+std::vector<ParameterSlot> parameterSlots(const Model &model) {
   std::vector<ParameterSlot> slots;
-  for (int p = 0; p < view.parameters(); ++p)
-    slots.push_back({view.parameter(p).name(), shapeOf(view.parameter(p)),
-                     masterDType(view), nullptr});
+  for (int p = 0; p < model.parameters(); ++p)
+    slots.push_back({model.parameter(p).name(), shapeOf(model.parameter(p)),
+                     masterDType(model), nullptr});
   return slots;
 }
 
@@ -58,11 +58,11 @@ public:
   TensorStream(RankTeam &ranks) : ranks_(ranks) {}
 
   Status prepare(CheckpointContents &contents) {
-    const ManifestView &view = ranks_.view();
-    parameters_ = parameterViews(view, "");
+    const Model &model = ranks_.model();
+    parameters_ = parameterViews(model, "");
     DYNA_ASSIGN_OR_RETURN(
         auto stored,
-        storedTensors(parseFamily(view.manifest().facts().family()),
+        storedTensors(parseFamily(model.manifest().facts().family()),
                       parameters_));
     std::vector<Entry> entries;
     for (const StoredTensor &tensor : stored)
@@ -73,7 +73,7 @@ public:
         {".m", ParameterPart::FirstMoment},
         {".v", ParameterPart::SecondMoment}};
     for (auto [suffix, part] : moments)
-      for (TensorView &tensor : parameterViews(view, suffix))
+      for (TensorView &tensor : parameterViews(model, suffix))
         entries.push_back(
             {{tensor, {entries.size() % parameters_.size()}, false}, part});
     add(entries, contents.optimizer);
@@ -123,8 +123,8 @@ private:
       whole.resize(*tensorBytes(stored.view.type, stored.view.shape));
     for (size_t member : stored.members) {
       int p = static_cast<int>(member);
-      for (Executor::Rows rows : ranks_.rowChunks(p, entry.part)) {
-        size_t bytes = (rows.end - rows.begin) * ranks_.view().rowElements(p) *
+      for (RowRange rows : ranks_.rowChunks(p, entry.part)) {
+        size_t bytes = rows.count() * ranks_.model().rowElements(p) *
                        dtypeBytes(stored.view.type);
         rows_.resize(bytes);
         DYNA_RETURN_IF_ERROR(
@@ -152,7 +152,7 @@ private:
 /// importTensors would call foreign, so each is looked up by name.
 Status writeMoment(RankTeam &ranks, ParameterPart part,
                    const std::string &suffix, const SafetensorsFile &file) {
-  std::vector<ParameterSlot> slots = parameterSlots(ranks.view());
+  std::vector<ParameterSlot> slots = parameterSlots(ranks.model());
   for (size_t p = 0; p < slots.size(); ++p) {
     std::string name = slots[p].name + suffix;
     const TensorView *tensor = file.find(name);
@@ -236,21 +236,21 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
   return state;
 }
 
-std::string modelHashText(const ManifestView &view) {
-  return formatText("%016x", view.hash());
+std::string modelHashText(const Model &model) {
+  return formatText("%016x", model.hash());
 }
 
-std::vector<int64_t> checkpointBytes(const ManifestView &view) {
+std::vector<int64_t> checkpointBytes(const Model &model) {
   constexpr int64_t headerBytes = 1 << 14, entryBytes = 512;
-  int64_t header = headerBytes + entryBytes * view.parameters();
-  int64_t part = view.totalElements() * elementBytes(view.masterType());
+  int64_t header = headerBytes + entryBytes * model.parameters();
+  int64_t part = model.totalElements() * elementBytes(model.masterType());
   return {header + part, 2 * (header + part)};
 }
 
-int64_t checkpointBufferBytes(const ManifestView &view) {
-  std::vector<TensorView> parameters = parameterViews(view, "");
+int64_t checkpointBufferBytes(const Model &model) {
+  std::vector<TensorView> parameters = parameterViews(model, "");
   auto stored =
-      storedTensors(parseFamily(view.manifest().facts().family()), parameters);
+      storedTensors(parseFamily(model.manifest().facts().family()), parameters);
   int64_t whole = 0, rows = 0;
   if (stored.isOk())
     for (const StoredTensor &tensor : *stored) {
@@ -305,8 +305,8 @@ Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,
   DYNA_RETURN_IF_ERROR(tensors.prepare(contents));
   contents.step = state.step;
   contents.state = state.toJson();
-  contents.config = savedConfig(ranks.view().manifest().facts().config_json(),
-                                masterDType(ranks.view()), endToken);
+  contents.config = savedConfig(ranks.model().manifest().facts().config_json(),
+                                masterDType(ranks.model()), endToken);
   Status saved = store ? store->save(contents) : Status::ok();
   DYNA_RETURN_IF_ERROR(tensors.giveRest());
   return saved;
@@ -343,10 +343,9 @@ static bool isSame(const JsonValue &a, const JsonValue &b) {
              : writeJson(a) == writeJson(b);
 }
 
-std::string otherConfig(const Checkpoint &checkpoint,
-                        const ManifestView &view) {
+std::string otherConfig(const Checkpoint &checkpoint, const Model &model) {
   StatusOr<JsonValue> there = parseJson(checkpoint.config);
-  StatusOr<JsonValue> here = parseJson(view.manifest().facts().config_json());
+  StatusOr<JsonValue> here = parseJson(model.manifest().facts().config_json());
   if (!there.isOk() || !here.isOk())
     return "";
   std::string text;
@@ -363,13 +362,13 @@ std::string otherConfig(const Checkpoint &checkpoint,
 }
 
 std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
-                                      const ManifestView &view) {
+                                      const Model &model) {
   std::vector<std::string> notes = checkpoint.notes;
-  if (std::string other = otherConfig(checkpoint, view); !other.empty())
+  if (std::string other = otherConfig(checkpoint, model); !other.empty())
     notes.push_back("the config.json of " + checkpoint.path +
                     " is that of another model: " + other +
                     "; its parameters are used as this program computes");
-  DType kept = masterDType(view);
+  DType kept = masterDType(model);
   for (const TensorView &tensor : checkpoint.model.tensors())
     if (isFloat(tensor.type) && dtypeBytes(tensor.type) > dtypeBytes(kept)) {
       notes.push_back(formatText(
@@ -403,17 +402,17 @@ static bool areFinite(DType type, const void *values, int64_t count) {
 
 Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks,
                  std::string &notFinite) {
-  const ManifestView &view = ranks.view();
+  const Model &model = ranks.model();
   TakeRows write = writeTo(ranks, ParameterPart::Master);
   auto look = [&](size_t slot, int64_t begin, int64_t end, const void *rows) {
     int p = static_cast<int>(slot);
-    int64_t count = (end - begin) * view.rowElements(p);
-    if (notFinite.empty() && !areFinite(masterDType(view), rows, count))
-      notFinite = view.parameter(p).name();
+    int64_t count = (end - begin) * model.rowElements(p);
+    if (notFinite.empty() && !areFinite(masterDType(model), rows, count))
+      notFinite = model.parameter(p).name();
     return write(slot, begin, end, rows);
   };
-  return importTensors(parseFamily(view.manifest().facts().family()),
-                       checkpoint.model, parameterSlots(view), look);
+  return importTensors(parseFamily(model.manifest().facts().family()),
+                       checkpoint.model, parameterSlots(model), look);
 }
 
 std::string notFiniteWarning(const Checkpoint &checkpoint,

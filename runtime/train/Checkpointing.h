@@ -36,14 +36,14 @@ struct RunState {
   static StatusOr<RunState> fromJson(const std::string &text);
 };
 
-std::string modelHashText(const ManifestView &view);
+std::string modelHashText(const Model &model);
 
 /// Bytes of the files of a checkpoint, or a little more.
-std::vector<int64_t> checkpointBytes(const ManifestView &view);
+std::vector<int64_t> checkpointBytes(const Model &model);
 
 /// Memory that saving or loading takes for a while, beside the arena: a few
 /// pieces of tensors, and the largest that is stored otherwise than it is kept.
-int64_t checkpointBufferBytes(const ManifestView &view);
+int64_t checkpointBufferBytes(const Model &model);
 
 /// Writes a checkpoint of everything that the ranks have; without a store, this
 /// process only hands over its part.
@@ -61,12 +61,12 @@ std::string savedConfig(const std::string &config, DType stored,
 /// this program: "n_head is 6 there and 5 here". Fields that say how a model
 /// computes, where both have them; the tensors alone may fit both. Empty: the
 /// same, or not known.
-std::string otherConfig(const Checkpoint &checkpoint, const ManifestView &view);
+std::string otherConfig(const Checkpoint &checkpoint, const Model &model);
 
 /// What the user should know about the checkpoint: what was passed over when it
 /// was found, and whether its parameters are rounded to those of this model.
 std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
-                                      const ManifestView &view);
+                                      const Model &model);
 
 /// Fills the masters from the checkpoint's model. A checkpoint of another model
 /// is an error that names the first tensor that differs. `notFinite`: the first

@@ -22,7 +22,7 @@ void RankCounts::add(const RankTeam &ranks) {
   }
 }
 
-static std::string bytesJson(const Executor &rank) {
+static std::string bytesJson(const GraphSeat &rank) {
   static constexpr std::pair<const char *, ParameterPart> parts[] = {
       {"master", ParameterPart::Master},
       {"copy", ParameterPart::Copy},
@@ -60,7 +60,7 @@ std::string RankCounts::toJson(RankTeam &ranks) const {
                        "\"formula_flops\": %.17g, ",
                        local ? "," : "", ranks.firstRank() + local, sum.flops,
                        sum.formulaFlops);
-    text += bytesJson(ranks.executor(local));
+    text += bytesJson(ranks.executor(local).seat());
     text += formatText("\"kept_bytes\": %d, ", sum.keptBytes);
     text += trafficJson(sum.traffic) + "}";
   }

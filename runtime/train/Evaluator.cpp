@@ -18,8 +18,8 @@ namespace {
 constexpr double ln2 = 0.69314718055994530942;
 
 /// Vocabularies of bytes have 256 entries and few special ones.
-bool isByteLevel(const ManifestView &view) {
-  int64_t vocabulary = view.manifest().facts().vocabulary();
+bool isByteLevel(const Model &model) {
+  int64_t vocabulary = model.manifest().facts().vocabulary();
   return vocabulary >= 256 && vocabulary <= 260;
 }
 
@@ -77,7 +77,7 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
     return Status::invalidArgument(
         "the documents to evaluate have no token to predict");
   result.loss = lossSum / static_cast<double>(result.targets);
-  if (isByteLevel(*session.view) && bytes > 0)
+  if (isByteLevel(*session.model) && bytes > 0)
     result.bitsPerByte = lossSum / ln2 / static_cast<double>(bytes);
   result.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)

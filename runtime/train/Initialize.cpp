@@ -26,12 +26,12 @@ double initialValue(const plan::Parameter &parameter, uint64_t key,
 template <typename Element>
 static Status initializeOne(RankTeam &ranks, int p, uint64_t seed, Team &team) {
   constexpr int64_t chunk = 16384;
-  const plan::Parameter &parameter = ranks.view().parameter(p);
+  const plan::Parameter &parameter = ranks.model().parameter(p);
   uint64_t key = dyna_parameter_key(seed, parameter.name().c_str());
   std::vector<Element> values;
-  for (Executor::Rows rows : ranks.rowChunks(p, ParameterPart::Master)) {
-    int64_t first = rows.begin * ranks.view().rowElements(p);
-    int64_t count = (rows.end - rows.begin) * ranks.view().rowElements(p);
+  for (RowRange rows : ranks.rowChunks(p, ParameterPart::Master)) {
+    int64_t first = rows.begin * ranks.model().rowElements(p);
+    int64_t count = rows.count() * ranks.model().rowElements(p);
     values.resize(count);
     team.parallelFor((count + chunk - 1) / chunk, [&](int64_t task, int) {
       int64_t end = std::min(count, (task + 1) * chunk);
@@ -46,8 +46,8 @@ static Status initializeOne(RankTeam &ranks, int p, uint64_t seed, Team &team) {
 }
 
 Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team) {
-  bool wide = ranks.view().masterType() == plan::F64;
-  for (int p = 0; p < ranks.view().parameters(); ++p)
+  bool wide = ranks.model().masterType() == plan::F64;
+  for (int p = 0; p < ranks.model().parameters(); ++p)
     DYNA_RETURN_IF_ERROR(wide ? initializeOne<double>(ranks, p, seed, team)
                               : initializeOne<float>(ranks, p, seed, team));
   return Status::ok();

@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_INITIALIZE_H
 #define DYNA_RUNTIME_TRAIN_INITIALIZE_H
 
-#include "runtime/device/host/Team.h"
+#include "runtime/device/Team.h"
 #include "runtime/executor/RankTeam.h"
 
 namespace dyna {

@@ -50,7 +50,7 @@ Status doesNotFit(const MemoryNeed &need, const TrainOptions &options,
 
 } // namespace
 
-int64_t estimateBatchBytes(const ManifestView &view, const PlanOptions &options,
+int64_t estimateBatchBytes(const Model &model, const PlanOptions &options,
                            int64_t tokens, double meanTokens) {
   double count = static_cast<double>(tokens);
   double samples = count / std::max(meanTokens, 1.0);
@@ -58,7 +58,7 @@ int64_t estimateBatchBytes(const ManifestView &view, const PlanOptions &options,
       count / (binFill * static_cast<double>(options.maxTokensPerMicroBatch)) +
       1;
   double instructions =
-      microBatches * (instructionsPerLayer * view.layers() + 1);
+      microBatches * (instructionsPerLayer * model.layers() + 1);
   return static_cast<int64_t>(bytesPerToken * count + bytesPerSample * samples +
                               bytesPerInstruction * instructions);
 }

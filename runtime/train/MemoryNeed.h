@@ -11,7 +11,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_MEMORYNEED_H
 #define DYNA_RUNTIME_TRAIN_MEMORYNEED_H
 
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/Model.h"
 #include "runtime/planner/PlanOptions.h"
 #include "runtime/train/CommandLine.h"
 
@@ -30,7 +30,7 @@ struct MemoryNeed {
 
 /// Host memory of a mini-batch of `tokens`: its samples of `meanTokens` on
 /// average, its plan, and what is staged for the device.
-int64_t estimateBatchBytes(const ManifestView &view, const PlanOptions &options,
+int64_t estimateBatchBytes(const Model &model, const PlanOptions &options,
                            int64_t tokens, double meanTokens);
 
 /// Whether `need` fits what is `available` (-1: unknown) and --memory-limit;

@@ -12,7 +12,7 @@
 #define DYNA_RUNTIME_TRAIN_PLANAHEAD_H
 
 #include "runtime/data/BatchReader.h"
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/Model.h"
 
 #include <condition_variable>
 #include <deque>

@@ -52,15 +52,15 @@ int exitCode(const Status &status, const char *name) {
   return status.code() == StatusCode::Internal ? 1 : 2;
 }
 
-void describe(const ManifestView &view, const TrainOptions &options) {
+void describe(const Model &model, const TrainOptions &options) {
   if (options.describe == "json")
-    return write(manifestToJson(view));
+    return write(manifestToJson(model));
   if (options.describe == "proto")
-    return write(view.manifest().SerializeAsString());
+    return write(model.manifest().SerializeAsString());
   int64_t tokens = options.tokensPerMicroBatch;
   if (tokens == 0)
-    tokens = std::max<int64_t>(view.manifest().facts().positions(), 1024);
-  print(describeManifest(view, tokens));
+    tokens = std::max<int64_t>(model.manifest().facts().positions(), 1024);
+  print(describeManifest(model, tokens));
 }
 
 void warn(const std::string &text) { sayLine("warning: " + text); }
@@ -80,7 +80,7 @@ std::string resumeDirectory(const std::string &resume,
 
 /// The saved run's flags with those of the command line on top.
 Status mergeResumed(const std::vector<std::string> &arguments,
-                    const ManifestView &view, ResumedRun &run,
+                    const Model &model, ResumedRun &run,
                     TrainOptions &options) {
   const RunState &state = run.state;
   auto warn = [&](const std::string &text) { run.warnings.push_back(text); };
@@ -92,13 +92,13 @@ Status mergeResumed(const std::vector<std::string> &arguments,
   if (!merged.isGiven("save"))
     merged.save = resumeDirectory(merged.resume, run.checkpoint);
   options = merged;
-  if (std::string other = otherConfig(run.checkpoint, view); !other.empty())
+  if (std::string other = otherConfig(run.checkpoint, model); !other.empty())
     return Status::invalidArgument(
         run.checkpoint.path +
         " is of another model than this program: " + other +
         "; resume it with the program that saved it, or start from its "
         "parameters with --load");
-  for (const std::string &note : loadingNotes(run.checkpoint, view))
+  for (const std::string &note : loadingNotes(run.checkpoint, model))
     warn(note);
   for (const std::string &flag : changedFlags(saved, options))
     warn(flag + " is not what the saved run had: this continues it "
@@ -112,7 +112,7 @@ Status mergeResumed(const std::vector<std::string> &arguments,
       !metrics.empty() && options.metrics.empty())
     warn("the saved run wrote metrics to " + quoteJson(metrics) +
          ", this one writes none: give --metrics FILE to go on with them");
-  if (state.modelHash != modelHashText(view))
+  if (state.modelHash != modelHashText(model))
     warn("the checkpoint was written by another compilation: of this model, "
          "as far as names and shapes tell, so that numbers may differ");
   return Status::ok();
@@ -138,11 +138,11 @@ void sayDone(const ResumedRun &run, const TrainOptions &options) {
 
 /// Of `loaded` (--load) and `resumed` at most one is there. `stoppedBy`: the
 /// signal that ended the run early, if one did.
-Status train(const dyna_program &program, const ManifestView &view,
+Status train(const dyna_program &program, const Model &model,
              const TrainOptions &options, const Checkpoint *loaded,
              const ResumedRun *resumed, int &stoppedBy) {
   Session session;
-  DYNA_RETURN_IF_ERROR(openSession(program, view, options, true,
+  DYNA_RETURN_IF_ERROR(openSession(program, model, options, true,
                                    resumed ? &resumed->checkpoint : loaded,
                                    session));
   if (resumed && isDone(*resumed, options)) {
@@ -176,7 +176,7 @@ Status evaluateSession(Session &session, const Checkpoint *loaded) {
         *session.ranks, static_cast<uint64_t>(options.seed),
         session.device().team()));
   } else {
-    for (const std::string &note : loadingNotes(*loaded, *session.view))
+    for (const std::string &note : loadingNotes(*loaded, *session.model))
       if (session.writesFiles())
         warn(note);
     std::string notFinite;
@@ -203,16 +203,16 @@ Status evaluateSession(Session &session, const Checkpoint *loaded) {
                  result.targets, result.tokens, result.seconds));
 }
 
-Status evaluateOnly(const dyna_program &program, const ManifestView &view,
+Status evaluateOnly(const dyna_program &program, const Model &model,
                     const TrainOptions &options, const Checkpoint *loaded) {
   Session session;
   DYNA_RETURN_IF_ERROR(
-      openSession(program, view, options, false, loaded, session));
+      openSession(program, model, options, false, loaded, session));
   return tellOthers(session,
                     guarded([&] { return evaluateSession(session, loaded); }));
 }
 
-Status startRun(const dyna_program &program, const ManifestView &view,
+Status startRun(const dyna_program &program, const Model &model,
                 TrainOptions options, int &stoppedBy) {
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
   DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
@@ -223,8 +223,8 @@ Status startRun(const dyna_program &program, const ManifestView &view,
   }
   const Checkpoint *start = loaded ? &*loaded : nullptr;
   return options.evaluate
-             ? evaluateOnly(program, view, options, start)
-             : train(program, view, options, start, nullptr, stoppedBy);
+             ? evaluateOnly(program, model, options, start)
+             : train(program, model, options, start, nullptr, stoppedBy);
 }
 
 StatusOr<RunState> stateOf(const Checkpoint &checkpoint) {
@@ -244,13 +244,13 @@ StatusOr<RunState> stateOf(const Checkpoint &checkpoint) {
   return state;
 }
 
-Status resumeRun(const dyna_program &program, const ManifestView &view,
+Status resumeRun(const dyna_program &program, const Model &model,
                  const std::vector<std::string> &arguments,
                  TrainOptions options, int &stoppedBy) {
   DYNA_ASSIGN_OR_RETURN(Checkpoint checkpoint, loadCheckpoint(options.resume));
   DYNA_ASSIGN_OR_RETURN(RunState state, stateOf(checkpoint));
   ResumedRun run{std::move(checkpoint), std::move(state), {}};
-  DYNA_RETURN_IF_ERROR(mergeResumed(arguments, view, run, options));
+  DYNA_RETURN_IF_ERROR(mergeResumed(arguments, model, run, options));
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
   DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
   // Other processes may have found another checkpoint and wait for this one.
@@ -258,7 +258,7 @@ Status resumeRun(const dyna_program &program, const ManifestView &view,
     sayDone(run, options);
     return Status::ok();
   }
-  return train(program, view, options, nullptr, &run, stoppedBy);
+  return train(program, model, options, nullptr, &run, stoppedBy);
 }
 
 } // namespace
@@ -304,18 +304,18 @@ static int runGuarded(const dyna_program &program, int argc,
   }
   if (Status status = checkExclusions(options); !status.isOk())
     return exitCode(status, name.c_str());
-  StatusOr<ManifestView> view = openProgram(program);
-  if (!view.isOk())
-    return exitCode(view.status(), name.c_str());
+  StatusOr<Model> model = openProgram(program);
+  if (!model.isOk())
+    return exitCode(model.status(), name.c_str());
   if (!options.describe.empty()) {
-    describe(*view, options);
+    describe(*model, options);
     return exitCode(Status::ok(), name.c_str());
   }
   int stoppedBy = 0;
   int code =
       exitCode(options.resume.empty()
-                   ? startRun(program, *view, options, stoppedBy)
-                   : resumeRun(program, *view, arguments, options, stoppedBy),
+                   ? startRun(program, *model, options, stoppedBy)
+                   : resumeRun(program, *model, arguments, options, stoppedBy),
                name.c_str());
   // As shells say it of a program that a signal ended.
   return code == 0 && stoppedBy ? 128 + stoppedBy : code;

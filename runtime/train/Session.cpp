@@ -14,6 +14,7 @@
 #include "runtime/planner/Policy.h"
 #include "runtime/train/Agreement.h"
 #include "runtime/train/Checkpointing.h"
+#include "runtime/train/Devices.h"
 #include "runtime/train/MemoryNeed.h"
 #include "runtime/train/Progress.h"
 #include "runtime/transport/ProcessTransport.h"
@@ -26,36 +27,11 @@
 namespace dyna {
 namespace {
 
-/// --threads are those of this process, which its ranks share; all cores are
-/// shared with the ranks of other processes of the machine, too.
-HostOptions hostOptions(const TrainOptions &options,
-                        const dyna_variant &variant,
-                        const std::vector<RankSeat> &seats) {
-  HostOptions host;
-  host.threads = static_cast<int>(options.threads);
-  if (const Transport *transport = seats.front().transport.get()) {
-    int all = host.threads > 0 ? host.threads : availableCores();
-    int share = host.threads > 0 ? static_cast<int>(seats.size())
-                                 : transport->ranksPerCore();
-    host.threads = std::max(1, all / share);
-  }
-  if (options.isa.empty())
-    return host;
-  // The kernels follow the instruction set that was asked for.
-  if (variant.features & DYNA_FEATURE_AVX512)
-    host.isa = HostIsa::Avx512;
-  else if (variant.features & DYNA_FEATURE_AVX2)
-    host.isa = HostIsa::Avx2;
-  else
-    host.isa = HostIsa::Baseline;
-  return host;
-}
-
 /// Documents to train on and to hold out; null: none.
 StatusOr<std::pair<DatasetPointer, DatasetPointer>>
-openDocuments(const ManifestView &view, const TrainOptions &options) {
+openDocuments(const Model &model, const TrainOptions &options) {
   DataOptions dataOptions;
-  dataOptions.vocabulary = view.manifest().facts().vocabulary();
+  dataOptions.vocabulary = model.manifest().facts().vocabulary();
   dataOptions.seed = static_cast<uint64_t>(options.seed);
   DYNA_ASSIGN_OR_RETURN(DatasetPointer data,
                         openDataset(options.data, dataOptions));
@@ -83,8 +59,8 @@ int64_t dataBytes(const TrainOptions &options, const DatasetPointer &data,
   return bytes;
 }
 
-Status openData(const ManifestView &view, Session &session) {
-  DYNA_ASSIGN_OR_RETURN(auto documents, openDocuments(view, session.options));
+Status openData(const Model &model, Session &session) {
+  DYNA_ASSIGN_OR_RETURN(auto documents, openDocuments(model, session.options));
   MemoryNeed need;
   need.data = dataBytes(session.options, documents.first, documents.second);
   session.dataBytes = need.data;
@@ -107,17 +83,20 @@ Status openData(const ManifestView &view, Session &session) {
 /// Of this process besides the one that starts them: those of ranks, their
 /// workers, and the one that plans ahead.
 int64_t startedThreads(const TrainOptions &options, int64_t ranks,
-                       const HostOptions &host) {
-  int64_t team = host.threads > 0 ? host.threads : availableCores();
+                       int threads) {
+  int64_t team = threads > 0 ? threads : availableCores();
   return ranks * team - 1 + (options.planAhead > 0 ? 1 : 0);
+}
+
+Persistent persistentOf(bool training) {
+  return training ? Persistent::Training : Persistent::Masters;
 }
 
 /// Bytes of each rank's dynamic region, if the ranks of this process fit the
 /// memory there is.
 StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
                                                   const std::vector<int> &local,
-                                                  const HostOptions &host,
-                                                  bool training) {
+                                                  int threads, bool training) {
   // Of more micro-batches in flight than fill a mini-batch, none can be full.
   PlanOptions largest = session.planOptions;
   largest.inFlight = static_cast<int>(
@@ -128,22 +107,24 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
   need.data = session.dataBytes;
   const TrainOptions &options = session.options;
   if (!options.save.empty() || !options.load.empty() || !options.resume.empty())
-    session.fileBytes = checkpointBufferBytes(*session.view);
+    session.fileBytes = checkpointBufferBytes(*session.model);
   need.files = session.fileBytes;
   for (int rank : local) {
     need.persistent +=
-        persistentLayout(session.graph->rankView(rank), training).bytes;
+        persistentLayout(session.graph->rankView(rank), persistentOf(training))
+            .bytes;
     need.dynamic += dynamic[rank];
   }
   need.batches = (1 + session.options.planAhead) *
-                 estimateBatchBytes(*session.view, session.planOptions,
+                 estimateBatchBytes(*session.model, session.planOptions,
                                     session.options.tokensPerBatch,
                                     session.data->statistics().meanTokens());
   DYNA_RETURN_IF_ERROR(checkMemoryNeed(need, options, availableMemory()));
   // The tables of the data have been taken.
   need.data = 0;
   DYNA_RETURN_IF_ERROR(checkAddressNeed(
-      need, startedThreads(options, static_cast<int64_t>(local.size()), host),
+      need,
+      startedThreads(options, static_cast<int64_t>(local.size()), threads),
       addressesOfThread(), availableAddresses()));
   return dynamic;
 }
@@ -169,7 +150,7 @@ Status chooseStrategy(Session &session) {
   const TrainOptions &options = session.options;
   Strategy strategy;
   if (!options.strategy.empty()) {
-    const auto &known = session.view->manifest().strategies();
+    const auto &known = session.model->manifest().strategies();
     DYNA_ASSIGN_OR_RETURN(
         Strategy parsed,
         findStrategy(options.strategy, {known.begin(), known.end()}));
@@ -186,7 +167,7 @@ Status chooseStrategy(Session &session) {
         "strategy '%s' has %d ranks, but one process has at most %d",
         describeStrategy(strategy), strategy.ranks(), kMostThreadRanks));
   DYNA_ASSIGN_OR_RETURN(auto costs,
-                        CostModel::open(*session.view, options.costs));
+                        CostModel::open(*session.model, options.costs));
   DYNA_ASSIGN_OR_RETURN(
       auto policy,
       choosePolicy(costs, planRequest(options, std::move(strategy))));
@@ -197,7 +178,7 @@ Status chooseStrategy(Session &session) {
                        policy.notes.end());
   DYNA_ASSIGN_OR_RETURN(
       ExecutableGraph graph,
-      ExecutableGraph::create(*session.view, std::move(policy.strategy)));
+      ExecutableGraph::create(*session.model, std::move(policy.strategy)));
   session.graph = std::make_unique<ExecutableGraph>(std::move(graph));
   session.planner = std::make_unique<Planner>(*session.graph, std::move(costs));
   return Status::ok();
@@ -247,7 +228,7 @@ Status agree(const Session &session, bool training, const Checkpoint *start,
   Strategy strategy = session.graph->strategy();
   strategy.name.clear();
   std::vector<SharedFact> facts = {
-      {"compiled model", formatText("%016x", session.view->hash())},
+      {"compiled model", formatText("%016x", session.model->hash())},
       {"strategy", describeStrategy(strategy)},
       {"task", training ? "training" : "evaluation"},
       {"checkpoint", describeStart(start, session.options)}};
@@ -263,43 +244,44 @@ Status agree(const Session &session, bool training, const Checkpoint *start,
 }
 
 /// This process's ranks, as threads or as the one that a launcher made it.
-StatusOr<std::vector<RankSeat>> makeSeats(const Session &session) {
-  int ranks = session.graph->ranks();
-  std::vector<RankSeat> seats;
+StatusOr<std::vector<RankResources>> makeResources(const Session &session) {
+  int count = session.graph->ranks();
+  std::vector<RankResources> ranks;
   auto timeout = std::chrono::seconds(session.options.timeout);
   bool linked = &dyna_process_transport != nullptr;
   DYNA_RETURN_IF_ERROR(checkLaunch(session.options, linked));
   if (linked && dyna_process_transport.isLaunched()) {
     DYNA_ASSIGN_OR_RETURN(auto transport,
-                          dyna_process_transport.open(ranks, timeout));
-    seats.emplace_back();
-    seats[0].rank = transport->rank();
-    seats[0].transport = std::move(transport);
-    return seats;
+                          dyna_process_transport.open(count, timeout));
+    ranks.emplace_back();
+    ranks[0].rank = transport->rank();
+    ranks[0].transport = std::move(transport);
+    return ranks;
   }
-  seats.resize(ranks);
+  ranks.resize(count);
   std::vector<std::unique_ptr<Transport>> transports;
-  if (ranks > 1)
-    transports = makeThreadTransports(ranks);
-  for (int rank = 0; rank < ranks; ++rank) {
-    seats[rank].rank = rank;
-    if (ranks == 1)
+  if (count > 1)
+    transports = makeThreadTransports(count);
+  for (int rank = 0; rank < count; ++rank) {
+    ranks[rank].rank = rank;
+    if (count == 1)
       continue;
-    seats[rank].transport = std::move(transports[rank]);
-    seats[rank].transport->setTimeout(timeout);
+    ranks[rank].transport = std::move(transports[rank]);
+    ranks[rank].transport->setTimeout(timeout);
   }
-  return seats;
+  return ranks;
 }
 
-Status makeRanks(Session &session, std::vector<RankSeat> &seats,
-                 const HostOptions &host, const std::vector<int64_t> &dynamic,
+Status makeRanks(Session &session, std::vector<RankResources> &ranks,
+                 int threads, const std::vector<int64_t> &dynamic,
                  bool training) {
   const TrainOptions &options = session.options;
-  for (RankSeat &seat : seats) {
-    DYNA_ASSIGN_OR_RETURN(auto device, HostDevice::create(host));
+  for (RankResources &rank : ranks) {
+    DYNA_ASSIGN_OR_RETURN(auto device,
+                          openDevice(options, *session.variant, threads));
     session.devices.push_back(device.get());
-    seat.device = std::move(device);
-    seat.dynamicBytes = dynamic[seat.rank];
+    rank.device = std::move(device);
+    rank.dynamicBytes = dynamic[rank.rank];
     if (options.trace.empty())
       continue;
     constexpr size_t slices = 1000000;
@@ -307,45 +289,45 @@ Status makeRanks(Session &session, std::vector<RankSeat> &seats,
         session.traces.empty()
             ? std::make_unique<TraceRecorder>(slices)
             : std::make_unique<TraceRecorder>(slices, *session.traces[0]));
-    seat.trace = session.traces.back().get();
+    rank.trace = session.traces.back().get();
   }
   ExecutorOptions executor;
   executor.seed = static_cast<uint64_t>(options.seed);
-  executor.training = training;
   executor.checkMemory = options.checkMemory;
-  DYNA_ASSIGN_OR_RETURN(auto team,
-                        RankTeam::create(*session.graph, *session.variant,
-                                         std::move(seats), executor));
+  DYNA_ASSIGN_OR_RETURN(
+      auto team,
+      RankTeam::create({{session.graph.get(), persistentOf(training)}},
+                       *session.variant, std::move(ranks), executor));
   session.ranks = std::move(team);
   return Status::ok();
 }
 
-Status fillSeats(Session &session, std::vector<RankSeat> &seats, bool training,
-                 const Checkpoint *start) {
+Status makeTeam(Session &session, std::vector<RankResources> &ranks,
+                bool training, const Checkpoint *start) {
   std::vector<int> local;
-  for (const RankSeat &seat : seats)
-    local.push_back(seat.rank);
-  if (local.size() == 1 && seats.front().transport)
+  for (const RankResources &rank : ranks)
+    local.push_back(rank.rank);
+  if (local.size() == 1 && ranks.front().transport)
     DYNA_RETURN_IF_ERROR(
-        agree(session, training, start, *seats.front().transport));
-  HostOptions host = hostOptions(session.options, *session.variant, seats);
+        agree(session, training, start, *ranks.front().transport));
+  int threads = threadsOfRank(session.options, ranks);
   DYNA_ASSIGN_OR_RETURN(auto dynamic,
-                        sizeDynamicRegions(session, local, host, training));
+                        sizeDynamicRegions(session, local, threads, training));
   session.planOptions.dynamicLimits = dynamic;
-  return makeRanks(session, seats, host, dynamic, training);
+  return makeRanks(session, ranks, threads, dynamic, training);
 }
 
 } // namespace
 
 int64_t Session::peakBytes() const {
   int64_t bytes = ranks->arenaBytes() + fileBytes;
-  for (const HostDevice *device : devices)
+  for (const Device *device : devices)
     bytes += device->scratchBytes();
   return bytes;
 }
 
 int64_t Session::sampleLimit() const {
-  int64_t positions = view->manifest().facts().positions();
+  int64_t positions = model->manifest().facts().positions();
   return positions > 0 ? std::min(positions, options.tokensPerMicroBatch)
                        : options.tokensPerMicroBatch;
 }
@@ -357,25 +339,25 @@ BatchOptions Session::batchOptions() const {
   return batch;
 }
 
-Status openSession(const dyna_program &program, const ManifestView &view,
+Status openSession(const dyna_program &program, const Model &model,
                    const TrainOptions &options, bool training,
                    const Checkpoint *start, Session &session) {
   session.options = options;
-  session.view = &view;
+  session.model = &model;
   DYNA_ASSIGN_OR_RETURN(auto variant,
                         chooseVariant(program, options.isa, cpuFeatures()));
   session.variant = variant;
   DYNA_RETURN_IF_ERROR(checkThreads(options));
   DYNA_RETURN_IF_ERROR(chooseStrategy(session));
-  DYNA_RETURN_IF_ERROR(openData(view, session));
-  DYNA_ASSIGN_OR_RETURN(auto seats, makeSeats(session));
+  DYNA_RETURN_IF_ERROR(openData(model, session));
+  DYNA_ASSIGN_OR_RETURN(auto ranks, makeResources(session));
   if (Status status =
-          guarded([&] { return fillSeats(session, seats, training, start); });
+          guarded([&] { return makeTeam(session, ranks, training, start); });
       !status.isOk()) {
-    // Other processes wait for this one; the team takes care of its own seats.
-    for (RankSeat &seat : seats)
-      if (seat.transport)
-        seat.transport->abort(status);
+    // Other processes wait for this one; the team takes care of its own ranks.
+    for (RankResources &rank : ranks)
+      if (rank.transport)
+        rank.transport->abort(status);
     return status;
   }
   for (const std::string &note : session.notes)

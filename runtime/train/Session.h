@@ -12,7 +12,6 @@
 
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/data/BatchReader.h"
-#include "runtime/device/host/HostDevice.h"
 #include "runtime/executor/RankTeam.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/train/CommandLine.h"
@@ -23,7 +22,7 @@ namespace dyna {
 
 struct Session {
   TrainOptions options;
-  const ManifestView *view = nullptr;
+  const Model *model = nullptr;
   const dyna_variant *variant = nullptr;
   std::unique_ptr<ExecutableGraph> graph;
   std::unique_ptr<Planner> planner;
@@ -33,7 +32,7 @@ struct Session {
   std::vector<std::string> notes;
   /// One for each rank of this process; the first is also the loop's own.
   std::vector<std::unique_ptr<TraceRecorder>> traces;
-  std::vector<HostDevice *> devices; ///< owned by `ranks`
+  std::vector<Device *> devices; ///< owned by `ranks`
   std::unique_ptr<RankTeam> ranks;
   SampleIndexPointer data;
   SampleIndexPointer heldOut; ///< null: none
@@ -45,7 +44,7 @@ struct Session {
   BatchOptions batchOptions() const;
   /// Arenas, the kernels' own scratch, and what saving and loading take.
   int64_t peakBytes() const;
-  HostDevice &device() const { return *devices.front(); }
+  Device &device() const { return *devices.front(); }
   /// Whether this process writes what a run leaves: metrics, checkpoints.
   bool writesFiles() const { return ranks->hasRankZero(); }
 };
@@ -53,7 +52,7 @@ struct Session {
 /// Chooses the variant, opens the data, works out micro-batches and memory, and
 /// takes the arena. Parameters are not set yet; `start`, which may be null, is
 /// where they will come from, which all processes of a job must have alike.
-Status openSession(const dyna_program &program, const ManifestView &view,
+Status openSession(const dyna_program &program, const Model &model,
                    const TrainOptions &options, bool training,
                    const Checkpoint *start, Session &session);
 

@@ -62,7 +62,7 @@ std::string describeStop(const TrainOptions &options,
 
 std::string summaryText(const Session &session, const TrainSummary &summary) {
   const TrainOptions &options = session.options;
-  std::string text = session.view->manifest().model() + "\n";
+  std::string text = session.model->manifest().model() + "\n";
   addRow(text, "data", nameData(session));
   addRow(text, "steps",
          formatText("%s (%s tokens in %s)", groupDigits(summary.steps),

@@ -30,17 +30,17 @@ static double secondsSince(std::chrono::steady_clock::time_point begin) {
 }
 
 static std::string describeRun(const Session &session) {
-  plan::ElementType type = session.view->manifest().compute_type();
+  plan::ElementType type = session.model->manifest().compute_type();
   std::string device = session.device().describe();
-  if (type == plan::BF16)
-    device += formatText(", bf16 products %s",
-                         session.device().describeBf16Products());
+  std::string products = session.device().describeBf16Products();
+  if (type == plan::BF16 && !products.empty())
+    device += ", bf16 products " + products;
   if (session.graph->ranks() > 1)
     device += formatText("; %d ranks, %s", session.graph->ranks(),
                          describeStrategy(session.graph->strategy()));
   return formatText("%s: %d parameters, %s, %s; %s; %s of memory",
-                    session.view->manifest().model(),
-                    session.view->totalElements(), elementTypeName(type),
+                    session.model->manifest().model(),
+                    session.model->totalElements(), elementTypeName(type),
                     session.variant->name, device,
                     formatBytes(session.peakBytes()));
 }
@@ -58,9 +58,8 @@ static std::string traceText(const Session &session) {
   return TraceRecorder::toJson(ranks, session.ranks->firstRank());
 }
 
-static Status proveRoom(const CheckpointStore &store,
-                        const ManifestView &view) {
-  std::vector<int64_t> bytes = checkpointBytes(view);
+static Status proveRoom(const CheckpointStore &store, const Model &model) {
+  std::vector<int64_t> bytes = checkpointBytes(model);
   Status status = store.proveRoom(bytes);
   if (status.isOk())
     return status;
@@ -125,7 +124,7 @@ Status Trainer::openFiles() {
       progress_.note("note: --save " + options_.save +
                      " is a symbolic link: checkpoints go to " +
                      store_->directory());
-    DYNA_RETURN_IF_ERROR(proveRoom(*store_, *session_.view));
+    DYNA_RETURN_IF_ERROR(proveRoom(*store_, *session_.model));
   }
   if (!options_.metrics.empty()) {
     DYNA_ASSIGN_OR_RETURN(auto metrics,
@@ -156,7 +155,7 @@ Status Trainer::setParameters() {
                                           : std::vector<std::string>())
       progress_.note("warning: " + warning);
   } else if (loaded_) {
-    for (const std::string &note : loadingNotes(*loaded_, *session_.view))
+    for (const std::string &note : loadingNotes(*loaded_, *session_.model))
       if (session_.writesFiles())
         progress_.note("note: " + note);
     DYNA_RETURN_IF_ERROR(loadParameters(*loaded_));
@@ -395,8 +394,8 @@ template <typename Element>
 static StatusOr<double> gradientNorm(RankTeam &ranks, int p) {
   std::vector<Element> values;
   double sum = 0;
-  for (Executor::Rows rows : ranks.rowChunks(p, ParameterPart::Gradient)) {
-    values.resize((rows.end - rows.begin) * ranks.view().rowElements(p));
+  for (RowRange rows : ranks.rowChunks(p, ParameterPart::Gradient)) {
+    values.resize(rows.count() * ranks.model().rowElements(p));
     DYNA_RETURN_IF_ERROR(
         ranks.readRows(p, ParameterPart::Gradient, rows, values.data()));
     for (Element value : values)
@@ -406,8 +405,8 @@ static StatusOr<double> gradientNorm(RankTeam &ranks, int p) {
 }
 
 Status Trainer::collectGradientNorms() {
-  bool wide = session_.view->masterType() == plan::F64;
-  for (int p = 0; p < session_.view->parameters(); ++p) {
+  bool wide = session_.model->masterType() == plan::F64;
+  for (int p = 0; p < session_.model->parameters(); ++p) {
     DYNA_ASSIGN_OR_RETURN(double norm,
                           wide ? gradientNorm<double>(*session_.ranks, p)
                                : gradientNorm<float>(*session_.ranks, p));
@@ -425,7 +424,7 @@ Status Trainer::writeGradientNorms() const {
   for (size_t p = 0; p < gradientNorms_.size(); ++p)
     text += formatText(
         "%s\n  %s: %s", p ? "," : "",
-        quoteJson(session_.view->parameter(static_cast<int>(p)).name()),
+        quoteJson(session_.model->parameter(static_cast<int>(p)).name()),
         jsonNumber(gradientNorms_[p]));
   return replaceFile(options_.gradNorms, text + "}}\n");
 }
@@ -444,7 +443,7 @@ Status Trainer::save(int64_t step, Status &failure) {
   RunState state;
   state.step = step;
   state.seed = options_.seed;
-  state.modelHash = modelHashText(*session_.view);
+  state.modelHash = modelHashText(*session_.model);
   state.cursor = cursor_;
   state.skipped = skipped_;
   state.heldOut = heldOutMark(session_);

@@ -29,11 +29,10 @@ std::vector<std::string> dyna::test::fuzzSeeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   google::protobuf::LogSilencer silencer;
-  static const ManifestView *model = [] {
-    StatusOr<ManifestView> view =
-        ManifestView::create(makeManifestWithDegree());
-    require(view.isOk(), "the model of the costs is good");
-    return new ManifestView(std::move(*view));
+  static const Model *model = [] {
+    StatusOr<Model> model = Model::create(makeManifestWithDegree());
+    require(model.isOk(), "the model of the costs is good");
+    return new Model(std::move(*model));
   }();
   std::string text(reinterpret_cast<const char *>(data), size);
   StatusOr<CostTable> table = CostTable::parse(text, "input.costs");

@@ -6,6 +6,7 @@
 #include "test/fuzz/SmallManifest.h"
 
 #include "runtime/plan/DescribeManifest.h"
+#include "runtime/plan/RankView.h"
 
 #include <google/protobuf/stubs/logging.h>
 
@@ -15,12 +16,13 @@ using namespace dyna::test;
 namespace {
 
 /// Everything that is worked out from a manifest must stay in range.
-void useView(const ManifestView &view) {
+void useModel(const Model &model) {
+  const RankView view = RankView::whole(model);
   for (int p = 0; p < view.parameters(); ++p) {
     require(view.elements(p) > 0, "parameters have elements");
     require(view.owner(p) >= 0 && view.owner(p) < view.layers(),
             "parameters have owners");
-    require(view.findParameter(view.parameter(p).name()) == p,
+    require(model.findParameter(view.parameter(p).name()) == p,
             "parameters are found by name");
   }
   Extent extent;
@@ -32,17 +34,17 @@ void useView(const ManifestView &view) {
     for (plan::Recompute mode :
          {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
           plan::RECOMPUTE_FULL}) {
-      plan::Recompute nearest = view.nearestMode(l, mode);
+      plan::Recompute nearest = nearestMode(view.kind(l), mode);
       require(view.keptBytes(l, nearest, extent) >= 0, "kept bytes");
-      require(view.lateBytes(l, nearest, view.splitsBackward(l), extent) >= 0,
-              "late bytes");
+      require(
+          view.lateBytes(l, nearest, splitsBackward(view.kind(l)), extent) >= 0,
+          "late bytes");
     }
     for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
       require(view.workspaceBytes(l, role, extent) >= 0, "workspace bytes");
   }
-  require(view.trainingFlops(4096, 4096, 4096) >= 0, "flops");
-  require(!describeManifest(view, 64).empty(), "descriptions");
-  require(!manifestToJson(view).empty(), "descriptions for tools");
+  require(!describeManifest(model, 64).empty(), "descriptions");
+  require(!manifestToJson(model).empty(), "descriptions for tools");
 }
 
 } // namespace
@@ -55,19 +57,18 @@ std::vector<std::string> dyna::test::fuzzSeeds() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   // Every broken message would be reported on its own.
   google::protobuf::LogSilencer silencer;
-  StatusOr<ManifestView> whole =
-      ManifestView::parse(data, static_cast<int64_t>(size));
+  StatusOr<Model> whole = Model::parse(data, static_cast<int64_t>(size));
   if (whole.isOk())
-    useView(*whole);
+    useModel(*whole);
   // Almost no mutation keeps the hash: repair it to get past it.
   plan::Manifest manifest;
   if (!manifest.ParseFromArray(data, static_cast<int>(size)))
     return 0;
   manifest.set_hash(manifestHash(manifest));
-  StatusOr<ManifestView> view = ManifestView::create(std::move(manifest));
-  if (!view.isOk())
+  StatusOr<Model> model = Model::create(std::move(manifest));
+  if (!model.isOk())
     return 0;
   ++acceptedInputs;
-  useView(*view);
+  useModel(*model);
   return 0;
 }

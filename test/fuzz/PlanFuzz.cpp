@@ -23,10 +23,9 @@ const std::vector<int64_t> lengths = {5, 3, 7, 2};
 /// One rank; two stages; two replicas of two shards each.
 const std::vector<ExecutableGraph> &graphs() {
   static const std::vector<ExecutableGraph> *all = [] {
-    StatusOr<ManifestView> view =
-        ManifestView::create(makeManifestWithDegree());
-    require(view.isOk(), "the model of the plans is good");
-    auto *model = new ManifestView(std::move(*view));
+    StatusOr<Model> made = Model::create(makeManifestWithDegree());
+    require(made.isOk(), "the model of the plans is good");
+    auto *model = new Model(std::move(*made));
     auto *graphs = new std::vector<ExecutableGraph>;
     for (const char *text : {"dp=1", "pp=2,layers=2+1", "dp=2,tp=2,zero=1"}) {
       StatusOr<Strategy> strategy = parseStrategy(text);

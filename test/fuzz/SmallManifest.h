@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_FUZZ_SMALLMANIFEST_H
 #define DYNA_TEST_FUZZ_SMALLMANIFEST_H
 
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/Model.h"
 
 namespace dyna::test {
 
@@ -16,12 +16,11 @@ inline void addKind(plan::Manifest &manifest, const char *name) {
   parameter.set_type(plan::F32);
   parameter.add_shape(8);
   parameter.add_shape(4);
-  for (plan::LinearBytes *tier :
-       {kind.mutable_input_tier(), kind.mutable_products_tier(),
-        kind.mutable_elementwise_tier(), kind.mutable_deferred_tier()}) {
-    tier->set_tq(64);
-    tier->set_s(8);
-    tier->set_constant(128);
+  for (int tier = 0; tier < DYNA_TIER_COUNT; ++tier) {
+    plan::LinearBytes &bytes = *kind.add_tiers();
+    bytes.set_tq(64);
+    bytes.set_s(8);
+    bytes.set_constant(128);
   }
   for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
     kind.add_roles()->set_present(true);
@@ -74,6 +73,8 @@ inline plan::Manifest makeManifest() {
     plan::Layer &layer = *manifest.add_layers();
     layer.set_name(names[i]);
     layer.set_kind(i);
+    if (i > 0)
+      layer.add_producers(i - 1);
     layer.add_parameters(i == 1 ? 1 : 0);
   }
   manifest.set_hash(manifestHash(manifest));

@@ -163,7 +163,7 @@ static exec::GraphOp findGraph(ModuleOp module, StringRef name) {
 /// Whether `plan` was made for the model of `module`, which lies in `into`.
 static int checkModel(exec::PlanOp plan, StringRef input, ModuleOp module,
                       StringRef into) {
-  auto model = mlir::dyna::viewManifest(module);
+  auto model = mlir::dyna::modelOf(module);
   if (failed(model))
     return 2;
   auto hash = static_cast<uint64_t>(plan.getModel());
@@ -222,7 +222,8 @@ static int importPlanInto(StringRef input, StringRef into, StringRef graphName,
   FailureOr<exec::PlanOp> plan = addPlan(*module, *bytes);
   if (failed(plan) || checkModel(*plan, input, *module, into))
     return 2;
-  plan->setGraph(graph.getSymName());
+  if (failed(exec::setGraph(*plan, graph)))
+    return 2;
   symbols.insert(*plan);
   if (failed(verify(*module)))
     return 2;

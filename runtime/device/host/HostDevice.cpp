@@ -132,7 +132,7 @@ std::string HostDevice::describe() const {
          " kernels";
 }
 
-const char *HostDevice::describeBf16Products() const {
+std::string HostDevice::describeBf16Products() const {
   return multipliesBf16() ? "native" : "widened to f32";
 }
 

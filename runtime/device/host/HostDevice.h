@@ -11,7 +11,6 @@
 #define DYNA_RUNTIME_DEVICE_HOST_HOSTDEVICE_H
 
 #include "runtime/device/Device.h"
-#include "runtime/device/host/Team.h"
 
 #include <vector>
 
@@ -49,7 +48,7 @@ public:
 
   std::string describe() const override;
   /// How products of bf16 are computed here.
-  const char *describeBf16Products() const;
+  std::string describeBf16Products() const override;
   StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) override;
   StatusOr<std::unique_ptr<Stream>> createStream() override;
   StatusOr<std::unique_ptr<Event>> createEvent() override;
@@ -70,7 +69,7 @@ public:
   /// The same on a stream of the device's own.
   void bind(dyna_context &context);
 
-  Team &team() { return *team_; }
+  Team &team() override { return *team_; }
   const KernelTable &kernels() const { return *kernels_; }
   /// Null where oneDNN's primitives cannot be used.
   MatmulPrimitives *primitives() { return primitives_.get(); }
@@ -85,7 +84,7 @@ public:
   void *workerScratch(int worker) const { return scratch_[worker].data; }
   int sharedSlot() const { return team_->size(); }
   /// All scratch taken so far.
-  int64_t scratchBytes() const;
+  int64_t scratchBytes() const override;
 
 private:
   HostDevice();

@@ -29,7 +29,7 @@ static int measure(const char *strategy) {
   TinyOptions tiny;
   tiny.blocks = 8;
   TinyProgram program(tiny);
-  ManifestView model = *openProgram(program.program());
+  Model model = *openProgram(program.program());
   auto graph = ExecutableGraph::create(model, *parseStrategy(strategy));
   if (!graph.isOk())
     return std::fprintf(stderr, "%s\n", graph.status().message().c_str()), 1;
@@ -40,16 +40,16 @@ static int measure(const char *strategy) {
   auto plan = planner.training(batch.lengths(), batch.targets, options);
   auto bytes = planner.largestDynamicBytes(options, true);
   auto variant = chooseVariant(program.program(), "", 0);
-  std::vector<RankSeat> seats(graph->ranks());
+  std::vector<RankResources> ranks(graph->ranks());
   auto transports = makeThreadTransports(graph->ranks());
   for (int rank = 0; rank < graph->ranks(); ++rank) {
-    seats[rank].rank = rank;
-    seats[rank].device = std::move(*HostDevice::create(1));
-    seats[rank].transport = std::move(transports[rank]);
-    seats[rank].dynamicBytes =
+    ranks[rank].rank = rank;
+    ranks[rank].device = std::move(*HostDevice::create(1));
+    ranks[rank].transport = std::move(transports[rank]);
+    ranks[rank].dynamicBytes =
         std::max((*bytes)[rank], plan->ranks[rank].dynamicBytes);
   }
-  auto team = RankTeam::create(*graph, **variant, std::move(seats), {});
+  auto team = RankTeam::create({{&*graph}}, **variant, std::move(ranks), {});
   if (!team.isOk())
     return std::fprintf(stderr, "%s\n", team.status().message().c_str()), 1;
   int instructions = 0;

@@ -70,22 +70,26 @@ double medianMs(const std::function<bool()> &work) {
   return times[repeats / 2];
 }
 
-double imbalance(const ManifestView &view, const plan::Plan &plan) {
+/// The largest micro-batch beside their mean, by the flops of one forward.
+double imbalance(const Model &model, const plan::Plan &plan) {
   double largest = 0, sum = 0;
   for (const plan::MicroBatch &microBatch : plan.microBatches) {
     double work = 0;
-    for (int l = 0; l < view.layers(); ++l)
-      for (const plan::Segment &segment : microBatch.segments)
-        work += view.forwardFlops(l, segment.length, segment.length,
-                                  view.visiblePairs(l, segment.length));
+    for (int l = 0; l < model.layers(); ++l)
+      for (const plan::Segment &segment : microBatch.segments) {
+        const plan::LayerKind &kind = model.kind(l);
+        int64_t perToken = kind.flops_per_token() + kind.flops_per_target();
+        work += static_cast<double>(perToken * segment.length +
+                                    kind.attention_flops_per_pair() *
+                                        visiblePairs(kind, segment.length));
+      }
     largest = std::max(largest, work);
     sum += work;
   }
   return largest * plan.microBatchCount() / sum;
 }
 
-int measure(const ManifestView &model, const char *text,
-            const Collection &from) {
+int measure(const Model &model, const char *text, const Collection &from) {
   auto graph = ExecutableGraph::create(model, *parseStrategy(text));
   if (!graph.isOk())
     return std::fprintf(stderr, "%s\n", graph.status().message().c_str()), 1;
@@ -130,7 +134,7 @@ int main() {
   tiny.degrees = {{8, true}};
   plan::Manifest manifest = tinyManifest(tiny);
   manifest.mutable_facts()->set_positions(0);
-  ManifestView model = *ManifestView::create(manifest);
+  Model model = *Model::create(manifest);
   int failures = 0;
   for (const Collection &from : collections)
     for (const char *strategy :

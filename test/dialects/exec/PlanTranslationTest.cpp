@@ -66,7 +66,7 @@ TEST_F(PlanTranslationTest, PlansOfRandomStrategies) {
   for (int round = 0; round < 60; ++round) {
     ::dyna::TinyOptions tiny;
     tiny.blocks = draw(1, 4);
-    auto model = ::dyna::ManifestView::create(::dyna::tinyManifest(tiny));
+    auto model = ::dyna::Model::create(::dyna::tinyManifest(tiny));
     ASSERT_TRUE(model.isOk()) << model.status().message();
     ::dyna::Strategy strategy;
     strategy.dp = draw(1, 3);
@@ -105,6 +105,7 @@ TEST_F(PlanTranslationTest, EveryFieldOfEveryInstruction) {
   plan.manifestHash = ~uint64_t(0);
   plan.targetTokens = number();
   plan.name = "p";
+  plan.graph = "dp=2,tp=1,pp=1,layers=4";
   plan.lengths = {number()};
   plan.microBatches.push_back({{{number(), number(), number()}}, index()});
   for (bool takes : {false, true}) {

@@ -18,15 +18,23 @@ exec.graph @a "pp=2,layers=1+1" on <dp=1, pp=2, tp=1> {
 // -----
 
 // GRAPH2: another degree.
-// expected-error @+1 {{expects a mesh of the axes dp=2, pp=1, tp=1, but got}}
+// expected-error @+1 {{expects the mesh dp=2,pp=1,tp=1 of its strategy, but got}}
 exec.graph @a "dp=2" on <dp=4, pp=1, tp=1> {
   stage ["head"]
 }
 
 // -----
 
+// GRAPH2: another order.
+// expected-error @+1 {{expects the mesh pp=1,tp=1,dp=2 of its strategy, but got}}
+exec.graph @a "dp=2,order=pp+tp+dp" on <dp=2, pp=1, tp=1> {
+  stage ["head"]
+}
+
+// -----
+
 // GRAPH2: an axis is missing.
-// expected-error @+1 {{expects a mesh of the axes dp=2, pp=1, tp=1, but got}}
+// expected-error @+1 {{expects the mesh dp=2,pp=1,tp=1 of its strategy, but got}}
 exec.graph @a "dp=2" on <dp=2> {
   stage ["head"]
 }

@@ -7,6 +7,16 @@ exec.plan @p of @a model 1 target_tokens 1 {
 
 // -----
 
+// PLAN6: two of them, even if they say the same.
+exec.graph @a "dp=1,tp=1,pp=1" on <dp=1, pp=1, tp=1> {
+  stage ["head"]
+}
+// expected-error @+1 {{states the strategy "dp=1,tp=1,pp=1,layers=1", which @a says}}
+exec.plan @p of @a strategy "dp=1,tp=1,pp=1,layers=1" model 1 target_tokens 1 {
+}
+
+// -----
+
 // PLAN2: the order.
 exec.plan @p model 1 target_tokens 1 {
   rank 0 dynamic_bytes 0 {

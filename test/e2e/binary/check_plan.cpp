@@ -30,21 +30,21 @@ static std::string read(const char *path) {
 static Status check(const std::string &manifest, const std::string &bytes,
                     const std::string &text,
                     const std::vector<int64_t> &lengths) {
-  auto view = ManifestView::parse(manifest.data(),
-                                  static_cast<int64_t>(manifest.size()));
-  if (!view.isOk())
-    return view.status();
+  auto model =
+      Model::parse(manifest.data(), static_cast<int64_t>(manifest.size()));
+  if (!model.isOk())
+    return model.status();
   auto plan = readPlan(bytes);
   if (!plan.isOk())
     return plan.status();
-  auto strategy = findStrategy(text, {view->manifest().strategies().begin(),
-                                      view->manifest().strategies().end()});
+  auto strategy = findStrategy(text, {model->manifest().strategies().begin(),
+                                      model->manifest().strategies().end()});
   if (!strategy.isOk())
     return strategy.status();
-  auto cut = chooseLayers(CostModel(*view), *strategy);
+  auto cut = chooseLayers(CostModel(*model), *strategy);
   if (!cut.isOk())
     return cut.status();
-  auto graph = ExecutableGraph::create(*view, cut->strategy);
+  auto graph = ExecutableGraph::create(*model, cut->strategy);
   if (!graph.isOk())
     return graph.status();
   VerifyOptions options;

@@ -23,22 +23,23 @@ plan::Manifest manifestOfTwo() {
   plan::Manifest manifest = tinyManifest();
   plan::LayerKind *half = addDegree(manifest, 2, true)->mutable_kinds(block);
   half->set_flops_per_token(static_cast<int64_t>(4 * W * 3));
-  half->mutable_products_tier()->set_tq(static_cast<int64_t>(8 * 3));
-  half->mutable_elementwise_tier()->set_tq(static_cast<int64_t>(8 * (W + 3)));
+  half->mutable_tiers(DYNA_TIER_PRODUCTS)->set_tq(static_cast<int64_t>(8 * 3));
+  half->mutable_tiers(DYNA_TIER_ELEMENTWISE)
+      ->set_tq(static_cast<int64_t>(8 * (W + 3)));
   return manifest;
 }
 
-ManifestView viewOf(plan::Manifest manifest) {
-  auto view = ManifestView::create(std::move(manifest));
-  EXPECT_TRUE(view.isOk()) << view.status().message();
-  return *view;
+Model viewOf(plan::Manifest manifest) {
+  auto model = Model::create(std::move(manifest));
+  EXPECT_TRUE(model.isOk()) << model.status().message();
+  return *model;
 }
 
-CostModel costsOf(const ManifestView &view, const std::string &rates) {
+CostModel costsOf(const Model &model, const std::string &rates) {
   auto table = CostTable::parse(
       "device { f32_flops: 1 bf16_flops: 1 " + rates + " }", "costs.txt");
   EXPECT_TRUE(table.isOk()) << table.status().message();
-  auto costs = CostModel::create(view, *table);
+  auto costs = CostModel::create(model, *table);
   EXPECT_TRUE(costs.isOk()) << costs.status().message();
   return *costs;
 }
@@ -48,8 +49,8 @@ constexpr Work work{63, 0, 63};
 constexpr double room = 64;
 
 TEST(CostEstimateTest, OneRank) {
-  ManifestView view = viewOf(manifestOfTwo());
-  CostModel bytes = costsOf(view, "f64_flops: 1e30 bytes_per_second: 8");
+  Model model = viewOf(manifestOfTwo());
+  CostModel bytes = costsOf(model, "f64_flops: 1e30 bytes_per_second: 8");
   double weights = 2 * H * W + H, rows = 63 * W;
   double products = room * H, elementwise = room * (W + H);
   double deferred = room * (W + H);
@@ -69,15 +70,15 @@ TEST(CostEstimateTest, OneRank) {
 
 // Of 63 tokens the first of two ranks has 32 between layers.
 TEST(CostEstimateTest, OneOfTwoRanks) {
-  ManifestView view = viewOf(manifestOfTwo());
+  Model model = viewOf(manifestOfTwo());
   KindAt half{block, 2, true};
-  CostModel bytes = costsOf(view, "f64_flops: 1e30 bytes_per_second: 8");
+  CostModel bytes = costsOf(model, "f64_flops: 1e30 bytes_per_second: 8");
   double weights = 2 * 3 * W + 3, rows = 32 * W;
   double saved = rows + room * 3 + room * (W + 3);
   EXPECT_DOUBLE_EQ(bytes.seconds(half, cost::FORWARD, work),
                    weights + saved + rows);
   EXPECT_DOUBLE_EQ(bytes.seconds(half, cost::RECOMPUTE_SELECTIVE, work), saved);
-  CostModel flops = costsOf(view, "f64_flops: 10 bytes_per_second: 1e30");
+  CostModel flops = costsOf(model, "f64_flops: 10 bytes_per_second: 1e30");
   EXPECT_DOUBLE_EQ(flops.seconds(half, cost::FORWARD, work),
                    4 * W * 3 * 63 / 10);
   // Without sp all ranks have all tokens, and here a degree of its own.
@@ -91,8 +92,8 @@ TEST(CostEstimateTest, TheCutCountsAttention) {
   plan::Manifest manifest = tinyManifest();
   manifest.mutable_kinds(block)->set_causal(true);
   manifest.mutable_kinds(block)->set_attention_flops_per_pair(5);
-  ManifestView view = viewOf(std::move(manifest));
-  CostModel flops = costsOf(view, "f64_flops: 3 bytes_per_second: 1e30");
+  Model model = viewOf(std::move(manifest));
+  CostModel flops = costsOf(model, "f64_flops: 3 bytes_per_second: 1e30");
   double forward = 4 * W * H * 4096 + 5.0 * 64 * (64 * 65 / 2);
   double head = 2.0 * tinyVocabulary * W * 4096;
   std::vector<double> costs =

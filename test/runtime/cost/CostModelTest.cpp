@@ -25,8 +25,7 @@ protected:
   explicit CostModelTest(int blocks = 6) {
     TinyOptions options;
     options.blocks = blocks;
-    model = std::make_unique<ManifestView>(
-        *ManifestView::create(tinyManifest(options)));
+    model = std::make_unique<Model>(*Model::create(tinyManifest(options)));
   }
   CostModel costs(const std::string &text) {
     auto table = CostTable::parse(text, "costs.txt");
@@ -46,7 +45,7 @@ protected:
     return entry(kind, "FORWARD", forward) + entry(kind, "BACKWARD", backward);
   }
 
-  std::unique_ptr<ManifestView> model;
+  std::unique_ptr<Model> model;
 };
 
 TEST_F(CostModelTest, MeasuredWhereThereIsAnEntry) {

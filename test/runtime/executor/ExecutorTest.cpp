@@ -45,7 +45,7 @@ TEST_F(ExecutorTest, GradientsAgreeWithFiniteDifferences) {
   StepResult result;
   ASSERT_TRUE(run.step(0, batch, result).isOk());
   std::vector<std::vector<double>> gradients;
-  for (int p = 0; p < run.view->parameters(); ++p)
+  for (int p = 0; p < run.model->parameters(); ++p)
     gradients.push_back(run.read(p, ParameterPart::Gradient));
   for (int p : {0, 1, 5, 9, 10}) {
     const std::vector<double> &gradient = gradients[p];
@@ -154,8 +154,8 @@ TEST_F(ExecutorTest, EvaluationIsTrainingsLossWithoutDropout) {
   TinyRun run(tokens(20));
   MiniBatch batch = tinyBatch({5, 1, 17, 9});
   StepResult trained, evaluated;
-  auto plan = Planner(*run.view).evaluation(batch.lengths(), batch.targets,
-                                            run.options);
+  auto plan = Planner(*run.graph)
+                  .evaluation(batch.lengths(), batch.targets, run.options);
   ASSERT_TRUE(plan.isOk());
   EXPECT_OK(run.executor->run(*plan, batch, {}, evaluated));
   EXPECT_OK(run.step(0, batch, trained));
@@ -171,7 +171,7 @@ TEST_F(ExecutorTest, GradientNormAndClipping) {
   double squares = 0;
   for (double g : run.readAll(ParameterPart::Gradient))
     squares += g * g;
-  EXPECT_OK(run.executor->clearGradients());
+  EXPECT_OK(run.executor->seat().clearGradients());
   run.options.update = true;
   TinyRun clipped(tokens(20));
   EXPECT_OK(clipped.step(0, batch, result, 1e-3 * std::sqrt(squares)));
@@ -189,31 +189,31 @@ TEST_F(ExecutorTest, GradientNormAndClipping) {
 // take one step of the optimizer, not two.
 TEST_F(ExecutorTest, EveryParameterTakesOneStepOfAdamW) {
   TinyRun run(tokens(20));
-  auto plan = Planner(*run.view).update();
+  auto plan = Planner(*run.graph).update();
   ASSERT_TRUE(plan.isOk());
   std::vector<std::vector<double>> before, gradients;
-  for (int p = 0; p < run.view->parameters(); ++p) {
+  for (int p = 0; p < run.model->parameters(); ++p) {
     before.push_back(run.read(p));
     gradients.emplace_back(before[p].size());
     for (size_t i = 0; i < gradients[p].size(); ++i)
       gradients[p][i] = 0.25 * (p + 1) - 0.125 * static_cast<double>(i);
-    EXPECT_OK(run.executor->writePart(p, ParameterPart::Gradient,
-                                      gradients[p].data()));
+    EXPECT_OK(run.executor->seat().writePart(p, ParameterPart::Gradient,
+                                             gradients[p].data()));
   }
   MiniBatch none;
   StepResult result;
   StepScalars scalars = TinyRun::scalars(0);
   EXPECT_OK(run.executor->run(*plan, none, scalars, result));
-  for (int p = 0; p < run.view->parameters(); ++p) {
+  for (int p = 0; p < run.model->parameters(); ++p) {
     std::vector<double> after = run.read(p);
-    double decay = run.view->parameter(p).decay() ? 0.1 * 0.01 : 0;
+    double decay = run.model->parameter(p).decay() ? 0.1 * 0.01 : 0;
     for (size_t i = 0; i < after.size(); ++i) {
       double g = gradients[p][i];
       // The first step of Adam: both moments are the gradient's own.
       double expected =
           before[p][i] * (1 - decay) - 0.01 * g / (std::abs(g) + 1e-8);
       ASSERT_NEAR(after[i], expected, 1e-14)
-          << run.view->parameter(p).name() << " " << i;
+          << run.model->parameter(p).name() << " " << i;
     }
     EXPECT_THAT(run.read(p, ParameterPart::Gradient), testing::Each(0.0));
     EXPECT_NEAR(run.read(p, ParameterPart::FirstMoment)[1],
@@ -226,9 +226,10 @@ TEST_F(ExecutorTest, CopiesInBf16FollowTheMasters) {
   tiny.compute = plan::BF16;
   TinyRun run(tokens(20), tiny);
   auto copiesAreCast = [&] {
-    for (int p = 0; p < run.view->parameters(); ++p) {
-      std::vector<uint16_t> copy(run.view->elements(p));
-      EXPECT_OK(run.executor->readPart(p, ParameterPart::Copy, copy.data()));
+    for (int p = 0; p < run.model->parameters(); ++p) {
+      std::vector<uint16_t> copy(run.model->elements(p));
+      EXPECT_OK(
+          run.executor->seat().readPart(p, ParameterPart::Copy, copy.data()));
       std::vector<double> master = run.read(p);
       for (size_t i = 0; i < copy.size(); ++i) {
         uint32_t wide = static_cast<uint32_t>(copy[i]) << 16;
@@ -261,7 +262,7 @@ TEST_F(ExecutorTest, PlansAreVerifiedBeforeTheyRun) {
   TinyRun run(tokens(20));
   MiniBatch batch = tinyBatch({5, 17, 9});
   auto plan =
-      Planner(*run.view).training(batch.lengths(), batch.targets, run.options);
+      Planner(*run.graph).training(batch.lengths(), batch.targets, run.options);
   ASSERT_TRUE(plan.isOk());
   std::swap(plan->ranks[0].instructions[1], plan->ranks[0].instructions[2]);
   std::vector<double> before = run.readAll();

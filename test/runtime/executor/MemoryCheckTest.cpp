@@ -78,7 +78,7 @@ TEST_F(MemoryCheckTest, BlocksThatAreOnlyReadAreProtected) {
   TinyRun run(options(plan::RECOMPUTE_NONE, false, 1), {}, true);
   MiniBatch batch = tinyBatch({32});
   auto plan =
-      Planner(*run.view).training(batch.lengths(), batch.targets, run.options);
+      Planner(*run.graph).training(batch.lengths(), batch.targets, run.options);
   ASSERT_TRUE(plan.isOk());
   // 64 blocks behind the workspace of BACKWARD lies something alive.
   tinyFault = {TinyFault::Kind::WriteBehindWorkspace, DYNA_ROLE_BACKWARD, 3};
@@ -135,7 +135,7 @@ TEST_F(MemoryCheckTest, VerifiedPlansAreSound) {
     plan::Plan plan = good;
     for (uint64_t change = dyna_mix64(++counter) % 2 + 1; change > 0; --change)
       mutate(plan, counter);
-    EXPECT_OK(run.executor->clearGradients());
+    EXPECT_OK(run.executor->seat().clearGradients());
     Status status = run.executor->run(plan, batch, TinyRun::scalars(0), result);
     if (!status.isOk()) {
       ASSERT_THAT(status.message(), testing::StartsWith("plan: "));

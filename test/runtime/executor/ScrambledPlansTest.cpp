@@ -52,6 +52,7 @@ const char *const strategies[] = {
     "tp=2,pp=3,layers=2+1+2",
     "tp=4,pp=2,layers=2+3,sp=1",
     "dp=2,tp=2,pp=2,layers=2+3,zero=1",
+    "dp=2,tp=2,pp=2,layers=3+2,zero=1,order=pp+tp+dp",
     "pp=2,layers=3+2,zero=1",
     "dp=2,pp=3,layers=1+2+2,zero=1",
     "dp=3",
@@ -81,33 +82,34 @@ public:
     auto variant = chooseVariant(program.program(), "", 0);
     std::vector<std::unique_ptr<Transport>> transports =
         makeThreadTransports(graph.ranks());
-    std::vector<RankSeat> seats(graph.ranks());
+    std::vector<RankResources> ranks(graph.ranks());
     for (int rank = 0; rank < graph.ranks(); ++rank) {
-      seats[rank].rank = rank;
+      ranks[rank].rank = rank;
       auto device = HostDevice::create(1);
-      seats[rank].device = std::move(*device);
-      seats[rank].dynamicBytes = enough;
+      ranks[rank].device = std::move(*device);
+      ranks[rank].dynamicBytes = enough;
       if (graph.ranks() == 1)
         continue;
-      seats[rank].transport = std::move(transports[rank]);
+      ranks[rank].transport = std::move(transports[rank]);
       if (isRendezvous)
-        seats[rank].transport = std::make_unique<RendezvousTransport>(
-            std::move(seats[rank].transport));
-      seats[rank].transport->setTimeout(patience);
+        ranks[rank].transport = std::make_unique<RendezvousTransport>(
+            std::move(ranks[rank].transport));
+      ranks[rank].transport->setTimeout(patience);
     }
     ExecutorOptions options;
     options.seed = 7;
     options.checkMemory = checkMemory;
-    auto team = RankTeam::create(graph, **variant, std::move(seats), options);
+    auto team =
+        RankTeam::create({{&graph}}, **variant, std::move(ranks), options);
     team_ = std::move(*team);
-    const ManifestView &view = graph.model();
-    for (int p = 0; p < view.parameters(); ++p) {
-      std::vector<double> values(view.elements(p));
-      uint64_t key = dyna_parameter_key(3, view.parameter(p).name().c_str());
+    const Model &model = graph.model();
+    for (int p = 0; p < model.parameters(); ++p) {
+      std::vector<double> values(model.elements(p));
+      uint64_t key = dyna_parameter_key(3, model.parameter(p).name().c_str());
       for (size_t i = 0; i < values.size(); ++i) {
         double u, v;
         dyna_parameter_uniforms(key, i, &u, &v);
-        values[i] = view.parameter(p).normal_std() * (2 * v - 1);
+        values[i] = model.parameter(p).normal_std() * (2 * v - 1);
       }
       EXPECT_OK(team_->writePart(p, ParameterPart::Master, values.data()));
     }
@@ -124,9 +126,9 @@ public:
       outcome.losses.push_back(result.lossSum);
       outcome.norms.push_back(result.gradientNorm);
     }
-    const ManifestView &view = graph_.model();
-    for (int p = 0; p < view.parameters(); ++p) {
-      outcome.parameters.emplace_back(view.elements(p));
+    const Model &model = graph_.model();
+    for (int p = 0; p < model.parameters(); ++p) {
+      outcome.parameters.emplace_back(model.elements(p));
       DYNA_RETURN_IF_ERROR(team_->readPart(p, ParameterPart::Master,
                                            outcome.parameters.back().data()));
     }
@@ -204,9 +206,9 @@ protected:
   }
 
   void scramble(uint64_t seed) {
-    const Model &model = models[seed % 2];
+    const Case &one = cases[seed % 2];
     ExecutableGraph graph = *ExecutableGraph::create(
-        *model.view,
+        *one.model,
         *parseStrategy(strategies[seed / 2 % std::size(strategies)]));
     Planner planner(graph);
     const plan::Plan none;
@@ -239,34 +241,33 @@ protected:
         ++counts.accepted;
         plan = candidate;
         if (runsAll && !HasFailure())
-          run(model, graph, plan, trains, seed + change);
+          run(one, graph, plan, trains, seed + change);
       } else if (hanging == 0 && counts.hanging < 20 &&
                  status.message().find("wait for each other") !=
                      std::string::npos) {
         ++hanging;
-        expectHang(model, graph, candidate);
+        expectHang(one, graph, candidate);
       }
     }
     if (!runsAll)
-      run(model, graph, plan, trains, seed);
+      run(one, graph, plan, trains, seed);
   }
 
-  struct Model {
+  struct Case {
     std::unique_ptr<TinyProgram> program;
-    std::unique_ptr<ManifestView> view;
+    std::unique_ptr<Model> model;
     Outcome trained, evaluated;
   };
 
   void SetUp() override {
     for (int s = 0; s < steps; ++s)
       batches.push_back(tinyBatch(lengths, s + 1));
-    for (Model &model : models) {
-      model.program =
-          std::make_unique<TinyProgram>(tinyOptions(&model == &models[1]));
-      model.view = std::make_unique<ManifestView>(
-          *openProgram(model.program->program()));
-      ExecutableGraph one = *ExecutableGraph::create(*model.view, Strategy());
-      Planner planner(one);
+    for (Case &one : cases) {
+      one.program =
+          std::make_unique<TinyProgram>(tinyOptions(&one == &cases[1]));
+      one.model = std::make_unique<Model>(*openProgram(one.program->program()));
+      ExecutableGraph alone = *ExecutableGraph::create(*one.model, Strategy());
+      Planner planner(alone);
       PlanOptions options;
       options.maxTokensPerMicroBatch = 12;
       for (bool trains : {false, true}) {
@@ -274,21 +275,21 @@ protected:
             trains ? planner.training(lengths, batches[0].targets, options)
                    : planner.evaluation(lengths, batches[0].targets, options);
         EXPECT_OK(
-            Ranks(*model.program, one, false, true, patience)
-                .run(*plan, batches, trains ? model.trained : model.evaluated));
+            Ranks(*one.program, alone, false, true, patience)
+                .run(*plan, batches, trains ? one.trained : one.evaluated));
       }
     }
   }
 
-  void run(const Model &model, const ExecutableGraph &graph,
+  void run(const Case &one, const ExecutableGraph &graph,
            const plan::Plan &plan, bool trains, uint64_t seed) {
     Outcome got;
     Status status =
-        Ranks(*model.program, graph, seed % 3 != 0, seed % 5 == 0, patience)
+        Ranks(*one.program, graph, seed % 3 != 0, seed % 5 == 0, patience)
             .run(plan, batches, got);
     EXPECT_TRUE(status.isOk()) << status.message();
     if (status.isOk())
-      EXPECT_TRUE(isNear(trains ? model.trained : model.evaluated, got));
+      EXPECT_TRUE(isNear(trains ? one.trained : one.evaluated, got));
     ++counts.run;
     bool differs = false;
     for (int rank = 1; rank < graph.ranks(); ++rank)
@@ -308,11 +309,11 @@ protected:
   }
 
   /// P11 refuses no more than it must: the plan does not end.
-  void expectHang(const Model &model, const ExecutableGraph &graph,
+  void expectHang(const Case &one, const ExecutableGraph &graph,
                   const plan::Plan &plan) {
-    Status status = Ranks(*model.program, graph, true, false,
-                          std::chrono::milliseconds(500))
-                        .runUnverified(plan, batches[0]);
+    Status status =
+        Ranks(*one.program, graph, true, false, std::chrono::milliseconds(500))
+            .runUnverified(plan, batches[0]);
     EXPECT_EQ(status.code(), StatusCode::DeadlineExceeded) << status.message();
     ++counts.hanging;
   }
@@ -320,7 +321,7 @@ protected:
   const std::vector<int64_t> lengths = std::vector<int64_t>(8, 6);
   static constexpr auto patience = std::chrono::seconds(30);
   std::vector<MiniBatch> batches;
-  Model models[2];
+  Case cases[2];
   const bool runsAll = numberFrom("DYNA_SCRAMBLE_ALL", 0) != 0;
   Counts counts;
 };
@@ -374,17 +375,17 @@ TEST_F(ScrambledPlansTest, AManifestThatSaysOtherwiseIsNoticed) {
       },
   };
   for (const auto &lie : lies) {
-    plan::Manifest manifest = models[0].view->manifest();
+    plan::Manifest manifest = cases[0].model->manifest();
     lie(*manifest.mutable_degrees(1)->mutable_kinds(1)->mutable_roles(
         DYNA_ROLE_BACKWARD));
-    ManifestView view = *ManifestView::create(manifest);
+    Model model = *Model::create(manifest);
     ExecutableGraph graph =
-        *ExecutableGraph::create(view, *parseStrategy("tp=2,sp=1"));
+        *ExecutableGraph::create(model, *parseStrategy("tp=2,sp=1"));
     PlanOptions options;
     options.maxTokensPerMicroBatch = 12;
     auto plan = Planner(graph).training(lengths, batches[0].targets, options);
     Outcome outcome;
-    Status status = Ranks(*models[0].program, graph, false, false, patience)
+    Status status = Ranks(*cases[0].program, graph, false, false, patience)
                         .run(*plan, batches, outcome);
     EXPECT_THAT(status.message(),
                 testing::AllOf(HasSubstr("(BACKWARD layer 3"),

@@ -95,21 +95,21 @@ Outcome runOneRank(const StrategyCase &test) {
     outcome.losses.push_back(result.lossSum);
     outcome.norms.push_back(result.gradientNorm);
   }
-  for (int p = 0; p < run.view->parameters(); ++p)
+  for (int p = 0; p < run.model->parameters(); ++p)
     outcome.parameters.push_back(run.read(p));
   return outcome;
 }
 
 /// The initial values of TinyRun, by parameter.
-std::vector<std::vector<double>> initialValues(const ManifestView &view) {
+std::vector<std::vector<double>> initialValues(const Model &model) {
   std::vector<std::vector<double>> values;
-  for (int p = 0; p < view.parameters(); ++p) {
-    std::vector<double> one(view.elements(p));
-    uint64_t key = dyna_parameter_key(3, view.parameter(p).name().c_str());
+  for (int p = 0; p < model.parameters(); ++p) {
+    std::vector<double> one(model.elements(p));
+    uint64_t key = dyna_parameter_key(3, model.parameter(p).name().c_str());
     for (size_t i = 0; i < one.size(); ++i) {
       double u, v;
       dyna_parameter_uniforms(key, i, &u, &v);
-      one[i] = view.parameter(p).normal_std() * (2 * v - 1);
+      one[i] = model.parameter(p).normal_std() * (2 * v - 1);
     }
     values.push_back(one);
   }
@@ -147,8 +147,7 @@ public:
   StrategyRank(const StrategyCase &test, const TinyProgram &program,
                const Planner &planner, Transport &transport)
       : test_(test), planner_(planner), graph_(planner.graph()),
-        view_(graph_.rankView(transport.rank())), transport_(transport),
-        program_(program) {}
+        transport_(transport), program_(program) {}
 
   Status create(int64_t dynamicBytes) {
     auto variant = chooseVariant(program_.program(), "", 0);
@@ -161,9 +160,8 @@ public:
     options.dynamicBytes = dynamicBytes;
     options.checkMemory = true;
     options.trace = &trace;
-    options.graph = &graph_;
     options.transport = &transport_;
-    auto made = Executor::create(view_, **variant, *device_, options);
+    auto made = Executor::create({{&graph_}}, **variant, *device_, options);
     if (!made.isOk())
       return made.status();
     executor_ = std::move(*made);
@@ -172,8 +170,8 @@ public:
 
   Status initialize() {
     auto values = initialValues(graph_.model());
-    for (int p = 0; p < view_.parameters(); ++p)
-      if (view_.holds(p))
+    for (int p = 0; p < view().parameters(); ++p)
+      if (view().holds(p))
         DYNA_RETURN_IF_ERROR(write(p, values[p]));
     auto cast = planner_.cast();
     MiniBatch none;
@@ -204,15 +202,15 @@ public:
   /// This rank's rows of the masters.
   Status readInto(std::vector<std::vector<double>> &parameters,
                   std::vector<std::vector<int>> &times) {
-    for (int p = 0; p < view_.parameters(); ++p) {
-      if (!view_.holds(p))
+    for (int p = 0; p < view().parameters(); ++p) {
+      if (!view().holds(p))
         continue;
       // Without a copy the master has all rows, with ZeRO fresh ones only here.
-      int64_t width = view_.rowElements(p);
-      Executor::Rows rows = executor_->partRows(p, ParameterPart::Master);
+      int64_t width = view().rowElements(p);
+      RowRange rows = seat().partRows(p, ParameterPart::Master);
       std::vector<double> values;
       DYNA_RETURN_IF_ERROR(read(p, values));
-      const RankPart::Parameter &own = view_.place(p);
+      const RankPart::Parameter &own = view().place(p);
       for (int64_t i = own.updateBegin * width; i < own.updateEnd * width;
            ++i) {
         double value = values[i - rows.begin * width];
@@ -225,46 +223,43 @@ public:
   }
 
   TraceRecorder trace;
-  const ManifestView &view() const { return view_; }
+  GraphSeat &seat() { return executor_->seat(); }
+  const RankView &view() { return seat().view(); }
   Executor &executor() { return *executor_; }
 
 private:
   template <typename T> Status writeAs(int p, const std::vector<double> &all) {
-    int64_t width = view_.rowElements(p);
-    Executor::Rows rows = executor_->partRows(p, ParameterPart::Master);
+    int64_t width = view().rowElements(p);
+    RowRange rows = seat().partRows(p, ParameterPart::Master);
     std::vector<T> own(all.begin() + rows.begin * width,
                        all.begin() + rows.end * width);
-    return executor_->writePart(p, ParameterPart::Master, own.data());
+    return seat().writePart(p, ParameterPart::Master, own.data());
   }
   Status write(int p, const std::vector<double> &all) {
-    return view_.masterType() == plan::F64 ? writeAs<double>(p, all)
-                                           : writeAs<float>(p, all);
+    return view().masterType() == plan::F64 ? writeAs<double>(p, all)
+                                            : writeAs<float>(p, all);
   }
   template <typename T> Status readAs(int p, std::vector<double> &values) {
-    std::vector<T> own(executor_->partBytes(p, ParameterPart::Master) /
-                       sizeof(T));
-    DYNA_RETURN_IF_ERROR(
-        executor_->readPart(p, ParameterPart::Master, own.data()));
+    std::vector<T> own(seat().partBytes(p, ParameterPart::Master) / sizeof(T));
+    DYNA_RETURN_IF_ERROR(seat().readPart(p, ParameterPart::Master, own.data()));
     values.assign(own.begin(), own.end());
     return Status::ok();
   }
   Status read(int p, std::vector<double> &values) {
-    return view_.masterType() == plan::F64 ? readAs<double>(p, values)
-                                           : readAs<float>(p, values);
+    return view().masterType() == plan::F64 ? readAs<double>(p, values)
+                                            : readAs<float>(p, values);
   }
 
   const StrategyCase &test_;
   const Planner &planner_;
   const ExecutableGraph &graph_;
-  const ManifestView view_;
   Transport &transport_;
   const TinyProgram &program_;
   std::unique_ptr<HostDevice> device_;
   std::unique_ptr<Executor> executor_;
 };
 
-StatusOr<Planner> makePlanner(const ManifestView &model,
-                              const std::string &strategy) {
+StatusOr<Planner> makePlanner(const Model &model, const std::string &strategy) {
   auto parsed = parseStrategy(strategy);
   if (!parsed.isOk())
     return parsed.status();
@@ -297,7 +292,7 @@ void expectLayersOfInstructions(const TraceRecorder &trace) {
 Outcome runStrategy(const StrategyCase &test) {
   Outcome outcome;
   TinyProgram program(tinyOptions(test));
-  ManifestView model = *openProgram(program.program());
+  Model model = *openProgram(program.program());
   auto planner = makePlanner(model, test.strategy);
   if (!planner.isOk()) {
     ADD_FAILURE() << planner.status().message();
@@ -483,9 +478,23 @@ TEST(StrategyRunsTest, RepeatBitwise) {
 
 // Two processes with a rank each: what one of them refuses ends the other too,
 // which waits for nobody then.
+/// Which number a rank has changes nothing that it computes.
+TEST(StrategyRunsTest, RanksAreNumberedInAnyOrder) {
+  Outcome first = runStrategy({"dp=2,pp=2,layers=3+2,zero=1"});
+  for (const char *order :
+       {"dp+tp+pp", "pp+dp+tp", "pp+tp+dp", "tp+dp+pp", "tp+pp+dp"}) {
+    SCOPED_TRACE(order);
+    Outcome other = runStrategy(
+        {std::string("dp=2,pp=2,layers=3+2,zero=1,order=") + order});
+    EXPECT_EQ(first.losses, other.losses);
+    EXPECT_EQ(first.norms, other.norms);
+    EXPECT_EQ(first.parameters, other.parameters);
+  }
+}
+
 TEST(StrategyRunsTest, APlanThatOneProcessRefusesEndsAll) {
   TinyProgram program;
-  ManifestView model = *openProgram(program.program());
+  Model model = *openProgram(program.program());
   StrategyCase test{"dp=2"};
   auto planner = makePlanner(model, test.strategy);
   ASSERT_TRUE(planner.isOk()) << planner.status().message();
@@ -498,14 +507,14 @@ TEST(StrategyRunsTest, APlanThatOneProcessRefusesEndsAll) {
   Status ends[2];
   auto transports = makeThreadTransports(2);
   auto process = [&](int rank) {
-    std::vector<RankSeat> seats(1);
-    seats[0].rank = rank;
-    seats[0].device = std::move(*HostDevice::create(1));
-    seats[0].dynamicBytes = (*bytes)[rank];
-    seats[0].transport = std::move(transports[rank]);
+    std::vector<RankResources> own(1);
+    own[0].rank = rank;
+    own[0].device = std::move(*HostDevice::create(1));
+    own[0].dynamicBytes = (*bytes)[rank];
+    own[0].transport = std::move(transports[rank]);
     auto variant = chooseVariant(program.program(), "", 0);
-    auto team = RankTeam::create(planner->graph(), **variant, std::move(seats),
-                                 ExecutorOptions());
+    auto team = RankTeam::create({{&planner->graph()}}, **variant,
+                                 std::move(own), ExecutorOptions());
     ASSERT_TRUE(team.isOk()) << team.status().message();
     StepResult result;
     ends[rank] = (*team)->run(rank == 1 ? bad : good, batch,
@@ -540,7 +549,7 @@ void meet(const dyna_context &context) {
   }
   // Of the last block, whose reduction started three layers ago.
   constexpr int parameter = 9;
-  Executor &own = *m.executors[context.rank];
+  GraphSeat &own = m.executors[context.rank]->seat();
   m.gradients[context.rank].resize(
       own.partBytes(parameter, ParameterPart::Gradient) / sizeof(double));
   EXPECT_OK(own.readPart(parameter, ParameterPart::Gradient,
@@ -556,8 +565,8 @@ TEST(StrategyRunsTest, ReductionsGoOnDuringBackward) {
   TinyOptions tiny;
   tiny.hidden = 10000;
   TinyProgram program(tiny);
-  ManifestView model = *openProgram(program.program());
-  ASSERT_EQ(model.owner(9), 3);
+  Model model = *openProgram(program.program());
+  ASSERT_EQ(RankView::whole(model).owner(9), 3);
   ASSERT_GT(model.elements(9) * 8, 256 << 10);
   auto planner = makePlanner(model, test.strategy);
   auto bytes = planner->largestDynamicBytes(planOptions(test), true);
@@ -586,7 +595,7 @@ TEST(StrategyRunsTest, ReductionsGoOnDuringBackward) {
 TEST(StrategyRunsTest, AFailingRankIsNamedByAll) {
   StrategyCase test{"dp=2,pp=2,layers=3+2"};
   TinyProgram program;
-  ManifestView model = *openProgram(program.program());
+  Model model = *openProgram(program.program());
   auto planner = makePlanner(model, test.strategy);
   auto bytes = planner->largestDynamicBytes(planOptions(test), true);
   std::vector<Status> seen(4);
@@ -620,7 +629,7 @@ TEST(StrategyRunsTest, AFailingRankIsNamedByAll) {
 TEST(StrategyRunsTest, AWriteToWhatWasExchangedIsFound) {
   StrategyCase test{"dp=2,zero=1"};
   TinyProgram program;
-  ManifestView model = *openProgram(program.program());
+  Model model = *openProgram(program.program());
   auto planner = makePlanner(model, test.strategy);
   auto bytes = planner->largestDynamicBytes(planOptions(test), true);
   tinyFault = TinyFault();
@@ -642,7 +651,7 @@ TEST(StrategyRunsTest, AWriteToWhatWasExchangedIsFound) {
 
 TEST(StrategyRunsTest, GraphsThatDoNotFitAreRefused) {
   TinyProgram program;
-  ManifestView model = *openProgram(program.program());
+  Model model = *openProgram(program.program());
   struct {
     const char *strategy, *message;
   } cases[] = {

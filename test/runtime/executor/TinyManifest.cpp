@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/Model.h"
 #include "test/runtime/executor/TinyModel.h"
 
 namespace dyna {
@@ -36,6 +36,14 @@ void addTable(plan::LayerKind *kind, plan::ElementType type) {
                   DYNA_ROLE_UPDATE, DYNA_ROLE_GRAD_NORM, DYNA_ROLE_CAST});
 }
 
+plan::LayerKind *addKind(plan::Manifest &manifest, const char *name) {
+  plan::LayerKind *kind = manifest.add_kinds();
+  kind->set_name(name);
+  for (int tier = 0; tier < DYNA_TIER_COUNT; ++tier)
+    kind->add_tiers();
+  return kind;
+}
+
 void addBlock(plan::LayerKind *kind, const TinyOptions &options) {
   plan::ElementType type = options.compute;
   int64_t e = elementBytes(type), H = options.hidden;
@@ -44,10 +52,10 @@ void addBlock(plan::LayerKind *kind, const TinyOptions &options) {
   addSpec(kind->add_parameters(), type, plan::TensorSpec::FIXED, {W, H});
   addSpec(kind->add_inputs(), type, plan::TensorSpec::TQ, {W});
   addSpec(kind->add_outputs(), type, plan::TensorSpec::TQ, {W});
-  kind->mutable_input_tier()->set_tq(e * W);
-  kind->mutable_products_tier()->set_tq(e * H);
-  kind->mutable_elementwise_tier()->set_tq(e * (W + H));
-  kind->mutable_deferred_tier()->set_tq(e * (W + H));
+  kind->mutable_tiers(DYNA_TIER_INPUT)->set_tq(e * W);
+  kind->mutable_tiers(DYNA_TIER_PRODUCTS)->set_tq(e * H);
+  kind->mutable_tiers(DYNA_TIER_ELEMENTWISE)->set_tq(e * (W + H));
+  kind->mutable_tiers(DYNA_TIER_DEFERRED)->set_tq(e * (W + H));
   addRoles(kind, {DYNA_ROLE_EVALUATE, DYNA_ROLE_FORWARD,
                   DYNA_ROLE_RECOMPUTE_SELECTIVE, DYNA_ROLE_RECOMPUTE_FULL,
                   DYNA_ROLE_UPDATE, DYNA_ROLE_GRAD_NORM, DYNA_ROLE_CAST});
@@ -81,7 +89,10 @@ void addParameter(plan::Manifest &manifest, const std::string &name,
 
 void addLayer(plan::Manifest &manifest, const std::string &name, int kind,
               std::initializer_list<int> parameters) {
+  const int before = manifest.layers_size();
   plan::Layer *layer = manifest.add_layers();
+  if (before > 0)
+    layer->add_producers(before - 1);
   layer->set_name(name);
   layer->set_kind(kind);
   for (int p : parameters)
@@ -218,25 +229,22 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
   manifest.mutable_facts()->set_family("custom");
   manifest.mutable_facts()->set_vocabulary(V);
   manifest.mutable_facts()->set_positions(64);
-  plan::LayerKind *embedding = manifest.add_kinds();
-  embedding->set_name("embedding");
+  plan::LayerKind *embedding = addKind(manifest, "embedding");
   addTable(embedding, type);
   addSpec(embedding->add_inputs(), plan::I32, plan::TensorSpec::TQ, {});
   addSpec(embedding->add_outputs(), type, plan::TensorSpec::TQ, {W});
-  embedding->mutable_input_tier()->set_tq(4);
-  plan::LayerKind *block = manifest.add_kinds();
-  block->set_name("block");
+  embedding->mutable_tiers(DYNA_TIER_INPUT)->set_tq(4);
+  plan::LayerKind *block = addKind(manifest, "block");
   addBlock(block, options);
-  plan::LayerKind *head = manifest.add_kinds();
-  head->set_name("head");
+  plan::LayerKind *head = addKind(manifest, "head");
   addTable(head, type);
   if (options.headBias)
     addSpec(head->add_parameters(), type, plan::TensorSpec::FIXED, {W});
   addSpec(head->add_inputs(), type, plan::TensorSpec::TQ, {W});
   addSpec(head->add_inputs(), plan::I32, plan::TensorSpec::TQ, {});
   addSpec(head->add_outputs(), plan::F64, plan::TensorSpec::FIXED, {1});
-  head->mutable_input_tier()->set_tq(elementBytes(type) * W);
-  head->mutable_products_tier()->set_tq(elementBytes(type) * W);
+  head->mutable_tiers(DYNA_TIER_INPUT)->set_tq(elementBytes(type) * W);
+  head->mutable_tiers(DYNA_TIER_PRODUCTS)->set_tq(elementBytes(type) * W);
   for (int role : {DYNA_ROLE_FORWARD, DYNA_ROLE_EVALUATE}) {
     plan::LinearBytes *bytes = head->mutable_roles(role)->mutable_workspace();
     bytes->set_constant(8 * V);

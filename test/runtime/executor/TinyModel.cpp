@@ -134,6 +134,16 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
               : dyna_all_reduce(context, &all);
   }
 
+  /// Whether the segments say of themselves what they are.
+  static bool areDescribed(const dyna_segments &segments) {
+    int64_t query = 0, key = 0;
+    for (int64_t s = 0; s < segments.count; ++s) {
+      query = std::max(query, segments.data[s].q_len);
+      key = std::max(key, segments.data[s].kv_len);
+    }
+    return segments.longest_query == query && segments.longest_key == key;
+  }
+
   //===--- Embedding ------------------------------------------------------===//
 
   static dyna_status embed(dyna_context *context, const dyna_tensor *params,
@@ -141,6 +151,8 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
                            void *workspace, const dyna_segments *segments,
                            const dyna_tensor *in, const dyna_tensor *out) {
     const int32_t *tokens = static_cast<const int32_t *>(in[0].data);
+    if (!areDescribed(*segments))
+      return DYNA_INTERNAL;
     Part part(context, V);
     C *x = SP ? static_cast<C *>(workspace) : compute(out[0]);
     for (int64_t t = 0; t < segments->tq; ++t)
@@ -458,6 +470,9 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
     const C *table = compute(params[0]);
     Part part(context, V);
     int64_t tq = segments->tq, elements = dyna_round_rows(tq) * W;
+    if (std::count_if(targets, targets + tq,
+                      [](int32_t t) { return t >= 0; }) != segments->targets)
+      return DYNA_INTERNAL;
     // The largest logit of each row, its sum of exponentials and its target's
     // logit; then the logits of one row.
     double *most = static_cast<double *>(workspace), *sums = most + tq;

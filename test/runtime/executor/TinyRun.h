@@ -65,10 +65,12 @@ public:
       ADD_FAILURE() << opened.status().message();
       return;
     }
-    view = std::make_unique<ManifestView>(std::move(*opened));
+    model = std::make_unique<Model>(std::move(*opened));
+    graph = std::make_unique<ExecutableGraph>(
+        *ExecutableGraph::create(*model, Strategy()));
     auto variant = chooseVariant(this->tiny.program(), "", 0);
     auto host = HostDevice::create(1);
-    auto bytes = Planner(*view).largestDynamicBytes(options, true);
+    auto bytes = Planner(*graph).largestDynamicBytes(options, true);
     if (!variant.isOk() || !host.isOk() || !bytes.isOk()) {
       ADD_FAILURE() << "no variant, device or size";
       return;
@@ -80,7 +82,8 @@ public:
     executorOptions.dynamicBytes = bytes->front();
     executorOptions.checkMemory = checkMemory;
     executorOptions.trace = &trace;
-    auto made = Executor::create(*view, **variant, *device, executorOptions);
+    auto made =
+        Executor::create({{graph.get()}}, **variant, *device, executorOptions);
     if (!made.isOk()) {
       ADD_FAILURE() << made.status().message();
       return;
@@ -90,44 +93,46 @@ public:
   }
 
   void initializeParameters() {
-    for (int p = 0; p < view->parameters(); ++p) {
-      std::vector<double> values(view->elements(p));
-      uint64_t key = dyna_parameter_key(3, view->parameter(p).name().c_str());
+    for (int p = 0; p < model->parameters(); ++p) {
+      std::vector<double> values(model->elements(p));
+      uint64_t key = dyna_parameter_key(3, model->parameter(p).name().c_str());
       for (size_t i = 0; i < values.size(); ++i) {
         double u, v;
         dyna_parameter_uniforms(key, i, &u, &v);
-        values[i] = view->parameter(p).normal_std() * (2 * v - 1);
+        values[i] = model->parameter(p).normal_std() * (2 * v - 1);
       }
       write(p, values);
     }
     MiniBatch none;
     StepResult result;
-    EXPECT_OK(executor->run(*Planner(*view).cast(), none, {}, result));
+    EXPECT_OK(executor->run(*Planner(*graph).cast(), none, {}, result));
   }
 
   void write(int p, const std::vector<double> &values) {
-    if (view->masterType() == plan::F64) {
-      EXPECT_OK(executor->writePart(p, ParameterPart::Master, values.data()));
+    if (model->masterType() == plan::F64) {
+      EXPECT_OK(
+          executor->seat().writePart(p, ParameterPart::Master, values.data()));
       return;
     }
     std::vector<float> narrow(values.begin(), values.end());
-    EXPECT_OK(executor->writePart(p, ParameterPart::Master, narrow.data()));
+    EXPECT_OK(
+        executor->seat().writePart(p, ParameterPart::Master, narrow.data()));
   }
 
   std::vector<double> read(int p, ParameterPart part = ParameterPart::Master) {
-    if (view->masterType() == plan::F64) {
-      std::vector<double> values(view->elements(p));
-      EXPECT_OK(executor->readPart(p, part, values.data()));
+    if (model->masterType() == plan::F64) {
+      std::vector<double> values(model->elements(p));
+      EXPECT_OK(executor->seat().readPart(p, part, values.data()));
       return values;
     }
-    std::vector<float> narrow(view->elements(p));
-    EXPECT_OK(executor->readPart(p, part, narrow.data()));
+    std::vector<float> narrow(model->elements(p));
+    EXPECT_OK(executor->seat().readPart(p, part, narrow.data()));
     return std::vector<double>(narrow.begin(), narrow.end());
   }
 
   std::vector<double> readAll(ParameterPart part = ParameterPart::Master) {
     std::vector<double> all;
-    for (int p = 0; p < view->parameters(); ++p) {
+    for (int p = 0; p < model->parameters(); ++p) {
       std::vector<double> one = read(p, part);
       all.insert(all.end(), one.begin(), one.end());
     }
@@ -151,7 +156,7 @@ public:
   Status step(int64_t index, const MiniBatch &batch, StepResult &result,
               double clip = 0) {
     auto plan =
-        Planner(*view).training(batch.lengths(), batch.targets, options);
+        Planner(*graph).training(batch.lengths(), batch.targets, options);
     if (!plan.isOk())
       return plan.status();
     lastPlan = *plan;
@@ -172,7 +177,8 @@ public:
 
   TinyProgram tiny;
   PlanOptions options;
-  std::unique_ptr<ManifestView> view;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<ExecutableGraph> graph;
   std::unique_ptr<HostDevice> device;
   TraceRecorder trace;
   std::unique_ptr<Executor> executor;

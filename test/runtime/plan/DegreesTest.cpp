@@ -24,10 +24,10 @@ TEST(DegreesTest, GoodOnesAreAccepted) {
 TEST(DegreesTest, PartsOfTheInputNeedLessRoom) {
   plan::Manifest manifest = manifestWithDegrees();
   plan::LayerKind *block = manifest.mutable_degrees(1)->mutable_kinds(1);
-  int64_t whole = block->input_tier().tq();
-  block->mutable_input_tier()->set_tq((whole + 3) / 4);
+  int64_t whole = block->tiers(DYNA_TIER_INPUT).tq();
+  block->mutable_tiers(DYNA_TIER_INPUT)->set_tq((whole + 3) / 4);
   EXPECT_TRUE(checkManifest(manifest).isOk());
-  block->mutable_input_tier()->set_tq((whole + 3) / 4 - 1);
+  block->mutable_tiers(DYNA_TIER_INPUT)->set_tq((whole + 3) / 4 - 1);
   EXPECT_THAT(checkManifest(manifest).message(),
               HasSubstr("bytes per token, its input needs"));
 }
@@ -88,7 +88,7 @@ const BadDegrees badDegrees[] = {
            plan::TensorSpec::TQ);
      }},
     {"bytes per token, its input needs",
-     [](auto &m) { block(m)->mutable_input_tier()->set_tq(8); }},
+     [](auto &m) { block(m)->mutable_tiers(DYNA_TIER_INPUT)->set_tq(8); }},
     {"expects 10 roles", [](auto &m) { block(m)->mutable_roles()->Clear(); }},
     {"has other roles than 'block'",
      [](auto &m) {
@@ -165,14 +165,14 @@ TEST(DegreesTest, BadOnesAreRefusedWithAReason) {
 }
 
 TEST(DegreesTest, AreDescribed) {
-  StatusOr<ManifestView> view = ManifestView::create(manifestWithDegrees());
-  ASSERT_TRUE(view.isOk()) << view.status().message();
-  std::string text = describeManifest(*view, 64);
+  StatusOr<Model> model = Model::create(manifestWithDegrees());
+  ASSERT_TRUE(model.isOk()) << model.status().message();
+  std::string text = describeManifest(*model, 64);
   EXPECT_THAT(text, HasSubstr("strategies\n  a: dp=2,tp=2\n"));
   EXPECT_THAT(text, HasSubstr("tensor degree tp=4, sp=1"));
   EXPECT_THAT(text, HasSubstr("dimension 1 over [tp]"));
   EXPECT_THAT(text, HasSubstr("group 3: [tp:2/1] of tp=4"));
-  std::string json = manifestToJson(*view);
+  std::string json = manifestToJson(*model);
   EXPECT_THAT(json, HasSubstr("\"rows\": \"tq_part\""));
   EXPECT_THAT(json,
               HasSubstr("\"exchanges\": [{\"group\": 1, \"per_chunk\": false, "

@@ -19,9 +19,9 @@ namespace {
 const std::vector<int64_t> &lengths = equalLengths;
 constexpr int64_t enough = enoughBytes;
 
-const ManifestView &model() {
-  static const ManifestView view = *ManifestView::create(tinyManifest());
-  return view;
+const Model &model() {
+  static const Model model = *Model::create(tinyManifest());
+  return model;
 }
 
 ExecutableGraph graphOf(const std::string &strategy) {
@@ -406,11 +406,11 @@ TEST(ExchangeVerifierTest, EveryMessageHasTwoEnds) {
 TEST(ExchangeVerifierTest, ParametersAreCastOnce) {
   TinyOptions narrow;
   narrow.compute = plan::BF16;
-  ManifestView view = *ManifestView::create(tinyManifest(narrow));
-  plan::Plan plan = *Planner(view).cast();
-  ASSERT_TRUE(verifyPlan(view, plan, {}, {enough}).isOk());
+  Model narrowed = *Model::create(tinyManifest(narrow));
+  plan::Plan plan = *Planner(narrowed).cast();
+  ASSERT_TRUE(verifyPlan(onOneRank(narrowed), plan, {}, {enough}).isOk());
   Editor(plan).repeat(Instruction::CAST_PARAMS, 1);
-  EXPECT_THAT(verifyPlan(view, plan, {}, {enough}).message(),
+  EXPECT_THAT(verifyPlan(onOneRank(narrowed), plan, {}, {enough}).message(),
               HasSubstr("cast twice"));
 }
 

@@ -112,9 +112,9 @@ TEST(InstructionFieldsTest, WhatAnInstructionHasNotIsRefused) {
   }
   TinyOptions narrow;
   narrow.compute = plan::BF16;
-  ManifestView view = *ManifestView::create(tinyManifest(narrow));
-  ExecutableGraph graph = *ExecutableGraph::create(view, Strategy());
-  walk.run(graph, *Planner(view).cast(), {});
+  Model model = *Model::create(tinyManifest(narrow));
+  ExecutableGraph graph = *ExecutableGraph::create(model, Strategy());
+  walk.run(graph, *Planner(model).cast(), {});
   // No instruction was forgotten.
   EXPECT_EQ(walk.seen.size(), static_cast<size_t>(Instruction::Op_MAX));
 }

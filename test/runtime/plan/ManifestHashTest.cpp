@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/ManifestView.h"
+#include "runtime/plan/Model.h"
 #include "test/runtime/plan/TinyDegrees.h"
 
 #include <functional>
@@ -61,20 +61,20 @@ const Change covered[] = {
      [](auto &m) { block(m).mutable_inputs(0)->set_type(plan::F32); }},
     {"kinds.outputs",
      [](auto &m) { block(m).mutable_outputs(0)->set_type(plan::F32); }},
-    {"kinds.input_tier.tq",
-     [](auto &m) { block(m).mutable_input_tier()->set_tq(1); }},
-    {"kinds.input_tier.tkv",
-     [](auto &m) { block(m).mutable_input_tier()->set_tkv(1); }},
-    {"kinds.input_tier.s",
-     [](auto &m) { block(m).mutable_input_tier()->set_s(1); }},
-    {"kinds.input_tier.constant",
-     [](auto &m) { block(m).mutable_input_tier()->set_constant(1); }},
-    {"kinds.products_tier",
-     [](auto &m) { block(m).mutable_products_tier()->set_tq(1); }},
-    {"kinds.elementwise_tier",
-     [](auto &m) { block(m).mutable_elementwise_tier()->set_tq(1); }},
-    {"kinds.deferred_tier",
-     [](auto &m) { block(m).mutable_deferred_tier()->set_tq(1); }},
+    {"kinds.tiers.tq",
+     [](auto &m) { block(m).mutable_tiers(DYNA_TIER_INPUT)->set_tq(1); }},
+    {"kinds.tiers.tkv",
+     [](auto &m) { block(m).mutable_tiers(DYNA_TIER_INPUT)->set_tkv(1); }},
+    {"kinds.tiers.s",
+     [](auto &m) { block(m).mutable_tiers(DYNA_TIER_INPUT)->set_s(1); }},
+    {"kinds.tiers.constant",
+     [](auto &m) { block(m).mutable_tiers(DYNA_TIER_INPUT)->set_constant(1); }},
+    {"kinds.tiers.products",
+     [](auto &m) { block(m).mutable_tiers(DYNA_TIER_PRODUCTS)->set_tq(1); }},
+    {"kinds.tiers.elementwise",
+     [](auto &m) { block(m).mutable_tiers(DYNA_TIER_ELEMENTWISE)->set_tq(1); }},
+    {"kinds.tiers.deferred",
+     [](auto &m) { block(m).mutable_tiers(DYNA_TIER_DEFERRED)->set_tq(1); }},
     {"kinds.roles.present",
      [](auto &m) {
        block(m).mutable_roles(DYNA_ROLE_BACKWARD)->set_present(false);
@@ -107,6 +107,8 @@ const Change covered[] = {
     {"layers.kind", [](auto &m) { m.mutable_layers(1)->set_kind(2); }},
     {"layers.parameters",
      [](auto &m) { m.mutable_layers(1)->set_parameters(0, 77); }},
+    {"layers.producers",
+     [](auto &m) { m.mutable_layers(2)->set_producers(0, 0); }},
     {"degrees", [](auto &m) { m.mutable_degrees()->RemoveLast(); }},
     {"degrees.tp", [](auto &m) { m.mutable_degrees(0)->set_tp(3); }},
     {"degrees.sp", [](auto &m) { m.mutable_degrees(0)->set_sp(true); }},

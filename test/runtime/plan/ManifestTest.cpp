@@ -24,6 +24,15 @@ TEST(ManifestTest, TheTinyModelIsValid) {
   EXPECT_TRUE(status.isOk()) << status.message();
 }
 
+/// Every layer takes the output of the one that is before it now.
+void chain(plan::Manifest &manifest) {
+  for (int l = 0; l < manifest.layers_size(); ++l) {
+    manifest.mutable_layers(l)->clear_producers();
+    if (l > 0)
+      manifest.mutable_layers(l)->add_producers(l - 1);
+  }
+}
+
 struct BadManifest {
   const char *message;
   std::function<void(plan::Manifest &)> spoil;
@@ -53,7 +62,9 @@ const BadManifest badManifests[] = {
        m.mutable_parameters(m.parameters_size() - 1)->set_name("spare");
      }},
     {"bytes per row",
-     [](auto &m) { m.mutable_kinds(1)->mutable_products_tier()->set_tq(-8); }},
+     [](auto &m) {
+       m.mutable_kinds(1)->mutable_tiers(DYNA_TIER_PRODUCTS)->set_tq(-8);
+     }},
     {"constant bytes",
      [](auto &m) {
        m.mutable_kinds(1)->mutable_roles(1)->mutable_workspace()->set_constant(
@@ -87,16 +98,35 @@ const BadManifest badManifests[] = {
      [](auto &m) { m.mutable_layers(2)->mutable_parameters()->RemoveLast(); }},
     {"the shape of parameter 'h.0.b1'",
      [](auto &m) { m.mutable_layers(2)->set_parameters(0, 2); }},
+    {"layer 2 'h.1' does not take the output of the layer before it alone",
+     [](auto &m) { m.mutable_layers(2)->set_producers(0, 0); }},
+    {"layer 2 'h.1' does not take the output of the layer before it alone",
+     [](auto &m) { m.mutable_layers(2)->add_producers(0); }},
+    {"layer 2 'h.1' does not take the output of the layer before it alone",
+     [](auto &m) { m.mutable_layers(2)->clear_producers(); }},
+    {"layer 0 'embedding' does not take the output of the layer before it "
+     "alone",
+     [](auto &m) { m.mutable_layers(0)->add_producers(0); }},
+    {"'block' has 3 tiers, but there are 4",
+     [](auto &m) { m.mutable_kinds(1)->mutable_tiers()->RemoveLast(); }},
     {"the first layer takes token ids",
-     [](auto &m) { m.mutable_layers()->DeleteSubrange(0, 1); }},
+     [](auto &m) {
+       m.mutable_layers()->DeleteSubrange(0, 1);
+       chain(m);
+     }},
     {"is not what the layer before gives",
      [](auto &m) { m.mutable_kinds(1)->mutable_inputs(0)->set_shape(0, 7); }},
     {"the last layer gives the loss",
      [](auto &m) { m.mutable_layers()->RemoveLast(); }},
     {"only the last layer gives a loss",
-     [](auto &m) { m.mutable_layers()->SwapElements(3, 4); }},
+     [](auto &m) {
+       m.mutable_layers()->SwapElements(3, 4);
+       chain(m);
+     }},
     {"bytes per token, its input needs",
-     [](auto &m) { m.mutable_kinds(1)->mutable_input_tier()->set_tq(8); }},
+     [](auto &m) {
+       m.mutable_kinds(1)->mutable_tiers(DYNA_TIER_INPUT)->set_tq(8);
+     }},
     {"the last layer takes target ids",
      [](auto &m) { m.mutable_kinds(2)->mutable_inputs()->RemoveLast(); }},
     {"negative flops",
@@ -129,28 +159,30 @@ TEST(ManifestTest, HashCoversWhatMattersOnly) {
 }
 
 TEST(ManifestTest, TiersAndOwners) {
-  auto view = ManifestView::create(tinyManifest());
-  ASSERT_TRUE(view.isOk());
+  auto model = Model::create(tinyManifest());
+  ASSERT_TRUE(model.isOk());
+  const RankView view = RankView::whole(*model);
   Extent extent{33, 33, 2}; // counts as 64 tokens
   int64_t row = 8 * tinyWidth, hidden = 8 * tinyHidden;
-  EXPECT_EQ(view->inputBytes(0, extent), 4 * 64);
-  EXPECT_EQ(view->inputBytes(1, extent), row * 64);
-  EXPECT_EQ(view->keptBytes(1, plan::RECOMPUTE_FULL, extent), row * 64);
-  EXPECT_EQ(view->keptBytes(1, plan::RECOMPUTE_SELECTIVE, extent),
+  EXPECT_EQ(view.inputBytes(0, extent), 4 * 64);
+  EXPECT_EQ(view.inputBytes(1, extent), row * 64);
+  EXPECT_EQ(view.keptBytes(1, plan::RECOMPUTE_FULL, extent), row * 64);
+  EXPECT_EQ(view.keptBytes(1, plan::RECOMPUTE_SELECTIVE, extent),
             (row + hidden) * 64);
-  EXPECT_EQ(view->keptBytes(1, plan::RECOMPUTE_NONE, extent),
+  EXPECT_EQ(view.keptBytes(1, plan::RECOMPUTE_NONE, extent),
             (2 * row + 2 * hidden) * 64);
-  EXPECT_EQ(view->lateBytes(1, plan::RECOMPUTE_SELECTIVE, true, extent),
+  EXPECT_EQ(view.lateBytes(1, plan::RECOMPUTE_SELECTIVE, true, extent),
             2 * (row + hidden) * 64);
-  EXPECT_EQ(view->gradientBytes(0, extent), 0);
-  EXPECT_EQ(view->gradientBytes(1, extent), row * 64);
+  EXPECT_EQ(view.gradientBytes(0, extent), 0);
+  EXPECT_EQ(view.gradientBytes(1, extent), row * 64);
   // The table is tied: the embedding owns it.
-  EXPECT_EQ(view->owner(0), 0);
-  EXPECT_TRUE(view->updates(0, 0));
-  EXPECT_FALSE(view->updates(4, 0));
-  EXPECT_TRUE(view->updates(4, 1));
-  EXPECT_EQ(view->nearestMode(4, plan::RECOMPUTE_FULL), plan::RECOMPUTE_NONE);
-  EXPECT_EQ(view->totalElements(),
+  EXPECT_EQ(view.owner(0), 0);
+  EXPECT_TRUE(view.updates(0, 0));
+  EXPECT_FALSE(view.updates(4, 0));
+  EXPECT_TRUE(view.updates(4, 1));
+  EXPECT_EQ(nearestMode(view.kind(4), plan::RECOMPUTE_FULL),
+            plan::RECOMPUTE_NONE);
+  EXPECT_EQ(model->totalElements(),
             tinyVocabulary * tinyWidth +
                 3 * (2 * tinyWidth * tinyHidden + tinyHidden) + tinyWidth);
 }
@@ -158,13 +190,14 @@ TEST(ManifestTest, TiersAndOwners) {
 TEST(ManifestTest, PersistentPartsDoNotOverlap) {
   TinyOptions tiny;
   tiny.compute = plan::BF16;
-  auto view = ManifestView::create(tinyManifest(tiny));
-  ASSERT_TRUE(view.isOk());
-  PersistentLayout layout = persistentLayout(*view);
+  auto model = Model::create(tinyManifest(tiny));
+  ASSERT_TRUE(model.isOk());
+  const RankView view = RankView::whole(*model);
+  PersistentLayout layout = persistentLayout(view);
   std::vector<std::pair<int64_t, int64_t>> ranges;
-  for (int p = 0; p < view->parameters(); ++p) {
+  for (int p = 0; p < view.parameters(); ++p) {
     const ParameterPlace &place = layout.parameters[p];
-    int64_t elements = view->elements(p);
+    int64_t elements = view.elements(p);
     for (int64_t at : {place.master, place.gradient, place.m, place.v})
       ranges.push_back({at, at + 4 * elements});
     ranges.push_back({place.copy, place.copy + 2 * elements});
@@ -175,9 +208,15 @@ TEST(ManifestTest, PersistentPartsDoNotOverlap) {
     EXPECT_LE(ranges[i].second,
               i + 1 < ranges.size() ? ranges[i + 1].first : layout.bytes);
   }
-  PersistentLayout evaluation = persistentLayout(*view, false);
+  PersistentLayout evaluation = persistentLayout(view, Persistent::Masters);
   EXPECT_LT(evaluation.bytes, layout.bytes);
   EXPECT_EQ(evaluation.parameters[0].gradient, -1);
+  EXPECT_GE(evaluation.parameters[0].master, 0);
+  // What layer functions read, alone, behind something else.
+  PersistentLayout values = persistentLayout(view, Persistent::Values, 4096);
+  EXPECT_LT(values.bytes, evaluation.bytes);
+  EXPECT_EQ(values.parameters[0].master, -1);
+  EXPECT_EQ(values.parameters[0].copy, 4096);
 }
 
 /// The matrices of a layer follow each other whatever biases stand between them
@@ -186,15 +225,17 @@ TEST(ManifestTest, PersistentPartsDoNotOverlap) {
 TEST(ManifestTest, MatricesOfALayerAreNeighbours) {
   TinyOptions tiny;
   tiny.compute = plan::BF16;
-  auto view = ManifestView::create(tinyManifest(tiny));
-  ASSERT_TRUE(view.isOk());
+  auto model = Model::create(tinyManifest(tiny));
+  ASSERT_TRUE(model.isOk());
+  const RankView view = RankView::whole(*model);
   int blocks = 0;
   for (bool training : {true, false}) {
-    PersistentLayout layout = persistentLayout(*view, training);
-    for (int layer = 0; layer < view->layers(); ++layer) {
+    PersistentLayout layout = persistentLayout(
+        view, training ? Persistent::Training : Persistent::Masters);
+    for (int layer = 0; layer < view.layers(); ++layer) {
       std::vector<int> matrices, vectors;
-      for (int p : view->layer(layer).parameters())
-        (view->parameter(p).shape_size() > 1 ? matrices : vectors).push_back(p);
+      for (int p : view.layer(layer).parameters())
+        (view.parameter(p).shape_size() > 1 ? matrices : vectors).push_back(p);
       if (matrices.size() < 2 || vectors.empty())
         continue;
       ++blocks;
@@ -202,7 +243,7 @@ TEST(ManifestTest, MatricesOfALayerAreNeighbours) {
       ASSERT_TRUE(matrices[0] < vectors[0] && vectors[0] < matrices[1]);
       auto expectNext = [&](int64_t ParameterPlace::*part, int64_t element) {
         int64_t end = layout.parameters[matrices[0]].*part +
-                      dyna_align_block(element * view->elements(matrices[0]));
+                      dyna_align_block(element * view.elements(matrices[0]));
         EXPECT_EQ(layout.parameters[matrices[1]].*part, end) << layer;
       };
       expectNext(&ParameterPlace::master, 4);
@@ -223,11 +264,11 @@ TEST(ManifestTest, GradientsTakeTheirOwnType) {
   TinyOptions options;
   options.compute = plan::BF16;
   plan::Manifest manifest = tinyManifest(options);
-  auto wide = ManifestView::create(manifest);
+  auto wide = Model::create(manifest);
   manifest.set_gradient_type(plan::F32);
-  auto same = ManifestView::create(manifest);
+  auto same = Model::create(manifest);
   manifest.set_gradient_type(plan::BF16);
-  auto narrow = ManifestView::create(manifest);
+  auto narrow = Model::create(manifest);
   ASSERT_TRUE(wide.isOk() && same.isOk() && narrow.isOk());
   EXPECT_EQ(wide->gradientType(), plan::F32);
   EXPECT_EQ(narrow->gradientType(), plan::BF16);
@@ -237,9 +278,9 @@ TEST(ManifestTest, GradientsTakeTheirOwnType) {
     saved += dyna_align_block(4 * wide->elements(p)) -
              dyna_align_block(2 * wide->elements(p));
   EXPECT_GT(saved, 0);
-  PersistentLayout before = persistentLayout(*wide);
-  PersistentLayout after = persistentLayout(*narrow);
-  EXPECT_EQ(persistentLayout(*same).bytes, before.bytes);
+  PersistentLayout before = persistentLayout(RankView::whole(*wide));
+  PersistentLayout after = persistentLayout(RankView::whole(*narrow));
+  EXPECT_EQ(persistentLayout(RankView::whole(*same)).bytes, before.bytes);
   EXPECT_EQ(before.bytes - after.bytes, saved);
   EXPECT_EQ(before.parameters[1].gradient - before.parameters[0].gradient,
             dyna_align_block(4 * wide->elements(0)));
@@ -250,13 +291,14 @@ TEST(ManifestTest, GradientsTakeTheirOwnType) {
 }
 
 TEST(ManifestTest, DescriptionsNameWhatThereIs) {
-  auto view = ManifestView::create(tinyManifest());
-  ASSERT_TRUE(view.isOk());
-  std::string page = describeManifest(*view, 1024);
+  auto model = Model::create(tinyManifest());
+  ASSERT_TRUE(model.isOk());
+  std::string page = describeManifest(*model, 1024);
   for (const char *word : {"model tiny", "h.2.w2", "recompute selective",
                            "vocabulary 11", "1 to 3     block"})
     EXPECT_THAT(page, HasSubstr(word));
-  EXPECT_THAT(manifestToJson(*view), HasSubstr("\"attention_flops_per_pair\""));
+  EXPECT_THAT(manifestToJson(*model),
+              HasSubstr("\"attention_flops_per_pair\""));
 }
 
 // Whatever bytes come: no crash, and what is accepted can be planned for.
@@ -283,17 +325,17 @@ TEST(ManifestTest, DamagedBytesDoNoHarm) {
     plan::Manifest manifest;
     if (!manifest.ParseFromString(damaged))
       continue;
-    auto view = ManifestView::create(manifest);
-    if (!view.isOk())
+    auto model = Model::create(manifest);
+    if (!model.isOk())
       continue;
     ++accepted;
     PlanOptions options;
     options.recompute = {plan::RECOMPUTE_FULL};
-    auto bytesNeeded = Planner(*view).largestDynamicBytes(options, true);
-    auto planned = Planner(*view).training({5, 60}, 65, options);
+    auto bytesNeeded = Planner(*model).largestDynamicBytes(options, true);
+    auto planned = Planner(*model).training({5, 60}, 65, options);
     EXPECT_EQ(planned.isOk(), bytesNeeded.isOk());
-    describeManifest(*view, 100);
-    manifestToJson(*view);
+    describeManifest(*model, 100);
+    manifestToJson(*model);
   }
   EXPECT_GT(accepted, 100);
 }

@@ -80,7 +80,7 @@ TEST(PlanFileTest, PlansAreSmall) {
   tiny.hidden = 1024;
   plan::Manifest manifest = tinyManifest(tiny);
   manifest.mutable_facts()->set_positions(0);
-  ManifestView model = *ManifestView::create(manifest);
+  Model model = *Model::create(manifest);
   const double shares[] = {0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99};
   const double tokens[] = {1, 14, 30, 56, 102, 212, 402, 631, 1100};
   std::mt19937_64 random(7);

@@ -7,6 +7,7 @@
 #include "runtime/planner/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/plan/PlanEditor.h"
+#include "test/runtime/plan/TinyPlans.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,14 +22,14 @@ namespace {
 
 const std::vector<int64_t> lengths = {30, 5, 40, 12, 33};
 
-const ManifestView &view() {
+const Model &model() {
   // Without its bias the head owns no parameter.
-  static const ManifestView view = [] {
+  static const Model model = [] {
     TinyOptions options;
     options.headBias = false;
-    return *ManifestView::create(tinyManifest(options));
+    return *Model::create(tinyManifest(options));
   }();
-  return view;
+  return model;
 }
 
 plan::Plan goodPlan(plan::Recompute mode, bool split) {
@@ -37,11 +38,11 @@ plan::Plan goodPlan(plan::Recompute mode, bool split) {
   options.recompute = {mode};
   options.splitBackward = split;
   options.inFlight = 2;
-  return *Planner(view()).training(lengths, 100, options);
+  return *Planner(model()).training(lengths, 100, options);
 }
 
 Status verify(const plan::Plan &plan, int64_t limit = INT64_C(1) << 30) {
-  return verifyPlan(view(), plan, lengths, {limit});
+  return verifyPlan(onOneRank(model()), plan, lengths, {limit});
 }
 
 struct Case {
@@ -55,6 +56,8 @@ const Case cases[] = {
     // P1
     {"made for model 0000000000000001",
      [](Editor e) { e.plan.manifestHash = 1; }},
+    {"made for strategy 'pp=2', but this is 'dp=1,tp=1,pp=1",
+     [](Editor e) { e.plan.graph = "pp=2"; }},
     {"expects one rank, but has 2",
      [](Editor e) { e.plan.ranks.emplace_back(); }},
     // P2
@@ -260,9 +263,11 @@ TEST(PlanVerifierTest, TheLimitHoldsToTheByte) {
 TEST(PlanVerifierTest, TargetsAreThoseOfTheMiniBatch) {
   plan::Plan plan = goodPlan(plan::RECOMPUTE_NONE, false);
   constexpr int64_t enough = INT64_C(1) << 30;
-  EXPECT_TRUE(verifyPlan(view(), plan, lengths, {enough, -1, 100}).isOk());
-  EXPECT_THAT(verifyPlan(view(), plan, lengths, {enough, -1, 99}).message(),
-              HasSubstr("counts 100 targets, but the mini-batch has 99"));
+  EXPECT_TRUE(
+      verifyPlan(onOneRank(model()), plan, lengths, {enough, -1, 100}).isOk());
+  EXPECT_THAT(
+      verifyPlan(onOneRank(model()), plan, lengths, {enough, -1, 99}).message(),
+      HasSubstr("counts 100 targets, but the mini-batch has 99"));
 }
 
 // P2
@@ -273,9 +278,10 @@ TEST(PlanVerifierTest, SamplesAreNoLongerThanThePositions) {
   plan::Manifest manifest = tinyManifest(options);
   for (auto [positions, fits] : {std::pair(0, true), {40, true}, {39, false}}) {
     manifest.mutable_facts()->set_positions(positions);
-    ManifestView model = *ManifestView::create(manifest);
+    Model model = *Model::create(manifest);
     plan.manifestHash = model.hash();
-    Status status = verifyPlan(model, plan, lengths, {INT64_C(1) << 30});
+    Status status =
+        verifyPlan(onOneRank(model), plan, lengths, {INT64_C(1) << 30});
     EXPECT_EQ(status.isOk(), fits) << status.message();
     if (!fits)
       EXPECT_THAT(status.message(), HasSubstr("sample 2 has 40 tokens, but the "
@@ -305,7 +311,8 @@ void evaluateLast(plan::Plan &plan, int from) {
   }
   for (const Instruction &i : late)
     program.instructions.push_back(i);
-  ASSERT_TRUE(assignMemory(view(), plan, program, nullptr).isOk());
+  ASSERT_TRUE(
+      assignMemory(RankView::whole(model()), plan, program, nullptr).isOk());
 }
 
 // P3, P5
@@ -326,7 +333,7 @@ TEST(PlanVerifierTest, WhatIsEvaluatedIsNotTrainedOn) {
   PlanOptions options;
   options.maxTokensPerMicroBatch = 48;
   options.update = false;
-  plan = *Planner(view()).training(lengths, 100, options);
+  plan = *Planner(model()).training(lengths, 100, options);
   ASSERT_TRUE(verify(plan).isOk());
   evaluateLast(plan, 5);
   EXPECT_THAT(verify(plan).message(),
@@ -341,19 +348,21 @@ TEST(PlanVerifierTest, NothingIsEvaluatedTwice) {
   for (bool trains : {false, true})
     for (bool loads : {false, true})
       for (bool first : {false, true}) {
-        Planner planner(view());
+        Planner planner(model());
         plan::Plan plan = trains ? *planner.training(lengths, 100, options)
                                  : *planner.evaluation(lengths, 100, options);
         ASSERT_TRUE(verify(plan).isOk());
         std::vector<Instruction> more;
-        for (int layer = loads ? -1 : 0; layer < view().layers(); ++layer) {
+        for (int layer = loads ? -1 : 0; layer < model().layers(); ++layer) {
           Instruction &i = more.emplace_back();
           i.op = layer < 0 ? Instruction::LOAD : Instruction::EVALUATE;
           i.layer = std::max(layer, 0);
         }
         std::vector<Instruction> &all = plan.ranks[0].instructions;
         all.insert(first ? all.begin() : all.end(), more.begin(), more.end());
-        ASSERT_TRUE(assignMemory(view(), plan, plan.ranks[0], nullptr).isOk());
+        ASSERT_TRUE(
+            assignMemory(RankView::whole(model()), plan, plan.ranks[0], nullptr)
+                .isOk());
         EXPECT_THAT(
             verify(plan).message(),
             testing::AnyOf(
@@ -368,26 +377,29 @@ TEST(PlanVerifierTest, LengthsAreTokensOfAMicroBatch) {
   TinyOptions options;
   plan::Manifest manifest = tinyManifest(options);
   manifest.mutable_facts()->set_positions(0);
-  ManifestView model = *ManifestView::create(manifest);
+  Model model = *Model::create(manifest);
   plan::Plan plan = *Planner(model).training({8}, 8, {});
   std::vector<int64_t> huge = {8};
   for (int copies = 0; copies < 4; ++copies) {
     huge.push_back(INT64_C(1) << 62);
     plan.microBatches[0].segments.push_back({copies + 1, 0, huge.back()});
   }
-  EXPECT_THAT(verifyPlan(model, plan, huge, {INT64_C(1) << 30}).message(),
-              HasSubstr("sample 1 has 4611686018427387904 tokens, but 0 to "
-                        "16777216 are possible"));
+  EXPECT_THAT(
+      verifyPlan(onOneRank(model), plan, huge, {INT64_C(1) << 30}).message(),
+      HasSubstr("sample 1 has 4611686018427387904 tokens, but 0 to "
+                "16777216 are possible"));
 }
 
 TEST(PlanVerifierTest, OtherMiniBatchesAreNoticed) {
   plan::Plan plan = goodPlan(plan::RECOMPUTE_NONE, false);
   std::vector<int64_t> longer = lengths;
   longer[3] += 1;
-  EXPECT_FALSE(verifyPlan(view(), plan, longer, {INT64_C(1) << 30}).isOk());
+  EXPECT_FALSE(
+      verifyPlan(onOneRank(model()), plan, longer, {INT64_C(1) << 30}).isOk());
   longer = lengths;
   longer.push_back(4);
-  EXPECT_THAT(verifyPlan(view(), plan, longer, {INT64_C(1) << 30}).message(),
+  EXPECT_THAT(verifyPlan(onOneRank(model()), plan, longer, {INT64_C(1) << 30})
+                  .message(),
               HasSubstr("sample 5 is in no micro-batch"));
 }
 

@@ -21,7 +21,7 @@ struct ProgramBlocksTest : testing::Test {
   ProgramBlocksTest() {
     TinyOptions tiny;
     tiny.blocks = 1;
-    view = *ManifestView::create(tinyManifest(tiny));
+    model = *Model::create(tinyManifest(tiny));
     plan.microBatches.push_back({{{0, 0, 10}}, 0});
     plan.ranks.emplace_back();
   }
@@ -46,7 +46,8 @@ struct ProgramBlocksTest : testing::Test {
     return checker.finish().message();
   }
 
-  ManifestView view = *ManifestView::create(tinyManifest());
+  Model model = *Model::create(tinyManifest());
+  RankView view = RankView::whole(model);
   plan::Plan plan;
 };
 

@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/Strategy.h"
+#include "test/runtime/plan/TinyPlans.h"
 
 #include <gmock/gmock.h>
 
@@ -34,6 +35,33 @@ TEST(StrategyTest, WhatIsAbsentIsOneOrOff) {
   EXPECT_THAT((std::vector<int>{s->dp, s->tp, s->pp}), ElementsAre(1, 1, 4));
   EXPECT_FALSE(s->zero || s->sp || s->recompute || !s->layers.empty());
   EXPECT_EQ(s->name, "");
+}
+
+TEST(StrategyTest, RanksAreNumberedInTheirOrder) {
+  auto s = parseStrategy("dp=2,tp=3,order=pp+tp + dp");
+  ASSERT_TRUE(s.isOk()) << s.status().message();
+  EXPECT_THAT(s->order, ElementsAre("pp", "tp", "dp"));
+  EXPECT_EQ(describeStrategy(*s), "dp=2,tp=3,pp=1,order=pp+tp+dp");
+  EXPECT_THAT(parseStrategy("dp=2,order=dp+pp+tp")->order,
+              ElementsAre("dp", "pp", "tp"));
+  EXPECT_EQ(describeStrategy(*parseStrategy("dp=2,order=dp+pp+tp")),
+            "dp=2,tp=1,pp=1");
+
+  const Model &model = modelWithDegrees();
+  ExecutableGraph graph = *ExecutableGraph::create(
+      model, *parseStrategy("dp=2,tp=2,pp=3,layers=1+2+2,order=tp+dp+pp"));
+  EXPECT_EQ(graph.rankAt({1, 2, 0}), 5);
+  EXPECT_EQ(graph.rankAt({1, 2, 1}), 11);
+  EXPECT_EQ(graph.peerOf(4, 1), 5);
+  EXPECT_THAT(graph.compiledGroup(4, DYNA_GROUP_TP), ElementsAre(4, 10));
+  EXPECT_THAT(graph.compiledGroup(4, DYNA_GROUP_DP), ElementsAre(1, 4));
+  EXPECT_THAT(graph.compiledGroup(4, DYNA_GROUP_PP), ElementsAre(3, 4, 5));
+  for (int rank = 0; rank < graph.ranks(); ++rank) {
+    EXPECT_EQ(graph.rankAt(graph.placeOf(rank)), rank);
+    RankView view = graph.rankView(rank);
+    EXPECT_EQ(view.firstLayer(), graph.replicaView(rank).firstLayer());
+    EXPECT_EQ(view.endLayer(), graph.stage(graph.placeOf(rank).stage).endLayer);
+  }
 }
 
 TEST(StrategyTest, SeveralHaveDistinctNames) {
@@ -72,6 +100,9 @@ TEST(StrategyTest, ErrorsNameTextKeyAndExpectation) {
       {"pp=3,layers=4+4", "gives layers for 2 stages, but has pp=3"},
       {"pp=2,layers=4+0", "has layers=0"},
       {"a b: dp=2", "has the name 'a b'"},
+      {"order=dp+tp", "has order=dp+tp: expects dp, pp and tp, each once"},
+      {"order=dp+tp+tp", "has order=dp+tp+tp"},
+      {"order=dp+tp+pp+dp", "has order=dp+tp+pp+dp"},
       {"dp=1024,tp=1024,pp=2", "more than 1048576 ranks"},
   };
   for (const auto &test : cases) {

@@ -28,16 +28,21 @@ tinyPlanOptions(Schedule schedule = Schedule::OneForwardOneBackward) {
   return options;
 }
 
+/// The only rank there is.
+inline ExecutableGraph onOneRank(const Model &model) {
+  return *ExecutableGraph::create(model, Strategy());
+}
+
 /// At tensor degrees 2, with sp and without, and 4.
-inline const ManifestView &modelWithDegrees() {
-  static const ManifestView view = [] {
+inline const Model &modelWithDegrees() {
+  static const Model model = [] {
     TinyOptions options;
     options.hidden = 12;
     options.nestedTie = true;
     options.degrees = {{2, false}, {2, true}, {4, false}};
-    return *ManifestView::create(tinyManifest(options));
+    return *Model::create(tinyManifest(options));
   }();
-  return view;
+  return model;
 }
 
 /// New offsets, so that only the order of a changed plan is wrong.

@@ -8,6 +8,7 @@
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/plan/ProgramBlocks.h"
 #include "test/runtime/executor/TinyModel.h"
+#include "test/runtime/plan/TinyPlans.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,9 +22,9 @@ using testing::HasSubstr;
 
 namespace {
 
-const ManifestView &view() {
-  static const ManifestView view = *ManifestView::create(tinyManifest());
-  return view;
+const Model &model() {
+  static const Model model = *Model::create(tinyManifest());
+  return model;
 }
 
 std::vector<int64_t> randomLengths(uint64_t seed, int count, int64_t longest) {
@@ -36,7 +37,8 @@ std::vector<int64_t> randomLengths(uint64_t seed, int count, int64_t longest) {
 
 /// The most bytes alive at one time: no layout can do with less.
 int64_t liveBytes(const plan::Plan &plan) {
-  ProgramBlocks blocks(view(), plan, plan.ranks[0]);
+  const RankView view = RankView::whole(model());
+  ProgramBlocks blocks(view, plan, plan.ranks[0]);
   int64_t live = 0, most = 0;
   for (int index = 0; index < plan.ranks[0].count(); ++index) {
     for (const BlockUse &use : blocks.uses(index))
@@ -69,13 +71,14 @@ TEST(PlannerTest, PlansOfAllKindsAreVerifiedAndTight) {
           options.splitBackward = split;
           options.inFlight = inFlight;
           options.maxTokensPerMicroBatch = 200;
-          auto limit = Planner(view()).largestDynamicBytes(options, true);
+          auto limit = Planner(model()).largestDynamicBytes(options, true);
           ASSERT_TRUE(limit.isOk());
           options.dynamicLimits = *limit;
           std::vector<int64_t> lengths = randomLengths(seed, 30, 64);
-          auto plan = Planner(view()).training(lengths, 500, options);
+          auto plan = Planner(model()).training(lengths, 500, options);
           ASSERT_TRUE(plan.isOk()) << plan.status().message();
-          Status status = verifyPlan(view(), *plan, lengths, {limit->front()});
+          Status status =
+              verifyPlan(onOneRank(model()), *plan, lengths, {limit->front()});
           EXPECT_TRUE(status.isOk()) << status.message();
           int64_t live = liveBytes(*plan);
           EXPECT_LE(plan->ranks[0].dynamicBytes, live * 103 / 100);
@@ -92,7 +95,7 @@ TEST(PlannerTest, TheOrderIsTheDocumentedOne) {
   options.recompute = {plan::RECOMPUTE_FULL};
   TinyOptions tiny;
   tiny.blocks = 1;
-  ManifestView one = *ManifestView::create(tinyManifest(tiny));
+  Model one = *Model::create(tinyManifest(tiny));
   auto plan = Planner(one).training({10, 10}, 20, options);
   ASSERT_TRUE(plan.isOk());
   EXPECT_EQ(program(*plan), "LOAD micro-batch 0\n"
@@ -130,7 +133,7 @@ TEST(PlannerTest, MicroBatchesAreBalancedByAttentionWorkToo) {
   plan::Manifest manifest = tinyManifest();
   for (plan::LayerKind &kind : *manifest.mutable_kinds())
     kind.set_attention_flops_per_pair(kind.flops_per_token());
-  auto heavy = ManifestView::create(manifest);
+  auto heavy = Model::create(manifest);
   ASSERT_TRUE(heavy.isOk()) << heavy.status().message();
   PlanOptions options;
   options.maxTokensPerMicroBatch = 70;
@@ -147,7 +150,7 @@ TEST(PlannerTest, RecomputationTakesLessMemory) {
                     plan::RECOMPUTE_FULL}) {
     TinyOptions tiny;
     tiny.blocks = 12;
-    ManifestView deep = *ManifestView::create(tinyManifest(tiny));
+    Model deep = *Model::create(tinyManifest(tiny));
     PlanOptions options;
     options.recompute = {mode};
     auto bytes = Planner(deep).largestDynamicBytes(options, true);
@@ -164,12 +167,12 @@ TEST(PlannerTest, EveryPlanFitsTheArenaThatWasTaken) {
     options.inFlight = 1 + static_cast<int>(seed % 4);
     options.splitBackward = seed % 3 == 0;
     options.recompute = {static_cast<plan::Recompute>(seed % 3)};
-    auto limit = Planner(view()).largestDynamicBytes(options, true);
+    auto limit = Planner(model()).largestDynamicBytes(options, true);
     options.dynamicLimits = *limit;
     std::vector<int64_t> lengths =
         randomLengths(seed, 1 + static_cast<int>(seed % 40), 64);
-    EXPECT_TRUE(Planner(view()).training(lengths, 9, options).isOk());
-    EXPECT_TRUE(Planner(view()).evaluation(lengths, 9, options).isOk());
+    EXPECT_TRUE(Planner(model()).training(lengths, 9, options).isOk());
+    EXPECT_TRUE(Planner(model()).evaluation(lengths, 9, options).isOk());
   }
 }
 
@@ -179,8 +182,8 @@ TEST(PlannerTest, EveryPlanOfAPipelineFitsTheArenasThatWereTaken) {
                               "dp=2,pp=2,layers=1+4"};
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
-    Planner planner(
-        *ExecutableGraph::create(view(), *parseStrategy(strategies[seed % 5])));
+    Planner planner(*ExecutableGraph::create(
+        model(), *parseStrategy(strategies[seed % 5])));
     PlanOptions options;
     options.maxTokensPerMicroBatch = 64 + static_cast<int64_t>(seed % 97);
     options.schedule =
@@ -217,8 +220,8 @@ TEST(PlannerTest, CostsOfAnySizeMakePlansThatHold) {
     const char *strategies[] = {"pp=2,layers=3+2", "pp=3,layers=2+2+1",
                                 "pp=4,layers=1+2+1+1"};
     Planner planner(
-        *ExecutableGraph::create(view(), *parseStrategy(strategies[seed % 3])),
-        *CostModel::create(view(), std::move(*table)));
+        *ExecutableGraph::create(model(), *parseStrategy(strategies[seed % 3])),
+        *CostModel::create(model(), std::move(*table)));
     std::vector<int64_t> lengths = randomLengths(seed, 30, 64);
     for (Schedule schedule : allSchedules()) {
       PlanOptions options;
@@ -248,8 +251,8 @@ TEST(PlannerTest, EvaluationKeepsItsOrderInTheArenasThatWereTaken) {
                               "dp=2,pp=2,layers=1+4,zero=1"};
   int others = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {
-    Planner planner(
-        *ExecutableGraph::create(view(), *parseStrategy(strategies[seed % 5])));
+    Planner planner(*ExecutableGraph::create(
+        model(), *parseStrategy(strategies[seed % 5])));
     PlanOptions free, limited, sequential;
     free.maxTokensPerMicroBatch = 64 + static_cast<int64_t>(seed % 97);
     limited = sequential = free;
@@ -279,8 +282,8 @@ TEST(PlannerTest, WhatDoesNotFitBecomesSequential) {
   int sequential = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
-    Planner planner(
-        *ExecutableGraph::create(view(), *parseStrategy(strategies[seed % 4])));
+    Planner planner(*ExecutableGraph::create(
+        model(), *parseStrategy(strategies[seed % 4])));
     PlanOptions options;
     options.maxTokensPerMicroBatch = 64 + static_cast<int64_t>(seed % 97);
     options.schedule = Schedule::Sequential;
@@ -310,7 +313,7 @@ TEST(PlannerTest, WhatDoesNotFitBecomesSequential) {
 
 TEST(PlannerTest, SequentialPlansHaveNothingOfTwoMicroBatches) {
   Planner planner(
-      *ExecutableGraph::create(view(), *parseStrategy("pp=3,layers=2+2+1")));
+      *ExecutableGraph::create(model(), *parseStrategy("pp=3,layers=2+2+1")));
   PlanOptions options;
   options.maxTokensPerMicroBatch = 32;
   options.schedule = Schedule::Sequential;
@@ -334,24 +337,25 @@ TEST(PlannerTest, TheFallbackLayoutIsVerified) {
   options.maxTokensPerMicroBatch = 64;
   options.inFlight = 3;
   std::vector<int64_t> largest =
-      *Planner(view()).largestDynamicBytes(options, true);
+      *Planner(model()).largestDynamicBytes(options, true);
   std::vector<int64_t> lengths = {64, 64, 64, 64};
   options.schedule = Schedule::Sequential;
-  auto plan = Planner(view()).training(lengths, 9, options);
+  auto plan = Planner(model()).training(lengths, 9, options);
   options.dynamicLimits = {plan->ranks[0].dynamicBytes - 64};
-  auto refused = Planner(view()).training(lengths, 9, options);
+  auto refused = Planner(model()).training(lengths, 9, options);
   EXPECT_THAT(refused.status().message(), HasSubstr("this mini-batch needs"));
   options.schedule = Schedule::GPipe;
   options.dynamicLimits = largest;
-  auto fits = Planner(view()).training(lengths, 9, options);
+  auto fits = Planner(model()).training(lengths, 9, options);
   ASSERT_TRUE(fits.isOk());
-  EXPECT_TRUE(verifyPlan(view(), *fits, lengths, {largest[0]}).isOk());
+  EXPECT_TRUE(
+      verifyPlan(onOneRank(model()), *fits, lengths, {largest[0]}).isOk());
 }
 
 // A rank has an arena of its own; that another one has more does not help it.
 TEST(PlannerTest, EveryRankHasItsOwnLimit) {
   Planner planner(
-      *ExecutableGraph::create(view(), *parseStrategy("pp=2,layers=2+3")));
+      *ExecutableGraph::create(model(), *parseStrategy("pp=2,layers=2+3")));
   PlanOptions options;
   options.maxTokensPerMicroBatch = 64;
   options.schedule = Schedule::Sequential;
@@ -379,7 +383,7 @@ TEST(PlannerTest, EveryRankHasItsOwnLimit) {
 TEST(PlannerTest, GathersTravelDuringTheFirstForward) {
   TinyOptions tiny;
   tiny.blocks = 1;
-  ManifestView one = *ManifestView::create(tinyManifest(tiny));
+  Model one = *Model::create(tinyManifest(tiny));
   Planner planner(*ExecutableGraph::create(one, *parseStrategy("dp=2,zero=1")));
   PlanOptions options;
   options.maxTokensPerMicroBatch = 10;
@@ -405,7 +409,7 @@ TEST(PlannerTest, GathersTravelDuringTheFirstForward) {
 TEST(PlannerTest, ReductionsStartBehindTheLastBackwardOfTheirLayer) {
   TinyOptions tiny;
   tiny.blocks = 1;
-  ManifestView one = *ManifestView::create(tinyManifest(tiny));
+  Model one = *Model::create(tinyManifest(tiny));
   Planner planner(*ExecutableGraph::create(one, *parseStrategy("dp=2")));
   PlanOptions options;
   options.maxTokensPerMicroBatch = 10;
@@ -454,41 +458,41 @@ TEST(PlannerTest, EvaluationKeepsNothing) {
   PlanOptions options;
   options.maxTokensPerMicroBatch = 64;
   std::vector<int64_t> lengths = {64, 30, 7};
-  auto plan = Planner(view()).evaluation(lengths, 100, options);
+  auto plan = Planner(model()).evaluation(lengths, 100, options);
   ASSERT_TRUE(plan.isOk());
-  Status status = verifyPlan(view(), *plan, lengths, {1 << 30});
+  Status status = verifyPlan(onOneRank(model()), *plan, lengths, {1 << 30});
   EXPECT_TRUE(status.isOk()) << status.message();
-  auto training = Planner(view()).training(lengths, 100, options);
+  auto training = Planner(model()).training(lengths, 100, options);
   EXPECT_LT(2 * plan->ranks[0].dynamicBytes, training->ranks[0].dynamicBytes);
 }
 
 TEST(PlannerTest, UpdateAloneAndCasts) {
-  auto update = Planner(view()).update();
+  auto update = Planner(model()).update();
   ASSERT_TRUE(update.isOk());
-  EXPECT_TRUE(verifyPlan(view(), *update, {}, {1 << 20}).isOk());
-  EXPECT_EQ(Planner(view()).cast()->ranks[0].count(), 0);
+  EXPECT_TRUE(verifyPlan(onOneRank(model()), *update, {}, {1 << 20}).isOk());
+  EXPECT_EQ(Planner(model()).cast()->ranks[0].count(), 0);
   TinyOptions tiny;
   tiny.compute = plan::BF16;
-  ManifestView bf16 = *ManifestView::create(tinyManifest(tiny));
+  Model bf16 = *Model::create(tinyManifest(tiny));
   plan::Plan cast = *Planner(bf16).cast();
   EXPECT_EQ(cast.ranks[0].count(), 5);
-  EXPECT_TRUE(verifyPlan(bf16, cast, {}, {1 << 20}).isOk());
+  EXPECT_TRUE(verifyPlan(onOneRank(bf16), cast, {}, {1 << 20}).isOk());
 }
 
 TEST(PlannerTest, BadOptionsAreRefused) {
   PlanOptions options;
   options.recompute = {plan::RECOMPUTE_NONE, plan::RECOMPUTE_FULL};
-  EXPECT_THAT(Planner(view()).training({5}, 5, options).status().message(),
+  EXPECT_THAT(Planner(model()).training({5}, 5, options).status().message(),
               HasSubstr("recompute modes for 2 layers, but the model has 5"));
   options = PlanOptions();
   options.inFlight = 0;
-  EXPECT_THAT(Planner(view()).training({5}, 5, options).status().message(),
+  EXPECT_THAT(Planner(model()).training({5}, 5, options).status().message(),
               HasSubstr("0 micro-batches in flight"));
   options = PlanOptions();
   options.maxTokensPerMicroBatch = 0;
-  EXPECT_FALSE(Planner(view()).training({5}, 5, options).isOk());
+  EXPECT_FALSE(Planner(model()).training({5}, 5, options).isOk());
   options.maxTokensPerMicroBatch = 4;
-  EXPECT_THAT(Planner(view()).training({5}, 5, options).status().message(),
+  EXPECT_THAT(Planner(model()).training({5}, 5, options).status().message(),
               HasSubstr("sample 0 has 5 tokens"));
 }
 

@@ -23,8 +23,7 @@ protected:
     plan::Manifest manifest = tinyManifest();
     manifest.mutable_facts()->set_positions(positions);
     manifest.set_hash(manifestHash(manifest));
-    model = std::make_unique<ManifestView>(
-        *ManifestView::create(std::move(manifest)));
+    model = std::make_unique<Model>(*Model::create(std::move(manifest)));
   }
 
   StatusOr<Policy> choose(const std::string &strategy,
@@ -33,7 +32,7 @@ protected:
     return choosePolicy(CostModel(*model), request);
   }
 
-  std::unique_ptr<ManifestView> model;
+  std::unique_ptr<Model> model;
 };
 
 struct PositionsTest : PolicyTest {

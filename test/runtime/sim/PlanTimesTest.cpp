@@ -20,7 +20,7 @@ namespace {
 using plan::Instruction;
 
 /// Seconds per ten tokens of the three kinds; backward takes twice as long.
-CostModel costsOf(const ManifestView &model, double embedding, double block,
+CostModel costsOf(const Model &model, double embedding, double block,
                   double head, double update = 0) {
   std::string text;
   for (auto [kind, seconds] :
@@ -64,7 +64,7 @@ PlanOptions microBatchesOf(int64_t tokens) {
 const std::vector<int64_t> fourTens = {10, 10, 10, 10};
 
 TEST(PlanTimesTest, OneRankIsBusyAllTheTime) {
-  const ManifestView &model = modelWithDegrees();
+  const Model &model = modelWithDegrees();
   Timed one("dp=1", fourTens, costsOf(model, 1, 10, 100), microBatchesOf(10));
   // Three blocks.
   EXPECT_DOUBLE_EQ(one.times.makespan, 4 * 3 * (1 + 30 + 100));

@@ -16,7 +16,8 @@ def strategy():
     text = f"dp={draw.randint(1, 3)},tp={tp},pp={draw.randint(1, 3)}"
     if tp > 1:
         text += f",sp={draw.randint(0, 1)}"
-    return text + f",zero={draw.randint(0, 1)},recompute={draw.choice(['none', 'selective', 'full'])}"
+    text += f",zero={draw.randint(0, 1)},recompute={draw.choice(['none', 'selective', 'full'])}"
+    return text + draw.choice(["", ",order=pp+dp+tp", ",order=tp+pp+dp"])
 
 
 def options():
@@ -33,8 +34,8 @@ def run(*command):
 
 
 def alone(text):
-    """An exec.plan without the graph, which it names of the module that it stands in."""
-    return re.sub(r'(exec\.plan @("[^"]+"|\S+)) of @\S+', r"\1", text[text.index("exec.plan"):]).strip()
+    """An exec.plan without its graph, named by the module's or by the strategy."""
+    return re.sub(r'(exec\.plan @("[^"]+"|\S+)) (of @\S+|strategy "[^"]*")', r"\1", text[text.index("exec.plan"):]).strip()
 
 
 seen = set()

@@ -352,5 +352,5 @@ TEST(HostDevice, PiecesAddUpAndAreFewKinds) {
 TEST(HostDevice, DescribesItself) {
   Host host(2, Bf16Path::Widen);
   EXPECT_NE(host.device->describe().find("2 threads"), std::string::npos);
-  EXPECT_STREQ(host.device->describeBf16Products(), "widened to f32");
+  EXPECT_EQ(host.device->describeBf16Products(), "widened to f32");
 }

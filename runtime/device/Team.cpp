@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/host/Team.h"
+#include "runtime/device/Team.h"
 
 #include <algorithm>
 #include <chrono>

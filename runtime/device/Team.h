@@ -17,8 +17,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_DEVICE_HOST_TEAM_H
-#define DYNA_RUNTIME_DEVICE_HOST_TEAM_H
+#ifndef DYNA_RUNTIME_DEVICE_TEAM_H
+#define DYNA_RUNTIME_DEVICE_TEAM_H
 
 #include "runtime/base/Status.h"
 
@@ -89,4 +89,4 @@ private:
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_DEVICE_HOST_TEAM_H
+#endif // DYNA_RUNTIME_DEVICE_TEAM_H

@@ -1,0 +1,219 @@
+//===- GraphSeat.cpp - What a rank has of one graph -----------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/GraphSeat.h"
+
+namespace dyna {
+
+plan::ElementType typeOf(const Model &model, int parameter,
+                         ParameterPart part) {
+  return part == ParameterPart::Copy       ? model.computeType(parameter)
+         : part == ParameterPart::Gradient ? model.gradientType()
+                                           : model.masterType();
+}
+
+GraphSeat::GraphSeat(const ExecutableGraph &graph, Persistent persistent,
+                     RankMachine &machine, int64_t begin)
+    : graph_(graph), view_(graph.rankView(machine.rank())),
+      persistent_(persistent), machine_(machine),
+      layout_(persistentLayout(view_, persistent, begin)),
+      groups_(DYNA_GROUP_COUNT, dyna_group{1, 0, nullptr}) {}
+
+Status GraphSeat::connect() {
+  if (graph_.ranks() == 1)
+    return Status::ok();
+  if (!machine_.transport())
+    return Status::internal("several ranks need a transport");
+  DYNA_ASSIGN_OR_RETURN(
+      auto exchange,
+      RankExchange::create(graph_, view_, *machine_.transport()));
+  exchange_ = std::move(exchange);
+  groups_ = exchange_->groups();
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+int64_t GraphSeat::placeOf(int parameter, ParameterPart part) const {
+  const ParameterPlace &place = layout_.parameters[parameter];
+  switch (part) {
+  case ParameterPart::Master:
+    return place.master;
+  case ParameterPart::Copy:
+    return place.copy;
+  case ParameterPart::Gradient:
+    return place.gradient;
+  case ParameterPart::FirstMoment:
+    return place.m;
+  case ParameterPart::SecondMoment:
+    return place.v;
+  }
+  return -1;
+}
+
+RowRange GraphSeat::partRows(int parameter, ParameterPart part) const {
+  const RankPart::Parameter &place = view_.place(parameter);
+  bool updatedOnly =
+      part == ParameterPart::FirstMoment ||
+      part == ParameterPart::SecondMoment ||
+      (part == ParameterPart::Master && view_.hasCopy(parameter));
+  if (placeOf(parameter, part) < 0)
+    return {};
+  if (updatedOnly)
+    return {place.updateBegin, place.updateEnd};
+  return {0, view_.rows(parameter)};
+}
+
+int64_t GraphSeat::rowBytes(int parameter, ParameterPart part) const {
+  return view_.rowElements(parameter) *
+         elementBytes(typeOf(model(), parameter, part));
+}
+
+int64_t GraphSeat::partBytes(int parameter, ParameterPart part) const {
+  return partRows(parameter, part).count() * rowBytes(parameter, part);
+}
+
+Box GraphSeat::partBox(int parameter, ParameterPart part) const {
+  const RankPart::Parameter &place = view_.place(parameter);
+  RowRange rows = partRows(parameter, part);
+  return {{place.firstRow + rows.begin, place.firstColumn},
+          {rows.count(), place.rowElements}};
+}
+
+StatusOr<GraphSeat::Rows> GraphSeat::find(int parameter, ParameterPart part,
+                                          const Box &box) const {
+  int64_t place = placeOf(parameter, part);
+  Box own = partBox(parameter, part);
+  if (place < 0 || !own.contains(box))
+    return Status::internal("parameter '" + view_.parameter(parameter).name() +
+                            "' has no such part or rows: " + box.describe() +
+                            " of " + own.describe());
+  Box local = box.relativeTo(own);
+  int64_t stride = rowBytes(parameter, part);
+  int64_t element = elementBytes(typeOf(model(), parameter, part));
+  Rows rows = {place + local.begin[0] * stride + local.begin[1] * element,
+               local.size[0], local.size[1] * element, stride};
+  // Whole rows are one piece.
+  if (rows.bytes == stride)
+    rows = {rows.place, 1, rows.count * stride, 0};
+  return rows;
+}
+
+Status GraphSeat::readBox(int parameter, ParameterPart part, const Box &box,
+                          void *target) {
+  DYNA_ASSIGN_OR_RETURN(Rows rows, find(parameter, part, box));
+  for (int64_t r = 0; r < rows.count; ++r)
+    DYNA_RETURN_IF_ERROR(
+        machine_.toHost(static_cast<char *>(target) + r * rows.bytes,
+                        rows.place + r * rows.stride, rows.bytes));
+  return machine_.synchronize();
+}
+
+Status GraphSeat::writeBox(int parameter, ParameterPart part, const Box &box,
+                           const void *source) {
+  DYNA_ASSIGN_OR_RETURN(Rows rows, find(parameter, part, box));
+  for (int64_t r = 0; r < rows.count; ++r)
+    DYNA_RETURN_IF_ERROR(machine_.toDevice(
+        rows.place + r * rows.stride,
+        static_cast<const char *>(source) + r * rows.bytes, rows.bytes));
+  return machine_.synchronize();
+}
+
+Status GraphSeat::readPart(int parameter, ParameterPart part, void *target) {
+  return readBox(parameter, part, partBox(parameter, part), target);
+}
+
+Status GraphSeat::writePart(int parameter, ParameterPart part,
+                            const void *source) {
+  return writeBox(parameter, part, partBox(parameter, part), source);
+}
+
+Status GraphSeat::clearGradients() {
+  for (int p = 0; p < view_.parameters(); ++p)
+    if (int64_t place = placeOf(p, ParameterPart::Gradient); place >= 0)
+      DYNA_RETURN_IF_ERROR(
+          machine_.fill(place, partBytes(p, ParameterPart::Gradient), 0));
+  return machine_.synchronize();
+}
+
+Status GraphSeat::clearGradients(int layer) {
+  const auto &list = view_.layer(layer).parameters();
+  for (int slot = 0; slot < list.size(); ++slot)
+    if (int p = list.Get(slot); view_.updates(layer, slot))
+      DYNA_RETURN_IF_ERROR(machine_.fill(placeOf(p, ParameterPart::Gradient),
+                                         partBytes(p, ParameterPart::Gradient),
+                                         0));
+  return Status::ok();
+}
+
+Status GraphSeat::clearOtherRows(int layer) {
+  const auto &list = view_.layer(layer).parameters();
+  for (int slot = 0; slot < list.size(); ++slot) {
+    int p = list.Get(slot);
+    if (!view_.updates(layer, slot))
+      continue;
+    int64_t row = rowBytes(p, ParameterPart::Gradient);
+    int64_t place = placeOf(p, ParameterPart::Gradient);
+    int64_t begin = view_.place(p).updateBegin * row;
+    int64_t end = view_.place(p).updateEnd * row;
+    DYNA_RETURN_IF_ERROR(machine_.fill(place, begin, 0));
+    DYNA_RETURN_IF_ERROR(machine_.fill(
+        place + end, partBytes(p, ParameterPart::Gradient) - end, 0));
+  }
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments of layer functions
+//===----------------------------------------------------------------------===//
+
+dyna_tensor GraphSeat::tensorOf(int parameter, ParameterPart part) const {
+  int64_t place = placeOf(parameter, part);
+  if (place < 0)
+    return {nullptr, 0};
+  return {machine_.persistent(place), partRows(parameter, part).count()};
+}
+
+dyna_tensor GraphSeat::updatedRows(int parameter, ParameterPart part) const {
+  const RankPart::Parameter &place = view_.place(parameter);
+  int64_t rows = place.updateEnd - place.updateBegin;
+  if (placeOf(parameter, part) < 0 || rows == 0)
+    return {nullptr, 0};
+  int64_t skipped = place.updateBegin - partRows(parameter, part).begin;
+  return {machine_.persistent(placeOf(parameter, part) +
+                              skipped * rowBytes(parameter, part)),
+          rows};
+}
+
+std::vector<dyna_tensor> GraphSeat::values(int layer) const {
+  std::vector<dyna_tensor> tensors;
+  for (int p : view_.layer(layer).parameters())
+    tensors.push_back(tensorOf(p, valuePart(model(), p)));
+  return tensors;
+}
+
+std::vector<dyna_tensor> GraphSeat::gradients(int layer) const {
+  std::vector<dyna_tensor> tensors;
+  for (int p : view_.layer(layer).parameters())
+    tensors.push_back(tensorOf(p, ParameterPart::Gradient));
+  return tensors;
+}
+
+std::vector<dyna_tensor> GraphSeat::updatedGradients(int layer,
+                                                     bool countedOnly) const {
+  std::vector<dyna_tensor> tensors;
+  const auto &list = view_.layer(layer).parameters();
+  for (int slot = 0; slot < list.size(); ++slot) {
+    int p = list.Get(slot);
+    bool here =
+        view_.updates(layer, slot) && (!countedOnly || view_.place(p).counts);
+    tensors.push_back(here ? updatedRows(p, ParameterPart::Gradient)
+                           : dyna_tensor{nullptr, 0});
+  }
+  return tensors;
+}
+
+} // namespace dyna

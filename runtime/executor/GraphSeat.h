@@ -1,0 +1,121 @@
+//===- GraphSeat.h - What a rank has of one graph ---------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A rank's seat in an executable graph: its view of the model, the tensors of
+// its parameters in the arena, and its groups of ranks. Several graphs of one
+// model have seats on one machine, each with tensors of its own: one may have
+// the masters, others no more than what layer functions read, which is brought
+// to them (RankTeam::moveValues).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_EXECUTOR_GRAPHSEAT_H
+#define DYNA_RUNTIME_EXECUTOR_GRAPHSEAT_H
+
+#include "runtime/executor/RankExchange.h"
+#include "runtime/executor/RankMachine.h"
+#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/plan/PersistentLayout.h"
+
+#include <memory>
+#include <vector>
+
+namespace dyna {
+
+/// The tensors of a parameter.
+enum class ParameterPart { Master, Copy, Gradient, FirstMoment, SecondMoment };
+
+/// What layer functions read: the copy where there is one.
+inline ParameterPart valuePart(const Model &model, int parameter) {
+  return model.hasCopy(parameter) ? ParameterPart::Copy : ParameterPart::Master;
+}
+/// As it lies in an arena.
+plan::ElementType typeOf(const Model &model, int parameter, ParameterPart part);
+
+/// Rows [begin, end) of a tensor.
+struct RowRange {
+  int64_t begin = 0, end = 0;
+
+  int64_t count() const { return end - begin; }
+};
+
+class GraphSeat {
+public:
+  /// Its tensors lie from `begin` on in the machine's arena, `layout().bytes`
+  /// of them. Graph and machine must outlive it.
+  GraphSeat(const ExecutableGraph &graph, Persistent persistent,
+            RankMachine &machine, int64_t begin);
+  GraphSeat(const GraphSeat &) = delete;
+
+  /// Makes the groups. All ranks do it together, graph by graph.
+  Status connect();
+
+  const ExecutableGraph &graph() const { return graph_; }
+  const RankView &view() const { return view_; }
+  const Model &model() const { return view_.model(); }
+  const PersistentLayout &layout() const { return layout_; }
+  Persistent persistent() const { return persistent_; }
+  /// Null for one rank.
+  RankExchange *exchange() const { return exchange_.get(); }
+  /// As compiled functions know them.
+  const std::vector<dyna_group> &groups() const { return groups_; }
+
+  //===--------------------------------------------------------------------===//
+  // Parameters
+  //===--------------------------------------------------------------------===//
+
+  /// The rows of the parameter that this rank has of a part: all, or with ZeRO
+  /// those that it updates (optimizer state, masters beside a copy).
+  RowRange partRows(int parameter, ParameterPart part) const;
+  int64_t partBytes(int parameter, ParameterPart part) const;
+  Status readPart(int parameter, ParameterPart part, void *target);
+  Status writePart(int parameter, ParameterPart part, const void *source);
+  /// Some of `partRows`, and of each a range of columns: a box of the *logical*
+  /// tensor, of rows and columns, that this rank has. Packed in host memory.
+  Status readBox(int parameter, ParameterPart part, const Box &box,
+                 void *target);
+  Status writeBox(int parameter, ParameterPart part, const Box &box,
+                  const void *source);
+  /// Of the logical tensor, what this rank has of a part.
+  Box partBox(int parameter, ParameterPart part) const;
+  Status clearGradients();
+  /// Those that a layer updates, in place of an update.
+  Status clearGradients(int layer);
+  /// `update` clears the gradient rows it is given; with ZeRO the rows of other
+  /// ranks hold what this rank contributed to them.
+  Status clearOtherRows(int layer);
+
+  //===--------------------------------------------------------------------===//
+  // Arguments of layer functions; a tensor that is not there is null
+  //===--------------------------------------------------------------------===//
+
+  dyna_tensor tensorOf(int parameter, ParameterPart part) const;
+  /// The rows that this rank updates.
+  dyna_tensor updatedRows(int parameter, ParameterPart part) const;
+  std::vector<dyna_tensor> values(int layer) const;
+  std::vector<dyna_tensor> gradients(int layer) const;
+  /// Those that this rank updates (or counts in the norm), rows as it does.
+  std::vector<dyna_tensor> updatedGradients(int layer, bool countedOnly) const;
+
+private:
+  int64_t placeOf(int parameter, ParameterPart part) const;
+  int64_t rowBytes(int parameter, ParameterPart part) const;
+  /// Where the box begins in the arena, and how its rows lie there.
+  struct Rows {
+    int64_t place, count, bytes, stride;
+  };
+  StatusOr<Rows> find(int parameter, ParameterPart part, const Box &box) const;
+
+  const ExecutableGraph &graph_;
+  const RankView view_;
+  const Persistent persistent_;
+  RankMachine &machine_;
+  const PersistentLayout layout_;
+  std::unique_ptr<RankExchange> exchange_;
+  std::vector<dyna_group> groups_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_EXECUTOR_GRAPHSEAT_H

@@ -36,11 +36,6 @@ static std::optional<plan::Instruction::Op> findInstruction(StringRef word) {
   return std::nullopt;
 }
 
-/// "layer, micro_batch, workspace".
-static std::string listWords(plan::Instruction::Op op) {
-  return ::dyna::listFields(op);
-}
-
 LogicalResult DoOp::verify() {
   // DO1
   auto number = static_cast<int32_t>(getInstruction());
@@ -58,7 +53,7 @@ LogicalResult DoOp::verify() {
     // DO1
     if (value(field) != 0 && !hasField(op, field))
       return emitOpError() << wordOf(op) << " has no '" << fieldName(field)
-                           << "', expects " << listWords(op);
+                           << "', expects " << ::dyna::listFields(op);
     // DO2
     if (value(field) < 0)
       return emitOpError() << "expects '" << fieldName(field)
@@ -144,8 +139,9 @@ private:
     for (auto [index, operand] : llvm::enumerate(takenBy(op_)))
       if (word == operandName(operand))
         return parsePlace(word, places_[index]);
-    return parser_.emitError(location) << wordOf(op_) << " has no '" << word
-                                       << "', expects " << listWords(op_);
+    return parser_.emitError(location)
+           << wordOf(op_) << " has no '" << word << "', expects "
+           << ::dyna::listFields(op_);
   }
 
   /// -1 stands for no place, which is what leaving the word out says.

@@ -32,7 +32,7 @@ def DynaPlan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
     Option<"tokensPerMicroBatch", "tokens-per-micro-batch", "int64_t", "-1",
            "Tokens of a micro-batch, at most; -1: chosen">,
     Option<"pipeline", "pipeline", "std::string", "\"\"",
-           "Name of a schedule: 1f1b, the default, gpipe, sequential">,
+           "Name of a schedule, as a binary's --pipeline has it; empty: its default">,
     Option<"inFlight", "in-flight", "int64_t", "-1",
            "Micro-batches in flight, where the schedule leaves it open; -1: chosen">,
     Option<"splitBackward", "split-backward", "bool", "false",

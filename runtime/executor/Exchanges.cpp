@@ -2,36 +2,19 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/executor/Executor.h"
 #include "runtime/executor/Run.h"
 
 namespace dyna {
 
 using plan::Instruction;
 
-Status Executor::exchange(Run &run, const Instruction &i) {
-  RankExchange *exchange = run.seat.exchange();
-  if (!exchange)
-    return Status::internal("one rank has nobody to exchange with");
-  ExchangeOp op = exchangeOf(i.op);
-  if (op.kind == ExchangeKind::Norm)
-    return combineNorms(run);
-  if (op.isOfParameters())
-    return exchangeParameters(run, i);
-  Operand crosses = op.isGradient() ? Operand::Gradient : Operand::Kept;
-  return exchange->message(
-      i, block(run, crosses),
-      run.view().messageBytes(i.layer, run.blocks.extent(i.microBatch)),
-      machine_.stream().handle());
-}
-
 /// What the layer updates together with other ranks.
-Status Executor::exchangeParameters(Run &run, const Instruction &i) {
+static Status exchangeParameters(Run &run, const Instruction &i) {
   ExchangeOp op = exchangeOf(i.op);
   bool gathers = op.kind == ExchangeKind::Gather;
   GraphSeat &seat = run.seat;
   RankExchange &exchange = *seat.exchange();
-  void *stream = machine_.stream().handle();
+  void *stream = run.machine.stream().handle();
   if (!op.starts)
     return exchange.wait(i.layer, stream);
   std::vector<RankExchange::ParameterData> parameters;
@@ -49,17 +32,28 @@ Status Executor::exchangeParameters(Run &run, const Instruction &i) {
                  : exchange.startReductions(i.layer, parameters, stream);
 }
 
-Status Executor::sumOverRanks(std::vector<double> &values) {
-  RankExchange *exchange = seat().exchange();
-  return exchange ? exchange->sum(values, machine_.stream().handle())
-                  : Status::ok();
-}
-
 /// By layer, so that the sum over layers is taken in one order everywhere.
-Status Executor::combineNorms(Run &run) {
+static Status combineNorms(Run &run) {
   DYNA_RETURN_IF_ERROR(readResults(run));
   countLosses(run);
-  return run.seat.exchange()->sum(run.squaredNorms, machine_.stream().handle());
+  return run.seat.exchange()->sum(run.squaredNorms,
+                                  run.machine.stream().handle());
+}
+
+Status exchange(Run &run, const Instruction &i) {
+  RankExchange *exchange = run.seat.exchange();
+  if (!exchange)
+    return Status::internal("one rank has nobody to exchange with");
+  ExchangeOp op = exchangeOf(i.op);
+  if (op.kind == ExchangeKind::Norm)
+    return combineNorms(run);
+  if (op.isOfParameters())
+    return exchangeParameters(run, i);
+  Operand crosses = op.isGradient() ? Operand::Gradient : Operand::Kept;
+  return exchange->message(
+      i, run.block(crosses),
+      run.view().messageBytes(i.layer, run.blocks.extent(i.microBatch)),
+      run.machine.stream().handle());
 }
 
 } // namespace dyna

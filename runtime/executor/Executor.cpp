@@ -61,12 +61,10 @@ const MemoryReport &Executor::memoryReport() const {
   return memoryCheck_ ? memoryCheck_->report() : none;
 }
 
-void *Executor::block(const Run &run, Operand operand) const {
-  return machine_.dynamic(run.place(operand));
-}
-
-Traffic Executor::traffic() const {
-  return options_.transport ? options_.transport->traffic() : Traffic();
+Status Executor::sumOverRanks(std::vector<double> &values) {
+  RankExchange *exchange = seat().exchange();
+  return exchange ? exchange->sum(values, machine_.stream().handle())
+                  : Status::ok();
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,7 +108,7 @@ Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
   DYNA_ASSIGN_OR_RETURN(GraphSeat * seat, seatOf(plan));
   DYNA_RETURN_IF_ERROR(verify(*seat, plan, miniBatch));
   result = StepResult();
-  Run run(*seat, plan, machine_.rank(), miniBatch, scalars, result);
+  Run run(machine_, *seat, variant_, plan, miniBatch, scalars, result);
   result.dynamicBytes = run.program.dynamicBytes;
   dyna_context &context = machine_.context();
   context.group_count = static_cast<int32_t>(seat->groups().size());
@@ -119,9 +117,9 @@ Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
   context.inverse_targets = plan.targetTokens > 0 ? 1.0 / plan.targetTokens : 0;
   context.optimizer = scalars.optimizer;
   context.optimizer.gradient_scale = 1;
-  Traffic before = traffic();
+  Traffic before = machine_.traffic();
   Status status = runProgram(run);
-  result.traffic = traffic();
+  result.traffic = machine_.traffic();
   result.traffic.add(before, -1);
   if (!status.isOk() && options_.transport)
     options_.transport->abort(status);
@@ -193,7 +191,7 @@ Status Executor::runInstruction(Run &run) {
   const Instruction &i = run.program.instructions[run.index];
   machine_.clearMessage();
   machine_.context().layer = i.layer;
-  Status status = callLayer(run, i);
+  Status status = execute(run, i);
   if (!status.isOk())
     return Status(
         status.code(),

@@ -24,7 +24,6 @@
 namespace dyna {
 
 struct Run;
-struct Staging;
 
 struct ExecutorOptions {
   uint64_t seed = 0;
@@ -85,39 +84,12 @@ private:
   Status verify(const GraphSeat &seat, const plan::Plan &plan,
                 const MiniBatch &miniBatch) const;
 
-  /// What the running instruction calls by that name.
-  void *block(const Run &run, Operand operand) const;
-  dyna_saved savedOf(const Run &run, const plan::Instruction &i) const;
-
   Status runProgram(Run &run);
   /// Adds the slice of an instruction that has just run, and those in it.
   void trace(const Run &run, const plan::Instruction &i, double begin,
              int64_t liveBytes);
   Status runInstruction(Run &run);
-  Status exchange(Run &run, const plan::Instruction &i);
-  Status exchangeParameters(Run &run, const plan::Instruction &i);
-  Status combineNorms(Run &run);
-  Status load(Run &run, const plan::Instruction &i);
-  Status callLayer(Run &run, const plan::Instruction &i);
-  Status callForward(Run &run, const plan::Instruction &i);
-  Status callBackward(Run &run, const plan::Instruction &i);
-  Status callGradNorm(Run &run, const plan::Instruction &i);
-  Status callUpdate(Run &run, const plan::Instruction &i);
-  Status callCast(Run &run, const plan::Instruction &i);
-  Status call(Run &run, const plan::Instruction &i,
-              const std::vector<dyna_tensor> &params,
-              const std::vector<dyna_tensor> &grads,
-              const std::vector<dyna_tensor> &in,
-              const std::vector<dyna_tensor> &out);
-  Traffic statedExchanges(const Run &run, const plan::Instruction &i) const;
-  Status checkExchanges(const Run &run, const plan::Instruction &i,
-                        const Traffic &before) const;
-  Status readResults(Run &run);
-  Status finishGradientNorm(Run &run);
-  void countLosses(Run &run) const;
   double formulaFlops(const Run &run, const plan::Instruction &i) const;
-  /// What this rank has sent so far.
-  Traffic traffic() const;
 
   const dyna_variant &variant_;
   const ExecutorOptions options_;

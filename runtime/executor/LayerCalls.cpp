@@ -4,7 +4,6 @@
 
 #include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
-#include "runtime/executor/Executor.h"
 #include "runtime/executor/Run.h"
 
 #include <cmath>
@@ -29,7 +28,7 @@ static int64_t sumOf(const std::array<int64_t, kCollectiveKinds> &counts) {
 // Calls
 //===----------------------------------------------------------------------===//
 
-dyna_saved Executor::savedOf(const Run &run, const Instruction &i) const {
+static dyna_saved savedOf(const Run &run, const Instruction &i) {
   constexpr void *dyna_saved::*fields[] = {
       &dyna_saved::input, &dyna_saved::products, &dyna_saved::elementwise,
       &dyna_saved::deferred};
@@ -46,43 +45,14 @@ dyna_saved Executor::savedOf(const Run &run, const Instruction &i) const {
                                    : tier > 0 && i.op == Instruction::EVALUATE)
       continue;
     int64_t &place = keepsTier(mode, tier) ? kept : late;
-    saved.*fields[tier] = machine_.dynamic(place);
+    saved.*fields[tier] = run.machine.dynamic(place);
     place += run.view().tierBytes(i.layer, tier, extent);
   }
   return saved;
 }
 
-Status Executor::call(Run &run, const Instruction &i,
-                      const std::vector<dyna_tensor> &params,
-                      const std::vector<dyna_tensor> &grads,
-                      const std::vector<dyna_tensor> &in,
-                      const std::vector<dyna_tensor> &out) {
-  int kind = run.view().functionKind(i.layer);
-  dyna_layer_function function =
-      variant_.functions[kind * DYNA_ROLE_COUNT + roleOf(i)];
-  dyna_saved saved = {};
-  dyna_segments segments = {};
-  if (isPerMicroBatch(i.op)) {
-    saved = savedOf(run, i);
-    segments = run.segments[i.microBatch];
-  }
-  Traffic before = traffic();
-  dyna_status status = function(
-      &machine_.context(), params.data(), grads.data(), &saved,
-      block(run, Operand::Workspace), &segments, in.data(), out.data());
-  if (status == DYNA_OK)
-    return run.seat.exchange() ? checkExchanges(run, i, before) : Status::ok();
-  StatusCode code = status >= DYNA_INVALID_ARGUMENT && status <= DYNA_INTERNAL
-                        ? static_cast<StatusCode>(status)
-                        : StatusCode::Internal;
-  std::string message = machine_.message();
-  return Status(code, message.empty()
-                          ? formatText("failed with status %d", status)
-                          : message);
-}
-
 /// What the manifest says that a function exchanges in this micro-batch.
-Traffic Executor::statedExchanges(const Run &run, const Instruction &i) const {
+static Traffic statedExchanges(const Run &run, const Instruction &i) {
   Traffic stated;
   for (const plan::LayerExchange &exchange :
        run.view().exchanges(i.layer, roleOf(i))) {
@@ -106,10 +76,10 @@ Traffic Executor::statedExchanges(const Run &run, const Instruction &i) const {
 
 /// The proof that no rank waits for ever rests on what the manifest says of a
 /// function's exchanges, so it is compared with what the function did.
-Status Executor::checkExchanges(const Run &run, const Instruction &i,
-                                const Traffic &before) const {
+static Status checkExchanges(const Run &run, const Instruction &i,
+                             const Traffic &before) {
   Traffic stated = statedExchanges(run, i);
-  Traffic done = traffic();
+  Traffic done = run.machine.traffic();
   done.add(before, -1);
   if (done.collectiveCalls == stated.collectiveCalls &&
       done.collectives == stated.collectives &&
@@ -123,11 +93,199 @@ Status Executor::checkExchanges(const Run &run, const Instruction &i,
       sumOf(stated.collectives), stated.collectiveCalls, stated.wholeBytes));
 }
 
+static Status call(Run &run, const Instruction &i,
+                   const std::vector<dyna_tensor> &params,
+                   const std::vector<dyna_tensor> &grads,
+                   const std::vector<dyna_tensor> &in,
+                   const std::vector<dyna_tensor> &out) {
+  int kind = run.view().functionKind(i.layer);
+  dyna_layer_function function =
+      run.variant.functions[kind * DYNA_ROLE_COUNT + roleOf(i)];
+  dyna_saved saved = {};
+  dyna_segments segments = {};
+  if (isPerMicroBatch(i.op)) {
+    saved = savedOf(run, i);
+    segments = run.segments[i.microBatch];
+  }
+  Traffic before = run.machine.traffic();
+  dyna_status status =
+      function(&run.machine.context(), params.data(), grads.data(), &saved,
+               run.block(Operand::Workspace), &segments, in.data(), out.data());
+  if (status == DYNA_OK)
+    return run.seat.exchange() ? checkExchanges(run, i, before) : Status::ok();
+  StatusCode code = status >= DYNA_INVALID_ARGUMENT && status <= DYNA_INTERNAL
+                        ? static_cast<StatusCode>(status)
+                        : StatusCode::Internal;
+  std::string message = run.machine.message();
+  return Status(code, message.empty()
+                          ? formatText("failed with status %d", status)
+                          : message);
+}
+
 //===----------------------------------------------------------------------===//
 // Instructions
 //===----------------------------------------------------------------------===//
 
-Status Executor::callLayer(Run &run, const Instruction &i) {
+static Status load(Run &run, const Instruction &i) {
+  int m = i.microBatch;
+  DYNA_ASSIGN_OR_RETURN(
+      Staging staged,
+      stage(run.seat.model(), run.plan.microBatches[m], run.miniBatch));
+  run.staging[m] = std::move(staged);
+  const Staging &staging = run.staging[m];
+  int64_t batch = run.place(Operand::Batch);
+  if (run.view().takesTokens(run.view().firstLayer()))
+    DYNA_RETURN_IF_ERROR(run.machine.toDevice(
+        run.machine.dynamicStart() + run.place(Operand::Kept),
+        staging.tokens.data(),
+        static_cast<int64_t>(staging.tokens.size() * sizeof(int32_t))));
+  DYNA_RETURN_IF_ERROR(run.machine.toDevice(
+      run.machine.dynamicStart() + batch, staging.batch.data(),
+      static_cast<int64_t>(staging.batch.size())));
+  auto at = [&](int64_t offset) { return run.machine.dynamic(batch + offset); };
+  dyna_segments &segments = run.segments[m];
+  segments.data =
+      static_cast<const dyna_segment *>(at(staging.layout.segments));
+  segments.count = staging.extent.s;
+  segments.tq = staging.extent.tq;
+  segments.tkv = staging.extent.tkv;
+  segments.longest_query = segments.longest_key = staging.longest;
+  segments.targets = staging.targets;
+  segments.row_sample =
+      static_cast<const int64_t *>(at(staging.layout.rowSample));
+  segments.row_position =
+      static_cast<const int64_t *>(at(staging.layout.rowPosition));
+  return Status::ok();
+}
+
+static Status callForward(Run &run, const Instruction &i) {
+  int m = i.microBatch;
+  const Extent &extent = run.blocks.extent(m);
+  const plan::LayerKind &kind = run.view().kind(i.layer);
+  const BatchLayout &batch = run.staging[m].layout;
+  int64_t batchPlace = run.place(Operand::Batch);
+  bool last = run.view().givesLoss(i.layer);
+  std::vector<dyna_tensor> in = {
+      {run.block(Operand::Kept), run.view().rowsOf(inputOf(kind), extent)}};
+  if (last)
+    in.push_back({run.machine.dynamic(batchPlace + batch.targets), extent.tq});
+  std::vector<dyna_tensor> out = {
+      last ? dyna_tensor{run.machine.result(run.lossIndex(m)), 1}
+           : dyna_tensor{run.block(Operand::Next),
+                         run.view().rowsOf(outputOf(kind), extent)}};
+  std::vector<dyna_tensor> grads;
+  if (i.op == Instruction::FORWARD)
+    grads = run.seat.gradients(i.layer);
+  return call(run, i, run.seat.values(i.layer), grads, in, out);
+}
+
+static Status callBackward(Run &run, const Instruction &i) {
+  const Extent &extent = run.blocks.extent(i.microBatch);
+  const plan::LayerKind &kind = run.view().kind(i.layer);
+  dyna_tensor none = {nullptr, 0};
+  bool weight = i.op == Instruction::BACKWARD_WEIGHT;
+  bool hasIn = !weight && !run.view().givesLoss(i.layer);
+  bool hasOut = !weight && !run.view().takesTokens(i.layer);
+  std::vector<dyna_tensor> in = {
+      hasIn ? dyna_tensor{run.block(Operand::NextGradient),
+                          run.view().rowsOf(outputOf(kind), extent)}
+            : none};
+  std::vector<dyna_tensor> out = {
+      hasOut ? dyna_tensor{run.block(Operand::Gradient),
+                           run.view().rowsOf(inputOf(kind), extent)}
+             : none};
+  std::vector<dyna_tensor> grads;
+  if (i.op != Instruction::BACKWARD_INPUT)
+    grads = run.seat.gradients(i.layer);
+  return call(run, i, run.seat.values(i.layer), grads, in, out);
+}
+
+static Status callGradNorm(Run &run, const Instruction &i) {
+  run.hasNorm = true;
+  return call(run, i, {}, run.seat.updatedGradients(i.layer, true), {},
+              {{run.machine.result(run.normIndex(i.layer)), 1}});
+}
+
+Status readResults(Run &run) {
+  if (run.isRead)
+    return Status::ok();
+  run.isRead = true;
+  DYNA_ASSIGN_OR_RETURN(auto values, run.machine.readResults());
+  auto norms = values.begin() + run.normIndex(0);
+  run.squaredNorms.assign(norms, values.end());
+  values.erase(norms, values.end());
+  // All ranks of a tensor-parallel group compute the same; one counts.
+  if (!run.view().reportsLoss())
+    values.assign(values.size(), 0);
+  run.result.microBatchLosses = std::move(values);
+  return Status::ok();
+}
+
+void countLosses(Run &run) {
+  for (double loss : run.result.microBatchLosses)
+    if (!std::isfinite(loss))
+      run.squaredNorms[0] = std::nan("");
+}
+
+/// The norm of the whole gradient, and from it the factor of clipping.
+static Status finishGradientNorm(Run &run) {
+  run.scaled = true;
+  double limit = run.scalars.clip;
+  if (!run.hasNorm)
+    return limit > 0 ? Status::invalidArgument(
+                           "clipping needs a plan with GRAD_NORM instructions")
+                     : Status::ok();
+  DYNA_RETURN_IF_ERROR(readResults(run));
+  countLosses(run);
+  double sum = 0;
+  for (double squared : run.squaredNorms)
+    sum += squared;
+  double norm = std::sqrt(sum);
+  run.result.gradientNorm = norm;
+  run.isFinite = std::isfinite(norm);
+  if (limit > 0 && norm > limit)
+    run.machine.context().optimizer.gradient_scale = limit / norm;
+  return Status::ok();
+}
+
+static Status callUpdate(Run &run, const Instruction &i) {
+  if (!run.scaled)
+    DYNA_RETURN_IF_ERROR(finishGradientNorm(run));
+  if (!run.isFinite)
+    return run.seat.clearGradients(i.layer);
+  std::vector<dyna_tensor> params, in;
+  const auto &list = run.view().layer(i.layer).parameters();
+  for (int slot = 0; slot < list.size(); ++slot) {
+    int p = list.Get(slot);
+    bool here = run.view().updates(i.layer, slot);
+    auto tensor = [&](ParameterPart part) {
+      return here ? run.seat.updatedRows(p, part) : dyna_tensor{nullptr, 0};
+    };
+    params.push_back(tensor(valuePart(run.seat.model(), p)));
+    in.push_back(tensor(ParameterPart::Master));
+    in.push_back(tensor(ParameterPart::FirstMoment));
+    in.push_back(tensor(ParameterPart::SecondMoment));
+  }
+  DYNA_RETURN_IF_ERROR(
+      call(run, i, params, run.seat.updatedGradients(i.layer, false), in, {}));
+  return run.view().zero() ? run.seat.clearOtherRows(i.layer) : Status::ok();
+}
+
+static Status callCast(Run &run, const Instruction &i) {
+  std::vector<dyna_tensor> params, in;
+  const auto &list = run.view().layer(i.layer).parameters();
+  for (int slot = 0; slot < list.size(); ++slot) {
+    int p = list.Get(slot);
+    bool here = run.view().updates(i.layer, slot) && run.view().hasCopy(p);
+    dyna_tensor none = {nullptr, 0};
+    params.push_back(here ? run.seat.updatedRows(p, ParameterPart::Copy)
+                          : none);
+    in.push_back(here ? run.seat.updatedRows(p, ParameterPart::Master) : none);
+  }
+  return call(run, i, params, {}, in, {});
+}
+
+Status execute(Run &run, const Instruction &i) {
   switch (i.op) {
   case Instruction::LOAD:
     return load(run, i);
@@ -151,169 +309,6 @@ Status Executor::callLayer(Run &run, const Instruction &i) {
   default:
     return exchange(run, i);
   }
-}
-
-Status Executor::load(Run &run, const Instruction &i) {
-  int m = i.microBatch;
-  DYNA_ASSIGN_OR_RETURN(
-      Staging staged,
-      stage(run.seat.model(), run.plan.microBatches[m], run.miniBatch));
-  run.staging[m] = std::move(staged);
-  const Staging &staging = run.staging[m];
-  int64_t batch = run.place(Operand::Batch);
-  if (run.view().takesTokens(run.view().firstLayer()))
-    DYNA_RETURN_IF_ERROR(machine_.toDevice(
-        machine_.dynamicStart() + run.place(Operand::Kept),
-        staging.tokens.data(),
-        static_cast<int64_t>(staging.tokens.size() * sizeof(int32_t))));
-  DYNA_RETURN_IF_ERROR(
-      machine_.toDevice(machine_.dynamicStart() + batch, staging.batch.data(),
-                        static_cast<int64_t>(staging.batch.size())));
-  auto at = [&](int64_t offset) { return machine_.dynamic(batch + offset); };
-  dyna_segments &segments = run.segments[m];
-  segments.data =
-      static_cast<const dyna_segment *>(at(staging.layout.segments));
-  segments.count = staging.extent.s;
-  segments.tq = staging.extent.tq;
-  segments.tkv = staging.extent.tkv;
-  segments.longest_query = segments.longest_key = staging.longest;
-  segments.targets = staging.targets;
-  segments.row_sample =
-      static_cast<const int64_t *>(at(staging.layout.rowSample));
-  segments.row_position =
-      static_cast<const int64_t *>(at(staging.layout.rowPosition));
-  return Status::ok();
-}
-
-Status Executor::callForward(Run &run, const Instruction &i) {
-  int m = i.microBatch;
-  const Extent &extent = run.blocks.extent(m);
-  const plan::LayerKind &kind = run.view().kind(i.layer);
-  const BatchLayout &batch = run.staging[m].layout;
-  int64_t batchPlace = run.place(Operand::Batch);
-  bool last = run.view().givesLoss(i.layer);
-  std::vector<dyna_tensor> in = {
-      {block(run, Operand::Kept), run.view().rowsOf(inputOf(kind), extent)}};
-  if (last)
-    in.push_back({machine_.dynamic(batchPlace + batch.targets), extent.tq});
-  std::vector<dyna_tensor> out = {
-      last ? dyna_tensor{machine_.result(run.lossIndex(m)), 1}
-           : dyna_tensor{block(run, Operand::Next),
-                         run.view().rowsOf(outputOf(kind), extent)}};
-  std::vector<dyna_tensor> grads;
-  if (i.op == Instruction::FORWARD)
-    grads = run.seat.gradients(i.layer);
-  return call(run, i, run.seat.values(i.layer), grads, in, out);
-}
-
-Status Executor::callBackward(Run &run, const Instruction &i) {
-  const Extent &extent = run.blocks.extent(i.microBatch);
-  const plan::LayerKind &kind = run.view().kind(i.layer);
-  dyna_tensor none = {nullptr, 0};
-  bool weight = i.op == Instruction::BACKWARD_WEIGHT;
-  bool hasIn = !weight && !run.view().givesLoss(i.layer);
-  bool hasOut = !weight && !run.view().takesTokens(i.layer);
-  std::vector<dyna_tensor> in = {
-      hasIn ? dyna_tensor{block(run, Operand::NextGradient),
-                          run.view().rowsOf(outputOf(kind), extent)}
-            : none};
-  std::vector<dyna_tensor> out = {
-      hasOut ? dyna_tensor{block(run, Operand::Gradient),
-                           run.view().rowsOf(inputOf(kind), extent)}
-             : none};
-  std::vector<dyna_tensor> grads;
-  if (i.op != Instruction::BACKWARD_INPUT)
-    grads = run.seat.gradients(i.layer);
-  return call(run, i, run.seat.values(i.layer), grads, in, out);
-}
-
-Status Executor::callGradNorm(Run &run, const Instruction &i) {
-  run.hasNorm = true;
-  return call(run, i, {}, run.seat.updatedGradients(i.layer, true), {},
-              {{machine_.result(run.normIndex(i.layer)), 1}});
-}
-
-/// What functions have left for the host: losses of all micro-batches, which
-/// have passed when a norm is asked for, and squared norms.
-Status Executor::readResults(Run &run) {
-  if (run.isRead)
-    return Status::ok();
-  run.isRead = true;
-  DYNA_ASSIGN_OR_RETURN(auto values, machine_.readResults());
-  auto norms = values.begin() + run.normIndex(0);
-  run.squaredNorms.assign(norms, values.end());
-  values.erase(norms, values.end());
-  // All ranks of a tensor-parallel group compute the same; one counts.
-  if (!run.view().reportsLoss())
-    values.assign(values.size(), 0);
-  run.result.microBatchLosses = std::move(values);
-  return Status::ok();
-}
-
-/// A loss that is not finite makes the norm no number, so that every rank knows
-/// of it before anything is updated.
-void Executor::countLosses(Run &run) const {
-  for (double loss : run.result.microBatchLosses)
-    if (!std::isfinite(loss))
-      run.squaredNorms[0] = std::nan("");
-}
-
-/// The norm of the whole gradient, and from it the factor of clipping.
-Status Executor::finishGradientNorm(Run &run) {
-  run.scaled = true;
-  double limit = run.scalars.clip;
-  if (!run.hasNorm)
-    return limit > 0 ? Status::invalidArgument(
-                           "clipping needs a plan with GRAD_NORM instructions")
-                     : Status::ok();
-  DYNA_RETURN_IF_ERROR(readResults(run));
-  countLosses(run);
-  double sum = 0;
-  for (double squared : run.squaredNorms)
-    sum += squared;
-  double norm = std::sqrt(sum);
-  run.result.gradientNorm = norm;
-  run.isFinite = std::isfinite(norm);
-  if (limit > 0 && norm > limit)
-    machine_.context().optimizer.gradient_scale = limit / norm;
-  return Status::ok();
-}
-
-Status Executor::callUpdate(Run &run, const Instruction &i) {
-  if (!run.scaled)
-    DYNA_RETURN_IF_ERROR(finishGradientNorm(run));
-  if (!run.isFinite)
-    return run.seat.clearGradients(i.layer);
-  std::vector<dyna_tensor> params, in;
-  const auto &list = run.view().layer(i.layer).parameters();
-  for (int slot = 0; slot < list.size(); ++slot) {
-    int p = list.Get(slot);
-    bool here = run.view().updates(i.layer, slot);
-    auto tensor = [&](ParameterPart part) {
-      return here ? run.seat.updatedRows(p, part) : dyna_tensor{nullptr, 0};
-    };
-    params.push_back(tensor(valuePart(run.seat.model(), p)));
-    in.push_back(tensor(ParameterPart::Master));
-    in.push_back(tensor(ParameterPart::FirstMoment));
-    in.push_back(tensor(ParameterPart::SecondMoment));
-  }
-  DYNA_RETURN_IF_ERROR(
-      call(run, i, params, run.seat.updatedGradients(i.layer, false), in, {}));
-  return run.view().zero() ? run.seat.clearOtherRows(i.layer) : Status::ok();
-}
-
-Status Executor::callCast(Run &run, const Instruction &i) {
-  std::vector<dyna_tensor> params, in;
-  const auto &list = run.view().layer(i.layer).parameters();
-  for (int slot = 0; slot < list.size(); ++slot) {
-    int p = list.Get(slot);
-    bool here = run.view().updates(i.layer, slot) && run.view().hasCopy(p);
-    dyna_tensor none = {nullptr, 0};
-    params.push_back(here ? run.seat.updatedRows(p, ParameterPart::Copy)
-                          : none);
-    in.push_back(here ? run.seat.updatedRows(p, ParameterPart::Master) : none);
-  }
-  return call(run, i, params, {}, in, {});
 }
 
 } // namespace dyna

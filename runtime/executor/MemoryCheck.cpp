@@ -91,15 +91,7 @@ MemoryCheck::writableRanges(const ProgramBlocks::Uses &uses,
 
 void MemoryCheck::addParameterRanges(const Instruction &instruction,
                                      std::vector<Range> &ranges) const {
-  Instruction::Op op = instruction.op;
-  bool adds = op == Instruction::FORWARD || op == Instruction::BACKWARD ||
-              op == Instruction::BACKWARD_INPUT ||
-              op == Instruction::BACKWARD_WEIGHT;
-  bool updates = op == Instruction::UPDATE;
-  bool casts = op == Instruction::CAST_PARAMS;
-  bool reduces = op == Instruction::REDUCE_GRADS_START;
-  bool gathers = op == Instruction::GATHER_PARAMS_START;
-  if (!adds && !updates && !casts && !reduces && !gathers)
+  if (!writesParameters(instruction.op))
     return;
   const RankView &view = seat_->view();
   int layer = instruction.layer;
@@ -107,23 +99,27 @@ void MemoryCheck::addParameterRanges(const Instruction &instruction,
   const auto &list = view.layer(layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {
     int p = list.Get(slot);
-    if (!adds && !view.updates(layer, slot))
-      continue;
+    bool updated = view.updates(layer, slot);
+    auto written = [&](ParameterWrite what) {
+      return writes(instruction.op, what) &&
+             (updated || what == ParameterWrite::UsedGradients);
+    };
     const ParameterPlace &place = seat_->layout().parameters[p];
     auto add = [&](int64_t begin, int64_t elements, int64_t element) {
       if (begin >= 0)
         ranges.push_back({begin, begin + elements * element});
     };
-    int64_t all = view.elements(p), updated = view.updatedElements(p);
-    if (adds || updates || reduces)
+    int64_t all = view.elements(p), rows = view.updatedElements(p);
+    if (written(ParameterWrite::UsedGradients) ||
+        written(ParameterWrite::UpdatedGradients))
       add(place.gradient, all, elementBytes(view.gradientType()));
-    if (updates || gathers)
-      add(place.master, view.hasCopy(p) ? updated : all, master);
-    if (updates) {
-      add(place.m, updated, master);
-      add(place.v, updated, master);
+    if (written(ParameterWrite::Masters))
+      add(place.master, view.hasCopy(p) ? rows : all, master);
+    if (written(ParameterWrite::Moments)) {
+      add(place.m, rows, master);
+      add(place.v, rows, master);
     }
-    if (updates || casts || gathers)
+    if (written(ParameterWrite::Copies))
       add(place.copy, all, elementBytes(view.computeType(p)));
   }
 }

@@ -39,6 +39,10 @@ public:
   Transport *transport() const { return transport_; }
   int rank() const { return transport_ ? transport_->rank() : 0; }
   int ranks() const { return transport_ ? transport_->ranks() : 1; }
+  /// What this rank has sent so far.
+  Traffic traffic() const {
+    return transport_ ? transport_->traffic() : Traffic();
+  }
 
   Buffer &arena() const { return *arena_; }
   Stream &stream() const { return *stream_; }

@@ -10,6 +10,7 @@
 #define DYNA_RUNTIME_EXECUTOR_RUN_H
 
 #include "runtime/executor/GraphSeat.h"
+#include "runtime/executor/RankMachine.h"
 #include "runtime/executor/Staging.h"
 #include "runtime/executor/Step.h"
 #include "runtime/plan/ProgramBlocks.h"
@@ -20,10 +21,11 @@ namespace dyna {
 
 /// One run of a plan.
 struct Run {
-  Run(GraphSeat &seat, const plan::Plan &plan, int rank,
-      const MiniBatch &miniBatch, const StepScalars &scalars,
-      StepResult &result)
-      : seat(seat), plan(plan), program(plan.ranks[rank]), miniBatch(miniBatch),
+  Run(RankMachine &machine, GraphSeat &seat, const dyna_variant &variant,
+      const plan::Plan &plan, const MiniBatch &miniBatch,
+      const StepScalars &scalars, StepResult &result)
+      : machine(machine), seat(seat), variant(variant), plan(plan),
+        program(plan.ranks[machine.rank()]), miniBatch(miniBatch),
         scalars(scalars), result(result), blocks(seat.view(), plan, program),
         staging(plan.microBatchCount()), segments(plan.microBatchCount()) {}
 
@@ -39,8 +41,11 @@ struct Run {
   int64_t place(Operand operand) const {
     return std::max<int64_t>(blocks.place(index, operand), 0);
   }
+  void *block(Operand operand) const { return machine.dynamic(place(operand)); }
 
+  RankMachine &machine;
   GraphSeat &seat;
+  const dyna_variant &variant;
   const plan::Plan &plan;
   const plan::RankProgram &program;
   const MiniBatch &miniBatch;
@@ -57,6 +62,18 @@ struct Run {
   bool scaled = false;  ///< gradient_scale is known
   bool isFinite = true; ///< so is the update
 };
+
+/// Does what an instruction says (LayerCalls.cpp); what it does with other ranks
+/// (Exchanges.cpp).
+Status execute(Run &run, const plan::Instruction &i);
+Status exchange(Run &run, const plan::Instruction &i);
+
+/// What functions have left for the host: losses of all micro-batches, which
+/// have passed when a norm is asked for, and squared norms.
+Status readResults(Run &run);
+/// A loss that is not finite makes the norm no number, so that every rank knows
+/// of it before anything is updated.
+void countLosses(Run &run);
 
 } // namespace dyna
 

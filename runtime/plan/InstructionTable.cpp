@@ -20,25 +20,24 @@ struct Row {
   unsigned fields; ///< bits of those that it has, then of those it needs
   int calls;
   ExchangeOp exchange;
-  BlockRule blocks[maxBlocks];
-  int blockCount;
-  TakenOperands taken;
+  BlockRule blocks[maxBlocks] = {};
+  int blockCount = 0;
+  TakenOperands taken = {{}, 0};
+  int writes = 0; ///< of parameters
+
+  constexpr void add(BlockRule rule) {
+    blocks[blockCount++] = rule;
+    if (rule.is(BlockRule::Take))
+      taken.operands[taken.count++] = rule.operand;
+  }
+  constexpr void add(ParameterWrite what) { writes |= static_cast<int>(what); }
 };
 
-constexpr Row rowOfBlocks(const char *name, unsigned fields, int calls,
-                          ExchangeOp exchange) {
-  return {name, fields, calls, exchange, {}, 0, {{}, 0}};
-}
-
-template <typename... Rules>
-constexpr Row rowOfBlocks(const char *name, unsigned fields, int calls,
-                          ExchangeOp exchange, Rules... rules) {
-  static_assert(sizeof...(Rules) <= maxBlocks, "blocks of one instruction");
-  Row row = {name,       fields,           calls,  exchange,
-             {rules...}, sizeof...(Rules), {{}, 0}};
-  for (int rule = 0; rule < row.blockCount; ++rule)
-    if (row.blocks[rule].is(BlockRule::Take))
-      row.taken.operands[row.taken.count++] = row.blocks[rule].operand;
+template <typename... Words>
+constexpr Row makeRow(const char *name, unsigned fields, int calls,
+                      ExchangeOp exchange, Words... words) {
+  Row row = {name, fields, calls, exchange};
+  (row.add(words), ...);
   return row;
 }
 
@@ -83,9 +82,18 @@ constexpr BlockRule scratch(Operand o) {
   return rule(o, BlockRule::Take | BlockRule::Write | BlockRule::Give);
 }
 
+constexpr auto UsedGradients = ParameterWrite::UsedGradients;
+constexpr auto UpdatedGradients = ParameterWrite::UpdatedGradients;
+constexpr auto Masters = ParameterWrite::Masters;
+constexpr auto Moments = ParameterWrite::Moments;
+constexpr auto Copies = ParameterWrite::Copies;
+template <typename... What> constexpr ParameterWrite writes(What... what) {
+  return static_cast<ParameterWrite>((static_cast<int>(what) | ...));
+}
+
 constexpr Row rows[] = {
-    rowOfBlocks("unknown instruction", 0, nothing, none),
-#define DYNA_INSTRUCTION(name, ...) rowOfBlocks(#name, __VA_ARGS__),
+    makeRow("unknown instruction", 0, nothing, none),
+#define DYNA_INSTRUCTION(name, ...) makeRow(#name, __VA_ARGS__),
 #include "runtime/plan/Instructions.def"
 };
 
@@ -198,6 +206,16 @@ int placeIndex(Instruction::Op op, Operand operand) {
     if (taken.operands[index] == operand)
       return index;
   return -1;
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+bool writesParameters(Instruction::Op op) { return rowOf(op).writes != 0; }
+
+bool writes(Instruction::Op op, ParameterWrite what) {
+  return rowOf(op).writes & static_cast<int>(what);
 }
 
 //===----------------------------------------------------------------------===//

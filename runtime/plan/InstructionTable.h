@@ -42,7 +42,10 @@ enum class Operand {
 #define DYNA_OPERAND(name, ...) name,
 #include "runtime/plan/BlockKinds.def"
 };
-constexpr int operandCount = static_cast<int>(Operand::Workspace) + 1;
+constexpr int operandCount = 0
+#define DYNA_OPERAND(...) +1
+#include "runtime/plan/BlockKinds.def"
+    ;
 const char *operandName(Operand operand);
 
 /// What an instruction does with a block; see Instructions.def.
@@ -79,6 +82,22 @@ struct TakenOperands {
 TakenOperands takenBy(plan::Instruction::Op op);
 /// The place of an operand in `places`, -1 for one that it does not take.
 int placeIndex(plan::Instruction::Op op, Operand operand);
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+/// What may be written of the parameters of a layer; but for the first, of those
+/// that it updates.
+enum class ParameterWrite {
+  UsedGradients = 1, ///< of all that it uses
+  UpdatedGradients = 2,
+  Masters = 4,
+  Moments = 8,
+  Copies = 16 ///< in the compute type
+};
+bool writesParameters(plan::Instruction::Op op);
+bool writes(plan::Instruction::Op op, ParameterWrite what);
 
 //===----------------------------------------------------------------------===//
 // Calls and exchanges

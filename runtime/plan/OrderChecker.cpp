@@ -5,18 +5,87 @@
 #include "runtime/plan/OrderChecker.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/plan/InstructionTable.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace dyna {
 
 using plan::Instruction;
 
-static Status fail(const std::string &what) {
+namespace {
+
+Status fail(const std::string &what) {
   return Status::invalidArgument("plan: " + what);
 }
 
-OrderChecker::OrderChecker(const RankView &view,
+/// What has passed, and what may come next.
+class ProgramOrder final : public OrderChecker {
+public:
+  ProgramOrder(const RankView &view, const std::vector<int> &microBatches);
+
+  Status step(const Instruction &i) override;
+  Status finish() const override;
+
+private:
+  struct LayerState {
+    plan::Recompute mode = plan::RECOMPUTE_NONE;
+    bool recomputed = false;
+    bool inputDone = false;
+    bool weightDone = false;
+    bool freed = false;
+  };
+  /// Of a message: 0, 1 started, 2 waited for.
+  struct Messages {
+    int received = 0, sent = 0;
+  };
+  struct Progress {
+    bool loaded = false;
+    bool evaluates = false;
+    int forward = 0;  ///< the next layer of forward
+    int backward = 0; ///< the next layer of backward, counting down
+    Messages activation, gradient;
+    std::vector<LayerState> layers;
+  };
+  struct Parameters {
+    int reduced = 0, gathered = 0; ///< 0, 1 started, 2 waited for
+    bool normed = false, updated = false, cast = false;
+  };
+
+  Status load(const Instruction &i);
+  Status forward(const Instruction &i);
+  Status recompute(const Instruction &i);
+  Status backward(const Instruction &i);
+  Status backwardWeight(const Instruction &i);
+  Status free(const Instruction &i);
+  Status message(const Instruction &i);
+  Status parameters(const Instruction &i);
+  Status gather(const Instruction &i);
+  Status reduce(const Instruction &i);
+  Status combine();
+  Status checkGathered(int layer) const;
+  Status checkNotGathering(int layer) const;
+  Status checkGradients(int layer) const;
+  bool receives() const { return view_.firstLayer() > 0; }
+  bool sends() const { return view_.endLayer() < view_.layers(); }
+  Progress &progress(const Instruction &i) {
+    return progress_.at(i.microBatch);
+  }
+  LayerState &state(const Instruction &i) {
+    return progress(i).layers[i.layer];
+  }
+  Status finishMicroBatch(int m) const;
+
+  const RankView &view_;
+  const std::vector<int> &microBatches_;
+  std::unordered_map<int, Progress> progress_;
+  std::vector<Parameters> parameters_; ///< by layer
+  bool combined_ = false;
+  bool updating_ = false;
+};
+
+ProgramOrder::ProgramOrder(const RankView &view,
                            const std::vector<int> &microBatches)
     : view_(view), microBatches_(microBatches), parameters_(view.layers()) {
   for (int m : microBatches) {
@@ -27,7 +96,7 @@ OrderChecker::OrderChecker(const RankView &view,
   }
 }
 
-Status OrderChecker::step(const Instruction &i) {
+Status ProgramOrder::step(const Instruction &i) {
   if (isPerMicroBatch(i.op) && progress_.count(i.microBatch) == 0)
     return fail("the micro-batch belongs to another replica");
   switch (exchangeOf(i.op).kind) {
@@ -68,7 +137,7 @@ Status OrderChecker::step(const Instruction &i) {
 // Micro-batches
 //===----------------------------------------------------------------------===//
 
-Status OrderChecker::load(const Instruction &i) {
+Status ProgramOrder::load(const Instruction &i) {
   Progress &progress = this->progress(i);
   if (progress.loaded)
     return fail("loaded twice");
@@ -76,7 +145,7 @@ Status OrderChecker::load(const Instruction &i) {
   return Status::ok();
 }
 
-Status OrderChecker::forward(const Instruction &i) {
+Status ProgramOrder::forward(const Instruction &i) {
   Progress &progress = this->progress(i);
   bool evaluates = i.op == Instruction::EVALUATE;
   if (!progress.loaded)
@@ -97,7 +166,7 @@ Status OrderChecker::forward(const Instruction &i) {
   return Status::ok();
 }
 
-Status OrderChecker::recompute(const Instruction &i) {
+Status ProgramOrder::recompute(const Instruction &i) {
   LayerState &layer = state(i);
   if (progress(i).forward <= i.layer)
     return fail("recomputed before forward");
@@ -111,7 +180,7 @@ Status OrderChecker::recompute(const Instruction &i) {
   return Status::ok();
 }
 
-Status OrderChecker::backward(const Instruction &i) {
+Status ProgramOrder::backward(const Instruction &i) {
   Progress &progress = this->progress(i);
   if (progress.evaluates || progress.forward != view_.endLayer())
     return fail(formatText(
@@ -133,7 +202,7 @@ Status OrderChecker::backward(const Instruction &i) {
   return Status::ok();
 }
 
-Status OrderChecker::backwardWeight(const Instruction &i) {
+Status ProgramOrder::backwardWeight(const Instruction &i) {
   LayerState &layer = state(i);
   if (!layer.inputDone)
     return fail("BACKWARD_INPUT of this layer comes first");
@@ -143,7 +212,7 @@ Status OrderChecker::backwardWeight(const Instruction &i) {
   return Status::ok();
 }
 
-Status OrderChecker::free(const Instruction &i) {
+Status ProgramOrder::free(const Instruction &i) {
   LayerState &layer = state(i);
   if (layer.freed)
     return fail("freed twice");
@@ -153,7 +222,7 @@ Status OrderChecker::free(const Instruction &i) {
   return Status::ok();
 }
 
-Status OrderChecker::message(const Instruction &i) {
+Status ProgramOrder::message(const Instruction &i) {
   ExchangeOp op = exchangeOf(i.op);
   Progress &progress = this->progress(i);
   // An activation goes to the next stage, a gradient comes from there.
@@ -186,7 +255,7 @@ Status OrderChecker::message(const Instruction &i) {
 //===----------------------------------------------------------------------===//
 
 /// Layers that use what another one updates see it gathered too.
-Status OrderChecker::checkGathered(int layer) const {
+Status ProgramOrder::checkGathered(int layer) const {
   if (!view_.zero())
     return Status::ok();
   for (int p : view_.layer(layer).parameters())
@@ -198,13 +267,13 @@ Status OrderChecker::checkGathered(int layer) const {
 
 /// One exchange of a parameter at a time, and nothing writes its rows before
 /// they have gone to the other ranks.
-Status OrderChecker::checkNotGathering(int layer) const {
+Status ProgramOrder::checkNotGathering(int layer) const {
   return parameters_[layer].gathered == 1
              ? fail("the rows of this layer are still being gathered")
              : Status::ok();
 }
 
-Status OrderChecker::gather(const Instruction &i) {
+Status ProgramOrder::gather(const Instruction &i) {
   int &stage = parameters_[i.layer].gathered;
   bool starts = exchangeOf(i.op).starts;
   if (!view_.zero() || !view_.sharesParameters(i.layer))
@@ -216,7 +285,7 @@ Status OrderChecker::gather(const Instruction &i) {
 }
 
 /// All of the rank's micro-batches have added to what the layer updates.
-Status OrderChecker::checkGradients(int layer) const {
+Status ProgramOrder::checkGradients(int layer) const {
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
     const auto &list = view_.layer(l).parameters();
     bool adds = l == layer || std::any_of(list.begin(), list.end(), [&](int p) {
@@ -239,7 +308,7 @@ Status OrderChecker::checkGradients(int layer) const {
   return Status::ok();
 }
 
-Status OrderChecker::reduce(const Instruction &i) {
+Status ProgramOrder::reduce(const Instruction &i) {
   int &stage = parameters_[i.layer].reduced;
   bool starts = exchangeOf(i.op).starts;
   if (!view_.sharesParameters(i.layer))
@@ -252,7 +321,7 @@ Status OrderChecker::reduce(const Instruction &i) {
   return starts ? checkGradients(i.layer) : Status::ok();
 }
 
-Status OrderChecker::combine() {
+Status ProgramOrder::combine() {
   if (combined_)
     return fail("the norms are combined twice");
   if (updating_)
@@ -264,7 +333,7 @@ Status OrderChecker::combine() {
   return Status::ok();
 }
 
-Status OrderChecker::parameters(const Instruction &i) {
+Status ProgramOrder::parameters(const Instruction &i) {
   int layer = i.layer;
   Parameters &own = parameters_[layer];
   if (!view_.ownsParameters(layer))
@@ -298,7 +367,7 @@ Status OrderChecker::parameters(const Instruction &i) {
 // The end
 //===----------------------------------------------------------------------===//
 
-Status OrderChecker::finishMicroBatch(int m) const {
+Status ProgramOrder::finishMicroBatch(int m) const {
   const Progress &progress = progress_.at(m);
   int layers = view_.endLayer() - view_.firstLayer();
   if (progress.forward != view_.endLayer())
@@ -325,7 +394,7 @@ Status OrderChecker::finishMicroBatch(int m) const {
   return Status::ok();
 }
 
-Status OrderChecker::finish() const {
+Status ProgramOrder::finish() const {
   for (int m : microBatches_)
     DYNA_RETURN_IF_ERROR(finishMicroBatch(m));
   bool anyNorm = std::any_of(parameters_.begin(), parameters_.end(),
@@ -346,6 +415,14 @@ Status OrderChecker::finish() const {
   if (anyNorm && view_.ranks() > 1 && !combined_)
     return fail("the gradient norms of the ranks are not combined");
   return Status::ok();
+}
+
+} // namespace
+
+std::unique_ptr<OrderChecker>
+OrderChecker::create(const RankView &view,
+                     const std::vector<int> &microBatches) {
+  return std::make_unique<ProgramOrder>(view, microBatches);
 }
 
 } // namespace dyna

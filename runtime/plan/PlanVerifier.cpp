@@ -167,17 +167,17 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
   if (Status status = checkInstructions(view, plan, program, index);
       !status.isOk())
     return at(options, rank, index, status);
-  OrderChecker order(view, microBatches);
+  auto order = OrderChecker::create(view, microBatches);
   ProgramBlocks blocks(view, plan, program);
   MemoryChecker memory(blocks, program.dynamicBytes);
   for (index = 0; index < program.count(); ++index) {
     const Instruction &i = program.instructions[index];
-    if (Status status = order.step(i); !status.isOk())
+    if (Status status = order->step(i); !status.isOk())
       return at(options, rank, index, atInstruction(status, index, i));
     if (Status status = memory.step(index, i); !status.isOk())
       return at(options, rank, index, atInstruction(status, index, i));
   }
-  if (Status status = order.finish(); !status.isOk())
+  if (Status status = order->finish(); !status.isOk())
     return at(options, rank, -1, status);
   return at(options, rank, -1, memory.finish());
 }

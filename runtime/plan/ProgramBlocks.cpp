@@ -22,7 +22,7 @@ struct KindRow {
   int key;
 };
 constexpr KindRow kinds[] = {
-#define DYNA_BLOCK_KIND(name, text, key) {text, key},
+#define DYNA_BLOCK_KIND(name, text, key, bytes) {text, key},
 #include "runtime/plan/BlockKinds.def"
 };
 constexpr int kindCount = sizeof(kinds) / sizeof(*kinds);
@@ -142,25 +142,25 @@ int64_t ProgramBlocks::keptBytes(const Current &current, int layer) const {
   return view_.keptBytes(layer, m.layers[layer].mode, m.extent);
 }
 
+int64_t ProgramBlocks::lateBytes(const Current &current, int layer) const {
+  const MicroBatch &m = current.microBatch;
+  const Facts &facts = m.layers[layer];
+  return view_.lateBytes(layer, facts.mode,
+                         facts.split && current.i.op != Instruction::FORWARD,
+                         m.extent);
+}
+
 /// 0: there is no such block.
 int64_t ProgramBlocks::bytesOf(const Current &current,
                                const BlockName &name) const {
   const Instruction &i = current.i;
-  const MicroBatch &m = current.microBatch;
-  int l = name.layer;
+  const Extent &extent = current.microBatch.extent;
+  int layer = name.layer;
   switch (name.kind) {
-  case BlockKind::Batch:
-    return batchLayout(m.extent).bytes;
-  case BlockKind::Kept:
-    return keptBytes(current, l);
-  case BlockKind::Late:
-    return view_.lateBytes(l, m.layers[l].mode,
-                           m.layers[l].split && i.op != Instruction::FORWARD,
-                           m.extent);
-  case BlockKind::Gradient:
-    return l < 0 ? 0 : view_.gradientBytes(l, m.extent);
-  case BlockKind::Workspace:
-    return view_.workspaceBytes(l, roleOf(i), m.extent);
+#define DYNA_BLOCK_KIND(name, text, key, bytes)                                \
+  case BlockKind::name:                                                        \
+    return bytes;
+#include "runtime/plan/BlockKinds.def"
   }
   return 0;
 }
@@ -187,9 +187,11 @@ void ProgramBlocks::add(const Current &current, const BlockRule &rule) {
   int &present = this->present(current.microBatch, use.name);
   use.takes = rule.is(BlockRule::Take) &&
               !(rule.is(BlockRule::IfAbsent) && present >= 0);
-  use.gives = rule.is(BlockRule::Give) ||
-              (use.name.kind == BlockKind::Batch &&
-               current.microBatch.lastInstruction == current.index);
+  bool ofMicroBatch =
+      kinds[static_cast<int>(use.name.kind)].key == Key::MicroBatch;
+  use.gives =
+      rule.is(BlockRule::Give) ||
+      (ofMicroBatch && current.microBatch.lastInstruction == current.index);
   use.writes = rule.is(BlockRule::Write);
   use.isThereAlready = use.takes && present >= 0;
   if (use.takes) {

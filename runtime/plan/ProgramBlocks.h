@@ -3,10 +3,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A rank's program has a table of blocks: what each is, how large, where it lies
-// and from which instruction to which it is there. Instructions name blocks by
-// their number in it. The table follows from the program, the model and
-// Instructions.def; it is made once and is what placement, proof, memory check
-// and reports go by.
+// and from which instruction to which it is there, and for each instruction the
+// numbers in it of the blocks that it uses. Plans do not hold it: it follows from
+// the program, the model and Instructions.def. It is made once and is what
+// placement, proof, memory check and reports go by.
 //
 //===----------------------------------------------------------------------===//
 
@@ -136,6 +136,7 @@ private:
   BlockName nameOf(const plan::Instruction &i, Operand operand) const;
   int64_t bytesOf(const Current &current, const BlockName &name) const;
   int64_t keptBytes(const Current &current, int layer) const;
+  int64_t lateBytes(const Current &current, int layer) const;
   void add(const Current &current, const BlockRule &rule);
   size_t presentCount() const;
   int &present(MicroBatch &microBatch, const BlockName &name) const;

@@ -145,22 +145,21 @@ private:
           {view(rank).layer(i.layer).kind(), strategy.tp, strategy.sp},
           direction, work);
     };
-    switch (i.op) {
-    case Instruction::FORWARD:
-    case Instruction::EVALUATE:
+    switch (roleOf(i)) {
+    case DYNA_ROLE_FORWARD:
+    case DYNA_ROLE_EVALUATE:
       return cost(cost::FORWARD, workOf(rank, i));
-    case Instruction::RECOMPUTE:
-      return cost(i.recompute == plan::RECOMPUTE_FULL
-                      ? cost::RECOMPUTE_FULL
-                      : cost::RECOMPUTE_SELECTIVE,
-                  workOf(rank, i));
-    case Instruction::BACKWARD:
+    case DYNA_ROLE_RECOMPUTE_SELECTIVE:
+      return cost(cost::RECOMPUTE_SELECTIVE, workOf(rank, i));
+    case DYNA_ROLE_RECOMPUTE_FULL:
+      return cost(cost::RECOMPUTE_FULL, workOf(rank, i));
+    case DYNA_ROLE_BACKWARD:
       return cost(cost::BACKWARD, workOf(rank, i));
-    case Instruction::BACKWARD_INPUT:
+    case DYNA_ROLE_BACKWARD_INPUT:
       return cost(cost::BACKWARD_INPUT, workOf(rank, i));
-    case Instruction::BACKWARD_WEIGHT:
+    case DYNA_ROLE_BACKWARD_WEIGHT:
       return cost(cost::BACKWARD_WEIGHT, workOf(rank, i));
-    case Instruction::UPDATE:
+    case DYNA_ROLE_UPDATE:
       return cost(cost::UPDATE, {}) * updatedShare(i.layer);
     default:
       return 0;

@@ -68,6 +68,17 @@ Flag list(const char *section, const char *name, const char *help,
   return flag;
 }
 
+std::string inFlightHelp() {
+  std::string names;
+  for (Schedule schedule : allSchedules())
+    if (ruleOf(schedule).readsInFlight)
+      names +=
+          (names.empty() ? "" : " or ") + std::string(ruleOf(schedule).name);
+  return "micro-batches whose forwards run before their backwards, with one "
+         "stage (default: 1) or --pipeline " +
+         names + " (default: all of a step)";
+}
+
 std::string pipelineHelp() {
   std::string text = "the order of micro-batches in a pipeline: ";
   for (Schedule schedule : allSchedules())
@@ -83,6 +94,7 @@ const std::vector<Flag> &dyna::flags() {
   using O = TrainOptions;
   constexpr double big = 1e15;
   static const std::string pipelines = pipelineHelp();
+  static const std::string inFlight = inFlightHelp();
   static const std::vector<Flag> table = {
       list("Data", "data",
            "a directory, a text file, a .jsonl file or a Megatron-LM .idx/.bin "
@@ -121,11 +133,8 @@ const std::vector<Flag> &dyna::flags() {
       integer("Steps", "tokens-per-micro-batch",
               "tokens that pass the layers at once; less takes less memory",
               &O::tokensPerMicroBatch, 1, maxMicroBatchTokens, Stored::Numbers),
-      integer("Steps", "in-flight",
-              "micro-batches whose forwards run before their backwards, with "
-              "one stage (default: 1) or --pipeline gpipe (default: all of a "
-              "step)",
-              &O::inFlight, 1, 1024, Stored::Numbers),
+      integer("Steps", "in-flight", inFlight.c_str(), &O::inFlight, 1, 1024,
+              Stored::Numbers),
       integer("Steps", "plan-ahead",
               "mini-batches read and planned while others run, 0: none",
               &O::planAhead, 0, 64, Stored::Yes),

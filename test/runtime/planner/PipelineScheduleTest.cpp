@@ -163,10 +163,14 @@ INSTANTIATE_TEST_SUITE_P(All, SchedulesTest, testing::ValuesIn(allSchedules()),
                          });
 
 TEST(ScheduleTableTest, AreFoundByName) {
-  for (Schedule schedule : allSchedules())
+  std::string names;
+  for (Schedule schedule : allSchedules()) {
     EXPECT_EQ(*findSchedule(ruleOf(schedule).name), schedule);
+    names += ruleOf(schedule).name + std::string(", ");
+  }
+  EXPECT_EQ(names.rfind("1f1b, gpipe, sequential, ", 0), 0u) << names;
   EXPECT_EQ(findSchedule("zigzag").status().message(),
-            "the schedules are 1f1b, gpipe, sequential, but got 'zigzag'");
+            "the schedules are " + names + "but got 'zigzag'");
 }
 
 } // namespace

@@ -196,17 +196,6 @@ TEST(OutputFileTest, WritesToWhatTheSystemsLinksStandFor) {
   ::close(file);
 }
 
-/// Runs `work` in a child, as somebody without rights of their own; true if it
-/// returns true there.
-template <typename Work> bool inChild(Work work) {
-  pid_t child = ::fork();
-  if (child == 0)
-    ::_exit(work() ? 0 : 1);
-  int state = 0;
-  ::waitpid(child, &state, 0);
-  return WIFEXITED(state) && WEXITSTATUS(state) == 0;
-}
-
 TEST(OutputFileTest, AsksWhereARenameWouldNot) {
   TemporaryDirectory dir;
   std::string path = dir.write("f", "protected");

@@ -15,7 +15,9 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <sys/wait.h>
 #include <type_traits>
+#include <unistd.h>
 
 namespace dyna::test {
 
@@ -58,6 +60,17 @@ inline std::string readAll(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file),
           std::istreambuf_iterator<char>()};
+}
+
+/// Runs `work` in a child, whose limits and rights are its own; true if it
+/// returns true there.
+template <typename Work> bool inChild(Work work) {
+  pid_t child = ::fork();
+  if (child == 0)
+    ::_exit(work() ? 0 : 1);
+  int state = 0;
+  ::waitpid(child, &state, 0);
+  return WIFEXITED(state) && WEXITSTATUS(state) == 0;
 }
 
 /// Expects that `result`, a Status or StatusOr, failed with `part` in its one

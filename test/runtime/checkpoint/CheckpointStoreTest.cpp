@@ -2,16 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/checkpoint/CheckpointStore.h"
-
-#include "runtime/abi/Random.h"
 #include "runtime/base/OutputFile.h"
-#include "test/runtime/base/TemporaryFiles.h"
+#include "test/runtime/checkpoint/Checkpoints.h"
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <map>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,69 +17,6 @@ using namespace dyna;
 using namespace dyna::test;
 
 namespace {
-
-/// Contents that follow from the step alone, so that what was loaded can be
-/// checked against its step.
-struct Example {
-  std::vector<float> weights;
-  std::vector<double> moments;
-  CheckpointContents contents;
-
-  explicit Example(int64_t step, size_t size = 1000)
-      : weights(size), moments(size / 2) {
-    for (size_t i = 0; i < size; ++i)
-      weights[i] = float(dyna_mix64(uint64_t(step) << 32 | i) >> 40);
-    for (size_t i = 0; i < moments.size(); ++i)
-      moments[i] = double(step) + double(i);
-    contents.step = step;
-    contents.model = {{"w", DType::F32, {int64_t(size)}, weights.data()}};
-    contents.optimizer = {
-        {"m.w", DType::F64, {int64_t(moments.size())}, moments.data()}};
-    contents.state = "{\"step\": " + std::to_string(step) + "}";
-    contents.config = "{}";
-  }
-};
-
-bool isIntact(const Checkpoint &checkpoint) {
-  Example example(checkpoint.step,
-                  checkpoint.model.tensors().empty()
-                      ? 0
-                      : size_t(checkpoint.model.tensors()[0].shape[0]));
-  const TensorView *w = checkpoint.model.find("w");
-  const TensorView *m =
-      checkpoint.optimizer ? checkpoint.optimizer->find("m.w") : nullptr;
-  return w && m && checkpoint.state == example.contents.state &&
-         std::memcmp(w->data, example.weights.data(),
-                     example.weights.size() * sizeof(float)) == 0 &&
-         std::memcmp(m->data, example.moments.data(),
-                     example.moments.size() * sizeof(double)) == 0;
-}
-
-CheckpointStore mustOpen(const std::string &directory, int64_t resumed = -1) {
-  StatusOr<CheckpointStore> store = CheckpointStore::open(directory, resumed);
-  if (!store.isOk()) {
-    ADD_FAILURE() << store.status().message();
-    std::abort();
-  }
-  return std::move(*store);
-}
-
-std::vector<std::string> namesIn(const std::string &directory) {
-  std::vector<std::string> names;
-  for (const auto &entry : std::filesystem::directory_iterator(directory))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-using Names = std::vector<std::string>;
-
-void flipBit(const std::string &path, size_t bit) {
-  std::string bytes = readAll(path);
-  ASSERT_LT(bit / 8, bytes.size());
-  bytes[bit / 8] ^= char(1 << (bit % 8));
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 TEST(CheckpointStoreTest, keepsTheLastTwo) {
   TemporaryDirectory dir;
@@ -458,16 +390,6 @@ TEST(CheckpointStoreTest, replacesADamagedStep) {
   EXPECT_EQ(namesIn(dir.path()), (Names{"step-10", "step-20"}));
 }
 
-/// Runs `work` in a child; true if it returns true there.
-template <typename Work> bool inChild(Work work) {
-  pid_t child = ::fork();
-  if (child == 0)
-    ::_exit(work() ? 0 : 1);
-  int state = 0;
-  ::waitpid(child, &state, 0);
-  return WIFEXITED(state) && WEXITSTATUS(state) == 0;
-}
-
 TEST(CheckpointStoreTest, leavesNothingHalfWhenTheDiskIsFull) {
   TemporaryDirectory dir;
   CheckpointStore store = mustOpen(dir.path());
@@ -570,90 +492,6 @@ TEST(CheckpointStoreTest, survivesKills) {
   mustOpen(dir.path(), step);
   for (const std::string &name : namesIn(dir.path()))
     EXPECT_NE(name[0], '.') << name;
-}
-
-//===--- Lasting ----------------------------------------------------------===//
-
-/// What was flushed and renamed, in order: "flush w/.dyna-tmp-3", "rename ...".
-std::vector<std::string> calls;
-/// The number of the call to fail, from 1; 0: none.
-size_t failingCall = 0;
-
-bool fails() {
-  errno = EIO;
-  return calls.size() == failingCall;
-}
-
-std::string pathOf(int descriptor) {
-  char path[4096] = {};
-  std::string link = "/proc/self/fd/" + std::to_string(descriptor);
-  EXPECT_GT(::readlink(link.c_str(), path, sizeof path - 1), 0);
-  return path;
-}
-
-class LastingTest : public testing::Test {
-protected:
-  void SetUp() override {
-    calls.clear();
-    failingCall = 0;
-    before_ = fileOperations();
-    fileOperations().flush = [](int descriptor) {
-      calls.push_back("flush " + pathOf(descriptor));
-      return fails() ? -1 : 0;
-    };
-    fileOperations().rename = [](const char *from, const char *to) {
-      calls.push_back(std::string("rename ") + from + " " + to);
-      return fails() ? -1 : std::rename(from, to);
-    };
-  }
-  void TearDown() override { fileOperations() = before_; }
-
-private:
-  FileOperations before_ = fileOperations();
-};
-
-// After the rename the checkpoint counts: everything in it must be on the disk
-// before, and its name at once after.
-TEST_F(LastingTest, FilesAndFolderAreFlushedBeforeTheRename) {
-  TemporaryDirectory dir;
-  CheckpointStore store = mustOpen(dir.path());
-  Example example(3);
-  ASSERT_TRUE(store.save(example.contents).isOk());
-  const std::string temporary = dir / ".dyna-tmp-3";
-  std::vector<std::string> expected;
-  for (const std::string &name : namesIn(dir / "step-3"))
-    expected.push_back("flush " + temporary + "/" + name);
-  ASSERT_GE(expected.size(), 4u);
-  ASSERT_EQ(calls.size(), expected.size() + 3);
-  auto files = calls.begin() + static_cast<std::ptrdiff_t>(expected.size());
-  std::sort(calls.begin(), files);
-  std::sort(expected.begin(), expected.end());
-  expected.push_back("flush " + temporary);
-  expected.push_back("rename " + temporary + " " + (dir / "step-3"));
-  expected.push_back("flush " + dir.path());
-  EXPECT_EQ(calls, expected);
-}
-
-TEST_F(LastingTest, AFailureAtAnyCallLeavesNoHalfCheckpoint) {
-  for (size_t failing = 1;; ++failing) {
-    TemporaryDirectory dir;
-    CheckpointStore store = mustOpen(dir.path());
-    calls.clear();
-    failingCall = failing;
-    Example example(3);
-    Status status = store.save(example.contents);
-    if (calls.size() < failing) {
-      EXPECT_TRUE(status.isOk());
-      EXPECT_GT(failing, 6u);
-      break;
-    }
-    EXPECT_FALSE(status.isOk()) << calls.back();
-    // Only the last flush comes after the rename.
-    bool renamed = calls.back().rfind("flush " + dir.path(), 0) == 0 &&
-                   calls.back().find(".dyna-tmp") == std::string::npos;
-    EXPECT_EQ(namesIn(dir.path()), renamed ? std::vector<std::string>{"step-3"}
-                                           : std::vector<std::string>{});
-  }
 }
 
 } // namespace

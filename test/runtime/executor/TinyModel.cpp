@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/runtime/executor/TinyModel.h"
+#include "test/runtime/executor/TinyParameters.h"
 
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Random.h"
@@ -25,43 +26,16 @@ namespace {
 constexpr int64_t W = tinyWidth;
 int64_t &V = tinySizes.vocabulary, &H = tinySizes.hidden;
 bool hasBias() { return tinySizes.headBias; }
-
-/// What this rank has of `count` rows dealt to the tensor-parallel ranks.
-struct Part {
-  int64_t begin, size;
-  Part(const dyna_context *context, int64_t count) {
-    const dyna_group &group = context->groups[DYNA_GROUP_TP];
-    begin = dyna_part_begin(count, group.size, group.index);
-    size = dyna_part_size(count, group.size, group.index);
-  }
-};
-
-struct Bf16 {
-  uint16_t bits;
-  operator double() const {
-    uint32_t wide = static_cast<uint32_t>(bits) << 16;
-    float value;
-    std::memcpy(&value, &wide, sizeof(value));
-    return value;
-  }
-  Bf16 &operator+=(double value) { return *this = *this + value; }
-  Bf16 &operator=(double value) {
-    float narrow = static_cast<float>(value);
-    uint32_t wide;
-    std::memcpy(&wide, &narrow, sizeof(wide));
-    bits = static_cast<uint16_t>((wide + 0x7FFF + ((wide >> 16) & 1)) >> 16);
-    return *this;
-  }
-};
+using Part = TinyPart;
 
 /// The functions for compute type C with masters of type M and gradients of
 /// type G. They are those of a rank: the vocabulary and the hidden features are
 /// dealt to the tensor-parallel ranks, of which there may be one; with SP each
 /// has some of the tokens between layers.
-template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
-  static C *compute(const dyna_tensor &t) { return static_cast<C *>(t.data); }
-  static M *master(const dyna_tensor &t) { return static_cast<M *>(t.data); }
-  static G *gradient(const dyna_tensor &t) { return static_cast<G *>(t.data); }
+template <typename C, typename M, typename G = M, bool SP = false>
+struct Tiny : TinyTypes<C, M, G> {
+  using TinyTypes<C, M, G>::compute;
+  using TinyTypes<C, M, G>::gradient;
 
   //===--- Faults ---------------------------------------------------------===//
 
@@ -556,70 +530,12 @@ template <typename C, typename M, typename G = M, bool SP = false> struct Tiny {
     return DYNA_OK;
   }
 
-  //===--- Parameters -----------------------------------------------------===//
+  //===--- All of them ----------------------------------------------------===//
 
-  /// Of `count` parameters with rows of these sizes (-1: this rank's part of
-  /// H); how many rows is said at run time.
-  template <int count, int n0, int n1 = 0, int n2 = 0> struct Parameters {
-    static int64_t size(const dyna_context *context, const dyna_tensor *tensors,
-                        int p) {
-      int64_t row = p == 0 ? n0 : p == 1 ? n1 : n2;
-      return tensors[p].rows * (row < 0 ? Part(context, H).size : row);
-    }
-
-    static dyna_status update(dyna_context *context, const dyna_tensor *params,
-                              const dyna_tensor *grads, const dyna_saved *,
-                              void *, const dyna_segments *,
-                              const dyna_tensor *in, const dyna_tensor *) {
-      const dyna_optimizer &o = context->optimizer;
-      if (tinyUpdateHook)
-        tinyUpdateHook(context->step);
-      for (int p = 0; p < count; ++p) {
-        if (!grads[p].data)
-          continue;
-        M *w = master(in[3 * p]), *m = master(in[3 * p + 1]),
-          *v = master(in[3 * p + 2]);
-        G *grad = gradient(grads[p]);
-        for (int64_t i = 0; i < size(context, grads, p); ++i) {
-          double g = grad[i] * o.gradient_scale;
-          m[i] = o.beta1 * m[i] + (1 - o.beta1) * g;
-          v[i] = o.beta2 * v[i] + (1 - o.beta2) * g * g;
-          double step = (m[i] / o.correction1) /
-                        (std::sqrt(v[i] / o.correction2) + o.epsilon);
-          w[i] -= o.learning_rate * (step + o.weight_decay * w[i]);
-          grad[i] = 0;
-          compute(params[p])[i] = w[i];
-        }
-      }
-      return DYNA_OK;
-    }
-
-    static dyna_status norm(dyna_context *context, const dyna_tensor *,
-                            const dyna_tensor *grads, const dyna_saved *,
-                            void *, const dyna_segments *, const dyna_tensor *,
-                            const dyna_tensor *out) {
-      for (int p = 0; p < count; ++p)
-        for (int64_t i = 0; grads[p].data && i < size(context, grads, p); ++i)
-          *static_cast<double *>(out[0].data) +=
-              static_cast<double>(gradient(grads[p])[i]) *
-              gradient(grads[p])[i];
-      return DYNA_OK;
-    }
-
-    static dyna_status cast(dyna_context *context, const dyna_tensor *params,
-                            const dyna_tensor *, const dyna_saved *, void *,
-                            const dyna_segments *, const dyna_tensor *in,
-                            const dyna_tensor *) {
-      for (int p = 0; p < count; ++p)
-        for (int64_t i = 0; params[p].data && i < size(context, params, p); ++i)
-          compute(params[p])[i] = master(in[p])[i];
-      return DYNA_OK;
-    }
-  };
-
-  using Table = Parameters<1, W>;
-  using Head = Parameters<2, W, 1>;
-  using Block = Parameters<3, W, 1, -1>;
+  template <int... sizes> using Own = TinyParameters<C, M, G, sizes...>;
+  using Table = Own<1, W>;
+  using Head = Own<2, W, 1>;
+  using Block = Own<3, W, 1, -1>;
 
   static void fill(dyna_layer_function *f) {
     bool bias = hasBias();

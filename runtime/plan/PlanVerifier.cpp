@@ -10,6 +10,7 @@
 #include "runtime/plan/OrderChecker.h"
 #include "runtime/plan/ProgramBlocks.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace dyna {
@@ -157,12 +158,13 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
                      const std::vector<int> &microBatches,
                      const VerifyOptions &options) {
   const plan::RankProgram &program = plan.ranks[rank];
-  bool limited = options.limitedRank < 0 || options.limitedRank == rank;
-  if (program.dynamicBytes < 0 || program.dynamicBytes > maxBlockBytes ||
-      (limited && program.dynamicBytes > options.dynamicLimit))
+  int64_t limit = maxBlockBytes;
+  if (options.limitedRank < 0 || options.limitedRank == rank)
+    limit = std::min(limit, options.dynamicLimit);
+  if (program.dynamicBytes < 0 || program.dynamicBytes > limit)
     return at(options, rank, -1,
               bad(formatText("needs %d bytes, but the limit is %d",
-                             program.dynamicBytes, options.dynamicLimit)));
+                             program.dynamicBytes, limit)));
   int index = -1;
   if (Status status = checkInstructions(view, plan, program, index);
       !status.isOk())

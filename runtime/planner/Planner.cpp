@@ -80,7 +80,7 @@ ExecutableGraph oneRank(const Model &model) {
 Planner::Planner(ExecutableGraph graph, CostModel costs)
     : graph_(std::move(graph)), costs_(std::move(costs)) {}
 
-Planner::Planner(ExecutableGraph graph)
+Planner::Planner(const ExecutableGraph &graph)
     : Planner(graph, CostModel(graph.model())) {}
 
 Planner::Planner(const Model &model) : Planner(oneRank(model)) {}

@@ -40,7 +40,7 @@ public:
   /// model, which is that of the costs too, must outlive the planner.
   Planner(ExecutableGraph graph, CostModel costs);
   /// With estimated costs.
-  explicit Planner(ExecutableGraph graph);
+  explicit Planner(const ExecutableGraph &graph);
   /// One rank.
   explicit Planner(const Model &model);
 

@@ -32,7 +32,7 @@ class LinkTest(common.BinaryTest):
             self.assertLessEqual(loaded, ALLOWED, compute_type)
 
     def test_the_list_would_notice_the_compiler(self):
-        self.assertFalse(libraries(common.DYNAC) <= ALLOWED)
+        self.assertFalse(libraries(common.DYNA_OPT) <= ALLOWED)
 
     def test_no_path_into_the_build_is_searched(self):
         dynamic = common.succeed(["readelf", "-d", common.binary()])

@@ -64,9 +64,8 @@ void addBlock(plan::LayerKind *kind, const TinyOptions &options) {
     kind->mutable_roles(role)->set_present(options.splitBackward);
   for (int role : {DYNA_ROLE_EVALUATE, DYNA_ROLE_BACKWARD})
     kind->mutable_roles(role)->mutable_workspace()->set_tq(e * (W + H));
-  kind->mutable_roles(DYNA_ROLE_BACKWARD_INPUT)
-      ->mutable_workspace()
-      ->set_tq(e * W);
+  for (int role : {DYNA_ROLE_BACKWARD_INPUT, DYNA_ROLE_BACKWARD_WEIGHT})
+    kind->mutable_roles(role)->mutable_workspace()->set_tq(e * W);
   kind->set_flops_per_token(4 * W * H);
   for (auto [role, products] :
        {std::pair(DYNA_ROLE_EVALUATE, 2), std::pair(DYNA_ROLE_FORWARD, 2),

@@ -417,11 +417,15 @@ struct Tiny : TinyTypes<C, M, G> {
 
   static dyna_status backwardWeight(dyna_context *context, const dyna_tensor *,
                                     const dyna_tensor *grads,
-                                    const dyna_saved *saved, void *,
+                                    const dyna_saved *saved, void *workspace,
                                     const dyna_segments *segments,
                                     const dyna_tensor *, const dyna_tensor *) {
     BlockTiers tiers(*saved, segments->tq);
-    weightGradient(context, grads, tiers, segments->tq, tiers.dy, tiers.dh);
+    // A copy, so that this role has a workspace as large as it is said to be.
+    C *dy = static_cast<C *>(workspace);
+    std::memset(dy, 0, sizeof(C) * W * dyna_round_rows(segments->tq));
+    std::memcpy(dy, tiers.dy, sizeof(C) * W * segments->tq);
+    weightGradient(context, grads, tiers, segments->tq, dy, tiers.dh);
     return DYNA_OK;
   }
 

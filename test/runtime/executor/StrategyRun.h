@@ -12,6 +12,7 @@
 #include "runtime/base/Json.h"
 #include "runtime/executor/RankTeam.h"
 #include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/PlanVerifier.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/runtime/executor/TinyRun.h"
 

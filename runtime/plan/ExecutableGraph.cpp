@@ -138,11 +138,15 @@ Box ExecutableGraph::boxOf(int parameter, int rank) const {
   return box;
 }
 
-ExecutableGraph::Place ExecutableGraph::placeOf(int rank) const {
-  auto along = [&](const AxisPart &axis) {
-    return static_cast<int>(mesh_.coordinate(rank, axis));
-  };
-  return {along(dp_), along(pp_), along(tp_)};
+/// Asked for with every instruction of a proof, so worked out once.
+void ExecutableGraph::placeRanks() {
+  places_.resize(ranks());
+  for (int rank = 0; rank < ranks(); ++rank) {
+    auto along = [&](const AxisPart &axis) {
+      return static_cast<int>(mesh_.coordinate(rank, axis));
+    };
+    places_[rank] = {along(dp_), along(pp_), along(tp_)};
+  }
 }
 
 int ExecutableGraph::rankAt(const Place &place) const {

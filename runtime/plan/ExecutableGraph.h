@@ -68,7 +68,7 @@ public:
   const std::string &name() const { return name_; }
   const Mesh &mesh() const { return mesh_; }
   int ranks() const { return strategy_.ranks(); }
-  Place placeOf(int rank) const;
+  const Place &placeOf(int rank) const { return places_[rank]; }
   int rankAt(const Place &place) const;
   /// The other end of a message: the rank of the same replica and shard as many
   /// stages on.
@@ -82,7 +82,7 @@ public:
   int ranksPerReplica() const { return strategy_.pp * strategy_.tp; }
   /// Stage by stage the shards, whatever the ranks' own numbers are.
   int indexInReplica(int rank) const {
-    Place place = placeOf(rank);
+    const Place &place = placeOf(rank);
     return place.stage * strategy_.tp + place.shard;
   }
 
@@ -162,8 +162,11 @@ private:
         name_(graphName(strategy_)), mesh_(std::move(mesh)),
         dp_(mesh_.wholeAxis(*mesh_.findAxis("dp"))),
         pp_(mesh_.wholeAxis(*mesh_.findAxis("pp"))),
-        tp_(mesh_.wholeAxis(*mesh_.findAxis("tp"))) {}
+        tp_(mesh_.wholeAxis(*mesh_.findAxis("tp"))) {
+    placeRanks();
+  }
   Status chooseDegree();
+  void placeRanks();
   void placeParameters();
   void groupHolders();
   std::vector<int> copyGroups(int parameter) const;
@@ -178,7 +181,8 @@ private:
   Strategy strategy_;
   std::string name_;
   Mesh mesh_;
-  AxisPart dp_, pp_, tp_; ///< whole axes of the mesh
+  AxisPart dp_, pp_, tp_;     ///< whole axes of the mesh
+  std::vector<Place> places_; ///< of each rank
   std::vector<Stage> stages_;
   std::vector<std::vector<int>> stagesOf_;
   int degree_ = -1; ///< index into Manifest.degrees

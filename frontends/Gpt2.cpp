@@ -78,10 +78,9 @@ static LayerKind buildEmbedding(ModelBuilder &model, const Gpt2Config &config) {
   Initial initial = Initial::matrix(config.initializerRange);
   Value wte = b.parameter("wte", {config.vocabSize, config.width}, initial);
   Value wpe = b.parameter("wpe", {config.positions, config.width}, initial);
-  Value tokens =
-      EmbeddingOp::create(b, b.input(0), wte, ShardAttr(), ArrayAttr());
-  Value positions = PositionsOp::create(b, wpe, b.input(1), ArrayAttr());
-  Value sum = AddOp::create(b, tokens, positions, ArrayAttr());
+  Value tokens = EmbeddingOp::create(b, b.input(0), wte);
+  Value positions = PositionsOp::create(b, wpe, b.input(1));
+  Value sum = AddOp::create(b, tokens, positions);
   return model.endLayer(b, b.dropout(sum, b.input(1), config.embeddingDropout));
 }
 
@@ -102,14 +101,14 @@ static LayerKind buildBlock(ModelBuilder &model, const Gpt2Config &config) {
                         config.width / config.heads);
   Value p = b.linear(a, "attn.proj", config.width, /*hasBias=*/true, residual);
   p = b.dropout(p, b.input(1), config.residualDropout);
-  Value x = AddOp::create(b, b.input(0), p, ArrayAttr());
+  Value x = AddOp::create(b, b.input(0), p);
 
   n = b.layerNorm(x, "ln_2", config.layerNormEpsilon);
   Value h = b.linear(n, "mlp.fc", config.inner, /*hasBias=*/true, normal);
   h = b.activation(h, config.activation);
   h = b.linear(h, "mlp.proj", config.width, /*hasBias=*/true, residual);
   h = b.dropout(h, b.input(1), config.residualDropout);
-  Value y = AddOp::create(b, x, h, ArrayAttr());
+  Value y = AddOp::create(b, x, h);
   return model.endLayer(b, y);
 }
 
@@ -122,8 +121,7 @@ static LayerKind buildHead(ModelBuilder &model, const Gpt2Config &config) {
                              {config.vocabSize, config.width},
                              Initial::matrix(config.initializerRange));
   Value loss = LinearCrossEntropyOp::create(b, n, weight, b.input(1),
-                                            /*ignore_index=*/-1, ShardAttr(),
-                                            ArrayAttr());
+                                            /*ignore_index=*/-1);
   return model.endLayer(b, loss);
 }
 

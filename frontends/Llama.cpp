@@ -98,7 +98,7 @@ static LayerKind buildEmbedding(ModelBuilder &model,
   LayerBuilder b = model.beginLayer("embed", {{"tokens", model.ids()}});
   Value table = b.parameter("embed_tokens", {config.vocabSize, config.width},
                             Initial::matrix(config.initializerRange));
-  Value x = EmbeddingOp::create(b, b.input(0), table, ShardAttr(), ArrayAttr());
+  Value x = EmbeddingOp::create(b, b.input(0), table);
   return model.endLayer(b, x);
 }
 
@@ -112,8 +112,7 @@ static LayerKind buildBlock(ModelBuilder &model, const LlamaConfig &config) {
   int64_t keyWidth = config.kvHeads * config.headDim;
   auto rotate = [&](Value x) -> Value {
     return RotaryOp::create(b, x, b.input(1), config.headDim,
-                            APFloat(config.ropeTheta), /*inverse=*/false,
-                            ArrayAttr());
+                            APFloat(config.ropeTheta), /*inverse=*/false);
   };
 
   Value n = b.rmsNorm(b.input(0), "input_norm", config.rmsNormEpsilon);
@@ -123,15 +122,14 @@ static LayerKind buildBlock(ModelBuilder &model, const LlamaConfig &config) {
   Value a = b.attention(rotate(q), rotate(k), v, b.input(1), config.heads,
                         config.kvHeads, config.headDim);
   Value o = b.linear(a, "attn.o", config.width, bias, normal);
-  Value x = AddOp::create(b, b.input(0), o, ArrayAttr());
+  Value x = AddOp::create(b, b.input(0), o);
 
   n = b.rmsNorm(x, "post_norm", config.rmsNormEpsilon);
   Value gate = b.linear(n, "mlp.gate", config.inner, config.mlpBias, normal);
   Value up = b.linear(n, "mlp.up", config.inner, config.mlpBias, normal);
-  Value h =
-      MulOp::create(b, b.activation(gate, config.activation), up, ArrayAttr());
+  Value h = MulOp::create(b, b.activation(gate, config.activation), up);
   h = b.linear(h, "mlp.down", config.width, config.mlpBias, normal);
-  Value y = AddOp::create(b, x, h, ArrayAttr());
+  Value y = AddOp::create(b, x, h);
   return model.endLayer(b, y);
 }
 
@@ -145,8 +143,7 @@ static LayerKind buildHead(ModelBuilder &model, const LlamaConfig &config) {
                   {config.vocabSize, config.width},
                   Initial::matrix(config.initializerRange));
   Value loss = LinearCrossEntropyOp::create(b, n, weight, b.input(1),
-                                            /*ignore_index=*/-1, ShardAttr(),
-                                            ArrayAttr());
+                                            /*ignore_index=*/-1);
   return model.endLayer(b, loss);
 }
 

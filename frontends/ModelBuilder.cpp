@@ -51,19 +51,18 @@ Value LayerBuilder::linear(Value x, const Twine &name, int64_t out,
   Value bias;
   if (hasBias)
     bias = parameter(name + ".bias", {out}, Initial::zeros());
-  return LinearOp::create(*this, x, weight, bias, ArrayAttr());
+  return LinearOp::create(*this, x, weight, bias);
 }
 
 Value LayerBuilder::layerNorm(Value x, const Twine &name, double epsilon) {
   Value weight = parameter(name + ".weight", {widthOf(x)}, Initial::ones());
   Value bias = parameter(name + ".bias", {widthOf(x)}, Initial::zeros());
-  return LayerNormOp::create(*this, x, weight, bias, APFloat(epsilon),
-                             ArrayAttr());
+  return LayerNormOp::create(*this, x, weight, bias, APFloat(epsilon));
 }
 
 Value LayerBuilder::rmsNorm(Value x, const Twine &name, double epsilon) {
   Value weight = parameter(name + ".weight", {widthOf(x)}, Initial::ones());
-  return RmsNormOp::create(*this, x, weight, APFloat(epsilon), ArrayAttr());
+  return RmsNormOp::create(*this, x, weight, APFloat(epsilon));
 }
 
 Value LayerBuilder::attention(Value query, Value key, Value value,
@@ -71,20 +70,20 @@ Value LayerBuilder::attention(Value query, Value key, Value value,
                               int64_t headDim) {
   APFloat scale(1 / std::sqrt(static_cast<double>(headDim)));
   return AttentionOp::create(*this, query, key, value, segments, heads, kvHeads,
-                             scale, /*causal=*/true, ArrayAttr())
+                             scale, /*causal=*/true)
       .getResult();
 }
 
 Value LayerBuilder::activation(Value x, Activation form) {
   switch (form) {
   case Activation::GeluTanh:
-    return GeluOp::create(*this, x, GeluForm::Tanh, ArrayAttr());
+    return GeluOp::create(*this, x, GeluForm::Tanh);
   case Activation::GeluErf:
-    return GeluOp::create(*this, x, GeluForm::Erf, ArrayAttr());
+    return GeluOp::create(*this, x, GeluForm::Erf);
   case Activation::Silu:
-    return SiluOp::create(*this, x, ArrayAttr());
+    return SiluOp::create(*this, x);
   case Activation::Relu:
-    return ReluOp::create(*this, x, ArrayAttr());
+    return ReluOp::create(*this, x);
   }
   llvm_unreachable("no such activation");
 }
@@ -93,7 +92,7 @@ Value LayerBuilder::dropout(Value x, Value segments, double probability) {
   if (probability == 0)
     return x;
   return DropoutOp::create(*this, x, segments, APFloat(probability),
-                           dropouts_++, ArrayAttr());
+                           dropouts_++);
 }
 
 //===----------------------------------------------------------------------===//
@@ -124,8 +123,7 @@ LayerBuilder ModelBuilder::beginLayer(StringRef name,
                                       ArrayRef<NamedInput> inputs) {
   // The type is known when the layer ends.
   auto op = LayerOp::create(builder_, name, builder_.getFunctionType({}, {}),
-                            /*numParameters=*/0, StringAttr(), ArrayAttr(),
-                            ArrayAttr());
+                            /*numParameters=*/0);
   if (!firstLayer_)
     firstLayer_ = op;
   return LayerBuilder(op, inputs);
@@ -141,7 +139,7 @@ LayerKind ModelBuilder::endLayer(LayerBuilder &layer, Value result) {
 }
 
 void ModelBuilder::begin(StringRef name, FactsAttr facts) {
-  model_ = ModelOp::create(builder_, name, facts, StringAttr());
+  model_ = ModelOp::create(builder_, name, facts);
   Block &body = model_.getBody().emplaceBlock();
   for (const auto &[argument, type] :
        {NamedInput("tokens", ids()), NamedInput("targets", ids()),
@@ -157,7 +155,7 @@ void ModelBuilder::declare(StringRef name, const ParameterSpec &spec) {
   builder_.setInsertionPoint(firstLayer_);
   auto op = ParameterOp::create(
       builder_, name, spec.type, APFloat(spec.initial.constant),
-      APFloat(spec.initial.normal), spec.initial.decay, StringAttr());
+      APFloat(spec.initial.normal), spec.initial.decay);
   symbols_.insert(op);
 }
 

@@ -11,7 +11,7 @@
 //   ModelBuilder model(context);
 //   LayerBuilder b = model.beginLayer("embed", {{"tokens", model.ids()}});
 //   Value x = EmbeddingOp::create(b, b.input(0), b.parameter(...),
-//                                 ShardAttr(), ArrayAttr());
+//                                 ShardAttr());
 //   LayerKind embed = model.endLayer(b, x);
 //   model.begin("gpt", facts);
 //   model.call("embed", embed, "", {Input::Tokens});

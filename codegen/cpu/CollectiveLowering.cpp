@@ -97,7 +97,7 @@ static void fillAlong(FunctionLowering &function, Fields fields, Operation *op,
   Value whole = exchange.whole;
   int64_t dim = exchange.dim;
   int64_t rank = cast<RankedTensorType>(whole.getType()).getRank();
-  auto group = op->getAttrOfType<dist::GroupAttr>("group");
+  dist::GroupAttr group = cast<dist::CollectiveOpInterface>(op).getGroup();
   fields.set(offsetof(dyna_collective, in),
              function.address(op->getOperand(0)));
   fields.set(offsetof(dyna_collective, out), function.address(result));
@@ -142,14 +142,14 @@ static void fillAllToAll(FunctionLowering &function, Fields fields,
 /// One call for all: an array of structs on the stack.
 static void lowerExchange(FunctionLowering &function, dist::ExchangeOp op) {
   CodeBuilder &code = function.getCode();
-  SmallVector<Operation *> collectives = op.getCollectives();
+  SmallVector<dist::CollectiveOpInterface> collectives = op.getCollectives();
   StructBuilder builder(code, sizeof(dyna_exchange) * collectives.size());
   for (auto [index, collective] : llvm::enumerate(collectives)) {
     int64_t base = sizeof(dyna_exchange) * index;
     Fields fields(builder, base);
     fields.setI32(offsetof(dyna_exchange, reserved), 0);
     Value result = op->getResult(index);
-    if (auto turn = dyn_cast<dist::AllToAllOp>(collective)) {
+    if (auto turn = dyn_cast<dist::AllToAllOp>(*collective)) {
       fields.setI32(offsetof(dyna_exchange, kind), DYNA_EXCHANGE_ALL_TO_ALL);
       fillAllToAll(
           function,

@@ -4,6 +4,7 @@
 
 #include "codegen/cpu/Lowering.h"
 
+#include "passes/memory/Values.h"
 #include "runtime/abi/Abi.h"
 #include "runtime/abi/Kernels.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -150,25 +151,12 @@ FunctionLowering::FunctionLowering(ModuleLowering &module, FunctionOp source)
   code.setInsertionPointToStart(start);
 }
 
-/// The sweep that `product` takes along as its epilogue, or null.
-static RowsOp epilogueOf(Operation *product) {
-  if (!product || !isTokenProduct(product))
-    return RowsOp();
-  auto rows = dyn_cast_or_null<RowsOp>(product->getNextNode());
-  if (!rows)
-    return RowsOp();
-  bool consumes = llvm::any_of(product->getUsers(), [&](Operation *user) {
-    return user->getParentOp() == rows.getOperation();
-  });
-  return consumes ? rows : RowsOp();
-}
-
 /// Lowers one op by its own rule.
 static LogicalResult lower(FunctionLowering &function, Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](RowsOp op) {
         // Done together with the product before it?
-        if (epilogueOf(op->getPrevNode()) == op)
+        if (getEpilogueProduct(op))
           return success();
         return lowerRows(function, op);
       })
@@ -181,17 +169,15 @@ static LogicalResult lower(FunctionLowering &function, Operation *op) {
         return lowerTableGradient(function, op, op.getDy(), op.getAccumulator(),
                                   Value(), ShardAttr());
       })
-      .Case<LinearOp, LinearGradInputOp, LinearGradWeightOp>(
-          [&](Operation *op) {
-            return lowerProduct(function, op, epilogueOf(op));
-          })
+      .Case([&](MatrixProductOpInterface op) {
+        return lowerProduct(function, op, getEpilogue(op));
+      })
       .Case([&](AttentionOp op) { return lowerAttention(function, op); })
       .Case(
           [&](AttentionGradOp op) { return lowerAttentionGrad(function, op); })
       .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>(
           [&](auto op) { return lowerHead(function, op); })
-      .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp,
-            dist::SliceOp, dist::AllToAllOp, dist::ExchangeOp>(
+      .Case<dist::CollectiveOpInterface, dist::ExchangeOp>(
           [&](Operation *op) { return lowerCollective(function, op); })
       .Case([&](AdamwOp op) { return lowerAdamw(function, op); })
       .Case([&](SumSquaresOp op) { return lowerSumSquares(function, op); })
@@ -219,7 +205,7 @@ LogicalResult FunctionLowering::run() {
 /// Every result has a place, so that no rule below needs to ask.
 LogicalResult FunctionLowering::checkPlaces() {
   for (Operation &op : source.getBody().front().without_terminator()) {
-    auto places = op.getAttrOfType<ArrayAttr>("places");
+    ArrayAttr places = placesOf(&op);
     if (!places || places.size() < op.getNumResults())
       return op.emitOpError("expects ")
              << op.getNumResults() << " places, but has "
@@ -229,21 +215,13 @@ LogicalResult FunctionLowering::checkPlaces() {
   return success();
 }
 
-PlaceAttr FunctionLowering::placeOf(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return source.getArgPlace(argument.getArgNumber());
-  auto result = cast<OpResult>(value);
-  auto places = result.getOwner()->getAttrOfType<ArrayAttr>("places");
-  return cast<PlaceAttr>(places[result.getResultNumber()]);
-}
-
 FailureOr<PlaceAttr> FunctionLowering::scratchOf(Operation *op) {
-  auto places = op->getAttrOfType<ArrayAttr>("places");
-  if (places.size() == op->getNumResults() + 1)
-    return cast<PlaceAttr>(places[op->getNumResults()]);
+  if (PlaceAttr place =
+          cast<PlacedOpInterface>(op).getPlace(op->getNumResults()))
+    return place;
   return op->emitOpError("expects one more place than results, its scratch "
                          "memory, but has ")
-         << places.size() << " places for " << op->getNumResults()
+         << placesOf(op).size() << " places for " << op->getNumResults()
          << " results";
 }
 

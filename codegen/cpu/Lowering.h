@@ -133,7 +133,7 @@ public:
   /// The address of the position, i64, of the first of them.
   Value getPositions(Operation *op);
 
-  PlaceAttr placeOf(Value value);
+  PlaceAttr placeOf(Value value) { return source.getPlaceOf(value); }
   /// The place behind those of the results: the op's scratch memory.
   FailureOr<PlaceAttr> scratchOf(Operation *op);
   Value address(PlaceAttr place);
@@ -257,8 +257,6 @@ void emitZeros(CodeBuilder &code, Value to, int64_t width, Type element,
 void emitCopy(CodeBuilder &code, Value from, Value to, int64_t width,
               Type element, int64_t lanes);
 
-/// Whether `op` is a linear product whose result has a row per token.
-bool isTokenProduct(Operation *op);
 /// Whether the cast is done in the sweep of the `adamw` before it.
 bool isFusedCast(CastOp op);
 

@@ -23,49 +23,25 @@ static Type elementOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
-bool mlir::dyna::cpu::isTokenProduct(Operation *op) {
-  return isa<LinearOp, LinearGradInputOp>(op);
-}
-
 namespace {
-/// A product C = op(A) op(B) in the terms of dyna_matmul.
-struct Product {
-  Value m, n, k;
-  Value a, b, c; ///< tensors
-  int64_t lda, ldb, ldc;
-  bool transposeA = false, transposeB = false;
-  Value accumulator; ///< null: C is overwritten
+/// A product in the terms of dyna_matmul.
+struct Product : MatrixProduct {
+  Value m = {}, n = {}, k = {};
+  int64_t lda = 0, ldb = 0, ldc = 0;
 };
 } // namespace
 
 /// Which product the op is.
 static Product describe(FunctionLowering &function, Operation *op) {
   CodeBuilder &code = function.getCode();
-  auto constant = [&](int64_t value) { return code.i64(value); };
-  Product product;
-  product.c = op->getResult(0);
-  if (auto linear = dyn_cast<LinearOp>(op)) {
-    product.a = linear.getX();
-    product.b = linear.getWeight();
-    product.transposeB = true;
+  Product product = {cast<MatrixProductOpInterface>(op).getProduct()};
+  if (product.isPerRow()) {
     product.m = function.getTokens(product.a);
-    product.n = constant(widthOf(product.c));
-    product.k = constant(widthOf(product.a));
-  } else if (auto linear = dyn_cast<LinearGradInputOp>(op)) {
-    product.a = linear.getDy();
-    product.b = linear.getWeight();
-    product.accumulator = linear.getAccumulator();
-    product.m = function.getTokens(product.a);
-    product.n = constant(widthOf(product.c));
-    product.k = constant(widthOf(product.a));
+    product.n = code.i64(widthOf(product.c));
+    product.k = code.i64(widthOf(product.a));
   } else {
-    auto gradient = cast<LinearGradWeightOp>(op);
-    product.a = gradient.getDy();
-    product.b = gradient.getX();
-    product.transposeA = true;
-    product.accumulator = gradient.getAccumulator();
-    product.m = constant(widthOf(product.a));
-    product.n = constant(widthOf(product.b));
+    product.m = code.i64(widthOf(product.a));
+    product.n = code.i64(widthOf(product.b));
     product.k = function.getTokens(product.a);
   }
   auto strideOf = [&](Value matrix) {
@@ -87,15 +63,15 @@ static Product describeRun(FunctionLowering &function, const ProductRun &run,
   int64_t width = 0;
   for (Value part : run.parts())
     width += widthOf(part);
-  if (isa<LinearOp>(first))
+  if (product.part() == product.c)
     product.n = code.i64(width);
-  else if (isa<LinearGradInputOp>(first))
+  else if (product.isPerRow())
     product.k = code.i64(width);
   else
     product.m = code.i64(width);
   // A chain adds to what its first one does, in the order of the ops.
-  if (auto input = dyn_cast<LinearGradInputOp>(first))
-    product.accumulator = input.getAccumulator();
+  product.accumulator =
+      cast<MatrixProductOpInterface>(first).getProduct().accumulator;
   return product;
 }
 

@@ -299,35 +299,34 @@ static bool isLayerOrFunction(Operation *op) {
 
 /// What phases leave, and where; what it says is for them to verify.
 static constexpr mlir::dyna::KnownAttribute attributes[] = {
-    {kLayoutsName, "ops with results",
+    {kLayouts.name, "ops with results",
      [](Operation *op) { return op->getNumResults() > 0; },
      "an array of layouts",
      [](Attribute value) { return isa<ArrayAttr>(value); }},
-    {kArgumentsName, "layers and layer functions", isLayerOrFunction,
+    {kArguments.name, "layers and layer functions", isLayerOrFunction,
      "an array of layouts",
      [](Attribute value) { return isa<ArrayAttr>(value); }},
-    {kResultsName, "layers and layer functions", isLayerOrFunction,
+    {kResults.name, "layers and layer functions", isLayerOrFunction,
      "an array of layouts",
      [](Attribute value) { return isa<ArrayAttr>(value); }},
-    {kGradientsName, "layers", isLayer, "an array of layouts",
+    {kGradients.name, "layers", isLayer, "an array of layouts",
      [](Attribute value) {
        auto array = dyn_cast<ArrayAttr>(value);
        return array && llvm::all_of(array, llvm::IsaPred<LayoutAttr>);
      }},
-    {kMeshName, "layers", isLayer, "a mesh such as #dist.mesh<tp=2>",
+    {kMesh.name, "layers", isLayer, "a mesh such as #dist.mesh<tp=2>",
      [](Attribute value) { return isa<MeshAttr>(value); }},
-    {kLogicalName, "layers", isLayer, "the name of a layer",
+    {kLogical.name, "layers", isLayer, "the name of a layer",
      [](Attribute value) { return isa<FlatSymbolRefAttr>(value); }},
-    {kSequenceName, "layers", isLayer, "a unit attribute",
+    {kSequence.name, "layers", isLayer, "a unit attribute",
      [](Attribute value) { return isa<UnitAttr>(value); }},
-    {kTokensName, "ops that count tokens: dropout, positions, positions_grad",
+    {kTokens.name, "ops that count tokens: dropout, positions, positions_grad",
      [](Operation *op) {
-       return isa<mlir::dyna::DropoutOp, mlir::dyna::PositionsOp,
-                  mlir::dyna::PositionsGradOp>(op);
+       return op->hasTrait<mlir::dyna::OpTrait::CountsTokens>();
      },
      "a group such as #dist.group<1 [tp] on <tp=2>>",
      [](Attribute value) { return isa<GroupAttr>(value); }},
-    {kGroupsName, "modules", [](Operation *op) { return isa<ModuleOp>(op); },
+    {kGroups.name, "modules", [](Operation *op) { return isa<ModuleOp>(op); },
      "an array of groups",
      [](Attribute value) {
        auto array = dyn_cast<ArrayAttr>(value);
@@ -345,13 +344,13 @@ static LogicalResult verifyIsPart(Operation *op, StringRef name) {
   };
   if (auto layer = isLayer(op) ? cast<mlir::dyna::LayerOp>(op)
                                : op->getParentOfType<mlir::dyna::LayerOp>())
-    for (StringRef needed : {kMeshName, kLogicalName, kArgumentsName,
-                             kResultsName, kGradientsName})
+    for (StringRef needed : {kMesh.name, kLogical.name, kArguments.name,
+                             kResults.name, kGradients.name})
       if (!layer->hasAttr(needed))
         return refuse("layer", needed);
   if (auto function = op->getParentOfType<mlir::dyna::FunctionOp>())
-    if (!function->hasAttr(kArgumentsName))
-      return refuse("function", kArgumentsName);
+    if (!kArguments.isOn(function))
+      return refuse("function", kArguments.name);
   return success();
 }
 
@@ -368,16 +367,16 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op,
   if (failed(verifyIsPart(op, attribute.getName())))
     return failure();
   StringRef name = attribute.getName().getValue();
-  if (name == kLayoutsName)
+  if (name == kLayouts.name)
     return verifyLayouts(op, attribute, op->getResultTypes(), false);
   if (auto function = dyn_cast<FunctionOpInterface>(op)) {
     // The op itself is verified after this and will say that it has no type.
     auto type = op->getAttrOfType<TypeAttr>("function_type");
     if (!type || !isa<FunctionType>(type.getValue()))
       return success();
-    if (name == kArgumentsName)
+    if (name == kArguments.name)
       return verifyLayouts(op, attribute, function.getArgumentTypes(), true);
-    if (name == kResultsName)
+    if (name == kResults.name)
       return verifyLayouts(op, attribute, function.getResultTypes(), true);
   }
   return success();

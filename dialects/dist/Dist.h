@@ -22,38 +22,51 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "runtime/layout/Reshard.h"
 
-namespace mlir::dist {
-
-/// Discardable attributes. Dist.cpp has the table of what they are and where
-/// they may stand.
-/// On an op: the layouts of its results, one each.
-inline constexpr llvm::StringLiteral kLayoutsName = "dist.layouts";
-/// On a layer or layer function: the layouts of its arguments and results; a
-/// unit attribute stands for what has none (segments).
-inline constexpr llvm::StringLiteral kArgumentsName = "dist.arguments";
-inline constexpr llvm::StringLiteral kResultsName = "dist.results";
-/// On a layer of some degree: the layouts of its parameters' gradients, which
-/// may be partial.
-inline constexpr llvm::StringLiteral kGradientsName = "dist.gradients";
-/// On a layer of some degree: the mesh of its ranks, the layer that it is a
-/// part of, and whether activations between layers are split over tokens.
-inline constexpr llvm::StringLiteral kMeshName = "dist.mesh";
-inline constexpr llvm::StringLiteral kLogicalName = "dist.logical";
-inline constexpr llvm::StringLiteral kSequenceName = "dist.sequence";
-/// On an op that counts tokens from the first of the micro-batch: the group to
-/// whose ranks the tokens are dealt.
-inline constexpr llvm::StringLiteral kTokensName = "dist.tokens";
-/// On a module: the groups with indices from 3 on, in order.
-inline constexpr llvm::StringLiteral kGroupsName = "dist.groups";
-/// The first index that is no whole axis.
-inline constexpr int64_t kFirstFactorGroup = 3;
-
-} // namespace mlir::dist
-
 #include "dialects/dist/DistDialect.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/dist/DistAttributes.h.inc"
+
+namespace mlir::dist {
+
+// Discardable attributes. Dist.cpp has the table of what they are and where
+// they may stand.
+template <typename AttributeType>
+using PhaseAttribute = dyna::PhaseAttribute<AttributeType>;
+
+/// On an op: the layouts of its results, one each.
+inline constexpr PhaseAttribute<ArrayAttr> kLayouts{"dist.layouts"};
+/// On a layer or layer function: the layouts of its arguments and results; a
+/// unit attribute stands for what has none (segments).
+inline constexpr PhaseAttribute<ArrayAttr> kArguments{"dist.arguments"};
+inline constexpr PhaseAttribute<ArrayAttr> kResults{"dist.results"};
+/// On a layer of some degree: the layouts of its parameters' gradients, which
+/// may be partial.
+inline constexpr PhaseAttribute<ArrayAttr> kGradients{"dist.gradients"};
+/// On a layer of some degree: the mesh of its ranks, the layer that it is a
+/// part of, and whether activations between layers are split over tokens.
+inline constexpr PhaseAttribute<MeshAttr> kMesh{"dist.mesh"};
+inline constexpr PhaseAttribute<FlatSymbolRefAttr> kLogical{"dist.logical"};
+inline constexpr PhaseAttribute<UnitAttr> kSequence{"dist.sequence"};
+/// On an op that counts tokens from the first of the micro-batch: the group to
+/// whose ranks the tokens are dealt.
+inline constexpr PhaseAttribute<GroupAttr> kTokens{"dist.tokens"};
+/// On a module: the groups with indices from 3 on, in order.
+inline constexpr PhaseAttribute<ArrayAttr> kGroups{"dist.groups"};
+/// The first index that is no whole axis.
+inline constexpr int64_t kFirstFactorGroup = 3;
+
+/// What a collective says of its step: kind and dimensions.
+inline ::dyna::ReshardStep makeStep(::dyna::ReshardKind kind, int64_t dim = -1,
+                                    int64_t toDim = -1) {
+  ::dyna::ReshardStep step;
+  step.kind = kind;
+  step.dim = static_cast<int>(dim);
+  step.toDim = static_cast<int>(toDim);
+  return step;
+}
+
+} // namespace mlir::dist
 
 #include "dialects/dist/DistInterfaces.h.inc"
 

@@ -19,4 +19,22 @@ def Dist_LayoutRuleOpInterface : OpInterface<"LayoutRuleOpInterface"> {
   ];
 }
 
+def Dist_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+  let cppNamespace = "::mlir::dist";
+  let description = [{
+    One operand, `x`, and one result, in layouts between which one step of
+    `runtime/layout/Reshard.h` leads.
+  }];
+  let methods = [
+    InterfaceMethod<"", "::mlir::Value", "getX">,
+    InterfaceMethod<"The ranks of the step.", "::mlir::dist::GroupAttr", "getGroup">,
+    InterfaceMethod<"The step's kind and dimensions; its group and layouts are left out.",
+                    "::dyna::ReshardStep", "getStep">,
+  ];
+  let extraClassDeclaration = [{
+    /// Whether ranks have to meet.
+    bool isExchange() { return getStep().kind != ::dyna::ReshardKind::Slice; }
+  }];
+}
+
 #endif // DYNA_DIALECTS_DIST_DISTINTERFACES_TD

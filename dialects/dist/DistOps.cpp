@@ -116,47 +116,42 @@ LogicalResult AllToAllOp::verify() {
                  succeeded(verifyPart(*this, to, getGroup(), x, result)));
 }
 
-SmallVector<Operation *> ExchangeOp::getCollectives() {
-  SmallVector<Operation *> collectives;
-  for (Operation &op : getBody().front().without_terminator())
-    collectives.push_back(&op);
-  return collectives;
+SmallVector<CollectiveOpInterface> ExchangeOp::getCollectives() {
+  return llvm::to_vector(getBody().front().getOps<CollectiveOpInterface>());
 }
 
-static GroupAttr groupOf(Operation *collective) {
-  return collective->getAttrOfType<GroupAttr>("group");
-}
-
-GroupAttr ExchangeOp::getGroup() { return groupOf(getCollectives().front()); }
+GroupAttr ExchangeOp::getGroup() { return getCollectives().front().getGroup(); }
 
 LogicalResult ExchangeOp::verifyRegions() {
   // EXCHANGE1
-  SmallVector<Operation *> collectives = getCollectives();
-  if (collectives.empty())
+  Block &body = getBody().front();
+  if (body.without_terminator().empty())
     return emitOpError("expects at least one collective");
-  for (Operation *op : collectives) {
-    if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp>(op))
-      return op->emitOpError("stands in 'dist.exchange', which holds only "
-                             "collectives that move data: all_reduce, "
-                             "all_gather, reduce_scatter and all_to_all");
-    if (op->hasAttr("places"))
-      return op->emitOpError("has places of its own; those of its result are "
-                             "in the 'places' of the 'dist.exchange'");
+  for (Operation &op : body.without_terminator()) {
+    auto collective = dyn_cast<CollectiveOpInterface>(op);
+    if (!collective || !collective.isExchange())
+      return op.emitOpError("stands in 'dist.exchange', which holds only "
+                            "collectives that move data: all_reduce, "
+                            "all_gather, reduce_scatter and all_to_all");
+    if (dyna::placesOf(&op))
+      return op.emitOpError("has places of its own; those of its result are "
+                            "in the 'places' of the 'dist.exchange'");
   }
-  for (Operation *op : collectives) {
+  SmallVector<CollectiveOpInterface> collectives = getCollectives();
+  for (CollectiveOpInterface op : collectives) {
     // EXCHANGE2
-    if (groupOf(op) != getGroup())
+    if (op.getGroup() != getGroup())
       return op->emitOpError()
-             << "is over " << groupOf(op)
+             << "is over " << op.getGroup()
              << ", but the first collective is over " << getGroup();
     // EXCHANGE3
-    if (Operation *maker = op->getOperand(0).getDefiningOp();
+    if (Operation *maker = op.getX().getDefiningOp();
         maker && maker->getBlock() == op->getBlock())
       return op->emitOpError("reads what another collective of the same "
                              "'dist.exchange' gives: they cannot be one");
   }
   // EXCHANGE4
-  Operation *yield = getBody().front().getTerminator();
+  Operation *yield = body.getTerminator();
   if (yield->getNumOperands() != collectives.size())
     return yield->emitOpError()
            << "expects the results of " << collectives.size()

@@ -6,6 +6,8 @@
 #define DYNA_DIALECTS_DIST_DISTOPS_TD
 
 include "dialects/dist/DistBase.td"
+include "dialects/dist/DistInterfaces.td"
+include "dialects/dyna/DynaInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -15,19 +17,17 @@ def Dist_Tensor : Type<RankedTensorOf<[F64, F32, BF16, I32]>.predicate,
 def Dist_FloatTensor : Type<RankedTensorOf<[F64, F32, BF16]>.predicate,
     "ranked tensor of f64, f32 or bf16", "::mlir::RankedTensorType">;
 
-/// The memory phase places results as it does for ops of dyna.
-def Dist_Placed : NativeOpTrait<"Placed"> {
-  let cppNamespace = "::mlir::dyna::OpTrait";
-}
-
 /// Ranks have to reach a collective together, so it must not be moved in front of
 /// a condition: no effect on memory, but not pure.
 class Dist_Op<string mnemonic, list<Trait> traits = []>
     : Op<Dist_Dialect, mnemonic, !listconcat([Dyna_OnlyKnownAttributes, NoMemoryEffect], traits)>;
 
-class Dist_Collective<string mnemonic, list<Trait> traits = []>
-    : Dist_Op<mnemonic, !listconcat([Dist_Placed], traits)> {
-  dag places = (ins OptionalAttr<Dyna_PlaceArrayAttr>:$places);
+/// `step` is the kind of the step and, if it has any, the dimensions.
+class Dist_Collective<string mnemonic, string step, list<Trait> traits = []>
+    : Dist_Op<mnemonic, !listconcat([Dyna_PlacedOpInterface, Dist_CollectiveOpInterface], traits)> {
+  dag places = (ins Dyna_OptionalAttr<Dyna_PlaceArrayAttr>:$places);
+  let extraClassDeclaration =
+      "::dyna::ReshardStep getStep() { return makeStep(::dyna::ReshardKind::" # step # "); }";
 }
 
 def Dist_ReshardOp : Dist_Op<"reshard", [SameOperandsAndResultType]> {
@@ -53,7 +53,7 @@ def Dist_ReshardOp : Dist_Op<"reshard", [SameOperandsAndResultType]> {
   let hasFolder = 1;
 }
 
-def Dist_AllReduceOp : Dist_Collective<"all_reduce", [SameOperandsAndResultType]> {
+def Dist_AllReduceOp : Dist_Collective<"all_reduce", "AllReduce", [SameOperandsAndResultType]> {
   let summary = "The sum, or maximum, over the ranks of a group, on all of them.";
   let description = [{
     The result may lie where the operand does.
@@ -65,13 +65,13 @@ def Dist_AllReduceOp : Dist_Collective<"all_reduce", [SameOperandsAndResultType]
     %z = dist.all_reduce %x max over <1 [tp] on <tp=2>> : tensor<?x96xf32>
     ```
   }];
-  let arguments = !con((ins Dist_FloatTensor:$x, UnitAttr:$max, Dist_GroupAttr:$group), places);
+  let arguments = !con((ins Dist_FloatTensor:$x, Dist_GroupAttr:$group, UnitAttr:$max), places);
   let results = (outs Dist_FloatTensor:$result);
   let assemblyFormat = "$x (`max` $max^)? `over` $group attr-dict `:` type($x)";
   let hasFolder = 1;
 }
 
-def Dist_AllGatherOp : Dist_Collective<"all_gather"> {
+def Dist_AllGatherOp : Dist_Collective<"all_gather", "AllGather, getDim()"> {
   let summary = "Parts of a dimension laid side by side.";
   let description = [{
     Rank i of the group holds part i of dimension `dim`.
@@ -96,7 +96,7 @@ def Dist_AllGatherOp : Dist_Collective<"all_gather"> {
   let hasFolder = 1;
 }
 
-def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter"> {
+def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter", "ReduceScatter, getDim()"> {
   let summary = "This rank's part of the sum over the ranks of a group.";
   let description = [{
     What `dist.all_reduce` gives, cut as `dist.slice` does.
@@ -121,7 +121,7 @@ def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter"> {
   let hasFolder = 1;
 }
 
-def Dist_SliceOp : Dist_Collective<"slice"> {
+def Dist_SliceOp : Dist_Collective<"slice", "Slice, getDim()"> {
   let summary = "This rank's part of what all ranks of a group hold.";
   let description = [{
     Nothing is exchanged.
@@ -146,7 +146,7 @@ def Dist_SliceOp : Dist_Collective<"slice"> {
   let hasFolder = 1;
 }
 
-def Dist_AllToAllOp : Dist_Collective<"all_to_all"> {
+def Dist_AllToAllOp : Dist_Collective<"all_to_all", "AllToAll, getDim(), getTo()"> {
   let summary = "Split along one dimension before, along another after.";
   let description = [{
     Constraints:
@@ -173,7 +173,7 @@ def Dist_AllToAllOp : Dist_Collective<"all_to_all"> {
 // Several as one
 //===----------------------------------------------------------------------===//
 
-def Dist_ExchangeOp : Dist_Op<"exchange", [SingleBlock, NoRegionArguments, Dist_Placed]> {
+def Dist_ExchangeOp : Dist_Op<"exchange", [SingleBlock, NoRegionArguments, Dyna_PlacedOpInterface]> {
   let summary = "Independent collectives of one group, done as one.";
   let description = [{
     Ranks meet once for all of them. All operands are read until the op ends, and all
@@ -196,14 +196,14 @@ def Dist_ExchangeOp : Dist_Op<"exchange", [SingleBlock, NoRegionArguments, Dist_
     }
     ```
   }];
-  let arguments = (ins OptionalAttr<Dyna_PlaceArrayAttr>:$places);
+  let arguments = (ins Dyna_OptionalAttr<Dyna_PlaceArrayAttr>:$places);
   let results = (outs Variadic<Dist_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`:` type($results) $body attr-dict";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     /// The collectives, as many as results; result i is that of collective i.
-    ::llvm::SmallVector<::mlir::Operation *> getCollectives();
+    ::llvm::SmallVector<CollectiveOpInterface> getCollectives();
     /// The group that they are over.
     GroupAttr getGroup();
   }];

@@ -60,20 +60,65 @@ public:
   }
 };
 
-/// The op has an optional attribute `places`, set by the memory phase.
+// What they say stands in DynaInterfaces.td.
 template <typename ConcreteType>
-class Placed : public ::mlir::OpTrait::TraitBase<ConcreteType, Placed> {
-public:
-  static LogicalResult verifyTrait(Operation *op) {
-    return check::verifyPlaces(op, cast<ConcreteType>(op).getPlacesAttr());
+class RowWise : public ::mlir::OpTrait::TraitBase<ConcreteType, RowWise> {};
+template <typename ConcreteType>
+class Elementwise
+    : public ::mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
+template <typename ConcreteType>
+class PairsFeatures
+    : public ::mlir::OpTrait::TraitBase<ConcreteType, PairsFeatures> {};
+template <typename ConcreteType>
+class CountsTokens
+    : public ::mlir::OpTrait::TraitBase<ConcreteType, CountsTokens> {};
+template <typename ConcreteType>
+class AnyStride : public ::mlir::OpTrait::TraitBase<ConcreteType, AnyStride> {};
+} // namespace OpTrait
+
+/// Flops of the matrix products of an op, by what they grow with.
+struct Work {
+  int64_t perToken = 0;
+  int64_t perTarget = 0;
+  /// Per query and key of one sample; under a causal mask half of all pairs.
+  int64_t perPair = 0;
+  int64_t perCausalPair = 0;
+
+  Work &operator+=(const Work &other) {
+    perToken += other.perToken;
+    perTarget += other.perTarget;
+    perPair += other.perPair;
+    perCausalPair += other.perCausalPair;
+    return *this;
   }
 };
 
-/// Row t of every result depends only on row t of the token-major operands, on
-/// parameters, and on the sample and position of row t.
-template <typename ConcreteType>
-class RowWise : public ::mlir::OpTrait::TraitBase<ConcreteType, RowWise> {};
-} // namespace OpTrait
+/// `c = op(a) op(b)`, or, with an accumulator, what that is with this added.
+struct MatrixProduct {
+  Value a = {}, b = {}, c = {};
+  bool transposeA = false, transposeB = false;
+  Value accumulator = {};
+
+  /// Whether row t of c follows from row t of a: `b` is a matrix. Otherwise the
+  /// product sums over tokens.
+  bool isPerRow() const { return isTokenMajor(c.getType(), 2); }
+  /// The weight, `[out, in]`, or what is added up for it.
+  Value matrix() const { return isPerRow() ? b : accumulator; }
+  /// The activation of `out` features: c where b is transposed.
+  Value part() const { return transposeB ? c : a; }
+};
+/// The products of a head's features with which attention, and its gradient,
+/// take each pair of a query and a key.
+inline constexpr int64_t kAttentionProducts = 2;
+inline constexpr int64_t kAttentionGradProducts = 5;
+
+/// All tokens times the elements of the matrix.
+Work workOf(const MatrixProduct &product);
+
+using Accumulations = SmallVector<std::pair<Value, OpResult>>;
+inline Accumulations::value_type accumulation(Value accumulator, Value result) {
+  return {accumulator, cast<OpResult>(result)};
+}
 
 /// f32 for f32 and bf16, f64 for f64: the type in which gradients of parameters
 /// and statistics are kept.
@@ -93,6 +138,28 @@ inline Type getAccumulatorType(Type element) {
 #include "dialects/dyna/DynaAttributes.h.inc"
 
 #include "dialects/dyna/DynaInterfaces.h.inc"
+
+namespace mlir::dyna {
+
+/// Whether `op` multiplies matrices.
+inline bool isProduct(Operation *op) { return isa<ProductOpInterface>(op); }
+
+/// What all ops inside of `op` do, and itself.
+Work workIn(Operation *op);
+
+/// Those that the memory phase has given; null if it has not, or cannot.
+inline ArrayAttr placesOf(Operation *op) {
+  auto placed = dyn_cast<PlacedOpInterface>(op);
+  return placed ? placed.getPlacesAttr() : ArrayAttr();
+}
+
+/// Those of an op that says so; none of any other.
+inline Accumulations accumulationsOf(Operation *op) {
+  auto accumulating = dyn_cast<AccumulatingOpInterface>(op);
+  return accumulating ? accumulating.getAccumulations() : Accumulations();
+}
+
+} // namespace mlir::dyna
 
 #define GET_OP_CLASSES
 #include "dialects/dyna/Dyna.h.inc"

@@ -81,6 +81,15 @@ def Dyna_StaticTensor : Type<
 // Attributes
 //===----------------------------------------------------------------------===//
 
+/// An optional attribute that builders need not name.
+class Dyna_OptionalAttr<Attr attr> : OptionalAttr<attr> {
+  let returnType = "::std::optional<" # attr.storageType # ">";
+  let convertFromStorage = "$_self ? " # returnType # "($_self) : (::std::nullopt)";
+  let constBuilderCall =
+      "::std::optional<" # attr.storageType # ">($0).value_or(" # attr.storageType # "())";
+  let defaultValue = "::std::nullopt";
+}
+
 def Dyna_Memory : I32EnumAttr<"Memory", "which memory a value lies in", [
     I32EnumAttrCase<"Parameter", 0, "parameter">,
     I32EnumAttrCase<"Gradient", 1, "gradient">,

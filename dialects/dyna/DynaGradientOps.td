@@ -15,7 +15,8 @@
 // Tables
 //===----------------------------------------------------------------------===//
 
-def Dyna_EmbeddingGradOp : Dyna_ComputeOp<"embedding_grad", [AllTypesMatch<["accumulator", "result"]>]> {
+def Dyna_EmbeddingGradOp : Dyna_ComputeOp<"embedding_grad", [Dyna_Accumulates, Dyna_TableOpInterface,
+    AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "Adds rows of a gradient to the rows of a table they came from.";
   let description = [{
     `result = accumulator; result[ids[t], :] += dy[t, :]` for t in order. With `shard`,
@@ -35,13 +36,17 @@ def Dyna_EmbeddingGradOp : Dyna_ComputeOp<"embedding_grad", [AllTypesMatch<["acc
     ```
   }];
   let arguments = !con((ins Dyna_Activation:$dy, Dyna_Ids:$ids, Dyna_Matrix:$accumulator,
-                            OptionalAttr<Dyna_ShardAttr>:$shard), places);
+                            Dyna_OptionalAttr<Dyna_ShardAttr>:$shard), places);
   let results = (outs Dyna_Matrix:$result);
   let assemblyFormat = "$dy `,` $ids `,` $accumulator (`shard` `` $shard^)? attr-dict `:` type($dy) `,` type($ids) `,` type($accumulator)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value getTable() { return getAccumulator(); }
+  }];
 }
 
-def Dyna_PositionsGradOp : Dyna_ComputeOp<"positions_grad", [AllTypesMatch<["accumulator", "result"]>]> {
+def Dyna_PositionsGradOp : Dyna_ComputeOp<"positions_grad", [Dyna_Accumulates, Dyna_CountsTokens,
+    AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "Adds rows of a gradient to the rows of a position table.";
   let description = [{
     `result = accumulator; result[position(t), :] += dy[t, :]` for t in order.
@@ -66,7 +71,8 @@ def Dyna_PositionsGradOp : Dyna_ComputeOp<"positions_grad", [AllTypesMatch<["acc
 // Matrix products and attention
 //===----------------------------------------------------------------------===//
 
-def Dyna_LinearGradInputOp : Dyna_ComputeOp<"linear_grad_input", [Dyna_InferType]> {
+def Dyna_LinearGradInputOp : Dyna_ComputeOp<"linear_grad_input", [Dyna_MatrixProduct, Dyna_AccumulatesSeveral,
+    Dyna_AnyStride, Dyna_InferType]> {
   let summary = "`dy * weight`, optionally added to another gradient.";
   let description = [{
     Constraints:
@@ -88,7 +94,8 @@ def Dyna_LinearGradInputOp : Dyna_ComputeOp<"linear_grad_input", [Dyna_InferType
   let hasVerifier = 1;
 }
 
-def Dyna_LinearGradWeightOp : Dyna_ComputeOp<"linear_grad_weight", [AllTypesMatch<["accumulator", "result"]>]> {
+def Dyna_LinearGradWeightOp : Dyna_ComputeOp<"linear_grad_weight", [Dyna_MatrixProduct, Dyna_Accumulates,
+    Dyna_AnyStride, AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "`accumulator + dy^T * x`.";
   let description = [{
     Constraints:
@@ -108,7 +115,8 @@ def Dyna_LinearGradWeightOp : Dyna_ComputeOp<"linear_grad_weight", [AllTypesMatc
   let hasVerifier = 1;
 }
 
-def Dyna_BiasGradOp : Dyna_ComputeOp<"bias_grad", [Dyna_RowWise, AllTypesMatch<["accumulator", "result"]>]> {
+def Dyna_BiasGradOp : Dyna_ComputeOp<"bias_grad", [Dyna_Elementwise, Dyna_Accumulates,
+    AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "`accumulator + sum of the rows of dy`.";
   let description = [{
     Constraints:
@@ -127,7 +135,7 @@ def Dyna_BiasGradOp : Dyna_ComputeOp<"bias_grad", [Dyna_RowWise, AllTypesMatch<[
   let hasVerifier = 1;
 }
 
-def Dyna_AttentionGradOp : Dyna_ComputeOp<"attention_grad", [
+def Dyna_AttentionGradOp : Dyna_ComputeOp<"attention_grad", [Dyna_Product, Dyna_AnyStride,
     AllTypesMatch<["query", "result", "d_result", "d_query"]>,
     AllTypesMatch<["key", "d_key"]>, AllTypesMatch<["value", "d_value"]>]> {
   let summary = "Gradients of `dyna.attention` with respect to query, key and value.";
@@ -165,7 +173,7 @@ def Dyna_AttentionGradOp : Dyna_ComputeOp<"attention_grad", [
 //===----------------------------------------------------------------------===//
 
 class Dyna_ActivationGradOp<string mnemonic, string what, dag attributes = (ins)>
-    : Dyna_ComputeOp<mnemonic, [Dyna_RowWise, SameOperandsAndResultType]> {
+    : Dyna_ComputeOp<mnemonic, [Dyna_Elementwise, SameOperandsAndResultType]> {
   let summary = what;
   let arguments = !con((ins Dyna_Activation:$x, Dyna_Activation:$dy), attributes, places);
   let results = (outs Dyna_Activation:$result);
@@ -205,7 +213,7 @@ def Dyna_LayerNormGradInputOp : Dyna_ComputeOp<"layer_norm_grad_input", [Dyna_Ro
   let hasVerifier = 1;
 }
 
-def Dyna_LayerNormGradWeightOp : Dyna_ComputeOp<"layer_norm_grad_weight", [Dyna_RowWise,
+def Dyna_LayerNormGradWeightOp : Dyna_ComputeOp<"layer_norm_grad_weight", [Dyna_RowWise, Dyna_AccumulatesSeveral,
     AllTypesMatch<["x", "dy"]>,
     AllTypesMatch<["weight_accumulator", "bias_accumulator", "weight_result", "bias_result"]>]> {
   let summary = "Gradients of `dyna.layer_norm` with respect to weight and bias.";
@@ -248,7 +256,7 @@ def Dyna_RmsNormGradInputOp : Dyna_ComputeOp<"rms_norm_grad_input", [Dyna_RowWis
   let hasVerifier = 1;
 }
 
-def Dyna_RmsNormGradWeightOp : Dyna_ComputeOp<"rms_norm_grad_weight", [Dyna_RowWise,
+def Dyna_RmsNormGradWeightOp : Dyna_ComputeOp<"rms_norm_grad_weight", [Dyna_RowWise, Dyna_Accumulates,
     AllTypesMatch<["x", "dy"]>, AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "Gradient of `dyna.rms_norm` with respect to its weight.";
   let description = [{
@@ -274,7 +282,7 @@ def Dyna_RmsNormGradWeightOp : Dyna_ComputeOp<"rms_norm_grad_weight", [Dyna_RowW
 // Loss
 //===----------------------------------------------------------------------===//
 
-def Dyna_LinearCrossEntropyTrainOp : Dyna_ComputeOp<"linear_cross_entropy_train", [
+def Dyna_LinearCrossEntropyTrainOp : Dyna_ComputeOp<"linear_cross_entropy_train", [Dyna_Product, Dyna_Accumulates, Dyna_TableOpInterface,
     AllTypesMatch<["x", "d_x"]>, AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "The loss with both its gradients, chunk by chunk.";
   let description = [{
@@ -303,18 +311,21 @@ def Dyna_LinearCrossEntropyTrainOp : Dyna_ComputeOp<"linear_cross_entropy_train"
   let arguments = !con((ins Dyna_Activation:$x, Dyna_Matrix:$weight, Dyna_Ids:$targets,
                             Dyna_Matrix:$accumulator,
                             DefaultValuedAttr<I64Attr, "-1">:$ignore_index,
-                            OptionalAttr<Dyna_ShardAttr>:$shard), places);
+                            Dyna_OptionalAttr<Dyna_ShardAttr>:$shard), places);
   let results = (outs Dyna_Scalar:$loss, Dyna_Activation:$d_x, Dyna_Matrix:$result);
   let assemblyFormat = "$x `,` $weight `,` $targets `,` $accumulator (`shard` `` $shard^)? attr-dict "
                        "`:` type($x) `,` type($weight) `,` type($targets) `,` type($accumulator)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value getTable() { return getWeight(); }
+  }];
 }
 
 //===----------------------------------------------------------------------===//
 // Optimizer
 //===----------------------------------------------------------------------===//
 
-def Dyna_AdamwOp : Dyna_ComputeOp<"adamw", [
+def Dyna_AdamwOp : Dyna_ComputeOp<"adamw", [Dyna_AccumulatesSeveral,
     AllTypesMatch<["master", "m", "v", "new_master", "new_m", "new_v"]>,
     AllTypesMatch<["gradient", "new_gradient"]>]> {
   let summary = "One step of AdamW with decoupled weight decay; clears the gradient.";
@@ -346,7 +357,7 @@ def Dyna_AdamwOp : Dyna_ComputeOp<"adamw", [
   let hasVerifier = 1;
 }
 
-def Dyna_SumSquaresOp : Dyna_ComputeOp<"sum_squares", [AllTypesMatch<["accumulator", "result"]>]> {
+def Dyna_SumSquaresOp : Dyna_ComputeOp<"sum_squares", [Dyna_Accumulates, AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "Adds the squares of a tensor's elements to an f64, for the global norm.";
   let description = [{
     Example: `%s1 = dyna.sum_squares %g, %s0 : tensor<257x96xf32>`

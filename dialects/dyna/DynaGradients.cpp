@@ -13,9 +13,6 @@
 using namespace mlir;
 using namespace mlir::dyna;
 
-/// Places are the memory phase's.
-static ArrayAttr noPlaces() { return {}; }
-
 //===----------------------------------------------------------------------===//
 // Tables
 //===----------------------------------------------------------------------===//
@@ -28,7 +25,7 @@ void EmbeddingOp::buildGradient(GradientBuilder &gradients) {
   gradients.setAccumulator(
       getTable(), EmbeddingGradOp::create(gradients.builder(), getLoc(), dy,
                                           gradients.use(getIds()), accumulator,
-                                          getShardAttr(), noPlaces()));
+                                          getShardAttr()));
 }
 
 void PositionsOp::buildGradient(GradientBuilder &gradients) {
@@ -37,9 +34,9 @@ void PositionsOp::buildGradient(GradientBuilder &gradients) {
   if (!accumulator)
     return;
   gradients.setAccumulator(
-      getTable(), PositionsGradOp::create(gradients.builder(), getLoc(), dy,
-                                          gradients.use(getSegments()),
-                                          accumulator, noPlaces()));
+      getTable(),
+      PositionsGradOp::create(gradients.builder(), getLoc(), dy,
+                              gradients.use(getSegments()), accumulator));
 }
 
 //===----------------------------------------------------------------------===//
@@ -50,9 +47,8 @@ void PositionsOp::buildGradient(GradientBuilder &gradients) {
 static void buildBiasGradient(GradientBuilder &gradients, Location loc,
                               Value bias, Value dy) {
   if (Value accumulator = gradients.accumulatorOf(bias))
-    gradients.setAccumulator(bias,
-                             BiasGradOp::create(gradients.builder(), loc, dy,
-                                                accumulator, noPlaces()));
+    gradients.setAccumulator(
+        bias, BiasGradOp::create(gradients.builder(), loc, dy, accumulator));
 }
 
 void LinearOp::buildGradient(GradientBuilder &gradients) {
@@ -61,17 +57,15 @@ void LinearOp::buildGradient(GradientBuilder &gradients) {
   if (getBias())
     buildBiasGradient(gradients, getLoc(), getBias(), dy);
   if (Value accumulator = gradients.accumulatorOf(getWeight()))
-    gradients.setAccumulator(
-        getWeight(),
-        LinearGradWeightOp::create(builder, getLoc(), dy, gradients.use(getX()),
-                                   accumulator, noPlaces()));
+    gradients.setAccumulator(getWeight(),
+                             LinearGradWeightOp::create(builder, getLoc(), dy,
+                                                        gradients.use(getX()),
+                                                        accumulator));
   if (gradients.wants(getX()))
     gradients.add(getX(), LinearGradInputOp::create(
                               builder, getLoc(), getX().getType(), dy,
-                              gradients.use(getWeight()), Value(), noPlaces()));
+                              gradients.use(getWeight()), Value()));
 }
-
-bool LinearOp::isProduct() { return true; }
 
 void AttentionOp::buildGradient(GradientBuilder &gradients) {
   if (gradients.gradientOf(getLse()))
@@ -83,8 +77,7 @@ void AttentionOp::buildGradient(GradientBuilder &gradients) {
       gradients.use(getKey()), gradients.use(getValue()),
       gradients.use(getResult()), gradients.use(getLse()),
       gradients.gradientOf(getResult()), gradients.use(getSegments()),
-      getHeadsAttr(), getKvHeadsAttr(), getScaleAttr(), getCausalAttr(),
-      noPlaces());
+      getHeadsAttr(), getKvHeadsAttr(), getScaleAttr(), getCausalAttr());
   if (gradients.wants(getQuery()))
     gradients.add(getQuery(), grad.getDQuery());
   if (gradients.wants(getKey()))
@@ -92,8 +85,6 @@ void AttentionOp::buildGradient(GradientBuilder &gradients) {
   if (gradients.wants(getValue()))
     gradients.add(getValue(), grad.getDValue());
 }
-
-bool AttentionOp::isProduct() { return true; }
 
 //===----------------------------------------------------------------------===//
 // Norms
@@ -111,15 +102,15 @@ void LayerNormOp::buildGradient(GradientBuilder &gradients) {
   Value biasAccumulator = gradients.accumulatorOf(getBias());
   if (!weightAccumulator || !biasAccumulator)
     return;
-  auto weightGrad = LayerNormGradWeightOp::create(
-      builder, getLoc(), x, dy, weightAccumulator, biasAccumulator,
-      getEpsilonAttr(), noPlaces());
+  auto weightGrad =
+      LayerNormGradWeightOp::create(builder, getLoc(), x, dy, weightAccumulator,
+                                    biasAccumulator, getEpsilonAttr());
   gradients.setAccumulator(getWeight(), weightGrad.getWeightResult());
   gradients.setAccumulator(getBias(), weightGrad.getBiasResult());
   if (gradients.wants(getX()))
     gradients.add(getX(), LayerNormGradInputOp::create(
                               builder, getLoc(), x, gradients.use(getWeight()),
-                              dy, getEpsilonAttr(), noPlaces()));
+                              dy, getEpsilonAttr()));
 }
 
 void RmsNormOp::buildGradient(GradientBuilder &gradients) {
@@ -127,14 +118,13 @@ void RmsNormOp::buildGradient(GradientBuilder &gradients) {
   Value dy = gradients.gradientOf(getResult());
   Value x = gradients.use(getX());
   if (Value accumulator = gradients.accumulatorOf(getWeight()))
-    gradients.setAccumulator(
-        getWeight(),
-        RmsNormGradWeightOp::create(builder, getLoc(), x, dy, accumulator,
-                                    getEpsilonAttr(), noPlaces()));
+    gradients.setAccumulator(getWeight(), RmsNormGradWeightOp::create(
+                                              builder, getLoc(), x, dy,
+                                              accumulator, getEpsilonAttr()));
   if (gradients.wants(getX()))
-    gradients.add(getX(), RmsNormGradInputOp::create(
-                              builder, getLoc(), x, gradients.use(getWeight()),
-                              dy, getEpsilonAttr(), noPlaces()));
+    gradients.add(getX(), RmsNormGradInputOp::create(builder, getLoc(), x,
+                                                     gradients.use(getWeight()),
+                                                     dy, getEpsilonAttr()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -153,13 +143,11 @@ void RotaryOp::buildGradient(GradientBuilder &gradients) {
   if (!gradients.wants(getX()))
     return;
   OpBuilder &builder = gradients.builder();
-  gradients.add(getX(), RotaryOp::create(builder, getLoc(), getX().getType(),
-                                         gradients.gradientOf(getResult()),
-                                         gradients.use(getSegments()),
-                                         getHeadDimAttr(), getThetaAttr(),
-                                         getInverse() ? UnitAttr()
-                                                      : builder.getUnitAttr(),
-                                         noPlaces()));
+  gradients.add(getX(),
+                RotaryOp::create(builder, getLoc(), getX().getType(),
+                                 gradients.gradientOf(getResult()),
+                                 gradients.use(getSegments()), getHeadDim(),
+                                 getTheta(), !getInverse()));
 }
 
 void GeluOp::buildGradient(GradientBuilder &gradients) {
@@ -168,23 +156,23 @@ void GeluOp::buildGradient(GradientBuilder &gradients) {
                   GeluGradOp::create(gradients.builder(), getLoc(),
                                      getX().getType(), gradients.use(getX()),
                                      gradients.gradientOf(getResult()),
-                                     getFormAttr(), noPlaces()));
+                                     getFormAttr()));
 }
 
 void SiluOp::buildGradient(GradientBuilder &gradients) {
   if (gradients.wants(getX()))
-    gradients.add(getX(), SiluGradOp::create(
-                              gradients.builder(), getLoc(), getX().getType(),
-                              gradients.use(getX()),
-                              gradients.gradientOf(getResult()), noPlaces()));
+    gradients.add(getX(),
+                  SiluGradOp::create(gradients.builder(), getLoc(),
+                                     getX().getType(), gradients.use(getX()),
+                                     gradients.gradientOf(getResult())));
 }
 
 void ReluOp::buildGradient(GradientBuilder &gradients) {
   if (gradients.wants(getX()))
-    gradients.add(getX(), ReluGradOp::create(
-                              gradients.builder(), getLoc(), getX().getType(),
-                              gradients.use(getX()),
-                              gradients.gradientOf(getResult()), noPlaces()));
+    gradients.add(getX(),
+                  ReluGradOp::create(gradients.builder(), getLoc(),
+                                     getX().getType(), gradients.use(getX()),
+                                     gradients.gradientOf(getResult())));
 }
 
 void AddOp::buildGradient(GradientBuilder &gradients) {
@@ -198,9 +186,9 @@ void MulOp::buildGradient(GradientBuilder &gradients) {
   Value dy = gradients.gradientOf(getResult());
   auto addProduct = [&](Value operand, Value other) {
     if (gradients.wants(operand))
-      gradients.add(operand, MulOp::create(gradients.builder(), getLoc(),
-                                           operand.getType(), dy,
-                                           gradients.use(other), noPlaces()));
+      gradients.add(operand,
+                    MulOp::create(gradients.builder(), getLoc(),
+                                  operand.getType(), dy, gradients.use(other)));
   };
   addProduct(getLhs(), getRhs());
   addProduct(getRhs(), getLhs());
@@ -209,12 +197,11 @@ void MulOp::buildGradient(GradientBuilder &gradients) {
 /// The random numbers are functions of counters: the same ones drop `dy`.
 void DropoutOp::buildGradient(GradientBuilder &gradients) {
   if (gradients.wants(getX()))
-    gradients.add(getX(), DropoutOp::create(gradients.builder(), getLoc(),
-                                            getX().getType(),
-                                            gradients.gradientOf(getResult()),
-                                            gradients.use(getSegments()),
-                                            getProbabilityAttr(),
-                                            getInstanceAttr(), noPlaces()));
+    gradients.add(getX(), DropoutOp::create(
+                              gradients.builder(), getLoc(), getX().getType(),
+                              gradients.gradientOf(getResult()),
+                              gradients.use(getSegments()),
+                              getProbabilityAttr(), getInstanceAttr()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -229,11 +216,9 @@ void LinearCrossEntropyOp::buildGradient(GradientBuilder &gradients) {
   auto train = LinearCrossEntropyTrainOp::create(
       gradients.builder(), getLoc(), gradients.use(getX()),
       gradients.use(getWeight()), gradients.use(getTargets()), accumulator,
-      getIgnoreIndexAttr(), getShardAttr(), noPlaces());
+      getIgnoreIndexAttr(), getShardAttr());
   gradients.replaceInForward(getLoss(), train.getLoss());
   gradients.setAccumulator(getWeight(), train.getResult());
   if (gradients.wants(getX()))
     gradients.add(getX(), train.getDX());
 }
-
-bool LinearCrossEntropyOp::isProduct() { return true; }

@@ -6,15 +6,13 @@
 #define DYNA_DIALECTS_DYNA_DYNAMODELOPS_TD
 
 def Dyna_Differentiable : DeclareOpInterfaceMethods<Dyna_DifferentiableOpInterface>;
-def Dyna_DifferentiableProduct
-    : DeclareOpInterfaceMethods<Dyna_DifferentiableOpInterface, ["isProduct"]>;
 def Dyna_InferType : DeclareOpInterfaceMethods<InferTypeOpInterface>;
 
 //===----------------------------------------------------------------------===//
 // Tokens in
 //===----------------------------------------------------------------------===//
 
-def Dyna_EmbeddingOp : Dyna_ComputeOp<"embedding", [Dyna_Differentiable, Dyna_InferType]> {
+def Dyna_EmbeddingOp : Dyna_ComputeOp<"embedding", [Dyna_Differentiable, Dyna_TableOpInterface, Dyna_InferType]> {
   let summary = "Rows of a table, chosen by token ids.";
   let description = [{
     `result[t, :] = table[ids[t], :]`. The runtime checks ids against the vocabulary
@@ -34,13 +32,13 @@ def Dyna_EmbeddingOp : Dyna_ComputeOp<"embedding", [Dyna_Differentiable, Dyna_In
     %y = dyna.embedding %tokens, %part shard<group = 1, rows = 513> : tensor<?xi32>, tensor<257x96xf32>
     ```
   }];
-  let arguments = !con((ins Dyna_Ids:$ids, Dyna_Matrix:$table, OptionalAttr<Dyna_ShardAttr>:$shard), places);
+  let arguments = !con((ins Dyna_Ids:$ids, Dyna_Matrix:$table, Dyna_OptionalAttr<Dyna_ShardAttr>:$shard), places);
   let results = (outs Dyna_Activation:$result);
   let assemblyFormat = "$ids `,` $table (`shard` `` $shard^)? attr-dict `:` type($ids) `,` type($table)";
   let hasVerifier = 1;
 }
 
-def Dyna_PositionsOp : Dyna_ComputeOp<"positions", [Dyna_Differentiable, Dyna_InferType, Dyna_RowWise]> {
+def Dyna_PositionsOp : Dyna_ComputeOp<"positions", [Dyna_Differentiable, Dyna_Elementwise, Dyna_CountsTokens, Dyna_InferType]> {
   let summary = "Rows of a table, chosen by each token's position in its sample.";
   let description = [{
     `result[t, :] = table[position(t), :]`, where positions count from each segment's
@@ -64,7 +62,7 @@ def Dyna_PositionsOp : Dyna_ComputeOp<"positions", [Dyna_Differentiable, Dyna_In
 // Matrix products and attention
 //===----------------------------------------------------------------------===//
 
-def Dyna_LinearOp : Dyna_ComputeOp<"linear", [Dyna_DifferentiableProduct, Dyna_InferType]> {
+def Dyna_LinearOp : Dyna_ComputeOp<"linear", [Dyna_Differentiable, Dyna_MatrixProduct, Dyna_AnyStride, Dyna_InferType]> {
   let summary = "`x * weight^T + bias`.";
   let description = [{
     The weight is stored `[out, in]`, the bias is optional.
@@ -89,7 +87,7 @@ def Dyna_LinearOp : Dyna_ComputeOp<"linear", [Dyna_DifferentiableProduct, Dyna_I
   let hasVerifier = 1;
 }
 
-def Dyna_AttentionOp : Dyna_ComputeOp<"attention", [Dyna_DifferentiableProduct, Dyna_InferType]> {
+def Dyna_AttentionOp : Dyna_ComputeOp<"attention", [Dyna_Differentiable, Dyna_Product, Dyna_AnyStride, Dyna_InferType]> {
   let summary = "Softmax attention inside each segment.";
   let description = [{
     Query head `h` reads key/value head `h / (heads / kv_heads)`; a head's features
@@ -132,9 +130,9 @@ def Dyna_AttentionOp : Dyna_ComputeOp<"attention", [Dyna_DifferentiableProduct, 
 
 class Dyna_ElementwiseOp<string mnemonic, list<Trait> traits = []>
     : Dyna_ComputeOp<mnemonic, !listconcat(traits,
-        [Dyna_Differentiable, Dyna_RowWise, SameOperandsAndResultType])>;
+        [Dyna_Differentiable, Dyna_Elementwise, SameOperandsAndResultType])>;
 
-def Dyna_BiasOp : Dyna_ComputeOp<"bias", [Dyna_Differentiable, Dyna_RowWise, Dyna_InferType]> {
+def Dyna_BiasOp : Dyna_ComputeOp<"bias", [Dyna_Differentiable, Dyna_Elementwise, Dyna_InferType]> {
   let summary = "Adds a vector to every row.";
   let description = [{
     Constraints:
@@ -194,7 +192,7 @@ def Dyna_RmsNormOp : Dyna_ComputeOp<"rms_norm", [Dyna_Differentiable, Dyna_RowWi
   let hasVerifier = 1;
 }
 
-def Dyna_RotaryOp : Dyna_ComputeOp<"rotary", [Dyna_Differentiable, Dyna_RowWise, Dyna_InferType]> {
+def Dyna_RotaryOp : Dyna_ComputeOp<"rotary", [Dyna_Differentiable, Dyna_RowWise, Dyna_PairsFeatures, Dyna_InferType]> {
   let summary = "Rotates pairs of features by angles that grow with the position.";
   let description = [{
     Feature `j` of the first half of a head and feature `j` of its second half form a
@@ -254,7 +252,7 @@ class Dyna_BinaryOp<string mnemonic, string what, list<Trait> traits = []>
 def Dyna_AddOp : Dyna_BinaryOp<"add", "Element-wise sum.", [Commutative]>;
 def Dyna_MulOp : Dyna_BinaryOp<"mul", "Element-wise product.", [Commutative]>;
 
-def Dyna_DropoutOp : Dyna_ComputeOp<"dropout", [Dyna_Differentiable, Dyna_RowWise, Dyna_InferType]> {
+def Dyna_DropoutOp : Dyna_ComputeOp<"dropout", [Dyna_Differentiable, Dyna_Elementwise, Dyna_CountsTokens, Dyna_InferType]> {
   let summary = "Zeroes elements at random and scales the others.";
   let description = [{
     An element is dropped by a counter-based random number of (seed, step, layer,
@@ -285,7 +283,7 @@ def Dyna_DropoutOp : Dyna_ComputeOp<"dropout", [Dyna_Differentiable, Dyna_RowWis
 // Loss
 //===----------------------------------------------------------------------===//
 
-def Dyna_LinearCrossEntropyOp : Dyna_ComputeOp<"linear_cross_entropy", [Dyna_DifferentiableProduct]> {
+def Dyna_LinearCrossEntropyOp : Dyna_ComputeOp<"linear_cross_entropy", [Dyna_Differentiable, Dyna_Product, Dyna_TableOpInterface]> {
   let summary = "Output head and cross-entropy loss in one; logits are never stored whole.";
   let description = [{
     The sum over all rows whose target is not `ignore_index` of
@@ -310,10 +308,13 @@ def Dyna_LinearCrossEntropyOp : Dyna_ComputeOp<"linear_cross_entropy", [Dyna_Dif
   }];
   let arguments = !con((ins Dyna_Activation:$x, Dyna_Matrix:$weight, Dyna_Ids:$targets,
                             DefaultValuedAttr<I64Attr, "-1">:$ignore_index,
-                            OptionalAttr<Dyna_ShardAttr>:$shard), places);
+                            Dyna_OptionalAttr<Dyna_ShardAttr>:$shard), places);
   let results = (outs Dyna_Scalar:$loss);
   let assemblyFormat = "$x `,` $weight `,` $targets (`shard` `` $shard^)? attr-dict `:` type($x) `,` type($weight) `,` type($targets)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value getTable() { return getWeight(); }
+  }];
 }
 
 #endif // DYNA_DIALECTS_DYNA_DYNAMODELOPS_TD

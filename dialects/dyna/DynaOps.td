@@ -18,17 +18,10 @@ include "mlir/IR/SymbolInterfaces.td"
 class Dyna_Op<string mnemonic, list<Trait> traits = []>
     : Op<Dyna_Dialect, mnemonic, !listconcat([Dyna_OnlyKnownAttributes], traits)>;
 
-/// `places`, where present, has one entry per result and at most one more, for scratch:
-///   - (PLACES1) the number of places is that of the results, or one more;
-///   - (PLACES2) the place of scratch is in `workspace`.
-def Dyna_Placed : NativeOpTrait<"Placed"> {
-  let cppNamespace = "::mlir::dyna::OpTrait";
-}
-
 /// An op that computes tensors. The memory phase sets `places`.
 class Dyna_ComputeOp<string mnemonic, list<Trait> traits = []>
-    : Dyna_Op<mnemonic, !listconcat([Pure, Dyna_Placed], traits)> {
-  dag places = (ins OptionalAttr<Dyna_PlaceArrayAttr>:$places);
+    : Dyna_Op<mnemonic, !listconcat([Pure, Dyna_PlacedOpInterface], traits)> {
+  dag places = (ins Dyna_OptionalAttr<Dyna_PlaceArrayAttr>:$places);
 }
 
 include "dialects/dyna/DynaStructureOps.td"

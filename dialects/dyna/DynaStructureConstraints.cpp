@@ -99,8 +99,8 @@ static bool isPart(LayerOp layer) { return layer->hasAttr("dist.mesh"); }
 
 /// In `body`, which is `what`.
 static LogicalResult verifyTablesAreWhole(Region &body, StringRef what) {
-  WalkResult result = body.walk([&](Operation *op) {
-    auto shard = op->getAttrOfType<ShardAttr>("shard");
+  WalkResult result = body.walk([&](TableOpInterface op) {
+    ShardAttr shard = op.getShardAttr();
     if (!shard)
       return WalkResult::advance();
     op->emitOpError() << "expects no 'shard' in " << what

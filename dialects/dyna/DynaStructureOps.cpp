@@ -9,6 +9,14 @@
 using namespace mlir;
 using namespace mlir::dyna;
 
+PlaceAttr FunctionOp::getPlaceOf(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return getArgPlace(argument.getArgNumber());
+  auto result = cast<OpResult>(value);
+  auto placed = dyn_cast<PlacedOpInterface>(result.getOwner());
+  return placed ? placed.getPlace(result.getResultNumber()) : PlaceAttr();
+}
+
 Type FunctionOp::getGradientElementType() {
   for (auto [index, type] : llvm::enumerate(getArgumentTypes()))
     if (getArgPlace(index).getMemory() == Memory::Gradient)

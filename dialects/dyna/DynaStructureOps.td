@@ -32,7 +32,7 @@ def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
                        DefaultValuedAttr<F64Attr, "0.0">:$constant,
                        DefaultValuedAttr<F64Attr, "0.0">:$normal,
                        UnitAttr:$decay,
-                       OptionalAttr<StrAttr>:$sym_visibility);
+                       Dyna_OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = "$sym_name `:` $type (`constant` $constant^)? (`normal` $normal^)? "
                        "(`decay` $decay^)? attr-dict";
   let hasVerifier = 1;
@@ -70,16 +70,10 @@ def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove, Dyn
   let arguments = (ins SymbolNameAttr:$sym_name,
                        TypeAttrOf<FunctionType>:$function_type,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$num_parameters,
-                       OptionalAttr<StrAttr>:$sym_visibility,
-                       OptionalAttr<DictArrayAttr>:$arg_attrs,
-                       OptionalAttr<DictArrayAttr>:$res_attrs,
-                       OptionalAttr<Dyna_PlaceArrayAttr>:$tiers);
-  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::FunctionType":$type,
-                                 "uint64_t":$numParameters, "::mlir::StringAttr":$visibility,
-                                 "::mlir::ArrayAttr":$argAttrs, "::mlir::ArrayAttr":$resAttrs), [{
-    build($_builder, $_state, name, type, numParameters, visibility, argAttrs, resAttrs,
-          ::mlir::ArrayAttr());
-  }]>];
+                       Dyna_OptionalAttr<StrAttr>:$sym_visibility,
+                       Dyna_OptionalAttr<DictArrayAttr>:$arg_attrs,
+                       Dyna_OptionalAttr<DictArrayAttr>:$res_attrs,
+                       Dyna_OptionalAttr<Dyna_PlaceArrayAttr>:$tiers);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -148,7 +142,7 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyn
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Dyna_FactsAttr:$facts,
-                       OptionalAttr<StrAttr>:$sym_visibility);
+                       Dyna_OptionalAttr<StrAttr>:$sym_visibility);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -177,7 +171,7 @@ def Dyna_CallOp : Dyna_Op<"call", [HasParent<"ModelOp">, DeclareOpInterfaceMetho
                        "`:` functional-type($inputs, $result)";
 }
 
-def Dyna_ReturnOp : Dyna_Op<"return", [Pure, ReturnLike, Terminator,
+def Dyna_ReturnOp : Dyna_Op<"return", [Pure, ReturnLike, Terminator, Dyna_AnyStride,
       ParentOneOf<["LayerOp", "ModelOp", "FunctionOp"]>]> {
   let summary = "Ends a layer, a model or a layer function.";
   let description = [{
@@ -226,10 +220,10 @@ def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbov
                        TypeAttrOf<FunctionType>:$function_type,
                        Dyna_PlaceArrayAttr:$arg_places,
                        Dyna_PlaceArrayAttr:$result_places,
-                       OptionalAttr<Dyna_PlaceAttr>:$workspace,
-                       OptionalAttr<StrAttr>:$sym_visibility,
-                       OptionalAttr<DictArrayAttr>:$arg_attrs,
-                       OptionalAttr<DictArrayAttr>:$res_attrs);
+                       Dyna_OptionalAttr<Dyna_PlaceAttr>:$workspace,
+                       Dyna_OptionalAttr<StrAttr>:$sym_visibility,
+                       Dyna_OptionalAttr<DictArrayAttr>:$arg_attrs,
+                       Dyna_OptionalAttr<DictArrayAttr>:$res_attrs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -243,6 +237,9 @@ def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbov
     PlaceAttr getResultPlace(unsigned index) {
       return ::mlir::cast<PlaceAttr>(getResultPlaces()[index]);
     }
+    /// Where an argument, or a result of one of the ops of the body, lies; null
+    /// for a result before the memory phase.
+    PlaceAttr getPlaceOf(::mlir::Value value);
     /// In which the gradients of parameters are added up; null if the function
     /// takes none.
     ::mlir::Type getGradientElementType();
@@ -250,7 +247,8 @@ def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbov
 }
 
 def Dyna_RowsOp : Dyna_Op<"rows", [SingleBlockImplicitTerminator<"YieldOp">, RecursiveMemoryEffects,
-                                   NoRegionArguments, Dyna_Placed]> {
+                                   NoRegionArguments, Dyna_PlacedOpInterface,
+                                   Dyna_AccumulatesSeveral, Dyna_AnyStride]> {
   let summary = "Row-wise ops that run in one sweep over the rows.";
   let description = [{
     The body's ops see values from outside directly; only what is yielded leaves the
@@ -271,7 +269,7 @@ def Dyna_RowsOp : Dyna_Op<"rows", [SingleBlockImplicitTerminator<"YieldOp">, Rec
     }
     ```
   }];
-  let arguments = (ins OptionalAttr<Dyna_PlaceArrayAttr>:$places);
+  let arguments = (ins Dyna_OptionalAttr<Dyna_PlaceArrayAttr>:$places);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "(`:` type($results)^)? $body attr-dict";

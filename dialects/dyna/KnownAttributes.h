@@ -18,7 +18,22 @@
 
 namespace mlir::dyna {
 
-/// A discardable attribute that a phase leaves behind.
+/// A discardable attribute that a phase leaves behind, and how others get at it.
+template <typename AttributeType> struct PhaseAttribute {
+  StringLiteral name;
+
+  /// Null if the op has none.
+  AttributeType of(Operation *op) const {
+    return op->getAttrOfType<AttributeType>(name);
+  }
+  bool isOn(Operation *op) const { return op->hasAttr(name); }
+  void set(Operation *op, AttributeType value) const {
+    op->setAttr(name, value);
+  }
+  void removeFrom(Operation *op) const { op->removeAttr(name); }
+};
+
+/// What is known of one.
 struct KnownAttribute {
   StringLiteral name;
   StringLiteral where; ///< on what it may stand, for people

@@ -67,7 +67,7 @@ def Exec_GraphOp : Exec_ListOp<"graph", [Symbol]> {
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$strategy, Dist_MeshAttr:$mesh,
-                       OptionalAttr<StrAttr>:$sym_visibility);
+                       Dyna_OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = "$sym_name $strategy `on` $mesh attr-dict-with-keyword $body";
 }
 
@@ -140,7 +140,7 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<FlatSymbolRefAttr>:$graph,
                        OptionalAttr<StrAttr>:$strategy, I64Attr:$model, I64Attr:$target_tokens,
                        OptionalAttr<DenseI64ArrayAttr>:$lengths,
-                       OptionalAttr<StrAttr>:$sym_visibility);
+                       Dyna_OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = "$sym_name (`of` $graph^)? (`strategy` $strategy^)? `model` custom<Hash>($model) `target_tokens` "
                        "custom<Number>($target_tokens) (`lengths` $lengths^)? attr-dict-with-keyword $body";
 }

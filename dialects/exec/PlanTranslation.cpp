@@ -45,7 +45,7 @@ FailureOr<PlanOp> mlir::exec::importPlan(OpBuilder &builder, Location location,
       builder, location, builder.getStringAttr(name), FlatSymbolRefAttr(),
       plan.graph.empty() ? StringAttr() : builder.getStringAttr(plan.graph),
       builder.getI64IntegerAttr(static_cast<int64_t>(plan.manifestHash)),
-      builder.getI64IntegerAttr(plan.targetTokens), lengths, StringAttr());
+      builder.getI64IntegerAttr(plan.targetTokens), lengths);
   builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
   for (const plan::MicroBatch &microBatch : plan.microBatches)
     importMicroBatch(builder, location, microBatch);
@@ -163,9 +163,9 @@ GraphOp mlir::exec::importGraph(OpBuilder &builder, Location location,
   strategy.name.clear();
   strategy.layers.clear();
   auto mesh = dist::MeshAttr::get(builder.getContext(), graph.mesh());
-  auto op = GraphOp::create(builder, location, builder.getStringAttr(name),
-                            builder.getStringAttr(describeStrategy(strategy)),
-                            mesh, StringAttr());
+  auto op =
+      GraphOp::create(builder, location, builder.getStringAttr(name),
+                      builder.getStringAttr(describeStrategy(strategy)), mesh);
   builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
   const ::dyna::Model &model = graph.model();
   for (int stage = 0; stage < graph.stages(); ++stage) {

@@ -29,7 +29,7 @@ void BackwardBuilder::add(Value forwardValue, Value gradient) {
   // gradient stands first; if it is a matrix product, the sum can become its
   // accumulator.
   sum = sum ? AddOp::create(opBuilder, gradient.getLoc(), gradient.getType(),
-                            gradient, sum, ArrayAttr())
+                            gradient, sum)
             : gradient;
 }
 

@@ -64,9 +64,7 @@ FunctionOp FunctionCut::createFunction(OpBuilder &builder) {
       role,
       builder.getFunctionType(ValueRange(arguments).getTypes(),
                               ValueRange(results).getTypes()),
-      builder.getArrayAttr(argumentPlaces), builder.getArrayAttr(resultPlaces),
-      /*workspace=*/PlaceAttr(), /*sym_visibility=*/StringAttr(),
-      /*arg_attrs=*/ArrayAttr(), /*res_attrs=*/ArrayAttr());
+      builder.getArrayAttr(argumentPlaces), builder.getArrayAttr(resultPlaces));
   Block &body = function.getBody().emplaceBlock();
   for (Value argument : arguments)
     body.addArgument(argument.getType(), argument.getLoc());

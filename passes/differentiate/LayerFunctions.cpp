@@ -210,17 +210,15 @@ static LogicalResult buildUpdate(OpBuilder &builder, LayerOp layer,
     Value master = addArgument(type, "", Memory::Input, 3 * i);
     Value m = addArgument(type, "m_", Memory::Input, 3 * i + 1);
     Value v = addArgument(type, "v_", Memory::Input, 3 * i + 2);
-    auto adamw = AdamwOp::create(body, loc, master, gradient, m, v,
-                                 decays[i] ? body.getUnitAttr() : UnitAttr(),
-                                 ArrayAttr());
+    auto adamw = AdamwOp::create(body, loc, master, gradient, m, v, decays[i]);
     cut.give(adamw.getNewGradient(), Memory::Gradient, i);
     cut.give(adamw.getNewMaster(), Memory::Input, 3 * i);
     cut.give(adamw.getNewM(), Memory::Input, 3 * i + 1);
     cut.give(adamw.getNewV(), Memory::Input, 3 * i + 2);
     if (type != parameter.getType())
-      cut.give(CastOp::create(body, loc, parameter.getType(),
-                              adamw.getNewMaster(), ArrayAttr()),
-               Memory::Parameter, i);
+      cut.give(
+          CastOp::create(body, loc, parameter.getType(), adamw.getNewMaster()),
+          Memory::Parameter, i);
   }
   return cut.build(builder);
 }
@@ -239,8 +237,7 @@ static LogicalResult buildGradNorm(OpBuilder &builder, LayerOp layer,
         getGradientTensorType(parameter.getType(), gradientElement),
         prefixName("d_", parameter.getLoc()));
     cut.take(gradient, Memory::Gradient, i);
-    sum = SumSquaresOp::create(body, parameter.getLoc(), gradient, sum,
-                               ArrayAttr());
+    sum = SumSquaresOp::create(body, parameter.getLoc(), gradient, sum);
   }
   cut.take(argument, Memory::Output);
   cut.give(sum, Memory::Output);
@@ -256,9 +253,9 @@ static LogicalResult buildCast(OpBuilder &builder, LayerOp layer) {
     Value master = block.addArgument(
         getAccumulatorTensorType(parameter.getType()), parameter.getLoc());
     cut.take(master, Memory::Input, i);
-    cut.give(CastOp::create(body, parameter.getLoc(), parameter.getType(),
-                            master, ArrayAttr()),
-             Memory::Parameter, i);
+    cut.give(
+        CastOp::create(body, parameter.getLoc(), parameter.getType(), master),
+        Memory::Parameter, i);
   }
   return cut.build(builder);
 }

@@ -85,11 +85,17 @@ void SavedValuesChooser::collectUsedByBackward() {
         used.push_back(result);
 }
 
-/// Norms need a pass of their own over the row and dropout its random numbers:
-/// reading those back costs less than repeating them.
+/// Norms need a pass of their own over the row, and what looks at segments (a
+/// dropout, for its random numbers) more than the row: reading those back costs
+/// less than repeating them.
+static bool isCheapInSweep(Operation *op) {
+  return op->hasTrait<mlir::dyna::OpTrait::Elementwise>() &&
+         llvm::none_of(op->getOperandTypes(), llvm::IsaPred<SegmentsType>);
+}
+
 bool SavedValuesChooser::isRepeatedBySweep(Value value) {
   Operation *op = value.getDefiningOp();
-  if (!isa<GeluOp, SiluOp, ReluOp, AddOp, MulOp, BiasOp>(op))
+  if (!isCheapInSweep(op))
     return false;
   auto isSweepOfBackward = [&](Operation *user) {
     return backward.contains(user) &&
@@ -118,12 +124,6 @@ void SavedValuesChooser::dropWhatSweepsRepeat() {
     llvm::erase(used, value);
     saved.repeated.push_back(value);
   }
-}
-
-bool mlir::dyna::isProduct(Operation *op) {
-  if (auto differentiable = dyn_cast<DifferentiableOpInterface>(op))
-    return differentiable.isProduct();
-  return isa<LinearCrossEntropyTrainOp>(op);
 }
 
 void SavedValuesChooser::sortIntoTiers() {

@@ -38,10 +38,6 @@ struct SavedValues {
   SmallVector<Value> repeated;
 };
 
-/// Whether `op` is a matrix product or attention, whose results are kept under
-/// selective recomputation.
-bool isProduct(Operation *op);
-
 /// Quadratic in the number of saved values at worst, which is small.
 SavedValues chooseSavedValues(JointLayer &joint);
 

@@ -7,7 +7,6 @@
 #include "passes/differentiate/LayerFunctions.h"
 #include "passes/differentiate/Passes.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_DYNAVERIFYDIFFERENTIATED
@@ -273,23 +272,10 @@ LogicalResult LayerVerifier::verifySlots(FunctionOp function) {
 /// The result of `op` that is `accumulator` with something added; null if `op`
 /// uses it in another way.
 static Value getAccumulated(Operation *op, Value accumulator) {
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case<EmbeddingGradOp, PositionsGradOp, LinearGradWeightOp, BiasGradOp,
-            RmsNormGradWeightOp, LinearCrossEntropyTrainOp>([&](auto grad) {
-        return grad.getAccumulator() == accumulator ? Value(grad.getResult())
-                                                    : Value();
-      })
-      .Case([&](LayerNormGradWeightOp grad) {
-        return grad.getWeightAccumulator() == accumulator
-                   ? grad.getWeightResult()
-               : grad.getBiasAccumulator() == accumulator ? grad.getBiasResult()
-                                                          : Value();
-      })
-      .Case([&](AdamwOp update) {
-        return update.getGradient() == accumulator ? update.getNewGradient()
-                                                   : Value();
-      })
-      .Default(Value());
+  for (auto [operand, result] : accumulationsOf(op))
+    if (operand == accumulator)
+      return result;
+  return Value();
 }
 
 LogicalResult LayerVerifier::verifyChain(FunctionOp function, const Slot &from,

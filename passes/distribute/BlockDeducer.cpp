@@ -93,7 +93,7 @@ LogicalResult BlockDeducer::visit(Operation *op) {
   for (auto [operand, result] : rule->tied)
     if (operand < int(op->getNumOperands()) && states[operand].isFixed)
       infos[op->getResult(result)].isFixed = true;
-  op->setAttr(dist::kLayoutsName, ArrayAttr::get(op->getContext(), attributes));
+  dist::kLayouts.set(op, ArrayAttr::get(op->getContext(), attributes));
   return success();
 }
 

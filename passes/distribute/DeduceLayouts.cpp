@@ -79,8 +79,8 @@ static int turnOf(Role role) {
 /// person who chose the degree may not know.
 static void warnIfWhole(LayerOp layer, LayerOp local,
                         const TensorDegree &degree) {
-  auto areWhole = [](Operation &op, StringRef name) {
-    auto layouts = op.getAttrOfType<ArrayAttr>(name);
+  auto areWhole = [](Operation *op, dist::PhaseAttribute<ArrayAttr> list) {
+    ArrayAttr layouts = list.of(op);
     return layouts && llvm::all_of(layouts, [](Attribute attribute) {
              auto layout = dyn_cast<dist::LayoutAttr>(attribute);
              return !layout ||
@@ -89,9 +89,9 @@ static void warnIfWhole(LayerOp layer, LayerOp local,
            });
   };
   auto ops = local.getBody().front().without_terminator();
-  if (ops.empty() || !areWhole(*local, dist::kArgumentsName) ||
+  if (ops.empty() || !areWhole(local, dist::kArguments) ||
       !llvm::all_of(
-          ops, [&](Operation &op) { return areWhole(op, dist::kLayoutsName); }))
+          ops, [&](Operation &op) { return areWhole(&op, dist::kLayouts); }))
     return;
   InFlightDiagnostic warning = mlir::emitWarning(layer.getLoc());
   warning << "layer @" << layer.getSymName()
@@ -122,10 +122,10 @@ LogicalResult DeduceLayouts::deduce(LayerOp layer, const TensorDegree &degree) {
                                    "tensor degree";
   auto local = cast<LayerOp>(builder.clone(*layer));
   local.setSymName(name);
-  local->setAttr(dist::kMeshName, dist::MeshAttr::get(&getContext(), mesh));
-  local->setAttr(dist::kLogicalName, FlatSymbolRefAttr::get(layer));
+  dist::kMesh.set(local, dist::MeshAttr::get(&getContext(), mesh));
+  dist::kLogical.set(local, FlatSymbolRefAttr::get(layer));
   if (degree.sequence)
-    local->setAttr(dist::kSequenceName, builder.getUnitAttr());
+    dist::kSequence.set(local, builder.getUnitAttr());
   SmallVector<FunctionOp> copies;
   FunctionOp backwardWeight;
   for (FunctionOp function : functions) {
@@ -152,7 +152,7 @@ LogicalResult DeduceLayouts::deduce(LayerOp layer, const TensorDegree &degree) {
         return failure();
       function.walk([&](dist::ReshardOp) { ++numReshards; });
     }
-  local->setAttr(dist::kGradientsName, deducer.getGradients());
+  dist::kGradients.set(local, deducer.getGradients());
   return success();
 }
 
@@ -165,7 +165,7 @@ LogicalResult DeduceLayouts::checkTies(const TensorDegree &degree) {
         (call.getCallee() + degree.suffix()).str());
     if (!layer)
       return WalkResult::advance();
-    auto arguments = layer->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
+    auto arguments = dist::kArguments.of(layer);
     for (auto [i, parameter] : llvm::enumerate(call.getParameters())) {
       auto [it, isNew] = layouts.insert({parameter, {arguments[i], call}});
       if (it->second.first == arguments[i])
@@ -213,9 +213,7 @@ void DeduceLayouts::runOnOperation() {
         return signalPassFailure();
   // What forward saves and backward takes, places and gradients are looked up
   // below as they have to be.
-  auto isLogical = [](LayerOp layer) {
-    return !layer->hasAttr(dist::kMeshName);
-  };
+  auto isLogical = [](LayerOp layer) { return !dist::kMesh.isOn(layer); };
   if (mlir::failed(requireFunctions(getOperation())) ||
       mlir::failed(requireUnplaced(getOperation())) ||
       mlir::failed(verifyDifferentiated(getOperation(), isLogical)))

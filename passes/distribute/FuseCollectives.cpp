@@ -15,14 +15,14 @@ using namespace mlir;
 using namespace mlir::dyna;
 
 static bool isExchange(Operation *op) {
-  return isa<dist::ExchangeOp, dist::AllReduceOp, dist::AllGatherOp,
-             dist::ReduceScatterOp, dist::AllToAllOp>(op);
+  auto collective = dyn_cast<dist::CollectiveOpInterface>(op);
+  return isa<dist::ExchangeOp>(op) || (collective && collective.isExchange());
 }
 
 static dist::GroupAttr groupOf(Operation *op) {
   if (auto exchange = dyn_cast<dist::ExchangeOp>(op))
     return exchange.getGroup();
-  return op->getAttrOfType<dist::GroupAttr>("group");
+  return cast<dist::CollectiveOpInterface>(op).getGroup();
 }
 
 /// The ops from `first` on of the block of `op` that it needs; false if `first`
@@ -68,7 +68,7 @@ static bool bringNeeds(Operation *op, Operation *first) {
 static dist::ExchangeOp fuse(Operation *first, Operation *op) {
   SmallVector<Operation *> collectives = {first};
   if (auto exchange = dyn_cast<dist::ExchangeOp>(first))
-    collectives = exchange.getCollectives();
+    collectives = llvm::to_vector_of<Operation *>(exchange.getCollectives());
   collectives.push_back(op);
   SmallVector<Value> yielded, before(first->getResults());
   SmallVector<Location> locations;
@@ -79,9 +79,8 @@ static dist::ExchangeOp fuse(Operation *first, Operation *op) {
   before.push_back(op->getResult(0));
 
   OpBuilder builder(first);
-  auto fused =
-      dist::ExchangeOp::create(builder, builder.getFusedLoc(locations),
-                               TypeRange(ValueRange(yielded)), ArrayAttr());
+  auto fused = dist::ExchangeOp::create(builder, builder.getFusedLoc(locations),
+                                        TypeRange(ValueRange(yielded)));
   for (auto [value, result] : llvm::zip_equal(before, fused.getResults()))
     value.replaceAllUsesWith(result);
   Block &body = fused.getBody().emplaceBlock();
@@ -136,7 +135,7 @@ void FuseCollectives::fuseIn(Block &block) {
 void FuseCollectives::runOnOperation() {
   for (Operation &op : getOperation().getOps()) {
     auto function = dyn_cast<FunctionOpInterface>(op);
-    if (function && op.hasAttr(dist::kArgumentsName))
+    if (function && dist::kArguments.isOn(&op))
       fuseIn(function.getFunctionBody().front());
   }
 }

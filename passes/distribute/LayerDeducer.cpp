@@ -157,16 +157,16 @@ LogicalResult LayerDeducer::layOutOptimizer(FunctionOp function) {
     Layout layout = isa<SumSquaresOp>(op) ? sum : layouts[op.getOperand(0)];
     for (Value result : op.getResults())
       layouts[result] = layout;
-    op.setAttr(dist::kLayoutsName,
-               ArrayAttr::get(op.getContext(),
-                              SmallVector<Attribute>(op.getNumResults(),
-                                                     attributeOf(layout))));
+    dist::kLayouts.set(
+        &op, ArrayAttr::get(op.getContext(),
+                            SmallVector<Attribute>(op.getNumResults(),
+                                                   attributeOf(layout))));
   }
   for (Value value : function.getBody().front().getTerminator()->getOperands())
     results.push_back(attributeOf(layouts[value]));
   Builder builder(function.getContext());
-  function->setAttr(dist::kArgumentsName, builder.getArrayAttr(arguments));
-  function->setAttr(dist::kResultsName, builder.getArrayAttr(results));
+  dist::kArguments.set(function, builder.getArrayAttr(arguments));
+  dist::kResults.set(function, builder.getArrayAttr(results));
   return success();
 }
 
@@ -184,9 +184,8 @@ static void writeBorders(Operation *op, Block &block, dist::MeshAttr mesh,
         attributes.push_back(builder.getUnitAttr());
     return builder.getArrayAttr(attributes);
   };
-  op->setAttr(dist::kArgumentsName, attributesOf(block.getArguments()));
-  op->setAttr(dist::kResultsName,
-              attributesOf(block.getTerminator()->getOperands()));
+  dist::kArguments.set(op, attributesOf(block.getArguments()));
+  dist::kResults.set(op, attributesOf(block.getTerminator()->getOperands()));
 }
 
 /// A bias added to a sum over ranks would be added once by each of them: the
@@ -199,9 +198,9 @@ static void splitOffBiases(Block &block,
       continue;
     OpBuilder builder(linear);
     Value product = LinearOp::create(builder, linear.getLoc(), linear.getX(),
-                                     linear.getWeight(), Value(), ArrayAttr());
-    Value sum = BiasOp::create(builder, linear.getLoc(), product,
-                               linear.getBias(), ArrayAttr());
+                                     linear.getWeight(), Value());
+    Value sum =
+        BiasOp::create(builder, linear.getLoc(), product, linear.getBias());
     linear.getResult().replaceAllUsesWith(sum);
     linear.erase();
   }

@@ -33,7 +33,7 @@ dist::GroupAttr GroupTable::find(dist::MeshAttr meshAttr,
   AxisParts canonical = ::dyna::canonicalParts(parts);
   if (auto index = dist::GroupAttr::getAxisIndex(meshAttr.getMesh(), canonical))
     return dist::GroupAttr::get(*index, meshAttr, canonical);
-  auto known = module->getAttrOfType<ArrayAttr>(dist::kGroupsName);
+  auto known = dist::kGroups.of(module);
   if (!known)
     return {};
   for (auto group : known.getAsRange<dist::GroupAttr>())
@@ -47,12 +47,11 @@ dist::GroupAttr GroupTable::getGroup(dist::MeshAttr meshAttr,
   if (dist::GroupAttr known = find(meshAttr, parts))
     return known;
   SmallVector<Attribute> groups;
-  if (auto known = module->getAttrOfType<ArrayAttr>(dist::kGroupsName))
+  if (auto known = dist::kGroups.of(module))
     llvm::append_range(groups, known);
   auto group = dist::GroupAttr::get(dist::kFirstFactorGroup + groups.size(),
                                     meshAttr, ::dyna::canonicalParts(parts));
   groups.push_back(group);
-  module->setAttr(dist::kGroupsName,
-                  ArrayAttr::get(module.getContext(), groups));
+  dist::kGroups.set(module, ArrayAttr::get(module.getContext(), groups));
   return group;
 }

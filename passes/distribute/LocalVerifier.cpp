@@ -12,12 +12,15 @@ using namespace mlir::dyna;
 using ::dyna::AxisParts;
 using ::dyna::canonicalLayout;
 using ::dyna::Layout;
-using ::dyna::ReshardKind;
 using ::dyna::ReshardStep;
 
 //===----------------------------------------------------------------------===//
 // Ops
 //===----------------------------------------------------------------------===//
+
+static bool countsTokens(Operation *op) {
+  return op->hasTrait<mlir::dyna::OpTrait::CountsTokens>();
+}
 
 /// Of every value but an argument.
 LogicalResult LocalVerifier::set(Operation *op, Value value, int number,
@@ -32,15 +35,19 @@ LogicalResult LocalVerifier::set(Operation *op, Value value, int number,
                            << whole << " is " << wanted;
 }
 
-LogicalResult LocalVerifier::visitCollective(Operation *op, ReshardStep step,
-                                             dist::GroupAttr group) {
+LogicalResult LocalVerifier::visitCollective(dist::CollectiveOpInterface op) {
+  dist::GroupAttr group = op.getGroup();
   if (group.getMesh() != layer.meshAttr)
     return op->emitOpError() << "is over a group of " << group.getMesh()
                              << ", but the layer is on " << layer.meshAttr;
   if (groups.find(layer.meshAttr, group.getParts()) != group)
     return op->emitOpError() << "is over a group that is not in the module's '"
-                             << dist::kGroupsName << "'";
-  const Meaning meaning = meanings.lookup(op->getOperand(0));
+                             << dist::kGroups.name << "'";
+  if (auto reduce = dyn_cast<dist::AllReduceOp>(*op); reduce && reduce.getMax())
+    return op->emitOpError("takes a maximum, but what ranks hold are parts of "
+                           "a sum");
+  const Meaning meaning = meanings.lookup(op.getX());
+  ReshardStep step = op.getStep();
   step.group = group.getParts();
   step.before = meaning.layout;
   auto after = ::dyna::layoutAfter(layer.mesh, step,
@@ -63,41 +70,15 @@ LogicalResult LocalVerifier::visitBody(Operation *op) {
 }
 
 LogicalResult LocalVerifier::visit(Operation *op) {
-  if (op->hasAttr("places") && !layer.local.getTiersAttr())
+  if (placesOf(op) && !layer.local.getTiersAttr())
     return op->emitOpError("has places, but the memory phase was not here");
-  ReshardStep step;
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](dist::ReshardOp) {
         return op->emitOpError("is left over; run "
                                "dyna-materialize-collectives");
       })
-      .Case([&](dist::AllReduceOp reduce) -> LogicalResult {
-        if (reduce.getMax())
-          return op->emitOpError("takes a maximum, but what ranks hold are "
-                                 "parts of a sum");
-        step.kind = ReshardKind::AllReduce;
-        return visitCollective(op, step, reduce.getGroup());
-      })
-      .Case([&](dist::AllGatherOp gather) {
-        step.kind = ReshardKind::AllGather;
-        step.dim = gather.getDim();
-        return visitCollective(op, step, gather.getGroup());
-      })
-      .Case([&](dist::ReduceScatterOp scatter) {
-        step.kind = ReshardKind::ReduceScatter;
-        step.dim = scatter.getDim();
-        return visitCollective(op, step, scatter.getGroup());
-      })
-      .Case([&](dist::SliceOp slice) {
-        step.kind = ReshardKind::Slice;
-        step.dim = slice.getDim();
-        return visitCollective(op, step, slice.getGroup());
-      })
-      .Case([&](dist::AllToAllOp exchange) {
-        step.kind = ReshardKind::AllToAll;
-        step.dim = exchange.getDim();
-        step.toDim = exchange.getTo();
-        return visitCollective(op, step, exchange.getGroup());
+      .Case([&](dist::CollectiveOpInterface collective) {
+        return visitCollective(collective);
       })
       .Case<RowsOp, dist::ExchangeOp>(
           [&](Operation *op) { return visitBody(op); })
@@ -134,7 +115,7 @@ LogicalResult LocalVerifier::checkShard(Operation *op, Value table) {
     if (!group)
       return op->emitOpError()
              << "has a part of a table, but its group is not in the module's '"
-             << dist::kGroupsName << "'";
+             << dist::kGroups.name << "'";
     wanted = ShardAttr::get(op->getContext(), group.getIndex(),
                             typeOf(meaning).getDimSize(0));
   }
@@ -149,45 +130,30 @@ LogicalResult LocalVerifier::checkTokens(Operation *op,
   Attribute wanted;
   if (!parts.empty())
     wanted = groups.find(layer.meshAttr, parts);
-  return expectAttribute(op, dist::kTokensName, wanted,
+  return expectAttribute(op, dist::kTokens.name, wanted,
                          "its tokens are split over " +
                              describeParts(layer.mesh, parts));
 }
 
 LogicalResult LocalVerifier::checkParts(Operation *op) {
-  auto tokensOf = [&](Value value) {
-    return meanings.lookup(value).layout.dims[0];
-  };
-  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](EmbeddingOp embedding) {
-        return checkShard(op, embedding.getTable());
-      })
-      .Case([&](EmbeddingGradOp grad) {
-        return checkShard(op, grad.getAccumulator());
-      })
-      .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>(
-          [&](auto head) { return checkShard(op, head.getWeight()); })
-      .Case([&](DropoutOp dropout) {
-        return checkTokens(op, tokensOf(dropout.getX()));
-      })
-      .Case([&](PositionsGradOp grad) {
-        return checkTokens(op, tokensOf(grad.getDy()));
-      })
-      // Nothing that it takes has tokens: it may make those of this rank, or
-      // all, as the op that takes its result wants.
-      .Case([&](PositionsOp positions) {
-        bool isSplit = positions->hasAttr(dist::kTokensName);
-        return checkTokens(op, isSplit ? layer.tokens : AxisParts());
-      })
-      .Default([](Operation *) { return success(); });
+  if (auto lookup = dyn_cast<TableOpInterface>(op))
+    return checkShard(op, lookup.getTable());
+  if (!countsTokens(op))
+    return success();
+  for (Value operand : op->getOperands())
+    if (isActivation(operand.getType()))
+      return checkTokens(op, meanings.lookup(operand).layout.dims[0]);
+  // Nothing that it takes has tokens: it may make those of this rank, or all,
+  // as the op that takes its result wants.
+  return checkTokens(op, dist::kTokens.isOn(op) ? layer.tokens : AxisParts());
 }
 
 /// The attributes of the logical op that the local one is a part of.
 FailureOr<DictionaryAttr> LocalVerifier::globalAttributes(Operation *op) {
   NamedAttrList attributes = meaningOf(op);
   attributes.erase("shard"); // compared, with the next, in checkParts
-  if (isa<DropoutOp, PositionsOp, PositionsGradOp>(op))
-    attributes.erase(dist::kTokensName);
+  if (countsTokens(op))
+    attributes.erase(dist::kTokens.name);
   LogicalResult result =
       llvm::TypeSwitch<Operation *, LogicalResult>(op)
           .Case<AttentionOp, AttentionGradOp>([&](auto attention)
@@ -235,7 +201,7 @@ LocalVerifier::inferLayouts(Operation *op, const dist::FactorRule &rule) {
     return std::vector<Layout>{sum};
   }
   AxisParts tokens;
-  if (op->hasAttr(dist::kTokensName))
+  if (dist::kTokens.isOn(op))
     tokens = layer.tokens;
   auto results = inferResults(layer.mesh, rule, operands, tokens);
   if (!results.isOk())
@@ -342,13 +308,13 @@ static bool areSamePlaces(ArrayAttr places, ArrayAttr logical,
 /// Whether somebody looks at an attribute of the dialect `dist`, and here it is
 /// compared.
 static bool isKnown(Operation *op, StringRef name) {
-  if (name == dist::kTokensName)
-    return isa<DropoutOp, PositionsOp, PositionsGradOp>(op);
-  if (name == dist::kArgumentsName || name == dist::kResultsName)
+  if (name == dist::kTokens.name)
+    return countsTokens(op);
+  if (name == dist::kArguments.name || name == dist::kResults.name)
     return isa<LayerOp, FunctionOp>(op);
   return isa<LayerOp>(op) &&
-         (name == dist::kGradientsName || name == dist::kMeshName ||
-          name == dist::kLogicalName || name == dist::kSequenceName);
+         (name == dist::kGradients.name || name == dist::kMesh.name ||
+          name == dist::kLogical.name || name == dist::kSequence.name);
 }
 
 LogicalResult LocalVerifier::checkAttributes() {
@@ -400,7 +366,7 @@ static bool says(Attribute stated, dist::LayoutAttr layout) {
 }
 
 LogicalResult LocalVerifier::checkArguments() {
-  auto stated = function->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
+  auto stated = dist::kArguments.of(function);
   ArrayRef<BlockArgument> arguments = function.getArguments();
   if (arguments.size() != logical.getNumArguments())
     return function->emitOpError()
@@ -453,8 +419,7 @@ LogicalResult LocalVerifier::checkResult(Operation *terminator,
     return terminator->emitOpError()
            << "returns as value " << index << " another one than @"
            << logical.getName();
-  Attribute stated =
-      function->getAttrOfType<ArrayAttr>(dist::kResultsName)[index];
+  Attribute stated = dist::kResults.of(function)[index];
   if (!says(stated, dist::LayoutAttr::get(layer.meshAttr, meaning.layout)))
     return terminator->emitOpError()
            << "returns value " << index << " laid out as "
@@ -486,14 +451,15 @@ LogicalResult LocalVerifier::checkResults() {
 }
 
 LogicalResult LocalVerifier::run() {
-  for (auto [name, size] :
-       {std::pair(dist::kArgumentsName, function.getNumArguments()),
-        std::pair(dist::kResultsName, function.getNumResults())}) {
-    auto layouts = function->getAttrOfType<ArrayAttr>(name);
+  for (auto [list, size] :
+       {std::pair(dist::kArguments, function.getNumArguments()),
+        std::pair(dist::kResults, function.getNumResults())}) {
+    ArrayAttr layouts = list.of(function);
     if (!layouts || layouts.size() != size)
       return function->emitOpError()
              << "belongs to a layer of a tensor degree and needs '"
-             << dist::kArgumentsName << "' and '" << dist::kResultsName << "'";
+             << dist::kArguments.name << "' and '" << dist::kResults.name
+             << "'";
   }
   if (failed(checkAttributes()) || failed(checkArguments()))
     return failure();

@@ -64,8 +64,7 @@ private:
   LogicalResult checkResult(Operation *terminator, unsigned index);
   LogicalResult visit(Operation *op);
   LogicalResult visitBody(Operation *op);
-  LogicalResult visitCollective(Operation *op, ::dyna::ReshardStep step,
-                                dist::GroupAttr group);
+  LogicalResult visitCollective(dist::CollectiveOpInterface op);
   LogicalResult visitCompute(Operation *op);
   FailureOr<std::vector<::dyna::Layout>>
   inferLayouts(Operation *op, const dist::FactorRule &rule);

@@ -34,8 +34,8 @@ private:
   Value createStep(OpBuilder &builder, Location loc, Value value,
                    const ReshardStep &step, RankedTensorType whole);
   void localizeOp(Operation *op);
-  void setShard(Operation *op, Value table);
-  void setTokens(Operation *op, const Layout &layout);
+  void setShard(TableOpInterface op);
+  void setTokens(Operation *op);
   void foldCollectives();
 
   FunctionOpInterface function;
@@ -63,8 +63,8 @@ static Type localized(Type type, Attribute layout) {
 }
 
 void Localizer::localizeBorders() {
-  auto arguments = function->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
-  auto results = function->getAttrOfType<ArrayAttr>(dist::kResultsName);
+  auto arguments = dist::kArguments.of(function);
+  auto results = dist::kResults.of(function);
   SmallVector<Type> inputs, outputs;
   for (BlockArgument argument : function.getFunctionBody().getArguments()) {
     Attribute layout = arguments[argument.getArgNumber()];
@@ -89,20 +89,18 @@ Value Localizer::createStep(OpBuilder &builder, Location loc, Value value,
   dist::GroupAttr group = groups.getGroup(mesh, step.group);
   switch (step.kind) {
   case ReshardKind::AllReduce:
-    return dist::AllReduceOp::create(builder, loc, type, value,
-                                     /*max=*/UnitAttr(), group, ArrayAttr());
+    return dist::AllReduceOp::create(builder, loc, type, value, group);
   case ReshardKind::AllGather:
-    return dist::AllGatherOp::create(builder, loc, type, value, step.dim, group,
-                                     ArrayAttr());
+    return dist::AllGatherOp::create(builder, loc, type, value, step.dim,
+                                     group);
   case ReshardKind::ReduceScatter:
     return dist::ReduceScatterOp::create(builder, loc, type, value, step.dim,
-                                         group, ArrayAttr());
+                                         group);
   case ReshardKind::Slice:
-    return dist::SliceOp::create(builder, loc, type, value, step.dim, group,
-                                 ArrayAttr());
+    return dist::SliceOp::create(builder, loc, type, value, step.dim, group);
   case ReshardKind::AllToAll:
     return dist::AllToAllOp::create(builder, loc, type, value, step.dim,
-                                    step.toDim, group, ArrayAttr());
+                                    step.toDim, group);
   }
   llvm_unreachable("all kinds are handled");
 }
@@ -126,20 +124,25 @@ LogicalResult Localizer::lowerReshard(dist::ReshardOp reshard) {
 }
 
 /// A table of which this rank has a part says so.
-void Localizer::setShard(Operation *op, Value table) {
-  const Layout &layout = layouts[table];
+void Localizer::setShard(TableOpInterface op) {
+  const Layout &layout = layouts[op.getTable()];
   if (layout.dims[0].empty())
     return;
   dist::GroupAttr group = groups.getGroup(mesh, layout.dims[0]);
-  op->setAttr("shard", ShardAttr::get(op->getContext(), group.getIndex(),
-                                      wholeTypes[table].getDimSize(0)));
+  op.setShardAttr(ShardAttr::get(op->getContext(), group.getIndex(),
+                                 wholeTypes[op.getTable()].getDimSize(0)));
 }
 
 /// An op that counts tokens from the first of the micro-batch says which part
-/// of them it has.
-void Localizer::setTokens(Operation *op, const Layout &layout) {
+/// of them it has: those of its activation, or else of its result.
+void Localizer::setTokens(Operation *op) {
+  Value tokens = op->getResult(0);
+  for (Value operand : llvm::reverse(op->getOperands()))
+    if (isActivation(operand.getType()))
+      tokens = operand;
+  const Layout &layout = layouts[tokens];
   if (!layout.dims[0].empty())
-    op->setAttr(dist::kTokensName, groups.getGroup(mesh, layout.dims[0]));
+    dist::kTokens.set(op, groups.getGroup(mesh, layout.dims[0]));
 }
 
 template <typename Op> static void setHeads(Op op, int64_t headDim) {
@@ -148,29 +151,22 @@ template <typename Op> static void setHeads(Op op, int64_t headDim) {
 }
 
 void Localizer::localizeOp(Operation *op) {
-  auto attributes = op->getAttrOfType<ArrayAttr>(dist::kLayoutsName);
+  auto attributes = dist::kLayouts.of(op);
   for (auto [result, attribute] :
        llvm::zip_equal(op->getResults(), attributes)) {
     layouts[result] = cast<dist::LayoutAttr>(attribute).getLayout();
     wholeTypes[result] = cast<RankedTensorType>(result.getType());
     result.setType(localType(wholeTypes[result], layouts[result]));
   }
-  op->removeAttr(dist::kLayoutsName);
+  dist::kLayouts.removeFrom(op);
   llvm::TypeSwitch<Operation *>(op)
       .Case<AttentionOp, AttentionGradOp>([&](auto attention) {
         int64_t width = wholeTypes[attention->getResult(0)].getDimSize(1);
         setHeads(attention, width / int64_t(attention.getHeads()));
       })
-      .Case([&](EmbeddingOp table) { setShard(op, table.getTable()); })
-      .Case(
-          [&](EmbeddingGradOp table) { setShard(op, table.getAccumulator()); })
-      .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>(
-          [&](auto head) { setShard(op, head.getWeight()); })
-      .Case<DropoutOp, PositionsOp>(
-          [&](auto counts) { setTokens(op, layouts[counts.getResult()]); })
-      .Case([&](PositionsGradOp counts) {
-        setTokens(op, layouts[counts.getDy()]);
-      });
+      .Case([&](TableOpInterface table) { setShard(table); });
+  if (op->hasTrait<mlir::dyna::OpTrait::CountsTokens>())
+    setTokens(op);
 }
 
 /// Collectives that undo each other, and those of groups of one.
@@ -203,7 +199,7 @@ LogicalResult Localizer::run() {
         return failure();
       continue;
     }
-    if (!op.hasAttr(dist::kLayoutsName))
+    if (!dist::kLayouts.isOn(&op))
       return op.emitOpError("has no layouts; run dyna-deduce-layouts first");
     localizeOp(&op);
   }
@@ -215,7 +211,7 @@ LogicalResult Localizer::run() {
 /// module: the plan reduces there once per step.
 static void addGradientGroups(LayerOp layer, dist::MeshAttr mesh,
                               GroupTable &groups) {
-  auto gradients = layer->getAttrOfType<ArrayAttr>(dist::kGradientsName);
+  auto gradients = dist::kGradients.of(layer);
   for (auto attribute : gradients.getAsRange<dist::LayoutAttr>()) {
     Layout layout = attribute.getLayout();
     if (!layout.partial.empty())
@@ -225,8 +221,8 @@ static void addGradientGroups(LayerOp layer, dist::MeshAttr mesh,
 
 /// Whether all arguments and results say how they lie.
 static bool hasBorders(FunctionOpInterface function) {
-  auto arguments = function->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
-  auto results = function->getAttrOfType<ArrayAttr>(dist::kResultsName);
+  auto arguments = dist::kArguments.of(function);
+  auto results = dist::kResults.of(function);
   return arguments && results &&
          arguments.size() == function.getNumArguments() &&
          results.size() == function.getNumResults();
@@ -236,7 +232,7 @@ void MaterializeCollectives::runOnOperation() {
   ModuleOp module = getOperation();
   GroupTable groups(module);
   for (LayerOp layer : module.getOps<LayerOp>()) {
-    auto mesh = layer->getAttrOfType<dist::MeshAttr>(dist::kMeshName);
+    auto mesh = dist::kMesh.of(layer);
     if (!mesh)
       continue;
     SmallVector<FunctionOpInterface> functions{layer};
@@ -254,7 +250,7 @@ void MaterializeCollectives::runOnOperation() {
         numCollectives += isa_and_present<dist::DistDialect>(op->getDialect());
       });
     }
-    if (!layer->hasAttr(dist::kGradientsName)) {
+    if (!dist::kGradients.isOn(layer)) {
       layer.emitOpError("has no layouts; run dyna-deduce-layouts first");
       return signalPassFailure();
     }

@@ -4,7 +4,6 @@
 
 #include "passes/distribute/ParameterLayouts.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -38,6 +37,8 @@ private:
   LogicalResult splitRegion(const FeatureRegion &region);
   LogicalResult checkHeads(AttentionOp attention);
   LogicalResult split(Operation *user, Value parameter, Layout layout);
+  /// Splits the vectors that go with the features which the op keeps.
+  LogicalResult splitAlong(Operation *op, const AxisParts &features);
   /// The parts of the features of the values of a region.
   llvm::DenseMap<Value, AxisParts> partsOfValues(const FeatureRegion &region);
 
@@ -50,17 +51,35 @@ private:
 
 } // namespace
 
-/// Whether each feature of the results follows from the same feature of the
-/// operands (for attention: the same head). Not dropout: it numbers features
-/// from the first of the row.
+/// The factor of the features that the op keeps: each feature of its first
+/// result follows from the same feature of its activations (for attention: the
+/// same head), by what its rule says. Not dropout: it numbers features from the
+/// first of the row.
+static std::optional<int> keptFeatures(Operation *op,
+                                       const dist::FactorRule &rule) {
+  if (rule.results.empty() || rule.results[0].size() != 2)
+    return std::nullopt;
+  int features = rule.results[0][1].front();
+  bool takesAny = false;
+  for (auto [operand, factors] :
+       llvm::zip_equal(op->getOperands(), rule.operands)) {
+    if (!isActivation(operand.getType()))
+      continue;
+    takesAny = true;
+    if (factors.size() != 2 || factors[1].front() != features)
+      return std::nullopt;
+  }
+  if (!takesAny || rule.factors[features].kind == dist::Factor::Whole)
+    return std::nullopt;
+  return features;
+}
+
 static bool keepsFeatures(Operation *op) {
-  return isa<AttentionOp, RotaryOp, GeluOp, SiluOp, ReluOp, MulOp, AddOp,
-             BiasOp>(op);
+  auto ruled = dyn_cast<dist::LayoutRuleOpInterface>(op);
+  return ruled && keptFeatures(op, ruled.getLayoutRule());
 }
 
 static SmallVector<Value> activationsOf(Operation *op) {
-  if (isa<BiasOp>(op))
-    return {op->getOperand(0)};
   return llvm::filter_to_vector(op->getOperands(), [](Value operand) {
     return isActivation(operand.getType());
   });
@@ -127,16 +146,30 @@ LogicalResult ParameterChooser::split(Operation *user, Value parameter,
   return success();
 }
 
+LogicalResult ParameterChooser::splitAlong(Operation *op,
+                                           const AxisParts &features) {
+  dist::FactorRule rule = cast<dist::LayoutRuleOpInterface>(op).getLayoutRule();
+  std::optional<int> kept = keptFeatures(op, rule);
+  for (auto [operand, factors] :
+       llvm::zip_equal(op->getOperands(), rule.operands)) {
+    if (!isParameterType(operand.getType()))
+      continue;
+    Layout layout = Layout::replicated(static_cast<int64_t>(factors.size()));
+    bool isAlong = false;
+    for (auto [dim, list] : llvm::enumerate(factors))
+      if (list.front() == kept) {
+        layout.dims[dim] = features;
+        isAlong = true;
+      }
+    if (isAlong && failed(split(op, operand, std::move(layout))))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult ParameterChooser::splitTables() {
-  WalkResult result = layer.walk([&](Operation *op) -> WalkResult {
-    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-        .Case([&](EmbeddingOp embedding) {
-          return split(op, embedding.getTable(), {{whole, {}}, {}});
-        })
-        .Case([&](LinearCrossEntropyOp head) {
-          return split(op, head.getWeight(), {{whole, {}}, {}});
-        })
-        .Default([](Operation *) { return success(); });
+  WalkResult result = layer.walk([&](TableOpInterface op) -> WalkResult {
+    return split(op, op.getTable(), {{whole, {}}, {}});
   });
   return failure(result.wasInterrupted());
 }
@@ -201,8 +234,8 @@ LogicalResult ParameterChooser::splitRegion(const FeatureRegion &region) {
       return failure();
   }
   for (Value value : region.values)
-    if (auto bias = value.getDefiningOp<BiasOp>())
-      if (failed(split(bias, bias.getBias(), {{parts[value]}, {}})))
+    if (Operation *op = value.getDefiningOp(); op && keepsFeatures(op))
+      if (failed(splitAlong(op, parts[value])))
         return failure();
   return success();
 }

@@ -34,9 +34,8 @@ public:
   using Base::Base;
   void runOnOperation() override {
     bool hasLocal =
-        llvm::any_of(getOperation().getOps<LayerOp>(), [](LayerOp layer) {
-          return layer->hasAttr(dist::kMeshName);
-        });
+        llvm::any_of(getOperation().getOps<LayerOp>(),
+                     [](LayerOp layer) { return dist::kMesh.isOn(layer); });
     if (!hasLocal && !allowNone)
       warnOfNothing(getOperation(), getArgument(),
                     "layers of one rank; --dyna-distribute makes them");
@@ -73,9 +72,7 @@ private:
 
 } // namespace
 
-static bool isLocal(LayerOp layer) {
-  return layer && layer->hasAttr(dist::kMeshName);
-}
+static bool isLocal(LayerOp layer) { return layer && dist::kMesh.isOn(layer); }
 
 //===----------------------------------------------------------------------===//
 // Layers
@@ -87,12 +84,12 @@ LogicalResult ModuleVerifier::checkLogical(Operation *op) {
     if (isa_and_present<dist::DistDialect>(inner->getDialect()))
       return WalkResult(inner->emitOpError()
                         << "stands in a function whose layer has no '"
-                        << dist::kMeshName << "'");
+                        << dist::kMesh.name << "'");
     for (NamedAttribute attribute : inner->getDiscardableAttrs())
       if (attribute.getName().strref().starts_with("dist."))
         return WalkResult(inner->emitOpError()
                           << "has '" << attribute.getName().strref()
-                          << "', but its layer has no '" << dist::kMeshName
+                          << "', but its layer has no '" << dist::kMesh.name
                           << "'");
     return WalkResult::advance();
   });
@@ -102,11 +99,11 @@ LogicalResult ModuleVerifier::checkLogical(Operation *op) {
 /// The mesh, whether tokens are split, and the name say the same.
 FailureOr<TensorDegree> ModuleVerifier::degreeOf(LayerOp local,
                                                  LayerOp logical) {
-  auto mesh = local->getAttrOfType<dist::MeshAttr>(dist::kMeshName);
+  auto mesh = dist::kMesh.of(local);
   TensorDegree degree;
   if (mesh)
     degree.tp = mesh.getMesh().size();
-  Attribute sequence = local->getAttr(dist::kSequenceName);
+  Attribute sequence = local->getAttr(dist::kSequence.name);
   degree.sequence = bool(sequence);
   std::string name = (logical.getSymName() + degree.suffix()).str();
   if (mesh && degree.tp > 1 &&
@@ -115,7 +112,7 @@ FailureOr<TensorDegree> ModuleVerifier::degreeOf(LayerOp local,
     return degree;
   return local.emitOpError()
          << "of @" << logical.getSymName() << " is on "
-         << local->getAttr(dist::kMeshName)
+         << local->getAttr(dist::kMesh.name)
          << (sequence ? " with tokens split" : "")
          << "; expects the axis tp alone and, for "
          << (mesh ? mesh.getMesh().describe() : "it") << ", the name @" << name;
@@ -124,23 +121,26 @@ FailureOr<TensorDegree> ModuleVerifier::degreeOf(LayerOp local,
 /// The layouts of parameters and their gradients, from which all others follow.
 LogicalResult ModuleVerifier::readLayouts(LocalLayer &layer) {
   size_t numParameters = layer.logical.getNumParameters();
-  auto read = [&](StringRef name, std::vector<Layout> &layouts) {
-    auto list = layer.local->getAttrOfType<ArrayAttr>(name);
+  auto read = [&](dist::PhaseAttribute<ArrayAttr> attribute,
+                  std::vector<Layout> &layouts) {
+    ArrayAttr list = attribute.of(layer.local);
     for (size_t i = 0; list && i < std::min(list.size(), numParameters); ++i) {
       auto layout = dyn_cast<dist::LayoutAttr>(list[i]);
       if (layout && layout.getMesh() == layer.meshAttr)
         layouts.push_back(layout.getLayout());
     }
     if (list && layouts.size() == numParameters &&
-        (name == dist::kArgumentsName || list.size() == numParameters))
+        (attribute.name == dist::kArguments.name ||
+         list.size() == numParameters))
       return success();
     return LogicalResult(layer.local.emitOpError()
-                         << "expects '" << name << "' to begin with the "
+                         << "expects '" << attribute.name
+                         << "' to begin with the "
                          << "layouts of " << numParameters << " parameters on "
                          << layer.meshAttr);
   };
-  if (failed(read(dist::kArgumentsName, layer.parameters)) ||
-      failed(read(dist::kGradientsName, layer.gradients)))
+  if (failed(read(dist::kArguments, layer.parameters)) ||
+      failed(read(dist::kGradients, layer.gradients)))
     return failure();
   for (auto [index, layout, gradient] :
        llvm::enumerate(layer.parameters, layer.gradients)) {
@@ -163,8 +163,8 @@ LogicalResult ModuleVerifier::readLayouts(LocalLayer &layer) {
       return layer.local.emitOpError()
              << "has the gradient of parameter " << index << " as "
              << describeLayout(layer.mesh, gradient)
-             << ", but that group is not in the module's '" << dist::kGroupsName
-             << "'";
+             << ", but that group is not in the module's '"
+             << dist::kGroups.name << "'";
   }
   return success();
 }
@@ -222,12 +222,12 @@ LogicalResult ModuleVerifier::checkGradients(const LocalLayer &layer) {
 }
 
 LogicalResult ModuleVerifier::checkLayer(LayerOp local) {
-  auto name = local->getAttrOfType<FlatSymbolRefAttr>(dist::kLogicalName);
+  auto name = dist::kLogical.of(local);
   auto logical = name ? symbols.lookup<LayerOp>(name.getAttr()) : LayerOp();
   if (!logical || isLocal(logical) ||
       logical.getNumParameters() != local.getNumParameters())
     return local.emitOpError()
-           << "expects '" << dist::kLogicalName
+           << "expects '" << dist::kLogical.name
            << "' to name the layer that it is a part of, but got " << name;
   FailureOr<TensorDegree> degree = degreeOf(local, logical);
   if (failed(degree))
@@ -271,26 +271,26 @@ LogicalResult ModuleVerifier::checkEveryDegree() {
 /// needed.
 LogicalResult ModuleVerifier::checkGroups() {
   for (NamedAttribute attribute : module->getDiscardableAttrs())
-    if (attribute.getName() != dist::kGroupsName &&
+    if (attribute.getName() != dist::kGroups.name &&
         attribute.getName().strref().starts_with("dist."))
       return module.emitOpError() << "has '" << attribute.getName().strref()
                                   << "', which says nothing here";
-  Attribute stated = module->getAttr(dist::kGroupsName);
+  Attribute stated = module->getAttr(dist::kGroups.name);
   if (!stated)
     return success();
   auto list = dyn_cast<ArrayAttr>(stated);
   if (!list || list.empty())
-    return module.emitOpError() << "expects '" << dist::kGroupsName
+    return module.emitOpError() << "expects '" << dist::kGroups.name
                                 << "' to list groups, but got " << stated;
   for (auto [index, attribute] : llvm::enumerate(list)) {
     auto group = dyn_cast<dist::GroupAttr>(attribute);
     if (!group || group.getIndex() != dist::kFirstFactorGroup + int64_t(index))
       return module.emitOpError()
-             << "expects '" << dist::kGroupsName << "' to list at " << index
+             << "expects '" << dist::kGroups.name << "' to list at " << index
              << " a group with index " << dist::kFirstFactorGroup + index
              << ", but got " << attribute;
     if (!groups.needed.contains(group))
-      return module.emitOpError() << "lists in '" << dist::kGroupsName << "' "
+      return module.emitOpError() << "lists in '" << dist::kGroups.name << "' "
                                   << group << ", which nothing needs";
   }
   return success();

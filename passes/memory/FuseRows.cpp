@@ -36,9 +36,9 @@ static void splitBias(LinearOp linear) {
   OpBuilder builder(linear);
   auto product = LinearOp::create(builder, linear.getLoc(), linear.getType(),
                                   linear.getX(), linear.getWeight(),
-                                  /*bias=*/Value(), ArrayAttr());
+                                  /*bias=*/Value());
   auto sum = BiasOp::create(builder, linear.getLoc(), linear.getType(),
-                            product.getResult(), linear.getBias(), ArrayAttr());
+                            product.getResult(), linear.getBias());
   linear.replaceAllUsesWith(sum.getResult());
   linear.erase();
 }
@@ -62,9 +62,9 @@ static void addInProduct(AddOp sum) {
         !canAddTo(product, other))
       continue;
     OpBuilder builder(product);
-    auto added = LinearGradInputOp::create(builder, sum.getLoc(), sum.getType(),
-                                           product.getDy(), product.getWeight(),
-                                           other, ArrayAttr());
+    auto added =
+        LinearGradInputOp::create(builder, sum.getLoc(), sum.getType(),
+                                  product.getDy(), product.getWeight(), other);
     sum.replaceAllUsesWith(added.getResult());
     sum.erase();
     product.erase();
@@ -100,8 +100,8 @@ static FusionNode describe(Operation &op, const TokenParts &parts) {
     // All tokens, or those of this rank in some group.
     dist::GroupAttr group = parts.ofRows(&op);
     node.rows = group ? group.getIndex() : -1;
-    // Pairs of features far apart: the whole row must be in memory.
-    node.wholeRows = isa<RotaryOp>(op);
+    // The whole row must be in memory.
+    node.wholeRows = op.hasTrait<mlir::dyna::OpTrait::PairsFeatures>();
   } else if (isRowProduct(&op)) {
     node.kind = FusionNode::RowProduct;
   }
@@ -153,8 +153,7 @@ static void makeSweep(ArrayRef<Operation *> ops, Operation *end) {
       }
   }
   OpBuilder builder(end);
-  auto rows = RowsOp::create(builder, builder.getFusedLoc(locations), types,
-                             ArrayAttr());
+  auto rows = RowsOp::create(builder, builder.getFusedLoc(locations), types);
   for (auto [value, result] : llvm::zip_equal(leaving, rows.getResults()))
     value.replaceUsesWithIf(
         result, [&](OpOperand &use) { return isOutside(use.getOwner()); });

@@ -69,8 +69,7 @@ static bool bringTogether(const ProductRun &run) {
 static SmallVector<RowsOp> epiloguesOf(const ProductRun &run) {
   SmallVector<RowsOp> sweeps;
   for (Operation *op : inBlockOrder(run))
-    if (auto rows = dyn_cast_or_null<RowsOp>(op->getNextNode());
-        rows && getEpilogueProduct(rows) == op)
+    if (RowsOp rows = getEpilogue(op))
       sweeps.push_back(rows);
   return sweeps;
 }
@@ -101,8 +100,7 @@ static void merge(ArrayRef<RowsOp> sweeps) {
     locations.push_back(rows.getLoc());
   }
   OpBuilder builder(sweeps.front());
-  auto merged = RowsOp::create(builder, builder.getFusedLoc(locations), types,
-                               ArrayAttr());
+  auto merged = RowsOp::create(builder, builder.getFusedLoc(locations), types);
   Block &body = merged.getBody().emplaceBlock();
   SmallVector<Value> yielded;
   unsigned result = 0;

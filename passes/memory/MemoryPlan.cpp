@@ -96,18 +96,14 @@ private:
   /// First and last moment of the values of some groups.
   Span lifeOf(ArrayRef<unsigned> groupNumbers) const;
 
-  /// Whether a sweep runs in the epilogue of this op.
-  static bool hasEpilogue(Operation *op) {
-    auto next = dyn_cast_or_null<RowsOp>(op->getNextNode());
-    return next && getEpilogueProduct(next) == op;
-  }
   /// When the op writes its results.
   int64_t timeOf(Operation *op) const { return time.lookup(op); }
   /// When the op, or the sweep it is in, last reads its operands: a product
   /// with an epilogue still reads while that writes.
   int64_t readTimeOf(Operation *op) const {
     Operation *outer = block.findAncestorOpInBlock(*op);
-    return timeOf(hasEpilogue(outer) ? outer->getNextNode() : outer);
+    RowsOp epilogue = getEpilogue(outer);
+    return timeOf(epilogue ? epilogue : outer);
   }
   Group &groupOf(Value value) { return groups[groupIndex[numberOf[value]]]; }
   Span &spanOf(Value value) { return spans[numberOf[value]]; }

@@ -28,7 +28,7 @@ static void apply(FunctionOp function, const FunctionPlan &plan) {
   function.setWorkspaceAttr(
       PlaceAttr::get(context, Memory::Workspace, 0, plan.workspace));
   for (const auto &[op, places] : plan.places)
-    op->setAttr("places", arrayOf(context, places));
+    cast<PlacedOpInterface>(op).setPlacesAttr(arrayOf(context, places));
 }
 
 static void apply(LayerOp layer, const TierPlan &plan) {
@@ -45,7 +45,7 @@ static LogicalResult requirePlaceable(ModuleOp module) {
       if (isa<dist::ReshardOp>(op))
         return op.emitOpError("has no place: it says where data goes, not how; "
                               "run --dyna-materialize-collectives first");
-      if (!op.hasTrait<mlir::dyna::OpTrait::Placed>())
+      if (!isa<PlacedOpInterface>(op))
         return op.emitOpError("has results that cannot be given places");
     }
   return success();

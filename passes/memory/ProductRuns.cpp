@@ -6,7 +6,6 @@
 #include "passes/memory/TokenParts.h"
 #include "runtime/abi/Abi.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include <map>
 
 using namespace mlir;
@@ -17,19 +16,11 @@ using namespace mlir::dyna;
 //===----------------------------------------------------------------------===//
 
 static Value partOf(Operation *op) {
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([](LinearOp linear) { return linear.getResult(); })
-      .Case<LinearGradInputOp, LinearGradWeightOp>(
-          [](auto gradient) { return gradient.getDy(); });
+  return cast<MatrixProductOpInterface>(op).getProduct().part();
 }
 
 static Value matrixOf(Operation *op) {
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case<LinearOp, LinearGradInputOp>(
-          [](auto product) { return product.getWeight(); })
-      .Case([](LinearGradWeightOp gradient) {
-        return gradient.getAccumulator();
-      });
+  return cast<MatrixProductOpInterface>(op).getProduct().matrix();
 }
 
 SmallVector<Value> ProductRun::parts() const {
@@ -48,11 +39,6 @@ Operation *ProductRun::last() const {
 int64_t mlir::dyna::rowBytesOf(Type activation) {
   auto type = cast<RankedTensorType>(activation);
   return type.getDimSize(1) * type.getElementTypeBitWidth() / 8;
-}
-
-bool mlir::dyna::takesStrides(Operation *op) {
-  return isa<RowsOp, LinearOp, LinearGradInputOp, LinearGradWeightOp,
-             AttentionOp, AttentionGradOp, ReturnOp>(op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -225,24 +211,14 @@ SmallVector<ProductRun> mlir::dyna::findAdjacentRuns(FunctionOp function) {
   return runs;
 }
 
-static PlaceAttr placeOf(FunctionOp function, Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return function.getArgPlace(argument.getArgNumber());
-  auto result = cast<OpResult>(value);
-  auto places = result.getOwner()->getAttrOfType<ArrayAttr>("places");
-  if (!places || places.size() <= result.getResultNumber())
-    return PlaceAttr();
-  return cast<PlaceAttr>(places[result.getResultNumber()]);
-}
-
 /// Whether the values are columns of the same rows, one behind the other.
 static bool areSideBySide(FunctionOp function, ArrayRef<Value> values) {
-  PlaceAttr first = placeOf(function, values.front());
+  PlaceAttr first = function.getPlaceOf(values.front());
   if (!first || first.getStride() == 0)
     return false;
   int64_t column = first.getColumn();
   for (Value value : values) {
-    PlaceAttr place = placeOf(function, value);
+    PlaceAttr place = function.getPlaceOf(value);
     if (!place || place.getBlock() != first.getBlock() ||
         place.getStride() != first.getStride() || place.getColumn() != column)
       return false;

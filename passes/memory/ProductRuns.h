@@ -62,7 +62,9 @@ inline int64_t rowBytesOf(Value activation) {
 }
 
 /// Whether the op reads and writes activations at any stride.
-bool takesStrides(Operation *op);
+inline bool takesStrides(Operation *op) {
+  return op->hasTrait<mlir::dyna::OpTrait::AnyStride>();
+}
 
 } // namespace mlir::dyna
 

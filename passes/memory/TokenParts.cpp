@@ -30,7 +30,7 @@ static dist::GroupAttr groupOf(FunctionOpInterface function,
   if (auto index = dist::GroupAttr::getAxisIndex(mesh.getMesh(), parts))
     return dist::GroupAttr::get(*index, mesh, parts);
   auto module = function->getParentOfType<ModuleOp>();
-  if (auto known = module->getAttrOfType<ArrayAttr>(dist::kGroupsName))
+  if (auto known = dist::kGroups.of(module))
     for (auto group : known.getAsRange<dist::GroupAttr>())
       if (group.getMesh() == mesh && group.getParts() == parts)
         return group;
@@ -38,7 +38,7 @@ static dist::GroupAttr groupOf(FunctionOpInterface function,
 }
 
 TokenParts::TokenParts(FunctionOpInterface function) {
-  auto layouts = function->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
+  auto layouts = dist::kArguments.of(function);
   if (!layouts)
     return;
   for (auto [argument, layout] :
@@ -86,7 +86,7 @@ void TokenParts::visit(Operation *op) {
 }
 
 dist::GroupAttr TokenParts::ofRows(Operation *op) const {
-  if (auto group = op->getAttrOfType<dist::GroupAttr>(dist::kTokensName))
+  if (auto group = dist::kTokens.of(op))
     return group;
   if (auto rows = dyn_cast<RowsOp>(op))
     return rows.getBody().front().empty()

@@ -4,59 +4,13 @@
 
 #include "passes/memory/Values.h"
 #include "dialects/dist/Dist.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
 
-using Accumulations = SmallVector<std::pair<Value, OpResult>>;
-
-/// Those of the ops in the body that leave the sweep.
-static Accumulations accumulationsOfRows(RowsOp rows) {
-  Accumulations pairs;
-  Operation *yield = rows.getBody().front().getTerminator();
-  for (auto [index, value] : llvm::enumerate(yield->getOperands())) {
-    Operation *op = value.getDefiningOp();
-    if (!op || op->getBlock() != yield->getBlock())
-      continue;
-    for (auto [accumulator, result] : accumulationsOf(op))
-      if (result == value)
-        pairs.push_back({accumulator, rows->getResult(index)});
-  }
-  return pairs;
-}
-
-Accumulations mlir::dyna::accumulationsOf(Operation *op) {
-  auto pair = [](Value accumulator, Value result) {
-    return std::pair<Value, OpResult>(accumulator, cast<OpResult>(result));
-  };
-  return llvm::TypeSwitch<Operation *, Accumulations>(op)
-      .Case<EmbeddingGradOp, PositionsGradOp, LinearGradWeightOp, BiasGradOp,
-            RmsNormGradWeightOp, LinearCrossEntropyTrainOp, SumSquaresOp>(
-          [&](auto add) -> Accumulations {
-            return {pair(add.getAccumulator(), add.getResult())};
-          })
-      .Case([&](LinearGradInputOp add) -> Accumulations {
-        if (!add.getAccumulator())
-          return {};
-        return {pair(add.getAccumulator(), add.getResult())};
-      })
-      .Case([&](LayerNormGradWeightOp add) -> Accumulations {
-        return {pair(add.getWeightAccumulator(), add.getWeightResult()),
-                pair(add.getBiasAccumulator(), add.getBiasResult())};
-      })
-      .Case([&](AdamwOp step) -> Accumulations {
-        return {pair(step.getMaster(), step.getNewMaster()),
-                pair(step.getGradient(), step.getNewGradient()),
-                pair(step.getM(), step.getNewM()),
-                pair(step.getV(), step.getNewV())};
-      })
-      .Case([](RowsOp rows) { return accumulationsOfRows(rows); })
-      .Default([](Operation *) -> Accumulations { return {}; });
-}
-
 bool mlir::dyna::isRowProduct(Operation *op) {
-  return isa_and_present<LinearOp, LinearGradInputOp>(op);
+  auto product = dyn_cast_if_present<MatrixProductOpInterface>(op);
+  return product && product.getProduct().isPerRow();
 }
 
 static bool usesInBody(RowsOp rows, Value value) {
@@ -72,14 +26,13 @@ Operation *mlir::dyna::getEpilogueProduct(RowsOp rows) {
   return before;
 }
 
-bool mlir::dyna::isElementwise(Operation *op) {
-  return isa<BiasOp, GeluOp, SiluOp, ReluOp, AddOp, MulOp, DropoutOp,
-             GeluGradOp, SiluGradOp, ReluGradOp>(op);
+RowsOp mlir::dyna::getEpilogue(Operation *product) {
+  auto rows = dyn_cast_if_present<RowsOp>(product->getNextNode());
+  return rows && getEpilogueProduct(rows) == product ? rows : RowsOp();
 }
 
-/// Needs whole rows before it can give an element.
-static bool needsWholeRows(Operation &op) {
-  return !isElementwise(&op) && !isa<PositionsOp, BiasGradOp, YieldOp>(op);
+static bool isElementwise(Operation *op) {
+  return op->hasTrait<mlir::dyna::OpTrait::Elementwise>();
 }
 
 /// The ops of the body on which `op` depends, and itself.
@@ -107,14 +60,15 @@ bool mlir::dyna::mayReplace(RowsOp rows, Value operand, OpResult result) {
     return false;
 
   // One pass over the row: each of its elements is read before one is stored.
-  if (llvm::none_of(body, needsWholeRows))
+  if (llvm::all_of(body.without_terminator(),
+                   [](Operation &op) { return isElementwise(&op); }))
     return true;
   SmallVector<Operation *> readers;
   for (OpOperand &use : operand.getUses())
     if (use.getOwner()->getBlock() == &body)
       readers.push_back(use.getOwner());
-  // A pair of features is loaded before either is stored.
-  if (isa<RotaryOp>(last) && readers == SmallVector<Operation *>{last})
+  if (last->hasTrait<mlir::dyna::OpTrait::PairsFeatures>() &&
+      readers == SmallVector<Operation *>{last})
     return true;
   DenseSet<Operation *> before = ancestorsOf(last);
   if (readers.size() != 1 || !before.contains(readers.front()))
@@ -137,10 +91,13 @@ bool mlir::dyna::mayReplace(RowsOp rows, Value operand, OpResult result) {
 /// the exchange reads.
 static bool isOnlySum(dist::ExchangeOp exchange, Value operand,
                       OpResult result) {
-  SmallVector<Operation *> collectives = exchange.getCollectives();
-  auto reads = [&](Operation *op) { return op->getOperand(0) == operand; };
-  Operation *maker = collectives[result.getResultNumber()];
-  return isa<dist::AllReduceOp>(maker) && reads(maker) &&
+  SmallVector<dist::CollectiveOpInterface> collectives =
+      exchange.getCollectives();
+  auto reads = [&](dist::CollectiveOpInterface op) {
+    return op.getX() == operand;
+  };
+  dist::CollectiveOpInterface maker = collectives[result.getResultNumber()];
+  return isa<dist::AllReduceOp>(*maker) && reads(maker) &&
          llvm::count_if(collectives, reads) == 1;
 }
 

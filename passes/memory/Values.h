@@ -14,13 +14,8 @@
 
 namespace mlir::dyna {
 
-/// The results that an op makes by adding to an operand (or, in `adamw`, by
-/// replacing it), with that operand: both always lie at one place. For `rows`,
-/// the operands are those from outside, the results its own.
-SmallVector<std::pair<Value, OpResult>> accumulationsOf(Operation *op);
-
 /// A matrix product whose result's rows can be handed to a sweep as they are
-/// made: linear and linear_grad_input.
+/// made. False for null.
 bool isRowProduct(Operation *op);
 
 /// The product in whose epilogue the sweep runs: the row product directly
@@ -28,9 +23,8 @@ bool isRowProduct(Operation *op);
 /// writes its first rows while the product still reads its operands.
 Operation *getEpilogueProduct(RowsOp rows);
 
-/// Whether each element of the result depends on that element alone of the
-/// token-major operands.
-bool isElementwise(Operation *op);
+/// The sweep that runs in the epilogue of the product before it, if one does.
+RowsOp getEpilogue(Operation *product);
 
 /// Whether a sweep may write `result` over its operand `operand`, if nothing
 /// else needs that: both have one type, and either

@@ -326,7 +326,7 @@ void FunctionVerifier::spoil(Operation &op, const Range &written) {
 
 /// What lies outside of workspace is there behind the call.
 LogicalResult FunctionVerifier::checkOutlives(Operation &op) {
-  auto places = op.getAttrOfType<ArrayAttr>("places");
+  ArrayAttr places = placesOf(&op);
   if (!places)
     return success();
   for (auto place : places.getAsRange<PlaceAttr>())
@@ -350,7 +350,7 @@ LogicalResult FunctionVerifier::checkWorkspace() {
 }
 
 LogicalResult FunctionVerifier::runOp(Operation &op) {
-  auto places = op.getAttrOfType<ArrayAttr>("places");
+  ArrayAttr places = placesOf(&op);
   std::optional<LinearBytes> scratch = scratchOf(&op);
   size_t expected = op.getNumResults() + (scratch ? 1 : 0);
   if (!places)
@@ -411,8 +411,7 @@ void FunctionVerifier::findLastReaders() {
     Operation *outer = block.findAncestorOpInBlock(*reader);
     if (Operation *last = lastOfRun.lookup(outer))
       outer = last; // reads when the whole run does
-    auto rows = dyn_cast_or_null<RowsOp>(outer->getNextNode());
-    return number[outer] + (rows && getEpilogueProduct(rows) == outer);
+    return number[outer] + (getEpilogue(outer) ? 1 : 0);
   };
   for (Operation &op : block.without_terminator())
     for (Value result : op.getResults()) {

@@ -183,61 +183,35 @@ LogicalResult ManifestBuilder::addLayer(CallOp call) {
   return success();
 }
 
-/// Matrix-product flops of a layer's logical form.
+// The work that ops state is what kernels count.
+static_assert(DYNA_ATTENTION_PRODUCTS == kAttentionProducts &&
+              DYNA_ATTENTION_GRAD_PRODUCTS == kAttentionGradProducts);
+
+/// Matrix-product flops of a layer's logical form, and the table that its
+/// targets are looked up in.
 static void setFlops(plan::LayerKind *kind, LayerOp layer) {
+  Work work = workIn(layer);
+  kind->set_flops_per_token(work.perToken);
+  kind->set_flops_per_target(work.perTarget);
+  kind->set_attention_flops_per_pair(work.perPair + work.perCausalPair);
+  kind->set_causal(work.perCausalPair > 0 && work.perPair == 0);
   kind->set_target_table(kind->parameters_size());
-  layer.walk([&](Operation *op) {
-    if (auto linear = dyn_cast<LinearOp>(op)) {
-      kind->set_flops_per_token(
-          kind->flops_per_token() +
-          2 * cast<ShapedType>(linear.getWeight().getType()).getNumElements());
-    } else if (auto attention = dyn_cast<AttentionOp>(op)) {
-      kind->set_attention_flops_per_pair(kind->attention_flops_per_pair() +
-                                         4 * attention.getHeads() *
-                                             attention.getHeadDim());
-      kind->set_causal(attention.getCausal());
-    } else if (auto loss = dyn_cast<LinearCrossEntropyOp>(op)) {
-      kind->set_flops_per_target(
-          kind->flops_per_target() +
-          2 * cast<ShapedType>(loss.getWeight().getType()).getNumElements());
-      auto table = dyn_cast<BlockArgument>(loss.getWeight());
-      if (table && llvm::is_contained(layer.getParameterArguments(), table))
-        kind->set_target_table(table.getArgNumber());
-    }
+  layer.walk([&](LinearCrossEntropyOp loss) {
+    auto table = dyn_cast<BlockArgument>(loss.getWeight());
+    if (table && llvm::is_contained(layer.getParameterArguments(), table))
+      kind->set_target_table(table.getArgNumber());
   });
 }
 
 /// Matrix-product flops of a call of a function, from the products it has.
 static void setFlops(plan::LayerKind::Role *role, FunctionOp function) {
-  int64_t token = 0, target = 0, pair = 0, causalPair = 0;
-  auto elements = [](Value matrix) {
-    return cast<ShapedType>(matrix.getType()).getNumElements();
-  };
-  auto addAttention = [&](auto op, int64_t products) {
-    (op.getCausal() ? causalPair : pair) +=
-        2 * products * op.getHeads() * op.getHeadDim();
-  };
-  function.walk([&](Operation *op) {
-    if (auto linear = dyn_cast<LinearOp>(op))
-      token += 2 * elements(linear.getWeight());
-    else if (auto linear = dyn_cast<LinearGradInputOp>(op))
-      token += 2 * elements(linear.getWeight());
-    else if (auto linear = dyn_cast<LinearGradWeightOp>(op))
-      token += 2 * elements(linear.getResult());
-    else if (auto attention = dyn_cast<AttentionOp>(op))
-      addAttention(attention, DYNA_ATTENTION_PRODUCTS);
-    else if (auto attention = dyn_cast<AttentionGradOp>(op))
-      addAttention(attention, DYNA_ATTENTION_GRAD_PRODUCTS);
-    else if (auto loss = dyn_cast<LinearCrossEntropyOp>(op))
-      target += 2 * elements(loss.getWeight());
-    else if (auto loss = dyn_cast<LinearCrossEntropyTrainOp>(op))
-      target += 3 * 2 * elements(loss.getWeight());
-  });
-  role->set_flops_per_token(token);
-  role->set_flops_per_target(target);
-  role->set_flops_per_pair(pair);
-  role->set_flops_per_causal_pair(causalPair);
+  Work work = workIn(function);
+  role->set_flops_per_token(work.perToken);
+  role->set_flops_per_target(work.perTarget);
+  role->set_flops_per_pair(work.perPair);
+  role->set_flops_per_causal_pair(work.perCausalPair);
 }
+
 //===----------------------------------------------------------------------===//
 // What layer functions exchange
 //===----------------------------------------------------------------------===//
@@ -266,12 +240,12 @@ private:
     llvm::TypeSwitch<Operation *>(op)
         .Case([&](dist::ExchangeOp fused) {
           plan::LayerExchange *exchange = add(fused.getGroup().getIndex());
-          for (Operation *collective : fused.getCollectives())
+          for (dist::CollectiveOpInterface collective : fused.getCollectives())
             addTensor(exchange, collective);
         })
-        .Case<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp,
-              dist::AllToAllOp>([&](auto collective) {
-          addTensor(add(collective.getGroup().getIndex()), op);
+        .Case([&](dist::CollectiveOpInterface collective) {
+          if (collective.isExchange())
+            addTensor(add(collective.getGroup().getIndex()), collective);
         })
         .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>([&](auto head) {
           if (ShardAttr shard = head.getShardAttr())
@@ -285,33 +259,39 @@ private:
     return exchange;
   }
 
-  void addTensor(plan::LayerExchange *exchange, Operation *op) {
+  void addTensor(plan::LayerExchange *exchange,
+                 dist::CollectiveOpInterface op) {
     plan::LayerExchange::Tensor *tensor = exchange->add_tensors();
-    Value whole = op->getOperand(0);
-    llvm::TypeSwitch<Operation *>(op)
-        .Case([&](dist::AllReduceOp) {
-          tensor->set_kind(plan::LayerExchange::ALL_REDUCE);
-        })
-        .Case([&](dist::AllGatherOp gather) {
-          tensor->set_kind(plan::LayerExchange::ALL_GATHER);
-          whole = gather.getResult();
-        })
-        .Case([&](dist::ReduceScatterOp) {
-          tensor->set_kind(plan::LayerExchange::REDUCE_SCATTER);
-        })
-        .Case([&](dist::AllToAllOp turn) {
-          tensor->set_kind(plan::LayerExchange::ALL_TO_ALL);
-          // Of the whole, rows are those of the side on which they are not
-          // dealt, columns those of the other.
-          whole = turn.getDim() == 0 ? turn.getResult() : turn.getX();
-        });
+    ::dyna::ReshardStep step = op.getStep();
+    Value whole = op.getX();
+    switch (step.kind) {
+    case ::dyna::ReshardKind::AllReduce:
+      tensor->set_kind(plan::LayerExchange::ALL_REDUCE);
+      break;
+    case ::dyna::ReshardKind::AllGather:
+      tensor->set_kind(plan::LayerExchange::ALL_GATHER);
+      whole = op->getResult(0);
+      break;
+    case ::dyna::ReshardKind::ReduceScatter:
+      tensor->set_kind(plan::LayerExchange::REDUCE_SCATTER);
+      break;
+    case ::dyna::ReshardKind::AllToAll:
+      tensor->set_kind(plan::LayerExchange::ALL_TO_ALL);
+      // Of the whole, rows are those of the side on which they are not dealt,
+      // columns those of the other.
+      if (step.dim == 0)
+        whole = op->getResult(0);
+      break;
+    case ::dyna::ReshardKind::Slice:
+      llvm_unreachable("nothing is exchanged");
+    }
     auto type = cast<RankedTensorType>(whole.getType());
     int64_t bytes = type.getElementTypeBitWidth() / 8;
     bool perToken = type.getRank() > 0 && type.isDynamicDim(0);
     for (int64_t size : type.getShape().drop_front(perToken ? 1 : 0))
       bytes *= size;
-    if (auto turn = dyn_cast<dist::AllToAllOp>(op))
-      bytes *= turn.getGroup().getSize();
+    if (step.kind == ::dyna::ReshardKind::AllToAll)
+      bytes *= op.getGroup().getSize();
     if (perToken)
       tensor->mutable_bytes()->set_tq(bytes);
     else
@@ -354,8 +334,8 @@ LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {
     return layer.emitOpError(
         "has no tier sizes; run the memory phase (--dyna-memory) first");
 
-  auto layoutOf = [&](StringRef list, unsigned index) {
-    auto layouts = layer->getAttrOfType<ArrayAttr>(list);
+  auto layoutOf = [&](dist::PhaseAttribute<ArrayAttr> list, unsigned index) {
+    ArrayAttr layouts = list.of(layer);
     return layouts ? layouts[index] : Attribute();
   };
   kind->set_name(layer.getSymName().str());
@@ -364,10 +344,10 @@ LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {
   for (BlockArgument argument : layer.getInputArguments())
     if (!isa<SegmentsType>(argument.getType()))
       setSpec(kind->add_inputs(), argument.getType(),
-              layoutOf(dist::kArgumentsName, argument.getArgNumber()));
+              layoutOf(dist::kArguments, argument.getArgNumber()));
   for (auto [index, type] :
        llvm::enumerate(layer.getFunctionType().getResults()))
-    setSpec(kind->add_outputs(), type, layoutOf(dist::kResultsName, index));
+    setSpec(kind->add_outputs(), type, layoutOf(dist::kResults, index));
   for (auto tier : tiers->getAsRange<PlaceAttr>())
     setBytes(kind->add_tiers(), tier);
   for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
@@ -406,8 +386,8 @@ LogicalResult ManifestBuilder::addLocalKind(plan::TensorDegree *degree,
   plan::LayerKind *kind = degree->add_kinds();
   if (failed(setKind(kind, layer)))
     return failure();
-  auto arguments = layer->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
-  auto gradients = layer->getAttrOfType<ArrayAttr>(dist::kGradientsName);
+  auto arguments = dist::kArguments.of(layer);
+  auto gradients = dist::kGradients.of(layer);
   if (!arguments || !gradients || gradients.size() < layer.getNumParameters())
     return layer.emitOpError(
         "has a mesh, but not the layouts of its parameters "
@@ -435,10 +415,10 @@ LogicalResult ManifestBuilder::addDegrees() {
   using Degree = std::pair<int64_t, int>; // tp, sp
   llvm::MapVector<Degree, llvm::DenseMap<Attribute, LayerOp>> degrees;
   for (LayerOp layer : module.getOps<LayerOp>()) {
-    auto mesh = layer->getAttrOfType<dist::MeshAttr>(dist::kMeshName);
-    auto logical = layer->getAttrOfType<FlatSymbolRefAttr>(dist::kLogicalName);
+    auto mesh = dist::kMesh.of(layer);
+    auto logical = dist::kLogical.of(layer);
     if (mesh && logical)
-      degrees[{mesh.getMesh().size(), layer->hasAttr(dist::kSequenceName)}]
+      degrees[{mesh.getMesh().size(), dist::kSequence.isOn(layer)}]
              [logical.getAttr()] = layer;
   }
   for (auto &[degree, layers] : degrees) {
@@ -460,7 +440,7 @@ LogicalResult ManifestBuilder::addDegrees() {
 }
 
 void ManifestBuilder::addGroups() {
-  auto groups = module->getAttrOfType<ArrayAttr>(dist::kGroupsName);
+  auto groups = dist::kGroups.of(module);
   if (!groups)
     return;
   for (auto group : groups.getAsRange<dist::GroupAttr>()) {

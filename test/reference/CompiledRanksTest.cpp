@@ -107,8 +107,8 @@ void forParameters(ModuleOp local, const std::string &degree, Visit visit) {
   for (ModelOp model : local.getOps<ModelOp>())
     for (CallOp call : model.getBody().front().getOps<CallOp>()) {
       auto layer = local.lookupSymbol<LayerOp>(call.getCallee().str() + degree);
-      auto layouts = layer->getAttrOfType<ArrayAttr>(dist::kArgumentsName);
-      auto gradients = layer->getAttrOfType<ArrayAttr>(dist::kGradientsName);
+      auto layouts = dist::kArguments.of(layer);
+      auto gradients = dist::kGradients.of(layer);
       for (auto [slot, symbol] : llvm::enumerate(
                call.getParameters().getAsRange<FlatSymbolRefAttr>()))
         visit(symbol.getValue().str(), cast<dist::LayoutAttr>(layouts[slot]),
@@ -163,7 +163,7 @@ OwningOpRef<ModuleOp> CompiledRanksTest::distribute(ModuleOp module) {
   };
   auto tp = *::dyna::Mesh::create({{"tp", transport.ranks()}});
   DYNA_RETURN_IF_ERROR(join(tp, {tp.wholeAxis(0)}, groups[DYNA_GROUP_TP]));
-  if (auto factors = local->getAttrOfType<ArrayAttr>(dist::kGroupsName))
+  if (auto factors = dist::kGroups.of(local))
     for (auto factor : factors.getAsRange<dist::GroupAttr>()) {
       groups.push_back({});
       DYNA_RETURN_IF_ERROR(join(tp, factor.getParts(), groups.back()));

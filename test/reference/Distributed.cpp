@@ -342,7 +342,7 @@ LogicalResult Lockstep::visit(Operation *op) {
   }
   if (op->hasAttr("shard"))
     return visitSharded(op);
-  auto tokens = op->getAttrOfType<dist::GroupAttr>(dist::kTokensName);
+  auto tokens = dist::kTokens.of(op);
   std::vector<Tensor> exchanged;
   bool isCollective = isa_and_present<dist::DistDialect>(op->getDialect());
   for (int64_t rank = 0; rank < mesh.size(); ++rank) {

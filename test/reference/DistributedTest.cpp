@@ -110,11 +110,11 @@ static std::vector<LayerRun> scatterRun(const LayerRun &run, LayerOp local,
     part.segments = run.segments;
     for (size_t i = 0; i < numParameters; ++i) {
       part.parameters.push_back(
-          scatter(run.parameters[i], layoutAt(local, dist::kArgumentsName, i),
+          scatter(run.parameters[i], layoutAt(local, dist::kArguments.name, i),
                   rank, typeAt(i)));
       part.accumulators.push_back(
-          scatter(run.accumulators[i], layoutAt(local, dist::kGradientsName, i),
-                  rank, typeAt(i)));
+          scatter(run.accumulators[i],
+                  layoutAt(local, dist::kGradients.name, i), rank, typeAt(i)));
     }
     size_t argument = numParameters;
     for (const Datum &input : run.inputs) {
@@ -122,14 +122,14 @@ static std::vector<LayerRun> scatterRun(const LayerRun &run, LayerOp local,
         ++argument;
       if (auto *tensor = std::get_if<Tensor>(&input))
         part.inputs.push_back(
-            scatter(*tensor, layoutAt(local, dist::kArgumentsName, argument),
+            scatter(*tensor, layoutAt(local, dist::kArguments.name, argument),
                     rank, typeAt(argument)));
       else
         part.inputs.push_back(input);
       ++argument;
     }
     part.outputGradients.push_back(
-        scatter(run.outputGradients[0], layoutAt(local, dist::kResultsName, 0),
+        scatter(run.outputGradients[0], layoutAt(local, dist::kResults.name, 0),
                 rank, resultType));
   }
   return parts;
@@ -158,7 +158,7 @@ void LocalPrograms::compareAll(const LayerRun &logicalRun,
       parts.push_back(valueOf(run));
     const Tensor &wanted = valueOf(logicalRun);
     Tensor given =
-        gather(parts, layoutAt(function, dist::kResultsName, i), wanted.shape);
+        gather(parts, layoutAt(function, dist::kResults.name, i), wanted.shape);
     EXPECT_LE(distance(given, wanted), tolerance)
         << "result " << i << " of " << function.getSymName().str() << " in "
         << stringifyMemory(memory).str();
@@ -172,7 +172,7 @@ void LocalPrograms::checkRole(Role role, LayerRun &logicalRun,
   ASSERT_TRUE(whole && part);
   Context with = evaluation;
   with.dropout = role != Role::Evaluate;
-  auto mesh = local->getAttrOfType<dist::MeshAttr>(dist::kMeshName);
+  auto mesh = dist::kMesh.of(local);
   ASSERT_TRUE(succeeded(logicalRun.run(whole, with)));
   ASSERT_TRUE(succeeded(runLocal(part, mesh.getMesh(), runs, with)));
   compareAll(logicalRun, runs, part);
@@ -182,10 +182,8 @@ void LocalPrograms::checkLayer(ModuleOp module, LayerOp local,
                                const Segments &segments) {
   this->module = module;
   this->local = local;
-  logical = module.lookupSymbol<LayerOp>(
-      local->getAttrOfType<FlatSymbolRefAttr>(dist::kLogicalName).getAttr());
-  int64_t ranks =
-      local->getAttrOfType<dist::MeshAttr>(dist::kMeshName).getMesh().size();
+  logical = module.lookupSymbol<LayerOp>(dist::kLogical.of(local).getAttr());
+  int64_t ranks = dist::kMesh.of(local).getMesh().size();
   LayerRun start = makeRandomRun(logical, segments, 100);
   std::vector<LayerRun> runs = scatterRun(start, local, ranks);
 
@@ -228,10 +226,10 @@ void LocalPrograms::checkUpdate(LayerRun logicalRun,
     logicalRun.optimizerState.push_back(i % 3 == 0 ? like
                                                    : Tensor(like.shape, 0.125));
   }
-  auto mesh = local->getAttrOfType<dist::MeshAttr>(dist::kMeshName).getMesh();
+  auto mesh = dist::kMesh.of(local).getMesh();
   for (auto [rank, run] : llvm::enumerate(runs))
     for (size_t i = 0; i < numParameters; ++i) {
-      dist::LayoutAttr layout = layoutAt(local, dist::kArgumentsName, i);
+      dist::LayoutAttr layout = layoutAt(local, dist::kArguments.name, i);
       auto type = cast<RankedTensorType>(local.getArgumentTypes()[i]);
       run.accumulators[i] =
           scatter(logicalRun.accumulators[i], layout, rank, type);
@@ -247,7 +245,7 @@ void LocalPrograms::checkUpdate(LayerRun logicalRun,
       parts.push_back(run.optimizerState[i]);
     const Tensor &wanted = logicalRun.optimizerState[i];
     EXPECT_EQ(
-        distance(gather(parts, layoutAt(local, dist::kArgumentsName, i / 3),
+        distance(gather(parts, layoutAt(local, dist::kArguments.name, i / 3),
                         wanted.shape),
                  wanted),
         0.0)
@@ -260,7 +258,7 @@ TEST_P(DistributedTest, EqualsTheLogicalProgram) {
   ASSERT_TRUE(module);
   int layers = 0;
   for (LayerOp layer : module->getOps<LayerOp>()) {
-    if (!layer->hasAttr(dist::kMeshName))
+    if (!dist::kMesh.isOn(layer))
       continue;
     ++layers;
     for (const std::vector<int64_t> &lengths :
@@ -329,7 +327,7 @@ TEST_F(LocalPrograms, RandomLayersAreEqualOrRefused) {
         continue;
       }
       for (LayerOp layer : module->getOps<LayerOp>())
-        if (layer->hasAttr(dist::kMeshName)) {
+        if (dist::kMesh.isOn(layer)) {
           ++layers;
           checkLayer(*module, layer, Segments::ofLengths({1, 6, 2}, 40));
         }
@@ -389,7 +387,7 @@ TEST_P(SumsTest, PassOnlyThroughWhatIsLinear) {
         distribute(parseSourceString<ModuleOp>(text, &context), strategy);
     ASSERT_TRUE(module) << text;
     for (LayerOp layer : module->getOps<LayerOp>())
-      if (layer->hasAttr(dist::kMeshName))
+      if (dist::kMesh.isOn(layer))
         checkLayer(*module, layer, Segments::ofLengths({1, 5, 3}, 40));
   }
 }

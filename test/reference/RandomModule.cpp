@@ -142,32 +142,30 @@ Value LayerWriter::weight(int64_t out, int64_t in) {
 Value LayerWriter::linear(Value x, int64_t out) {
   Value w = weight(out, widthOf(x));
   Value b = choices.chance(0.5) ? vector(out, 0.0) : Value();
-  return LinearOp::create(builder, location, x, w, b, ArrayAttr());
+  return LinearOp::create(builder, location, x, w, b);
 }
 
 Value LayerWriter::normalize(Value x) {
   int64_t width = widthOf(x);
   auto epsilon = builder.getF64FloatAttr(choices.oneOf({1e-5, 1e-3, 1e-2}));
   if (choices.chance(0.5))
-    return RmsNormOp::create(builder, location, x, vector(width, 1.0), epsilon,
-                             ArrayAttr());
+    return RmsNormOp::create(builder, location, x, vector(width, 1.0), epsilon);
   Value weight = vector(width, 1.0), bias = vector(width, 0.0);
-  return LayerNormOp::create(builder, location, x, weight, bias, epsilon,
-                             ArrayAttr());
+  return LayerNormOp::create(builder, location, x, weight, bias, epsilon);
 }
 
 Value LayerWriter::activate(Value x) {
   switch (choices.between(0, 3)) {
   case 0:
-    return GeluOp::create(builder, location, x, GeluForm::Tanh, ArrayAttr());
+    return GeluOp::create(builder, location, x, GeluForm::Tanh);
   case 1:
-    return GeluOp::create(builder, location, x, GeluForm::Erf, ArrayAttr());
+    return GeluOp::create(builder, location, x, GeluForm::Erf);
   case 2:
-    return SiluOp::create(builder, location, x, ArrayAttr());
+    return SiluOp::create(builder, location, x);
   default: {
-    Value relu = ReluOp::create(builder, location, x, ArrayAttr());
+    Value relu = ReluOp::create(builder, location, x);
     if (sizes.smooth)
-      return MulOp::create(builder, location, relu, relu, ArrayAttr());
+      return MulOp::create(builder, location, relu, relu);
     return relu;
   }
   }
@@ -178,22 +176,20 @@ Value LayerWriter::rotate(Value x, int64_t headDim) {
     return x;
   return RotaryOp::create(builder, location, x, segments(),
                           builder.getI64IntegerAttr(headDim),
-                          builder.getF64FloatAttr(choices.oneOf({100.0, 1e4})),
-                          UnitAttr(), ArrayAttr());
+                          builder.getF64FloatAttr(choices.oneOf({100.0, 1e4})));
 }
 
 Value LayerWriter::drop(Value x) {
   return DropoutOp::create(
       builder, location, x, segments(),
       builder.getF64FloatAttr(choices.oneOf({0.1, 0.5, 0.25})),
-      builder.getI64IntegerAttr(numDropouts++), ArrayAttr());
+      builder.getI64IntegerAttr(numDropouts++));
 }
 
 Value LayerWriter::addPositions(Value x) {
   Value table = parameter({sizes.positions, widthOf(x)}, 0.0, 0.5, true);
-  Value rows =
-      PositionsOp::create(builder, location, table, segments(), ArrayAttr());
-  return AddOp::create(builder, location, x, rows, ArrayAttr());
+  Value rows = PositionsOp::create(builder, location, table, segments());
+  return AddOp::create(builder, location, x, rows);
 }
 
 Value LayerWriter::attend(Value x) {
@@ -207,10 +203,10 @@ Value LayerWriter::attend(Value x) {
   }
   UnitAttr causal = choices.chance(0.7) ? builder.getUnitAttr() : UnitAttr();
   double scale = 1.0 / std::sqrt(static_cast<double>(headDim));
-  auto attention = AttentionOp::create(
-      builder, location, q, k, v, segments(), builder.getI64IntegerAttr(heads),
-      builder.getI64IntegerAttr(sizes.kvHeads), builder.getF64FloatAttr(scale),
-      causal, ArrayAttr());
+  auto attention = AttentionOp::create(builder, location, q, k, v, segments(),
+                                       builder.getI64IntegerAttr(heads),
+                                       builder.getI64IntegerAttr(sizes.kvHeads),
+                                       builder.getF64FloatAttr(scale), causal);
   return attention.getResult();
 }
 
@@ -223,7 +219,7 @@ Value LayerWriter::attentionBlock(Value x) {
   inner = linear(attend(inner), sizes.width);
   if (choices.chance(0.3))
     inner = drop(inner);
-  return AddOp::create(builder, location, x, inner, ArrayAttr());
+  return AddOp::create(builder, location, x, inner);
 }
 
 Value LayerWriter::feedForwardBlock(Value x) {
@@ -231,12 +227,11 @@ Value LayerWriter::feedForwardBlock(Value x) {
   int64_t hidden = choices.oneOf<int64_t>({3, 16, 31, 40});
   Value up = activate(linear(inner, hidden));
   if (choices.chance(0.5))
-    up = MulOp::create(builder, location, up, linear(inner, hidden),
-                       ArrayAttr());
+    up = MulOp::create(builder, location, up, linear(inner, hidden));
   Value down = linear(up, sizes.width);
   if (choices.chance(0.3))
     down = drop(down);
-  return AddOp::create(builder, location, x, down, ArrayAttr());
+  return AddOp::create(builder, location, x, down);
 }
 
 /// One op on values from the pool.
@@ -259,8 +254,7 @@ Value LayerWriter::anyOp(std::vector<Value> &pool) {
   case 4:
     return addPositions(x);
   case 5:
-    return BiasOp::create(builder, location, x, vector(width, 0.1),
-                          ArrayAttr());
+    return BiasOp::create(builder, location, x, vector(width, 0.1));
   case 6:
     return attend(x);
   case 7:
@@ -272,13 +266,12 @@ Value LayerWriter::anyOp(std::vector<Value> &pool) {
       if (Value other = pick(); widthOf(other) == width)
         y = other;
     if (width < 5 || choices.chance(0.5))
-      return AddOp::create(builder, location, x, y, ArrayAttr());
+      return AddOp::create(builder, location, x, y);
     // One factor is a norm: squares of squares over several layers would leave
     // the range where numbers can be compared.
     Value factor = normalize(x);
     return MulOp::create(builder, location, factor,
-                         x == y && choices.chance(0.5) ? factor : y,
-                         ArrayAttr());
+                         x == y && choices.chance(0.5) ? factor : y);
   }
   }
 }
@@ -296,7 +289,7 @@ Value LayerWriter::chain(Value x) {
     Value back = widthOf(value) == sizes.width && choices.chance(0.5)
                      ? value
                      : linear(value, sizes.width);
-    result = AddOp::create(builder, location, result, back, ArrayAttr());
+    result = AddOp::create(builder, location, result, back);
   }
   return result;
 }
@@ -304,8 +297,7 @@ Value LayerWriter::chain(Value x) {
 Value LayerWriter::embeddingBody() {
   Value table =
       parameter({sizes.vocabulary, sizes.width}, 0.0, 0.7, /*decay=*/true);
-  Value x = EmbeddingOp::create(builder, location, input(0), table, ShardAttr(),
-                                ArrayAttr());
+  Value x = EmbeddingOp::create(builder, location, input(0), table);
   if (choices.chance(0.6))
     x = addPositions(x);
   if (choices.chance(0.2))
@@ -342,8 +334,7 @@ Value LayerWriter::headBody() {
   auto loss = LinearCrossEntropyOp::create(
       builder, location, RankedTensorType::get({1}, builder.getF64Type()), x, w,
       input(1),
-      builder.getI64IntegerAttr(choices.oneOf<int64_t>({-1, -1, 0, -100})),
-      ShardAttr(), ArrayAttr());
+      builder.getI64IntegerAttr(choices.oneOf<int64_t>({-1, -1, 0, -100})));
   return loss.getLoss();
 }
 

@@ -286,13 +286,13 @@ static SmallVector<NamedAttribute> additionsTo(Operation *op,
     if (!op->hasAttr(name))
       additions.emplace_back(StringAttr::get(context, name), value);
   };
-  add(dist::kTokensName, dist::GroupAttr::get(1, mesh, whole));
-  add(dist::kLayoutsName, tensorLayouts(op->getResultTypes()));
-  add(dist::kSequenceName, UnitAttr::get(context));
-  add(dist::kMeshName, mesh);
-  add(dist::kLogicalName, FlatSymbolRefAttr::get(context, "block"));
-  add(dist::kGradientsName, ArrayAttr::get(context, {}));
-  add(dist::kGroupsName,
+  add(dist::kTokens.name, dist::GroupAttr::get(1, mesh, whole));
+  add(dist::kLayouts.name, tensorLayouts(op->getResultTypes()));
+  add(dist::kSequence.name, UnitAttr::get(context));
+  add(dist::kMesh.name, mesh);
+  add(dist::kLogical.name, FlatSymbolRefAttr::get(context, "block"));
+  add(dist::kGradients.name, ArrayAttr::get(context, {}));
+  add(dist::kGroups.name,
       ArrayAttr::get(context, dist::GroupAttr::get(1, mesh, whole)));
   return additions;
 }
@@ -479,8 +479,7 @@ void VerifyLocalTest::walk(ModuleOp distributed) {
   module = distributed;
   SmallVector<Operation *> functions, ops;
   for (LayerOp layer : module.getOps<LayerOp>())
-    if (auto attribute =
-            layer->getAttrOfType<dist::MeshAttr>(dist::kMeshName)) {
+    if (auto attribute = dist::kMesh.of(layer)) {
       mesh = attribute;
       functions.push_back(layer);
       for (FunctionOp function : module.getOps<FunctionOp>())

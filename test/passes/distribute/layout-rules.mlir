@@ -54,7 +54,7 @@ dyna.layer @attention[%w: tensor<8x16xf32>](%q: tensor<?x16xf32>, %s: !dyna.segm
 
 // -----
 
-dyna.layer @rows[%g: tensor<8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+dyna.layer @rows[%g: tensor<8xf32>, %b: tensor<8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   // expected-remark @+1 {{'[t, n] -> [t, n]'}}
   %0 = dyna.gelu %x tanh : tensor<?x8xf32>
   // expected-remark @+1 {{'[t, n] -> [t, n]'}}
@@ -80,7 +80,7 @@ dyna.layer @rows[%g: tensor<8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   // expected-remark @+1 {{'[t, n!] [n!] [t, n!] -> [t, n!]'}}
   %11 = dyna.rms_norm_grad_input %x, %g, %1 {epsilon = 1.0e-5 : f64} : tensor<?x8xf32>, tensor<8xf32>
   // expected-remark @+1 {{'[t, n!] [t, n!] [n!] [n!] -> [n!] [n!] tied 2=0 tied 3=1'}}
-  %12, %13 = dyna.layer_norm_grad_weight %x, %1, %g, %g {epsilon = 1.0e-5 : f64} : tensor<?x8xf32>, tensor<8xf32>
+  %12, %13 = dyna.layer_norm_grad_weight %x, %1, %g, %b {epsilon = 1.0e-5 : f64} : tensor<?x8xf32>, tensor<8xf32>
   // expected-remark @+1 {{'[t, n!] [t, n!] [n!] -> [n!] tied 2=0'}}
   %14 = dyna.rms_norm_grad_weight %x, %1, %g {epsilon = 1.0e-5 : f64} : tensor<?x8xf32>, tensor<8xf32>
   dyna.return %11 : tensor<?x8xf32>
@@ -88,20 +88,20 @@ dyna.layer @rows[%g: tensor<8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 
 // -----
 
-dyna.layer @loss[%w: tensor<257x8xf32>](%x: tensor<?x8xf32>, %t: tensor<?xi32>) -> tensor<1xf64> {
+dyna.layer @loss[%w: tensor<257x8xf32>, %d: tensor<257x8xf32>](%x: tensor<?x8xf32>, %t: tensor<?xi32>) -> tensor<1xf64> {
   // expected-remark @+1 {{'[t!, k!] [v, k!] [t!] -> [1!] reduced 0'}}
   %0 = dyna.linear_cross_entropy %x, %w, %t : tensor<?x8xf32>, tensor<257x8xf32>, tensor<?xi32>
   // expected-remark @+1 {{'[t!, k!] [v, k!] [t!] [v, k!] -> [1!] [t!, k!] [v, k!] tied 3=2 reduced 0'}}
-  %1, %2, %3 = dyna.linear_cross_entropy_train %x, %w, %t, %w : tensor<?x8xf32>, tensor<257x8xf32>, tensor<?xi32>, tensor<257x8xf32>
+  %1, %2, %3 = dyna.linear_cross_entropy_train %x, %w, %t, %d : tensor<?x8xf32>, tensor<257x8xf32>, tensor<?xi32>, tensor<257x8xf32>
   dyna.return %0 : tensor<1xf64>
 }
 
 // -----
 
 // expected-error @+1 {{has no layout rule: nothing says how it can be split over ranks; implement dist::LayoutRuleOpInterface for it}}
-%p, %one = "test.values"() : () -> (tensor<4x8xf32>, tensor<1xf64>)
+%p, %g, %m, %v, %one = "test.values"() : () -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<1xf64>)
 // expected-remark @+1 {{'[a, b] [a, b] [a, b] [a, b] -> [a, b] [a, b] [a, b] [a, b]'}}
-%0, %1, %2, %3 = dyna.adamw %p, %p, %p, %p {decay} : tensor<4x8xf32>
+%0, %1, %2, %3 = dyna.adamw %p, %g, %m, %v {decay} : tensor<4x8xf32>
 // expected-remark @+1 {{'[a, b] [1!] -> [1!] tied 1=0'}}
 %4 = dyna.sum_squares %p, %one : tensor<4x8xf32>
 // expected-remark @+1 {{'[a, b] -> [a, b]'}}

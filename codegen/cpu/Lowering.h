@@ -25,7 +25,7 @@
 #ifndef DYNA_CODEGEN_CPU_LOWERING_H
 #define DYNA_CODEGEN_CPU_LOWERING_H
 
-#include "codegen/cpu/CodeBuilder.h"
+#include "codegen/rows/CodeBuilder.h"
 #include "dialects/dyna/Dyna.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/memory/ProductRuns.h"
@@ -33,6 +33,8 @@
 #include "llvm/ADT/DenseMap.h"
 
 namespace mlir::dyna::cpu {
+
+using namespace rows;
 
 struct LoweringOptions {
   /// f32 products by generated code; f64 ones always are.

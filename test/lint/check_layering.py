@@ -18,6 +18,8 @@ FOLDERS = {
 }
 # dialects, lowest first.
 DIALECTS = ["dyna", "dist", "exec"]
+# codegen: what targets share, each target for itself, what joins them.
+CODEGEN = {"rows": 0, "cpu": 1, "cuda": 1, "aot": 2}
 # Rooms of runtime/, lowest first.
 ROOMS = ["abi", "base", "layout", "plan", "cost", "sim", "planner", "device", "transport", "store", "data",
          "checkpoint", "executor", "elastic", "train"]
@@ -37,6 +39,8 @@ def allowed(source, target):
         return here[1] == there[1] or RANK[there[1]] < RANK[here[1]]
     if top == "dialects" and there[0] == "dialects":
         return DIALECTS.index(there[1]) <= DIALECTS.index(here[1])
+    if top == "codegen" and there[0] == "codegen":
+        return here[1] == there[1] or CODEGEN[there[1]] < CODEGEN[here[1]]
     if top == there[0]:
         return True
     return any(target.startswith(prefix + "/") for prefix in FOLDERS[top])

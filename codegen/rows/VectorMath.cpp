@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/VectorMath.h"
+#include "codegen/rows/VectorMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -10,7 +10,7 @@
 #include <cmath>
 
 using namespace mlir;
-using namespace mlir::dyna::cpu;
+using namespace mlir::dyna::rows;
 
 static bool isF64(Value value) {
   return getElementTypeOrSelf(value.getType()).isF64();
@@ -66,7 +66,7 @@ static Value emitExpF32(CodeBuilder &code, Value x) {
   return code.mul(series, emitPowerOfTwo(code, shifted));
 }
 
-Value mlir::dyna::cpu::emitExp(CodeBuilder &code, Value x) {
+Value mlir::dyna::rows::emitExp(CodeBuilder &code, Value x) {
   if (isF64(x))
     return math::ExpOp::create(code, x);
   return emitExpF32(code, x);
@@ -86,7 +86,7 @@ static Value emitReciprocalF32(CodeBuilder &code, Value x) {
   return code.fma(error, y, y);
 }
 
-Value mlir::dyna::cpu::emitLogistic2(CodeBuilder &code, Value t) {
+Value mlir::dyna::rows::emitLogistic2(CodeBuilder &code, Value t) {
   if (isF64(t)) {
     Value power = emitExp(code, code.mul(t, M_LN2));
     return code.div(code.like(t, 1.0), code.add(power, 1.0));
@@ -103,7 +103,7 @@ Value mlir::dyna::cpu::emitLogistic2(CodeBuilder &code, Value t) {
   return emitReciprocalF32(code, sum);
 }
 
-Value mlir::dyna::cpu::emitSigmoid(CodeBuilder &code, Value x) {
+Value mlir::dyna::rows::emitSigmoid(CodeBuilder &code, Value x) {
   return emitLogistic2(code, code.mul(x, -M_LOG2E));
 }
 
@@ -151,7 +151,7 @@ static Value emitNormalCdfF32(CodeBuilder &code, Value x) {
   return atMost(code, atLeast(code, phi, 0.0), 1.0);
 }
 
-Value mlir::dyna::cpu::emitNormalCdf(CodeBuilder &code, Value x) {
+Value mlir::dyna::rows::emitNormalCdf(CodeBuilder &code, Value x) {
   if (isF64(x))
     return code.mul(emitLibm(code, "erfc", code.mul(x, -M_SQRT1_2)), 0.5);
   return emitNormalCdfF32(code, x);
@@ -161,8 +161,8 @@ Value mlir::dyna::cpu::emitNormalCdf(CodeBuilder &code, Value x) {
 // Sine and cosine
 //===----------------------------------------------------------------------===//
 
-std::pair<Value, Value> mlir::dyna::cpu::emitSinCos(CodeBuilder &code,
-                                                    Value angle, Type type) {
+std::pair<Value, Value> mlir::dyna::rows::emitSinCos(CodeBuilder &code,
+                                                     Value angle, Type type) {
   // angle = n pi/2 + r with |r| <= pi/4. The constant leaves n in the low bits.
   constexpr double magic = 6755399441055744.0; // 1.5 * 2^52
   Value shifted = code.fma(angle, M_2_PI, magic);
@@ -212,36 +212,36 @@ static Value times(CodeBuilder &code, Value value, uint64_t factor) {
                   code.constant(value.getType(), static_cast<int64_t>(factor)));
 }
 
-Value mlir::dyna::cpu::emitMix64(CodeBuilder &code, Value z) {
+Value mlir::dyna::rows::emitMix64(CodeBuilder &code, Value z) {
   z = code.add(z, code.i64(static_cast<int64_t>(0x9E3779B97F4A7C15u)));
   z = times(code, xorShift(code, z, 30), 0xBF58476D1CE4E5B9u);
   z = times(code, xorShift(code, z, 27), 0x94D049BB133111EBu);
   return xorShift(code, z, 31);
 }
 
-Value mlir::dyna::cpu::emitMix32(CodeBuilder &code, Value x) {
+Value mlir::dyna::rows::emitMix32(CodeBuilder &code, Value x) {
   x = times(code, xorShift(code, x, 16), 0x7FEB352Du);
   x = times(code, xorShift(code, x, 15), 0x846CA68Bu);
   return xorShift(code, x, 16);
 }
 
-Value mlir::dyna::cpu::emitRandomOpKey(CodeBuilder &code, Value seed,
-                                       Value step, Value layer,
-                                       int64_t instance) {
+Value mlir::dyna::rows::emitRandomOpKey(CodeBuilder &code, Value seed,
+                                        Value step, Value layer,
+                                        int64_t instance) {
   Value key = emitMix64(code, seed);
   key = emitMix64(code, code.bitXor(key, step));
   Value place = code.bitOr(code.shiftLeft(layer, 32), code.i64(instance));
   return emitMix64(code, code.bitXor(key, place));
 }
 
-Value mlir::dyna::cpu::emitRandomRowKey(CodeBuilder &code, Value opKey,
-                                        Value sample, Value position) {
+Value mlir::dyna::rows::emitRandomRowKey(CodeBuilder &code, Value opKey,
+                                         Value sample, Value position) {
   Value key = emitMix64(code, code.bitXor(opKey, sample));
   return emitMix64(code, code.bitXor(key, position));
 }
 
-Value mlir::dyna::cpu::emitRandomElements(CodeBuilder &code, Value rowKey,
-                                          const Piece &piece) {
+Value mlir::dyna::rows::emitRandomElements(CodeBuilder &code, Value rowKey,
+                                           const Piece &piece) {
   SmallVector<int32_t> lanes(piece.width);
   for (int64_t lane = 0; lane < piece.width; ++lane)
     lanes[lane] = lane;

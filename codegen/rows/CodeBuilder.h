@@ -9,14 +9,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_CODEGEN_CPU_CODEBUILDER_H
-#define DYNA_CODEGEN_CPU_CODEBUILDER_H
+#ifndef DYNA_CODEGEN_ROWS_CODEBUILDER_H
+#define DYNA_CODEGEN_ROWS_CODEBUILDER_H
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
-namespace mlir::dyna::cpu {
+namespace mlir::dyna::rows {
 
 /// Part of a row: `width` columns from `column` on. `column` is a multiple of
 /// `granularity` (0: it is 0 itself).
@@ -147,6 +147,6 @@ int64_t sizeOf(Type element);
 /// whose first row is aligned to DYNA_BLOCK_ALIGNMENT.
 int64_t alignmentOf(const Piece &piece, int64_t rowElements, Type element);
 
-} // namespace mlir::dyna::cpu
+} // namespace mlir::dyna::rows
 
-#endif // DYNA_CODEGEN_CPU_CODEBUILDER_H
+#endif // DYNA_CODEGEN_ROWS_CODEBUILDER_H

@@ -8,12 +8,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_CODEGEN_CPU_VECTORMATH_H
-#define DYNA_CODEGEN_CPU_VECTORMATH_H
+#ifndef DYNA_CODEGEN_ROWS_VECTORMATH_H
+#define DYNA_CODEGEN_ROWS_VECTORMATH_H
 
-#include "codegen/cpu/CodeBuilder.h"
+#include "codegen/rows/CodeBuilder.h"
 
-namespace mlir::dyna::cpu {
+namespace mlir::dyna::rows {
 
 /// e^x. In f32, x is first brought into [-87.3, 88.3].
 Value emitExp(CodeBuilder &code, Value x);
@@ -42,6 +42,6 @@ Value emitRandomRowKey(CodeBuilder &code, Value opKey, Value sample,
 /// Random bits for features `column`, `column + 1`, ... of a row.
 Value emitRandomElements(CodeBuilder &code, Value rowKey, const Piece &piece);
 
-} // namespace mlir::dyna::cpu
+} // namespace mlir::dyna::rows
 
-#endif // DYNA_CODEGEN_CPU_VECTORMATH_H
+#endif // DYNA_CODEGEN_ROWS_VECTORMATH_H

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/CodeBuilder.h"
+#include "codegen/rows/CodeBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -12,7 +12,7 @@
 #include <numeric>
 
 using namespace mlir;
-using namespace mlir::dyna::cpu;
+using namespace mlir::dyna::rows;
 
 static bool isFloat(Value value) {
   return isa<FloatType>(getElementTypeOrSelf(value.getType()));
@@ -25,12 +25,12 @@ static Type withElement(Type type, Type element) {
   return element;
 }
 
-int64_t mlir::dyna::cpu::sizeOf(Type element) {
+int64_t mlir::dyna::rows::sizeOf(Type element) {
   return element.getIntOrFloatBitWidth() / 8;
 }
 
-int64_t mlir::dyna::cpu::alignmentOf(const Piece &piece, int64_t rowElements,
-                                     Type element) {
+int64_t mlir::dyna::rows::alignmentOf(const Piece &piece, int64_t rowElements,
+                                      Type element) {
   int64_t size = sizeOf(element);
   return std::gcd(std::gcd(piece.granularity * size, rowElements * size),
                   static_cast<int64_t>(DYNA_BLOCK_ALIGNMENT));

@@ -2,13 +2,13 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/RowsPlan.h"
+#include "codegen/rows/RowsPlan.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
-using namespace mlir::dyna::cpu;
+using namespace mlir::dyna::rows;
 
 static bool isActivation(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -194,7 +194,7 @@ void Planner::readAt(Value value, int pass) {
     plan.stashes.insert(value);
 }
 
-FailureOr<RowsPlan> mlir::dyna::cpu::planRows(RowsOp op) {
+FailureOr<RowsPlan> mlir::dyna::rows::planRows(RowsOp op) {
   RowsPlan plan;
   plan.width = 0;
   if (failed(Planner(op, plan).run()))

@@ -19,14 +19,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_CODEGEN_CPU_ROWSPLAN_H
-#define DYNA_CODEGEN_CPU_ROWSPLAN_H
+#ifndef DYNA_CODEGEN_ROWS_ROWSPLAN_H
+#define DYNA_CODEGEN_ROWS_ROWSPLAN_H
 
 #include "dialects/dyna/Dyna.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
-namespace mlir::dyna::cpu {
+namespace mlir::dyna::rows {
 
 /// A number per row, from a sum over its columns.
 struct Statistic {
@@ -86,6 +86,6 @@ struct RowsPlan {
 /// Plans the sweep, or says what about it cannot be compiled.
 FailureOr<RowsPlan> planRows(RowsOp op);
 
-} // namespace mlir::dyna::cpu
+} // namespace mlir::dyna::rows
 
-#endif // DYNA_CODEGEN_CPU_ROWSPLAN_H
+#endif // DYNA_CODEGEN_ROWS_ROWSPLAN_H

@@ -2,16 +2,16 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/RowOps.h"
+#include "codegen/rows/RowOps.h"
 
-#include "codegen/cpu/VectorMath.h"
+#include "codegen/rows/VectorMath.h"
 #include "runtime/abi/Random.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace mlir::dyna;
-using namespace mlir::dyna::cpu;
+using namespace mlir::dyna::rows;
 
 //===----------------------------------------------------------------------===//
 // Element-wise
@@ -159,7 +159,7 @@ static Value emit(RowPiece &row, RmsNormGradInputOp op) {
   return code.mul(r, code.fma(code.neg(factor), row.get(x), gradient));
 }
 
-Value mlir::dyna::cpu::emitRowOp(RowPiece &row, Operation *op) {
+Value mlir::dyna::rows::emitRowOp(RowPiece &row, Operation *op) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<BiasOp, AddOp, MulOp, PositionsOp, ReluOp, ReluGradOp, SiluOp,
             SiluGradOp, GeluOp, GeluGradOp, DropoutOp, LayerNormOp, RmsNormOp,
@@ -171,7 +171,7 @@ Value mlir::dyna::cpu::emitRowOp(RowPiece &row, Operation *op) {
 // Sums over rows and over columns
 //===----------------------------------------------------------------------===//
 
-Value mlir::dyna::cpu::emitContribution(RowPiece &row, OpResult result) {
+Value mlir::dyna::rows::emitContribution(RowPiece &row, OpResult result) {
   CodeBuilder &code = row.code();
   return llvm::TypeSwitch<Operation *, Value>(result.getOwner())
       .Case([&](BiasGradOp op) { return row.get(op.getDy()); })
@@ -187,7 +187,7 @@ Value mlir::dyna::cpu::emitContribution(RowPiece &row, OpResult result) {
       });
 }
 
-Value mlir::dyna::cpu::emitTerm(RowPiece &row, const Statistic &statistic) {
+Value mlir::dyna::rows::emitTerm(RowPiece &row, const Statistic &statistic) {
   CodeBuilder &code = row.code();
   auto weighted = [&] {
     return code.mul(row.getVector(statistic.weight), row.get(statistic.dy));
@@ -217,9 +217,9 @@ Value mlir::dyna::cpu::emitTerm(RowPiece &row, const Statistic &statistic) {
   llvm_unreachable("unknown statistic");
 }
 
-Value mlir::dyna::cpu::emitStatistic(CodeBuilder &code,
-                                     const Statistic &statistic, Value sum,
-                                     int64_t width) {
+Value mlir::dyna::rows::emitStatistic(CodeBuilder &code,
+                                      const Statistic &statistic, Value sum,
+                                      int64_t width) {
   Value mean = code.mul(sum, 1.0 / static_cast<double>(width));
   if (statistic.kind != Statistic::Deviation &&
       statistic.kind != Statistic::RootMean)

@@ -2,13 +2,13 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_CODEGEN_CPU_ROWOPS_H
-#define DYNA_CODEGEN_CPU_ROWOPS_H
+#ifndef DYNA_CODEGEN_ROWS_ROWOPS_H
+#define DYNA_CODEGEN_ROWS_ROWOPS_H
 
-#include "codegen/cpu/CodeBuilder.h"
-#include "codegen/cpu/RowsPlan.h"
+#include "codegen/rows/CodeBuilder.h"
+#include "codegen/rows/RowsPlan.h"
 
-namespace mlir::dyna::cpu {
+namespace mlir::dyna::rows {
 
 /// What the arithmetic of one piece of one row may ask for.
 class RowPiece {
@@ -40,6 +40,6 @@ Value emitTerm(RowPiece &row, const Statistic &statistic);
 Value emitStatistic(CodeBuilder &code, const Statistic &statistic, Value sum,
                     int64_t width);
 
-} // namespace mlir::dyna::cpu
+} // namespace mlir::dyna::rows
 
-#endif // DYNA_CODEGEN_CPU_ROWOPS_H
+#endif // DYNA_CODEGEN_ROWS_ROWOPS_H

@@ -1,0 +1,286 @@
+//===- RowsEmitter.cpp - The code of a sweep over rows --------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "codegen/rows/RowsEmitter.h"
+
+#include "codegen/rows/VectorMath.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::dyna;
+using namespace mlir::dyna::rows;
+
+static Type elementOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType();
+}
+
+static bool hasRows(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.isDynamicDim(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Values of a piece
+//===----------------------------------------------------------------------===//
+
+std::pair<Value, Type> RowsEmitter::storageOf(Value value) {
+  auto *yielded = plan.yields.find(value);
+  if (yielded != plan.yields.end())
+    return {resultRows.lookup(yielded->second.front()), elementOf(value)};
+  return {stashPointers.lookup(value), plan.accumulator};
+}
+
+Value RowsEmitter::get(Value activation) {
+  if (Value known = cache.lookup(activation))
+    return known;
+  Value value;
+  Operation *op = activation.getDefiningOp();
+  if (!plan.levels.contains(activation)) {
+    value = loadPiece(operandRows.lookup(activation), elementOf(activation));
+    if (currentPass == 0)
+      target.prefetch(operandRows.lookup(activation), current,
+                      elementOf(activation));
+  } else if (isa<RotaryOp>(op) || plan.levelOf(activation) < currentPass) {
+    auto [pointer, element] = storageOf(activation);
+    value = loadPiece(pointer, element);
+  } else {
+    value = emitRowOp(*this, op);
+  }
+  cache[activation] = value;
+  return value;
+}
+
+Value RowsEmitter::getVector(Value parameter) {
+  Value &value = cache[parameter];
+  if (!value)
+    value = loadPiece(operandPointers.lookup(parameter), elementOf(parameter));
+  return value;
+}
+
+Value RowsEmitter::getTableRow(PositionsOp op) {
+  return loadPiece(tableRows.lookup(op.getResult()), elementOf(op.getTable()));
+}
+
+Value RowsEmitter::get(const Statistic &statistic) {
+  auto index = plan.find(statistic) - plan.statistics.begin();
+  return builder.splat(statisticValues[index], current.width);
+}
+
+//===----------------------------------------------------------------------===//
+// Rows and passes
+//===----------------------------------------------------------------------===//
+
+/// Loads every pointer of the body once and takes its stack.
+void RowsEmitter::loadPointers() {
+  for (auto [value, index] : arguments.operands)
+    operandPointers[value] = target.argument(index);
+  for (auto [result, index] : arguments.results)
+    resultPointers[result] = target.argument(index);
+  int64_t rowBytes = plan.width * sizeOf(plan.accumulator);
+  for (Value value : plan.stashes)
+    stashPointers[value] = target.takeMemory(rowBytes);
+}
+
+/// Points at the row of every tensor and computes what the whole row shares.
+void RowsEmitter::startRow(Value row) {
+  auto rowOf = [&](Value base, Value index, Type element, int64_t stride) {
+    Value start = builder.mul(index, builder.i64(stride));
+    return builder.offset(base, start, element);
+  };
+  for (auto [value, index] : arguments.operands)
+    if (hasRows(value))
+      operandRows[value] = rowOf(operandPointers[value], row, elementOf(value),
+                                 arguments.strides.lookup(value));
+  for (auto [result, index] : arguments.results) {
+    Value value = rows.getResult(result);
+    resultRows[result] = rowOf(resultPointers[result], row, elementOf(value),
+                               arguments.strides.lookup(value));
+  }
+  auto entry = [&](unsigned index) {
+    Type i64 = builder.i64Type();
+    return builder.load(builder.offset(target.argument(index), row, i64), i64);
+  };
+  Value sample = arguments.samples ? entry(*arguments.samples) : Value();
+  Value position = arguments.positions ? entry(*arguments.positions) : Value();
+  for (Operation &op : rows.getBody().front())
+    if (auto positions = dyn_cast<PositionsOp>(op))
+      tableRows[positions.getResult()] =
+          rowOf(operandPointers[positions.getTable()], position,
+                elementOf(positions.getTable()), plan.width);
+  for (auto [op, index] : arguments.keys)
+    randomKeys[op] =
+        emitRandomRowKey(builder, target.argument(index), sample, position);
+  statisticValues.assign(plan.statistics.size(), Value());
+  for (RotaryOp op : plan.rotaries)
+    emitRotary(op, position);
+}
+
+/// Computes a few pieces of pass `pass`: first all values, then all stores, so
+/// that the arithmetic of the pieces overlaps. Returns the terms of the
+/// statistics that the pass adds up.
+SmallVector<Value> RowsEmitter::emitPieces(ArrayRef<Piece> pieces, int pass,
+                                           ArrayRef<unsigned> statistics) {
+  struct Store {
+    Value value, pointer;
+    Type element;
+    Piece piece;
+    bool streaming;
+  };
+  SmallVector<Store> stores;
+  SmallVector<Value> terms;
+  for (const Piece &piece : pieces) {
+    current = piece;
+    cache.clear();
+    auto storeAt = [&](Value value, Value pointer, Type element,
+                       bool streaming = false) {
+      stores.push_back({value, builder.offset(pointer, piece.column, element),
+                        element, piece, streaming});
+    };
+    for (auto &[value, results] : plan.yields) {
+      if (plan.levelOf(value) != pass)
+        continue;
+      bool inPlace = value.getDefiningOp<RotaryOp>();
+      for (unsigned result : results) {
+        // A rotary has written its first place already.
+        if (!std::exchange(inPlace, false))
+          storeAt(get(value), resultRows.lookup(result), elementOf(value),
+                  streaming && !plan.rereads.contains(value));
+      }
+    }
+    for (Value value : plan.stashes)
+      if (plan.levelOf(value) == pass && !value.getDefiningOp<RotaryOp>())
+        storeAt(get(value), stashPointers.lookup(value), plan.accumulator);
+    for (unsigned index : statistics)
+      terms.push_back(emitTerm(*this, plan.statistics[index]));
+    for (auto [index, accumulation] : llvm::enumerate(plan.accumulations)) {
+      if (accumulation.pass != pass)
+        continue;
+      Value sum =
+          builder.add(loadPiece(partialPointers[index], plan.accumulator),
+                      emitContribution(*this, accumulation.result));
+      storeAt(sum, partialPointers[index], plan.accumulator);
+    }
+  }
+  for (const Store &store : stores)
+    builder.storeElements(store.value, store.pointer, store.element,
+                          alignmentOf(store.piece, plan.width, store.element),
+                          store.streaming);
+  return terms;
+}
+
+void RowsEmitter::emitPass(int pass) {
+  currentPass = pass;
+  SmallVector<unsigned> statistics;
+  for (auto [index, statistic] : llvm::enumerate(plan.statistics))
+    if (statistic.pass == pass)
+      statistics.push_back(index);
+  // Sums need several accumulators to hide the latency of additions.
+  int64_t unroll = statistics.empty() ? 2 : 4;
+  SmallVector<Value> sums =
+      target.sumColumns(plan.width, unroll, statistics.size(), plan.accumulator,
+                        [&](ArrayRef<Piece> pieces) {
+                          return emitPieces(pieces, pass, statistics);
+                        });
+  for (auto [index, sum] : llvm::zip(statistics, sums))
+    statisticValues[index] =
+        emitStatistic(builder, plan.statistics[index], sum, plan.width);
+}
+
+void RowsEmitter::begin(Value chunk) {
+  loadPointers();
+  for (unsigned index : arguments.partials) {
+    Value start = builder.mul(chunk, builder.i64(plan.width));
+    Value partial =
+        builder.offset(target.argument(index), start, plan.accumulator);
+    partialPointers.push_back(partial);
+    target.forColumns(plan.width, 4, [&](ArrayRef<Piece> pieces) {
+      for (const Piece &piece : pieces)
+        builder.storeElements(
+            builder.constant(VectorType::get(piece.width, plan.accumulator),
+                             0.0),
+            builder.offset(partial, piece.column, plan.accumulator),
+            plan.accumulator, alignmentOf(piece, plan.width, plan.accumulator));
+    });
+  }
+}
+
+void RowsEmitter::emitRows(Value begin, Value end, bool streams) {
+  streaming = streams;
+  builder.forLoop(begin, end, 1, [&](Value row) {
+    startRow(row);
+    for (int pass = 0; pass < plan.passes; ++pass)
+      emitPass(pass);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Rotary
+//===----------------------------------------------------------------------===//
+
+/// Writes the rotated row: angles once per row, in f64 (positions reach
+/// millions), then all heads.
+void RowsEmitter::emitRotary(RotaryOp op, Value rowPosition) {
+  int64_t half = op.getHeadDim() / 2;
+  double theta = op.getTheta().convertToDouble();
+  Type type = plan.accumulator;
+  SmallVector<double> frequencies;
+  for (int64_t j = 0; j < half; ++j)
+    frequencies.push_back(std::pow(theta, -2.0 * j / op.getHeadDim()));
+  Value table = target.table(frequencies);
+  Value cosines = target.takeMemory(half * sizeOf(type));
+  Value sines = target.takeMemory(half * sizeOf(type));
+  Value position = builder.convertToFloat(rowPosition, builder.f64Type());
+  auto at = [&](Value base, const Piece &piece, Type element) {
+    return builder.offset(base, piece.column, element);
+  };
+  target.forColumns(half, 1, [&](ArrayRef<Piece> pieces) {
+    for (const Piece &piece : pieces) {
+      Type f64 = builder.f64Type();
+      Value angle = builder.mul(
+          builder.loadElements(at(table, piece, f64), f64, piece.width,
+                               alignmentOf(piece, half, f64)),
+          builder.splat(position, piece.width));
+      auto [sine, cosine] = emitSinCos(builder, angle, type);
+      if (op.getInverse())
+        sine = builder.neg(sine);
+      int64_t alignment = alignmentOf(piece, half, type);
+      builder.storeElements(sine, at(sines, piece, type), type, alignment);
+      builder.storeElements(cosine, at(cosines, piece, type), type, alignment);
+    }
+  });
+
+  Value source = operandRows.lookup(op.getX());
+  Type sourceElement = elementOf(op.getX());
+  auto [result, resultElement] = storageOf(op.getResult());
+  int64_t headDim = op.getHeadDim();
+  builder.forLoop(
+      builder.i64(0), builder.i64(plan.width), headDim,
+      [&, result = result, resultElement = resultElement](Value head) {
+        target.forColumns(half, 1, [&](ArrayRef<Piece> pieces) {
+          for (const Piece &piece : pieces) {
+            auto load = [&](Value base, Type element) {
+              return builder.loadElements(at(base, piece, element), element,
+                                          piece.width,
+                                          alignmentOf(piece, half, element));
+            };
+            Value first = builder.offset(source, head, sourceElement);
+            Value second =
+                builder.offset(first, builder.i64(half), sourceElement);
+            Value x = load(first, sourceElement),
+                  y = load(second, sourceElement);
+            Value sine = load(sines, type), cosine = load(cosines, type);
+            auto store = [&](Value value, Value base) {
+              builder.storeElements(value, at(base, piece, resultElement),
+                                    resultElement,
+                                    alignmentOf(piece, half, resultElement));
+            };
+            Value low = builder.offset(result, head, resultElement);
+            Value high = builder.offset(low, builder.i64(half), resultElement);
+            store(builder.fma(builder.neg(y), sine, builder.mul(x, cosine)),
+                  low);
+            store(builder.fma(x, sine, builder.mul(y, cosine)), high);
+          }
+        });
+      });
+}

@@ -72,7 +72,8 @@ std::optional<Gpt2Config> mlir::dyna::readGpt2Config(ConfigReader &reader) {
   return config;
 }
 
-static LayerKind buildEmbedding(ModelBuilder &model, const Gpt2Config &config) {
+static LayerTemplate buildEmbedding(ModelBuilder &model,
+                                    const Gpt2Config &config) {
   LayerBuilder b = model.beginLayer(
       "embed", {{"tokens", model.ids()}, {"segments", model.segments()}});
   Initial initial = Initial::matrix(config.initializerRange);
@@ -84,7 +85,7 @@ static LayerKind buildEmbedding(ModelBuilder &model, const Gpt2Config &config) {
   return model.endLayer(b, b.dropout(sum, b.input(1), config.embeddingDropout));
 }
 
-static LayerKind buildBlock(ModelBuilder &model, const Gpt2Config &config) {
+static LayerTemplate buildBlock(ModelBuilder &model, const Gpt2Config &config) {
   LayerBuilder b =
       model.beginLayer("block", {{"x", model.activation(config.width)},
                                  {"segments", model.segments()}});
@@ -112,7 +113,7 @@ static LayerKind buildBlock(ModelBuilder &model, const Gpt2Config &config) {
   return model.endLayer(b, y);
 }
 
-static LayerKind buildHead(ModelBuilder &model, const Gpt2Config &config) {
+static LayerTemplate buildHead(ModelBuilder &model, const Gpt2Config &config) {
   LayerBuilder b =
       model.beginLayer("head", {{"x", model.activation(config.width)},
                                 {"targets", model.ids()}});
@@ -126,9 +127,9 @@ static LayerKind buildHead(ModelBuilder &model, const Gpt2Config &config) {
 }
 
 void mlir::dyna::writeGpt2(ModelBuilder &model, const Gpt2Config &config) {
-  LayerKind embed = buildEmbedding(model, config);
-  LayerKind block = buildBlock(model, config);
-  LayerKind head = buildHead(model, config);
+  LayerTemplate embed = buildEmbedding(model, config);
+  LayerTemplate block = buildBlock(model, config);
+  LayerTemplate head = buildHead(model, config);
   model.begin("gpt2",
               FactsAttr::get(model.context(), "gpt2", config.vocabSize,
                              config.positions, config.width, config.heads,

@@ -93,8 +93,8 @@ std::optional<LlamaConfig> mlir::dyna::readLlamaConfig(ConfigReader &reader) {
   return config;
 }
 
-static LayerKind buildEmbedding(ModelBuilder &model,
-                                const LlamaConfig &config) {
+static LayerTemplate buildEmbedding(ModelBuilder &model,
+                                    const LlamaConfig &config) {
   LayerBuilder b = model.beginLayer("embed", {{"tokens", model.ids()}});
   Value table = b.parameter("embed_tokens", {config.vocabSize, config.width},
                             Initial::matrix(config.initializerRange));
@@ -102,7 +102,8 @@ static LayerKind buildEmbedding(ModelBuilder &model,
   return model.endLayer(b, x);
 }
 
-static LayerKind buildBlock(ModelBuilder &model, const LlamaConfig &config) {
+static LayerTemplate buildBlock(ModelBuilder &model,
+                                const LlamaConfig &config) {
   LayerBuilder b =
       model.beginLayer("block", {{"x", model.activation(config.width)},
                                  {"segments", model.segments()}});
@@ -133,7 +134,7 @@ static LayerKind buildBlock(ModelBuilder &model, const LlamaConfig &config) {
   return model.endLayer(b, y);
 }
 
-static LayerKind buildHead(ModelBuilder &model, const LlamaConfig &config) {
+static LayerTemplate buildHead(ModelBuilder &model, const LlamaConfig &config) {
   LayerBuilder b =
       model.beginLayer("head", {{"x", model.activation(config.width)},
                                 {"targets", model.ids()}});
@@ -148,9 +149,9 @@ static LayerKind buildHead(ModelBuilder &model, const LlamaConfig &config) {
 }
 
 void mlir::dyna::writeLlama(ModelBuilder &model, const LlamaConfig &config) {
-  LayerKind embed = buildEmbedding(model, config);
-  LayerKind block = buildBlock(model, config);
-  LayerKind head = buildHead(model, config);
+  LayerTemplate embed = buildEmbedding(model, config);
+  LayerTemplate block = buildBlock(model, config);
+  LayerTemplate head = buildHead(model, config);
   model.begin("llama",
               FactsAttr::get(model.context(), "llama", config.vocabSize,
                              config.positions, config.width, config.heads,

@@ -129,7 +129,7 @@ LayerBuilder ModelBuilder::beginLayer(StringRef name,
   return LayerBuilder(op, inputs);
 }
 
-LayerKind ModelBuilder::endLayer(LayerBuilder &layer, Value result) {
+LayerTemplate ModelBuilder::endLayer(LayerBuilder &layer, Value result) {
   ReturnOp::create(layer, result);
   LayerOp op = layer.kind_.op;
   op.setFunctionType(builder_.getFunctionType(op.getBody().getArgumentTypes(),
@@ -159,7 +159,7 @@ void ModelBuilder::declare(StringRef name, const ParameterSpec &spec) {
   symbols_.insert(op);
 }
 
-void ModelBuilder::call(StringRef layerName, const LayerKind &kind,
+void ModelBuilder::call(StringRef layerName, const LayerTemplate &kind,
                         const Twine &prefix, ArrayRef<Input> inputs) {
   SmallVector<Attribute> parameters;
   for (const ParameterSpec &spec : kind.parameters) {

@@ -12,7 +12,7 @@
 //   LayerBuilder b = model.beginLayer("embed", {{"tokens", model.ids()}});
 //   Value x = EmbeddingOp::create(b, b.input(0), b.parameter(...),
 //                                 ShardAttr());
-//   LayerKind embed = model.endLayer(b, x);
+//   LayerTemplate embed = model.endLayer(b, x);
 //   model.begin("gpt", facts);
 //   model.call("embed", embed, "", {Input::Tokens});
 //   ...
@@ -55,7 +55,8 @@ struct ParameterSpec {
 /// An input of a layer kind; the name is for readers of the IR.
 using NamedInput = std::pair<StringRef, Type>;
 
-struct LayerKind {
+/// A layer kind as it was built, with the parameters that each call of it has.
+struct LayerTemplate {
   LayerOp op;
   SmallVector<ParameterSpec> parameters;
 };
@@ -85,7 +86,7 @@ public:
 
 private:
   friend class ModelBuilder;
-  LayerKind kind_;
+  LayerTemplate kind_;
   int64_t dropouts_ = 0;
 };
 
@@ -102,12 +103,12 @@ public:
   Type activation(int64_t width);
 
   LayerBuilder beginLayer(StringRef name, ArrayRef<NamedInput> inputs);
-  LayerKind endLayer(LayerBuilder &layer, Value result);
+  LayerTemplate endLayer(LayerBuilder &layer, Value result);
 
   /// The layers are done; calls follow.
   void begin(StringRef name, FactsAttr facts);
   /// Parameters are named `prefix + name`.
-  void call(StringRef layerName, const LayerKind &kind, const Twine &prefix,
+  void call(StringRef layerName, const LayerTemplate &kind, const Twine &prefix,
             ArrayRef<Input> inputs);
   /// The last call gives the loss.
   void end();

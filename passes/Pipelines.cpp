@@ -14,24 +14,24 @@ using namespace mlir;
 using namespace mlir::dyna;
 
 void mlir::dyna::buildConvertPhase(OpPassManager &manager,
-                                   const ConvertOptions &options) {
+                                   const ConvertPhaseOptions &options) {
   if (options.type.empty())
     return;
-  DynaConvertComputeTypeOptions convert;
+  ConvertComputeTypeOptions convert;
   convert.type = options.type;
-  manager.addPass(createDynaConvertComputeType(convert));
+  manager.addPass(createConvertComputeType(convert));
 }
 
-void mlir::dyna::buildDifferentiatePhase(OpPassManager &manager,
-                                         const DifferentiateOptions &options) {
-  DynaDifferentiateOptions differentiate;
+void mlir::dyna::buildDifferentiatePhase(
+    OpPassManager &manager, const DifferentiatePhaseOptions &options) {
+  DifferentiateOptions differentiate;
   differentiate.gradients = options.gradients;
-  manager.addPass(createDynaDifferentiate(differentiate));
-  manager.addPass(createDynaVerifyDifferentiated());
+  manager.addPass(createDifferentiate(differentiate));
+  manager.addPass(createVerifyDifferentiated());
 }
 
 void mlir::dyna::buildDistributePhase(OpPassManager &manager,
-                                      const DistributeOptions &options) {
+                                      const DistributePhaseOptions &options) {
   DeduceLayoutsOptions deduce;
   deduce.strategy = options.strategy;
   manager.addPass(createDeduceLayouts(deduce));
@@ -59,7 +59,7 @@ void mlir::dyna::registerPhases() {
   registerDistributePasses();
   registerDynaMemoryPasses();
   registerPlanPasses();
-  PassPipelineRegistration<DistributeOptions>(
+  PassPipelineRegistration<DistributePhaseOptions>(
       "dyna-distribute",
       "The distribute phase: layers and their functions at the tensor degrees "
       "of the strategies.",

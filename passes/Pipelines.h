@@ -18,13 +18,14 @@ class OpPassManager;
 
 namespace mlir::dyna {
 
-struct ConvertOptions : PassPipelineOptions<ConvertOptions> {
+struct ConvertPhaseOptions : PassPipelineOptions<ConvertPhaseOptions> {
   Option<std::string> type{
       *this, "type", llvm::cl::init(""),
       llvm::cl::desc("Compute type f64, f32 or bf16; empty: as written")};
 };
 
-struct DifferentiateOptions : PassPipelineOptions<DifferentiateOptions> {
+struct DifferentiatePhaseOptions
+    : PassPipelineOptions<DifferentiatePhaseOptions> {
   Option<std::string> gradients{
       *this, "gradients", llvm::cl::init(""),
       llvm::cl::desc(
@@ -32,7 +33,7 @@ struct DifferentiateOptions : PassPipelineOptions<DifferentiateOptions> {
           "under f64 f64")};
 };
 
-struct DistributeOptions : PassPipelineOptions<DistributeOptions> {
+struct DistributePhaseOptions : PassPipelineOptions<DistributePhaseOptions> {
   Option<std::string> strategy{
       *this, "strategy", llvm::cl::init(""),
       llvm::cl::desc("One strategy, such as dp=1,tp=2,pp=1, or several as "
@@ -46,19 +47,20 @@ struct DistributeOptions : PassPipelineOptions<DistributeOptions> {
 };
 
 /// In: parameters, layers, a model. Out: the same in one floating-point type.
-void buildConvertPhase(OpPassManager &manager, const ConvertOptions &options);
+void buildConvertPhase(OpPassManager &manager,
+                       const ConvertPhaseOptions &options);
 
 /// In: as above. Out: also the layer functions of every layer, by role;
 /// `dyna-verify-differentiated` holds.
 void buildDifferentiatePhase(OpPassManager &manager,
-                             const DifferentiateOptions &options = {});
+                             const DifferentiatePhaseOptions &options = {});
 
 /// In: layers and layer functions. Out: also those of every tensor degree of
 /// the strategies, with the types of one rank and collectives; the logical ones
 /// stay as they are. `dyna-verify-local` holds. With a layer or a role the rest
 /// is erased at the end.
 void buildDistributePhase(OpPassManager &manager,
-                          const DistributeOptions &options);
+                          const DistributePhaseOptions &options);
 
 /// In: layer functions. Out: row-wise ops in sweeps, a place for every value,
 /// sizes of tiers and workspaces; `dyna-verify-memory` holds. Running it

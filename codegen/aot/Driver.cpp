@@ -61,6 +61,9 @@ private:
   int checkNoInput(const std::string &output);
   int checkOutput();
   LogicalResult runPhases();
+  LogicalResult runModulePhases();
+  LogicalResult makeManifest();
+  LogicalResult lowerVariants();
   LogicalResult checkStages();
   LogicalResult cutStages();
   void buildPlanPhase(OpPassManager &passes) const;
@@ -86,6 +89,7 @@ private:
   ::dyna::plan::Manifest manifest;
   std::vector<InstructionSet> isas;
   std::vector<std::string> strategies;
+  std::vector<OwningOpRef<ModuleOp>> otherModules; ///< of `isas` but the first
   std::vector<ModuleOp> variants;        ///< lowered, in the order of `isas`
   std::unique_ptr<PrivateFolder> folder; ///< of a program's parts
   TimingScope timing;
@@ -346,20 +350,19 @@ LogicalResult Driver::cutStages() {
 }
 
 void Driver::buildPlanPhase(OpPassManager &passes) const {
-  DynaPlanOptions plan;
+  PlanOptions plan;
   plan.lengths.assign(options.lengths.begin(), options.lengths.end());
   if (strategies.empty())
-    passes.addPass(createDynaPlan(plan));
+    passes.addPass(createPlan(plan));
   for (const std::string &strategy : strategies) {
     plan.strategy = strategy;
-    passes.addPass(createDynaPlan(plan));
+    passes.addPass(createPlan(plan));
   }
 }
 
-LogicalResult Driver::runPhases() {
-  cpu::LowerCpuOptions lowering;
-  lowering.matmul = options.matmul;
-  ConvertOptions convert;
+/// Up to the memory phase, or to `--stop-after`.
+LogicalResult Driver::runModulePhases() {
+  ConvertPhaseOptions convert;
   convert.type = options.computeType;
   if (failed(runPhase("parse",
                       [&](OpPassManager &passes) {
@@ -369,7 +372,7 @@ LogicalResult Driver::runPhases() {
     return success(stopped);
   if (failed(checkStages()))
     return failure();
-  DifferentiateOptions differentiate;
+  DifferentiatePhaseOptions differentiate;
   differentiate.gradients = options.gradients;
   if (failed(runPhase("differentiate",
                       [&](OpPassManager &passes) {
@@ -377,7 +380,7 @@ LogicalResult Driver::runPhases() {
                       })) ||
       stopped)
     return success(stopped);
-  DistributeOptions distribute;
+  DistributePhaseOptions distribute;
   distribute.strategy = options.strategies;
   if ((!strategies.empty() || options.stopAfter == "distribute") &&
       failed(runPhase("distribute", [&](OpPassManager &passes) {
@@ -385,34 +388,32 @@ LogicalResult Driver::runPhases() {
           buildDistributePhase(passes, distribute);
       })))
     return failure();
-  if (stopped)
-    return success();
-  if (failed(runPhase("memory", buildMemoryPhase)) || stopped)
-    return success(stopped);
-  if (!options.costs.empty() && failed(cutStages()))
-    return failure();
-  if (options.stopAfter == "plan")
-    return runPhase("plan",
-                    [&](OpPassManager &passes) { buildPlanPhase(passes); });
+  return stopped ? success() : runPhase("memory", buildMemoryPhase);
+}
 
+/// What the binary would refuse when it starts is refused here.
+LogicalResult Driver::makeManifest() {
   FailureOr<::dyna::plan::Manifest> built = buildManifest(*module, strategies);
   if (failed(built))
     return failure();
   manifest = std::move(*built);
-  // What the binary would refuse when it starts is refused here.
   if (auto fits = ::dyna::Model::create(manifest); !fits.isOk())
     return module->emitError("no binary can run this model: ")
            << fits.status().message();
   manifest.set_matmul(options.computeType == "f64" ? "generated"
                                                    : options.matmul);
-  code = 1;
-  // Code is lowered once per variant, in vectors as wide as its registers; what
-  // is printed and dumped is the best variant.
-  std::vector<OwningOpRef<ModuleOp>> others;
+  return success();
+}
+
+/// Code is lowered once per variant, in vectors as wide as its registers; what
+/// is printed and dumped is the best variant.
+LogicalResult Driver::lowerVariants() {
   for (size_t i = 1; i < isas.size(); ++i)
-    others.push_back(module->clone());
+    otherModules.push_back(module->clone());
   auto lower = [&](const InstructionSet &isa) {
     return [&](OpPassManager &passes) {
+      cpu::LowerCpuOptions lowering;
+      lowering.matmul = options.matmul;
       lowering.vectorBits = (isa.features & DYNA_FEATURE_AVX512) ? 512 : 256;
       cpu::buildLowerCpuPipeline(passes, lowering);
     };
@@ -429,14 +430,29 @@ LogicalResult Driver::runPhases() {
   }
   variants.push_back(module.get());
   TimingScope scope = timing.nest("lower the other variants");
-  for (auto [i, other] : llvm::enumerate(others)) {
+  for (auto [i, other] : llvm::enumerate(otherModules)) {
     PassManager passes(&context, ModuleOp::getOperationName());
     lower(isas[i + 1])(passes);
     if (failed(passes.run(*other)))
       return failure();
     variants.push_back(other.get());
   }
-  scope.stop();
+  return success();
+}
+
+LogicalResult Driver::runPhases() {
+  if (failed(runModulePhases()) || stopped)
+    return success(stopped);
+  if (!options.costs.empty() && failed(cutStages()))
+    return failure();
+  if (options.stopAfter == "plan")
+    return runPhase("plan",
+                    [&](OpPassManager &passes) { buildPlanPhase(passes); });
+  if (failed(makeManifest()))
+    return failure();
+  code = 1;
+  if (failed(lowerVariants()) || stopped)
+    return success(stopped);
   return emitBinary();
 }
 

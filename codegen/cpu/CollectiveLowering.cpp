@@ -11,7 +11,6 @@
 #include "codegen/cpu/Lowering.h"
 
 #include "runtime/abi/Collectives.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -57,58 +56,51 @@ private:
   int64_t base;
 };
 
-/// How an op exchanges: which function, and along which dimension of which
-/// value, the whole.
-struct Exchange {
-  StringRef name;
-  int32_t kind; ///< DYNA_EXCHANGE_*; a slice has none
-  Value whole;
-  int64_t dim;
-  int32_t reduction;
-};
-
 } // namespace
 
-/// Of all but all_to_all.
-static Exchange describe(Operation *op) {
-  Value x = op->getOperand(0), result = op->getResult(0);
-  return llvm::TypeSwitch<Operation *, Exchange>(op)
-      .Case([&](dist::AllReduceOp sum) -> Exchange {
-        return {"dyna_all_reduce", DYNA_EXCHANGE_ALL_REDUCE, x, 0,
-                sum.getMax() ? DYNA_REDUCE_MAX : DYNA_REDUCE_SUM};
-      })
-      .Case([&](dist::AllGatherOp gather) -> Exchange {
-        return {"dyna_all_gather", DYNA_EXCHANGE_ALL_GATHER, result,
-                int64_t(gather.getDim()), DYNA_REDUCE_SUM};
-      })
-      .Case([&](dist::ReduceScatterOp scatter) -> Exchange {
-        return {"dyna_reduce_scatter", DYNA_EXCHANGE_REDUCE_SCATTER, x,
-                int64_t(scatter.getDim()), DYNA_REDUCE_SUM};
-      })
-      .Case([&](dist::SliceOp slice) -> Exchange {
-        return {"dyna_slice", -1, x, int64_t(slice.getDim()), DYNA_REDUCE_SUM};
-      });
+/// "dyna_all_reduce", as the functions are called.
+static std::string nameOf(dist::CollectiveOpInterface op) {
+  return std::string("dyna_") + ::dyna::reshardKindName(op.getStep().kind);
 }
 
-/// The dyna_collective of an op; `result` has the place of its result.
-static void fillAlong(FunctionLowering &function, Fields fields, Operation *op,
-                      Value result) {
-  Exchange exchange = describe(op);
-  Value whole = exchange.whole;
-  int64_t dim = exchange.dim;
+/// DYNA_EXCHANGE_* of what moves data.
+static int32_t exchangeCode(dist::CollectiveOpInterface op) {
+  switch (op.getStep().kind) {
+  case ::dyna::ReshardKind::AllReduce:
+    return DYNA_EXCHANGE_ALL_REDUCE;
+  case ::dyna::ReshardKind::AllGather:
+    return DYNA_EXCHANGE_ALL_GATHER;
+  case ::dyna::ReshardKind::ReduceScatter:
+    return DYNA_EXCHANGE_REDUCE_SCATTER;
+  case ::dyna::ReshardKind::AllToAll:
+    return DYNA_EXCHANGE_ALL_TO_ALL;
+  case ::dyna::ReshardKind::Slice:
+    break;
+  }
+  llvm_unreachable("a slice moves nothing");
+}
+
+/// The dyna_collective of all but all_to_all; `result` has the place of its
+/// result.
+static void fillAlong(FunctionLowering &function, Fields fields,
+                      dist::CollectiveOpInterface op, Value result) {
+  ::dyna::ReshardStep step = op.getStep();
+  bool gathers = step.kind == ::dyna::ReshardKind::AllGather;
+  auto reduce = dyn_cast<dist::AllReduceOp>(*op);
+  Value whole = gathers ? Value(op->getResult(0)) : op.getX();
+  int64_t dim = std::max(step.dim, 0);
   int64_t rank = cast<RankedTensorType>(whole.getType()).getRank();
-  dist::GroupAttr group = cast<dist::CollectiveOpInterface>(op).getGroup();
-  fields.set(offsetof(dyna_collective, in),
-             function.address(op->getOperand(0)));
+  fields.set(offsetof(dyna_collective, in), function.address(op.getX()));
   fields.set(offsetof(dyna_collective, out), function.address(result));
   fields.set(offsetof(dyna_collective, outer), sizeOf(function, whole, 0, dim));
   fields.set(offsetof(dyna_collective, split),
              sizeOf(function, whole, dim, dim + 1));
   fields.set(offsetof(dyna_collective, inner),
              sizeOf(function, whole, dim + 1, rank));
-  fields.setI32(offsetof(dyna_collective, group), group.getIndex());
+  fields.setI32(offsetof(dyna_collective, group), op.getGroup().getIndex());
   fields.setI32(offsetof(dyna_collective, element), elementCode(whole));
-  fields.setI32(offsetof(dyna_collective, reduction), exchange.reduction);
+  fields.setI32(offsetof(dyna_collective, reduction),
+                reduce && reduce.getMax() ? DYNA_REDUCE_MAX : DYNA_REDUCE_SUM);
   fields.setI32(offsetof(dyna_collective, reserved), 0);
 }
 
@@ -149,15 +141,14 @@ static void lowerExchange(FunctionLowering &function, dist::ExchangeOp op) {
     Fields fields(builder, base);
     fields.setI32(offsetof(dyna_exchange, reserved), 0);
     Value result = op->getResult(index);
+    fields.setI32(offsetof(dyna_exchange, kind), exchangeCode(collective));
     if (auto turn = dyn_cast<dist::AllToAllOp>(*collective)) {
-      fields.setI32(offsetof(dyna_exchange, kind), DYNA_EXCHANGE_ALL_TO_ALL);
       fillAllToAll(
           function,
           Fields(builder, base + offsetof(dyna_exchange, transposition)), turn,
           result);
       continue;
     }
-    fields.setI32(offsetof(dyna_exchange, kind), describe(collective).kind);
     fillAlong(function,
               Fields(builder, base + offsetof(dyna_exchange, collective)),
               collective, result);
@@ -183,11 +174,13 @@ LogicalResult mlir::dyna::cpu::lowerCollective(FunctionLowering &function,
   } else if (auto turn = dyn_cast<dist::AllToAllOp>(op)) {
     StructBuilder builder(code, sizeof(dyna_transposition));
     fillAllToAll(function, Fields(builder, 0), turn, turn.getResult());
-    call(function, "dyna_all_to_all", builder.get());
+    call(function, nameOf(cast<dist::CollectiveOpInterface>(op)),
+         builder.get());
   } else {
     StructBuilder builder(code, sizeof(dyna_collective));
-    fillAlong(function, Fields(builder, 0), op, op->getResult(0));
-    call(function, describe(op).name, builder.get());
+    auto collective = cast<dist::CollectiveOpInterface>(op);
+    fillAlong(function, Fields(builder, 0), collective, op->getResult(0));
+    call(function, nameOf(collective), builder.get());
   }
   return success();
 }

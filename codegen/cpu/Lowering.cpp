@@ -333,7 +333,7 @@ std::pair<Value, Value> FunctionLowering::groupOf(int64_t group) {
 }
 
 /// dyna_part_begin and dyna_part_size.
-RankPart FunctionLowering::partOf(int64_t group, Value rows) {
+RankRows FunctionLowering::partOf(int64_t group, Value rows) {
   auto [ranks, index] = groupOf(group);
   Value each = code.ceilDiv(rows, ranks);
   auto beginOf = [&](Value index) {
@@ -344,19 +344,19 @@ RankPart FunctionLowering::partOf(int64_t group, Value rows) {
   return {begin, code.sub(end, begin)};
 }
 
-RankPart FunctionLowering::partOf(ShardAttr shard, int64_t room) {
-  RankPart part = partOf(shard.getGroup(), code.i64(shard.getRows()));
+RankRows FunctionLowering::partOf(ShardAttr shard, int64_t room) {
+  RankRows part = partOf(shard.getGroup(), code.i64(shard.getRows()));
   check(code.select(code.less(code.i64(room), part.size),
                     code.i32(DYNA_INVALID_ARGUMENT), code.i32(DYNA_OK)));
   return part;
 }
 
-RankPart FunctionLowering::tokensOf(dist::GroupAttr group) {
+RankRows FunctionLowering::tokensOf(dist::GroupAttr group) {
   if (!group)
     return {code.i64(0), getTokens()};
-  auto [entry, isNew] = tokens.insert({group, RankPart()});
+  auto [entry, isNew] = tokens.insert({group, RankRows()});
   if (isNew) {
-    RankPart part = partOf(group.getIndex(), getTokens());
+    RankRows part = partOf(group.getIndex(), getTokens());
     tokens[group] = part;
     return part;
   }

@@ -106,7 +106,7 @@ struct Launch {
 };
 
 /// The rows of a whole that this rank holds, known when the code runs.
-struct RankPart {
+struct RankRows {
   Value begin, size;
 };
 
@@ -150,10 +150,10 @@ public:
   /// The size of a group of the context and this rank's place in it, i64.
   std::pair<Value, Value> groupOf(int64_t group);
   /// This rank's part of `rows` rows that are dealt to the ranks of a group.
-  RankPart partOf(int64_t group, Value rows);
+  RankRows partOf(int64_t group, Value rows);
   /// The same for a shard; leaves the layer function where the part does not
   /// fit into `room` rows.
-  RankPart partOf(ShardAttr shard, int64_t room);
+  RankRows partOf(ShardAttr shard, int64_t room);
 
   /// A name for the next body.
   std::string bodyName(StringRef what);
@@ -187,7 +187,7 @@ public:
 private:
   Value argument(unsigned index) { return target.getArgument(index); }
   Value segmentsField(int64_t offset);
-  RankPart tokensOf(dist::GroupAttr group);
+  RankRows tokensOf(dist::GroupAttr group);
   LogicalResult checkPlaces();
   LogicalResult lowerReturn(ReturnOp op);
   void copyRows(Value value, PlaceAttr to);
@@ -200,7 +200,7 @@ private:
   DenseMap<Attribute, Value> addresses;
   DenseMap<int64_t, Value> sizes;
   const TokenParts parts;
-  DenseMap<Attribute, RankPart> tokens;
+  DenseMap<Attribute, RankRows> tokens;
   DenseMap<Operation *, ProductRun> runs;
   unsigned bodies = 0;
 };

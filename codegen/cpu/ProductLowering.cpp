@@ -19,22 +19,18 @@ static int64_t widthOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getDimSize(1);
 }
 
-static Type elementOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getElementType();
-}
-
 namespace {
 /// A product in the terms of dyna_matmul.
-struct Product : MatrixProduct {
+struct KernelProduct : MatrixProduct {
   Value m = {}, n = {}, k = {};
   int64_t lda = 0, ldb = 0, ldc = 0;
 };
 } // namespace
 
 /// Which product the op is.
-static Product describe(FunctionLowering &function, Operation *op) {
+static KernelProduct describe(FunctionLowering &function, Operation *op) {
   CodeBuilder &code = function.getCode();
-  Product product = {cast<MatrixProductOpInterface>(op).getProduct()};
+  KernelProduct product = {cast<MatrixProductOpInterface>(op).getProduct()};
   if (product.isPerRow()) {
     product.m = function.getTokens(product.a);
     product.n = code.i64(widthOf(product.c));
@@ -56,10 +52,10 @@ static Product describe(FunctionLowering &function, Operation *op) {
 
 /// What the products of a run are together. Parts and matrices lie one behind
 /// the other, so that the first one's addresses are those of the whole.
-static Product describeRun(FunctionLowering &function, const ProductRun &run,
-                           Operation *first) {
+static KernelProduct describeRun(FunctionLowering &function,
+                                 const ProductRun &run, Operation *first) {
   CodeBuilder &code = function.getCode();
-  Product product = describe(function, run.ops.front());
+  KernelProduct product = describe(function, run.ops.front());
   int64_t width = 0;
   for (Value part : run.parts())
     width += widthOf(part);
@@ -77,7 +73,8 @@ static Product describeRun(FunctionLowering &function, const ProductRun &run,
 
 /// Fills a dyna_matmul.
 static Value emitMatmulStruct(FunctionLowering &function,
-                              const Product &product, const Launch *epilogue) {
+                              const KernelProduct &product,
+                              const Launch *epilogue) {
   CodeBuilder &code = function.getCode();
   StructBuilder fields(code, sizeof(dyna_matmul));
   fields.set(offsetof(dyna_matmul, m), product.m);
@@ -108,7 +105,8 @@ static Value emitMatmulStruct(FunctionLowering &function,
 }
 
 /// Calls the kernel for a product that is its own, or several.
-static void callProduct(FunctionLowering &function, const Product &product,
+static void callProduct(FunctionLowering &function,
+                        const KernelProduct &product,
                         const PreparedRows *epilogue) {
   Value fields = emitMatmulStruct(function, product,
                                   epilogue ? &epilogue->launch : nullptr);
@@ -140,8 +138,8 @@ static void callRun(FunctionLowering &function, const ProductRun &run,
   llvm::sort(ops,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   // Addresses and sizes are taken here, in front of the branch.
-  Product joined = describeRun(function, run, ops.front());
-  SmallVector<Product> apart;
+  KernelProduct joined = describeRun(function, run, ops.front());
+  SmallVector<KernelProduct> apart;
   for (Operation *op : ops) {
     apart.push_back(describe(function, op));
     for (Value matrix : {apart.back().a, apart.back().b, apart.back().c})
@@ -151,7 +149,7 @@ static void callRun(FunctionLowering &function, const ProductRun &run,
   function.choose(
       isOne, [&] { callProduct(function, joined, epilogue); },
       [&] {
-        for (const Product &product : apart)
+        for (const KernelProduct &product : apart)
           callProduct(function, product,
                       &product == &apart.back() ? epilogue : nullptr);
       });
@@ -163,7 +161,7 @@ LogicalResult mlir::dyna::cpu::lowerProduct(FunctionLowering &function,
   if (linear && linear.getBias())
     return op->emitOpError("still has a bias; run --dyna-fuse-rows before code "
                            "generation");
-  Product product = describe(function, op);
+  KernelProduct product = describe(function, op);
   if (product.accumulator &&
       function.placeOf(product.accumulator) != function.placeOf(product.c))
     return op->emitOpError(

@@ -23,15 +23,6 @@ using namespace mlir;
 using namespace mlir::dyna;
 using namespace mlir::dyna::cpu;
 
-static Type elementOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getElementType();
-}
-
-static bool isActivation(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.isDynamicDim(0);
-}
-
 namespace {
 /// The slots of a sweep's body: what lies where.
 struct RowsSlots {
@@ -110,63 +101,39 @@ void CpuRows::emit(RowsOp op, const RowsPlan &plan, Value begin, Value end,
 // The layer function's side
 //===----------------------------------------------------------------------===//
 
-/// Collects what the body needs into slots.
-static FailureOr<RowsSlots> collectSlots(FunctionLowering &function, RowsOp op,
-                                         const RowsPlan &plan) {
+/// What the ops of the body take from outside, and the keys of dropouts.
+static void addOperands(FunctionLowering &function, Operation &inner,
+                        const RowsPlan &plan, RowsSlots &result) {
   CodeBuilder &code = function.getCode();
-  RowsSlots result;
-  auto field = [&](size_t offset, Type type) {
-    return code.loadField(function.getContext(), offset, type);
-  };
-  auto segmentsArray = [&](size_t offset) {
-    Value rows =
-        code.loadField(function.getSegments(), offset, code.pointerType());
-    return result.slots.add(
-        code.offset(rows, function.getFirstToken(op), code.i64Type()));
-  };
-  bool samples = false, positions = false;
-  for (Operation &inner : op.getBody().front().without_terminator()) {
-    for (Value operand : inner.getOperands()) {
-      bool inside = operand.getParentBlock() == inner.getBlock();
-      bool isSum = llvm::any_of(plan.accumulations, [&](auto &accumulation) {
-        return accumulation.accumulator == operand;
-      });
-      if (inside || isSum || !isa<RankedTensorType>(operand.getType()))
-        continue;
-      result.arguments.operands[operand] =
-          result.slots.add(function.address(operand));
-      if (isActivation(operand))
-        result.arguments.strides[operand] = function.strideOf(operand);
-    }
-    positions |= isa<PositionsOp, RotaryOp, DropoutOp>(inner);
-    if (auto dropout = dyn_cast<DropoutOp>(inner)) {
-      samples = true;
-      Type i64 = code.i64Type();
-      Value key = emitRandomOpKey(
-          code, field(offsetof(dyna_context, seed), i64),
-          field(offsetof(dyna_context, step), i64),
-          field(offsetof(dyna_context, layer), i64), dropout.getInstance());
-      result.arguments.keys[dropout] = result.slots.add(key);
-    }
+  for (Value operand : inner.getOperands()) {
+    bool inside = operand.getParentBlock() == inner.getBlock();
+    bool isSum = llvm::any_of(plan.accumulations, [&](auto &accumulation) {
+      return accumulation.accumulator == operand;
+    });
+    if (inside || isSum || !isa<RankedTensorType>(operand.getType()))
+      continue;
+    result.arguments.operands[operand] =
+        result.slots.add(function.address(operand));
+    if (isActivation(operand.getType()))
+      result.arguments.strides[operand] = function.strideOf(operand);
   }
-  for (auto lookup : op.getBody().front().getOps<PositionsOp>())
-    function.checkPositions(op, function.getTokens(op),
-                            lookup.getTable().getType().getDimSize(0));
-  if (samples)
-    result.arguments.samples =
-        segmentsArray(offsetof(dyna_segments, row_sample));
-  if (positions)
-    result.arguments.positions = result.slots.add(function.getPositions(op));
-  for (auto &[value, results] : plan.yields)
-    for (unsigned index : results) {
-      Value leaving = op.getResult(index);
-      result.arguments.results[index] =
-          result.slots.add(function.address(leaving));
-      result.arguments.strides[leaving] = function.strideOf(leaving);
-    }
-  if (plan.accumulations.empty())
-    return result;
+  if (auto dropout = dyn_cast<DropoutOp>(inner)) {
+    auto field = [&](size_t offset) {
+      return code.loadField(function.getContext(), offset, code.i64Type());
+    };
+    Value key = emitRandomOpKey(code, field(offsetof(dyna_context, seed)),
+                                field(offsetof(dyna_context, step)),
+                                field(offsetof(dyna_context, layer)),
+                                dropout.getInstance());
+    result.arguments.keys[dropout] = result.slots.add(key);
+  }
+}
 
+/// A row of partial sums per accumulation, in the scratch memory.
+static LogicalResult addSums(FunctionLowering &function, RowsOp op,
+                             const RowsPlan &plan, RowsSlots &result) {
+  if (plan.accumulations.empty())
+    return success();
   FailureOr<PlaceAttr> scratch = function.scratchOf(op);
   if (failed(scratch))
     return failure();
@@ -175,7 +142,42 @@ static FailureOr<RowsSlots> collectSlots(FunctionLowering &function, RowsOp op,
       dyna_align_block(DYNA_MAX_CHUNKS * plan.width * sizeOf(plan.accumulator));
   for (size_t i = 0; i < plan.accumulations.size(); ++i)
     result.arguments.partials.push_back(
-        result.slots.add(code.offsetBytes(base, i * bytes)));
+        result.slots.add(function.getCode().offsetBytes(base, i * bytes)));
+  return success();
+}
+
+/// Collects what the body needs into slots.
+static FailureOr<RowsSlots> collectSlots(FunctionLowering &function, RowsOp op,
+                                         const RowsPlan &plan) {
+  CodeBuilder &code = function.getCode();
+  RowsSlots result;
+  bool takesSegments = false;
+  for (Operation &inner : op.getBody().front().without_terminator()) {
+    addOperands(function, inner, plan, result);
+    takesSegments |=
+        llvm::any_of(inner.getOperandTypes(), llvm::IsaPred<SegmentsType>);
+  }
+  for (auto lookup : op.getBody().front().getOps<PositionsOp>())
+    function.checkPositions(op, function.getTokens(op),
+                            lookup.getTable().getType().getDimSize(0));
+  if (!result.arguments.keys.empty()) {
+    Value samples =
+        code.loadField(function.getSegments(),
+                       offsetof(dyna_segments, row_sample), code.pointerType());
+    result.arguments.samples = result.slots.add(
+        code.offset(samples, function.getFirstToken(op), code.i64Type()));
+  }
+  if (takesSegments)
+    result.arguments.positions = result.slots.add(function.getPositions(op));
+  for (auto &[value, results] : plan.yields)
+    for (unsigned index : results) {
+      Value leaving = op.getResult(index);
+      result.arguments.results[index] =
+          result.slots.add(function.address(leaving));
+      result.arguments.strides[leaving] = function.strideOf(leaving);
+    }
+  if (failed(addSums(function, op, plan, result)))
+    return failure();
   return result;
 }
 
@@ -205,8 +207,53 @@ static void addStreamingSlot(FunctionLowering &function, RowsOp op,
       slots.slots.add(code.select(large, code.i64(1), code.i64(0)));
 }
 
-/// Adds the chunks' partial sums to the accumulator, of type `element`, a
-/// launch over columns. The sum is rounded to a narrower type once.
+namespace {
+/// The body that adds the chunks' partial sums, rows of `from`, to the
+/// accumulator, of type `element`. The sum is rounded to a narrower type once.
+struct PartialSums {
+  CodeBuilder &code;
+  int64_t width, lanes;
+  Type type, element;
+  Value from, to, count;
+
+  /// Columns of the partial sums of `chunk` go to `target`.
+  void addRow(Value chunk, Value target, Type targetType, Value first,
+              int64_t columns) {
+    Value start = code.add(code.mul(chunk, code.i64(width)), first);
+    Value source = code.offset(from, start, type);
+    target = code.offset(target, first, targetType);
+    code.forColumns(columns, lanes, 4, [&](ArrayRef<Piece> pieces) {
+      for (const Piece &piece : pieces) {
+        auto load = [&](Value base, Type stored) {
+          return code.loadElements(code.offset(base, piece.column, stored),
+                                   stored, piece.width,
+                                   alignmentOf(piece, width, stored));
+        };
+        Value sum = code.add(load(target, targetType), load(source, type));
+        code.storeElements(sum, code.offset(target, piece.column, targetType),
+                           targetType, alignmentOf(piece, width, targetType));
+      }
+    });
+  }
+
+  void addBlock(Value first, int64_t columns) {
+    if (element == type) {
+      code.forLoop(code.i64(0), count, 1, [&](Value chunk) {
+        addRow(chunk, to, type, first, columns);
+      });
+      return;
+    }
+    // Together with the first chunk's, then all at once.
+    code.forLoop(code.i64(1), count, 1, [&](Value chunk) {
+      addRow(chunk, from, type, first, columns);
+    });
+    code.ifThen(code.less(code.i64(0), count),
+                [&] { addRow(code.i64(0), to, element, first, columns); });
+  }
+};
+} // namespace
+
+/// Adds the partial sums to the accumulator, a launch over columns.
 static void addPartials(FunctionLowering &function, const RowsPlan &plan,
                         Value partials, Value accumulator, Type element,
                         Value chunks) {
@@ -226,49 +273,14 @@ static void addPartials(FunctionLowering &function, const RowsPlan &plan,
         Value from = slots.load(code, args, partialsSlot);
         Value to = slots.load(code, args, accumulatorSlot);
         Value count = slots.load(code, args, chunksSlot);
-        // Columns of the partial sums of `chunk` go to `target`.
-        auto addRow = [&](Value chunk, Value target, Type targetType,
-                          Value first, int64_t columns) {
-          Value start = code.add(code.mul(chunk, code.i64(width)), first);
-          Value source = code.offset(from, start, type);
-          target = code.offset(target, first, targetType);
-          code.forColumns(columns, lanes, 4, [&](ArrayRef<Piece> pieces) {
-            for (const Piece &piece : pieces) {
-              auto load = [&](Value base, Type stored) {
-                return code.loadElements(
-                    code.offset(base, piece.column, stored), stored,
-                    piece.width, alignmentOf(piece, width, stored));
-              };
-              Value sum =
-                  code.add(load(target, targetType), load(source, type));
-              code.storeElements(
-                  sum, code.offset(target, piece.column, targetType),
-                  targetType, alignmentOf(piece, width, targetType));
-            }
-          });
-        };
-        auto addBlock = [&](Value first, int64_t columns) {
-          if (element == type) {
-            code.forLoop(code.i64(0), count, 1, [&](Value chunk) {
-              addRow(chunk, to, type, first, columns);
-            });
-            return;
-          }
-          // Together with the first chunk's, then all at once.
-          code.forLoop(code.i64(1), count, 1, [&](Value chunk) {
-            addRow(chunk, from, type, first, columns);
-          });
-          code.ifThen(code.less(code.i64(0), count), [&] {
-            addRow(code.i64(0), to, element, first, columns);
-          });
-        };
+        PartialSums sums = {code, width, lanes, type, element, from, to, count};
         code.forLoop(begin, code.min(end, code.i64(whole)), 1,
                      [&](Value index) {
-                       addBlock(code.mul(index, code.i64(block)), block);
+                       sums.addBlock(code.mul(index, code.i64(block)), block);
                      });
         if (width % block != 0)
           code.ifThen(code.less(code.i64(whole), end), [&] {
-            addBlock(code.i64(whole * block), width % block);
+            sums.addBlock(code.i64(whole * block), width % block);
           });
       });
   function.launch({body, slots.store(code), slots.bytes(), /*minRows=*/16},

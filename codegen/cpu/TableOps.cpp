@@ -22,7 +22,7 @@ public:
     if (!shard)
       return;
     int64_t room = cast<RankedTensorType>(table.getType()).getDimSize(0);
-    RankPart part = function.partOf(shard, room);
+    RankRows part = function.partOf(shard, room);
     begin = slots.add(part.begin);
     size = slots.add(part.size);
   }
@@ -258,6 +258,36 @@ launchLists(FunctionLowering &function, Operation *op, const Slots &slots,
                   code.i64(1));
 }
 
+/// Launches the additions, each body for some blocks of columns.
+static void
+launchColumns(FunctionLowering &function, Operation *op, const Slots &slots,
+              unsigned rowsSlot, int64_t width,
+              function_ref<TableGradient(CodeBuilder &, Value)> read) {
+  int64_t whole = width / gradientColumns;
+  LLVM::LLVMFuncOp body = function.getModule().createBody(
+      function.bodyName("table"), op->getLoc(),
+      [&](CodeBuilder &code, Value args, Value begin, Value end, Value) {
+        TableGradient gradient = read(code, args);
+        Value rows = slots.load(code, args, rowsSlot);
+        Value wholeEnd = code.min(end, code.i64(whole));
+        code.forLoop(begin, wholeEnd, 1, [&](Value block) {
+          gradient.emitColumns(code, rows,
+                               code.mul(block, code.i64(gradientColumns)),
+                               gradientColumns);
+        });
+        if (width % gradientColumns == 0)
+          return;
+        code.ifThen(code.less(code.i64(whole), end), [&] {
+          gradient.emitColumns(code, rows, code.i64(whole * gradientColumns),
+                               width % gradientColumns);
+        });
+      });
+  int64_t blocks = (width + gradientColumns - 1) / gradientColumns;
+  CodeBuilder &code = function.getCode();
+  function.launch({body, slots.store(code), slots.bytes(), /*minRows=*/1},
+                  code.i64(blocks));
+}
+
 LogicalResult mlir::dyna::cpu::lowerTableGradient(FunctionLowering &function,
                                                   Operation *op, Value dy,
                                                   Value accumulator, Value ids,
@@ -265,7 +295,6 @@ LogicalResult mlir::dyna::cpu::lowerTableGradient(FunctionLowering &function,
   if (function.placeOf(accumulator) != function.placeOf(op->getResult(0)))
     return op->emitOpError(
         "expects its accumulator in the place of its result");
-  CodeBuilder &code = function.getCode();
   ModuleLowering &module = function.getModule();
   auto dyType = cast<RankedTensorType>(dy.getType());
   auto tableType = cast<RankedTensorType>(accumulator.getType());
@@ -312,27 +341,6 @@ LogicalResult mlir::dyna::cpu::lowerTableGradient(FunctionLowering &function,
   if (isNarrow)
     launchLists(function, op, slots, rowsSlot, size, read);
 
-  int64_t whole = width / gradientColumns;
-  LLVM::LLVMFuncOp body = module.createBody(
-      function.bodyName("table"), op->getLoc(),
-      [&](CodeBuilder &code, Value args, Value begin, Value end, Value) {
-        TableGradient gradient = read(code, args);
-        Value rows = slots.load(code, args, rowsSlot);
-        Value wholeEnd = code.min(end, code.i64(whole));
-        code.forLoop(begin, wholeEnd, 1, [&](Value block) {
-          gradient.emitColumns(code, rows,
-                               code.mul(block, code.i64(gradientColumns)),
-                               gradientColumns);
-        });
-        if (width % gradientColumns == 0)
-          return;
-        code.ifThen(code.less(code.i64(whole), end), [&] {
-          gradient.emitColumns(code, rows, code.i64(whole * gradientColumns),
-                               width % gradientColumns);
-        });
-      });
-  int64_t blocks = (width + gradientColumns - 1) / gradientColumns;
-  function.launch({body, slots.store(code), slots.bytes(), /*minRows=*/1},
-                  code.i64(blocks));
+  launchColumns(function, op, slots, rowsSlot, width, read);
   return success();
 }

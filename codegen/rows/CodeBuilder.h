@@ -142,6 +142,9 @@ public:
 
 /// Bytes of an element.
 int64_t sizeOf(Type element);
+inline Type elementOf(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getElementType();
+}
 
 /// The alignment of `piece` in a row of `rowElements` elements of a tensor
 /// whose first row is aligned to DYNA_BLOCK_ALIGNMENT.

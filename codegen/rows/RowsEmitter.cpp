@@ -11,15 +11,6 @@ using namespace mlir;
 using namespace mlir::dyna;
 using namespace mlir::dyna::rows;
 
-static Type elementOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getElementType();
-}
-
-static bool hasRows(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.isDynamicDim(0);
-}
-
 //===----------------------------------------------------------------------===//
 // Values of a piece
 //===----------------------------------------------------------------------===//
@@ -89,7 +80,7 @@ void RowsEmitter::startRow(Value row) {
     return builder.offset(base, start, element);
   };
   for (auto [value, index] : arguments.operands)
-    if (hasRows(value))
+    if (isActivation(value.getType()))
       operandRows[value] = rowOf(operandPointers[value], row, elementOf(value),
                                  arguments.strides.lookup(value));
   for (auto [result, index] : arguments.results) {
@@ -218,9 +209,9 @@ void RowsEmitter::emitRows(Value begin, Value end, bool streams) {
 // Rotary
 //===----------------------------------------------------------------------===//
 
-/// Writes the rotated row: angles once per row, in f64 (positions reach
-/// millions), then all heads.
-void RowsEmitter::emitRotary(RotaryOp op, Value rowPosition) {
+/// Writes the sines and cosines of a row's angles, in f64 (positions reach
+/// millions).
+RowsEmitter::Turns RowsEmitter::emitTurns(RotaryOp op, Value rowPosition) {
   int64_t half = op.getHeadDim() / 2;
   double theta = op.getTheta().convertToDouble();
   Type type = plan.accumulator;
@@ -249,14 +240,24 @@ void RowsEmitter::emitRotary(RotaryOp op, Value rowPosition) {
       builder.storeElements(cosine, at(cosines, piece, type), type, alignment);
     }
   });
+  return {sines, cosines};
+}
 
+/// Writes the rotated row: angles once per row, then all heads.
+void RowsEmitter::emitRotary(RotaryOp op, Value rowPosition) {
+  auto [sines, cosines] = emitTurns(op, rowPosition);
+  Type type = plan.accumulator;
+  int64_t headDim = op.getHeadDim(), half = headDim / 2;
+  auto at = [&](Value base, const Piece &piece, Type element) {
+    return builder.offset(base, piece.column, element);
+  };
   Value source = operandRows.lookup(op.getX());
   Type sourceElement = elementOf(op.getX());
   auto [result, resultElement] = storageOf(op.getResult());
-  int64_t headDim = op.getHeadDim();
   builder.forLoop(
       builder.i64(0), builder.i64(plan.width), headDim,
-      [&, result = result, resultElement = resultElement](Value head) {
+      [&, sines = sines, cosines = cosines, result = result,
+       resultElement = resultElement](Value head) {
         target.forColumns(half, 1, [&](ArrayRef<Piece> pieces) {
           for (const Piece &piece : pieces) {
             auto load = [&](Value base, Type element) {

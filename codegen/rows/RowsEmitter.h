@@ -82,6 +82,10 @@ private:
 
   void loadPointers();
   void startRow(Value row);
+  struct Turns {
+    Value sines, cosines;
+  };
+  Turns emitTurns(RotaryOp op, Value rowPosition);
   void emitRotary(RotaryOp op, Value rowPosition);
   void emitPass(int pass);
   SmallVector<Value> emitPieces(ArrayRef<Piece> pieces, int pass,

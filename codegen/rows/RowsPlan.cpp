@@ -10,15 +10,10 @@ using namespace mlir;
 using namespace mlir::dyna;
 using namespace mlir::dyna::rows;
 
-static bool isActivation(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getRank() == 2 && type.isDynamicDim(0);
-}
-
 namespace {
-class Planner {
+class RowsPlanner {
 public:
-  Planner(RowsOp op, RowsPlan &plan) : rows(op), plan(plan) {}
+  RowsPlanner(RowsOp op, RowsPlan &plan) : rows(op), plan(plan) {}
 
   LogicalResult run() {
     for (Operation &op : rows.getBody().front().without_terminator())
@@ -26,7 +21,7 @@ public:
         return failure();
     for (auto [index, value] :
          llvm::enumerate(rows.getBody().front().getTerminator()->getOperands()))
-      if (isActivation(value))
+      if (isActivation(value.getType()))
         plan.yields[value].push_back(index);
     for (Operation &op : rows.getBody().front().without_terminator())
       readOperands(&op);
@@ -40,21 +35,16 @@ private:
   LogicalResult visit(Operation *op);
   LogicalResult checkWidth(Operation *op);
   int addStatistic(Statistic statistic);
-  void addAccumulations(Operation *op, ValueRange accumulators, int pass);
   void readOperands(Operation *op);
   void readAt(Value value, int pass);
   int operandLevel(Operation *op);
-  void setLevel(Operation *op, int level) {
-    plan.levels[op->getResult(0)] = level;
-    plan.passes = std::max(plan.passes, level + 1);
-  }
 
   RowsOp rows;
   RowsPlan &plan;
 };
 } // namespace
 
-int Planner::operandLevel(Operation *op) {
+int RowsPlanner::operandLevel(Operation *op) {
   int level = 0;
   for (Value operand : op->getOperands())
     level = std::max(level, plan.levelOf(operand));
@@ -63,7 +53,7 @@ int Planner::operandLevel(Operation *op) {
 
 /// Adds a statistic (once) and the one it needs. Returns the first pass in
 /// which it is known.
-int Planner::addStatistic(Statistic statistic) {
+int RowsPlanner::addStatistic(Statistic statistic) {
   int pass = 0;
   for (Value value : {statistic.x, statistic.dy})
     if (value)
@@ -78,19 +68,12 @@ int Planner::addStatistic(Statistic statistic) {
   return pass + 1;
 }
 
-void Planner::addAccumulations(Operation *op, ValueRange accumulators,
-                               int pass) {
-  for (auto [result, accumulator] : llvm::zip(op->getResults(), accumulators))
-    plan.accumulations.push_back({result, accumulator, pass});
-  plan.passes = std::max(plan.passes, pass + 1);
-}
-
 /// All activations of a sweep have one width; it is set by the first.
-LogicalResult Planner::checkWidth(Operation *op) {
+LogicalResult RowsPlanner::checkWidth(Operation *op) {
   SmallVector<Value> values(op->getOperands());
   llvm::append_range(values, op->getResults());
   for (Value value : values) {
-    if (!isActivation(value))
+    if (!isActivation(value.getType()))
       continue;
     auto type = cast<RankedTensorType>(value.getType());
     if (!plan.accumulator) {
@@ -105,75 +88,59 @@ LogicalResult Planner::checkWidth(Operation *op) {
   return success();
 }
 
-LogicalResult Planner::visit(Operation *op) {
-  if (failed(checkWidth(op)))
-    return failure();
-  int level = operandLevel(op);
-  auto norm = [&](ArrayRef<Statistic> statistics) {
-    for (const Statistic &statistic : statistics)
-      level = std::max(level, addStatistic(statistic));
+/// What a norm needs to know of a row.
+static SmallVector<Statistic> statisticsOf(Operation *op) {
+  using Statistics = SmallVector<Statistic>;
+  auto deviation = [](auto op) -> Statistic {
+    return {Statistic::Deviation, op.getX(), op.getEpsilon().convertToDouble()};
   };
-  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](RotaryOp op) -> LogicalResult {
-        if (op.getX().getParentBlock() == op->getBlock())
-          return op.emitOpError("expects an operand from outside its "
-                                "'dyna.rows': it needs whole rows");
-        plan.rotaries.push_back(op);
-        setLevel(op, 0);
-        return success();
-      })
-      .Case([&](LayerNormOp op) {
-        norm({{Statistic::Deviation, op.getX(),
-               op.getEpsilon().convertToDouble()}});
-        setLevel(op, level);
-        return success();
-      })
-      .Case([&](RmsNormOp op) {
-        norm({{Statistic::RootMean, op.getX(),
-               op.getEpsilon().convertToDouble()}});
-        setLevel(op, level);
-        return success();
-      })
+  auto rootMean = [](auto op) -> Statistic {
+    return {Statistic::RootMean, op.getX(), op.getEpsilon().convertToDouble()};
+  };
+  return llvm::TypeSwitch<Operation *, Statistics>(op)
+      .Case<LayerNormOp, LayerNormGradWeightOp>(
+          [&](auto op) { return Statistics{deviation(op)}; })
+      .Case<RmsNormOp, RmsNormGradWeightOp>(
+          [&](auto op) { return Statistics{rootMean(op)}; })
       .Case([&](LayerNormGradInputOp op) {
-        norm({{Statistic::Deviation, op.getX(),
-               op.getEpsilon().convertToDouble()},
-              {Statistic::Gradient, Value(), 0.0, op.getWeight(), op.getDy()},
-              {Statistic::CenteredDot, op.getX(), 0.0, op.getWeight(),
-               op.getDy()}});
-        setLevel(op, level);
-        return success();
+        return Statistics{
+            deviation(op),
+            {Statistic::Gradient, Value(), 0.0, op.getWeight(), op.getDy()},
+            {Statistic::CenteredDot, op.getX(), 0.0, op.getWeight(),
+             op.getDy()}};
       })
       .Case([&](RmsNormGradInputOp op) {
-        norm({{Statistic::RootMean, op.getX(),
-               op.getEpsilon().convertToDouble()},
-              {Statistic::Dot, op.getX(), 0.0, op.getWeight(), op.getDy()}});
-        setLevel(op, level);
-        return success();
+        return Statistics{
+            rootMean(op),
+            {Statistic::Dot, op.getX(), 0.0, op.getWeight(), op.getDy()}};
       })
-      .Case([&](LayerNormGradWeightOp op) {
-        norm({{Statistic::Deviation, op.getX(),
-               op.getEpsilon().convertToDouble()}});
-        addAccumulations(
-            op, {op.getWeightAccumulator(), op.getBiasAccumulator()}, level);
-        return success();
-      })
-      .Case([&](RmsNormGradWeightOp op) {
-        norm({{Statistic::RootMean, op.getX(),
-               op.getEpsilon().convertToDouble()}});
-        addAccumulations(op, op.getAccumulator(), level);
-        return success();
-      })
-      .Case([&](BiasGradOp op) {
-        addAccumulations(op, op.getAccumulator(), level);
-        return success();
-      })
-      .Default([&](Operation *op) {
-        setLevel(op, level);
-        return success();
-      });
+      .Default([](Operation *) { return Statistics(); });
 }
 
-void Planner::readOperands(Operation *op) {
+LogicalResult RowsPlanner::visit(Operation *op) {
+  if (failed(checkWidth(op)))
+    return failure();
+  if (auto rotary = dyn_cast<RotaryOp>(op)) {
+    if (rotary.getX().getParentBlock() == op->getBlock())
+      return op->emitOpError("expects an operand from outside its "
+                             "'dyna.rows': it needs whole rows");
+    plan.rotaries.push_back(rotary);
+    plan.levels[op->getResult(0)] = 0;
+    return success();
+  }
+  int level = operandLevel(op);
+  for (const Statistic &statistic : statisticsOf(op))
+    level = std::max(level, addStatistic(statistic));
+  mlir::dyna::Accumulations sums = accumulationsOf(op);
+  for (auto [accumulator, result] : sums)
+    plan.accumulations.push_back({result, accumulator, level});
+  if (sums.empty())
+    plan.levels[op->getResult(0)] = level;
+  plan.passes = std::max(plan.passes, level + 1);
+  return success();
+}
+
+void RowsPlanner::readOperands(Operation *op) {
   if (isa<RotaryOp>(op))
     return;
   int pass = plan.levelOf(op->getResult(0));
@@ -185,7 +152,7 @@ void Planner::readOperands(Operation *op) {
 }
 
 /// Notes that `pass` needs `value`: one made earlier must still be somewhere.
-void Planner::readAt(Value value, int pass) {
+void RowsPlanner::readAt(Value value, int pass) {
   if (!value || !plan.levels.contains(value) ||
       (!value.getDefiningOp<RotaryOp>() && plan.levelOf(value) >= pass))
     return;
@@ -197,7 +164,7 @@ void Planner::readAt(Value value, int pass) {
 FailureOr<RowsPlan> mlir::dyna::rows::planRows(RowsOp op) {
   RowsPlan plan;
   plan.width = 0;
-  if (failed(Planner(op, plan).run()))
+  if (failed(RowsPlanner(op, plan).run()))
     return failure();
   if (plan.width == 0)
     return op.emitOpError("has no row-wise op in its body");

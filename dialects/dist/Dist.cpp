@@ -301,31 +301,25 @@ static bool isLayerOrFunction(Operation *op) {
 static constexpr mlir::dyna::KnownAttribute attributes[] = {
     {kLayouts.name, "ops with results",
      [](Operation *op) { return op->getNumResults() > 0; },
-     "an array of layouts",
-     [](Attribute value) { return isa<ArrayAttr>(value); }},
+     "an array of layouts", kLayouts.isKind},
     {kArguments.name, "layers and layer functions", isLayerOrFunction,
-     "an array of layouts",
-     [](Attribute value) { return isa<ArrayAttr>(value); }},
+     "an array of layouts", kArguments.isKind},
     {kResults.name, "layers and layer functions", isLayerOrFunction,
-     "an array of layouts",
-     [](Attribute value) { return isa<ArrayAttr>(value); }},
+     "an array of layouts", kResults.isKind},
     {kGradients.name, "layers", isLayer, "an array of layouts",
      [](Attribute value) {
        auto array = dyn_cast<ArrayAttr>(value);
        return array && llvm::all_of(array, llvm::IsaPred<LayoutAttr>);
      }},
     {kMesh.name, "layers", isLayer, "a mesh such as #dist.mesh<tp=2>",
-     [](Attribute value) { return isa<MeshAttr>(value); }},
-    {kLogical.name, "layers", isLayer, "the name of a layer",
-     [](Attribute value) { return isa<FlatSymbolRefAttr>(value); }},
-    {kSequence.name, "layers", isLayer, "a unit attribute",
-     [](Attribute value) { return isa<UnitAttr>(value); }},
+     kMesh.isKind},
+    {kLogical.name, "layers", isLayer, "the name of a layer", kLogical.isKind},
+    {kSequence.name, "layers", isLayer, "a unit attribute", kSequence.isKind},
     {kTokens.name, "ops that count tokens: dropout, positions, positions_grad",
      [](Operation *op) {
        return op->hasTrait<mlir::dyna::OpTrait::CountsTokens>();
      },
-     "a group such as #dist.group<1 [tp] on <tp=2>>",
-     [](Attribute value) { return isa<GroupAttr>(value); }},
+     "a group such as #dist.group<1 [tp] on <tp=2>>", kTokens.isKind},
     {kGroups.name, "modules", [](Operation *op) { return isa<ModuleOp>(op); },
      "an array of groups",
      [](Attribute value) {

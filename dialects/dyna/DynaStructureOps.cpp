@@ -255,30 +255,11 @@ static ParseResult parsePlace(OpAsmParser &parser,
   return success();
 }
 
-ParseResult FunctionOp::parse(OpAsmParser &parser, OperationState &result) {
+/// `(%x: type in <place>, ...) -> (type in <place>, ...)`.
+static ParseResult
+parseSignature(OpAsmParser &parser, OperationState &result,
+               SmallVectorImpl<OpAsmParser::Argument> &arguments) {
   Builder &builder = parser.getBuilder();
-  StringAttr name;
-  FlatSymbolRefAttr layer;
-  StringRef roleName;
-  if (parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(),
-                             result.attributes) ||
-      parser.parseKeyword("of") ||
-      parser.parseAttribute(layer, getLayerAttrName(result.name),
-                            result.attributes) ||
-      parser.parseKeyword("as"))
-    return failure();
-  SMLoc roleLocation = parser.getCurrentLocation();
-  if (parser.parseKeyword(&roleName))
-    return failure();
-  std::optional<Role> role = symbolizeRole(roleName);
-  if (!role)
-    return parser.emitError(roleLocation)
-           << "expects a role such as 'forward' or 'backward', but got '"
-           << roleName << "'";
-  result.addAttribute(getRoleAttrName(result.name),
-                      RoleAttr::get(builder.getContext(), *role));
-
-  SmallVector<OpAsmParser::Argument> arguments;
   SmallVector<Attribute> argumentPlaces, resultPlaces;
   SmallVector<Type> argumentTypes, resultTypes;
   auto parseArgument = [&]() -> ParseResult {
@@ -299,13 +280,39 @@ ParseResult FunctionOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren,
                                      parseResult))
     return failure();
-  if (succeeded(parser.parseOptionalKeyword("workspace"))) {
-    PlaceAttr workspace;
-    if (parser.parseCustomAttributeWithFallback(
-            workspace, Type(), getWorkspaceAttrName(result.name),
-            result.attributes))
-      return failure();
-  }
+  auto &properties = result.getOrAddProperties<FunctionOp::Properties>();
+  properties.function_type =
+      TypeAttr::get(builder.getFunctionType(argumentTypes, resultTypes));
+  properties.arg_places = builder.getArrayAttr(argumentPlaces);
+  properties.result_places = builder.getArrayAttr(resultPlaces);
+  return success();
+}
+
+static ParseResult parseRole(OpAsmParser &parser, RoleAttr &role) {
+  StringRef name;
+  SMLoc location = parser.getCurrentLocation();
+  if (parser.parseKeyword(&name))
+    return failure();
+  std::optional<Role> known = symbolizeRole(name);
+  if (!known)
+    return parser.emitError(location)
+           << "expects a role such as 'forward' or 'backward', but got '"
+           << name << "'";
+  role = RoleAttr::get(parser.getContext(), *known);
+  return success();
+}
+
+ParseResult FunctionOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto &properties = result.getOrAddProperties<FunctionOp::Properties>();
+  SmallVector<OpAsmParser::Argument> arguments;
+  if (parser.parseSymbolName(properties.sym_name) ||
+      parser.parseKeyword("of") || parser.parseAttribute(properties.layer) ||
+      parser.parseKeyword("as") || parseRole(parser, properties.role) ||
+      parseSignature(parser, result, arguments))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("workspace")) &&
+      parser.parseCustomAttributeWithFallback(properties.workspace))
+    return failure();
   if (parseAttributes(
           parser, result,
           {getSymNameAttrName(result.name), getLayerAttrName(result.name),
@@ -314,13 +321,6 @@ ParseResult FunctionOp::parse(OpAsmParser &parser, OperationState &result) {
            getResultPlacesAttrName(result.name),
            getWorkspaceAttrName(result.name)}))
     return failure();
-  result.addAttribute(
-      getFunctionTypeAttrName(result.name),
-      TypeAttr::get(builder.getFunctionType(argumentTypes, resultTypes)));
-  result.addAttribute(getArgPlacesAttrName(result.name),
-                      builder.getArrayAttr(argumentPlaces));
-  result.addAttribute(getResultPlacesAttrName(result.name),
-                      builder.getArrayAttr(resultPlaces));
   keepNames(parser, arguments);
   return parser.parseRegion(*result.addRegion(), arguments);
 }

@@ -54,9 +54,10 @@ StringRef storedName(StringRef name) {
   return name;
 }
 
-class Program {
+class NumberedProgram {
 public:
-  Program(ModelOp model, Numbers &numbers, SymbolTableCollection &symbols)
+  NumberedProgram(ModelOp model, Numbers &numbers,
+                  SymbolTableCollection &symbols)
       : numbers(numbers), symbols(symbols) {
     run(model);
   }
@@ -102,14 +103,14 @@ static DictionaryAttr decidingAttributes(Operation *op) {
       }));
 }
 
-DictionaryAttr Program::attributesOf(Operation *op) {
+DictionaryAttr NumberedProgram::attributesOf(Operation *op) {
   DictionaryAttr &entry = attributes[op];
   if (!entry)
     entry = decidingAttributes(op);
   return entry;
 }
 
-Number Program::numberParameter(FlatSymbolRefAttr name, CallOp call) {
+Number NumberedProgram::numberParameter(FlatSymbolRefAttr name, CallOp call) {
   auto parameter = symbols.lookupNearestSymbolFrom<ParameterOp>(call, name);
   StringRef stored = storedName(name.getValue());
   parameters.try_emplace(stored, parameter, call);
@@ -120,7 +121,7 @@ Number Program::numberParameter(FlatSymbolRefAttr name, CallOp call) {
   return number;
 }
 
-void Program::run(ModelOp model) {
+void NumberedProgram::run(ModelOp model) {
   llvm::DenseMap<Value, Number> values;
   static constexpr StringLiteral inputs[] = {"the token ids", "the targets",
                                              "the segments"};
@@ -145,8 +146,8 @@ void Program::run(ModelOp model) {
   }
 }
 
-Number Program::runLayer(LayerOp layer, CallOp call, size_t number,
-                         ArrayRef<Number> arguments) {
+Number NumberedProgram::runLayer(LayerOp layer, CallOp call, size_t number,
+                                 ArrayRef<Number> arguments) {
   llvm::DenseMap<Value, Number> values;
   for (auto [argument, given] :
        llvm::zip_equal(layer.getBody().getArguments(), arguments))
@@ -182,7 +183,8 @@ namespace {
 /// Says where a program leaves the family's.
 class Difference {
 public:
-  Difference(ModelOp model, const Program &given, const Program &family)
+  Difference(ModelOp model, const NumberedProgram &given,
+             const NumberedProgram &family)
       : model(model), given(given), family(family),
         name(model.getFacts().getFamily()) {}
 
@@ -205,11 +207,11 @@ private:
   std::string contrast(const Step &step, Number ours, const Step &nearest,
                        Number theirs) const;
   /// In words, for a reader of this call; of no call, through the layers.
-  std::string describe(const Program &program, Number number, CallOp call,
-                       int depth = 2) const;
+  std::string describe(const NumberedProgram &program, Number number,
+                       CallOp call, int depth = 2) const;
 
   ModelOp model;
-  const Program &given, &family;
+  const NumberedProgram &given, &family;
   StringRef name;
 };
 
@@ -286,7 +288,7 @@ const Step *Difference::findNearest(const Step &step) const {
   return nearest;
 }
 
-std::string Difference::describe(const Program &program, Number number,
+std::string Difference::describe(const NumberedProgram &program, Number number,
                                  CallOp call, int depth) const {
   if (auto found = program.nameOf.find(number); found != program.nameOf.end())
     return found->second;
@@ -399,7 +401,7 @@ LogicalResult mlir::dyna::checkFamilyWiring(ModelOp model,
   ModelOp expected = *written->getOps<ModelOp>().begin();
   Numbers numbers;
   SymbolTableCollection expectedSymbols;
-  Program given(model, numbers, symbols),
+  NumberedProgram given(model, numbers, symbols),
       family(expected, numbers, expectedSymbols);
   Difference difference(model, given, family);
   if (failed(difference.checkParameters()))

@@ -31,6 +31,7 @@ template <typename AttributeType> struct PhaseAttribute {
     op->setAttr(name, value);
   }
   void removeFrom(Operation *op) const { op->removeAttr(name); }
+  static bool isKind(Attribute value) { return isa<AttributeType>(value); }
 };
 
 /// What is known of one.

@@ -6,7 +6,7 @@
 #include "passes/differentiate/Passes.h"
 
 namespace mlir::dyna {
-#define GEN_PASS_DEF_DYNACONVERTCOMPUTETYPE
+#define GEN_PASS_DEF_CONVERTCOMPUTETYPE
 #include "passes/differentiate/Passes.h.inc"
 } // namespace mlir::dyna
 
@@ -15,11 +15,10 @@ using namespace mlir::dyna;
 
 namespace {
 
-class DynaConvertComputeType
-    : public mlir::dyna::impl::DynaConvertComputeTypeBase<
-          DynaConvertComputeType> {
+class ConvertComputeType
+    : public mlir::dyna::impl::ConvertComputeTypeBase<ConvertComputeType> {
 public:
-  using DynaConvertComputeTypeBase::DynaConvertComputeTypeBase;
+  using ConvertComputeTypeBase::ConvertComputeTypeBase;
   void runOnOperation() override;
 
 private:
@@ -36,7 +35,7 @@ private:
 
 } // namespace
 
-LogicalResult DynaConvertComputeType::parseType() {
+LogicalResult ConvertComputeType::parseType() {
   MLIRContext *context = &getContext();
   if (type == "f64")
     element = Float64Type::get(context);
@@ -51,18 +50,18 @@ LogicalResult DynaConvertComputeType::parseType() {
   return success();
 }
 
-Type DynaConvertComputeType::convert(Type old) const {
+Type ConvertComputeType::convert(Type old) const {
   auto tensor = dyn_cast<RankedTensorType>(old);
   return tensor && isa<FloatType>(tensor.getElementType())
              ? tensor.clone(element)
              : old;
 }
 
-Type DynaConvertComputeType::convertResult(Type old) const {
+Type ConvertComputeType::convertResult(Type old) const {
   return isLoss(old) ? old : convert(old);
 }
 
-void DynaConvertComputeType::convertLayer(LayerOp layer) {
+void ConvertComputeType::convertLayer(LayerOp layer) {
   for (BlockArgument argument : layer.getBody().getArguments())
     argument.setType(convert(argument.getType()));
   layer.setFunctionType(FunctionType::get(
@@ -82,7 +81,7 @@ void DynaConvertComputeType::convertLayer(LayerOp layer) {
   });
 }
 
-void DynaConvertComputeType::runOnOperation() {
+void ConvertComputeType::runOnOperation() {
   ModuleOp module = getOperation();
   if (failed(parseType()))
     return signalPassFailure();

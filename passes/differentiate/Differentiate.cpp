@@ -6,7 +6,7 @@
 #include "passes/differentiate/Passes.h"
 
 namespace mlir::dyna {
-#define GEN_PASS_DEF_DYNADIFFERENTIATE
+#define GEN_PASS_DEF_DIFFERENTIATE
 #include "passes/differentiate/Passes.h.inc"
 } // namespace mlir::dyna
 
@@ -15,10 +15,10 @@ using namespace mlir::dyna;
 
 namespace {
 
-class DynaDifferentiate
-    : public mlir::dyna::impl::DynaDifferentiateBase<DynaDifferentiate> {
+class Differentiate
+    : public mlir::dyna::impl::DifferentiateBase<Differentiate> {
 public:
-  using DynaDifferentiateBase::DynaDifferentiateBase;
+  using DifferentiateBase::DifferentiateBase;
   void runOnOperation() override;
 
 private:
@@ -35,7 +35,7 @@ private:
 
 } // namespace
 
-LogicalResult DynaDifferentiate::parseGradients() {
+LogicalResult Differentiate::parseGradients() {
   gradientElement = Type();
   if (gradients.empty())
     return success();
@@ -51,7 +51,7 @@ LogicalResult DynaDifferentiate::parseGradients() {
 }
 
 /// Gradients are as wide as the sums of the compute type, or as narrow as it.
-LogicalResult DynaDifferentiate::checkGradients(LayerOp layer) {
+LogicalResult Differentiate::checkGradients(LayerOp layer) {
   if (!gradientElement)
     return success();
   for (BlockArgument parameter : layer.getParameterArguments()) {
@@ -70,7 +70,7 @@ LogicalResult DynaDifferentiate::checkGradients(LayerOp layer) {
   return success();
 }
 
-FailureOr<SmallVector<bool>> DynaDifferentiate::findDecays(LayerOp layer) {
+FailureOr<SmallVector<bool>> Differentiate::findDecays(LayerOp layer) {
   SmallVector<bool> decays(layer.getNumParameters(), false);
   ArrayRef<CallOp> calls = callsOfLayer[layer.getSymNameAttr()];
   for (CallOp call : calls) {
@@ -97,7 +97,7 @@ FailureOr<SmallVector<bool>> DynaDifferentiate::findDecays(LayerOp layer) {
   return decays;
 }
 
-LogicalResult DynaDifferentiate::differentiateLayer(LayerOp layer) {
+LogicalResult Differentiate::differentiateLayer(LayerOp layer) {
   if (failed(checkGradients(layer)))
     return failure();
   FailureOr<SmallVector<bool>> decays = findDecays(layer);
@@ -120,7 +120,7 @@ LogicalResult DynaDifferentiate::differentiateLayer(LayerOp layer) {
   return success();
 }
 
-void DynaDifferentiate::runOnOperation() {
+void Differentiate::runOnOperation() {
   ModuleOp module = getOperation();
   callsOfLayer.clear();
   if (failed(parseGradients()))

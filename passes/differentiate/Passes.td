@@ -7,7 +7,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def DynaConvertComputeType : Pass<"dyna-convert-compute-type", "::mlir::ModuleOp"> {
+def ConvertComputeType : Pass<"dyna-convert-compute-type", "::mlir::ModuleOp"> {
   let summary = "Changes the floating-point type in which a model computes.";
   let description = [{
     Rewrites the element type of all parameters, of all activations in layers and of
@@ -19,7 +19,7 @@ def DynaConvertComputeType : Pass<"dyna-convert-compute-type", "::mlir::ModuleOp
                         "The compute type: f64, f32 or bf16.">];
 }
 
-def DynaDifferentiate : Pass<"dyna-differentiate", "::mlir::ModuleOp"> {
+def Differentiate : Pass<"dyna-differentiate", "::mlir::ModuleOp"> {
   let summary = "Makes the layer functions of every layer by reverse-mode differentiation.";
   let description = [{
     In: parameters, layers and models. Out: beside them, for every `dyna.layer @L`, one
@@ -56,7 +56,7 @@ def DynaDifferentiate : Pass<"dyna-differentiate", "::mlir::ModuleOp"> {
     Statistic<"numRepeated", "num-repeated", "Values that sweeps of backward repeat">];
 }
 
-def DynaVerifyDifferentiated : Pass<"dyna-verify-differentiated", "::mlir::ModuleOp"> {
+def VerifyDifferentiated : Pass<"dyna-verify-differentiated", "::mlir::ModuleOp"> {
   let summary = "Checks that the layer functions of every layer fit together.";
   let description = [{
     States what holds after the differentiate phase:

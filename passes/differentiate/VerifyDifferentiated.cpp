@@ -9,7 +9,7 @@
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::dyna {
-#define GEN_PASS_DEF_DYNAVERIFYDIFFERENTIATED
+#define GEN_PASS_DEF_VERIFYDIFFERENTIATED
 #include "passes/differentiate/Passes.h.inc"
 } // namespace mlir::dyna
 
@@ -455,9 +455,8 @@ mlir::dyna::verifyDifferentiated(ModuleOp module,
 
 namespace {
 
-class DynaVerifyDifferentiated
-    : public mlir::dyna::impl::DynaVerifyDifferentiatedBase<
-          DynaVerifyDifferentiated> {
+class VerifyDifferentiated
+    : public mlir::dyna::impl::VerifyDifferentiatedBase<VerifyDifferentiated> {
 public:
   void runOnOperation() override {
     if (getOperation().getOps<LayerOp>().empty())

@@ -154,7 +154,7 @@ LogicalResult ParameterChooser::splitAlong(Operation *op,
        llvm::zip_equal(op->getOperands(), rule.operands)) {
     if (!isParameterType(operand.getType()))
       continue;
-    Layout layout = Layout::replicated(static_cast<int64_t>(factors.size()));
+    Layout layout = Layout::replicated(factors.size());
     bool isAlong = false;
     for (auto [dim, list] : llvm::enumerate(factors))
       if (list.front() == kept) {

@@ -47,6 +47,32 @@ struct Group {
 /// Groups whose values lie side by side, in order.
 using Joint = SmallVector<unsigned>;
 
+/// Blocks of one kind of growth, and what is to know their offsets.
+struct Pile {
+  std::vector<PackItem> items;
+  SmallVector<std::function<void(int64_t)>> place;
+};
+
+/// The workspace: blocks of constant size, then those that grow with tokens.
+struct Piles {
+  MLIRContext *context;
+  Pile constants, rows;
+  int64_t constantSize = 0; ///< known once the constants are packed
+  /// Bytes of other kinds behind the rows of a block of scratch.
+  LinearBytes behind;
+
+  PlaceAttr inConstants(int64_t offset) const {
+    return PlaceAttr::get(context, Memory::Workspace, 0,
+                          LinearBytes{0, 0, 0, offset});
+  }
+  PlaceAttr inRows(int64_t offset, int64_t column = 0,
+                   int64_t stride = 0) const {
+    return PlaceAttr::get(context, Memory::Workspace, 0,
+                          LinearBytes{offset, 0, 0, constantSize}, column,
+                          stride);
+  }
+};
+
 class FunctionPlanner {
 public:
   FunctionPlanner(FunctionOp function, const TierPlan &tiers)
@@ -92,6 +118,9 @@ private:
   LogicalResult shareAccumulators();
   void shareReplaced();
   void pack();
+  void pileJoints(Piles &piles);
+  void pileGroups(Piles &piles);
+  void pileScratch(Piles &piles);
   void record();
   /// First and last moment of the values of some groups.
   Span lifeOf(ArrayRef<unsigned> groupNumbers) const;
@@ -368,12 +397,6 @@ bool FunctionPlanner::allowStride(ArrayRef<TierPlan::Key> keys) {
   });
 }
 
-/// Blocks of one kind of growth, and what is to know their offsets.
-struct Pile {
-  std::vector<PackItem> items;
-  SmallVector<std::function<void(int64_t)>> place;
-};
-
 Span FunctionPlanner::lifeOf(ArrayRef<unsigned> groupNumbers) const {
   Span life = {INT64_MAX, 0};
   for (unsigned group : groupNumbers)
@@ -384,16 +407,9 @@ Span FunctionPlanner::lifeOf(ArrayRef<unsigned> groupNumbers) const {
   return life;
 }
 
-void FunctionPlanner::pack() {
-  MLIRContext *context = function.getContext();
-  Pile constants, rows;
-  auto inWorkspace = [&](LinearBytes offset) {
-    return PlaceAttr::get(context, Memory::Workspace, 0, offset);
-  };
-  int64_t constantSize = 0; // known once the constants are packed
-  DenseSet<unsigned> joined;
+/// Values that are to lie side by side.
+void FunctionPlanner::pileJoints(Piles &piles) {
   for (const Joint &joint : joints) {
-    joined.insert(joint.begin(), joint.end());
     int64_t stride = 0;
     for (unsigned group : joint)
       stride += rowBytesOf(values[groups[group].members.front()]);
@@ -404,67 +420,80 @@ void FunctionPlanner::pack() {
           stridedBytes(parts.bytesOf(value), rowBytesOf(value), stride));
     }
     Span life = lifeOf(joint);
-    rows.items.push_back({life.begin, life.end, bytes.tq, false});
-    rows.place.push_back([&, stride](int64_t offset) {
+    piles.rows.items.push_back({life.begin, life.end, bytes.tq, false});
+    piles.rows.place.push_back([&, stride](int64_t offset) {
       int64_t column = 0;
       for (unsigned group : joint) {
-        groups[group].place = PlaceAttr::get(
-            context, Memory::Workspace, 0,
-            LinearBytes{offset, 0, 0, constantSize}, column, stride);
+        groups[group].place = piles.inRows(offset, column, stride);
         column += rowBytesOf(values[groups[group].members.front()]);
       }
     });
   }
+}
+
+/// All other values without a place.
+void FunctionPlanner::pileGroups(Piles &piles) {
   for (auto [number, group] : llvm::enumerate(groups)) {
-    if (group.members.empty() || group.place || joined.contains(number))
+    bool isJoined = llvm::any_of(joints, [&, number = number](const Joint &j) {
+      return llvm::is_contained(j, number);
+    });
+    if (group.members.empty() || group.place || isJoined)
       continue;
     Span life = lifeOf(static_cast<unsigned>(number));
     LinearBytes bytes = parts.bytesOf(values[group.members.front()]);
     bool isConstant = bytes.tq == 0;
-    Pile &pile = isConstant ? constants : rows;
+    Pile &pile = isConstant ? piles.constants : piles.rows;
     pile.items.push_back(
         {life.begin, life.end, isConstant ? bytes.constant : bytes.tq, false});
     pile.place.push_back([&, &group = group, isConstant](int64_t offset) {
       group.place =
-          inWorkspace(isConstant ? LinearBytes{0, 0, 0, offset}
-                                 : LinearBytes{offset, 0, 0, constantSize});
+          isConstant ? piles.inConstants(offset) : piles.inRows(offset);
     });
   }
-  // Bytes of other kinds behind the rows of a block of scratch.
-  LinearBytes behind;
+}
+
+void FunctionPlanner::pileScratch(Piles &piles) {
   for (Operation &op : block.without_terminator()) {
     std::optional<LinearBytes> scratch = scratchOf(&op);
     if (!scratch)
       continue;
     int64_t now = timeOf(&op);
     if (LinearBytes{0, 0, 0, scratch->constant} == *scratch) {
-      constants.items.push_back({now, now, scratch->constant, false});
-      constants.place.push_back([&](int64_t offset) {
-        scratchPlaces[&op] = inWorkspace({0, 0, 0, offset});
+      piles.constants.items.push_back({now, now, scratch->constant, false});
+      piles.constants.place.push_back([&](int64_t offset) {
+        scratchPlaces[&op] = piles.inConstants(offset);
       });
       continue;
     }
     LinearBytes rest = *scratch;
     rest.tq = 0;
     bool isMixed = !(rest == LinearBytes());
-    behind = behind.upperBound(rest);
-    rows.items.push_back({now, now, scratch->tq, isMixed});
-    rows.place.push_back([&](int64_t offset) {
-      scratchPlaces[&op] = inWorkspace({offset, 0, 0, constantSize});
-    });
+    piles.behind = piles.behind.upperBound(rest);
+    piles.rows.items.push_back({now, now, scratch->tq, isMixed});
+    piles.rows.place.push_back(
+        [&](int64_t offset) { scratchPlaces[&op] = piles.inRows(offset); });
   }
+}
 
-  Packing packedConstants = packItems(constants.items);
-  constantSize = packedConstants.size;
-  Packing packedRows = packItems(rows.items);
+void FunctionPlanner::pack() {
+  Piles piles;
+  piles.context = function.getContext();
+  pileJoints(piles);
+  pileGroups(piles);
+  pileScratch(piles);
+  Packing constants = packItems(piles.constants.items);
+  piles.constantSize = constants.size;
+  Packing rows = packItems(piles.rows.items);
   for (auto [place, offset] :
-       llvm::zip_equal(constants.place, packedConstants.offsets))
+       llvm::zip_equal(piles.constants.place, constants.offsets))
     place(offset);
-  for (auto [place, offset] : llvm::zip_equal(rows.place, packedRows.offsets))
+  for (auto [place, offset] : llvm::zip_equal(piles.rows.place, rows.offsets))
     place(offset);
-  plan.workspace = LinearBytes{packedRows.size, 0, 0, constantSize} + behind;
-  plan.lowerBound =
-      LinearBytes{maxLive(rows.items), 0, 0, maxLive(constants.items)} + behind;
+  plan.workspace =
+      LinearBytes{rows.size, 0, 0, piles.constantSize} + piles.behind;
+  plan.lowerBound = LinearBytes{maxLive(piles.rows.items), 0, 0,
+                                maxLive(piles.constants.items)} +
+                    piles.behind;
 }
 
 void FunctionPlanner::record() {

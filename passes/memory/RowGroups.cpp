@@ -15,9 +15,9 @@ namespace mlir::dyna {
 
 namespace {
 
-class Planner {
+class SweepPlanner {
 public:
-  Planner(const FusionGraph &graph, int64_t &steps)
+  SweepPlanner(const FusionGraph &graph, int64_t &steps)
       : graph(graph), steps(steps), units(graph, steps),
         sweeps(graph.nodes.size()), neighbours(graph.nodes.size()),
         waiting(graph.nodes.size()), leaders(graph.nodes.size(), -1),
@@ -498,7 +498,7 @@ private:
 
 std::vector<FusionUnit> planSweeps(const FusionGraph &graph, int64_t *steps) {
   int64_t ignored = 0;
-  return Planner(graph, steps ? *steps : ignored).run();
+  return SweepPlanner(graph, steps ? *steps : ignored).run();
 }
 
 } // namespace mlir::dyna

@@ -50,10 +50,6 @@ struct FusionUnit {
 std::vector<FusionUnit> planSweeps(const FusionGraph &graph,
                                    int64_t *steps = nullptr);
 
-/// The bytes per row that the sweeps of the units move.
-int64_t sweepTraffic(const FusionGraph &graph,
-                     const std::vector<FusionUnit> &units);
-
 /// Whether every node is in one unit, sweeps obey the rules above, products
 /// stand only in front of sweeps that use them, and the order respects all
 /// uses.

@@ -10,27 +10,6 @@ namespace mlir::dyna {
 
 namespace {
 
-/// Outside operands with rows, each once, and values that leave the sweep.
-int64_t trafficOf(const FusionGraph &graph, const std::vector<int> &rows) {
-  std::set<int> members(rows.begin(), rows.end()), read;
-  int64_t bytes = 0;
-  for (int node : rows) {
-    for (int operand : graph.nodes[node].operands)
-      if (!members.count(graph.values[operand].producer) &&
-          read.insert(operand).second)
-        bytes += graph.values[operand].bytesPerRow;
-    for (int result : graph.nodes[node].results) {
-      const FusionValue &value = graph.values[result];
-      bool leaves = value.returned;
-      for (int consumer : value.consumers)
-        leaves |= !members.count(consumer);
-      if (leaves)
-        bytes += value.bytesPerRow;
-    }
-  }
-  return bytes;
-}
-
 /// Bytes per row of the product's results that the sweep reads; 0 if none.
 int64_t hotBytes(const FusionGraph &graph, int product,
                  const std::vector<int> &rows) {
@@ -62,17 +41,6 @@ bool fitTogether(const FusionGraph &graph, const std::vector<int> &rows) {
 }
 
 } // namespace
-
-int64_t sweepTraffic(const FusionGraph &graph,
-                     const std::vector<FusionUnit> &units) {
-  int64_t bytes = 0;
-  for (const FusionUnit &unit : units) {
-    bytes += trafficOf(graph, unit.rows);
-    if (unit.leader >= 0 && !unit.rows.empty())
-      bytes -= hotBytes(graph, unit.leader, unit.rows);
-  }
-  return bytes;
-}
 
 bool isLegal(const FusionGraph &graph, const std::vector<FusionUnit> &units) {
   std::set<int> done;

@@ -7,7 +7,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def DynaPlan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
+def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
   let summary = "Adds the executable graph of a strategy and the plan of a mini-batch.";
   let description = [{
     Takes a module behind the memory phase. An `exec.graph` says what each rank of the
@@ -42,7 +42,7 @@ def DynaPlan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
     Option<"evaluate", "evaluate", "bool", "false", "Losses only">];
 }
 
-def DynaVerifyExecutable : Pass<"dyna-verify-executable", "::mlir::ModuleOp"> {
+def VerifyExecutable : Pass<"dyna-verify-executable", "::mlir::ModuleOp"> {
   let summary = "Proves that every exec.graph places the module's model.";
   let description = [{
     The tensor degree of the strategy is one that the module has layers for, stages
@@ -53,7 +53,7 @@ def DynaVerifyExecutable : Pass<"dyna-verify-executable", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::exec::ExecDialect"];
 }
 
-def DynaVerifyPlan : Pass<"dyna-verify-plan", "::mlir::ModuleOp"> {
+def VerifyPlan : Pass<"dyna-verify-plan", "::mlir::ModuleOp"> {
   let summary = "Proves every exec.plan, as the runtime does.";
   let description = [{
     Calls `verifyPlan` (`runtime/plan/PlanVerifier.h`) on the message that the plan

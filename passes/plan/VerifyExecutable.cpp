@@ -7,7 +7,7 @@
 #include "passes/plan/Passes.h"
 
 namespace mlir::dyna {
-#define GEN_PASS_DEF_DYNAVERIFYEXECUTABLE
+#define GEN_PASS_DEF_VERIFYEXECUTABLE
 #include "passes/plan/Passes.h.inc"
 } // namespace mlir::dyna
 
@@ -114,8 +114,8 @@ LogicalResult mlir::dyna::verifyExecutable(exec::GraphOp graph,
 
 namespace {
 
-struct DynaVerifyExecutable
-    : mlir::dyna::impl::DynaVerifyExecutableBase<DynaVerifyExecutable> {
+struct VerifyExecutable
+    : mlir::dyna::impl::VerifyExecutableBase<VerifyExecutable> {
   void runOnOperation() override {
     FailureOr<::dyna::Model> model = modelOf(getOperation());
     if (failed(model))

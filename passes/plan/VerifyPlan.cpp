@@ -11,7 +11,7 @@
 #include <map>
 
 namespace mlir::dyna {
-#define GEN_PASS_DEF_DYNAVERIFYPLAN
+#define GEN_PASS_DEF_VERIFYPLAN
 #include "passes/plan/Passes.h.inc"
 } // namespace mlir::dyna
 
@@ -80,8 +80,8 @@ LogicalResult mlir::dyna::verifyPlan(exec::PlanOp op,
 
 namespace {
 
-struct DynaVerifyPlan : mlir::dyna::impl::DynaVerifyPlanBase<DynaVerifyPlan> {
-  using DynaVerifyPlanBase::DynaVerifyPlanBase;
+struct VerifyPlan : mlir::dyna::impl::VerifyPlanBase<VerifyPlan> {
+  using VerifyPlanBase::VerifyPlanBase;
 
   void runOnOperation() override {
     FailureOr<::dyna::Model> model = modelOf(getOperation());

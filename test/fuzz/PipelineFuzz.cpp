@@ -127,7 +127,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   require(module || errors > 0, "a refused module has an error");
   if (!module)
     return 0;
-  mlir::dyna::DistributeOptions distribute;
+  mlir::dyna::DistributePhaseOptions distribute;
   distribute.strategy = "tp=2,sp=1";
   bool isDone =
       runPhase(

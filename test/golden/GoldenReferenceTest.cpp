@@ -87,9 +87,9 @@ void GoldenTest::SetUp() {
   module = parseSourceFile<ModuleOp>(goldenFile(name + ".mlir"), &context);
   ASSERT_TRUE(module);
   PassManager passes(&context);
-  DynaConvertComputeTypeOptions options;
+  ConvertComputeTypeOptions options;
   options.type = "f64"; // so that initial values are not rounded
-  passes.addPass(createDynaConvertComputeType(options));
+  passes.addPass(createConvertComputeType(options));
   ASSERT_TRUE(succeeded(passes.run(*module)));
   model = *module->getOps<ModelOp>().begin();
   golden = std::move(*readJson(name + ".json").getAsObject());

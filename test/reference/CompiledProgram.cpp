@@ -133,13 +133,13 @@ CompiledProgram::compile(ModuleOp module, const CompileOptions &options) {
   std::unique_ptr<CompiledProgram> program(new CompiledProgram());
 
   PassManager phases(module.getContext());
-  ConvertOptions convert;
+  ConvertPhaseOptions convert;
   convert.type = options.type;
   buildConvertPhase(phases, convert);
-  DifferentiateOptions differentiate;
+  DifferentiatePhaseOptions differentiate;
   differentiate.gradients = options.gradients;
   buildDifferentiatePhase(phases, differentiate);
-  DistributeOptions distribute;
+  DistributePhaseOptions distribute;
   distribute.strategy = options.strategies;
   if (!options.strategies.empty())
     buildDistributePhase(phases, distribute);

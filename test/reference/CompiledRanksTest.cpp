@@ -122,7 +122,7 @@ void forParameters(ModuleOp local, const std::string &degree, Visit visit) {
 OwningOpRef<ModuleOp> CompiledRanksTest::distribute(ModuleOp module) {
   OwningOpRef<ModuleOp> copy(module.clone());
   PassManager passes(&mlirContext);
-  DistributeOptions options;
+  DistributePhaseOptions options;
   options.strategy = strategy();
   buildDifferentiatePhase(passes);
   buildDistributePhase(passes, options);

@@ -79,11 +79,11 @@ protected:
 OwningOpRef<ModuleOp> LocalPrograms::distribute(OwningOpRef<ModuleOp> result,
                                                 const char *strategy) {
   PassManager passes(&context);
-  ConvertOptions convert;
+  ConvertPhaseOptions convert;
   convert.type = "f64";
   buildConvertPhase(passes, convert);
   buildDifferentiatePhase(passes);
-  DistributeOptions options;
+  DistributePhaseOptions options;
   options.strategy = strategy;
   buildDistributePhase(passes, options);
   if (!result || failed(passes.run(*result)))

@@ -52,7 +52,7 @@ protected:
 
   OwningOpRef<ModuleOp> differentiate(OwningOpRef<ModuleOp> module) {
     PassManager passes(&context);
-    passes.addPass(createDynaDifferentiate());
+    passes.addPass(createDifferentiate());
     if (!module || failed(passes.run(*module)))
       return {};
     return module;

@@ -152,7 +152,7 @@ TEST_F(LayoutRulesTest, SumsPassOnlyThroughWhatIsLinear) {
         std::string("dyna.layer @") + layerCase.name + layerCase.text;
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     PassManager passes(&context);
-    passes.addPass(createDynaDifferentiate());
+    passes.addPass(createDifferentiate());
     ASSERT_TRUE(module && succeeded(passes.run(*module)));
     checkLayer(*module, *module->getOps<LayerOp>().begin());
   }

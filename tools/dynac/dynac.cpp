@@ -13,6 +13,108 @@
 
 namespace cl = llvm::cl;
 
+namespace {
+/// What `dynac --help` lists.
+struct Flags {
+  cl::OptionCategory category{"dynac options"};
+  cl::opt<std::string> input{cl::Positional, cl::desc("<model.mlir>"),
+                             cl::cat(category)};
+  cl::opt<std::string> output{"o", cl::desc("Output file"),
+                              cl::value_desc("file"), cl::cat(category)};
+  cl::opt<std::string> computeType{
+      "compute-type", cl::desc("Type that layers compute in: f64, f32 or bf16"),
+      cl::init("f32"), cl::cat(category)};
+  cl::opt<std::string> gradients{
+      "gradients",
+      cl::desc("Type in which gradients are added up: f32, or under "
+               "--compute-type=bf16 also bf16 (default f32, under f64 f64)"),
+      cl::value_desc("type"), cl::cat(category)};
+  cl::opt<std::string> strategies{
+      "strategies",
+      cl::desc("Strategies whose tensor degrees to compile, such as "
+               "'a: dp=2,tp=2,pp=2; b: dp=4,tp=2,sp=1'"),
+      cl::value_desc("strategies"), cl::cat(category)};
+  cl::opt<std::string> costs{
+      "costs",
+      cl::desc("What layers take, measured, to cut the strategies into stages "
+               "by (default: every run estimates it)"),
+      cl::value_desc("file"), cl::cat(category)};
+  cl::list<int64_t> lengths{
+      "lengths",
+      cl::desc("Tokens of the samples that --stop-after=plan plans for"),
+      cl::value_desc("tokens"), cl::CommaSeparated, cl::cat(category)};
+  cl::opt<std::string> stopAfter{
+      "stop-after",
+      cl::desc("Print the module after a phase and stop: parse, differentiate, "
+               "distribute, memory, plan, lower, llvm"),
+      cl::value_desc("phase"), cl::cat(category)};
+  cl::opt<std::string> dumpDir{
+      "dump-dir", cl::desc("Write the module after every phase to this folder"),
+      cl::value_desc("folder"), cl::cat(category)};
+  cl::opt<bool> timePasses{
+      "time-passes", cl::desc("Print the time passes take"), cl::cat(category)};
+  cl::list<std::string> with{
+      "with",
+      cl::desc("Optional libraries to link in: mpi, where it was found"),
+      cl::CommaSeparated, cl::cat(category)};
+  cl::list<std::string> isas{
+      "isa", cl::desc("Instruction sets to generate code for (avx512, avx2)"),
+      cl::CommaSeparated, cl::cat(category)};
+  cl::opt<std::string> matmul{
+      "matmul", cl::desc("Matrix products: library (oneDNN) or generated"),
+      cl::init("library"), cl::cat(category)};
+  cl::opt<unsigned> level{"O", cl::desc("Optimisation level 0 to 3"),
+                          cl::Prefix, cl::init(2), cl::cat(category)};
+  cl::opt<std::string> linker{"linker", cl::desc("Compiler driver that links"),
+                              cl::value_desc("program"), cl::cat(category)};
+  cl::opt<std::string> runtimeDir{
+      "runtime-dir", cl::desc("Folder of the runtime's static libraries"),
+      cl::value_desc("folder"), cl::cat(category)};
+  cl::opt<bool> keepObjects{"keep-objects",
+                            cl::desc("Keep the object files beside the output"),
+                            cl::cat(category)};
+  cl::opt<bool> verbose{"verbose",
+                        cl::desc("Show the linker's command and messages"),
+                        cl::cat(category)};
+
+  mlir::dyna::DriverOptions read() const {
+    mlir::dyna::DriverOptions options;
+    options.extend = mlir::dyna::registerFamilies;
+    options.input = input;
+    options.output = output;
+    options.computeType = computeType;
+    options.gradients = gradients;
+    options.strategies = strategies;
+    options.costs = costs;
+    options.lengths.assign(lengths.begin(), lengths.end());
+    options.stopAfter = stopAfter;
+    options.dumpDirectory = dumpDir;
+    options.timePasses = timePasses;
+    options.link.libraries.assign(with.begin(), with.end());
+    options.instructionSets.assign(isas.begin(), isas.end());
+    options.matmul = matmul;
+    options.optimizationLevel = level;
+    options.keepObjects = keepObjects;
+    options.link.driver = linker;
+    options.link.verbose = verbose;
+    options.link.runtimeDirectory = runtimeDir;
+    return options;
+  }
+};
+} // namespace
+
+/// Installed: <prefix>/lib/dyna; in a build tree: <build>/lib.
+static std::string findRuntime(const char *program) {
+  std::string self = llvm::sys::fs::getMainExecutable(
+      program, reinterpret_cast<void *>(findRuntime));
+  llvm::SmallString<256> root(
+      llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)));
+  llvm::sys::path::append(root, "lib", "dyna");
+  if (!llvm::sys::fs::exists(root))
+    llvm::sys::path::remove_filename(root);
+  return std::string(root);
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   mlir::dyna::keepPlainNames(argc, argv);
@@ -20,107 +122,19 @@ int main(int argc, char **argv) {
   mlir::dyna::setVersion("dynac");
   mlir::dyna::endCrashes();
   mlir::dyna::explainFatalErrors("dynac");
-  cl::OptionCategory category("dynac options");
-  cl::opt<std::string> input(cl::Positional, cl::desc("<model.mlir>"),
-                             cl::cat(category));
-  cl::opt<std::string> output("o", cl::desc("Output file"),
-                              cl::value_desc("file"), cl::cat(category));
-  cl::opt<std::string> computeType(
-      "compute-type", cl::desc("Type that layers compute in: f64, f32 or bf16"),
-      cl::init("f32"), cl::cat(category));
-  cl::opt<std::string> gradients(
-      "gradients",
-      cl::desc("Type in which gradients are added up: f32, or under "
-               "--compute-type=bf16 also bf16 (default f32, under f64 f64)"),
-      cl::value_desc("type"), cl::cat(category));
-  cl::opt<std::string> strategies(
-      "strategies",
-      cl::desc("Strategies whose tensor degrees to compile, such as "
-               "'a: dp=2,tp=2,pp=2; b: dp=4,tp=2,sp=1'"),
-      cl::value_desc("strategies"), cl::cat(category));
-  cl::opt<std::string> costs(
-      "costs",
-      cl::desc("What layers take, measured, to cut the strategies into stages "
-               "by (default: every run estimates it)"),
-      cl::value_desc("file"), cl::cat(category));
-  cl::list<int64_t> lengths(
-      "lengths",
-      cl::desc("Tokens of the samples that --stop-after=plan plans for"),
-      cl::value_desc("tokens"), cl::CommaSeparated, cl::cat(category));
-  cl::opt<std::string> stopAfter(
-      "stop-after",
-      cl::desc("Print the module after a phase and stop: parse, differentiate, "
-               "distribute, memory, plan, lower, llvm"),
-      cl::value_desc("phase"), cl::cat(category));
-  cl::opt<std::string> dumpDir(
-      "dump-dir", cl::desc("Write the module after every phase to this folder"),
-      cl::value_desc("folder"), cl::cat(category));
-  cl::opt<bool> timePasses(
-      "time-passes", cl::desc("Print the time passes take"), cl::cat(category));
-  cl::list<std::string> with(
-      "with",
-      cl::desc("Optional libraries to link in: mpi, where it was found"),
-      cl::CommaSeparated, cl::cat(category));
-  cl::list<std::string> isas(
-      "isa", cl::desc("Instruction sets to generate code for (avx512, avx2)"),
-      cl::CommaSeparated, cl::cat(category));
-  cl::opt<std::string> matmul(
-      "matmul", cl::desc("Matrix products: library (oneDNN) or generated"),
-      cl::init("library"), cl::cat(category));
-  cl::opt<unsigned> level("O", cl::desc("Optimisation level 0 to 3"),
-                          cl::Prefix, cl::init(2), cl::cat(category));
-  cl::opt<std::string> linker("linker", cl::desc("Compiler driver that links"),
-                              cl::value_desc("program"), cl::cat(category));
-  cl::opt<std::string> runtimeDir(
-      "runtime-dir", cl::desc("Folder of the runtime's static libraries"),
-      cl::value_desc("folder"), cl::cat(category));
-  cl::opt<bool> keepObjects("keep-objects",
-                            cl::desc("Keep the object files beside the output"),
-                            cl::cat(category));
-  cl::opt<bool> verbose("verbose",
-                        cl::desc("Show the linker's command and messages"),
-                        cl::cat(category));
-  cl::HideUnrelatedOptions(category);
+  Flags flags;
+  cl::HideUnrelatedOptions(flags.category);
   if (!mlir::dyna::parseToolOptions(argc, argv,
                                     "Compiles a dyna model to a native "
                                     "training binary.\n"))
     return 2;
-  if (input.empty()) {
+  if (flags.input.empty()) {
     llvm::errs() << "dynac: no input: give a model, as in `dynac model.mlir -o "
                     "train`\n";
     return 2;
   }
-
-  mlir::dyna::DriverOptions options;
-  options.extend = mlir::dyna::registerFamilies;
-  options.input = input;
-  options.output = output;
-  options.computeType = computeType;
-  options.gradients = gradients;
-  options.strategies = strategies;
-  options.costs = costs;
-  options.lengths.assign(lengths.begin(), lengths.end());
-  options.stopAfter = stopAfter;
-  options.dumpDirectory = dumpDir;
-  options.timePasses = timePasses;
-  options.link.libraries.assign(with.begin(), with.end());
-  options.instructionSets.assign(isas.begin(), isas.end());
-  options.matmul = matmul;
-  options.optimizationLevel = level;
-  options.keepObjects = keepObjects;
-  options.link.driver = linker;
-  options.link.verbose = verbose;
-  options.link.runtimeDirectory = runtimeDir;
-  if (options.link.runtimeDirectory.empty()) {
-    // Installed: <prefix>/lib/dyna; in a build tree: <build>/lib.
-    std::string self = llvm::sys::fs::getMainExecutable(
-        argv[0], reinterpret_cast<void *>(main));
-    llvm::SmallString<256> root(
-        llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)));
-    llvm::sys::path::append(root, "lib", "dyna");
-    if (!llvm::sys::fs::exists(root))
-      llvm::sys::path::remove_filename(root);
-    options.link.runtimeDirectory = std::string(root);
-  }
+  mlir::dyna::DriverOptions options = flags.read();
+  if (options.link.runtimeDirectory.empty())
+    options.link.runtimeDirectory = findRuntime(argv[0]);
   return mlir::dyna::runDriver(options);
 }

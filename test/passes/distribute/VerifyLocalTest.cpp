@@ -341,7 +341,7 @@ OwningOpRef<ModuleOp> VerifyLocalTest::differentiated() {
   OwningOpRef<ModuleOp> result =
       importConfig(&context, llvm::MemoryBufferRef(GetParam().config, "test"));
   PassManager passes(&context);
-  ConvertOptions convert;
+  ConvertPhaseOptions convert;
   convert.type = "bf16";
   buildConvertPhase(passes, convert);
   buildDifferentiatePhase(passes);
@@ -362,7 +362,7 @@ OwningOpRef<ModuleOp> VerifyLocalTest::distributed(ModuleOp differentiated,
       op.erase();
   }
   PassManager passes(&context);
-  DistributeOptions options;
+  DistributePhaseOptions options;
   options.strategy = GetParam().strategy;
   buildDistributePhase(passes, options);
   if (failed(passes.run(*result)))

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <random>
+#include <set>
 
 using namespace mlir::dyna;
 
@@ -34,6 +35,52 @@ const FusionUnit &unitOf(const Units &units, int node) {
     return unit.leader == node ||
            std::count(unit.rows.begin(), unit.rows.end(), node);
   });
+}
+
+/// Outside operands with rows, each once, and values that leave the sweep.
+int64_t trafficOf(const FusionGraph &graph, const std::vector<int> &rows) {
+  std::set<int> members(rows.begin(), rows.end()), read;
+  int64_t bytes = 0;
+  for (int node : rows) {
+    for (int operand : graph.nodes[node].operands)
+      if (!members.count(graph.values[operand].producer) &&
+          read.insert(operand).second)
+        bytes += graph.values[operand].bytesPerRow;
+    for (int result : graph.nodes[node].results) {
+      const FusionValue &value = graph.values[result];
+      bool leaves = value.returned;
+      for (int consumer : value.consumers)
+        leaves |= !members.count(consumer);
+      if (leaves)
+        bytes += value.bytesPerRow;
+    }
+  }
+  return bytes;
+}
+
+/// Bytes per row of the product's results that the sweep reads; 0 if none.
+int64_t hotBytes(const FusionGraph &graph, int product,
+                 const std::vector<int> &rows) {
+  int64_t bytes = 0;
+  for (int result : graph.nodes[product].results)
+    for (int consumer : graph.values[result].consumers)
+      if (std::find(rows.begin(), rows.end(), consumer) != rows.end()) {
+        bytes += graph.values[result].bytesPerRow;
+        break;
+      }
+  return bytes;
+}
+
+/// The bytes per row that the sweeps of the units move.
+int64_t sweepTraffic(const FusionGraph &graph,
+                     const std::vector<FusionUnit> &units) {
+  int64_t bytes = 0;
+  for (const FusionUnit &unit : units) {
+    bytes += trafficOf(graph, unit.rows);
+    if (unit.leader >= 0 && !unit.rows.empty())
+      bytes -= hotBytes(graph, unit.leader, unit.rows);
+  }
+  return bytes;
 }
 
 /// Places units in an order that respects their uses, if there is one.

@@ -167,7 +167,7 @@ TEST_P(VerifyMemoryTest, RefusesEveryMutant) {
   ASSERT_TRUE(module);
   PassManager passes(&context);
   buildDifferentiatePhase(passes);
-  DistributeOptions distribute;
+  DistributePhaseOptions distribute;
   distribute.strategy = GetParam().strategy;
   if (!distribute.strategy.empty())
     buildDistributePhase(passes, distribute);

@@ -1,4 +1,4 @@
-//===- DynaPlan.cpp - Graphs and plans from strategies --------------------===//
+//===- Plan.cpp - Graphs and plans from strategies ------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +12,7 @@
 #include <numeric>
 
 namespace mlir::dyna {
-#define GEN_PASS_DEF_DYNAPLAN
+#define GEN_PASS_DEF_PLAN
 #include "passes/plan/Passes.h.inc"
 } // namespace mlir::dyna
 
@@ -23,8 +23,8 @@ namespace plan = ::dyna::plan;
 
 namespace {
 
-struct DynaPlan : mlir::dyna::impl::DynaPlanBase<DynaPlan> {
-  using DynaPlanBase::DynaPlanBase;
+struct Plan : mlir::dyna::impl::PlanBase<Plan> {
+  using PlanBase::PlanBase;
 
   void runOnOperation() override {
     FailureOr<::dyna::Model> model = modelOf(getOperation());

@@ -116,7 +116,7 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyn
     - (MODEL10) `family` is custom, or one of gpt2 and llama whose ops the layers have.
     - (MODEL11) `config` is empty, or a JSON object. That of a named family says in each of its fields, or
       by leaving it out, what the layers say (`FamilyConfig.h`); any other has sizes that agree with the
-      facts, and no `model_type` of a named family.
+      facts, and no `model_type` of a named family, nor one that differs from it in case and signs alone (`GPT-2`).
     - (MODEL12) the layers of a named family compute, from parameters with its names and shapes, what its
       front end writes for the same sizes and options (`FamilyWiring.h`).
 

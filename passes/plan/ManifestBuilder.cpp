@@ -42,6 +42,8 @@ public:
     for (CallOp call : model.getBody().getOps<CallOp>())
       if (failed(addLayer(call)))
         return failure();
+    if (failed(checkParametersAreUsed()))
+      return failure();
     if (failed(addDegrees()))
       return failure();
     for (const std::string &strategy : strategies)
@@ -57,6 +59,7 @@ private:
   void addParameters();
   void addGradients();
   LogicalResult addLayer(CallOp call);
+  LogicalResult checkParametersAreUsed();
   FailureOr<int> addKind(LayerOp layer);
   LogicalResult setKind(plan::LayerKind *kind, LayerOp layer);
   LogicalResult addDegrees();
@@ -180,6 +183,20 @@ LogicalResult ManifestBuilder::addLayer(CallOp call) {
              << parameter << ", which the module does not declare";
     out->add_parameters(found->second);
   }
+  return success();
+}
+
+/// No run would start with one that nobody updates.
+LogicalResult ManifestBuilder::checkParametersAreUsed() {
+  llvm::DenseSet<int> used;
+  for (const plan::Layer &layer : manifest.layers())
+    used.insert_range(layer.parameters());
+  for (ParameterOp parameter : module.getOps<ParameterOp>())
+    if (!used.contains(parameterIndex.lookup(parameter.getSymNameAttr())))
+      return parameter.emitOpError()
+             << "@" << parameter.getSymName()
+             << " is a parameter of no layer that the model calls; remove it, "
+                "or call one with it";
   return success();
 }
 

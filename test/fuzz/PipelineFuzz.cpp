@@ -15,6 +15,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
 #include "dialects/exec/Exec.h"
+#include "frontends/Frontends.h"
 #include "passes/Pipelines.h"
 #include "passes/plan/Passes.h"
 
@@ -67,6 +68,19 @@ std::string moduleAround(const std::string &body, const std::string &heads) {
          "  dyna.return %2 : tensor<1xf64>\n}\n";
 }
 
+/// What the front end writes of a configuration.
+std::string familyModule(StringRef config) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.loadDialect<mlir::dyna::DynaDialect>();
+  OwningOpRef<ModuleOp> module = mlir::dyna::importConfig(
+      &context, llvm::MemoryBufferRef(config, "config.json"));
+  require(bool(module), "the configuration is one");
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream);
+  return text;
+}
+
 bool runPhase(ModuleOp module, const int &errors,
               llvm::function_ref<void(OpPassManager &)> build) {
   PassManager manager(module.getContext(), ModuleOp::getOperationName());
@@ -104,7 +118,14 @@ std::vector<std::string> fuzzSeeds() {
           " tensor<?x4xf32>\n"
           "  %m = dyna.mul %a, %x : tensor<?x4xf32>\n"
           "  dyna.return %m : tensor<?x4xf32>\n",
-          "heads = 2, kv_heads = 2, head_dim = 2")};
+          "heads = 2, kv_heads = 2, head_dim = 2"),
+      familyModule("{\"model_type\": \"gpt2\", \"vocab_size\": 9,"
+                   " \"n_positions\": 8, \"n_embd\": 4, \"n_layer\": 1,"
+                   " \"n_head\": 2}"),
+      familyModule("{\"model_type\": \"llama\", \"vocab_size\": 9,"
+                   " \"hidden_size\": 4, \"intermediate_size\": 8,"
+                   " \"num_hidden_layers\": 1, \"num_attention_heads\": 2,"
+                   " \"num_key_value_heads\": 1}")};
 }
 } // namespace dyna::test
 
@@ -114,6 +135,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   DialectRegistry registry;
   registry.insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect,
                   LLVM::LLVMDialect>();
+  // As dynac does: models of named families are compared with theirs.
+  mlir::dyna::registerFamilies(registry);
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
   context.printOpOnDiagnostic(false);

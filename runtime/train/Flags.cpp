@@ -151,8 +151,8 @@ const std::vector<Flag> &dyna::flags() {
       text("Ranks", "strategy", "TEXT",
            "a name given to dynac --strategies, or degrees of data, tensor and "
            "pipeline parallelism: dp=2,tp=2,pp=2, with zero=1, sp=1, "
-           "recompute=MODE, layers=5+3 as wanted; under mpirun (dynac "
-           "--with=mpi) each process is a rank",
+           "recompute=MODE, layers=5+3, order=pp+dp+tp as wanted; under mpirun "
+           "(dynac --with=mpi) each process is a rank",
            &O::strategy, Stored::Yes),
       integer("Ranks", "ranks",
               "ranks that the strategy is to have; 0: not checked", &O::ranks,

@@ -185,7 +185,7 @@ Status RankTeam::carry(const std::vector<Transfer> &transfers, int64_t element,
 
 RankTeam::Take RankTeam::takeFrom(size_t graph, int parameter,
                                   ParameterPart part) {
-  return [=, this](int rank, const Box &box, void *bytes) {
+  return [this, graph, parameter, part](int rank, const Box &box, void *bytes) {
     return findLocal(rank)->executor->seat(graph).readBox(parameter, part, box,
                                                           bytes);
   };

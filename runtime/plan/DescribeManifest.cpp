@@ -7,35 +7,13 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"
 
+#include <google/protobuf/util/json_util.h>
+
 #include <algorithm>
 #include <set>
 
 namespace dyna {
 namespace {
-
-const char *const roleNames[DYNA_ROLE_COUNT] = {"evaluate",
-                                                "forward",
-                                                "recompute_selective",
-                                                "recompute_full",
-                                                "backward",
-                                                "backward_input",
-                                                "backward_weight",
-                                                "update",
-                                                "grad_norm",
-                                                "cast"};
-
-std::string quote(const std::string &text) {
-  std::string quoted = "\"";
-  for (unsigned char c : text) {
-    if (c == '"' || c == '\\')
-      quoted += '\\', quoted += static_cast<char>(c);
-    else if (c < 0x20)
-      quoted += formatText("\\u%04x", c);
-    else
-      quoted += static_cast<char>(c);
-  }
-  return quoted + "\"";
-}
 
 template <typename Shape> std::string shapeText(const Shape &shape) {
   std::string text = "[";
@@ -45,100 +23,6 @@ template <typename Shape> std::string shapeText(const Shape &shape) {
     text += std::to_string(size);
   }
   return text + "]";
-}
-
-std::string formulaJson(const plan::LinearBytes &formula) {
-  return formatText("{\"tq\": %d, \"tkv\": %d, \"s\": %d, \"constant\": %d}",
-                    formula.tq(), formula.tkv(), formula.s(),
-                    formula.constant());
-}
-
-template <typename Specs> std::string specsJson(const Specs &specs) {
-  static const char *const rows[] = {"fixed", "tq", "tkv", "s", "tq_part"};
-  std::string text = "[";
-  for (const plan::TensorSpec &spec : specs) {
-    if (text.size() > 1)
-      text += ", ";
-    text += formatText("{\"type\": \"%s\", \"rows\": \"%s\", \"shape\": %s}",
-                       elementTypeName(spec.type()), rows[spec.rows()],
-                       shapeText(spec.shape()));
-  }
-  return text + "]";
-}
-
-template <typename Parts> std::string partsJson(const Parts &parts) {
-  std::string text = "[";
-  for (const plan::AxisPart &part : parts)
-    text += formatText("%s{\"stride\": %d, \"size\": %d}",
-                       text.size() > 1 ? ", " : "", part.stride(), part.size());
-  return text + "]";
-}
-
-std::string splitsJson(const plan::LayerKind &kind) {
-  std::string text = "[";
-  for (const plan::ParameterSplit &split : kind.splits())
-    text += formatText("%s{\"dim\": %d, \"parts\": %s, "
-                       "\"gradient_partial\": %s}",
-                       text.size() > 1 ? ", " : "", split.dim(),
-                       partsJson(split.parts()),
-                       partsJson(split.gradient_partial()));
-  return text + "]";
-}
-
-std::string exchangesJson(const plan::LayerKind::Role &role) {
-  static const char *const kinds[] = {"all_reduce", "all_gather",
-                                      "reduce_scatter", "all_to_all"};
-  std::string text;
-  for (const plan::LayerExchange &exchange : role.exchanges()) {
-    text +=
-        formatText("%s{\"group\": %d, \"per_chunk\": %s, \"tensors\": [",
-                   text.empty() ? ", \"exchanges\": [" : ", ", exchange.group(),
-                   exchange.per_chunk() ? "true" : "false");
-    const char *comma = "";
-    for (const plan::LayerExchange::Tensor &tensor : exchange.tensors()) {
-      text += formatText("%s{\"kind\": \"%s\", \"dealt_group\": %d, "
-                         "\"bytes\": %s}",
-                         comma, kinds[tensor.kind()], tensor.dealt_group(),
-                         formulaJson(tensor.bytes()));
-      comma = ", ";
-    }
-    text += "]}";
-  }
-  return text.empty() ? text : text + "]";
-}
-
-std::string kindJson(const plan::LayerKind &kind) {
-  std::string text =
-      "{\"name\": " + quote(kind.name()) +
-      ",\n     \"parameters\": " + specsJson(kind.parameters()) +
-      (kind.splits_size() > 0 ? ",\n     \"splits\": " + splitsJson(kind)
-                              : std::string()) +
-      ",\n     \"inputs\": " + specsJson(kind.inputs()) +
-      ",\n     \"outputs\": " + specsJson(kind.outputs());
-  for (int tier = 0; tier < DYNA_TIER_COUNT; ++tier)
-    text += formatText(",\n     \"%s_tier\": %s", tierName(tier),
-                       formulaJson(kind.tiers(tier)));
-  text += ",\n     \"roles\": {";
-  bool first = true;
-  for (int role = 0; role < DYNA_ROLE_COUNT; ++role) {
-    if (!kind.roles(role).present())
-      continue;
-    const plan::LayerKind::Role &said = kind.roles(role);
-    text += formatText(
-        "%s\n      \"%s\": {\"workspace\": %s, \"flops_per_token\": %d, "
-        "\"flops_per_target\": %d, \"flops_per_pair\": %d, "
-        "\"flops_per_causal_pair\": %d%s}",
-        first ? "" : ",", roleNames[role], formulaJson(said.workspace()),
-        said.flops_per_token(), said.flops_per_target(), said.flops_per_pair(),
-        said.flops_per_causal_pair(), exchangesJson(said));
-    first = false;
-  }
-  return text +
-         formatText("},\n     \"flops_per_token\": %d, \"flops_per_target\": "
-                    "%d, \"attention_flops_per_pair\": %d, \"causal\": %s}",
-                    kind.flops_per_token(), kind.flops_per_target(),
-                    kind.attention_flops_per_pair(),
-                    kind.causal() ? "true" : "false");
 }
 
 std::string factsText(const plan::ModelFacts &facts) {
@@ -233,29 +117,6 @@ std::string degreesText(const Model &model) {
   return text;
 }
 
-/// The same for tools, behind the layers.
-std::string degreesJson(const plan::Manifest &manifest) {
-  std::string text = " \"degrees\": [";
-  for (int d = 0; d < manifest.degrees_size(); ++d) {
-    const plan::TensorDegree &degree = manifest.degrees(d);
-    text +=
-        formatText("%s\n  {\"tp\": %d, \"sp\": %s, \"kinds\": [", d ? "," : "",
-                   degree.tp(), degree.sp() ? "true" : "false");
-    for (int k = 0; k < degree.kinds_size(); ++k)
-      text += (k ? ",\n    " : "\n    ") + kindJson(degree.kinds(k));
-    text += "]}";
-  }
-  text += "],\n \"groups\": [";
-  for (int g = 0; g < manifest.groups_size(); ++g)
-    text += formatText("%s{\"tp\": %d, \"parts\": %s}", g ? ", " : "",
-                       manifest.groups(g).tp(),
-                       partsJson(manifest.groups(g).parts()));
-  text += "],\n \"strategies\": [";
-  for (int s = 0; s < manifest.strategies_size(); ++s)
-    text += (s ? ", " : "") + quote(manifest.strategies(s));
-  return text + "],\n";
-}
-
 std::string memoryText(const Model &model, int64_t tokens) {
   const RankView view = RankView::whole(model);
   Extent extent{tokens, tokens, 1};
@@ -323,50 +184,17 @@ std::string describeManifest(const Model &model, int64_t tokens) {
 }
 
 std::string manifestToJson(const Model &model) {
-  const plan::Manifest &manifest = model.manifest();
-  const plan::ModelFacts &facts = manifest.facts();
-  std::string text = formatText(
-      "{\"format\": %d,\n \"model\": %s,\n \"compute_type\": \"%s\",\n "
-      "\"gradient_type\": \"%s\",\n",
-      manifest.format(), quote(manifest.model()),
-      elementTypeName(manifest.compute_type()),
-      elementTypeName(model.gradientType()));
-  text += formatText(
-      " \"facts\": {\"family\": %s, \"vocabulary\": %d, \"positions\": %d, "
-      "\"width\": %d, \"heads\": %d, \"kv_heads\": %d, \"head_dim\": "
-      "%d, \"feed_forward\": %d, \"config_json\": %s},\n",
-      quote(facts.family()), facts.vocabulary(), facts.positions(),
-      facts.width(), facts.heads(), facts.kv_heads(), facts.head_dim(),
-      facts.feed_forward(), quote(facts.config_json()));
-  text += " \"parameters\": [";
-  for (int p = 0; p < model.parameters(); ++p) {
-    const plan::Parameter &parameter = model.parameter(p);
-    text += formatText("%s\n  {\"name\": %s, \"shape\": %s, \"constant\": "
-                       "%.17g, \"normal_std\": %.17g, \"decay\": %s}",
-                       p ? "," : "", quote(parameter.name()),
-                       shapeText(parameter.shape()), parameter.constant(),
-                       parameter.normal_std(),
-                       parameter.decay() ? "true" : "false");
-  }
-  text += "],\n \"kinds\": [";
-  for (int k = 0; k < manifest.kinds_size(); ++k)
-    text += (k ? ",\n    " : "\n    ") + kindJson(manifest.kinds(k));
-  text += "],\n \"layers\": [";
-  for (int l = 0; l < model.layers(); ++l)
-    text += formatText("%s\n  {\"name\": %s, \"kind\": %d, \"parameters\": %s, "
-                       "\"producers\": %s}",
-                       l ? "," : "", quote(model.layer(l).name()),
-                       model.layer(l).kind(),
-                       shapeText(model.layer(l).parameters()),
-                       shapeText(model.layer(l).producers()));
-  text += "],\n" + degreesJson(manifest);
-  text += formatText(" \"persistent_bytes\": %d,\n",
-                     persistentLayout(RankView::whole(model)).bytes);
-  return text +
-         formatText(" \"hash\": \"%016x\", \"producer\": %s, \"matmul\": "
-                    "%s}\n",
-                    manifest.hash(), quote(manifest.producer()),
-                    quote(manifest.matmul()));
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  plan::Manifest manifest = model.manifest();
+  manifest.set_gradient_type(model.gradientType()); // said, if only implied
+  std::string text;
+  auto printed =
+      google::protobuf::util::MessageToJsonString(manifest, &text, options);
+  // A manifest that was read has nothing that JSON cannot say.
+  return printed.ok() ? text : "{}\n";
 }
 
 } // namespace dyna

@@ -15,7 +15,9 @@ namespace dyna {
 /// micro-batch of `tokens` tokens takes under each recomputation mode.
 std::string describeManifest(const Model &model, int64_t tokens);
 
-/// The same facts, complete, as one JSON object.
+/// The manifest whole, in the JSON of protocol buffers: fields have the names of
+/// Manifest.proto, 64-bit numbers are strings, and any library of protocol
+/// buffers reads it back.
 std::string manifestToJson(const Model &model);
 
 /// "f32", "bf16", ...

@@ -88,14 +88,10 @@ std::string pipelineHelp() {
   return text;
 }
 
-} // namespace
-
-const std::vector<Flag> &dyna::flags() {
+std::vector<Flag> dataFlags() {
   using O = TrainOptions;
   constexpr double big = 1e15;
-  static const std::string pipelines = pipelineHelp();
-  static const std::string inFlight = inFlightHelp();
-  static const std::vector<Flag> table = {
+  return {
       list("Data", "data",
            "a directory, a text file, a .jsonl file or a Megatron-LM .idx/.bin "
            "prefix; may be repeated",
@@ -125,7 +121,13 @@ const std::vector<Flag> &dyna::flags() {
              "resume although the data or their samples are not those of the "
              "saved run, with a new epoch",
              &O::allowChangedData),
+  };
+}
 
+std::vector<Flag> stepsFlags() {
+  using O = TrainOptions;
+  static const std::string inFlight = inFlightHelp();
+  return {
       integer("Steps", "steps", "optimizer steps in all", &O::steps, 1,
               mostSteps, Stored::Yes),
       integer("Steps", "tokens-per-batch", "tokens of one optimizer step",
@@ -147,7 +149,13 @@ const std::vector<Flag> &dyna::flags() {
            &O::recompute, Stored::Yes),
       integer("Steps", "seed", "of initial values, data order and dropout",
               &O::seed, 0, 9e15, Stored::Numbers),
+  };
+}
 
+std::vector<Flag> ranksFlags() {
+  using O = TrainOptions;
+  static const std::string pipelines = pipelineHelp();
+  return {
       text("Ranks", "strategy", "TEXT",
            "a name given to dynac --strategies, or degrees of data, tensor and "
            "pipeline parallelism: dp=2,tp=2,pp=2, with zero=1, sp=1, "
@@ -168,7 +176,12 @@ const std::vector<Flag> &dyna::flags() {
            "what layers take, measured, to cut them into stages by (default: "
            "estimated)",
            &O::costs, Stored::Yes, true),
+  };
+}
 
+std::vector<Flag> optimizerFlags() {
+  using O = TrainOptions;
+  return {
       real("Optimizer", "lr", "learning rate after the warm-up",
            &O::learningRate, 0, 1e6),
       real("Optimizer", "min-lr", "where the schedule ends (default: lr / 10)",
@@ -196,7 +209,12 @@ const std::vector<Flag> &dyna::flags() {
           "steps whose loss or gradient is not finite that are passed over, "
           "without an update, before the run ends",
           &O::skipNonfinite, 0, mostSteps, Stored::Yes),
+  };
+}
 
+std::vector<Flag> filesFlags() {
+  using O = TrainOptions;
+  return {
       text("Files", "metrics", "FILE",
            "one JSON line per step; to be given again with --resume",
            &O::metrics, Stored::Told, true),
@@ -227,7 +245,12 @@ const std::vector<Flag> &dyna::flags() {
       text("Files", "counts", "FILE",
            "write what each rank computed, held and sent, as JSON", &O::counts,
            Stored::No, true),
+  };
+}
 
+std::vector<Flag> otherFlags() {
+  using O = TrainOptions;
+  return {
       toggle("Other", "evaluate", "only evaluate the loss on --data",
              &O::evaluate),
       describe("Other", "describe",
@@ -249,6 +272,19 @@ const std::vector<Flag> &dyna::flags() {
       toggle("Other", "version", "print the version of Dyna", &O::version),
       toggle("Other", "help", "print this", &O::help),
   };
+}
+
+} // namespace
+
+const std::vector<Flag> &dyna::flags() {
+  static const std::vector<Flag> table = [] {
+    std::vector<Flag> all;
+    for (auto *section : {dataFlags, stepsFlags, ranksFlags, optimizerFlags,
+                          filesFlags, otherFlags})
+      for (Flag &flag : section())
+        all.push_back(std::move(flag));
+    return all;
+  }();
   return table;
 }
 

@@ -4,6 +4,7 @@
 
 #include "test/reference/CompiledModel.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -221,12 +222,18 @@ void CompiledModel::call(size_t index, Role role, MicroBatch *micro,
   dyna_saved saved = {};
   if (micro) {
     auto tokens = static_cast<int64_t>(micro->samples.size());
+    int64_t longest = 0;
+    for (const dyna_segment &segment : micro->segments)
+      longest = std::max(longest, segment.q_len);
     segments = {micro->segments.data(),
                 static_cast<int64_t>(micro->segments.size()),
                 tokens,
                 tokens,
                 micro->samples.data(),
-                micro->positions.data()};
+                micro->positions.data(),
+                longest,
+                longest,
+                tokens};
     if (!micro->saved.empty()) {
       Saved &blocks = micro->saved[index];
       saved = {blocks.input.data(), blocks.products.data(),

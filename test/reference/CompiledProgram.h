@@ -43,9 +43,9 @@ struct CompileOptions {
   std::string matmul = "library";
   int64_t vectorBits = 512;
   /// Also the tensor degrees of these strategies; none if empty.
-  std::string strategies;
+  std::string strategies = {};
   /// In which gradients are added up; empty: the accumulator type.
-  std::string gradients;
+  std::string gradients = {};
 };
 
 class CompiledProgram {

@@ -218,16 +218,19 @@ void benchAttention(Bench &bench, const char *dtype,
   const int64_t heads = 6, headDim = 64, width = heads * headDim;
   for (const Lengths &lengths : attentionLengths()) {
     std::vector<dyna_segment> segments;
-    int64_t tokens = 0;
+    int64_t tokens = 0, longest = 0;
     double pairs = 0;
     for (int64_t n : lengths.values) {
+      longest = std::max(longest, n);
       segments.push_back({0, tokens, n, tokens, n, 0});
       tokens += n;
       pairs += double(n) * double(n + 1) / 2;
     }
     dyna_segments all = {segments.data(), int64_t(segments.size()),
                          tokens,          tokens,
-                         nullptr,         nullptr};
+                         nullptr,         nullptr,
+                         longest,         longest,
+                         tokens};
     auto q = randomData<T>(tokens * width), k = randomData<T>(tokens * width);
     auto v = randomData<T>(tokens * width),
          dout = randomData<T>(tokens * width);

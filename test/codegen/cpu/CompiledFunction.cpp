@@ -16,6 +16,7 @@
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include <algorithm>
 #include <cstring>
 
 using namespace dyna::test;
@@ -194,10 +195,18 @@ Call::Call(const std::vector<int64_t> &lengths) {
 }
 
 dyna_status Call::run(dyna_layer_function function) {
-  dyna_segments segments = {
-      segmentRows.data(), static_cast<int64_t>(segmentRows.size()),
-      tokens(),           tokens(),
-      rowSample.data(),   rowPosition.data()};
+  int64_t longest = 0;
+  for (const dyna_segment &segment : segmentRows)
+    longest = std::max(longest, segment.q_len);
+  dyna_segments segments = {segmentRows.data(),
+                            static_cast<int64_t>(segmentRows.size()),
+                            tokens(),
+                            tokens(),
+                            rowSample.data(),
+                            rowPosition.data(),
+                            longest,
+                            longest,
+                            tokens()};
   return function(&context, params.data(), grads.data(), &saved, workspace,
                   segmentRows.empty() && !tokens() ? nullptr : &segments,
                   in.data(), out.data());

@@ -68,6 +68,27 @@ def binary(name="gpt2", compute_type="f32", flags=(), changes=()):
     return path
 
 
+# Where a kind of layer lists its functions and its saved tiers (runtime/abi/Abi.h).
+ROLES = ("evaluate", "forward", "recompute_selective", "recompute_full", "backward", "backward_input", "backward_weight",
+         "update", "grad_norm", "cast")
+TIERS = ("saved_input", "products", "elementwise", "deferred")
+
+
+def described(program):
+    """What a binary says of itself; the JSON of protocol buffers writes 64-bit numbers as strings."""
+    def plain(value):
+        if isinstance(value, dict):
+            return {key: plain(entry) for key, entry in value.items()}
+        if isinstance(value, list):
+            return [plain(entry) for entry in value]
+        return int(value) if isinstance(value, str) and value.isdigit() else value
+    manifest = plain(json.loads(succeed([program, "--describe=json"])))
+    for kind in [kind for holder in (manifest, *manifest["degrees"]) for kind in holder["kinds"]]:
+        kind["roles"] = {role: entry for role, entry in zip(ROLES, kind["roles"], strict=True) if entry["present"]}
+        kind["tiers"] = dict(zip(TIERS, kind["tiers"], strict=True))
+    return manifest
+
+
 def corpus(folder, documents=24, seed=1):
     """A directory of small documents of very different lengths."""
     generator = random.Random(seed)

@@ -98,7 +98,7 @@ class CostsTest(common.BinaryTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         shown = str(costs).replace("\x1b", "\\x1b")
         self.assertEqual(done.stderr, f"note: strategy 'a': stage cut 5+1: costs from {shown}\n")
-        manifest = json.loads(common.succeed([program, "--describe=json"]))
+        manifest = common.described(program)
         self.assertEqual(manifest["strategies"], ["a: dp=1,tp=1,pp=2,layers=5+1", "b: dp=2,tp=1,pp=1",
                                                   "c: dp=1,tp=1,pp=2,layers=2+4"])
         os.remove(costs)
@@ -162,11 +162,10 @@ class PlansTest(common.BinaryTest):
         common.succeed([common.DYNAC, common.model("gpt2", **changes), "-o", program, "--isa=avx2", *flags,
                         *([f"--strategies={strategies}"] if strategies else [])])
         manifest = self.folder / f"{name}.manifest"
-        done = common.run([program, "--describe=json"])
         # Bytes, not text.
         with open(manifest, "wb") as file:
             common.subprocess.run([program, "--describe=proto"], stdout=file, check=True)
-        return manifest, json.loads(done.stdout)
+        return manifest, common.described(program)
 
     def plan(self, strategies, strategy):
         """As a user of dyna-opt makes one: nothing but the model and the strategy."""
@@ -191,7 +190,7 @@ class PlansTest(common.BinaryTest):
                 text, message = self.plan("tp=2", strategy)
                 for manifest, description in manifests:
                     named = re.search(r"exec\.plan @\S+ of @\S+ model 0x([0-9A-F]+)", text.read_text())[1]
-                    self.assertEqual(int(named, 16), int(description["hash"], 16))
+                    self.assertEqual(int(named, 16), description["hash"])
                     done = self.check(manifest, message, strategy)
                     self.assertEqual(done.returncode, 0, done.stderr)
                 for manifest in (other_degrees, other_width):

@@ -10,9 +10,9 @@ import common
 
 class ManifestTest(common.BinaryTest):
     def test_facts_of_a_gpt2(self):
-        manifest = json.loads(common.succeed([common.binary("gpt2", "f32"), "--describe=json"]))
+        manifest = common.described(common.binary("gpt2", "f32"))
         self.assertEqual(manifest["format"], 1)
-        self.assertEqual(manifest["compute_type"], "f32")
+        self.assertEqual(manifest["compute_type"], "F32")
         self.assertEqual(manifest["matmul"], "library")
         facts = manifest["facts"]
         config = json.loads(facts.pop("config_json"))
@@ -37,8 +37,8 @@ class ManifestTest(common.BinaryTest):
         self.assertTrue(kinds["block"]["causal"])
 
     def test_facts_of_a_llama(self):
-        manifest = json.loads(common.succeed([common.binary("llama", "bf16"), "--describe=json"]))
-        self.assertEqual(manifest["compute_type"], "bf16")
+        manifest = common.described(common.binary("llama", "bf16"))
+        self.assertEqual(manifest["compute_type"], "BF16")
         facts = manifest["facts"]
         facts.pop("config_json")
         self.assertEqual(facts, {"family": "llama", "vocabulary": 257, "positions": 64, "width": 32, "heads": 4, "kv_heads": 2,
@@ -48,15 +48,15 @@ class ManifestTest(common.BinaryTest):
         self.assertIn("cast", kinds["block"]["roles"])
 
     def test_f64_products_are_generated(self):
-        manifest = json.loads(common.succeed([common.binary("gpt2", "f64"), "--describe=json"]))
-        self.assertEqual((manifest["compute_type"], manifest["matmul"]), ("f64", "generated"))
+        manifest = common.described(common.binary("gpt2", "f64"))
+        self.assertEqual((manifest["compute_type"], manifest["matmul"]), ("F64", "generated"))
         self.assertNotIn("cast", manifest["kinds"][1]["roles"])
 
     def test_tensor_degrees(self):
         program = self.folder / "program"
         common.succeed([common.DYNAC, common.model("gpt2"), "-o", program, "--isa=avx2",
                         "--strategies=a: dp=2,tp=2; b: tp=2,sp=1; c: dp=4,zero=1"])
-        manifest = json.loads(common.succeed([program, "--describe=json"]))
+        manifest = common.described(program)
         self.assertEqual(manifest["strategies"], ["a: dp=2,tp=2,pp=1", "b: dp=1,tp=2,pp=1,sp=1", "c: dp=4,tp=1,pp=1,zero=1"])
         self.assertEqual([(degree["tp"], degree["sp"]) for degree in manifest["degrees"]], [(2, False), (2, True)])
         for degree, suffix in zip(manifest["degrees"], (".tp2", ".tp2.sp")):
@@ -74,7 +74,7 @@ class ManifestTest(common.BinaryTest):
             norm = block["splits"][whole.index([32])]
             self.assertEqual(norm["parts"], [])
             self.assertEqual(norm["gradient_partial"], [{"stride": 1, "size": 2}] if degree["sp"] else [])
-            self.assertEqual(block["inputs"][0]["rows"], "tq_part" if degree["sp"] else "tq")
+            self.assertEqual(block["inputs"][0]["rows"], "TQ_PART" if degree["sp"] else "TQ")
             # Half of the matrix products, of the two halves of the kind for one rank.
             self.assertEqual(2 * block["flops_per_token"], manifest["kinds"][manifest["layers"][1]["kind"]]["flops_per_token"])
         # 257 rows of the vocabulary on two ranks.

@@ -44,12 +44,15 @@ def main():
     parser.add_argument("--sample", type=int, help="pairs of pass and file to try; all without it")
     parser.add_argument("--sequences", type=int, default=0, help="random sequences of two to five passes")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="this pass or pipeline alone, if it is found")
     options = parser.parse_args()
 
     listing = subprocess.run([options.opt, "--help"], check=True, capture_output=True, text=True).stdout
     names = sorted(set(re.findall(r"--(dyna-[a-z]+(?:-[a-z]+)*)", listing)) | set(PIPELINES))
     if len(names) < 18:
         sys.exit(f"expects to find the passes of dyna-opt, but got {names}")
+    if options.only:
+        names = [name for name in names if name == options.only] or sys.exit(f"finds no {options.only}")
     flags = [f"--{name}{value}" for name in names for value in OPTIONS.get(name, [""])]
     files = sorted(path for folder in options.folders for path in glob.glob(f"{folder}/**/*.mlir", recursive=True))
     chance = random.Random(options.seed)

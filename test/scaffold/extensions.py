@@ -134,9 +134,108 @@ class Instruction:
         build.gtest("exec_translation_test")
 
 
+class ElementwiseOp:
+    """`dyna.square`, whose gradient is said with ops that there are."""
+    kind = "element-wise op"
+    targets = []
+    compiler_targets = ["dyna-opt", "op_facts_test", "ReferenceGradientTest", "CodegenCpuTest",
+                        "ReferenceLayoutRulesTest", "ReferenceDistributedTest"]
+
+    def edit(self, copy):
+        copy.before("dialects/dyna/DynaModelOps.td", 'def Dyna_ReluOp : Dyna_UnaryOp<"relu"',
+                    'def Dyna_SquareOp : Dyna_UnaryOp<"square", "Element-wise square.", "`x * x`.">;\n')
+        copy.before("dialects/dyna/DynaGradients.cpp", "void ReluOp::buildGradient(GradientBuilder &gradients) {\n",
+                    "/// 2 x dy, as a sum.\n"
+                    "void SquareOp::buildGradient(GradientBuilder &gradients) {\n"
+                    "  if (!gradients.wants(getX()))\n"
+                    "    return;\n"
+                    "  Value half =\n"
+                    "      MulOp::create(gradients.builder(), getLoc(), getX().getType(),\n"
+                    "                    gradients.gradientOf(getResult()), gradients.use(getX()));\n"
+                    "  gradients.add(getX(), half);\n"
+                    "  gradients.add(getX(), half);\n"
+                    "}\n\n")
+        rules = "passes/distribute/LayoutRules.cpp"
+        copy.before(rules, "static FactorRule ruleOf(ReluOp op)",
+                    "static FactorRule ruleOf(SquareOp op) { return elementwise(op); }\n")
+        copy.replace(rules, "SiluOp, ReluOp, AddOp,", "SiluOp, ReluOp, SquareOp, AddOp,")
+        rows = "codegen/rows/RowOps.cpp"
+        copy.before(rows, "/// x where it is positive or NaN, else 0.\n",
+                    "static Value emit(RowPiece &row, SquareOp op) {\n"
+                    "  Value x = row.get(op.getX());\n"
+                    "  return row.code().mul(x, x);\n"
+                    "}\n\n")
+        copy.replace(rows, "PositionsOp, ReluOp, ReluGradOp,", "PositionsOp, SquareOp, ReluOp, ReluGradOp,")
+        self.edit_reference(copy)
+        copy.before("test/passes/distribute/layout-rules.mlir", "  // expected-remark @+1 {{'[t, n] -> [t, n]'}}\n  %2 = dyna.relu",
+                    "  // expected-remark @+1 {{'[t, n] -> [t, n]'}}\n  %square = dyna.square %x : tensor<?x8xf32>\n")
+        copy.before("docs/ops.md", "| `dyna.sum_squares`", "| `dyna.square` | Element-wise square. |\n")
+        copy.new("test/passes/memory/square.mlir", given("square.mlir"))
+
+    def edit_reference(self, copy):
+        """The reference evaluator, which knows no lowering, and the list of layers that it tries."""
+        evaluator, model = "test/reference/Evaluator.cpp", "test/reference/ModelEvaluator.cpp"
+        copy.before(evaluator, "static void run(ReluOp op, Frame &f) {\n",
+                    "static void run(SquareOp op, Frame &f) {\n"
+                    "  f.set(op.getResult(), mul(f.tensor(op.getX()), f.tensor(op.getX())));\n"
+                    "}\n")
+        copy.replace(evaluator, "SiluOp, ReluOp,", "SiluOp, ReluOp, SquareOp,")
+        copy.before(model, "static void reverse(ReluOp op, const Tensor &dy, Tape &tape) {\n",
+                    "static void reverse(SquareOp op, const Tensor &dy, Tape &tape) {\n"
+                    "  Tensor half = mul(tape.tensor(op.getX()), dy);\n"
+                    "  tape.add(op.getX(), half);\n"
+                    "  tape.add(op.getX(), half);\n"
+                    "}\n")
+        copy.replace(model, "SiluOp, ReluOp, DropoutOp,", "SiluOp, ReluOp, SquareOp, DropoutOp,")
+        copy.before("test/reference/LayerCases.inc", '    {"relu", R"(', given("square.inc"))
+        copy.before("test/codegen/cpu/RowsLoweringTest.cpp", '      {"dyna.relu %x : $A", [](double x)',
+                    '      {"dyna.square %x : $A", [](double x) { return x * x; }},\n')
+        copy.before("test/reference/DistributedTest.cpp", '    {"Relu", "$out = dyna.relu $in',
+                    '    {"SquareOp", "$out = dyna.square $in : tensor<?x12xf64>"},\n')
+
+    def try_runtime(self, build):
+        pass
+
+    def try_compiler(self, build):
+        # It parses, differentiates, is fused into a sweep that becomes a loop; the page of ops knows it.
+        build.lit("test/passes/memory/square.mlir", "test/passes/distribute/layout-rules.mlir", "test/docs/ops.test",
+                  "test/dialects/dyna/constraints.test")
+        build.gtest("op_facts_test")
+        # Finite differences, compiled code against the formula, sums over ranks in front of it.
+        build.gtest("ReferenceGradientTest", "*square*", at_least=1)
+        build.gtest("CodegenCpuTest", "*RowsTest.Unary*", at_least=3)
+        build.gtest("ReferenceLayoutRulesTest")
+        build.gtest("ReferenceDistributedTest", "*SquareOp*", at_least=1)
+
+
+class Pass:
+    """Products of a value with itself become squares, in front of the sweeps."""
+    kind = "pass"
+    targets = []
+    compiler_targets = ["dyna-opt"]
+
+    def edit(self, copy):
+        folder = "passes/memory/"
+        copy.new(folder + "MergeSquares.cpp", given("MergeSquares.cpp"))
+        copy.before(folder + "Passes.td", "def JoinProducts : Pass<", given("MergeSquares.td"))
+        copy.replace(folder + "CMakeLists.txt", " MemoryPlan.cpp ", " MemoryPlan.cpp MergeSquares.cpp ")
+        copy.after("passes/Pipelines.cpp", "void mlir::dyna::buildMemoryPhase(OpPassManager &manager) {\n",
+                   "  // Before sweeps are made: ops inside of one are not looked at.\n"
+                   "  manager.addNestedPass<FunctionOp>(createMergeSquares());\n")
+        copy.new("test/passes/memory/merge-squares.mlir", given("merge-squares.mlir"))
+
+    def try_runtime(self, build):
+        pass
+
+    def try_compiler(self, build):
+        build.expect(["dyna-opt", "--help"], "--dyna-merge-squares")
+        build.lit("test/passes/memory/merge-squares.mlir", "test/passes/memory/memory-phase.test")
+        build.walk_passes("dyna-merge-squares")
+
+
 def add_executor_test(copy, name):
     copy.new(f"test/runtime/executor/{name}", given(name))
     copy.before("test/runtime/executor/CMakeLists.txt", "    ExecutorTest.cpp\n", f"    {name}\n")
 
 
-EXTENSIONS = [Schedule(), MemoryKind(), Instruction()]
+EXTENSIONS = [Schedule(), MemoryKind(), Instruction(), ElementwiseOp(), Pass()]

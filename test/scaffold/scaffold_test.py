@@ -61,6 +61,12 @@ class Build:
     def lit(self, *paths):
         self.must([sys.executable, self.options.lit, "-v", *(self.folder / path for path in paths)])
 
+    def walk_passes(self, name):
+        """It is found without being told of, and runs over every module under test/."""
+        out = self.must([sys.executable, self.source / "test/passes/walk_passes.py", self.source / "test",
+                         "--opt", self.tool("dyna-opt"), "--only", name])
+        self.check("forms of 1 passes" in out, out)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)

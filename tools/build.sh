@@ -5,6 +5,11 @@ here=$(pwd)
 cd "$(dirname "$0")/.."
 
 build=build
+case "${1:-}" in -h | --help)
+  echo "usage: tools/build.sh [--build-dir DIR] [TARGET...]"
+  exit 0
+  ;;
+esac
 if [ "${1:-}" = --build-dir ]; then
   [ $# -ge 2 ] || {
     echo "usage: tools/build.sh [--build-dir DIR] [TARGET...]" >&2

@@ -54,6 +54,8 @@ public:
   explicit Parser(const std::string &text) : text_(trim(text)) {}
 
   StatusOr<Strategy> parse() {
+    if (text_.find(';') != std::string::npos)
+      return bad("holds several, where one was expected");
     std::string settings = text_;
     if (size_t colon = text_.find(':'); colon != std::string::npos) {
       DYNA_RETURN_IF_ERROR(setName(trim(text_.substr(0, colon))));

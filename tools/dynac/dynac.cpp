@@ -19,7 +19,9 @@ struct Flags {
   cl::OptionCategory category{"dynac options"};
   cl::opt<std::string> input{cl::Positional, cl::desc("<model.mlir>"),
                              cl::cat(category)};
-  cl::opt<std::string> output{"o", cl::desc("Output file"),
+  cl::opt<std::string> output{"o",
+                              cl::desc("Output file (default: the model's, "
+                                       "without its ending)"),
                               cl::value_desc("file"), cl::cat(category)};
   cl::opt<std::string> computeType{
       "compute-type", cl::desc("Type that layers compute in: f64, f32 or bf16"),

@@ -95,6 +95,7 @@ TEST(StrategyTest, ErrorsNameTextKeyAndExpectation) {
       {"cp=2", "has the key 'cp': expects dp, tp"},
       {"dp", "has 'dp', where key=value was expected"},
       {"dp=2,dp=3", "says 'dp' twice"},
+      {"dp=2;tp=2", "holds several, where one was expected"},
       {"recompute=some", "expects none, selective or full"},
       {"sp=1", "needs tp of 2 or more"},
       {"pp=3,layers=4+4", "gives layers for 2 stages, but has pp=3"},

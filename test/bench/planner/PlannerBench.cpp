@@ -6,6 +6,7 @@
 // from the quantiles of GPT-2 token counts of two public collections: a
 // FLAN-like mixture of tasks, and source files. One line per strategy and
 // collection; `imbalance` is the largest micro-batch's work over the mean.
+// Then what the planner is made of, alone: MicroBatchBench.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,13 +14,12 @@
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/Planner.h"
+#include "test/bench/planner/MicroBatchBench.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 
 using namespace dyna;
 
@@ -35,7 +35,7 @@ const Collection collections[] = {
     {"code", {1, 21, 100, 261, 740, 2247, 6228, 11461, 32768}}};
 
 constexpr int64_t longest = 8192, tokensPerReplica = 65536;
-constexpr int blocks = 96, repeats = 7;
+constexpr int blocks = 96;
 
 std::vector<int64_t> drawLengths(const Collection &from, int64_t tokens) {
   std::vector<int64_t> lengths;
@@ -54,20 +54,6 @@ std::vector<int64_t> drawLengths(const Collection &from, int64_t tokens) {
     tokens -= cut;
   }
   return lengths;
-}
-
-double medianMs(const std::function<bool()> &work) {
-  std::vector<double> times;
-  for (int repeat = 0; repeat < repeats; ++repeat) {
-    auto begin = std::chrono::steady_clock::now();
-    if (!work())
-      return -1;
-    std::chrono::duration<double, std::milli> spent =
-        std::chrono::steady_clock::now() - begin;
-    times.push_back(spent.count());
-  }
-  std::sort(times.begin(), times.end());
-  return times[repeats / 2];
 }
 
 /// The largest micro-batch beside their mean, by the flops of one forward.
@@ -127,7 +113,7 @@ int measure(const Model &model, const char *text, const Collection &from) {
 
 } // namespace
 
-int main() {
+int main(int argc, char **argv) {
   TinyOptions tiny;
   tiny.blocks = blocks;
   tiny.hidden = 8;
@@ -142,5 +128,5 @@ int main() {
           "dp=48,pp=8,layers=13+12+12+12+12+12+12+13,zero=1",
           "dp=6,tp=8,sp=1,pp=8,layers=13+12+12+12+12+12+12+13,zero=1"})
       failures += measure(model, strategy, from);
-  return failures;
+  return failures + measureMicroBatches(argc, argv);
 }

@@ -1,0 +1,56 @@
+//===- OrderSamples.h - The order that micro-batches are cut from ---------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// DynaPipe (EuroSys'24), section 4: samples that stand side by side share a
+// padded micro-batch, so neighbours should be alike. One length sorts. Pairs of
+// lengths (encoder, decoder) are sorted by the first and then the second, or
+// are points in the plane that a travelling salesman visits without returning.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_ORDERSAMPLES_H
+#define DYNA_RUNTIME_PLANNER_ORDERSAMPLES_H
+
+#include <cstdint>
+#include <vector>
+
+namespace dyna {
+
+/// Tokens of one sample.
+struct SampleLength {
+  /// All of them; of an encoder-decoder model the encoder's.
+  int64_t tokens = 0;
+  /// The decoder's of an encoder-decoder model.
+  int64_t decoderTokens = 0;
+
+  bool operator==(const SampleLength &other) const {
+    return tokens == other.tokens && decoderTokens == other.decoderTokens;
+  }
+};
+
+enum class SampleOrder {
+  /// Ascending by both keys.
+  Length,
+  /// The salesman's shortest way: the sum of distances between neighbours.
+  ShortestWay,
+  /// The salesman's shortest longest step, then the next longest, and so on.
+  ShortestStep,
+};
+
+/// A permutation of the samples, deterministic; equal ones in their order.
+///
+/// Distances are |tokens| + |decoder tokens| apart: the padding that one sample
+/// makes the other carry (the paper names no distance and leaves the way to a
+/// solver). A heuristic: the order by length and one along a space-filling curve
+/// are improved by reversing and moving pieces within a window of positions
+/// until nothing helps or a number of rounds has passed, and the better one is
+/// taken; so it is never worse than the order by length. O(n log n) to sort,
+/// O(n) with a constant of some 10^4 to improve; where all samples have the same
+/// decoder length, sorting alone is the optimum.
+std::vector<int64_t> orderSamples(const std::vector<SampleLength> &lengths,
+                                  SampleOrder order);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_ORDERSAMPLES_H

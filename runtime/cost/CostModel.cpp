@@ -5,6 +5,7 @@
 #include "runtime/cost/CostModel.h"
 
 #include "runtime/abi/Collectives.h"
+#include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
 
 #include <algorithm>
@@ -128,6 +129,42 @@ double flopRate(const cost::Device &device, plan::ElementType type) {
                               : device.f32_flops();
 }
 
+/// 0 stands for all of it.
+double reached(double rate, double reach) {
+  return reach > 0 ? rate * reach : rate;
+}
+
+int roleOf(cost::Direction direction) {
+  switch (direction) {
+  case cost::FORWARD:
+    return DYNA_ROLE_FORWARD;
+  case cost::BACKWARD:
+    return DYNA_ROLE_BACKWARD;
+  case cost::BACKWARD_INPUT:
+    return DYNA_ROLE_BACKWARD_INPUT;
+  case cost::BACKWARD_WEIGHT:
+    return DYNA_ROLE_BACKWARD_WEIGHT;
+  case cost::RECOMPUTE_SELECTIVE:
+    return DYNA_ROLE_RECOMPUTE_SELECTIVE;
+  case cost::RECOMPUTE_FULL:
+    return DYNA_ROLE_RECOMPUTE_FULL;
+  default:
+    return DYNA_ROLE_UPDATE;
+  }
+}
+
+/// Ranks of a group that layer functions of a tensor degree name.
+int groupSize(const plan::Manifest &manifest, int tp, int group) {
+  if (group == DYNA_GROUP_TP)
+    return tp;
+  int64_t ranks = 1;
+  if (group >= DYNA_GROUP_COUNT)
+    for (const plan::AxisPart &part :
+         manifest.groups(group - DYNA_GROUP_COUNT).parts())
+      ranks *= part.size();
+  return static_cast<int>(ranks);
+}
+
 } // namespace
 
 StatusOr<CostModel> CostModel::create(const Model &model, CostTable table) {
@@ -175,12 +212,47 @@ double CostModel::estimate(const KindAt &at, cost::Direction direction,
   const plan::Manifest &manifest = model_->manifest();
   const plan::LayerKind &kind = kindAt(manifest, at);
   const cost::Device &device = table_.device();
-  double flops = flopsOf(kind, direction, work) /
-                 flopRate(device, manifest.compute_type());
+  double flops =
+      flopsOf(kind, direction, work) /
+      reached(flopRate(device, manifest.compute_type()), device.flops_reach());
   double bytes = bytesMoved(trafficOf(kind, at, *model_, work.tokens),
                             direction, kind.flops_per_target() > 0) /
-                 device.bytes_per_second();
-  return std::max(flops, bytes) + device.launch_seconds();
+                 reached(device.bytes_per_second(), device.bytes_reach());
+  return std::max(flops, bytes) + device.launch_seconds() +
+         estimateExchanges(at, direction, work);
+}
+
+double CostModel::estimateExchanges(const KindAt &at, cost::Direction direction,
+                                    const Work &work) const {
+  const plan::Manifest &manifest = model_->manifest();
+  const plan::LayerKind &kind = kindAt(manifest, at);
+  int role = roleOf(direction);
+  if (at.tp == 1 || !hasRole(kind, role))
+    return 0;
+  double seconds = 0;
+  for (const plan::LayerExchange &exchange : kind.roles(role).exchanges()) {
+    // What is repeated for chunks of targets has a latency for each.
+    int64_t tokens = exchange.per_chunk() ? work.targets : work.tokens;
+    int64_t times = exchange.per_chunk() ? (tokens + DYNA_HEAD_CHUNK_ROWS - 1) /
+                                               DYNA_HEAD_CHUNK_ROWS
+                                         : 1;
+    int ranks = groupSize(manifest, at.tp, exchange.group());
+    GroupShape shape{ranks,
+                     at.perNode > 0 ? std::min(ranks, at.perNode) : ranks};
+    for (const plan::LayerExchange::Tensor &tensor : exchange.tensors()) {
+      double rows = static_cast<double>(tokens);
+      if (tensor.dealt_group() != 0)
+        rows /= groupSize(manifest, at.tp, tensor.dealt_group());
+      double perToken = static_cast<double>(tensor.bytes().tq());
+      double bytes = times > 0
+                         ? perToken * rows / static_cast<double>(times) +
+                               static_cast<double>(tensor.bytes().constant())
+                         : 0;
+      seconds += static_cast<double>(times) *
+                 cluster().exchangeSeconds(tensor.kind(), bytes, shape);
+    }
+  }
+  return seconds;
 }
 
 } // namespace dyna

@@ -6,7 +6,9 @@
 // where the table has one, otherwise an estimate, `max(flops / rate, bytes /
 // rate) + launch`. Bytes are those that the function reads and writes once:
 // parameters (of a kind without products the rows that it looks up), input,
-// output, what it saves, gradients. Exchanges between ranks are not estimated.
+// output, what it saves, gradients. At a tensor degree the exchanges that the
+// manifest lists for the function come on top, one after another
+// (Cluster.h); a curve measured on ranks has them already.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +27,8 @@ struct KindAt {
   int kind = 0; ///< index into Manifest.kinds
   int tp = 1;
   bool sp = false;
+  /// Of its tp ranks, at most, on one node; 0: all.
+  int perNode = 0;
 };
 
 class CostModel {
@@ -50,6 +54,10 @@ public:
   CostKey keyOf(const KindAt &at, cost::Direction direction) const;
   double estimate(const KindAt &at, cost::Direction direction,
                   const Work &work) const;
+  /// Of that, what ranks exchange inside of the function.
+  double estimateExchanges(const KindAt &at, cost::Direction direction,
+                           const Work &work) const;
+  const Cluster &cluster() const { return table_.cluster(); }
 
 private:
   const Model *model_;

@@ -6,6 +6,7 @@
 
 #include "runtime/base/InputFile.h"
 #include "runtime/base/Text.h"
+#include "runtime/cost/Descriptions.h"
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
@@ -18,8 +19,6 @@
 
 namespace dyna {
 
-extern const char *const hostDescription; // Descriptions.cpp.in
-
 namespace {
 
 /// Larger than any table of measurements.
@@ -27,6 +26,7 @@ constexpr int64_t maxFileBytes = INT64_C(1) << 26;
 /// Points beyond these are slips of the pen; sums of work stay exact.
 constexpr double maxSeconds = 1e9;
 constexpr int64_t maxWork = INT64_C(1) << 52;
+constexpr double leastReach = 1e-3;
 
 /// Keeps the first error: the others follow from it.
 class FirstError : public google::protobuf::io::ErrorCollector {
@@ -69,7 +69,27 @@ Status checkDevice(const cost::Device &device) {
   double launch = device.launch_seconds();
   if (!std::isfinite(launch) || launch < 0 || launch > maxSeconds)
     return refuse("launch_seconds", "seconds, 0 or more", launch);
+  const std::pair<const char *, double> reaches[] = {
+      {"flops_reach", device.flops_reach()},
+      {"bytes_reach", device.bytes_reach()}};
+  for (auto [field, reach] : reaches)
+    if (reach != 0 && !(reach >= leastReach && reach <= 1))
+      return refuse(field, "0.001 to 1, a part of the rate", reach);
+  if (device.memory_bytes() < 0)
+    return refuse("memory_bytes", "0 or more",
+                  static_cast<double>(device.memory_bytes()));
   return Status::ok();
+}
+
+/// "4x8": nodes and devices of each.
+bool parseNodes(const std::string &text, cost::Cluster &cluster) {
+  int nodes = 0, devices = 0, end = 0;
+  if (std::sscanf(text.c_str(), "%6dx%6d%n", &nodes, &devices, &end) != 2 ||
+      static_cast<size_t>(end) != text.size() || nodes < 1 || devices < 1)
+    return false;
+  cluster.set_nodes(nodes);
+  cluster.set_devices_per_node(devices);
+  return true;
 }
 
 Status checkPoint(const cost::Point &point) {
@@ -130,7 +150,8 @@ StatusOr<CostTable> CostTable::parse(const std::string &text,
                                      const std::string &name) {
   cost::Table message;
   DYNA_RETURN_IF_ERROR(parseText(text, name, message));
-  if (message.entries().empty() && !message.has_device())
+  if (message.entries().empty() && !message.has_device() &&
+      !message.has_cluster())
     return Status::invalidArgument(
         name + ": has no entries and no device: give it what was measured "
                "(docs/costs.md), or leave it out");
@@ -138,12 +159,20 @@ StatusOr<CostTable> CostTable::parse(const std::string &text,
   table.name_ = name;
   for (int i = 0; i < message.entries_size(); ++i)
     DYNA_RETURN_IF_ERROR(table.add(message.entries(i), i));
-  if (message.has_device()) {
-    table.device_ = message.device();
-    if (Status status = checkDevice(table.device_); !status.isOk())
-      return Status::invalidArgument(name + ": " + status.message());
-  }
+  if (Status status = table.setHardware(message); !status.isOk())
+    return Status::invalidArgument(name + ": " + status.message());
   return table;
+}
+
+Status CostTable::setHardware(const cost::Table &message) {
+  if (message.has_device()) {
+    DYNA_RETURN_IF_ERROR(checkDevice(message.device()));
+    device_ = message.device();
+  }
+  if (message.has_cluster()) {
+    DYNA_ASSIGN_OR_RETURN(cluster_, Cluster::create(message.cluster()));
+  }
+  return Status::ok();
 }
 
 StatusOr<CostTable> CostTable::read(const std::string &path) {
@@ -153,12 +182,29 @@ StatusOr<CostTable> CostTable::read(const std::string &path) {
   return parse(*text, path);
 }
 
-CostTable CostTable::host() {
-  CostTable table;
-  Status status = parseText(hostDescription, "host.textproto", table.device_);
-  assert(status.isOk() && checkDevice(table.device_).isOk());
-  (void)status;
-  return table;
+CostTable CostTable::host() { return std::move(*described("host")); }
+
+StatusOr<CostTable> CostTable::described(const std::string &name) {
+  std::string device = name.substr(0, name.find(':')), names;
+  for (const Description &description : descriptions()) {
+    names += std::string(names.empty() ? "" : ", ") + description.name;
+    if (device != description.name)
+      continue;
+    cost::Table message;
+    DYNA_RETURN_IF_ERROR(parseText(description.text, device, message));
+    if (device.size() < name.size() &&
+        !parseNodes(name.substr(device.size() + 1), *message.mutable_cluster()))
+      return Status::invalidArgument(
+          formatText("cluster '%s': behind ':' expects nodes x devices of "
+                     "each, such as %s:4x8",
+                     name, device));
+    CostTable table;
+    DYNA_RETURN_IF_ERROR(table.setHardware(message));
+    return table;
+  }
+  return Status::invalidArgument(formatText(
+      "no device '%s' is described: expects %s, such as a100-40g:4x8", device,
+      names));
 }
 
 } // namespace dyna

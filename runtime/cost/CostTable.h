@@ -10,6 +10,7 @@
 #define DYNA_RUNTIME_COST_COSTTABLE_H
 
 #include "runtime/base/Status.h"
+#include "runtime/cost/Cluster.h"
 #include "runtime/cost/CostCurve.h"
 #include "runtime/cost/Costs.pb.h"
 
@@ -42,18 +43,25 @@ public:
   /// `name` stands for the file in messages.
   static StatusOr<CostTable> parse(const std::string &text,
                                    const std::string &name);
-  /// No entries, and the device that was built in.
+  /// No entries, and the device and links that were built in.
   static CostTable host();
+  /// The same for a described device, by its name or as `a100-40g:4x8`: four
+  /// nodes of eight. Fails with the names there are.
+  static StatusOr<CostTable> described(const std::string &name);
 
   const std::string &name() const { return name_; }
   const cost::Device &device() const { return device_; }
+  const Cluster &cluster() const { return cluster_; }
   const std::map<CostKey, CostCurve> &curves() const { return curves_; }
 
 private:
   Status add(const cost::Entry &entry, int index);
+  /// Takes device and cluster where the message has them.
+  Status setHardware(const cost::Table &message);
 
   std::string name_;
   cost::Device device_;
+  Cluster cluster_;
   std::map<CostKey, CostCurve> curves_;
 };
 

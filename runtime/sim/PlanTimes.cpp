@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -19,7 +20,7 @@ using plan::Instruction;
 /// What several ranks come to: kind, then what tells it from others of its
 /// kind, then how many of the same came before.
 using Meeting = std::tuple<int, int, int, int, int, int>;
-enum MeetingKind { Call, Norm, Reduction, Gather, Sent, Received };
+enum MeetingKind { Call, Norm, Reduction, Gather, Message };
 
 class PlanTimer {
 public:
@@ -28,9 +29,13 @@ public:
       : graph_(graph), plan_(plan), costs_(costs), tasks_(plan.rankCount()) {}
 
   StatusOr<PlanTimes> run() {
+    normSeconds_ = normSeconds();
     std::vector<std::vector<int>> taskOf(plan_.rankCount());
     for (int rank = 0; rank < plan_.rankCount(); ++rank) {
       seen_.clear();
+      perNode_ = costs_.cluster()
+                     .shapeOf(graph_.compiledGroup(rank, DYNA_GROUP_TP))
+                     .perNode;
       if (graph_.strategy().zero)
         own_ = graph_.rankView(rank);
       for (const Instruction &i : plan_.ranks[rank].instructions)
@@ -63,7 +68,7 @@ private:
     if (op.isOfParameters())
       return addParameters(rank, i, op);
     if (op.kind == ExchangeKind::Norm)
-      return addTogether(rank, nth({Norm, 0, 0, 0, 0, 0}), 0);
+      return addTogether(rank, nth({Norm, 0, 0, 0, 0, 0}), normSeconds_);
     int role = roleOf(i);
     double seconds = secondsOf(rank, i);
     if (role < 0 || view(rank).exchanges(i.layer, role).empty())
@@ -80,12 +85,17 @@ private:
     return meeting;
   }
 
-  /// Ends when all who come to it are there.
-  int taskOf(const Meeting &meeting) {
+  /// Begins when all who come to it are there.
+  template <typename Seconds>
+  int taskOf(const Meeting &meeting, Seconds seconds,
+             int lane = TaskGraph::noLane) {
     auto [found, isNew] = meetings_.insert({meeting, 0});
     if (isNew)
-      found->second = tasks_.add(TaskGraph::noLane, 0);
+      found->second = tasks_.add(lane, seconds());
     return found->second;
+  }
+  int taskOf(const Meeting &meeting) {
+    return taskOf(meeting, [] { return 0.0; });
   }
 
   /// Begins when all members are there.
@@ -102,14 +112,27 @@ private:
     int to = message.sends ? peer : rank;
     int what = 2 * i.layer + (message.isGradient() ? 1 : 0);
     int task = tasks_.add(rank, 0);
-    // A wait is for what the other end starts.
-    MeetingKind kind = message.sends == message.starts ? Sent : Received;
-    Meeting meeting = {kind, from, to, what, i.microBatch, 0};
+    Meeting meeting = {Message, from, to, what, i.microBatch, 0};
+    auto seconds = [&] { return messageSeconds(from, to, i); };
     if (message.starts)
-      tasks_.wait(taskOf(nth(meeting)), task);
+      tasks_.wait(taskOf(meeting, seconds, laneOf(from, to)), task);
     else
-      tasks_.wait(task, taskOf(nth(meeting)));
+      tasks_.wait(task, taskOf(meeting, seconds, laneOf(from, to)));
     return task;
+  }
+
+  int laneOf(int from, int to) {
+    auto [found, isNew] = links_.insert({{from, to}, 0});
+    if (isNew)
+      found->second = tasks_.addLane();
+    return found->second;
+  }
+
+  double messageSeconds(int from, int to, const Instruction &i) const {
+    Extent extent = extentOf(plan_.microBatches[i.microBatch]);
+    return costs_.cluster().messageSeconds(
+        from, to,
+        static_cast<double>(view(from).messageBytes(i.layer, extent)));
   }
 
   int addParameters(int rank, const Instruction &i, const ExchangeOp &op) {
@@ -130,20 +153,48 @@ private:
                          0};
       meeting = nth(meeting);
       std::get<3>(meeting) = 0;
+      auto seconds = [&] { return exchangeSeconds(rank, p, op.kind); };
       if (op.starts)
-        tasks_.wait(taskOf(meeting), task);
+        tasks_.wait(taskOf(meeting, seconds), task);
       else
-        tasks_.wait(task, taskOf(meeting));
+        tasks_.wait(task, taskOf(meeting, seconds));
     }
     return task;
+  }
+
+  double exchangeSeconds(int rank, int parameter, ExchangeKind kind) {
+    const RankView &own = view(rank);
+    int group = graph_.holderGroup(parameter, rank);
+    auto [shape, isNew] = shapes_.insert({group, {}});
+    if (isNew)
+      shape->second =
+          costs_.cluster().shapeOf(graph_.holderGroups()[group].ranks);
+    bool gathers = kind == ExchangeKind::Gather;
+    int64_t bytes =
+        own.elements(parameter) *
+        elementBytes(gathers ? own.computeType(parameter) : own.gradientType());
+    return costs_.cluster().exchangeSeconds(
+        gathers                  ? plan::LayerExchange::ALL_GATHER
+        : graph_.strategy().zero ? plan::LayerExchange::REDUCE_SCATTER
+                                 : plan::LayerExchange::ALL_REDUCE,
+        static_cast<double>(bytes), shape->second);
+  }
+
+  /// The squares of all layers, summed over all ranks.
+  double normSeconds() const {
+    std::vector<int> all(plan_.rankCount());
+    std::iota(all.begin(), all.end(), 0);
+    return costs_.cluster().exchangeSeconds(plan::LayerExchange::ALL_REDUCE,
+                                            8.0 * graph_.model().layers(),
+                                            costs_.cluster().shapeOf(all));
   }
 
   double secondsOf(int rank, const Instruction &i) const {
     const Strategy &strategy = graph_.strategy();
     auto cost = [&](cost::Direction direction, const Work &work) {
-      return costs_.seconds(
-          {view(rank).layer(i.layer).kind(), strategy.tp, strategy.sp},
-          direction, work);
+      return costs_.seconds({view(rank).layer(i.layer).kind(), strategy.tp,
+                             strategy.sp, perNode_},
+                            direction, work);
     };
     switch (roleOf(i)) {
     case DYNA_ROLE_FORWARD:
@@ -197,8 +248,12 @@ private:
   const CostModel &costs_;
   TaskGraph tasks_;
   std::map<Meeting, int> meetings_;
+  std::map<std::pair<int, int>, int> links_; ///< lanes of messages
+  std::map<int, GroupShape> shapes_;         ///< of groups of holders
   // Of the rank whose program is being added.
   std::map<Meeting, int> seen_;
+  double normSeconds_ = 0;
+  int perNode_ = 1;             ///< of its tensor-parallel group on one node
   std::optional<RankView> own_; ///< with ZeRO: the rows that it updates
 };
 

@@ -2,14 +2,14 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Plays a plan with the costs of its layers' functions: every rank carries out
-// its instructions one after another, a wait ends when the other ranks have
-// started what is waited for, and ranks that exchange inside a function, or
-// combine norms, meet there.
+// Plays a plan with the costs of its layers' functions and of the links between
+// ranks: every rank carries out its instructions one after another, and ranks
+// that exchange inside a function, or combine norms, meet there. A message, or an
+// exchange of parameters, begins when all its ranks have started it; a wait ends
+// with it. Messages of one rank to another in one direction go one after another;
+// else links are not shared.
 //
-// What no costs exist for takes no time: messages and exchanges themselves,
-// loads, norms and casts. So the makespan is a lower bound as far as the costs
-// are right, and idle time is that of the plan's order and balance alone.
+// What no costs exist for takes no time: loads, norms' own sums and casts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,6 +24,11 @@ std::vector<std::string> dyna::test::fuzzSeeds() {
           "# only a device\ndevice { name: \"mine\" f64_flops: 5e11\n"
           "  f32_flops: 1e12 bf16_flops: 2e12 bytes_per_second: 1e11\n"
           "  launch_seconds: 1e-6 }\n",
+          "cluster { nodes: 4 devices_per_node: 8\n"
+          "  inside { latency_seconds: 2e-6 bytes_per_second: 1e10 }\n"
+          "  between { latency_seconds: 2e-5 bytes_per_second: 3e9 } }\n"
+          "device { f64_flops: 5e11 f32_flops: 1e12 bf16_flops: 2e12\n"
+          "  bytes_per_second: 1e11 flops_reach: 0.8 bytes_reach: 0.9 }\n",
           "entries { kind: \"embedding\" direction: UPDATE points {} }"};
 }
 

@@ -35,9 +35,11 @@ Model viewOf(plan::Manifest manifest) {
   return *model;
 }
 
-CostModel costsOf(const Model &model, const std::string &rates) {
-  auto table = CostTable::parse(
-      "device { f32_flops: 1 bf16_flops: 1 " + rates + " }", "costs.txt");
+CostModel costsOf(const Model &model, const std::string &rates,
+                  const std::string &cluster = "") {
+  auto table = CostTable::parse("device { f32_flops: 1 bf16_flops: 1 " + rates +
+                                    " } cluster { " + cluster + " }",
+                                "costs.txt");
   EXPECT_TRUE(table.isOk()) << table.status().message();
   auto costs = CostModel::create(model, *table);
   EXPECT_TRUE(costs.isOk()) << costs.status().message();
@@ -84,6 +86,62 @@ TEST(CostEstimateTest, OneOfTwoRanks) {
   // Without sp all ranks have all tokens, and here a degree of its own.
   EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::FORWARD, work),
                    4 * W * H * 63 / 10);
+}
+
+// A device reaches a part of its rates.
+TEST(CostEstimateTest, ReachesCount) {
+  Model model = viewOf(manifestOfTwo());
+  for (const char *rates : {"f64_flops: 10 bytes_per_second: 1e30",
+                            "f64_flops: 1e30 bytes_per_second: 10"}) {
+    std::string text = rates;
+    double all = costsOf(model, text).seconds({block}, cost::FORWARD, work);
+    CostModel half =
+        costsOf(model, text + " flops_reach: 0.5 bytes_reach: 0.5");
+    EXPECT_DOUBLE_EQ(half.seconds({block}, cost::FORWARD, work), 2 * all);
+  }
+}
+
+// What the manifest says of a function's exchanges, on one node and on two.
+TEST(CostEstimateTest, ExchangesComeOnTop) {
+  plan::Manifest manifest = manifestOfTwo();
+  plan::LayerKind *half = manifest.mutable_degrees(0)->mutable_kinds(block);
+  auto *role = half->mutable_roles(DYNA_ROLE_FORWARD);
+  role->clear_exchanges();
+  plan::LayerExchange *gather = role->add_exchanges();
+  gather->set_group(DYNA_GROUP_TP);
+  for (int i = 0; i < 2; ++i) { // two tensors as one
+    auto *tensor = gather->add_tensors();
+    tensor->set_kind(plan::LayerExchange::ALL_GATHER);
+    tensor->mutable_bytes()->set_tq(8);
+  }
+  auto *chunks = role->add_exchanges();
+  chunks->set_group(DYNA_GROUP_TP);
+  chunks->set_per_chunk(true);
+  auto *sum = chunks->add_tensors();
+  sum->set_kind(plan::LayerExchange::ALL_REDUCE);
+  sum->mutable_bytes()->set_tq(4);
+  Model model = viewOf(std::move(manifest));
+  CostModel costs =
+      costsOf(model, "f64_flops: 1e30 bytes_per_second: 1e30",
+              "devices_per_node: 2 inside { latency_seconds: 3 "
+              "bytes_per_second: 2 } between { latency_seconds: 50 "
+              "bytes_per_second: 1 }");
+  // 600 targets are two chunks of 512 rows.
+  Work tokens{1000, 0, 600};
+  double gathers = 2 * (3 + 8 * 1000 / 2 / 2.0);
+  double sums = 2 * 2 * (3 + 4 * 300 / 2 / 2.0);
+  auto seconds = [&](int perNode, cost::Direction direction) {
+    return costs.estimateExchanges({block, 2, true, perNode}, direction,
+                                   tokens);
+  };
+  EXPECT_DOUBLE_EQ(seconds(2, cost::FORWARD), gathers + sums);
+  EXPECT_DOUBLE_EQ(seconds(0, cost::FORWARD), gathers + sums);
+  EXPECT_DOUBLE_EQ(seconds(1, cost::FORWARD),
+                   2 * (50 + 8 * 1000 / 2) + 2 * 2 * (50 + 4 * 300 / 2));
+  EXPECT_NEAR(costs.seconds({block, 2, true, 2}, cost::FORWARD, tokens),
+              gathers + sums, 1e-9);
+  EXPECT_DOUBLE_EQ(seconds(2, cost::UPDATE), 0);
+  EXPECT_DOUBLE_EQ(costs.estimateExchanges({block}, cost::FORWARD, tokens), 0);
 }
 
 // The cut is for 4096 tokens in samples as long as the model takes, here 64:

@@ -94,6 +94,18 @@ const BadTable badTables[] = {
     {"device { f64_flops: 1 f32_flops: 1 bf16_flops: 1 bytes_per_second: 1 "
      "launch_seconds: -1 }",
      {"launch_seconds", "-1"}},
+    {"device { name: \"d\" f64_flops: 1 f32_flops: 1 bf16_flops: 1 "
+     "bytes_per_second: 1 flops_reach: 1.5 }",
+     {"device 'd': flops_reach expects 0.001 to 1", "1.5"}},
+    {"device { f64_flops: 1 f32_flops: 1 bf16_flops: 1 bytes_per_second: 1 "
+     "bytes_reach: 1e-320 }",
+     {"bytes_reach expects 0.001 to 1"}},
+    {"device { f64_flops: 1 f32_flops: 1 bf16_flops: 1 bytes_per_second: 1 "
+     "bytes_reach: nan }",
+     {"bytes_reach", "nan"}},
+    {"device { f64_flops: 1 f32_flops: 1 bf16_flops: 1 bytes_per_second: 1 "
+     "memory_bytes: -1 }",
+     {"memory_bytes expects 0 or more"}},
 };
 
 TEST(CostTableTest, BadOnesAreRefusedWithTheirPlace) {

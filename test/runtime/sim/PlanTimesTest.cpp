@@ -19,10 +19,12 @@ namespace {
 
 using plan::Instruction;
 
-/// Seconds per ten tokens of the three kinds; backward takes twice as long.
+/// Seconds per ten tokens of the three kinds; backward takes twice as long. What
+/// goes between ranks takes what `cluster` says, by default nothing.
 CostModel costsOf(const Model &model, double embedding, double block,
-                  double head, double update = 0) {
-  std::string text;
+                  double head, double update = 0,
+                  const std::string &cluster = "") {
+  std::string text = "cluster { " + cluster + " }\n";
   for (auto [kind, seconds] :
        {std::pair("embedding", embedding), {"block", block}, {"head", head}})
     for (int tp : {1, 2})
@@ -88,6 +90,51 @@ TEST(PlanTimesTest, BubbleOfEqualStages) {
   options.schedule = Schedule::Sequential;
   Timed slow("pp=2,layers=3+2", fourTens, costs, options);
   EXPECT_DOUBLE_EQ(slow.times.makespan, 4 * 2 * (2 + 4));
+}
+
+// One after another, every message is on the way alone: two for each
+// micro-batch, of ten tokens each.
+TEST(PlanTimesTest, MessagesTakeTheirTime) {
+  const Model &model = modelWithDegrees();
+  PlanOptions options = microBatchesOf(10);
+  options.schedule = Schedule::Sequential;
+  const double bytes = 10 * tinyWidth * 8;
+  for (int perNode : {2, 1}) {
+    CostModel costs = costsOf(
+        model, 0, 1, 1, 0,
+        formatText("devices_per_node: %d inside { latency_seconds: 0.5 "
+                   "bytes_per_second: 1000 } between { latency_seconds: "
+                   "3 bytes_per_second: 100 }",
+                   perNode));
+    double message = perNode == 2 ? 0.5 + bytes / 1000 : 3 + bytes / 100;
+    Timed slow("pp=2,layers=3+2", fourTens, costs, options);
+    // Behind them what both stages hold is summed, all at once, then norms meet:
+    // five of 8 bytes.
+    auto reduced = [&](double bytes) {
+      return perNode == 2 ? 2 * (0.5 + bytes / 2 / 1000)
+                          : 2 * (3 + bytes / 2 / 100);
+    };
+    const RankView &first = slow.planner.graph().replicaView(0);
+    double shared = 0;
+    for (int p = 0; p < model.parameters(); ++p)
+      if (first.place(p).holders == 2)
+        shared = std::max(shared, 8.0 * static_cast<double>(first.elements(p)));
+    EXPECT_NEAR(slow.times.makespan,
+                4 * (2 * (2 + 4) + 2 * message) + reduced(shared) + reduced(40),
+                1e-9);
+  }
+}
+
+// Gradients are summed behind the slowest replica, then norms, then updates.
+TEST(PlanTimesTest, ReductionsTakeTheirTime) {
+  CostModel costs =
+      costsOf(modelWithDegrees(), 0, 10, 0, 5, "inside { latency_seconds: 7 }");
+  Timed timed("dp=2", {40, 10}, costs, microBatchesOf(40));
+  int updates = 0;
+  for (const Instruction &i : timed.plan.ranks[0].instructions)
+    updates += i.op == Instruction::UPDATE;
+  EXPECT_DOUBLE_EQ(timed.times.makespan,
+                   4 * 3 * 3 * 10.0 + 2 * 7 + 2 * 7 + 5 * updates);
 }
 
 // Updates wait for the slowest replica.

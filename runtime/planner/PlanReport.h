@@ -1,0 +1,67 @@
+//===- PlanReport.h - What plans are worth, in numbers -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The time of a plan as runtime/sim plays it, and where it goes. Of the makespan
+// of a step, a stage is busy in layer functions for some of it; the rest is
+//
+//     imbalance   what the busiest stage has more to do than this one
+//     bubble      what even the busiest stage waits: for the pipeline to fill
+//                 and drain, for messages, reductions and other replicas
+//
+// so that the bubble is the same for all stages. A step cannot take less than the
+// busiest rank is busy: that is the bound beside its time.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PLANREPORT_H
+#define DYNA_RUNTIME_PLANNER_PLANREPORT_H
+
+#include "runtime/cost/CostModel.h"
+#include "runtime/plan/ExecutableGraph.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// Of one step, or of several one after another.
+struct PlanReport {
+  struct Stage {
+    double busy = 0;       ///< seconds of its busiest rank in functions
+    int64_t peakBytes = 0; ///< most of one rank: parameters and dynamic region
+  };
+  int64_t steps = 0;
+  int64_t samples = 0, tokens = 0;
+  int64_t microBatches = 0;
+  int64_t largestMicroBatch = 0; ///< tokens
+  double seconds = 0;            ///< makespans
+  double bound = 0;              ///< of the busiest ranks of each step
+  std::vector<Stage> stages;
+
+  double tokensPerSecond() const {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  }
+  /// Of the rank that takes the most.
+  int64_t peakBytes() const;
+  /// Parts of the makespan.
+  double imbalance(int stage) const;
+  double bubble() const;
+
+  /// Adds the steps of a report of the same graph.
+  void add(const PlanReport &other);
+  /// One JSON object on one line; `name` says whose.
+  std::string json(const std::string &name) const;
+};
+
+/// Of a plan that `verifyPlan` accepts for the graph.
+StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
+                                const plan::Plan &plan, const CostModel &costs);
+
+/// A table for people, one row for each of the named reports of one graph.
+std::string
+describeReports(const std::vector<std::pair<std::string, PlanReport>> &reports);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PLANREPORT_H

@@ -1,0 +1,120 @@
+//===- PlanReportTest.cpp - What plans are worth, in numbers --------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/PlanReport.h"
+
+#include "runtime/base/Json.h"
+#include "runtime/base/Text.h"
+#include "runtime/plan/PersistentLayout.h"
+#include "runtime/planner/Planner.h"
+#include "test/runtime/plan/TinyPlans.h"
+
+#include <gmock/gmock.h>
+
+using namespace dyna;
+using testing::HasSubstr;
+
+namespace {
+
+/// Ten tokens take `block` seconds forward in a block and in the head, twice
+/// that backward; the embedding and all exchanges take none.
+CostModel costsOf(double block, double head) {
+  std::string text = "cluster {}\n";
+  for (auto [kind, seconds] :
+       {std::pair("embedding", 0.0), {"block", block}, {"head", head}})
+    for (auto [direction, factor] :
+         {std::pair("FORWARD", 1.0), {"BACKWARD", 2.0}, {"UPDATE", 0.0}})
+      text += formatText("entries { kind: \"%s\" direction: %s points { "
+                         "tokens: 10 seconds: %g } }\n",
+                         kind, direction, seconds * factor);
+  return *CostModel::create(modelWithDegrees(),
+                            *CostTable::parse(text, "costs"));
+}
+
+struct Reported {
+  Reported(const std::string &strategy, const std::vector<int64_t> &lengths,
+           const CostModel &costs)
+      : graph(
+            *ExecutableGraph::create(costs.model(), *parseStrategy(strategy))) {
+    PlanOptions options;
+    options.maxTokensPerMicroBatch = 10;
+    options.schedule = Schedule::OneForwardOneBackward;
+    plan = *Planner(graph, costs).training(lengths, 9, options);
+    report = *reportPlan(graph, plan, costs);
+  }
+  ExecutableGraph graph;
+  plan::Plan plan;
+  PlanReport report;
+};
+
+// Two stages of two seconds forward and four backward, four micro-batches: five
+// times six seconds, of which each is busy for four.
+TEST(PlanReportTest, EqualStagesHaveABubbleAlone) {
+  CostModel costs = costsOf(1, 1);
+  Reported two("pp=2,layers=3+2", {10, 10, 10, 10}, costs);
+  const PlanReport &report = two.report;
+  EXPECT_EQ(report.samples, 4);
+  EXPECT_EQ(report.tokens, 40);
+  EXPECT_EQ(report.microBatches, 4);
+  EXPECT_EQ(report.largestMicroBatch, 10);
+  EXPECT_DOUBLE_EQ(report.seconds, 30);
+  EXPECT_DOUBLE_EQ(report.bound, 24);
+  EXPECT_DOUBLE_EQ(report.tokensPerSecond(), 40.0 / 30);
+  EXPECT_DOUBLE_EQ(report.bubble(), 6.0 / 30);
+  for (int stage : {0, 1}) {
+    EXPECT_DOUBLE_EQ(report.stages[stage].busy, 24);
+    EXPECT_DOUBLE_EQ(report.imbalance(stage), 0);
+    EXPECT_EQ(report.stages[stage].peakBytes,
+              persistentLayout(two.graph.rankView(stage)).bytes +
+                  two.plan.ranks[stage].dynamicBytes);
+  }
+  EXPECT_EQ(report.peakBytes(),
+            std::max(report.stages[0].peakBytes, report.stages[1].peakBytes));
+}
+
+// The second stage has half of the work: it waits for want of work and for the
+// bubble, which is what the first one waits.
+TEST(PlanReportTest, ImbalanceIsApart) {
+  CostModel costs = costsOf(1, 0);
+  Reported two("pp=2,layers=3+2", {10, 10, 10, 10}, costs);
+  const PlanReport &report = two.report;
+  EXPECT_DOUBLE_EQ(report.stages[0].busy, 24);
+  EXPECT_DOUBLE_EQ(report.stages[1].busy, 12);
+  EXPECT_DOUBLE_EQ(report.imbalance(0), 0);
+  EXPECT_DOUBLE_EQ(report.imbalance(1), 12 / report.seconds);
+  EXPECT_DOUBLE_EQ(report.bubble(), (report.seconds - 24) / report.seconds);
+  EXPECT_GT(report.seconds, 24);
+}
+
+// A replica without work: the bound is that of the other.
+TEST(PlanReportTest, ReplicasCountBySlowest) {
+  Reported replicas("dp=2", {10}, costsOf(1, 1));
+  EXPECT_DOUBLE_EQ(replicas.report.seconds, 3 * 4);
+  EXPECT_DOUBLE_EQ(replicas.report.bound, 3 * 4);
+  EXPECT_DOUBLE_EQ(replicas.report.bubble(), 0);
+}
+
+TEST(PlanReportTest, StepsAddUp) {
+  CostModel costs = costsOf(1, 1);
+  Reported one("pp=2,layers=3+2", {10, 10, 10, 10}, costs);
+  Reported other("pp=2,layers=3+2", {10}, costs);
+  PlanReport sum = one.report;
+  sum.add(other.report);
+  EXPECT_EQ(sum.steps, 2);
+  EXPECT_EQ(sum.samples, 5);
+  EXPECT_EQ(sum.microBatches, 5);
+  EXPECT_DOUBLE_EQ(sum.seconds, 30 + 12);
+  EXPECT_DOUBLE_EQ(sum.bound, 24 + 6);
+  EXPECT_DOUBLE_EQ(sum.stages[1].busy, 24 + 6);
+  EXPECT_EQ(sum.peakBytes(),
+            std::max(one.report.peakBytes(), other.report.peakBytes()));
+  StatusOr<JsonValue> json = parseJson(sum.json("1f1b"));
+  ASSERT_TRUE(json.isOk()) << json.status().message();
+  EXPECT_EQ(json->find("stages")->items.size(), 2u);
+  std::string table = describeReports({{"1f1b", sum}});
+  EXPECT_THAT(table, HasSubstr("1f1b"));
+  EXPECT_THAT(table, HasSubstr("imbalance and peak by stage: 0.0%"));
+}
+
+} // namespace

@@ -1,0 +1,157 @@
+//===- LengthsFile.cpp - Lengths of samples from a table ------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "tools/dyna-plan/LengthsFile.h"
+
+#include "runtime/base/InputFile.h"
+#include "runtime/base/Text.h"
+#include "runtime/plan/Bytes.h"
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+constexpr int64_t maxFileBytes = INT64_C(1) << 32;
+
+std::vector<std::string> split(const std::string &line) {
+  std::vector<std::string> fields(1);
+  for (char c : line)
+    if (c == ',')
+      fields.emplace_back();
+    else if (c != '\r' && c != ' ' && c != '"')
+      fields.back() += c;
+  return fields;
+}
+
+/// False for what is no whole number of 0 to 2^40.
+bool parseNumber(const std::string &text, int64_t &number) {
+  number = 0;
+  for (char c : text) {
+    if (c < '0' || c > '9' || number > INT64_C(1) << 40)
+      return false;
+    number = 10 * number + (c - '0');
+  }
+  return !text.empty();
+}
+
+bool isNumber(const std::string &text) {
+  int64_t number = 0;
+  return parseNumber(text, number);
+}
+
+bool namesTokens(const std::string &column) {
+  const std::string end = "_tokens";
+  return column == "tokens" ||
+         (column.size() > end.size() &&
+          column.compare(column.size() - end.size(), end.size(), end) == 0);
+}
+
+/// Where in a line the columns are.
+StatusOr<std::vector<size_t>>
+findColumns(const std::vector<std::string> &header,
+            const std::vector<std::string> &columns) {
+  std::vector<size_t> places;
+  std::string names;
+  for (const std::string &name : header)
+    names += (names.empty() ? "" : ", ") + name;
+  for (const std::string &column : columns) {
+    auto found = std::find(header.begin(), header.end(), column);
+    if (found == header.end())
+      return Status::invalidArgument(
+          formatText("no column '%s': there are %s", column, names));
+    places.push_back(found - header.begin());
+  }
+  if (!places.empty())
+    return places;
+  for (size_t i = 0; i < header.size(); ++i)
+    if (namesTokens(header[i]) || (header.size() == 1))
+      places.push_back(i);
+  if (places.size() == 1)
+    return places;
+  return Status::invalidArgument(
+      formatText("which of the columns %s are the tokens of a sample? "
+                 "--length-columns names those to add up",
+                 names));
+}
+
+class Reader {
+public:
+  explicit Reader(const std::vector<std::string> &columns)
+      : columns_(columns) {}
+
+  Status line(const std::string &text) {
+    std::vector<std::string> fields = split(text);
+    if (fields.size() == 1 && fields[0].empty())
+      return Status::ok();
+    if (places_.empty()) {
+      bool isHeader = std::none_of(fields.begin(), fields.end(), isNumber);
+      if (!isHeader && (fields.size() != 1 || !columns_.empty()))
+        return Status::invalidArgument(
+            "expects a first line that names the columns");
+      DYNA_ASSIGN_OR_RETURN(
+          places_,
+          findColumns(isHeader ? fields : std::vector<std::string>{"tokens"},
+                      columns_));
+      count_ = fields.size();
+      if (isHeader)
+        return Status::ok();
+    }
+    if (fields.size() != count_)
+      return Status::invalidArgument(
+          formatText("expects %d fields, but has %d", count_, fields.size()));
+    int64_t sum = 0;
+    for (size_t place : places_) {
+      int64_t number = 0;
+      if (!parseNumber(fields[place], number))
+        return Status::invalidArgument("expects a number of tokens, but got '" +
+                                       fields[place] + "'");
+      sum += number;
+    }
+    if (sum == 0)
+      return Status::invalidArgument("a sample of 0 tokens");
+    lengths.push_back(sum);
+    return Status::ok();
+  }
+
+  std::vector<int64_t> lengths;
+
+private:
+  const std::vector<std::string> &columns_;
+  std::vector<size_t> places_;
+  size_t count_ = 0;
+};
+
+} // namespace
+
+StatusOr<std::vector<int64_t>>
+readLengths(const std::string &textOrPath,
+            const std::vector<std::string> &columns) {
+  std::vector<std::string> listed = split(textOrPath);
+  Reader reader(columns);
+  if (std::all_of(listed.begin(), listed.end(), isNumber)) {
+    if (!columns.empty())
+      return Status::invalidArgument(
+          "--length-columns is for a file, but --lengths lists numbers");
+    for (const std::string &length : listed)
+      DYNA_RETURN_IF_ERROR(reader.line(length));
+    return std::move(reader.lengths);
+  }
+  DYNA_ASSIGN_OR_RETURN(std::string text, readFile(textOrPath, maxFileBytes));
+  int64_t number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find('\n', begin), text.size());
+    ++number;
+    if (Status status = reader.line(text.substr(begin, end - begin));
+        !status.isOk())
+      return Status(status.code(), formatText("%s:%d: %s", textOrPath, number,
+                                              status.message()));
+    begin = end + 1;
+  }
+  if (reader.lengths.empty())
+    return Status::invalidArgument(textOrPath + " has no lengths");
+  return std::move(reader.lengths);
+}
+
+} // namespace dyna

@@ -98,15 +98,24 @@ StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
 
 std::string describeReports(
     const std::vector<std::pair<std::string, PlanReport>> &reports) {
-  std::string text = formatText("%-14s %12s %14s %14s %10s %8s %10s %12s\n",
-                                "plan", "step", "of its bound", "tokens/s",
-                                "bubble", "micro-", "largest", "peak of");
-  text += formatText("%-14s %12s %14s %14s %10s %8s %10s %12s\n", "", "seconds",
-                     "", "", "", "batches", "tokens", "a rank");
+  size_t width = 14;
+  for (const auto &[name, report] : reports)
+    width = std::max(width, name.size());
+  auto padded = [&](std::string name) {
+    name.resize(width, ' ');
+    return name;
+  };
+  const char *titles = " %12s %14s %14s %10s %8s %10s %12s\n";
+  std::string text =
+      padded("plan") + formatText(titles, "step", "of its bound", "tokens/s",
+                                  "bubble", "micro-", "largest", "peak of");
+  text += padded("") + formatText(titles, "seconds", "", "", "", "batches",
+                                  "tokens", "a rank");
   for (const auto &[name, report] : reports) {
     const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
     text +=
-        formatText("%-14s %12.6g %14.3f %14.6g %9.1f%% %8.1f %10d %12s\n", name,
+        padded(name) +
+        formatText(" %12.6g %14.3f %14.6g %9.1f%% %8.1f %10d %12s\n",
                    report.seconds / steps,
                    report.bound > 0 ? report.seconds / report.bound : 1.0,
                    report.tokensPerSecond(), 100 * report.bubble(),

@@ -58,7 +58,7 @@ struct PlanReport {
 StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
                                 const plan::Plan &plan, const CostModel &costs);
 
-/// A table for people, one row for each of the named reports of one graph.
+/// A table for people, one row for each of the named reports.
 std::string
 describeReports(const std::vector<std::pair<std::string, PlanReport>> &reports);
 

@@ -25,10 +25,13 @@
 #include "runtime/planner/Policy.h"
 #include "tools/ToolSupport.h"
 #include "tools/dyna-plan/LengthsFile.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <algorithm>
 #include <limits>
+#include <tuple>
 
 namespace cl = llvm::cl;
 using dyna::Status;
@@ -42,7 +45,11 @@ struct Flags {
                              cl::desc("<model.mlir or config.json>"),
                              cl::cat(category)};
   cl::opt<std::string> strategy{
-      "strategy", cl::desc("Strategy, such as dp=4,pp=8"), cl::cat(category)};
+      "strategy",
+      cl::desc("Strategy, such as dp=4,pp=8; or search: the best of all "
+               "dp, tp, pp in powers of two, with and without ZeRO, on the "
+               "devices of --cluster"),
+      cl::cat(category)};
   cl::opt<std::string> lengths{
       "lengths",
       cl::desc("Tokens of the samples: 30,5,40, or a file with one per line or "
@@ -146,7 +153,7 @@ mlir::FailureOr<dyna::Model> compileModel(const Flags &flags,
   mlir::dyna::buildDifferentiatePhase(passes);
   if (strategy.tp > 1) {
     mlir::dyna::DistributePhaseOptions distribute;
-    distribute.strategy = flags.strategy.getValue();
+    distribute.strategy = describeStrategy(strategy);
     mlir::dyna::buildDistributePhase(passes, distribute);
   }
   mlir::dyna::buildMemoryPhase(passes);
@@ -165,8 +172,9 @@ mlir::FailureOr<dyna::Model> compileModel(const Flags &flags,
 
 /// Mini-batches in the order of the samples, each as full as whole samples make
 /// it; what is longer than the model's positions is cut.
-std::vector<std::vector<int64_t>>
-dealSteps(std::vector<int64_t> lengths, int64_t positions, const Flags &flags) {
+std::vector<std::vector<int64_t>> dealSteps(const std::vector<int64_t> &lengths,
+                                            int64_t positions,
+                                            const Flags &flags) {
   std::vector<std::vector<int64_t>> steps;
   int64_t cut = 0, tokens = 0;
   for (int64_t length : lengths) {
@@ -232,20 +240,141 @@ StatusOr<dyna::CostModel> openCosts(const dyna::Model &model,
   return dyna::CostModel::create(model, std::move(table));
 }
 
-void print(const std::vector<std::pair<std::string, dyna::PlanReport>> &reports,
-           const dyna::CostModel &costs, bool json) {
+using Reports = std::vector<std::pair<std::string, dyna::PlanReport>>;
+
+bool fits(const dyna::PlanReport &report, int64_t memory) {
+  return memory == 0 || report.peakBytes() <= memory;
+}
+
+void print(const Reports &reports, int64_t memory, bool json) {
   if (json) {
     for (const auto &[name, report] : reports)
       llvm::outs() << report.json(name) << '\n';
     return;
   }
   llvm::outs() << dyna::describeReports(reports);
-  int64_t memory = costs.table().device().memory_bytes();
   for (const auto &[name, report] : reports)
-    if (memory > 0 && report.peakBytes() > memory)
+    if (!fits(report, memory))
       llvm::outs() << dyna::formatText(
           "%s does not fit: a rank takes %s, a device has %s\n", name,
           dyna::formatBytes(report.peakBytes()), dyna::formatBytes(memory));
+}
+
+/// What all plans have in common.
+dyna::PlanRequest requestOf(const Flags &flags,
+                            const std::vector<std::vector<int64_t>> &steps) {
+  dyna::PlanRequest request;
+  request.recompute = flags.recompute;
+  request.tokensPerBatch = flags.tokensPerBatch;
+  request.tokensPerMicroBatch = flags.tokensPerMicroBatch;
+  for (const std::vector<int64_t> &step : steps)
+    for (int64_t length : step)
+      request.longestSample = std::max(request.longestSample, length);
+  return request;
+}
+
+std::vector<std::string> schedulesOf(const Flags &flags) {
+  std::vector<std::string> names(flags.compare.begin(), flags.compare.end());
+  if (names.empty())
+    names.push_back(dyna::scheduleNames().front());
+  return names;
+}
+
+/// Degrees in powers of two that use all devices; tensor parallelism stays on a
+/// node and divides the heads.
+std::vector<dyna::Strategy> candidates(const dyna::Model &model, int tp,
+                                       int64_t devices) {
+  std::vector<dyna::Strategy> all;
+  for (int pp = 1; pp <= model.layers() && devices % (tp * pp) == 0; pp *= 2)
+    for (bool zero : {false, true}) {
+      dyna::Strategy strategy;
+      strategy.dp = static_cast<int>(devices / (tp * pp));
+      strategy.tp = tp;
+      strategy.pp = pp;
+      strategy.zero = zero;
+      if (!zero || strategy.dp > 1)
+        all.push_back(strategy);
+    }
+  return all;
+}
+
+/// Adds what can be planned; why the last of the others cannot, if any.
+std::string tryStrategies(const dyna::CostModel &costs,
+                          const std::vector<dyna::Strategy> &strategies,
+                          const Flags &flags,
+                          const std::vector<std::vector<int64_t>> &steps,
+                          Reports &reports) {
+  std::string refused;
+  dyna::PlanRequest request = requestOf(flags, steps);
+  for (const dyna::Strategy &strategy : strategies)
+    for (const std::string &schedule : schedulesOf(flags)) {
+      request.strategy = strategy;
+      request.pipeline = schedule;
+      std::vector<std::string> notes;
+      auto report = planSteps(costs, request, steps, notes);
+      if (report.isOk())
+        reports.emplace_back(describeStrategy(strategy) + " " + schedule,
+                             std::move(*report));
+      else
+        refused = report.status().message();
+    }
+  return refused;
+}
+
+int search(const Flags &flags, const std::vector<int64_t> &lengths) {
+  auto table = dyna::CostTable::described(flags.cluster);
+  if (!table.isOk())
+    return fail(table.status());
+  const int64_t devices = table->cluster().devices();
+  const int64_t memory = table->device().memory_bytes();
+  const int perNode = table->cluster().description().devices_per_node();
+  if (devices == 0)
+    return fail(Status::invalidArgument(
+        "--strategy search needs to know the devices: --cluster such as "
+        "a100-40g:4x8"));
+  Reports reports;
+  std::vector<std::vector<int64_t>> steps;
+  std::string refused;
+  int64_t heads = 1;
+  for (int tp = 1;
+       tp <= perNode && devices % tp == 0 && (heads == 0 || heads % tp == 0);
+       tp *= 2) {
+    dyna::Strategy degree;
+    degree.tp = tp;
+    auto model = compileModel(flags, degree);
+    if (mlir::failed(model))
+      return 2;
+    if (tp == 1) {
+      heads = model->manifest().facts().heads();
+      steps = dealSteps(lengths, model->manifest().facts().positions(), flags);
+    }
+    auto costs = dyna::CostModel::create(*model, *table);
+    if (!costs.isOk())
+      return fail(costs.status());
+    refused = tryStrategies(*costs, candidates(*model, tp, devices), flags,
+                            steps, reports);
+  }
+  if (reports.empty())
+    return fail(
+        Status::invalidArgument("no strategy can be planned: " + refused));
+  auto rank = [&](const auto &entry) {
+    return std::tuple(!fits(entry.second, memory),
+                      -entry.second.tokensPerSecond(), entry.first);
+  };
+  llvm::sort(reports,
+             [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
+  int64_t fitting =
+      std::count_if(reports.begin(), reports.end(), [&](const auto &entry) {
+        return fits(entry.second, memory);
+      });
+  llvm::errs() << dyna::formatText(
+      "note: %d plans of %d devices tried, %d fit; the best first\n",
+      reports.size(), devices, fitting);
+  constexpr size_t mostShown = 10;
+  if (!flags.json && reports.size() > mostShown)
+    reports.resize(mostShown);
+  print(reports, memory, flags.json);
+  return 0;
 }
 
 int run(const Flags &flags) {
@@ -255,6 +384,8 @@ int run(const Flags &flags) {
   auto lengths = dyna::readLengths(flags.lengths, columns);
   if (!lengths.isOk())
     return fail(lengths.status());
+  if (flags.strategy == "search")
+    return search(flags, *lengths);
   auto strategy = dyna::parseStrategy(
       flags.strategy.empty() ? "dp=1" : flags.strategy.getValue());
   if (!strategy.isOk())
@@ -265,21 +396,12 @@ int run(const Flags &flags) {
   auto costs = openCosts(*model, flags);
   if (!costs.isOk())
     return fail(costs.status());
-  auto steps = dealSteps(std::move(*lengths),
-                         model->manifest().facts().positions(), flags);
-  dyna::PlanRequest request;
+  auto steps =
+      dealSteps(*lengths, model->manifest().facts().positions(), flags);
+  dyna::PlanRequest request = requestOf(flags, steps);
   request.strategy = *strategy;
-  request.recompute = flags.recompute;
-  request.tokensPerBatch = flags.tokensPerBatch;
-  request.tokensPerMicroBatch = flags.tokensPerMicroBatch;
-  for (const std::vector<int64_t> &step : steps)
-    for (int64_t length : step)
-      request.longestSample = std::max(request.longestSample, length);
-  std::vector<std::string> names(flags.compare.begin(), flags.compare.end());
-  if (names.empty())
-    names.push_back(dyna::scheduleNames().front());
-  std::vector<std::pair<std::string, dyna::PlanReport>> reports;
-  for (const std::string &name : names) {
+  Reports reports;
+  for (const std::string &name : schedulesOf(flags)) {
     request.pipeline = name;
     std::vector<std::string> notes;
     auto report = planSteps(*costs, request, steps, notes);
@@ -290,7 +412,7 @@ int run(const Flags &flags) {
         llvm::errs() << "note: " << dyna::printable(note) << '\n';
     reports.emplace_back(name, std::move(*report));
   }
-  print(reports, *costs, flags.json);
+  print(reports, costs->table().device().memory_bytes(), flags.json);
   return 0;
 }
 

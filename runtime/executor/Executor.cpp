@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace dyna {
 
@@ -30,14 +31,36 @@ Executor::~Executor() {
     options_.transport->noteTime(nullptr);
 }
 
-Status Executor::initialize(const std::vector<GraphUse> &graphs) {
+Status Executor::checkGraphs(const std::vector<GraphUse> &graphs) const {
+  if (graphs.empty())
+    return Status::internal("an executor needs a graph");
+  // One rank needs no wires, but may have them.
+  bool needsWires = graphs.front().graph->ranks() > 1;
+  if (needsWires && !options_.transport)
+    return Status::internal("several ranks need a transport");
+  std::set<std::string> names;
   for (const GraphUse &use : graphs) {
-    // One rank needs no wires, but may have them.
-    if (use.graph->ranks() > 1 && !options_.transport)
-      return Status::internal("several ranks need a transport");
+    const ExecutableGraph &graph = *use.graph;
+    if (graph.ranks() != machine_.ranks())
+      return Status::invalidArgument(
+          formatText("strategy '%s' needs %d ranks, but there are %d",
+                     graph.name(), graph.ranks(), machine_.ranks()));
+    if (!names.insert(graph.name()).second)
+      return Status::invalidArgument(
+          formatText("strategy '%s' is given twice: a plan does not say which "
+                     "of two equal graphs it was made for, so give it once",
+                     graph.name()));
+    if (&graph.model() != &graphs.front().graph->model())
+      return Status::internal("graphs of several models");
+  }
+  return Status::ok();
+}
+
+Status Executor::initialize(const std::vector<GraphUse> &graphs) {
+  DYNA_RETURN_IF_ERROR(checkGraphs(graphs));
+  for (const GraphUse &use : graphs)
     seats_.push_back(std::make_unique<GraphSeat>(*use.graph, use.persistent,
                                                  machine_, persistentBytes()));
-  }
   DYNA_RETURN_IF_ERROR(
       machine_.start(persistentBytes(), options_.dynamicBytes, options_.seed));
   for (const auto &seat : seats_)
@@ -86,6 +109,25 @@ StatusOr<GraphSeat *> Executor::seatOf(const plan::Plan &plan) {
                                  plan.graph + "', but this is " + known);
 }
 
+/// A rank's program asks for no more of the parameters than its seat has.
+static Status checkPersistent(const GraphSeat &seat,
+                              const plan::RankProgram &program) {
+  for (const Instruction &i : program.instructions)
+    if (neededFor(i.op) > seat.persistent())
+      return Status::invalidArgument(formatText(
+          "the plan has %s, which needs %s, but of '%s' there is no more than "
+          "%s: run it on a graph that has them, or a plan that evaluates here",
+          describeInstruction(i),
+          neededFor(i.op) == Persistent::Training
+              ? "gradients and optimizer state"
+              : "masters",
+          seat.graph().name(),
+          seat.persistent() == Persistent::Masters
+              ? "masters"
+              : "the values that layer functions read"));
+  return Status::ok();
+}
+
 Status Executor::verify(const GraphSeat &seat, const plan::Plan &plan,
                         const MiniBatch &miniBatch) const {
   VerifyOptions limits = {machine_.dynamicBytes(), machine_.rank(),
@@ -98,6 +140,7 @@ Status Executor::verify(const GraphSeat &seat, const plan::Plan &plan,
     return Status::resourceExhausted(
         formatText("the plan needs %s, but this rank took %s",
                    formatBytes(bytes), formatBytes(limits.dynamicLimit)));
+  DYNA_RETURN_IF_ERROR(checkPersistent(seat, plan.ranks[machine_.rank()]));
   if (plan.microBatchCount() > 0 && plan.targetTokens <= 0)
     return Status::invalidArgument("the mini-batch has no target in the loss");
   return Status::ok();

@@ -78,6 +78,7 @@ private:
            const ExecutorOptions &options)
       : variant_(variant), options_(options),
         machine_(device, options.transport) {}
+  Status checkGraphs(const std::vector<GraphUse> &graphs) const;
   Status initialize(const std::vector<GraphUse> &graphs);
   /// The seat that the plan was made for.
   StatusOr<GraphSeat *> seatOf(const plan::Plan &plan);

@@ -100,9 +100,9 @@ void MemoryCheck::addParameterRanges(const Instruction &instruction,
   for (int slot = 0; slot < list.size(); ++slot) {
     int p = list.Get(slot);
     bool updated = view.updates(layer, slot);
-    auto written = [&](ParameterWrite what) {
+    auto written = [&](ParameterUse what) {
       return writes(instruction.op, what) &&
-             (updated || what == ParameterWrite::UsedGradients);
+             (updated || what == ParameterUse::UsedGradients);
     };
     const ParameterPlace &place = seat_->layout().parameters[p];
     auto add = [&](int64_t begin, int64_t elements, int64_t element) {
@@ -110,16 +110,16 @@ void MemoryCheck::addParameterRanges(const Instruction &instruction,
         ranges.push_back({begin, begin + elements * element});
     };
     int64_t all = view.elements(p), rows = view.updatedElements(p);
-    if (written(ParameterWrite::UsedGradients) ||
-        written(ParameterWrite::UpdatedGradients))
+    if (written(ParameterUse::UsedGradients) ||
+        written(ParameterUse::UpdatedGradients))
       add(place.gradient, all, elementBytes(view.gradientType()));
-    if (written(ParameterWrite::Masters))
+    if (written(ParameterUse::Masters))
       add(place.master, view.hasCopy(p) ? rows : all, master);
-    if (written(ParameterWrite::Moments)) {
+    if (written(ParameterUse::Moments)) {
       add(place.m, rows, master);
       add(place.v, rows, master);
     }
-    if (written(ParameterWrite::Copies))
+    if (written(ParameterUse::Copies))
       add(place.copy, all, elementBytes(view.computeType(p)));
   }
 }

@@ -28,9 +28,8 @@ bool callsLayer(const Instruction &i) {
 
 /// Whether two ranks of a stage that run these do one thing together.
 bool isSameCall(const Instruction &a, const Instruction &b) {
-  bool hasMode = a.op == Instruction::FORWARD || a.op == Instruction::RECOMPUTE;
   return a.op == b.op && a.layer == b.layer && a.microBatch == b.microBatch &&
-         (!hasMode || a.recompute == b.recompute);
+         (!hasField(a.op, Field::Recompute) || a.recompute == b.recompute);
 }
 
 /// Ranks that exchange something in one order: the two ends of a channel, or a

@@ -15,6 +15,11 @@ namespace {
 
 constexpr int maxBlocks = 6;
 
+/// Of parameters; bits of ParameterUse.
+struct ParameterUses {
+  int writes = 0, reads = 0;
+};
+
 struct Row {
   const char *name;
   unsigned fields; ///< bits of those that it has, then of those it needs
@@ -23,14 +28,17 @@ struct Row {
   BlockRule blocks[maxBlocks] = {};
   int blockCount = 0;
   TakenOperands taken = {{}, 0};
-  int writes = 0; ///< of parameters
+  ParameterUses uses;
 
   constexpr void add(BlockRule rule) {
     blocks[blockCount++] = rule;
     if (rule.is(BlockRule::Take))
       taken.operands[taken.count++] = rule.operand;
   }
-  constexpr void add(ParameterWrite what) { writes |= static_cast<int>(what); }
+  constexpr void add(ParameterUses more) {
+    uses.writes |= more.writes;
+    uses.reads |= more.reads;
+  }
 };
 
 template <typename... Words>
@@ -82,13 +90,16 @@ constexpr BlockRule scratch(Operand o) {
   return rule(o, BlockRule::Take | BlockRule::Write | BlockRule::Give);
 }
 
-constexpr auto UsedGradients = ParameterWrite::UsedGradients;
-constexpr auto UpdatedGradients = ParameterWrite::UpdatedGradients;
-constexpr auto Masters = ParameterWrite::Masters;
-constexpr auto Moments = ParameterWrite::Moments;
-constexpr auto Copies = ParameterWrite::Copies;
-template <typename... What> constexpr ParameterWrite writes(What... what) {
-  return static_cast<ParameterWrite>((static_cast<int>(what) | ...));
+constexpr auto UsedGradients = ParameterUse::UsedGradients;
+constexpr auto UpdatedGradients = ParameterUse::UpdatedGradients;
+constexpr auto Masters = ParameterUse::Masters;
+constexpr auto Moments = ParameterUse::Moments;
+constexpr auto Copies = ParameterUse::Copies;
+template <typename... What> constexpr ParameterUses writes(What... what) {
+  return {(static_cast<int>(what) | ...), 0};
+}
+template <typename... What> constexpr ParameterUses reads(What... what) {
+  return {0, (static_cast<int>(what) | ...)};
 }
 
 constexpr Row rows[] = {
@@ -212,10 +223,14 @@ int placeIndex(Instruction::Op op, Operand operand) {
 // Parameters
 //===----------------------------------------------------------------------===//
 
-bool writesParameters(Instruction::Op op) { return rowOf(op).writes != 0; }
+bool writesParameters(Instruction::Op op) { return rowOf(op).uses.writes != 0; }
 
-bool writes(Instruction::Op op, ParameterWrite what) {
-  return rowOf(op).writes & static_cast<int>(what);
+bool writes(Instruction::Op op, ParameterUse what) {
+  return rowOf(op).uses.writes & static_cast<int>(what);
+}
+
+bool reads(Instruction::Op op, ParameterUse what) {
+  return rowOf(op).uses.reads & static_cast<int>(what);
 }
 
 //===----------------------------------------------------------------------===//

@@ -87,9 +87,9 @@ int placeIndex(plan::Instruction::Op op, Operand operand);
 // Parameters
 //===----------------------------------------------------------------------===//
 
-/// What may be written of the parameters of a layer; but for the first, of those
-/// that it updates.
-enum class ParameterWrite {
+/// What of the parameters of a layer may be written, or read beside what its
+/// functions read; but for the first, of those that it updates.
+enum class ParameterUse {
   UsedGradients = 1, ///< of all that it uses
   UpdatedGradients = 2,
   Masters = 4,
@@ -97,7 +97,8 @@ enum class ParameterWrite {
   Copies = 16 ///< in the compute type
 };
 bool writesParameters(plan::Instruction::Op op);
-bool writes(plan::Instruction::Op op, ParameterWrite what);
+bool writes(plan::Instruction::Op op, ParameterUse what);
+bool reads(plan::Instruction::Op op, ParameterUse what);
 
 //===----------------------------------------------------------------------===//
 // Calls and exchanges

@@ -128,8 +128,12 @@ Status ProgramOrder::step(const Instruction &i) {
     return free(i);
   case Instruction::COMBINE_NORM:
     return combine();
-  default:
+  case Instruction::GRAD_NORM:
+  case Instruction::UPDATE:
+  case Instruction::CAST_PARAMS:
     return parameters(i);
+  default:
+    return fail("no rule says when this instruction may come");
   }
 }
 
@@ -226,7 +230,7 @@ Status ProgramOrder::message(const Instruction &i) {
   ExchangeOp op = exchangeOf(i.op);
   Progress &progress = this->progress(i);
   // An activation goes to the next stage, a gradient comes from there.
-  bool next = op.sends != op.isGradient();
+  bool next = op.stagesOn() > 0;
   int boundary = next ? view_.endLayer() : view_.firstLayer();
   if (boundary == (next ? view_.layers() : 0))
     return fail(next ? "there is no stage behind this one"

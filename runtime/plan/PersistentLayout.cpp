@@ -4,7 +4,20 @@
 
 #include "runtime/plan/PersistentLayout.h"
 
+#include "runtime/plan/InstructionTable.h"
+
 namespace dyna {
+
+Persistent neededFor(plan::Instruction::Op op) {
+  for (ParameterUse use :
+       {ParameterUse::UsedGradients, ParameterUse::UpdatedGradients,
+        ParameterUse::Moments})
+    if (writes(op, use) || reads(op, use))
+      return Persistent::Training;
+  // Masters that are written alone are values (gathered where there is no copy).
+  return reads(op, ParameterUse::Masters) ? Persistent::Masters
+                                          : Persistent::Values;
+}
 
 PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
                                   int64_t begin) {

@@ -11,6 +11,7 @@
 #ifndef DYNA_RUNTIME_PLAN_PERSISTENTLAYOUT_H
 #define DYNA_RUNTIME_PLAN_PERSISTENTLAYOUT_H
 
+#include "runtime/plan/Plan.h"
 #include "runtime/plan/RankView.h"
 
 #include <vector>
@@ -37,6 +38,9 @@ enum class Persistent {
   Masters, ///< and the masters, where that is a copy of them
   Training ///< and gradients and optimizer state
 };
+
+/// The least that a rank must have for an instruction.
+Persistent neededFor(plan::Instruction::Op op);
 
 /// Equal parts lie together: all masters, all copies, all gradients, all m, all
 /// v, of the parameters that the view holds, in each part matrices before

@@ -28,6 +28,17 @@ CASES = [  # (file, include line, is it wrong?)
     ("codegen/rows/A.cpp", '#include "codegen/cpu/Lowering.h"', True),
     ("frontends/A.cpp", '#include "passes/Pipelines.h"', True),
     ("passes/A.cpp", '#include "tools/dynac/X.h"', True),
+    ("runtime/plan/A.def", '#include "runtime/executor/Executor.h"', True),
+    ("runtime/plan/A.def", '#include "runtime/plan/BlockKinds.def"', False),
+    ("dialects/dyna/A.td", 'include "dialects/exec/Exec.td"', True),
+    ("dialects/dyna/A.td", 'include "DynaBase.td"', True),
+    ("dialects/exec/A.td", 'include "dialects/dist/DistBase.td"', False),
+    ("dialects/exec/A.td", 'include "mlir/IR/OpBase.td"', False),
+    ("passes/plan/A.td", 'include "codegen/cpu/Passes.td"', True),
+    ("runtime/plan/A.proto", 'import "runtime/cost/Costs.proto";', True),
+    ("runtime/cost/A.proto", 'import public "runtime/plan/Plan.proto";', False),
+    ("runtime/plan/A.proto", 'import "Manifest.proto";', True),
+    ("runtime/plan/A.proto", 'import "google/protobuf/any.proto";', False),
     ("tools/dynac/A.cpp", '#include "codegen/aot/Driver.h"', False),
 ]
 

@@ -68,9 +68,9 @@ class MemoryKind:
         copy.after(kinds, 'DYNA_OPERAND(Workspace, "workspace", Workspace, own)\n',
                    'DYNA_OPERAND(Partial, "partial", Partial, own)\n')
         copy.replace("runtime/plan/Instructions.def",
-                     "DYNA_INSTRUCTION(GRAD_NORM, Layer, DYNA_ROLE_GRAD_NORM, none,\n                 scratch(Workspace))",
+                     "DYNA_INSTRUCTION(GRAD_NORM, Layer, DYNA_ROLE_GRAD_NORM, none,\n                 scratch(Workspace), reads(UpdatedGradients))",
                      "DYNA_INSTRUCTION(GRAD_NORM, Layer, DYNA_ROLE_GRAD_NORM, none,\n"
-                     "                 scratch(Workspace), scratch(Partial))")
+                     "                 scratch(Workspace), scratch(Partial), reads(UpdatedGradients))")
         add_executor_test(copy, "PartialBlockTest.cpp")
 
     def try_runtime(self, build):
@@ -97,6 +97,7 @@ class Instruction:
         order = "runtime/plan/OrderChecker.cpp"
         copy.replace(order, "bool normed = false, updated = false, cast = false;",
                      "bool normed = false, updated = false, cast = false, cleared = false;")
+        copy.after(order, "  case Instruction::GRAD_NORM:\n", "  case Instruction::CLEAR_GRADS:\n")
         copy.before(order, "  if (i.op == Instruction::CAST_PARAMS) {\n",
                     "  if (i.op == Instruction::CLEAR_GRADS) {\n"
                     "    for (const auto &[m, progress] : progress_)\n"

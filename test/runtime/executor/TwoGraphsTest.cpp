@@ -30,11 +30,32 @@ TinyOptions tinyOptions(plan::ElementType compute) {
   return options;
 }
 
+/// Ranks as threads, which have all of the graphs.
+StatusOr<std::unique_ptr<RankTeam>> teamOf(const TinyProgram &program,
+                                           const std::vector<GraphUse> &uses) {
+  int ranks = uses.front().graph->ranks();
+  auto transports = makeThreadTransports(ranks);
+  std::vector<RankResources> resources(ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    resources[rank].rank = rank;
+    resources[rank].device = std::move(*HostDevice::create(1));
+    resources[rank].dynamicBytes = enough;
+    if (ranks > 1)
+      resources[rank].transport = std::move(transports[rank]);
+  }
+  ExecutorOptions options;
+  options.seed = 7;
+  options.checkMemory = true;
+  return RankTeam::create(uses, **chooseVariant(program.program(), "", 0),
+                          std::move(resources), options);
+}
+
 /// Graphs of one program and ranks, as threads, that have all of them.
 class Graphs {
 public:
   Graphs(const std::vector<const char *> &strategies,
-         plan::ElementType compute = plan::F64)
+         plan::ElementType compute = plan::F64,
+         Persistent others = Persistent::Values)
       : program_(tinyOptions(compute)),
         model_(*openProgram(program_.program())) {
     std::vector<GraphUse> uses;
@@ -42,24 +63,9 @@ public:
       planners_.push_back(std::make_unique<Planner>(
           *ExecutableGraph::create(model_, *parseStrategy(text))));
     for (const auto &planner : planners_)
-      uses.push_back({&planner->graph(), uses.empty() ? Persistent::Training
-                                                      : Persistent::Values});
-    int ranks = graph(0).ranks();
-    auto transports = makeThreadTransports(ranks);
-    std::vector<RankResources> resources(ranks);
-    for (int rank = 0; rank < ranks; ++rank) {
-      resources[rank].rank = rank;
-      resources[rank].device = std::move(*HostDevice::create(1));
-      resources[rank].dynamicBytes = enough;
-      if (ranks > 1)
-        resources[rank].transport = std::move(transports[rank]);
-    }
-    ExecutorOptions options;
-    options.seed = 7;
-    options.checkMemory = true;
-    auto team =
-        RankTeam::create(uses, **chooseVariant(program_.program(), "", 0),
-                         std::move(resources), options);
+      uses.push_back(
+          {&planner->graph(), uses.empty() ? Persistent::Training : others});
+    auto team = teamOf(program_, uses);
     EXPECT_TRUE(team.isOk()) << team.status().message();
     team_ = std::move(*team);
     writeMasters();
@@ -88,6 +94,8 @@ public:
                   : planners_[index]->evaluation(batch.lengths(), batch.targets,
                                                  options);
   }
+
+  plan::Plan cast(size_t index) { return *planners_[index]->cast(); }
 
   double run(size_t index, const MiniBatch &batch, int64_t step,
              bool trains = false) {
@@ -213,6 +221,56 @@ TEST(TwoGraphsTest, PlansOfOtherGraphsAreRefused) {
   plan = *again.plan(0, batch, false);
   plan.graph = again.graph(1).name();
   EXPECT_FALSE(again.team().run(plan, batch, {}, result).isOk());
+}
+
+/// A graph without masters or gradients refuses plans that need them, before
+/// anything runs.
+TEST(TwoGraphsTest, PlansThatNeedMoreThanValuesAreRefused) {
+  MiniBatch batch = tinyBatch({5, 9}, 1);
+  StepResult result;
+  for (const char *other : {"tp=2", "dp=2,tp=1,zero=1", "pp=2,layers=2+3"}) {
+    SCOPED_TRACE(other);
+    for (Persistent persistent : {Persistent::Values, Persistent::Masters}) {
+      Graphs graphs({"dp=2", other}, plan::BF16, persistent);
+      ASSERT_TRUE(graphs.team().moveValues(0, 1).isOk());
+      EXPECT_GT(graphs.run(1, batch, 0), 0);
+      bool hasMasters = persistent == Persistent::Masters;
+      EXPECT_THAT(
+          graphs.team()
+              .run(*graphs.plan(1, batch, true), batch, {}, result)
+              .message(),
+          testing::AllOf(HasSubstr("which needs gradients and optimizer state"),
+                         HasSubstr("'" + graphs.graph(1).name() + "'"),
+                         HasSubstr(hasMasters ? "no more than masters"
+                                              : "no more than the values"),
+                         HasSubstr("run it on a graph that has them")));
+    }
+    Graphs graphs({"dp=2", other}, plan::BF16);
+    EXPECT_THAT(
+        graphs.team().run(graphs.cast(1), MiniBatch(), {}, result).message(),
+        HasSubstr("CAST_PARAMS layer 0, which needs masters"));
+    Graphs with({"dp=2", other}, plan::BF16, Persistent::Masters);
+    EXPECT_OK(with.team().run(with.cast(1), MiniBatch(), {}, result));
+  }
+}
+
+/// Graphs of other numbers of ranks, or two that plans cannot tell apart.
+TEST(TwoGraphsTest, GraphsThatDoNotGoTogetherAreRefused) {
+  TinyProgram program(tinyOptions(plan::F64));
+  Model model = *openProgram(program.program());
+  auto messageOf = [&](const char *home, const char *other) {
+    auto a = *ExecutableGraph::create(model, *parseStrategy(home));
+    auto b = *ExecutableGraph::create(model, *parseStrategy(other));
+    return teamOf(program, {{&a}, {&b, Persistent::Values}}).status().message();
+  };
+  EXPECT_THAT(messageOf("dp=2", "dp=1"),
+              HasSubstr("strategy 'dp=1,tp=1,pp=1,layers=5' needs 1 ranks, but "
+                        "there are 2"));
+  EXPECT_THAT(messageOf("dp=2", "dp=4"), HasSubstr("needs 4 ranks, but"));
+  EXPECT_THAT(messageOf("dp=1", "dp=2"),
+              HasSubstr("needs 2 ranks, but there are 1"));
+  EXPECT_THAT(messageOf("tp=2", "tp=2"), HasSubstr("is given twice"));
+  EXPECT_EQ(messageOf("tp=2", "tp=2,sp=1"), "");
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/OrderChecker.h"
 #include "runtime/planner/AssignMemory.h"
 #include "runtime/planner/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
@@ -426,6 +427,16 @@ TEST(PlanVerifierTest, MessagesNameTheInstruction) {
               testing::MatchesRegex("plan: instruction [0-9]+ \\(BACKWARD "
                                     "layer 3 micro-batch 0\\): not recomputed "
                                     "yet"));
+}
+
+/// One that is in the table, but in no rule yet, is not taken for another.
+TEST(PlanVerifierTest, AnInstructionWithoutARuleMayNeverCome) {
+  ExecutableGraph graph = onOneRank(model());
+  const std::vector<int> none;
+  auto order = OrderChecker::create(graph.replicaView(0), none);
+  Instruction unlisted;
+  unlisted.op = static_cast<Instruction::Op>(Instruction::Op_MAX + 1);
+  EXPECT_THAT(order->step(unlisted).message(), HasSubstr("no rule says"));
 }
 
 } // namespace

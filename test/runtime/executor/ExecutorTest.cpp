@@ -185,6 +185,18 @@ TEST_F(ExecutorTest, GradientNormAndClipping) {
     ASSERT_EQ(g, 0);
 }
 
+TEST_F(ExecutorTest, ANormBelowTheLimitChangesNothing) {
+  MiniBatch batch = tinyBatch({5, 1, 17, 9});
+  StepResult result;
+  TinyRun free(tokens(20)), limited(tokens(20));
+  EXPECT_OK(free.step(0, batch, result));
+  ASSERT_GT(result.gradientNorm, 0);
+  EXPECT_OK(limited.step(0, batch, result, 3 * result.gradientNorm));
+  for (ParameterPart part : {ParameterPart::Master, ParameterPart::FirstMoment,
+                             ParameterPart::SecondMoment})
+    EXPECT_EQ(limited.readAll(part), free.readAll(part));
+}
+
 // Tied parameters included: the embedding matrix is used by two layers and must
 // take one step of the optimizer, not two.
 TEST_F(ExecutorTest, EveryParameterTakesOneStepOfAdamW) {

@@ -128,6 +128,7 @@ const std::vector<std::vector<const char *>> sets = {
      "tp=2,pp=2,layers=3+2,order=tp+pp+dp", "dp=4"},
     {"pp=2,dp=2,zero=1,layers=2+3,order=pp+dp+tp", "tp=4,sp=1", "dp=4",
      "dp=2,tp=2,order=tp+dp+pp"},
+    {"dp=2,tp=2", "dp=2,tp=2,order=tp+dp+pp"},
     {"dp=3,zero=1", "tp=3", "pp=3,layers=1+3+1"},
 };
 

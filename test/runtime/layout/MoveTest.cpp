@@ -199,6 +199,18 @@ TEST(MoveTest, SendersShareTheWork) {
     EXPECT_NE(one.from, 0);
 }
 
+/// What a rank brings to itself is no work.
+TEST(MoveTest, OnesOwnIsNoLoad) {
+  Box all = Box::whole({6, 4});
+  MoveLoad load;
+  auto plan = planMove({{0, all}, {1, all}}, {{0, all}, {2, all}}, load);
+  ASSERT_TRUE(plan.isOk());
+  EXPECT_EQ((*plan)[0].from, 0);
+  EXPECT_EQ((*plan)[1].from, 0) << "rank 1 has sent as little";
+  EXPECT_EQ(load[0], 24);
+  EXPECT_EQ(load[1], 0);
+}
+
 /// Pieces of one sender come as one.
 TEST(MoveTest, PiecesAreJoined) {
   // Rows 0:4 by halves on ranks 0 and 1, columns by thirds on rank 2.

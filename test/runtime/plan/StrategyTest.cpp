@@ -64,6 +64,35 @@ TEST(StrategyTest, RanksAreNumberedInTheirOrder) {
   }
 }
 
+/// Where parts are uneven, gradients have one size on all shards, that of the
+/// largest part: so has a message of them.
+TEST(StrategyTest, GradientsOfUnevenPartsHaveRoomForTheLargest) {
+  ExecutableGraph graph =
+      *ExecutableGraph::create(modelWithDegrees(), *parseStrategy("tp=2,sp=1"));
+  Extent extent{65, 65, 1}; // parts of 33 and 32 tokens, in rows of 32
+  const RankView &first = graph.replicaView(0), &second = graph.replicaView(1);
+  ASSERT_EQ(first.rowsOf(inputOf(first.kind(1)), extent), 33);
+  ASSERT_EQ(second.rowsOf(inputOf(second.kind(1)), extent), 32);
+  EXPECT_EQ(first.gradientBytes(1, extent), 8 * tinyWidth * 64);
+  EXPECT_EQ(second.gradientBytes(1, extent), 8 * tinyWidth * 64);
+}
+
+/// Plans name their graph: what deals ranks otherwise has another name, and what
+/// is no more than a label, or the order that is meant anyway, has not.
+TEST(StrategyTest, GraphsAreNamedByAllThatTheyDiffer) {
+  auto nameOf = [](const char *text) {
+    return graphName(*parseStrategy(text));
+  };
+  const std::string name = nameOf("dp=2,tp=2");
+  for (const char *other :
+       {"dp=2,tp=2,order=tp+dp+pp", "dp=2,tp=2,order=dp+tp+pp",
+        "dp=2,tp=2,sp=1", "dp=2,tp=2,zero=1"})
+    EXPECT_NE(nameOf(other), name) << other;
+  EXPECT_NE(nameOf("dp=2,tp=2,order=tp+dp+pp"),
+            nameOf("dp=2,tp=2,order=pp+tp+dp"));
+  EXPECT_EQ(nameOf("dp=2,tp=2,order=dp+pp+tp"), name);
+}
+
 TEST(StrategyTest, SeveralHaveDistinctNames) {
   auto several = parseStrategies("a: dp=2,tp=2,pp=2; b: dp=4,tp=2;");
   ASSERT_TRUE(several.isOk());

@@ -164,6 +164,36 @@ TEST(PlanTimesTest, ShardsRunTogether) {
   EXPECT_DOUBLE_EQ(timed.times.makespan, 4 * 3 * 131);
 }
 
+/// When the rank ends each instruction of a kind.
+std::vector<double> endsOf(const plan::Plan &plan, const PlanTimes &times,
+                           int rank, Instruction::Op op) {
+  const auto &list = plan.ranks[rank].instructions;
+  std::vector<double> ends;
+  for (size_t i = 0; i < list.size(); ++i)
+    if (list[i].op == op)
+      ends.push_back(times.ranks[rank].instructions[i].end);
+  return ends;
+}
+
+// Shards meet in calls, replicas do not.
+TEST(PlanTimesTest, CallsOfReplicasDoNotMeet) {
+  CostModel costs = costsOf(modelWithDegrees(), 0, 10, 0);
+  for (const char *strategy : {"dp=2,tp=2", "dp=2,tp=2,order=tp+dp+pp"}) {
+    SCOPED_TRACE(strategy);
+    Timed timed(strategy, {40, 10}, costs, microBatchesOf(40));
+    std::vector<double> ends;
+    for (int rank = 0; rank < 4; ++rank) {
+      double end =
+          endsOf(timed.plan, timed.times, rank, Instruction::BACKWARD).back();
+      EXPECT_DOUBLE_EQ(end, timed.times.ranks[rank].busy);
+      ends.push_back(end);
+    }
+    std::sort(ends.begin(), ends.end());
+    // Three blocks, forward and backward.
+    EXPECT_THAT(ends, testing::ElementsAre(90, 90, 360, 360));
+  }
+}
+
 /// Rank `rank` updates the first layer before it does anything else.
 plan::Plan withLateRank(const plan::Plan &plan, int rank) {
   plan::Plan late = plan;
@@ -214,6 +244,22 @@ TEST(PlanTimesTest, ALateRankIsWaitedFor) {
       EXPECT_DOUBLE_EQ(endOf(later, Instruction::SEND_ACT_WAIT), 30);
     }
   }
+}
+
+// With ZeRO nobody has all rows before all have sent theirs.
+TEST(PlanTimesTest, GathersTakeTheirTimeAndMeet) {
+  CostModel costs = costsOf(modelWithDegrees(), 1, 10, 100, 5,
+                            "inside { latency_seconds: 7 }");
+  Timed timed("dp=2,zero=1", fourTens, costs, microBatchesOf(10));
+  auto gathered = [](const plan::Plan &plan, const PlanTimes &times) {
+    return endsOf(plan, times, 0, Instruction::GATHER_PARAMS_WAIT).front();
+  };
+  EXPECT_DOUBLE_EQ(gathered(timed.plan, timed.times), 7);
+  plan::Plan late = withLateRank(timed.plan, 1);
+  PlanTimes later = *timePlan(timed.planner.graph(), late, costs);
+  double seconds = later.ranks[1].instructions[0].end;
+  ASSERT_GT(seconds, 0);
+  EXPECT_DOUBLE_EQ(gathered(timed.plan, later), 7 + seconds);
 }
 
 // Two clocks: that of the schedule, which knows stages and items, and that of

@@ -9,6 +9,7 @@
 #include "runtime/base/Text.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace dyna {
 namespace {
@@ -34,7 +35,7 @@ double bytesOf(const plan::TensorSpec &spec, const KindAt &at, int64_t tokens) {
 }
 
 /// What one call works on, by what becomes of it.
-struct Traffic {
+struct CallBytes {
   double parameters = 0; ///< read by a pass
   double gradients = 0;  ///< of parameters that a pass adds to
   double allGradients = 0;
@@ -43,39 +44,39 @@ struct Traffic {
   double input = 0, output = 0, products = 0, elementwise = 0, deferred = 0;
 };
 
-Traffic trafficOf(const plan::LayerKind &kind, const KindAt &at,
-                  const Model &model, int64_t tokens) {
-  Traffic traffic;
+CallBytes callBytesOf(const plan::LayerKind &kind, const KindAt &at,
+                      const Model &model, int64_t tokens) {
+  CallBytes moved;
   for (const plan::TensorSpec &spec : kind.parameters()) {
     double bytes = bytesOf(spec, at, 0);
     double elements = bytes / static_cast<double>(elementBytes(spec.type()));
     auto as = [&](plan::ElementType type) {
       return elements * static_cast<double>(elementBytes(type));
     };
-    traffic.parameters += bytes;
-    traffic.allGradients += as(model.gradientType());
-    traffic.masters += as(model.masterType());
-    traffic.copies += spec.type() == model.masterType() ? 0 : bytes;
+    moved.parameters += bytes;
+    moved.allGradients += as(model.gradientType());
+    moved.masters += as(model.masterType());
+    moved.copies += spec.type() == model.masterType() ? 0 : bytes;
   }
-  traffic.gradients = traffic.allGradients;
-  traffic.input = bytesOf(inputOf(kind), at, tokens);
-  traffic.output = bytesOf(outputOf(kind), at, tokens);
+  moved.gradients = moved.allGradients;
+  moved.input = bytesOf(inputOf(kind), at, tokens);
+  moved.output = bytesOf(outputOf(kind), at, tokens);
   if (kind.flops_per_token() == 0 && kind.flops_per_target() == 0) {
     // Rows are looked up, not all of them read.
-    traffic.parameters = std::min(traffic.parameters, traffic.output);
-    traffic.gradients = std::min(traffic.gradients, traffic.output);
+    moved.parameters = std::min(moved.parameters, moved.output);
+    moved.gradients = std::min(moved.gradients, moved.output);
   }
   Extent extent{tokens, tokens, 1};
   auto tier = [&](const plan::LinearBytes &bytes) {
     return static_cast<double>(linearBytes(bytes, extent));
   };
-  traffic.products = tier(kind.tiers(DYNA_TIER_PRODUCTS));
-  traffic.elementwise = tier(kind.tiers(DYNA_TIER_ELEMENTWISE));
-  traffic.deferred = tier(kind.tiers(DYNA_TIER_DEFERRED));
-  return traffic;
+  moved.products = tier(kind.tiers(DYNA_TIER_PRODUCTS));
+  moved.elementwise = tier(kind.tiers(DYNA_TIER_ELEMENTWISE));
+  moved.deferred = tier(kind.tiers(DYNA_TIER_DEFERRED));
+  return moved;
 }
 
-double bytesMoved(const Traffic &t, cost::Direction direction, bool hasLoss) {
+double bytesMoved(const CallBytes &t, cost::Direction direction, bool hasLoss) {
   double saved = t.input + t.products + t.elementwise;
   switch (direction) {
   case cost::FORWARD:
@@ -134,23 +135,31 @@ double reached(double rate, double reach) {
   return reach > 0 ? rate * reach : rate;
 }
 
+/// By role; unknown: nothing is known of what it costs.
+constexpr cost::Direction directions[] = {
+    cost::FORWARD, // evaluates
+    cost::FORWARD,
+    cost::RECOMPUTE_SELECTIVE,
+    cost::RECOMPUTE_FULL,
+    cost::BACKWARD,
+    cost::BACKWARD_INPUT,
+    cost::BACKWARD_WEIGHT,
+    cost::UPDATE,
+    cost::DIRECTION_UNKNOWN, // norms
+    cost::DIRECTION_UNKNOWN, // casts
+};
+static_assert(std::size(directions) == DYNA_ROLE_COUNT,
+              "say what a function of a new role costs");
+static_assert(directions[DYNA_ROLE_RECOMPUTE_FULL] == cost::RECOMPUTE_FULL &&
+              directions[DYNA_ROLE_BACKWARD_WEIGHT] == cost::BACKWARD_WEIGHT &&
+              directions[DYNA_ROLE_UPDATE] == cost::UPDATE);
+
+/// That of training, where an evaluation costs the same.
 int roleOf(cost::Direction direction) {
-  switch (direction) {
-  case cost::FORWARD:
-    return DYNA_ROLE_FORWARD;
-  case cost::BACKWARD:
-    return DYNA_ROLE_BACKWARD;
-  case cost::BACKWARD_INPUT:
-    return DYNA_ROLE_BACKWARD_INPUT;
-  case cost::BACKWARD_WEIGHT:
-    return DYNA_ROLE_BACKWARD_WEIGHT;
-  case cost::RECOMPUTE_SELECTIVE:
-    return DYNA_ROLE_RECOMPUTE_SELECTIVE;
-  case cost::RECOMPUTE_FULL:
-    return DYNA_ROLE_RECOMPUTE_FULL;
-  default:
-    return DYNA_ROLE_UPDATE;
-  }
+  int role = DYNA_ROLE_COUNT - 1;
+  while (role > 0 && directions[role] != direction)
+    --role;
+  return role;
 }
 
 /// Ranks of a group that layer functions of a tensor degree name.
@@ -200,6 +209,10 @@ CostKey CostModel::keyOf(const KindAt &at, cost::Direction direction) const {
   return {model_->manifest().kinds(at.kind).name(), at.tp, at.sp, direction};
 }
 
+cost::Direction directionOf(int role) {
+  return role < 0 ? cost::DIRECTION_UNKNOWN : directions[role];
+}
+
 double CostModel::seconds(const KindAt &at, cost::Direction direction,
                           const Work &work) const {
   auto found = table_.curves().find(keyOf(at, direction));
@@ -215,7 +228,7 @@ double CostModel::estimate(const KindAt &at, cost::Direction direction,
   double flops =
       flopsOf(kind, direction, work) /
       reached(flopRate(device, manifest.compute_type()), device.flops_reach());
-  double bytes = bytesMoved(trafficOf(kind, at, *model_, work.tokens),
+  double bytes = bytesMoved(callBytesOf(kind, at, *model_, work.tokens),
                             direction, kind.flops_per_target() > 0) /
                  reached(device.bytes_per_second(), device.bytes_reach());
   return std::max(flops, bytes) + device.launch_seconds() +

@@ -31,6 +31,10 @@ struct KindAt {
   int perNode = 0;
 };
 
+/// What a function of a DYNA_ROLE_* is entered as in tables of costs;
+/// DIRECTION_UNKNOWN for those that no costs exist for, and for -1.
+cost::Direction directionOf(int role);
+
 class CostModel {
 public:
   /// Measured by `table`. Fails where it names a kind that the model lacks:

@@ -190,31 +190,15 @@ private:
   }
 
   double secondsOf(int rank, const Instruction &i) const {
-    const Strategy &strategy = graph_.strategy();
-    auto cost = [&](cost::Direction direction, const Work &work) {
-      return costs_.seconds({view(rank).layer(i.layer).kind(), strategy.tp,
-                             strategy.sp, perNode_},
-                            direction, work);
-    };
-    switch (roleOf(i)) {
-    case DYNA_ROLE_FORWARD:
-    case DYNA_ROLE_EVALUATE:
-      return cost(cost::FORWARD, workOf(rank, i));
-    case DYNA_ROLE_RECOMPUTE_SELECTIVE:
-      return cost(cost::RECOMPUTE_SELECTIVE, workOf(rank, i));
-    case DYNA_ROLE_RECOMPUTE_FULL:
-      return cost(cost::RECOMPUTE_FULL, workOf(rank, i));
-    case DYNA_ROLE_BACKWARD:
-      return cost(cost::BACKWARD, workOf(rank, i));
-    case DYNA_ROLE_BACKWARD_INPUT:
-      return cost(cost::BACKWARD_INPUT, workOf(rank, i));
-    case DYNA_ROLE_BACKWARD_WEIGHT:
-      return cost(cost::BACKWARD_WEIGHT, workOf(rank, i));
-    case DYNA_ROLE_UPDATE:
-      return cost(cost::UPDATE, {}) * updatedShare(i.layer);
-    default:
+    cost::Direction direction = directionOf(roleOf(i));
+    if (direction == cost::DIRECTION_UNKNOWN)
       return 0;
-    }
+    const Strategy &strategy = graph_.strategy();
+    KindAt at{view(rank).layer(i.layer).kind(), strategy.tp, strategy.sp,
+              perNode_};
+    return isPerMicroBatch(i.op)
+               ? costs_.seconds(at, direction, workOf(rank, i))
+               : costs_.seconds(at, direction, {}) * updatedShare(i.layer);
   }
 
   Work workOf(int rank, const Instruction &i) const {

@@ -9,7 +9,7 @@
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/host/HostMemory.h"
-#include "runtime/executor/Program.h"
+#include "runtime/executor/OpenProgram.h"
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"

@@ -9,7 +9,7 @@
 #include "runtime/data/OpenDataset.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/CpuFeatures.h"
-#include "runtime/executor/Program.h"
+#include "runtime/executor/OpenProgram.h"
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/planner/Policy.h"
 #include "runtime/train/Agreement.h"

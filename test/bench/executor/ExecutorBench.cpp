@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/executor/Program.h"
+#include "runtime/executor/OpenProgram.h"
 #include "runtime/executor/RankTeam.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/transport/threads/ThreadTransport.h"

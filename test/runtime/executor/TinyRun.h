@@ -8,7 +8,7 @@
 #include "runtime/abi/Random.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/executor/Executor.h"
-#include "runtime/executor/Program.h"
+#include "runtime/executor/OpenProgram.h"
 #include "runtime/planner/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
 

@@ -1,8 +1,8 @@
-//===- Program.cpp - The compiled layer functions -------------------------===//
+//===- OpenProgram.cpp - What a compiled object says of itself -===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/executor/Program.h"
+#include "runtime/executor/OpenProgram.h"
 
 #include "runtime/base/Text.h"
 #include "runtime/executor/CpuFeatures.h"

@@ -1,9 +1,9 @@
-//===- Program.h - The compiled layer functions -----------------*- C++ -*-===//
+//===- OpenProgram.h - What a compiled object says of itself -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_EXECUTOR_PROGRAM_H
-#define DYNA_RUNTIME_EXECUTOR_PROGRAM_H
+#ifndef DYNA_RUNTIME_EXECUTOR_OPENPROGRAM_H
+#define DYNA_RUNTIME_EXECUTOR_OPENPROGRAM_H
 
 #include "runtime/abi/Abi.h"
 #include "runtime/plan/Model.h"
@@ -24,4 +24,4 @@ StatusOr<const dyna_variant *> chooseVariant(const dyna_program &program,
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_EXECUTOR_PROGRAM_H
+#endif // DYNA_RUNTIME_EXECUTOR_OPENPROGRAM_H

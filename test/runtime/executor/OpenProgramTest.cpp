@@ -1,4 +1,4 @@
-//===- ProgramTest.cpp - Programs and their variants ----------------------===//
+//===- OpenProgramTest.cpp - Programs and their variants ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,11 @@
 // Users say a strategy, names and limits, or leave them open; a planner wants
 // numbers. What fills the gaps is here alone, so that a training binary, `dynac
 // --stop-after=plan` and `dyna-opt --dyna-plan` make the same plans of the same
-// words.
+// requests. Words alone are not yet one: the compiler, which is given the lengths
+// of one mini-batch, takes their sum for `tokensPerBatch` where nobody says it, and
+// the longest of them for `longestSample`; a binary takes its flag or its default,
+// and knows no longest sample. Where tokens per batch and per micro-batch are both
+// given, they agree.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,7 @@
 // A replica's stages each run a list of items: forward or backward of one
 // micro-batch. The lists are fixed by the schedule; the times follow from
 // estimated durations by running every item as soon as its stage is free and
-// its input is there.
+// its input is there (PipelineTimes.h).
 //
 //     GPipe, 2 stages, 3 micro-batches    s0  F0 F1 F2          B0 B1 B2
 //                                         s1     F0 F1 F2 B0 B1 B2
@@ -37,19 +37,23 @@ struct PipelineMessage {
   int microBatch = 0;
   bool gradient = false;
   double time = 0; ///< when the sender has it
+  /// When the receiver has come to it, between its items: before that, whoever
+  /// waits for the send waits for the receiver.
+  double taken = 0;
 };
 
 struct PipelineSchedule {
-  std::vector<std::vector<PipelineItem>> stages;
+  StageOrders stages;
   std::vector<PipelineMessage> messages; ///< in the order all ranks start them
 };
 
 /// The order is that of `options.schedule`. Without `backward` there are
 /// forwards only, and no stage gets more than two micro-batches (one, where
 /// every send is waited for) ahead of the next one, so that memory does not
-/// grow with their number. Fails where the orders of the stages wait for each
-/// other, which is a fault of the schedule. O(items).
-StatusOr<PipelineSchedule> schedulePipeline(const StageCosts &costs,
+/// grow with their number. Fails where the schedule does, or where the orders of
+/// the stages wait for each other, which is a fault of the schedule. O(items),
+/// and what the schedule takes.
+StatusOr<PipelineSchedule> schedulePipeline(PipelineProblem problem,
                                             const PlanOptions &options,
                                             bool backward);
 

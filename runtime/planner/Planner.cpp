@@ -11,6 +11,7 @@
 #include "runtime/planner/PackMicroBatches.h"
 #include "runtime/planner/ProgramWriter.h"
 #include "runtime/planner/StageCosts.h"
+#include "runtime/planner/StageMemory.h"
 
 #include <algorithm>
 #include <limits>
@@ -60,13 +61,17 @@ double tokensPerPair(const Model &model) {
 }
 
 /// Every micro-batch takes as long as any other, and `slowdown` times what it
-/// took on the stage before.
-StageCosts evenStages(int stages, size_t microBatches, double slowdown) {
-  StageCosts costs;
+/// took on the stage before; half of its backward can run apart, if anything can.
+PipelineProblem evenStages(int stages, size_t microBatches,
+                           const PlanOptions &options, double slowdown) {
+  const bool apart = ruleOf(options.schedule).adapts && options.splitBackward;
+  PipelineProblem costs;
   double seconds = 1;
   for (int stage = 0; stage < stages; ++stage, seconds *= slowdown) {
     costs.forward.emplace_back(microBatches, seconds);
     costs.backward.emplace_back(microBatches, 2 * seconds);
+    if (apart)
+      costs.weight.emplace_back(microBatches, seconds);
   }
   return costs;
 }
@@ -138,8 +143,8 @@ Status Planner::write(plan::Plan &plan, int replicas,
       microBatchesOfReplicas(plan, strategy.dp);
   for (int replica = 0; replica < replicas; ++replica) {
     const std::vector<int> &own = microBatches[replica];
-    DYNA_ASSIGN_OR_RETURN(auto schedule,
-                          schedulePipeline(costsOf(own), options, trains));
+    DYNA_ASSIGN_OR_RETURN(auto schedule, schedulePipeline(costsOf(replica, own),
+                                                          options, trains));
     for (int stage = 0; stage < graph_.stages(); ++stage)
       for (int shard = 0; shard < strategy.tp; ++shard) {
         ExecutableGraph::Place place = {replica, stage, shard};
@@ -159,11 +164,47 @@ Status Planner::write(plan::Plan &plan, int replicas,
 }
 
 Status Planner::writeEstimated(plan::Plan &plan, const PlanOptions &options,
-                               bool trains) const {
+                               bool trains,
+                               const std::vector<int64_t> &beside) const {
+  bool limited = trains && ruleOf(options.schedule).adapts &&
+                 !options.dynamicLimits.empty();
   return write(plan, graph_.replicas(), options, trains,
-               [&](const std::vector<int> &own) {
-                 return estimateStages(graph_, costs_, plan, own, options);
+               [&](int replica, const std::vector<int> &own) {
+                 PipelineProblem problem =
+                     estimateStages(graph_, costs_, plan, own, options);
+                 if (limited) {
+                   holdBlocks(problem, graph_, plan, own, options);
+                   limitStages(problem, graph_, replica, options.dynamicLimits,
+                               beside);
+                 }
+                 return problem;
                });
+}
+
+StatusOr<bool> Planner::writeWithin(plan::Plan &plan,
+                                    const PlanOptions &options) const {
+  // Inputs that wait for their stage, gradients and workspaces come beside.
+  constexpr int tries = 4;
+  std::vector<int64_t> beside(plan.rankCount(), 0);
+  const plan::Plan empty = plan;
+  for (int turn = 0; turn < tries; ++turn) {
+    plan = empty;
+    Status written = writeEstimated(plan, options, true, beside);
+    if (written.code() == StatusCode::ResourceExhausted)
+      return false;
+    DYNA_RETURN_IF_ERROR(written);
+    DYNA_RETURN_IF_ERROR(placeAll(plan, graph_.replicas(), nullptr));
+    bool fits = true;
+    for (int rank = 0; rank < plan.rankCount(); ++rank) {
+      int64_t above =
+          plan.ranks[rank].dynamicBytes - options.dynamicLimits[rank];
+      beside[rank] += std::max<int64_t>(above, 0);
+      fits &= above <= 0;
+    }
+    if (fits)
+      return true;
+  }
+  return false;
 }
 
 Status Planner::placeAll(plan::Plan &plan, int replicas,
@@ -203,8 +244,16 @@ StatusOr<plan::Plan> Planner::make(const std::vector<int64_t> &lengths,
                                    bool trains) const {
   DYNA_ASSIGN_OR_RETURN(plan::Plan plan, start(lengths, targetTokens, options));
   plan::Plan empty = plan;
-  DYNA_RETURN_IF_ERROR(writeEstimated(plan, options, trains));
-  Status placed = place(plan, options);
+  Status placed = Status::ok();
+  if (trains && ruleOf(options.schedule).adapts &&
+      !options.dynamicLimits.empty()) {
+    DYNA_ASSIGN_OR_RETURN(bool fits, writeWithin(plan, options));
+    if (!fits)
+      placed = Status::resourceExhausted("no order fits");
+  } else {
+    DYNA_RETURN_IF_ERROR(writeEstimated(plan, options, trains, {}));
+    placed = place(plan, options);
+  }
   if (placed.isOk())
     return plan;
   if (placed.code() != StatusCode::ResourceExhausted ||
@@ -213,7 +262,7 @@ StatusOr<plan::Plan> Planner::make(const std::vector<int64_t> &lengths,
   PlanOptions sequential = options;
   sequential.schedule = Schedule::Sequential;
   plan = std::move(empty);
-  DYNA_RETURN_IF_ERROR(writeEstimated(plan, sequential, trains));
+  DYNA_RETURN_IF_ERROR(writeEstimated(plan, sequential, trains, {}));
   DYNA_RETURN_IF_ERROR(place(plan, sequential));
   return plan;
 }
@@ -274,8 +323,8 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
     plan::Plan plan = empty();
     for (int m = 0; m < microBatches; ++m)
       plan.microBatches.emplace_back().replica = 0;
-    auto even = [&](const std::vector<int> &own) {
-      return evenStages(graph_.stages(), own.size(), slowdown);
+    auto even = [&](int, const std::vector<int> &own) {
+      return evenStages(graph_.stages(), own.size(), options, slowdown);
     };
     DYNA_RETURN_IF_ERROR(write(plan, 1, options, trains, even));
     DYNA_RETURN_IF_ERROR(placeAll(plan, 1, &largest));
@@ -304,6 +353,11 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   for (int count = 1; training && count <= most; ++count)
     if (count <= 8 || count > most - std::max(most / 16, 8))
       DYNA_RETURN_IF_ERROR(takeLargest(count, options, true));
+  // Where sends and inputs lie until a slower stage comes to them, there are more
+  // of these the less even stages are.
+  if (training && ruleOf(options.schedule).waitsLate)
+    for (double slowdown : {0.25, 4.0})
+      DYNA_RETURN_IF_ERROR(takeLargest(most, options, true, slowdown));
   // An evaluating stage has the most waiting for it where all behind it are
   // slower, however little, which takes long to show. Far slower ones show it
   // with the first micro-batches.

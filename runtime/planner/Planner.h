@@ -77,13 +77,19 @@ private:
   StatusOr<plan::Plan> make(const std::vector<int64_t> &lengths,
                             int64_t targetTokens, const PlanOptions &options,
                             bool trains) const;
-  /// What the stages of a replica take for micro-batches of these numbers.
-  using CostsOf = std::function<StageCosts(const std::vector<int> &)>;
+  /// What the stages of a replica take for its micro-batches, which have these
+  /// numbers.
+  using CostsOf = std::function<PipelineProblem(int, const std::vector<int> &)>;
   /// The programs of the first replicas.
   Status write(plan::Plan &plan, int replicas, const PlanOptions &options,
                bool trains, const CostsOf &costsOf) const;
+  /// `beside`: bytes of each rank that are not for what micro-batches keep.
   Status writeEstimated(plan::Plan &plan, const PlanOptions &options,
-                        bool trains) const;
+                        bool trains, const std::vector<int64_t> &beside) const;
+  /// By a schedule that goes by memory: limits are made tighter until what they
+  /// leave out fits too. False where that is not enough.
+  StatusOr<bool> writeWithin(plan::Plan &plan,
+                             const PlanOptions &options) const;
   Status place(plan::Plan &plan, const PlanOptions &options) const;
   /// `largest`: for micro-batches of this size, whatever the plan's are.
   Status placeAll(plan::Plan &plan, int replicas, const Extent *largest) const;

@@ -45,13 +45,21 @@ void ProgramWriter::forward(int m) {
   }
 }
 
-void ProgramWriter::backward(int m, bool last) {
+bool ProgramWriter::splits(int layer) const {
+  return splitsBackward(view_.kind(layer)) &&
+         (options_.splitBackward || !view_.hasRole(layer, DYNA_ROLE_BACKWARD));
+}
+
+/// Returns the layers whose weight gradients are left. With `last`, reductions of
+/// those that nothing is left of start.
+std::vector<int> ProgramWriter::inputGradients(int m, bool recomputed,
+                                               bool last) {
   std::vector<int> weights;
   for (int l = view_.endLayer() - 1; l >= view_.firstLayer(); --l) {
-    if (mode(l) != plan::RECOMPUTE_NONE)
+    if (mode(l) != plan::RECOMPUTE_NONE && !recomputed)
       add(Instruction::RECOMPUTE, l, m).recompute = mode(l);
-    bool whole = view_.hasRole(l, DYNA_ROLE_BACKWARD);
-    if (splitsBackward(view_.kind(l)) && (options_.splitBackward || !whole)) {
+    recomputed = false;
+    if (splits(l)) {
       add(Instruction::BACKWARD_INPUT, l, m);
       weights.push_back(l);
       continue;
@@ -61,13 +69,46 @@ void ProgramWriter::backward(int m, bool last) {
     if (last && weights.empty())
       startReduction(l);
   }
-  for (int l : weights) {
+  return weights;
+}
+
+void ProgramWriter::weightGradients(int m, const std::vector<int> &layers) {
+  for (int l : layers) {
     add(Instruction::BACKWARD_WEIGHT, l, m);
     add(Instruction::FREE, l, m);
   }
+}
+
+void ProgramWriter::backward(int m, bool last) {
+  std::vector<int> weights = inputGradients(m, false, last);
+  weightGradients(m, weights);
   if (last && !weights.empty())
-    for (int l = weights.front(); l >= view_.firstLayer(); --l)
-      startReduction(l);
+    startReductions(weights.front());
+}
+
+void ProgramWriter::recomputeFirst(int m) {
+  int l = view_.endLayer() - 1;
+  if (mode(l) != plan::RECOMPUTE_NONE)
+    add(Instruction::RECOMPUTE, l, m).recompute = mode(l);
+}
+
+void ProgramWriter::backwardBehindRecompute(int m, bool last) {
+  std::vector<int> weights = inputGradients(m, true, last);
+  if (options_.splitBackward)
+    return;
+  weightGradients(m, weights);
+  if (last && !weights.empty())
+    startReductions(weights.front());
+}
+
+void ProgramWriter::backwardWeights(int m, bool last) {
+  std::vector<int> weights;
+  for (int l = view_.endLayer() - 1; l >= view_.firstLayer(); --l)
+    if (splits(l))
+      weights.push_back(l);
+  weightGradients(m, weights);
+  if (last)
+    startReductions(view_.endLayer() - 1);
 }
 
 void ProgramWriter::evaluate(int m) {
@@ -85,10 +126,13 @@ void ProgramWriter::startReduction(int layer) {
     add(Instruction::REDUCE_GRADS_START, layer, 0);
 }
 
-void ProgramWriter::startReductions() {
-  for (int l = view_.endLayer() - 1; l >= view_.firstLayer(); --l)
+/// From this layer down to the first one.
+void ProgramWriter::startReductions(int layer) {
+  for (int l = layer; l >= view_.firstLayer(); --l)
     startReduction(l);
 }
+
+void ProgramWriter::startReductions() { startReductions(view_.endLayer() - 1); }
 
 void ProgramWriter::forOwners(Instruction::Op op, bool sharedOnly) {
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
@@ -163,15 +207,23 @@ public:
     for (size_t index = 0; index < items.size(); ++index) {
       const PipelineItem &item = items[index];
       startMessages(item.start);
-      // One item lies between a send's start and its wait.
-      waitForSends(index);
+      // One item lies between a send's start and its wait; where stages run
+      // several short ones beside a long one, as many as the receiver takes.
+      waitForSends([&](const Sent &sent) {
+        return writer_.waitsLate() ? sent.message->taken <= item.start
+                                   : sent.item < index;
+      });
+      if (item.isBackward() && writer_.fillsGaps()) {
+        writer_.recomputeFirst(microBatches_[item.microBatch]);
+        startMessages(item.inputs);
+      }
       waitForInput(item);
       writeItem(item, index + 1 == items.size());
       itemsDone_ = index + 1;
     }
     for (; next_ < messages_.size(); ++next_)
       start(*messages_[next_]);
-    waitForSends(items.size() + 1);
+    waitForSends([](const Sent &) { return true; });
   }
 
 private:
@@ -206,10 +258,10 @@ private:
                                   : Instruction::SEND_ACT_WAIT);
   }
 
-  void waitForSends(size_t item) {
+  template <typename IsDue> void waitForSends(IsDue isDue) {
     size_t kept = 0;
     for (const Sent &sent : sent_)
-      if (sent.item < item)
+      if (isDue(sent))
         waitForSend(*sent.message);
       else
         sent_[kept++] = sent;
@@ -217,20 +269,26 @@ private:
   }
 
   void waitForInput(const PipelineItem &item) {
-    int from = place_.stage + (item.forward ? -1 : 1);
+    if (item.kind == ItemKind::Weight)
+      return;
+    int from = place_.stage + (item.isForward() ? -1 : 1);
     if (from < 0 || from >= graph_.stages())
       return;
-    add({from, place_.stage, item.microBatch, !item.forward},
-        item.forward ? Instruction::RECV_ACT_WAIT
-                     : Instruction::RECV_GRAD_WAIT);
+    add({from, place_.stage, item.microBatch, !item.isForward()},
+        item.isForward() ? Instruction::RECV_ACT_WAIT
+                         : Instruction::RECV_GRAD_WAIT);
   }
 
   void writeItem(const PipelineItem &item, bool last) {
     int m = microBatches_[item.microBatch];
     if (!trains_)
       writer_.evaluate(m);
-    else if (item.forward)
+    else if (item.isForward())
       writer_.forward(m);
+    else if (item.kind == ItemKind::Weight)
+      writer_.backwardWeights(m, last);
+    else if (writer_.fillsGaps())
+      writer_.backwardBehindRecompute(m, last);
     else
       writer_.backward(m, last);
   }

@@ -22,6 +22,12 @@ public:
   /// With `last`, no micro-batch adds to the gradients after this one: their
   /// reductions start as soon as they are there, but for those among stages.
   void backward(int microBatch, bool last);
+  // The same in pieces, for schedules that fill gaps.
+  /// What the layer that backward begins with needs no gradient for.
+  void recomputeFirst(int microBatch);
+  /// All but that and, with `splitBackward`, weight gradients.
+  void backwardBehindRecompute(int microBatch, bool last);
+  void backwardWeights(int microBatch, bool last);
   void evaluate(int microBatch);
   /// What a rank without micro-batches contributes to.
   void startReductions();
@@ -38,6 +44,8 @@ public:
 
   /// Whether a send is waited for as soon as it is started.
   bool waitsForSends() const { return ruleOf(options_.schedule).waitsForSends; }
+  bool waitsLate() const { return ruleOf(options_.schedule).waitsLate; }
+  bool fillsGaps() const { return ruleOf(options_.schedule).adapts; }
 
 private:
   void forOwners(plan::Instruction::Op op, bool sharedOnly);
@@ -45,6 +53,10 @@ private:
   void startReduction(int layer);
   void waitForGather(int layer);
   plan::Recompute mode(int layer) const;
+  bool splits(int layer) const;
+  std::vector<int> inputGradients(int microBatch, bool recomputed, bool last);
+  void weightGradients(int microBatch, const std::vector<int> &layers);
+  void startReductions(int layer);
 
   const RankView &view_;
   const PlanOptions &options_;

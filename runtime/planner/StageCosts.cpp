@@ -27,36 +27,58 @@ std::vector<cost::Direction> trainingPasses(const plan::LayerKind &kind,
 
 namespace {
 
-using Seconds = std::pair<std::vector<double>, std::vector<double>>;
+/// Of one layer, for every micro-batch; weight gradients and what is computed
+/// again are parts of backward.
+struct LayerSeconds {
+  std::vector<double> forward, backward, weight, recompute;
+};
 
-/// Forward and backward of one layer, for every micro-batch.
-Seconds secondsOf(const CostModel &costs, const KindAt &at,
-                  const std::vector<cost::Direction> &passes,
-                  const std::vector<Work> &works) {
-  Seconds seconds;
+LayerSeconds secondsOf(const CostModel &costs, const KindAt &at,
+                       const std::vector<cost::Direction> &passes,
+                       const std::vector<Work> &works) {
+  LayerSeconds seconds;
   for (const Work &work : works) {
-    seconds.first.push_back(costs.seconds(at, passes[0], work));
-    seconds.second.push_back(0);
-    for (size_t p = 1; p < passes.size(); ++p)
-      seconds.second.back() += costs.seconds(at, passes[p], work);
+    seconds.forward.push_back(costs.seconds(at, passes[0], work));
+    double backward = 0, weight = 0, recompute = 0;
+    for (size_t p = 1; p < passes.size(); ++p) {
+      double part = costs.seconds(at, passes[p], work);
+      backward += part;
+      if (passes[p] == cost::BACKWARD_WEIGHT)
+        weight += part;
+      if (passes[p] == cost::RECOMPUTE_SELECTIVE ||
+          passes[p] == cost::RECOMPUTE_FULL)
+        recompute += part;
+    }
+    seconds.backward.push_back(backward);
+    seconds.weight.push_back(weight);
+    seconds.recompute.push_back(recompute);
   }
   return seconds;
 }
 
+void add(std::vector<double> &sums, const std::vector<double> &seconds) {
+  for (size_t m = 0; m < sums.size(); ++m)
+    sums[m] += seconds[m];
+}
+
 } // namespace
 
-StageCosts estimateStages(const ExecutableGraph &graph, const CostModel &costs,
-                          const plan::Plan &plan,
-                          const std::vector<int> &microBatches,
-                          const PlanOptions &options) {
+PipelineProblem estimateStages(const ExecutableGraph &graph,
+                               const CostModel &costs, const plan::Plan &plan,
+                               const std::vector<int> &microBatches,
+                               const PlanOptions &options) {
   const Strategy &strategy = graph.strategy();
   // Layers of one kind and mode take the same.
-  std::map<std::pair<int, plan::Recompute>, Seconds> known;
-  StageCosts stages;
+  std::map<std::pair<int, plan::Recompute>, LayerSeconds> known;
+  PipelineProblem stages;
+  const bool pieces = ruleOf(options.schedule).adapts;
+  const bool apart = pieces && options.splitBackward;
   for (int stage = 0; stage < graph.stages(); ++stage) {
     const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
     stages.forward.emplace_back(microBatches.size(), 0);
     stages.backward.emplace_back(microBatches.size(), 0);
+    if (apart)
+      stages.weight.emplace_back(microBatches.size(), 0);
     for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
       const int kind = view.layer(l).kind();
       plan::Recompute mode = modeOf(options.recompute, l);
@@ -75,10 +97,13 @@ StageCosts estimateStages(const ExecutableGraph &graph, const CostModel &costs,
             costs, {kind, strategy.tp, strategy.sp},
             trainingPasses(view.kind(l), mode, options.splitBackward), works);
       }
-      for (size_t m = 0; m < microBatches.size(); ++m) {
-        stages.forward.back()[m] += entry->second.first[m];
-        stages.backward.back()[m] += entry->second.second[m];
-      }
+      add(stages.forward.back(), entry->second.forward);
+      add(stages.backward.back(), entry->second.backward);
+      if (apart)
+        add(stages.weight.back(), entry->second.weight);
+      // Only the layer that backward begins with waits for nothing else.
+      if (pieces && l + 1 == view.endLayer())
+        stages.recompute.push_back(entry->second.recompute);
     }
   }
   return stages;

@@ -18,19 +18,13 @@ namespace dyna {
 std::vector<cost::Direction> trainingPasses(const plan::LayerKind &kind,
                                             plan::Recompute wished, bool split);
 
-/// Durations, not negative, of micro-batch m on stage s: `forward[s][m]`, and
-/// `backward[s][m]` with what has to be computed again.
-struct StageCosts {
-  std::vector<std::vector<double>> forward, backward;
-};
-
 /// What the stages of one replica take for its micro-batches of these numbers.
 /// Which tokens have targets no plan says: all have. O(micro-batches * (kinds +
 /// layers)).
-StageCosts estimateStages(const ExecutableGraph &graph, const CostModel &costs,
-                          const plan::Plan &plan,
-                          const std::vector<int> &microBatches,
-                          const PlanOptions &options);
+PipelineProblem estimateStages(const ExecutableGraph &graph,
+                               const CostModel &costs, const plan::Plan &plan,
+                               const std::vector<int> &microBatches,
+                               const PlanOptions &options);
 
 } // namespace dyna
 

@@ -15,15 +15,19 @@
 namespace dyna {
 namespace {
 
-std::vector<PipelineItem> order(const StageShape &shape) {
+std::vector<PipelineItem> ofStage(const StageShape &shape) {
   std::vector<PipelineItem> items;
   for (int begin = 0; begin < shape.microBatches; begin += shape.inFlight) {
     int end = std::min(begin + shape.inFlight, shape.microBatches);
-    for (bool forward : {true, false})
+    for (ItemKind kind : {ItemKind::Forward, ItemKind::Backward})
       for (int m = begin; m < end; ++m)
-        items.push_back({forward, m});
+        items.push_back({kind, m});
   }
   return items;
+}
+
+StatusOr<StageOrders> order(const PipelineProblem &problem) {
+  return ordersByShape(problem, ofStage);
 }
 
 int mostKept(const StageShape &shape) {

@@ -17,16 +17,20 @@ namespace {
 
 int ahead(const StageShape &shape) { return shape.stages - shape.stage; }
 
-std::vector<PipelineItem> order(const StageShape &shape) {
+std::vector<PipelineItem> ofStage(const StageShape &shape) {
   std::vector<PipelineItem> items;
   for (int m = 0; m < shape.microBatches + ahead(shape); ++m) {
     if (m < shape.microBatches)
-      items.push_back({true, m});
+      items.push_back({ItemKind::Forward, m});
     // The first backward follows the forward number `ahead`.
     if (int b = m - ahead(shape) + 1; b >= 0 && b < shape.microBatches)
-      items.push_back({false, b});
+      items.push_back({ItemKind::Backward, b});
   }
   return items;
+}
+
+StatusOr<StageOrders> order(const PipelineProblem &problem) {
+  return ordersByShape(problem, ofStage);
 }
 
 int mostKept(const StageShape &shape) {

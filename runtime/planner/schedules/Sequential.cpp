@@ -16,13 +16,17 @@
 namespace dyna {
 namespace {
 
-std::vector<PipelineItem> order(const StageShape &shape) {
+std::vector<PipelineItem> ofStage(const StageShape &shape) {
   std::vector<PipelineItem> items;
   for (int m = 0; m < shape.microBatches; ++m) {
-    items.push_back({true, m});
-    items.push_back({false, m});
+    items.push_back({ItemKind::Forward, m});
+    items.push_back({ItemKind::Backward, m});
   }
   return items;
+}
+
+StatusOr<StageOrders> order(const PipelineProblem &problem) {
+  return ordersByShape(problem, ofStage);
 }
 
 int mostKept(const StageShape &shape) {

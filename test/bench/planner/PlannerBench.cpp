@@ -15,6 +15,7 @@
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/Planner.h"
 #include "test/bench/planner/MicroBatchBench.h"
+#include "test/bench/planner/ScheduleBench.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <algorithm>
@@ -121,7 +122,7 @@ int main(int argc, char **argv) {
   plan::Manifest manifest = tinyManifest(tiny);
   manifest.mutable_facts()->set_positions(0);
   Model model = *Model::create(manifest);
-  int failures = 0;
+  int failures = benchSchedules();
   for (const Collection &from : collections)
     for (const char *strategy :
          {"dp=1", "dp=8,zero=1", "pp=8,layers=13+12+12+12+12+12+12+13",

@@ -173,8 +173,9 @@ public:
   Status train(Outcome &outcome) {
     for (int s = 0; s < steps; ++s) {
       MiniBatch batch = tinyBatch(test_.lengths, s + 1);
-      auto plan =
-          planner_.training(batch.lengths(), batch.targets, planOptions(test_));
+      PlanOptions options = planOptions(test_);
+      options.dynamicLimits = limits;
+      auto plan = planner_.training(batch.lengths(), batch.targets, options);
       if (!plan.isOk())
         return plan.status();
       if (test_.shuffle)
@@ -214,6 +215,7 @@ public:
   }
 
   TraceRecorder trace;
+  std::vector<int64_t> limits; ///< of plans, by rank
   GraphSeat &seat() { return executor_->seat(); }
   const RankView &view() { return seat().view(); }
   Executor &executor() { return *executor_; }
@@ -301,6 +303,7 @@ inline Outcome runStrategy(const StrategyCase &test) {
   Status ran = runRanks(planner->graph().ranks(), [&](Transport &transport) {
     transport.setTimeout(std::chrono::seconds(60));
     StrategyRank rank(test, program, *planner, transport);
+    rank.limits = *bytes;
     DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));
     DYNA_RETURN_IF_ERROR(rank.initialize());
     Outcome own;

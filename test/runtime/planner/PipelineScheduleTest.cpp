@@ -8,14 +8,16 @@
 
 #include <algorithm>
 #include <gmock/gmock.h>
+#include <set>
 
 using namespace dyna;
 
 namespace {
 
 /// Every backward takes twice its forward.
-StageCosts withBackwards(std::vector<std::vector<double>> forward) {
-  StageCosts costs{forward, std::move(forward)};
+PipelineProblem withBackwards(std::vector<std::vector<double>> forward) {
+  PipelineProblem costs;
+  costs.forward = costs.backward = std::move(forward);
   for (std::vector<double> &stage : costs.backward)
     for (double &seconds : stage)
       seconds *= 2;
@@ -31,13 +33,15 @@ PlanOptions chosen(Schedule schedule, int inFlight = 1) {
 
 std::string textOf(const std::vector<PipelineItem> &items) {
   std::string text;
-  for (const PipelineItem &item : items)
-    text += (item.forward ? "F" : "B") + std::to_string(item.microBatch) + " ";
+  for (const PipelineItem &item : items) {
+    text += "FBW"[static_cast<int>(item.kind)];
+    text += std::to_string(item.microBatch) + " ";
+  }
   return text;
 }
 
 TEST(PipelineScheduleTest, OrdersAreThoseOfTheirNames) {
-  StageCosts even = withBackwards({3, std::vector<double>(4, 1.0)});
+  PipelineProblem even = withBackwards({3, std::vector<double>(4, 1.0)});
   PipelineSchedule schedule =
       *schedulePipeline(even, chosen(Schedule::OneForwardOneBackward), true);
   EXPECT_EQ(textOf(schedule.stages[0]), "F0 F1 F2 B0 F3 B1 B2 B3 ");
@@ -56,8 +60,9 @@ TEST(PipelineScheduleTest, OrdersAreThoseOfTheirNames) {
 TEST(PipelineScheduleTest, EvaluationHoldsFastStagesBack) {
   constexpr int count = 20;
   std::vector<double> fast(count, 1), slow(count, 10);
-  PipelineSchedule schedule =
-      *schedulePipeline({{fast, slow, fast}, {}}, PlanOptions(), false);
+  PipelineProblem costs;
+  costs.forward = {fast, slow, fast};
+  PipelineSchedule schedule = *schedulePipeline(costs, PlanOptions(), false);
   const auto &stages = schedule.stages;
   for (int m = 2; m < count; ++m)
     EXPECT_GE(stages[0][m].start, stages[1][m - 2].end) << m;
@@ -69,7 +74,7 @@ TEST(PipelineScheduleTest, EvaluationHoldsFastStagesBack) {
 TEST(PipelineScheduleTest, MakespanOfEqualStages) {
   for (int p : {1, 2, 4})
     for (int m : {1, 3, 8}) {
-      StageCosts even =
+      PipelineProblem even =
           withBackwards({static_cast<size_t>(p), std::vector<double>(m, 1.0)});
       PipelineSchedule schedule = *schedulePipeline(
           even, chosen(Schedule::OneForwardOneBackward), true);
@@ -96,22 +101,46 @@ protected:
 
 TEST_P(SchedulesTest, EveryStageRunsAllOnceInOneOrder) {
   forEachShape([&](StageShape shape) {
+    PipelineProblem problem = withBackwards(
+        {static_cast<size_t>(shape.stages),
+         std::vector<double>(static_cast<size_t>(shape.microBatches), 1.0)});
+    problem.inFlight = shape.inFlight;
+    StageOrders orders = *rule().order(problem);
+    ASSERT_EQ(orders.size(), problem.forward.size());
+    std::vector<int> forwards, backwards;
     for (shape.stage = 0; shape.stage < shape.stages; ++shape.stage) {
-      std::vector<PipelineItem> items = rule().order(shape);
-      int forwards = 0, backwards = 0, most = 0;
-      for (const PipelineItem &item : items) {
-        EXPECT_EQ(item.microBatch, item.forward ? forwards : backwards);
-        ++(item.forward ? forwards : backwards);
-        EXPECT_LE(backwards, forwards) << "a backward before its forward";
-        most = std::max(most, forwards - backwards);
+      std::vector<int> forward, backward;
+      int most = 0;
+      for (const PipelineItem &item : orders[shape.stage]) {
+        ASSERT_NE(item.kind, ItemKind::Weight) << "backward is not split";
+        if (item.isBackward())
+          EXPECT_THAT(forward, testing::Contains(item.microBatch))
+              << "a backward before its forward";
+        (item.isForward() ? forward : backward).push_back(item.microBatch);
+        most =
+            std::max(most, static_cast<int>(forward.size() - backward.size()));
       }
-      EXPECT_EQ(forwards, shape.microBatches);
-      EXPECT_EQ(backwards, shape.microBatches);
-      EXPECT_EQ(most, rule().mostKept(shape));
-      StageShape other = shape;
-      other.inFlight += 5;
-      if (!rule().readsInFlight)
-        EXPECT_EQ(textOf(rule().order(other)), textOf(items));
+      if (shape.stage == 0) {
+        forwards = forward;
+        backwards = backward;
+      }
+      EXPECT_EQ(forward, forwards) << "another order than on other stages";
+      EXPECT_EQ(backward, backwards);
+      EXPECT_EQ(std::set<int>(forward.begin(), forward.end()).size(),
+                static_cast<size_t>(shape.microBatches));
+      EXPECT_EQ(std::set<int>(backward.begin(), backward.end()),
+                std::set<int>(forward.begin(), forward.end()));
+      // One that adapts may need less.
+      if (rule().adapts)
+        EXPECT_LE(most, rule().mostKept(shape));
+      else
+        EXPECT_EQ(most, rule().mostKept(shape));
+    }
+    if (!rule().readsInFlight) {
+      problem.inFlight += 5;
+      StageOrders others = *rule().order(problem);
+      for (size_t s = 0; s < orders.size(); ++s)
+        EXPECT_EQ(textOf(others[s]), textOf(orders[s]));
     }
   });
 }
@@ -124,7 +153,7 @@ TEST_P(SchedulesTest, StagesOfAnySpeedsFitTogether) {
     return 1 + static_cast<double>(dyna_mix64(state++) % 1000);
   };
   forEachShape([&](const StageShape &shape) {
-    StageCosts costs;
+    PipelineProblem costs;
     for (auto *list : {&costs.forward, &costs.backward})
       for (int s = 0; s < shape.stages; ++s) {
         list->emplace_back();
@@ -134,9 +163,9 @@ TEST_P(SchedulesTest, StagesOfAnySpeedsFitTogether) {
     auto made =
         schedulePipeline(costs, chosen(GetParam(), shape.inFlight), true);
     ASSERT_TRUE(made.isOk()) << made.status().message();
-    auto timeOf = [&](int s, bool forward, int m) {
+    auto timeOf = [&](int s, ItemKind kind, int m) {
       for (const PipelineItem &item : made->stages[s])
-        if (item.forward == forward && item.microBatch == m)
+        if (item.kind == kind && item.microBatch == m)
           return item;
       return PipelineItem();
     };
@@ -146,11 +175,12 @@ TEST_P(SchedulesTest, StagesOfAnySpeedsFitTogether) {
         int m = item.microBatch;
         EXPECT_GE(item.start, free);
         free = item.end;
-        EXPECT_DOUBLE_EQ(item.end - item.start,
-                         (item.forward ? costs.forward : costs.backward)[s][m]);
-        if (item.forward ? s > 0 : s + 1 < shape.stages) {
-          int from = item.forward ? s - 1 : s + 1;
-          EXPECT_GE(item.start, timeOf(from, item.forward, m).end);
+        EXPECT_DOUBLE_EQ(
+            item.end - item.start,
+            (item.isForward() ? costs.forward : costs.backward)[s][m]);
+        if (item.isForward() ? s > 0 : s + 1 < shape.stages) {
+          int from = item.isForward() ? s - 1 : s + 1;
+          EXPECT_GE(item.start, timeOf(from, item.kind, m).end);
         }
       }
     }
@@ -168,7 +198,8 @@ TEST(ScheduleTableTest, AreFoundByName) {
     EXPECT_EQ(*findSchedule(ruleOf(schedule).name), schedule);
     names += ruleOf(schedule).name + std::string(", ");
   }
-  EXPECT_EQ(names.rfind("1f1b, gpipe, sequential, ", 0), 0u) << names;
+  EXPECT_EQ(names.rfind("1f1b, gpipe, sequential, cyclic, adaptive, ", 0), 0u)
+      << names;
   EXPECT_EQ(findSchedule("zigzag").status().message(),
             "the schedules are " + names + "but got 'zigzag'");
 }

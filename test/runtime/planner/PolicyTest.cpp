@@ -178,7 +178,7 @@ TEST_F(PolicyTest, StagesTakeWhatTheirLayersTake) {
     segment.length = length;
   }
   PlanOptions options;
-  StageCosts stages = estimateStages(graph, costs, plan, {1, 0}, options);
+  PipelineProblem stages = estimateStages(graph, costs, plan, {1, 0}, options);
   // embedding, block | block, block, head; 20 tokens take twice as long.
   EXPECT_THAT(stages.forward,
               ElementsAre(ElementsAre(22, 11), ElementsAre(240, 120)));
@@ -208,7 +208,8 @@ TEST_F(PolicyTest, StagesTakeWhatTheirPairsTake) {
     for (int64_t length : lengths)
       microBatch.segments.emplace_back().length = length;
   }
-  StageCosts stages = estimateStages(graph, costs, plan, {0, 1}, PlanOptions());
+  PipelineProblem stages =
+      estimateStages(graph, costs, plan, {0, 1}, PlanOptions());
   EXPECT_NEAR(stages.forward[1][0], 400, 1e-6); // all see all
   EXPECT_NEAR(stages.forward[1][1], 200, 1e-6);
 }

@@ -18,15 +18,19 @@ int ahead(const StageShape &shape) {
   return 2 * (shape.stages - shape.stage) - 1;
 }
 
-std::vector<PipelineItem> order(const StageShape &shape) {
+std::vector<PipelineItem> ofStage(const StageShape &shape) {
   std::vector<PipelineItem> items;
   for (int m = 0; m < shape.microBatches + ahead(shape); ++m) {
     if (m < shape.microBatches)
-      items.push_back({true, m});
+      items.push_back({ItemKind::Forward, m});
     if (int b = m - ahead(shape) + 1; b >= 0 && b < shape.microBatches)
-      items.push_back({false, b});
+      items.push_back({ItemKind::Backward, b});
   }
   return items;
+}
+
+StatusOr<StageOrders> order(const PipelineProblem &problem) {
+  return ordersByShape(problem, ofStage);
 }
 
 int mostKept(const StageShape &shape) {

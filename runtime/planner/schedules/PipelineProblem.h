@@ -1,0 +1,79 @@
+//===- PipelineProblem.h - What a schedule decides on -----------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The work of the micro-batches of one replica on the stages of a pipeline, and
+// what memory there is for it. All tables are `[stage][micro-batch]`; of what is
+// left out there is nothing, but for limits, which then do not exist.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SCHEDULES_PIPELINEPROBLEM_H
+#define DYNA_RUNTIME_PLANNER_SCHEDULES_PIPELINEPROBLEM_H
+
+#include "runtime/base/Status.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace dyna {
+
+struct PipelineProblem {
+  using Seconds = std::vector<std::vector<double>>;
+  using Bytes = std::vector<std::vector<int64_t>>;
+
+  Seconds forward;
+  /// All that belongs to it: input and weight gradients, and what is computed
+  /// again.
+  Seconds backward;
+  /// Of `backward`, weight gradients: nobody waits for them, so they may run
+  /// apart, any time later. Empty where backward is one piece.
+  Seconds weight;
+  /// Of `backward`, what runs first and needs no gradient: it computes again
+  /// what forward did not keep.
+  Seconds recompute;
+  /// Held from forward to backward; then, if `weight` runs apart, to that.
+  Bytes kept, late;
+  /// For what micro-batches hold, by stage.
+  std::vector<int64_t> limits;
+  /// Micro-batches whose forwards may all run before their backwards, where the
+  /// schedule leaves that to the user.
+  int inFlight = 1;
+  /// From the end of an item to when the stage behind it (activations) or
+  /// before it (gradients) has what it sends.
+  double messageSeconds = 0;
+
+  int stages() const { return static_cast<int>(forward.size()); }
+  int microBatches() const {
+    return forward.empty() ? 0 : static_cast<int>(forward[0].size());
+  }
+  bool splitsBackward() const { return !weight.empty(); }
+
+  double weightOf(int stage, int m) const {
+    return weight.empty() ? 0 : weight[stage][m];
+  }
+  double recomputeOf(int stage, int m) const {
+    return recompute.empty() ? 0 : recompute[stage][m];
+  }
+  int64_t keptBytes(int stage, int m) const {
+    return kept.empty() ? 0 : kept[stage][m];
+  }
+  /// From forward to the end of backward, in which what stays for the weight
+  /// gradients comes to be.
+  int64_t heldBytes(int stage, int m) const {
+    return std::max(keptBytes(stage, m), lateBytes(stage, m));
+  }
+  /// From then on to the end of the weight gradients, where they run apart.
+  int64_t lateBytes(int stage, int m) const {
+    return weight.empty() || late.empty() ? 0 : late[stage][m];
+  }
+};
+
+/// Tables that do not fit each other are a fault of the caller. Fails where a
+/// micro-batch does not even fit alone, with stage, bytes and limit.
+Status checkMemory(const PipelineProblem &problem);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_SCHEDULES_PIPELINEPROBLEM_H

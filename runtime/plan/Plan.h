@@ -26,7 +26,7 @@
 namespace dyna::plan {
 
 /// What backward computes again.
-enum Recompute {
+enum Recompute : int32_t {
   RECOMPUTE_NONE = 0,
   RECOMPUTE_SELECTIVE = 1,
   RECOMPUTE_FULL = 2

@@ -274,7 +274,8 @@ TEST(PartitionMicroBatchesTest, NoBoundIsBetterForMoreSamples) {
         return grid(shape) +
                grid({shape.samples, {shape.longest.decoderTokens, 0}});
       };
-      made.options.shareBytes *= 20;
+      if (made.options.shareBytes < INT64_MAX / 20) // else there is none
+        made.options.shareBytes *= 20;
       auto partition = partitionMicroBatches(made.lengths, made.order,
                                              made.costs, made.options);
       if (made.costs.bytes && made.options.limitBytes < 600) {

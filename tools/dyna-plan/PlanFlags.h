@@ -1,0 +1,102 @@
+//===- PlanFlags.h - What dyna-plan is asked for -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TOOLS_DYNA_PLAN_PLANFLAGS_H
+#define DYNA_TOOLS_DYNA_PLAN_PLANFLAGS_H
+
+#include "runtime/base/Text.h"
+#include "runtime/planner/Policy.h"
+#include "llvm/Support/CommandLine.h"
+
+#include <string>
+
+namespace dyna {
+
+struct PlanFlags {
+  llvm::cl::OptionCategory category{"dyna-plan options"};
+  llvm::cl::opt<std::string> model{
+      llvm::cl::Positional,
+      llvm::cl::desc("<model.mlir, config.json or training binary>"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> strategy{
+      "strategy",
+      llvm::cl::desc(
+          "Strategy, such as dp=4,pp=8; or search: the best of all "
+          "dp, tp, pp in powers of two, with and without ZeRO, on the "
+          "devices of --cluster"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> lengths{
+      "lengths",
+      llvm::cl::desc(
+          "Tokens of the samples: 30,5,40, or a file with one per line or "
+          "with columns that its first line names"),
+      llvm::cl::cat(category)};
+  llvm::cl::list<std::string> columns{
+      "length-columns",
+      llvm::cl::desc("Columns of that file to add up (default: the one that is "
+                     "called tokens or ends in _tokens)"),
+      llvm::cl::CommaSeparated, llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> cluster{
+      "cluster",
+      llvm::cl::desc("Described devices, and nodes x devices of each, such as "
+                     "a100-40g:4x8 (default: host)"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> costs{
+      "costs",
+      llvm::cl::desc("Measured costs (docs/costs.md), instead of --cluster"),
+      llvm::cl::cat(category)};
+  llvm::cl::list<std::string> compare{
+      "compare",
+      llvm::cl::desc("Schedules to plan with (default: the first): "),
+      llvm::cl::CommaSeparated, llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> computeType{
+      "compute-type", llvm::cl::desc("f64, f32 or bf16 (default: bf16)"),
+      llvm::cl::init("bf16"), llvm::cl::cat(category)};
+  llvm::cl::opt<int64_t> tokensPerBatch{
+      "tokens-per-batch",
+      llvm::cl::desc("Tokens of a step, about (default: 65536)"),
+      llvm::cl::init(65536), llvm::cl::cat(category)};
+  llvm::cl::opt<int64_t> tokensPerMicroBatch{
+      "tokens-per-micro-batch",
+      llvm::cl::desc(
+          "Tokens of a micro-batch at most (default: as a run chooses)"),
+      llvm::cl::init(0), llvm::cl::cat(category)};
+  llvm::cl::opt<int64_t> steps{
+      "steps", llvm::cl::desc("Steps to plan, 0: all (default: 10)"),
+      llvm::cl::init(10), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> recompute{
+      "recompute", llvm::cl::desc("none, selective or full, or one per layer"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<bool> json{"json",
+                           llvm::cl::desc("One JSON object per line, no table"),
+                           llvm::cl::cat(category)};
+
+  Status check() const {
+    auto expect = [](bool holds, const std::string &what) {
+      return holds ? Status::ok() : Status::invalidArgument(what);
+    };
+    DYNA_RETURN_IF_ERROR(
+        expect(!model.empty(),
+               "expects a model: a .mlir file, a config.json or a training "
+               "binary"));
+    DYNA_RETURN_IF_ERROR(expect(
+        !lengths.empty(), "expects --lengths: numbers, or a file of them"));
+    DYNA_RETURN_IF_ERROR(
+        expect(cluster.empty() || costs.empty(),
+               "--costs and --cluster both say what things take: give one"));
+    DYNA_RETURN_IF_ERROR(
+        expect(tokensPerBatch >= 1 && tokensPerBatch <= maxTokensPerBatch,
+               formatText("--tokens-per-batch expects 1 to %d, but got %d",
+                          maxTokensPerBatch, tokensPerBatch.getValue())));
+    DYNA_RETURN_IF_ERROR(expect(
+        tokensPerMicroBatch >= 0 && tokensPerMicroBatch <= maxMicroBatchTokens,
+        formatText("--tokens-per-micro-batch expects 0 to %d, but got %d",
+                   maxMicroBatchTokens, tokensPerMicroBatch.getValue())));
+    return expect(steps >= 0, "--steps expects 0 or more");
+  }
+};
+
+} // namespace dyna
+
+#endif // DYNA_TOOLS_DYNA_PLAN_PLANFLAGS_H

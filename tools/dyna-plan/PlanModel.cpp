@@ -1,0 +1,138 @@
+//===- PlanModel.cpp - The model that plans are made for -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "tools/dyna-plan/PlanModel.h"
+
+#include "dialects/dist/Dist.h"
+#include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/TextInput.h"
+#include "frontends/Frontends.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Pipelines.h"
+#include "passes/plan/ManifestBuilder.h"
+#include "runtime/base/InputFile.h"
+#include "runtime/base/Printable.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace dyna {
+
+int fail(const Status &status) {
+  llvm::errs() << "dyna-plan: " << printable(status.message()) << '\n';
+  return 2;
+}
+
+namespace {
+
+/// Graphs and configurations are text.
+bool isProgram(const std::string &path) {
+  constexpr char magic[] = {'\x7f', 'E', 'L', 'F'};
+  char begin[sizeof(magic)];
+  auto file = openRegularFile(path);
+  if (!file.isOk())
+    return false; // whoever reads it as text says why
+  auto count = readAt(*file, path, 0, begin, sizeof(begin));
+  return count.isOk() && *count == sizeof(begin) &&
+         std::equal(begin, begin + sizeof(begin), magic);
+}
+
+/// The manifest that a training binary was compiled from, which it prints.
+StatusOr<Model> describeProgram(const PlanFlags &flags) {
+  if (flags.computeType.getNumOccurrences() > 0)
+    return Status::invalidArgument(
+        "--compute-type is for models that are compiled here: " + flags.model +
+        " has its own");
+  auto refuse = [&](const std::string &why) {
+    return Status::invalidArgument(flags.model +
+                                   " is no training binary: " + why);
+  };
+  llvm::SmallString<128> printed;
+  if (std::error_code error =
+          llvm::sys::fs::createTemporaryFile("dyna-plan", "manifest", printed))
+    return Status::invalidArgument("cannot make a temporary file: " +
+                                   error.message());
+  llvm::scope_exit remove([&] { llvm::sys::fs::remove(printed); });
+  // A name without a folder is a file here, not a program of the path.
+  std::string program = flags.model;
+  if (program.find('/') == std::string::npos)
+    program.insert(0, "./");
+  std::optional<llvm::StringRef> redirects[] = {
+      llvm::StringRef(), llvm::StringRef(printed), llvm::StringRef()};
+  std::string message;
+  int code = llvm::sys::ExecuteAndWait(
+      program, {program, "--describe=proto"}, /*Env=*/std::nullopt, redirects,
+      /*SecondsToWait=*/60, /*MemoryLimit=*/0, &message);
+  if (code != 0)
+    return refuse(message.empty()
+                      ? formatText("--describe=proto ends with %d", code)
+                      : message);
+  DYNA_ASSIGN_OR_RETURN(std::string bytes, readFile(printed.str().str()));
+  auto model = Model::parse(bytes.data(), static_cast<int64_t>(bytes.size()));
+  return model.isOk() ? std::move(model) : refuse(model.status().message());
+}
+
+} // namespace
+
+mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
+                                    const Strategy &strategy) {
+  if (isProgram(flags.model)) {
+    auto model = describeProgram(flags);
+    if (!model.isOk()) {
+      fail(model.status());
+      return mlir::failure();
+    }
+    return std::move(*model);
+  }
+  std::string message;
+  auto buffer = mlir::dyna::openTextInput(flags.model, &message);
+  if (!buffer) {
+    fail(Status::invalidArgument(message));
+    return mlir::failure();
+  }
+  mlir::DialectRegistry registry;
+  registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect>();
+  mlir::dyna::registerFamilies(registry);
+  mlir::MLIRContext context(registry);
+  context.loadDialect<mlir::dyna::DynaDialect>();
+  context.printOpOnDiagnostic(false);
+  llvm::MemoryBufferRef text = buffer->getMemBufferRef();
+  bool isConfig = text.getBuffer().ltrim().starts_with("{");
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  mlir::SourceMgrDiagnosticHandler diagnostics(*sources, &context);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      isConfig ? mlir::dyna::importConfig(&context, text)
+               : mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+  if (!module)
+    return mlir::failure();
+  mlir::PassManager passes(&context, mlir::ModuleOp::getOperationName());
+  mlir::dyna::ConvertPhaseOptions convert;
+  convert.type = flags.computeType.getValue();
+  mlir::dyna::buildConvertPhase(passes, convert);
+  mlir::dyna::buildDifferentiatePhase(passes);
+  if (strategy.tp > 1) {
+    mlir::dyna::DistributePhaseOptions distribute;
+    distribute.strategy = describeStrategy(strategy);
+    mlir::dyna::buildDistributePhase(passes, distribute);
+  }
+  mlir::dyna::buildMemoryPhase(passes);
+  if (mlir::failed(passes.run(*module)))
+    return mlir::failure();
+  auto manifest = mlir::dyna::buildManifest(*module);
+  if (mlir::failed(manifest))
+    return mlir::failure();
+  StatusOr<Model> model = dyna::Model::create(std::move(*manifest));
+  if (!model.isOk()) {
+    fail(model.status());
+    return mlir::failure();
+  }
+  return std::move(*model);
+}
+
+} // namespace dyna

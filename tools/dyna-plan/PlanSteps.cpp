@@ -1,0 +1,108 @@
+//===- PlanSteps.cpp - Steps, planned and played -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "tools/dyna-plan/PlanSteps.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/Bytes.h"
+#include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/Planner.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace dyna {
+
+StepLengths dealSteps(const std::vector<int64_t> &lengths, int64_t positions,
+                      const PlanFlags &flags) {
+  StepLengths steps;
+  int64_t cut = 0, tokens = 0;
+  for (int64_t length : lengths) {
+    if (positions > 0 && length > positions) {
+      length = positions;
+      ++cut;
+    }
+    if (steps.empty() || tokens + length > flags.tokensPerBatch) {
+      if (flags.steps > 0 && int64_t(steps.size()) == flags.steps)
+        break;
+      steps.emplace_back();
+      tokens = 0;
+    }
+    steps.back().push_back(length);
+    tokens += length;
+  }
+  if (cut > 0)
+    llvm::errs() << formatText(
+        "note: %d samples are cut at the model's %d positions\n", cut,
+        positions);
+  return steps;
+}
+
+PlanRequest requestOf(const PlanFlags &flags, const StepLengths &steps) {
+  PlanRequest request;
+  request.recompute = flags.recompute;
+  request.tokensPerBatch = flags.tokensPerBatch;
+  request.tokensPerMicroBatch = flags.tokensPerMicroBatch;
+  for (const std::vector<int64_t> &step : steps)
+    for (int64_t length : step)
+      request.longestSample = std::max(request.longestSample, length);
+  return request;
+}
+
+std::vector<std::string> schedulesOf(const PlanFlags &flags) {
+  std::vector<std::string> names(flags.compare.begin(), flags.compare.end());
+  if (names.empty())
+    names.push_back(scheduleNames().front());
+  return names;
+}
+
+StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
+                               const StepLengths &steps,
+                               std::vector<std::string> &notes) {
+  DYNA_ASSIGN_OR_RETURN(Policy policy, choosePolicy(costs, std::move(request)));
+  notes = policy.notes;
+  DYNA_ASSIGN_OR_RETURN(
+      auto graph, ExecutableGraph::create(costs.model(), policy.strategy));
+  int64_t devices = costs.cluster().devices();
+  if (devices > 0 && graph.ranks() > devices)
+    return Status::invalidArgument(
+        formatText("the strategy has %d ranks, but the cluster %d devices",
+                   graph.ranks(), devices));
+  Planner planner(graph, costs);
+  PlanReport all;
+  for (const std::vector<int64_t> &lengths : steps) {
+    int64_t tokens = 0;
+    for (int64_t length : lengths)
+      tokens += length;
+    DYNA_ASSIGN_OR_RETURN(auto plan,
+                          planner.training(lengths, tokens, policy.options));
+    VerifyOptions verify;
+    verify.dynamicLimit = std::numeric_limits<int64_t>::max();
+    DYNA_RETURN_IF_ERROR(verifyPlan(graph, plan, lengths, verify));
+    DYNA_ASSIGN_OR_RETURN(auto report, reportPlan(graph, plan, costs));
+    all.add(report);
+  }
+  return all;
+}
+
+bool fits(const PlanReport &report, int64_t memory) {
+  return memory == 0 || report.peakBytes() <= memory;
+}
+
+void print(const Reports &reports, int64_t memory, bool json) {
+  if (json) {
+    for (const auto &[name, report] : reports)
+      llvm::outs() << report.json(name) << '\n';
+    return;
+  }
+  llvm::outs() << describeReports(reports);
+  for (const auto &[name, report] : reports)
+    if (!fits(report, memory))
+      llvm::outs() << formatText(
+          "%s does not fit: a rank takes %s, a device has %s\n", name,
+          formatBytes(report.peakBytes()), formatBytes(memory));
+}
+
+} // namespace dyna

@@ -1,0 +1,48 @@
+//===- PlanSteps.h - Steps, planned and played -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TOOLS_DYNA_PLAN_PLANSTEPS_H
+#define DYNA_TOOLS_DYNA_PLAN_PLANSTEPS_H
+
+#include "runtime/planner/PlanReport.h"
+#include "runtime/planner/Policy.h"
+#include "tools/dyna-plan/PlanFlags.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dyna {
+
+/// Tokens of the samples of each step.
+using StepLengths = std::vector<std::vector<int64_t>>;
+
+/// Mini-batches in the order of the samples, each as full as whole samples make
+/// it; what is longer than the model's positions is cut.
+StepLengths dealSteps(const std::vector<int64_t> &lengths, int64_t positions,
+                      const PlanFlags &flags);
+
+/// What all plans have in common.
+PlanRequest requestOf(const PlanFlags &flags, const StepLengths &steps);
+
+/// What --compare lists.
+std::vector<std::string> schedulesOf(const PlanFlags &flags);
+
+/// Plans, proves and plays every step; `notes` are those of the policy.
+StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
+                               const StepLengths &steps,
+                               std::vector<std::string> &notes);
+
+/// What plans are called, and what they are worth.
+using Reports = std::vector<std::pair<std::string, PlanReport>>;
+
+/// Whether every rank has room; `memory` in bytes of a device, 0: not known.
+bool fits(const PlanReport &report, int64_t memory);
+
+/// To standard output.
+void print(const Reports &reports, int64_t memory, bool json);
+
+} // namespace dyna
+
+#endif // DYNA_TOOLS_DYNA_PLAN_PLANSTEPS_H

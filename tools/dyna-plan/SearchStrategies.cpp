@@ -1,0 +1,114 @@
+//===- SearchStrategies.cpp - The best degrees of a cluster -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "tools/dyna-plan/SearchStrategies.h"
+
+#include "tools/dyna-plan/PlanModel.h"
+#include "tools/dyna-plan/PlanSteps.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace dyna {
+namespace {
+
+/// Degrees in powers of two that use all devices; tensor parallelism stays on a
+/// node and divides the heads.
+std::vector<Strategy> candidates(const Model &model, int tp, int64_t devices) {
+  std::vector<Strategy> all;
+  for (int pp = 1; pp <= model.layers() && devices % (tp * pp) == 0; pp *= 2)
+    for (bool zero : {false, true}) {
+      Strategy strategy;
+      strategy.dp = static_cast<int>(devices / (tp * pp));
+      strategy.tp = tp;
+      strategy.pp = pp;
+      strategy.zero = zero;
+      if (!zero || strategy.dp > 1)
+        all.push_back(strategy);
+    }
+  return all;
+}
+
+/// Adds what can be planned; why the last of the others cannot, if any.
+std::string tryStrategies(const CostModel &costs,
+                          const std::vector<Strategy> &strategies,
+                          const PlanFlags &flags, const StepLengths &steps,
+                          Reports &reports) {
+  std::string refused;
+  PlanRequest request = requestOf(flags, steps);
+  for (const Strategy &strategy : strategies)
+    for (const std::string &schedule : schedulesOf(flags)) {
+      request.strategy = strategy;
+      request.pipeline = schedule;
+      std::vector<std::string> notes;
+      auto report = planSteps(costs, request, steps, notes);
+      if (report.isOk())
+        reports.emplace_back(describeStrategy(strategy) + " " + schedule,
+                             std::move(*report));
+      else
+        refused = report.status().message();
+    }
+  return refused;
+}
+
+} // namespace
+
+int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
+  auto table = CostTable::described(flags.cluster);
+  if (!table.isOk())
+    return fail(table.status());
+  const int64_t devices = table->cluster().devices();
+  const int64_t memory = table->device().memory_bytes();
+  const int perNode = table->cluster().description().devices_per_node();
+  if (devices == 0)
+    return fail(Status::invalidArgument(
+        "--strategy search needs to know the devices: --cluster such as "
+        "a100-40g:4x8"));
+  Reports reports;
+  StepLengths steps;
+  std::string refused;
+  int64_t heads = 1;
+  for (int tp = 1;
+       tp <= perNode && devices % tp == 0 && (heads == 0 || heads % tp == 0);
+       tp *= 2) {
+    Strategy degree;
+    degree.tp = tp;
+    auto model = compileModel(flags, degree);
+    if (mlir::failed(model))
+      return 2;
+    if (tp == 1) {
+      heads = model->manifest().facts().heads();
+      steps = dealSteps(lengths, model->manifest().facts().positions(), flags);
+    }
+    auto costs = CostModel::create(*model, *table);
+    if (!costs.isOk())
+      return fail(costs.status());
+    refused = tryStrategies(*costs, candidates(*model, tp, devices), flags,
+                            steps, reports);
+  }
+  if (reports.empty())
+    return fail(
+        Status::invalidArgument("no strategy can be planned: " + refused));
+  auto rank = [&](const auto &entry) {
+    return std::tuple(!fits(entry.second, memory),
+                      -entry.second.tokensPerSecond(), entry.first);
+  };
+  llvm::sort(reports,
+             [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
+  int64_t fitting =
+      std::count_if(reports.begin(), reports.end(), [&](const auto &entry) {
+        return fits(entry.second, memory);
+      });
+  llvm::errs() << formatText(
+      "note: %d plans of %d devices tried, %d fit; the best first\n",
+      reports.size(), devices, fitting);
+  constexpr size_t mostShown = 10;
+  if (!flags.json && reports.size() > mostShown)
+    reports.resize(mostShown);
+  print(reports, memory, flags.json);
+  return 0;
+}
+
+} // namespace dyna

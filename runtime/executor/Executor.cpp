@@ -7,10 +7,10 @@
 #include "runtime/base/Text.h"
 #include "runtime/executor/Run.h"
 #include "runtime/plan/InstructionTable.h"
-#include "runtime/plan/PlanVerifier.h"
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 namespace dyna {
@@ -94,6 +94,10 @@ Status Executor::sumOverRanks(std::vector<double> &values) {
 // Running a plan
 //===----------------------------------------------------------------------===//
 
+static int64_t sumOf(const std::vector<int64_t> &lengths) {
+  return std::accumulate(lengths.begin(), lengths.end(), INT64_C(0));
+}
+
 static int64_t mostOf(const std::vector<int64_t> &bytes) {
   return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
 }
@@ -128,28 +132,42 @@ static Status checkPersistent(const GraphSeat &seat,
   return Status::ok();
 }
 
-Status Executor::verify(const GraphSeat &seat, const plan::Plan &plan,
-                        const MiniBatch &miniBatch) const {
-  VerifyOptions limits = {machine_.dynamicBytes(), machine_.rank(),
-                          countTargets(miniBatch)};
-  if (!options_.plansAreVerified)
-    DYNA_RETURN_IF_ERROR(
-        verifyPlan(seat.graph(), plan, miniBatch.lengths(), limits));
-  else if (int64_t bytes = plan.ranks[machine_.rank()].dynamicBytes;
-           bytes > limits.dynamicLimit)
+Status Executor::check(const GraphSeat &seat, const VerifiedPlan &verified,
+                       const MiniBatch &miniBatch) const {
+  const plan::Plan &plan = verified.plan();
+  // Graphs of one name may be of several models.
+  uint64_t model = seat.graph().model().hash();
+  if (plan.manifestHash != model)
+    return Status::invalidArgument(
+        formatText("the plan was made for model %016x, but this is %016x",
+                   plan.manifestHash, model));
+  if (miniBatch.lengths() != verified.lengths())
+    return Status::invalidArgument(formatText(
+        "the plan was proven for %d samples, of %d tokens, but not for the %d "
+        "samples, of %d tokens, that it is to run on",
+        verified.lengths().size(), sumOf(verified.lengths()),
+        miniBatch.samples.size(), sumOf(miniBatch.lengths())));
+  if (int64_t targets = countTargets(miniBatch);
+      plan.microBatchCount() > 0 && plan.targetTokens != targets)
+    return Status::invalidArgument(
+        formatText("the plan counts %d targets, but the mini-batch has %d",
+                   plan.targetTokens, targets));
+  if (int64_t bytes = plan.ranks[machine_.rank()].dynamicBytes;
+      bytes > machine_.dynamicBytes())
     return Status::resourceExhausted(
         formatText("the plan needs %s, but this rank took %s",
-                   formatBytes(bytes), formatBytes(limits.dynamicLimit)));
+                   formatBytes(bytes), formatBytes(machine_.dynamicBytes())));
   DYNA_RETURN_IF_ERROR(checkPersistent(seat, plan.ranks[machine_.rank()]));
   if (plan.microBatchCount() > 0 && plan.targetTokens <= 0)
     return Status::invalidArgument("the mini-batch has no target in the loss");
   return Status::ok();
 }
 
-Status Executor::run(const plan::Plan &plan, const MiniBatch &miniBatch,
+Status Executor::run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
+  const plan::Plan &plan = verified.plan();
   DYNA_ASSIGN_OR_RETURN(GraphSeat * seat, seatOf(plan));
-  DYNA_RETURN_IF_ERROR(verify(*seat, plan, miniBatch));
+  DYNA_RETURN_IF_ERROR(check(*seat, verified, miniBatch));
   result = StepResult();
   Run run(machine_, *seat, variant_, plan, miniBatch, scalars, result);
   result.dynamicBytes = run.program.dynamicBytes;

@@ -4,8 +4,9 @@
 //
 // The only way in which layer functions run. An executor has a machine (the
 // rank's arena and wires) and a seat for each graph whose plans it runs: a plan
-// says by which strategy it was made. Every plan is verified first. One executor
-// serves one thread; it neither reads files nor knows how plans come about.
+// says by which strategy it was made. Only plans that carry their proof are run
+// (VerifiedPlan.h). One executor serves one thread; it neither reads files nor
+// knows how plans come about.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,7 @@
 #include "runtime/executor/MemoryCheck.h"
 #include "runtime/executor/Step.h"
 #include "runtime/executor/Trace.h"
+#include "runtime/plan/VerifiedPlan.h"
 
 #include <memory>
 #include <vector>
@@ -36,8 +38,6 @@ struct ExecutorOptions {
   /// This rank's end of the wires, null for the only one; must outlive the
   /// executor.
   Transport *transport = nullptr;
-  /// Who gives the plans has verified them, once for all ranks.
-  bool plansAreVerified = false;
 };
 
 /// A graph whose plans are run, and what it has of the parameters.
@@ -57,9 +57,10 @@ public:
          Device &device, const ExecutorOptions &options);
   ~Executor();
 
-  /// Verifies a plan and runs this rank's program. After a failure the
-  /// parameters may be half updated: the run is over, and other ranks are told.
-  Status run(const plan::Plan &plan, const MiniBatch &miniBatch,
+  /// Runs this rank's program, if the plan was proven for this mini-batch's
+  /// lengths and fits what the rank took. After a failure the parameters may be
+  /// half updated: the run is over, and other ranks are told.
+  Status run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
              const StepScalars &scalars, StepResult &result);
 
   /// Of the graphs, as they were given.
@@ -82,8 +83,9 @@ private:
   Status initialize(const std::vector<GraphUse> &graphs);
   /// The seat that the plan was made for.
   StatusOr<GraphSeat *> seatOf(const plan::Plan &plan);
-  Status verify(const GraphSeat &seat, const plan::Plan &plan,
-                const MiniBatch &miniBatch) const;
+  /// What a proof does not know: this arena and this mini-batch.
+  Status check(const GraphSeat &seat, const VerifiedPlan &verified,
+               const MiniBatch &miniBatch) const;
 
   Status runProgram(Run &run);
   /// Adds the slice of an instruction that has just run, and those in it.

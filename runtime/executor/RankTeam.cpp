@@ -5,8 +5,6 @@
 #include "runtime/executor/RankTeam.h"
 
 #include "runtime/base/Guard.h"
-#include "runtime/executor/Staging.h"
-#include "runtime/plan/PlanVerifier.h"
 
 #include <algorithm>
 #include <cstring>
@@ -26,7 +24,6 @@ RankTeam::create(const std::vector<GraphUse> &graphs,
     own.dynamicBytes = rank.own.dynamicBytes;
     own.trace = rank.own.trace;
     own.transport = rank.own.transport.get();
-    own.plansAreVerified = true;
     auto executor = Executor::create(graphs, variant, *rank.own.device, own);
     if (!executor.isOk()) {
       if (own.transport)
@@ -79,20 +76,8 @@ Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
   return first;
 }
 
-Status RankTeam::run(const plan::Plan &plan, const MiniBatch &miniBatch,
+Status RankTeam::run(const VerifiedPlan &plan, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
-  // Each executor compares its own program with its own arena.
-  VerifyOptions options = {maxBlockBytes, -1, countTargets(miniBatch)};
-  // One that no graph is meant by is refused as that of another.
-  const ExecutableGraph *graph = &this->graph();
-  for (const GraphUse &use : graphs_)
-    if (use.graph->name() == plan.graph)
-      graph = use.graph;
-  if (Status status = verifyPlan(*graph, plan, miniBatch.lengths(), options);
-      !status.isOk()) {
-    abort(status);
-    return status;
-  }
   results_.assign(ranks_.size(), {});
   DYNA_RETURN_IF_ERROR(onAllRanks([&](Rank &rank) {
     return rank.executor->run(plan, miniBatch, scalars,

@@ -55,9 +55,9 @@ public:
   bool hasRankZero() const { return firstRank() == 0; }
   int firstRank() const { return ranks_.front().own.rank; }
 
-  /// Verifies a plan and runs it on all ranks. When one fails, all end, those
-  /// of other processes too, and the failure is the first rank's own.
-  Status run(const plan::Plan &plan, const MiniBatch &miniBatch,
+  /// Runs a plan on all ranks. When one fails, all end, those of other
+  /// processes too, and the failure is the first rank's own.
+  Status run(const VerifiedPlan &plan, const MiniBatch &miniBatch,
              const StepScalars &scalars, StepResult &result);
   /// What one rank of this process did in the last run.
   const StepResult &lastResult(size_t local) const { return results_[local]; }

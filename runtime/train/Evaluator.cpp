@@ -5,6 +5,7 @@
 #include "runtime/train/Evaluator.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/train/PlanSource.h"
 #include "runtime/train/Signals.h"
 
 #include <algorithm>
@@ -63,9 +64,11 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
                                                tokenLimit - result.tokens)));
     if (batch.samples.empty())
       break;
-    DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session.planner->evaluation(
+    DYNA_ASSIGN_OR_RETURN(plan::Plan made, session.planner->evaluation(
                                                batch.lengths(), batch.targets,
                                                session.planOptions));
+    DYNA_ASSIGN_OR_RETURN(VerifiedPlan plan,
+                          provePlan(session, std::move(made), batch));
     StepResult step;
     DYNA_RETURN_IF_ERROR(session.ranks->run(plan, batch, StepScalars(), step));
     lossSum += step.lossSum;

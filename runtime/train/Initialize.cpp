@@ -54,7 +54,10 @@ Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team) {
 }
 
 Status castParameters(RankTeam &ranks) {
-  DYNA_ASSIGN_OR_RETURN(auto plan, Planner(ranks.graph()).cast());
+  DYNA_ASSIGN_OR_RETURN(auto made, Planner(ranks.graph()).cast());
+  DYNA_ASSIGN_OR_RETURN(
+      auto plan,
+      VerifiedPlan::prove(ranks.graph(), std::move(made), {}, {maxBlockBytes}));
   StepResult result;
   return ranks.run(plan, MiniBatch(), StepScalars(), result);
 }

@@ -143,9 +143,11 @@ Status MetricsFile::write(const StepMetrics &m) {
                  m.step, jsonNumber(m.loss), m.tokens, m.targets, m.seconds,
                  rate, m.gflops) +
       formatText("\"learning_rate\": %.17g, \"gradient_norm\": %s, "
-                 "\"peak_bytes\": %d, \"micro_batches\": %d}",
+                 "\"peak_bytes\": %d, \"micro_batches\": %d, ",
                  m.learningRate, jsonNumber(m.gradientNorm), m.peakBytes,
-                 m.microBatches));
+                 m.microBatches) +
+      formatText("\"plan_seconds\": %.6f, \"plan_wait_seconds\": %.6f}",
+                 m.planSeconds, m.planWaitSeconds));
 }
 
 Status MetricsFile::writeLine(const std::string &json) {

@@ -29,6 +29,8 @@ struct StepMetrics {
   double gradientNorm = 0;
   int64_t peakBytes = 0;
   int64_t microBatches = 0;
+  double planSeconds = 0; ///< that making this step's plan took, ahead of it
+  double planWaitSeconds = 0; ///< that the step waited for it, in `seconds`
 };
 
 /// A file of JSON lines, one per step, readable at any time: each line is

@@ -6,72 +6,112 @@
 
 #include "runtime/base/Guard.h"
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 
 namespace dyna {
 
-PlanAhead::PlanAhead(Maker make, int64_t ahead, int64_t steps)
-    : make_(std::move(make)), ahead_(static_cast<size_t>(ahead)) {
-  if (ahead_ == 0 || steps <= 0)
+PlanAhead::PlanAhead(Reader read, Maker make, const Options &options)
+    : read_(std::move(read)), make_(std::move(make)), options_(options) {
+  if (options_.ahead == 0 || options_.steps <= 0)
     return;
   // Signals are for the main thread, whose handler has a stack of its own.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  // Without a thread, steps are made when they are wanted.
-  if (auto thread = startThread("plans", [this, steps] { work(steps); });
-      thread.isOk())
-    thread_ = std::move(*thread);
+  // More have nothing to do; without any, steps are made when they are wanted.
+  int64_t count = std::min(options_.threads, options_.ahead);
+  for (int64_t t = 0; t < count; ++t) {
+    auto thread = startThread("plans", [this] { work(); });
+    if (!thread.isOk())
+      break;
+    threads_.push_back(std::move(*thread));
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 PlanAhead::~PlanAhead() {
-  if (!thread_.joinable())
-    return;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stopped_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  for (std::thread &thread : threads_)
+    thread.join();
 }
 
-void PlanAhead::work(int64_t steps) {
-  for (int64_t made = 0; made < steps; ++made) {
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [&] { return stopped_ || ready_.size() < ahead_; });
-      if (stopped_)
-        return;
-    }
-    StatusOr<PlannedStep> step = makeGuarded();
-    bool last = !step.isOk() || step->batch.samples.empty();
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      ready_.push_back(std::move(step));
-    }
-    changed_.notify_all();
-    if (last)
+void PlanAhead::work() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] {
+      bool hasRoom = static_cast<int64_t>(slots_.size()) < options_.ahead;
+      return stopped_ || isAtEnd_ || (!isReading_ && hasRoom);
+    });
+    if (stopped_ || isAtEnd_)
       return;
+    // Places in a deque stay where they are while its ends change.
+    isReading_ = true;
+    Slot &slot = slots_.emplace_back();
+    lock.unlock();
+    StatusOr<PlannedStep> step = readGuarded();
+    lock.lock();
+    isReading_ = false;
+    isAtEnd_ = !step.isOk() || step->batch.samples.empty() ||
+               ++stepsRead_ == options_.steps;
+    lock.unlock();
+    changed_.notify_all();
+    makeGuarded(step);
+    lock.lock();
+    isAtEnd_ |= !step.isOk();
+    slot.step = std::move(step);
+    changed_.notify_all();
   }
 }
 
-StatusOr<PlannedStep> PlanAhead::makeGuarded() {
+StatusOr<PlannedStep> PlanAhead::readGuarded() {
   try {
-    return make_();
+    return read_();
   } catch (...) {
     return currentFailure();
   }
 }
 
+void PlanAhead::makeGuarded(StatusOr<PlannedStep> &step) {
+  if (!step.isOk() || step->batch.samples.empty())
+    return;
+  auto begin = std::chrono::steady_clock::now();
+  if (Status status = guarded([&] { return make_(*step); }); !status.isOk()) {
+    step = status;
+    return;
+  }
+  step->planSeconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+          .count();
+}
+
+bool PlanAhead::hasStep() const {
+  return !slots_.empty() && slots_.front().step.has_value();
+}
+
+bool PlanAhead::isReady() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return hasStep();
+}
+
 StatusOr<PlannedStep> PlanAhead::next() {
-  if (!thread_.joinable())
-    return makeGuarded();
+  if (threads_.empty()) {
+    ++waits_;
+    StatusOr<PlannedStep> step = readGuarded();
+    makeGuarded(step);
+    return step;
+  }
   std::unique_lock<std::mutex> lock(mutex_);
-  // The thread always makes a next step or a failure: this ends.
-  changed_.wait(lock, [&] { return !ready_.empty(); });
-  StatusOr<PlannedStep> step = std::move(ready_.front());
-  ready_.pop_front();
+  waits_ += hasStep() ? 0 : 1;
+  // The threads always make a next step or a failure: this ends.
+  changed_.wait(lock, [this] { return hasStep(); });
+  StatusOr<PlannedStep> step = std::move(*slots_.front().step);
+  slots_.pop_front();
   lock.unlock();
   changed_.notify_all();
   return step;

@@ -2,9 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reading and planning a mini-batch needs none of the numbers of training, so a
-// thread does it for the next steps while the device works on this one. Steps
-// come out in the order, and with the contents, that they have without it.
+// Reading, planning and proving a mini-batch needs none of the numbers of
+// training, so threads do it for the next steps while the device works on this
+// one. Mini-batches are read one after another, whatever thread comes first, and
+// planned side by side; steps come out in the order, and with the contents, that
+// they have without threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,48 +14,73 @@
 #define DYNA_RUNTIME_TRAIN_PLANAHEAD_H
 
 #include "runtime/data/BatchReader.h"
-#include "runtime/plan/Model.h"
+#include "runtime/plan/VerifiedPlan.h"
 
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace dyna {
 
 struct PlannedStep {
-  MiniBatch batch; ///< empty: the data is at its end
-  plan::Plan plan;
+  int64_t step = 0;
+  MiniBatch batch;   ///< empty: the data is at its end
   DataCursor cursor; ///< where the data goes on after this step
+  bool update = true;
+  std::optional<VerifiedPlan> plan; ///< of every batch that is not empty
+  double planSeconds = 0; ///< that planning and proof took, or the fetch
 };
 
 class PlanAhead {
 public:
-  using Maker = std::function<StatusOr<PlannedStep>()>;
+  /// Gives steps without their plans. Called from one thread at a time, no more
+  /// often than there are steps, nor after a failure or the data's end.
+  using Reader = std::function<StatusOr<PlannedStep>()>;
+  /// Sets the plan of a step that was read. Called from several threads at once.
+  using Maker = std::function<Status(PlannedStep &)>;
+  struct Options {
+    /// Steps that wait or are being made, at most, besides the one that runs.
+    /// 0: each is made when it is asked for, in the caller's thread.
+    int64_t ahead = 0;
+    int64_t threads = 1;
+    int64_t steps = 0;
+  };
 
-  /// `make` is called from one thread at a time: here, if `ahead` is 0, or in a
-  /// thread that stays at most `ahead` steps before `next`. It is not called
-  /// more than `steps` times, nor after a failure.
-  PlanAhead(Maker make, int64_t ahead, int64_t steps);
-  /// Waits until the step that is being made is ready, and drops it.
+  PlanAhead(Reader read, Maker make, const Options &options);
+  /// Waits until the steps that are being made are ready, and drops them.
   ~PlanAhead();
 
   /// The next step; a failure comes after all steps before it. Not to be
-  /// called more than `steps` times.
+  /// called more than `steps` times, nor after a failure.
   StatusOr<PlannedStep> next();
+  /// Whether `next` would not wait.
+  bool isReady();
+  /// Calls of `next` that found no step ready.
+  int64_t waits() const { return waits_; }
 
 private:
-  void work(int64_t steps);
-  StatusOr<PlannedStep> makeGuarded();
+  /// Filled by a thread, taken by `next`.
+  struct Slot {
+    std::optional<StatusOr<PlannedStep>> step;
+  };
+  void work();
+  bool hasStep() const;
+  StatusOr<PlannedStep> readGuarded();
+  void makeGuarded(StatusOr<PlannedStep> &step);
 
-  Maker make_;
-  const size_t ahead_;
+  const Reader read_;
+  const Maker make_;
+  const Options options_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<StatusOr<PlannedStep>> ready_;
-  bool stopped_ = false;
-  std::thread thread_; ///< last, as it uses the others
+  std::deque<Slot> slots_; ///< in the order of steps; grows only at its end
+  int64_t stepsRead_ = 0;
+  bool isReading_ = false, isAtEnd_ = false, stopped_ = false;
+  int64_t waits_ = 0;
+  std::vector<std::thread> threads_; ///< last, as they use the others
 };
 
 } // namespace dyna

@@ -81,11 +81,11 @@ Status openData(const Model &model, Session &session) {
 }
 
 /// Of this process besides the one that starts them: those of ranks, their
-/// workers, and the one that plans ahead.
+/// workers, and those that plan ahead.
 int64_t startedThreads(const TrainOptions &options, int64_t ranks,
                        int threads) {
   int64_t team = threads > 0 ? threads : availableCores();
-  return ranks * team - 1 + (options.planAhead > 0 ? 1 : 0);
+  return ranks * team - 1 + std::min(options.planAhead, options.planThreads);
 }
 
 Persistent persistentOf(bool training) {

@@ -40,6 +40,7 @@ struct TrainOptions {
   int64_t tokensPerMicroBatch = 0; ///< 0: chosen by the policy
   int64_t inFlight = 0;            ///< 0: chosen by the policy
   int64_t planAhead = 2;
+  int64_t planThreads = 1;
   bool splitBackward = false;
   std::string recompute; ///< empty: the strategy's word, or none
   int64_t seed = 1;

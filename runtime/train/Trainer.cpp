@@ -241,22 +241,17 @@ void TrainSummary::addPadding(const std::vector<int64_t> &lengths,
 // Steps
 //===----------------------------------------------------------------------===//
 
-StatusOr<PlannedStep> Trainer::planStep(bool update) {
+StatusOr<PlannedStep> Trainer::readStep(int64_t step) {
   DYNA_ASSIGN_OR_RETURN(MiniBatch batch, reader_.next(options_.tokensPerBatch));
   PlannedStep planned;
+  planned.step = step;
   planned.batch = std::move(batch);
   planned.cursor = reader_.cursor();
-  if (planned.batch.samples.empty())
-    return planned;
+  // The update clears the gradients: to look at those of the first step it is
+  // run apart.
+  planned.update = options_.gradNorms.empty() || step > summary_.firstStep;
   if (options_.pad)
     padSamples(planned.batch, options_.tokensPerMicroBatch);
-  PlanOptions planOptions = session_.planOptions;
-  planOptions.update = update;
-  DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
-                        session_.planner->training(planned.batch.lengths(),
-                                                   planned.batch.targets,
-                                                   planOptions));
-  planned.plan = std::move(plan);
   return planned;
 }
 
@@ -273,14 +268,17 @@ StatusOr<Trainer::Agreed> Trainer::agree(int64_t step,
 }
 
 Status Trainer::runSteps() {
-  // The update clears the gradients: to look at those of the first step it is
-  // run apart.
-  bool update = options_.gradNorms.empty();
-  auto make = [this, update]() mutable {
-    return planStep(std::exchange(update, true));
+  DYNA_ASSIGN_OR_RETURN(auto source, openPlanSource(session_));
+  auto read = [this, step = summary_.firstStep]() mutable {
+    return readStep(step++);
   };
-  PlanAhead plans(make, options_.planAhead,
-                  options_.steps - summary_.firstStep);
+  auto make = [&source](PlannedStep &step) -> Status {
+    DYNA_ASSIGN_OR_RETURN(step.plan, source->plan(step));
+    return Status::ok();
+  };
+  PlanAhead plans(read, make,
+                  {options_.planAhead, options_.planThreads,
+                   options_.steps - summary_.firstStep});
   saves_.start(SaveSchedule::Clock::now());
   for (int64_t step = summary_.firstStep; step < options_.steps; ++step) {
     auto begin = std::chrono::steady_clock::now();
@@ -321,6 +319,8 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   metrics.gradientNorm = result.gradientNorm;
   metrics.peakBytes = session_.ranks->persistentBytes() + result.dynamicBytes;
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
+  metrics.planSeconds = planned.planSeconds;
+  metrics.planWaitSeconds = waited;
   checkLogged(metrics_.write(metrics));
   bool isFinite =
       std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
@@ -373,12 +373,14 @@ Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
   scalars.optimizer = optimizerAt(options_, step);
   scalars.clip = options_.clip;
   DYNA_RETURN_IF_ERROR(
-      session_.ranks->run(planned.plan, planned.batch, scalars, result));
+      session_.ranks->run(*planned.plan, planned.batch, scalars, result));
   counts_.add(*session_.ranks);
   if (!looks)
     return Status::ok();
   DYNA_RETURN_IF_ERROR(collectGradientNorms());
-  DYNA_ASSIGN_OR_RETURN(plan::Plan update, session_.planner->update());
+  DYNA_ASSIGN_OR_RETURN(plan::Plan made, session_.planner->update());
+  DYNA_ASSIGN_OR_RETURN(VerifiedPlan update,
+                        provePlan(session_, std::move(made), MiniBatch()));
   StepResult updated;
   DYNA_RETURN_IF_ERROR(
       session_.ranks->run(update, MiniBatch(), scalars, updated));

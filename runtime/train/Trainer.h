@@ -10,7 +10,7 @@
 #include "runtime/train/Counts.h"
 #include "runtime/train/Evaluator.h"
 #include "runtime/train/Metrics.h"
-#include "runtime/train/PlanAhead.h"
+#include "runtime/train/PlanSource.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/SaveSchedule.h"
 #include "runtime/train/Session.h"
@@ -77,7 +77,8 @@ private:
     bool isSaveDue = false, hasFailed = false;
   };
   StatusOr<Agreed> agree(int64_t step, const StatusOr<PlannedStep> &planned);
-  StatusOr<PlannedStep> planStep(bool update);
+  /// Without its plan.
+  StatusOr<PlannedStep> readStep(int64_t step);
   /// `waited`: seconds for the plan.
   Status runStep(int64_t step, const PlannedStep &planned, double waited);
   void countStep(const StepMetrics &metrics, const StepResult &result,

@@ -157,7 +157,7 @@ TEST_F(ExecutorTest, EvaluationIsTrainingsLossWithoutDropout) {
   auto plan = Planner(*run.graph)
                   .evaluation(batch.lengths(), batch.targets, run.options);
   ASSERT_TRUE(plan.isOk());
-  EXPECT_OK(run.executor->run(*plan, batch, {}, evaluated));
+  EXPECT_OK(run.run(*plan, batch, {}, evaluated));
   EXPECT_OK(run.step(0, batch, trained));
   EXPECT_EQ(evaluated.lossSum, trained.lossSum);
 }
@@ -215,7 +215,7 @@ TEST_F(ExecutorTest, EveryParameterTakesOneStepOfAdamW) {
   MiniBatch none;
   StepResult result;
   StepScalars scalars = TinyRun::scalars(0);
-  EXPECT_OK(run.executor->run(*plan, none, scalars, result));
+  EXPECT_OK(run.run(*plan, none, scalars, result));
   for (int p = 0; p < run.model->parameters(); ++p) {
     std::vector<double> after = run.read(p);
     double decay = run.model->parameter(p).decay() ? 0.1 * 0.01 : 0;
@@ -270,6 +270,44 @@ TEST_F(ExecutorTest, FailuresNameInstructionLayerAndMicroBatch) {
   EXPECT_THAT(status.message(), HasSubstr("asked to fail"));
 }
 
+// A proof is one for certain lengths, and knows neither targets nor arenas of
+// others.
+TEST_F(ExecutorTest, ProofsAreForOneMiniBatchAndItsMemory) {
+  TinyRun run(tokens(20));
+  MiniBatch batch = tinyBatch({5, 17, 9});
+  auto plan =
+      Planner(*run.graph).training(batch.lengths(), batch.targets, run.options);
+  ASSERT_TRUE(plan.isOk());
+  auto proven = VerifiedPlan::prove(*run.graph, *plan, batch.lengths(),
+                                    {maxBlockBytes, -1, batch.targets});
+  ASSERT_TRUE(proven.isOk());
+  std::vector<double> before = run.readAll();
+  StepResult result;
+  auto refusal = [&](const VerifiedPlan &plan, const MiniBatch &other) {
+    Status status = run.executor->run(plan, other, TinyRun::scalars(0), result);
+    EXPECT_EQ(run.readAll(), before);
+    return status.message();
+  };
+  EXPECT_THAT(refusal(*proven, tinyBatch({17, 5, 9})),
+              HasSubstr("proven for 3 samples, of 31 tokens, but not for the 3 "
+                        "samples, of 31 tokens"));
+  EXPECT_THAT(refusal(*proven, tinyBatch({5, 17})),
+              HasSubstr("not for the 2 samples, of 22 tokens"));
+  MiniBatch other = batch;
+  other.samples[1].targets[3] =
+      other.samples[1].targets[3] == ignoreTarget ? 1 : ignoreTarget;
+  EXPECT_THAT(refusal(*proven, other),
+              HasSubstr("targets, but the mini-batch"));
+  plan::Plan large = *plan;
+  large.ranks[0].dynamicBytes = INT64_C(1) << 40;
+  auto tooLarge = VerifiedPlan::prove(*run.graph, large, batch.lengths(),
+                                      {maxBlockBytes, -1, batch.targets});
+  ASSERT_TRUE(tooLarge.isOk()) << tooLarge.status().message();
+  EXPECT_THAT(refusal(*tooLarge, batch), HasSubstr("but this rank took"));
+  EXPECT_OK(run.executor->run(*proven, batch, TinyRun::scalars(0), result));
+  EXPECT_NE(run.readAll(), before);
+}
+
 TEST_F(ExecutorTest, PlansAreVerifiedBeforeTheyRun) {
   TinyRun run(tokens(20));
   MiniBatch batch = tinyBatch({5, 17, 9});
@@ -279,7 +317,7 @@ TEST_F(ExecutorTest, PlansAreVerifiedBeforeTheyRun) {
   std::swap(plan->ranks[0].instructions[1], plan->ranks[0].instructions[2]);
   std::vector<double> before = run.readAll();
   StepResult result;
-  Status status = run.executor->run(*plan, batch, TinyRun::scalars(0), result);
+  Status status = run.run(*plan, batch, TinyRun::scalars(0), result);
   EXPECT_THAT(status.message(), HasSubstr("instruction 1 (FORWARD layer 1"));
   EXPECT_EQ(run.readAll(), before);
 }

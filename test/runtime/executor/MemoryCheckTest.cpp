@@ -83,7 +83,7 @@ TEST_F(MemoryCheckTest, BlocksThatAreOnlyReadAreProtected) {
   // 64 blocks behind the workspace of BACKWARD lies something alive.
   tinyFault = {TinyFault::Kind::WriteBehindWorkspace, DYNA_ROLE_BACKWARD, 3};
   StepResult result;
-  Status status = run.executor->run(*plan, batch, TinyRun::scalars(0), result);
+  Status status = run.run(*plan, batch, TinyRun::scalars(0), result);
   EXPECT_THAT(status.message(), HasSubstr("wrote where it must not"));
 }
 
@@ -136,7 +136,7 @@ TEST_F(MemoryCheckTest, VerifiedPlansAreSound) {
     for (uint64_t change = dyna_mix64(++counter) % 2 + 1; change > 0; --change)
       mutate(plan, counter);
     EXPECT_OK(run.executor->seat().clearGradients());
-    Status status = run.executor->run(plan, batch, TinyRun::scalars(0), result);
+    Status status = run.run(plan, batch, TinyRun::scalars(0), result);
     if (!status.isOk()) {
       ASSERT_THAT(status.message(), testing::StartsWith("plan: "));
       continue;

@@ -167,7 +167,7 @@ public:
     auto cast = planner_.cast();
     MiniBatch none;
     StepResult result;
-    return executor_->run(*cast, none, {}, result);
+    return runPlan(*executor_, graph_, *cast, none, {}, result);
   }
 
   Status train(Outcome &outcome) {
@@ -183,8 +183,8 @@ public:
             shufflePlan(graph_, *plan, batch.lengths(), test_.shuffle + s, 300),
             10);
       StepResult result;
-      DYNA_RETURN_IF_ERROR(
-          executor_->run(*plan, batch, TinyRun::scalars(s, 1.0), result));
+      DYNA_RETURN_IF_ERROR(runPlan(*executor_, graph_, *plan, batch,
+                                   TinyRun::scalars(s, 1.0), result));
       outcome.losses.push_back(result.lossSum);
       outcome.norms.push_back(result.gradientNorm);
     }

@@ -206,8 +206,10 @@ TEST(StrategyRunsTest, APlanThatOneProcessRefusesEndsAll) {
                                  std::move(own), ExecutorOptions());
     ASSERT_TRUE(team.isOk()) << team.status().message();
     StepResult result;
-    ends[rank] = (*team)->run(rank == 1 ? bad : good, batch,
-                              TinyRun::scalars(0, 1.0), result);
+    ends[rank] = runPlan(**team, planner->graph(), rank == 1 ? bad : good,
+                         batch, TinyRun::scalars(0, 1.0), result);
+    if (!ends[rank].isOk())
+      (*team)->abort(ends[rank]);
   };
   std::thread other(process, 1);
   process(0);
@@ -272,7 +274,8 @@ TEST(StrategyRunsTest, ReductionsGoOnDuringBackward) {
     auto plan =
         planner->training(batch.lengths(), batch.targets, planOptions(test));
     StepResult result;
-    return rank.executor().run(*plan, batch, TinyRun::scalars(0, 1.0), result);
+    return runPlan(rank.executor(), planner->graph(), *plan, batch,
+                   TinyRun::scalars(0, 1.0), result);
   });
   tinyEmbeddingHook = nullptr;
   meeting = nullptr;

@@ -9,6 +9,7 @@
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/OpenProgram.h"
+#include "runtime/executor/Staging.h"
 #include "runtime/planner/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
 
@@ -52,6 +53,19 @@ inline std::vector<int64_t> lengthsOf(const MiniBatch &batch) {
   for (const Sample &sample : batch.samples)
     lengths.push_back(static_cast<int64_t>(sample.tokens.size()));
   return lengths;
+}
+
+/// Proves a plan and runs it: `runner` is an executor or a team, where others
+/// learn of a plan that is refused.
+template <typename Runner>
+Status runPlan(Runner &runner, const ExecutableGraph &graph,
+               const plan::Plan &plan, const MiniBatch &batch,
+               const StepScalars &scalars, StepResult &result,
+               int64_t dynamicLimit = maxBlockBytes) {
+  auto proven = VerifiedPlan::prove(graph, plan, batch.lengths(),
+                                    {dynamicLimit, -1, countTargets(batch)});
+  return proven.isOk() ? runner.run(*proven, batch, scalars, result)
+                       : proven.status();
 }
 
 /// Program, device and executor of one training run.
@@ -105,7 +119,8 @@ public:
     }
     MiniBatch none;
     StepResult result;
-    EXPECT_OK(executor->run(*Planner(*graph).cast(), none, {}, result));
+    EXPECT_OK(
+        runPlan(*executor, *graph, *Planner(*graph).cast(), none, {}, result));
   }
 
   void write(int p, const std::vector<double> &values) {
@@ -160,7 +175,14 @@ public:
     if (!plan.isOk())
       return plan.status();
     lastPlan = *plan;
-    return executor->run(*plan, batch, scalars(index, clip), result);
+    return run(*plan, batch, scalars(index, clip), result);
+  }
+
+  /// Proves a plan within this run's memory first.
+  Status run(const plan::Plan &plan, const MiniBatch &batch,
+             const StepScalars &scalars, StepResult &result) {
+    return runPlan(*executor, *graph, plan, batch, scalars, result,
+                   options.dynamicLimits.front());
   }
 
   /// Losses of `steps` steps on different mini-batches.

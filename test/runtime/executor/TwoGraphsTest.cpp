@@ -83,7 +83,7 @@ public:
                                      : narrow.data()));
     }
     StepResult result;
-    EXPECT_OK(team_->run(*planners_[0]->cast(), MiniBatch(), {}, result));
+    EXPECT_OK(run(0, *planners_[0]->cast(), MiniBatch(), {}, result));
   }
 
   StatusOr<plan::Plan> plan(size_t index, const MiniBatch &batch, bool trains) {
@@ -102,8 +102,14 @@ public:
     StepResult result;
     auto made = plan(index, batch, trains);
     EXPECT_TRUE(made.isOk()) << made.status().message();
-    EXPECT_OK(team_->run(*made, batch, TinyRun::scalars(step, 1.0), result));
+    EXPECT_OK(run(index, *made, batch, TinyRun::scalars(step, 1.0), result));
     return result.lossSum;
+  }
+
+  /// A plan proven for that graph.
+  Status run(size_t index, const plan::Plan &plan, const MiniBatch &batch,
+             const StepScalars &scalars, StepResult &result) {
+    return runPlan(*team_, graph(index), plan, batch, scalars, result);
   }
 
   const ExecutableGraph &graph(size_t index) {
@@ -215,13 +221,13 @@ TEST(TwoGraphsTest, PlansOfOtherGraphsAreRefused) {
   plan::Plan plan = *graphs.plan(0, batch, false);
   plan.graph = "dp=1,tp=1,pp=2,layers=2+3";
   StepResult result;
-  EXPECT_THAT(graphs.team().run(plan, batch, {}, result).message(),
+  EXPECT_THAT(graphs.run(0, plan, batch, {}, result).message(),
               HasSubstr("made for strategy 'dp=1,tp=1,pp=2,layers=2+3', but"));
   // And one that says the wrong one of two is no plan of it.
   Graphs again({"dp=2", "tp=2"});
   plan = *again.plan(0, batch, false);
   plan.graph = again.graph(1).name();
-  EXPECT_FALSE(again.team().run(plan, batch, {}, result).isOk());
+  EXPECT_FALSE(again.run(1, plan, batch, {}, result).isOk());
 }
 
 /// A graph without masters or gradients refuses plans that need them, before
@@ -237,8 +243,7 @@ TEST(TwoGraphsTest, PlansThatNeedMoreThanValuesAreRefused) {
       EXPECT_GT(graphs.run(1, batch, 0), 0);
       bool hasMasters = persistent == Persistent::Masters;
       EXPECT_THAT(
-          graphs.team()
-              .run(*graphs.plan(1, batch, true), batch, {}, result)
+          graphs.run(1, *graphs.plan(1, batch, true), batch, {}, result)
               .message(),
           testing::AllOf(HasSubstr("which needs gradients and optimizer state"),
                          HasSubstr("'" + graphs.graph(1).name() + "'"),
@@ -248,10 +253,10 @@ TEST(TwoGraphsTest, PlansThatNeedMoreThanValuesAreRefused) {
     }
     Graphs graphs({"dp=2", other}, plan::BF16);
     EXPECT_THAT(
-        graphs.team().run(graphs.cast(1), MiniBatch(), {}, result).message(),
+        graphs.run(1, graphs.cast(1), MiniBatch(), {}, result).message(),
         HasSubstr("CAST_PARAMS layer 0, which needs masters"));
     Graphs with({"dp=2", other}, plan::BF16, Persistent::Masters);
-    EXPECT_OK(with.team().run(with.cast(1), MiniBatch(), {}, result));
+    EXPECT_OK(with.run(1, with.cast(1), MiniBatch(), {}, result));
   }
 }
 

@@ -51,12 +51,19 @@ TEST_F(TrainProgramTest, TwoRunsAreBitwiseEqual) {
 // The cursor that is saved is that of the step that was trained, however far
 // the reader has got.
 TEST_F(TrainProgramTest, PlanningAheadChangesNothing) {
-  for (const char *ahead : {"0", "1", "7"}) {
+  for (const char *ahead : {"0", "1", "7", "7 with 3 threads"}) {
     std::string name = std::string("ahead") + ahead;
     ASSERT_EQ(run(training({"--steps=9", "--save=" + path(name),
-                            std::string("--plan-ahead=") + ahead}))
+                            "--metrics=" + path(name + ".jsonl"),
+                            std::string("--plan-ahead=") + ahead[0],
+                            name.size() > 6 ? "--plan-threads=3"
+                                            : "--plan-threads=1"}))
                   .code,
               0);
+    std::string line = *readFile(path(name + ".jsonl"));
+    auto metrics = parseJson(line.substr(0, line.find('\n')));
+    EXPECT_GT(metrics->find("plan_seconds")->number, 0);
+    EXPECT_GE(metrics->find("plan_wait_seconds")->number, 0);
     expectSame("ahead0/step-9", name + "/step-9");
     auto one = parseJson(*readFile(path("ahead0/step-9/state.json")));
     auto two = parseJson(*readFile(path(name + "/step-9/state.json")));

@@ -42,7 +42,7 @@ struct ClearGradientsTest : testing::Test {
     return plan;
   }
   Status execute(const plan::Plan &plan) {
-    return run.executor->run(plan, batch, TinyRun::scalars(0), result);
+    return run.run(plan, batch, TinyRun::scalars(0), result);
   }
   std::vector<double> gradients() {
     return run.readAll(ParameterPart::Gradient);

@@ -63,7 +63,7 @@ TEST_F(PartialBlockTest, WithoutAPlaceThePlanIsRefused) {
   plan::Plan plan = run.lastPlan;
   Editor edit(plan);
   placeOf(edit.at(Instruction::GRAD_NORM, 0), Operand::Partial) = plan::noPlace;
-  Status status = run.executor->run(plan, batch, TinyRun::scalars(0), result);
+  Status status = run.run(plan, batch, TinyRun::scalars(0), result);
   EXPECT_THAT(status.message(), HasSubstr("the partial block of layer 0 has no "
                                           "place: it needs 'partial'"));
 }

@@ -1,0 +1,45 @@
+//===- VerifiedPlan.h - A plan with its proof -------------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Executors run nothing else. The proof (PlanVerifier.h) takes time that no
+// device should wait for, so whoever makes plans ahead of the devices also
+// proves them there, and the type says that it was done. There is no other way
+// to one, and nothing changes the plan afterwards.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLAN_VERIFIEDPLAN_H
+#define DYNA_RUNTIME_PLAN_VERIFIEDPLAN_H
+
+#include "runtime/plan/PlanVerifier.h"
+
+namespace dyna {
+
+class VerifiedPlan {
+public:
+  /// Proves all of P1 to P11 for a mini-batch of these lengths; the failure is
+  /// verifyPlan's. The limits of `options` count: who runs the plan only
+  /// compares each rank's region with its own arena.
+  static StatusOr<VerifiedPlan> prove(const ExecutableGraph &graph,
+                                      plan::Plan plan,
+                                      std::vector<int64_t> lengths,
+                                      const VerifyOptions &options);
+
+  const plan::Plan &plan() const { return plan_; }
+  /// Tokens of each sample of the mini-batch that it was proven for.
+  const std::vector<int64_t> &lengths() const { return lengths_; }
+
+private:
+  /// Of a test alone, which shows what becomes of plans that are refused.
+  friend struct UnprovenPlan;
+  VerifiedPlan(plan::Plan plan, std::vector<int64_t> lengths)
+      : plan_(std::move(plan)), lengths_(std::move(lengths)) {}
+
+  plan::Plan plan_;
+  std::vector<int64_t> lengths_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLAN_VERIFIEDPLAN_H

@@ -1,0 +1,43 @@
+//===- PlanSource.cpp - Where the plans of a run come from ----------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/PlanSource.h"
+
+#include "runtime/executor/Staging.h"
+#include "runtime/plan/Bytes.h"
+
+namespace dyna {
+namespace {
+
+/// Made in this process, from the mini-batch alone.
+class PlannedHere : public PlanSource {
+public:
+  explicit PlannedHere(const Session &session) : session_(session) {}
+
+  StatusOr<VerifiedPlan> plan(const PlannedStep &step) override {
+    PlanOptions options = session_.planOptions;
+    options.update = step.update;
+    DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session_.planner->training(
+                                               step.batch.lengths(),
+                                               step.batch.targets, options));
+    return provePlan(session_, std::move(plan), step.batch);
+  }
+
+private:
+  const Session &session_;
+};
+
+} // namespace
+
+StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
+                                 const MiniBatch &batch) {
+  return VerifiedPlan::prove(*session.graph, std::move(plan), batch.lengths(),
+                             {maxBlockBytes, -1, countTargets(batch)});
+}
+
+StatusOr<std::unique_ptr<PlanSource>> openPlanSource(const Session &session) {
+  return std::unique_ptr<PlanSource>(std::make_unique<PlannedHere>(session));
+}
+
+} // namespace dyna

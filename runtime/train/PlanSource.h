@@ -1,0 +1,32 @@
+//===- PlanSource.h - Where the plans of a run come from --------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_PLANSOURCE_H
+#define DYNA_RUNTIME_TRAIN_PLANSOURCE_H
+
+#include "runtime/train/PlanAhead.h"
+#include "runtime/train/Session.h"
+
+namespace dyna {
+
+/// Gives every training step its plan, proven for the step's mini-batch.
+class PlanSource {
+public:
+  virtual ~PlanSource() = default;
+  /// Of a step that was read: its number, mini-batch and whether it updates.
+  /// Called from several threads at once.
+  virtual StatusOr<VerifiedPlan> plan(const PlannedStep &step) = 0;
+};
+
+/// What the flags ask for. `session` must outlive it.
+StatusOr<std::unique_ptr<PlanSource>> openPlanSource(const Session &session);
+
+/// A plan of the session's graph, proven for a mini-batch, each rank within the
+/// memory that it has.
+StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
+                                 const MiniBatch &batch);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_PLANSOURCE_H

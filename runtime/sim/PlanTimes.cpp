@@ -4,248 +4,372 @@
 
 #include "runtime/sim/PlanTimes.h"
 
-#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/abi/Random.h"
+#include "runtime/base/Text.h"
+#include "runtime/sim/SharedLinks.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
-#include <optional>
-#include <tuple>
+#include <cmath>
+#include <queue>
 
 namespace dyna {
 namespace {
 
-using plan::Instruction;
+using Step = PlanWork::Step;
 
-/// What several ranks come to: kind, then what tells it from others of its
-/// kind, then how many of the same came before.
-using Meeting = std::tuple<int, int, int, int, int, int>;
-enum MeetingKind { Call, Norm, Reduction, Gather, Message };
-
-class PlanTimer {
+/// Ranks run until they wait for what has no end yet. Where the order of events
+/// decides what happens (links that are shared, bytes that a rank moves which is
+/// free just then), they take turns in the order of time; else each runs as far
+/// as it can, and the times come out the same.
+class Player {
 public:
-  PlanTimer(const ExecutableGraph &graph, const plan::Plan &plan,
-            const CostModel &costs)
-      : graph_(graph), plan_(plan), costs_(costs), tasks_(plan.rankCount()) {}
+  Player(const PlanWork &work, const SimulationOptions &options)
+      : work_(work), options_(options),
+        isHost_(options.ranks == SimulationOptions::Ranks::Host),
+        isShared_(!isHost_ &&
+                  options.sharing != SimulationOptions::Sharing::None),
+        isOrdered_(isHost_ || isShared_),
+        isNoisy_(options.noise > 0 || options.delayEvery > 0),
+        states_(work.transfers().size()), ranks_(work.ranks()) {
+    if (isShared_)
+      links_.emplace(work,
+                     options.sharing == SimulationOptions::Sharing::Nodes);
+  }
 
   StatusOr<PlanTimes> run() {
-    normSeconds_ = normSeconds();
-    std::vector<std::vector<int>> taskOf(plan_.rankCount());
-    for (int rank = 0; rank < plan_.rankCount(); ++rank) {
-      seen_.clear();
-      perNode_ = costs_.cluster()
-                     .shapeOf(graph_.compiledGroup(rank, DYNA_GROUP_TP))
-                     .perNode;
-      if (graph_.strategy().zero)
-        own_ = graph_.rankView(rank);
-      for (const Instruction &i : plan_.ranks[rank].instructions)
-        taskOf[rank].push_back(add(rank, i));
+    result_.ranks.resize(work_.ranks());
+    result_.transfers.resize(states_.size());
+    chain();
+    for (int rank = work_.ranks() - 1; rank >= 0; --rank) {
+      result_.ranks[rank].instructions.resize(work_.steps(rank).size());
+      wake(rank, 0);
     }
-    StatusOr<std::vector<TaskTime>> times = tasks_.run();
-    if (!times.isOk())
-      return Status::invalidArgument("plan: its ranks wait for each other");
-    PlanTimes result;
-    for (const std::vector<int> &own : taskOf) {
-      RankTimes &rank = result.ranks.emplace_back();
-      for (int task : own) {
-        const TaskTime &time = (*times)[task];
-        rank.instructions.push_back(time);
-        rank.busy += time.end - time.start;
-        result.makespan = std::max(result.makespan, time.end);
-      }
+    if (isOrdered_)
+      playInOrder();
+    else
+      playAnyhow();
+    for (int rank = 0; rank < work_.ranks(); ++rank) {
+      if (ranks_[rank].next < work_.steps(rank).size())
+        return Status::invalidArgument(
+            formatText("plan: its ranks wait for each other: rank %d never "
+                       "ends instruction %d",
+                       rank, ranks_[rank].next));
+      result_.makespan = std::max(result_.makespan, ranks_[rank].now);
     }
-    return result;
+    return std::move(result_);
   }
 
 private:
-  const RankView &view(int rank) const { return graph_.replicaView(rank); }
+  static constexpr int nothing = -1;
 
-  /// The task of an instruction, with what it waits for and who waits for it.
-  int add(int rank, const Instruction &i) {
-    ExchangeOp op = exchangeOf(i.op);
-    if (op.isMessage())
-      return addMessage(rank, i, op);
-    if (op.isOfParameters())
-      return addParameters(rank, i, op);
-    if (op.kind == ExchangeKind::Norm)
-      return addTogether(rank, nth({Norm, 0, 0, 0, 0, 0}), normSeconds_);
-    int role = roleOf(i);
-    double seconds = secondsOf(rank, i);
-    if (role < 0 || view(rank).exchanges(i.layer, role).empty())
-      return tasks_.add(rank, seconds);
-    // The shards of a stage run the same calls in one order.
-    ExecutableGraph::Place place = graph_.placeOf(rank);
-    return addTogether(rank, nth({Call, place.replica, place.stage, 0, 0, 0}),
-                       seconds);
+  struct State {
+    int pending = 0;    ///< ranks, and transfers before it, that it waits for
+    double ready = 0;   ///< the latest of those that have come
+    double seconds = 0; ///< of a call, its slowest rank's
+    bool hasEnded = false;
+    int follower = nothing; ///< in its line
+  };
+  struct Rank {
+    int next = 0;      ///< instruction
+    int use = 0;       ///< of its transfers, those behind it
+    double now = 0;    ///< when it can go on
+    bool isIn = false; ///< has begun the instruction
+    int waitsFor = nothing;
+  };
+
+  //===--------------------------------------------------------------------===//
+  // Who goes before whom
+  //===--------------------------------------------------------------------===//
+
+  bool isEager(const PlannedTransfer &transfer) const {
+    return !isHost_ && transfer.isMessage() &&
+           transfer.bytes <= options_.eagerBytes;
+  }
+  /// Ranks that must have come before it begins.
+  int callers(const PlannedTransfer &transfer) const {
+    return isEager(transfer) ? 1 : transfer.parties;
   }
 
-  /// `meeting` with the number of those that this rank came to before.
-  Meeting nth(Meeting meeting) {
-    std::get<5>(meeting) = seen_[meeting]++;
-    return meeting;
-  }
-
-  /// Begins when all who come to it are there.
-  template <typename Seconds>
-  int taskOf(const Meeting &meeting, Seconds seconds,
-             int lane = TaskGraph::noLane) {
-    auto [found, isNew] = meetings_.insert({meeting, 0});
-    if (isNew)
-      found->second = tasks_.add(lane, seconds());
-    return found->second;
-  }
-  int taskOf(const Meeting &meeting) {
-    return taskOf(meeting, [] { return 0.0; });
-  }
-
-  /// Begins when all members are there.
-  int addTogether(int rank, const Meeting &meeting, double seconds) {
-    tasks_.wait(taskOf(meeting), tasks_.add(rank, 0));
-    int task = tasks_.add(rank, seconds);
-    tasks_.wait(task, taskOf(meeting));
-    return task;
-  }
-
-  int addMessage(int rank, const Instruction &i, const ExchangeOp &message) {
-    int peer = graph_.peerOf(rank, message.stagesOn());
-    int from = message.sends ? rank : peer;
-    int to = message.sends ? peer : rank;
-    int what = 2 * i.layer + (message.isGradient() ? 1 : 0);
-    int task = tasks_.add(rank, 0);
-    Meeting meeting = {Message, from, to, what, i.microBatch, 0};
-    auto seconds = [&] { return messageSeconds(from, to, i); };
-    if (message.starts)
-      tasks_.wait(taskOf(meeting, seconds, laneOf(from, to)), task);
-    else
-      tasks_.wait(task, taskOf(meeting, seconds, laneOf(from, to)));
-    return task;
-  }
-
-  int laneOf(int from, int to) {
-    auto [found, isNew] = links_.insert({{from, to}, 0});
-    if (isNew)
-      found->second = tasks_.addLane();
-    return found->second;
-  }
-
-  double messageSeconds(int from, int to, const Instruction &i) const {
-    Extent extent = extentOf(plan_.microBatches[i.microBatch]);
-    return costs_.cluster().messageSeconds(
-        from, to,
-        static_cast<double>(view(from).messageBytes(i.layer, extent)));
-  }
-
-  int addParameters(int rank, const Instruction &i, const ExchangeOp &op) {
-    const RankView &own = view(rank);
-    int task = tasks_.add(rank, 0);
-    const auto &list = own.layer(i.layer).parameters();
-    for (int slot = 0; slot < list.size(); ++slot) {
-      int p = list.Get(slot);
-      if (!own.updates(i.layer, slot) || own.place(p).holders == 1)
-        continue;
-      // Starts and waits of one rank are counted apart.
-      Meeting meeting = {op.kind == ExchangeKind::Reduction ? Reduction
-                                                            : Gather,
-                         graph_.holderGroup(p, rank),
-                         p,
-                         op.starts,
-                         0,
-                         0};
-      meeting = nth(meeting);
-      std::get<3>(meeting) = 0;
-      auto seconds = [&] { return exchangeSeconds(rank, p, op.kind); };
-      if (op.starts)
-        tasks_.wait(taskOf(meeting, seconds), task);
-      else
-        tasks_.wait(task, taskOf(meeting, seconds));
-    }
-    return task;
-  }
-
-  double exchangeSeconds(int rank, int parameter, ExchangeKind kind) {
-    const RankView &own = view(rank);
-    int group = graph_.holderGroup(parameter, rank);
-    auto [shape, isNew] = shapes_.insert({group, {}});
-    if (isNew)
-      shape->second =
-          costs_.cluster().shapeOf(graph_.holderGroups()[group].ranks);
-    bool gathers = kind == ExchangeKind::Gather;
-    int64_t bytes =
-        own.elements(parameter) *
-        elementBytes(gathers ? own.computeType(parameter) : own.gradientType());
-    return costs_.cluster().exchangeSeconds(
-        gathers                  ? plan::LayerExchange::ALL_GATHER
-        : graph_.strategy().zero ? plan::LayerExchange::REDUCE_SCATTER
-                                 : plan::LayerExchange::ALL_REDUCE,
-        static_cast<double>(bytes), shape->second);
-  }
-
-  /// The squares of all layers, summed over all ranks.
-  double normSeconds() const {
-    std::vector<int> all(plan_.rankCount());
-    std::iota(all.begin(), all.end(), 0);
-    return costs_.cluster().exchangeSeconds(plan::LayerExchange::ALL_REDUCE,
-                                            8.0 * graph_.model().layers(),
-                                            costs_.cluster().shapeOf(all));
-  }
-
-  double secondsOf(int rank, const Instruction &i) const {
-    cost::Direction direction = directionOf(roleOf(i));
-    if (direction == cost::DIRECTION_UNKNOWN)
-      return 0;
-    const Strategy &strategy = graph_.strategy();
-    KindAt at{view(rank).layer(i.layer).kind(), strategy.tp, strategy.sp,
-              perNode_};
-    return isPerMicroBatch(i.op)
-               ? costs_.seconds(at, direction, workOf(rank, i))
-               : costs_.seconds(at, direction, {}) * updatedShare(i.layer);
-  }
-
-  Work workOf(int rank, const Instruction &i) const {
-    Work work;
-    for (const plan::Segment &segment :
-         plan_.microBatches[i.microBatch].segments) {
-      work.tokens += segment.length;
-      work.pairs += visiblePairs(view(rank).kind(i.layer), segment.length);
-    }
-    work.targets = work.tokens; // no plan says which of them have one
-    return work;
-  }
-
-  /// Of the rows that the layer updates, those of this rank (ZeRO).
-  double updatedShare(int layer) const {
-    if (!own_)
-      return 1;
-    double updated = 0, all = 0;
-    const auto &list = own_->layer(layer).parameters();
-    for (int slot = 0; slot < list.size(); ++slot)
-      if (own_->updates(layer, slot)) {
-        int p = list.Get(slot);
-        updated += static_cast<double>(own_->updatedElements(p));
-        all += static_cast<double>(own_->elements(p));
+  void chain() {
+    const auto &transfers = work_.transfers();
+    for (size_t t = 0; t < transfers.size(); ++t)
+      states_[t].pending = callers(transfers[t]);
+    if (isHost_)
+      return; // a rank that moves bytes does one thing after another
+    const bool one = options_.streams == SimulationOptions::Streams::One;
+    followers_.assign(one ? followersAt(transfers.size()) : 0, nothing);
+    std::vector<int> last(one ? work_.ranks() : work_.lines(), nothing);
+    for (int rank = 0; rank < work_.ranks(); ++rank)
+      for (const Step &step : work_.steps(rank)) {
+        if (step.kind != Step::Kind::Start)
+          continue;
+        for (int u = step.first; u < step.first + step.count; ++u) {
+          const int t = work_.use(u);
+          const PlannedTransfer &transfer = transfers[t];
+          const bool isFirst = work_.party(transfer, 0) == rank;
+          if (one ? isEager(transfer) && !isFirst : !isFirst)
+            continue;
+          int &before = last[one ? rank : transfer.line];
+          if (before != nothing) {
+            follower(before, rank) = t;
+            ++states_[t].pending;
+          }
+          before = t;
+        }
       }
-    return all > 0 ? updated / all : 0;
   }
 
-  const ExecutableGraph &graph_;
-  const plan::Plan &plan_;
-  const CostModel &costs_;
-  TaskGraph tasks_;
-  std::map<Meeting, int> meetings_;
-  std::map<std::pair<int, int>, int> links_; ///< lanes of messages
-  std::map<int, GroupShape> shapes_;         ///< of groups of holders
-  // Of the rank whose program is being added.
-  std::map<Meeting, int> seen_;
-  double normSeconds_ = 0;
-  int perNode_ = 1;             ///< of its tensor-parallel group on one node
-  std::optional<RankView> own_; ///< with ZeRO: the rows that it updates
+  /// What comes behind a transfer: in its line, or in the stream of a rank.
+  int &follower(int t, int rank) {
+    if (followers_.empty())
+      return states_[t].follower;
+    const PlannedTransfer &transfer = work_.transfers()[t];
+    int party = 0;
+    while (work_.party(transfer, party) != rank)
+      ++party;
+    return followers_[firstFollower_[t] + party];
+  }
+  size_t followersAt(size_t count) {
+    size_t sum = 0;
+    for (size_t t = 0; t < count; ++t) {
+      firstFollower_.push_back(static_cast<int>(sum));
+      sum += work_.transfers()[t].parties;
+    }
+    return sum;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Turns
+  //===--------------------------------------------------------------------===//
+
+  struct Event {
+    double time;
+    int number; ///< of a rank; behind them, of a transfer on shared links
+    bool operator>(const Event &other) const {
+      return time != other.time ? time > other.time : number > other.number;
+    }
+  };
+
+  void wake(int rank, double time) {
+    ranks_[rank].now = std::max(ranks_[rank].now, time);
+    if (isOrdered_)
+      events_.push({ranks_[rank].now, rank});
+    else
+      ready_.push_back(rank);
+  }
+
+  void playAnyhow() {
+    while (!ready_.empty()) {
+      int rank = ready_.back();
+      ready_.pop_back();
+      advance(rank);
+    }
+  }
+
+  void playInOrder() {
+    for (;;) {
+      const bool linkFirst =
+          links_ && links_->hasNext() &&
+          (events_.empty() || links_->next() <= events_.top().time);
+      if (linkFirst) {
+        double time = links_->next();
+        if (int t = links_->takeNext(); t != nothing)
+          end(t, time);
+      } else if (!events_.empty()) {
+        int rank = events_.top().number;
+        events_.pop();
+        advance(rank);
+      } else {
+        return;
+      }
+    }
+  }
+
+  bool mustYield(double time) {
+    return isOrdered_ &&
+           ((!events_.empty() && events_.top().time < time) ||
+            (links_ && links_->hasNext() && links_->next() < time));
+  }
+
+  void advance(int number) {
+    Rank &rank = ranks_[number];
+    const PlanWork::Steps steps = work_.steps(number);
+    auto &times = result_.ranks[number];
+    while (rank.next < steps.size()) {
+      const Step &step = steps[rank.next];
+      if (step.kind != Step::Kind::Run && mustYield(rank.now))
+        return wake(number, rank.now);
+      if (!rank.isIn) {
+        rank.isIn = true;
+        rank.use = 0;
+        times.instructions[rank.next].start = rank.now;
+        if (step.kind == Step::Kind::Start)
+          for (; rank.use < step.count; ++rank.use)
+            come(number, work_.use(step.first + rank.use), 0);
+        else if (step.kind == Step::Kind::Meet)
+          come(number, work_.use(step.first), secondsOf(number, step));
+      }
+      if (step.kind == Step::Kind::Run) {
+        double seconds = secondsOf(number, step);
+        times.busy += seconds;
+        rank.now += seconds;
+      } else if (step.kind != Step::Kind::Start) {
+        for (; rank.use < step.count; ++rank.use) {
+          const int t = work_.use(step.first + rank.use);
+          if (!states_[t].hasEnded) {
+            rank.waitsFor = t;
+            return;
+          }
+          rank.now = std::max(rank.now, result_.transfers[t].end);
+        }
+        if (mustYield(rank.now))
+          return wake(number, rank.now);
+        if (step.kind == Step::Kind::Meet)
+          times.busy += states_[work_.use(step.first)].seconds;
+      }
+      times.instructions[rank.next].end = rank.now;
+      rank.isIn = false;
+      ++rank.next;
+    }
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Noise
+  //===--------------------------------------------------------------------===//
+
+  double secondsOf(int rank, const Step &step) const {
+    if (!isNoisy_ || step.seconds == 0)
+      return step.seconds;
+    uint64_t key =
+        dyna_mix64(dyna_mix64(options_.seed) ^
+                   (static_cast<uint64_t>(rank) << 32 | ranks_[rank].next));
+    auto uniform = [&](uint64_t which) { // in (0, 1]
+      return (static_cast<double>(dyna_mix64(key ^ which) >> 11) + 1) * 0x1p-53;
+    };
+    constexpr double turn = 6.283185307179586;
+    double normal =
+        std::sqrt(-2 * std::log(uniform(1))) * std::cos(turn * uniform(2));
+    double seconds = step.seconds * std::max(0.0, 1 + options_.noise * normal);
+    if (options_.delayEvery > 0 &&
+        dyna_mix64(key ^ 3) % static_cast<uint64_t>(options_.delayEvery) == 0)
+      seconds += options_.delaySeconds;
+    return seconds;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Transfers
+  //===--------------------------------------------------------------------===//
+
+  /// The rank has started the transfer, now.
+  void come(int rank, int t, double seconds) {
+    const PlannedTransfer &transfer = work_.transfers()[t];
+    State &state = states_[t];
+    state.seconds = std::max(state.seconds, seconds);
+    if (isEager(transfer) && work_.party(transfer, 0) != rank)
+      return;
+    opener_ = rank;
+    meet(t, ranks_[rank].now);
+  }
+
+  /// One of those that it waits for has come; the last of all makes it begin.
+  void meet(int t, double time) {
+    State &state = states_[t];
+    state.ready = std::max(state.ready, time);
+    if (--state.pending == 0)
+      begin(t);
+  }
+
+  void begin(int t) {
+    const PlannedTransfer &transfer = work_.transfers()[t];
+    State &state = states_[t];
+    result_.transfers[t].start = state.ready;
+    if (transfer.isMeeting()) {
+      if (transfer.kind == PlannedTransfer::Kind::Norm)
+        state.seconds = transfer.seconds;
+      return end(t, state.ready + state.seconds);
+    }
+    if (isHost_)
+      return carryOut(t);
+    if (isShared_)
+      return links_->add(t, state.ready);
+    end(t, state.ready + transfer.seconds);
+  }
+
+  /// By a rank of the host: one that is in a wait and moves nothing else, or the
+  /// one that made it possible.
+  void carryOut(int t) {
+    const PlannedTransfer &transfer = work_.transfers()[t];
+    const double time = states_[t].ready;
+    int by = opener_;
+    for (int p = 0; p < transfer.parties; ++p) {
+      const Rank &rank = ranks_[work_.party(transfer, p)];
+      if (rank.waitsFor != nothing && rank.now <= time) {
+        by = work_.party(transfer, p);
+        break;
+      }
+    }
+    Rank &rank = ranks_[by];
+    rank.now = std::max(rank.now, time) + transfer.seconds;
+    result_.ranks[by].copying += transfer.seconds;
+    end(t, rank.now);
+  }
+
+  void end(int t, double time) {
+    // A line may be long: what begins and ends now is not nested.
+    ended_.push_back({time, t});
+    if (ended_.size() > 1)
+      return;
+    for (size_t i = 0; i < ended_.size(); ++i) {
+      auto [time, t] = ended_[i];
+      const PlannedTransfer &transfer = work_.transfers()[t];
+      states_[t].hasEnded = true;
+      result_.transfers[t].end = time;
+      for (int p = 0; p < transfer.parties; ++p) {
+        const int number = work_.party(transfer, p);
+        if (ranks_[number].waitsFor == t) {
+          ranks_[number].waitsFor = nothing;
+          wake(number, time);
+        }
+      }
+      if (transfer.isMeeting())
+        continue;
+      if (followers_.empty()) {
+        if (int next = states_[t].follower; next != nothing)
+          meet(next, time);
+      } else {
+        for (int p = 0; p < transfer.parties; ++p)
+          if (int next = followers_[firstFollower_[t] + p]; next != nothing)
+            meet(next, time);
+      }
+    }
+    ended_.clear();
+  }
+
+  const PlanWork &work_;
+  const SimulationOptions &options_;
+  const bool isHost_, isShared_, isOrdered_, isNoisy_;
+  std::vector<State> states_;
+  std::vector<Rank> ranks_;
+  std::vector<int> firstFollower_, followers_; ///< with one stream a rank
+  std::vector<int> ready_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::optional<SharedLinks> links_;
+  std::vector<std::pair<double, int>> ended_;
+  int opener_ = 0;
+  PlanTimes result_;
 };
 
 } // namespace
 
+StatusOr<PlanTimes> playPlan(const PlanWork &work,
+                             const SimulationOptions &options) {
+  return Player(work, options).run();
+}
+
 StatusOr<PlanTimes> timePlan(const ExecutableGraph &graph,
-                             const plan::Plan &plan, const CostModel &costs) {
-  return PlanTimer(graph, plan, costs).run();
+                             const plan::Plan &plan, const CostModel &costs,
+                             const SimulationOptions &options) {
+  return playPlan(PlanWork(graph, plan, costs), options);
 }
 
 } // namespace dyna

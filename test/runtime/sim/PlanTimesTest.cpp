@@ -5,10 +5,7 @@
 #include "runtime/sim/PlanTimes.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/Text.h"
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/Planner.h"
-#include "test/runtime/plan/TinyPlans.h"
+#include "test/runtime/sim/TimedPlans.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>
@@ -18,52 +15,6 @@ using namespace dyna;
 namespace {
 
 using plan::Instruction;
-
-/// Seconds per ten tokens of the three kinds; backward takes twice as long. What
-/// goes between ranks takes what `cluster` says, by default nothing.
-CostModel costsOf(const Model &model, double embedding, double block,
-                  double head, double update = 0,
-                  const std::string &cluster = "") {
-  std::string text = "cluster { " + cluster + " }\n";
-  for (auto [kind, seconds] :
-       {std::pair("embedding", embedding), {"block", block}, {"head", head}})
-    for (int tp : {1, 2})
-      for (auto [direction, factor] :
-           {std::pair("FORWARD", 1.0), {"BACKWARD", 2.0}, {"UPDATE", 0.0}})
-        text += formatText(
-            "entries { kind: \"%s\" tp: %d direction: %s points { %s "
-            "seconds: %g } }\n",
-            kind, tp, direction, factor > 0 ? "tokens: 10" : "",
-            factor > 0 ? seconds * factor : update);
-  auto table = CostTable::parse(text, "costs.txt");
-  EXPECT_TRUE(table.isOk()) << table.status().message();
-  return *CostModel::create(model, std::move(*table));
-}
-
-struct Timed {
-  Timed(const std::string &strategy, const std::vector<int64_t> &lengths,
-        const CostModel &costs, PlanOptions options)
-      : planner(
-            *ExecutableGraph::create(costs.model(), *parseStrategy(strategy)),
-            costs),
-        plan(*planner.training(lengths, 9, options)),
-        times(*timePlan(planner.graph(), plan, costs)) {
-    Status holds = verifyPlan(planner.graph(), plan, lengths, {enoughBytes});
-    EXPECT_TRUE(holds.isOk()) << holds.message();
-  }
-  Planner planner;
-  plan::Plan plan;
-  PlanTimes times;
-};
-
-PlanOptions microBatchesOf(int64_t tokens) {
-  PlanOptions options;
-  options.maxTokensPerMicroBatch = tokens;
-  options.schedule = Schedule::OneForwardOneBackward;
-  return options;
-}
-
-const std::vector<int64_t> fourTens = {10, 10, 10, 10};
 
 TEST(PlanTimesTest, OneRankIsBusyAllTheTime) {
   const Model &model = modelWithDegrees();
@@ -125,7 +76,8 @@ TEST(PlanTimesTest, MessagesTakeTheirTime) {
   }
 }
 
-// Gradients are summed behind the slowest replica, then norms, then updates.
+// Gradients are summed behind the slowest replica, then norms, then updates. The
+// first block and the embedding end at once, and their sums go one after another.
 TEST(PlanTimesTest, ReductionsTakeTheirTime) {
   CostModel costs =
       costsOf(modelWithDegrees(), 0, 10, 0, 5, "inside { latency_seconds: 7 }");
@@ -134,7 +86,7 @@ TEST(PlanTimesTest, ReductionsTakeTheirTime) {
   for (const Instruction &i : timed.plan.ranks[0].instructions)
     updates += i.op == Instruction::UPDATE;
   EXPECT_DOUBLE_EQ(timed.times.makespan,
-                   4 * 3 * 3 * 10.0 + 2 * 7 + 2 * 7 + 5 * updates);
+                   4 * 3 * 3 * 10.0 + 2 * 2 * 7 + 2 * 7 + 5 * updates);
 }
 
 // Updates wait for the slowest replica.

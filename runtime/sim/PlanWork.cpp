@@ -1,0 +1,364 @@
+//===- PlanWork.cpp - What the instructions of a plan take ----------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/sim/PlanWork.h"
+
+#include "runtime/plan/ProgramBlocks.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace dyna {
+
+using plan::Instruction;
+
+class PlanWork::Writer {
+public:
+  Writer(PlanWork &work, const ExecutableGraph &graph, const plan::Plan &plan,
+         const CostModel &costs)
+      : work_(work), graph_(graph), plan_(plan), costs_(costs),
+        cluster_(costs.cluster()), strategy_(graph.strategy()) {
+    for (int number = 1; number <= Instruction::Op_MAX; ++number)
+      exchanges_[number] = exchangeOf(static_cast<Instruction::Op>(number));
+    for (const plan::MicroBatch &microBatch : plan.microBatches)
+      extents_.push_back(extentOf(microBatch));
+    for (int layer = 0; layer < graph.model().layers(); ++layer)
+      stageOf_.push_back(graph.stageOf(layer));
+    messages_.assign(static_cast<size_t>(plan.microBatchCount()) *
+                         graph.stages() * 2 * strategy_.tp,
+                     none);
+    meetings_.resize(static_cast<size_t>(graph.replicas()) * graph.stages());
+    parameterLists_.resize(graph.ranksPerReplica());
+    shared_.resize(
+        2 * graph.holderGroups().size() * (graph.model().layers() + 1), none);
+    groups_.resize(graph.holderGroups().size());
+    // A line for each direction of each pair of ranks that send, then groups.
+    work.lines_ = 2 * plan.rankCount() + static_cast<int>(groups_.size());
+  }
+
+  void write() {
+    size_t count = 0;
+    for (const plan::RankProgram &program : plan_.ranks)
+      count += program.instructions.size();
+    work_.steps_.reserve(count);
+    work_.begins_.push_back(0);
+    for (int rank = 0; rank < plan_.rankCount(); ++rank) {
+      enter(rank);
+      for (const Instruction &i : plan_.ranks[rank].instructions)
+        add(i);
+      work_.begins_.push_back(work_.stepCount());
+    }
+  }
+
+private:
+  static constexpr int none = -1;
+  static constexpr double unknown = -1;
+
+  void enter(int rank) {
+    rank_ = rank;
+    place_ = graph_.placeOf(rank);
+    view_ = &graph_.replicaView(rank);
+    calls_ = norms_ = 0;
+    std::vector<int> shards = graph_.compiledGroup(rank, DYNA_GROUP_TP);
+    perNode_ = cluster_.shapeOf(shards).perNode;
+    seconds_ = &secondsOf_[perNode_];
+    if (seconds_->empty())
+      seconds_->assign(extents_.size() * kinds() * directions, unknown);
+  }
+
+  size_t kinds() const {
+    return static_cast<size_t>(graph_.model().manifest().kinds_size());
+  }
+
+  void add(const Instruction &i) {
+    const ExchangeOp &op = exchanges_[i.op];
+    switch (op.kind) {
+    case ExchangeKind::None:
+      return run(i);
+    case ExchangeKind::Norm:
+      return meet(norms_++, normMeetings_, PlannedTransfer::Kind::Norm, 0);
+    case ExchangeKind::Activation:
+    case ExchangeKind::Gradient:
+      return addMessage(i, op);
+    default:
+      return addParameters(i, op);
+    }
+  }
+
+  Step &step(Step::Kind kind, double seconds = 0) {
+    Step step;
+    step.kind = kind;
+    step.seconds = seconds;
+    step.first = static_cast<int>(work_.uses_.size());
+    work_.steps_.push_back(step);
+    return work_.steps_.back();
+  }
+
+  void use(Step &step, int transfer) {
+    work_.uses_.push_back(transfer);
+    ++step.count;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Functions
+  //===--------------------------------------------------------------------===//
+
+  void run(const Instruction &i) {
+    const int role = roleOf(i);
+    if (role < 0) {
+      step(Step::Kind::Run);
+      return;
+    }
+    double seconds = secondsOf(i, role);
+    if (strategy_.tp == 1 || view_->exchanges(i.layer, role).empty()) {
+      step(Step::Kind::Run, seconds);
+      return;
+    }
+    // The shards of a stage run the same calls in one order.
+    meet(calls_++, meetings_[place_.replica * graph_.stages() + place_.stage],
+         PlannedTransfer::Kind::Call, seconds);
+  }
+
+  double secondsOf(const Instruction &i, int role) {
+    cost::Direction direction = directionOf(role);
+    if (direction == cost::DIRECTION_UNKNOWN)
+      return 0;
+    const int kind = view_->layer(i.layer).kind();
+    KindAt at{kind, strategy_.tp, strategy_.sp, perNode_};
+    if (!isPerMicroBatch(i.op))
+      return costs_.seconds(at, direction, {}) * updatedShare(i.layer);
+    double &known =
+        (*seconds_)[(i.microBatch * kinds() + kind) * directions + direction];
+    if (known == unknown)
+      known = costs_.seconds(at, direction, workOf(i));
+    return known;
+  }
+
+  Work workOf(const Instruction &i) const {
+    Work work;
+    for (const plan::Segment &segment :
+         plan_.microBatches[i.microBatch].segments) {
+      work.tokens += segment.length;
+      work.pairs += visiblePairs(view_->kind(i.layer), segment.length);
+    }
+    work.targets = work.tokens; // no plan says which of them have one
+    return work;
+  }
+
+  /// Of the rows that the layer updates, those of this rank (ZeRO): the graph's
+  /// views of all ranks would say so too, but take longer than all the rest.
+  double updatedShare(int layer) const {
+    if (!strategy_.zero)
+      return 1;
+    double updated = 0, all = 0;
+    const auto &list = view_->layer(layer).parameters();
+    for (int slot = 0; slot < list.size(); ++slot)
+      if (view_->updates(layer, slot)) {
+        const int p = list.Get(slot);
+        auto [index, holders] = graph_.holderIndex(p, rank_);
+        int64_t rows = partBegin(view_->rows(p), holders, index + 1) -
+                       partBegin(view_->rows(p), holders, index);
+        updated += static_cast<double>(rows * view_->rowElements(p));
+        all += static_cast<double>(view_->elements(p));
+      }
+    return all > 0 ? updated / all : 0;
+  }
+
+  /// `nth` of the meetings of those ranks.
+  void meet(int nth, std::vector<int> &meetings, PlannedTransfer::Kind kind,
+            double seconds) {
+    if (nth == static_cast<int>(meetings.size())) {
+      PlannedTransfer transfer;
+      transfer.kind = kind;
+      // The squares of all layers, summed over all ranks.
+      if (kind == PlannedTransfer::Kind::Norm)
+        setSeconds(transfer, plan::LayerExchange::ALL_REDUCE,
+                   8 * graph_.model().layers(), ranksOf(kind));
+      if (nth == 0)
+        setParties(transfer, ranksOf(kind));
+      else {
+        transfer.firstParty = work_.transfers_[meetings[0]].firstParty;
+        transfer.parties = work_.transfers_[meetings[0]].parties;
+      }
+      meetings.push_back(addTransfer(transfer));
+    }
+    use(step(Step::Kind::Meet, seconds), meetings[nth]);
+  }
+
+  std::vector<int> ranksOf(PlannedTransfer::Kind kind) const {
+    if (kind == PlannedTransfer::Kind::Call)
+      return graph_.compiledGroup(rank_, DYNA_GROUP_TP);
+    std::vector<int> all(plan_.rankCount());
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Transfers
+  //===--------------------------------------------------------------------===//
+
+  int addTransfer(const PlannedTransfer &transfer) {
+    work_.transfers_.push_back(transfer);
+    return static_cast<int>(work_.transfers_.size()) - 1;
+  }
+
+  void setParties(PlannedTransfer &transfer, const std::vector<int> &ranks) {
+    transfer.firstParty = static_cast<int>(work_.parties_.size());
+    transfer.parties = static_cast<int>(ranks.size());
+    work_.parties_.insert(work_.parties_.end(), ranks.begin(), ranks.end());
+  }
+
+  void setSeconds(PlannedTransfer &transfer, plan::LayerExchange::Kind kind,
+                  int64_t bytes, const std::vector<int> &ranks) const {
+    GroupShape shape = cluster_.shapeOf(ranks);
+    transfer.bytes = bytes;
+    transfer.leavesNode = shape.perNode < shape.ranks;
+    transfer.latency = cluster_.exchangeSeconds(kind, 0, shape);
+    transfer.seconds =
+        cluster_.exchangeSeconds(kind, static_cast<double>(bytes), shape);
+  }
+
+  void addMessage(const Instruction &i, const ExchangeOp &op) {
+    const int stage = stageOf_[i.layer]; // the later one
+    int &known = messages_
+        [((static_cast<size_t>(i.microBatch) * graph_.stages() + stage) * 2 +
+          (op.isGradient() ? 1 : 0)) *
+             strategy_.tp +
+         place_.shard];
+    if (known == none)
+      known = makeMessage(i, op);
+    use(step(op.starts ? Step::Kind::Start : Step::Kind::Wait), known);
+  }
+
+  int makeMessage(const Instruction &i, const ExchangeOp &op) {
+    const int peer = graph_.peerOf(rank_, op.stagesOn());
+    const int from = op.sends ? rank_ : peer, to = op.sends ? peer : rank_;
+    PlannedTransfer message;
+    message.kind = op.isGradient() ? PlannedTransfer::Kind::Gradient
+                                   : PlannedTransfer::Kind::Activation;
+    message.layer = i.layer;
+    message.microBatch = i.microBatch;
+    message.bytes =
+        graph_.replicaView(from).messageBytes(i.layer, extents_[i.microBatch]);
+    message.leavesNode = cluster_.nodeOf(from) != cluster_.nodeOf(to);
+    message.latency = cluster_.messageSeconds(from, to, 0);
+    message.seconds =
+        cluster_.messageSeconds(from, to, static_cast<double>(message.bytes));
+    // A rank sends to the stages beside its own.
+    message.line = 2 * from + (op.isGradient() ? 1 : 0);
+    message.firstParty = static_cast<int>(work_.parties_.size());
+    message.parties = 2;
+    work_.parties_.insert(work_.parties_.end(), {from, to});
+    return addTransfer(message);
+  }
+
+  /// What a layer exchanges with one group of ranks.
+  struct Share {
+    int group;
+    int64_t gradientBytes = 0, valueBytes = 0; ///< of the whole tensors
+  };
+
+  const std::vector<Share> &sharesOf(int layer) {
+    auto &lists = parameterLists_[graph_.indexInReplica(rank_)];
+    if (lists.empty())
+      lists.resize(graph_.model().layers());
+    std::optional<std::vector<Share>> &shares = lists[layer];
+    if (shares)
+      return *shares;
+    shares.emplace();
+    const auto &list = view_->layer(layer).parameters();
+    for (int slot = 0; slot < list.size(); ++slot) {
+      const int p = list.Get(slot);
+      if (!view_->updates(layer, slot) || view_->place(p).holders == 1)
+        continue;
+      const int group = graph_.holderGroup(p, rank_);
+      auto share =
+          std::find_if(shares->begin(), shares->end(),
+                       [&](const Share &one) { return one.group == group; });
+      if (share == shares->end())
+        share = shares->insert(share, {group});
+      share->gradientBytes +=
+          view_->elements(p) * elementBytes(view_->gradientType());
+      share->valueBytes +=
+          view_->elements(p) * elementBytes(view_->computeType(p));
+    }
+    return *shares;
+  }
+
+  void addParameters(const Instruction &i, const ExchangeOp &op) {
+    const bool gathers = op.kind == ExchangeKind::Gather;
+    const std::vector<Share> &shares = sharesOf(i.layer);
+    Step &added = step(op.starts ? Step::Kind::Start : Step::Kind::Wait);
+    for (const Share &share : shares) {
+      const auto &group = graph_.holderGroups()[share.group];
+      // Stages come to what they share by layers of their own.
+      const int layer = group.parameter >= 0 ? 0 : i.layer + 1;
+      int &known = shared_[(2 * static_cast<size_t>(share.group) + gathers) *
+                               (graph_.model().layers() + 1) +
+                           layer];
+      if (known == none) {
+        PlannedTransfer exchange;
+        exchange.kind = gathers ? PlannedTransfer::Kind::Gather
+                                : PlannedTransfer::Kind::Reduction;
+        exchange.layer = i.layer;
+        setSeconds(exchange,
+                   gathers          ? plan::LayerExchange::ALL_GATHER
+                   : strategy_.zero ? plan::LayerExchange::REDUCE_SCATTER
+                                    : plan::LayerExchange::ALL_REDUCE,
+                   gathers ? share.valueBytes : share.gradientBytes,
+                   group.ranks);
+        Parties &parties = groups_[share.group];
+        if (parties.count == 0) {
+          setParties(exchange, group.ranks);
+          parties = {exchange.firstParty, exchange.parties};
+        }
+        exchange.firstParty = parties.first;
+        exchange.parties = parties.count;
+        exchange.line = 2 * plan_.rankCount() + share.group;
+        known = addTransfer(exchange);
+      }
+      use(added, known);
+    }
+  }
+
+  PlanWork &work_;
+  const ExecutableGraph &graph_;
+  const plan::Plan &plan_;
+  const CostModel &costs_;
+  const Cluster &cluster_;
+  const Strategy &strategy_;
+  static constexpr size_t directions = cost::Direction_ARRAYSIZE;
+  ExchangeOp exchanges_[Instruction::Op_MAX + 1];
+  std::vector<Extent> extents_; ///< of micro-batches
+  std::vector<int> stageOf_;    ///< of layers
+  // Numbers of transfers, `none` for those that nobody has come to.
+  std::vector<int> messages_; ///< [micro-batch][later stage][gradient][shard]
+  std::vector<std::vector<int>> meetings_; ///< [replica * stages + stage]
+  std::vector<int> normMeetings_;
+  std::vector<int> shared_; ///< [group][gathers][layer + 1]; 0: by parameter
+  struct Parties {
+    int first = 0, count = 0;
+  };
+  std::vector<Parties> groups_;
+  /// [index in replica][layer], once they are asked for.
+  std::vector<std::vector<std::optional<std::vector<Share>>>> parameterLists_;
+  /// [micro-batch][kind][direction], by ranks of a tensor-parallel group on one
+  /// node.
+  std::map<int, std::vector<double>> secondsOf_;
+  // Of the rank whose program is being added.
+  int rank_ = 0;
+  ExecutableGraph::Place place_ = {};
+  const RankView *view_ = nullptr;
+  std::vector<double> *seconds_ = nullptr;
+  int calls_ = 0, norms_ = 0, perNode_ = 1;
+};
+
+PlanWork::PlanWork(const ExecutableGraph &graph, const plan::Plan &plan,
+                   const CostModel &costs)
+    : cluster_(costs.cluster()) {
+  Writer(*this, graph, plan, costs).write();
+}
+
+} // namespace dyna

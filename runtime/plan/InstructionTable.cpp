@@ -32,6 +32,7 @@ struct Row {
 
   constexpr void add(BlockRule rule) {
     blocks[blockCount++] = rule;
+    // Past the end: Instruction::maxTaken is less than this row takes.
     if (rule.is(BlockRule::Take))
       taken.operands[taken.count++] = rule.operand;
   }
@@ -120,7 +121,10 @@ constexpr int mostTaken() {
     most = row.taken.count > most ? row.taken.count : most;
   return most;
 }
-static_assert(mostTaken() == Instruction::maxTaken);
+static_assert(mostTaken() == Instruction::maxTaken,
+              "no row takes as many blocks as there are places");
+static_assert(Instruction().places.back() == plan::noPlace,
+              "a place that nobody states is none: Instruction::places");
 
 /// A plan made by hand may hold any number.
 const Row &rowOf(Instruction::Op op) {

@@ -27,6 +27,11 @@ constexpr KindRow kinds[] = {
 };
 constexpr int kindCount = sizeof(kinds) / sizeof(*kinds);
 
+/// And of no layer.
+bool isOfMicroBatch(BlockKind kind) {
+  return kinds[static_cast<int>(kind)].key == Key::MicroBatch;
+}
+
 struct OperandRow {
   BlockKind kind;
   bool ofConsumer;
@@ -89,6 +94,8 @@ ProgramBlocks::ProgramBlocks(const RankView &view, const plan::Plan &plan,
                                              : parameters};
     for (const BlockRule &rule : blockRules(i.op))
       add(current, rule);
+    if (current.microBatch.lastInstruction == index)
+      giveRest(current);
     begins_.push_back(static_cast<int>(uses_.size()));
   }
 }
@@ -187,11 +194,9 @@ void ProgramBlocks::add(const Current &current, const BlockRule &rule) {
   int &present = this->present(current.microBatch, use.name);
   use.takes = rule.is(BlockRule::Take) &&
               !(rule.is(BlockRule::IfAbsent) && present >= 0);
-  bool ofMicroBatch =
-      kinds[static_cast<int>(use.name.kind)].key == Key::MicroBatch;
-  use.gives =
-      rule.is(BlockRule::Give) ||
-      (ofMicroBatch && current.microBatch.lastInstruction == current.index);
+  use.gives = rule.is(BlockRule::Give) ||
+              (isOfMicroBatch(use.name.kind) &&
+               current.microBatch.lastInstruction == current.index);
   use.writes = rule.is(BlockRule::Write);
   use.isThereAlready = use.takes && present >= 0;
   if (use.takes) {
@@ -206,6 +211,27 @@ void ProgramBlocks::add(const Current &current, const BlockRule &rule) {
   if (use.gives)
     present = -1;
   uses_.push_back(use);
+}
+
+/// Behind the last instruction of a micro-batch: what is of it alone and its row
+/// does not name.
+void ProgramBlocks::giveRest(const Current &current) {
+  for (int operand = 0; operand < operandCount; ++operand) {
+    BlockUse use;
+    use.name = {operands[operand].kind, current.i.microBatch};
+    if (!isOfMicroBatch(use.name.kind))
+      continue;
+    int &present = this->present(current.microBatch, use.name);
+    if (present < 0)
+      continue;
+    use.operand = static_cast<Operand>(operand);
+    use.bytes = blocks_[present].bytes;
+    use.block = present;
+    use.gives = true;
+    blocks_[present].last = current.index;
+    present = -1;
+    uses_.push_back(use);
+  }
 }
 
 int64_t ProgramBlocks::place(int instruction, Operand operand) const {

@@ -138,6 +138,7 @@ private:
   int64_t keptBytes(const Current &current, int layer) const;
   int64_t lateBytes(const Current &current, int layer) const;
   void add(const Current &current, const BlockRule &rule);
+  void giveRest(const Current &current);
   size_t presentCount() const;
   int &present(MicroBatch &microBatch, const BlockName &name) const;
 

@@ -83,6 +83,30 @@ TEST_F(ProgramBlocksTest, AnEvaluation) {
   EXPECT_EQ(wrong(), "");
 }
 
+// FREE, which comes last, says nothing of the batch, and gives it back.
+TEST_F(ProgramBlocksTest, TheLastInstructionOfAMicroBatchGivesTheRest) {
+  add(Instruction::LOAD);
+  for (int layer : {0, 1, 2})
+    add(Instruction::FORWARD, layer);
+  for (int layer : {2, 1, 0})
+    add(Instruction::BACKWARD, layer);
+  for (int layer : {2, 1, 0})
+    add(Instruction::FREE, layer);
+  ProgramBlocks blocks = table();
+  EXPECT_EQ(blocks.blocks()[0].name.kind, BlockKind::Batch);
+  EXPECT_EQ(blocks.blocks()[0].last, 9);
+  auto given = [&](int index) {
+    std::vector<BlockKind> kinds;
+    for (const BlockUse &use : blocks.uses(index))
+      if (use.gives)
+        kinds.push_back(use.name.kind);
+    return kinds;
+  };
+  EXPECT_THAT(given(8), ElementsAre(BlockKind::Kept));
+  EXPECT_THAT(given(9), ElementsAre(BlockKind::Kept, BlockKind::Batch));
+  EXPECT_EQ(wrong(), "");
+}
+
 // The table of the planner's programs against the words of Instructions.def:
 // every use lies in the life of its block, which its first use takes.
 TEST_F(ProgramBlocksTest, LivesAreFromTheFirstUseToTheLast) {
@@ -118,7 +142,7 @@ TEST_F(ProgramBlocksTest, LivesAreFromTheFirstUseToTheLast) {
 TEST_F(ProgramBlocksTest, WhatIsNotThereIsNoticed) {
   add(Instruction::LOAD);
   add(Instruction::FREE, 1);
-  EXPECT_EQ(table().uses(1).begin()[1].block, -1);
+  EXPECT_EQ(table().uses(1).begin()[0].block, -1);
   EXPECT_THAT(wrong(), HasSubstr("the kept block of layer 1 micro-batch 0 is "
                                  "used but is not there"));
 }

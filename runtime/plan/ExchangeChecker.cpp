@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/PlanRules.h"
 
 #include <algorithm>
 #include <map>
@@ -16,10 +17,6 @@ namespace dyna {
 namespace {
 
 using plan::Instruction;
-
-Status bad(const std::string &what) {
-  return Status::invalidArgument("plan: " + what);
-}
 
 /// A function that works on a micro-batch.
 bool callsLayer(const Instruction &i) {
@@ -225,8 +222,9 @@ private:
   //===--------------------------------------------------------------------===//
 
   Status unmatched(int rank, const Wire::Entry &entry, int peer) const {
-    return bad(formatText("%s has no counterpart on rank %d",
-                          atRank(rank, entry.instruction), peer));
+    return refuse(PlanRule::Matched,
+                  formatText("%s has no counterpart on rank %d",
+                             atRank(rank, entry.instruction), peer));
   }
 
   Status compareEnds(const Wire &wire) const {
@@ -244,10 +242,12 @@ private:
           x.microBatch != y.microBatch || x.layer != y.layer) {
         std::string oneEnd = atRank(a, left[k].instruction);
         std::string otherEnd = atRank(b, right[k].instruction);
-        return bad(formatText(
-            "message %d between ranks %d and %d is %s at one end, but %s at "
-            "the other: both ends of a channel need one order",
-            k, a, b, oneEnd, otherEnd));
+        return refuse(
+            PlanRule::Agreed,
+            formatText("message %d between ranks %d and %d is %s at one end, "
+                       "but %s at "
+                       "the other: both ends of a channel need one order",
+                       k, a, b, oneEnd, otherEnd));
       }
     }
     return Status::ok();
@@ -279,10 +279,12 @@ private:
         return Status::ok();
       if (iEnds || jEnds || !isSameCall(at(first, i), at(rank, j))) {
         std::string expected = name(first, i), got = name(rank, j);
-        return bad(formatText(
-            "call %d of a layer is %s, but %s: tensor-parallel ranks run the "
-            "same layers of the same micro-batches in the same modes and order",
-            k, expected, got));
+        return refuse(PlanRule::Agreed,
+                      formatText("call %d of a layer is %s, but %s: "
+                                 "tensor-parallel ranks run the "
+                                 "same layers of the same micro-batches in the "
+                                 "same modes and order",
+                                 k, expected, got));
       }
     }
   }
@@ -315,10 +317,12 @@ private:
       };
       std::string oneRank = name(firstRank, expected);
       std::string otherRank = name(rank, got);
-      return bad(formatText(
-          "exchange %d of a group is %s, but %s: all ranks of a group need "
-          "one order",
-          k, oneRank, otherRank));
+      return refuse(
+          PlanRule::Agreed,
+          formatText(
+              "exchange %d of a group is %s, but %s: all ranks of a group need "
+              "one order",
+              k, oneRank, otherRank));
     }
     return Status::ok();
   }
@@ -379,8 +383,9 @@ private:
               atRank(r, starts_[r][next_[r]].instruction) +
               formatText(" waits for rank %d", blocker(r));
     }
-    return bad("the ranks wait for each other: " + text +
-               "; ranks need one order of all that they start together");
+    return refuse(PlanRule::Ends,
+                  "the ranks wait for each other: " + text +
+                      "; ranks need one order of all that they start together");
   }
 
   const ExecutableGraph &graph_;

@@ -5,14 +5,11 @@
 #include "runtime/plan/MemoryChecker.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/plan/PlanRules.h"
 
 namespace dyna {
 
 using plan::Instruction;
-
-static Status bad(const std::string &what) {
-  return Status::invalidArgument("plan: " + what);
-}
 
 Status MemoryChecker::step(int index, const Instruction &i) {
   DYNA_RETURN_IF_ERROR(checkPlaces(index, i));
@@ -20,8 +17,8 @@ Status MemoryChecker::step(int index, const Instruction &i) {
   // operands are all alive while it runs.
   for (const BlockUse &use : blocks_.uses(index))
     if (use.block < 0)
-      return bad("the " + describeBlock(use.name) +
-                 " is used but is not there");
+      return refuse(PlanRule::There, "the " + describeBlock(use.name) +
+                                         " is used but is not there");
   for (const BlockUse &use : blocks_.uses(index))
     if (use.takes)
       DYNA_RETURN_IF_ERROR(take(use));
@@ -34,9 +31,10 @@ Status MemoryChecker::step(int index, const Instruction &i) {
 Status MemoryChecker::finish() const {
   if (alive_.empty())
     return Status::ok();
-  return bad("the " +
-             describeBlock(blocks_.blocks()[alive_.begin()->second].name) +
-             " is never given back");
+  return refuse(
+      PlanRule::There,
+      "the " + describeBlock(blocks_.blocks()[alive_.begin()->second].name) +
+          " is never given back");
 }
 
 /// Places are said of what is taken, and of nothing else.
@@ -48,11 +46,12 @@ Status MemoryChecker::checkPlaces(int index, const Instruction &i) const {
   for (int place = 0; place < Instruction::maxTaken; ++place)
     if (i.places[place] != plan::noPlace && !(taken >> place & 1)) {
       const TakenOperands operands = takenBy(i.op);
-      return bad(formatText("'%s' is %d, but it takes no such block here",
-                            place < operands.count
-                                ? operandName(operands.operands[place])
-                                : "a place",
-                            i.places[place]));
+      return refuse(PlanRule::There,
+                    formatText("'%s' is %d, but it takes no such block here",
+                               place < operands.count
+                                   ? operandName(operands.operands[place])
+                                   : "a place",
+                               i.places[place]));
     }
   return Status::ok();
 }
@@ -60,19 +59,25 @@ Status MemoryChecker::checkPlaces(int index, const Instruction &i) const {
 Status MemoryChecker::take(const BlockUse &use) {
   int64_t begin = blocks_.blocks()[use.block].place;
   if (use.isThereAlready)
-    return bad("the " + describeBlock(use.name) + " is taken twice");
+    return refuse(PlanRule::There,
+                  "the " + describeBlock(use.name) + " is taken twice");
   if (begin == plan::noPlace)
-    return bad(formatText("the %s has no place: it needs '%s'",
-                          describeBlock(use.name), operandName(use.operand)));
+    return refuse(PlanRule::There,
+                  formatText("the %s has no place: it needs '%s'",
+                             describeBlock(use.name),
+                             operandName(use.operand)));
   if (begin < 0 || begin % DYNA_BLOCK_ALIGNMENT != 0)
-    return bad(formatText("the %s lies at offset %d, which is negative or "
-                          "not a multiple of %d",
-                          describeBlock(use.name), begin,
-                          DYNA_BLOCK_ALIGNMENT));
+    return refuse(PlanRule::There,
+                  formatText("the %s lies at offset %d, which is negative or "
+                             "not a multiple of %d",
+                             describeBlock(use.name), begin,
+                             DYNA_BLOCK_ALIGNMENT));
   if (use.bytes > bytes_ || begin > bytes_ - use.bytes)
-    return bad(formatText("the %s, %d bytes at offset %d, ends past the "
-                          "region of %d bytes",
-                          describeBlock(use.name), use.bytes, begin, bytes_));
+    return refuse(PlanRule::Fits,
+                  formatText("the %s, %d bytes at offset %d, ends past the "
+                             "region of %d bytes",
+                             describeBlock(use.name), use.bytes, begin,
+                             bytes_));
   auto next = alive_.lower_bound(begin);
   if (next != alive_.end() && next->first < begin + use.bytes)
     return overlap(use, begin, next->second);
@@ -87,10 +92,11 @@ Status MemoryChecker::take(const BlockUse &use) {
 Status MemoryChecker::overlap(const BlockUse &use, int64_t place,
                               int other) const {
   const Block &block = blocks_.blocks()[other];
-  return bad(formatText("the %s at offset %d overlaps the %s at offset "
-                        "%d, which is in use",
-                        describeBlock(use.name), place,
-                        describeBlock(block.name), block.place));
+  return refuse(PlanRule::Apart,
+                formatText("the %s at offset %d overlaps the %s at offset "
+                           "%d, which is in use",
+                           describeBlock(use.name), place,
+                           describeBlock(block.name), block.place));
 }
 
 } // namespace dyna

@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/PlanRules.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -15,10 +16,6 @@ namespace dyna {
 using plan::Instruction;
 
 namespace {
-
-Status fail(const std::string &what) {
-  return Status::invalidArgument("plan: " + what);
-}
 
 /// What has passed, and what may come next.
 class ProgramOrder final : public OrderChecker {
@@ -98,7 +95,8 @@ ProgramOrder::ProgramOrder(const RankView &view,
 
 Status ProgramOrder::step(const Instruction &i) {
   if (isPerMicroBatch(i.op) && progress_.count(i.microBatch) == 0)
-    return fail("the micro-batch belongs to another replica");
+    return refuse(PlanRule::Ordered,
+                  "the micro-batch belongs to another replica");
   switch (exchangeOf(i.op).kind) {
   case ExchangeKind::Activation:
   case ExchangeKind::Gradient:
@@ -133,7 +131,8 @@ Status ProgramOrder::step(const Instruction &i) {
   case Instruction::CAST_PARAMS:
     return parameters(i);
   default:
-    return fail("no rule says when this instruction may come");
+    return refuse(PlanRule::Ordered,
+                  "no rule says when this instruction may come");
   }
 }
 
@@ -144,7 +143,7 @@ Status ProgramOrder::step(const Instruction &i) {
 Status ProgramOrder::load(const Instruction &i) {
   Progress &progress = this->progress(i);
   if (progress.loaded)
-    return fail("loaded twice");
+    return refuse(PlanRule::Ordered, "loaded twice");
   progress.loaded = true;
   return Status::ok();
 }
@@ -153,33 +152,38 @@ Status ProgramOrder::forward(const Instruction &i) {
   Progress &progress = this->progress(i);
   bool evaluates = i.op == Instruction::EVALUATE;
   if (!progress.loaded)
-    return fail("not loaded yet");
+    return refuse(PlanRule::Ordered, "not loaded yet");
   if (receives() && progress.activation.received < 2)
-    return fail("its input has not been received yet");
+    return refuse(PlanRule::Ordered, "its input has not been received yet");
   if (progress.forward > view_.firstLayer() && progress.evaluates != evaluates)
-    return fail("a micro-batch is either trained on or evaluated");
+    return refuse(PlanRule::Ordered,
+                  "a micro-batch is either trained on or evaluated");
   if (i.layer != progress.forward)
-    return fail(formatText("expects layer %d next", progress.forward));
+    return refuse(PlanRule::Ordered,
+                  formatText("expects layer %d next", progress.forward));
   DYNA_RETURN_IF_ERROR(checkGathered(i.layer));
   progress.evaluates = evaluates;
   ++progress.forward;
   state(i).mode = evaluates ? plan::RECOMPUTE_NONE : i.recompute;
   if (!evaluates &&
       nearestMode(view_.kind(i.layer), i.recompute) != i.recompute)
-    return fail("its layer kind has no recomputation of this mode");
+    return refuse(PlanRule::Recomputed,
+                  "its layer kind has no recomputation of this mode");
   return Status::ok();
 }
 
 Status ProgramOrder::recompute(const Instruction &i) {
   LayerState &layer = state(i);
   if (progress(i).forward <= i.layer)
-    return fail("recomputed before forward");
+    return refuse(PlanRule::Recomputed, "recomputed before forward");
   if (layer.mode == plan::RECOMPUTE_NONE)
-    return fail("forward kept everything, there is nothing to recompute");
+    return refuse(PlanRule::Recomputed,
+                  "forward kept everything, there is nothing to recompute");
   if (i.recompute != layer.mode)
-    return fail("recomputed in another mode than forward's");
+    return refuse(PlanRule::Recomputed,
+                  "recomputed in another mode than forward's");
   if (layer.recomputed || layer.inputDone)
-    return fail("recomputed twice or after backward");
+    return refuse(PlanRule::Recomputed, "recomputed twice or after backward");
   layer.recomputed = true;
   return Status::ok();
 }
@@ -187,19 +191,23 @@ Status ProgramOrder::recompute(const Instruction &i) {
 Status ProgramOrder::backward(const Instruction &i) {
   Progress &progress = this->progress(i);
   if (progress.evaluates || progress.forward != view_.endLayer())
-    return fail(formatText(
-        "only %d of %d layers have passed forward",
-        progress.evaluates ? 0 : progress.forward - view_.firstLayer(),
-        view_.endLayer() - view_.firstLayer()));
+    return refuse(PlanRule::Ordered,
+                  formatText("only %d of %d layers have passed forward",
+                             progress.evaluates
+                                 ? 0
+                                 : progress.forward - view_.firstLayer(),
+                             view_.endLayer() - view_.firstLayer()));
   if (sends() && progress.gradient.received < 2)
-    return fail("the gradient of its output has not been received yet");
+    return refuse(PlanRule::Ordered,
+                  "the gradient of its output has not been received yet");
   if (i.layer != progress.backward)
-    return fail(progress.backward < view_.firstLayer()
-                    ? std::string("backward is complete already")
-                    : formatText("expects layer %d next", progress.backward));
+    return refuse(PlanRule::Ordered,
+                  progress.backward < view_.firstLayer()
+                      ? std::string("backward is complete already")
+                      : formatText("expects layer %d next", progress.backward));
   LayerState &layer = state(i);
   if (layer.mode != plan::RECOMPUTE_NONE && !layer.recomputed)
-    return fail("not recomputed yet");
+    return refuse(PlanRule::Recomputed, "not recomputed yet");
   --progress.backward;
   layer.inputDone = true;
   layer.weightDone = i.op == Instruction::BACKWARD;
@@ -209,9 +217,10 @@ Status ProgramOrder::backward(const Instruction &i) {
 Status ProgramOrder::backwardWeight(const Instruction &i) {
   LayerState &layer = state(i);
   if (!layer.inputDone)
-    return fail("BACKWARD_INPUT of this layer comes first");
+    return refuse(PlanRule::Ordered,
+                  "BACKWARD_INPUT of this layer comes first");
   if (layer.weightDone)
-    return fail("the weight gradient was added already");
+    return refuse(PlanRule::Ordered, "the weight gradient was added already");
   layer.weightDone = true;
   return Status::ok();
 }
@@ -219,9 +228,9 @@ Status ProgramOrder::backwardWeight(const Instruction &i) {
 Status ProgramOrder::free(const Instruction &i) {
   LayerState &layer = state(i);
   if (layer.freed)
-    return fail("freed twice");
+    return refuse(PlanRule::Ordered, "freed twice");
   if (!layer.inputDone || !layer.weightDone)
-    return fail("freed before its backward is complete");
+    return refuse(PlanRule::Ordered, "freed before its backward is complete");
   layer.freed = true;
   return Status::ok();
 }
@@ -233,24 +242,28 @@ Status ProgramOrder::message(const Instruction &i) {
   bool next = op.stagesOn() > 0;
   int boundary = next ? view_.endLayer() : view_.firstLayer();
   if (boundary == (next ? view_.layers() : 0))
-    return fail(next ? "there is no stage behind this one"
-                     : "there is no stage before this one");
+    return refuse(PlanRule::Ordered, next
+                                         ? "there is no stage behind this one"
+                                         : "there is no stage before this one");
   if (i.layer != boundary)
-    return fail(formatText("at this end of the stage lies layer %d", boundary));
+    return refuse(
+        PlanRule::Ordered,
+        formatText("at this end of the stage lies layer %d", boundary));
   Messages &messages =
       op.isGradient() ? progress.gradient : progress.activation;
   int &stage = op.sends ? messages.sent : messages.received;
   if (stage != (op.starts ? 0 : 1))
-    return fail(op.starts    ? "started twice"
-                : stage == 0 ? "waited for before it is started"
-                             : "waited for twice");
+    return refuse(PlanRule::Ordered, op.starts ? "started twice"
+                                     : stage == 0
+                                         ? "waited for before it is started"
+                                         : "waited for twice");
   ++stage;
   if (op.sends && op.starts && !op.isGradient() &&
       progress.forward != view_.endLayer())
-    return fail("sent before its forward");
+    return refuse(PlanRule::Ordered, "sent before its forward");
   if (op.sends && op.starts && op.isGradient() &&
       progress.backward >= view_.firstLayer())
-    return fail("sent before its backward");
+    return refuse(PlanRule::Ordered, "sent before its backward");
   return Status::ok();
 }
 
@@ -264,8 +277,9 @@ Status ProgramOrder::checkGathered(int layer) const {
     return Status::ok();
   for (int p : view_.layer(layer).parameters())
     if (view_.place(p).holders > 1 && parameters_[view_.owner(p)].gathered < 2)
-      return fail("the rows of '" + view_.parameter(p).name() +
-                  "' that other ranks updated are not gathered yet");
+      return refuse(PlanRule::Updated,
+                    "the rows of '" + view_.parameter(p).name() +
+                        "' that other ranks updated are not gathered yet");
   return Status::ok();
 }
 
@@ -273,7 +287,8 @@ Status ProgramOrder::checkGathered(int layer) const {
 /// they have gone to the other ranks.
 Status ProgramOrder::checkNotGathering(int layer) const {
   return parameters_[layer].gathered == 1
-             ? fail("the rows of this layer are still being gathered")
+             ? refuse(PlanRule::Updated,
+                      "the rows of this layer are still being gathered")
              : Status::ok();
 }
 
@@ -281,9 +296,12 @@ Status ProgramOrder::gather(const Instruction &i) {
   int &stage = parameters_[i.layer].gathered;
   bool starts = exchangeOf(i.op).starts;
   if (!view_.zero() || !view_.sharesParameters(i.layer))
-    return fail("this layer has no rows that other ranks update");
+    return refuse(PlanRule::Updated,
+                  "this layer has no rows that other ranks update");
   if (stage != (starts ? 0 : 1))
-    return fail(starts ? "gathered twice" : "not started, or waited for twice");
+    return refuse(PlanRule::Updated, starts
+                                         ? "gathered twice"
+                                         : "not started, or waited for twice");
   ++stage;
   return Status::ok();
 }
@@ -300,13 +318,16 @@ Status ProgramOrder::checkGradients(int layer) const {
     for (int m : microBatches_) {
       const Progress &progress = progress_.at(m);
       if (progress.evaluates)
-        return fail(formatText("micro-batch %d is only evaluated and gives no "
-                               "gradient",
-                               m));
+        return refuse(
+            PlanRule::Updated,
+            formatText("micro-batch %d is only evaluated and gives no "
+                       "gradient",
+                       m));
       if (!progress.layers[l].weightDone)
-        return fail(formatText("micro-batch %d has not added its gradient of "
-                               "layer %d yet",
-                               m, l));
+        return refuse(PlanRule::Updated,
+                      formatText("micro-batch %d has not added its gradient of "
+                                 "layer %d yet",
+                                 m, l));
     }
   }
   return Status::ok();
@@ -316,9 +337,12 @@ Status ProgramOrder::reduce(const Instruction &i) {
   int &stage = parameters_[i.layer].reduced;
   bool starts = exchangeOf(i.op).starts;
   if (!view_.sharesParameters(i.layer))
-    return fail("no other rank has the parameters that this layer updates");
+    return refuse(PlanRule::Updated,
+                  "no other rank has the parameters that this layer updates");
   if (stage != (starts ? 0 : 1))
-    return fail(starts ? "reduced twice" : "not started, or waited for twice");
+    return refuse(PlanRule::Updated, starts
+                                         ? "reduced twice"
+                                         : "not started, or waited for twice");
   ++stage;
   if (starts)
     DYNA_RETURN_IF_ERROR(checkNotGathering(i.layer));
@@ -327,12 +351,13 @@ Status ProgramOrder::reduce(const Instruction &i) {
 
 Status ProgramOrder::combine() {
   if (combined_)
-    return fail("the norms are combined twice");
+    return refuse(PlanRule::Updated, "the norms are combined twice");
   if (updating_)
-    return fail("the norms are combined after an update");
+    return refuse(PlanRule::Updated, "the norms are combined after an update");
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
     if (view_.ownsParameters(l) && !parameters_[l].normed)
-      return fail(formatText("the gradient norm of layer %d is missing", l));
+      return refuse(PlanRule::Updated,
+                    formatText("the gradient norm of layer %d is missing", l));
   combined_ = true;
   return Status::ok();
 }
@@ -341,28 +366,29 @@ Status ProgramOrder::parameters(const Instruction &i) {
   int layer = i.layer;
   Parameters &own = parameters_[layer];
   if (!view_.ownsParameters(layer))
-    return fail("this layer owns no parameters");
+    return refuse(PlanRule::Updated, "this layer owns no parameters");
   DYNA_RETURN_IF_ERROR(checkNotGathering(layer));
   if (i.op == Instruction::CAST_PARAMS) {
     if (own.cast)
-      return fail("cast twice");
+      return refuse(PlanRule::Updated, "cast twice");
     own.cast = true;
     return Status::ok();
   }
   DYNA_RETURN_IF_ERROR(checkGradients(layer));
   if (view_.sharesParameters(layer) && own.reduced < 2)
-    return fail("the gradients of the ranks are not reduced yet");
+    return refuse(PlanRule::Updated,
+                  "the gradients of the ranks are not reduced yet");
   if (i.op == Instruction::GRAD_NORM) {
     if (updating_)
-      return fail("a gradient norm after an update");
+      return refuse(PlanRule::Updated, "a gradient norm after an update");
     if (own.normed)
-      return fail("the norm of a layer twice");
+      return refuse(PlanRule::Updated, "the norm of a layer twice");
     own.normed = true;
     return Status::ok();
   }
   updating_ = true;
   if (own.updated)
-    return fail("updated twice");
+    return refuse(PlanRule::Updated, "updated twice");
   own.updated = true;
   return Status::ok();
 }
@@ -375,26 +401,32 @@ Status ProgramOrder::finishMicroBatch(int m) const {
   const Progress &progress = progress_.at(m);
   int layers = view_.endLayer() - view_.firstLayer();
   if (progress.forward != view_.endLayer())
-    return fail(formatText("micro-batch %d passes %d of %d layers forward", m,
-                           progress.forward - view_.firstLayer(), layers));
+    return refuse(PlanRule::Ordered,
+                  formatText("micro-batch %d passes %d of %d layers forward", m,
+                             progress.forward - view_.firstLayer(), layers));
   bool trains = !progress.evaluates;
   for (int l = view_.firstLayer(); l < view_.endLayer() && trains; ++l) {
     if (!progress.layers[l].weightDone)
-      return fail(
+      return refuse(
+          PlanRule::Ordered,
           formatText("micro-batch %d has no backward of layer %d", m, l));
     if (!progress.layers[l].freed)
-      return fail(formatText("the kept block of layer %d micro-batch %d is "
-                             "never freed",
-                             l, m));
+      return refuse(PlanRule::Ordered,
+                    formatText("the kept block of layer %d micro-batch %d is "
+                               "never freed",
+                               l, m));
   }
   if (sends() && progress.activation.sent < 2)
-    return fail(formatText("micro-batch %d: its activation is not sent, or the "
-                           "send is never waited for",
-                           m));
+    return refuse(
+        PlanRule::Ordered,
+        formatText("micro-batch %d: its activation is not sent, or the "
+                   "send is never waited for",
+                   m));
   if (receives() && trains && progress.gradient.sent < 2)
-    return fail(formatText("micro-batch %d: its gradient is not sent, or the "
-                           "send is never waited for",
-                           m));
+    return refuse(PlanRule::Ordered,
+                  formatText("micro-batch %d: its gradient is not sent, or the "
+                             "send is never waited for",
+                             m));
   return Status::ok();
 }
 
@@ -406,18 +438,22 @@ Status ProgramOrder::finish() const {
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
     const Parameters &own = parameters_[l];
     if (own.reduced == 1 || own.gathered == 1)
-      return fail(formatText("an exchange of the parameters of layer %d is "
-                             "never waited for",
-                             l));
+      return refuse(PlanRule::Updated,
+                    formatText("an exchange of the parameters of layer %d is "
+                               "never waited for",
+                               l));
     if (!view_.ownsParameters(l))
       continue;
     if (updating_ && !own.updated)
-      return fail(formatText("layer %d is not updated, but others are", l));
+      return refuse(PlanRule::Updated,
+                    formatText("layer %d is not updated, but others are", l));
     if (anyNorm && !own.normed)
-      return fail(formatText("the gradient norm of layer %d is missing", l));
+      return refuse(PlanRule::Updated,
+                    formatText("the gradient norm of layer %d is missing", l));
   }
   if (anyNorm && view_.ranks() > 1 && !combined_)
-    return fail("the gradient norms of the ranks are not combined");
+    return refuse(PlanRule::Updated,
+                  "the gradient norms of the ranks are not combined");
   return Status::ok();
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/plan/ExchangeChecker.h"
 #include "runtime/plan/MemoryChecker.h"
 #include "runtime/plan/OrderChecker.h"
+#include "runtime/plan/PlanRules.h"
 #include "runtime/plan/ProgramBlocks.h"
 
 #include <algorithm>
@@ -18,8 +19,10 @@ namespace {
 
 using plan::Instruction;
 
-Status bad(const std::string &what) {
-  return Status::invalidArgument("plan: " + what);
+/// A failure with words before what it says.
+Status prefixed(const std::string &words, const Status &status) {
+  std::string what = status.message().substr(std::string("plan: ").size());
+  return Status(status.code(), "plan: " + words + ": " + what);
 }
 
 //===----------------------------------------------------------------------===//
@@ -31,14 +34,17 @@ Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
                     int64_t targets) {
   int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
   if (targets >= 0 && plan.targetTokens != targets)
-    return bad(formatText("counts %d targets, but the mini-batch has %d",
-                          plan.targetTokens, targets));
+    return refuse(PlanRule::Covered,
+                  formatText("counts %d targets, but the mini-batch has %d",
+                             plan.targetTokens, targets));
   if (targets < 0 && tokens > 0 && plan.targetTokens == 0)
-    return bad("counts no targets, but a loss is divided by their number");
+    return refuse(PlanRule::Covered,
+                  "counts no targets, but a loss is divided by their number");
   if (plan.targetTokens < 0 || plan.targetTokens > tokens)
-    return bad(formatText("counts %d targets, but the mini-batch has %d "
-                          "tokens",
-                          plan.targetTokens, tokens));
+    return refuse(PlanRule::Covered,
+                  formatText("counts %d targets, but the mini-batch has %d "
+                             "tokens",
+                             plan.targetTokens, tokens));
   return Status::ok();
 }
 
@@ -48,13 +54,16 @@ Status checkLengths(const Model &model, const std::vector<int64_t> &lengths) {
   // With this limit no sum of lengths overflows.
   for (size_t sample = 0; sample < lengths.size(); ++sample)
     if (lengths[sample] < 0 || lengths[sample] > maxMicroBatchTokens)
-      return bad(formatText("sample %d has %d tokens, but 0 to %d are possible",
-                            sample, lengths[sample], maxMicroBatchTokens));
+      return refuse(
+          PlanRule::Covered,
+          formatText("sample %d has %d tokens, but 0 to %d are possible",
+                     sample, lengths[sample], maxMicroBatchTokens));
   for (size_t sample = 0; sample < lengths.size(); ++sample)
     if (positions > 0 && lengths[sample] > positions)
-      return bad(formatText("sample %d has %d tokens, but the model has "
-                            "%d positions",
-                            sample, lengths[sample], positions));
+      return refuse(PlanRule::Covered,
+                    formatText("sample %d has %d tokens, but the model has "
+                               "%d positions",
+                               sample, lengths[sample], positions));
   return Status::ok();
 }
 
@@ -67,34 +76,40 @@ Status checkSegments(const plan::Plan &plan,
     for (const plan::Segment &segment : plan.microBatches[m].segments) {
       int64_t sample = segment.sample;
       if (sample < 0 || sample >= static_cast<int64_t>(lengths.size()))
-        return bad(formatText("micro-batch %d names sample %d of %d", m, sample,
-                              lengths.size()));
+        return refuse(PlanRule::Covered,
+                      formatText("micro-batch %d names sample %d of %d", m,
+                                 sample, lengths.size()));
       if (segment.begin < 0 || segment.length < 0 ||
           segment.length > lengths[sample] ||
           segment.begin > lengths[sample] - segment.length)
-        return bad(formatText("micro-batch %d takes tokens [%d, +%d) of "
-                              "sample %d, which has %d",
-                              m, segment.begin, segment.length, sample,
-                              lengths[sample]));
+        return refuse(PlanRule::Covered,
+                      formatText("micro-batch %d takes tokens [%d, +%d) of "
+                                 "sample %d, which has %d",
+                                 m, segment.begin, segment.length, sample,
+                                 lengths[sample]));
       if (segment.length != lengths[sample])
-        return bad(formatText("micro-batch %d takes a part of sample %d: "
-                              "slices are not supported yet",
-                              m, sample));
+        return refuse(PlanRule::Covered,
+                      formatText("micro-batch %d takes a part of sample %d: "
+                                 "slices are not supported yet",
+                                 m, sample));
       if (seen[sample])
-        return bad(formatText("sample %d is in two segments, the second in "
-                              "micro-batch %d",
-                              sample, m));
+        return refuse(PlanRule::Covered,
+                      formatText("sample %d is in two segments, the second in "
+                                 "micro-batch %d",
+                                 sample, m));
       seen[sample] = 1;
       tokens += segment.length;
     }
     if (tokens > maxMicroBatchTokens)
-      return bad(formatText("micro-batch %d has %d tokens, at most %d are "
-                            "possible",
-                            m, tokens, maxMicroBatchTokens));
+      return refuse(PlanRule::Covered,
+                    formatText("micro-batch %d has %d tokens, at most %d are "
+                               "possible",
+                               m, tokens, maxMicroBatchTokens));
   }
   for (size_t sample = 0; sample < lengths.size(); ++sample)
     if (!seen[sample])
-      return bad(formatText("sample %d is in no micro-batch", sample));
+      return refuse(PlanRule::Covered,
+                    formatText("sample %d is in no micro-batch", sample));
   return Status::ok();
 }
 
@@ -105,8 +120,8 @@ Status checkInstructions(const RankView &view, const plan::Plan &plan,
   for (index = 0; index < program.count(); ++index) {
     const Instruction &i = program.instructions[index];
     auto bad = [&](const std::string &what) {
-      return dyna::bad(formatText("instruction %d (%s)%s", index,
-                                  describeInstruction(i), what));
+      return refuse(PlanRule::There, formatText("instruction %d (%s)%s", index,
+                                                describeInstruction(i), what));
     };
     if (i.op <= Instruction::OP_UNKNOWN || i.op > Instruction::Op_MAX)
       return bad(" is not known");
@@ -141,9 +156,8 @@ Status checkInstructions(const RankView &view, const plan::Plan &plan,
 
 /// "plan: instruction 4 (FORWARD ...): what".
 Status atInstruction(const Status &status, int index, const Instruction &i) {
-  std::string what = status.message().substr(std::string("plan: ").size());
-  return bad(formatText("instruction %d (%s): %s", index,
-                        describeInstruction(i), what));
+  return prefixed(
+      formatText("instruction %d (%s)", index, describeInstruction(i)), status);
 }
 
 /// Notes where the program fails, if it does.
@@ -162,9 +176,10 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
   if (options.limitedRank < 0 || options.limitedRank == rank)
     limit = std::min(limit, options.dynamicLimit);
   if (program.dynamicBytes < 0 || program.dynamicBytes > limit)
-    return at(options, rank, -1,
-              bad(formatText("needs %d bytes, but the limit is %d",
-                             program.dynamicBytes, limit)));
+    return at(
+        options, rank, -1,
+        refuse(PlanRule::Fits, formatText("needs %d bytes, but the limit is %d",
+                                          program.dynamicBytes, limit)));
   int index = -1;
   if (Status status = checkInstructions(view, plan, program, index);
       !status.isOk())
@@ -188,16 +203,16 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
 Status onRank(Status status, int rank, int ranks) {
   if (status.isOk() || ranks == 1)
     return status;
-  std::string what = status.message().substr(std::string("plan: ").size());
-  return bad(formatText("rank %d: %s", rank, what));
+  return prefixed(formatText("rank %d", rank), status);
 }
 
 Status checkRanks(const plan::Plan &plan, int ranks) {
   if (plan.rankCount() != ranks)
-    return bad(ranks == 1 ? formatText("expects one rank, but has %d",
-                                       plan.rankCount())
-                          : formatText("expects %d ranks, but has %d", ranks,
-                                       plan.rankCount()));
+    return refuse(PlanRule::Made,
+                  ranks == 1 ? formatText("expects one rank, but has %d",
+                                          plan.rankCount())
+                             : formatText("expects %d ranks, but has %d", ranks,
+                                          plan.rankCount()));
   return Status::ok();
 }
 
@@ -216,8 +231,9 @@ Status checkUpdates(const ExecutableGraph &graph, const plan::Plan &plan) {
   }
   if (with < 0 || without < 0)
     return Status::ok();
-  return bad(formatText("rank %d updates no parameters, but rank %d does",
-                        without, with));
+  return refuse(PlanRule::Updated,
+                formatText("rank %d updates no parameters, but rank %d does",
+                           without, with));
 }
 
 /// P3 between micro-batches. One plan has one loss, divided by the targets of
@@ -235,11 +251,14 @@ Status checkPurpose(const plan::Plan &plan, PlanPosition &failedAt) {
         continue;
       failedAt = {rank, index};
       bool evaluates = i.op == Instruction::EVALUATE;
-      return bad(formatText(
-          "micro-batch %d is %s, but micro-batch %d is %s: a plan trains on "
-          "all or evaluates all",
-          i.microBatch, evaluates ? "evaluated" : "trained on",
-          first->microBatch, evaluates ? "trained on" : "evaluated"));
+      return refuse(PlanRule::Ordered,
+                    formatText("micro-batch %d is %s, but micro-batch %d is "
+                               "%s: a plan trains on "
+                               "all or evaluates all",
+                               i.microBatch,
+                               evaluates ? "evaluated" : "trained on",
+                               first->microBatch,
+                               evaluates ? "trained on" : "evaluated"));
     }
   return Status::ok();
 }
@@ -248,8 +267,9 @@ Status checkReplicas(const plan::Plan &plan, int replicas) {
   for (int m = 0; m < plan.microBatchCount(); ++m)
     if (int replica = plan.microBatches[m].replica;
         replica < 0 || replica >= replicas)
-      return bad(formatText("micro-batch %d is for replica %d of %d", m,
-                            replica, replicas));
+      return refuse(PlanRule::Covered,
+                    formatText("micro-batch %d is for replica %d of %d", m,
+                               replica, replicas));
   return Status::ok();
 }
 
@@ -263,12 +283,13 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   failedAt = {};
   const Model &model = graph.model();
   if (plan.manifestHash != model.hash())
-    return bad(formatText("made for model %016x, but this is %016x",
-                          plan.manifestHash, model.hash()));
+    return refuse(PlanRule::Made,
+                  formatText("made for model %016x, but this is %016x",
+                             plan.manifestHash, model.hash()));
   DYNA_RETURN_IF_ERROR(checkRanks(plan, graph.ranks()));
   if (plan.graph != graph.name())
-    return bad("made for strategy '" + plan.graph + "', but this is '" +
-               graph.name() + "'");
+    return refuse(PlanRule::Made, "made for strategy '" + plan.graph +
+                                      "', but this is '" + graph.name() + "'");
   DYNA_RETURN_IF_ERROR(checkLengths(model, lengths));
   DYNA_RETURN_IF_ERROR(checkSegments(plan, lengths));
   DYNA_RETURN_IF_ERROR(checkTargets(plan, lengths, options.targets));

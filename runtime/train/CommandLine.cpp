@@ -219,12 +219,17 @@ Status checkExclusions(const TrainOptions &options) {
                "only one of them");
   if (!options.resume.empty() && options.evaluate)
     return bad("--evaluate takes the parameters by --load, not --resume");
-  for (const char *flag : {"save", "trace", "counts", "print-grad-norms"})
+  for (const char *flag :
+       {"save", "trace", "counts", "print-grad-norms", "dump-plans"})
     if (options.evaluate && options.isGiven(flag))
       return Status::invalidArgument(
           formatText("--evaluate trains nothing, so there is nothing for --%s "
                      "to write: give only one of them",
                      flag));
+  if (options.evaluate && options.isGiven("plans"))
+    return bad("--evaluate plans what it evaluates: --plans is for training");
+  if (!options.plans.empty() && options.plans == options.dumpPlans)
+    return bad("--plans and --dump-plans name one folder: give each its own");
   return Status::ok();
 }
 

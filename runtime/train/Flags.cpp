@@ -248,6 +248,14 @@ std::vector<Flag> filesFlags() {
       text("Files", "counts", "FILE",
            "write what each rank computed, held and sent, as JSON", &O::counts,
            Stored::No, true),
+      text("Files", "dump-plans", "DIR",
+           "write the plan of each step there, step-N.plan; dyna-translate "
+           "--plan-to-mlir makes it text",
+           &O::dumpPlans, Stored::No, true),
+      text("Files", "plans", "DIR",
+           "run the plans of that folder, which may have been edited, instead "
+           "of making them",
+           &O::plans, Stored::No, true),
   };
 }
 

@@ -135,6 +135,10 @@ Status checkOutputPaths(const TrainOptions &options) {
   if (!options.save.empty())
     DYNA_RETURN_IF_ERROR(checkFolder("--save", options.save,
                                      folderOf(options.save + "/x"), options));
+  if (!options.dumpPlans.empty())
+    DYNA_RETURN_IF_ERROR(checkFolder("--dump-plans", options.dumpPlans,
+                                     folderOf(options.dumpPlans + "/x"),
+                                     options));
   if (existing.empty())
     return Status::ok();
   for (const Input &input : inputsOf(options)) {

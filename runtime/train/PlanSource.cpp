@@ -4,6 +4,7 @@
 
 #include "runtime/train/PlanSource.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/executor/Staging.h"
 #include "runtime/plan/Bytes.h"
 
@@ -32,12 +33,23 @@ private:
 
 StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
                                  const MiniBatch &batch) {
-  return VerifiedPlan::prove(*session.graph, std::move(plan), batch.lengths(),
-                             {maxBlockBytes, -1, countTargets(batch)});
+  DYNA_ASSIGN_OR_RETURN(
+      VerifiedPlan proven,
+      VerifiedPlan::prove(*session.graph, std::move(plan), batch.lengths(),
+                          {maxBlockBytes, -1, countTargets(batch)}));
+  // Each rank has a region of its own size.
+  const std::vector<int64_t> &limits = session.planOptions.dynamicLimits;
+  for (size_t rank = 0; rank < limits.size(); ++rank)
+    if (int64_t bytes = proven.plan().ranks[rank].dynamicBytes;
+        bytes > limits[rank])
+      return Status::invalidArgument(
+          formatText("plan: rank %d needs %d bytes, but the limit is %d (P8)",
+                     rank, bytes, limits[rank]));
+  return proven;
 }
 
-StatusOr<std::unique_ptr<PlanSource>> openPlanSource(const Session &session) {
-  return std::unique_ptr<PlanSource>(std::make_unique<PlannedHere>(session));
+std::unique_ptr<PlanSource> planHere(const Session &session) {
+  return std::make_unique<PlannedHere>(session);
 }
 
 } // namespace dyna

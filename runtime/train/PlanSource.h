@@ -19,8 +19,9 @@ public:
   virtual StatusOr<VerifiedPlan> plan(const PlannedStep &step) = 0;
 };
 
-/// What the flags ask for. `session` must outlive it.
-StatusOr<std::unique_ptr<PlanSource>> openPlanSource(const Session &session);
+/// Makes them in this process, from the mini-batch alone. `session` must outlive
+/// it.
+std::unique_ptr<PlanSource> planHere(const Session &session);
 
 /// A plan of the session's graph, proven for a mini-batch, each rank within the
 /// memory that it has.

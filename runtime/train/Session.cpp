@@ -16,6 +16,7 @@
 #include "runtime/train/Checkpointing.h"
 #include "runtime/train/Devices.h"
 #include "runtime/train/MemoryNeed.h"
+#include "runtime/train/PlanFiles.h"
 #include "runtime/train/Progress.h"
 #include "runtime/transport/ProcessTransport.h"
 #include "runtime/transport/threads/ThreadTransport.h"
@@ -232,6 +233,11 @@ Status agree(const Session &session, bool training, const Checkpoint *start,
       {"strategy", describeStrategy(strategy)},
       {"task", training ? "training" : "evaluation"},
       {"checkpoint", describeStart(start, session.options)}};
+  if (!session.options.plans.empty()) {
+    DYNA_ASSIGN_OR_RETURN(std::string plans,
+                          describePlans(session.options.plans));
+    facts.push_back({"plans", plans});
+  }
   for (const auto &[name, value] : commonFlags(session.options))
     facts.push_back({name, value});
   for (const SampleIndexPointer &data : {session.data, session.heldOut})

@@ -76,6 +76,8 @@ struct TrainOptions {
   std::string load;
   std::string gradNorms;
   std::string counts;
+  std::string dumpPlans; ///< a folder
+  std::string plans;     ///< a folder; empty: plans are made
 
   // Machine.
   int64_t threads = 0;

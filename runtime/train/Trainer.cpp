@@ -12,6 +12,7 @@
 #include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/LearningRate.h"
+#include "runtime/train/OpenPlans.h"
 #include "runtime/train/Signals.h"
 
 #include <algorithm>

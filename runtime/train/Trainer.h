@@ -10,7 +10,7 @@
 #include "runtime/train/Counts.h"
 #include "runtime/train/Evaluator.h"
 #include "runtime/train/Metrics.h"
-#include "runtime/train/PlanSource.h"
+#include "runtime/train/PlanAhead.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/SaveSchedule.h"
 #include "runtime/train/Session.h"

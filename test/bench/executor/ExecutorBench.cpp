@@ -52,6 +52,10 @@ static int measure(const char *strategy) {
   auto team = RankTeam::create({{&*graph}}, **variant, std::move(ranks), {});
   if (!team.isOk())
     return std::fprintf(stderr, "%s\n", team.status().message().c_str()), 1;
+  auto proven = VerifiedPlan::prove(*graph, *plan, batch.lengths(),
+                                    {maxBlockBytes, -1, batch.targets});
+  if (!proven.isOk())
+    return std::fprintf(stderr, "%s\n", proven.status().message().c_str()), 1;
   int instructions = 0;
   for (const plan::RankProgram &one : plan->ranks)
     instructions = std::max(instructions, one.count());
@@ -60,7 +64,7 @@ static int measure(const char *strategy) {
     StepResult result;
     double begin = secondsNow();
     Status status =
-        (*team)->run(*plan, batch, TinyRun::scalars(repeat), result);
+        (*team)->run(*proven, batch, TinyRun::scalars(repeat), result);
     times.push_back(secondsNow() - begin);
     if (!status.isOk())
       return std::fprintf(stderr, "%s\n", status.message().c_str()), 1;

@@ -426,7 +426,7 @@ TEST(PlanVerifierTest, MessagesNameTheInstruction) {
   EXPECT_THAT(verify(plan).message(),
               testing::MatchesRegex("plan: instruction [0-9]+ \\(BACKWARD "
                                     "layer 3 micro-batch 0\\): not recomputed "
-                                    "yet"));
+                                    "yet \\(P4\\)"));
 }
 
 /// One that is in the table, but in no rule yet, is not taken for another.

@@ -1,0 +1,21 @@
+//===- OpenPlans.cpp - The source of plans that flags ask for -------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/OpenPlans.h"
+
+#include "runtime/train/PlanFolder.h"
+
+namespace dyna {
+
+StatusOr<std::unique_ptr<PlanSource>> openPlanSource(const Session &session) {
+  const TrainOptions &options = session.options;
+  std::unique_ptr<PlanSource> source = options.plans.empty()
+                                           ? planHere(session)
+                                           : readPlans(session, options.plans);
+  if (options.dumpPlans.empty() || !session.writesFiles())
+    return source;
+  return dumpPlans(std::move(source), options.dumpPlans);
+}
+
+} // namespace dyna

@@ -1,0 +1,121 @@
+//===- PlanFolder.cpp - Plans of steps as files ---------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/PlanFolder.h"
+
+#include "runtime/base/FileFailure.h"
+#include "runtime/base/Files.h"
+#include "runtime/base/InputFile.h"
+#include "runtime/base/OutputFile.h"
+#include "runtime/base/Text.h"
+#include "runtime/plan/PlanFile.h"
+
+#include <filesystem>
+
+namespace dyna {
+namespace {
+
+class DumpedPlans : public PlanSource {
+public:
+  DumpedPlans(std::unique_ptr<PlanSource> source, std::string folder)
+      : source_(std::move(source)), folder_(std::move(folder)) {}
+
+  StatusOr<VerifiedPlan> plan(const PlannedStep &step) override {
+    DYNA_ASSIGN_OR_RETURN(VerifiedPlan plan, source_->plan(step));
+    DYNA_RETURN_IF_ERROR(
+        replaceFile(planPath(folder_, step.step), writePlan(plan.plan())));
+    return plan;
+  }
+
+private:
+  const std::unique_ptr<PlanSource> source_;
+  const std::string folder_;
+};
+
+/// Samples and tokens that a plan is about: what people compare first.
+struct Amount {
+  int64_t samples = 0, tokens = 0;
+};
+
+Amount amountOf(const plan::Plan &plan) {
+  Amount amount;
+  for (const plan::MicroBatch &microBatch : plan.microBatches)
+    for (const plan::Segment &segment : microBatch.segments) {
+      ++amount.samples;
+      amount.tokens += segment.length;
+    }
+  return amount;
+}
+
+bool updates(const plan::Plan &plan) {
+  for (const plan::RankProgram &program : plan.ranks)
+    for (const plan::Instruction &i : program.instructions)
+      if (i.op == plan::Instruction::UPDATE)
+        return true;
+  return false;
+}
+
+class PlansOfFolder : public PlanSource {
+public:
+  PlansOfFolder(const Session &session, std::string folder)
+      : session_(session), folder_(std::move(folder)) {}
+
+  StatusOr<VerifiedPlan> plan(const PlannedStep &step) override {
+    std::string path = planPath(folder_, step.step);
+    StatusOr<VerifiedPlan> plan = read(path, step);
+    if (plan.isOk())
+      return plan;
+    // What cannot be read names itself.
+    std::string why = plan.status().message();
+    return Status(plan.status().code(), why.find(path) == std::string::npos
+                                            ? path + ": " + why
+                                            : "--plans: " + why);
+  }
+
+private:
+  StatusOr<VerifiedPlan> read(const std::string &path,
+                              const PlannedStep &step) const {
+    if (!fileExists(path))
+      return Status::invalidArgument(formatText(
+          "there is no %s, the plan of step %d", path, step.step + 1));
+    DYNA_ASSIGN_OR_RETURN(std::string bytes, readFile(path));
+    DYNA_ASSIGN_OR_RETURN(plan::Plan plan, readPlan(bytes));
+    Amount got = amountOf(plan);
+    auto samples = static_cast<int64_t>(step.batch.samples.size());
+    if (got.samples != samples || got.tokens != step.batch.tokens)
+      return Status::invalidArgument(formatText(
+          "a plan for %d samples of %d tokens, but step %d has %d samples of "
+          "%d tokens: give the data, --seed and --tokens-per-batch that it was "
+          "made with",
+          got.samples, got.tokens, step.step + 1, samples, step.batch.tokens));
+    if (updates(plan) != step.update)
+      return Status::invalidArgument(
+          step.update ? "a plan without updates, which trains nothing"
+                      : "a plan that updates, but --print-grad-norms looks at "
+                        "the gradients before");
+    return provePlan(session_, std::move(plan), step.batch);
+  }
+
+  const Session &session_;
+  const std::string folder_;
+};
+
+} // namespace
+
+StatusOr<std::unique_ptr<PlanSource>>
+dumpPlans(std::unique_ptr<PlanSource> source, const std::string &folder) {
+  std::error_code error;
+  std::filesystem::create_directory(folder, error);
+  if (error || !isDirectory(folder))
+    return fileFailure("write", folder, error ? error.value() : ENOTDIR);
+  return std::unique_ptr<PlanSource>(
+      std::make_unique<DumpedPlans>(std::move(source), folder));
+}
+
+std::unique_ptr<PlanSource> readPlans(const Session &session,
+                                      const std::string &folder) {
+  return std::make_unique<PlansOfFolder>(session, folder);
+}
+
+} // namespace dyna

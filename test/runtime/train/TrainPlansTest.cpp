@@ -1,0 +1,289 @@
+//===- TrainPlansTest.cpp - Plans written, edited and run again -----------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/train/TrainProgram.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/PlanVerifier.h"
+#include "test/runtime/executor/TinyRun.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+using namespace dyna;
+using namespace dyna::test;
+using plan::Instruction;
+
+namespace {
+
+class TrainPlansTest : public TrainProgram {
+protected:
+  /// Two stages with several micro-batches.
+  std::vector<std::string> piped(std::vector<std::string> more) const {
+    std::vector<std::string> arguments = {
+        "--strategy=pp=2,layers=2+3", "--recompute=selective",
+        "--tokens-per-batch=400", "--tokens-per-micro-batch=200"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return training(arguments);
+  }
+
+  plan::Plan readStep(const std::string &folder, int step) const {
+    auto plan = readPlan(*readFile(planPath(folder, step)));
+    EXPECT_TRUE(plan.isOk()) << plan.status().message();
+    return *plan;
+  }
+  void writeStep(const std::string &folder, int step,
+                 const plan::Plan &plan) const {
+    fs::create_directories(path(folder));
+    std::ofstream(planPath(folder, step)) << writePlan(plan);
+  }
+  std::string planPath(const std::string &folder, int step) const {
+    return path(folder) + "/step-" + std::to_string(step) + ".plan";
+  }
+
+  std::vector<int64_t> lengthsOf(const plan::Plan &plan) const {
+    std::map<int64_t, int64_t> lengths;
+    for (const plan::MicroBatch &microBatch : plan.microBatches)
+      for (const plan::Segment &segment : microBatch.segments)
+        lengths[segment.sample] = segment.length;
+    std::vector<int64_t> result;
+    for (auto [sample, length] : lengths)
+      result.push_back(length);
+    return result;
+  }
+
+  /// But for notes about the flags.
+  static int64_t linesOf(const std::string &text) {
+    std::istringstream stream(text);
+    int64_t count = 0;
+    for (std::string line; std::getline(stream, line);)
+      count += line.rfind("note: ", 0) != 0;
+    return count;
+  }
+
+  /// What each rank did in the first traced step, as the trace tells it.
+  std::vector<std::vector<std::string>> traced(const std::string &file) const {
+    auto json = parseJson(*readFile(path(file)));
+    EXPECT_TRUE(json.isOk());
+    std::vector<std::vector<std::string>> ranks(2);
+    for (const JsonValue &event : json->find("traceEvents")->items) {
+      const JsonValue *category = event.find("cat");
+      std::string name = event.find("name")->text;
+      if (!category || category->text == "exchange" || name == "CAST_PARAMS")
+        continue;
+      const JsonValue *arguments = event.find("args");
+      if (auto layer = arguments->findInteger("layer"))
+        name += formatText(" layer %d", *layer);
+      if (auto microBatch = arguments->findInteger("micro_batch"))
+        name += formatText(" micro-batch %d", *microBatch);
+      ranks.at(*event.findInteger("pid")).push_back(name);
+    }
+    return ranks;
+  }
+
+  static std::vector<std::vector<std::string>> planned(const plan::Plan &plan) {
+    std::vector<std::vector<std::string>> ranks;
+    for (const plan::RankProgram &program : plan.ranks) {
+      ranks.emplace_back();
+      for (const Instruction &i : program.instructions)
+        ranks.back().push_back(describeInstruction(i));
+    }
+    return ranks;
+  }
+
+  static TinyOptions likeProgram() {
+    TinyOptions options;
+    options.vocabulary = 257;
+    return options;
+  }
+  TinyProgram program_{likeProgram()};
+  Model model_ = *openProgram(program_.program());
+  ExecutableGraph graph_ =
+      *ExecutableGraph::create(model_, *parseStrategy("pp=2,layers=2+3"));
+};
+
+// Plans are the same bytes with any number of threads, and run again they make
+// the same steps.
+TEST_F(TrainPlansTest, DumpedPlansRunAgain) {
+  for (const char *threads : {"1", "2", "4"}) {
+    Result result = run(piped({"--steps=5", "--plan-ahead=4",
+                               "--save=" + path(std::string("s") + threads),
+                               std::string("--plan-threads=") + threads,
+                               "--dump-plans=" + path(threads)}));
+    ASSERT_EQ(result.code, 0) << result.err;
+    for (int step = 1; step <= 5; ++step)
+      EXPECT_TRUE(*readFile(planPath(threads, step)) ==
+                  *readFile(planPath("1", step)))
+          << step;
+  }
+  Result result =
+      run(piped({"--steps=5", "--plans=" + path("4"), "--save=" + path("s"),
+                 "--dump-plans=" + path("again")}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  expectSame("s1/step-5", "s/step-5");
+  EXPECT_TRUE(*readFile(planPath("again", 5)) == *readFile(planPath("1", 5)));
+}
+
+// One mini-batch, several plans: those of other schedules, and some whose
+// instructions were moved about by hand.
+TEST_F(TrainPlansTest, TracesHaveTheOrderOfThePlan) {
+  std::vector<std::string> folders;
+  for (const char *pipeline : {"1f1b", "gpipe", "adaptive"}) {
+    folders.push_back(pipeline);
+    ASSERT_EQ(run(piped({"--steps=1", std::string("--pipeline=") + pipeline,
+                         "--dump-plans=" + path(pipeline)}))
+                  .code,
+              0);
+  }
+  plan::Plan first = readStep("1f1b", 1);
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    plan::Plan plan = first;
+    int moved = 0;
+    for (uint64_t i = 0; i < 400; ++i) {
+      plan::Plan changed = plan;
+      auto &list = changed.ranks[i % 2].instructions;
+      size_t at = dyna_mix64(seed * 1000 + i) % (list.size() - 1);
+      std::swap(list[at], list[at + 1]);
+      if (!verifyPlan(graph_, changed, lengthsOf(plan), {maxBlockBytes}).isOk())
+        continue;
+      plan = changed;
+      ++moved;
+    }
+    EXPECT_GT(moved, 10);
+    folders.push_back("moved" + std::to_string(seed));
+    writeStep(folders.back(), 1, plan);
+  }
+  std::set<std::vector<std::vector<std::string>>> different;
+  for (const std::string &folder : folders) {
+    SCOPED_TRACE(folder);
+    Result result = run(piped({"--steps=1", "--pipeline=gpipe", // keeps most
+                               "--plans=" + path(folder),
+                               "--trace=" + path(folder + ".json")}));
+    ASSERT_EQ(result.code, 0) << result.err;
+    auto order = traced(folder + ".json");
+    EXPECT_TRUE(order == planned(readStep(folder, 1)));
+    different.insert(order);
+  }
+  EXPECT_EQ(different.size(), folders.size());
+}
+
+/// One edit, as a hand might slip.
+void edit(plan::Plan &plan, uint64_t seed) {
+  uint64_t counter = seed * 100;
+  auto draw = [&](uint64_t below) { return dyna_mix64(++counter) % below; };
+  plan::RankProgram &program = plan.ranks[draw(plan.ranks.size())];
+  auto &list = program.instructions;
+  size_t at = draw(list.size() - 1);
+  switch (draw(8)) {
+  case 0:
+    plan.manifestHash ^= 1;
+    break;
+  case 1:
+    program.dynamicBytes += INT64_C(1) << 40;
+    break;
+  case 2: {
+    auto &segments = plan.microBatches[0].segments;
+    segments[0].sample = plan.microBatches[1].segments[0].sample;
+    break;
+  }
+  case 3:
+    list.erase(list.begin() + static_cast<ptrdiff_t>(at));
+    break;
+  case 4: {
+    // To where another block lies, or to nowhere.
+    auto isTaking = [](const Instruction &i) {
+      return i.places[0] != plan::noPlace;
+    };
+    auto one = std::find_if(list.begin() + static_cast<ptrdiff_t>(at),
+                            list.end(), isTaking);
+    if (one != list.end())
+      one->places[0] = draw(2) ? plan::noPlace : 0;
+    break;
+  }
+  default: {
+    size_t to = std::min(list.size() - 1, at + 1 + draw(6));
+    std::swap(list[at], list[to]);
+  }
+  }
+}
+
+// Before the step that the plan is for, with the rule, on one line; the steps
+// before are trained.
+TEST_F(TrainPlansTest, IllegalEditsAreRefusedWithTheirRule) {
+  ASSERT_EQ(run(piped({"--steps=2", "--pipeline=gpipe",
+                       "--dump-plans=" + path("good")}))
+                .code,
+            0);
+  plan::Plan good = readStep("good", 2);
+  std::map<std::string, std::pair<plan::Plan, std::string>> byRule;
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    plan::Plan bad = good;
+    edit(bad, seed);
+    Status status =
+        verifyPlan(graph_, bad, lengthsOf(good), {INT64_C(1) << 38});
+    if (status.isOk())
+      continue;
+    std::string why = status.message();
+    size_t rule = why.rfind(" (P");
+    ASSERT_NE(rule, std::string::npos) << why;
+    byRule.emplace(why.substr(rule), std::pair(bad, why));
+  }
+  for (int rule : {1, 2, 3, 4, 5, 6, 7, 8, 10, 11})
+    EXPECT_EQ(byRule.count(formatText(" (P%d)", rule)), 1u) << rule;
+  for (const auto &[rule, example] : byRule) {
+    SCOPED_TRACE(example.second);
+    writeStep("bad", 1, readStep("good", 1));
+    writeStep("bad", 2, example.first);
+    Result result =
+        run(piped({"--steps=2", "--pipeline=gpipe", "--plans=" + path("bad"),
+                   "--metrics=" + path("m.jsonl")}));
+    EXPECT_EQ(result.code, 2);
+    EXPECT_THAT(result.err, HasSubstr("bad/step-2.plan: plan: "));
+    EXPECT_THAT(result.err, HasSubstr(rule == " (P8)" ? rule : example.second));
+    EXPECT_EQ(linesOf(result.err), 1);
+    EXPECT_EQ(numbers("m.jsonl", "step"), std::vector<double>{1});
+  }
+}
+
+TEST_F(TrainPlansTest, PlansOfOtherRunsAreRefusedWithNumbers) {
+  ASSERT_EQ(run(piped({"--steps=1", "--dump-plans=" + path("good")})).code, 0);
+  auto refusal = [&](std::vector<std::string> more) {
+    more.push_back("--plans=" + path("good"));
+    Result result = run(piped(std::move(more)));
+    EXPECT_EQ(result.code, 2);
+    EXPECT_EQ(linesOf(result.err), 1);
+    return result.err;
+  };
+  plan::Plan plan = readStep("good", 1);
+  EXPECT_THAT(refusal({"--steps=1", "--tokens-per-batch=300"}),
+              HasSubstr(formatText("step-1.plan: a plan for %d samples",
+                                   lengthsOf(plan).size())));
+  EXPECT_THAT(refusal({"--steps=1", "--strategy=pp=2,layers=3+2"}),
+              HasSubstr("made for strategy 'dp=1,tp=1,pp=2,layers=2+3', but"));
+  EXPECT_THAT(refusal({"--steps=2"}),
+              HasSubstr("step-2.plan, the plan of step 2"));
+  EXPECT_THAT(refusal({"--steps=1", "--print-grad-norms=" + path("g")}),
+              HasSubstr("a plan that updates"));
+  EXPECT_THAT(refusal({"--steps=1", "--dump-plans=" + path("good")}),
+              HasSubstr("name one folder"));
+  EXPECT_THAT(refusal({"--steps=1", "--evaluate"}),
+              HasSubstr("--plans is for"));
+  plan.manifestHash = 5;
+  writeStep("good", 1, plan);
+  EXPECT_THAT(refusal({"--steps=1"}),
+              HasSubstr("made for model 0000000000000005, but this is"));
+  for (plan::RankProgram &program : plan.ranks)
+    program = plan::RankProgram();
+  writeStep("good", 1, plan);
+  EXPECT_THAT(refusal({"--steps=1"}), HasSubstr("without updates"));
+  std::ofstream(planPath("good", 1)) << "nothing";
+  EXPECT_THAT(refusal({"--steps=1"}), HasSubstr("these bytes are no plan"));
+  EXPECT_THAT(refusal({"--steps=1", "--dump-plans=" + path("corpus")}),
+              HasSubstr("into the folder of data"));
+}
+
+} // namespace

@@ -236,8 +236,18 @@ void Executor::trace(const Run &run, const Instruction &i, double begin,
   slice.seconds = recorder.now() - begin;
   slice.liveBytes = liveBytes;
   slice.flops = static_cast<double>(machine_.context().matrix_flops);
+  if (ExchangeOp op = exchangeOf(i.op);
+      op.isMessage() && op.sends == op.starts) {
+    const int own = machine_.rank();
+    const int peer = run.seat.graph().peerOf(own, op.stagesOn());
+    slice.arrow =
+        messageArrow(slice.step, op.sends ? own : peer, op.sends ? peer : own,
+                     op.isGradient(), i.microBatch);
+    slice.startsArrow = op.sends;
+  }
   recorder.add(slice);
   slice.category = "exchange";
+  slice.arrow = 0;
   slice.flops = 0;
   slice.isInner = true;
   for (const Transport::Spent &spent : spent_) {

@@ -30,31 +30,23 @@ void TraceRecorder::add(const TraceSlice &slice) {
     slices_.push_back(slice);
 }
 
-std::string TraceRecorder::events(int rank) const {
-  std::string text =
-      formatText("{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %d, "
-                 "\"args\": {\"name\": \"rank %d\"}}",
-                 rank, rank);
+void TraceRecorder::write(TraceWriter &writer, int rank) const {
+  writer.nameProcess(rank, formatText("rank %d", rank));
   for (const TraceSlice &slice : slices_) {
-    std::string arguments = formatText("\"step\": %d", slice.step);
-    if (slice.layer >= 0)
-      arguments += formatText(", \"layer\": %d", slice.layer);
-    if (slice.microBatch >= 0)
-      arguments += formatText(", \"micro_batch\": %d", slice.microBatch);
-    if (slice.flops > 0)
-      arguments += formatText(", \"flops\": %.0f", slice.flops);
-    text += formatText(
-        ",\n{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %d, "
-        "\"tid\": 0, \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s}}",
-        slice.name, slice.category, rank, slice.beginSeconds * 1e6,
-        slice.seconds * 1e6, arguments);
+    TraceArguments arguments;
+    arguments.step = slice.step;
+    arguments.layer = slice.layer;
+    arguments.microBatch = slice.microBatch;
+    arguments.flops = slice.flops;
+    writer.slice(rank, 0, slice.name, slice.category, slice.beginSeconds,
+                 slice.seconds, arguments);
     if (slice.isInner)
       continue; // of an instruction that has said it
-    text += formatText(",\n{\"name\": \"live bytes\", \"ph\": \"C\", \"pid\": "
-                       "%d, \"ts\": %.3f, \"args\": {\"bytes\": %d}}",
-                       rank, slice.beginSeconds * 1e6, slice.liveBytes);
+    writer.liveBytes(rank, slice.beginSeconds, slice.liveBytes);
+    if (slice.arrow != 0)
+      writer.arrow(rank, 0, slice.beginSeconds, slice.seconds, slice.arrow,
+                   slice.startsArrow);
   }
-  return text;
 }
 
 std::string TraceRecorder::toJson() const { return toJson({this}); }
@@ -62,11 +54,10 @@ std::string TraceRecorder::toJson() const { return toJson({this}); }
 std::string
 TraceRecorder::toJson(const std::vector<const TraceRecorder *> &ranks,
                       int firstRank) {
-  std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+  TraceWriter writer;
   for (size_t index = 0; index < ranks.size(); ++index)
-    text += (index ? ",\n" : "") +
-            ranks[index]->events(firstRank + static_cast<int>(index));
-  return text + "\n]}\n";
+    ranks[index]->write(writer, firstRank + static_cast<int>(index));
+  return writer.finish();
 }
 
 } // namespace dyna

@@ -5,7 +5,8 @@
 // Slices for ui.perfetto.dev (Chrome's JSON trace format): one per instruction,
 // with layer, micro-batch, bytes and flops. Exchanges inside a layer function,
 // and progress that its kernels let others make, are slices of category
-// "exchange" within the instruction's: what is left of it, it computed.
+// "exchange" within the instruction's: what is left of it, it computed. Arrows
+// lead from where a message starts to be sent to the wait that has received it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +14,7 @@
 #define DYNA_RUNTIME_EXECUTOR_TRACE_H
 
 #include "runtime/base/Status.h"
+#include "runtime/base/TraceWriter.h"
 
 #include <chrono>
 #include <cstdint>
@@ -32,6 +34,9 @@ struct TraceSlice {
   int64_t liveBytes = 0; ///< of the dynamic region
   double flops = 0;
   bool isInner = false; ///< within the slice before it
+  /// Of the message that it starts to send, or has received; 0: none.
+  uint64_t arrow = 0;
+  bool startsArrow = false;
 };
 
 class TraceRecorder {
@@ -58,7 +63,7 @@ public:
                             int firstRank = 0);
 
 private:
-  std::string events(int rank) const;
+  void write(TraceWriter &writer, int rank) const;
 
   size_t limit_;
   double start_;

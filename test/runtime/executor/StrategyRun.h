@@ -283,8 +283,19 @@ inline void expectLayersOfInstructions(const TraceRecorder &trace) {
   }
 }
 
+/// Ends of arrows, "s" and "f", by their ids: of all ranks together.
+using Arrows = std::map<int64_t, std::vector<std::string>>;
+inline void addArrows(const TraceRecorder &trace, Arrows &arrows) {
+  auto json = parseJson(trace.toJson());
+  ASSERT_TRUE(json.isOk());
+  for (const JsonValue &event : json->find("traceEvents")->items)
+    if (event.find("name")->text == "message")
+      arrows[*event.find("id")->integer].push_back(event.find("ph")->text);
+}
+
 inline Outcome runStrategy(const StrategyCase &test) {
   Outcome outcome;
+  Arrows arrows;
   TinyProgram program(tinyOptions(test));
   Model model = *openProgram(program.program());
   auto planner = makePlanner(model, test.strategy);
@@ -310,6 +321,7 @@ inline Outcome runStrategy(const StrategyCase &test) {
     DYNA_RETURN_IF_ERROR(rank.train(own));
     std::lock_guard<std::mutex> lock(mutex);
     expectLayersOfInstructions(rank.trace);
+    addArrows(rank.trace, arrows);
     if (outcome.losses.empty()) {
       outcome.losses = own.losses;
       outcome.norms = own.norms;
@@ -320,6 +332,10 @@ inline Outcome runStrategy(const StrategyCase &test) {
     return rank.readInto(outcome.parameters, times);
   });
   EXPECT_OK(ran);
+  // Every message starts on one rank and is received on another.
+  EXPECT_EQ(arrows.empty(), planner->graph().stages() == 1);
+  for (const auto &arrow : arrows)
+    EXPECT_THAT(arrow.second, testing::UnorderedElementsAre("s", "f"));
   for (const std::vector<int> &counts : times)
     EXPECT_THAT(counts, testing::Each(testing::Ge(1)));
   return outcome;

@@ -1,0 +1,84 @@
+//===- TraceWriter.cpp - Traces as text -----------------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/TraceWriter.h"
+
+#include "runtime/abi/Random.h"
+#include "runtime/base/Text.h"
+
+#include <algorithm>
+
+namespace dyna {
+
+std::string &TraceWriter::event() {
+  if (!text_.empty())
+    text_ += ",\n";
+  return text_;
+}
+
+void TraceWriter::nameProcess(int process, const std::string &name) {
+  event() += formatText("{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": "
+                        "%d, \"args\": {\"name\": \"%s\"}}",
+                        process, name);
+}
+
+void TraceWriter::nameTrack(int process, int track, const std::string &name) {
+  event() += formatText("{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": "
+                        "%d, \"tid\": %d, \"args\": {\"name\": \"%s\"}}",
+                        process, track, name);
+}
+
+void TraceWriter::slice(int process, int track, const std::string &name,
+                        const std::string &category, double begin,
+                        double seconds, const TraceArguments &arguments) {
+  std::string said = formatText("\"step\": %d", arguments.step);
+  if (arguments.layer >= 0)
+    said += formatText(", \"layer\": %d", arguments.layer);
+  if (arguments.microBatch >= 0)
+    said += formatText(", \"micro_batch\": %d", arguments.microBatch);
+  if (arguments.flops > 0)
+    said += formatText(", \"flops\": %.0f", arguments.flops);
+  if (arguments.bytes > 0)
+    said += formatText(", \"bytes\": %d", arguments.bytes);
+  event() += formatText(
+      "{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %d, "
+      "\"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s}}",
+      name, category, process, track, begin * 1e6, seconds * 1e6, said);
+}
+
+void TraceWriter::liveBytes(int process, double time, int64_t bytes) {
+  event() += formatText("{\"name\": \"live bytes\", \"ph\": \"C\", \"pid\": "
+                        "%d, \"ts\": %.3f, \"args\": {\"bytes\": %d}}",
+                        process, time * 1e6, bytes);
+}
+
+void TraceWriter::arrow(int process, int track, double begin, double seconds,
+                        uint64_t id, bool starts) {
+  // An arrow starts with its slice, and ends within one, as late as can be: what
+  // waits was there before.
+  double time = starts ? begin * 1e6
+                       : std::max(begin * 1e6, (begin + seconds) * 1e6 - 1e-3);
+  event() += formatText(
+      "{\"name\": \"message\", \"cat\": \"message\", \"ph\": \"%s\", "
+      "\"id\": %d, \"pid\": %d, \"tid\": %d, \"ts\": %.3f%s}",
+      starts ? "s" : "f", id, process, track, time,
+      starts ? "" : ", \"bp\": \"e\"");
+}
+
+std::string TraceWriter::finish() const {
+  return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + text_ +
+         "\n]}\n";
+}
+
+uint64_t messageArrow(int64_t step, int from, int to, bool isGradient,
+                      int microBatch) {
+  uint64_t key = dyna_mix64(static_cast<uint64_t>(step));
+  key = dyna_mix64(
+      key ^ (static_cast<uint64_t>(from) << 32 | static_cast<uint32_t>(to)));
+  key = dyna_mix64(
+      key ^ (static_cast<uint64_t>(microBatch) << 1 | (isGradient ? 1 : 0)));
+  return key >> 12; // as a number of JSON: readers keep 53 bits
+}
+
+} // namespace dyna

@@ -1,0 +1,56 @@
+//===- TraceWriter.h - Traces as text ---------------------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Writes what ui.perfetto.dev shows (the JSON events of Chrome's tracing): ranks
+// are processes, their streams are tracks. Steps that ran and steps that were
+// simulated are written alike. Times are seconds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_BASE_TRACEWRITER_H
+#define DYNA_RUNTIME_BASE_TRACEWRITER_H
+
+#include <cstdint>
+#include <string>
+
+namespace dyna {
+
+/// What one slice says beside its time; -1 and 0 are left out.
+struct TraceArguments {
+  int64_t step = 0; ///< always there
+  int64_t layer = -1, microBatch = -1;
+  double flops = 0;
+  int64_t bytes = 0;
+};
+
+class TraceWriter {
+public:
+  /// Names must be plain: they are written as they are.
+  void nameProcess(int process, const std::string &name);
+  void nameTrack(int process, int track, const std::string &name);
+  void slice(int process, int track, const std::string &name,
+             const std::string &category, double begin, double seconds,
+             const TraceArguments &arguments);
+  void liveBytes(int process, double time, int64_t bytes);
+  /// One end of an arrow, from or to the slice of that time.
+  void arrow(int process, int track, double begin, double seconds, uint64_t id,
+             bool starts);
+
+  /// The whole as JSON; of one that nothing was written to, too.
+  std::string finish() const;
+
+private:
+  std::string &event();
+
+  std::string text_;
+};
+
+/// The id of the arrow of a message: processes that know nothing of each other
+/// give it the same one. Ranks number `from` and `to`.
+uint64_t messageArrow(int64_t step, int from, int to, bool isGradient,
+                      int microBatch);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_BASE_TRACEWRITER_H

@@ -1,0 +1,145 @@
+//===- PlanTrace.cpp - What would run when --------------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/sim/PlanTrace.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/InstructionTable.h"
+#include "runtime/sim/PlanMemory.h"
+
+#include <map>
+
+namespace dyna {
+namespace {
+
+using plan::Instruction;
+
+class StepTracer {
+public:
+  StepTracer(TraceWriter &writer, const TracedStep &step,
+             const ExecutableGraph &graph, const plan::Plan &plan,
+             const PlanWork &work, const PlanTimes &times)
+      : writer_(writer), step_(step), graph_(graph), plan_(plan), work_(work),
+        times_(times) {}
+
+  void programs() {
+    for (int rank = 0; rank < plan_.rankCount(); ++rank) {
+      const int process = step_.firstProcess + rank;
+      std::string name = step_.name.empty() ? "" : step_.name + " ";
+      writer_.nameProcess(process, name + formatText("rank %d", rank));
+      writer_.nameTrack(process, 0, "instructions");
+      std::vector<LiveMemory> live = liveMemory(graph_, plan_, rank);
+      const auto &program = plan_.ranks[rank].instructions;
+      for (size_t index = 0; index < program.size(); ++index) {
+        const TaskTime &time = times_.ranks[rank].instructions[index];
+        instruction(rank, program[index], time);
+        if (index == 0 || live[index].bytes != live[index - 1].bytes)
+          writer_.liveBytes(process, step_.begin + time.start,
+                            live[index].bytes);
+      }
+      writer_.liveBytes(process, step_.begin + times_.makespan, 0);
+    }
+  }
+
+  void transfers() {
+    for (size_t t = 0; t < work_.transfers().size(); ++t) {
+      const PlannedTransfer &transfer = work_.transfers()[t];
+      if (transfer.isMeeting())
+        continue;
+      const int rank = work_.party(transfer, 0);
+      TraceArguments arguments;
+      arguments.step = step_.step;
+      arguments.layer = transfer.layer;
+      arguments.microBatch = transfer.microBatch;
+      arguments.bytes = transfer.bytes;
+      const TaskTime &time = times_.transfers[t];
+      writer_.slice(step_.firstProcess + rank, track(rank, transfer),
+                    kindName(transfer.kind), "transfer",
+                    step_.begin + time.start, time.end - time.start, arguments);
+    }
+  }
+
+private:
+  void instruction(int rank, const Instruction &i, const TaskTime &time) {
+    TraceArguments arguments;
+    arguments.step = step_.step;
+    if (namesLayer(i.op))
+      arguments.layer = i.layer;
+    if (isPerMicroBatch(i.op))
+      arguments.microBatch = i.microBatch;
+    const int process = step_.firstProcess + rank;
+    const double begin = step_.begin + time.start;
+    const double seconds = time.end - time.start;
+    writer_.slice(process, 0, instructionName(i.op),
+                  namesLayer(i.op)
+                      ? graph_.replicaView(rank).kind(i.layer).name()
+                      : std::string("step"),
+                  begin, seconds, arguments);
+    ExchangeOp op = exchangeOf(i.op);
+    if (!op.isMessage() || op.sends != op.starts)
+      return;
+    const int own = process;
+    const int peer = step_.firstProcess + graph_.peerOf(rank, op.stagesOn());
+    writer_.arrow(process, 0, begin, seconds,
+                  messageArrow(step_.step, op.sends ? own : peer,
+                               op.sends ? peer : own, op.isGradient(),
+                               i.microBatch),
+                  op.sends);
+  }
+
+  static const char *kindName(PlannedTransfer::Kind kind) {
+    switch (kind) {
+    case PlannedTransfer::Kind::Activation:
+      return "activation";
+    case PlannedTransfer::Kind::Gradient:
+      return "gradient";
+    case PlannedTransfer::Kind::Reduction:
+      return "reduction";
+    case PlannedTransfer::Kind::Gather:
+      return "gather";
+    default:
+      return "meeting";
+    }
+  }
+
+  /// Numbered from 1 in the order in which they are seen.
+  int track(int rank, const PlannedTransfer &transfer) {
+    int &track = tracks_[{rank, transfer.line}];
+    if (track > 0)
+      return track;
+    track = ++trackCount_[rank];
+    writer_.nameTrack(
+        step_.firstProcess + rank, track,
+        transfer.isMessage()
+            ? formatText("%s to rank %d",
+                         transfer.kind == PlannedTransfer::Kind::Gradient
+                             ? "gradients"
+                             : "activations",
+                         work_.party(transfer, 1))
+            : formatText("parameters of %d ranks", transfer.parties));
+    return track;
+  }
+
+  TraceWriter &writer_;
+  const TracedStep &step_;
+  const ExecutableGraph &graph_;
+  const plan::Plan &plan_;
+  const PlanWork &work_;
+  const PlanTimes &times_;
+  std::map<std::pair<int, int>, int> tracks_; ///< by rank and line
+  std::map<int, int> trackCount_;
+};
+
+} // namespace
+
+void tracePlan(TraceWriter &writer, const TracedStep &step,
+               const ExecutableGraph &graph, const plan::Plan &plan,
+               const PlanWork &work, const PlanTimes &times, bool ofHosts) {
+  StepTracer tracer(writer, step, graph, plan, work, times);
+  tracer.programs();
+  if (!ofHosts)
+    tracer.transfers();
+}
+
+} // namespace dyna

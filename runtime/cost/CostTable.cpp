@@ -5,6 +5,7 @@
 #include "runtime/cost/CostTable.h"
 
 #include "runtime/base/InputFile.h"
+#include "runtime/base/OutputFile.h"
 #include "runtime/base/Text.h"
 #include "runtime/cost/Descriptions.h"
 
@@ -157,6 +158,7 @@ StatusOr<CostTable> CostTable::parse(const std::string &text,
                "(docs/costs.md), or leave it out");
   CostTable table = host();
   table.name_ = name;
+  table.fingerprint_ = Checksum::of(message.SerializeAsString());
   for (int i = 0; i < message.entries_size(); ++i)
     DYNA_RETURN_IF_ERROR(table.add(message.entries(i), i));
   if (Status status = table.setHardware(message); !status.isOk())

@@ -50,6 +50,9 @@ public:
   static StatusOr<CostTable> described(const std::string &name);
 
   const std::string &name() const { return name_; }
+  /// Of everything that the file says, whatever its comments and layout; 0
+  /// without a file.
+  uint64_t fingerprint() const { return fingerprint_; }
   const cost::Device &device() const { return device_; }
   const Cluster &cluster() const { return cluster_; }
   const std::map<CostKey, CostCurve> &curves() const { return curves_; }
@@ -60,6 +63,7 @@ private:
   Status setHardware(const cost::Table &message);
 
   std::string name_;
+  uint64_t fingerprint_ = 0;
   cost::Device device_;
   Cluster cluster_;
   std::map<CostKey, CostCurve> curves_;

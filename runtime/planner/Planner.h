@@ -45,6 +45,7 @@ public:
   explicit Planner(const Model &model);
 
   const ExecutableGraph &graph() const { return graph_; }
+  const CostModel &costs() const { return costs_; }
 
   /// `lengths[i]`: tokens of sample i; `targetTokens`: targets of all together.
   StatusOr<plan::Plan> training(const std::vector<int64_t> &lengths,

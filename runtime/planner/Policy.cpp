@@ -44,8 +44,6 @@ StatusOr<Strategy> cutStages(const CostModel &costs, Strategy strategy,
                         chooseLayers(costs, std::move(strategy), modes));
   if (!cut.note.empty())
     notes.push_back(cut.note);
-  if (cut.strategy.pp == 1 && !costs.table().name().empty())
-    notes.push_back("--costs is not used: one stage has all layers");
   return std::move(cut.strategy);
 }
 

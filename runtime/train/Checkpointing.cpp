@@ -173,9 +173,9 @@ std::string RunState::toJson() const {
   std::string text =
       formatText("{\"format\": 1, \"step\": %d, \"seed\": %d, "
                  "\"model_hash\": %s,\n \"cursor\": %s,\n \"skipped\": %d, "
-                 "\"held_out\": %s,\n \"arguments\": [",
+                 "\"held_out\": %s, \"costs\": %s,\n \"arguments\": [",
                  step, seed, quoteJson(modelHash), cursor.toJson(), skipped,
-                 quoteJson(heldOut));
+                 quoteJson(heldOut), quoteJson(costs));
   for (size_t i = 0; i < arguments.size(); ++i)
     text += (i ? ",\n  " : "\n  ") + quoteJson(arguments[i]);
   return text + "]}\n";
@@ -208,7 +208,7 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
   if (const JsonValue *hash = value->find("model_hash");
       hash && hash->isString())
     state.modelHash = hash->text;
-  // Earlier versions did not store these two.
+  // Earlier versions did not store these.
   if (value->find("skipped")) {
     auto skipped = value->findInteger("skipped");
     if (!skipped || *skipped < 0 || *skipped > state.step)
@@ -218,6 +218,8 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
   if (const JsonValue *heldOut = value->find("held_out");
       heldOut && heldOut->isString())
     state.heldOut = heldOut->text;
+  if (const JsonValue *costs = value->find("costs"); costs && costs->isString())
+    state.costs = costs->text;
   const JsonValue *arguments = value->find("arguments");
   if (!arguments || !arguments->isArray())
     return missing("arguments");

@@ -6,7 +6,7 @@
 // holds:
 //
 //     {"format": 1, "step": 200, "seed": 1, "model_hash": "0123456789abcdef",
-//      "cursor": {...}, "skipped": 0, "held_out": "", "arguments": ["--data=/corpus", "--lr=0.0003", ...]}
+//      "cursor": {...}, "skipped": 0, "held_out": "", "costs": "", "arguments": ["--data=/corpus", "--lr=0.0003", ...]}
 //
 // Masters are the model's tensors, under the names of the model's family;
 // optimizer state is stored under "<parameter>.m" and "<parameter>.v".
@@ -30,6 +30,7 @@ struct RunState {
   DataCursor cursor;
   int64_t skipped = 0; ///< steps that were not finite; part of `step`
   std::string heldOut; ///< fingerprint of what is held out; empty: nothing
+  std::string costs;   ///< fingerprint of those of --costs; empty: none
   std::vector<std::string> arguments;
 
   std::string toJson() const;

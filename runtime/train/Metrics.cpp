@@ -146,8 +146,11 @@ Status MetricsFile::write(const StepMetrics &m) {
                  "\"peak_bytes\": %d, \"micro_batches\": %d, ",
                  m.learningRate, jsonNumber(m.gradientNorm), m.peakBytes,
                  m.microBatches) +
-      formatText("\"plan_seconds\": %.6f, \"plan_wait_seconds\": %.6f}",
-                 m.planSeconds, m.planWaitSeconds));
+      formatText("\"plan_seconds\": %.6f, \"plan_wait_seconds\": %.6f",
+                 m.planSeconds, m.planWaitSeconds) +
+      (m.predictedSeconds > 0
+           ? formatText(", \"predicted_seconds\": %.6f}", m.predictedSeconds)
+           : "}"));
 }
 
 Status MetricsFile::writeLine(const std::string &json) {

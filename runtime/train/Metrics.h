@@ -24,7 +24,8 @@ struct StepMetrics {
   int64_t tokens = 0;
   int64_t targets = 0;
   double seconds = 0;
-  double gflops = 0; ///< matrix products, achieved
+  double predictedSeconds = 0; ///< by --costs; 0: by nobody
+  double gflops = 0;           ///< matrix products, achieved
   double learningRate = 0;
   double gradientNorm = 0;
   int64_t peakBytes = 0;

@@ -31,7 +31,8 @@ struct PlannedStep {
   DataCursor cursor; ///< where the data goes on after this step
   bool update = true;
   std::optional<VerifiedPlan> plan; ///< of every batch that is not empty
-  double planSeconds = 0; ///< that planning and proof took, or the fetch
+  double planSeconds = 0;      ///< that planning and proof took, or the fetch
+  double predictedSeconds = 0; ///< of the step, by --costs; 0: by nobody
 };
 
 class PlanAhead {

@@ -49,10 +49,15 @@ std::string Progress::formatStep(const StepMetrics &metrics, int64_t steps,
   double rate = metrics.seconds > 0
                     ? static_cast<double>(metrics.tokens) / metrics.seconds
                     : 0;
-  return formatText("step %d/%d  loss %.4f  %.0f tok/s  %.1f GFLOP/s  %s "
+  std::string predicted =
+      metrics.predictedSeconds > 0
+          ? formatText("  %.3f s (predicted %.3f)", metrics.seconds,
+                       metrics.predictedSeconds)
+          : "";
+  return formatText("step %d/%d  loss %.4f  %.0f tok/s  %.1f GFLOP/s%s  %s "
                     "left",
                     metrics.step, steps, metrics.loss, rate, metrics.gflops,
-                    formatDuration(secondsLeft));
+                    predicted, formatDuration(secondsLeft));
 }
 
 void Progress::update(const StepMetrics &metrics) {

@@ -232,7 +232,8 @@ Status agree(const Session &session, bool training, const Checkpoint *start,
       {"compiled model", formatText("%016x", session.model->hash())},
       {"strategy", describeStrategy(strategy)},
       {"task", training ? "training" : "evaluation"},
-      {"checkpoint", describeStart(start, session.options)}};
+      {"checkpoint", describeStart(start, session.options)},
+      {"costs", session.costsMark()}};
   if (!session.options.plans.empty()) {
     DYNA_ASSIGN_OR_RETURN(std::string plans,
                           describePlans(session.options.plans));
@@ -330,6 +331,12 @@ int64_t Session::peakBytes() const {
   for (const Device *device : devices)
     bytes += device->scratchBytes();
   return bytes;
+}
+
+std::string Session::costsMark() const {
+  return hasCosts()
+             ? formatText("%016x", planner->costs().table().fingerprint())
+             : "";
 }
 
 int64_t Session::sampleLimit() const {

@@ -45,6 +45,10 @@ struct Session {
   /// Arenas, the kernels' own scratch, and what saving and loading take.
   int64_t peakBytes() const;
   Device &device() const { return *devices.front(); }
+  /// Whether steps are predicted: by estimates alone they are not.
+  bool hasCosts() const { return planner->costs().table().fingerprint() != 0; }
+  /// Those of --costs, as checkpoints and other processes know them; empty: none.
+  std::string costsMark() const;
   /// Whether this process writes what a run leaves: metrics, checkpoints.
   bool writesFiles() const { return ranks->hasRankZero(); }
 };

@@ -84,6 +84,8 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
                    groupDigits(std::llround(
                        static_cast<double>(summary.tokens) / summary.seconds)),
                    summary.flops / summary.seconds / 1e9));
+  if (!summary.predictions.empty())
+    addRow(text, "error of predictions", summary.predictions.describe("steps"));
   if (summary.steps > 0)
     addRow(text, options.pad ? "padding" : "padding avoided",
            describePadding(summary));

@@ -188,6 +188,10 @@ Status Trainer::seekData() {
   if (!then.empty() && !now.empty() && then != now && session_.writesFiles())
     progress_.note("warning: the held-out documents are not those of the saved "
                    "run: their losses cannot be compared with its");
+  if (const std::string &costs = resumed_->state.costs;
+      !costs.empty() && costs != session_.costsMark() && session_.writesFiles())
+    progress_.note("warning: the costs are not those of the saved run: plans "
+                   "and predictions may be others");
   Status status = reader_.seek(cursor);
   if (status.isOk() || !options_.allowChangedData)
     return status;
@@ -273,8 +277,10 @@ Status Trainer::runSteps() {
   auto read = [this, step = summary_.firstStep]() mutable {
     return readStep(step++);
   };
-  auto make = [&source](PlannedStep &step) -> Status {
+  auto make = [this, &source](PlannedStep &step) -> Status {
     DYNA_ASSIGN_OR_RETURN(step.plan, source->plan(step));
+    DYNA_ASSIGN_OR_RETURN(step.predictedSeconds,
+                          predictSeconds(session_, step.plan->plan()));
     return Status::ok();
   };
   PlanAhead plans(read, make,
@@ -315,6 +321,7 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   metrics.tokens = batch.tokens;
   metrics.targets = batch.targets;
   metrics.seconds = waited + secondsSince(begin);
+  metrics.predictedSeconds = planned.predictedSeconds;
   metrics.gflops = result.flops / metrics.seconds / 1e9;
   metrics.learningRate = learningRate(options_, step);
   metrics.gradientNorm = result.gradientNorm;
@@ -361,6 +368,7 @@ void Trainer::countStep(const StepMetrics &metrics, const StepResult &result,
   summary_.tokens += metrics.tokens;
   summary_.seconds += metrics.seconds;
   summary_.flops += result.flops;
+  summary_.predictions.add(metrics.predictedSeconds, metrics.seconds);
   if (!options_.gradNorms.empty())
     losses_.push_back(metrics.loss);
   progress_.update(metrics);
@@ -450,6 +458,7 @@ Status Trainer::save(int64_t step, Status &failure) {
   state.cursor = cursor_;
   state.skipped = skipped_;
   state.heldOut = heldOutMark(session_);
+  state.costs = session_.costsMark();
   state.arguments = runArguments(options_);
   failure = saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state,
                     session_.data->dataset().endToken());

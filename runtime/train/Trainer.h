@@ -11,6 +11,7 @@
 #include "runtime/train/Evaluator.h"
 #include "runtime/train/Metrics.h"
 #include "runtime/train/PlanAhead.h"
+#include "runtime/train/Prediction.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/SaveSchedule.h"
 #include "runtime/train/Session.h"
@@ -28,6 +29,7 @@ struct TrainSummary {
   static constexpr size_t averagedLosses = 10;
   double firstLoss = 0;
   std::deque<double> lastLosses; ///< up to `averagedLosses`, one a step
+  PredictionErrors predictions;  ///< of steps
   std::optional<Evaluation> heldOutBefore, heldOutAfter;
   int64_t tokens = 0;
   double seconds = 0; ///< of the steps

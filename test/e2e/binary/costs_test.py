@@ -105,10 +105,8 @@ class CostsTest(common.BinaryTest):
         stem, notes = self.train_traced(program, "stored", "--strategy=a")
         self.assertEqual(notes, [])
         self.assertEqual(self.stages_of_run(stem.with_suffix(".trace"), 2), [[0, 1, 2, 3, 4], [5]])
-        # A file where there is nothing to cut: said, not silently ignored.
-        costs = self.write("light", CUTS["light"][0])
-        self.assertIn("one stage has all layers", self.train_traced(program, "b", "--strategy=b", f"--costs={costs}")[1][0])
         # With a cut that is given, they still order the pipeline.
+        costs = self.write("light", CUTS["light"][0])
         self.assertEqual(self.train_traced(program, "a", "--strategy=a", f"--costs={costs}")[1], [])
 
     def test_a_resumed_run_keeps_its_costs(self):
@@ -117,6 +115,28 @@ class CostsTest(common.BinaryTest):
         done = common.run([self.program(), "--resume", stem, "--steps=4", "--no-progress"])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(f"stage cut 5+1: costs from {costs}", done.stderr)
+        self.assertNotIn("the costs are not those", done.stderr)
+        costs.write_text(CUTS["light"][0])
+        done = common.run([self.program(), "--resume", stem, "--steps=5", "--no-progress"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warning: the costs are not those of the saved run", done.stderr)
+
+    def test_steps_are_predicted(self):
+        costs = self.write("head", CUTS["head"][0])
+        done = common.run(common.training(self.program(), self.corpus, f"--metrics={self.folder}/one.jsonl", f"--costs={costs}"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"error of predictions +mean \d+\.\d %, p95 \d+\.\d %, over 4 steps\n")
+        for line in common.lines_of(self.folder / "one.jsonl"):
+            # Four blocks of 1 s and a head of 4 s for 4096 tokens; updates are estimated.
+            self.assertAlmostEqual(line["predicted_seconds"], 8 * line["tokens"] / 4096, delta=1e-3)
+            self.assertGreater(line["seconds"], 0)
+        # Replicas share them; estimates alone predict nothing.
+        self.train_traced(self.program(), "two", "--strategy=dp=2", f"--costs={costs}")
+        for one, two in zip(*(common.lines_of(self.folder / f"{name}.jsonl") for name in ("one", "two")), strict=True):
+            self.assertLess(two["predicted_seconds"], 0.9 * one["predicted_seconds"])
+            self.assertGreaterEqual(two["predicted_seconds"], 0.5 * one["predicted_seconds"])
+        self.train_traced(self.program(), "none")
+        self.assertNotIn("predicted_seconds", common.lines_of(self.folder / "none.jsonl")[0])
 
     def test_bad_files(self):
         program, module = self.program(), self.memory_phase("--compute-type=f64")

@@ -35,6 +35,25 @@ TEST(CostTableTest, ReadsEntriesAndDevice) {
   EXPECT_EQ(table->device().bf16_flops(), 4);
 }
 
+TEST(CostTableTest, FingerprintsAreOfWhatFilesSay) {
+  auto of = [](const char *text) {
+    auto table = CostTable::parse(text, "costs.txt");
+    EXPECT_TRUE(table.isOk()) << table.status().message();
+    return table.isOk() ? table->fingerprint() : 0;
+  };
+  const char *one = "entries { kind: \"head\" direction: FORWARD "
+                    "points { tokens: 1 seconds: 1 } }";
+  const char *same = "# Measured today.\nentries {\n  kind: \"head\"\n"
+                     "  direction: FORWARD\n"
+                     "  points { seconds: 1  tokens: 1 }\n}\n";
+  const char *other = "entries { kind: \"head\" direction: FORWARD "
+                      "points { tokens: 1 seconds: 2 } }";
+  EXPECT_NE(of(one), 0u);
+  EXPECT_EQ(of(one), of(same));
+  EXPECT_NE(of(one), of(other));
+  EXPECT_EQ(CostTable::host().fingerprint(), 0u);
+}
+
 TEST(CostTableTest, TheBuiltInDeviceStandsIn) {
   auto table = CostTable::parse("entries { kind: \"head\" direction: FORWARD "
                                 "points { seconds: 1 } }",

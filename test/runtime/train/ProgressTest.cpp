@@ -37,6 +37,10 @@ TEST(ProgressTest, StepsSayWhatMatters) {
   metrics.gflops = 400.25;
   EXPECT_EQ(Progress::formatStep(metrics, 10, 65),
             "step 3/10  loss 2.5000  2048 tok/s  400.2 GFLOP/s  1:05 left");
+  metrics.predictedSeconds = 1.75;
+  EXPECT_EQ(Progress::formatStep(metrics, 10, 65),
+            "step 3/10  loss 2.5000  2048 tok/s  400.2 GFLOP/s  2.000 s "
+            "(predicted 1.750)  1:05 left");
 }
 
 TEST(SummaryTest, DigitsInGroups) {

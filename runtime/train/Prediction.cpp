@@ -1,0 +1,54 @@
+//===- Prediction.cpp - Predicted beside measured -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Prediction.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/sim/PlanTimes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace dyna {
+
+StatusOr<double> predictSeconds(const Session &session,
+                                const plan::Plan &plan) {
+  if (!session.hasCosts())
+    return 0.0;
+  SimulationOptions options;
+  options.ranks = SimulationOptions::Ranks::Host; // what all of ours are
+  DYNA_ASSIGN_OR_RETURN(
+      PlanTimes times,
+      timePlan(*session.graph, plan, session.planner->costs(), options));
+  return times.makespan;
+}
+
+void PredictionErrors::add(double predicted, double measured) {
+  if (predicted > 0 && measured > 0)
+    errors_.push_back(std::abs(predicted - measured) / measured);
+}
+
+double PredictionErrors::mean() const {
+  return std::accumulate(errors_.begin(), errors_.end(), 0.0) /
+         static_cast<double>(std::max<size_t>(errors_.size(), 1));
+}
+
+double PredictionErrors::p95() const {
+  if (errors_.empty())
+    return 0;
+  std::vector<double> sorted = errors_;
+  // The rank is the count's part, rounded up; in integers, as 0.95 is no number.
+  size_t place = (95 * sorted.size() + 99) / 100 - 1;
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(place),
+                   sorted.end());
+  return sorted[place];
+}
+
+std::string PredictionErrors::describe(const char *things) const {
+  return formatText("mean %.1f %%, p95 %.1f %%, over %d %s", 100 * mean(),
+                    100 * p95(), errors_.size(), things);
+}
+
+} // namespace dyna

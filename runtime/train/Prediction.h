@@ -1,0 +1,43 @@
+//===- Prediction.h - Predicted beside measured -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// How far what costs say lies from what was measured: of steps, of single
+// functions. The error of one is |predicted - measured| / measured.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_PREDICTION_H
+#define DYNA_RUNTIME_TRAIN_PREDICTION_H
+
+#include "runtime/train/Session.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// Of a step that runs this plan; 0 without --costs: estimates alone predict
+/// nothing.
+StatusOr<double> predictSeconds(const Session &session, const plan::Plan &plan);
+
+class PredictionErrors {
+public:
+  /// Seconds. What took no time, or was predicted by nobody, does not count.
+  void add(double predicted, double measured);
+
+  size_t count() const { return errors_.size(); }
+  bool empty() const { return errors_.empty(); }
+  double mean() const; ///< 0 where there are none, as the next
+  /// The smallest error that 95 of 100 do not exceed.
+  double p95() const;
+  /// "mean 4.2 %, p95 9.8 %, over 40 steps"
+  std::string describe(const char *things) const;
+
+private:
+  std::vector<double> errors_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_PREDICTION_H

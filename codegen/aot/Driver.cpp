@@ -185,6 +185,9 @@ int Driver::checkPlanning() {
   if (options.stopAfter == "plan" && options.lengths.empty())
     return usageError("--stop-after=plan needs --lengths, the tokens of each "
                       "sample, such as --lengths=30,5,40");
+  if (options.stopAfter != "plan" && !options.microBatches.empty())
+    return usageError("--micro-batches goes with --stop-after=plan: a binary "
+                      "is told when it runs");
   if (options.stopAfter != "plan" && !options.lengths.empty())
     return usageError("--lengths goes with --stop-after=plan: a binary makes "
                       "plans of its data");
@@ -352,6 +355,7 @@ LogicalResult Driver::cutStages() {
 void Driver::buildPlanPhase(OpPassManager &passes) const {
   PlanOptions plan;
   plan.lengths.assign(options.lengths.begin(), options.lengths.end());
+  plan.microBatches = options.microBatches;
   if (strategies.empty())
     passes.addPass(createPlan(plan));
   for (const std::string &strategy : strategies) {

@@ -41,6 +41,7 @@ struct DriverOptions {
   std::string strategies; ///< as runtime/plan/Strategy.h reads them
   std::string costs; ///< file that cuts them into stages; empty: each run does
   std::vector<int64_t> lengths; ///< of the samples to plan for
+  std::string microBatches; ///< what these plans are made of; empty: as a run
   std::string stopAfter;
   std::string dumpDirectory;
   bool timePasses = false;

@@ -29,6 +29,8 @@ def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
            "What the sum of losses is divided by; -1: all tokens">,
     Option<"tokensPerBatch", "tokens-per-batch", "int64_t", "-1",
            "What a step takes, about, to choose micro-batches by; -1: as lengths say">,
+    Option<"microBatches", "micro-batches", "std::string", "\"\"",
+           "What they are made of, as a binary's --micro-batches says; empty: its default">,
     Option<"tokensPerMicroBatch", "tokens-per-micro-batch", "int64_t", "-1",
            "Tokens of a micro-batch, at most; -1: chosen">,
     Option<"pipeline", "pipeline", "std::string", "\"\"",

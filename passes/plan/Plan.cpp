@@ -105,6 +105,7 @@ private:
     ::dyna::PlanRequest request;
     request.strategy = std::move(parsed);
     request.pipeline = pipeline;
+    request.microBatches = microBatches;
     request.recompute = recompute;
     request.tokensPerBatch =
         tokensPerBatch > 0 ? int64_t(tokensPerBatch) : sumOfLengths();

@@ -58,15 +58,19 @@ StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
   for (const plan::Segment &segment : microBatch.segments) {
     const Sample &sample = miniBatch.samples[segment.sample];
     DYNA_RETURN_IF_ERROR(checkSample(model, sample));
-    int64_t length = segment.length;
+    const int64_t length = segment.length;
+    // What lies behind the sample's end is padding.
+    const int64_t end = static_cast<int64_t>(sample.tokens.size());
     *segments++ = {sample.id, row, length, row, length, segment.begin};
     for (int64_t i = 0; i < length; ++i) {
       int64_t position = segment.begin + i;
-      staging.tokens[row + i] = sample.tokens[position];
-      targets[row + i] = sample.targets[position];
+      bool isReal = position < end;
+      int32_t target = isReal ? sample.targets[position] : ignoreTarget;
+      staging.tokens[row + i] = isReal ? sample.tokens[position] : 0;
+      targets[row + i] = target;
       rowSample[row + i] = sample.id;
       rowPosition[row + i] = position;
-      staging.targets += sample.targets[position] != ignoreTarget;
+      staging.targets += target != ignoreTarget;
     }
     staging.longest = std::max(staging.longest, length);
     staging.pairs += length * length;

@@ -27,7 +27,8 @@ struct Staging {
   int64_t causalPairs = 0; ///< those whose key is not after the query
 };
 
-/// Lays the samples of a micro-batch end to end. Token and target ids must be
+/// Lays the samples of a micro-batch end to end, those with longer segments
+/// padded by tokens without targets. Token and target ids must be
 /// in the vocabulary, samples no longer than the model's positions.
 StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
                         const MiniBatch &miniBatch);

@@ -131,6 +131,11 @@ const char *tierName(int tier);
 inline int64_t visiblePairs(const plan::LayerKind &kind, int64_t tokens) {
   return kind.causal() ? tokens * (tokens + 1) / 2 : tokens * tokens;
 }
+/// Whether a query may look at keys behind it: what is put behind a sample
+/// then changes it.
+inline bool looksBehind(const plan::LayerKind &kind) {
+  return kind.attention_flops_per_pair() > 0 && !kind.causal();
+}
 
 } // namespace dyna
 

@@ -67,8 +67,30 @@ Status checkLengths(const Model &model, const std::vector<int64_t> &lengths) {
   return Status::ok();
 }
 
+/// P2, of a segment that is longer than its sample.
+Status checkPadding(const Model &model, int m, const plan::Segment &segment) {
+  const int64_t positions = model.manifest().facts().positions();
+  if (segment.length > maxMicroBatchTokens ||
+      (positions > 0 && segment.length > positions))
+    return refuse(PlanRule::Covered,
+                  formatText("micro-batch %d pads sample %d to %d tokens, at "
+                             "most %d are possible",
+                             m, segment.sample, segment.length,
+                             positions > 0
+                                 ? std::min(positions, maxMicroBatchTokens)
+                                 : maxMicroBatchTokens));
+  for (const plan::LayerKind &kind : model.manifest().kinds())
+    if (looksBehind(kind))
+      return refuse(
+          PlanRule::Covered,
+          formatText("micro-batch %d pads sample %d, but '%s' has "
+                     "attention that is not causal and would look there",
+                     m, segment.sample, kind.name()));
+  return Status::ok();
+}
+
 /// P2.
-Status checkSegments(const plan::Plan &plan,
+Status checkSegments(const Model &model, const plan::Plan &plan,
                      const std::vector<int64_t> &lengths) {
   std::vector<char> seen(lengths.size(), 0);
   for (int m = 0; m < plan.microBatchCount(); ++m) {
@@ -79,15 +101,19 @@ Status checkSegments(const plan::Plan &plan,
         return refuse(PlanRule::Covered,
                       formatText("micro-batch %d names sample %d of %d", m,
                                  sample, lengths.size()));
-      if (segment.begin < 0 || segment.length < 0 ||
-          segment.length > lengths[sample] ||
-          segment.begin > lengths[sample] - segment.length)
+      const bool isPadded =
+          segment.begin == 0 && segment.length > lengths[sample];
+      if (isPadded)
+        DYNA_RETURN_IF_ERROR(checkPadding(model, m, segment));
+      else if (segment.begin < 0 || segment.length < 0 ||
+               segment.length > lengths[sample] ||
+               segment.begin > lengths[sample] - segment.length)
         return refuse(PlanRule::Covered,
                       formatText("micro-batch %d takes tokens [%d, +%d) of "
                                  "sample %d, which has %d",
                                  m, segment.begin, segment.length, sample,
                                  lengths[sample]));
-      if (segment.length != lengths[sample])
+      if (segment.length != lengths[sample] && !isPadded)
         return refuse(PlanRule::Covered,
                       formatText("micro-batch %d takes a part of sample %d: "
                                  "slices are not supported yet",
@@ -291,7 +317,7 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
     return refuse(PlanRule::Made, "made for strategy '" + plan.graph +
                                       "', but this is '" + graph.name() + "'");
   DYNA_RETURN_IF_ERROR(checkLengths(model, lengths));
-  DYNA_RETURN_IF_ERROR(checkSegments(plan, lengths));
+  DYNA_RETURN_IF_ERROR(checkSegments(model, plan, lengths));
   DYNA_RETURN_IF_ERROR(checkTargets(plan, lengths, options.targets));
   DYNA_RETURN_IF_ERROR(checkReplicas(plan, graph.replicas()));
   std::vector<std::vector<int>> microBatches =

@@ -8,7 +8,8 @@
 // - (P1) it was made for this model (manifest hash) and strategy, and has one
 //   program for each of its ranks;
 // - (P2) segments name samples of the mini-batch, none longer than the model's
-//   positions, and cover every token once; `target_tokens` counts its targets;
+//   positions, and cover every token once; one that is longer than its sample is
+//   padded behind it, where no token looks; `target_tokens` counts its targets;
 // - (P3) either every micro-batch passes every layer of every stage forward and
 //   backward, or every micro-batch is evaluated by every layer: exactly once
 //   and in order; what crosses between stages is sent after it was made and

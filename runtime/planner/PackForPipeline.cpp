@@ -159,25 +159,35 @@ double Packer::objective(const Bins &bins) const {
 
 std::pair<Bins, int> Packer::search() {
   Bins best = firstFit();
-  const size_t fewest = best.size(), most = order_.size();
+  const size_t most = order_.size();
+  const size_t multiple = static_cast<size_t>(options_.multipleOf);
+  auto multipleFrom = [&](size_t count) {
+    return std::min((count + multiple - 1) / multiple * multiple, most);
+  };
+  const size_t fewest = multipleFrom(best.size());
   int tried = 1;
+  bool isMultiple = best.size() == fewest;
   auto attempt = [&](size_t count) {
     Bins bins;
     ++tried;
     if (!fill(count, bins))
       return false;
-    if (objective(bins) < objective(best))
+    if (!isMultiple || objective(bins) < objective(best))
       best = std::move(bins);
+    isMultiple = true;
     return largest(best) <= longest_;
   };
   // No more bins make the largest smaller than the longest sample.
-  for (size_t count = fewest; count > 0 && count <= most;
-       count += 1 + count / 8)
-    if (attempt(count))
+  for (size_t count = fewest; count > 0;
+       count = multipleFrom(count + 1 + count / 8))
+    if (attempt(count) || count == most)
       break;
-  for (size_t step = std::max<size_t>(best.size() / 8, 1); step > 0; step /= 2)
-    for (size_t count : {best.size() - step, best.size() + step})
-      if (count >= fewest && count <= most)
+  for (size_t step = std::max<size_t>(best.size() / 8, multiple);
+       step >= multiple; step /= 2)
+    for (size_t count :
+         {multipleFrom(best.size() - std::min(step, best.size())),
+          multipleFrom(best.size() + step)})
+      if (count >= fewest && count != best.size())
         attempt(count);
   level(best);
   return {std::move(best), tried};

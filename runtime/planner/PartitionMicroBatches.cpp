@@ -370,12 +370,12 @@ StatusOr<BoundedCut> search(Partitioner &partitioner,
 } // namespace
 
 Status checkPipeline(const PartitionOptions &options) {
-  if (options.stages >= 1 && options.replicas >= 1)
+  if (options.stages >= 1 && options.replicas >= 1 && options.multipleOf >= 1)
     return Status::ok();
   return Status::invalidArgument(
-      formatText("micro-batches for %d replicas of %d stages: expects at least "
-                 "1 of each",
-                 options.replicas, options.stages));
+      formatText("micro-batches for %d replicas of %d stages, in multiples of "
+                 "%d: expects at least 1 of each",
+                 options.replicas, options.stages, options.multipleOf));
 }
 
 StatusOr<MicroBatchPartition> partitionMicroBatches(

@@ -86,9 +86,12 @@ struct PartitionOptions {
   /// Bytes of any micro-batch. A sample above the share, but not above this, is
   /// a micro-batch of its own; the share of all others stays what it is.
   int64_t limitBytes = std::numeric_limits<int64_t>::max();
+  /// Of ragged micro-batches (`packForPipeline`): they come in multiples of it,
+  /// as far as there are samples, so that as many replicas share them evenly.
+  int multipleOf = 1;
 };
 
-/// That both numbers are positive.
+/// That all three numbers are positive.
 Status checkPipeline(const PartitionOptions &options);
 
 struct MicroBatchPartition {

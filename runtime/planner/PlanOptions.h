@@ -6,6 +6,7 @@
 #define DYNA_RUNTIME_PLANNER_PLANOPTIONS_H
 
 #include "runtime/planner/RecomputeModes.h"
+#include "runtime/planner/batching/Batchings.h"
 #include "runtime/planner/schedules/Schedules.h"
 
 #include <cstdint>
@@ -15,6 +16,8 @@ namespace dyna {
 
 struct PlanOptions {
   RecomputeModes recompute = {plan::RECOMPUTE_NONE};
+  Batching batching = Batching::Ragged;
+  /// Padding included.
   int64_t maxTokensPerMicroBatch = 4096;
   Schedule schedule = Schedule::GPipe;
   /// Micro-batches whose forwards all run before their backwards, for schedules

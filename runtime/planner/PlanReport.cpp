@@ -10,6 +10,7 @@
 #include "runtime/sim/PlanTimes.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace dyna {
 
@@ -39,6 +40,7 @@ void PlanReport::add(const PlanReport &other) {
   steps += other.steps;
   samples += other.samples;
   tokens += other.tokens;
+  padding += other.padding;
   microBatches += other.microBatches;
   largestMicroBatch = std::max(largestMicroBatch, other.largestMicroBatch);
   seconds += other.seconds;
@@ -54,11 +56,12 @@ void PlanReport::add(const PlanReport &other) {
 std::string PlanReport::json(const std::string &name) const {
   std::string text = formatText(
       "{\"plan\": \"%s\", \"steps\": %d, \"samples\": %d, \"tokens\": %d, "
-      "\"micro_batches\": %d, \"largest_micro_batch\": %d, \"seconds\": %.9g, "
+      "\"micro_batches\": %d, \"largest_micro_batch\": %d, \"padding\": %d, "
+      "\"seconds\": %.9g, "
       "\"bound_seconds\": %.9g, \"tokens_per_second\": %.9g, \"bubble\": %.6f, "
       "\"stages\": [",
-      name, steps, samples, tokens, microBatches, largestMicroBatch, seconds,
-      bound, tokensPerSecond(), bubble());
+      name, steps, samples, tokens, microBatches, largestMicroBatch, padding,
+      seconds, bound, tokensPerSecond(), bubble());
   for (size_t s = 0; s < stages.size(); ++s)
     text += formatText("%s{\"busy_seconds\": %.9g, \"imbalance\": %.6f, "
                        "\"peak_bytes\": %d}",
@@ -81,6 +84,12 @@ StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
     report.samples += static_cast<int64_t>(microBatch.segments.size());
     report.tokens += tokens;
     report.largestMicroBatch = std::max(report.largestMicroBatch, tokens);
+  }
+  if (!plan.lengths.empty()) {
+    int64_t real =
+        std::accumulate(plan.lengths.begin(), plan.lengths.end(), INT64_C(0));
+    report.padding = report.tokens - real;
+    report.tokens = real;
   }
   report.microBatches = static_cast<int64_t>(plan.microBatches.size());
   report.stages.resize(graph.stages());
@@ -105,20 +114,22 @@ std::string describeReports(
     name.resize(width, ' ');
     return name;
   };
-  const char *titles = " %12s %14s %14s %10s %8s %10s %12s\n";
+  const char *titles = " %12s %14s %14s %10s %8s %8s %10s %12s\n";
   std::string text =
       padded("plan") + formatText(titles, "step", "of its bound", "tokens/s",
-                                  "bubble", "micro-", "largest", "peak of");
-  text += padded("") + formatText(titles, "seconds", "", "", "", "batches",
+                                  "bubble", "padding", "micro-", "largest",
+                                  "peak of");
+  text += padded("") + formatText(titles, "seconds", "", "", "", "", "batches",
                                   "tokens", "a rank");
   for (const auto &[name, report] : reports) {
     const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
     text +=
         padded(name) +
-        formatText(" %12.6g %14.3f %14.6g %9.1f%% %8.1f %10d %12s\n",
+        formatText(" %12.6g %14.3f %14.6g %9.1f%% %7.1f%% %8.1f %10d %12s\n",
                    report.seconds / steps,
                    report.bound > 0 ? report.seconds / report.bound : 1.0,
                    report.tokensPerSecond(), 100 * report.bubble(),
+                   100 * report.paddedShare(),
                    static_cast<double>(report.microBatches) / steps,
                    report.largestMicroBatch, formatBytes(report.peakBytes()));
   }

@@ -32,7 +32,9 @@ struct PlanReport {
     int64_t peakBytes = 0; ///< most of one rank: parameters and dynamic region
   };
   int64_t steps = 0;
-  int64_t samples = 0, tokens = 0;
+  int64_t samples = 0;
+  int64_t tokens = 0;  ///< of samples, where the plan says their lengths
+  int64_t padding = 0; ///< tokens behind them
   int64_t microBatches = 0;
   int64_t largestMicroBatch = 0; ///< tokens
   double seconds = 0;            ///< makespans
@@ -47,6 +49,13 @@ struct PlanReport {
   /// Parts of the makespan.
   double imbalance(int stage) const;
   double bubble() const;
+
+  /// Of all tokens that pass the layers.
+  double paddedShare() const {
+    return padding > 0 ? static_cast<double>(padding) /
+                             static_cast<double>(tokens + padding)
+                       : 0;
+  }
 
   /// Adds the steps of a report of the same graph.
   void add(const PlanReport &other);

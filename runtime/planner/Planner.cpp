@@ -7,8 +7,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/ProgramBlocks.h"
 #include "runtime/planner/AssignMemory.h"
-#include "runtime/planner/DealSamples.h"
-#include "runtime/planner/PackMicroBatches.h"
+#include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/ProgramWriter.h"
 #include "runtime/planner/StageCosts.h"
 #include "runtime/planner/StageMemory.h"
@@ -47,17 +46,6 @@ Status checkOptions(const Model &model, int ranks, const PlanOptions &options) {
                                               options.dynamicLimits.size(),
                                               ranks));
   return Status::ok();
-}
-
-/// The model's largest share of attention work beside the rest, per token.
-double tokensPerPair(const Model &model) {
-  double perToken = 0, perPair = 0;
-  for (int l = 0; l < model.layers(); ++l) {
-    perToken += static_cast<double>(model.kind(l).flops_per_token());
-    perToken += static_cast<double>(model.kind(l).flops_per_target());
-    perPair += static_cast<double>(model.kind(l).attention_flops_per_pair());
-  }
-  return perToken > 0 ? perPair / perToken : 0;
 }
 
 /// Every micro-batch takes as long as any other, and `slowdown` times what it
@@ -101,28 +89,13 @@ plan::Plan Planner::empty() const {
 /// A plan with micro-batches and empty programs.
 StatusOr<plan::Plan> Planner::start(const std::vector<int64_t> &lengths,
                                     int64_t targetTokens,
-                                    const PlanOptions &options) const {
-  const Model &model = graph_.model();
-  DYNA_RETURN_IF_ERROR(checkOptions(model, graph_.ranks(), options));
-  PackOptions pack = {options.maxTokensPerMicroBatch, tokensPerPair(model)};
+                                    const PlanOptions &options,
+                                    bool trains) const {
+  DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
   plan::Plan plan = empty();
   plan.targetTokens = targetTokens;
-  auto dealt = dealSamples(lengths, graph_.strategy().dp, pack.tokensPerPair);
-  for (int replica = 0; replica < graph_.strategy().dp; ++replica) {
-    std::vector<int64_t> own;
-    for (int64_t sample : dealt[replica])
-      own.push_back(lengths[sample]);
-    DYNA_ASSIGN_OR_RETURN(auto bins, packMicroBatches(own, pack));
-    for (const std::vector<int64_t> &bin : bins) {
-      plan::MicroBatch &microBatch = plan.microBatches.emplace_back();
-      microBatch.replica = replica;
-      for (int64_t index : bin) {
-        plan::Segment &segment = microBatch.segments.emplace_back();
-        segment.sample = dealt[replica][index];
-        segment.length = own[index];
-      }
-    }
-  }
+  DYNA_ASSIGN_OR_RETURN(plan.microBatches,
+                        cutMiniBatch(graph_, costs_, lengths, options, trains));
   return plan;
 }
 
@@ -242,7 +215,8 @@ StatusOr<plan::Plan> Planner::make(const std::vector<int64_t> &lengths,
                                    int64_t targetTokens,
                                    const PlanOptions &options,
                                    bool trains) const {
-  DYNA_ASSIGN_OR_RETURN(plan::Plan plan, start(lengths, targetTokens, options));
+  DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
+                        start(lengths, targetTokens, options, trains));
   plan::Plan empty = plan;
   Status placed = Status::ok();
   if (trains && ruleOf(options.schedule).adapts &&

@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Samples are dealt to replicas by work, packed into micro-batches, and every
-// stage's program is written by the schedule. Offsets are chosen by
+// Samples become micro-batches of replicas by a named rule (batching/Batchings.h),
+// and every stage's program is written by the schedule. Offsets are chosen by
 // `placeBlocks`, so that `dynamic_bytes` is exactly what a program needs. The
 // ranks of one stage and replica that differ only in their tensor-parallel
 // coordinate have one program, but for the ranks of their peers.
@@ -47,7 +47,8 @@ public:
   const ExecutableGraph &graph() const { return graph_; }
   const CostModel &costs() const { return costs_; }
 
-  /// `lengths[i]`: tokens of sample i; `targetTokens`: targets of all together.
+  /// `lengths[i]`: tokens of sample i, which its segment may exceed, where the
+  /// batching pads; `targetTokens`: targets of all together.
   StatusOr<plan::Plan> training(const std::vector<int64_t> &lengths,
                                 int64_t targetTokens,
                                 const PlanOptions &options) const;
@@ -73,8 +74,8 @@ private:
   /// `body(rank)` for those of the first replicas, until one fails.
   template <typename Body> Status forRanks(int replicas, Body body) const;
   StatusOr<plan::Plan> start(const std::vector<int64_t> &lengths,
-                             int64_t targetTokens,
-                             const PlanOptions &options) const;
+                             int64_t targetTokens, const PlanOptions &options,
+                             bool trains) const;
   StatusOr<plan::Plan> make(const std::vector<int64_t> &lengths,
                             int64_t targetTokens, const PlanOptions &options,
                             bool trains) const;

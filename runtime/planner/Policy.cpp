@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dyna {
 namespace {
@@ -87,6 +88,31 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
 
 } // namespace
 
+Status takeWords(const std::string &words, PlanRequest &request) {
+  bool namesSchedule = false, namesBatching = false;
+  for (size_t begin = 0; begin <= words.size();) {
+    const size_t end = std::min(words.find('+', begin), words.size());
+    const std::string word = words.substr(begin, end - begin);
+    begin = end + 1;
+    const bool isSchedule = findSchedule(word).isOk();
+    if (!isSchedule && !findBatching(word).isOk()) {
+      std::string names;
+      for (const auto &table : {batchingNames(), scheduleNames()})
+        for (const std::string &name : table)
+          names += (names.empty() ? "" : ", ") + name;
+      return Status::invalidArgument("plans are named by " + names +
+                                     ", or by two as packed+1f1b, but got '" +
+                                     words + "'");
+    }
+    if (std::exchange(isSchedule ? namesSchedule : namesBatching, true))
+      return Status::invalidArgument(
+          std::string("'") + words + "' names two " +
+          (isSchedule ? "schedules" : "ways to make micro-batches"));
+    (isSchedule ? request.pipeline : request.microBatches) = word;
+  }
+  return Status::ok();
+}
+
 StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
   const Model &model = costs.model();
   const int64_t positions = model.manifest().facts().positions();
@@ -97,6 +123,10 @@ StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
     options.schedule = schedule;
   } else {
     options.schedule = allSchedules().front();
+  }
+  options.batching = allBatchings().front();
+  if (!request.microBatches.empty()) {
+    DYNA_ASSIGN_OR_RETURN(options.batching, findBatching(request.microBatches));
   }
   DYNA_ASSIGN_OR_RETURN(auto modes,
                         chooseRecompute(model.layers(), request, policy.notes));

@@ -33,8 +33,9 @@ constexpr int64_t maxTokensPerBatch = INT64_C(1) << 28;
 
 /// Empty and 0 leave to the policy what they stand for.
 struct PlanRequest {
-  Strategy strategy;     ///< with or without the layers of its stages
-  std::string pipeline;  ///< name of a schedule
+  Strategy strategy;        ///< with or without the layers of its stages
+  std::string pipeline;     ///< name of a schedule
+  std::string microBatches; ///< name of a batching
   std::string recompute; ///< as for `parseRecompute`; else the strategy's word
   int64_t tokensPerBatch = defaultTokensPerBatch; ///< of all replicas, about
   int64_t tokensPerMicroBatch = 0;
@@ -52,6 +53,11 @@ struct Policy {
   /// What was chosen, and what is not used: for people.
   std::vector<std::string> notes;
 };
+
+/// Sets what words ask for that stand for a schedule or a batching; two are
+/// joined by '+', as in packed+1f1b. Fails with the words there are, or where two
+/// are of one table.
+Status takeWords(const std::string &words, PlanRequest &request);
 
 /// Fails where what is asked for does not exist, or does not fit the model or
 /// itself; `costs` is that of the model.

@@ -88,6 +88,15 @@ std::string pipelineHelp() {
   return text;
 }
 
+std::string batchingHelp() {
+  std::string text = "what micro-batches are made of: ";
+  for (Batching batching : allBatchings())
+    text += (batching == allBatchings().front() ? "" : "; ") +
+            std::string(ruleOf(batching).name) + ", " +
+            ruleOf(batching).summary;
+  return text;
+}
+
 std::vector<Flag> dataFlags() {
   using O = TrainOptions;
   constexpr double big = 1e15;
@@ -127,11 +136,14 @@ std::vector<Flag> dataFlags() {
 std::vector<Flag> stepsFlags() {
   using O = TrainOptions;
   static const std::string inFlight = inFlightHelp();
+  static const std::string batchings = batchingHelp();
   return {
       integer("Steps", "steps", "optimizer steps in all", &O::steps, 1,
               mostSteps, Stored::Yes),
       integer("Steps", "tokens-per-batch", "tokens of one optimizer step",
               &O::tokensPerBatch, 1, maxTokensPerBatch, Stored::Numbers),
+      choice("Steps", "micro-batches", batchings.c_str(), &O::microBatches,
+             batchingNames(), Stored::Yes),
       integer("Steps", "tokens-per-micro-batch",
               "tokens that pass the layers at once; less takes less memory",
               &O::tokensPerMicroBatch, 1, maxMicroBatchTokens, Stored::Numbers),

@@ -138,6 +138,7 @@ PlanRequest planRequest(const TrainOptions &options, Strategy strategy) {
   PlanRequest request;
   request.strategy = std::move(strategy);
   request.pipeline = options.pipeline;
+  request.microBatches = options.microBatches;
   request.recompute = options.recompute;
   request.tokensPerBatch = options.tokensPerBatch;
   request.tokensPerMicroBatch = options.tokensPerMicroBatch;

@@ -37,6 +37,7 @@ struct TrainOptions {
   // Steps.
   int64_t steps = 100;
   int64_t tokensPerBatch = defaultTokensPerBatch;
+  std::string microBatches = batchingNames().front();
   int64_t tokensPerMicroBatch = 0; ///< 0: chosen by the policy
   int64_t inFlight = 0;            ///< 0: chosen by the policy
   int64_t planAhead = 2;

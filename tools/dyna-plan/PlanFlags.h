@@ -48,7 +48,9 @@ struct PlanFlags {
       llvm::cl::cat(category)};
   llvm::cl::list<std::string> compare{
       "compare",
-      llvm::cl::desc("Schedules to plan with (default: the first): "),
+      llvm::cl::desc("Schedules and ways to make micro-batches to plan with, "
+                     "such as padded,tokens,1f1b,tokens+gpipe (default: the "
+                     "first schedule)"),
       llvm::cl::CommaSeparated, llvm::cl::cat(category)};
   llvm::cl::opt<std::string> computeType{
       "compute-type", llvm::cl::desc("f64, f32 or bf16 (default: bf16)"),

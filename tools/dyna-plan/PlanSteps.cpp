@@ -51,7 +51,7 @@ PlanRequest requestOf(const PlanFlags &flags, const StepLengths &steps) {
   return request;
 }
 
-std::vector<std::string> schedulesOf(const PlanFlags &flags) {
+std::vector<std::string> wordsOf(const PlanFlags &flags) {
   std::vector<std::string> names(flags.compare.begin(), flags.compare.end());
   if (names.empty())
     names.push_back(scheduleNames().front());
@@ -78,6 +78,7 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
       tokens += length;
     DYNA_ASSIGN_OR_RETURN(auto plan,
                           planner.training(lengths, tokens, policy.options));
+    plan.lengths = lengths;
     VerifyOptions verify;
     verify.dynamicLimit = std::numeric_limits<int64_t>::max();
     DYNA_RETURN_IF_ERROR(verifyPlan(graph, plan, lengths, verify));

@@ -26,8 +26,8 @@ StepLengths dealSteps(const std::vector<int64_t> &lengths, int64_t positions,
 /// What all plans have in common.
 PlanRequest requestOf(const PlanFlags &flags, const StepLengths &steps);
 
-/// What --compare lists.
-std::vector<std::string> schedulesOf(const PlanFlags &flags);
+/// What --compare lists, as for `takeWords`.
+std::vector<std::string> wordsOf(const PlanFlags &flags);
 
 /// Plans, proves and plays every step; `notes` are those of the policy.
 StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,

@@ -37,15 +37,16 @@ std::string tryStrategies(const CostModel &costs,
                           const PlanFlags &flags, const StepLengths &steps,
                           Reports &reports) {
   std::string refused;
-  PlanRequest request = requestOf(flags, steps);
   for (const Strategy &strategy : strategies)
-    for (const std::string &schedule : schedulesOf(flags)) {
+    for (const std::string &words : wordsOf(flags)) {
+      PlanRequest request = requestOf(flags, steps);
       request.strategy = strategy;
-      request.pipeline = schedule;
+      Status status = takeWords(words, request);
       std::vector<std::string> notes;
-      auto report = planSteps(costs, request, steps, notes);
+      auto report = status.isOk() ? planSteps(costs, request, steps, notes)
+                                  : StatusOr<PlanReport>(status);
       if (report.isOk())
-        reports.emplace_back(describeStrategy(strategy) + " " + schedule,
+        reports.emplace_back(describeStrategy(strategy) + " " + words,
                              std::move(*report));
       else
         refused = report.status().message();

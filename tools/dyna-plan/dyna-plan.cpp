@@ -50,11 +50,12 @@ int run(const PlanFlags &flags) {
     return fail(costs.status());
   auto steps =
       dealSteps(*lengths, model->manifest().facts().positions(), flags);
-  PlanRequest request = requestOf(flags, steps);
-  request.strategy = *strategy;
   Reports reports;
-  for (const std::string &name : schedulesOf(flags)) {
-    request.pipeline = name;
+  for (const std::string &name : wordsOf(flags)) {
+    PlanRequest request = requestOf(flags, steps);
+    request.strategy = *strategy;
+    if (Status status = takeWords(name, request); !status.isOk())
+      return fail(status);
     std::vector<std::string> notes;
     auto report = planSteps(*costs, request, steps, notes);
     if (!report.isOk())

@@ -45,6 +45,11 @@ struct Flags {
       "lengths",
       cl::desc("Tokens of the samples that --stop-after=plan plans for"),
       cl::value_desc("tokens"), cl::CommaSeparated, cl::cat(category)};
+  cl::opt<std::string> microBatches{
+      "micro-batches",
+      cl::desc("What the micro-batches of --stop-after=plan are made of, as a "
+               "binary's --micro-batches says"),
+      cl::value_desc("word"), cl::cat(category)};
   cl::opt<std::string> stopAfter{
       "stop-after",
       cl::desc("Print the module after a phase and stop: parse, differentiate, "
@@ -89,6 +94,7 @@ struct Flags {
     options.strategies = strategies;
     options.costs = costs;
     options.lengths.assign(lengths.begin(), lengths.end());
+    options.microBatches = microBatches;
     options.stopAfter = stopAfter;
     options.dumpDirectory = dumpDir;
     options.timePasses = timePasses;

@@ -234,6 +234,12 @@ class PlansTest(common.BinaryTest):
         walked = common.succeed([common.DYNA_OPT, "--dyna-plan=strategy='a: dp=2,tp=2' lengths=30,5,17",
                                  "--dyna-plan=strategy='b: pp=2' lengths=30,5,17"], input=memory)
         self.assertEqual(walked.rstrip(), text.rstrip())
+        # The same word for what micro-batches are made of.
+        padded = common.succeed([common.DYNAC, common.model("gpt2"), *flags, "--micro-batches=padded"])
+        self.assertNotEqual(padded, text)
+        walked = common.succeed([common.DYNA_OPT, "--dyna-plan=strategy='a: dp=2,tp=2' lengths=30,5,17 micro-batches=padded",
+                                 "--dyna-plan=strategy='b: pp=2' lengths=30,5,17 micro-batches=padded"], input=memory)
+        self.assertEqual(walked.rstrip(), padded.rstrip())
         # One rank, where no strategy is given.
         self.assertIn("exec.plan @strategy.plan", common.succeed([common.DYNAC, common.model("gpt2"), *flags[:2]]))
         costs = self.folder / "costs"
@@ -243,6 +249,7 @@ class PlansTest(common.BinaryTest):
 
     def test_lengths_and_phase_go_together(self):
         for flags, words in ((["--stop-after=plan"], ["--stop-after=plan needs --lengths"]),
+                             (["--micro-batches=padded"], ["--micro-batches goes with --stop-after=plan"]),
                              (["--lengths=3"], ["--lengths goes with --stop-after=plan"])):
             done = common.run([common.DYNAC, common.model("gpt2"), "-o", self.folder / "no", *flags])
             self.assert_refused(done, *words)

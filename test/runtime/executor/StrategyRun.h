@@ -36,6 +36,7 @@ struct StrategyCase {
   /// allows.
   uint64_t shuffle = 0;
   plan::ElementType gradients = plan::ELEMENT_UNKNOWN;
+  Batching batching = allBatchings().front();
 };
 
 inline void PrintTo(const StrategyCase &test, std::ostream *out) {
@@ -44,6 +45,8 @@ inline void PrintTo(const StrategyCase &test, std::ostream *out) {
        << (test.compute == plan::BF16 ? " bf16" : "");
   if (test.gradients == plan::BF16)
     *out << " bf16 gradients";
+  if (test.batching != allBatchings().front())
+    *out << " " << ruleOf(test.batching).name;
   if (test.shuffle)
     *out << " shuffle " << test.shuffle;
 }
@@ -61,6 +64,7 @@ inline PlanOptions planOptions(const StrategyCase &test) {
   options.maxTokensPerMicroBatch = 17;
   options.inFlight = 2;
   options.schedule = test.schedule;
+  options.batching = test.batching;
   options.recompute = {test.recompute};
   options.splitBackward = test.splitBackward;
   return options;
@@ -77,6 +81,7 @@ inline TinyOptions tinyOptions(const StrategyCase &test) {
 inline Outcome runOneRank(const StrategyCase &test) {
   PlanOptions options = planOptions(test);
   options.schedule = Schedule::GPipe;
+  options.batching = Batching::Tokens;
   TinyRun run(options, tinyOptions(test));
   Outcome outcome;
   for (int s = 0; s < steps; ++s) {

@@ -83,6 +83,37 @@ std::vector<StrategyCase> everySchedule() {
 INSTANTIATE_TEST_SUITE_P(EverySchedule, StrategyRunTest,
                          testing::ValuesIn(everySchedule()));
 
+/// The same, and with fewer samples than replicas: some of these run nothing.
+std::vector<StrategyCase> everyBatching() {
+  std::vector<StrategyCase> cases;
+  for (Batching batching : allBatchings()) {
+    StrategyCase test{"pp=2,layers=3+2"};
+    test.batching = batching;
+    cases.push_back(test);
+    test.strategy = "dp=2,pp=3,layers=2+1+2,zero=1";
+    test.recompute = plan::RECOMPUTE_FULL;
+    test.splitBackward = true;
+    cases.push_back(test);
+    test.schedule = Schedule::Adaptive;
+    cases.push_back(test);
+    test.splitBackward = false;
+    test.strategy = "dp=3,zero=1";
+    cases.push_back(test);
+    for (const char *few :
+         {"dp=2", "dp=3,pp=2,layers=2+3,zero=1", "dp=4,pp=2,layers=3+2"}) {
+      test.strategy = few;
+      test.lengths = {12};
+      cases.push_back(test);
+      test.lengths = {4, 9, 4};
+      cases.push_back(test);
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryBatching, StrategyRunTest,
+                         testing::ValuesIn(everyBatching()));
+
 INSTANTIATE_TEST_SUITE_P(AllDegrees, StrategyRunTest,
                          testing::ValuesIn(allDegrees()));
 

@@ -77,6 +77,8 @@ const Case cases[] = {
     {"takes tokens [5, +30) of sample 0, which has 30",
      [](Editor e) { e.segment(0).begin = 5; }},
     {"slices are not supported", [](Editor e) { e.segment(0).length = 7; }},
+    {"micro-batch 0 pads sample 0 to 65 tokens, at most 64 are possible",
+     [](Editor e) { e.segment(0).length = 65; }},
     {"is in two segments",
      [](Editor e) { e.plan.microBatches[1].segments.push_back(e.segment(0)); }},
     {"is in no micro-batch",

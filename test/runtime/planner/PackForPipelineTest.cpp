@@ -227,8 +227,8 @@ TEST(PackForPipelineTest, RefusesWhatCannotFit) {
       packForPipeline({}, affine(0, 1, 0), options)->microBatches.empty());
   options.replicas = 0;
   EXPECT_EQ(message({5}, affine(0, 1, 0)),
-            "micro-batches for 0 replicas of 1 stages: expects at least 1 of "
-            "each");
+            "micro-batches for 0 replicas of 1 stages, in multiples of 1: "
+            "expects at least 1 of each");
 }
 
 } // namespace

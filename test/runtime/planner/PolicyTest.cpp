@@ -63,6 +63,29 @@ TEST_F(PolicyTest, SizesOfMicroBatches) {
   }
 }
 
+TEST_F(PolicyTest, WordsOfBothTables) {
+  PlanRequest request;
+  EXPECT_TRUE(takeWords("padded", request).isOk());
+  EXPECT_TRUE(takeWords("gpipe", request).isOk());
+  EXPECT_EQ(choose("pp=2", request)->options.batching, Batching::Padded);
+  EXPECT_EQ(choose("pp=2", request)->options.schedule, Schedule::GPipe);
+  EXPECT_TRUE(takeWords("1f1b+tokens", request).isOk());
+  EXPECT_EQ(choose("pp=2", request)->options.batching, Batching::Tokens);
+  EXPECT_EQ(choose("pp=2", request)->options.schedule,
+            Schedule::OneForwardOneBackward);
+  // No word may mean two things.
+  for (const std::string &name : batchingNames())
+    EXPECT_FALSE(findSchedule(name).isOk()) << name;
+  for (const char *words : {"", "+", "padded+", "1f1b+gpipe", "padded+tokens",
+                            "padded+gpipe+1f1b", "Padded"})
+    EXPECT_FALSE(takeWords(words, request).isOk()) << words;
+  EXPECT_THAT(takeWords("1f1b+gpipe", request).message(),
+              HasSubstr("names two schedules"));
+  request.microBatches = "bins";
+  EXPECT_THAT(choose("pp=2", request).status().message(),
+              HasSubstr("are ragged, padded, tokens,"));
+}
+
 // Flags have bounds, but whoever calls may not.
 TEST_F(PolicyTest, HugeStepsDoNotWrapAround) {
   PlanRequest request;

@@ -214,6 +214,26 @@ TEST_F(TrainProgramTest, PaddingChangesNoLoss) {
   EXPECT_EQ(numbers("a", "tokens"), numbers("b", "tokens"));
 }
 
+TEST_F(TrainProgramTest, MicroBatchesOfAnyKindHaveTheSameLoss) {
+  ASSERT_EQ(run(training({"--steps=3", "--metrics=" + path("a"),
+                          "--micro-batches=tokens"}))
+                .code,
+            0);
+  for (const char *kind : {"ragged", "padded"}) {
+    Result result = run(training({"--steps=3", "--metrics=" + path(kind),
+                                  std::string("--micro-batches=") + kind}));
+    EXPECT_EQ(result.code, 0) << result.err;
+    std::vector<double> one = numbers("a", "loss"), two = numbers(kind, "loss");
+    ASSERT_EQ(one.size(), two.size());
+    for (size_t i = 0; i < one.size(); ++i)
+      EXPECT_NEAR(one[i], two[i], 1e-12);
+    EXPECT_EQ(numbers("a", "tokens"), numbers(kind, "tokens"));
+  }
+  Result result = run(training({"--steps=1", "--micro-batches=bins"}));
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("ragged, padded"));
+}
+
 TEST_F(TrainProgramTest, HoldsWhatItSaysOfLargeText) {
   std::ofstream(folder_ / "large.txt") << "a text";
   fs::resize_file(folder_ / "large.txt", uintmax_t(3) << 30);

@@ -1,0 +1,210 @@
+//===- CutMiniBatch.cpp - Micro-batches of a mini-batch -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/CutMiniBatch.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/planner/PipelineSchedule.h"
+#include "runtime/planner/PipelineTimes.h"
+#include "runtime/planner/StageMemory.h"
+#include "runtime/planner/StageTables.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace dyna {
+namespace {
+
+/// The model's share of attention work beside the rest, per token.
+double tokensPerPair(const Model &model) {
+  double perToken = 0, perPair = 0;
+  for (int l = 0; l < model.layers(); ++l) {
+    perToken += static_cast<double>(model.kind(l).flops_per_token());
+    perToken += static_cast<double>(model.kind(l).flops_per_target());
+    perPair += static_cast<double>(model.kind(l).attention_flops_per_pair());
+  }
+  return perToken > 0 ? perPair / perToken : 0;
+}
+
+Status checkLengths(const std::vector<int64_t> &lengths, int64_t most) {
+  for (size_t sample = 0; sample < lengths.size(); ++sample)
+    if (lengths[sample] < 0 || lengths[sample] > most)
+      return Status::invalidArgument(formatText(
+          "sample %d has %d tokens, but a micro-batch holds at most %d", sample,
+          lengths[sample], most));
+  return Status::ok();
+}
+
+/// Behind a sample there are tokens that a query of it must not see.
+Status checkPadding(const Model &model, const BatchingRule &rule) {
+  for (const plan::LayerKind &kind : model.manifest().kinds())
+    if (rule.pads && looksBehind(kind))
+      return Status::invalidArgument(formatText(
+          "micro-batches '%s' are padded, but '%s' has attention that is not "
+          "causal and would look at the padding",
+          rule.name, kind.name()));
+  return Status::ok();
+}
+
+RaggedShape shapeOf(const plan::MicroBatch &microBatch) {
+  RaggedShape shape;
+  for (const plan::Segment &segment : microBatch.segments) {
+    ++shape.samples;
+    shape.tokens += segment.length;
+    shape.squares += segment.length * segment.length;
+  }
+  return shape;
+}
+
+class ShareSearch {
+public:
+  ShareSearch(const ExecutableGraph &graph, const StageTables &tables,
+              const PlanOptions &options, bool trains, BatchingProblem problem)
+      : graph_(graph), tables_(tables), options_(options), trains_(trains),
+        problem_(std::move(problem)), plays_(options) {
+    // The order that a search would find is not much better for one cut than
+    // for another, and takes as long as all else together.
+    if (ruleOf(options.schedule).adapts)
+      plays_.schedule = Schedule::Cyclic;
+  }
+
+  StatusOr<MicroBatches> run() {
+    DYNA_RETURN_IF_ERROR(attempt(problem_.maxTokens));
+    if (problem_.stages == 1 && problem_.replicas == 1)
+      return std::move(best_);
+    // However micro-batches are dealt, each to who has least, a replica has at
+    // most its share of the sum and (1 - 1 / replicas) of the largest more: to
+    // the cut that is nearly one stage more.
+    if (problem_.replicas > 1) {
+      ++problem_.stages;
+      tried_ = 0;
+      DYNA_RETURN_IF_ERROR(attempt(problem_.maxTokens));
+    }
+    const int64_t tokens = std::accumulate(problem_.lengths.begin(),
+                                           problem_.lengths.end(), INT64_C(0));
+    // What a replica has, if all have as much.
+    const int64_t whole = std::min(
+        problem_.maxTokens, std::max<int64_t>(1, tokens / problem_.replicas));
+    const int64_t most = std::max(8, problem_.stages);
+    for (int64_t parts = 1, step = 1; parts <= most || leavesIdle_;) {
+      DYNA_RETURN_IF_ERROR(attempt(whole / parts));
+      if (whole / parts <= 1)
+        break; // every sample is alone
+      // 1, 2, 3, 4, 6, 8, 12, 16 ...
+      step = (parts & (parts - 1)) == 0 && parts > 1 ? parts / 2 : step;
+      parts += step;
+    }
+    return std::move(best_);
+  }
+
+private:
+  Status attempt(int64_t shareTokens) {
+    problem_.shareTokens = std::max<int64_t>(shareTokens, 1);
+    if (problem_.shareTokens == tried_)
+      return Status::ok();
+    tried_ = problem_.shareTokens;
+    DYNA_ASSIGN_OR_RETURN(MicroBatches cut,
+                          ruleOf(options_.batching).cut(problem_));
+    bool idle = leavesIdle(cut);
+    double seconds = secondsOf(cut);
+    if (best_.empty() ||
+        std::pair(idle, seconds) < std::pair(leavesIdle_, seconds_)) {
+      best_ = std::move(cut);
+      leavesIdle_ = idle;
+      seconds_ = seconds;
+    }
+    return Status::ok();
+  }
+
+  /// Whether a replica has nothing while a micro-batch could be two.
+  bool leavesIdle(const MicroBatches &cut) const {
+    int busy = 0, last = -1;
+    bool canBeCut = false;
+    for (const plan::MicroBatch &microBatch : cut) {
+      busy += microBatch.replica != last;
+      last = microBatch.replica;
+      canBeCut |= microBatch.segments.size() > 1;
+    }
+    return canBeCut && busy < problem_.replicas;
+  }
+
+  /// Until the slowest replica is done; infinite where one cannot run it in its
+  /// memory.
+  double secondsOf(const MicroBatches &cut) const {
+    plan::Plan plan;
+    plan.microBatches = cut;
+    const auto owned = microBatchesOfReplicas(plan, problem_.replicas);
+    double slowest = 0;
+    for (int replica = 0; replica < problem_.replicas; ++replica) {
+      PipelineProblem pipeline = pipelineOf(plan, owned[replica]);
+      if (trains_ && ruleOf(options_.schedule).adapts &&
+          !options_.dynamicLimits.empty()) {
+        holdBlocks(pipeline, graph_, plan, owned[replica], options_);
+        limitStages(pipeline, graph_, replica, options_.dynamicLimits,
+                    std::vector<int64_t>(graph_.ranks(), 0));
+      }
+      auto schedule = schedulePipeline(std::move(pipeline), plays_, trains_);
+      if (!schedule.isOk())
+        return std::numeric_limits<double>::infinity();
+      slowest = std::max(slowest, makespanOf(schedule->stages));
+    }
+    return slowest;
+  }
+
+  PipelineProblem pipelineOf(const plan::Plan &plan,
+                             const std::vector<int> &own) const {
+    PipelineProblem pipeline;
+    for (int stage = 0; stage < tables_.stages(); ++stage) {
+      std::vector<double> &forward = pipeline.forward.emplace_back();
+      std::vector<double> &backward = pipeline.backward.emplace_back();
+      for (int m : own) {
+        RaggedShape shape = shapeOf(plan.microBatches[m]);
+        forward.push_back(tables_.forward(stage, shape));
+        backward.push_back(tables_.backward(stage, shape));
+      }
+    }
+    return pipeline;
+  }
+
+  const ExecutableGraph &graph_;
+  const StageTables &tables_;
+  const PlanOptions &options_;
+  const bool trains_;
+  BatchingProblem problem_;
+  PlanOptions plays_; ///< of the schedule that cuts are compared with
+  MicroBatches best_;
+  int64_t tried_ = 0; ///< share
+  bool leavesIdle_ = false;
+  double seconds_ = 0;
+};
+
+} // namespace
+
+StatusOr<std::vector<plan::MicroBatch>>
+cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
+             const std::vector<int64_t> &lengths, const PlanOptions &options,
+             bool trains) {
+  const BatchingRule &rule = ruleOf(options.batching);
+  DYNA_RETURN_IF_ERROR(checkLengths(lengths, options.maxTokensPerMicroBatch));
+  DYNA_RETURN_IF_ERROR(checkPadding(graph.model(), rule));
+  BatchingProblem problem;
+  problem.lengths = lengths;
+  problem.stages = graph.stages();
+  problem.replicas = graph.strategy().dp;
+  problem.maxTokens = options.maxTokensPerMicroBatch;
+  problem.shareTokens = problem.maxTokens;
+  problem.tokensPerPair = tokensPerPair(graph.model());
+  if (!rule.takesShares)
+    return rule.cut(problem);
+  StageTables tables(graph, costs, options, trains, problem.maxTokens);
+  problem.seconds = [&](const RaggedShape &shape) {
+    return tables.slowest(shape);
+  };
+  return ShareSearch(graph, tables, options, trains, std::move(problem)).run();
+}
+
+} // namespace dyna

@@ -1,0 +1,35 @@
+//===- CutMiniBatch.h - Micro-batches of a mini-batch -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_CUTMINIBATCH_H
+#define DYNA_RUNTIME_PLANNER_CUTMINIBATCH_H
+
+#include "runtime/cost/CostModel.h"
+#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/planner/PlanOptions.h"
+
+#include <vector>
+
+namespace dyna {
+
+/// By the rule of `options.batching`, for training or for losses alone. Where
+/// the rule takes shares of what a micro-batch may have, several are tried, from
+/// all of it down (DynaPipe, section 4: 1 to 1 / the number of micro-batches),
+/// and the cut with which the slowest replica is done first is taken. Its time
+/// is that of the schedule, without a search for the best order where the
+/// schedule has one, in each rank's memory. However short, no replica is left
+/// without a micro-batch while another has two or more samples.
+///
+/// Fails where a sample has more tokens than a micro-batch may, naming it, and
+/// where the rule pads but attention is not causal, so that real tokens would look at
+/// padding. O(shares * (the rule's + micro-batches * stages)), with 1 to about
+/// 12 shares.
+StatusOr<std::vector<plan::MicroBatch>>
+cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
+             const std::vector<int64_t> &lengths, const PlanOptions &options,
+             bool trains);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_CUTMINIBATCH_H

@@ -1,0 +1,71 @@
+//===- Batchings.cpp - The table of batchings -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/batching/Batchings.h"
+
+#include "runtime/planner/BalanceReplicas.h"
+
+#include <algorithm>
+
+namespace dyna {
+
+#define DYNA_BATCHING(Id) extern const BatchingRule batching##Id;
+#include "runtime/planner/batching/Batchings.def"
+
+const BatchingRule &ruleOf(Batching batching) {
+  switch (batching) {
+#define DYNA_BATCHING(Id)                                                      \
+  case Batching::Id:                                                           \
+    return batching##Id;
+#include "runtime/planner/batching/Batchings.def"
+  }
+  __builtin_unreachable();
+}
+
+const std::vector<Batching> &allBatchings() {
+  static const std::vector<Batching> all = {
+#define DYNA_BATCHING(Id) Batching::Id,
+#include "runtime/planner/batching/Batchings.def"
+  };
+  return all;
+}
+
+std::vector<std::string> batchingNames() {
+  std::vector<std::string> names;
+  for (Batching batching : allBatchings())
+    names.push_back(ruleOf(batching).name);
+  return names;
+}
+
+StatusOr<Batching> findBatching(const std::string &name) {
+  std::string names;
+  for (Batching batching : allBatchings()) {
+    if (name == ruleOf(batching).name)
+      return batching;
+    names += (names.empty() ? "" : ", ") + std::string(ruleOf(batching).name);
+  }
+  return Status::invalidArgument("the ways to make micro-batches are " + names +
+                                 ", but got '" + name + "'");
+}
+
+MicroBatches dealMicroBatches(const BatchingProblem &problem,
+                              const MicroBatchPartition &partition, bool pads) {
+  MicroBatches microBatches;
+  Dealt dealt = balanceReplicas(partition.seconds, problem.replicas);
+  for (int replica = 0; replica < problem.replicas; ++replica)
+    for (int64_t number : dealt[replica]) {
+      plan::MicroBatch &microBatch = microBatches.emplace_back();
+      microBatch.replica = replica;
+      int64_t longest = 0;
+      for (int64_t sample : partition.microBatches[number]) {
+        microBatch.segments.push_back({sample, 0, problem.lengths[sample]});
+        longest = std::max(longest, problem.lengths[sample]);
+      }
+      for (plan::Segment &segment : microBatch.segments)
+        segment.length = pads ? longest : segment.length;
+    }
+  return microBatches;
+}
+
+} // namespace dyna

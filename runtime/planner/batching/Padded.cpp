@@ -1,0 +1,47 @@
+//===- Padded.cpp - The best cut of samples in order of length -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// DynaPipe (EuroSys'24), section 4: samples in order of length are cut where
+// (stages - 1) * max t + sum t / replicas is smallest; those of a micro-batch are
+// as long as its longest. Micro-batches are dealt to the replicas by their
+// seconds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/batching/Batchings.h"
+
+namespace dyna {
+namespace {
+
+StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
+  PaddedCosts costs;
+  costs.seconds = [&](const PaddedShape &shape) {
+    int64_t length = shape.longest.tokens, tokens = shape.samples * length;
+    return problem.seconds({shape.samples, tokens, tokens * length});
+  };
+  costs.bytes = [](const PaddedShape &shape) {
+    return shape.samples * shape.longest.tokens;
+  };
+  PartitionOptions options;
+  options.stages = problem.stages;
+  options.replicas = problem.replicas;
+  options.shareBytes = problem.shareTokens;
+  options.limitBytes = problem.maxTokens;
+  std::vector<SampleLength> lengths;
+  for (int64_t length : problem.lengths)
+    lengths.push_back({length, 0});
+  DYNA_ASSIGN_OR_RETURN(
+      auto partition,
+      partitionMicroBatches(lengths, orderSamples(lengths, SampleOrder::Length),
+                            costs, options));
+  return dealMicroBatches(problem, partition, true);
+}
+
+} // namespace
+
+extern const BatchingRule batchingPadded = {
+    "padded", "samples of like length, as long as the longest of them", cut,
+    true, true};
+
+} // namespace dyna

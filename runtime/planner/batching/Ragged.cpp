@@ -1,0 +1,36 @@
+//===- Ragged.cpp - Bins of few seconds, without padding -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Micro-batches of small (stages - 1) * max t + sum t / replicas
+// (PackForPipeline.h), dealt to the replicas by their seconds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/batching/Batchings.h"
+
+namespace dyna {
+namespace {
+
+StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
+  RaggedCosts costs;
+  costs.seconds = problem.seconds;
+  // What micro-batches keep follows their tokens, by which they are limited.
+  costs.bytes = [](const RaggedShape &shape) { return shape.tokens; };
+  PartitionOptions options;
+  options.stages = problem.stages;
+  options.replicas = problem.replicas;
+  options.multipleOf = problem.replicas;
+  options.shareBytes = problem.shareTokens;
+  options.limitBytes = problem.maxTokens;
+  DYNA_ASSIGN_OR_RETURN(auto partition,
+                        packForPipeline(problem.lengths, costs, options));
+  return dealMicroBatches(problem, partition, false);
+}
+
+} // namespace
+
+extern const BatchingRule batchingRagged = {
+    "ragged", "samples end to end, micro-batches of like time", cut, true};
+
+} // namespace dyna

@@ -1,0 +1,357 @@
+//===- CutMiniBatchTest.cpp - Micro-batches by every rule -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/CutMiniBatch.h"
+#include "runtime/abi/Random.h"
+#include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/Planner.h"
+#include "runtime/planner/StageTables.h"
+#include "test/runtime/executor/TinyModel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+
+using namespace dyna;
+using testing::HasSubstr;
+
+namespace {
+
+using Lengths = std::vector<int64_t>;
+using MicroBatches = std::vector<plan::MicroBatch>;
+
+/// With attention, whose pairs weigh as much as tokens at a length of 32.
+plan::Manifest attentive() {
+  plan::Manifest manifest = tinyManifest();
+  for (plan::LayerKind &kind : *manifest.mutable_kinds()) {
+    kind.set_attention_flops_per_pair(kind.flops_per_token() / 16);
+    kind.set_causal(true);
+  }
+  manifest.set_hash(manifestHash(manifest));
+  return manifest;
+}
+
+const Model &model() {
+  static const Model model = *Model::create(attentive());
+  return model;
+}
+
+/// On a device whose calls cost little to start, so that work counts.
+CostModel costs(double launch = 1e-9) {
+  auto table = CostTable::parse(
+      "device { name: \"slow\" f64_flops: 1e9 f32_flops: 1e9 bf16_flops: 1e9 "
+      "bytes_per_second: 1e15 launch_seconds: " +
+          std::to_string(launch) + " }",
+      "test");
+  EXPECT_TRUE(table.isOk()) << table.status().message();
+  return *CostModel::create(model(), *table);
+}
+
+ExecutableGraph graphOf(const std::string &strategy) {
+  return *ExecutableGraph::create(model(), *parseStrategy(strategy));
+}
+
+Lengths randomLengths(uint64_t seed, int count, int64_t longest) {
+  Lengths lengths;
+  for (int i = 0; i < count; ++i)
+    lengths.push_back(
+        1 + static_cast<int64_t>(dyna_mix64(seed * 1000 + i) % longest));
+  return lengths;
+}
+
+PlanOptions optionsOf(Batching batching, int64_t maxTokens) {
+  PlanOptions options;
+  options.batching = batching;
+  options.maxTokensPerMicroBatch = maxTokens;
+  options.schedule = Schedule::OneForwardOneBackward;
+  return options;
+}
+
+RaggedShape shapeOf(const plan::MicroBatch &microBatch) {
+  RaggedShape shape;
+  for (const plan::Segment &segment : microBatch.segments) {
+    ++shape.samples;
+    shape.tokens += segment.length;
+    shape.squares += segment.length * segment.length;
+  }
+  return shape;
+}
+
+/// Seconds of the replica with the most, if there is one stage.
+double slowestReplica(const MicroBatches &cut, const StageTables &tables) {
+  std::map<int, double> sums;
+  double slowest = 0;
+  for (const plan::MicroBatch &microBatch : cut) {
+    double &sum = sums[microBatch.replica];
+    sum += tables.slowest(shapeOf(microBatch));
+    slowest = std::max(slowest, sum);
+  }
+  return slowest;
+}
+
+TEST(CutMiniBatchTest, EveryRuleMakesPlansThatHold) {
+  for (Batching batching : allBatchings())
+    for (const char *strategy :
+         {"dp=1", "dp=3,zero=1", "pp=2,layers=3+2", "dp=2,pp=3,layers=2+2+1"})
+      for (uint64_t seed = 0; seed < 12; ++seed) {
+        SCOPED_TRACE(std::string(ruleOf(batching).name) + " " + strategy);
+        ExecutableGraph graph = graphOf(strategy);
+        Planner planner(graph, costs());
+        const int64_t most = 64 + static_cast<int64_t>(seed % 5) * 30;
+        PlanOptions options = optionsOf(batching, most);
+        Lengths lengths =
+            randomLengths(seed, static_cast<int>(1 + seed * 5 % 40), 64);
+        options.dynamicLimits = *planner.largestDynamicBytes(options, true);
+        for (bool trains : {true, false}) {
+          auto plan = trains ? planner.training(lengths, 1, options)
+                             : planner.evaluation(lengths, 1, options);
+          ASSERT_TRUE(plan.isOk()) << plan.status().message();
+          Status status = verifyPlan(graph, *plan, lengths,
+                                     {std::numeric_limits<int64_t>::max()});
+          EXPECT_TRUE(status.isOk()) << status.message();
+          int replica = 0;
+          for (const plan::MicroBatch &microBatch : plan->microBatches) {
+            EXPECT_LE(shapeOf(microBatch).tokens, most);
+            EXPECT_GE(microBatch.replica, replica);
+            replica = microBatch.replica;
+            for (const plan::Segment &segment : microBatch.segments) {
+              if (!ruleOf(batching).pads)
+                EXPECT_EQ(segment.length, lengths[segment.sample]);
+              else
+                EXPECT_EQ(segment.length, microBatch.segments[0].length);
+            }
+          }
+        }
+      }
+}
+
+// With one stage the objective would have one micro-batch of all.
+TEST(CutMiniBatchTest, NoReplicaIsIdleWhereThereAreSamples) {
+  for (Batching batching : {Batching::Ragged, Batching::Padded})
+    for (int replicas : {2, 3, 4})
+      for (int samples = 1; samples <= 9; ++samples)
+        for (const char *stages : {",pp=1", ",pp=2,layers=3+2"}) {
+          auto cut =
+              cutMiniBatch(graphOf("dp=" + std::to_string(replicas) + stages),
+                           costs(1), randomLengths(replicas, samples, 20),
+                           optionsOf(batching, 1024), true);
+          ASSERT_TRUE(cut.isOk()) << cut.status().message();
+          std::set<int> busy;
+          for (const plan::MicroBatch &microBatch : *cut)
+            busy.insert(microBatch.replica);
+          EXPECT_EQ(busy.size(), std::min(replicas, samples))
+              << ruleOf(batching).name << stages << " " << samples;
+        }
+}
+
+TEST(CutMiniBatchTest, ReplicasAreNoLessEvenThanWithoutMicroBatches) {
+  ExecutableGraph graph = graphOf("dp=4");
+  CostModel known = costs();
+  double ratios = 0;
+  constexpr int rounds = 40;
+  for (uint64_t seed = 0; seed < rounds; ++seed) {
+    Lengths lengths = randomLengths(seed, 60 + static_cast<int>(seed), 64);
+    PlanOptions options = optionsOf(Batching::Ragged, 256);
+    StageTables tables(graph, known, options, true, 256);
+    double slowest[2];
+    for (Batching batching : {Batching::Ragged, Batching::Tokens}) {
+      options.batching = batching;
+      auto cut = cutMiniBatch(graph, known, lengths, options, true);
+      slowest[batching == Batching::Tokens] = slowestReplica(*cut, tables);
+    }
+    EXPECT_LE(slowest[0], 1.02 * slowest[1]) << seed;
+    ratios += slowest[0] / slowest[1] / rounds;
+  }
+  EXPECT_LE(ratios, 1.005);
+}
+
+/// All ways to put samples into micro-batches and these onto replicas.
+double bestOfAll(const Lengths &lengths, int replicas, int64_t most, bool pads,
+                 const StageTables &tables) {
+  struct Bin {
+    int replica;
+    std::vector<int64_t> lengths;
+  };
+  std::vector<Bin> bins;
+  double best = std::numeric_limits<double>::infinity();
+  auto shape = [&](const Bin &bin) {
+    RaggedShape shape;
+    int64_t longest = *std::max_element(bin.lengths.begin(), bin.lengths.end());
+    for (int64_t length : bin.lengths) {
+      int64_t row = pads ? longest : length;
+      shape = {shape.samples + 1, shape.tokens + row,
+               shape.squares + row * row};
+    }
+    return shape;
+  };
+  std::function<void(size_t)> place = [&](size_t sample) {
+    if (sample == lengths.size()) {
+      std::vector<double> sums(replicas, 0);
+      for (const Bin &bin : bins)
+        sums[bin.replica] += tables.slowest(shape(bin));
+      best = std::min(best, *std::max_element(sums.begin(), sums.end()));
+      return;
+    }
+    for (size_t b = 0; b < bins.size(); ++b) {
+      bins[b].lengths.push_back(lengths[sample]);
+      if (shape(bins[b]).tokens <= most)
+        place(sample + 1);
+      bins[b].lengths.pop_back();
+    }
+    for (int replica = 0; replica < replicas; ++replica) {
+      bins.push_back({replica, {lengths[sample]}});
+      place(sample + 1);
+      bins.pop_back();
+    }
+  };
+  place(0);
+  return best;
+}
+
+// Equations of the objective are exact, replicas are not: what is left of a
+// few samples' fit onto replicas.
+TEST(CutMiniBatchTest, NearTheBestOfAllCutsOnReplicas) {
+  for (Batching batching : {Batching::Ragged, Batching::Padded}) {
+    int optimal = 0;
+    double ratios = 0, worst = 0;
+    constexpr int rounds = 60;
+    for (uint64_t seed = 0; seed < rounds; ++seed) {
+      const int replicas = 1 + static_cast<int>(seed % 3);
+      ExecutableGraph graph = graphOf("dp=" + std::to_string(replicas));
+      Lengths lengths = randomLengths(seed, 2 + static_cast<int>(seed % 4), 60);
+      PlanOptions options = optionsOf(batching, 80);
+      CostModel known = costs(1e-5);
+      StageTables tables(graph, known, options, true, 80);
+      auto cut = cutMiniBatch(graph, known, lengths, options, true);
+      double best = bestOfAll(lengths, replicas, 80,
+                              batching == Batching::Padded, tables);
+      double ratio = slowestReplica(*cut, tables) / best;
+      EXPECT_GE(ratio, 1 - 1e-12);
+      optimal += ratio < 1 + 1e-9;
+      ratios += ratio / rounds;
+      worst = std::max(worst, ratio);
+    }
+    EXPECT_GE(optimal, rounds * 8 / 10) << ruleOf(batching).name;
+    EXPECT_LE(ratios, 1.02) << ruleOf(batching).name;
+    EXPECT_LE(worst, 1.5) << ruleOf(batching).name;
+  }
+}
+
+TEST(CutMiniBatchTest, LongSamplesStandAloneAndRelaxNothing) {
+  // Of 100 tokens at most; in shares one of 90 is above every other.
+  Lengths lengths(40, 10);
+  lengths.push_back(90);
+  auto cut = cutMiniBatch(graphOf("pp=4,layers=1+2+1+1"), costs(), lengths,
+                          optionsOf(Batching::Padded, 100), true);
+  ASSERT_TRUE(cut.isOk()) << cut.status().message();
+  for (const plan::MicroBatch &microBatch : *cut)
+    if (microBatch.segments[0].length == 90)
+      EXPECT_EQ(microBatch.segments.size(), 1);
+    else
+      EXPECT_LE(shapeOf(microBatch).tokens, 100);
+}
+
+TEST(CutMiniBatchTest, WhatCannotBeCutIsNamed) {
+  auto message = [](const Lengths &lengths, Batching batching) {
+    return cutMiniBatch(graphOf("dp=2"), costs(), lengths,
+                        optionsOf(batching, 32), true)
+        .status()
+        .message();
+  };
+  for (Batching batching : allBatchings()) {
+    EXPECT_EQ(message({5, 33, 4}, batching),
+              "sample 1 has 33 tokens, but a micro-batch holds at most 32");
+    EXPECT_THAT(message({-1}, batching), HasSubstr("sample 0 has -1 tokens"));
+    EXPECT_EQ(message({}, batching), "");
+    EXPECT_EQ(message({0, 0, 3}, batching), "");
+  }
+}
+
+// What is behind a sample must be nobody's business.
+TEST(CutMiniBatchTest, AttentionThatLooksBehindIsNotPadded) {
+  plan::Manifest manifest = attentive();
+  manifest.mutable_kinds(1)->set_causal(false);
+  manifest.set_hash(manifestHash(manifest));
+  Model whole = *Model::create(manifest);
+  Planner planner(whole);
+  Lengths lengths = {5, 9};
+  for (Batching batching : allBatchings()) {
+    auto plan = planner.training(lengths, 14, optionsOf(batching, 32));
+    EXPECT_EQ(plan.isOk(), !ruleOf(batching).pads);
+    if (!plan.isOk()) {
+      EXPECT_THAT(plan.status().message(), HasSubstr("is not causal"));
+      continue;
+    }
+    ExecutableGraph graph = planner.graph();
+    VerifyOptions verify{std::numeric_limits<int64_t>::max()};
+    EXPECT_TRUE(verifyPlan(graph, *plan, lengths, verify).isOk());
+    // A plan that was changed by hand is proven too.
+    plan->microBatches[0].segments[0].length += 1;
+    EXPECT_THAT(verifyPlan(graph, *plan, lengths, verify).message(),
+                HasSubstr("has attention that is not causal"));
+  }
+}
+
+TEST(StageTablesTest, MeetTheCostModel) {
+  ExecutableGraph graph = graphOf("pp=2,layers=3+2");
+  CostModel known = costs();
+  PlanOptions options = optionsOf(Batching::Ragged, 4096);
+  options.recompute = {plan::RECOMPUTE_SELECTIVE};
+  StageTables tables(graph, known, options, true, 4096);
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    plan::Plan plan;
+    plan::MicroBatch &microBatch = plan.microBatches.emplace_back();
+    for (int64_t length : randomLengths(seed, 1 + static_cast<int>(seed % 60),
+                                        seed % 2 ? 64 : 8))
+      microBatch.segments.push_back({0, 0, length});
+    PipelineProblem exact = estimateStages(graph, known, plan, {0}, options);
+    RaggedShape shape = shapeOf(microBatch);
+    double slowest = 0;
+    for (int stage = 0; stage < 2; ++stage) {
+      EXPECT_NEAR(tables.forward(stage, shape) / exact.forward[stage][0], 1,
+                  0.01);
+      EXPECT_NEAR(tables.backward(stage, shape) / exact.backward[stage][0], 1,
+                  0.01);
+      slowest =
+          std::max(slowest, exact.forward[stage][0] + exact.backward[stage][0]);
+    }
+    EXPECT_NEAR(tables.slowest(shape) / slowest, 1, 0.01);
+  }
+}
+
+// Measured noise must not end a run that is cut exactly.
+TEST(StageTablesTest, NeverFallWhereCurvesDo) {
+  std::string text = "device { name: \"noisy\" f64_flops: 1e9 f32_flops: 1e9 "
+                     "bf16_flops: 1e9 bytes_per_second: 1e12 }\n";
+  auto table =
+      CostTable::parse(text + "entries { kind: \"block\" direction: FORWARD "
+                              "points { tokens: 16 pairs: 72 "
+                              "seconds: 5e-3 } points { tokens: 64 pairs: 288 "
+                              "seconds: 1e-3 } points { "
+                              "tokens: 512 pairs: 2304 seconds: 2e-2 } }\n",
+                       "test");
+  ASSERT_TRUE(table.isOk()) << table.status().message();
+  auto noisy = CostModel::create(model(), *table);
+  ASSERT_TRUE(noisy.isOk()) << noisy.status().message();
+  ExecutableGraph graph = graphOf("dp=2");
+  PlanOptions options = optionsOf(Batching::Padded, 512);
+  StageTables tables(graph, *noisy, options, true, 512);
+  double before = 0;
+  for (int64_t samples = 1; samples <= 64; ++samples) {
+    double seconds = tables.slowest({samples, samples * 8, samples * 64});
+    EXPECT_GE(seconds, before);
+    before = seconds;
+  }
+  EXPECT_TRUE(
+      cutMiniBatch(graph, *noisy, randomLengths(3, 50, 64), options, true)
+          .isOk());
+}
+
+} // namespace

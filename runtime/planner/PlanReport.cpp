@@ -7,7 +7,10 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/plan/PersistentLayout.h"
-#include "runtime/sim/PlanTimes.h"
+#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/planner/PipelineBounds.h"
+#include "runtime/planner/PipelineTimes.h"
+#include "runtime/planner/PlayedPipeline.h"
 
 #include <algorithm>
 #include <numeric>
@@ -36,6 +39,17 @@ double PlanReport::bubble() const {
   return seconds > 0 ? (seconds - busiest(*this)) / seconds : 0;
 }
 
+double PlanReport::paddingShare() const {
+  return padding > 0 ? static_cast<double>(padding) /
+                           static_cast<double>(tokens + padding)
+                     : 0;
+}
+
+double PlanReport::stock(int stage) const {
+  return pipelines > 0 ? stages[stage].stock / static_cast<double>(pipelines)
+                       : 0;
+}
+
 void PlanReport::add(const PlanReport &other) {
   steps += other.steps;
   samples += other.samples;
@@ -45,9 +59,16 @@ void PlanReport::add(const PlanReport &other) {
   largestMicroBatch = std::max(largestMicroBatch, other.largestMicroBatch);
   seconds += other.seconds;
   bound += other.bound;
+  loadBound += other.loadBound;
+  pathBound += other.pathBound;
+  pipelines += other.pipelines;
+  rankBytes.resize(std::max(rankBytes.size(), other.rankBytes.size()));
+  for (size_t r = 0; r < other.rankBytes.size(); ++r)
+    rankBytes[r] = std::max(rankBytes[r], other.rankBytes[r]);
   stages.resize(std::max(stages.size(), other.stages.size()));
   for (size_t s = 0; s < other.stages.size(); ++s) {
     stages[s].busy += other.stages[s].busy;
+    stages[s].stock += other.stages[s].stock;
     stages[s].peakBytes =
         std::max(stages[s].peakBytes, other.stages[s].peakBytes);
   }
@@ -57,23 +78,66 @@ std::string PlanReport::json(const std::string &name) const {
   std::string text = formatText(
       "{\"plan\": \"%s\", \"steps\": %d, \"samples\": %d, \"tokens\": %d, "
       "\"micro_batches\": %d, \"largest_micro_batch\": %d, \"padding\": %d, "
-      "\"seconds\": %.9g, "
-      "\"bound_seconds\": %.9g, \"tokens_per_second\": %.9g, \"bubble\": %.6f, "
-      "\"stages\": [",
+      "\"padding_share\": %.6f, \"seconds\": %.9g, "
+      "\"bound_seconds\": %.9g, \"load_bound_seconds\": %.9g, "
+      "\"path_bound_seconds\": %.9g, \"tokens_per_second\": %.9g, "
+      "\"bubble\": %.6f, \"stages\": [",
       name, steps, samples, tokens, microBatches, largestMicroBatch, padding,
-      seconds, bound, tokensPerSecond(), bubble());
+      paddingShare(), seconds, bound, loadBound, pathBound, tokensPerSecond(),
+      bubble());
   for (size_t s = 0; s < stages.size(); ++s)
     text += formatText("%s{\"busy_seconds\": %.9g, \"imbalance\": %.6f, "
-                       "\"peak_bytes\": %d}",
+                       "\"safety_stock\": %.3f, \"peak_bytes\": %d}",
                        s > 0 ? ", " : "", stages[s].busy,
-                       imbalance(static_cast<int>(s)), stages[s].peakBytes);
+                       imbalance(static_cast<int>(s)),
+                       stock(static_cast<int>(s)), stages[s].peakBytes);
+  text += "], \"rank_peak_bytes\": [";
+  for (size_t r = 0; r < rankBytes.size(); ++r)
+    text += formatText("%s%d", r > 0 ? ", " : "", rankBytes[r]);
   return text + "]}";
 }
 
-StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
-                                const plan::Plan &plan,
-                                const CostModel &costs) {
-  DYNA_ASSIGN_OR_RETURN(PlanTimes times, timePlan(graph, plan, costs));
+/// What stands behind all pipelines: the norms are summed when every gradient is
+/// there, and updates come after them.
+static double secondsOfUpdates(const plan::Plan &plan, const PlanWork &work) {
+  double norms = 0, updates = 0;
+  for (const PlannedTransfer &transfer : work.transfers())
+    if (transfer.kind == PlannedTransfer::Kind::Norm)
+      norms += transfer.seconds;
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    double own = 0;
+    const auto &program = plan.ranks[rank].instructions;
+    for (size_t i = 0; i < program.size(); ++i)
+      if (program[i].op == plan::Instruction::UPDATE)
+        own += work.steps(rank)[static_cast<int>(i)].seconds;
+    updates = std::max(updates, own);
+  }
+  return norms + updates;
+}
+
+static void reportPipelines(PlanReport &report, const ExecutableGraph &graph,
+                            const plan::Plan &plan, const PlanWork &work,
+                            const PlanTimes &times) {
+  const double updates = secondsOfUpdates(plan, work);
+  const auto replicas = microBatchesOfReplicas(plan, graph.replicas());
+  for (int replica = 0; replica < graph.replicas(); ++replica) {
+    if (replicas[replica].empty())
+      continue;
+    PlayedPipeline played =
+        playedPipeline(graph, plan, work, times, replica, replicas[replica]);
+    PipelineBounds bounds = boundPipeline(played.problem);
+    report.loadBound = std::max(report.loadBound, bounds.load + updates);
+    report.pathBound = std::max(report.pathBound, bounds.path + updates);
+    ++report.pipelines;
+    std::vector<SafetyStock> stocks =
+        safetyStockOf(played.orders, played.problem);
+    for (int stage = 0; stage < graph.stages(); ++stage)
+      report.stages[stage].stock += stocks[stage].median;
+  }
+}
+
+PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
+                      const PlanWork &work, const PlanTimes &times) {
   PlanReport report;
   report.steps = 1;
   report.seconds = times.makespan;
@@ -98,11 +162,48 @@ StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
     stage.busy = std::max(stage.busy, times.ranks[rank].busy);
     report.bound = std::max(report.bound, times.ranks[rank].busy);
     // Ranks of one place have one persistent part, but for what ZeRO deals.
-    int64_t persistent = persistentLayout(graph.rankView(rank)).bytes;
-    stage.peakBytes =
-        std::max(stage.peakBytes, persistent + plan.ranks[rank].dynamicBytes);
+    report.rankBytes.push_back(persistentLayout(graph.rankView(rank)).bytes +
+                               plan.ranks[rank].dynamicBytes);
+    stage.peakBytes = std::max(stage.peakBytes, report.rankBytes.back());
   }
+  reportPipelines(report, graph, plan, work, times);
   return report;
+}
+
+StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
+                                const plan::Plan &plan,
+                                const CostModel &costs) {
+  PlanWork work(graph, plan, costs);
+  DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work));
+  return reportPlan(graph, plan, work, times);
+}
+
+std::string describeReport(const std::string &name, const PlanReport &report) {
+  const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
+  std::string text = formatText(
+      "%s: %d steps of %.1f micro-batches, %d samples, %d tokens, beside them "
+      "%.1f%% of all as padding\n"
+      "  a step takes %.6g s; at least %.6g s for the load of its stages, "
+      "%.6g s for its longest way, %.6g s for its busiest rank\n",
+      name, report.steps, static_cast<double>(report.microBatches) / steps,
+      report.samples, report.tokens, 100 * report.paddingShare(),
+      report.seconds / steps, report.loadBound / steps,
+      report.pathBound / steps, report.bound / steps);
+  text += formatText("  %-6s %8s %10s %8s %6s %12s\n", "stage", "busy",
+                     "imbalance", "bubble", "stock", "peak");
+  for (size_t s = 0; s < report.stages.size(); ++s) {
+    const int stage = static_cast<int>(s);
+    text += formatText(
+        "  %-6d %7.1f%% %9.1f%% %7.1f%% %6.2f %12s\n", stage,
+        report.seconds > 0 ? 100 * report.stages[s].busy / report.seconds : 0.0,
+        100 * report.imbalance(stage), 100 * report.bubble(),
+        report.stock(stage), formatBytes(report.stages[s].peakBytes));
+  }
+  text += "  peak of ranks:";
+  for (size_t r = 0; r < report.rankBytes.size(); ++r)
+    text += formatText("%s %d %s", r > 0 ? "," : "", r,
+                       formatBytes(report.rankBytes[r]));
+  return text + "\n";
 }
 
 std::string describeReports(

@@ -10,7 +10,9 @@
 //                 and drain, for messages, reductions and other replicas
 //
 // so that the bubble is the same for all stages. A step cannot take less than the
-// busiest rank is busy: that is the bound beside its time.
+// busiest rank is busy: that is the bound beside its time. Nor less than what no
+// order of its micro-batches can do better (PipelineBounds.h) and, behind that,
+// the sum of norms and the longest update.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +21,7 @@
 
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/ExecutableGraph.h"
+#include "runtime/sim/PlanTimes.h"
 
 #include <string>
 #include <vector>
@@ -30,15 +33,19 @@ struct PlanReport {
   struct Stage {
     double busy = 0;       ///< seconds of its busiest rank in functions
     int64_t peakBytes = 0; ///< most of one rank: parameters and dynamic region
+    double stock = 0; ///< median safety stock, summed over replicas and steps
   };
   int64_t steps = 0;
   int64_t samples = 0;
   int64_t tokens = 0;  ///< of samples, where the plan says their lengths
   int64_t padding = 0; ///< tokens behind them
   int64_t microBatches = 0;
-  int64_t largestMicroBatch = 0; ///< tokens
-  double seconds = 0;            ///< makespans
-  double bound = 0;              ///< of the busiest ranks of each step
+  int64_t largestMicroBatch = 0;       ///< tokens
+  double seconds = 0;                  ///< makespans
+  double bound = 0;                    ///< of the busiest ranks of each step
+  double loadBound = 0, pathBound = 0; ///< of the pipelines, steps added up
+  int64_t pipelines = 0;               ///< replicas with work, of all steps
+  std::vector<int64_t> rankBytes;      ///< peak of each rank, as of its stage
   std::vector<Stage> stages;
 
   double tokensPerSecond() const {
@@ -49,6 +56,10 @@ struct PlanReport {
   /// Parts of the makespan.
   double imbalance(int stage) const;
   double bubble() const;
+  /// Of all tokens that are computed, those that are padding.
+  double paddingShare() const;
+  /// Median safety stock of a stage (PipelineTimes.h), mean of all pipelines.
+  double stock(int stage) const;
 
   /// Of all tokens that pass the layers.
   double paddedShare() const {
@@ -66,6 +77,13 @@ struct PlanReport {
 /// Of a plan that `verifyPlan` accepts for the graph.
 StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
                                 const plan::Plan &plan, const CostModel &costs);
+
+/// The same of one that has been played.
+PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
+                      const PlanWork &work, const PlanTimes &times);
+
+/// All of one report for people, several lines.
+std::string describeReport(const std::string &name, const PlanReport &report);
 
 /// A table for people, one row for each of the named reports.
 std::string

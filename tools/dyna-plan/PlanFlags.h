@@ -70,6 +70,23 @@ struct PlanFlags {
   llvm::cl::opt<std::string> recompute{
       "recompute", llvm::cl::desc("none, selective or full, or one per layer"),
       llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> simulate{
+      "simulate",
+      llvm::cl::desc("Conditions, such as host or links=nodes,eager=65536,"
+                     "noise=0.05,delay=0.1/100,seed=1,one-stream (default: "
+                     "devices that share no links)"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<bool> report{
+      "report",
+      llvm::cl::desc("Of every plan also its lower bounds, stages and ranks"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> trace{
+      "trace",
+      llvm::cl::desc("File for a trace (ui.perfetto.dev) of all steps"),
+      llvm::cl::value_desc("FILE"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> svg{
+      "svg", llvm::cl::desc("File for a picture of the first step"),
+      llvm::cl::value_desc("FILE"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> json{"json",
                            llvm::cl::desc("One JSON object per line, no table"),
                            llvm::cl::cat(category)};
@@ -95,6 +112,9 @@ struct PlanFlags {
         tokensPerMicroBatch >= 0 && tokensPerMicroBatch <= maxMicroBatchTokens,
         formatText("--tokens-per-micro-batch expects 0 to %d, but got %d",
                    maxMicroBatchTokens, tokensPerMicroBatch.getValue())));
+    DYNA_RETURN_IF_ERROR(
+        expect(strategy != "search" || (trace.empty() && svg.empty()),
+               "--trace and --svg are of one strategy, not of a search"));
     return expect(steps >= 0, "--steps expects 0 or more");
   }
 };

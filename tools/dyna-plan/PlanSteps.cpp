@@ -60,6 +60,8 @@ std::vector<std::string> wordsOf(const PlanFlags &flags) {
 
 StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
                                const StepLengths &steps,
+                               const SimulationOptions &conditions,
+                               const std::string &name, StepOutputs &outputs,
                                std::vector<std::string> &notes) {
   DYNA_ASSIGN_OR_RETURN(Policy policy, choosePolicy(costs, std::move(request)));
   notes = policy.notes;
@@ -82,9 +84,18 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
     VerifyOptions verify;
     verify.dynamicLimit = std::numeric_limits<int64_t>::max();
     DYNA_RETURN_IF_ERROR(verifyPlan(graph, plan, lengths, verify));
-    DYNA_ASSIGN_OR_RETURN(auto report, reportPlan(graph, plan, costs));
-    all.add(report);
+    PlanWork work(graph, plan, costs);
+    DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, conditions));
+    if (outputs.hasTrace)
+      tracePlan(outputs.trace,
+                {all.steps, all.seconds, outputs.processes, name}, graph, plan,
+                work, times,
+                conditions.ranks == SimulationOptions::Ranks::Host);
+    if (outputs.hasSvg && all.steps == 0)
+      outputs.svg.add(name, graph, plan, times);
+    all.add(reportPlan(graph, plan, work, times));
   }
+  outputs.processes += graph.ranks();
   return all;
 }
 
@@ -92,13 +103,16 @@ bool fits(const PlanReport &report, int64_t memory) {
   return memory == 0 || report.peakBytes() <= memory;
 }
 
-void print(const Reports &reports, int64_t memory, bool json) {
-  if (json) {
+void print(const Reports &reports, int64_t memory, const PlanFlags &flags) {
+  if (flags.json) {
     for (const auto &[name, report] : reports)
       llvm::outs() << report.json(name) << '\n';
     return;
   }
   llvm::outs() << describeReports(reports);
+  if (flags.report)
+    for (const auto &[name, report] : reports)
+      llvm::outs() << describeReport(name, report);
   for (const auto &[name, report] : reports)
     if (!fits(report, memory))
       llvm::outs() << formatText(

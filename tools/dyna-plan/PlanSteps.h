@@ -7,6 +7,8 @@
 
 #include "runtime/planner/PlanReport.h"
 #include "runtime/planner/Policy.h"
+#include "runtime/sim/PlanTrace.h"
+#include "tools/dyna-plan/PipelineSvg.h"
 #include "tools/dyna-plan/PlanFlags.h"
 
 #include <string>
@@ -29,9 +31,20 @@ PlanRequest requestOf(const PlanFlags &flags, const StepLengths &steps);
 /// What --compare lists, as for `takeWords`.
 std::vector<std::string> wordsOf(const PlanFlags &flags);
 
-/// Plans, proves and plays every step; `notes` are those of the policy.
+/// What becomes of plans, beside their reports.
+struct StepOutputs {
+  bool hasTrace = false, hasSvg = false; ///< wanted
+  TraceWriter trace; ///< all steps of a plan behind each other
+  int processes = 0; ///< of the trace so far
+  PipelineSvg svg;   ///< first steps
+};
+
+/// Plans, proves and plays every step; `notes` are those of the policy, `name`
+/// what outputs call the plans.
 StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
                                const StepLengths &steps,
+                               const SimulationOptions &conditions,
+                               const std::string &name, StepOutputs &outputs,
                                std::vector<std::string> &notes);
 
 /// What plans are called, and what they are worth.
@@ -41,7 +54,7 @@ using Reports = std::vector<std::pair<std::string, PlanReport>>;
 bool fits(const PlanReport &report, int64_t memory);
 
 /// To standard output.
-void print(const Reports &reports, int64_t memory, bool json);
+void print(const Reports &reports, int64_t memory, const PlanFlags &flags);
 
 } // namespace dyna
 

@@ -6,6 +6,7 @@
 
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlanSteps.h"
+#include "tools/dyna-plan/SimulationFlag.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -35,6 +36,7 @@ std::vector<Strategy> candidates(const Model &model, int tp, int64_t devices) {
 std::string tryStrategies(const CostModel &costs,
                           const std::vector<Strategy> &strategies,
                           const PlanFlags &flags, const StepLengths &steps,
+                          const SimulationOptions &conditions,
                           Reports &reports) {
   std::string refused;
   for (const Strategy &strategy : strategies)
@@ -43,7 +45,9 @@ std::string tryStrategies(const CostModel &costs,
       request.strategy = strategy;
       Status status = takeWords(words, request);
       std::vector<std::string> notes;
-      auto report = status.isOk() ? planSteps(costs, request, steps, notes)
+      StepOutputs none;
+      auto report = status.isOk() ? planSteps(costs, request, steps, conditions,
+                                              words, none, notes)
                                   : StatusOr<PlanReport>(status);
       if (report.isOk())
         reports.emplace_back(describeStrategy(strategy) + " " + words,
@@ -60,6 +64,9 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
   auto table = CostTable::described(flags.cluster);
   if (!table.isOk())
     return fail(table.status());
+  auto conditions = parseSimulation(flags.simulate);
+  if (!conditions.isOk())
+    return fail(conditions.status());
   const int64_t devices = table->cluster().devices();
   const int64_t memory = table->device().memory_bytes();
   const int perNode = table->cluster().description().devices_per_node();
@@ -87,7 +94,7 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
     if (!costs.isOk())
       return fail(costs.status());
     refused = tryStrategies(*costs, candidates(*model, tp, devices), flags,
-                            steps, reports);
+                            steps, *conditions, reports);
   }
   if (reports.empty())
     return fail(
@@ -108,7 +115,7 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
   constexpr size_t mostShown = 10;
   if (!flags.json && reports.size() > mostShown)
     reports.resize(mostShown);
-  print(reports, memory, flags.json);
+  print(reports, memory, flags);
   return 0;
 }
 

@@ -8,12 +8,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/base/OutputFile.h"
 #include "runtime/base/Printable.h"
 #include "tools/ToolSupport.h"
 #include "tools/dyna-plan/LengthsFile.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlanSteps.h"
 #include "tools/dyna-plan/SearchStrategies.h"
+#include "tools/dyna-plan/SimulationFlag.h"
 #include "llvm/Support/InitLLVM.h"
 
 namespace dyna {
@@ -50,6 +52,12 @@ int run(const PlanFlags &flags) {
     return fail(costs.status());
   auto steps =
       dealSteps(*lengths, model->manifest().facts().positions(), flags);
+  auto conditions = parseSimulation(flags.simulate);
+  if (!conditions.isOk())
+    return fail(conditions.status());
+  StepOutputs outputs;
+  outputs.hasTrace = !flags.trace.empty();
+  outputs.hasSvg = !flags.svg.empty();
   Reports reports;
   for (const std::string &name : wordsOf(flags)) {
     PlanRequest request = requestOf(flags, steps);
@@ -57,7 +65,8 @@ int run(const PlanFlags &flags) {
     if (Status status = takeWords(name, request); !status.isOk())
       return fail(status);
     std::vector<std::string> notes;
-    auto report = planSteps(*costs, request, steps, notes);
+    auto report =
+        planSteps(*costs, request, steps, *conditions, name, outputs, notes);
     if (!report.isOk())
       return fail(report.status());
     if (reports.empty())
@@ -65,7 +74,15 @@ int run(const PlanFlags &flags) {
         llvm::errs() << "note: " << printable(note) << '\n';
     reports.emplace_back(name, std::move(*report));
   }
-  print(reports, costs->table().device().memory_bytes(), flags.json);
+  if (outputs.hasTrace)
+    if (Status status = replaceFile(flags.trace, outputs.trace.finish());
+        !status.isOk())
+      return fail(status);
+  if (outputs.hasSvg)
+    if (Status status = replaceFile(flags.svg, outputs.svg.finish());
+        !status.isOk())
+      return fail(status);
+  print(reports, costs->table().device().memory_bytes(), flags);
   return 0;
 }
 

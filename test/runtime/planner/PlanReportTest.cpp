@@ -69,6 +69,12 @@ TEST(PlanReportTest, EqualStagesHaveABubbleAlone) {
               persistentLayout(two.graph.rankView(stage)).bytes +
                   two.plan.ranks[stage].dynamicBytes);
   }
+  // 1F1B of equal stages is what its bound says: figure 11a has no stock.
+  EXPECT_DOUBLE_EQ(report.loadBound, 30);
+  EXPECT_DOUBLE_EQ(report.pathBound, 12);
+  EXPECT_DOUBLE_EQ(report.stock(1), 0);
+  EXPECT_EQ(report.rankBytes.size(), 2u);
+  EXPECT_EQ(report.rankBytes[1], report.stages[1].peakBytes);
   EXPECT_EQ(report.peakBytes(),
             std::max(report.stages[0].peakBytes, report.stages[1].peakBytes));
 }
@@ -115,6 +121,55 @@ TEST(PlanReportTest, StepsAddUp) {
   std::string table = describeReports({{"1f1b", sum}});
   EXPECT_THAT(table, HasSubstr("1f1b"));
   EXPECT_THAT(table, HasSubstr("imbalance and peak by stage: 0.0%"));
+}
+
+// Updates follow what no order can do better; bounds hold for every schedule.
+TEST(PlanReportTest, NoPlanIsBelowItsBounds) {
+  for (Schedule schedule : allSchedules())
+    for (const char *strategy :
+         {"dp=1", "pp=2,layers=3+2", "dp=2,pp=4,layers=1+2+1+1,zero=1",
+          "tp=2,pp=2,layers=2+3"})
+      for (plan::Recompute recompute :
+           {plan::RECOMPUTE_NONE, plan::RECOMPUTE_FULL})
+        for (bool split : {false, true}) {
+          auto table = CostTable::parse(
+              "device { name: \"d\" f64_flops: 1e6 f32_flops: 1e6 bf16_flops: "
+              "1e6 bytes_per_second: 1e6 launch_seconds: 1e-4 } cluster { "
+              "inside "
+              "{ latency_seconds: 1e-4 bytes_per_second: 1e6 } }",
+              "costs");
+          CostModel costs =
+              *CostModel::create(modelWithDegrees(), std::move(*table));
+          auto graph =
+              *ExecutableGraph::create(costs.model(), *parseStrategy(strategy));
+          PlanOptions options;
+          options.maxTokensPerMicroBatch = 20;
+          options.schedule = schedule;
+          options.recompute = {recompute};
+          options.splitBackward = split;
+          auto plan = *Planner(graph, costs)
+                           .training({10, 5, 20, 3, 8, 20, 17, 2}, 9, options);
+          PlanReport report = *reportPlan(graph, plan, costs);
+          SCOPED_TRACE(std::string(strategy) + " " + ruleOf(schedule).name);
+          EXPECT_LE(report.loadBound, report.seconds * (1 + 1e-9));
+          EXPECT_LE(report.pathBound, report.seconds * (1 + 1e-9));
+          EXPECT_GT(report.pathBound, 0);
+          if (graph.ranks() == 1)
+            EXPECT_NEAR(report.loadBound, report.seconds,
+                        1e-6 * report.seconds);
+        }
+}
+
+TEST(PlanReportTest, ReportsAreTextForPeople) {
+  Reported one("dp=1", {4, 6, 10}, costsOf(1, 1));
+  PlanReport padded = one.report;
+  padded.padding = 5;
+  EXPECT_DOUBLE_EQ(padded.paddingShare(), 5.0 / 25);
+  std::string text = describeReport("1f1b", padded);
+  EXPECT_THAT(text,
+              HasSubstr("1f1b: 1 steps of 2.0 micro-batches, 3 samples, "
+                        "20 tokens, beside them 20.0% of all as padding"));
+  EXPECT_THAT(text, HasSubstr("  peak of ranks: 0 "));
 }
 
 } // namespace

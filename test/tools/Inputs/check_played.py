@@ -1,0 +1,61 @@
+"""What dyna-plan shows of the plans that it played: `report`, `trace`, `svg` and `longer` with their files."""
+
+import collections
+import json
+import sys
+import xml.etree.ElementTree
+
+
+def lines_of(path):
+    with open(path) as file:
+        return [json.loads(line) for line in file]
+
+
+def report(path):
+    (plan,) = lines_of(path)
+    for bound in ("bound_seconds", "load_bound_seconds", "path_bound_seconds"):
+        assert 0 < plan[bound] <= plan["seconds"] * (1 + 1e-9), (bound, plan)
+    assert len(plan["rank_peak_bytes"]) == 4, plan
+    for stage, entry in enumerate(plan["stages"]):
+        assert entry["peak_bytes"] == max(plan["rank_peak_bytes"][stage::2]), plan
+        assert abs(entry["busy_seconds"] / plan["seconds"] + entry["imbalance"] + plan["bubble"] - 1) < 1e-5, plan
+    assert plan["padding_share"] == 0, plan
+
+
+def trace(path, reports):
+    with open(path) as file:
+        events = json.load(file)["traceEvents"]
+    plans = lines_of(reports)
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    assert names == {4 * p + rank: f"{plan['plan']} rank {rank}" for p, plan in enumerate(plans) for rank in range(4)}, names
+    for p, plan in enumerate(plans):
+        own = [event for event in events if event["pid"] // 4 == p]
+        slices = [event for event in own if event["ph"] == "X"]
+        end = max(event["ts"] + event["dur"] for event in slices)
+        assert abs(end - plan["seconds"] * 1e6) < 0.01, (end, plan)
+        assert {event["args"]["step"] for event in slices} == set(range(plan["steps"]))
+        arrows = collections.Counter((event["id"], event["ph"]) for event in own if event["ph"] in "sf")
+        # An activation and a gradient for each micro-batch.
+        assert len(arrows) == 2 * 2 * plan["micro_batches"], (len(arrows), plan)
+        assert set(arrows.values()) == {1}
+
+
+def svg(path, *names):
+    root = xml.etree.ElementTree.parse(path).getroot()
+    texts = [node.text for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    for name in names:
+        assert name in texts, texts
+    assert texts.count("rank 3") == len(names), texts
+    for word in ("forward", "backward", "update", "idle", "0"):
+        assert word in texts, texts
+    width = float(root.attrib["viewBox"].split()[2])
+    for node in root.iter("{http://www.w3.org/2000/svg}rect"):
+        assert float(node.attrib.get("x", 0)) + float(node.attrib["width"]) <= width, node.attrib
+
+
+def longer(sooner, later):
+    assert lines_of(sooner)[0]["seconds"] < lines_of(later)[0]["seconds"]
+
+
+if __name__ == "__main__":
+    {"report": report, "trace": trace, "svg": svg, "longer": longer}[sys.argv[1]](*sys.argv[2:])

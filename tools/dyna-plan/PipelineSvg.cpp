@@ -1,0 +1,193 @@
+//===- PipelineSvg.cpp - A picture of a step ------------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "tools/dyna-plan/PipelineSvg.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/InstructionTable.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dyna {
+namespace {
+
+using plan::Instruction;
+
+/// Colours that are told apart by those who see no red, or print in grey.
+struct Look {
+  const char *name, *colour, *ink;
+};
+enum Colour { Forward, Backward, Weight, Recompute, Update, None };
+constexpr Look looks[] = {{"forward", "#4477aa", "#ffffff"},
+                          {"backward", "#ccbb44", "#000000"},
+                          {"weight gradients", "#228833", "#ffffff"},
+                          {"computed again", "#aa3377", "#ffffff"},
+                          {"update", "#66ccee", "#000000"},
+                          {"idle", "#e4e4e4", "#000000"}};
+
+Colour colourOf(const Instruction &i) {
+  switch (i.op) {
+  case Instruction::FORWARD:
+  case Instruction::EVALUATE:
+    return Forward;
+  case Instruction::BACKWARD:
+  case Instruction::BACKWARD_INPUT:
+    return Backward;
+  case Instruction::BACKWARD_WEIGHT:
+    return Weight;
+  case Instruction::RECOMPUTE:
+    return Recompute;
+  case Instruction::UPDATE:
+    return Update;
+  default:
+    return None;
+  }
+}
+
+/// 1, 2 or 5 times a power of ten, about an eighth of the whole.
+double tickOf(double seconds) {
+  double tick = std::pow(10, std::floor(std::log10(seconds / 8)));
+  while (seconds / tick > 10)
+    tick *= seconds / tick > 20 ? 5 : 2;
+  return tick;
+}
+
+/// Where things are, in units of the picture.
+constexpr int width = 1000, left = 70, right = 20, top = 30, titleHeight = 24,
+              rowHeight = 22, rowGap = 4, panelGap = 14, axisHeight = 34;
+
+class Drawing {
+public:
+  explicit Drawing(double makespan) : makespan_(makespan) {}
+
+  double x(double time) const {
+    return left + time / makespan_ * (width - left - right);
+  }
+  void row(const std::string &name, const std::string &place, int y) {
+    text += formatText(
+        "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n"
+        "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\">"
+        "<title>%s</title></rect>\n",
+        left - 8, y + 15, name, left, y, width - left - right, rowHeight,
+        looks[None].colour, place);
+  }
+  void bar(int work, int microBatch, double begin, double end, int y) {
+    const Look &look = looks[work];
+    isThere[work] = true;
+    const double size = x(end) - x(begin);
+    std::string number = microBatch >= 0 ? formatText("%d", microBatch) : "";
+    text += formatText(
+        "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\" "
+        "stroke=\"#ffffff\" stroke-width=\"0.5\"><title>%s%s: %.6g to %.6g "
+        "s</title></rect>\n",
+        x(begin), y, size, rowHeight, look.colour, look.name,
+        number.empty() ? "" : " of micro-batch " + number, begin, end);
+    if (!number.empty() && size >= 7.0 * static_cast<double>(number.size()))
+      text += formatText(
+          "<text x=\"%.2f\" y=\"%d\" text-anchor=\"middle\" font-size=\"11\" "
+          "fill=\"%s\">%s</text>\n",
+          (x(begin) + x(end)) / 2, y + 15, look.ink, number);
+  }
+  void legend() {
+    int at = left;
+    for (int work = 0; work <= None; ++work) {
+      if (!isThere[work])
+        continue;
+      text += formatText(
+          "<rect x=\"%d\" y=\"8\" width=\"14\" height=\"14\" fill=\"%s\"/>"
+          "<text x=\"%d\" y=\"19\">%s</text>\n",
+          at, looks[work].colour, at + 19, looks[work].name);
+      at += 40 + 7 * static_cast<int>(std::string(looks[work].name).size());
+    }
+  }
+  void axis(int y) {
+    const double tick = tickOf(makespan_);
+    const char *unit = tick >= 0.1 ? "s" : tick >= 1e-4 ? "ms" : "us";
+    const double scale = tick >= 0.1 ? 1 : tick >= 1e-4 ? 1e3 : 1e6;
+    for (int number = 0; number * tick <= makespan_ * (1 + 1e-9); ++number)
+      text += formatText("<line x1=\"%.2f\" y1=\"%d\" x2=\"%.2f\" y2=\"%d\" "
+                         "stroke=\"#000000\"/><text x=\"%.2f\" y=\"%d\" "
+                         "text-anchor=\"middle\">%g %s</text>\n",
+                         x(number * tick), y, x(number * tick), y + 5,
+                         x(number * tick), y + 20, number * tick * scale, unit);
+    text += formatText("<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" "
+                       "stroke=\"#000000\"/>\n",
+                       left, y, width - right, y);
+  }
+
+  std::string text;
+
+private:
+  const double makespan_;
+  bool isThere[None + 1] = {false, false, false, false, false, true};
+};
+
+} // namespace
+
+std::vector<PipelineSvg::Bar>
+PipelineSvg::barsOf(const plan::RankProgram &program, const RankTimes &times,
+                    double gap) {
+  std::vector<Bar> bars;
+  for (size_t index = 0; index < program.instructions.size(); ++index) {
+    const Instruction &i = program.instructions[index];
+    const Colour work = colourOf(i);
+    const TaskTime &time = times.instructions[index];
+    if (work == None || time.end <= time.start)
+      continue;
+    const int m = isPerMicroBatch(i.op) ? i.microBatch : -1;
+    if (!bars.empty() && bars.back().work == work &&
+        bars.back().microBatch == m && time.start - bars.back().end <= gap)
+      bars.back().end = time.end;
+    else
+      bars.push_back({work, m, time.start, time.end});
+  }
+  return bars;
+}
+
+void PipelineSvg::add(const std::string &title, const ExecutableGraph &graph,
+                      const plan::Plan &plan, const PlanTimes &times) {
+  Panel &panel = panels_.emplace_back();
+  panel.title = title;
+  panel.makespan = times.makespan;
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    const auto &place = graph.placeOf(rank);
+    panel.rows.push_back(
+        {formatText("rank %d", rank),
+         formatText("stage %d of replica %d", place.stage, place.replica),
+         barsOf(plan.ranks[rank], times.ranks[rank], 1e-9 * times.makespan)});
+  }
+}
+
+std::string PipelineSvg::finish() const {
+  double makespan = 0;
+  for (const Panel &panel : panels_)
+    makespan = std::max(makespan, panel.makespan);
+  Drawing drawing(makespan > 0 ? makespan : 1);
+  int y = top;
+  for (const Panel &panel : panels_) {
+    drawing.text +=
+        formatText("<text x=\"%d\" y=\"%d\" font-weight=\"bold\">%s</text>\n",
+                   left, y + 16, panel.title);
+    y += titleHeight;
+    for (const Row &row : panel.rows) {
+      drawing.row(row.name, row.place, y);
+      for (const Bar &bar : row.bars)
+        drawing.bar(bar.work, bar.microBatch, bar.begin, bar.end, y);
+      y += rowHeight + rowGap;
+    }
+    y += panelGap;
+  }
+  y -= panelGap;
+  drawing.legend();
+  drawing.axis(y);
+  y += axisHeight;
+  return formatText("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 "
+                    "%d %d\" font-family=\"sans-serif\" font-size=\"12\">\n"
+                    "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
+                    width, y, width, y) +
+         drawing.text + "</svg>\n";
+}
+
+} // namespace dyna

@@ -1,0 +1,49 @@
+//===- PipelineSvg.h - A picture of a step ----------------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TOOLS_DYNA_PLAN_PIPELINESVG_H
+#define DYNA_TOOLS_DYNA_PLAN_PIPELINESVG_H
+
+#include "runtime/sim/PlanTimes.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// Steps that were played, as SVG, one below the other on one scale of time: a row
+/// for each rank, time to the right, what a micro-batch takes on a stage as a bar
+/// with its number, by colour; what stays grey is idle.
+class PipelineSvg {
+public:
+  /// `title` is plain text.
+  void add(const std::string &title, const ExecutableGraph &graph,
+           const plan::Plan &plan, const PlanTimes &times);
+  std::string finish() const;
+
+private:
+  /// What follows without a gap, of one micro-batch and colour.
+  struct Bar {
+    int work; ///< an index of colours
+    int microBatch;
+    double begin, end;
+  };
+  struct Row {
+    std::string name, place;
+    std::vector<Bar> bars;
+  };
+  struct Panel {
+    std::string title;
+    std::vector<Row> rows;
+    double makespan;
+  };
+  static std::vector<Bar> barsOf(const plan::RankProgram &program,
+                                 const RankTimes &times, double gap);
+
+  std::vector<Panel> panels_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_TOOLS_DYNA_PLAN_PIPELINESVG_H

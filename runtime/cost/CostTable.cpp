@@ -22,8 +22,6 @@ namespace dyna {
 
 namespace {
 
-/// Larger than any table of measurements.
-constexpr int64_t maxFileBytes = INT64_C(1) << 26;
 /// Points beyond these are slips of the pen; sums of work stay exact.
 constexpr double maxSeconds = 1e9;
 constexpr int64_t maxWork = INT64_C(1) << 52;
@@ -127,8 +125,8 @@ Status CostTable::add(const cost::Entry &entry, int index) {
     return refuse("has no kind: name a kind of layer, as in kind: \"block\"");
   if (key.direction == cost::DIRECTION_UNKNOWN)
     return refuse("has no direction: FORWARD, BACKWARD, BACKWARD_INPUT, "
-                  "BACKWARD_WEIGHT, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL or "
-                  "UPDATE");
+                  "BACKWARD_WEIGHT, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, "
+                  "UPDATE or GRAD_NORM");
   if (key.tp < 1)
     return refuse(formatText("tp expects 1 or more, but got %d", key.tp));
   if (entry.points().empty())
@@ -163,6 +161,7 @@ StatusOr<CostTable> CostTable::parse(const std::string &text,
     DYNA_RETURN_IF_ERROR(table.add(message.entries(i), i));
   if (Status status = table.setHardware(message); !status.isOk())
     return Status::invalidArgument(name + ": " + status.message());
+  table.message_ = std::move(message);
   return table;
 }
 
@@ -178,7 +177,7 @@ Status CostTable::setHardware(const cost::Table &message) {
 }
 
 StatusOr<CostTable> CostTable::read(const std::string &path) {
-  StatusOr<std::string> text = readFile(path, maxFileBytes);
+  StatusOr<std::string> text = readFile(path, maxCostsBytes);
   if (!text.isOk())
     return Status(text.status().code(), "no costs: " + text.status().message());
   return parse(*text, path);

@@ -20,6 +20,9 @@
 
 namespace dyna {
 
+/// Larger than any table of measurements: files beyond it are not read.
+constexpr int64_t maxCostsBytes = INT64_C(1) << 26;
+
 /// A function of a layer kind at a tensor degree.
 struct CostKey {
   std::string kind;
@@ -50,6 +53,8 @@ public:
   static StatusOr<CostTable> described(const std::string &name);
 
   const std::string &name() const { return name_; }
+  /// What the file says; nothing without a file.
+  const cost::Table &message() const { return message_; }
   /// Of everything that the file says, whatever its comments and layout; 0
   /// without a file.
   uint64_t fingerprint() const { return fingerprint_; }
@@ -64,6 +69,7 @@ private:
 
   std::string name_;
   uint64_t fingerprint_ = 0;
+  cost::Table message_;
   cost::Device device_;
   Cluster cluster_;
   std::map<CostKey, CostCurve> curves_;

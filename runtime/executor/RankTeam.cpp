@@ -7,6 +7,7 @@
 #include "runtime/base/Guard.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -103,6 +104,27 @@ StatusOr<std::vector<bool>> RankTeam::any(const std::vector<bool> &here) {
   for (double vote : votes)
     result.push_back(vote > 0);
   return result;
+}
+
+StatusOr<double> RankTeam::timeSum(int64_t count, int repeats) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> seconds;
+  DYNA_RETURN_IF_ERROR(onAllRanks([&](Rank &rank) -> Status {
+    std::vector<double> meet(1), values(count);
+    for (int i = 0; i < repeats; ++i) {
+      // All begin at once: waiting for the last is no part of it.
+      DYNA_RETURN_IF_ERROR(rank.executor->sumOverRanks(meet));
+      auto begin = Clock::now();
+      DYNA_RETURN_IF_ERROR(rank.executor->sumOverRanks(values));
+      if (&rank == &ranks_.front())
+        seconds.push_back(
+            std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+    return Status::ok();
+  }));
+  auto middle = seconds.begin() + static_cast<long>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
 }
 
 void RankTeam::abort(const Status &reason) {

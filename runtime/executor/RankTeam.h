@@ -64,6 +64,9 @@ public:
 
   /// Of every mark, whether any process sets it; all ask together.
   StatusOr<std::vector<bool>> any(const std::vector<bool> &here);
+  /// Seconds that all ranks take to sum that many numbers (f64), the median of
+  /// `repeats`; all processes ask together.
+  StatusOr<double> timeSum(int64_t count, int repeats);
   /// The run is over because of `reason`: ranks of other processes end with it
   /// too, at their next exchange, and do not wait for this one.
   void abort(const Status &reason);

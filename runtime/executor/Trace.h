@@ -55,6 +55,9 @@ public:
   void close() { limit_ = slices_.size(); }
   bool isFull() const { return slices_.size() >= limit_; }
   size_t size() const { return slices_.size(); }
+  const std::vector<TraceSlice> &slices() const { return slices_; }
+  /// Forgets all slices.
+  void clear() { slices_.clear(); }
 
   /// The whole trace as JSON text: that of rank 0 alone, or of several ranks,
   /// each a track of its own.

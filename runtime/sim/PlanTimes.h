@@ -27,7 +27,8 @@
 // without sharing, and on devices, nothing ends earlier because something else
 // takes longer; where that is shared or moved by hosts, it may.
 //
-// What no costs exist for takes no time: loads, norms' own sums and casts.
+// What no costs exist for takes no time: loads, casts, and norms that nobody has
+// measured.
 //
 //===----------------------------------------------------------------------===//
 

@@ -230,6 +230,16 @@ Status checkExclusions(const TrainOptions &options) {
     return bad("--evaluate plans what it evaluates: --plans is for training");
   if (!options.plans.empty() && options.plans == options.dumpPlans)
     return bad("--plans and --dump-plans name one folder: give each its own");
+  for (const char *flag :
+       {"data", "held-out", "held-out-fraction", "load", "resume", "save",
+        "metrics", "trace", "counts", "print-grad-norms", "costs", "evaluate"})
+    if (!options.profile.empty() && options.isGiven(flag))
+      return Status::invalidArgument(
+          formatText("--profile only measures what layers take: there is "
+                     "nothing for --%s to do, leave it out",
+                     flag));
+  if (options.profile.empty() && options.isGiven("profile-seconds"))
+    return bad("--profile-seconds needs --profile FILE");
   return Status::ok();
 }
 

@@ -191,6 +191,14 @@ std::vector<Flag> ranksFlags() {
            "what layers take, measured, to cut them into stages by (default: "
            "estimated)",
            &O::costs, Stored::Yes, true),
+      text("Ranks", "profile", "FILE",
+           "measure what layers take, on the ranks of the strategy, and write "
+           "what --costs reads; what FILE has of other tensor degrees stays",
+           &O::profile, Stored::No, true),
+      integer("Ranks", "profile-seconds",
+              "time for --profile; one that is too short leaves larger "
+              "micro-batches out",
+              &O::profileSeconds, 1, 1e6, Stored::No),
   };
 }
 

@@ -27,6 +27,7 @@ std::vector<NamedPath> outputsOf(const TrainOptions &options) {
   std::vector<NamedPath> outputs;
   for (NamedPath output : {NamedPath{"--metrics", options.metrics},
                            {"--trace", options.trace},
+                           {"--profile", options.profile},
                            {"--print-grad-norms", options.gradNorms},
                            {"--counts", options.counts}})
     if (!output.path.empty())

@@ -14,6 +14,7 @@
 #include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/OutputPaths.h"
+#include "runtime/train/Profile.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/Signals.h"
 #include "runtime/train/Summary.h"
@@ -312,11 +313,12 @@ static int runGuarded(const dyna_program &program, int argc,
     return exitCode(Status::ok(), name.c_str());
   }
   int stoppedBy = 0;
-  int code =
-      exitCode(options.resume.empty()
-                   ? startRun(program, *model, options, stoppedBy)
-                   : resumeRun(program, *model, arguments, options, stoppedBy),
-               name.c_str());
+  int code = exitCode(
+      !options.profile.empty() ? profile(program, *model, options, stoppedBy)
+      : options.resume.empty()
+          ? startRun(program, *model, options, stoppedBy)
+          : resumeRun(program, *model, arguments, options, stoppedBy),
+      name.c_str());
   // As shells say it of a program that a signal ended.
   return code == 0 && stoppedBy ? 128 + stoppedBy : code;
 }

@@ -290,7 +290,7 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
     session.devices.push_back(device.get());
     rank.device = std::move(device);
     rank.dynamicBytes = dynamic[rank.rank];
-    if (options.trace.empty())
+    if (options.trace.empty() && options.profile.empty())
       continue;
     constexpr size_t slices = 1000000;
     session.traces.push_back(

@@ -51,7 +51,9 @@ struct TrainOptions {
   int64_t ranks = 0;     ///< 0: as many as the strategy has
   int64_t timeout = 600; ///< seconds
   std::string pipeline = scheduleNames().front();
-  std::string costs; ///< file; empty: estimates
+  std::string costs;   ///< file; empty: estimates
+  std::string profile; ///< file of costs to measure; empty: none
+  int64_t profileSeconds = 300;
 
   // Optimizer.
   double learningRate = 3e-4;

@@ -1,0 +1,126 @@
+//===- CostText.cpp - Tables of costs as people read them -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cost/CostText.h"
+
+#include "runtime/base/Text.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+std::string textOf(const cost::Link &link) {
+  return formatText("{ latency_seconds: %.6g  bytes_per_second: %.6g }",
+                    link.latency_seconds(), link.bytes_per_second());
+}
+
+/// A name in quotes, whatever is in it.
+std::string quoted(const std::string &name) {
+  std::string text;
+  cost::Entry entry;
+  entry.set_kind(name);
+  google::protobuf::TextFormat::PrintFieldValueToString(
+      entry, cost::Entry::descriptor()->FindFieldByName("kind"), -1, &text);
+  return text;
+}
+
+void writeEntry(const cost::Entry &entry, std::string &text) {
+  text += "entries {\n  kind: " + quoted(entry.kind());
+  if (entry.tp() > 1 || entry.sp())
+    text += formatText("  tp: %d%s", std::max(entry.tp(), 1),
+                       entry.sp() ? "  sp: true" : "");
+  text += "  direction: " + cost::Direction_Name(entry.direction()) + "\n";
+  for (const cost::Point &point : entry.points()) {
+    text += "  points {";
+    const std::pair<const char *, int64_t> works[] = {
+        {"tokens", point.tokens()},
+        {"pairs", point.pairs()},
+        {"targets", point.targets()}};
+    for (auto [field, value] : works)
+      if (value != 0)
+        text += formatText(" %s: %d", field, value);
+    text += formatText(" seconds: %.6g }\n", point.seconds());
+  }
+  text += "}\n";
+}
+
+bool areOfOneFunction(const cost::Entry &a, const cost::Entry &b) {
+  return a.kind() == b.kind() && std::max(a.tp(), 1) == std::max(b.tp(), 1) &&
+         a.sp() == b.sp() && a.direction() == b.direction();
+}
+
+} // namespace
+
+std::string writeCosts(const cost::Table &table,
+                       const std::vector<std::string> &comments) {
+  std::string text;
+  for (const std::string &comment : comments)
+    text += "# " + comment + "\n";
+  for (const cost::Entry &entry : table.entries())
+    writeEntry(entry, text);
+  if (table.has_device()) {
+    const cost::Device &device = table.device();
+    text += formatText(
+        "device {\n  name: %s\n  f64_flops: %.6g  f32_flops: %.6g  "
+        "bf16_flops: %.6g\n  bytes_per_second: %.6g  launch_seconds: %.6g\n",
+        quoted(device.name()), device.f64_flops(), device.f32_flops(),
+        device.bf16_flops(), device.bytes_per_second(),
+        device.launch_seconds());
+    for (auto [field, reach] : {std::pair("flops_reach", device.flops_reach()),
+                                std::pair("bytes_reach", device.bytes_reach())})
+      if (reach != 0)
+        text += formatText("  %s: %.6g\n", field, reach);
+    if (device.memory_bytes() != 0)
+      text += formatText("  memory_bytes: %d\n", device.memory_bytes());
+    text += "}\n";
+  }
+  if (table.has_cluster()) {
+    const cost::Cluster &cluster = table.cluster();
+    text += "cluster {\n";
+    if (cluster.nodes() != 0)
+      text += formatText("  nodes: %d\n", cluster.nodes());
+    if (cluster.devices_per_node() != 0)
+      text +=
+          formatText("  devices_per_node: %d\n", cluster.devices_per_node());
+    if (cluster.has_inside())
+      text += "  inside " + textOf(cluster.inside()) + "\n";
+    if (cluster.has_between())
+      text += "  between " + textOf(cluster.between()) + "\n";
+    text += "}\n";
+  }
+  return text;
+}
+
+std::vector<std::string> costComments(const std::string &text) {
+  std::vector<std::string> comments;
+  for (size_t at = 0; at < text.size() && text[at] == '#';) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    size_t begin = text.find_first_not_of("# ", at);
+    comments.push_back(
+        text.substr(std::min(begin, end), end - std::min(begin, end)));
+    at = end + 1;
+  }
+  return comments;
+}
+
+cost::Table mergeCosts(const cost::Table &before, const cost::Table &measured) {
+  cost::Table merged = measured;
+  for (const cost::Entry &entry : before.entries()) {
+    bool isNew = std::none_of(
+        measured.entries().begin(), measured.entries().end(),
+        [&](const auto &other) { return areOfOneFunction(entry, other); });
+    if (isNew)
+      *merged.add_entries() = entry;
+  }
+  if (!measured.has_device() && before.has_device())
+    *merged.mutable_device() = before.device();
+  if (!measured.has_cluster() && before.has_cluster())
+    *merged.mutable_cluster() = before.cluster();
+  return merged;
+}
+
+} // namespace dyna

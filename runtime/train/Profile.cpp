@@ -1,0 +1,533 @@
+//===- Profile.cpp - Measuring what layer functions take -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Profile.h"
+
+#include "runtime/abi/Random.h"
+#include "runtime/base/Files.h"
+#include "runtime/base/Guard.h"
+#include "runtime/base/InputFile.h"
+#include "runtime/base/OutputFile.h"
+#include "runtime/base/Text.h"
+#include "runtime/cost/CostText.h"
+#include "runtime/plan/DescribeManifest.h"
+#include "runtime/plan/InstructionTable.h"
+#include "runtime/train/Initialize.h"
+#include "runtime/train/LearningRate.h"
+#include "runtime/train/OutputPaths.h"
+#include "runtime/train/PlanSource.h"
+#include "runtime/train/Prediction.h"
+#include "runtime/train/ProfileGrid.h"
+#include "runtime/train/Progress.h"
+#include "runtime/train/Session.h"
+#include "runtime/train/Signals.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <map>
+
+namespace dyna {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using plan::Instruction;
+
+/// More add little to a median.
+constexpr int mostPasses = 9;
+/// For micro-batches off the grid, of which each is timed three times.
+constexpr int heldOutShapes = 24, heldOutPasses = 3;
+/// Of the time, for the grid; the others take what is left.
+constexpr double gridShare = 0.8;
+
+/// What is run of a shape: the directions whose times count.
+struct Pass {
+  plan::Recompute recompute;
+  bool splitBackward;
+  std::vector<cost::Direction> directions;
+};
+const Pass allPasses[] = {
+    {plan::RECOMPUTE_NONE, false, {cost::FORWARD, cost::BACKWARD}},
+    {plan::RECOMPUTE_SELECTIVE,
+     true,
+     {cost::RECOMPUTE_SELECTIVE, cost::BACKWARD_INPUT, cost::BACKWARD_WEIGHT}},
+    {plan::RECOMPUTE_FULL, false, {cost::RECOMPUTE_FULL}},
+};
+
+class Profiler {
+public:
+  Profiler(Session &session, double seconds)
+      : session_(session), ranks_(*session.ranks), seconds_(seconds),
+        begin_(Clock::now()), scalars_(scalarsOf(session.options)) {}
+
+  /// False: a signal ended it.
+  StatusOr<bool> run();
+  const Measurements &grid() const { return grid_; }
+  const Measurements &heldOut() const { return heldOut_; }
+  const ProfilePasses &passes() const { return passes_; }
+  /// Flops per second of the fastest call.
+  double flopRate() const { return flopRate_; }
+  StatusOr<std::optional<cost::Link>> measureLink() const;
+
+private:
+  static StepScalars scalarsOf(const TrainOptions &options) {
+    StepScalars scalars;
+    scalars.optimizer = optimizerAt(options, 0);
+    scalars.optimizer.learning_rate = 0;
+    return scalars;
+  }
+  double elapsed() const {
+    return std::chrono::duration<double>(Clock::now() - begin_).count();
+  }
+  /// Whether the time is up, or a signal came; all processes alike.
+  StatusOr<bool> isOver(double share);
+  Status runShape(const ProfileShape &shape, Measurements &into);
+  Status runUpdate();
+  Status runPlan(plan::Plan plan, const MiniBatch &batch,
+                 const std::vector<cost::Direction> &directions,
+                 Measurements &into);
+  void take(int rank, const plan::Plan &plan, const TraceRecorder &trace,
+            const MiniBatch &batch,
+            const std::vector<cost::Direction> &directions, Measurements &into);
+  Work workOf(const plan::Plan &plan, const Instruction &i,
+              const plan::LayerKind &kind, const MiniBatch &batch) const;
+  MiniBatch makeBatch(const ProfileShape &shape) const;
+  void showProgress(const std::string &what);
+
+  Session &session_;
+  RankTeam &ranks_;
+  const double seconds_;
+  const Clock::time_point begin_;
+  const StepScalars scalars_;
+  Measurements grid_, heldOut_;
+  ProfilePasses passes_;
+  double flopRate_ = 0;
+  double shown_ = 0;
+  bool isStopped_ = false;
+};
+
+/// Every replica gets one such micro-batch.
+MiniBatch Profiler::makeBatch(const ProfileShape &shape) const {
+  MiniBatch batch;
+  const int64_t vocabulary = session_.model->manifest().facts().vocabulary();
+  for (int replica = 0; replica < session_.graph->replicas(); ++replica)
+    for (int64_t length : shape.lengths) {
+      Sample sample;
+      sample.id = static_cast<int64_t>(batch.samples.size());
+      for (int64_t i = 0; i < length; ++i) {
+        // Neighbours in tables would be too kind to caches.
+        uint64_t draw = dyna_mix64(batch.tokens + i);
+        auto token = static_cast<int32_t>(draw % vocabulary);
+        sample.tokens.push_back(token);
+        sample.targets.push_back(
+            i < length - shape.targetsOf(length) ? ignoreTarget : token);
+      }
+      batch.tokens += length;
+      batch.targets += shape.targetsOf(length);
+      batch.samples.push_back(std::move(sample));
+    }
+  return batch;
+}
+
+Work Profiler::workOf(const plan::Plan &plan, const Instruction &i,
+                      const plan::LayerKind &kind,
+                      const MiniBatch &batch) const {
+  Work work;
+  if (!isPerMicroBatch(i.op))
+    return work;
+  bool attends = kind.attention_flops_per_pair() > 0;
+  for (const plan::Segment &segment :
+       plan.microBatches[i.microBatch].segments) {
+    const std::vector<int32_t> &targets = batch.samples[segment.sample].targets;
+    work.tokens += segment.length;
+    work.pairs += attends ? visiblePairs(kind, segment.length) : 0;
+    if (kind.flops_per_target() > 0)
+      work.targets +=
+          std::count_if(targets.begin() + segment.begin,
+                        targets.begin() + segment.begin + segment.length,
+                        [](int32_t target) { return target != ignoreTarget; });
+  }
+  return work;
+}
+
+/// The slices of a trace are those of the program's instructions, in order.
+void Profiler::take(int rank, const plan::Plan &plan,
+                    const TraceRecorder &trace, const MiniBatch &batch,
+                    const std::vector<cost::Direction> &directions,
+                    Measurements &into) {
+  const Strategy &strategy = session_.graph->strategy();
+  const auto &instructions = plan.ranks[rank].instructions;
+  size_t next = 0;
+  for (const TraceSlice &slice : trace.slices()) {
+    if (slice.isInner || next == instructions.size())
+      continue;
+    const Instruction &i = instructions[next++];
+    cost::Direction direction = directionOf(roleOf(i));
+    if (std::find(directions.begin(), directions.end(), direction) ==
+        directions.end())
+      continue;
+    const plan::LayerKind &kind = session_.model->kind(i.layer);
+    into.add({kind.name(), strategy.tp, strategy.sp, direction},
+             workOf(plan, i, kind, batch), slice.seconds);
+    if (slice.seconds > 0)
+      flopRate_ = std::max(flopRate_, slice.flops / slice.seconds);
+  }
+}
+
+Status Profiler::runPlan(plan::Plan plan, const MiniBatch &batch,
+                         const std::vector<cost::Direction> &directions,
+                         Measurements &into) {
+  for (auto &trace : session_.traces)
+    trace->clear();
+  DYNA_ASSIGN_OR_RETURN(VerifiedPlan verified,
+                        provePlan(session_, std::move(plan), batch));
+  StepResult result;
+  DYNA_RETURN_IF_ERROR(ranks_.run(verified, batch, scalars_, result));
+  for (size_t local = 0; local < session_.traces.size(); ++local)
+    take(ranks_.firstRank() + static_cast<int>(local), verified.plan(),
+         *session_.traces[local], batch, directions, into);
+  return Status::ok();
+}
+
+Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
+  MiniBatch batch = makeBatch(shape);
+  for (const Pass &pass : allPasses) {
+    // What a loss with few targets takes, the first pass tells.
+    if (shape.targetShare < 100 && pass.recompute != plan::RECOMPUTE_NONE)
+      continue;
+    PlanOptions options = session_.planOptions;
+    options.recompute = {pass.recompute};
+    options.splitBackward = pass.splitBackward;
+    options.update = false;
+    options.maxTokensPerMicroBatch = shape.tokens();
+    DYNA_ASSIGN_OR_RETURN(
+        plan::Plan plan,
+        session_.planner->training(batch.lengths(), batch.targets, options));
+    DYNA_RETURN_IF_ERROR(
+        runPlan(std::move(plan), batch, pass.directions, into));
+  }
+  return Status::ok();
+}
+
+/// Gradients have piled up, which this clears.
+Status Profiler::runUpdate() {
+  DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session_.planner->update());
+  return runPlan(std::move(plan), MiniBatch(), {cost::UPDATE, cost::GRAD_NORM},
+                 grid_);
+}
+
+StatusOr<bool> Profiler::isOver(double share) {
+  DYNA_ASSIGN_OR_RETURN(auto marks, ranks_.any({stopSignal() != 0,
+                                                elapsed() > share * seconds_}));
+  isStopped_ |= marks[0];
+  return marks[0] || marks[1];
+}
+
+void Profiler::showProgress(const std::string &what) {
+  constexpr double secondsBetweenLines = 10;
+  if (session_.options.noProgress || !session_.writesFiles() ||
+      elapsed() < shown_)
+    return;
+  sayLine(formatText("profile: %s, %.0f s of at most about %.0f s", what,
+                     elapsed(), seconds_));
+  shown_ = elapsed() + secondsBetweenLines;
+}
+
+StatusOr<bool> Profiler::run() {
+  const int64_t most = session_.planOptions.maxTokensPerMicroBatch;
+  const int64_t positions = session_.model->manifest().facts().positions();
+  const std::vector<ProfileShape> shapes = profileGrid(most, positions);
+  // Code that libraries make for shapes, pages, clocks: not of the first point.
+  Measurements warmUp;
+  DYNA_RETURN_IF_ERROR(runShape(shapes.front(), warmUp));
+  int updates = 0;
+  DYNA_ASSIGN_OR_RETURN(
+      passes_,
+      runProfile(
+          shapes, mostPasses, [&] { return isOver(gridShare); },
+          [&](const ProfileShape &shape, int pass) -> Status {
+            showProgress(formatText("pass %d, micro-batches of %d tokens",
+                                    pass + 1, shape.tokens()));
+            if (updates++ % 8 == 0)
+              DYNA_RETURN_IF_ERROR(runUpdate());
+            return runShape(shape, grid_);
+          }));
+  if (isStopped_)
+    return false;
+  // No larger ones than the grid came to: beyond it nobody has measured.
+  int64_t reached = most;
+  if (passes_.passes == 0)
+    reached = shapes[passes_.reached - 1].tokens();
+  DYNA_ASSIGN_OR_RETURN(ProfilePasses held,
+                        runProfile(
+                            randomShapes(heldOutShapes, reached, positions, 1),
+                            heldOutPasses, [&] { return isOver(1); },
+                            [&](const ProfileShape &shape, int) {
+                              showProgress("micro-batches off the grid");
+                              return runShape(shape, heldOut_);
+                            }));
+  (void)held;
+  return !isStopped_;
+}
+
+/// In the terms of an all-reduce: that of a few bytes takes the latency, that of
+/// many tells the speed.
+StatusOr<std::optional<cost::Link>> Profiler::measureLink() const {
+  const int n = session_.graph->ranks();
+  if (n == 1)
+    return std::optional<cost::Link>();
+  constexpr int64_t few = 1, many = INT64_C(1) << 20;
+  constexpr int repeats = 15;
+  DYNA_ASSIGN_OR_RETURN(double less, ranks_.timeSum(few, repeats));
+  DYNA_ASSIGN_OR_RETURN(double more, ranks_.timeSum(many, repeats));
+  cost::Link link;
+  link.set_latency_seconds(less / (2 * (n - 1)));
+  double moved = 2.0 * (n - 1) / n * sizeof(double) * (many - few);
+  link.set_bytes_per_second(std::max(1.0, moved / std::max(more - less, 1e-9)));
+  return std::optional<cost::Link>(link);
+}
+
+/// What the device of one rank reaches. `table` has the medians.
+cost::Device deviceOf(const Model &thin, const cost::Table &measured,
+                      double flopRate, const std::string &name) {
+  const CostTable host = CostTable::host();
+  cost::Device device = host.device();
+  device.set_name(name);
+  plan::ElementType type = thin.manifest().compute_type();
+  double known = type == plan::F64    ? device.f64_flops()
+                 : type == plan::BF16 ? device.bf16_flops()
+                                      : device.f32_flops();
+  // Of other types nothing is known here, but their places.
+  double factor = flopRate > 0 ? flopRate / known : 1;
+  device.set_f64_flops(std::max(1.0, device.f64_flops() * factor));
+  device.set_f32_flops(std::max(1.0, device.f32_flops() * factor));
+  device.set_bf16_flops(std::max(1.0, device.bf16_flops() * factor));
+  double launch = 1, speed = 0;
+  for (const cost::Entry &entry : measured.entries())
+    for (const cost::Point &point : entry.points())
+      if (point.tokens() > 0)
+        launch = std::min(launch, point.seconds());
+  // An update is a sweep over memory, of bytes that the estimate knows. The one
+  // that takes longest has all its parameters: tied ones are updated elsewhere.
+  double longest = 0;
+  CostModel estimates(thin);
+  const auto &kinds = thin.manifest().kinds();
+  for (const cost::Entry &entry : measured.entries())
+    for (int kind = 0; kind < kinds.size(); ++kind)
+      if (entry.direction() == cost::UPDATE &&
+          kinds.Get(kind).name() == entry.kind() &&
+          entry.points(0).seconds() > longest) {
+        longest = entry.points(0).seconds();
+        KindAt at{kind, std::max(entry.tp(), 1), entry.sp()};
+        double bytes = (estimates.estimate(at, cost::UPDATE, {}) -
+                        host.device().launch_seconds()) *
+                       host.device().bytes_per_second();
+        speed = bytes / longest;
+      }
+  if (speed >= 1)
+    device.set_bytes_per_second(speed);
+  device.set_launch_seconds(launch);
+  return device;
+}
+
+/// The costs that stand in the file already.
+struct Before {
+  cost::Table table;
+  std::vector<std::string> comments;
+};
+
+StatusOr<Before> readBefore(const std::string &path, const Model &model) {
+  DYNA_RETURN_IF_ERROR(OutputFile::checkReplace(path));
+  DYNA_ASSIGN_OR_RETURN(OutputPlace place, findOutputPlace(path));
+  Before before;
+  if (place != OutputPlace::RegularFile)
+    return before;
+  DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path, maxCostsBytes));
+  if (text.empty())
+    return before;
+  StatusOr<CostModel> costs = CostModel::open(model, path);
+  if (!costs.isOk())
+    return Status::invalidArgument(
+        "--profile would write over what is no costs of this model: " +
+        costs.status().message() + "; name another file, or remove it");
+  before.table = costs->table().message();
+  before.comments = costComments(text);
+  return before;
+}
+
+std::string degreeText(const Strategy &strategy) {
+  return formatText("tp=%d%s", strategy.tp, strategy.sp ? ",sp=1" : "");
+}
+
+/// One line for each tensor degree: how it was measured.
+std::vector<std::string> commentsOf(const Session &session,
+                                    const Before &before,
+                                    const ProfilePasses &passes) {
+  const plan::Manifest &manifest = session.model->manifest();
+  std::vector<std::string> comments = {
+      formatText("Measured by --profile: %s, %s.", manifest.model(),
+                 elementTypeName(manifest.compute_type()))};
+  std::string degree = degreeText(session.graph->strategy()) + ": ";
+  for (const std::string &comment : before.comments)
+    if (comment.rfind("tp=", 0) == 0 && comment.rfind(degree, 0) != 0)
+      comments.push_back(comment);
+  comments.push_back(
+      degree + formatText("%s; %d rank%s at once; medians of %d passes",
+                          session.device().describe(), session.graph->ranks(),
+                          session.graph->ranks() > 1 ? "s" : "",
+                          std::max(passes.passes, 1)));
+  return comments;
+}
+
+/// How far the table is from what was measured off its grid.
+PredictionErrors errorsOf(const CostTable &table, const Measurements &heldOut) {
+  PredictionErrors errors;
+  for (const Measurements::Median &one : heldOut.medians()) {
+    auto curve = table.curves().find(one.function);
+    if (curve != table.curves().end())
+      errors.add(curve->second.seconds(one.work), one.seconds);
+  }
+  return errors;
+}
+
+/// The layers of each kind that a stage has, about.
+int layersOfStage(const Model &model, int stages) {
+  std::map<int, int> counts;
+  int most = 0;
+  for (int layer = 0; layer < model.layers(); ++layer)
+    most = std::max(most, ++counts[model.manifest().layers(layer).kind()]);
+  return std::max(1, (most + stages - 1) / stages);
+}
+
+/// Its own ranks, each with all layers.
+StatusOr<Strategy> profiledStrategy(const Model &model,
+                                    const TrainOptions &options, int &stages) {
+  Strategy strategy;
+  if (!options.strategy.empty()) {
+    const auto &known = model.manifest().strategies();
+    DYNA_ASSIGN_OR_RETURN(
+        strategy, findStrategy(options.strategy, {known.begin(), known.end()}));
+  }
+  stages = strategy.pp;
+  Strategy profiled;
+  profiled.dp = strategy.dp * strategy.pp;
+  profiled.tp = strategy.tp;
+  profiled.sp = strategy.sp;
+  return profiled;
+}
+
+Status writeProfile(const Session &session, const Profiler &profiler,
+                    const std::optional<cost::Link> &link,
+                    const Before &before) {
+  const TrainOptions &options = session.options;
+  cost::Table measured = profiler.grid().table();
+  *measured.mutable_device() =
+      deviceOf(*session.model, measured, profiler.flopRate(),
+               session.device().describe());
+  if (link) {
+    cost::Cluster &cluster = *measured.mutable_cluster();
+    cluster = before.table.cluster();
+    *cluster.mutable_inside() = *link;
+  }
+  std::string text = writeCosts(mergeCosts(before.table, measured),
+                                commentsOf(session, before, profiler.passes()));
+  DYNA_ASSIGN_OR_RETURN(CostTable table,
+                        CostTable::parse(text, options.profile));
+  DYNA_RETURN_IF_ERROR(replaceFile(options.profile, text));
+  size_t points = 0;
+  for (const cost::Entry &entry : measured.entries())
+    points += entry.points_size();
+  sayLine(formatText("profile: %s: %d functions, %d points, %d full passes",
+                     options.profile, measured.entries_size(), points,
+                     profiler.passes().passes));
+  if (profiler.passes().passes == 0)
+    sayLine(
+        "note: --profile-seconds ended the first pass: larger micro-batches "
+        "than those in the file are extrapolated");
+  if (!link)
+    sayLine("note: one rank has no links: none were measured");
+  if (PredictionErrors errors = errorsOf(table, profiler.heldOut());
+      !errors.empty())
+    sayLine("error off the grid: " + errors.describe("functions"));
+  return Status::ok();
+}
+
+Status profileSession(Session &session, const Before &before, int &stoppedBy) {
+  catchStopSignals();
+  DYNA_RETURN_IF_ERROR(initializeParameters(
+      *session.ranks, static_cast<uint64_t>(session.options.seed),
+      session.device().team()));
+  DYNA_RETURN_IF_ERROR(castParameters(*session.ranks));
+  Profiler profiler(session,
+                    static_cast<double>(session.options.profileSeconds));
+  DYNA_ASSIGN_OR_RETURN(bool isWhole, profiler.run());
+  if (!isWhole) {
+    stoppedBy = stopSignal() != 0 ? stopSignal() : SIGTERM;
+    sayLine("stopped by a signal: no costs were written");
+    return Status::ok();
+  }
+  DYNA_ASSIGN_OR_RETURN(auto link, profiler.measureLink());
+  return session.writesFiles() ? writeProfile(session, profiler, link, before)
+                               : Status::ok();
+}
+
+} // namespace
+
+StatusOr<Model> thinModel(const Model &model, int most) {
+  const plan::Manifest &whole = model.manifest();
+  plan::Manifest thin = whole;
+  thin.clear_layers();
+  thin.clear_parameters();
+  std::map<int, int> layersOf, parameterOf;
+  for (int l = 0; l < whole.layers_size(); ++l) {
+    const plan::Layer &layer = whole.layers(l);
+    bool isEnd = l == 0 || l + 1 == whole.layers_size();
+    if (++layersOf[layer.kind()] > most && !isEnd)
+      continue;
+    plan::Layer &kept = *thin.add_layers();
+    kept = layer;
+    kept.clear_producers();
+    if (thin.layers_size() > 1)
+      kept.add_producers(thin.layers_size() - 2);
+    for (int &parameter : *kept.mutable_parameters()) {
+      auto [place, isNew] =
+          parameterOf.insert({parameter, thin.parameters_size()});
+      if (isNew)
+        *thin.add_parameters() = whole.parameters(parameter);
+      parameter = place->second;
+    }
+  }
+  thin.set_hash(manifestHash(thin));
+  StatusOr<Model> made = Model::create(std::move(thin));
+  return made.isOk() ? std::move(made) : Model::create(whole);
+}
+
+Status profile(const dyna_program &program, const Model &model,
+               TrainOptions options, int &stoppedBy) {
+  // What openSession asks for; no sample is read.
+  options.data = {"synthetic:equal=64:documents=1"};
+  options.planAhead = 0;
+  options.splitBackward = true; // the plan that needs most memory
+  options.recompute = "none";
+  options.inFlight = 1;
+  DYNA_RETURN_IF_ERROR(resolveOptions(options));
+  DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
+  int stages = 1;
+  DYNA_ASSIGN_OR_RETURN(Strategy strategy,
+                        profiledStrategy(model, options, stages));
+  options.strategy = strategy.ranks() > 1 ? describeStrategy(strategy) : "";
+  DYNA_ASSIGN_OR_RETURN(Before before, readBefore(options.profile, model));
+  DYNA_ASSIGN_OR_RETURN(Model thin,
+                        thinModel(model, layersOfStage(model, stages)));
+  Session session;
+  DYNA_RETURN_IF_ERROR(
+      openSession(program, thin, options, true, nullptr, session));
+  Status status =
+      guarded([&] { return profileSession(session, before, stoppedBy); });
+  if (!status.isOk())
+    session.ranks->abort(status);
+  return status;
+}
+
+} // namespace dyna

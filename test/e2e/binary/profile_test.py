@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Costs that a binary measures of itself: what the file has, and runs that use it. No time is compared with another."""
+
+import re
+
+import common
+
+FUNCTIONS = {"FORWARD", "BACKWARD", "BACKWARD_INPUT", "BACKWARD_WEIGHT", "RECOMPUTE_SELECTIVE", "RECOMPUTE_FULL"}
+
+
+def entries(path):
+    """Directions and points by kind and degree."""
+    found = {}
+    for text in re.findall(r"(?ms)^entries \{\n(.*?)^\}", path.read_text()):
+        head, *points = text.splitlines()
+        kind, direction = re.search(r'kind: "(\w+)"', head)[1], re.search(r"direction: (\w+)", head)[1]
+        tp = int((re.search(r"tp: (\d)", head) or [0, 1])[1])
+        found[kind, tp, "sp: true" in head, direction] = [
+            {name: float(value) for name, value in re.findall(r"(\w+): (\S+)", point)} for point in points]
+    return found
+
+
+class ProfileTest(common.BinaryTest):
+    def program(self):
+        return common.binary("gpt2", "f32", ("--strategies=t: tp=2; s: tp=2,sp=1",))
+
+    def profile(self, path, *flags):
+        done = common.run([self.program(), "--profile", path, "--profile-seconds=2", "--threads=2",
+                           "--tokens-per-micro-batch=256", *flags])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def test_a_pipeline_is_measured_and_predicted(self):
+        costs = self.folder / "pp.costs"
+        done = self.profile(costs, "--strategy=pp=2")
+        self.assertRegex(done.stderr, r"error off the grid: mean \d+\.\d %, p95 \d+\.\d %, over \d+ functions")
+        table = entries(costs)
+        self.assertEqual({kind for kind, *_ in table}, {"embed", "block", "head"})
+        self.assertEqual({direction for kind, *_, direction in table if kind == "block"}, FUNCTIONS | {"UPDATE", "GRAD_NORM"})
+        points = table["block", 1, False, "FORWARD"]
+        self.assertEqual({point["tokens"] for point in points}, {8, 16, 32, 64, 128, 256})
+        # Samples of several lengths; those of a loss with more and fewer targets.
+        self.assertGreater(len({point["pairs"] for point in points if point["tokens"] == 256}), 1)
+        loss = {point["targets"] for point in table["head", 1, False, "FORWARD"] if point["tokens"] == 256}
+        self.assertEqual(loss, {64, 256})
+        self.assertTrue(all(point["seconds"] > 0 for points in table.values() for point in points))
+        text = costs.read_text()
+        self.assertRegex(text, r"(?m)^# tp=1: .*2 ranks at once")
+        self.assertIn("1 thread", text)
+        self.assertIn("inside { latency_seconds: ", text)
+        # A run takes it, on these ranks and others.
+        for name, strategy in (("pp", "pp=2"), ("dp", "dp=2,zero=1"), ("one", "dp=1")):
+            metrics = self.folder / f"{name}.jsonl"
+            done = common.run(common.training(self.program(), self.corpus, f"--strategy={strategy}", f"--costs={costs}",
+                                              f"--metrics={metrics}"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("lacks", done.stderr)
+            self.assertRegex(done.stdout, r"error of predictions +mean \d+\.\d %, p95 \d+\.\d %, over 4 steps")
+            for line in common.lines_of(metrics):
+                self.assertGreater(line["predicted_seconds"], 0)
+                self.assertGreater(line["seconds"], 0)
+
+    def test_degrees_share_a_file(self):
+        costs = self.folder / "all.costs"
+        done = self.profile(costs)
+        self.assertIn("one rank has no links", done.stderr)
+        alone, text = entries(costs), costs.read_text()
+        self.assertNotIn("cluster", text)
+        self.profile(costs, "--strategy=t")
+        self.profile(costs, "--strategy=s")
+        both = entries(costs)
+        self.assertEqual({key: both[key] for key in alone}, alone)
+        self.assertEqual({(tp, sp) for _, tp, sp, _ in both}, {(1, False), (2, False), (2, True)})
+        self.assertEqual(re.findall(r"(?m)^# (tp=\S+):", costs.read_text()), ["tp=1", "tp=2", "tp=2,sp=1"])
+        # Once more replaces what is there, and nothing else.
+        self.profile(costs, "--strategy=tp=2")
+        again = entries(costs)
+        self.assertEqual(set(again), set(both))
+        self.assertEqual({key: again[key] for key in both if key[1:3] != (2, False)},
+                         {key: both[key] for key in both if key[1:3] != (2, False)})
+        self.assertEqual(len(re.findall(r"(?m)^# tp=2:", costs.read_text())), 1)
+
+    def test_what_is_refused(self):
+        program = self.program()
+        other = self.folder / "other.costs"
+        other.write_text('entries { kind: "tail" direction: FORWARD points { seconds: 1 } }\n')
+        note = self.folder / "note.txt"
+        note.write_text("dear diary\n")
+        new = self.folder / "new.costs"
+        for flags, words in (
+            (["--profile", self.folder], [f"{self.folder}"]),
+            (["--profile", other], ["no costs of this model", "'tail'", "other.costs"]),
+            (["--profile", note], ["no costs of this model", "note.txt:1:"]),
+            (["--profile", new, "--data", self.corpus], ["nothing for --data"]),
+            (["--profile", new, "--costs", other], ["nothing for --costs"]),
+            (["--profile", new, "--strategy=tp=4"], ["tp=4"]),
+            (["--profile", new, "--profile-seconds=0"], ["--profile-seconds"]),
+            (["--profile-seconds=5", "--data", self.corpus], ["--profile-seconds needs --profile"]),
+            (["--profile", new, "--memory-limit=1MiB"], ["1.0 MiB", "lower --tokens-per-micro-batch"]),
+            (["--profile", program], ["this program"]),
+        ):
+            with self.subTest(flags=flags):
+                self.assert_refused(common.run([program, *flags]), *words)
+        self.assertFalse(new.exists())
+        self.assertEqual(note.read_text(), "dear diary\n")
+
+
+if __name__ == "__main__":
+    common.main()

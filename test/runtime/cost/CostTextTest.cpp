@@ -1,0 +1,67 @@
+//===- CostTextTest.cpp - Tables of costs, written ------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cost/CostText.h"
+
+#include "runtime/cost/CostTable.h"
+
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+using namespace dyna;
+
+namespace {
+
+cost::Table tableOf(const std::string &text) {
+  auto table = CostTable::parse(text, "test");
+  EXPECT_TRUE(table.isOk()) << table.status().message();
+  return table.isOk() ? table->message() : cost::Table();
+}
+
+const char *const everything = R"(
+  entries { kind: "a \"b\"\n" tp: 2 sp: true direction: BACKWARD_INPUT
+    points { tokens: 1 pairs: 2 targets: 3 seconds: 0.125 }
+    points { tokens: 4503599627370495 seconds: 1e-6 } }
+  entries { kind: "head" direction: UPDATE points { seconds: 3 } }
+  device { name: "n" f64_flops: 1 f32_flops: 2e12 bf16_flops: 3
+    bytes_per_second: 4 launch_seconds: 5e-06 flops_reach: 0.5 bytes_reach: 0.25
+    memory_bytes: 77 }
+  cluster { nodes: 3 devices_per_node: 8
+    inside { latency_seconds: 2e-06 bytes_per_second: 1e10 }
+    between { latency_seconds: 3e-06 bytes_per_second: 2e9 } })";
+
+TEST(CostTextTest, EveryFieldComesBack) {
+  cost::Table table = tableOf(everything);
+  std::string text = writeCosts(table, {"of a test", "tp=2: two"});
+  EXPECT_TRUE(
+      google::protobuf::util::MessageDifferencer::Equals(table, tableOf(text)))
+      << text;
+  EXPECT_EQ(costComments(text),
+            (std::vector<std::string>{"of a test", "tp=2: two"}));
+  EXPECT_EQ(costComments("#\nentries"), std::vector<std::string>{""});
+  EXPECT_TRUE(costComments("entries # behind").empty());
+}
+
+TEST(CostTextTest, MergedOnesKeepWhatWasNotMeasured) {
+  cost::Table before = tableOf(R"(
+    entries { kind: "x" direction: FORWARD points { tokens: 1 seconds: 1 } }
+    entries { kind: "x" tp: 2 direction: FORWARD points { seconds: 2 } }
+    entries { kind: "x" tp: 2 sp: true direction: FORWARD points { seconds: 3 } }
+    entries { kind: "y" tp: 2 direction: FORWARD points { seconds: 4 } }
+    cluster { inside { latency_seconds: 1 } })");
+  cost::Table measured = tableOf(R"(
+    entries { kind: "x" tp: 1 direction: FORWARD points { seconds: 10 } }
+    entries { kind: "x" tp: 2 direction: FORWARD points { seconds: 20 } }
+    device { name: "new" f64_flops: 1 f32_flops: 1 bf16_flops: 1
+             bytes_per_second: 1 })");
+  cost::Table merged = mergeCosts(before, measured);
+  std::vector<double> seconds;
+  for (const cost::Entry &entry : merged.entries())
+    seconds.push_back(entry.points(0).seconds());
+  EXPECT_EQ(seconds, (std::vector<double>{10, 20, 3, 4}));
+  EXPECT_EQ(merged.device().name(), "new");
+  EXPECT_EQ(merged.cluster().inside().latency_seconds(), 1);
+}
+
+} // namespace

@@ -1,0 +1,161 @@
+//===- ProfileGridTest.cpp - What is measured, and what it comes to -------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/ProfileGrid.h"
+
+#include "runtime/cost/CostText.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+using namespace dyna;
+
+namespace {
+
+const CostKey function{"block", 2, true, cost::BACKWARD};
+
+TEST(ProfileGridTest, GridsAreInPowersOfTwoUpToTheLargest) {
+  std::vector<ProfileShape> grid = profileGrid(100, 40);
+  std::set<int64_t> tokens;
+  std::set<std::pair<int64_t, int64_t>> longest;
+  int fewTargets = 0;
+  for (size_t i = 0; i < grid.size(); ++i) {
+    const ProfileShape &shape = grid[i];
+    tokens.insert(shape.tokens());
+    int64_t most =
+        *std::max_element(shape.lengths.begin(), shape.lengths.end());
+    longest.insert({shape.tokens(), most});
+    EXPECT_LE(most, 40);
+    EXPECT_GE(*std::min_element(shape.lengths.begin(), shape.lengths.end()), 1);
+    EXPECT_TRUE(i == 0 || grid[i - 1].tokens() <= shape.tokens());
+    fewTargets += shape.targets() < shape.tokens();
+    if (shape.targetShare == 100)
+      EXPECT_EQ(shape.targets(), shape.tokens());
+  }
+  EXPECT_EQ(tokens, (std::set<int64_t>{8, 16, 32, 64, 100}));
+  EXPECT_EQ(longest, (std::set<std::pair<int64_t, int64_t>>{{8, 8},
+                                                            {16, 16},
+                                                            {32, 32},
+                                                            {32, 8},
+                                                            {64, 40},
+                                                            {64, 10},
+                                                            {100, 40},
+                                                            {100, 10}}));
+  EXPECT_EQ(fewTargets, 5); // one for each size
+}
+
+TEST(ProfileGridTest, EvenTheSmallestMicroBatchIsMeasured) {
+  for (int64_t most : {1, 2, 7, 8, 9}) {
+    std::vector<ProfileShape> grid = profileGrid(most, 1);
+    ASSERT_FALSE(grid.empty());
+    EXPECT_EQ(grid.back().tokens(), most);
+    for (const ProfileShape &shape : grid) {
+      EXPECT_GT(shape.targets(), 0);
+      EXPECT_EQ(shape.lengths, std::vector<int64_t>(shape.tokens(), 1));
+    }
+  }
+}
+
+TEST(ProfileGridTest, RandomShapesFillTheRange) {
+  std::vector<ProfileShape> shapes = randomShapes(300, 4096, 512, 7);
+  int small = 0, large = 0, off = 0;
+  for (const ProfileShape &shape : shapes) {
+    ASSERT_GE(shape.tokens(), shortestProfiled);
+    ASSERT_LE(shape.tokens(), 4096);
+    for (int64_t length : shape.lengths) {
+      ASSERT_GE(length, 1);
+      ASSERT_LE(length, 512);
+    }
+    small += shape.tokens() < 64;
+    large += shape.tokens() > 1024;
+    off += (shape.tokens() & (shape.tokens() - 1)) != 0;
+  }
+  EXPECT_GT(small, 60);
+  EXPECT_GT(large, 40);
+  EXPECT_GT(off, 200);
+  EXPECT_EQ(shapes[5].lengths, randomShapes(300, 4096, 512, 7)[5].lengths);
+  EXPECT_NE(shapes[5].lengths, randomShapes(300, 4096, 512, 8)[5].lengths);
+  // Limits below what is asked for elsewhere.
+  for (const ProfileShape &shape : randomShapes(20, 3, 2, 1))
+    EXPECT_LE(shape.tokens(), 3);
+}
+
+TEST(ProfileGridTest, MediansBecomeEntries) {
+  Measurements times;
+  EXPECT_TRUE(times.empty());
+  for (double seconds : {5.0, 1.0, 90.0}) // one was disturbed
+    times.add(function, {64, 100, 0}, seconds);
+  for (double seconds : {4.0, 2.0})
+    times.add(function, {32, 50, 0}, seconds);
+  times.add({"head", 1, false, cost::FORWARD}, {32, 0, 8}, 0.5);
+  cost::Table table = times.table();
+  ASSERT_EQ(table.entries_size(), 2);
+  const cost::Entry &entry = table.entries(0);
+  EXPECT_EQ(entry.kind(), "block");
+  EXPECT_EQ(entry.tp(), 2);
+  EXPECT_TRUE(entry.sp());
+  EXPECT_EQ(entry.direction(), cost::BACKWARD);
+  ASSERT_EQ(entry.points_size(), 2);
+  EXPECT_EQ(entry.points(0).tokens(), 32);
+  EXPECT_EQ(entry.points(0).seconds(), 3);
+  EXPECT_EQ(entry.points(1).seconds(), 5);
+  EXPECT_EQ(table.entries(1).points(0).targets(), 8);
+  auto read = CostTable::parse(writeCosts(table, {}), "profile");
+  ASSERT_TRUE(read.isOk()) << read.status().message();
+  EXPECT_EQ(read->curves().at(function).seconds({32, 50, 0}), 3);
+}
+
+/// A device on which each token takes a second.
+struct FakeRun {
+  double now = 0;
+  double limit;
+  std::vector<std::pair<int, int64_t>> ran; ///< pass, tokens
+
+  StatusOr<ProfilePasses> run(const std::vector<ProfileShape> &shapes,
+                              int passes) {
+    return runProfile(
+        shapes, passes, [&] { return StatusOr<bool>(now >= limit); },
+        [&](const ProfileShape &shape, int pass) {
+          ran.push_back({pass, shape.tokens()});
+          now += static_cast<double>(shape.tokens());
+          return Status::ok();
+        });
+  }
+};
+
+TEST(ProfileGridTest, PassesFollowEachOtherUntilTimeIsUp) {
+  const std::vector<ProfileShape> shapes = {{{1}}, {{2}}, {{3}}};
+  FakeRun all{0, 100, {}};
+  auto done = all.run(shapes, 2);
+  ASSERT_TRUE(done.isOk());
+  EXPECT_EQ(done->passes, 2);
+  EXPECT_EQ(done->reached, 0u);
+  EXPECT_EQ(all.ran, (std::vector<std::pair<int, int64_t>>{
+                         {0, 1}, {0, 2}, {0, 3}, {1, 1}, {1, 2}, {1, 3}}));
+  FakeRun cut{0, 7, {}}; // over after the first of the second pass
+  done = cut.run(shapes, 9);
+  EXPECT_EQ(done->passes, 1);
+  EXPECT_EQ(done->reached, 1u);
+  EXPECT_EQ(cut.now, 7);
+  FakeRun late{10, 0, {}}; // one point there always is
+  done = late.run(shapes, 9);
+  EXPECT_EQ(done->passes, 0);
+  EXPECT_EQ(done->reached, 1u);
+  EXPECT_EQ(late.ran.size(), 1u);
+}
+
+TEST(ProfileGridTest, FailuresEndIt) {
+  int runs = 0;
+  auto done = runProfile(
+      {{{1}}, {{2}}}, 3, [] { return StatusOr<bool>(false); },
+      [&](const ProfileShape &, int) {
+        return ++runs == 2 ? Status::internal("broken") : Status::ok();
+      });
+  EXPECT_EQ(done.status().message(), "broken");
+  EXPECT_EQ(runs, 2);
+}
+
+} // namespace

@@ -43,6 +43,8 @@ public:
     for (const plan::RankProgram &program : plan_.ranks)
       count += program.instructions.size();
     work_.steps_.reserve(count);
+    work_.uses_.reserve(count);
+    work_.transfers_.reserve(count / 2);
     work_.begins_.push_back(0);
     for (int rank = 0; rank < plan_.rankCount(); ++rank) {
       enter(rank);
@@ -65,7 +67,7 @@ private:
     perNode_ = cluster_.shapeOf(shards).perNode;
     seconds_ = &secondsOf_[perNode_];
     if (seconds_->empty())
-      seconds_->assign(extents_.size() * kinds() * directions, unknown);
+      seconds_->assign((extents_.size() + 1) * kinds() * directions, unknown);
   }
 
   size_t kinds() const {
@@ -127,13 +129,14 @@ private:
       return 0;
     const int kind = view_->layer(i.layer).kind();
     KindAt at{kind, strategy_.tp, strategy_.sp, perNode_};
-    if (!isPerMicroBatch(i.op))
-      return costs_.seconds(at, direction, {}) * updatedShare(i.layer);
+    const bool isOfParameters = !isPerMicroBatch(i.op);
+    const size_t row = isOfParameters ? extents_.size() : i.microBatch;
     double &known =
-        (*seconds_)[(i.microBatch * kinds() + kind) * directions + direction];
+        (*seconds_)[(row * kinds() + kind) * directions + direction];
     if (known == unknown)
-      known = costs_.seconds(at, direction, workOf(i));
-    return known;
+      known =
+          costs_.seconds(at, direction, isOfParameters ? Work() : workOf(i));
+    return isOfParameters ? known * updatedShare(i.layer) : known;
   }
 
   Work workOf(const Instruction &i) const {
@@ -344,8 +347,8 @@ private:
   std::vector<Parties> groups_;
   /// [index in replica][layer], once they are asked for.
   std::vector<std::vector<std::optional<std::vector<Share>>>> parameterLists_;
-  /// [micro-batch][kind][direction], by ranks of a tensor-parallel group on one
-  /// node.
+  /// [micro-batch][kind][direction], and behind the micro-batches what works on
+  /// parameters; by ranks of a tensor-parallel group on one node.
   std::map<int, std::vector<double>> secondsOf_;
   // Of the rank whose program is being added.
   int rank_ = 0;

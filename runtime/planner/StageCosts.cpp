@@ -4,6 +4,9 @@
 
 #include "runtime/planner/StageCosts.h"
 
+#include "runtime/plan/ProgramBlocks.h"
+
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -56,6 +59,28 @@ LayerSeconds secondsOf(const CostModel &costs, const KindAt &at,
   return seconds;
 }
 
+/// Of a micro-batch of mean size, over the slowest of the ways between stages.
+double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
+                      const plan::Plan &plan,
+                      const std::vector<int> &microBatches) {
+  double most = 0;
+  Extent mean;
+  for (int m : microBatches)
+    mean.tq += extentOf(plan.microBatches[m]).tq;
+  if (microBatches.empty())
+    return 0;
+  mean.tq /= static_cast<int64_t>(microBatches.size());
+  for (int stage = 1; stage < graph.stages(); ++stage) {
+    const int from = graph.rankAt({0, stage - 1, 0});
+    const int to = graph.rankAt({0, stage, 0});
+    const int64_t bytes =
+        graph.replicaView(to).messageBytes(graph.stage(stage).firstLayer, mean);
+    most = std::max(most, costs.cluster().messageSeconds(
+                              from, to, static_cast<double>(bytes)));
+  }
+  return most;
+}
+
 void add(std::vector<double> &sums, const std::vector<double> &seconds) {
   for (size_t m = 0; m < sums.size(); ++m)
     sums[m] += seconds[m];
@@ -106,6 +131,9 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
         stages.recompute.push_back(entry->second.recompute);
     }
   }
+  // What goes by numbers alone is ordered by these alone.
+  if (pieces)
+    stages.messageSeconds = messageSeconds(graph, costs, plan, microBatches);
   return stages;
 }
 

@@ -251,6 +251,33 @@ TEST(PlanTimesTest, PlansTakeWhatTheirSchedulesPromise) {
   }
 }
 
+// Schedules that go by costs know what a message of mean size takes, over the
+// slowest way; those that go by numbers have none.
+TEST(PlanTimesTest, SchedulesKnowWhatMessagesTake) {
+  CostModel costs = costsOf(
+      modelWithDegrees(), 1, 1, 1, 0,
+      "devices_per_node: 2 inside { latency_seconds: 0.5 bytes_per_second: "
+      "1000 } between { latency_seconds: 3 bytes_per_second: 100 }");
+  PlanOptions options = microBatchesOf(20);
+  options.schedule = Schedule::Adaptive;
+  for (const char *strategy : {"pp=2,layers=3+2", "pp=3,layers=2+2+1"}) {
+    Timed timed(strategy, {10, 20}, costs, options);
+    ASSERT_EQ(timed.plan.microBatchCount(), 2);
+    auto seconds = [&] {
+      return estimateStages(timed.planner.graph(), costs, timed.plan, {0, 1},
+                            options)
+          .messageSeconds;
+    };
+    const double bytes = 15 * tinyWidth * 8;
+    options.schedule = Schedule::Adaptive;
+    EXPECT_DOUBLE_EQ(seconds(), timed.planner.graph().stages() == 2
+                                    ? 0.5 + bytes / 1000
+                                    : 3 + bytes / 100);
+    options.schedule = Schedule::OneForwardOneBackward;
+    EXPECT_EQ(seconds(), 0);
+  }
+}
+
 TEST(PlanTimesTest, RanksThatWaitForEachOtherAreRefused) {
   CostModel costs = costsOf(modelWithDegrees(), 1, 1, 1);
   Timed timed("pp=2,layers=3+2", fourTens, costs, microBatchesOf(10));

@@ -53,8 +53,7 @@ std::string TraceRecorder::toJson() const { return toJson({this}); }
 
 std::string
 TraceRecorder::toJson(const std::vector<const TraceRecorder *> &ranks,
-                      int firstRank) {
-  TraceWriter writer;
+                      int firstRank, TraceWriter writer) {
   for (size_t index = 0; index < ranks.size(); ++index)
     ranks[index]->write(writer, firstRank + static_cast<int>(index));
   return writer.finish();

@@ -60,10 +60,10 @@ public:
   void clear() { slices_.clear(); }
 
   /// The whole trace as JSON text: that of rank 0 alone, or of several ranks,
-  /// each a track of its own.
+  /// each a track of its own, behind what `writer` has.
   std::string toJson() const;
   static std::string toJson(const std::vector<const TraceRecorder *> &ranks,
-                            int firstRank = 0);
+                            int firstRank = 0, TraceWriter writer = {});
 
 private:
   void write(TraceWriter &writer, int rank) const;

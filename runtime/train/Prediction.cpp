@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/sim/PlanTimes.h"
+#include "runtime/sim/PlanTrace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,16 +14,30 @@
 
 namespace dyna {
 
+/// What all ranks of this runtime are.
+static SimulationOptions ofHosts() {
+  SimulationOptions options;
+  options.ranks = SimulationOptions::Ranks::Host;
+  return options;
+}
+
 StatusOr<double> predictSeconds(const Session &session,
                                 const plan::Plan &plan) {
   if (!session.hasCosts())
     return 0.0;
-  SimulationOptions options;
-  options.ranks = SimulationOptions::Ranks::Host; // what all of ours are
   DYNA_ASSIGN_OR_RETURN(
       PlanTimes times,
-      timePlan(*session.graph, plan, session.planner->costs(), options));
+      timePlan(*session.graph, plan, session.planner->costs(), ofHosts()));
   return times.makespan;
+}
+
+Status tracePrediction(const Session &session, const plan::Plan &plan,
+                       int64_t step, double begin, TraceWriter &writer) {
+  PlanWork work(*session.graph, plan, session.planner->costs());
+  DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
+  tracePlan(writer, {step, begin, session.graph->ranks(), "predicted"},
+            *session.graph, plan, work, times, /*ofHosts=*/true);
+  return Status::ok();
 }
 
 void PredictionErrors::add(double predicted, double measured) {

@@ -10,6 +10,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_PREDICTION_H
 #define DYNA_RUNTIME_TRAIN_PREDICTION_H
 
+#include "runtime/base/TraceWriter.h"
 #include "runtime/train/Session.h"
 
 #include <string>
@@ -20,6 +21,11 @@ namespace dyna {
 /// Of a step that runs this plan; 0 without --costs: estimates alone predict
 /// nothing.
 StatusOr<double> predictSeconds(const Session &session, const plan::Plan &plan);
+
+/// Writes that step for a trace of the one that was executed: at `begin` seconds,
+/// behind the processes of the ranks, "predicted rank 0" and so on.
+Status tracePrediction(const Session &session, const plan::Plan &plan,
+                       int64_t step, double begin, TraceWriter &writer);
 
 class PredictionErrors {
 public:

@@ -52,11 +52,12 @@ static std::string pathOfRank(const Session &session, const std::string &path) {
   return path + (rank > 0 ? formatText(".rank%d", rank) : "");
 }
 
-static std::string traceText(const Session &session) {
+static std::string traceText(const Session &session,
+                             const TraceWriter &predicted) {
   std::vector<const TraceRecorder *> ranks;
   for (const auto &trace : session.traces)
     ranks.push_back(trace.get());
-  return TraceRecorder::toJson(ranks, session.ranks->firstRank());
+  return TraceRecorder::toJson(ranks, session.ranks->firstRank(), predicted);
 }
 
 static Status proveRoom(const CheckpointStore &store, const Model &model) {
@@ -314,6 +315,12 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   auto begin = std::chrono::steady_clock::now();
   const MiniBatch &batch = planned.batch;
   StepResult result;
+  const TraceRecorder *trace =
+      session_.traces.empty() ? nullptr : session_.traces[0].get();
+  const double traceBegin = trace ? trace->now() : 0;
+  // Once for all: the process of the first rank shows all that is predicted.
+  const bool isPredicted = trace && !trace->isFull() && session_.hasCosts() &&
+                           session_.ranks->firstRank() == 0;
   DYNA_RETURN_IF_ERROR(runPlan(step, planned, result));
   StepMetrics metrics;
   metrics.step = step + 1;
@@ -322,6 +329,9 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   metrics.targets = batch.targets;
   metrics.seconds = waited + secondsSince(begin);
   metrics.predictedSeconds = planned.predictedSeconds;
+  if (isPredicted)
+    DYNA_RETURN_IF_ERROR(tracePrediction(session_, planned.plan->plan(), step,
+                                         traceBegin, predicted_));
   metrics.gflops = result.flops / metrics.seconds / 1e9;
   metrics.learningRate = learningRate(options_, step);
   metrics.gradientNorm = result.gradientNorm;
@@ -532,8 +542,8 @@ Status Trainer::finish() {
       notWritten_ = written;
   };
   if (!options_.trace.empty())
-    remember(
-        replaceFile(pathOfRank(session_, options_.trace), traceText(session_)));
+    remember(replaceFile(pathOfRank(session_, options_.trace),
+                         traceText(session_, predicted_)));
   if (!options_.counts.empty())
     remember(replaceFile(pathOfRank(session_, options_.counts),
                          counts_.toJson(*session_.ranks)));

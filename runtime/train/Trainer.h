@@ -95,6 +95,7 @@ private:
   Status finish();
 
   Session &session_;
+  TraceWriter predicted_; ///< the traced steps, as costs say that they go
   const TrainOptions &options_;
   const Checkpoint *loaded_;
   const ResumedRun *resumed_;

@@ -50,8 +50,9 @@ class CostsTest(common.BinaryTest):
         events = trace["traceEvents"] if isinstance(trace, dict) else trace
         stages = [set() for _ in range(ranks)]
         for event in events:
+            # Behind the ranks come those of the prediction.
             if event["ph"] == "X" and event["name"] == "FORWARD":
-                stages[event["pid"]].add(event["args"]["layer"])
+                stages[event["pid"] % ranks].add(event["args"]["layer"])
         return [sorted(stage) for stage in stages]
 
     def train_traced(self, program, name, *flags):
@@ -61,6 +62,22 @@ class CostsTest(common.BinaryTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         notes = [line for line in done.stderr.splitlines() if "stage cut" in line or "--costs" in line]
         return stem, notes
+
+    def test_traces_show_what_was_predicted_beside_what_ran(self):
+        costs = self.write("shown", CUTS["head"][0])
+        for name, flags, times in (("beside", (f"--costs={costs}",), 2), ("alone", (), 1)):
+            stem, _ = self.train_traced(self.program(), f"trace-{name}", "--strategy=pp=2", *flags)
+            events = json.loads(stem.with_suffix(".trace").read_text())["traceEvents"]
+            names = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+            expected = ["rank 0", "rank 1"] + ["predicted rank 0", "predicted rank 1"] * (times - 1)
+            self.assertEqual(sorted(set(names)), sorted(expected))
+            instructions = [sorted((event["args"]["step"], event["name"], event["args"].get("layer", -1),
+                                    event["args"].get("micro_batch", -1))
+                                   for event in events if event["ph"] == "X" and event["pid"] == process
+                                   and event["cat"] not in ("exchange", "transfer")) for process in range(2 * times)]
+            self.assertGreater(len(instructions[0]), 20)
+            for rank in range(2):
+                self.assertEqual(instructions[rank], instructions[2 * times - 2 + rank])
 
     def assert_equal_runs(self, one, other):
         for a, b in zip(common.losses(f"{one}.jsonl"), common.losses(f"{other}.jsonl"), strict=True):

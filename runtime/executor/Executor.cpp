@@ -141,6 +141,10 @@ Status Executor::check(const GraphSeat &seat, const VerifiedPlan &verified,
     return Status::invalidArgument(
         formatText("the plan was made for model %016x, but this is %016x",
                    plan.manifestHash, model));
+  if (!verified.covers(machine_.rank()))
+    return Status::invalidArgument(
+        formatText("the plan was not proven for rank %d, which is to run it",
+                   machine_.rank()));
   if (miniBatch.lengths() != verified.lengths())
     return Status::invalidArgument(formatText(
         "the plan was proven for %d samples, of %d tokens, but not for the %d "

@@ -301,12 +301,10 @@ Status checkReplicas(const plan::Plan &plan, int replicas) {
 
 } // namespace
 
-Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
-                  const std::vector<int64_t> &lengths,
-                  const VerifyOptions &options) {
-  PlanPosition ignored;
-  PlanPosition &failedAt = options.failedAt ? *options.failedAt : ignored;
-  failedAt = {};
+Status verifyRanks(const ExecutableGraph &graph, const plan::Plan &plan,
+                   const std::vector<int> &ranks,
+                   const std::vector<int64_t> &lengths,
+                   const VerifyOptions &options) {
   const Model &model = graph.model();
   if (plan.manifestHash != model.hash())
     return refuse(PlanRule::Made,
@@ -322,11 +320,23 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   DYNA_RETURN_IF_ERROR(checkReplicas(plan, graph.replicas()));
   std::vector<std::vector<int>> microBatches =
       microBatchesOfReplicas(plan, graph.replicas());
-  for (int rank = 0; rank < graph.ranks(); ++rank)
+  for (int rank : ranks)
     DYNA_RETURN_IF_ERROR(onRank(
         verifyProgram(graph.replicaView(rank), plan, rank,
                       microBatches[graph.placeOf(rank).replica], options),
         rank, graph.ranks()));
+  return Status::ok();
+}
+
+Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
+                  const std::vector<int64_t> &lengths,
+                  const VerifyOptions &options) {
+  PlanPosition ignored;
+  PlanPosition &failedAt = options.failedAt ? *options.failedAt : ignored;
+  failedAt = {};
+  std::vector<int> all(graph.ranks());
+  std::iota(all.begin(), all.end(), 0);
+  DYNA_RETURN_IF_ERROR(verifyRanks(graph, plan, all, lengths, options));
   DYNA_RETURN_IF_ERROR(checkPurpose(plan, failedAt));
   if (graph.ranks() == 1)
     return Status::ok();

@@ -73,6 +73,13 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
                   const std::vector<int64_t> &lengths,
                   const VerifyOptions &options);
 
+/// What can be asked of the programs of some ranks alone, P1 to P8; programs of
+/// others are not looked at.
+Status verifyRanks(const ExecutableGraph &graph, const plan::Plan &plan,
+                   const std::vector<int> &ranks,
+                   const std::vector<int64_t> &lengths,
+                   const VerifyOptions &options);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLAN_PLANVERIFIER_H

@@ -14,6 +14,8 @@
 
 #include "runtime/plan/PlanVerifier.h"
 
+#include <optional>
+
 namespace dyna {
 
 class VerifiedPlan {
@@ -26,7 +28,20 @@ public:
                                       std::vector<int64_t> lengths,
                                       const VerifyOptions &options);
 
+  /// The part of a plan that some ranks run. Its maker has proven the whole; what
+  /// came over wires and disks since is proven for these ranks, P1 to P8, and no
+  /// other rank can run it.
+  static StatusOr<VerifiedPlan> proveRanks(const ExecutableGraph &graph,
+                                           plan::Plan plan,
+                                           std::vector<int> ranks,
+                                           std::vector<int64_t> lengths,
+                                           const VerifyOptions &options);
+
   const plan::Plan &plan() const { return plan_; }
+  /// Whether it has the programs of all ranks.
+  bool isWhole() const { return !ranks_; }
+  /// Whether it is proven for a rank.
+  bool covers(int rank) const;
   /// Tokens of each sample of the mini-batch that it was proven for.
   const std::vector<int64_t> &lengths() const { return lengths_; }
 
@@ -38,6 +53,7 @@ private:
 
   plan::Plan plan_;
   std::vector<int64_t> lengths_;
+  std::optional<std::vector<int>> ranks_; ///< nothing: all of them
 };
 
 } // namespace dyna

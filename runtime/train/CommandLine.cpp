@@ -228,6 +228,22 @@ Status checkExclusions(const TrainOptions &options) {
                      flag));
   if (options.evaluate && options.isGiven("plans"))
     return bad("--evaluate plans what it evaluates: --plans is for training");
+  for (const char *flag : {"plans", "evaluate", "print-grad-norms"})
+    if (!options.store.empty() && options.isGiven(flag))
+      return Status::invalidArgument(formatText(
+          "--store is for plans of training steps, and --%s has none to share: "
+          "give only one of them",
+          flag));
+  for (const char *flag :
+       {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans"})
+    if (!options.planOnly.empty() && options.isGiven(flag))
+      return Status::invalidArgument(formatText(
+          "--plan-only trains nothing, so --%s is for the processes that do",
+          flag));
+  if (!options.planOnly.empty() && options.store.empty())
+    return bad("--plan-only needs --store ADDRESS, where its plans go");
+  if (options.isGiven("store-retry") && options.store.empty())
+    return bad("--store-retry needs --store ADDRESS");
   if (!options.plans.empty() && options.plans == options.dumpPlans)
     return bad("--plans and --dump-plans name one folder: give each its own");
   for (const char *flag :

@@ -155,6 +155,20 @@ std::vector<Flag> stepsFlags() {
       integer("Steps", "plan-threads",
               "threads that plan them; the plans are the same with any number",
               &O::planThreads, 1, 64, Stored::Yes),
+      text("Steps", "store", "ADDRESS",
+           "share plans with other processes through redis://HOST:PORT (dynac "
+           "--with=redis; password in DYNA_STORE_PASSWORD): those of planners "
+           "are run, or processes plan in turn",
+           &O::store),
+      integer("Steps", "store-retry",
+              "seconds for which a lost store is tried again, and after which "
+              "a plan that is missing is made where it is needed; 0: both end "
+              "the run",
+              &O::storeRetry, 0, 1e6, Stored::No),
+      text("Steps", "plan-only", "I/N",
+           "be planner I, from 0, of N for the processes that train with the "
+           "same flags and --store",
+           &O::planOnly),
       toggle("Steps", "split-backward",
              "compute weight gradients apart from input gradients",
              &O::splitBackward, Stored::Numbers),

@@ -5,6 +5,7 @@
 #include "runtime/train/OpenPlans.h"
 
 #include "runtime/train/PlanFolder.h"
+#include "runtime/train/StoredPlans.h"
 
 namespace dyna {
 
@@ -13,6 +14,13 @@ StatusOr<std::unique_ptr<PlanSource>> openPlanSource(const Session &session) {
   std::unique_ptr<PlanSource> source = options.plans.empty()
                                            ? planHere(session)
                                            : readPlans(session, options.plans);
+  if (!options.store.empty()) {
+    DYNA_ASSIGN_OR_RETURN(auto store,
+                          openStore(options.store,
+                                    std::chrono::seconds(options.timeout),
+                                    std::chrono::seconds(options.storeRetry)));
+    source = fetchPlans(session, std::move(store), std::move(source));
+  }
   if (options.dumpPlans.empty() || !session.writesFiles())
     return source;
   return dumpPlans(std::move(source), options.dumpPlans);

@@ -37,6 +37,8 @@ PlanAhead::~PlanAhead() {
     stopped_ = true;
   }
   changed_.notify_all();
+  if (options_.stop)
+    options_.stop();
   for (std::thread &thread : threads_)
     thread.join();
 }

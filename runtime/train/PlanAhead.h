@@ -28,6 +28,7 @@ namespace dyna {
 struct PlannedStep {
   int64_t step = 0;
   MiniBatch batch;   ///< empty: the data is at its end
+  DataCursor begin;  ///< where its data begin
   DataCursor cursor; ///< where the data goes on after this step
   bool update = true;
   std::optional<VerifiedPlan> plan; ///< of every batch that is not empty
@@ -48,6 +49,8 @@ public:
     int64_t ahead = 0;
     int64_t threads = 1;
     int64_t steps = 0;
+    /// Called, if given, before threads are waited for: ends what they wait for.
+    std::function<void()> stop;
   };
 
   PlanAhead(Reader read, Maker make, const Options &options);

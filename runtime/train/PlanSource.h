@@ -17,6 +17,8 @@ public:
   /// Of a step that was read: its number, mini-batch and whether it updates.
   /// Called from several threads at once.
   virtual StatusOr<VerifiedPlan> plan(const PlannedStep &step) = 0;
+  /// No plan is wanted any more: whoever waits for one fails soon.
+  virtual void stop() {}
 };
 
 /// Makes them in this process, from the mini-batch alone. `session` must outlive

@@ -14,6 +14,7 @@
 #include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/OutputPaths.h"
+#include "runtime/train/PlanService.h"
 #include "runtime/train/Profile.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/Signals.h"
@@ -213,10 +214,31 @@ Status evaluateOnly(const dyna_program &program, const Model &model,
                     guarded([&] { return evaluateSession(session, loaded); }));
 }
 
+/// Until the executors' run is over.
+Status planOnly(const Model &model, const TrainOptions &options,
+                int &stoppedBy) {
+  DYNA_ASSIGN_OR_RETURN(PlannerNumber number,
+                        parsePlannerNumber(options.planOnly));
+  DYNA_ASSIGN_OR_RETURN(auto store,
+                        openStore(options.store,
+                                  std::chrono::seconds(options.timeout),
+                                  std::chrono::seconds(options.storeRetry)));
+  Session session;
+  DYNA_RETURN_IF_ERROR(openPlanning(model, options, session));
+  catchStopSignals();
+  DYNA_ASSIGN_OR_RETURN(auto result, servePlans(session, *store, number));
+  stoppedBy = result.stoppedBy;
+  print(formatText("planner %d of %d: %d plans in %s\n", number.index,
+                   number.count, result.plans, store->describe()));
+  return Status::ok();
+}
+
 Status startRun(const dyna_program &program, const Model &model,
                 TrainOptions options, int &stoppedBy) {
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
   DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
+  if (!options.planOnly.empty())
+    return planOnly(model, options, stoppedBy);
   std::optional<Checkpoint> loaded;
   if (!options.load.empty()) {
     DYNA_ASSIGN_OR_RETURN(Checkpoint checkpoint, loadCheckpoint(options.load));

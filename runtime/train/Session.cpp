@@ -380,4 +380,20 @@ Status openSession(const dyna_program &program, const Model &model,
   return Status::ok();
 }
 
+Status openPlanning(const Model &model, const TrainOptions &options,
+                    Session &session) {
+  session.options = options;
+  session.model = &model;
+  if (int processes = launchedProcesses(); processes > 1)
+    return Status::invalidArgument(formatText(
+        "--plan-only was started as one of %d processes: start planners alone, "
+        "each with its own I/N",
+        processes));
+  DYNA_RETURN_IF_ERROR(chooseStrategy(session));
+  DYNA_RETURN_IF_ERROR(openData(model, session));
+  DYNA_ASSIGN_OR_RETURN(session.planOptions.dynamicLimits,
+                        sizeDynamicRegions(session, {}, 1, true));
+  return Status::ok();
+}
+
 } // namespace dyna

@@ -60,6 +60,10 @@ Status openSession(const dyna_program &program, const Model &model,
                    const TrainOptions &options, bool training,
                    const Checkpoint *start, Session &session);
 
+/// The same for a process that only plans: no device, ranks or arena.
+Status openPlanning(const Model &model, const TrainOptions &options,
+                    Session &session);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_TRAIN_SESSION_H

@@ -42,6 +42,9 @@ struct TrainOptions {
   int64_t inFlight = 0;            ///< 0: chosen by the policy
   int64_t planAhead = 2;
   int64_t planThreads = 1;
+  std::string store;      ///< "redis://host:6379"; empty: plans stay here
+  int64_t storeRetry = 0; ///< seconds
+  std::string planOnly;   ///< "I/N"; empty: trains
   bool splitBackward = false;
   std::string recompute; ///< empty: the strategy's word, or none
   int64_t seed = 1;

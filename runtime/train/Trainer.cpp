@@ -248,8 +248,9 @@ void TrainSummary::addPadding(const std::vector<int64_t> &lengths,
 //===----------------------------------------------------------------------===//
 
 StatusOr<PlannedStep> Trainer::readStep(int64_t step) {
-  DYNA_ASSIGN_OR_RETURN(MiniBatch batch, reader_.next(options_.tokensPerBatch));
   PlannedStep planned;
+  planned.begin = reader_.cursor();
+  DYNA_ASSIGN_OR_RETURN(MiniBatch batch, reader_.next(options_.tokensPerBatch));
   planned.step = step;
   planned.batch = std::move(batch);
   planned.cursor = reader_.cursor();
@@ -280,13 +281,17 @@ Status Trainer::runSteps() {
   };
   auto make = [this, &source](PlannedStep &step) -> Status {
     DYNA_ASSIGN_OR_RETURN(step.plan, source->plan(step));
-    DYNA_ASSIGN_OR_RETURN(step.predictedSeconds,
-                          predictSeconds(session_, step.plan->plan()));
+    // Of one that came as a rank's part nobody knows the others.
+    if (step.plan->isWhole()) {
+      DYNA_ASSIGN_OR_RETURN(step.predictedSeconds,
+                            predictSeconds(session_, step.plan->plan()));
+    }
     return Status::ok();
   };
   PlanAhead plans(read, make,
                   {options_.planAhead, options_.planThreads,
-                   options_.steps - summary_.firstStep});
+                   options_.steps - summary_.firstStep,
+                   [&source] { source->stop(); }});
   saves_.start(SaveSchedule::Clock::now());
   for (int64_t step = summary_.firstStep; step < options_.steps; ++step) {
     auto begin = std::chrono::steady_clock::now();
@@ -294,10 +299,11 @@ Status Trainer::runSteps() {
     double waited = secondsSince(begin);
     DYNA_ASSIGN_OR_RETURN(Agreed agreed, agree(step, planned));
     if (agreed.hasFailed)
-      return saveAndFail(planned.isOk()
-                             ? Status(StatusCode::PeerFailed,
-                                      "the data of another process failed")
-                             : planned.status());
+      return saveAndFail(
+          planned.isOk()
+              ? Status(StatusCode::PeerFailed,
+                       "the data or the plan of another process failed")
+              : planned.status());
     if (summary_.stoppedBy || planned->batch.samples.empty())
       break;
     if (agreed.isSaveDue)
@@ -329,7 +335,7 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   metrics.targets = batch.targets;
   metrics.seconds = waited + secondsSince(begin);
   metrics.predictedSeconds = planned.predictedSeconds;
-  if (isPredicted)
+  if (isPredicted && planned.plan->isWhole())
     DYNA_RETURN_IF_ERROR(tracePrediction(session_, planned.plan->plan(), step,
                                          traceBegin, predicted_));
   metrics.gflops = result.flops / metrics.seconds / 1e9;

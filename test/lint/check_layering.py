@@ -21,7 +21,7 @@ DIALECTS = ["dyna", "dist", "exec"]
 # codegen: what targets share, each target for itself, what joins them.
 CODEGEN = {"rows": 0, "cpu": 1, "aot": 2}
 # Rooms of runtime/, lowest first.
-ROOMS = ["abi", "base", "layout", "plan", "cost", "sim", "planner", "device", "transport", "data", "checkpoint",
+ROOMS = ["abi", "base", "layout", "plan", "cost", "sim", "planner", "device", "transport", "store", "data", "checkpoint",
          "executor", "train"]
 RANK = {room: rank for rank, room in enumerate(ROOMS)}
 

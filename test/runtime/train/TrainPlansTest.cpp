@@ -71,9 +71,9 @@ protected:
     EXPECT_TRUE(json.isOk());
     std::vector<std::vector<std::string>> ranks(2);
     for (const JsonValue &event : json->find("traceEvents")->items) {
-      const JsonValue *category = event.find("cat");
       std::string name = event.find("name")->text;
-      if (!category || category->text == "exchange" || name == "CAST_PARAMS")
+      if (event.find("ph")->text != "X" || name == "CAST_PARAMS" ||
+          event.find("cat")->text == "exchange")
         continue;
       const JsonValue *arguments = event.find("args");
       if (auto layer = arguments->findInteger("layer"))

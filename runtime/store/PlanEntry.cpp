@@ -1,0 +1,78 @@
+//===- PlanEntry.cpp - A rank's part of a plan, in a store ----------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/store/PlanEntry.h"
+
+#include "runtime/base/OutputFile.h"
+#include "runtime/base/Text.h"
+#include "runtime/plan/PlanFile.h"
+#include "runtime/store/Store.h"
+
+namespace dyna {
+namespace {
+
+constexpr std::string_view magic = "DYNAPLAN";
+constexpr size_t headerBytes = 32;
+
+void append(std::string &bytes, uint64_t value, int count) {
+  for (int i = 0; i < count; ++i)
+    bytes += static_cast<char>(value >> (8 * i) & 0xff);
+}
+
+uint64_t numberAt(std::string_view bytes, size_t at, int count) {
+  uint64_t value = 0;
+  for (int i = 0; i < count; ++i)
+    value |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[at + i]))
+             << (8 * i);
+  return value;
+}
+
+Status bad(const std::string &what) {
+  return Status::invalidArgument("the stored plan " + what);
+}
+
+} // namespace
+
+std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank) {
+  plan::Plan part;
+  part.manifestHash = plan.manifestHash;
+  part.graph = plan.graph;
+  part.microBatches = plan.microBatches;
+  part.targetTokens = plan.targetTokens;
+  part.ranks.resize(plan.ranks.size());
+  part.ranks[rank] = plan.ranks[rank];
+  std::string body = writePlan(part);
+  std::string bytes(magic);
+  append(bytes, storeFormat, 4);
+  append(bytes, static_cast<uint64_t>(rank), 4);
+  append(bytes, static_cast<uint64_t>(step), 8);
+  append(bytes, Checksum::of(body), 8);
+  return bytes + body;
+}
+
+StatusOr<plan::Plan> readPlanEntry(std::string_view bytes, int64_t step,
+                                   int rank) {
+  if (bytes.size() < headerBytes || bytes.substr(0, magic.size()) != magic)
+    return bad(
+        formatText("is none: %d bytes without its beginning", bytes.size()));
+  auto format = static_cast<int64_t>(numberAt(bytes, 8, 4));
+  if (format != storeFormat)
+    return bad(formatText("is of format %d, but this program's are of %d",
+                          format, storeFormat));
+  auto gotRank = static_cast<int64_t>(numberAt(bytes, 12, 4));
+  auto gotStep = static_cast<int64_t>(numberAt(bytes, 16, 8));
+  if (gotRank != rank || gotStep != step)
+    return bad(formatText("is that of rank %d in step %d, but that of rank %d "
+                          "in step %d was asked for",
+                          gotRank, gotStep + 1, rank, step + 1));
+  std::string_view body = bytes.substr(headerBytes);
+  uint64_t expected = numberAt(bytes, 24, 8), got = Checksum::of(body);
+  if (got != expected)
+    return bad(formatText("of step %d is damaged: its checksum is %016x, but "
+                          "%016x was written",
+                          step + 1, got, expected));
+  return readPlan(body);
+}
+
+} // namespace dyna

@@ -1,0 +1,35 @@
+//===- PlanEntry.h - A rank's part of a plan, in a store --------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   bytes  0..7    "DYNAPLAN"
+//          8..11   format (storeFormat), little-endian
+//         12..15   rank
+//         16..23   step
+//         24..31   checksum of what follows
+//         32..     the plan with that rank's program alone, as PlanFile.h has it
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_STORE_PLANENTRY_H
+#define DYNA_RUNTIME_STORE_PLANENTRY_H
+
+#include "runtime/base/Status.h"
+#include "runtime/plan/Plan.h"
+
+#include <string>
+#include <string_view>
+
+namespace dyna {
+
+/// The part of a plan that `rank` runs: programs of the others are empty.
+std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank);
+
+/// InvalidArgument, with numbers, for what is no entry, of another format, step
+/// or rank, or damaged. Says nothing about whether the plan may run.
+StatusOr<plan::Plan> readPlanEntry(std::string_view bytes, int64_t step,
+                                   int rank);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_STORE_PLANENTRY_H

@@ -1,0 +1,50 @@
+//===- MemoryStore.cpp - A store of one process ---------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/store/memory/MemoryStore.h"
+
+namespace dyna {
+
+Status MemoryStore::put(const std::string &key, std::string_view value,
+                        std::chrono::seconds kept) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  values_[key] = {std::string(value), Clock::now() + kept};
+  return Status::ok();
+}
+
+StatusOr<std::optional<std::string>> MemoryStore::find(const std::string &key) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = values_.find(key);
+  if (found == values_.end())
+    return std::optional<std::string>();
+  if (found->second.end <= Clock::now()) {
+    values_.erase(found);
+    return std::optional<std::string>();
+  }
+  return std::optional<std::string>(found->second.bytes);
+}
+
+Status MemoryStore::remove(const std::string &key) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  values_.erase(key);
+  return Status::ok();
+}
+
+int64_t MemoryStore::losses() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return losses_;
+}
+
+void MemoryStore::lose() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  values_.clear();
+  ++losses_;
+}
+
+size_t MemoryStore::size() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return values_.size();
+}
+
+} // namespace dyna

@@ -1,0 +1,104 @@
+//===- PlanMark.cpp - How planners and executors find each other ----------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/PlanMark.h"
+
+#include "runtime/base/Files.h"
+#include "runtime/base/Text.h"
+#include "runtime/train/Flags.h"
+
+#include <cstdlib>
+
+namespace dyna {
+
+std::string PlanMark::toJson() const {
+  return formatText("{\"run\": \"%016x\", \"step\": %d, \"ended\": %d, "
+                    "\"cursor\": ",
+                    run, step, hasEnded ? 1 : 0) +
+         cursor.toJson() + "}";
+}
+
+StatusOr<PlanMark> PlanMark::fromJson(const std::string &text) {
+  Status bad = Status::invalidArgument(
+      "the store holds no valid place of the executors: " +
+      text.substr(0, 100));
+  StatusOr<JsonValue> json = parseJson(text);
+  if (!json.isOk() || !json->isObject())
+    return bad;
+  const JsonValue *run = json->find("run"), *place = json->find("cursor");
+  auto step = json->findInteger("step"), ended = json->findInteger("ended");
+  if (!run || !run->isString() || !place || !place->isObject() || !step ||
+      *step < 0 || *step > mostSteps || !ended)
+    return bad;
+  PlanMark mark;
+  mark.run = std::strtoull(run->text.c_str(), nullptr, 16);
+  mark.step = *step;
+  mark.hasEnded = *ended != 0;
+  DYNA_ASSIGN_OR_RETURN(mark.cursor, DataCursor::fromJson(*place));
+  return mark;
+}
+
+/// What changes no plan: how many processes, how far, for how long.
+static bool mattersToPlans(const std::string &flag) {
+  for (const char *name : {"steps", "plan-ahead", "plan-threads", "timeout",
+                           "held-out-tokens", "strategy"})
+    if (flag == std::string("--") + name)
+      return false;
+  for (const Flag &row : flags()) {
+    std::string section = row.section;
+    if (flag == std::string("--") + row.name)
+      return section == "Data" || section == "Steps" || section == "Ranks";
+  }
+  return false;
+}
+
+std::string planPrefix(const Session &session) {
+  std::string facts =
+      formatText("%016x %016x %s\n", session.model->hash(),
+                 session.data->dataset().fingerprint(), session.graph->name());
+  facts += session.costsMark() + "\n";
+  for (const auto &[name, value] : commonFlags(session.options))
+    if (mattersToPlans(name))
+      facts += name + "=" + value + "\n";
+  for (int64_t limit : session.planOptions.dynamicLimits)
+    facts += std::to_string(limit) + "\n";
+  return formatText("dyna:%016x", hashBytes(facts, 0));
+}
+
+std::string markKey(const std::string &prefix) { return prefix + ":mark"; }
+
+std::string plannersKey(const std::string &prefix) {
+  return prefix + ":planners";
+}
+
+std::string planKey(const std::string &prefix, const PlannedStep &step,
+                    int rank) {
+  std::string lengths = std::to_string(step.batch.targets);
+  for (int64_t length : step.batch.lengths())
+    lengths += "," + std::to_string(length);
+  return formatText("%s:%d:%d:%016x", prefix, step.step, rank,
+                    hashBytes(lengths, 0));
+}
+
+StatusOr<PlannerNumber> parsePlannerNumber(const std::string &text) {
+  constexpr int64_t most = 1024;
+  char *end = nullptr;
+  PlannerNumber number;
+  number.index = std::strtol(text.c_str(), &end, 10);
+  bool isGood = end != text.c_str() && *end == '/';
+  if (isGood) {
+    const char *count = end + 1;
+    number.count = std::strtol(count, &end, 10);
+    isGood = end != count && !*end;
+  }
+  if (!isGood || number.index < 0 || number.count < 1 || number.count > most ||
+      number.index >= number.count)
+    return Status::invalidArgument(
+        formatText("--plan-only expects I/N, planner I from 0 to N-1 of N, at "
+                   "most %d, but got '%s'",
+                   most, text));
+  return number;
+}
+
+} // namespace dyna

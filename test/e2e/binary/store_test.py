@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Plans in a Redis store: planned in two processes, executed in two; servers and planners that go away."""
+
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+import common
+
+# mpirun refuses to run as root, as containers do, unless told twice.
+os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+MPIRUN, SERVER = shutil.which("mpirun"), shutil.which("redis-server")
+PASSWORD = "only-tests-know-it"
+STEPS = 12
+PATIENCE = 120  # seconds in which a run must be over
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Server:
+    """A redis-server with a password that keeps nothing on disk."""
+
+    def __init__(self, password=PASSWORD):
+        self.port, self.password, self.process = free_port(), password, None
+        self.start()
+
+    @property
+    def address(self):
+        return f"redis://127.0.0.1:{self.port}"
+
+    def start(self):
+        words = [SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        if self.password:
+            words += ["--requirepass", self.password]
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            try:
+                if self.ask("PING") == "+PONG":
+                    return
+            except OSError:
+                time.sleep(0.02)
+        raise AssertionError("redis-server does not start")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def ask(self, *words):
+        """The first line of an answer, or all values of a list."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+            stream = connection.makefile("rwb")
+
+            def send(*sent):
+                stream.write(b"*%d\r\n" % len(sent) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w)
+                                                               for w in map(str.encode, sent)))
+                stream.flush()
+                return read()
+
+            def read():
+                line = stream.readline().decode().rstrip()
+                if line.startswith("*"):
+                    return [read() for _ in range(int(line[1:]))]
+                if line.startswith("$") and line != "$-1":
+                    return stream.read(int(line[1:]) + 2)[:-2].decode(errors="replace")
+                return line
+
+            if self.password:
+                send("AUTH", self.password)
+            return send(*words)
+
+
+@unittest.skipUnless(MPIRUN and SERVER, "no mpirun or redis-server")
+class StoreTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        done = common.run([common.DYNAC, "--with=mpi,redis", "-o", common.WORK / "none", common.model("gpt2")])
+        if "this build of Dyna has" in done.stderr:
+            raise unittest.SkipTest("no mpirun or redis-server: " + done.stderr)
+        cls.binary = common.binary("gpt2", "f32", ("--with=mpi,redis",))
+        cls.corpus = common.WORK / "store-corpus"
+        cls.corpus.mkdir(parents=True, exist_ok=True)
+        draw = random.Random(5)
+        for i in range(40):
+            words = ("".join(draw.choices("abcdefgh", k=draw.randint(1, 9))) for _ in range(draw.randint(1, 60)))
+            (cls.corpus / f"{i}.txt").write_text(" ".join(words))
+        cls.expected = cls.train("expected")
+
+    def setUp(self):
+        self.server = Server()
+        self.addCleanup(self.server.kill)
+        self.children = []
+        self.addCleanup(lambda: [child.kill() for child in self.children if child.poll() is None])
+
+    @classmethod
+    def words(cls, *more):
+        return [str(word) for word in (cls.binary, "--data", cls.corpus, f"--steps={STEPS}", "--strategy=pp=2",
+                                       "--tokens-per-batch=512", "--tokens-per-micro-batch=64", "--threads=1",
+                                       "--no-progress", *more)]
+
+    @classmethod
+    def train(cls, name, *flags):
+        """A run without a store; what it saved."""
+        shutil.rmtree(common.WORK / name, ignore_errors=True)
+        common.succeed([MPIRUN, "--oversubscribe", "-n", "2", *cls.words("--save", common.WORK / name, *flags)])
+        return cls.saved(name)
+
+    @classmethod
+    def saved(cls, name):
+        folder = common.WORK / name / f"step-{STEPS}"
+        return [(folder / file).read_bytes() for file in ("model.safetensors", "optimizer.safetensors")]
+
+    def start(self, name, command, password=PASSWORD):
+        environment = {key: value for key, value in os.environ.items() if key != "DYNA_STORE_PASSWORD"}
+        if password:
+            environment["DYNA_STORE_PASSWORD"] = password
+        files = [open(common.WORK / f"{name}.{end}", "w") for end in ("out", "err")]
+        child = subprocess.Popen(command, stdout=files[0], stderr=files[1], env=environment)
+        for file in files:
+            file.close()
+        child.name = name
+        self.children.append(child)
+        return child
+
+    def planner(self, index, count, *flags, name=None, **options):
+        return self.start(name or f"planner{index}", self.words(f"--plan-only={index}/{count}",
+                                                                f"--store={self.server.address}", *flags), **options)
+
+    def executors(self, save, *flags, **options):
+        shutil.rmtree(common.WORK / save, ignore_errors=True)
+        (common.WORK / f"{save}.jsonl").unlink(missing_ok=True)
+        return self.start(save, [MPIRUN, "--oversubscribe", "-n", "2", *self.words(
+            f"--store={self.server.address}", "--save", common.WORK / save, f"--metrics={common.WORK / save}.jsonl",
+            *flags)], **options)
+
+    def end(self, child, code=0):
+        self.assertEqual(child.wait(timeout=PATIENCE), code, self.said(child))
+        return self.said(child)
+
+    @staticmethod
+    def said(child):
+        return "".join((common.WORK / f"{child.name}.{end}").read_text() for end in ("err", "out"))
+
+    def steps_done(self, save):
+        path = common.WORK / f"{save}.jsonl"
+        return path.read_text().count('"loss"') if path.exists() else 0
+
+    def wait_for_step(self, save, step, child):
+        limit = time.monotonic() + PATIENCE
+        while self.steps_done(save) < step:
+            self.assertIsNone(child.poll(), self.said(child))
+            self.assertLess(time.monotonic(), limit, self.said(child))
+            time.sleep(0.005)
+
+    def plans_left(self):
+        keys = self.server.ask("KEYS", "dyna:*")
+        return [key for key in keys if key.count(":") == 4]
+
+    def test_two_plan_and_two_execute(self):
+        planners = [self.planner(i, 2, "--plan-ahead=4", "--plan-threads=2") for i in range(2)]
+        # So that all plans are theirs.
+        self.wait_for_key(":planners")
+        self.end(self.executors("two", "--plan-ahead=4", "--plan-threads=2"))
+        self.assertEqual(self.saved("two"), self.expected)
+        for index, planner in enumerate(planners):
+            self.assertIn(f"planner {index} of 2: {STEPS // 2} plans in {self.server.address}", self.end(planner))
+        self.assertEqual(self.plans_left(), [])
+        # The password is in nothing that is left.
+        for path in common.WORK.rglob("*"):
+            if path.is_file() and path != pathlib.Path(self.binary):
+                self.assertNotIn(PASSWORD.encode(), path.read_bytes(), path)
+
+    def test_without_planners_executors_plan_in_turn(self):
+        self.end(self.executors("turns"))
+        self.assertEqual(self.saved("turns"), self.expected)
+        self.assertEqual(self.plans_left(), [])
+
+    def test_planners_run_no_further_ahead(self):
+        planner = self.planner(0, 1, "--plan-ahead=3", "--timeout=20")
+        executors = self.executors("ahead", "--plan-ahead=3", "--timeout=20")
+        most = 0
+        while executors.poll() is None:
+            most = max(most, len({key.split(":")[2] for key in self.plans_left()}))
+        self.end(executors)
+        self.end(planner)
+        # The step that runs may not have been removed yet, and the next three wait.
+        self.assertLessEqual(most, 4)
+
+    def test_a_killed_server_ends_the_run(self):
+        planner = self.planner(0, 1, "--steps=100000", "--timeout=10")
+        executors = self.executors("killed", "--steps=100000", "--timeout=10")
+        self.wait_for_step("killed", 3, executors)
+        begin = time.monotonic()
+        self.server.kill()
+        for child in (executors, planner):
+            self.assertIn(f"the store {self.server.address} ", self.end(child, 2))
+        self.assertLess(time.monotonic() - begin, 30)
+        # What was trained is saved.
+        self.assertTrue(list((common.WORK / "killed").glob("step-*")))
+
+    def wait_for_key(self, ending):
+        limit = time.monotonic() + PATIENCE
+        while not [key for key in self.server.ask("KEYS", "dyna:*") if key.endswith(ending)]:
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.01)
+
+    def test_a_server_that_starts_again_changes_no_bit(self):
+        planner = self.planner(0, 1, "--store-retry=60")
+        self.wait_for_key(":planners")
+        planner.send_signal(signal.SIGSTOP)  # so that the run cannot be over too soon
+        executors = self.executors("again", "--store-retry=60")
+        self.wait_for_key(":mark")
+        self.server.kill()
+        time.sleep(0.3)
+        self.server.start()
+        planner.send_signal(signal.SIGCONT)
+        self.end(executors)
+        self.assertEqual(self.saved("again"), self.expected)
+        self.assertIn(f"planner 0 of 1: {STEPS} plans", self.end(planner))
+
+    def test_a_lost_planner_changes_no_bit(self):
+        planners = [self.planner(i, 2, "--store-retry=1", "--timeout=60") for i in range(2)]
+        self.wait_for_key(":planners")
+        planners[1].kill()
+        self.addCleanup(planners[1].wait)
+        said = self.end(self.executors("lost", "--store-retry=1", "--timeout=60"))
+        self.assertEqual(self.saved("lost"), self.expected)
+        self.assertIn("note: planner 1 of 2 has left no plan of step 2 in", said)
+        self.end(planners[0])
+
+    def test_a_planner_that_never_comes_ends_the_run(self):
+        planner = self.planner(0, 2, "--timeout=30")
+        self.wait_for_key(":planners")
+        said = self.end(self.executors("never", "--timeout=3"), 2)
+        self.assertIn("planner 1 of 2 has left no plan of step 2 in redis://", said)
+        self.end(planner)
+
+    def test_planners_without_executors_end(self):
+        said = self.end(self.planner(0, 1, "--timeout=1"), 2)
+        self.assertIn("no executors with these flags and data have come to", said)
+
+    def test_bad_stores_are_refused_on_one_line(self):
+        def refusal(address, password=PASSWORD, flags=("--plan-only=0/1",)):
+            done = subprocess.run(self.words(f"--store={address}", "--timeout=5", *flags), stderr=subprocess.PIPE,
+                                  text=True, timeout=PATIENCE,
+                                  env={**os.environ, "DYNA_STORE_PASSWORD": password} if password else os.environ)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            lines = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]
+            self.assertEqual(len(lines), 1, done.stderr)
+            self.assertNotIn(password or PASSWORD, lines[0])
+            return lines[0]
+
+        good = self.server.address
+        self.assertIn("refuses the password of DYNA_STORE_PASSWORD", refusal(good, "wrong-password"))
+        self.assertIn("needs a password: give it in the variable", refusal(good, None))
+        self.assertIn("cannot be reached: ", refusal("redis://no-such-host.invalid:6379"))
+        self.assertIn("Connection refused", refusal(f"redis://127.0.0.1:{free_port()}"))
+        self.assertIn("from 1 to 65535", refusal("redis://host:99999"))
+        self.assertIn("names no host", refusal("redis://"))
+        self.assertIn("knows only redis://", refusal("http://host:80"))
+        self.assertIn("expects an address such as", refusal("host:80"))
+        self.assertIn("DYNA_STORE_PASSWORD alone", refusal(f"redis://:{PASSWORD}@127.0.0.1:{self.server.port}"))
+        for number in ("2/2", "-1/2", "1", "a/b", "0/0", "0/5000"):
+            self.assertIn(f"planner I from 0 to N-1 of N, at most 1024, but got '{number}'",
+                          refusal(good, flags=(f"--plan-only={number}",)))
+        self.assertIn("needs --store", common.run(self.words("--plan-only=0/1")).stderr)
+        self.assertIn("--save is for the processes that do", refusal(good, flags=("--plan-only=0/1", "--save=x")))
+        self.assertIn("--plans has none to share", refusal(good, flags=("--plans=x",)))
+        self.server.ask("SET", "dyna:format", "7")
+        self.assertIn("holds plans of format 7, but this program's are of format 1", refusal(good))
+
+
+if __name__ == "__main__":
+    unittest.main()

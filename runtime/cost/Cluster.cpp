@@ -48,6 +48,11 @@ StatusOr<Cluster> Cluster::create(cost::Cluster description) {
     return Status::invalidArgument(
         formatText("cluster: %d nodes, but devices_per_node is not said",
                    description.nodes()));
+  if (description.devices_per_node() > 0 && !description.has_between())
+    return Status::invalidArgument(
+        formatText("cluster: nodes of %d devices, but between is not said: "
+                   "give its latency_seconds and bytes_per_second",
+                   description.devices_per_node()));
   DYNA_RETURN_IF_ERROR(checkLink(description.inside(), "inside"));
   DYNA_RETURN_IF_ERROR(checkLink(description.between(), "between"));
   Cluster cluster;

@@ -12,6 +12,7 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
+#include <array>
 #include <cassert>
 #include <cerrno>
 #include <cmath>
@@ -132,11 +133,21 @@ Status CostTable::add(const cost::Entry &entry, int index) {
   if (entry.points().empty())
     return refuse("has no points: measure at least one");
   std::vector<MeasuredPoint> points;
+  std::map<std::array<int64_t, 3>, int> places;
   for (const cost::Point &point : entry.points()) {
     if (Status status = checkPoint(point); !status.isOk())
       return refuse(formatText("point %d: %s",
                                static_cast<int>(points.size()) + 1,
                                status.message()));
+    auto [same, isNew] =
+        places.insert({{point.tokens(), point.pairs(), point.targets()},
+                       static_cast<int>(points.size()) + 1});
+    if (!isNew)
+      return refuse(formatText(
+          "points %d and %d are of one work (tokens %d, pairs %d, targets %d), "
+          "with %g and %g seconds: keep one of them",
+          same->second, points.size() + 1, point.tokens(), point.pairs(),
+          point.targets(), points[same->second - 1].seconds, point.seconds()));
     points.push_back(
         {{point.tokens(), point.pairs(), point.targets()}, point.seconds()});
   }

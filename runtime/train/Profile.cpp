@@ -200,6 +200,8 @@ Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
     options.recompute = {pass.recompute};
     options.splitBackward = pass.splitBackward;
     options.update = false;
+    // Those that follow sizes alone leave the micro-batch whole.
+    options.batching = Batching::Tokens;
     options.maxTokensPerMicroBatch = shape.tokens();
     DYNA_ASSIGN_OR_RETURN(
         plan::Plan plan,
@@ -380,13 +382,19 @@ std::vector<std::string> commentsOf(const Session &session,
   return comments;
 }
 
-/// How far the table is from what was measured off its grid.
-PredictionErrors errorsOf(const CostTable &table, const Measurements &heldOut) {
-  PredictionErrors errors;
+/// Calls below it are of no weight in a step, and single misses of caches in them.
+constexpr double shortCall = 1e-4;
+
+/// How far the table is from what was measured off its grid: of long calls, and
+/// of short ones.
+std::pair<PredictionErrors, PredictionErrors>
+errorsOf(const CostTable &table, const Measurements &heldOut) {
+  std::pair<PredictionErrors, PredictionErrors> errors;
   for (const Measurements::Median &one : heldOut.medians()) {
     auto curve = table.curves().find(one.function);
     if (curve != table.curves().end())
-      errors.add(curve->second.seconds(one.work), one.seconds);
+      (one.seconds < shortCall ? errors.second : errors.first)
+          .add(curve->second.seconds(one.work), one.seconds);
   }
   return errors;
 }
@@ -447,9 +455,12 @@ Status writeProfile(const Session &session, const Profiler &profiler,
         "than those in the file are extrapolated");
   if (!link)
     sayLine("note: one rank has no links: none were measured");
-  if (PredictionErrors errors = errorsOf(table, profiler.heldOut());
-      !errors.empty())
-    sayLine("error off the grid: " + errors.describe("functions"));
+  auto [longer, shorter] = errorsOf(table, profiler.heldOut());
+  if (!longer.empty())
+    sayLine("error off the grid: " +
+            longer.describe("calls of 0.1 ms and more"));
+  if (!shorter.empty())
+    sayLine("error off the grid: " + shorter.describe("shorter calls"));
   return Status::ok();
 }
 

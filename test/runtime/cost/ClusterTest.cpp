@@ -96,6 +96,8 @@ TEST(ClusterTest, WhatCannotBeIsRefused) {
       {"nodes: -1", "cluster: nodes expects 0 or more, but got -1"},
       {"devices_per_node: -8", "devices_per_node expects 0 or more"},
       {"nodes: 4", "4 nodes, but devices_per_node is not said"},
+      {"nodes: 4 devices_per_node: 8 inside { latency_seconds: 1 }",
+       "nodes of 8 devices, but between is not said"},
       {"inside { latency_seconds: -1 }",
        "inside: latency_seconds expects 0 to"},
       {"between { latency_seconds: nan }", "between: latency_seconds"},

@@ -105,6 +105,13 @@ const BadTable badTables[] = {
     {"entries { kind: \"a\" direction: FORWARD points { seconds: 1 } } "
      "entries { kind: \"a\" tp: 1 direction: FORWARD points { seconds: 2 } }",
      {"entry 2 (a tp=1 FORWARD)", "is there twice"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 4 pairs: 10 seconds: 1 } "
+     "points { tokens: 4 seconds: 2 } "
+     "points { tokens: 4 pairs: 10 seconds: 3 } }",
+     {"entry 1 (a tp=1 FORWARD)",
+      "points 1 and 3 are of one work (tokens 4, "
+      "pairs 10, targets 0), with 1 and 3 seconds"}},
     {"device { name: \"d\" f64_flops: 1 f32_flops: 1 bf16_flops: 1 }",
      {"file: device 'd'", "bytes_per_second", "got 0"}},
     {"device { name: \"d\" f64_flops: nan f32_flops: 1 bf16_flops: 1 "

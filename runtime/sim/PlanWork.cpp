@@ -7,6 +7,7 @@
 #include "runtime/plan/ProgramBlocks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -22,8 +23,15 @@ public:
         cluster_(costs.cluster()), strategy_(graph.strategy()) {
     for (int number = 1; number <= Instruction::Op_MAX; ++number)
       exchanges_[number] = exchangeOf(static_cast<Instruction::Op>(number));
-    for (const plan::MicroBatch &microBatch : plan.microBatches)
+    int64_t tokens = 0;
+    for (const plan::MicroBatch &microBatch : plan.microBatches) {
       extents_.push_back(extentOf(microBatch));
+      tokens += extents_.back().tq;
+    }
+    // A plan may say more than there are, or none; nobody has proven it here.
+    if (plan.targetTokens > 0 && plan.targetTokens < tokens)
+      targetShare_ =
+          static_cast<double>(plan.targetTokens) / static_cast<double>(tokens);
     for (int layer = 0; layer < graph.model().layers(); ++layer)
       stageOf_.push_back(graph.stageOf(layer));
     messages_.assign(static_cast<size_t>(plan.microBatchCount()) *
@@ -146,7 +154,9 @@ private:
       work.tokens += segment.length;
       work.pairs += visiblePairs(view_->kind(i.layer), segment.length);
     }
-    work.targets = work.tokens; // no plan says which of them have one
+    // No plan says which tokens have one, but how many have.
+    work.targets =
+        std::llround(targetShare_ * static_cast<double>(work.tokens));
     return work;
   }
 
@@ -335,6 +345,7 @@ private:
   static constexpr size_t directions = cost::Direction_ARRAYSIZE;
   ExchangeOp exchanges_[Instruction::Op_MAX + 1];
   std::vector<Extent> extents_; ///< of micro-batches
+  double targetShare_ = 1;      ///< of all tokens, those in the loss
   std::vector<int> stageOf_;    ///< of layers
   // Numbers of transfers, `none` for those that nobody has come to.
   std::vector<int> messages_; ///< [micro-batch][later stage][gradient][shard]

@@ -24,6 +24,21 @@ TEST(PlanTimesTest, OneRankIsBusyAllTheTime) {
   EXPECT_DOUBLE_EQ(one.times.idle(0), 0);
 }
 
+// Of the mini-batch's forty tokens nine have a target: two of ten, about.
+TEST(PlanTimesTest, LossesTakeTheirTargets) {
+  const Model &model = modelWithDegrees();
+  auto table =
+      CostTable::parse("entries { kind: \"head\" direction: FORWARD "
+                       "points { tokens: 10 targets: 5 seconds: 50 } "
+                       "points { tokens: 10 targets: 10 seconds: 100 } "
+                       "points { tokens: 20 targets: 10 seconds: 100 } }",
+                       "costs.txt");
+  ASSERT_TRUE(table.isOk()) << table.status().message();
+  Timed one("dp=1", fourTens, *CostModel::create(model, std::move(*table)),
+            microBatchesOf(10));
+  EXPECT_NEAR(one.times.makespan, 4 * 2 * 10, 0.1);
+}
+
 // p equal stages take (m + p - 1) (f + b) for m micro-batches, and each is idle
 // for (p - 1) (f + b) of it.
 TEST(PlanTimesTest, BubbleOfEqualStages) {

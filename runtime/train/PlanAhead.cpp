@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <pthread.h>
+#include <sched.h>
 
 namespace dyna {
 
@@ -44,6 +46,12 @@ PlanAhead::~PlanAhead() {
 }
 
 void PlanAhead::work() {
+  // Nobody is to lose a core to a plan that is not needed yet: `next` wakes these
+  // threads, and must not wait for what they do then. Where that is refused,
+  // they only come in the way. (Linux; measured beside the step, two threads: a
+  // wait of 0.1 ms where it was 0.5 to 2 ms, on two busy cores.)
+  sched_param batch = {};
+  (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &batch);
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] {

@@ -6,6 +6,7 @@
 #include "passes/plan/Passes.h"
 #include "runtime/base/Printable.h"
 #include "runtime/plan/Bytes.h"
+#include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/planner/Policy.h"
 
@@ -41,11 +42,15 @@ struct Plan : mlir::dyna::impl::PlanBase<Plan> {
     auto graph = placeStrategy(*model, policy->strategy);
     if (!graph.isOk())
       return refuse(graph.status());
-    auto plan = makePlan(*graph, *costModel, policy->options);
+    std::vector<int64_t> samples(lengths.begin(), lengths.end());
+    if (!evaluate)
+      samples = ::dyna::joinedLengths(*model, samples, policy->options);
+    auto plan = makePlan(*graph, *costModel, policy->options, samples);
     if (!plan.isOk())
       return refuse(plan.status());
     for (const std::string &note : policy->notes)
       emitRemark(getOperation().getLoc()) << ::dyna::printable(note);
+    plan->lengths = std::move(samples);
     if (failed(add(*model, *graph, std::move(*plan))))
       signalPassFailure();
   }
@@ -122,7 +127,8 @@ private:
 
   ::dyna::StatusOr<plan::Plan> makePlan(const ::dyna::ExecutableGraph &graph,
                                         const ::dyna::CostModel &costModel,
-                                        const ::dyna::PlanOptions &options) {
+                                        const ::dyna::PlanOptions &options,
+                                        const std::vector<int64_t> &samples) {
     int64_t positions = graph.model().manifest().facts().positions();
     int64_t size = options.maxTokensPerMicroBatch;
     bool byModel = positions > 0 && positions < size;
@@ -134,7 +140,6 @@ private:
             (byModel ? " tokens, as many as the model has positions, but got "
                      : " tokens, which one micro-batch may have, but got ") +
             std::to_string(length));
-    std::vector<int64_t> samples(lengths.begin(), lengths.end());
     int64_t targets =
         targetTokens >= 0 ? int64_t(targetTokens) : sumOfLengths();
     ::dyna::Planner planner(graph, costModel);
@@ -154,7 +159,6 @@ private:
         exec::importGraph(builder, module.getLoc(), name, graph);
     StringAttr graphName = symbols.insert(graphOp);
     plan.name = (graphName.getValue() + ".plan").str();
-    llvm::append_range(plan.lengths, lengths);
     FailureOr<exec::PlanOp> planOp =
         exec::importPlan(builder, module.getLoc(), plan);
     if (failed(planOp) || failed(exec::setGraph(*planOp, graphOp)))

@@ -35,3 +35,22 @@ void dyna::padSamples(MiniBatch &miniBatch, int64_t tokensPerMicroBatch) {
     sample.targets.resize(static_cast<size_t>(padded[i]), ignoreTarget);
   }
 }
+
+void dyna::joinSamples(MiniBatch &miniBatch,
+                       const std::vector<std::vector<int64_t>> &rows) {
+  if (rows.empty())
+    return;
+  std::vector<Sample> joined;
+  for (const std::vector<int64_t> &row : rows) {
+    Sample &sample = joined.emplace_back();
+    sample.id = miniBatch.samples[row.front()].id;
+    for (int64_t number : row) {
+      const Sample &part = miniBatch.samples[number];
+      sample.tokens.insert(sample.tokens.end(), part.tokens.begin(),
+                           part.tokens.end());
+      sample.targets.insert(sample.targets.end(), part.targets.begin(),
+                            part.targets.end());
+    }
+  }
+  miniBatch.samples = std::move(joined);
+}

@@ -2,8 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The way of other programs, to compare with: samples are taken in their order
-// into micro-batches of rows that are as long as the longest of them.
+// Ways of other programs, to compare with. Samples are taken in their order
+// into micro-batches of rows that are as long as the longest of them; or several
+// are joined to one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,12 @@ std::vector<int64_t> paddedLengths(const std::vector<int64_t> &lengths,
 /// Gives every sample that length, with tokens behind it that are not in the
 /// loss. `tokens` of the mini-batch stays the number of real ones.
 void padSamples(MiniBatch &miniBatch, int64_t tokensPerMicroBatch);
+
+/// Makes one sample of those of each row, which are numbers in the mini-batch:
+/// positions go on, and attention goes across. It has the id of the first. Nothing
+/// changes where there are no rows.
+void joinSamples(MiniBatch &miniBatch,
+                 const std::vector<std::vector<int64_t>> &rows);
 
 } // namespace dyna
 

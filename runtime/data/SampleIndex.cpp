@@ -14,10 +14,12 @@ StatusOr<LongDocuments> dyna::parseLongDocuments(std::string_view text) {
     return LongDocuments::Split;
   if (text == "truncate")
     return LongDocuments::Truncate;
+  if (text == "skip")
+    return LongDocuments::Skip;
   if (text == "error")
     return LongDocuments::Error;
   return Status::invalidArgument(
-      "expected split, truncate or error for long documents, but got \"" +
+      "expected split, truncate, skip or error for long documents, but got \"" +
       std::string(text) + "\"");
 }
 
@@ -36,9 +38,14 @@ int64_t SampleStatistics::lengthAt(double fraction) const {
 /// not be.
 static bool isPair(const DocumentShape &shape) { return shape.firstTarget > 1; }
 
+bool SampleIndex::isSkipped(const DocumentShape &shape) const {
+  return options_.longDocuments == LongDocuments::Skip && options_.limit > 0 &&
+         shape.tokens - 1 > options_.limit;
+}
+
 int64_t SampleIndex::countSamples(const DocumentShape &shape) const {
   int64_t inputs = shape.tokens - 1;
-  if (inputs < 1 || shape.firstTarget >= shape.tokens)
+  if (inputs < 1 || shape.firstTarget >= shape.tokens || isSkipped(shape))
     return 0;
   bool splits = options_.longDocuments == LongDocuments::Split &&
                 options_.limit > 0 && !isPair(shape);
@@ -80,7 +87,7 @@ Status SampleIndex::add(int64_t document) {
   firstSample_.push_back(firstSample_.back() + count);
   s.samples += count;
   if (count == 0) {
-    ++s.dropped;
+    ++(isSkipped(shape) ? s.skipped : s.dropped);
     return Status::ok();
   }
   int64_t inputs = shape.tokens - 1;
@@ -90,7 +97,7 @@ Status SampleIndex::add(int64_t document) {
           dataset_->describe(document) + " has " +
           std::to_string(shape.tokens) + " tokens, but samples have at most " +
           std::to_string(options_.limit) +
-          " positions; use --long-documents=split or truncate");
+          " positions; use --long-documents=split, truncate or skip");
     if (isPair(shape))
       s.targetCut += partOf(shape, 0).end < shape.tokens;
     (isPair(shape) ? s.shortened : count > 1 ? s.split : s.truncated) += 1;
@@ -118,6 +125,13 @@ StatusOr<SampleIndexPointer> SampleIndex::create(DatasetPointer dataset,
   index->firstSample_.reserve(static_cast<size_t>(documents) + 1);
   for (int64_t document = 0; document < documents; ++document)
     DYNA_RETURN_IF_ERROR(index->add(document));
+  if (index->size() == 0 && index->statistics_.skipped > 0)
+    return Status::invalidArgument(
+        "no document is left: --long-documents=skip leaves out those of more "
+        "than " +
+        std::to_string(options.limit + 1) + " tokens, which are " +
+        std::to_string(index->statistics_.skipped) + " of " +
+        std::to_string(documents));
   if (index->size() == 0)
     return Status::invalidArgument(
         "no document has a token to predict (for example " +

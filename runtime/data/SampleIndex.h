@@ -12,11 +12,13 @@
 // inputs than the limit:
 //
 //   text   is split into as few samples as do, equally long but for one token,
-//          each with positions from 0; or cut behind the limit; or an error
+//          each with positions from 0; or cut behind the limit; or left out; or
+//          an error
 //   pair   stays one sample: an answer without its question teaches nothing.
 //          Tokens are left out in the middle of the input, since the question
 //          may stand at either end. If the target would leave the input less
 //          than a quarter of the sample, the target's end is cut as well.
+//          Left out, or an error, as text is.
 //
 // Documents without any target make no sample.
 //
@@ -42,9 +44,9 @@ struct Sample {
 };
 
 /// What to do with documents that are too long.
-enum class LongDocuments { Split, Truncate, Error };
+enum class LongDocuments { Split, Truncate, Skip, Error };
 
-/// From "split", "truncate" or "error".
+/// From "split", "truncate", "skip" or "error".
 StatusOr<LongDocuments> parseLongDocuments(std::string_view text);
 
 struct SampleOptions {
@@ -62,7 +64,8 @@ struct SampleStatistics {
   int64_t truncated = 0; ///< texts that were cut
   int64_t shortened = 0; ///< pairs that lost tokens
   int64_t targetCut = 0; ///< those of them whose target lost its end
-  int64_t dropped = 0;   ///< documents without a sample
+  int64_t skipped = 0;   ///< documents that were too long, and left out
+  int64_t dropped = 0;   ///< documents with nothing to predict
   /// counts[n]: samples of n tokens; up to the longest.
   std::vector<int64_t> counts;
 
@@ -103,6 +106,7 @@ private:
     int64_t inputs() const { return end - begin - (gapEnd - gap) - 1; }
   };
 
+  bool isSkipped(const DocumentShape &shape) const;
   int64_t countSamples(const DocumentShape &shape) const;
   Part partOf(const DocumentShape &shape, int64_t piece) const;
   Part shortenPair(const DocumentShape &shape) const;

@@ -10,6 +10,7 @@
 #include "runtime/planner/PipelineTimes.h"
 #include "runtime/planner/StageMemory.h"
 #include "runtime/planner/StageTables.h"
+#include "runtime/planner/batching/Rows.h"
 
 #include <algorithm>
 #include <limits>
@@ -184,6 +185,35 @@ private:
 
 } // namespace
 
+int64_t longestSample(const Model &model, const PlanOptions &options) {
+  const int64_t positions = model.manifest().facts().positions();
+  return positions > 0 ? std::min(positions, options.maxTokensPerMicroBatch)
+                       : options.maxTokensPerMicroBatch;
+}
+
+std::vector<std::vector<int64_t>>
+joinedSamples(const Model &model, const std::vector<int64_t> &lengths,
+              const PlanOptions &options) {
+  if (!ruleOf(options.batching).joins)
+    return {};
+  return fillRows(lengths, longestSample(model, options));
+}
+
+std::vector<int64_t> joinedLengths(const Model &model,
+                                   const std::vector<int64_t> &lengths,
+                                   const PlanOptions &options) {
+  if (!ruleOf(options.batching).joins)
+    return lengths;
+  std::vector<int64_t> joined;
+  for (const std::vector<int64_t> &row :
+       joinedSamples(model, lengths, options)) {
+    joined.push_back(0);
+    for (int64_t sample : row)
+      joined.back() += lengths[sample];
+  }
+  return joined;
+}
+
 StatusOr<std::vector<plan::MicroBatch>>
 cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
              const std::vector<int64_t> &lengths, const PlanOptions &options,
@@ -196,6 +226,7 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
   problem.stages = graph.stages();
   problem.replicas = graph.strategy().dp;
   problem.maxTokens = options.maxTokensPerMicroBatch;
+  problem.rowTokens = longestSample(graph.model(), options);
   problem.shareTokens = problem.maxTokens;
   problem.tokensPerPair = tokensPerPair(graph.model());
   if (!rule.takesShares)

@@ -30,6 +30,21 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
              const std::vector<int64_t> &lengths, const PlanOptions &options,
              bool trains);
 
+/// Tokens of the longest sample that fits a micro-batch and the model.
+int64_t longestSample(const Model &model, const PlanOptions &options);
+
+/// Which samples are one row with attention across, where the batching joins
+/// samples before they are planned (the others make no row longer than a
+/// sample can be); empty where it does not.
+std::vector<std::vector<int64_t>>
+joinedSamples(const Model &model, const std::vector<int64_t> &lengths,
+              const PlanOptions &options);
+
+/// What is planned then: tokens of each row, or the lengths as they are.
+std::vector<int64_t> joinedLengths(const Model &model,
+                                   const std::vector<int64_t> &lengths,
+                                   const PlanOptions &options);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLANNER_CUTMINIBATCH_H

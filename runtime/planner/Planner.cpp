@@ -250,7 +250,10 @@ StatusOr<plan::Plan> Planner::training(const std::vector<int64_t> &lengths,
 StatusOr<plan::Plan> Planner::evaluation(const std::vector<int64_t> &lengths,
                                          int64_t targetTokens,
                                          const PlanOptions &options) const {
-  return make(lengths, targetTokens, options, false);
+  PlanOptions own = options;
+  if (ruleOf(own.batching).pads)
+    own.batching = Batching::Ragged;
+  return make(lengths, targetTokens, own, false);
 }
 
 template <typename Write>

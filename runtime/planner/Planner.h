@@ -52,7 +52,8 @@ public:
   StatusOr<plan::Plan> training(const std::vector<int64_t> &lengths,
                                 int64_t targetTokens,
                                 const PlanOptions &options) const;
-  /// The same for EVALUATE: losses only.
+  /// The same for EVALUATE: losses only, never padded, which is for comparing
+  /// steps.
   StatusOr<plan::Plan> evaluation(const std::vector<int64_t> &lengths,
                                   int64_t targetTokens,
                                   const PlanOptions &options) const;

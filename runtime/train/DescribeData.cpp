@@ -105,6 +105,9 @@ std::vector<std::string> dataNotes(const Session &session) {
   if (data.truncated > 0)
     notes.push_back(count(data.truncated, "document") + " cut behind " + limit +
                     " (--long-documents=truncate)");
+  if (data.skipped > 0)
+    notes.push_back(count(data.skipped, "document") + " of more than " + limit +
+                    " left out (--long-documents=skip)");
   if (data.dropped > 0)
     notes.push_back(count(data.dropped, "document") +
                     " left out: nothing to predict in them");

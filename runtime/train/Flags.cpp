@@ -113,10 +113,10 @@ std::vector<Flag> dataFlags() {
       integer("Data", "held-out-tokens", "evaluate at most that many tokens",
               &O::heldOutTokens, 1, big, Stored::Yes),
       choice("Data", "long-documents",
-             "split, truncate or error: texts longer than the model's "
+             "split, truncate, skip or error: texts longer than the model's "
              "positions; input/target pairs are always shortened in their "
              "input, unless that is an error",
-             &O::longDocuments, {"split", "truncate", "error"},
+             &O::longDocuments, {"split", "truncate", "skip", "error"},
              Stored::Numbers),
       choice("Data", "shuffle",
              "samples, documents (the samples of each one after another) or "

@@ -11,6 +11,7 @@
 #include "runtime/executor/CpuFeatures.h"
 #include "runtime/executor/OpenProgram.h"
 #include "runtime/plan/PersistentLayout.h"
+#include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/Policy.h"
 #include "runtime/train/Agreement.h"
 #include "runtime/train/Checkpointing.h"
@@ -341,9 +342,7 @@ std::string Session::costsMark() const {
 }
 
 int64_t Session::sampleLimit() const {
-  int64_t positions = model->manifest().facts().positions();
-  return positions > 0 ? std::min(positions, options.tokensPerMicroBatch)
-                       : options.tokensPerMicroBatch;
+  return longestSample(*model, planOptions);
 }
 
 BatchOptions Session::batchOptions() const {

@@ -87,7 +87,10 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
   if (!summary.predictions.empty())
     addRow(text, "error of predictions", summary.predictions.describe("steps"));
   if (summary.steps > 0)
-    addRow(text, options.pad ? "padding" : "padding avoided",
+    addRow(text,
+           options.pad || ruleOf(session.planOptions.batching).pads
+               ? "padding"
+               : "padding avoided",
            describePadding(summary));
   addRow(text, "peak memory", formatBytes(session.peakBytes()));
   if (!summary.savedTo.empty())

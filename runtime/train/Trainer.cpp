@@ -9,6 +9,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/data/Padding.h"
 #include "runtime/plan/DescribeManifest.h"
+#include "runtime/planner/CutMiniBatch.h"
 #include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/LearningRate.h"
@@ -243,6 +244,12 @@ void TrainSummary::addPadding(const std::vector<int64_t> &lengths,
   paddedTokens += std::accumulate(rows.begin(), rows.end(), INT64_C(0));
 }
 
+void TrainSummary::addPadding(const plan::Plan &plan) {
+  for (const plan::MicroBatch &microBatch : plan.microBatches)
+    for (const plan::Segment &segment : microBatch.segments)
+      paddedTokens += segment.length;
+}
+
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
@@ -259,6 +266,9 @@ StatusOr<PlannedStep> Trainer::readStep(int64_t step) {
   planned.update = options_.gradNorms.empty() || step > summary_.firstStep;
   if (options_.pad)
     padSamples(planned.batch, options_.tokensPerMicroBatch);
+  joinSamples(planned.batch,
+              joinedSamples(*session_.model, planned.batch.lengths(),
+                            session_.planOptions));
   return planned;
 }
 
@@ -366,7 +376,10 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   }
   cursor_ = planned.cursor;
   countStep(metrics, result, isFinite);
-  summary_.addPadding(batch.lengths(), options_.tokensPerMicroBatch);
+  if (ruleOf(session_.planOptions.batching).pads)
+    summary_.addPadding(planned.plan->plan());
+  else
+    summary_.addPadding(batch.lengths(), options_.tokensPerMicroBatch);
   return Status::ok();
 }
 

@@ -36,11 +36,13 @@ struct TrainSummary {
   double flops = 0;
   std::string savedTo;
   bool isWhole = false; ///< all steps that were wanted are done
-  /// What padded micro-batches of the same samples would have computed.
+  /// What padded micro-batches of the same samples would have computed; or did,
+  /// where the plans pad.
   int64_t paddedTokens = 0;
 
   void addPadding(const std::vector<int64_t> &lengths,
                   int64_t tokensPerMicroBatch);
+  void addPadding(const plan::Plan &plan);
 };
 
 /// The run that --resume continues.

@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/Planner.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -74,7 +75,9 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
                    graph.ranks(), devices));
   Planner planner(graph, costs);
   PlanReport all;
-  for (const std::vector<int64_t> &lengths : steps) {
+  for (const std::vector<int64_t> &step : steps) {
+    std::vector<int64_t> lengths =
+        joinedLengths(costs.model(), step, policy.options);
     int64_t tokens = 0;
     for (int64_t length : lengths)
       tokens += length;
@@ -93,7 +96,9 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
                 conditions.ranks == SimulationOptions::Ranks::Host);
     if (outputs.hasSvg && all.steps == 0)
       outputs.svg.add(name, graph, plan, times);
-    all.add(reportPlan(graph, plan, work, times));
+    PlanReport report = reportPlan(graph, plan, work, times);
+    report.samples = static_cast<int64_t>(step.size());
+    all.add(report);
   }
   outputs.processes += graph.ranks();
   return all;

@@ -36,6 +36,8 @@ struct BatchingProblem {
   int stages = 1, replicas = 1;
   /// Of any micro-batch, padding included.
   int64_t maxTokens = 0;
+  /// That a sample can have, and a row has that is as long as any.
+  int64_t rowTokens = 0;
   /// Of a micro-batch of two samples or more; a sample above it is alone, and
   /// changes nothing for the others. For rules that take shares.
   int64_t shareTokens = 0;
@@ -57,6 +59,9 @@ struct BatchingRule {
   bool takesShares = false;
   /// Whether segments may be longer than their samples.
   bool pads = false;
+  /// Whether samples are to be joined to rows before they are planned
+  /// (`joinedSamples` in CutMiniBatch.h).
+  bool joins = false;
 };
 
 const BatchingRule &ruleOf(Batching batching);

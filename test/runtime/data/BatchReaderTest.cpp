@@ -233,6 +233,19 @@ TEST(SampleIndexTest, truncatesTexts) {
   EXPECT_EQ(index->statistics().truncated, 1);
 }
 
+TEST(SampleIndexTest, skipsLongDocumentsOnDemand) {
+  auto index = makeIndex(makeList({8, 4, 1, 5, 3}), 3, LongDocuments::Skip);
+  EXPECT_EQ(index->size(), 2);
+  EXPECT_EQ(index->statistics().skipped, 2);
+  EXPECT_EQ(index->statistics().dropped, 1);
+  EXPECT_EQ(index->statistics().tokens, 3 + 2);
+  EXPECT_EQ(index->firstSample(3), 1);
+  // Pairs as well, whose input would be cut otherwise.
+  expectFailure(SampleIndex::create(makePair(20, 4), {10, LongDocuments::Skip}),
+                "those of more than 11 tokens, which are 1 of 1");
+  EXPECT_TRUE(parseLongDocuments("skip").isOk());
+}
+
 TEST(SampleIndexTest, refusesLongDocumentsOnDemand) {
   expectFailure(
       SampleIndex::create(makeList({4, 5}), {3, LongDocuments::Error}),
@@ -242,7 +255,7 @@ TEST(SampleIndexTest, refusesLongDocumentsOnDemand) {
       SampleIndex::create(makePair(20, 4), {10, LongDocuments::Error}),
       "has 24 tokens");
   EXPECT_TRUE(parseLongDocuments("truncate").isOk());
-  expectFailure(parseLongDocuments("cut"), "split, truncate or error");
+  expectFailure(parseLongDocuments("cut"), "split, truncate, skip or error");
 }
 
 TEST(SampleIndexTest, leavesOutDocumentsWithoutTargets) {
@@ -471,6 +484,26 @@ TEST(PaddingTest, takesTheLongestOfAMicroBatch) {
             (Lengths{5, 5, 5, 9, 1, 1, 12, 4}));
   EXPECT_EQ(paddedLengths({}, 16), Lengths());
   EXPECT_EQ(paddedLengths({20, 20}, 16), (Lengths{20, 20}));
+}
+
+TEST(PaddingTest, joinsSamples) {
+  MiniBatch batch;
+  batch.samples = {
+      {7, {1, 2}, {2, ignoreTarget}}, {8, {3}, {4}}, {9, {5}, {6}}};
+  batch.tokens = 4;
+  batch.targets = 3;
+  MiniBatch same = batch;
+  joinSamples(same, {});
+  EXPECT_EQ(same.samples.size(), 3u);
+  joinSamples(batch, {{0, 2}, {1}});
+  ASSERT_EQ(batch.samples.size(), 2u);
+  EXPECT_EQ(batch.samples[0].id, 7);
+  EXPECT_EQ(batch.samples[0].tokens, (std::vector<int32_t>{1, 2, 5}));
+  EXPECT_EQ(batch.samples[0].targets,
+            (std::vector<int32_t>{2, ignoreTarget, 6}));
+  EXPECT_EQ(batch.samples[1].id, 8);
+  EXPECT_EQ(batch.tokens, 4);
+  EXPECT_EQ(batch.targets, 3);
 }
 
 TEST(PaddingTest, addsNothingToTheLoss) {

@@ -122,8 +122,13 @@ TEST(CutMiniBatchTest, EveryRuleMakesPlansThatHold) {
             EXPECT_GE(microBatch.replica, replica);
             replica = microBatch.replica;
             for (const plan::Segment &segment : microBatch.segments) {
-              if (!ruleOf(batching).pads)
-                EXPECT_EQ(segment.length, lengths[segment.sample]);
+              const int64_t length = lengths[segment.sample];
+              if (!ruleOf(batching).pads || !trains)
+                EXPECT_EQ(segment.length, length);
+              else if (batching == Batching::Packed)
+                EXPECT_EQ(segment.length, 64);
+              else if (batching == Batching::PackedMasked)
+                EXPECT_GE(segment.length, length);
               else
                 EXPECT_EQ(segment.length, microBatch.segments[0].length);
             }
@@ -241,6 +246,44 @@ TEST(CutMiniBatchTest, NearTheBestOfAllCutsOnReplicas) {
     EXPECT_GE(optimal, rounds * 8 / 10) << ruleOf(batching).name;
     EXPECT_LE(ratios, 1.02) << ruleOf(batching).name;
     EXPECT_LE(worst, 1.5) << ruleOf(batching).name;
+  }
+}
+
+TEST(CutMiniBatchTest, RowsAreAsOtherProgramsMakeThem) {
+  const Lengths lengths = {40, 30, 20, 10, 60, 4, 24};
+  auto textOf = [&](Batching batching, int64_t most, const Lengths &lengths) {
+    std::string text;
+    auto cut = cutMiniBatch(graphOf("dp=2"), costs(), lengths,
+                            optionsOf(batching, most), true);
+    EXPECT_TRUE(cut.isOk()) << cut.status().message();
+    for (const plan::MicroBatch &microBatch : *cut) {
+      text += std::to_string(microBatch.replica) + ":";
+      for (const plan::Segment &segment : microBatch.segments)
+        text += " " + std::to_string(segment.sample) + "x" +
+                std::to_string(segment.length);
+      text += "; ";
+    }
+    return text;
+  };
+  // 64 positions: two rows fit 128 tokens, and 150 too.
+  EXPECT_EQ(textOf(Batching::Samples, 128, lengths),
+            "0: 0x40 1x40; 0: 4x60 5x60; 1: 2x20 3x20; 1: 6x24; ");
+  EXPECT_EQ(textOf(Batching::PackedMasked, 150, lengths),
+            "0: 0x40 2x20 5x4 1x30 3x10 6x24; 1: 4x64; ");
+  PlanOptions options = optionsOf(Batching::Packed, 150);
+  EXPECT_EQ(joinedSamples(model(), lengths, options),
+            (std::vector<Lengths>{{0, 2, 5}, {1, 3, 6}, {4}}));
+  const Lengths joined = joinedLengths(model(), lengths, options);
+  EXPECT_EQ(joined, (Lengths{64, 64, 60}));
+  EXPECT_EQ(textOf(Batching::Packed, 150, joined), "0: 0x64 1x64; 1: 2x64; ");
+  // No row is longer than a micro-batch or the model's positions.
+  options.maxTokensPerMicroBatch = 60;
+  EXPECT_EQ(joinedLengths(model(), lengths, options),
+            (Lengths{60, 44, 60, 24}));
+  for (Batching batching : allBatchings()) {
+    options.batching = batching;
+    if (!ruleOf(batching).joins)
+      EXPECT_EQ(joinedLengths(model(), lengths, options), lengths);
   }
 }
 

@@ -76,6 +76,8 @@ protected:
           event.find("cat")->text == "exchange")
         continue;
       const JsonValue *arguments = event.find("args");
+      if (!arguments) // an arrow
+        continue;
       if (auto layer = arguments->findInteger("layer"))
         name += formatText(" layer %d", *layer);
       if (auto microBatch = arguments->findInteger("micro_batch"))

@@ -219,7 +219,7 @@ TEST_F(TrainProgramTest, MicroBatchesOfAnyKindHaveTheSameLoss) {
                           "--micro-batches=tokens"}))
                 .code,
             0);
-  for (const char *kind : {"ragged", "padded"}) {
+  for (const char *kind : {"ragged", "padded", "samples", "packed-masked"}) {
     Result result = run(training({"--steps=3", "--metrics=" + path(kind),
                                   std::string("--micro-batches=") + kind}));
     EXPECT_EQ(result.code, 0) << result.err;
@@ -229,9 +229,30 @@ TEST_F(TrainProgramTest, MicroBatchesOfAnyKindHaveTheSameLoss) {
       EXPECT_NEAR(one[i], two[i], 1e-12);
     EXPECT_EQ(numbers("a", "tokens"), numbers(kind, "tokens"));
   }
+  EXPECT_THAT(run(training({"--steps=1", "--micro-batches=padded"})).out,
+              HasSubstr("\n  padding  "));
   Result result = run(training({"--steps=1", "--micro-batches=bins"}));
   EXPECT_EQ(result.code, 2);
   EXPECT_THAT(result.err, HasSubstr("ragged, padded"));
+}
+
+// Attention across samples is another function, but the same on all ranks.
+TEST_F(TrainProgramTest, PackedRowsAreTheSameOnAllRanks) {
+  for (const char *strategy : {"dp=1", "dp=2", "dp=2,pp=2"})
+    EXPECT_EQ(run(training({"--steps=3", "--micro-batches=packed",
+                            std::string("--strategy=") + strategy,
+                            "--metrics=" + path(strategy)}))
+                  .code,
+              0);
+  std::vector<double> one = numbers("dp=1", "loss");
+  EXPECT_EQ(one.size(), 3u);
+  for (const char *strategy : {"dp=2", "dp=2,pp=2"}) {
+    std::vector<double> other = numbers(strategy, "loss");
+    ASSERT_EQ(one.size(), other.size());
+    for (size_t i = 0; i < one.size(); ++i)
+      EXPECT_NEAR(one[i], other[i], 1e-10 * one[i]) << strategy;
+    EXPECT_EQ(numbers("dp=1", "tokens"), numbers(strategy, "tokens"));
+  }
 }
 
 TEST_F(TrainProgramTest, HoldsWhatItSaysOfLargeText) {

@@ -1,0 +1,30 @@
+//===- Samples.cpp - A fixed number of padded samples -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Samples in their order, so many to a micro-batch that they fit however long they
+// are, padded to the longest of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/batching/Rows.h"
+
+namespace dyna {
+namespace {
+
+StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
+  Rows rows;
+  for (size_t sample = 0; sample < problem.lengths.size(); ++sample)
+    rows.push_back(
+        {{static_cast<int64_t>(sample), 0, problem.lengths[sample]}});
+  return dealRows(problem, rows, true);
+}
+
+} // namespace
+
+extern const BatchingRule batchingSamples = {
+    "samples",
+    "a fixed number of samples in their order, as long as the longest of them",
+    cut, false, true};
+
+} // namespace dyna

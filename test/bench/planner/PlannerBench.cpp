@@ -6,13 +6,14 @@
 // from the quantiles of GPT-2 token counts of two public collections: a
 // FLAN-like mixture of tasks, and source files. One line per strategy and
 // collection; `imbalance` is the largest micro-batch's work over the mean.
-// Then what the planner is made of, alone: MicroBatchBench.h.
+// Before that plans by every batching; then what the planner is made of, alone: MicroBatchBench.h.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Random.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/Planner.h"
 #include "test/bench/planner/MicroBatchBench.h"
 #include "test/bench/planner/ScheduleBench.h"
@@ -112,6 +113,57 @@ int measure(const Model &model, const char *text, const Collection &from) {
   return regions < 0 || plans < 0 || verifies < 0;
 }
 
+/// 65,536 tokens of lognormal(4.5, 1.1) lengths over four replicas of eight
+/// stages, cut by every batching; `plan_ms` is all of
+/// planning, `padding` beside one real token.
+int measureBatchings() {
+  TinyOptions tiny;
+  tiny.blocks = 32;
+  plan::Manifest manifest = tinyManifest(tiny);
+  manifest.mutable_facts()->set_positions(longest);
+  Model model = *Model::create(manifest);
+  auto graph = ExecutableGraph::create(
+      model, *parseStrategy("dp=4,pp=8,layers=5+4+4+4+4+4+4+5,zero=1"));
+  if (!graph.isOk())
+    return std::fprintf(stderr, "%s\n", graph.status().message().c_str()), 1;
+  std::vector<int64_t> lengths;
+  int64_t left = 65536;
+  for (uint64_t i = 0; left > 0; ++i) {
+    double u, v;
+    dyna_parameter_uniforms(5, i, &u, &v);
+    double normal = std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v);
+    int64_t length = std::clamp<int64_t>(
+        std::llround(std::exp(4.5 + 1.1 * normal)), 8, longest);
+    lengths.push_back(std::min(length, left));
+    left -= lengths.back();
+  }
+  Planner planner(*graph);
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = longest;
+  options.schedule = Schedule::OneForwardOneBackward;
+  int failures = 0;
+  for (Batching batching : allBatchings()) {
+    options.batching = batching;
+    std::vector<int64_t> rows = joinedLengths(model, lengths, options);
+    auto plan = planner.training(rows, 1, options);
+    if (!plan.isOk())
+      return std::fprintf(stderr, "%s\n", plan.status().message().c_str()), 1;
+    int64_t tokens = 0;
+    for (const plan::MicroBatch &microBatch : plan->microBatches)
+      for (const plan::Segment &segment : microBatch.segments)
+        tokens += segment.length;
+    double ms =
+        medianMs([&] { return planner.training(rows, 1, options).isOk(); });
+    std::printf("{\"what\": \"batching\", \"name\": \"%s\", \"samples\": "
+                "%zu, \"micro_batches\": %d, \"padding\": %.3f, "
+                "\"plan_ms\": %.2f}\n",
+                ruleOf(batching).name, lengths.size(), plan->microBatchCount(),
+                static_cast<double>(tokens) / 65536 - 1, ms);
+    failures += ms < 0;
+  }
+  return failures;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -122,7 +174,9 @@ int main(int argc, char **argv) {
   plan::Manifest manifest = tinyManifest(tiny);
   manifest.mutable_facts()->set_positions(0);
   Model model = *Model::create(manifest);
-  int failures = benchSchedules();
+  int failures = measureBatchings();
+  std::fflush(stdout);
+  failures += benchSchedules();
   for (const Collection &from : collections)
     for (const char *strategy :
          {"dp=1", "dp=8,zero=1", "pp=8,layers=13+12+12+12+12+12+12+13",

@@ -6,9 +6,9 @@
 // model answers in the time there is. So its answers are tabulated: over tokens,
 // and over the mean length of a token's sample (squares / tokens), both in powers
 // of two, with lines in between. What is linear in tokens and pairs is met
-// exactly. Measured curves may fall where they should not; here nothing does:
-// a value is at least those of fewer tokens and of shorter samples, as exact cuts
-// ask for (PartitionMicroBatches.h).
+// exactly. Curves do not fall (runtime/cost/CostCurve.h), but an exact cut would refuse
+// costs that do (PartitionMicroBatches.h), so here nothing can: a value is at
+// least those of fewer tokens and of shorter samples.
 //
 //===----------------------------------------------------------------------===//
 

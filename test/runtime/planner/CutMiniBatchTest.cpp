@@ -369,32 +369,4 @@ TEST(StageTablesTest, MeetTheCostModel) {
   }
 }
 
-// Measured noise must not end a run that is cut exactly.
-TEST(StageTablesTest, NeverFallWhereCurvesDo) {
-  std::string text = "device { name: \"noisy\" f64_flops: 1e9 f32_flops: 1e9 "
-                     "bf16_flops: 1e9 bytes_per_second: 1e12 }\n";
-  auto table =
-      CostTable::parse(text + "entries { kind: \"block\" direction: FORWARD "
-                              "points { tokens: 16 pairs: 72 "
-                              "seconds: 5e-3 } points { tokens: 64 pairs: 288 "
-                              "seconds: 1e-3 } points { "
-                              "tokens: 512 pairs: 2304 seconds: 2e-2 } }\n",
-                       "test");
-  ASSERT_TRUE(table.isOk()) << table.status().message();
-  auto noisy = CostModel::create(model(), *table);
-  ASSERT_TRUE(noisy.isOk()) << noisy.status().message();
-  ExecutableGraph graph = graphOf("dp=2");
-  PlanOptions options = optionsOf(Batching::Padded, 512);
-  StageTables tables(graph, *noisy, options, true, 512);
-  double before = 0;
-  for (int64_t samples = 1; samples <= 64; ++samples) {
-    double seconds = tables.slowest({samples, samples * 8, samples * 64});
-    EXPECT_GE(seconds, before);
-    before = seconds;
-  }
-  EXPECT_TRUE(
-      cutMiniBatch(graph, *noisy, randomLengths(3, 50, 64), options, true)
-          .isOk());
-}
-
 } // namespace

@@ -115,6 +115,8 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
     `of` names the graph in this module that the plan was made for; of a plan that stands
     alone, `strategy` says which it was. `model` is the hash of the manifest, `target_tokens`
     what the sum of losses is divided by, and `lengths` gives the tokens of every sample.
+    `fallback` names the schedule that the plan has instead of the one asked for, where that
+    did not fit the memory there is.
     Whether the plan may run is proven by `dyna-verify-plan`.
 
     Constraints:
@@ -140,9 +142,10 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<FlatSymbolRefAttr>:$graph,
                        OptionalAttr<StrAttr>:$strategy, I64Attr:$model, I64Attr:$target_tokens,
                        OptionalAttr<DenseI64ArrayAttr>:$lengths,
+                       Dyna_OptionalAttr<StrAttr>:$fallback,
                        Dyna_OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = "$sym_name (`of` $graph^)? (`strategy` $strategy^)? `model` custom<Hash>($model) `target_tokens` "
-                       "custom<Number>($target_tokens) (`lengths` $lengths^)? attr-dict-with-keyword $body";
+                       "custom<Number>($target_tokens) (`lengths` $lengths^)? (`fallback` $fallback^)? attr-dict-with-keyword $body";
 }
 
 def Exec_MicroBatchOp : Exec_Op<"micro_batch", [HasParent<"PlanOp">]> {

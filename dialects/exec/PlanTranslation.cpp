@@ -46,6 +46,8 @@ FailureOr<PlanOp> mlir::exec::importPlan(OpBuilder &builder, Location location,
       plan.graph.empty() ? StringAttr() : builder.getStringAttr(plan.graph),
       builder.getI64IntegerAttr(static_cast<int64_t>(plan.manifestHash)),
       builder.getI64IntegerAttr(plan.targetTokens), lengths);
+  if (!plan.fallback.empty())
+    op.setFallbackAttr(builder.getStringAttr(plan.fallback));
   builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
   for (const plan::MicroBatch &microBatch : plan.microBatches)
     importMicroBatch(builder, location, microBatch);
@@ -94,6 +96,8 @@ plan::Plan mlir::exec::exportPlan(PlanOp op) {
   plan.targetTokens = static_cast<int64_t>(op.getTargetTokens());
   plan.name = op.getSymName().str();
   plan.graph = graphNameOf(op);
+  if (StringAttr fallback = op.getFallbackAttr())
+    plan.fallback = fallback.str();
   llvm::append_range(plan.lengths,
                      op.getLengths().value_or(ArrayRef<int64_t>()));
   for (auto item : op.getOps<MicroBatchOp>()) {

@@ -40,7 +40,9 @@ def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
     Option<"splitBackward", "split-backward", "bool", "false",
            "Gradients of weights apart from those of inputs">,
     Option<"recompute", "recompute", "std::string", "\"\"",
-           "none, selective or full, or one per layer; empty: what the strategy says, or none">,
+           "none, selective or full, one per layer, or auto: chosen by rank-memory; empty: what the strategy says, or none">,
+    Option<"rankMemory", "rank-memory", "int64_t", "-1",
+           "Bytes of each rank's parameters, their state and micro-batches; -1: not limited">,
     Option<"evaluate", "evaluate", "bool", "false", "Losses only">];
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/planner/Policy.h"
+#include "runtime/planner/RankMemory.h"
 
 #include <numeric>
 
@@ -48,6 +49,10 @@ struct Plan : mlir::dyna::impl::PlanBase<Plan> {
     auto plan = makePlan(*graph, *costModel, policy->options, samples);
     if (!plan.isOk())
       return refuse(plan.status());
+    if (!plan->fallback.empty())
+      policy->notes.push_back(
+          "the schedule is '" + plan->fallback +
+          "', as what was asked for does not fit rank-memory");
     for (const std::string &note : policy->notes)
       emitRemark(getOperation().getLoc()) << ::dyna::printable(note);
     plan->lengths = std::move(samples);
@@ -86,6 +91,8 @@ private:
     DYNA_RETURN_IF_ERROR(
         checkCount("tokens-per-micro-batch", tokensPerMicroBatch,
                    ::dyna::maxMicroBatchTokens, " tokens", chosen));
+    DYNA_RETURN_IF_ERROR(
+        checkCount("rank-memory", rankMemory, INT64_MAX, " bytes", "no limit"));
     DYNA_RETURN_IF_ERROR(
         checkCount("in-flight", inFlight, INT32_MAX, " micro-batches", chosen));
     if (evaluate && splitBackward)
@@ -143,8 +150,18 @@ private:
     int64_t targets =
         targetTokens >= 0 ? int64_t(targetTokens) : sumOfLengths();
     ::dyna::Planner planner(graph, costModel);
-    return evaluate ? planner.evaluation(samples, targets, options)
-                    : planner.training(samples, targets, options);
+    ::dyna::PlanOptions limited = options;
+    if (rankMemory >= 0) {
+      DYNA_ASSIGN_OR_RETURN(
+          auto regions,
+          ::dyna::sizeDynamicRegions(planner, options,
+                                     evaluate ? ::dyna::Persistent::Masters
+                                              : ::dyna::Persistent::Training,
+                                     rankMemory));
+      limited.dynamicLimits = std::move(regions.bytes);
+    }
+    return evaluate ? planner.evaluation(samples, targets, limited)
+                    : planner.training(samples, targets, limited);
   }
 
   LogicalResult add(const ::dyna::Model &model,

@@ -174,6 +174,7 @@ std::string writePlan(const plan::Plan &plan) {
   file.set_target_tokens(plan.targetTokens);
   file.set_name(plan.name);
   file.set_graph(plan.graph);
+  file.set_fallback(plan.fallback);
   file.mutable_lengths()->Add(plan.lengths.begin(), plan.lengths.end());
   for (const plan::MicroBatch &microBatch : plan.microBatches)
     writeMicroBatch(microBatch, *file.add_micro_batches());
@@ -206,6 +207,7 @@ StatusOr<plan::Plan> readPlan(std::string_view bytes) {
   plan.targetTokens = file.target_tokens();
   plan.name = file.name();
   plan.graph = file.graph();
+  plan.fallback = file.fallback();
   plan.lengths.assign(file.lengths().begin(), file.lengths().end());
   for (const plan::file::MicroBatch &in : file.micro_batches()) {
     DYNA_ASSIGN_OR_RETURN(plan::MicroBatch microBatch, readMicroBatch(in));

@@ -13,6 +13,9 @@
 namespace dyna {
 namespace {
 
+/// A hundred megabytes, and less than a second.
+constexpr int64_t mostParts = 1 << 22;
+
 /// Items that some replica will get together: a list through `Chains`.
 struct Part {
   double sum = 0;
@@ -126,10 +129,15 @@ Dealt dealLargestFirst(const std::vector<double> &seconds, int replicas) {
 }
 
 Dealt balanceReplicas(const std::vector<double> &seconds, int replicas) {
-  Dealt balanced = differencing(seconds, replicas);
-  Dealt greedy = dealLargestFirst(seconds, replicas);
-  if (sortAndSum(seconds, greedy) < sortAndSum(seconds, balanced))
-    balanced = std::move(greedy);
+  Dealt balanced = dealLargestFirst(seconds, replicas);
+  const int64_t count = static_cast<int64_t>(seconds.size());
+  // One each is the best there is; and differencing has as many parts at first as
+  // these two multiplied.
+  if (count > replicas && count <= mostParts / replicas) {
+    Dealt differenced = differencing(seconds, replicas);
+    if (sortAndSum(seconds, differenced) <= sortAndSum(seconds, balanced))
+      balanced = std::move(differenced);
+  }
   std::sort(balanced.begin(), balanced.end(),
             [](const std::vector<int64_t> &a, const std::vector<int64_t> &b) {
               return a.empty() || b.empty() ? !a.empty() && b.empty() : a < b;

@@ -145,7 +145,7 @@ private:
       if (trains_ && ruleOf(options_.schedule).adapts &&
           !options_.dynamicLimits.empty()) {
         holdBlocks(pipeline, graph_, plan, owned[replica], options_);
-        limitStages(pipeline, graph_, replica, options_.dynamicLimits,
+        limitStages(pipeline, graph_, replica, options_,
                     std::vector<int64_t>(graph_.ranks(), 0));
       }
       auto schedule = schedulePipeline(std::move(pipeline), plays_, trains_);

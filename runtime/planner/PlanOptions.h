@@ -16,6 +16,12 @@ namespace dyna {
 
 struct PlanOptions {
   RecomputeModes recompute = {plan::RECOMPUTE_NONE};
+  /// The modes of a training step are chosen for each stage and micro-batch
+  /// (ChooseRecompute.h) where memory is limited; else nothing is recomputed.
+  bool chooseRecompute = false;
+  /// Filled in by that choice, by the plan's number of the micro-batch: where
+  /// there is an entry, it stands instead of `recompute`.
+  std::vector<RecomputeModes> microBatchRecompute;
   Batching batching = Batching::Ragged;
   /// Padding included.
   int64_t maxTokensPerMicroBatch = 4096;
@@ -28,9 +34,20 @@ struct PlanOptions {
   bool update = true;
   /// Bytes of each rank's dynamic region; empty: not limited. A program that
   /// would need more is laid out for the largest micro-batches instead; where
-  /// that does not fit either, the plan becomes sequential, which always fits
-  /// `largestDynamicBytes` of the same options.
+  /// that does not fit either, the order becomes one that goes by memory, and
+  /// at last sequential, which always fits `leastDynamicBytes` of the same
+  /// options. The plan's `fallback` says so.
   std::vector<int64_t> dynamicLimits;
+  /// Filled in by the planner: micro-batches that each stage may hold, where a
+  /// schedule goes by memory; empty: as many as fit.
+  std::vector<int> mostKept;
+
+  plan::Recompute modeOf(int layer, int microBatch) const {
+    return dyna::modeOf(microBatchRecompute.empty()
+                            ? recompute
+                            : microBatchRecompute[microBatch],
+                        layer);
+  }
 };
 
 } // namespace dyna

@@ -7,7 +7,9 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/ProgramBlocks.h"
 #include "runtime/planner/AssignMemory.h"
+#include "runtime/planner/ChooseRecompute.h"
 #include "runtime/planner/CutMiniBatch.h"
+#include "runtime/planner/PipelineTimes.h"
 #include "runtime/planner/ProgramWriter.h"
 #include "runtime/planner/StageCosts.h"
 #include "runtime/planner/StageMemory.h"
@@ -64,6 +66,12 @@ PipelineProblem evenStages(int stages, size_t microBatches,
   return costs;
 }
 
+/// What takes the least memory, where that is to be chosen.
+void useLeast(PlanOptions &options) {
+  options.chooseRecompute = false;
+  options.recompute = {plan::RECOMPUTE_FULL};
+}
+
 ExecutableGraph oneRank(const Model &model) {
   return *ExecutableGraph::create(model, Strategy());
 }
@@ -110,18 +118,25 @@ Status Planner::forRanks(int replicas, Body body) const {
 
 Status Planner::write(plan::Plan &plan, int replicas,
                       const PlanOptions &options, bool trains,
-                      const CostsOf &costsOf) const {
+                      const CostsOf &costsOf,
+                      std::vector<int64_t> *held) const {
   const Strategy &strategy = graph_.strategy();
   std::vector<std::vector<int>> microBatches =
       microBatchesOfReplicas(plan, strategy.dp);
   for (int replica = 0; replica < replicas; ++replica) {
     const std::vector<int> &own = microBatches[replica];
-    DYNA_ASSIGN_OR_RETURN(auto schedule, schedulePipeline(costsOf(replica, own),
-                                                          options, trains));
+    PipelineProblem problem = costsOf(replica, own);
+    DYNA_ASSIGN_OR_RETURN(auto schedule,
+                          schedulePipeline(problem, options, trains));
+    std::vector<int64_t> peaks;
+    if (held)
+      peaks = peakBytesOf(schedule.stages, problem);
     for (int stage = 0; stage < graph_.stages(); ++stage)
       for (int shard = 0; shard < strategy.tp; ++shard) {
         ExecutableGraph::Place place = {replica, stage, shard};
         int rank = graph_.rankAt(place);
+        if (held)
+          (*held)[rank] = peaks[stage];
         ProgramWriter writer(graph_, options, plan, rank);
         writer.startGathers();
         writeSchedule(graph_, place, schedule, own, trains, writer);
@@ -137,47 +152,113 @@ Status Planner::write(plan::Plan &plan, int replicas,
 }
 
 Status Planner::writeEstimated(plan::Plan &plan, const PlanOptions &options,
-                               bool trains,
-                               const std::vector<int64_t> &beside) const {
-  bool limited = trains && ruleOf(options.schedule).adapts &&
-                 !options.dynamicLimits.empty();
-  return write(plan, graph_.replicas(), options, trains,
-               [&](int replica, const std::vector<int> &own) {
-                 PipelineProblem problem =
-                     estimateStages(graph_, costs_, plan, own, options);
-                 if (limited) {
-                   holdBlocks(problem, graph_, plan, own, options);
-                   limitStages(problem, graph_, replica, options.dynamicLimits,
-                               beside);
-                 }
-                 return problem;
-               });
+                               bool trains, const std::vector<int64_t> &beside,
+                               std::vector<int64_t> *held) const {
+  bool limited = trains && !options.dynamicLimits.empty() &&
+                 (held || ruleOf(options.schedule).adapts);
+  return write(
+      plan, graph_.replicas(), options, trains,
+      [&](int replica, const std::vector<int> &own) {
+        PipelineProblem problem =
+            estimateStages(graph_, costs_, plan, own, options);
+        if (limited) {
+          holdBlocks(problem, graph_, plan, own, options);
+          limitStages(problem, graph_, replica, options, beside);
+        }
+        return problem;
+      },
+      held);
 }
 
-StatusOr<bool> Planner::writeWithin(plan::Plan &plan,
-                                    const PlanOptions &options) const {
-  // Inputs that wait for their stage, gradients and workspaces come beside.
+StatusOr<double> Planner::chooseModes(const plan::Plan &plan,
+                                      const std::vector<int64_t> &beside,
+                                      PlanOptions &options) const {
+  options.microBatchRecompute.assign(plan.microBatches.size(), {});
+  auto own = microBatchesOfReplicas(plan, graph_.replicas());
+  double slowest = 0;
+  for (int replica = 0; replica < graph_.replicas(); ++replica) {
+    DYNA_ASSIGN_OR_RETURN(double seconds,
+                          dyna::chooseRecompute(graph_, costs_, plan, replica,
+                                                own[replica], beside, options));
+    slowest = std::max(slowest, seconds);
+  }
+  return slowest;
+}
+
+StatusOr<plan::Plan> Planner::cutFor(const std::vector<int64_t> &lengths,
+                                     int64_t targetTokens,
+                                     const PlanOptions &options,
+                                     bool trains) const {
+  if (!trains || !options.chooseRecompute || options.dynamicLimits.empty())
+    return start(lengths, targetTokens, options, trains);
+  plan::Plan best;
+  double shortest = std::numeric_limits<double>::infinity();
+  for (plan::Recompute mode : {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
+                               plan::RECOMPUTE_FULL}) {
+    PlanOptions uniform = options;
+    uniform.recompute = {mode};
+    DYNA_ASSIGN_OR_RETURN(plan::Plan cut,
+                          start(lengths, targetTokens, uniform, trains));
+    auto seconds =
+        chooseModes(cut, std::vector<int64_t>(graph_.ranks(), 0), uniform);
+    if (seconds.isOk() && *seconds < shortest)
+      shortest = *seconds;
+    else if (mode != plan::RECOMPUTE_NONE)
+      continue;
+    best = std::move(cut);
+  }
+  return best;
+}
+
+Status Planner::writeWithin(plan::Plan &plan, PlanOptions options) const {
+  // The further stages run ahead, the more inputs wait behind them, which no
+  // estimate of what a stage keeps knows: as many as fit, as under the cyclic
+  // schedule, as under 1F1B, one.
+  using Behind = int; // stages
+  const std::vector<int (*)(Behind)> most = {
+      nullptr, [](Behind behind) { return 2 * behind + 1; },
+      [](Behind behind) { return behind + 1; }, [](Behind) { return 1; }};
+  const plan::Plan empty = plan;
+  for (auto *mostOf : most) {
+    if (mostOf && (graph_.stages() == 1 || !ruleOf(options.schedule).adapts))
+      continue;
+    options.mostKept.clear();
+    for (int stage = 0; mostOf && stage < graph_.stages(); ++stage)
+      options.mostKept.push_back(mostOf(graph_.stages() - 1 - stage));
+    plan = empty;
+    Status written = writeWithinNumbers(plan, options);
+    if (written.code() != StatusCode::ResourceExhausted)
+      return written;
+  }
+  return Status::resourceExhausted("no order fits");
+}
+
+Status Planner::writeWithinNumbers(plan::Plan &plan,
+                                   PlanOptions options) const {
   constexpr int tries = 4;
-  std::vector<int64_t> beside(plan.rankCount(), 0);
+  // Inputs that wait for their stage, gradients and workspaces come beside.
+  std::vector<int64_t> beside(plan.rankCount(), 0), held = beside;
   const plan::Plan empty = plan;
   for (int turn = 0; turn < tries; ++turn) {
     plan = empty;
-    Status written = writeEstimated(plan, options, true, beside);
-    if (written.code() == StatusCode::ResourceExhausted)
-      return false;
-    DYNA_RETURN_IF_ERROR(written);
+    if (options.chooseRecompute)
+      DYNA_RETURN_IF_ERROR(chooseModes(plan, beside, options).status());
+    DYNA_RETURN_IF_ERROR(writeEstimated(plan, options, true, beside, &held));
     DYNA_RETURN_IF_ERROR(placeAll(plan, graph_.replicas(), nullptr));
     bool fits = true;
     for (int rank = 0; rank < plan.rankCount(); ++rank) {
-      int64_t above =
-          plan.ranks[rank].dynamicBytes - options.dynamicLimits[rank];
-      beside[rank] += std::max<int64_t>(above, 0);
-      fits &= above <= 0;
+      int64_t bytes = plan.ranks[rank].dynamicBytes;
+      int64_t above = bytes - options.dynamicLimits[rank];
+      if (above <= 0)
+        continue;
+      fits = false;
+      // What came beside this time, which others of these sizes have too.
+      beside[rank] = std::max(beside[rank] + above, bytes - held[rank]);
     }
     if (fits)
-      return true;
+      return Status::ok();
   }
-  return false;
+  return Status::resourceExhausted("no order fits");
 }
 
 Status Planner::placeAll(plan::Plan &plan, int replicas,
@@ -211,34 +292,46 @@ Status Planner::place(plan::Plan &plan, const PlanOptions &options) const {
   return Status::ok();
 }
 
+Status Planner::fill(plan::Plan &plan, const PlanOptions &options,
+                     bool trains) const {
+  const bool limited = trains && !options.dynamicLimits.empty();
+  if (limited && (ruleOf(options.schedule).adapts || options.chooseRecompute))
+    return writeWithin(plan, options);
+  DYNA_RETURN_IF_ERROR(writeEstimated(plan, options, trains, {}));
+  return place(plan, options);
+}
+
 StatusOr<plan::Plan> Planner::make(const std::vector<int64_t> &lengths,
                                    int64_t targetTokens,
                                    const PlanOptions &options,
                                    bool trains) const {
-  DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
-                        start(lengths, targetTokens, options, trains));
-  plan::Plan empty = plan;
-  Status placed = Status::ok();
-  if (trains && ruleOf(options.schedule).adapts &&
-      !options.dynamicLimits.empty()) {
-    DYNA_ASSIGN_OR_RETURN(bool fits, writeWithin(plan, options));
-    if (!fits)
-      placed = Status::resourceExhausted("no order fits");
-  } else {
-    DYNA_RETURN_IF_ERROR(writeEstimated(plan, options, trains, {}));
-    placed = place(plan, options);
+  DYNA_ASSIGN_OR_RETURN(const plan::Plan empty,
+                        cutFor(lengths, targetTokens, options, trains));
+  std::vector<PlanOptions> attempts = {options};
+  if (trains && graph_.stages() > 1 && !options.dynamicLimits.empty() &&
+      options.schedule != Schedule::Sequential &&
+      options.schedule != Schedule::Adaptive) {
+    attempts.push_back(options);
+    attempts.back().schedule = Schedule::Adaptive;
   }
-  if (placed.isOk())
-    return plan;
-  if (placed.code() != StatusCode::ResourceExhausted ||
-      options.schedule == Schedule::Sequential)
-    return placed;
-  PlanOptions sequential = options;
-  sequential.schedule = Schedule::Sequential;
-  plan = std::move(empty);
-  DYNA_RETURN_IF_ERROR(writeEstimated(plan, sequential, trains, {}));
-  DYNA_RETURN_IF_ERROR(place(plan, sequential));
-  return plan;
+  if (options.schedule != Schedule::Sequential || options.chooseRecompute) {
+    attempts.push_back(options);
+    attempts.back().schedule = Schedule::Sequential;
+    if (options.chooseRecompute)
+      useLeast(attempts.back());
+  }
+  Status failed;
+  for (size_t i = 0; i < attempts.size(); ++i) {
+    plan::Plan plan = empty;
+    if (i > 0)
+      plan.fallback = ruleOf(attempts[i].schedule).name;
+    failed = fill(plan, attempts[i], trains);
+    if (failed.isOk())
+      return plan;
+    if (failed.code() != StatusCode::ResourceExhausted)
+      return failed;
+  }
+  return failed;
 }
 
 StatusOr<plan::Plan> Planner::training(const std::vector<int64_t> &lengths,
@@ -282,41 +375,81 @@ StatusOr<plan::Plan> Planner::update() const {
   });
 }
 
-StatusOr<std::vector<int64_t>>
-Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
-  DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
-  Extent largest = largestExtent(options);
-  // All replicas are alike, so one of them is tried.
-  std::vector<int64_t> ofReplica(graph_.ranksPerReplica(), 0);
-  auto take = [&](const plan::Plan &plan) {
-    return forRanks(1, [&](int rank) {
-      int64_t &bytes = ofReplica[graph_.indexInReplica(rank)];
+/// The most that plans of the largest micro-batches need. All replicas are alike,
+/// so one of them is tried.
+class Planner::Largest {
+public:
+  Largest(const Planner &planner, const PlanOptions &options)
+      : planner_(planner), graph_(planner.graph_), options_(options),
+        largest_(largestExtent(options)),
+        ofReplica_(graph_.ranksPerReplica(), 0) {}
+
+  Status take(const plan::Plan &plan) {
+    return planner_.forRanks(1, [&](int rank) {
+      int64_t &bytes = ofReplica_[graph_.indexInReplica(rank)];
       bytes = std::max(bytes, plan.ranks[rank].dynamicBytes);
       return Status::ok();
     });
-  };
-  auto takeLargest = [&](int microBatches, const PlanOptions &options,
-                         bool trains, double slowdown = 1) {
-    plan::Plan plan = empty();
+  }
+
+  Status takeLargest(int microBatches, const PlanOptions &options, bool trains,
+                     double slowdown = 1) {
+    plan::Plan plan = planner_.empty();
     for (int m = 0; m < microBatches; ++m)
       plan.microBatches.emplace_back().replica = 0;
     auto even = [&](int, const std::vector<int> &own) {
       return evenStages(graph_.stages(), own.size(), options, slowdown);
     };
-    DYNA_RETURN_IF_ERROR(write(plan, 1, options, trains, even));
-    DYNA_RETURN_IF_ERROR(placeAll(plan, 1, &largest));
+    DYNA_RETURN_IF_ERROR(planner_.write(plan, 1, options, trains, even));
+    DYNA_RETURN_IF_ERROR(planner_.placeAll(plan, 1, &largest_));
     return take(plan);
-  };
-  // The lives of a sequential plan's blocks end with their micro-batch, and
-  // their order depends on nothing but whether others follow (the last one
-  // starts the reductions, which come in between), so that two stand for all:
-  // whatever the plan, its sequential form fits.
-  PlanOptions sequential = options;
-  sequential.schedule = Schedule::Sequential;
-  for (int count = 1; count <= 3; ++count)
-    for (bool trains : {false, true})
-      if (training || !trains)
-        DYNA_RETURN_IF_ERROR(takeLargest(count, sequential, trains));
+  }
+
+  /// The lives of a sequential plan's blocks end with their micro-batch, and
+  /// their order depends on nothing but whether others follow (the last one
+  /// starts the reductions, which come in between), so that two stand for all:
+  /// whatever the plan, its sequential form fits.
+  Status takeSequential(bool training) {
+    PlanOptions sequential = options_;
+    sequential.schedule = Schedule::Sequential;
+    if (options_.chooseRecompute)
+      useLeast(sequential);
+    for (int count = 1; count <= 3; ++count)
+      for (bool trains : {false, true})
+        if (training || !trains)
+          DYNA_RETURN_IF_ERROR(takeLargest(count, sequential, trains));
+    DYNA_ASSIGN_OR_RETURN(plan::Plan casts, planner_.cast(1));
+    return take(casts);
+  }
+
+  std::vector<int64_t> ofRanks() const {
+    std::vector<int64_t> bytes;
+    for (int rank = 0; rank < graph_.ranks(); ++rank)
+      bytes.push_back(ofReplica_[graph_.indexInReplica(rank)]);
+    return bytes;
+  }
+
+private:
+  const Planner &planner_;
+  const ExecutableGraph &graph_;
+  const PlanOptions &options_;
+  const Extent largest_;
+  std::vector<int64_t> ofReplica_;
+};
+
+StatusOr<std::vector<int64_t>>
+Planner::leastDynamicBytes(const PlanOptions &options, bool training) const {
+  DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
+  Largest largest(*this, options);
+  DYNA_RETURN_IF_ERROR(largest.takeSequential(training));
+  return largest.ofRanks();
+}
+
+StatusOr<std::vector<int64_t>>
+Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
+  DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
+  Largest largest(*this, options);
+  DYNA_RETURN_IF_ERROR(largest.takeSequential(training));
   // What else is tried makes that form rare. With one stage a window is like
   // any other of its size, but for the last one of a step. A pipeline is in its
   // steady state when every stage has filled and drained once.
@@ -329,24 +462,19 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   // many only the fullest can need the most.
   for (int count = 1; training && count <= most; ++count)
     if (count <= 8 || count > most - std::max(most / 16, 8))
-      DYNA_RETURN_IF_ERROR(takeLargest(count, options, true));
+      DYNA_RETURN_IF_ERROR(largest.takeLargest(count, options, true));
   // Where sends and inputs lie until a slower stage comes to them, there are more
   // of these the less even stages are.
   if (training && ruleOf(options.schedule).waitsLate)
     for (double slowdown : {0.25, 4.0})
-      DYNA_RETURN_IF_ERROR(takeLargest(most, options, true, slowdown));
+      DYNA_RETURN_IF_ERROR(largest.takeLargest(most, options, true, slowdown));
   // An evaluating stage has the most waiting for it where all behind it are
   // slower, however little, which takes long to show. Far slower ones show it
   // with the first micro-batches.
   int enough = graph_.stages() > 1 ? graph_.stages() + 2 : 1;
   for (double slowdown : {1, 4})
-    DYNA_RETURN_IF_ERROR(takeLargest(enough, options, false, slowdown));
-  DYNA_ASSIGN_OR_RETURN(plan::Plan casts, cast(1));
-  DYNA_RETURN_IF_ERROR(take(casts));
-  std::vector<int64_t> bytes;
-  for (int rank = 0; rank < graph_.ranks(); ++rank)
-    bytes.push_back(ofReplica[graph_.indexInReplica(rank)]);
-  return bytes;
+    DYNA_RETURN_IF_ERROR(largest.takeLargest(enough, options, false, slowdown));
+  return largest.ofRanks();
 }
 
 } // namespace dyna

@@ -68,6 +68,9 @@ public:
   /// with these options: training (if `training`), evaluation and cast.
   StatusOr<std::vector<int64_t>> largestDynamicBytes(const PlanOptions &options,
                                                      bool training) const;
+  /// With so many there is a plan, whatever the lengths: its sequential form.
+  StatusOr<std::vector<int64_t>> leastDynamicBytes(const PlanOptions &options,
+                                                   bool training) const;
 
 private:
   /// Empty programs of all ranks.
@@ -80,22 +83,38 @@ private:
   StatusOr<plan::Plan> make(const std::vector<int64_t> &lengths,
                             int64_t targetTokens, const PlanOptions &options,
                             bool trains) const;
+  /// Fills in the programs of a plan of micro-batches. Fails with
+  /// ResourceExhausted where this schedule does not fit.
+  Status fill(plan::Plan &plan, const PlanOptions &options, bool trains) const;
+  /// `start`, for the recomputation with which the step is shortest, where that
+  /// is to be chosen: more of it leaves room for larger micro-batches.
+  StatusOr<plan::Plan> cutFor(const std::vector<int64_t> &lengths,
+                              int64_t targetTokens, const PlanOptions &options,
+                              bool trains) const;
+  /// Of all replicas (ChooseRecompute.h), and the longest makespan.
+  StatusOr<double> chooseModes(const plan::Plan &plan,
+                               const std::vector<int64_t> &beside,
+                               PlanOptions &options) const;
   /// What the stages of a replica take for its micro-batches, which have these
   /// numbers.
   using CostsOf = std::function<PipelineProblem(int, const std::vector<int> &)>;
-  /// The programs of the first replicas.
+  /// The programs of the first replicas. `held`, unless null, gets the most
+  /// bytes of each rank that micro-batches keep by the problem's tables.
   Status write(plan::Plan &plan, int replicas, const PlanOptions &options,
-               bool trains, const CostsOf &costsOf) const;
+               bool trains, const CostsOf &costsOf,
+               std::vector<int64_t> *held = nullptr) const;
   /// `beside`: bytes of each rank that are not for what micro-batches keep.
   Status writeEstimated(plan::Plan &plan, const PlanOptions &options,
-                        bool trains, const std::vector<int64_t> &beside) const;
-  /// By a schedule that goes by memory: limits are made tighter until what they
-  /// leave out fits too. False where that is not enough.
-  StatusOr<bool> writeWithin(plan::Plan &plan,
-                             const PlanOptions &options) const;
+                        bool trains, const std::vector<int64_t> &beside,
+                        std::vector<int64_t> *held = nullptr) const;
+  /// Where the schedule goes by memory, or what is computed again does: limits
+  /// are made tighter until what they leave out fits too.
+  Status writeWithin(plan::Plan &plan, PlanOptions options) const;
+  Status writeWithinNumbers(plan::Plan &plan, PlanOptions options) const;
   Status place(plan::Plan &plan, const PlanOptions &options) const;
   /// `largest`: for micro-batches of this size, whatever the plan's are.
   Status placeAll(plan::Plan &plan, int replicas, const Extent *largest) const;
+  class Largest;
   template <typename Write>
   StatusOr<plan::Plan> perRank(int replicas, Write write) const;
   StatusOr<plan::Plan> cast(int replicas) const;

@@ -18,16 +18,19 @@ constexpr int64_t fillsPipeline = 4;
 constexpr int64_t mostInFlight = 1024;
 
 /// An explicit wish is what runs, not the strategy's own word.
-StatusOr<RecomputeModes> chooseRecompute(int layers, PlanRequest &request,
+StatusOr<RecomputeModes> wishedRecompute(int layers, PlanRequest &request,
                                          std::vector<std::string> &notes) {
   Strategy &strategy = request.strategy;
   if (request.recompute.empty())
     return RecomputeModes{strategy.recompute.value_or(plan::RECOMPUTE_NONE)};
-  StatusOr<RecomputeModes> modes = parseRecompute(request.recompute, layers);
+  const bool isChosen = request.recompute == chooseRecomputeWord;
+  StatusOr<RecomputeModes> modes =
+      isChosen ? RecomputeModes{plan::RECOMPUTE_NONE}
+               : parseRecompute(request.recompute, layers);
   if (!modes.isOk() || !strategy.recompute)
     return modes;
   for (plan::Recompute mode : *modes)
-    if (mode != *strategy.recompute) {
+    if (isChosen || mode != *strategy.recompute) {
       notes.push_back("--recompute " + request.recompute +
                       " is used, not that of the strategy '" +
                       describeStrategy(strategy) + "'");
@@ -118,18 +121,18 @@ StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
   const int64_t positions = model.manifest().facts().positions();
   Policy policy;
   PlanOptions &options = policy.options;
+  options.schedule = defaultSchedule(request.strategy.pp);
   if (!request.pipeline.empty()) {
     DYNA_ASSIGN_OR_RETURN(Schedule schedule, findSchedule(request.pipeline));
     options.schedule = schedule;
-  } else {
-    options.schedule = allSchedules().front();
   }
   options.batching = allBatchings().front();
   if (!request.microBatches.empty()) {
     DYNA_ASSIGN_OR_RETURN(options.batching, findBatching(request.microBatches));
   }
+  options.chooseRecompute = request.recompute == chooseRecomputeWord;
   DYNA_ASSIGN_OR_RETURN(auto modes,
-                        chooseRecompute(model.layers(), request, policy.notes));
+                        wishedRecompute(model.layers(), request, policy.notes));
   options.recompute = modes;
   DYNA_ASSIGN_OR_RETURN(
       auto cut, cutStages(costs, request.strategy, modes, policy.notes));

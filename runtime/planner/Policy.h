@@ -36,7 +36,8 @@ struct PlanRequest {
   Strategy strategy;        ///< with or without the layers of its stages
   std::string pipeline;     ///< name of a schedule
   std::string microBatches; ///< name of a batching
-  std::string recompute; ///< as for `parseRecompute`; else the strategy's word
+  /// As for `parseRecompute`, or "auto"; else the strategy's word.
+  std::string recompute;
   int64_t tokensPerBatch = defaultTokensPerBatch; ///< of all replicas, about
   int64_t tokensPerMicroBatch = 0;
   /// What a chosen micro-batch takes at least, where it is known.

@@ -33,15 +33,15 @@ Instruction &ProgramWriter::add(Instruction::Op op, int layer, int microBatch) {
   return i;
 }
 
-plan::Recompute ProgramWriter::mode(int layer) const {
-  return nearestMode(view_.kind(layer), modeOf(options_.recompute, layer));
+plan::Recompute ProgramWriter::mode(int layer, int microBatch) const {
+  return nearestMode(view_.kind(layer), options_.modeOf(layer, microBatch));
 }
 
 void ProgramWriter::forward(int m) {
   add(Instruction::LOAD, 0, m);
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
     waitForGather(l);
-    add(Instruction::FORWARD, l, m).recompute = mode(l);
+    add(Instruction::FORWARD, l, m).recompute = mode(l, m);
   }
 }
 
@@ -56,8 +56,8 @@ std::vector<int> ProgramWriter::inputGradients(int m, bool recomputed,
                                                bool last) {
   std::vector<int> weights;
   for (int l = view_.endLayer() - 1; l >= view_.firstLayer(); --l) {
-    if (mode(l) != plan::RECOMPUTE_NONE && !recomputed)
-      add(Instruction::RECOMPUTE, l, m).recompute = mode(l);
+    if (mode(l, m) != plan::RECOMPUTE_NONE && !recomputed)
+      add(Instruction::RECOMPUTE, l, m).recompute = mode(l, m);
     recomputed = false;
     if (splits(l)) {
       add(Instruction::BACKWARD_INPUT, l, m);
@@ -88,8 +88,8 @@ void ProgramWriter::backward(int m, bool last) {
 
 void ProgramWriter::recomputeFirst(int m) {
   int l = view_.endLayer() - 1;
-  if (mode(l) != plan::RECOMPUTE_NONE)
-    add(Instruction::RECOMPUTE, l, m).recompute = mode(l);
+  if (mode(l, m) != plan::RECOMPUTE_NONE)
+    add(Instruction::RECOMPUTE, l, m).recompute = mode(l, m);
 }
 
 void ProgramWriter::backwardBehindRecompute(int m, bool last) {
@@ -207,11 +207,11 @@ public:
     for (size_t index = 0; index < items.size(); ++index) {
       const PipelineItem &item = items[index];
       startMessages(item.start);
-      // One item lies between a send's start and its wait; where stages run
-      // several short ones beside a long one, as many as the receiver takes.
+      // At least one item lies between a send's start and its wait; where stages
+      // run several short ones beside a long one, as many as the receiver takes.
       waitForSends([&](const Sent &sent) {
-        return writer_.waitsLate() ? sent.message->taken <= item.start
-                                   : sent.item < index;
+        return sent.item < index &&
+               (!writer_.waitsLate() || sent.message->taken <= item.start);
       });
       if (item.isBackward() && writer_.fillsGaps()) {
         writer_.recomputeFirst(microBatches_[item.microBatch]);

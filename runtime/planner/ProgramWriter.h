@@ -52,7 +52,7 @@ private:
   bool spansStages(int layer) const;
   void startReduction(int layer);
   void waitForGather(int layer);
-  plan::Recompute mode(int layer) const;
+  plan::Recompute mode(int layer, int microBatch) const;
   bool splits(int layer) const;
   std::vector<int> inputGradients(int microBatch, bool recomputed, bool last);
   void weightGradients(int microBatch, const std::vector<int> &layers);

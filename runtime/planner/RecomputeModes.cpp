@@ -36,8 +36,9 @@ StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers) {
       mode = plan::RECOMPUTE_FULL;
     else
       return Status::invalidArgument(
-          "--recompute expects none, selective or full, but got '" + word +
-          "'");
+          "--recompute expects none, selective or full, one for each layer, or "
+          "auto, but got '" +
+          word + "'");
     modes.insert(modes.end(), count, mode);
   }
   if (entries == 1 && modes.size() == 1)

@@ -19,6 +19,9 @@ inline plan::Recompute modeOf(const RecomputeModes &modes, int layer) {
   return modes[modes.size() > 1 ? layer : 0];
 }
 
+/// The word that leaves the modes to the planner.
+constexpr const char *chooseRecomputeWord = "auto";
+
 /// "full" means all layers; "none,full*6,none" lists them, one entry per layer.
 StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers);
 

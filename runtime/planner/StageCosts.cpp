@@ -81,9 +81,18 @@ double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
   return most;
 }
 
-void add(std::vector<double> &sums, const std::vector<double> &seconds) {
-  for (size_t m = 0; m < sums.size(); ++m)
-    sums[m] += seconds[m];
+std::vector<Work> worksOf(const plan::LayerKind &kind, const plan::Plan &plan,
+                          const std::vector<int> &microBatches) {
+  std::vector<Work> works;
+  for (int m : microBatches) {
+    Work &work = works.emplace_back();
+    for (const plan::Segment &segment : plan.microBatches[m].segments) {
+      work.tokens += segment.length;
+      work.pairs += visiblePairs(kind, segment.length);
+    }
+    work.targets = work.tokens;
+  }
+  return works;
 }
 
 } // namespace
@@ -95,41 +104,40 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
   const Strategy &strategy = graph.strategy();
   // Layers of one kind and mode take the same.
   std::map<std::pair<int, plan::Recompute>, LayerSeconds> known;
+  auto secondsIn = [&](const RankView &view, int layer,
+                       plan::Recompute mode) -> const LayerSeconds & {
+    const int kind = view.layer(layer).kind();
+    auto [entry, isNew] = known.try_emplace({kind, mode});
+    if (isNew)
+      entry->second = secondsOf(
+          costs, {kind, strategy.tp, strategy.sp},
+          trainingPasses(view.kind(layer), mode, options.splitBackward),
+          worksOf(view.kind(layer), plan, microBatches));
+    return entry->second;
+  };
   PipelineProblem stages;
   const bool pieces = ruleOf(options.schedule).adapts;
   const bool apart = pieces && options.splitBackward;
   for (int stage = 0; stage < graph.stages(); ++stage) {
     const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
-    stages.forward.emplace_back(microBatches.size(), 0);
-    stages.backward.emplace_back(microBatches.size(), 0);
+    auto &forward = stages.forward.emplace_back(microBatches.size(), 0);
+    auto &backward = stages.backward.emplace_back(microBatches.size(), 0);
     if (apart)
       stages.weight.emplace_back(microBatches.size(), 0);
-    for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
-      const int kind = view.layer(l).kind();
-      plan::Recompute mode = modeOf(options.recompute, l);
-      auto [entry, isNew] = known.try_emplace({kind, mode});
-      if (isNew) {
-        std::vector<Work> works;
-        for (int m : microBatches) {
-          Work &work = works.emplace_back();
-          for (const plan::Segment &segment : plan.microBatches[m].segments) {
-            work.tokens += segment.length;
-            work.pairs += visiblePairs(view.kind(l), segment.length);
-          }
-          work.targets = work.tokens;
-        }
-        entry->second = secondsOf(
-            costs, {kind, strategy.tp, strategy.sp},
-            trainingPasses(view.kind(l), mode, options.splitBackward), works);
+    if (pieces)
+      stages.recompute.emplace_back(microBatches.size(), 0);
+    for (int l = view.firstLayer(); l < view.endLayer(); ++l)
+      for (size_t m = 0; m < microBatches.size(); ++m) {
+        const LayerSeconds &seconds =
+            secondsIn(view, l, options.modeOf(l, microBatches[m]));
+        forward[m] += seconds.forward[m];
+        backward[m] += seconds.backward[m];
+        if (apart)
+          stages.weight.back()[m] += seconds.weight[m];
+        // Only the layer that backward begins with waits for nothing else.
+        if (pieces && l + 1 == view.endLayer())
+          stages.recompute.back()[m] = seconds.recompute[m];
       }
-      add(stages.forward.back(), entry->second.forward);
-      add(stages.backward.back(), entry->second.backward);
-      if (apart)
-        add(stages.weight.back(), entry->second.weight);
-      // Only the layer that backward begins with waits for nothing else.
-      if (pieces && l + 1 == view.endLayer())
-        stages.recompute.push_back(entry->second.recompute);
-    }
   }
   // What goes by numbers alone is ordered by these alone.
   if (pieces)

@@ -21,8 +21,7 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
       Extent extent = extentOf(plan.microBatches[m]);
       int64_t all = 0, left = 0;
       for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
-        plan::Recompute mode =
-            nearestMode(view.kind(l), modeOf(options.recompute, l));
+        plan::Recompute mode = nearestMode(view.kind(l), options.modeOf(l, m));
         int64_t bytes = view.keptBytes(l, mode, extent);
         all += bytes;
         if (splitsBackward(view.kind(l)))
@@ -35,13 +34,14 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
 }
 
 void limitStages(PipelineProblem &problem, const ExecutableGraph &graph,
-                 int replica, const std::vector<int64_t> &dynamicLimits,
+                 int replica, const PlanOptions &options,
                  const std::vector<int64_t> &beside) {
+  problem.mostKept = options.mostKept;
   for (int stage = 0; stage < graph.stages(); ++stage) {
     int64_t least = std::numeric_limits<int64_t>::max();
     for (int shard = 0; shard < graph.strategy().tp; ++shard) {
       int rank = graph.rankAt({replica, stage, shard});
-      least = std::min(least, dynamicLimits[rank] - beside[rank]);
+      least = std::min(least, options.dynamicLimits[rank] - beside[rank]);
     }
     problem.limits.push_back(std::max<int64_t>(least, 0));
   }

@@ -17,10 +17,11 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
                 const plan::Plan &plan, const std::vector<int> &microBatches,
                 const PlanOptions &options);
 
-/// Fills in the limits of a replica's stages: the least of `dynamicLimits` of
-/// their ranks, less the bytes in `beside` of each rank.
+/// Fills in the limits of a replica's stages: the least of the dynamic limits of
+/// their ranks, less the bytes in `beside` of each rank; and how many
+/// micro-batches they may hold.
 void limitStages(PipelineProblem &problem, const ExecutableGraph &graph,
-                 int replica, const std::vector<int64_t> &dynamicLimits,
+                 int replica, const PlanOptions &options,
                  const std::vector<int64_t> &beside);
 
 } // namespace dyna

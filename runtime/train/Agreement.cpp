@@ -7,6 +7,7 @@
 #include "runtime/abi/Random.h"
 #include "runtime/base/Text.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace dyna {
@@ -29,14 +30,28 @@ StatusOr<std::vector<uint64_t>> gather(Transport &transport, Group &world,
   return all;
 }
 
+StatusOr<std::unique_ptr<Group>> makeWorld(Transport &transport) {
+  std::vector<int> ranks(transport.ranks());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return transport.createGroup(ranks, transport.deadline());
+}
+
 } // namespace
+
+StatusOr<int64_t> agreeOnLeast(Transport &transport, int64_t own) {
+  DYNA_ASSIGN_OR_RETURN(auto world, makeWorld(transport));
+  DYNA_ASSIGN_OR_RETURN(
+      auto all, gather(transport, *world, {static_cast<uint64_t>(own)}));
+  int64_t least = own;
+  for (uint64_t number : all)
+    least = std::min(least, static_cast<int64_t>(number));
+  return least;
+}
 
 Status checkAgreement(Transport &transport,
                       const std::vector<SharedFact> &facts) {
-  std::vector<int> ranks(transport.ranks());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  DYNA_ASSIGN_OR_RETURN(auto world,
-                        transport.createGroup(ranks, transport.deadline()));
+  DYNA_ASSIGN_OR_RETURN(auto world, makeWorld(transport));
+  const size_t ranks = static_cast<size_t>(transport.ranks());
   // What is compared first, so that the number of values is alike.
   std::string names;
   std::vector<uint64_t> own;
@@ -46,7 +61,7 @@ Status checkAgreement(Transport &transport,
   }
   DYNA_ASSIGN_OR_RETURN(
       auto lists, gather(transport, *world, {dyna_hash_name(names.c_str())}));
-  for (size_t rank = 1; rank < ranks.size(); ++rank)
+  for (size_t rank = 1; rank < ranks; ++rank)
     if (lists[rank] != lists.front())
       return Status::invalidArgument(formatText(
           "rank %d is a program of another version of Dyna than rank 0: start "
@@ -54,7 +69,7 @@ Status checkAgreement(Transport &transport,
           rank));
   DYNA_ASSIGN_OR_RETURN(auto all, gather(transport, *world, own));
   for (size_t f = 0; f < facts.size(); ++f)
-    for (size_t rank = 1; rank < ranks.size(); ++rank)
+    for (size_t rank = 1; rank < ranks; ++rank)
       if (all[rank * facts.size() + f] != all[f])
         return Status::invalidArgument(formatText(
             "rank %d has another %s than rank 0 (here, on rank %d: %s): start "

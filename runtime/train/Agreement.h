@@ -29,6 +29,9 @@ struct SharedFact {
 Status checkAgreement(Transport &transport,
                       const std::vector<SharedFact> &facts);
 
+/// The smallest number that any rank says. All ranks call it.
+StatusOr<int64_t> agreeOnLeast(Transport &transport, int64_t own);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_TRAIN_AGREEMENT_H

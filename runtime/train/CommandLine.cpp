@@ -282,10 +282,12 @@ Status resolveOptions(TrainOptions &options) {
   if (StatusOr<LongDocuments> mode = parseLongDocuments(options.longDocuments);
       !mode.isOk())
     return mode.status();
-  if (!options.memoryLimit.empty())
-    if (StatusOr<int64_t> bytes = parseBytes(options.memoryLimit);
-        !bytes.isOk())
-      return Status::invalidArgument("--memory-limit: " +
+  for (const auto &[flag, text] :
+       {std::pair("memory-limit", &options.memoryLimit),
+        {"rank-memory", &options.rankMemory}})
+    if (StatusOr<int64_t> bytes = parseBytes(*text);
+        !text->empty() && !bytes.isOk())
+      return Status::invalidArgument(std::string("--") + flag + ": " +
                                      bytes.status().message());
   return Status::ok();
 }

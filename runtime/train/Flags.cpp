@@ -85,7 +85,8 @@ std::string pipelineHelp() {
     text += (schedule == allSchedules().front() ? "" : "; ") +
             std::string(ruleOf(schedule).name) + ", " +
             ruleOf(schedule).summary;
-  return text;
+  // One stage has no order to choose.
+  return text + " (default: " + ruleOf(defaultSchedule(2)).name + ")";
 }
 
 std::string batchingHelp() {
@@ -173,8 +174,9 @@ std::vector<Flag> stepsFlags() {
              "compute weight gradients apart from input gradients",
              &O::splitBackward, Stored::Numbers),
       text("Steps", "recompute", "MODE",
-           "none, selective or full, or one per layer: none,full*6,none "
-           "(default: what the strategy says, or none)",
+           "none, selective or full, one per layer: none,full*6,none, or "
+           "auto: for each stage and micro-batch what is fastest in the memory "
+           "there is (default: what the strategy says, or none)",
            &O::recompute, Stored::Yes),
       integer("Steps", "seed", "of initial values, data order and dropout",
               &O::seed, 0, 9e15, Stored::Numbers),
@@ -201,6 +203,10 @@ std::vector<Flag> ranksFlags() {
           &O::timeout, 1, 1e6, Stored::Yes),
       choice("Ranks", "pipeline", pipelines.c_str(), &O::pipeline,
              scheduleNames(), Stored::Yes),
+      text("Ranks", "rank-memory", "BYTES",
+           "of each rank's parameters and micro-batches, for example 512MiB "
+           "(default: the machine's free memory, shared by its ranks)",
+           &O::rankMemory, Stored::Yes),
       text("Ranks", "costs", "FILE",
            "what layers take, measured, to cut them into stages by (default: "
            "estimated)",

@@ -134,6 +134,30 @@ std::string jsonNumber(double value) {
   return std::isfinite(value) ? formatText("%.17g", value) : "null";
 }
 
+void StepMetrics::setPlan(const plan::Plan &plan, bool choosesRecompute) {
+  fallback = plan.fallback;
+  if (!choosesRecompute)
+    return;
+  recomputed.emplace();
+  for (const plan::RankProgram &program : plan.ranks)
+    for (const plan::Instruction &i : program.instructions)
+      if (i.op == plan::Instruction::FORWARD)
+        ++(*recomputed)[i.recompute];
+}
+
+/// Where a plan is not what was asked for, and what was left to it.
+static std::string planFields(const StepMetrics &m) {
+  std::string text;
+  if (!m.fallback.empty())
+    text += ", \"fallback\": " + quoteJson(m.fallback);
+  if (m.recomputed)
+    text +=
+        formatText(", \"recompute\": {\"none\": %d, \"selective\": %d, "
+                   "\"full\": %d}",
+                   (*m.recomputed)[0], (*m.recomputed)[1], (*m.recomputed)[2]);
+  return text;
+}
+
 Status MetricsFile::write(const StepMetrics &m) {
   double rate = m.seconds > 0 ? static_cast<double>(m.tokens) / m.seconds : 0;
   return writeLine(
@@ -149,8 +173,9 @@ Status MetricsFile::write(const StepMetrics &m) {
       formatText("\"plan_seconds\": %.6f, \"plan_wait_seconds\": %.6f",
                  m.planSeconds, m.planWaitSeconds) +
       (m.predictedSeconds > 0
-           ? formatText(", \"predicted_seconds\": %.6f}", m.predictedSeconds)
-           : "}"));
+           ? formatText(", \"predicted_seconds\": %.6f", m.predictedSeconds)
+           : "") +
+      planFields(m) + "}");
 }
 
 Status MetricsFile::writeLine(const std::string &json) {

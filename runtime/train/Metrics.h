@@ -6,10 +6,13 @@
 #define DYNA_RUNTIME_TRAIN_METRICS_H
 
 #include "runtime/base/Status.h"
+#include "runtime/plan/Plan.h"
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -32,6 +35,14 @@ struct StepMetrics {
   int64_t microBatches = 0;
   double planSeconds = 0; ///< that making this step's plan took, ahead of it
   double planWaitSeconds = 0; ///< that the step waited for it, in `seconds`
+  /// The schedule that the plan has instead of the one asked for, which did not
+  /// fit; empty: as asked.
+  std::string fallback;
+  /// Where modes of recomputation were chosen: forwards of one layer and
+  /// micro-batch in each.
+  std::optional<std::array<int64_t, 3>> recomputed;
+
+  void setPlan(const plan::Plan &plan, bool choosesRecompute);
 };
 
 /// A file of JSON lines, one per step, readable at any time: each line is

@@ -14,6 +14,9 @@ namespace dyna {
 class PlanSource {
 public:
   virtual ~PlanSource() = default;
+  /// Before any plan: of all steps that will be asked for, in whatever order, the
+  /// first.
+  virtual void startAt(int64_t step) {}
   /// Of a step that was read: its number, mini-batch and whether it updates.
   /// Called from several threads at once.
   virtual StatusOr<VerifiedPlan> plan(const PlannedStep &step) = 0;

@@ -13,6 +13,7 @@
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/Policy.h"
+#include "runtime/planner/RankMemory.h"
 #include "runtime/train/Agreement.h"
 #include "runtime/train/Checkpointing.h"
 #include "runtime/train/Devices.h"
@@ -25,6 +26,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 namespace dyna {
 namespace {
@@ -94,33 +96,81 @@ Persistent persistentOf(bool training) {
   return training ? Persistent::Training : Persistent::Masters;
 }
 
+/// What a rank's arena may take: what the user says; -1, not limited, where
+/// `most`, what plans could use, is there beside `need` on all machines of the
+/// job; else an equal part of what there is.
+StatusOr<int64_t> chooseRankBytes(const TrainOptions &options,
+                                  const MemoryNeed &need, int64_t most,
+                                  size_t localRanks, Transport *processes) {
+  if (!options.rankMemory.empty())
+    return parseBytes(options.rankMemory);
+  if (localRanks == 0) // what others have, who run the plans, nobody here knows
+    return -1;
+  constexpr int64_t enough = std::numeric_limits<int64_t>::max();
+  int64_t room = availableMemory();
+  room = room < 0 ? enough : room / (processes ? launchedProcessesHere() : 1);
+  if (!options.memoryLimit.empty()) {
+    DYNA_ASSIGN_OR_RETURN(int64_t limit, parseBytes(options.memoryLimit));
+    room = std::min(room, limit);
+  }
+  room = std::max<int64_t>(room - need.total(), 0);
+  int64_t share =
+      most <= room ? enough : room / static_cast<int64_t>(localRanks);
+  // All make the same plans, for all ranks.
+  if (processes) {
+    DYNA_ASSIGN_OR_RETURN(share, agreeOnLeast(*processes, share));
+  }
+  return share == enough ? -1 : share;
+}
+
 /// Bytes of each rank's dynamic region, if the ranks of this process fit the
 /// memory there is.
 StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
                                                   const std::vector<int> &local,
-                                                  int threads, bool training) {
-  // Of more micro-batches in flight than fill a mini-batch, none can be full.
-  PlanOptions largest = session.planOptions;
-  largest.inFlight = static_cast<int>(
-      std::min<int64_t>(largest.inFlight, session.microBatches + 1));
-  DYNA_ASSIGN_OR_RETURN(
-      auto dynamic, session.planner->largestDynamicBytes(largest, training));
-  MemoryNeed need;
-  need.data = session.dataBytes;
+                                                  int threads, bool training,
+                                                  Transport *processes) {
   const TrainOptions &options = session.options;
   if (!options.save.empty() || !options.load.empty() || !options.resume.empty())
     session.fileBytes = checkpointBufferBytes(*session.model);
+  MemoryNeed need;
+  need.data = session.dataBytes;
   need.files = session.fileBytes;
-  for (int rank : local) {
-    need.persistent +=
-        persistentLayout(session.graph->rankView(rank), persistentOf(training))
-            .bytes;
-    need.dynamic += dynamic[rank];
-  }
   need.batches = (1 + session.options.planAhead) *
                  estimateBatchBytes(*session.model, session.planOptions,
                                     session.options.tokensPerBatch,
                                     session.data->statistics().meanTokens());
+  // Of more micro-batches in flight than fill a mini-batch, none can be full.
+  PlanOptions largest = session.planOptions;
+  largest.inFlight = static_cast<int>(
+      std::min<int64_t>(largest.inFlight, session.microBatches + 1));
+  const Persistent persistent = persistentOf(training);
+  int64_t held = 0;
+  for (int rank : local)
+    held += persistentLayout(session.graph->rankView(rank), persistent).bytes;
+  const bool isSaid = !options.rankMemory.empty();
+  DYNA_ASSIGN_OR_RETURN(
+      auto regions,
+      sizeDynamicRegions(*session.planner, largest, persistent, -1));
+  auto localBytes = [&] {
+    int64_t bytes = 0;
+    for (int rank : local)
+      bytes += regions.bytes[rank];
+    return bytes;
+  };
+  DYNA_ASSIGN_OR_RETURN(int64_t rankBytes,
+                        chooseRankBytes(options, need, held + localBytes(),
+                                        local.size(), processes));
+  if (rankBytes >= 0) {
+    DYNA_ASSIGN_OR_RETURN(regions, sizeDynamicRegions(*session.planner, largest,
+                                                      persistent, rankBytes,
+                                                      /*atLeast=*/!isSaid));
+  }
+  if (regions.areLimited() && !isSaid)
+    session.notes.push_back(
+        "the memory there is limits plans, which may so differ from run to "
+        "run; --rank-memory says what a rank may take");
+  need.persistent = held;
+  need.dynamic = localBytes();
   DYNA_RETURN_IF_ERROR(checkMemoryNeed(need, options, availableMemory()));
   // The tables of the data have been taken.
   need.data = 0;
@@ -128,7 +178,7 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
       need,
       startedThreads(options, static_cast<int64_t>(local.size()), threads),
       addressesOfThread(), availableAddresses()));
-  return dynamic;
+  return regions.bytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -316,12 +366,14 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
   std::vector<int> local;
   for (const RankResources &rank : ranks)
     local.push_back(rank.rank);
-  if (local.size() == 1 && ranks.front().transport)
-    DYNA_RETURN_IF_ERROR(
-        agree(session, training, start, *ranks.front().transport));
+  Transport *processes =
+      local.size() == 1 ? ranks.front().transport.get() : nullptr;
+  if (processes)
+    DYNA_RETURN_IF_ERROR(agree(session, training, start, *processes));
   int threads = threadsOfRank(session.options, ranks);
-  DYNA_ASSIGN_OR_RETURN(auto dynamic,
-                        sizeDynamicRegions(session, local, threads, training));
+  DYNA_ASSIGN_OR_RETURN(
+      auto dynamic,
+      sizeDynamicRegions(session, local, threads, training, processes));
   session.planOptions.dynamicLimits = dynamic;
   return makeRanks(session, ranks, threads, dynamic, training);
 }
@@ -391,7 +443,7 @@ Status openPlanning(const Model &model, const TrainOptions &options,
   DYNA_RETURN_IF_ERROR(chooseStrategy(session));
   DYNA_RETURN_IF_ERROR(openData(model, session));
   DYNA_ASSIGN_OR_RETURN(session.planOptions.dynamicLimits,
-                        sizeDynamicRegions(session, {}, 1, true));
+                        sizeDynamicRegions(session, {}, 1, true, nullptr));
   return Status::ok();
 }
 

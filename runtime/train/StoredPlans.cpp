@@ -54,6 +54,8 @@ public:
       (void)store_->put(markKey(prefix_), mark_.toJson(), plansAreKept);
   }
 
+  void startAt(int64_t step) override { first_ = step; }
+
   StatusOr<VerifiedPlan> plan(const PlannedStep &step) override {
     StatusOr<VerifiedPlan> plan = fetch(step);
     // A store that does not answer would only be waited for once more.
@@ -114,6 +116,10 @@ private:
     begins_.erase(begins_.begin(), begins_.lower_bound(at));
     auto begin = begins_.begin();
     if (isMarked_ && begin->first <= mark_.step)
+      return Status::ok();
+    // Of several threads the one of a later step may come first. Planners plan
+    // nothing before the mark, so it has to begin where the run does.
+    if (!isMarked_ && begin->first > first_)
       return Status::ok();
     mark_.step = begin->first;
     mark_.cursor = begin->second;
@@ -203,6 +209,7 @@ private:
   std::mutex mutex_;
   PlanMark mark_;
   bool isMarked_ = false;
+  int64_t first_ = 0; ///< of the run's steps
   int64_t losses_ = 0;
   int64_t planners_ = 0;
   std::map<int64_t, DataCursor> begins_; ///< of steps that may be marked yet

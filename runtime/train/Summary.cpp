@@ -92,6 +92,11 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
                ? "padding"
                : "padding avoided",
            describePadding(summary));
+  if (summary.otherSchedules > 0)
+    addRow(text, "schedule",
+           formatText("%d steps had another than --pipeline, for memory; "
+                      "--metrics say which",
+                      summary.otherSchedules));
   addRow(text, "peak memory", formatBytes(session.peakBytes()));
   if (!summary.savedTo.empty())
     addRow(text, "model", printable(summary.savedTo));

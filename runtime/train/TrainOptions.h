@@ -46,16 +46,17 @@ struct TrainOptions {
   int64_t storeRetry = 0; ///< seconds
   std::string planOnly;   ///< "I/N"; empty: trains
   bool splitBackward = false;
-  std::string recompute; ///< empty: the strategy's word, or none
+  std::string recompute;  ///< empty: the strategy's word, or none
+  std::string rankMemory; ///< "512MiB"; empty: what the machine has
   int64_t seed = 1;
 
   // Ranks.
   std::string strategy;  ///< "dp=2,pp=2"; empty: one rank
   int64_t ranks = 0;     ///< 0: as many as the strategy has
   int64_t timeout = 600; ///< seconds
-  std::string pipeline = scheduleNames().front();
-  std::string costs;   ///< file; empty: estimates
-  std::string profile; ///< file of costs to measure; empty: none
+  std::string pipeline;  ///< empty: chosen by the policy
+  std::string costs;     ///< file; empty: estimates
+  std::string profile;   ///< file of costs to measure; empty: none
   int64_t profileSeconds = 300;
 
   // Optimizer.

@@ -286,6 +286,7 @@ StatusOr<Trainer::Agreed> Trainer::agree(int64_t step,
 
 Status Trainer::runSteps() {
   DYNA_ASSIGN_OR_RETURN(auto source, openPlanSource(session_));
+  source->startAt(summary_.firstStep);
   auto read = [this, step = summary_.firstStep]() mutable {
     return readStep(step++);
   };
@@ -355,6 +356,7 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
   metrics.planSeconds = planned.planSeconds;
   metrics.planWaitSeconds = waited;
+  metrics.setPlan(planned.plan->plan(), session_.planOptions.chooseRecompute);
   checkLogged(metrics_.write(metrics));
   bool isFinite =
       std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
@@ -394,6 +396,7 @@ void Trainer::countStep(const StepMetrics &metrics, const StepResult &result,
       summary_.lastLosses.pop_front();
   }
   ++summary_.steps;
+  summary_.otherSchedules += metrics.fallback.empty() ? 0 : 1;
   summary_.tokens += metrics.tokens;
   summary_.seconds += metrics.seconds;
   summary_.flops += result.flops;

@@ -37,6 +37,8 @@ struct ProcessTransport {
 /// As how many processes a launcher of MPI programs says that it started this
 /// one, linked with it or not; 1 if it says nothing.
 int launchedProcesses();
+/// Of these, on the machine of this one; all, if the launcher does not say.
+int launchedProcessesHere();
 
 } // namespace dyna
 

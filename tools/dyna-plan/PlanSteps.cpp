@@ -9,6 +9,7 @@
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/Planner.h"
+#include "runtime/planner/RankMemory.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -55,7 +56,7 @@ PlanRequest requestOf(const PlanFlags &flags, const StepLengths &steps) {
 std::vector<std::string> wordsOf(const PlanFlags &flags) {
   std::vector<std::string> names(flags.compare.begin(), flags.compare.end());
   if (names.empty())
-    names.push_back(scheduleNames().front());
+    names.push_back(ruleOf(defaultSchedule(2)).name);
   return names;
 }
 
@@ -74,7 +75,16 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
         formatText("the strategy has %d ranks, but the cluster %d devices",
                    graph.ranks(), devices));
   Planner planner(graph, costs);
+  // What does not fit the devices is planned all the same, to be told how much.
+  if (int64_t memory = costs.table().device().memory_bytes(); memory > 0) {
+    DYNA_ASSIGN_OR_RETURN(auto regions,
+                          sizeDynamicRegions(planner, policy.options,
+                                             Persistent::Training, memory,
+                                             /*atLeast=*/true));
+    policy.options.dynamicLimits = std::move(regions.bytes);
+  }
   PlanReport all;
+  int64_t others = 0;
   for (const std::vector<int64_t> &step : steps) {
     std::vector<int64_t> lengths =
         joinedLengths(costs.model(), step, policy.options);
@@ -83,6 +93,7 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
       tokens += length;
     DYNA_ASSIGN_OR_RETURN(auto plan,
                           planner.training(lengths, tokens, policy.options));
+    others += plan.fallback.empty() ? 0 : 1;
     plan.lengths = lengths;
     VerifyOptions verify;
     verify.dynamicLimit = std::numeric_limits<int64_t>::max();
@@ -101,6 +112,10 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
     all.add(report);
   }
   outputs.processes += graph.ranks();
+  if (others > 0)
+    notes.push_back(formatText("%s: %d of %d steps have another schedule, as "
+                               "this one does not fit the devices",
+                               name, others, all.steps));
   return all;
 }
 

@@ -18,6 +18,8 @@
 #include "tools/dyna-plan/SimulationFlag.h"
 #include "llvm/Support/InitLLVM.h"
 
+#include <set>
+
 namespace dyna {
 namespace {
 
@@ -59,6 +61,7 @@ int run(const PlanFlags &flags) {
   outputs.hasTrace = !flags.trace.empty();
   outputs.hasSvg = !flags.svg.empty();
   Reports reports;
+  std::set<std::string> said;
   for (const std::string &name : wordsOf(flags)) {
     PlanRequest request = requestOf(flags, steps);
     request.strategy = *strategy;
@@ -69,8 +72,8 @@ int run(const PlanFlags &flags) {
         planSteps(*costs, request, steps, *conditions, name, outputs, notes);
     if (!report.isOk())
       return fail(report.status());
-    if (reports.empty())
-      for (const std::string &note : notes)
+    for (const std::string &note : notes)
+      if (said.insert(note).second)
         llvm::errs() << "note: " << printable(note) << '\n';
     reports.emplace_back(name, std::move(*report));
   }

@@ -28,7 +28,7 @@ StatusOr<StageOrders> order(const PipelineProblem &problem) {
     most.push_back(problem.limits.empty()
                        ? mostKept({s, problem.stages(), problem.microBatches(),
                                    problem.inFlight})
-                       : problem.microBatches());
+                       : problem.mostKeptOf(s));
   return searchOrders(problem, most);
 }
 

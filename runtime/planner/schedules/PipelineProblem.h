@@ -37,6 +37,9 @@ struct PipelineProblem {
   Bytes kept, late;
   /// For what micro-batches hold, by stage.
   std::vector<int64_t> limits;
+  /// Micro-batches that a stage may hold at most, for schedules that go by
+  /// memory: what a stage in front runs ahead waits, as input, behind it.
+  std::vector<int> mostKept;
   /// Micro-batches whose forwards may all run before their backwards, where the
   /// schedule leaves that to the user.
   int inFlight = 1;
@@ -50,6 +53,10 @@ struct PipelineProblem {
   }
   bool splitsBackward() const { return !weight.empty(); }
 
+  int mostKeptOf(int stage) const {
+    return mostKept.empty() ? microBatches()
+                            : std::min(mostKept[stage], microBatches());
+  }
   double weightOf(int stage, int m) const {
     return weight.empty() ? 0 : weight[stage][m];
   }

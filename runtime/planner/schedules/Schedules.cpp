@@ -27,6 +27,10 @@ const std::vector<Schedule> &allSchedules() {
   return all;
 }
 
+Schedule defaultSchedule(int stages) {
+  return stages > 1 ? Schedule::Adaptive : Schedule::OneForwardOneBackward;
+}
+
 std::vector<std::string> scheduleNames() {
   std::vector<std::string> names;
   for (Schedule schedule : allSchedules())

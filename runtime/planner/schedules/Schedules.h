@@ -90,8 +90,11 @@ StageOrders ordersByShape(const PipelineProblem &problem, OfStage ofStage) {
 
 const ScheduleRule &ruleOf(Schedule schedule);
 
-/// All of them, in the order of Schedules.def; the first is the default.
+/// All of them, in the order of Schedules.def.
 const std::vector<Schedule> &allSchedules();
+
+/// That of plans of so many stages for which none is asked.
+Schedule defaultSchedule(int stages);
 
 /// The names of all, in that order.
 std::vector<std::string> scheduleNames();

@@ -91,6 +91,7 @@ TEST_F(PlanTranslationTest, PlansOfRandomStrategies) {
                            : planner.evaluation(lengths, 100, options);
     ASSERT_TRUE(made.isOk()) << made.status().message();
     made->name = "p\xff 7"; // quoted in text
+    made->fallback = draw(0, 1) ? "a \"schedule\"" : "";
     if (draw(0, 1))
       made->lengths = lengths;
     EXPECT_EQ(::dyna::writePlan(throughText(*made)), ::dyna::writePlan(*made));

@@ -121,6 +121,47 @@ class MemoryTest(common.BinaryTest):
                 self.assertGreater(counted, stated)
                 self.assertLess(taken - counted, plain - stated + 4)
 
+    def test_what_a_rank_may_take_decides_on_the_plan(self):
+        """Less memory: other schedules, more recomputation, the same numbers; at last one line."""
+        program = common.binary("gpt2", "f64")
+        flags = ["--tokens-per-micro-batch=100", "--strategy=dp=2,pp=2", "--tokens-per-batch=1600"]
+
+        def train(*words):
+            metrics = self.folder / "metrics.jsonl"
+            done = common.run(common.training(program, self.corpus, f"--metrics={metrics}", *flags, *words))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done, common.lines_of(metrics)
+
+        def least(text):
+            value, unit = re.search(r"needs ([0-9.]+) (.iB) at least", text).groups()
+            return int(float(value) * {"KiB": 1024, "MiB": 1 << 20}[unit]) + 60000  # what is printed is rounded
+
+        alone = self.train(program, "alone", "--tokens-per-batch=1600", "--tokens-per-micro-batch=100")
+        expected = common.losses(f"{alone}.jsonl")
+        _, free = train("--recompute=auto")
+        for line in free:
+            self.assertNotIn("fallback", line)
+            # A few may still let a stage run further ahead.
+            modes = line["recompute"]
+            self.assertGreater(modes["none"], 4 * (modes["selective"] + modes["full"]))
+        refused = common.run(common.training(program, self.corpus, *flags, "--recompute=auto", "--rank-memory=64KiB"))
+        self.assert_refused(refused, "a rank may take 64.0 KiB", "rank 0 needs", "micro-batch of 100 tokens")
+        # What the first rank needs is not yet enough for all.
+        memory = least(refused.stderr)
+        for _ in range(4):
+            done = common.run(common.training(program, self.corpus, *flags, "--recompute=auto", f"--rank-memory={memory}"))
+            if done.returncode == 0:
+                break
+            memory = least(done.stderr)
+        _, short = train("--recompute=auto", f"--rank-memory={memory}")
+        self.assertGreater(sum(line["recompute"]["full"] + line["recompute"]["selective"] for line in short), 0)
+        done, other = train("--pipeline=gpipe", "--recompute=full", f"--rank-memory={memory}")
+        self.assertEqual({line.get("fallback") in ("adaptive", "sequential") for line in other}, {True})
+        self.assertIn(f"{len(other)} steps had another than --pipeline", done.stdout)
+        for lines in (free, short, other):
+            for line, loss in zip(lines, expected, strict=True):
+                self.assertLessEqual(abs(line["loss"] - loss), 1e-10 * abs(loss))
+
     def test_a_limit_is_kept(self):
         program = common.binary("gpt2", "f32")
         done = common.run(common.training(program, self.corpus, "--memory-limit=600K"))

@@ -245,7 +245,8 @@ class CountsTest(strategies.StrategiesTest):
         cut = "+".join(map(str, CUTS[case.pp]))
         common.succeed(strategies.command(self.program(case.family), self.even, case, f"--counts={path}",
                                           f"--metrics={metrics}", f"--strategy={case.strategy},layers={cut}",
-                                          f"--tokens-per-micro-batch={ROWS}", *flags, steps=1))
+                                          f"--tokens-per-micro-batch={ROWS}", "--micro-batches=tokens", "--pipeline=1f1b",
+                                          *flags, steps=1))
         step, = common.lines_of(metrics)
         self.assertEqual((step["tokens"], step["targets"]), (strategies.TOKENS, strategies.TOKENS))
         self.assertEqual(step["micro_batches"], strategies.TOKENS // ROWS)

@@ -22,7 +22,7 @@ namespace {
 bool isSame(const plan::Plan &a, const plan::Plan &b) {
   bool same = a.manifestHash == b.manifestHash && a.name == b.name &&
               a.targetTokens == b.targetTokens && a.lengths == b.lengths &&
-              a.rankCount() == b.rankCount() &&
+              a.fallback == b.fallback && a.rankCount() == b.rankCount() &&
               a.microBatchCount() == b.microBatchCount();
   for (int rank = 0; same && rank < a.rankCount(); ++rank)
     same = a.ranks[rank].dynamicBytes == b.ranks[rank].dynamicBytes &&
@@ -53,6 +53,7 @@ TEST(PlanFileTest, PlansComeBackAsTheyWere) {
       for (bool trains : {false, true}) {
         plan::Plan plan = planOf(strategy, mode, trains);
         plan.name = "a name";
+        plan.fallback = "another schedule";
         plan.lengths = equalLengths;
         plan.microBatches[0].segments[0].begin = trains;
         StatusOr<plan::Plan> again = readPlan(writePlan(plan));

@@ -279,13 +279,14 @@ TEST(PlannerTest, WhatDoesNotFitBecomesSequential) {
   const char *strategies[] = {"dp=1", "pp=2,layers=3+2",
                               "dp=2,pp=3,layers=2+2+1,zero=1",
                               "pp=5,layers=1+1+1+1+1"};
-  int sequential = 0;
+  int sequential = 0, others = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Planner planner(*ExecutableGraph::create(
         model(), *parseStrategy(strategies[seed % 4])));
     PlanOptions options;
     options.maxTokensPerMicroBatch = 64 + static_cast<int64_t>(seed % 97);
+    options.batching = Batching::Tokens; // which looks at no schedule
     options.schedule = Schedule::Sequential;
     options.splitBackward = seed % 3 == 0;
     options.recompute = {static_cast<plan::Recompute>(seed % 3)};
@@ -303,12 +304,18 @@ TEST(PlannerTest, WhatDoesNotFitBecomesSequential) {
     EXPECT_TRUE(status.isOk()) << status.message();
     for (int rank = 0; rank < plan->rankCount(); ++rank)
       EXPECT_LE(plan->ranks[rank].dynamicBytes, options.dynamicLimits[rank]);
-    auto expected = planner.training(lengths, 9, asked);
-    sequential += writePlan(*expected) == writePlan(*plan);
+    others += plan->fallback == "adaptive";
+    if (plan->fallback == "sequential") {
+      ++sequential;
+      auto expected = planner.training(lengths, 9, asked);
+      plan->fallback.clear();
+      ASSERT_EQ(writePlan(*expected), writePlan(*plan));
+    }
     Status evaluates = planner.evaluation(lengths, 9, options).status();
     EXPECT_TRUE(evaluates.isOk()) << evaluates.message();
   }
-  EXPECT_GT(sequential, 100);
+  EXPECT_GT(sequential, 50);
+  EXPECT_GT(others, 10); // one that goes by memory fits now and then
 }
 
 TEST(PlannerTest, SequentialPlansHaveNothingOfTwoMicroBatches) {

@@ -118,7 +118,7 @@ TEST_F(PolicyTest, SchedulesAndWhatIsInFlight) {
     return std::pair(policy->options.schedule, policy->options.inFlight);
   };
   using S = Schedule;
-  EXPECT_EQ(inFlight("pp=2", ""), std::pair(S::OneForwardOneBackward, 1));
+  EXPECT_EQ(inFlight("pp=2", ""), std::pair(S::Adaptive, 1));
   EXPECT_EQ(inFlight("pp=2", "1f1b", 3),
             std::pair(S::OneForwardOneBackward, 3));
   EXPECT_EQ(inFlight("pp=2", "gpipe"), std::pair(S::GPipe, 9));

@@ -22,7 +22,7 @@ def strategy():
 
 def options():
     lengths = ",".join(str(draw.randint(1, 48)) for _ in range(draw.randint(3, 9)))
-    rest = f" pipeline={draw.choice(['gpipe', '1f1b'])} in-flight={draw.randint(1, 3)}"
+    rest = f" pipeline={draw.choice(['gpipe', '1f1b', 'cyclic', 'adaptive'])} in-flight={draw.randint(1, 3)}"
     rest += draw.choice(["", " split-backward", " evaluate"])
     return f"strategy={strategy()} lengths={lengths} tokens-per-micro-batch=48{rest}"
 

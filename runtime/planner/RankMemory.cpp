@@ -1,0 +1,45 @@
+//===- RankMemory.cpp - How large the dynamic regions are -----------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/RankMemory.h"
+
+#include "runtime/base/Text.h"
+
+#include <algorithm>
+
+namespace dyna {
+
+StatusOr<DynamicRegions> sizeDynamicRegions(const Planner &planner,
+                                            const PlanOptions &options,
+                                            Persistent persistent,
+                                            int64_t rankBytes, bool atLeast) {
+  const bool training = persistent == Persistent::Training;
+  DynamicRegions regions;
+  DYNA_ASSIGN_OR_RETURN(auto most,
+                        planner.largestDynamicBytes(options, training));
+  regions.bytes = regions.most = std::move(most);
+  if (rankBytes < 0)
+    return regions;
+  DYNA_ASSIGN_OR_RETURN(auto least,
+                        planner.leastDynamicBytes(options, training));
+  const ExecutableGraph &graph = planner.graph();
+  for (int rank = 0; rank < graph.ranks(); ++rank) {
+    const int64_t held =
+        persistentLayout(graph.rankView(rank), persistent).bytes;
+    const int64_t room = rankBytes - held;
+    if (room < least[rank] && !atLeast)
+      return Status::resourceExhausted(
+          formatText("a rank may take %s, but rank %d needs %s at least: %s "
+                     "for parameters "
+                     "and their state, %s for a micro-batch of %d tokens",
+                     formatBytes(rankBytes), rank,
+                     formatBytes(held + least[rank]), formatBytes(held),
+                     formatBytes(least[rank]), options.maxTokensPerMicroBatch));
+    regions.bytes[rank] = std::max(std::min(regions.most[rank], room),
+                                   std::min(least[rank], regions.most[rank]));
+  }
+  return regions;
+}
+
+} // namespace dyna

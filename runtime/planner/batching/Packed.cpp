@@ -14,11 +14,7 @@ namespace dyna {
 namespace {
 
 StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
-  Rows rows;
-  for (size_t sample = 0; sample < problem.lengths.size(); ++sample)
-    rows.push_back(
-        {{static_cast<int64_t>(sample), 0, problem.lengths[sample]}});
-  return dealRows(problem, rows, false);
+  return dealRows(problem, rowsOfSamples(problem), false);
 }
 
 } // namespace

@@ -36,6 +36,14 @@ std::vector<std::vector<int64_t>> fillRows(const std::vector<int64_t> &lengths,
   return rows;
 }
 
+Rows rowsOfSamples(const BatchingProblem &problem) {
+  Rows rows;
+  for (size_t sample = 0; sample < problem.lengths.size(); ++sample)
+    rows.push_back(
+        {{static_cast<int64_t>(sample), 0, problem.lengths[sample]}});
+  return rows;
+}
+
 MicroBatches dealRows(const BatchingProblem &problem, const Rows &rows,
                       bool toLongest) {
   const size_t count = static_cast<size_t>(

@@ -23,6 +23,9 @@ std::vector<std::vector<int64_t>> fillRows(const std::vector<int64_t> &lengths,
 /// Segments of each row.
 using Rows = std::vector<std::vector<plan::Segment>>;
 
+/// A row for each sample, in their order.
+Rows rowsOfSamples(const BatchingProblem &problem);
+
 /// As many rows to a micro-batch as fit if all are as long as a row can be; they
 /// are dealt to the replicas in turn. The last segment of a row is padded until
 /// the row is as long as it can be, or with `toLongest` as the longest of its

@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/abi/Random.h"
 #include "runtime/planner/PipelineBounds.h"
 #include "runtime/planner/schedules/CyclicOrders.h"
 #include "runtime/planner/schedules/OrderSearch.h"
+#include "test/runtime/planner/Draw.h"
 
 #include <gmock/gmock.h>
 #include <map>
@@ -18,17 +18,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 namespace {
-
-class Draw {
-public:
-  explicit Draw(uint64_t seed) : state_(seed << 20) {}
-  int below(int n) {
-    return static_cast<int>(dyna_mix64(state_++) % static_cast<uint64_t>(n));
-  }
-
-private:
-  uint64_t state_;
-};
 
 std::string textOf(const std::vector<PipelineItem> &items) {
   std::string text;

@@ -4,11 +4,11 @@
 
 #include "runtime/planner/ChooseRecompute.h"
 
-#include "runtime/abi/Random.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/PipelineTimes.h"
 #include "runtime/planner/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
+#include "test/runtime/planner/Draw.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,17 +22,6 @@ namespace {
 constexpr plan::Recompute none = plan::RECOMPUTE_NONE;
 constexpr plan::Recompute selective = plan::RECOMPUTE_SELECTIVE;
 constexpr plan::Recompute full = plan::RECOMPUTE_FULL;
-
-class Draw {
-public:
-  explicit Draw(uint64_t seed) : state_(seed << 20) {}
-  int below(int n) {
-    return static_cast<int>(dyna_mix64(state_++) % static_cast<uint64_t>(n));
-  }
-
-private:
-  uint64_t state_;
-};
 
 /// The more is computed again, the less is kept and the longer it takes. Limits
 /// are such that all fits with everything recomputed, more or less often.

@@ -1,11 +1,14 @@
 """Times strategies against one rank, and the distribute phase for a large model.
 
-    test/bench/strategies.py --build-dir build [--steps N] [--repeats N]
+    test/bench/strategies.py --build-dir build [--steps N] [--repeats N] [--parts LIST]
 
 Training: 6 layers, 384 wide, 6 heads, vocabulary 257, f32, 8,192 tokens a step in
 micro-batches of at most 2,048, on the lengths of a multi-task mixture
 (bench/train_step.py). One rank of two threads against two ranks of one thread each; the
 runs of one repeat stand side by side, and the median of the ratios counts.
+
+Pipelining: pp=2 as it is by default (ragged, adaptive) against packed rows under 1F1B,
+the same model and samples, cut at 2,048 and at 8,192 tokens, eight rows a step.
 
 Compiling: `--dyna-distribute` for GPT-3 175B (96 layers, width 12288) and five
 strategies on 384 ranks; differentiate alone is timed and taken off.
@@ -29,12 +32,12 @@ LARGE = ("a: dp=6,tp=8,pp=8; b: dp=12,tp=4,pp=8,zero=1; c: dp=3,tp=8,pp=16,sp=1;
          "e: dp=12,tp=8,pp=4,zero=1,sp=1")
 
 
-def tokens_per_second(binary, folder, steps, strategy):
+def tokens_per_second(binary, folder, steps, strategy, batch=8192, micro_batch=2048, flags=()):
     metrics = folder / "metrics.jsonl"
     metrics.unlink(missing_ok=True)
-    flags = ["--strategy", strategy] if strategy else []
-    run([binary, "--data", f"synthetic:lengths={folder / 'lengths.txt'}", "--tokens-per-batch", "8192",
-         "--tokens-per-micro-batch", "2048", "--steps", str(steps + 1), "--threads", "2", "--metrics", metrics,
+    flags = ["--strategy", strategy, *flags] if strategy else flags
+    run([binary, "--data", f"synthetic:lengths={folder / 'lengths.txt'}", "--tokens-per-batch", str(batch),
+         "--tokens-per-micro-batch", str(micro_batch), "--steps", str(steps + 1), "--threads", "2", "--metrics", metrics,
          "--no-progress", *flags])
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     return statistics.median(line["tokens"] / line["seconds"] for line in lines[1:] if "step" in line)
@@ -56,6 +59,25 @@ def training(args, tools, folder):
         emit(what="strategy", strategy=strategy, lengths=source, ranks=2, threads=2,
              tokens_per_s=round(statistics.median(rates[strategy])),
              one_rank_tokens_per_s=round(statistics.median(rates[""])), ratio=round(statistics.median(ratios), 3))
+
+
+def pipelining(args, tools, folder):
+    packed = ("--micro-batches", "packed", "--pipeline", "1f1b")
+    for cut, steps, repeats in [(2048, args.steps, args.repeats), (8192, max(1, args.steps // 2), args.repeats)]:
+        config, module, binary = folder / "gpt.json", folder / "gpt.mlir", folder / "train"
+        config.write_text(json.dumps(dict(MODEL, n_positions=cut)))
+        run([tools / "dyna-translate", "--gpt2", config, "-o", module])
+        run([tools / "dynac", module, "-o", binary])
+        lengths, source = real_lengths(4000, cut=cut)
+        (folder / "lengths.txt").write_text("\n".join(map(str, lengths)) + "\n")
+        rates = {flags: [] for flags in [(), packed]}
+        for _ in range(repeats):
+            for flags in rates:
+                rates[flags].append(tokens_per_second(binary, folder, steps, "pp=2", 8 * cut, cut, flags))
+        ratios = [a / b for a, b in zip(rates[()], rates[packed])]
+        emit(what="over packed 1f1b", strategy="pp=2", lengths=source, cut=cut, tokens_per_batch=8 * cut,
+             tokens_per_s=round(statistics.median(rates[()])), packed_tokens_per_s=round(statistics.median(rates[packed])),
+             ratio=round(statistics.median(ratios), 3), ratios=[round(ratio, 3) for ratio in ratios])
 
 
 def compiling(tools, folder):
@@ -85,11 +107,14 @@ def main():
     parser.add_argument("--build-dir", default="build")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--parts", default="compiling,training,pipelining")
     args = parser.parse_args()
     tools = pathlib.Path(args.build_dir).resolve() / "bin"
     with tempfile.TemporaryDirectory() as folder:
-        compiling(tools, pathlib.Path(folder))
-        training(args, tools, pathlib.Path(folder))
+        for part in args.parts.split(","):
+            {"compiling": lambda: compiling(tools, pathlib.Path(folder)),
+             "training": lambda: training(args, tools, pathlib.Path(folder)),
+             "pipelining": lambda: pipelining(args, tools, pathlib.Path(folder))}[part]()
 
 
 if __name__ == "__main__":

@@ -40,16 +40,16 @@ def emit(**record):
     print(json.dumps(record), flush=True)
 
 
-def real_lengths(count, seed=7):
+def real_lengths(count, seed=7, cut=CUT):
     path = ROOT.parent / "shared/data/multitask_lengths.csv"
     if path.exists():
         with path.open() as file:
             rows = list(csv.reader(file))[1:]
-        rows = [min(CUT, int(r[1]) + int(r[2])) for r in rows[:20000]]
+        rows = [min(cut, int(r[1]) + int(r[2])) for r in rows[:20000]]
         return random.Random(seed).sample(rows, count), path.name
     # Quantiles of the same mixture, interpolated.
     table = [(0, 2), (.01, 14), (.1, 30), (.25, 56), (.5, 102), (.75, 212), (.9, 402), (.95, 631),
-             (.99, 1792), (1, CUT)]
+             (.99, 1792), (1, cut)]
     rng = random.Random(seed)
     out = []
     for _ in range(count):

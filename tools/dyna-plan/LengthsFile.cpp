@@ -4,6 +4,7 @@
 
 #include "tools/dyna-plan/LengthsFile.h"
 
+#include "runtime/base/Files.h"
 #include "runtime/base/InputFile.h"
 #include "runtime/base/Text.h"
 #include "runtime/plan/Bytes.h"
@@ -36,9 +37,20 @@ bool parseNumber(const std::string &text, int64_t &number) {
   return !text.empty();
 }
 
+std::string shortened(const std::string &text) {
+  constexpr size_t most = 100;
+  return text.size() <= most ? text : text.substr(0, most) + "...";
+}
+
 bool isNumber(const std::string &text) {
   int64_t number = 0;
   return parseNumber(text, number);
+}
+
+/// What is wrong with a field; a long one is told by its beginning.
+Status noNumber(const std::string &field) {
+  return Status::invalidArgument("expects a number of tokens, but got '" +
+                                 shortened(field) + "'");
 }
 
 bool namesTokens(const std::string &column) {
@@ -46,6 +58,20 @@ bool namesTokens(const std::string &column) {
   return column == "tokens" ||
          (column.size() > end.size() &&
           column.compare(column.size() - end.size(), end.size(), end) == 0);
+}
+
+/// Whether it is a number that is none that can be, as -4 or 1e9: no name.
+bool isMeantAsNumber(const std::string &text) {
+  return !text.empty() &&
+         std::string("+-.0123456789").find(text[0]) != std::string::npos;
+}
+
+/// Whether somebody meant numbers, not a path: what is wrong with them is worth
+/// more than that there is no such file.
+bool isMeantAsList(const std::vector<std::string> &fields,
+                   const std::string &path) {
+  return std::any_of(fields.begin(), fields.end(), isMeantAsNumber) &&
+         path.find('/') == std::string::npos && !fileExists(path);
 }
 
 /// Where in a line the columns are.
@@ -60,7 +86,7 @@ findColumns(const std::vector<std::string> &header,
     auto found = std::find(header.begin(), header.end(), column);
     if (found == header.end())
       return Status::invalidArgument(
-          formatText("no column '%s': there are %s", column, names));
+          formatText("no column '%s': there are %s", column, shortened(names)));
     places.push_back(found - header.begin());
   }
   if (!places.empty())
@@ -73,7 +99,7 @@ findColumns(const std::vector<std::string> &header,
   return Status::invalidArgument(
       formatText("which of the columns %s are the tokens of a sample? "
                  "--length-columns names those to add up",
-                 names));
+                 shortened(names)));
 }
 
 class Reader {
@@ -86,7 +112,8 @@ public:
     if (fields.size() == 1 && fields[0].empty())
       return Status::ok();
     if (places_.empty()) {
-      bool isHeader = std::none_of(fields.begin(), fields.end(), isNumber);
+      bool isHeader =
+          std::none_of(fields.begin(), fields.end(), isMeantAsNumber);
       if (!isHeader && (fields.size() != 1 || !columns_.empty()))
         return Status::invalidArgument(
             "expects a first line that names the columns");
@@ -105,8 +132,7 @@ public:
     for (size_t place : places_) {
       int64_t number = 0;
       if (!parseNumber(fields[place], number))
-        return Status::invalidArgument("expects a number of tokens, but got '" +
-                                       fields[place] + "'");
+        return noNumber(fields[place]);
       sum += number;
     }
     if (sum == 0)
@@ -130,12 +156,14 @@ readLengths(const std::string &textOrPath,
             const std::vector<std::string> &columns) {
   std::vector<std::string> listed = split(textOrPath);
   Reader reader(columns);
-  if (std::all_of(listed.begin(), listed.end(), isNumber)) {
+  const bool isList = std::all_of(listed.begin(), listed.end(), isNumber);
+  if (isList || isMeantAsList(listed, textOrPath)) {
     if (!columns.empty())
       return Status::invalidArgument(
           "--length-columns is for a file, but --lengths lists numbers");
     for (const std::string &length : listed)
-      DYNA_RETURN_IF_ERROR(reader.line(length));
+      DYNA_RETURN_IF_ERROR(isNumber(length) ? reader.line(length)
+                                            : noNumber(length));
     return std::move(reader.lengths);
   }
   DYNA_ASSIGN_OR_RETURN(std::string text, readFile(textOrPath, maxFileBytes));

@@ -202,13 +202,15 @@ Status Executor::runProgram(Run &run) {
   for (run.index = 0; run.index < run.program.count(); ++run.index) {
     const Instruction &i = run.program.instructions[run.index];
     double begin = options_.trace ? options_.trace->now() : 0;
+    const int64_t sent = options_.trace ? machine_.traffic().messageBytes : 0;
     machine_.context().matrix_flops = 0;
     spent_.clear();
     DYNA_RETURN_IF_ERROR(runInstruction(run));
     result.flops += static_cast<double>(machine_.context().matrix_flops);
     result.formulaFlops += formulaFlops(run, i);
     if (options_.trace)
-      trace(run, i, begin, live[run.index]);
+      trace(run, i, begin, live[run.index],
+            machine_.traffic().messageBytes - sent);
     // What was started goes on between instructions too, not only in kernels
     // and waits.
     if (options_.transport)
@@ -227,7 +229,7 @@ Status Executor::runProgram(Run &run) {
 }
 
 void Executor::trace(const Run &run, const Instruction &i, double begin,
-                     int64_t liveBytes) {
+                     int64_t liveBytes, int64_t sentBytes) {
   TraceRecorder &recorder = *options_.trace;
   TraceSlice slice;
   slice.name = instructionName(i.op);
@@ -239,6 +241,7 @@ void Executor::trace(const Run &run, const Instruction &i, double begin,
   slice.beginSeconds = begin;
   slice.seconds = recorder.now() - begin;
   slice.liveBytes = liveBytes;
+  slice.sentBytes = sentBytes;
   slice.flops = static_cast<double>(machine_.context().matrix_flops);
   if (ExchangeOp op = exchangeOf(i.op);
       op.isMessage() && op.sends == op.starts) {
@@ -253,6 +256,7 @@ void Executor::trace(const Run &run, const Instruction &i, double begin,
   slice.category = "exchange";
   slice.arrow = 0;
   slice.flops = 0;
+  slice.sentBytes = 0;
   slice.isInner = true;
   for (const Transport::Spent &spent : spent_) {
     slice.name = spent.what;

@@ -90,7 +90,7 @@ private:
   Status runProgram(Run &run);
   /// Adds the slice of an instruction that has just run, and those in it.
   void trace(const Run &run, const plan::Instruction &i, double begin,
-             int64_t liveBytes);
+             int64_t liveBytes, int64_t sentBytes);
   Status runInstruction(Run &run);
   double formulaFlops(const Run &run, const plan::Instruction &i) const;
 

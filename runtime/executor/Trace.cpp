@@ -38,6 +38,7 @@ void TraceRecorder::write(TraceWriter &writer, int rank) const {
     arguments.layer = slice.layer;
     arguments.microBatch = slice.microBatch;
     arguments.flops = slice.flops;
+    arguments.bytes = slice.sentBytes;
     writer.slice(rank, 0, slice.name, slice.category, slice.beginSeconds,
                  slice.seconds, arguments);
     if (slice.isInner)

@@ -32,6 +32,7 @@ struct TraceSlice {
   double beginSeconds = 0; ///< since the recorder was made
   double seconds = 0;
   int64_t liveBytes = 0; ///< of the dynamic region
+  int64_t sentBytes = 0; ///< of messages, as the transport counts them
   double flops = 0;
   bool isInner = false; ///< within the slice before it
   /// Of the message that it starts to send, or has received; 0: none.

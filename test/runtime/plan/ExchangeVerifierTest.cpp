@@ -400,7 +400,7 @@ TEST(ExchangeVerifierTest, EveryMessageHasTwoEnds) {
   EXPECT_THAT(
       verifyPlan(planner.graph(), plan, lengths, {enough}).message(),
       HasSubstr("(RECV_GRAD_START layer 3 micro-batch 8 from rank 1) has no "
-                "counterpart on rank 1"));
+                "counterpart on rank 1 (P9)"));
 }
 
 TEST(ExchangeVerifierTest, ParametersAreCastOnce) {

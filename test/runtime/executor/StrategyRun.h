@@ -10,9 +10,11 @@
 #define DYNA_TEST_RUNTIME_EXECUTOR_STRATEGYRUN_H
 
 #include "runtime/base/Json.h"
+#include "runtime/data/Padding.h"
 #include "runtime/executor/RankTeam.h"
 #include "runtime/plan/InstructionTable.h"
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/CutMiniBatch.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/runtime/executor/TinyRun.h"
 
@@ -78,6 +80,28 @@ inline TinyOptions tinyOptions(const StrategyCase &test) {
   return tiny;
 }
 
+/// Rows as `packed` promises them, made here once more: samples in their order, each
+/// behind those of the first row that has room.
+inline MiniBatch packedByHand(const MiniBatch &batch, size_t most) {
+  MiniBatch rows = batch;
+  rows.samples.clear();
+  for (const Sample &sample : batch.samples) {
+    auto row = std::find_if(
+        rows.samples.begin(), rows.samples.end(), [&](const Sample &other) {
+          return other.tokens.size() + sample.tokens.size() <= most;
+        });
+    if (row == rows.samples.end()) {
+      rows.samples.push_back(sample);
+      continue;
+    }
+    for (size_t i = 0; i < sample.tokens.size(); ++i) {
+      row->tokens.push_back(sample.tokens[i]);
+      row->targets.push_back(sample.targets[i]);
+    }
+  }
+  return rows;
+}
+
 inline Outcome runOneRank(const StrategyCase &test) {
   PlanOptions options = planOptions(test);
   options.schedule = Schedule::GPipe;
@@ -86,6 +110,8 @@ inline Outcome runOneRank(const StrategyCase &test) {
   Outcome outcome;
   for (int s = 0; s < steps; ++s) {
     MiniBatch batch = tinyBatch(test.lengths, s + 1);
+    if (test.batching == Batching::Packed)
+      batch = packedByHand(batch, options.maxTokensPerMicroBatch);
     StepResult result;
     EXPECT_OK(run.step(s, batch, result, 1.0));
     outcome.losses.push_back(result.lossSum);
@@ -180,6 +206,8 @@ public:
       MiniBatch batch = tinyBatch(test_.lengths, s + 1);
       PlanOptions options = planOptions(test_);
       options.dynamicLimits = limits;
+      joinSamples(batch,
+                  joinedSamples(graph_.model(), batch.lengths(), options));
       auto plan = planner_.training(batch.lengths(), batch.targets, options);
       if (!plan.isOk())
         return plan.status();

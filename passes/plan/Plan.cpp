@@ -137,15 +137,11 @@ private:
                                         const ::dyna::PlanOptions &options,
                                         const std::vector<int64_t> &samples) {
     int64_t positions = graph.model().manifest().facts().positions();
-    int64_t size = options.maxTokensPerMicroBatch;
-    bool byModel = positions > 0 && positions < size;
-    int64_t longest = byModel ? positions : size;
     for (int64_t length : lengths)
-      if (length > longest)
+      if (positions > 0 && length > positions)
         return ::dyna::Status::invalidArgument(
-            "lengths expects samples of 1 to " + std::to_string(longest) +
-            (byModel ? " tokens, as many as the model has positions, but got "
-                     : " tokens, which one micro-batch may have, but got ") +
+            "lengths expects samples of 1 to " + std::to_string(positions) +
+            " tokens, as many as the model has positions, but got " +
             std::to_string(length));
     int64_t targets =
         targetTokens >= 0 ? int64_t(targetTokens) : sumOfLengths();

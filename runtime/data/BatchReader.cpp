@@ -160,7 +160,7 @@ Status BatchReader::seek(const DataCursor &cursor) {
         toHex(index_->dataset().fingerprint()) + " now)" + remedy);
   if (cursor.epochSamples != index_->size())
     return changed("samples (which follow from the data, --long-documents and "
-                   "--tokens-per-micro-batch)",
+                   "the longest sample that --rank-memory allows)",
                    cursor.epochSamples, index_->size());
   if (cursor.shuffle != options_.shuffle)
     return Status::invalidArgument(

@@ -38,9 +38,13 @@ int64_t SampleStatistics::lengthAt(double fraction) const {
 /// not be.
 static bool isPair(const DocumentShape &shape) { return shape.firstTarget > 1; }
 
+bool SampleIndex::isTooLong(const DocumentShape &shape) const {
+  return options_.limit > 0 && shape.tokens - 1 > options_.limit &&
+         shape.firstTarget < shape.tokens;
+}
+
 bool SampleIndex::isSkipped(const DocumentShape &shape) const {
-  return options_.longDocuments == LongDocuments::Skip && options_.limit > 0 &&
-         shape.tokens - 1 > options_.limit;
+  return options_.longDocuments == LongDocuments::Skip && isTooLong(shape);
 }
 
 int64_t SampleIndex::countSamples(const DocumentShape &shape) const {
@@ -86,18 +90,22 @@ Status SampleIndex::add(int64_t document) {
   int64_t count = countSamples(shape);
   firstSample_.push_back(firstSample_.back() + count);
   s.samples += count;
+  if (isTooLong(shape) && shape.tokens > s.longestDocumentTokens) {
+    s.longestDocument = document;
+    s.longestDocumentTokens = shape.tokens;
+  }
   if (count == 0) {
     ++(isSkipped(shape) ? s.skipped : s.dropped);
     return Status::ok();
   }
   int64_t inputs = shape.tokens - 1;
-  if (options_.limit > 0 && inputs > options_.limit) {
+  if (isTooLong(shape)) {
     if (options_.longDocuments == LongDocuments::Error)
       return Status::invalidArgument(
           dataset_->describe(document) + " has " +
           std::to_string(shape.tokens) + " tokens, but samples have at most " +
-          std::to_string(options_.limit) +
-          " positions; use --long-documents=split, truncate or skip");
+          std::to_string(options_.limit) + " " + options_.limitedBy +
+          "; use --long-documents=split, truncate or skip");
     if (isPair(shape))
       s.targetCut += partOf(shape, 0).end < shape.tokens;
     (isPair(shape) ? s.shortened : count > 1 ? s.split : s.truncated) += 1;

@@ -52,6 +52,8 @@ StatusOr<LongDocuments> parseLongDocuments(std::string_view text);
 struct SampleOptions {
   int64_t limit = 0; ///< tokens of the longest sample; 0: none
   LongDocuments longDocuments = LongDocuments::Split;
+  /// What the limit counts, for people.
+  std::string limitedBy = "positions";
 };
 
 /// What became of the documents.
@@ -66,9 +68,17 @@ struct SampleStatistics {
   int64_t targetCut = 0; ///< those of them whose target lost its end
   int64_t skipped = 0;   ///< documents that were too long, and left out
   int64_t dropped = 0;   ///< documents with nothing to predict
+  /// The longest document that was too long; -1: none was.
+  int64_t longestDocument = -1;
+  int64_t longestDocumentTokens = 0;
   /// counts[n]: samples of n tokens; up to the longest.
   std::vector<int64_t> counts;
 
+  /// Documents that were too long.
+  int64_t tooLong() const { return split + truncated + shortened + skipped; }
+  int64_t longestSample() const {
+    return static_cast<int64_t>(counts.size()) - 1;
+  }
   double meanTokens() const {
     return static_cast<double>(tokens) / static_cast<double>(samples);
   }
@@ -106,6 +116,7 @@ private:
     int64_t inputs() const { return end - begin - (gapEnd - gap) - 1; }
   };
 
+  bool isTooLong(const DocumentShape &shape) const;
   bool isSkipped(const DocumentShape &shape) const;
   int64_t countSamples(const DocumentShape &shape) const;
   Part partOf(const DocumentShape &shape, int64_t piece) const;

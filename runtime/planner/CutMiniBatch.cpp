@@ -8,6 +8,7 @@
 #include "runtime/plan/ProgramBlocks.h"
 #include "runtime/planner/PipelineSchedule.h"
 #include "runtime/planner/PipelineTimes.h"
+#include "runtime/planner/StageCosts.h"
 #include "runtime/planner/StageMemory.h"
 #include "runtime/planner/StageTables.h"
 #include "runtime/planner/batching/Rows.h"
@@ -15,20 +16,41 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace dyna {
 namespace {
 
-/// The model's share of attention work beside the rest, per token.
-double tokensPerPair(const Model &model) {
-  double perToken = 0, perPair = 0;
-  for (int l = 0; l < model.layers(); ++l) {
-    perToken += static_cast<double>(model.kind(l).flops_per_token());
-    perToken += static_cast<double>(model.kind(l).flops_per_target());
-    perPair += static_cast<double>(model.kind(l).attention_flops_per_pair());
-  }
-  return perToken > 0 ? perPair / perToken : 0;
+/// What a pair of attention takes beside a token, half of the square of a
+/// sample's length counted as pairs: the slope from short samples to a long one
+/// of as many tokens, over all layers.
+double tokensPerPair(const ExecutableGraph &graph, const CostModel &costs,
+                     const PlanOptions &options, bool trains, int64_t tokens) {
+  const Model &model = graph.model();
+  const Strategy &strategy = graph.strategy();
+  const int64_t few = std::max<int64_t>(tokens / 16, 1);
+  auto seconds = [&](int64_t length) {
+    double sum = 0;
+    for (int l = 0; l < model.layers(); ++l) {
+      const plan::LayerKind &kind = model.kind(l);
+      const KindAt at{model.layer(l).kind(), strategy.tp, strategy.sp};
+      const Work work{tokens, visiblePairs(kind, length) * (tokens / length),
+                      tokens};
+      auto passes = trainingPasses(kind, modeOf(options.recompute, l),
+                                   options.splitBackward);
+      passes.resize(trains ? passes.size() : 1);
+      for (cost::Direction pass : passes)
+        sum += costs.seconds(at, pass, work);
+    }
+    return sum;
+  };
+  const auto count = static_cast<double>(tokens);
+  const double perPair = 2 * (seconds(tokens) - seconds(few)) /
+                         (count * static_cast<double>(tokens - few));
+  const double perToken =
+      seconds(few) / count - perPair * static_cast<double>(few) / 2;
+  return tokens > few && perPair > 0 && perToken > 0 ? perPair / perToken : 0;
 }
 
 Status checkLengths(const std::vector<int64_t> &lengths, int64_t most) {
@@ -74,26 +96,27 @@ public:
   }
 
   StatusOr<MicroBatches> run() {
-    DYNA_RETURN_IF_ERROR(attempt(problem_.maxTokens));
+    DYNA_RETURN_IF_ERROR(attempt(problem_.limit));
     if (problem_.stages == 1 && problem_.replicas == 1)
       return std::move(best_);
     // However micro-batches are dealt, each to who has least, a replica has at
     // most its share of the sum and (1 - 1 / replicas) of the largest more: to
     // the cut that is nearly one stage more.
+    const int64_t inFlight = problem_.stages;
     if (problem_.replicas > 1) {
       ++problem_.stages;
       tried_ = 0;
-      DYNA_RETURN_IF_ERROR(attempt(problem_.maxTokens));
+      DYNA_RETURN_IF_ERROR(attempt(problem_.limit));
     }
-    const int64_t tokens = std::accumulate(problem_.lengths.begin(),
-                                           problem_.lengths.end(), INT64_C(0));
-    // What a replica has, if all have as much.
-    const int64_t whole = std::min(
-        problem_.maxTokens, std::max<int64_t>(1, tokens / problem_.replicas));
+    const int64_t whole = std::min(problem_.limit, wholeLoad());
+    // What leaves room for as many micro-batches as 1F1B has in flight.
+    if (isLimited() && problem_.limit / inFlight < whole)
+      DYNA_RETURN_IF_ERROR(attempt(problem_.limit / inFlight));
     const int64_t most = std::max(8, problem_.stages);
+    const int64_t least = leastLoad();
     for (int64_t parts = 1, step = 1; parts <= most || leavesIdle_;) {
       DYNA_RETURN_IF_ERROR(attempt(whole / parts));
-      if (whole / parts <= 1)
+      if (whole / parts < least)
         break; // every sample is alone
       // 1, 2, 3, 4, 6, 8, 12, 16 ...
       step = (parts & (parts - 1)) == 0 && parts > 1 ? parts / 2 : step;
@@ -103,11 +126,35 @@ public:
   }
 
 private:
-  Status attempt(int64_t shareTokens) {
-    problem_.shareTokens = std::max<int64_t>(shareTokens, 1);
-    if (problem_.shareTokens == tried_)
+  /// Whether loads are bytes.
+  bool isLimited() const { return trains_ && !options_.dynamicLimits.empty(); }
+
+  /// Of what a replica has, if all have as much, in one micro-batch, if it may
+  /// have as much.
+  int64_t wholeLoad() const {
+    const int64_t tokens = std::accumulate(problem_.lengths.begin(),
+                                           problem_.lengths.end(), INT64_C(0));
+    const auto samples = static_cast<int64_t>(problem_.lengths.size());
+    const int64_t own = std::min(
+        problem_.maxTokens, std::max<int64_t>(1, tokens / problem_.replicas));
+    return problem_.load(
+        {samples * own / std::max<int64_t>(tokens, 1), own, 0});
+  }
+
+  /// Of the two shortest samples: with less, no micro-batch has two.
+  int64_t leastLoad() const {
+    std::vector<int64_t> shortest(2, 0);
+    std::partial_sort_copy(problem_.lengths.begin(), problem_.lengths.end(),
+                           shortest.begin(), shortest.end());
+    return std::max<int64_t>(problem_.load({2, shortest[0] + shortest[1], 0}),
+                             2);
+  }
+
+  Status attempt(int64_t share) {
+    problem_.share = std::max<int64_t>(share, 1);
+    if (problem_.share == tried_)
       return Status::ok();
-    tried_ = problem_.shareTokens;
+    tried_ = problem_.share;
     DYNA_ASSIGN_OR_RETURN(MicroBatches cut,
                           ruleOf(options_.batching).cut(problem_));
     bool idle = leavesIdle(cut);
@@ -183,12 +230,18 @@ private:
   double seconds_ = 0;
 };
 
+/// Of a row that several samples may share.
+int64_t rowTokens(const Model &model, const PlanOptions &options) {
+  return std::min(longestSample(model, options),
+                  options.maxTokensPerMicroBatch);
+}
+
 } // namespace
 
 int64_t longestSample(const Model &model, const PlanOptions &options) {
   const int64_t positions = model.manifest().facts().positions();
-  return positions > 0 ? std::min(positions, options.maxTokensPerMicroBatch)
-                       : options.maxTokensPerMicroBatch;
+  return positions > 0 ? std::min(positions, options.mostTokens())
+                       : options.mostTokens();
 }
 
 std::vector<std::vector<int64_t>>
@@ -196,7 +249,7 @@ joinedSamples(const Model &model, const std::vector<int64_t> &lengths,
               const PlanOptions &options) {
   if (!ruleOf(options.batching).joins)
     return {};
-  return fillRows(lengths, longestSample(model, options));
+  return fillRows(lengths, rowTokens(model, options));
 }
 
 std::vector<int64_t> joinedLengths(const Model &model,
@@ -219,22 +272,32 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
              const std::vector<int64_t> &lengths, const PlanOptions &options,
              bool trains) {
   const BatchingRule &rule = ruleOf(options.batching);
-  DYNA_RETURN_IF_ERROR(checkLengths(lengths, options.maxTokensPerMicroBatch));
+  DYNA_RETURN_IF_ERROR(checkLengths(lengths, options.mostTokens()));
   DYNA_RETURN_IF_ERROR(checkPadding(graph.model(), rule));
   BatchingProblem problem;
   problem.lengths = lengths;
   problem.stages = graph.stages();
   problem.replicas = graph.strategy().dp;
   problem.maxTokens = options.maxTokensPerMicroBatch;
-  problem.rowTokens = longestSample(graph.model(), options);
-  problem.shareTokens = problem.maxTokens;
-  problem.tokensPerPair = tokensPerPair(graph.model());
+  problem.rowTokens = rowTokens(graph.model(), options);
+  problem.tokensPerPair =
+      tokensPerPair(graph, costs, options, trains, problem.rowTokens);
   if (!rule.takesShares)
     return rule.cut(problem);
-  StageTables tables(graph, costs, options, trains, problem.maxTokens);
+  StageTables tables(graph, costs, options, trains, options.mostTokens());
   problem.seconds = [&](const RaggedShape &shape) {
     return tables.slowest(shape);
   };
+  problem.load = [](const RaggedShape &shape) { return shape.tokens; };
+  problem.limit = options.mostTokens();
+  std::optional<HeldBytes> held;
+  if (trains && !options.dynamicLimits.empty()) {
+    held.emplace(graph, options);
+    problem.load = [&](const RaggedShape &shape) {
+      return held->of(shape.tokens, shape.samples);
+    };
+    problem.limit = held->limit();
+  }
   return ShareSearch(graph, tables, options, trains, std::move(problem)).run();
 }
 

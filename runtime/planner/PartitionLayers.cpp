@@ -8,6 +8,7 @@
 #include "runtime/planner/StageCosts.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace dyna {
 namespace {
@@ -48,6 +49,42 @@ std::vector<int> partitionLayers(const std::vector<double> &costs, int stages) {
   });
   fits(costs, stages, best == sums.end() ? sums.back() : *best, cut);
   return cut;
+}
+
+std::vector<int>
+partitionLayersForAny(const std::vector<std::vector<double>> &costs,
+                      int stages) {
+  auto largest = [](const std::vector<double> &own,
+                    const std::vector<int> &cut) {
+    double most = 0;
+    size_t layer = 0;
+    for (int layers : cut) {
+      double sum = 0;
+      for (int i = 0; i < layers; ++i)
+        sum += own[layer++];
+      most = std::max(most, sum);
+    }
+    return most;
+  };
+  std::vector<std::vector<int>> cuts;
+  std::vector<double> least;
+  for (const std::vector<double> &own : costs) {
+    cuts.push_back(partitionLayers(own, stages));
+    least.push_back(largest(own, cuts.back()));
+  }
+  size_t best = 0;
+  double bestTimes = std::numeric_limits<double>::infinity();
+  for (size_t cut = 0; cut < cuts.size(); ++cut) {
+    double times = 1;
+    for (size_t own = 0; own < costs.size(); ++own)
+      if (least[own] > 0)
+        times = std::max(times, largest(costs[own], cuts[cut]) / least[own]);
+    if (times < bestTimes) {
+      best = cut;
+      bestTimes = times;
+    }
+  }
+  return cuts[best];
 }
 
 namespace {
@@ -117,14 +154,19 @@ std::vector<double> layerCosts(const CostModel &costs, const Strategy &strategy,
 }
 
 StatusOr<StageCut> chooseLayers(const CostModel &costs, Strategy strategy,
-                                const RecomputeModes &recompute) {
+                                const RecomputeModes &recompute, bool anyMode) {
   if (!strategy.layers.empty())
     return StageCut{std::move(strategy), ""};
   DYNA_RETURN_IF_ERROR(checkStages(strategy, costs.model().layers()));
   RecomputeModes modes =
       strategy.recompute ? RecomputeModes{*strategy.recompute} : recompute;
-  strategy.layers =
-      partitionLayers(layerCosts(costs, strategy, modes), strategy.pp);
+  std::vector<std::vector<double>> layers = {
+      layerCosts(costs, strategy, modes)};
+  if (anyMode)
+    for (plan::Recompute mode :
+         {plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL})
+      layers.push_back(layerCosts(costs, strategy, {mode}));
+  strategy.layers = partitionLayersForAny(layers, strategy.pp);
   std::string note;
   if (strategy.pp > 1) {
     for (int count : strategy.layers)

@@ -20,6 +20,13 @@ namespace dyna {
 /// of layers, O(n^2 log n).
 std::vector<int> partitionLayers(const std::vector<double> &costs, int stages);
 
+/// The same where it is open which of several costs the layers will have: of the
+/// cuts that are best for one of them, that whose largest sum is, for whichever
+/// costs, the fewest times the least possible; the first of equal ones.
+std::vector<int>
+partitionLayersForAny(const std::vector<std::vector<double>> &costs,
+                      int stages);
+
 /// What a layer takes of one micro-batch in a training step: forward, backward,
 /// and what has to be computed again in between. Updates are not counted: they
 /// come once per step, not once per micro-batch. The micro-batch has 4096
@@ -36,11 +43,13 @@ struct StageCut {
 };
 
 /// The strategy with `layers` filled in: as given, or cut by cost. Where the
-/// strategy names no recomputation, it is `recompute`. Fails where there are
-/// more stages than layers.
-StatusOr<StageCut> chooseLayers(const CostModel &costs, Strategy strategy,
-                                const RecomputeModes &recompute = {
-                                    plan::RECOMPUTE_NONE});
+/// strategy names no recomputation, it is `recompute`, or with `anyMode` one of
+/// the three, which is chosen later. Fails where there are more stages than
+/// layers.
+StatusOr<StageCut>
+chooseLayers(const CostModel &costs, Strategy strategy,
+             const RecomputeModes &recompute = {plan::RECOMPUTE_NONE},
+             bool anyMode = false);
 
 } // namespace dyna
 

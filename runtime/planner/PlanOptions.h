@@ -9,6 +9,7 @@
 #include "runtime/planner/batching/Batchings.h"
 #include "runtime/planner/schedules/Schedules.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,8 +24,11 @@ struct PlanOptions {
   /// there is an entry, it stands instead of `recompute`.
   std::vector<RecomputeModes> microBatchRecompute;
   Batching batching = Batching::Ragged;
-  /// Padding included.
+  /// Of a micro-batch of several samples, padding included.
   int64_t maxTokensPerMicroBatch = 4096;
+  /// A longer sample than that is alone in its micro-batch, and has at most so
+  /// many tokens; where this is less, there are no such samples.
+  int64_t longestSample = 0;
   Schedule schedule = Schedule::GPipe;
   /// Micro-batches whose forwards all run before their backwards, for schedules
   /// that read it.
@@ -41,6 +45,11 @@ struct PlanOptions {
   /// Filled in by the planner: micro-batches that each stage may hold, where a
   /// schedule goes by memory; empty: as many as fit.
   std::vector<int> mostKept;
+
+  /// That any micro-batch may have.
+  int64_t mostTokens() const {
+    return std::max(maxTokensPerMicroBatch, longestSample);
+  }
 
   plan::Recompute modeOf(int layer, int microBatch) const {
     return dyna::modeOf(microBatchRecompute.empty()

@@ -16,15 +16,18 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace dyna {
 namespace {
 
 using plan::Instruction;
 
-Extent largestExtent(const PlanOptions &options) {
-  int64_t tokens = options.maxTokensPerMicroBatch;
-  return {tokens, tokens, tokens};
+/// Of micro-batches of several samples, and with `alone` of any.
+Extent largestExtent(const PlanOptions &options, bool alone) {
+  const int64_t samples = options.maxTokensPerMicroBatch;
+  const int64_t tokens = alone ? options.mostTokens() : samples;
+  return {tokens, tokens, samples};
 }
 
 Status checkOptions(const Model &model, int ranks, const PlanOptions &options) {
@@ -34,10 +37,12 @@ Status checkOptions(const Model &model, int ranks, const PlanOptions &options) {
         formatText("recompute modes for %d layers, but the model has %d",
                    options.recompute.size(), model.layers()));
   if (options.maxTokensPerMicroBatch <= 0 ||
-      options.maxTokensPerMicroBatch > maxMicroBatchTokens)
-    return Status::invalidArgument(
-        formatText("micro-batches of %d tokens: expects 1 to %d",
-                   options.maxTokensPerMicroBatch, maxMicroBatchTokens));
+      options.mostTokens() > maxMicroBatchTokens)
+    return Status::invalidArgument(formatText(
+        "micro-batches of %d tokens: expects 1 to %d",
+        options.maxTokensPerMicroBatch > 0 ? options.mostTokens()
+                                           : options.maxTokensPerMicroBatch,
+        maxMicroBatchTokens));
   if (options.inFlight <= 0)
     return Status::invalidArgument(formatText(
         "%d micro-batches in flight: expects at least 1", options.inFlight));
@@ -191,23 +196,31 @@ StatusOr<plan::Plan> Planner::cutFor(const std::vector<int64_t> &lengths,
                                      bool trains) const {
   if (!trains || !options.chooseRecompute || options.dynamicLimits.empty())
     return start(lengths, targetTokens, options, trains);
-  plan::Plan best;
+  std::optional<plan::Plan> best;
+  Status failed;
   double shortest = std::numeric_limits<double>::infinity();
   for (plan::Recompute mode : {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
                                plan::RECOMPUTE_FULL}) {
     PlanOptions uniform = options;
     uniform.recompute = {mode};
-    DYNA_ASSIGN_OR_RETURN(plan::Plan cut,
-                          start(lengths, targetTokens, uniform, trains));
+    auto cut = start(lengths, targetTokens, uniform, trains);
+    // A sample that keeps too much in this mode may fit in another.
+    if (cut.status().code() == StatusCode::ResourceExhausted) {
+      failed = cut.status();
+      continue;
+    }
+    DYNA_RETURN_IF_ERROR(cut.status());
     auto seconds =
-        chooseModes(cut, std::vector<int64_t>(graph_.ranks(), 0), uniform);
+        chooseModes(*cut, std::vector<int64_t>(graph_.ranks(), 0), uniform);
     if (seconds.isOk() && *seconds < shortest)
       shortest = *seconds;
-    else if (mode != plan::RECOMPUTE_NONE)
+    else if (best)
       continue;
-    best = std::move(cut);
+    best = std::move(*cut);
   }
-  return best;
+  if (!best)
+    return failed;
+  return *std::move(best);
 }
 
 Status Planner::writeWithin(plan::Plan &plan, PlanOptions options) const {
@@ -280,7 +293,12 @@ Status Planner::place(plan::Plan &plan, const PlanOptions &options) const {
       continue;
     // Heuristic placement is not monotone in the sizes, so a smaller
     // micro-batch may, rarely, come out larger than the largest one.
-    Extent largest = largestExtent(options);
+    const bool hasLonger = std::any_of(
+        plan.microBatches.begin(), plan.microBatches.end(),
+        [&](const plan::MicroBatch &microBatch) {
+          return extentOf(microBatch).tq > options.maxTokensPerMicroBatch;
+        });
+    Extent largest = largestExtent(options, hasLonger);
     DYNA_RETURN_IF_ERROR(
         assignMemory(graph_.replicaView(rank), plan, program, &largest));
     if (program.dynamicBytes > limit)
@@ -381,7 +399,6 @@ class Planner::Largest {
 public:
   Largest(const Planner &planner, const PlanOptions &options)
       : planner_(planner), graph_(planner.graph_), options_(options),
-        largest_(largestExtent(options)),
         ofReplica_(graph_.ranksPerReplica(), 0) {}
 
   Status take(const plan::Plan &plan) {
@@ -392,8 +409,9 @@ public:
     });
   }
 
+  /// `alone`: each of the longest sample.
   Status takeLargest(int microBatches, const PlanOptions &options, bool trains,
-                     double slowdown = 1) {
+                     double slowdown = 1, bool alone = false) {
     plan::Plan plan = planner_.empty();
     for (int m = 0; m < microBatches; ++m)
       plan.microBatches.emplace_back().replica = 0;
@@ -401,7 +419,8 @@ public:
       return evenStages(graph_.stages(), own.size(), options, slowdown);
     };
     DYNA_RETURN_IF_ERROR(planner_.write(plan, 1, options, trains, even));
-    DYNA_RETURN_IF_ERROR(planner_.placeAll(plan, 1, &largest_));
+    const Extent largest = largestExtent(options, alone);
+    DYNA_RETURN_IF_ERROR(planner_.placeAll(plan, 1, &largest));
     return take(plan);
   }
 
@@ -417,7 +436,7 @@ public:
     for (int count = 1; count <= 3; ++count)
       for (bool trains : {false, true})
         if (training || !trains)
-          DYNA_RETURN_IF_ERROR(takeLargest(count, sequential, trains));
+          DYNA_RETURN_IF_ERROR(takeLargest(count, sequential, trains, 1, true));
     DYNA_ASSIGN_OR_RETURN(plan::Plan casts, planner_.cast(1));
     return take(casts);
   }
@@ -433,7 +452,6 @@ private:
   const Planner &planner_;
   const ExecutableGraph &graph_;
   const PlanOptions &options_;
-  const Extent largest_;
   std::vector<int64_t> ofReplica_;
 };
 

@@ -42,10 +42,10 @@ StatusOr<RecomputeModes> wishedRecompute(int layers, PlanRequest &request,
 
 /// Leaves a note that says how the layers of each stage were chosen.
 StatusOr<Strategy> cutStages(const CostModel &costs, Strategy strategy,
-                             const RecomputeModes &modes,
+                             const RecomputeModes &modes, bool anyMode,
                              std::vector<std::string> &notes) {
-  DYNA_ASSIGN_OR_RETURN(StageCut cut,
-                        chooseLayers(costs, std::move(strategy), modes));
+  DYNA_ASSIGN_OR_RETURN(
+      StageCut cut, chooseLayers(costs, std::move(strategy), modes, anyMode));
   if (!cut.note.empty())
     notes.push_back(cut.note);
   return std::move(cut.strategy);
@@ -67,12 +67,6 @@ int64_t chooseMicroBatch(const PlanRequest &request, int64_t share,
 void noteMicroBatches(const Policy &policy, int64_t positions,
                       std::vector<std::string> &notes) {
   const int64_t size = policy.options.maxTokensPerMicroBatch;
-  // The model could take longer samples: a silent cut would be a surprise.
-  if (positions > size)
-    notes.push_back(formatText(
-        "samples have at most %d of the model's %d positions, as they must "
-        "fit a micro-batch; --tokens-per-micro-batch allows more",
-        size, positions));
   const int64_t count = policy.microBatches;
   const int stages = policy.strategy.pp;
   if (stages > 1 && count < 2 * stages)
@@ -81,7 +75,7 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
         "most %d %% of the time; larger --tokens-per-batch%s",
         count, count == 1 ? "" : "es", count == 1 ? "s" : "", stages,
         100 * count / (count + stages - 1),
-        // Smaller ones than the longest sample would cut samples.
+        // Smaller ones than the longest sample leave it alone.
         size > std::max<int64_t>(positions, 1)
             ? formatText(" or smaller --tokens-per-micro-batch (now %d) help",
                          size)
@@ -134,14 +128,18 @@ StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
   DYNA_ASSIGN_OR_RETURN(auto modes,
                         wishedRecompute(model.layers(), request, policy.notes));
   options.recompute = modes;
-  DYNA_ASSIGN_OR_RETURN(
-      auto cut, cutStages(costs, request.strategy, modes, policy.notes));
+  DYNA_ASSIGN_OR_RETURN(auto cut,
+                        cutStages(costs, request.strategy, modes,
+                                  options.chooseRecompute, policy.notes));
   policy.strategy = std::move(cut);
 
   const int64_t share =
       std::max<int64_t>(1, request.tokensPerBatch / policy.strategy.dp);
   const int64_t size = chooseMicroBatch(request, share, positions);
   options.maxTokensPerMicroBatch = size;
+  options.longestSample =
+      std::min(request.longestSample > 0 ? request.longestSample : positions,
+               maxMicroBatchTokens);
   policy.microBatches = share / size + (share % size != 0 ? 1 : 0);
   options.splitBackward = request.splitBackward;
   options.inFlight = 1;

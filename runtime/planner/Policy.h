@@ -40,7 +40,8 @@ struct PlanRequest {
   std::string recompute;
   int64_t tokensPerBatch = defaultTokensPerBatch; ///< of all replicas, about
   int64_t tokensPerMicroBatch = 0;
-  /// What a chosen micro-batch takes at least, where it is known.
+  /// What a chosen micro-batch takes at least, where it is known; one whose
+  /// size is given has a longer sample alone.
   int64_t longestSample = 0;
   int64_t inFlight = 0;
   bool splitBackward = false;
@@ -66,7 +67,8 @@ Status takeWords(const std::string &words, PlanRequest &request);
 /// Micro-batches, unless their size is given, have 4096 tokens, which keep
 /// matrix products busy (more only cost memory); in a pipeline they are smaller,
 /// so that there are four for each stage, but never smaller than the model's
-/// longest sample. One stage works in windows of `inFlight` micro-batches.
+/// longest sample. Samples may have as many tokens as the model has positions,
+/// or the longest one; what memory leaves of that is for the caller to say. One stage works in windows of `inFlight` micro-batches.
 StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request);
 
 } // namespace dyna

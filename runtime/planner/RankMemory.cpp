@@ -29,17 +29,48 @@ StatusOr<DynamicRegions> sizeDynamicRegions(const Planner &planner,
         persistentLayout(graph.rankView(rank), persistent).bytes;
     const int64_t room = rankBytes - held;
     if (room < least[rank] && !atLeast)
-      return Status::resourceExhausted(
-          formatText("a rank may take %s, but rank %d needs %s at least: %s "
-                     "for parameters "
-                     "and their state, %s for a micro-batch of %d tokens",
-                     formatBytes(rankBytes), rank,
-                     formatBytes(held + least[rank]), formatBytes(held),
-                     formatBytes(least[rank]), options.maxTokensPerMicroBatch));
+      return Status::resourceExhausted(formatText(
+          "a rank may take %s, but rank %d needs %s at least: %s "
+          "for parameters "
+          "and their state, %s for a micro-batch of %d tokens",
+          formatBytes(rankBytes), rank, formatBytes(held + least[rank]),
+          formatBytes(held), formatBytes(least[rank]), options.mostTokens()));
     regions.bytes[rank] = std::max(std::min(regions.most[rank], room),
                                    std::min(least[rank], regions.most[rank]));
   }
   return regions;
+}
+
+StatusOr<int64_t> longestSampleWithin(const Planner &planner,
+                                      const PlanOptions &options,
+                                      Persistent persistent,
+                                      int64_t rankBytes) {
+  const ExecutableGraph &graph = planner.graph();
+  std::vector<int64_t> room;
+  for (int rank = 0; rank < graph.ranks(); ++rank)
+    room.push_back(rankBytes -
+                   persistentLayout(graph.rankView(rank), persistent).bytes);
+  PlanOptions longer = options;
+  auto fits = [&](int64_t tokens) -> StatusOr<bool> {
+    longer.longestSample = tokens;
+    DYNA_ASSIGN_OR_RETURN(
+        auto least,
+        planner.leastDynamicBytes(longer, persistent == Persistent::Training));
+    for (int rank = 0; rank < graph.ranks(); ++rank)
+      if (least[rank] > room[rank])
+        return false;
+    return true;
+  };
+  int64_t low = options.maxTokensPerMicroBatch, high = options.mostTokens();
+  DYNA_ASSIGN_OR_RETURN(bool all, fits(high));
+  if (all)
+    return high;
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    DYNA_ASSIGN_OR_RETURN(bool half, fits(middle));
+    (half ? low : high) = middle;
+  }
+  return low;
 }
 
 } // namespace dyna

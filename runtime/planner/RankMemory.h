@@ -33,6 +33,13 @@ StatusOr<DynamicRegions> sizeDynamicRegions(const Planner &planner,
                                             int64_t rankBytes,
                                             bool atLeast = false);
 
+/// Tokens of the longest sample, alone in its micro-batch, with which the same
+/// arenas would do: between `options.maxTokensPerMicroBatch`, of which the above
+/// may still fail, and `options.mostTokens()`. O(log tokens) least regions.
+StatusOr<int64_t> longestSampleWithin(const Planner &planner,
+                                      const PlanOptions &options,
+                                      Persistent persistent, int64_t rankBytes);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLANNER_RANKMEMORY_H

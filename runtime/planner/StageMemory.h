@@ -24,6 +24,35 @@ void limitStages(PipelineProblem &problem, const ExecutableGraph &graph,
                  int replica, const PlanOptions &options,
                  const std::vector<int64_t> &beside);
 
+/// What a training micro-batch of any shape holds from forward to backward, on the
+/// stage where that is most beside its limit (`options.dynamicLimits`, which is
+/// not empty), in bytes of the stage that has the smallest limit. What rounding up
+/// adds to each block is left out, so that it is never above what `holdBlocks`
+/// says, and linear in rounded tokens and samples.
+class HeldBytes {
+public:
+  /// With the modes of `options.recompute`. O(layers * tiers).
+  HeldBytes(const ExecutableGraph &graph, const PlanOptions &options);
+  int64_t limit() const { return limit_; }
+  /// Neither falls where there are more tokens or samples. O(1) where stages are
+  /// alike, at most O(stages).
+  int64_t of(int64_t tokens, int64_t samples) const;
+
+private:
+  struct Row {
+    double token = 0, sample = 0, constant = 0;
+    bool isAtMost(const Row &other) const {
+      return token <= other.token && sample <= other.sample &&
+             constant <= other.constant;
+    }
+  };
+  static void add(Row &row, const plan::LinearBytes &formula);
+  void take(Row row, double scale);
+
+  int64_t limit_ = 0;
+  std::vector<Row> rows_; ///< none of which another covers
+};
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLANNER_STAGEMEMORY_H

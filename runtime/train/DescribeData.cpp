@@ -72,6 +72,26 @@ std::string nameData(const Session &session) {
   return names + ": " + describeDocuments(session.data->statistics());
 }
 
+std::string describeLongDocuments(const Session &session) {
+  const SampleStatistics &data = session.data->statistics();
+  if (data.tooLong() == 0)
+    return "";
+  std::string text = groupDigits(data.tooLong()) + " of more than " +
+                     groupDigits(session.sampleLimit) + " tokens: ";
+  const char *gap = "";
+  for (auto [number, what] : {std::pair(data.split, "split"),
+                              {data.truncated, "cut"},
+                              {data.shortened, "shortened"},
+                              {data.skipped, "left out"}})
+    if (number > 0) {
+      text += gap + groupDigits(number) + " " + what;
+      gap = ", ";
+    }
+  return text + "; the longest: " +
+         printable(session.data->dataset().describe(data.longestDocument)) +
+         ", " + count(data.longestDocumentTokens, "token");
+}
+
 std::vector<std::string> describeData(const Session &session) {
   const SampleStatistics &data = session.data->statistics();
   std::vector<std::string> lines = {"data: " + describeDocuments(data),
@@ -94,7 +114,7 @@ std::vector<std::string> describeData(const Session &session) {
 std::vector<std::string> dataNotes(const Session &session) {
   const SampleStatistics &data = session.data->statistics();
   std::vector<std::string> notes;
-  std::string limit = groupDigits(session.sampleLimit()) + " tokens";
+  std::string limit = groupDigits(session.sampleLimit) + " tokens";
   if (data.shortened > 0)
     notes.push_back(
         count(data.shortened, "input/target pair") + " of more than " + limit +

@@ -12,6 +12,10 @@ namespace dyna {
 /// The data by name, with documents and tokens: in the table of every result.
 std::string nameData(const Session &session);
 
+/// How many documents were longer than samples may be, what became of them, and
+/// the longest of them by its name; empty: none was.
+std::string describeLongDocuments(const Session &session);
+
 /// Documents, tokens, lengths of samples, samples of a step; a line each for
 /// the data, and for what is held out.
 std::vector<std::string> describeData(const Session &session);

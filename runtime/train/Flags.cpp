@@ -115,7 +115,8 @@ std::vector<Flag> dataFlags() {
               &O::heldOutTokens, 1, big, Stored::Yes),
       choice("Data", "long-documents",
              "split, truncate, skip or error: texts longer than the model's "
-             "positions; input/target pairs are always shortened in their "
+             "positions, or than fit a rank's memory; input/target pairs are "
+             "always shortened in their "
              "input, unless that is an error",
              &O::longDocuments, {"split", "truncate", "skip", "error"},
              Stored::Numbers),
@@ -146,7 +147,8 @@ std::vector<Flag> stepsFlags() {
       choice("Steps", "micro-batches", batchings.c_str(), &O::microBatches,
              batchingNames(), Stored::Yes),
       integer("Steps", "tokens-per-micro-batch",
-              "tokens that pass the layers at once; less takes less memory",
+              "tokens of samples that pass the layers together, at most; less "
+              "takes less memory; a longer sample passes alone",
               &O::tokensPerMicroBatch, 1, maxMicroBatchTokens, Stored::Numbers),
       integer("Steps", "in-flight", inFlight.c_str(), &O::inFlight, 1, 1024,
               Stored::Numbers),

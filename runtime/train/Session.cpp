@@ -71,7 +71,11 @@ Status openData(const Model &model, Session &session) {
   DYNA_RETURN_IF_ERROR(
       checkMemoryNeed(need, session.options, availableMemory()));
   SampleOptions samples;
-  samples.limit = session.sampleLimit();
+  samples.limit = session.sampleLimit;
+  if (session.sampleLimit < longestSample(model, session.planOptions))
+    samples.limitedBy = "tokens in the memory of a rank (--rank-memory)";
+  else if (model.manifest().facts().positions() == 0)
+    samples.limitedBy = "tokens (--tokens-per-micro-batch)";
   samples.longDocuments = *parseLongDocuments(session.options.longDocuments);
   for (auto [documents, index] : {std::pair(&documents.first, &session.data),
                                   {&documents.second, &session.heldOut}}) {
@@ -81,6 +85,12 @@ Status openData(const Model &model, Session &session) {
                           SampleIndex::create(*documents, samples));
     *index = made;
   }
+  // Memory is kept for the samples that there are.
+  int64_t longest = 0;
+  for (const SampleIndexPointer &index : {session.data, session.heldOut})
+    if (index)
+      longest = std::max(longest, index->statistics().longestSample());
+  session.planOptions.longestSample = longest;
   return Status::ok();
 }
 
@@ -96,6 +106,68 @@ Persistent persistentOf(bool training) {
   return training ? Persistent::Training : Persistent::Masters;
 }
 
+/// Of this process, or of one of as many on this machine; -1: not known.
+StatusOr<int64_t> freeBytes(const TrainOptions &options) {
+  int64_t room = availableMemory();
+  if (room >= 0)
+    room /= launchedProcesses() > 1 ? launchedProcessesHere() : 1;
+  if (!options.memoryLimit.empty()) {
+    DYNA_ASSIGN_OR_RETURN(int64_t limit, parseBytes(options.memoryLimit));
+    room = room < 0 ? limit : std::min(room, limit);
+  }
+  return room;
+}
+
+/// A sample may have as many tokens as the model has positions, as long as it
+/// fits a rank's memory alone in its micro-batch; in any case as many as a
+/// micro-batch of several has.
+Status limitSamples(Session &session, bool training, bool runsHere) {
+  const TrainOptions &options = session.options;
+  const PlanOptions &plan = session.planOptions;
+  const int64_t most = longestSample(*session.model, plan);
+  session.sampleLimit = most;
+  const bool isSaid = !options.rankMemory.empty();
+  if (most <= plan.maxTokensPerMicroBatch || (!isSaid && !runsHere))
+    return Status::ok();
+  const Persistent persistent = persistentOf(training);
+  int64_t rankBytes = 0;
+  if (isSaid) {
+    DYNA_ASSIGN_OR_RETURN(rankBytes, parseBytes(options.rankMemory));
+  } else {
+    DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(options));
+    if (room < 0)
+      return Status::ok();
+    int64_t held = 0;
+    for (int rank = 0; rank < session.graph->ranks(); ++rank)
+      held = std::max(
+          held,
+          persistentLayout(session.graph->rankView(rank), persistent).bytes);
+    // The other half of what is left is for data and for more micro-batches.
+    room /= launchedProcesses() > 1 ? 1 : session.graph->ranks();
+    rankBytes = room - std::max<int64_t>(room - held, 0) / 2;
+  }
+  DYNA_ASSIGN_OR_RETURN(
+      int64_t longest,
+      longestSampleWithin(*session.planner, plan, persistent, rankBytes));
+  if (longest < most && !isSaid) {
+    // What is free differs a little from process to process and run to run.
+    int64_t rounded = plan.maxTokensPerMicroBatch;
+    while (2 * rounded <= longest)
+      rounded *= 2;
+    longest = rounded;
+  }
+  session.sampleLimit = longest;
+  if (longest < most)
+    session.notes.push_back(formatText(
+        "samples have at most %d of the model's %d positions: alone in a "
+        "micro-batch, longer ones do not fit %s of a rank%s",
+        longest, most, formatBytes(rankBytes),
+        isSaid
+            ? " (--rank-memory)"
+            : ", half of what is free; --rank-memory says what it may take"));
+  return Status::ok();
+}
+
 /// What a rank's arena may take: what the user says; -1, not limited, where
 /// `most`, what plans could use, is there beside `need` on all machines of the
 /// job; else an equal part of what there is.
@@ -107,12 +179,8 @@ StatusOr<int64_t> chooseRankBytes(const TrainOptions &options,
   if (localRanks == 0) // what others have, who run the plans, nobody here knows
     return -1;
   constexpr int64_t enough = std::numeric_limits<int64_t>::max();
-  int64_t room = availableMemory();
-  room = room < 0 ? enough : room / (processes ? launchedProcessesHere() : 1);
-  if (!options.memoryLimit.empty()) {
-    DYNA_ASSIGN_OR_RETURN(int64_t limit, parseBytes(options.memoryLimit));
-    room = std::min(room, limit);
-  }
+  DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(options));
+  room = room < 0 ? enough : room;
   room = std::max<int64_t>(room - need.total(), 0);
   int64_t share =
       most <= room ? enough : room / static_cast<int64_t>(localRanks);
@@ -285,7 +353,8 @@ Status agree(const Session &session, bool training, const Checkpoint *start,
       {"strategy", describeStrategy(strategy)},
       {"task", training ? "training" : "evaluation"},
       {"checkpoint", describeStart(start, session.options)},
-      {"costs", session.costsMark()}};
+      {"costs", session.costsMark()},
+      {"tokens of the longest sample", std::to_string(session.sampleLimit)}};
   if (!session.options.plans.empty()) {
     DYNA_ASSIGN_OR_RETURN(std::string plans,
                           describePlans(session.options.plans));
@@ -393,10 +462,6 @@ std::string Session::costsMark() const {
              : "";
 }
 
-int64_t Session::sampleLimit() const {
-  return longestSample(*model, planOptions);
-}
-
 BatchOptions Session::batchOptions() const {
   BatchOptions batch;
   batch.shuffle = *parseShuffle(options.shuffle);
@@ -414,6 +479,7 @@ Status openSession(const dyna_program &program, const Model &model,
   session.variant = variant;
   DYNA_RETURN_IF_ERROR(checkThreads(options));
   DYNA_RETURN_IF_ERROR(chooseStrategy(session));
+  DYNA_RETURN_IF_ERROR(limitSamples(session, training, /*runsHere=*/true));
   DYNA_RETURN_IF_ERROR(openData(model, session));
   DYNA_ASSIGN_OR_RETURN(auto ranks, makeResources(session));
   if (Status status =
@@ -441,6 +507,7 @@ Status openPlanning(const Model &model, const TrainOptions &options,
         "each with its own I/N",
         processes));
   DYNA_RETURN_IF_ERROR(chooseStrategy(session));
+  DYNA_RETURN_IF_ERROR(limitSamples(session, true, /*runsHere=*/false));
   DYNA_RETURN_IF_ERROR(openData(model, session));
   DYNA_ASSIGN_OR_RETURN(session.planOptions.dynamicLimits,
                         sizeDynamicRegions(session, {}, 1, true, nullptr));

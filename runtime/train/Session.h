@@ -39,8 +39,9 @@ struct Session {
   int64_t dataBytes = 0;      ///< memory of both
   int64_t fileBytes = 0;      ///< what saving and loading take for a while
 
-  /// Longest sample: what positions and micro-batches allow.
-  int64_t sampleLimit() const;
+  /// Tokens of the longest sample that there may be: what the model's positions
+  /// and a rank's memory allow.
+  int64_t sampleLimit = 0;
   BatchOptions batchOptions() const;
   /// Arenas, the kernels' own scratch, and what saving and loading take.
   int64_t peakBytes() const;

@@ -64,6 +64,8 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
   const TrainOptions &options = session.options;
   std::string text = session.model->manifest().model() + "\n";
   addRow(text, "data", nameData(session));
+  if (std::string longer = describeLongDocuments(session); !longer.empty())
+    addRow(text, "long documents", longer);
   addRow(text, "steps",
          formatText("%s (%s tokens in %s)", groupDigits(summary.steps),
                     groupDigits(summary.tokens),

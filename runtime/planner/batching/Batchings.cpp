@@ -7,6 +7,7 @@
 #include "runtime/planner/BalanceReplicas.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace dyna {
 
@@ -47,6 +48,21 @@ StatusOr<Batching> findBatching(const std::string &name) {
   }
   return Status::invalidArgument("the ways to make micro-batches are " + names +
                                  ", but got '" + name + "'");
+}
+
+PartitionOptions partitionOptions(const BatchingProblem &problem) {
+  PartitionOptions options;
+  options.stages = problem.stages;
+  options.replicas = problem.replicas;
+  options.shareBytes = problem.share;
+  options.limitBytes = problem.limit;
+  return options;
+}
+
+int64_t loadWithin(const BatchingProblem &problem, const RaggedShape &shape) {
+  return shape.samples > 1 && shape.tokens > problem.maxTokens
+             ? std::numeric_limits<int64_t>::max()
+             : problem.load(shape);
 }
 
 MicroBatches dealMicroBatches(const BatchingProblem &problem,

@@ -29,18 +29,22 @@ enum class Batching {
 #include "runtime/planner/batching/Batchings.def"
 };
 
-/// What a mini-batch is cut by. Lengths are neither negative nor above
-/// `maxTokens`.
+/// What a mini-batch is cut by. Lengths are not negative.
 struct BatchingProblem {
   std::vector<int64_t> lengths;
   int stages = 1, replicas = 1;
-  /// Of any micro-batch, padding included.
+  /// Of a micro-batch of two samples or more, padding included: a longer sample
+  /// is alone, and changes nothing for the others.
   int64_t maxTokens = 0;
-  /// That a sample can have, and a row has that is as long as any.
+  /// That a row has, unless one sample has more.
   int64_t rowTokens = 0;
-  /// Of a micro-batch of two samples or more; a sample above it is alone, and
-  /// changes nothing for the others. For rules that take shares.
-  int64_t shareTokens = 0;
+  /// What a micro-batch takes of what is limited, for rules that take shares of
+  /// it: bytes, on the stage where these are most beside their limit
+  /// (HeldBytes in StageMemory.h); where memory is not limited, tokens. Neither
+  /// one more sample nor a longer one takes less.
+  std::function<int64_t(const RaggedShape &)> load;
+  int64_t limit = 0; ///< of any micro-batch's load
+  int64_t share = 0; ///< of one of two samples or more, as `maxTokens`
   /// Cost of one pair of attention beside that of one token.
   double tokensPerPair = 0;
   /// On the slowest stage, as the table of costs says (StageTables.h).
@@ -55,7 +59,7 @@ struct BatchingRule {
   /// All micro-batches, those of a replica one after another, with a segment for
   /// every sample. Deterministic.
   StatusOr<MicroBatches> (*cut)(const BatchingProblem &);
-  /// Whether it reads `shareTokens`, which is then searched.
+  /// Whether it reads `share`, which is then searched.
   bool takesShares = false;
   /// Whether segments may be longer than their samples.
   bool pads = false;
@@ -74,6 +78,11 @@ std::vector<std::string> batchingNames();
 
 /// Fails with the names there are.
 StatusOr<Batching> findBatching(const std::string &name);
+
+/// What rules that take shares give to those who cut by them: the problem's
+/// numbers, and `load`, which of several samples above `maxTokens` is endless.
+PartitionOptions partitionOptions(const BatchingProblem &problem);
+int64_t loadWithin(const BatchingProblem &problem, const RaggedShape &shape);
 
 /// For rules that deal micro-batches by the seconds they take
 /// (BalanceReplicas.h): puts these samples into segments and replicas.

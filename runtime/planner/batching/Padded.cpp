@@ -15,26 +15,24 @@ namespace dyna {
 namespace {
 
 StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
+  auto ragged = [](const PaddedShape &shape) -> RaggedShape {
+    int64_t length = shape.longest.tokens, tokens = shape.samples * length;
+    return {shape.samples, tokens, tokens * length};
+  };
   PaddedCosts costs;
   costs.seconds = [&](const PaddedShape &shape) {
-    int64_t length = shape.longest.tokens, tokens = shape.samples * length;
-    return problem.seconds({shape.samples, tokens, tokens * length});
+    return problem.seconds(ragged(shape));
   };
-  costs.bytes = [](const PaddedShape &shape) {
-    return shape.samples * shape.longest.tokens;
+  costs.bytes = [&](const PaddedShape &shape) {
+    return loadWithin(problem, ragged(shape));
   };
-  PartitionOptions options;
-  options.stages = problem.stages;
-  options.replicas = problem.replicas;
-  options.shareBytes = problem.shareTokens;
-  options.limitBytes = problem.maxTokens;
   std::vector<SampleLength> lengths;
   for (int64_t length : problem.lengths)
     lengths.push_back({length, 0});
   DYNA_ASSIGN_OR_RETURN(
       auto partition,
       partitionMicroBatches(lengths, orderSamples(lengths, SampleOrder::Length),
-                            costs, options));
+                            costs, partitionOptions(problem)));
   return dealMicroBatches(problem, partition, true);
 }
 

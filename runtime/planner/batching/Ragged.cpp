@@ -15,14 +15,11 @@ namespace {
 StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
   RaggedCosts costs;
   costs.seconds = problem.seconds;
-  // What micro-batches keep follows their tokens, by which they are limited.
-  costs.bytes = [](const RaggedShape &shape) { return shape.tokens; };
-  PartitionOptions options;
-  options.stages = problem.stages;
-  options.replicas = problem.replicas;
+  costs.bytes = [&](const RaggedShape &shape) {
+    return loadWithin(problem, shape);
+  };
+  PartitionOptions options = partitionOptions(problem);
   options.multipleOf = problem.replicas;
-  options.shareBytes = problem.shareTokens;
-  options.limitBytes = problem.maxTokens;
   DYNA_ASSIGN_OR_RETURN(auto partition,
                         packForPipeline(problem.lengths, costs, options));
   return dealMicroBatches(problem, partition, false);

@@ -20,15 +20,26 @@ StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
   auto dealt =
       dealSamples(problem.lengths, problem.replicas, pack.tokensPerPair);
   for (int replica = 0; replica < problem.replicas; ++replica) {
-    std::vector<int64_t> own;
+    std::vector<int64_t> own, lengths;
+    std::vector<std::vector<int64_t>> bins;
     for (int64_t sample : dealt[replica])
-      own.push_back(problem.lengths[sample]);
-    DYNA_ASSIGN_OR_RETURN(auto bins, packMicroBatches(own, pack));
+      if (problem.lengths[sample] > problem.maxTokens) {
+        bins.push_back({sample});
+      } else {
+        own.push_back(sample);
+        lengths.push_back(problem.lengths[sample]);
+      }
+    DYNA_ASSIGN_OR_RETURN(auto packed, packMicroBatches(lengths, pack));
+    for (std::vector<int64_t> &bin : packed) {
+      for (int64_t &index : bin)
+        index = own[index];
+      bins.push_back(std::move(bin));
+    }
     for (const std::vector<int64_t> &bin : bins) {
       plan::MicroBatch &microBatch = microBatches.emplace_back();
       microBatch.replica = replica;
-      for (int64_t index : bin)
-        microBatch.segments.push_back({dealt[replica][index], 0, own[index]});
+      for (int64_t sample : bin)
+        microBatch.segments.push_back({sample, 0, problem.lengths[sample]});
     }
   }
   return microBatches;

@@ -162,6 +162,32 @@ class MemoryTest(common.BinaryTest):
             for line, loss in zip(lines, expected, strict=True):
                 self.assertLessEqual(abs(line["loss"] - loss), 1e-10 * abs(loss))
 
+    def test_longer_samples_than_micro_batches_are_alone(self):
+        """As long as they fit a rank's memory; what does not goes the way of --long-documents."""
+        program = common.binary("gpt2", "f64", (), (("n_positions", 256),))
+        small = ["--tokens-per-batch=800", "--tokens-per-micro-batch=24"]
+        large = self.train(program, "large", "--tokens-per-batch=800", "--tokens-per-micro-batch=300")
+        for strategy in ("dp=1", "pp=2", "dp=2"):
+            with self.subTest(strategy=strategy):
+                metrics = self.train(program, f"small-{strategy}", *small, f"--strategy={strategy}", "--check-memory")
+                for one, other in zip(common.losses(f"{metrics}.jsonl"), common.losses(f"{large}.jsonl"), strict=True):
+                    self.assertLessEqual(abs(one - other), 1e-10 * abs(other))
+        refused = common.run(common.training(program, self.corpus, *small, "--rank-memory=64KiB"))
+        self.assert_refused(refused, "a rank may take 64.0 KiB", "micro-batch of 24 tokens")
+        value, unit = re.search(r"needs ([0-9.]+) (.iB) at least", refused.stderr).groups()
+        memory = int((float(value) + 0.06) * {"KiB": 1024, "MiB": 1 << 20}[unit])
+        for mode, word in (("split", "split"), ("truncate", "cut"), ("skip", "left out")):
+            with self.subTest(mode=mode):
+                done = common.run(common.training(program, self.corpus, *small, f"--rank-memory={memory}",
+                                                  f"--long-documents={mode}"))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                limit = int(re.search(r"samples have at most ([0-9]+) of the model's 256 positions", done.stderr)[1])
+                self.assertIn(limit, range(24, 256))
+                self.assertRegex(done.stdout, rf"long documents +[0-9]+ of more than {limit} tokens: [0-9]+ {word}; "
+                                              r"the longest: .+, [0-9]+ tokens")
+        done = common.run(common.training(program, self.corpus, *small, f"--rank-memory={memory}", "--long-documents=error"))
+        self.assert_refused(done, "document", f"at most {limit} tokens in the memory of a rank", "--long-documents")
+
     def test_a_limit_is_kept(self):
         program = common.binary("gpt2", "f32")
         done = common.run(common.training(program, self.corpus, "--memory-limit=600K"))

@@ -231,6 +231,8 @@ TEST(SampleIndexTest, truncatesTexts) {
   EXPECT_EQ(samples[0].targets, (Ids{1, 2, 3}));
   EXPECT_EQ(samples[1].targets, (Ids{101, 102, 103}));
   EXPECT_EQ(index->statistics().truncated, 1);
+  EXPECT_EQ(index->statistics().tooLong(), 1);
+  EXPECT_EQ(index->statistics().longestDocumentTokens, 8);
 }
 
 TEST(SampleIndexTest, skipsLongDocumentsOnDemand) {
@@ -240,6 +242,11 @@ TEST(SampleIndexTest, skipsLongDocumentsOnDemand) {
   EXPECT_EQ(index->statistics().dropped, 1);
   EXPECT_EQ(index->statistics().tokens, 3 + 2);
   EXPECT_EQ(index->firstSample(3), 1);
+  EXPECT_EQ(index->statistics().tooLong(), 2);
+  EXPECT_EQ(index->statistics().longestDocument, 0);
+  EXPECT_EQ(index->statistics().longestDocumentTokens, 8);
+  EXPECT_EQ(index->statistics().longestSample(), 3);
+  EXPECT_EQ(makeIndex(makeList({4, 4}), 3)->statistics().longestDocument, -1);
   // Pairs as well, whose input would be cut otherwise.
   expectFailure(SampleIndex::create(makePair(20, 4), {10, LongDocuments::Skip}),
                 "those of more than 11 tokens, which are 1 of 1");
@@ -251,6 +258,9 @@ TEST(SampleIndexTest, refusesLongDocumentsOnDemand) {
       SampleIndex::create(makeList({4, 5}), {3, LongDocuments::Error}),
       "list, document 1 has 5 tokens, but samples have at most 3 "
       "positions");
+  expectFailure(
+      SampleIndex::create(makeList({4, 5}), {3, LongDocuments::Error, "pages"}),
+      "but samples have at most 3 pages; use --long-documents=split");
   expectFailure(
       SampleIndex::create(makePair(20, 4), {10, LongDocuments::Error}),
       "has 24 tokens");

@@ -73,6 +73,37 @@ TEST(PartitionLayersTest, HeavyEndsGetFewLayers) {
   EXPECT_THAT(partitionLayers({0, 0, 0}, 3), ElementsAre(1, 1, 1));
 }
 
+// Where costs are not known yet, no cut that is best for one of them is nearer to
+// the best for the worst of them.
+TEST(PartitionLayersTest, OneCutForSeveralCosts) {
+  uint64_t counter = 900;
+  auto random = [&](uint64_t below) { return dyna_mix64(++counter) % below; };
+  int differ = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::vector<double>> costs(3);
+    const size_t layers = 2 + random(7);
+    for (auto &own : costs)
+      for (size_t l = 0; l < layers; ++l)
+        own.push_back(static_cast<double>(1 + random(100)));
+    const int stages = 1 + static_cast<int>(random(layers));
+    auto timesOf = [&](const std::vector<int> &cut) {
+      double times = 0;
+      for (const auto &own : costs)
+        times = std::max(times,
+                         largestStage(own, cut) / bestByTryingAll(own, stages));
+      return times;
+    };
+    const std::vector<int> cut = partitionLayersForAny(costs, stages);
+    for (const auto &own : costs) {
+      EXPECT_LE(timesOf(cut), timesOf(partitionLayers(own, stages)) + 1e-12);
+      differ += cut != partitionLayers(own, stages);
+    }
+    EXPECT_EQ(partitionLayersForAny({costs[0]}, stages),
+              partitionLayers(costs[0], stages));
+  }
+  EXPECT_GT(differ, 100);
+}
+
 TEST(DealSamplesTest, NearTheBestMakespan) {
   uint64_t counter = 77;
   auto random = [&](uint64_t below) { return dyna_mix64(++counter) % below; };

@@ -104,8 +104,9 @@ TEST_F(PositionsTest, MicroBatchesHoldThePositions) {
   request.tokensPerMicroBatch = 100;
   auto policy = choose("pp=2", request);
   EXPECT_EQ(policy->options.maxTokensPerMicroBatch, 100);
-  EXPECT_THAT(policy->notes, testing::Contains(HasSubstr(
-                                 "100 of the model's 1024 positions")));
+  EXPECT_EQ(policy->options.longestSample, 1024);
+  request.longestSample = 300;
+  EXPECT_EQ(choose("pp=2", request)->options.longestSample, 300);
 }
 
 TEST_F(PolicyTest, SchedulesAndWhatIsInFlight) {

@@ -1,0 +1,214 @@
+//===- StageMemoryTest.cpp - Micro-batches by the bytes they keep ---------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/StageMemory.h"
+#include "runtime/planner/CutMiniBatch.h"
+#include "runtime/planner/Planner.h"
+#include "runtime/planner/StageTables.h"
+#include "test/runtime/executor/TinyModel.h"
+#include "test/runtime/planner/Draw.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+using namespace dyna;
+using testing::HasSubstr;
+
+namespace {
+
+using Lengths = std::vector<int64_t>;
+constexpr double never = std::numeric_limits<double>::infinity();
+
+int64_t pick(Draw &draw, int least, int most) {
+  return least + draw.below(most - least + 1);
+}
+
+const Model &model() {
+  static const Model model = *Model::create(tinyManifest());
+  return model;
+}
+
+ExecutableGraph graphOf(const std::string &strategy) {
+  return *ExecutableGraph::create(model(), *parseStrategy(strategy));
+}
+
+PlanOptions optionsOf(int64_t maxTokens, std::vector<int64_t> limits) {
+  PlanOptions options;
+  options.batching = Batching::Padded;
+  options.maxTokensPerMicroBatch = maxTokens;
+  options.schedule = Schedule::Adaptive;
+  options.dynamicLimits = std::move(limits);
+  return options;
+}
+
+// On the stage where it is most beside its limit, but for what rounding each
+// block up to the next boundary adds.
+TEST(HeldBytesTest, AreThoseOfTheStageWithTheLeastRoom) {
+  ExecutableGraph graph = graphOf("dp=2,pp=3,layers=2+2+1");
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    Draw draw(seed);
+    std::vector<int64_t> limits;
+    for (int rank = 0; rank < graph.ranks(); ++rank)
+      limits.push_back(pick(draw, 100000, 900000));
+    PlanOptions options = optionsOf(4096, limits);
+    options.splitBackward = seed % 2 == 0;
+    options.recompute = {static_cast<plan::Recompute>(seed % 3)};
+    plan::Plan plan;
+    plan::MicroBatch &microBatch = plan.microBatches.emplace_back();
+    int64_t tokens = 0;
+    for (int64_t count = pick(draw, 1, 9); count > 0; --count) {
+      microBatch.segments.push_back({0, 0, pick(draw, 1, 64)});
+      tokens += microBatch.segments.back().length;
+    }
+    PipelineProblem problem;
+    if (options.splitBackward)
+      problem.weight.assign(3, {0});
+    holdBlocks(problem, graph, plan, {0}, options);
+    HeldBytes held(graph, options);
+    const int64_t least = *std::min_element(limits.begin(), limits.end());
+    EXPECT_EQ(held.limit(), least);
+    double most = 0;
+    for (int stage = 0; stage < 3; ++stage) {
+      const int64_t room = std::min(limits[graph.rankAt({0, stage, 0})],
+                                    limits[graph.rankAt({1, stage, 0})]);
+      most = std::max(most, static_cast<double>(problem.heldBytes(stage, 0)) *
+                                static_cast<double>(least) /
+                                static_cast<double>(room));
+    }
+    auto bytes = static_cast<double>(
+        held.of(tokens, static_cast<int64_t>(microBatch.segments.size())));
+    EXPECT_LE(bytes, most + 1);
+    const double rounding = 64.0 * DYNA_TIER_COUNT * model().layers();
+    EXPECT_GE(bytes, most - rounding);
+    EXPECT_GT(most, 4 * rounding / 3); // which so hides little
+  }
+}
+
+/// The least (stages - 1) * max t + sum t / replicas of all cuts of samples in
+/// order of length; infinity where there is none.
+double bestCut(const BatchingProblem &problem) {
+  Lengths lengths = problem.lengths;
+  std::sort(lengths.begin(), lengths.end());
+  double best = never;
+  const size_t gaps = lengths.size() - 1;
+  for (size_t ends = 0; ends < size_t(1) << gaps; ++ends) {
+    double sum = 0, largest = 0;
+    size_t begin = 0;
+    for (size_t end = 1; end <= lengths.size(); ++end) {
+      if (end <= gaps && !(ends >> (end - 1) & 1))
+        continue;
+      const auto samples = static_cast<int64_t>(end - begin);
+      const int64_t tokens = samples * lengths[end - 1];
+      const RaggedShape shape = {samples, tokens, tokens * lengths[end - 1]};
+      begin = end;
+      const int64_t room =
+          samples > 1 ? std::min(problem.share, problem.limit) : problem.limit;
+      if (problem.load(shape) > room ||
+          (samples > 1 && tokens > problem.maxTokens))
+        sum = never;
+      double seconds = problem.seconds(shape);
+      sum += seconds;
+      largest = std::max(largest, seconds);
+    }
+    best =
+        std::min(best, (problem.stages - 1) * largest + sum / problem.replicas);
+  }
+  return best;
+}
+
+double objectiveOf(const MicroBatches &cut, const BatchingProblem &problem) {
+  double sum = 0, largest = 0;
+  for (const plan::MicroBatch &microBatch : cut) {
+    RaggedShape shape;
+    for (const plan::Segment &segment : microBatch.segments)
+      shape = {shape.samples + 1, shape.tokens + segment.length,
+               shape.squares + segment.length * segment.length};
+    sum += problem.seconds(shape);
+    largest = std::max(largest, problem.seconds(shape));
+  }
+  return (problem.stages - 1) * largest + sum / problem.replicas;
+}
+
+// Bytes of the fullest stage, a share of them for several samples, tokens too:
+// the padded cut is the best of all that fit, and there is none where a sample
+// alone is above the limit.
+TEST(HeldBytesTest, PaddedCutsAreTheBestThatFit) {
+  ExecutableGraph graph = graphOf("pp=3,layers=2+2+1");
+  CostModel costs(model());
+  int infeasible = 0, alone = 0;
+  for (uint64_t seed = 0; seed < 600; ++seed) {
+    SCOPED_TRACE(seed);
+    Draw draw(seed);
+    PlanOptions options =
+        optionsOf(pick(draw, 20, 120),
+                  {pick(draw, 40000, 200000), pick(draw, 40000, 200000),
+                   pick(draw, 40000, 200000)});
+    StageTables tables(graph, costs, options, true, 4096);
+    HeldBytes held(graph, options);
+    BatchingProblem problem;
+    for (int64_t count = pick(draw, 1, 7); count > 0; --count)
+      problem.lengths.push_back(pick(draw, 1, 64));
+    problem.stages = static_cast<int>(pick(draw, 1, 4));
+    problem.replicas = static_cast<int>(pick(draw, 1, 2));
+    problem.maxTokens = options.maxTokensPerMicroBatch;
+    problem.rowTokens = 64;
+    problem.seconds = [&](const RaggedShape &shape) {
+      return tables.slowest(shape);
+    };
+    problem.load = [&](const RaggedShape &shape) {
+      return held.of(shape.tokens, shape.samples);
+    };
+    problem.limit = held.limit() / (seed % 3 == 0 ? 4 : 1);
+    problem.share = std::max<int64_t>(1, problem.limit / pick(draw, 1, 5));
+    auto cut = ruleOf(Batching::Padded).cut(problem);
+    const double best = bestCut(problem);
+    if (best == never) {
+      ++infeasible;
+      ASSERT_FALSE(cut.isOk());
+      EXPECT_EQ(cut.status().code(), StatusCode::ResourceExhausted);
+      EXPECT_THAT(cut.status().message(), HasSubstr("tokens needs"));
+      continue;
+    }
+    ASSERT_TRUE(cut.isOk()) << cut.status().message();
+    EXPECT_NEAR(objectiveOf(*cut, problem) / best, 1, 1e-12);
+    for (const plan::MicroBatch &microBatch : *cut)
+      alone += microBatch.segments.size() == 1 &&
+               held.of(microBatch.segments[0].length, 1) > problem.share;
+  }
+  EXPECT_GT(infeasible, 20);
+  EXPECT_GT(alone, 100);
+}
+
+// Where memory is short a micro-batch has fewer tokens than where it is not, and
+// within its share what stages keep together fits.
+TEST(HeldBytesTest, ScarceMemoryMakesSmallerMicroBatches) {
+  ExecutableGraph graph = graphOf("pp=3,layers=2+2+1");
+  Planner planner(graph);
+  Lengths lengths(60, 16);
+  for (Batching batching : {Batching::Ragged, Batching::Padded}) {
+    PlanOptions options = optionsOf(480, {});
+    options.batching = batching;
+    auto least = planner.leastDynamicBytes(options, true);
+    ASSERT_TRUE(least.isOk());
+    options.dynamicLimits = *least;
+    auto scarce = planner.training(lengths, 9, options);
+    for (int64_t &limit : options.dynamicLimits)
+      limit *= 100;
+    auto plenty = planner.training(lengths, 9, options);
+    ASSERT_TRUE(scarce.isOk() && plenty.isOk());
+    EXPECT_EQ(scarce->fallback, "") << ruleOf(batching).name;
+    HeldBytes held(graph, options);
+    int64_t largest = 0;
+    for (const plan::MicroBatch &microBatch : scarce->microBatches)
+      largest = std::max<int64_t>(largest, microBatch.segments.size());
+    // Three of them fit the first stage.
+    EXPECT_LE(3 * held.of(16 * largest, largest), held.limit() / 100);
+    EXPECT_GE(scarce->microBatchCount(), plenty->microBatchCount());
+  }
+}
+
+} // namespace

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 namespace dyna {
 
@@ -56,6 +57,49 @@ void writeMicroBatch(const plan::MicroBatch &microBatch,
   }
   if (!begins)
     out.clear_begins();
+}
+
+int64_t varintBytes(int64_t value) {
+  int64_t bytes = 1;
+  for (; value >= 128; value /= 128)
+    ++bytes;
+  return bytes;
+}
+
+/// Blocks are many and lie at few places: as numbers in a list of these most take
+/// one byte, however large offsets are.
+void writePlaces(const plan::RankProgram &program, bool mayList,
+                 plan::file::Rank &rank) {
+  std::vector<int64_t> places; // in alignments; -1: none
+  for (const Instruction &i : program.instructions)
+    for (int index = 0; index < takenBy(i.op).count; ++index)
+      places.push_back(i.places[index] == plan::noPlace
+                           ? -1
+                           : i.places[index] / plan::placeAlignment);
+  std::unordered_map<int64_t, int64_t> numbers; // first how often, then which
+  for (int64_t place : places)
+    if (place >= 0)
+      ++numbers[place];
+  using Count = std::pair<int64_t, int64_t>; // less often, place
+  std::vector<Count> counts;
+  for (auto [place, count] : numbers)
+    counts.push_back({-count, place});
+  std::sort(counts.begin(), counts.end());
+  int64_t listed = 0, direct = 0;
+  for (size_t number = 0; number < counts.size(); ++number) {
+    auto [count, place] = counts[number];
+    numbers[place] = static_cast<int64_t>(number);
+    direct -= count * varintBytes(place + 1);
+    listed += varintBytes(place) -
+              count * varintBytes(static_cast<int64_t>(number) + 1);
+  }
+  // The list has a head of its own.
+  const bool isListed = mayList && listed + 1 + varintBytes(listed) < direct;
+  if (isListed)
+    for (auto [count, place] : counts)
+      rank.add_offsets(place);
+  for (int64_t place : places)
+    rank.add_places(place < 0 ? 0 : 1 + (isListed ? numbers[place] : place));
 }
 
 //===----------------------------------------------------------------------===//
@@ -132,6 +176,15 @@ Status readPlaces(const plan::file::Rank &in,
     for (int index = 0; index < takenBy(i.op).count; ++index) {
       int64_t place = 0;
       DYNA_RETURN_IF_ERROR(take(in.places(), at, "places", place));
+      if (place > 0 && in.offsets_size() > 0) {
+        if (place > in.offsets_size())
+          return bad(formatText("a block lies at place %d of %d", place,
+                                in.offsets_size()));
+        const int64_t offset = in.offsets(static_cast<int>(place - 1));
+        if (offset < 0 || offset > INT64_MAX / plan::placeAlignment)
+          return bad(formatText("a list of places has %d", offset));
+        place = offset + 1;
+      }
       if (place < 0 || place > INT64_MAX / plan::placeAlignment)
         return bad(formatText("a block lies at place %d", place));
       i.places[index] =
@@ -166,9 +219,8 @@ Status readRanks(const plan::file::Plan &file, plan::Plan &plan) {
   return Status::ok();
 }
 
-} // namespace
-
-std::string writePlan(const plan::Plan &plan) {
+/// `mayList`: with lists of places, as all versions but the first write them.
+std::string encode(const plan::Plan &plan, bool mayList) {
   plan::file::Plan file;
   file.set_manifest_hash(plan.manifestHash);
   file.set_target_tokens(plan.targetTokens);
@@ -188,14 +240,14 @@ std::string writePlan(const plan::Plan &plan) {
     plan::file::Rank &rank = *file.add_ranks();
     rank.set_program(found->second);
     rank.set_dynamic_bytes(program.dynamicBytes);
-    for (const Instruction &i : program.instructions)
-      for (int index = 0; index < takenBy(i.op).count; ++index)
-        rank.add_places(i.places[index] == plan::noPlace
-                            ? 0
-                            : i.places[index] / plan::placeAlignment + 1);
+    writePlaces(program, mayList, rank);
   }
   return file.SerializeAsString();
 }
+
+} // namespace
+
+std::string writePlan(const plan::Plan &plan) { return encode(plan, true); }
 
 StatusOr<plan::Plan> readPlan(std::string_view bytes) {
   plan::file::Plan file;
@@ -215,7 +267,7 @@ StatusOr<plan::Plan> readPlan(std::string_view bytes) {
   }
   DYNA_RETURN_IF_ERROR(readRanks(file, plan));
   // What this version knows has one form; anything else would be lost.
-  if (writePlan(plan) != bytes)
+  if (writePlan(plan) != bytes && encode(plan, false) != bytes)
     return bad("they say more than this version knows, or were written by "
                "something else");
   return plan;

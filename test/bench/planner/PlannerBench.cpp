@@ -113,19 +113,8 @@ int measure(const Model &model, const char *text, const Collection &from) {
   return regions < 0 || plans < 0 || verifies < 0;
 }
 
-/// 65,536 tokens of lognormal(4.5, 1.1) lengths over four replicas of eight
-/// stages, cut by every batching; `plan_ms` is all of
-/// planning, `padding` beside one real token.
-int measureBatchings() {
-  TinyOptions tiny;
-  tiny.blocks = 32;
-  plan::Manifest manifest = tinyManifest(tiny);
-  manifest.mutable_facts()->set_positions(longest);
-  Model model = *Model::create(manifest);
-  auto graph = ExecutableGraph::create(
-      model, *parseStrategy("dp=4,pp=8,layers=5+4+4+4+4+4+4+5,zero=1"));
-  if (!graph.isOk())
-    return std::fprintf(stderr, "%s\n", graph.status().message().c_str()), 1;
+/// 65,536 tokens in lognormal(4.5, 1.1) lengths.
+std::vector<int64_t> lognormalLengths() {
   std::vector<int64_t> lengths;
   int64_t left = 65536;
   for (uint64_t i = 0; left > 0; ++i) {
@@ -137,6 +126,73 @@ int measureBatchings() {
     lengths.push_back(std::min(length, left));
     left -= lengths.back();
   }
+  return lengths;
+}
+
+/// All that is done about a mini-batch before ranks run it, on one thread: cut and
+/// planned in limited memory, verified, encoded. Micro-batches of several samples
+/// have at most as many tokens as make some 60 of them; width and so offsets are
+/// those of a model of 0.4 billion parameters.
+int measureWhole() {
+  TinyOptions tiny;
+  tiny.blocks = 32;
+  tiny.hidden = 1024;
+  plan::Manifest manifest = tinyManifest(tiny);
+  manifest.mutable_facts()->set_positions(longest);
+  Model model = *Model::create(manifest);
+  auto graph = ExecutableGraph::create(
+      model, *parseStrategy("dp=4,pp=8,layers=5+4+4+4+4+4+4+5,zero=1"));
+  if (!graph.isOk())
+    return std::fprintf(stderr, "%s\n", graph.status().message().c_str()), 1;
+  const std::vector<int64_t> lengths = lognormalLengths();
+  Planner planner(*graph);
+  int failures = 0;
+  for (Schedule schedule :
+       {Schedule::OneForwardOneBackward, Schedule::Adaptive})
+    for (Batching batching : {Batching::Tokens, Batching::Ragged}) {
+      PlanOptions options;
+      options.batching = batching;
+      options.maxTokensPerMicroBatch = 1150;
+      options.longestSample = longest;
+      options.schedule = schedule;
+      options.dynamicLimits = *planner.largestDynamicBytes(options, true);
+      size_t bytes = 0;
+      int microBatches = 0;
+      std::string fallback;
+      double ms = medianMs([&] {
+        auto plan = planner.training(lengths, 1, options);
+        if (!plan.isOk() ||
+            !verifyPlan(*graph, *plan, lengths, {INT64_C(1) << 50}).isOk())
+          return false;
+        microBatches = plan->microBatchCount();
+        fallback = plan->fallback;
+        bytes = writePlan(*plan).size();
+        return true;
+      });
+      std::printf("{\"what\": \"whole\", \"schedule\": \"%s\", \"name\": "
+                  "\"%s\", \"fallback\": \"%s\", \"samples\": %zu, "
+                  "\"micro_batches\": %d, \"plan_bytes\": %zu, "
+                  "\"planned_verified_encoded_ms\": %.2f}\n",
+                  ruleOf(schedule).name, ruleOf(batching).name,
+                  fallback.c_str(), lengths.size(), microBatches, bytes, ms);
+      failures += ms < 0;
+    }
+  return failures;
+}
+
+/// Those lengths over four replicas of eight stages, cut by every batching;
+/// `plan_ms` is all of planning, `padding` beside one real token.
+int measureBatchings() {
+  TinyOptions tiny;
+  tiny.blocks = 32;
+  plan::Manifest manifest = tinyManifest(tiny);
+  manifest.mutable_facts()->set_positions(longest);
+  Model model = *Model::create(manifest);
+  auto graph = ExecutableGraph::create(
+      model, *parseStrategy("dp=4,pp=8,layers=5+4+4+4+4+4+4+5,zero=1"));
+  if (!graph.isOk())
+    return std::fprintf(stderr, "%s\n", graph.status().message().c_str()), 1;
+  const std::vector<int64_t> lengths = lognormalLengths();
   Planner planner(*graph);
   PlanOptions options;
   options.maxTokensPerMicroBatch = longest;
@@ -174,7 +230,7 @@ int main(int argc, char **argv) {
   plan::Manifest manifest = tinyManifest(tiny);
   manifest.mutable_facts()->set_positions(0);
   Model model = *Model::create(manifest);
-  int failures = measureBatchings();
+  int failures = measureBatchings() + measureWhole();
   std::fflush(stdout);
   failures += benchSchedules();
   for (const Collection &from : collections)

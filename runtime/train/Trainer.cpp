@@ -346,9 +346,13 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   metrics.targets = batch.targets;
   metrics.seconds = waited + secondsSince(begin);
   metrics.predictedSeconds = planned.predictedSeconds;
-  if (isPredicted && planned.plan->isWhole())
+  if (isPredicted && planned.plan->isWhole()) {
+    // Slices of a track must not overlap where a step was sooner done.
+    const double predictedBegin = std::max(traceBegin, predictedEnd_);
     DYNA_RETURN_IF_ERROR(tracePrediction(session_, planned.plan->plan(), step,
-                                         traceBegin, predicted_));
+                                         predictedBegin, predicted_));
+    predictedEnd_ = predictedBegin + planned.predictedSeconds;
+  }
   metrics.gflops = result.flops / metrics.seconds / 1e9;
   metrics.learningRate = learningRate(options_, step);
   metrics.gradientNorm = result.gradientNorm;

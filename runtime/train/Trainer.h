@@ -98,7 +98,8 @@ private:
   Status finish();
 
   Session &session_;
-  TraceWriter predicted_; ///< the traced steps, as costs say that they go
+  TraceWriter predicted_;   ///< the traced steps, as costs say that they go
+  double predictedEnd_ = 0; ///< of the last of them, in seconds of the trace
   const TrainOptions &options_;
   const Checkpoint *loaded_;
   const ResumedRun *resumed_;

@@ -78,6 +78,12 @@ class CostsTest(common.BinaryTest):
             self.assertGreater(len(instructions[0]), 20)
             for rank in range(2):
                 self.assertEqual(instructions[rank], instructions[2 * times - 2 + rank])
+            # One after another on each, although these costs say that steps take much longer than they do.
+            for process in range(2 * times):
+                spans = sorted((event["ts"], event["ts"] + event["dur"]) for event in events if event["ph"] == "X" and
+                               event["pid"] == process and event["cat"] not in ("exchange", "transfer"))
+                for (_, end), (begin, _) in zip(spans, spans[1:]):
+                    self.assertLessEqual(end, begin + 0.01)
 
     def assert_equal_runs(self, one, other):
         for a, b in zip(common.losses(f"{one}.jsonl"), common.losses(f"{other}.jsonl"), strict=True):

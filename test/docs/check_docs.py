@@ -5,7 +5,7 @@
     check_docs.py pages ROOT                every block of commands is run by a test, or says why not
 
 A page is run as a reader would type it in the source tree: in a folder WORK that looks
-like one, with `build`, `docs/examples` (models that train in a second), `corpus/` and
+like one, with `build`, `tools`, `docs/examples` (models that train in a second), `corpus/` and
 `heldout/`, and nothing else in the environment. A comment directly above a block says
 what is special about it:
 
@@ -72,6 +72,7 @@ def prepare(work, root, build):
     for folder in ("docs", "corpus", "heldout", "tmp"):
         (work / folder).mkdir(parents=True)
     (work / "build").symlink_to(build)
+    (work / "tools").symlink_to(root.resolve() / "tools")
     shutil.copytree(root / "docs/examples", work / "docs/examples")
     for config in (work / "docs/examples").glob("*-tiny.json"):
         content = json.loads(config.read_text())

@@ -9,11 +9,14 @@
 #include "runtime/plan/PlanFile.h"
 #include "runtime/store/Store.h"
 
+#include <cmath>
+#include <cstring>
+
 namespace dyna {
 namespace {
 
 constexpr std::string_view magic = "DYNAPLAN";
-constexpr size_t headerBytes = 32;
+constexpr size_t headerBytes = 32, secondsBytes = 8;
 
 void append(std::string &bytes, uint64_t value, int count) {
   for (int i = 0; i < count; ++i)
@@ -34,7 +37,8 @@ Status bad(const std::string &what) {
 
 } // namespace
 
-std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank) {
+std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank,
+                           double predictedSeconds) {
   plan::Plan part;
   part.manifestHash = plan.manifestHash;
   part.graph = plan.graph;
@@ -42,7 +46,12 @@ std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank) {
   part.targetTokens = plan.targetTokens;
   part.ranks.resize(plan.ranks.size());
   part.ranks[rank] = plan.ranks[rank];
-  std::string body = writePlan(part);
+  uint64_t seconds = 0;
+  static_assert(sizeof(seconds) == sizeof(predictedSeconds));
+  std::memcpy(&seconds, &predictedSeconds, sizeof(seconds));
+  std::string body;
+  append(body, seconds, secondsBytes);
+  body += writePlan(part);
   std::string bytes(magic);
   append(bytes, storeFormat, 4);
   append(bytes, static_cast<uint64_t>(rank), 4);
@@ -51,9 +60,10 @@ std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank) {
   return bytes + body;
 }
 
-StatusOr<plan::Plan> readPlanEntry(std::string_view bytes, int64_t step,
-                                   int rank) {
-  if (bytes.size() < headerBytes || bytes.substr(0, magic.size()) != magic)
+StatusOr<PlanEntry> readPlanEntry(std::string_view bytes, int64_t step,
+                                  int rank) {
+  if (bytes.size() < headerBytes + secondsBytes ||
+      bytes.substr(0, magic.size()) != magic)
     return bad(
         formatText("is none: %d bytes without its beginning", bytes.size()));
   auto format = static_cast<int64_t>(numberAt(bytes, 8, 4));
@@ -72,7 +82,14 @@ StatusOr<plan::Plan> readPlanEntry(std::string_view bytes, int64_t step,
     return bad(formatText("of step %d is damaged: its checksum is %016x, but "
                           "%016x was written",
                           step + 1, got, expected));
-  return readPlan(body);
+  PlanEntry entry;
+  const uint64_t seconds = numberAt(body, 0, secondsBytes);
+  std::memcpy(&entry.predictedSeconds, &seconds, sizeof(seconds));
+  if (!std::isfinite(entry.predictedSeconds) || entry.predictedSeconds < 0)
+    return bad(formatText("of step %d predicts %g seconds", step + 1,
+                          entry.predictedSeconds));
+  DYNA_ASSIGN_OR_RETURN(entry.plan, readPlan(body.substr(secondsBytes)));
+  return entry;
 }
 
 } // namespace dyna

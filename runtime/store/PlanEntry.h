@@ -7,7 +7,9 @@
 //         12..15   rank
 //         16..23   step
 //         24..31   checksum of what follows
-//         32..     the plan with that rank's program alone, as PlanFile.h has it
+//         32..39   the seconds that the step is predicted to take, as the bits of
+//                  a double; 0: nobody predicts
+//         40..     the plan with that rank's program alone, as PlanFile.h has it
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,13 +24,19 @@
 
 namespace dyna {
 
+struct PlanEntry {
+  plan::Plan plan;
+  double predictedSeconds = 0; ///< of all ranks, which its reader does not know
+};
+
 /// The part of a plan that `rank` runs: programs of the others are empty.
-std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank);
+std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank,
+                           double predictedSeconds);
 
 /// InvalidArgument, with numbers, for what is no entry, of another format, step
 /// or rank, or damaged. Says nothing about whether the plan may run.
-StatusOr<plan::Plan> readPlanEntry(std::string_view bytes, int64_t step,
-                                   int rank);
+StatusOr<PlanEntry> readPlanEntry(std::string_view bytes, int64_t step,
+                                  int rank);
 
 } // namespace dyna
 

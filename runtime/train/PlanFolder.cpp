@@ -21,11 +21,10 @@ public:
   DumpedPlans(std::unique_ptr<PlanSource> source, std::string folder)
       : source_(std::move(source)), folder_(std::move(folder)) {}
 
-  StatusOr<VerifiedPlan> plan(const PlannedStep &step) override {
-    DYNA_ASSIGN_OR_RETURN(VerifiedPlan plan, source_->plan(step));
-    DYNA_RETURN_IF_ERROR(
-        replaceFile(planPath(folder_, step.step), writePlan(plan.plan())));
-    return plan;
+  Status plan(PlannedStep &step) override {
+    DYNA_RETURN_IF_ERROR(source_->plan(step));
+    return replaceFile(planPath(folder_, step.step),
+                       writePlan(step.plan->plan()));
   }
 
 private:
@@ -61,21 +60,20 @@ public:
   PlansOfFolder(const Session &session, std::string folder)
       : session_(session), folder_(std::move(folder)) {}
 
-  StatusOr<VerifiedPlan> plan(const PlannedStep &step) override {
+  Status plan(PlannedStep &step) override {
     std::string path = planPath(folder_, step.step);
-    StatusOr<VerifiedPlan> plan = read(path, step);
-    if (plan.isOk())
-      return plan;
+    Status status = read(path, step);
+    if (status.isOk())
+      return status;
     // What cannot be read names itself.
-    std::string why = plan.status().message();
-    return Status(plan.status().code(), why.find(path) == std::string::npos
-                                            ? path + ": " + why
-                                            : "--plans: " + why);
+    std::string why = status.message();
+    return Status(status.code(), why.find(path) == std::string::npos
+                                     ? path + ": " + why
+                                     : "--plans: " + why);
   }
 
 private:
-  StatusOr<VerifiedPlan> read(const std::string &path,
-                              const PlannedStep &step) const {
+  Status read(const std::string &path, PlannedStep &step) const {
     if (!fileExists(path))
       return Status::invalidArgument(formatText(
           "there is no %s, the plan of step %d", path, step.step + 1));
@@ -94,7 +92,7 @@ private:
           step.update ? "a plan without updates, which trains nothing"
                       : "a plan that updates, but --print-grad-norms looks at "
                         "the gradients before");
-    return provePlan(session_, std::move(plan), step.batch);
+    return takePlan(session_, std::move(plan), step);
   }
 
   const Session &session_;

@@ -8,6 +8,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/train/Flags.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace dyna {
@@ -37,6 +38,24 @@ StatusOr<PlanMark> PlanMark::fromJson(const std::string &text) {
   mark.hasEnded = *ended != 0;
   DYNA_ASSIGN_OR_RETURN(mark.cursor, DataCursor::fromJson(*place));
   return mark;
+}
+
+/// Steps that wait are at most `ahead_`: so this one is wanted when the one so far
+/// before it had been taken.
+bool RunPlace::want(int64_t step, const DataCursor &begin) {
+  begins_[step] = begin;
+  int64_t at = std::max(begins_.begin()->first, step - ahead_);
+  begins_.erase(begins_.begin(), begins_.lower_bound(at));
+  auto [first, cursor] = *begins_.begin();
+  if (isMarked_ && first <= mark_.step)
+    return false;
+  // Of several threads the one of a later step may come first. Planners plan
+  // nothing before the mark, so it has to begin where the run does.
+  if (!isMarked_ && first > first_)
+    return false;
+  mark_.step = first;
+  mark_.cursor = cursor;
+  return isMarked_ = true;
 }
 
 /// What changes no plan: how many processes, how far, for how long.

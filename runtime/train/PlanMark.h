@@ -20,6 +20,7 @@
 #include "runtime/train/Session.h"
 
 #include <chrono>
+#include <map>
 
 namespace dyna {
 
@@ -39,6 +40,31 @@ struct PlanMark {
 
   std::string toJson() const;
   static StatusOr<PlanMark> fromJson(const std::string &text);
+};
+
+/// Follows the steps that the threads of a run's first process ask for, in whatever
+/// order, and says where the run stands: planners plan nothing before its mark.
+class RunPlace {
+public:
+  /// `ahead`: steps that wait at most (--plan-ahead).
+  RunPlace(uint64_t run, int64_t ahead) : ahead_(ahead) { mark_.run = run; }
+  /// Of the run's steps, the first; before any is wanted.
+  void startAt(int64_t first) { first_ = first; }
+
+  /// The plan of this step, whose data begin there, is wanted. Whether the mark
+  /// has moved: it never goes back, and never passes a step that is still wanted.
+  bool want(int64_t step, const DataCursor &begin);
+  /// False until a mark can be told.
+  bool isMarked() const { return isMarked_; }
+  const PlanMark &mark() const { return mark_; }
+  void end() { mark_.hasEnded = true; }
+
+private:
+  const int64_t ahead_;
+  int64_t first_ = 0;
+  PlanMark mark_;
+  bool isMarked_ = false;
+  std::map<int64_t, DataCursor> begins_; ///< of steps that may be marked yet
 };
 
 /// "dyna:0123456789abcdef"

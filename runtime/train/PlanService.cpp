@@ -137,8 +137,8 @@ StatusOr<PlanServiceResult> servePlans(const Session &session, Store &store,
   auto make = [&](PlannedStep &step) -> Status {
     if (step.step % number.count != number.index)
       return Status::ok();
-    DYNA_ASSIGN_OR_RETURN(VerifiedPlan plan, maker->plan(step));
-    DYNA_RETURN_IF_ERROR(putPlan(store, follower.prefix(), step, plan.plan()));
+    DYNA_RETURN_IF_ERROR(maker->plan(step));
+    DYNA_RETURN_IF_ERROR(putPlan(store, follower.prefix(), step));
     ++plans;
     return Status::ok();
   };

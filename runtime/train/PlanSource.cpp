@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/executor/Staging.h"
 #include "runtime/plan/Bytes.h"
+#include "runtime/train/Prediction.h"
 
 namespace dyna {
 namespace {
@@ -16,13 +17,13 @@ class PlannedHere : public PlanSource {
 public:
   explicit PlannedHere(const Session &session) : session_(session) {}
 
-  StatusOr<VerifiedPlan> plan(const PlannedStep &step) override {
+  Status plan(PlannedStep &step) override {
     PlanOptions options = session_.planOptions;
     options.update = step.update;
     DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session_.planner->training(
                                                step.batch.lengths(),
                                                step.batch.targets, options));
-    return provePlan(session_, std::move(plan), step.batch);
+    return takePlan(session_, std::move(plan), step);
   }
 
 private:
@@ -46,6 +47,14 @@ StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
           formatText("plan: rank %d needs %d bytes, but the limit is %d (P8)",
                      rank, bytes, limits[rank]));
   return proven;
+}
+
+Status takePlan(const Session &session, plan::Plan plan, PlannedStep &step) {
+  DYNA_ASSIGN_OR_RETURN(step.plan,
+                        provePlan(session, std::move(plan), step.batch));
+  DYNA_ASSIGN_OR_RETURN(step.predictedSeconds,
+                        predictSeconds(session, step.plan->plan()));
+  return Status::ok();
 }
 
 std::unique_ptr<PlanSource> planHere(const Session &session) {

@@ -17,9 +17,10 @@ public:
   /// Before any plan: of all steps that will be asked for, in whatever order, the
   /// first.
   virtual void startAt(int64_t step) {}
-  /// Of a step that was read: its number, mini-batch and whether it updates.
-  /// Called from several threads at once.
-  virtual StatusOr<VerifiedPlan> plan(const PlannedStep &step) = 0;
+  /// Sets the plan of a step that was read (its number, mini-batch and whether it
+  /// updates) and what it is predicted to take. Called from several threads at
+  /// once.
+  virtual Status plan(PlannedStep &step) = 0;
   /// No plan is wanted any more: whoever waits for one fails soon.
   virtual void stop() {}
 };
@@ -27,6 +28,9 @@ public:
 /// Makes them in this process, from the mini-batch alone. `session` must outlive
 /// it.
 std::unique_ptr<PlanSource> planHere(const Session &session);
+
+/// Sets the plan of a step, made here, if it proves, and predicts it.
+Status takePlan(const Session &session, plan::Plan plan, PlannedStep &step);
 
 /// A plan of the session's graph, proven for a mini-batch, each rank within the
 /// memory that it has.

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <map>
 #include <mutex>
 #include <set>
 #include <unistd.h>
@@ -37,37 +36,36 @@ public:
   StoredPlans(const Session &session, std::unique_ptr<Store> store,
               std::unique_ptr<PlanSource> maker)
       : session_(session), store_(std::move(store)), maker_(std::move(maker)),
-        prefix_(planPrefix(session)) {
+        prefix_(planPrefix(session)),
+        place_(drawRun(), session.options.planAhead) {
     int first = session.ranks->firstRank();
     auto local = static_cast<int>(session.ranks->localRanks());
     for (int rank = first; rank < first + local; ++rank)
       ranks_.push_back(rank);
     processes_ = session.graph->ranks() / local;
-    mark_.run = drawRun();
   }
 
   /// Planners need not wait for steps that never come. Nothing depends on it.
   ~StoredPlans() override {
     std::lock_guard<std::mutex> lock(mutex_);
-    mark_.hasEnded = true;
-    if (isMarked_ && !isBroken_)
-      (void)store_->put(markKey(prefix_), mark_.toJson(), plansAreKept);
+    place_.end();
+    if (place_.isMarked() && !isBroken_)
+      (void)store_->put(markKey(prefix_), place_.mark().toJson(), plansAreKept);
   }
 
-  void startAt(int64_t step) override { first_ = step; }
+  void startAt(int64_t step) override { place_.startAt(step); }
 
-  StatusOr<VerifiedPlan> plan(const PlannedStep &step) override {
-    StatusOr<VerifiedPlan> plan = fetch(step);
+  Status plan(PlannedStep &step) override {
+    Status status = fetch(step);
     // A store that does not answer would only be waited for once more.
-    isBroken_ = isBroken_ || (!plan.isOk() && plan.status().code() ==
-                                                  StatusCode::InvalidArgument);
-    return plan;
+    isBroken_ = isBroken_ || status.code() == StatusCode::InvalidArgument;
+    return status;
   }
 
   void stop() override { isStopped_ = true; }
 
 private:
-  StatusOr<VerifiedPlan> fetch(const PlannedStep &step) {
+  Status fetch(PlannedStep &step) {
     DYNA_RETURN_IF_ERROR(advance(step));
     DYNA_ASSIGN_OR_RETURN(int64_t planners, countPlanners());
     int64_t owner = step.step % (planners > 0 ? planners : processes_);
@@ -85,51 +83,36 @@ private:
         DYNA_RETURN_IF_ERROR(miss(step, planners, owner, patience));
         return maker_->plan(step);
       }
-      DYNA_ASSIGN_OR_RETURN(plan::Plan part,
+      DYNA_ASSIGN_OR_RETURN(PlanEntry part,
                             readPlanEntry(*entry, step.step, rank));
+      step.predictedSeconds = part.predictedSeconds;
       // Of a rank that is not there, the proof says so.
       if (whole.ranks.empty())
-        whole = part;
-      else if (part.ranks.size() == whole.ranks.size())
-        whole.ranks[rank] = std::move(part.ranks[rank]);
+        whole = std::move(part.plan);
+      else if (part.plan.ranks.size() == whole.ranks.size())
+        whole.ranks[rank] = std::move(part.plan.ranks[rank]);
     }
     found(planners, owner);
-    DYNA_ASSIGN_OR_RETURN(VerifiedPlan proven,
+    DYNA_ASSIGN_OR_RETURN(step.plan,
                           VerifiedPlan::proveRanks(
                               *session_.graph, std::move(whole), ranks_,
                               step.batch.lengths(),
                               {maxBlockBytes, -1, countTargets(step.batch)}));
     for (int rank : ranks_)
       DYNA_RETURN_IF_ERROR(store_->remove(planKey(prefix_, step, rank)));
-    return proven;
+    return Status::ok();
   }
 
-  /// Steps that wait are at most `--plan-ahead`: so this one was asked for when
-  /// the one so far before it had been taken.
   Status advance(const PlannedStep &step) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (ranks_.front() != 0)
       return Status::ok();
-    begins_[step.step] = step.begin;
-    int64_t at = std::max(begins_.begin()->first,
-                          step.step - session_.options.planAhead);
-    begins_.erase(begins_.begin(), begins_.lower_bound(at));
-    auto begin = begins_.begin();
-    if (isMarked_ && begin->first <= mark_.step)
-      return Status::ok();
-    // Of several threads the one of a later step may come first. Planners plan
-    // nothing before the mark, so it has to begin where the run does.
-    if (!isMarked_ && begin->first > first_)
-      return Status::ok();
-    mark_.step = begin->first;
-    mark_.cursor = begin->second;
-    isMarked_ = true;
-    return putMark();
+    return place_.want(step.step, step.begin) ? putMark() : Status::ok();
   }
 
   Status putMark() {
     losses_ = store_->losses();
-    return store_->put(markKey(prefix_), mark_.toJson(), plansAreKept);
+    return store_->put(markKey(prefix_), place_.mark().toJson(), plansAreKept);
   }
 
   /// Once there were planners, plans are theirs.
@@ -142,12 +125,10 @@ private:
     return planners_;
   }
 
-  StatusOr<VerifiedPlan> makeForAll(const PlannedStep &step) {
-    DYNA_ASSIGN_OR_RETURN(VerifiedPlan plan, maker_->plan(step));
-    if (processes_ > 1)
-      DYNA_RETURN_IF_ERROR(
-          putPlan(*store_, prefix_, step, plan.plan(), &ranks_));
-    return plan;
+  Status makeForAll(PlannedStep &step) {
+    DYNA_RETURN_IF_ERROR(maker_->plan(step));
+    return processes_ > 1 ? putPlan(*store_, prefix_, step, &ranks_)
+                          : Status::ok();
   }
 
   /// Says where this run stands again to a store that was lost meanwhile.
@@ -163,7 +144,7 @@ private:
       if (isStopped_)
         return Status(StatusCode::Cancelled, "no plan is wanted any more");
       std::lock_guard<std::mutex> lock(mutex_);
-      if (isMarked_ && losses_ != store_->losses())
+      if (place_.isMarked() && losses_ != store_->losses())
         DYNA_RETURN_IF_ERROR(putMark());
     }
   }
@@ -207,12 +188,9 @@ private:
   int64_t processes_ = 1;
   std::atomic<bool> isStopped_{false}, isBroken_{false};
   std::mutex mutex_;
-  PlanMark mark_;
-  bool isMarked_ = false;
-  int64_t first_ = 0; ///< of the run's steps
+  RunPlace place_;
   int64_t losses_ = 0;
   int64_t planners_ = 0;
-  std::map<int64_t, DataCursor> begins_; ///< of steps that may be marked yet
   std::set<std::pair<int64_t, int64_t>> missing_;
 };
 
@@ -226,13 +204,15 @@ std::unique_ptr<PlanSource> fetchPlans(const Session &session,
 }
 
 Status putPlan(Store &store, const std::string &prefix, const PlannedStep &step,
-               const plan::Plan &plan, const std::vector<int> *without) {
+               const std::vector<int> *without) {
+  const plan::Plan &plan = step.plan->plan();
   for (int rank = 0; rank < plan.rankCount(); ++rank)
     if (!without ||
         std::find(without->begin(), without->end(), rank) == without->end())
-      DYNA_RETURN_IF_ERROR(store.put(planKey(prefix, step, rank),
-                                     writePlanEntry(plan, step.step, rank),
-                                     plansAreKept));
+      DYNA_RETURN_IF_ERROR(store.put(
+          planKey(prefix, step, rank),
+          writePlanEntry(plan, step.step, rank, step.predictedSeconds),
+          plansAreKept));
   return Status::ok();
 }
 

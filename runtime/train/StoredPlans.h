@@ -26,7 +26,6 @@ std::unique_ptr<PlanSource> fetchPlans(const Session &session,
 
 /// Puts the ranks' parts of a step's plan, but for those of `without`, if given.
 Status putPlan(Store &store, const std::string &prefix, const PlannedStep &step,
-               const plan::Plan &plan,
                const std::vector<int> *without = nullptr);
 
 } // namespace dyna

@@ -290,15 +290,7 @@ Status Trainer::runSteps() {
   auto read = [this, step = summary_.firstStep]() mutable {
     return readStep(step++);
   };
-  auto make = [this, &source](PlannedStep &step) -> Status {
-    DYNA_ASSIGN_OR_RETURN(step.plan, source->plan(step));
-    // Of one that came as a rank's part nobody knows the others.
-    if (step.plan->isWhole()) {
-      DYNA_ASSIGN_OR_RETURN(step.predictedSeconds,
-                            predictSeconds(session_, step.plan->plan()));
-    }
-    return Status::ok();
-  };
+  auto make = [&source](PlannedStep &step) { return source->plan(step); };
   PlanAhead plans(read, make,
                   {options_.planAhead, options_.planThreads,
                    options_.steps - summary_.firstStep,

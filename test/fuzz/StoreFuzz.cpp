@@ -51,16 +51,17 @@ plan::Plan smallPlan() {
 bool look(std::string_view bytes) {
   bool isRead = false;
   for (int rank = 0; rank < 2; ++rank) {
-    StatusOr<plan::Plan> plan = readPlanEntry(bytes, 0, rank);
-    if (!plan.isOk()) {
-      require(!plan.status().message().empty(), "a refusal says what is wrong");
+    StatusOr<PlanEntry> entry = readPlanEntry(bytes, 0, rank);
+    if (!entry.isOk()) {
+      require(!entry.status().message().empty(),
+              "a refusal says what is wrong");
       continue;
     }
     isRead = true;
     // Proven or refused, for a mini-batch and for none.
     for (const auto &samples : {lengths, std::vector<int64_t>()}) {
-      auto proven = VerifiedPlan::proveRanks(graph(), *plan, {rank}, samples,
-                                             {INT64_C(1) << 30});
+      auto proven = VerifiedPlan::proveRanks(graph(), entry->plan, {rank},
+                                             samples, {INT64_C(1) << 30});
       require(!proven.isOk() ||
                   (proven->covers(rank) && !proven->covers(1 - rank) &&
                    proven->plan().rankCount() == 2),
@@ -76,7 +77,7 @@ std::vector<std::string> dyna::test::fuzzSeeds() {
   std::vector<std::string> seeds;
   plan::Plan plan = smallPlan();
   for (int rank = 0; rank < 2; ++rank)
-    seeds.push_back(writePlanEntry(plan, 0, rank));
+    seeds.push_back(writePlanEntry(plan, 0, rank, 0.5));
   plan.microBatches.resize(1);
   plan.microBatches[0].segments = {{0, 0, 5}, {1, 0, 3}};
   plan.targetTokens = 6;
@@ -85,7 +86,7 @@ std::vector<std::string> dyna::test::fuzzSeeds() {
   load.op = plan::Instruction::LOAD;
   load.places[0] = 0;
   plan.ranks[0].instructions.push_back(load);
-  seeds.push_back(writePlanEntry(plan, 0, 0));
+  seeds.push_back(writePlanEntry(plan, 0, 0, 0));
   return seeds;
 }
 

@@ -186,6 +186,19 @@ class StoreTest(unittest.TestCase):
         self.assertEqual(self.saved("turns"), self.expected)
         self.assertEqual(self.plans_left(), [])
 
+    def test_steps_are_predicted_as_without_a_store(self):
+        costs = common.WORK / "store.costs"
+        costs.write_text('device { name: "d" f64_flops: 1e9 f32_flops: 1e9 bf16_flops: 1e9 bytes_per_second: 1e9 }\n')
+        metrics = common.WORK / "unshared.jsonl"
+        metrics.unlink(missing_ok=True)
+        self.train("unshared", f"--costs={costs}", f"--metrics={metrics}")
+        self.end(self.executors("shared", f"--costs={costs}"))
+        alone, shared = ([line["predicted_seconds"] for line in common.lines_of(path) if "loss" in line]
+                         for path in (metrics, common.WORK / "shared.jsonl"))
+        self.assertEqual(shared, alone)
+        self.assertEqual(len(shared), STEPS)
+        self.assertGreater(min(shared), 0)
+
     def test_planners_run_no_further_ahead(self):
         planner = self.planner(0, 1, "--plan-ahead=3", "--timeout=20")
         executors = self.executors("ahead", "--plan-ahead=3", "--timeout=20")
@@ -278,7 +291,7 @@ class StoreTest(unittest.TestCase):
         self.assertIn("--save is for the processes that do", refusal(good, flags=("--plan-only=0/1", "--save=x")))
         self.assertIn("--plans has none to share", refusal(good, flags=("--plans=x",)))
         self.server.ask("SET", "dyna:format", "7")
-        self.assertIn("holds plans of format 7, but this program's are of format 1", refusal(good))
+        self.assertIn("holds plans of format 7, but this program's are of format 2", refusal(good))
 
 
 if __name__ == "__main__":

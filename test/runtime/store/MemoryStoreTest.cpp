@@ -56,7 +56,7 @@ TEST(MemoryStoreTest, StoresOfAnotherFormatAreRefused) {
   ASSERT_TRUE(store.put("dyna:format", "7", 1h).isOk());
   EXPECT_THAT(checkStoreFormat(store).message(),
               HasSubstr("memory holds plans of format 7, but this program's "
-                        "are of format 1"));
+                        "are of format 2"));
 }
 
 // Without a backend, and before any is asked.

@@ -10,6 +10,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 using namespace dyna;
 using testing::HasSubstr;
 
@@ -24,30 +26,32 @@ protected:
 
 TEST_F(PlanEntryTest, APartHasTheRanksProgramAlone) {
   for (int rank = 0; rank < 4; ++rank) {
-    std::string bytes = writePlanEntry(plan_, 7, rank);
+    std::string bytes = writePlanEntry(plan_, 7, rank, 0.125 * rank);
     auto part = readPlanEntry(bytes, 7, rank);
     ASSERT_TRUE(part.isOk()) << part.status().message();
+    EXPECT_EQ(part->predictedSeconds, 0.125 * rank);
     for (int other = 0; other < 4; ++other)
-      EXPECT_EQ(part->ranks[other].instructions,
+      EXPECT_EQ(part->plan.ranks[other].instructions,
                 other == rank ? plan_.ranks[other].instructions
                               : std::vector<plan::Instruction>());
     auto prove = [&](std::vector<int> ranks) {
-      return VerifiedPlan::proveRanks(planner_.graph(), *part, std::move(ranks),
-                                      equalLengths, {enoughBytes, -1, 100});
+      return VerifiedPlan::proveRanks(planner_.graph(), part->plan,
+                                      std::move(ranks), equalLengths,
+                                      {enoughBytes, -1, 100});
     };
     auto proven = prove({rank});
     ASSERT_TRUE(proven.isOk()) << proven.status().message();
     EXPECT_TRUE(proven->covers(rank));
     EXPECT_FALSE(proven->covers((rank + 1) % 4));
     EXPECT_FALSE(prove({rank, (rank + 1) % 4}).isOk());
-    part->ranks[rank].instructions.pop_back();
+    part->plan.ranks[rank].instructions.pop_back();
     EXPECT_THAT(prove({rank}).status().message(),
                 HasSubstr(formatText("rank %d: ", rank)));
   }
 }
 
 TEST_F(PlanEntryTest, EveryChangedByteIsSeen) {
-  std::string good = writePlanEntry(plan_, 3, 1);
+  std::string good = writePlanEntry(plan_, 3, 1, 1.5);
   for (size_t at = 0; at < good.size(); ++at) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 0x10);
@@ -58,7 +62,7 @@ TEST_F(PlanEntryTest, EveryChangedByteIsSeen) {
 }
 
 TEST_F(PlanEntryTest, RefusalsHaveNumbers) {
-  std::string bytes = writePlanEntry(plan_, 3, 1);
+  std::string bytes = writePlanEntry(plan_, 3, 1, 1.5);
   EXPECT_THAT(
       readPlanEntry(bytes, 4, 1).status().message(),
       HasSubstr("that of rank 1 in step 4, but that of rank 1 in step 5"));
@@ -66,7 +70,12 @@ TEST_F(PlanEntryTest, RefusalsHaveNumbers) {
               HasSubstr("but that of rank 0"));
   bytes[8] = 9;
   EXPECT_THAT(readPlanEntry(bytes, 3, 1).status().message(),
-              HasSubstr("of format 9, but this program's are of 1"));
+              HasSubstr("of format 9, but this program's are of 2"));
+  for (double seconds : {-1.0, std::nan("")})
+    EXPECT_THAT(readPlanEntry(writePlanEntry(plan_, 3, 1, seconds), 3, 1)
+                    .status()
+                    .message(),
+                HasSubstr("of step 4 predicts"));
   EXPECT_THAT(readPlanEntry("", 3, 1).status().message(), HasSubstr("0 bytes"));
 }
 

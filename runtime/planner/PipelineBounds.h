@@ -15,8 +15,9 @@
 namespace dyna {
 
 struct PipelineBounds {
-  /// Of the stage where it is largest: the earliest arrival of any input, all its
-  /// work, and the shortest way to the end after its last item.
+  /// Of the stage, and of those of its micro-batches with the longest ways to it
+  /// and back, where it is largest: the earliest arrival of any input, all their
+  /// work, and the shortest way to the end after the last item.
   double load = 0;
   /// The longest way of any micro-batch, down, up, and with its transfers.
   double path = 0;
@@ -30,7 +31,7 @@ struct PipelineBounds {
 };
 
 /// For schedules that fill gaps (ScheduleRule), and so for all others too.
-/// O(stages * micro-batches).
+/// O(stages * micro-batches * log micro-batches).
 PipelineBounds boundPipeline(const PipelineProblem &problem);
 
 } // namespace dyna

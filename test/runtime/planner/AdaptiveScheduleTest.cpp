@@ -546,6 +546,21 @@ TEST(AdaptiveScheduleTest, MeetsTheBoundsOfEqualMicroBatches) {
     }
 }
 
+// Small micro-batches come early to the last stage and leave it late, but the others
+// have long ways to go all the same.
+TEST(PipelineBoundsTest, SmallOnesDoNotHideTheWayOfOthers) {
+  PipelineProblem problem = even(3, 4);
+  for (int s = 0; s < 3; ++s)
+    for (int m = 1; m < 4; ++m) {
+      problem.forward[s][m] = 10;
+      problem.backward[s][m] = 20;
+    }
+  // Two stages there, all work of the large ones, and two stages back.
+  EXPECT_NEAR(boundPipeline(problem).load, 20 + 3 * 30 + 40, 1e-6);
+  EXPECT_GE(makespanOf(adaptive(problem)),
+            boundPipeline(problem).seconds() * (1 - 1e-9));
+}
+
 // Each micro-batch is away from the first stage for the whole of its way.
 TEST(PipelineBoundsTest, Memory) {
   PipelineProblem problem = even(4, 10);

@@ -66,9 +66,13 @@ Status checkDevice(const cost::Device &device) {
   for (auto [field, rate] : rates)
     if (!std::isfinite(rate) || rate < 1)
       return refuse(field, "a rate per second of at least 1", rate);
-  double launch = device.launch_seconds();
-  if (!std::isfinite(launch) || launch < 0 || launch > maxSeconds)
-    return refuse("launch_seconds", "seconds, 0 or more", launch);
+  const std::pair<const char *, double> times[] = {
+      {"launch_seconds", device.launch_seconds()},
+      {"instruction_seconds", device.instruction_seconds()},
+      {"step_seconds", device.step_seconds()}};
+  for (auto [field, seconds] : times)
+    if (!std::isfinite(seconds) || seconds < 0 || seconds > maxSeconds)
+      return refuse(field, "seconds, 0 or more", seconds);
   const std::pair<const char *, double> reaches[] = {
       {"flops_reach", device.flops_reach()},
       {"bytes_reach", device.bytes_reach()}};

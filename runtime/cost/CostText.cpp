@@ -70,10 +70,13 @@ std::string writeCosts(const cost::Table &table,
         quoted(device.name()), device.f64_flops(), device.f32_flops(),
         device.bf16_flops(), device.bytes_per_second(),
         device.launch_seconds());
-    for (auto [field, reach] : {std::pair("flops_reach", device.flops_reach()),
-                                std::pair("bytes_reach", device.bytes_reach())})
-      if (reach != 0)
-        text += formatText("  %s: %.6g\n", field, reach);
+    for (auto [field, value] :
+         {std::pair("flops_reach", device.flops_reach()),
+          std::pair("bytes_reach", device.bytes_reach()),
+          std::pair("instruction_seconds", device.instruction_seconds()),
+          std::pair("step_seconds", device.step_seconds())})
+      if (value != 0)
+        text += formatText("  %s: %.6g\n", field, value);
     if (device.memory_bytes() != 0)
       text += formatText("  memory_bytes: %d\n", device.memory_bytes());
     text += "}\n";

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <queue>
 
 namespace dyna {
@@ -18,9 +19,11 @@ namespace {
 using Step = PlanWork::Step;
 
 /// Ranks run until they wait for what has no end yet. Where the order of events
-/// decides what happens (links that are shared, bytes that a rank moves which is
-/// free just then), they take turns in the order of time; else each runs as far
-/// as it can, and the times come out the same.
+/// decides what happens (bytes that a rank moves which is free just then), they
+/// take turns in the order of time; else each runs as far as it can, and the times
+/// come out the same. On shared links what has an order is that transfers begin and
+/// end: who still runs can make none begin before the next one of these, for it
+/// waits for an end.
 class Player {
 public:
   Player(const PlanWork &work, const SimulationOptions &options)
@@ -28,7 +31,6 @@ public:
         isHost_(options.ranks == SimulationOptions::Ranks::Host),
         isShared_(!isHost_ &&
                   options.sharing != SimulationOptions::Sharing::None),
-        isOrdered_(isHost_ || isShared_),
         isNoisy_(options.noise > 0 || options.delayEvery > 0),
         states_(work.transfers().size()), ranks_(work.ranks()) {
     if (isShared_)
@@ -42,10 +44,12 @@ public:
     chain();
     for (int rank = work_.ranks() - 1; rank >= 0; --rank) {
       result_.ranks[rank].instructions.resize(work_.steps(rank).size());
-      wake(rank, 0);
+      wake(rank, work_.begin());
     }
-    if (isOrdered_)
+    if (isHost_)
       playInOrder();
+    else if (isShared_)
+      playShared();
     else
       playAnyhow();
     for (int rank = 0; rank < work_.ranks(); ++rank) {
@@ -144,7 +148,7 @@ private:
 
   struct Event {
     double time;
-    int number; ///< of a rank; behind them, of a transfer on shared links
+    int number; ///< of a host rank that goes on, or a transfer that begins
     bool operator>(const Event &other) const {
       return time != other.time ? time > other.time : number > other.number;
     }
@@ -152,7 +156,7 @@ private:
 
   void wake(int rank, double time) {
     ranks_[rank].now = std::max(ranks_[rank].now, time);
-    if (isOrdered_)
+    if (isHost_)
       events_.push({ranks_[rank].now, rank});
     else
       ready_.push_back(rank);
@@ -167,18 +171,26 @@ private:
   }
 
   void playInOrder() {
+    while (!events_.empty()) {
+      int rank = events_.top().number;
+      events_.pop();
+      advance(rank);
+    }
+  }
+
+  void playShared() {
     for (;;) {
-      const bool linkFirst =
-          links_ && links_->hasNext() &&
-          (events_.empty() || links_->next() <= events_.top().time);
-      if (linkFirst) {
-        double time = links_->next();
-        if (int t = links_->takeNext(); t != nothing)
+      playAnyhow();
+      const bool isLink = links_->isDue(
+          events_.empty() ? std::numeric_limits<double>::infinity()
+                          : events_.top().time);
+      if (isLink) {
+        if (auto [time, t] = links_->takeNext(); t != nothing)
           end(t, time);
       } else if (!events_.empty()) {
-        int rank = events_.top().number;
+        auto [time, t] = events_.top();
         events_.pop();
-        advance(rank);
+        links_->add(t, time);
       } else {
         return;
       }
@@ -186,9 +198,7 @@ private:
   }
 
   bool mustYield(double time) {
-    return isOrdered_ &&
-           ((!events_.empty() && events_.top().time < time) ||
-            (links_ && links_->hasNext() && links_->next() < time));
+    return isHost_ && !events_.empty() && events_.top().time < time;
   }
 
   void advance(int number) {
@@ -226,6 +236,10 @@ private:
           return wake(number, rank.now);
         if (step.kind == Step::Kind::Meet)
           times.busy += states_[work_.use(step.first)].seconds;
+        else
+          rank.now += step.seconds;
+      } else {
+        rank.now += step.seconds;
       }
       times.instructions[rank.next].end = rank.now;
       rank.isIn = false;
@@ -285,13 +299,13 @@ private:
     result_.transfers[t].start = state.ready;
     if (transfer.isMeeting()) {
       if (transfer.kind == PlannedTransfer::Kind::Norm)
-        state.seconds = transfer.seconds;
+        state.seconds += transfer.seconds;
       return end(t, state.ready + state.seconds);
     }
     if (isHost_)
       return carryOut(t);
     if (isShared_)
-      return links_->add(t, state.ready);
+      return events_.push({state.ready, t});
     end(t, state.ready + transfer.seconds);
   }
 
@@ -347,7 +361,7 @@ private:
 
   const PlanWork &work_;
   const SimulationOptions &options_;
-  const bool isHost_, isShared_, isOrdered_, isNoisy_;
+  const bool isHost_, isShared_, isNoisy_;
   std::vector<State> states_;
   std::vector<Rank> ranks_;
   std::vector<int> firstFollower_, followers_; ///< with one stream a rank

@@ -16,8 +16,9 @@
 // part sits in a wait: then that one does.
 //
 // Sharing. With `Sharing::None` a transfer takes what it takes alone. Else what is
-// under way at once on a link shares it equally, each at the speed of the fullest
-// of the links that it uses, from moment to moment: every device has a link inside
+// under way at once shares links max-min fairly, from moment to moment: what one
+// transfer cannot use, because another of its links is full, the others on a link
+// get. Every device has a link inside
 // of its node and one out of it, with two directions each. `Nodes` lets messages
 // use all ports of a node, of which each then has an equal part: alone it is as
 // fast as the device's link inside, at most, and no slower than its own share when
@@ -86,8 +87,9 @@ struct PlanTimes {
 };
 
 /// Fails with a rank that never ends, where ranks wait for each other.
-/// O(steps + transfers and their ranks); sharing takes, for each beginning and
-/// end of a transfer, a step for everything on its links, and a logarithm.
+/// O(steps + transfers and their ranks); sharing takes, for each moment at which
+/// transfers begin or end, and each of the speeds that they then have, a step for
+/// everything that common links join with them, and a logarithm for each transfer.
 StatusOr<PlanTimes> playPlan(const PlanWork &work,
                              const SimulationOptions &options = {});
 

@@ -100,7 +100,7 @@ private:
   Step &step(Step::Kind kind, double seconds = 0) {
     Step step;
     step.kind = kind;
-    step.seconds = seconds;
+    step.seconds = seconds + costs_.table().device().instruction_seconds();
     step.first = static_cast<int>(work_.uses_.size());
     work_.steps_.push_back(step);
     return work_.steps_.back();
@@ -372,6 +372,7 @@ private:
 PlanWork::PlanWork(const ExecutableGraph &graph, const plan::Plan &plan,
                    const CostModel &costs)
     : cluster_(costs.cluster()) {
+  begin_ = costs.table().device().step_seconds();
   Writer(*this, graph, plan, costs).write();
 }
 

@@ -64,7 +64,8 @@ public:
 
   struct Step {
     enum class Kind : uint8_t { Run, Meet, Start, Wait };
-    double seconds = 0; ///< in functions
+    /// In functions, and what the instruction itself takes.
+    double seconds = 0;
     int first = 0; ///< of `uses`: the transfers that it starts or waits for
     int16_t count = 0;
     Kind kind = Kind::Run;
@@ -92,6 +93,8 @@ public:
   /// Numbers of lines are below.
   int lines() const { return lines_; }
   const Cluster &cluster() const { return cluster_; }
+  /// Before a rank's first step.
+  double begin() const { return begin_; }
 
 private:
   class Writer;
@@ -103,6 +106,7 @@ private:
   std::vector<int> parties_;
   int lines_ = 0;
   Cluster cluster_;
+  double begin_ = 0;
 };
 
 } // namespace dyna

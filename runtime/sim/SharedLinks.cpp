@@ -5,7 +5,7 @@
 #include "runtime/sim/SharedLinks.h"
 
 #include <algorithm>
-#include <map>
+#include <limits>
 
 namespace dyna {
 
@@ -19,7 +19,8 @@ constexpr int linksOfDevice = 4, linksOfNode = 2;
 } // namespace
 
 SharedLinks::SharedLinks(const PlanWork &work, bool sharesNodes)
-    : work_(work), sharesNodes_(sharesNodes) {
+    : work_(work), sharesNodes_(sharesNodes), routeOfLine_(work.lines(), -1),
+      behind_(work.transfers().size(), -1) {
   const int nodes = work.cluster().nodeOf(work.ranks() - 1) + 1;
   links_.resize(static_cast<size_t>(work.ranks()) * linksOfDevice);
   Link node;
@@ -27,25 +28,26 @@ SharedLinks::SharedLinks(const PlanWork &work, bool sharesNodes)
   links_.resize(links_.size() + static_cast<size_t>(nodes) * linksOfNode, node);
 }
 
-void SharedLinks::findLinks(Flow &flow) const {
-  const PlannedTransfer &transfer = work_.transfers()[flow.transfer];
-  flow.links.clear();
-  flow.most = 1;
-  flow.weight = 1;
+//===----------------------------------------------------------------------===//
+// Routes
+//===----------------------------------------------------------------------===//
+
+SharedLinks::Route
+SharedLinks::findRoute(const PlannedTransfer &transfer) const {
+  Route route;
   auto use = [&](int rank, int reach, int direction) {
-    flow.links.push_back(rank * linksOfDevice + reach + direction);
+    route.uses.push_back({rank * linksOfDevice + reach + direction});
   };
-  const bool isMessage = transfer.isMessage();
   const bool byNodes = transfer.leavesNode && sharesNodes_;
   if (byNodes)
-    findNodes(flow, transfer);
-  if (isMessage) {
+    findNodes(route, transfer);
+  if (transfer.isMessage()) {
     if (byNodes)
-      return;
+      return route;
     const int reach = transfer.leavesNode ? Between : Inside;
     use(work_.party(transfer, 0), reach, Out);
     use(work_.party(transfer, 1), reach, In);
-    return;
+    return route;
   }
   // A ring: every rank passes on what it gets, inside unless it is alone there.
   std::map<int, int> onNode;
@@ -60,107 +62,235 @@ void SharedLinks::findLinks(Flow &flow) const {
         use(rank, Between, direction);
     }
   }
+  return route;
 }
 
 /// What leaves a node goes by the ports of all its devices.
-void SharedLinks::findNodes(Flow &flow, const PlannedTransfer &transfer) const {
+void SharedLinks::findNodes(Route &route,
+                            const PlannedTransfer &transfer) const {
   const Cluster &cluster = work_.cluster();
   const int first = work_.ranks() * linksOfDevice;
   if (transfer.isMessage()) {
-    flow.links = {
-        first + linksOfNode * cluster.nodeOf(work_.party(transfer, 0)) + Out,
-        first + linksOfNode * cluster.nodeOf(work_.party(transfer, 1)) + In};
+    auto of = [&](int party) {
+      return first + linksOfNode * cluster.nodeOf(work_.party(transfer, party));
+    };
+    route.uses = {{of(0) + Out}, {of(1) + In}};
     const double inside = cluster.description().inside().bytes_per_second();
     const double own = cluster.description().between().bytes_per_second();
     // A speed of 0 takes no time: that of the ports is the limit.
-    flow.most = inside > 0 && own > 0
-                    ? std::max(1.0, inside / own)
-                    : cluster.description().devices_per_node();
+    route.most = inside > 0 && own > 0
+                     ? std::max(1.0, inside / own)
+                     : cluster.description().devices_per_node();
     return;
   }
+  // The ring leaves every node by as many ports as the fullest one has ranks.
   std::map<int, int> onNode;
+  int widest = 0;
   for (int p = 0; p < transfer.parties; ++p)
-    flow.weight = std::max(flow.weight,
-                           ++onNode[cluster.nodeOf(work_.party(transfer, p))]);
+    widest =
+        std::max(widest, ++onNode[cluster.nodeOf(work_.party(transfer, p))]);
   for (auto [node, count] : onNode)
     for (int direction : {Out, In})
-      flow.links.push_back(first + linksOfNode * node + direction);
+      route.uses.push_back({first + linksOfNode * node + direction, widest});
 }
 
+/// That of its line: all that is in one has the same ranks.
+int SharedLinks::routeOf(const PlannedTransfer &transfer) {
+  int &known = routeOfLine_[transfer.line];
+  if (known < 0) {
+    auto [place, isNew] = routeNumbers_.insert(
+        {findRoute(transfer), static_cast<int>(routes_.size())});
+    if (isNew) {
+      routes_.push_back(place->first);
+      newest_.push_back(-1);
+    }
+    known = place->second;
+  }
+  return known;
+}
+
+//===----------------------------------------------------------------------===//
+// What happens
+//===----------------------------------------------------------------------===//
+
 void SharedLinks::add(int transfer, double time) {
+  const PlannedTransfer &what = work_.transfers()[transfer];
+  const int route = routeOf(what);
+  const double left = what.seconds - what.latency;
+  behind_[transfer] = -1;
+  if (int index = newest_[route]; index >= 0) {
+    Bundle &bundle = bundles_[index];
+    if (!bundle.isMoving && bundle.since == time && bundle.left == left &&
+        bundle.latency == what.latency) {
+      behind_[bundle.last] = transfer;
+      bundle.last = transfer;
+      ++bundle.count;
+      return;
+    }
+  }
   if (unused_.empty()) {
-    unused_.push_back(static_cast<int>(flows_.size()));
-    flows_.emplace_back();
+    unused_.push_back(static_cast<int>(bundles_.size()));
+    bundles_.emplace_back();
   }
   const int index = unused_.back();
   unused_.pop_back();
-  Flow &flow = flows_[index];
-  const PlannedTransfer &what = work_.transfers()[transfer];
-  flow.transfer = transfer;
-  flow.isMoving = false;
-  flow.left = what.seconds - what.latency;
-  findLinks(flow);
+  Bundle &bundle = bundles_[index];
+  bundle.route = route;
+  bundle.first = bundle.last = transfer;
+  bundle.count = 1;
+  bundle.isMoving = false;
+  bundle.left = left;
+  bundle.speed = 0;
+  bundle.since = time;
+  bundle.latency = what.latency;
+  newest_[route] = index;
   schedule(index, time + what.latency);
 }
 
-bool SharedLinks::hasNext() {
+bool SharedLinks::isDue(double time) {
+  if (!isAllTaken())
+    return true;
+  dropVoid();
+  // What has an end by `now_` has it at any speed.
+  if (!touched_.empty() && (events_.empty() || events_.top().time > now_) &&
+      time > now_) {
+    deal();
+    dropVoid();
+  }
+  return !events_.empty() && events_.top().time <= time;
+}
+
+void SharedLinks::dropVoid() {
   while (!events_.empty() &&
-         flows_[events_.top().flow].version != events_.top().version)
+         bundles_[events_.top().bundle].version != events_.top().version)
     events_.pop();
-  return !events_.empty();
 }
 
-int SharedLinks::takeNext() {
-  const auto [time, index, version] = events_.top();
-  events_.pop();
-  Flow &flow = flows_[index];
-  ++flow.version;
-  if (!flow.isMoving && flow.left > 0) {
-    flow.isMoving = true;
-    flow.since = time;
-    flow.speed = 0;
-    load(index, time, true);
-    return -1;
+SharedLinks::Happening SharedLinks::takeNext() {
+  if (isAllTaken()) {
+    isDue(std::numeric_limits<double>::infinity());
+    const Event event = events_.top();
+    events_.pop();
+    now_ = event.time;
+    Bundle &bundle = bundles_[event.bundle];
+    ++bundle.version;
+    if (newest_[bundle.route] == event.bundle)
+      newest_[bundle.route] = -1; // nobody joins it any more
+    if (!bundle.isMoving && bundle.left > 0) {
+      join(event.bundle);
+      return {now_, -1};
+    }
+    if (bundle.isMoving)
+      leave(event.bundle);
+    taken_ = bundle.first;
+    unused_.push_back(event.bundle);
   }
-  if (flow.isMoving)
-    load(index, time, false);
-  unused_.push_back(index);
-  return flow.transfer;
+  const int transfer = taken_;
+  taken_ = behind_[transfer];
+  return {now_, transfer};
 }
 
-void SharedLinks::load(int index, double time, bool joins) {
-  const Flow &flow = flows_[index];
-  changed_.clear();
-  for (int l : flow.links) {
-    Link &link = links_[l];
-    link.load += joins ? flow.weight : -flow.weight;
-    if (joins)
-      link.flows.push_back(index);
-    else
-      link.flows.erase(std::find(link.flows.begin(), link.flows.end(), index));
-    changed_.insert(changed_.end(), link.flows.begin(), link.flows.end());
+void SharedLinks::join(int index) {
+  Bundle &bundle = bundles_[index];
+  bundle.isMoving = true;
+  bundle.since = now_;
+  for (const Use &use : routes_[bundle.route].uses) {
+    links_[use.link].bundles.push_back(index);
+    touched_.push_back(use.link);
   }
-  std::sort(changed_.begin(), changed_.end());
-  changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
-  for (int other : changed_)
-    setSpeed(other, time);
 }
 
-void SharedLinks::setSpeed(int index, double time) {
-  Flow &flow = flows_[index];
-  double speed = flow.most;
-  for (int l : flow.links)
-    speed = std::min(speed, links_[l].capacity / links_[l].load);
-  if (speed == flow.speed)
-    return;
-  flow.left = std::max(0.0, flow.left - (time - flow.since) * flow.speed);
-  flow.since = time;
-  flow.speed = speed;
-  schedule(index, time + flow.left / speed);
+void SharedLinks::leave(int index) {
+  for (const Use &use : routes_[bundles_[index].route].uses) {
+    std::vector<int> &bundles = links_[use.link].bundles;
+    bundles.erase(std::find(bundles.begin(), bundles.end(), index));
+    touched_.push_back(use.link);
+  }
 }
 
 void SharedLinks::schedule(int index, double time) {
-  events_.push({time, index, ++flows_[index].version});
+  events_.push({time, index, ++bundles_[index].version});
+}
+
+//===----------------------------------------------------------------------===//
+// Speeds
+//===----------------------------------------------------------------------===//
+
+void SharedLinks::collect() {
+  ++dealing_;
+  shared_.clear();
+  members_.clear();
+  auto reach = [&](int l) {
+    if (links_[l].seen == dealing_)
+      return;
+    links_[l].seen = dealing_;
+    links_[l].left = links_[l].capacity;
+    links_[l].load = 0;
+    shared_.push_back(l);
+  };
+  for (int l : touched_)
+    reach(l);
+  touched_.clear();
+  for (size_t next = 0; next < shared_.size(); ++next)
+    for (int index : links_[shared_[next]].bundles) {
+      Bundle &bundle = bundles_[index];
+      if (bundle.seen == dealing_)
+        continue;
+      bundle.seen = dealing_;
+      members_.push_back(index);
+      for (const Use &use : routes_[bundle.route].uses) {
+        reach(use.link);
+        links_[use.link].load += bundle.count * use.shares;
+      }
+    }
+}
+
+void SharedLinks::deal() {
+  collect();
+  while (!members_.empty()) {
+    // The speed at which the next link is full, or a transfer at its own most.
+    double level = std::numeric_limits<double>::infinity();
+    for (int index : members_)
+      level = std::min(level, routes_[bundles_[index].route].most);
+    int full = -1;
+    for (int l : shared_)
+      if (const Link &link = links_[l];
+          link.load > 0 && link.left / link.load < level) {
+        level = link.left / link.load;
+        full = l;
+      }
+    auto stays = [&](int index) {
+      const Route &route = routes_[bundles_[index].route];
+      const bool isFull =
+          full >= 0
+              ? std::any_of(route.uses.begin(), route.uses.end(),
+                            [&](const Use &use) { return use.link == full; })
+              : route.most == level;
+      if (isFull)
+        fix(index, level);
+      return isFull;
+    };
+    members_.erase(std::remove_if(members_.begin(), members_.end(), stays),
+                   members_.end());
+  }
+}
+
+/// Its share of its links is no longer to be dealt.
+void SharedLinks::fix(int index, double speed) {
+  Bundle &bundle = bundles_[index];
+  for (const Use &use : routes_[bundle.route].uses) {
+    Link &link = links_[use.link];
+    const int shares = bundle.count * use.shares;
+    link.load -= shares;
+    link.left = std::max(0.0, link.left - shares * speed);
+  }
+  if (speed == bundle.speed)
+    return;
+  bundle.left =
+      std::max(0.0, bundle.left - (now_ - bundle.since) * bundle.speed);
+  bundle.since = now_;
+  bundle.speed = speed;
+  schedule(index, now_ + bundle.left / speed);
 }
 
 } // namespace dyna

@@ -120,6 +120,12 @@ const BadTable badTables[] = {
     {"device { f64_flops: 1 f32_flops: 1 bf16_flops: 1 bytes_per_second: 1 "
      "launch_seconds: -1 }",
      {"launch_seconds", "-1"}},
+    {"device { f64_flops: 1 f32_flops: 1 bf16_flops: 1 bytes_per_second: 1 "
+     "instruction_seconds: -2 }",
+     {"instruction_seconds", "-2"}},
+    {"device { f64_flops: 1 f32_flops: 1 bf16_flops: 1 bytes_per_second: 1 "
+     "step_seconds: inf }",
+     {"step_seconds", "inf"}},
     {"device { name: \"d\" f64_flops: 1 f32_flops: 1 bf16_flops: 1 "
      "bytes_per_second: 1 flops_reach: 1.5 }",
      {"device 'd': flops_reach expects 0.001 to 1", "1.5"}},

@@ -26,7 +26,7 @@ const char *const everything = R"(
   entries { kind: "head" direction: UPDATE points { seconds: 3 } }
   device { name: "n" f64_flops: 1 f32_flops: 2e12 bf16_flops: 3
     bytes_per_second: 4 launch_seconds: 5e-06 flops_reach: 0.5 bytes_reach: 0.25
-    memory_bytes: 77 }
+    memory_bytes: 77 instruction_seconds: 7e-07 step_seconds: 0.0001 }
   cluster { nodes: 3 devices_per_node: 8
     inside { latency_seconds: 2e-06 bytes_per_second: 1e10 }
     between { latency_seconds: 3e-06 bytes_per_second: 2e9 } })";

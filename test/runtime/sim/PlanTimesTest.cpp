@@ -24,6 +24,35 @@ TEST(PlanTimesTest, OneRankIsBusyAllTheTime) {
   EXPECT_DOUBLE_EQ(one.times.idle(0), 0);
 }
 
+// Functions and messages that take no time leave what the executor takes.
+TEST(PlanTimesTest, InstructionsTakeTheirTime) {
+  const Model &model = modelWithDegrees();
+  auto table = CostTable::parse(
+      "device { f64_flops: 1e300 f32_flops: 1e300 bf16_flops: 1e300 "
+      "bytes_per_second: 1e300 instruction_seconds: 2 step_seconds: 5 } "
+      "cluster {}",
+      "costs.txt");
+  ASSERT_TRUE(table.isOk()) << table.status().message();
+  CostModel costs = *CostModel::create(model, std::move(*table));
+  Timed one("dp=1", fourTens, costs, microBatchesOf(10));
+  const int count = one.plan.ranks[0].count();
+  EXPECT_NEAR(one.times.makespan, 5 + 2 * count, 1e-9);
+  // Stages one after another: a rank's own, and what it waits for in between.
+  Timed two("pp=2,layers=3+2", fourTens, costs, microBatchesOf(10));
+  for (auto ranks :
+       {SimulationOptions::Ranks::Devices, SimulationOptions::Ranks::Host}) {
+    SimulationOptions options;
+    options.ranks = ranks;
+    PlanTimes times = *timePlan(two.planner.graph(), two.plan, costs, options);
+    for (int rank : {0, 1}) {
+      const auto &instructions = times.ranks[rank].instructions;
+      EXPECT_DOUBLE_EQ(instructions.front().start, 5);
+      for (size_t i = 0; i < instructions.size(); ++i)
+        EXPECT_GE(instructions[i].end - instructions[i].start, 2 - 1e-9) << i;
+    }
+  }
+}
+
 // Of the mini-batch's forty tokens nine have a target: two of ten, about.
 TEST(PlanTimesTest, LossesTakeTheirTargets) {
   const Model &model = modelWithDegrees();

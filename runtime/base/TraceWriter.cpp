@@ -41,10 +41,15 @@ void TraceWriter::slice(int process, int track, const std::string &name,
     said += formatText(", \"flops\": %.0f", arguments.flops);
   if (arguments.bytes > 0)
     said += formatText(", \"bytes\": %d", arguments.bytes);
+  // The format's word for it.
+  std::string core =
+      arguments.coreSeconds >= 0
+          ? formatText(", \"tdur\": %.3f", arguments.coreSeconds * 1e6)
+          : "";
   event() += formatText(
       "{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %d, "
-      "\"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s}}",
-      name, category, process, track, begin * 1e6, seconds * 1e6, said);
+      "\"tid\": %d, \"ts\": %.3f, \"dur\": %.3f%s, \"args\": {%s}}",
+      name, category, process, track, begin * 1e6, seconds * 1e6, core, said);
 }
 
 void TraceWriter::liveBytes(int process, double time, int64_t bytes) {

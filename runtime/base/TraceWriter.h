@@ -22,6 +22,8 @@ struct TraceArguments {
   int64_t layer = -1, microBatch = -1;
   double flops = 0;
   int64_t bytes = 0;
+  /// Of the slice's time, what its thread had of a core; -1 is left out.
+  double coreSeconds = -1;
 };
 
 class TraceWriter {

@@ -4,6 +4,7 @@
 
 #include "runtime/executor/Executor.h"
 
+#include "runtime/base/CoreTime.h"
 #include "runtime/base/Text.h"
 #include "runtime/executor/Run.h"
 #include "runtime/plan/InstructionTable.h"
@@ -183,7 +184,10 @@ Status Executor::run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
   context.optimizer = scalars.optimizer;
   context.optimizer.gradient_scale = 1;
   Traffic before = machine_.traffic();
+  const double waited = options_.timesCoreWaits ? coreWaitSeconds() : 0;
   Status status = runProgram(run);
+  if (options_.timesCoreWaits)
+    result.coreWaitSeconds = coreWaitSeconds() - waited;
   result.traffic = machine_.traffic();
   result.traffic.add(before, -1);
   if (!status.isOk() && options_.transport)
@@ -201,16 +205,14 @@ Status Executor::runProgram(Run &run) {
   result.liveBytes = mostOf(live);
   for (run.index = 0; run.index < run.program.count(); ++run.index) {
     const Instruction &i = run.program.instructions[run.index];
-    double begin = options_.trace ? options_.trace->now() : 0;
-    const int64_t sent = options_.trace ? machine_.traffic().messageBytes : 0;
+    const Moment before = options_.trace ? now() : Moment();
     machine_.context().matrix_flops = 0;
     spent_.clear();
     DYNA_RETURN_IF_ERROR(runInstruction(run));
     result.flops += static_cast<double>(machine_.context().matrix_flops);
     result.formulaFlops += formulaFlops(run, i);
     if (options_.trace)
-      trace(run, i, begin, live[run.index],
-            machine_.traffic().messageBytes - sent);
+      trace(run, i, before, live[run.index]);
     // What was started goes on between instructions too, not only in kernels
     // and waits.
     if (options_.transport)
@@ -228,8 +230,13 @@ Status Executor::runProgram(Run &run) {
   return Status::ok();
 }
 
-void Executor::trace(const Run &run, const Instruction &i, double begin,
-                     int64_t liveBytes, int64_t sentBytes) {
+Executor::Moment Executor::now() const {
+  return {options_.trace->now(), coreSeconds(),
+          machine_.traffic().messageBytes};
+}
+
+void Executor::trace(const Run &run, const Instruction &i, const Moment &before,
+                     int64_t liveBytes) {
   TraceRecorder &recorder = *options_.trace;
   TraceSlice slice;
   slice.name = instructionName(i.op);
@@ -238,10 +245,12 @@ void Executor::trace(const Run &run, const Instruction &i, double begin,
   slice.step = run.scalars.step;
   slice.layer = namesLayer(i.op) ? i.layer : -1;
   slice.microBatch = isPerMicroBatch(i.op) ? i.microBatch : -1;
-  slice.beginSeconds = begin;
-  slice.seconds = recorder.now() - begin;
+  const Moment after = now();
+  slice.beginSeconds = before.time;
+  slice.seconds = after.time - before.time;
+  slice.coreSeconds = after.core - before.core;
   slice.liveBytes = liveBytes;
-  slice.sentBytes = sentBytes;
+  slice.sentBytes = after.sentBytes - before.sentBytes;
   slice.flops = static_cast<double>(machine_.context().matrix_flops);
   if (ExchangeOp op = exchangeOf(i.op);
       op.isMessage() && op.sends == op.starts) {
@@ -257,6 +266,7 @@ void Executor::trace(const Run &run, const Instruction &i, double begin,
   slice.arrow = 0;
   slice.flops = 0;
   slice.sentBytes = 0;
+  slice.coreSeconds = -1;
   slice.isInner = true;
   for (const Transport::Spent &spent : spent_) {
     slice.name = spent.what;

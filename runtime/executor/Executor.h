@@ -33,6 +33,8 @@ struct ExecutorOptions {
   /// Poisons free memory and looks for stray writes after every instruction:
   /// for tests, as slow as it sounds.
   bool checkMemory = false;
+  /// Sets StepResult::coreWaitSeconds.
+  bool timesCoreWaits = false;
   /// Records slices if not null; must outlive the executor.
   TraceRecorder *trace = nullptr;
   /// This rank's end of the wires, null for the only one; must outlive the
@@ -88,9 +90,15 @@ private:
                const MiniBatch &miniBatch) const;
 
   Status runProgram(Run &run);
+  /// What a trace tells instructions by.
+  struct Moment {
+    double time = 0, core = 0; ///< seconds, on the wall and of this thread
+    int64_t sentBytes = 0;     ///< in messages so far
+  };
+  Moment now() const;
   /// Adds the slice of an instruction that has just run, and those in it.
-  void trace(const Run &run, const plan::Instruction &i, double begin,
-             int64_t liveBytes, int64_t sentBytes);
+  void trace(const Run &run, const plan::Instruction &i, const Moment &before,
+             int64_t liveBytes);
   Status runInstruction(Run &run);
   double formulaFlops(const Run &run, const plan::Instruction &i) const;
 

@@ -91,6 +91,8 @@ Status RankTeam::run(const VerifiedPlan &plan, const MiniBatch &miniBatch,
     result.keptBytes += results_[local].keptBytes;
     result.liveBytes += results_[local].liveBytes;
     result.dynamicBytes += results_[local].dynamicBytes;
+    result.coreWaitSeconds =
+        std::max(result.coreWaitSeconds, results_[local].coreWaitSeconds);
   }
   return Status::ok();
 }
@@ -104,6 +106,12 @@ StatusOr<std::vector<bool>> RankTeam::any(const std::vector<bool> &here) {
   for (double vote : votes)
     result.push_back(vote > 0);
   return result;
+}
+
+static double middleOf(std::vector<double> &seconds) {
+  auto middle = seconds.begin() + static_cast<long>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
 }
 
 StatusOr<double> RankTeam::timeSum(int64_t count, int repeats) {
@@ -122,9 +130,41 @@ StatusOr<double> RankTeam::timeSum(int64_t count, int repeats) {
     }
     return Status::ok();
   }));
-  auto middle = seconds.begin() + static_cast<long>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
+  return middleOf(seconds);
+}
+
+StatusOr<double> RankTeam::timeMessage(int from, int to, int64_t bytes,
+                                       int repeats) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> seconds;
+  DYNA_RETURN_IF_ERROR(onAllRanks([&](Rank &rank) -> Status {
+    const int own = rank.own.rank;
+    if (own != from && own != to)
+      return Status::ok();
+    Transport &transport = *rank.own.transport;
+    const int peer = own == from ? to : from;
+    std::vector<unsigned char> buffer(bytes);
+    auto pass = [&](bool sends) -> Status {
+      constexpr int32_t tag = Transport::kLargestTag;
+      DYNA_ASSIGN_OR_RETURN(
+          Ticket ticket,
+          sends ? transport.startSend(peer, tag, buffer.data(), bytes, nullptr)
+                : transport.startReceive(peer, tag, buffer.data(), bytes,
+                                         nullptr));
+      return transport.wait(ticket, nullptr, transport.deadline());
+    };
+    // The first is not counted: links are made when they are first used.
+    for (int i = 0; i <= repeats; ++i) {
+      auto begin = Clock::now();
+      DYNA_RETURN_IF_ERROR(pass(own == from));
+      DYNA_RETURN_IF_ERROR(pass(own != from));
+      std::chrono::duration<double> both = Clock::now() - begin;
+      if (own == from && i > 0)
+        seconds.push_back(both.count() / 2);
+    }
+    return Status::ok();
+  }));
+  return seconds.empty() ? 0.0 : middleOf(seconds);
 }
 
 void RankTeam::abort(const Status &reason) {

@@ -67,6 +67,10 @@ public:
   /// Seconds that all ranks take to sum that many numbers (f64), the median of
   /// `repeats`; all processes ask together.
   StatusOr<double> timeSum(int64_t count, int repeats);
+  /// Seconds of a message of so many bytes between two ranks, half of the way
+  /// there and back, the median of `repeats`; all processes ask together, and those
+  /// without rank `from` get 0.
+  StatusOr<double> timeMessage(int from, int to, int64_t bytes, int repeats);
   /// The run is over because of `reason`: ranks of other processes end with it
   /// too, at their next exchange, and do not wait for this one.
   void abort(const Status &reason);

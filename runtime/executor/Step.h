@@ -36,7 +36,10 @@ struct StepResult {
   int64_t keptBytes = 0;    ///< most that lay in kept blocks at one time
   int64_t liveBytes = 0;    ///< most that lay in all blocks at one time
   int64_t dynamicBytes = 0; ///< the plan's own
-  Traffic traffic;          ///< what this rank sent
+  /// In which the rank could run, but had no core: others of the machine had
+  /// them. 0 unless ExecutorOptions::timesCoreWaits; of several ranks the longest.
+  double coreWaitSeconds = 0;
+  Traffic traffic; ///< what this rank sent
 };
 
 } // namespace dyna

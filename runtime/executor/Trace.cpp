@@ -39,6 +39,7 @@ void TraceRecorder::write(TraceWriter &writer, int rank) const {
     arguments.microBatch = slice.microBatch;
     arguments.flops = slice.flops;
     arguments.bytes = slice.sentBytes;
+    arguments.coreSeconds = slice.coreSeconds;
     writer.slice(rank, 0, slice.name, slice.category, slice.beginSeconds,
                  slice.seconds, arguments);
     if (slice.isInner)

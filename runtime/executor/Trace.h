@@ -31,6 +31,8 @@ struct TraceSlice {
   int microBatch = -1;
   double beginSeconds = 0; ///< since the recorder was made
   double seconds = 0;
+  /// Of these, those in which the rank's own thread had a core; -1: not known.
+  double coreSeconds = -1;
   int64_t liveBytes = 0; ///< of the dynamic region
   int64_t sentBytes = 0; ///< of messages, as the transport counts them
   double flops = 0;

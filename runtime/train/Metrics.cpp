@@ -173,7 +173,9 @@ Status MetricsFile::write(const StepMetrics &m) {
       formatText("\"plan_seconds\": %.6f, \"plan_wait_seconds\": %.6f",
                  m.planSeconds, m.planWaitSeconds) +
       (m.predictedSeconds > 0
-           ? formatText(", \"predicted_seconds\": %.6f", m.predictedSeconds)
+           ? formatText(", \"predicted_seconds\": %.6f, "
+                        "\"core_wait_seconds\": %.6f",
+                        m.predictedSeconds, m.coreWaitSeconds)
            : "") +
       planFields(m) + "}");
 }

@@ -28,6 +28,7 @@ struct StepMetrics {
   int64_t targets = 0;
   double seconds = 0;
   double predictedSeconds = 0; ///< by --costs; 0: by nobody
+  double coreWaitSeconds = 0;  ///< StepResult's, where steps are predicted
   double gflops = 0;           ///< matrix products, achieved
   double learningRate = 0;
   double gradientNorm = 0;

@@ -15,6 +15,7 @@
 #include "runtime/plan/InstructionTable.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/LearningRate.h"
+#include "runtime/train/MeasureLinks.h"
 #include "runtime/train/OutputPaths.h"
 #include "runtime/train/PlanSource.h"
 #include "runtime/train/Prediction.h"
@@ -34,7 +35,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using plan::Instruction;
 
-/// More add little to a median.
+/// More add little.
 constexpr int mostPasses = 9;
 /// For micro-batches off the grid, of which each is timed three times.
 constexpr int heldOutShapes = 24, heldOutPasses = 3;
@@ -68,7 +69,9 @@ public:
   const ProfilePasses &passes() const { return passes_; }
   /// Flops per second of the fastest call.
   double flopRate() const { return flopRate_; }
-  StatusOr<std::optional<cost::Link>> measureLink() const;
+  /// Between two instructions, and around those of a step.
+  double instructionSeconds() const { return typicalSeconds(between_); }
+  double stepSeconds() const { return typicalSeconds(around_); }
 
 private:
   static StepScalars scalarsOf(const TrainOptions &options) {
@@ -103,6 +106,7 @@ private:
   Measurements grid_, heldOut_;
   ProfilePasses passes_;
   double flopRate_ = 0;
+  std::vector<double> between_, around_; ///< seconds
   double shown_ = 0;
   bool isStopped_ = false;
 };
@@ -159,19 +163,28 @@ void Profiler::take(int rank, const plan::Plan &plan,
   const Strategy &strategy = session_.graph->strategy();
   const auto &instructions = plan.ranks[rank].instructions;
   size_t next = 0;
+  double before = 0; // when the last one ended
   for (const TraceSlice &slice : trace.slices()) {
     if (slice.isInner || next == instructions.size())
       continue;
+    if (next > 0)
+      between_.push_back(slice.beginSeconds - before);
+    before = slice.beginSeconds + slice.seconds;
     const Instruction &i = instructions[next++];
     cost::Direction direction = directionOf(roleOf(i));
     if (std::find(directions.begin(), directions.end(), direction) ==
         directions.end())
       continue;
     const plan::LayerKind &kind = session_.model->kind(i.layer);
+    const bool waits = strategy.tp > 1 && !session_.graph->replicaView(rank)
+                                               .exchanges(i.layer, roleOf(i))
+                                               .empty();
     into.add({kind.name(), strategy.tp, strategy.sp, direction},
-             workOf(plan, i, kind, batch), slice.seconds);
-    if (slice.seconds > 0)
-      flopRate_ = std::max(flopRate_, slice.flops / slice.seconds);
+             workOf(plan, i, kind, batch), {slice.seconds, slice.coreSeconds},
+             waits);
+    const double seconds = waits ? slice.seconds : slice.coreSeconds;
+    if (seconds > 0)
+      flopRate_ = std::max(flopRate_, slice.flops / seconds);
   }
 }
 
@@ -183,7 +196,19 @@ Status Profiler::runPlan(plan::Plan plan, const MiniBatch &batch,
   DYNA_ASSIGN_OR_RETURN(VerifiedPlan verified,
                         provePlan(session_, std::move(plan), batch));
   StepResult result;
+  const double begin = elapsed();
   DYNA_RETURN_IF_ERROR(ranks_.run(verified, batch, scalars_, result));
+  const double took = elapsed() - begin;
+  // What the longest rank is not in its instructions.
+  double inside = 0;
+  for (const auto &trace : session_.traces)
+    if (const auto &slices = trace->slices(); !slices.empty()) {
+      double end = 0;
+      for (const TraceSlice &slice : slices)
+        end = std::max(end, slice.beginSeconds + slice.seconds);
+      inside = std::max(inside, end - slices.front().beginSeconds);
+    }
+  around_.push_back(std::max(0.0, took - inside));
   for (size_t local = 0; local < session_.traces.size(); ++local)
     take(ranks_.firstRank() + static_cast<int>(local), verified.plan(),
          *session_.traces[local], batch, directions, into);
@@ -253,7 +278,9 @@ StatusOr<bool> Profiler::run() {
                                     pass + 1, shape.tokens()));
             if (updates++ % 8 == 0)
               DYNA_RETURN_IF_ERROR(runUpdate());
-            return runShape(shape, grid_);
+            for (int i = repeatsOf(shape); i > 0; --i)
+              DYNA_RETURN_IF_ERROR(runShape(shape, grid_));
+            return Status::ok();
           }));
   if (isStopped_)
     return false;
@@ -267,30 +294,15 @@ StatusOr<bool> Profiler::run() {
                             heldOutPasses, [&] { return isOver(1); },
                             [&](const ProfileShape &shape, int) {
                               showProgress("micro-batches off the grid");
-                              return runShape(shape, heldOut_);
+                              for (int i = repeatsOf(shape); i > 0; --i)
+                                DYNA_RETURN_IF_ERROR(runShape(shape, heldOut_));
+                              return Status::ok();
                             }));
   (void)held;
   return !isStopped_;
 }
 
-/// In the terms of an all-reduce: that of a few bytes takes the latency, that of
-/// many tells the speed.
-StatusOr<std::optional<cost::Link>> Profiler::measureLink() const {
-  const int n = session_.graph->ranks();
-  if (n == 1)
-    return std::optional<cost::Link>();
-  constexpr int64_t few = 1, many = INT64_C(1) << 20;
-  constexpr int repeats = 15;
-  DYNA_ASSIGN_OR_RETURN(double less, ranks_.timeSum(few, repeats));
-  DYNA_ASSIGN_OR_RETURN(double more, ranks_.timeSum(many, repeats));
-  cost::Link link;
-  link.set_latency_seconds(less / (2 * (n - 1)));
-  double moved = 2.0 * (n - 1) / n * sizeof(double) * (many - few);
-  link.set_bytes_per_second(std::max(1.0, moved / std::max(more - less, 1e-9)));
-  return std::optional<cost::Link>(link);
-}
-
-/// What the device of one rank reaches. `table` has the medians.
+/// What the device of one rank reaches.
 cost::Device deviceOf(const Model &thin, const cost::Table &measured,
                       double flopRate, const std::string &name) {
   const CostTable host = CostTable::host();
@@ -365,7 +377,8 @@ std::string degreeText(const Strategy &strategy) {
 /// One line for each tensor degree: how it was measured.
 std::vector<std::string> commentsOf(const Session &session,
                                     const Before &before,
-                                    const ProfilePasses &passes) {
+                                    const Profiler &profiler,
+                                    const MeasuredLinks &links) {
   const plan::Manifest &manifest = session.model->manifest();
   std::vector<std::string> comments = {
       formatText("Measured by --profile: %s, %s.", manifest.model(),
@@ -375,22 +388,27 @@ std::vector<std::string> commentsOf(const Session &session,
     if (comment.rfind("tp=", 0) == 0 && comment.rfind(degree, 0) != 0)
       comments.push_back(comment);
   comments.push_back(
-      degree + formatText("%s; %d rank%s at once; medians of %d passes",
-                          session.device().describe(), session.graph->ranks(),
-                          session.graph->ranks() > 1 ? "s" : "",
-                          std::max(passes.passes, 1)));
+      degree +
+      formatText(
+          "%s; %d rank%s at once; time of cores%s; typical of %d passes; "
+          "%s",
+          session.device().describe(), session.graph->ranks(),
+          session.graph->ranks() > 1 ? "s" : "",
+          session.graph->strategy().tp > 1
+              ? ", on the wall where ranks exchange"
+              : "",
+          std::max(profiler.passes().passes, 1),
+          profiler.grid().noise().describe()));
+  comments.push_back("links: " + links.note);
   return comments;
 }
-
-/// Calls below it are of no weight in a step, and single misses of caches in them.
-constexpr double shortCall = 1e-4;
 
 /// How far the table is from what was measured off its grid: of long calls, and
 /// of short ones.
 std::pair<PredictionErrors, PredictionErrors>
 errorsOf(const CostTable &table, const Measurements &heldOut) {
   std::pair<PredictionErrors, PredictionErrors> errors;
-  for (const Measurements::Median &one : heldOut.medians()) {
+  for (const Measurements::Typical &one : heldOut.typical()) {
     auto curve = table.curves().find(one.function);
     if (curve != table.curves().end())
       (one.seconds < shortCall ? errors.second : errors.first)
@@ -426,20 +444,19 @@ StatusOr<Strategy> profiledStrategy(const Model &model,
 }
 
 Status writeProfile(const Session &session, const Profiler &profiler,
-                    const std::optional<cost::Link> &link,
-                    const Before &before) {
+                    const MeasuredLinks &links, const Before &before) {
   const TrainOptions &options = session.options;
   cost::Table measured = profiler.grid().table();
   *measured.mutable_device() =
       deviceOf(*session.model, measured, profiler.flopRate(),
                session.device().describe());
-  if (link) {
-    cost::Cluster &cluster = *measured.mutable_cluster();
-    cluster = before.table.cluster();
-    *cluster.mutable_inside() = *link;
-  }
+  measured.mutable_device()->set_instruction_seconds(
+      profiler.instructionSeconds());
+  measured.mutable_device()->set_step_seconds(profiler.stepSeconds());
+  if (links.cluster)
+    *measured.mutable_cluster() = *links.cluster;
   std::string text = writeCosts(mergeCosts(before.table, measured),
-                                commentsOf(session, before, profiler.passes()));
+                                commentsOf(session, before, profiler, links));
   DYNA_ASSIGN_OR_RETURN(CostTable table,
                         CostTable::parse(text, options.profile));
   DYNA_RETURN_IF_ERROR(replaceFile(options.profile, text));
@@ -453,8 +470,12 @@ Status writeProfile(const Session &session, const Profiler &profiler,
     sayLine(
         "note: --profile-seconds ended the first pass: larger micro-batches "
         "than those in the file are extrapolated");
-  if (!link)
-    sayLine("note: one rank has no links: none were measured");
+  sayLine("note: " + links.note);
+  const MachineNoise noise = profiler.grid().noise();
+  sayLine((noise.isTooMuch()
+               ? "warning: the machine was busy with other things: "
+               : "noise: ") +
+          noise.describe());
   auto [longer, shorter] = errorsOf(table, profiler.heldOut());
   if (!longer.empty())
     sayLine("error off the grid: " +
@@ -478,8 +499,11 @@ Status profileSession(Session &session, const Before &before, int &stoppedBy) {
     sayLine("stopped by a signal: no costs were written");
     return Status::ok();
   }
-  DYNA_ASSIGN_OR_RETURN(auto link, profiler.measureLink());
-  return session.writesFiles() ? writeProfile(session, profiler, link, before)
+  DYNA_ASSIGN_OR_RETURN(auto hosts, findHosts(*session.ranks));
+  DYNA_ASSIGN_OR_RETURN(
+      MeasuredLinks links,
+      measureLinks(*session.ranks, hosts, before.table.cluster()));
+  return session.writesFiles() ? writeProfile(session, profiler, links, before)
                                : Status::ok();
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/train/ProfileGrid.h"
 
 #include "runtime/abi/Random.h"
+#include "runtime/base/Text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,13 +36,6 @@ int64_t between(int64_t low, int64_t high, double part) {
   auto value =
       static_cast<int64_t>(static_cast<double>(low) * std::pow(factor, part));
   return std::clamp(value, low, high);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  size_t half = values.size() / 2;
-  return values.size() % 2 != 0 ? values[half]
-                                : (values[half - 1] + values[half]) / 2;
 }
 
 } // namespace
@@ -94,26 +88,70 @@ std::vector<ProfileShape> randomShapes(int count, int64_t mostTokens,
   return shapes;
 }
 
-void Measurements::add(const CostKey &function, const Work &work,
-                       double seconds) {
-  calls_[{function, {work.tokens, work.pairs, work.targets}}].push_back(
-      seconds);
+double typicalSeconds(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  const size_t most = times.size() / 2 + 1;
+  size_t first = 0;
+  for (size_t i = 1; i + most <= times.size(); ++i)
+    if (times[i + most - 1] - times[i] < times[first + most - 1] - times[first])
+      first = i;
+  const double *close = times.data() + first;
+  return most % 2 != 0 ? close[most / 2]
+                       : (close[most / 2 - 1] + close[most / 2]) / 2;
 }
 
-std::vector<Measurements::Median> Measurements::medians() const {
-  std::vector<Median> result;
+std::string MachineNoise::describe() const {
+  return formatText("ranks had no core for %.1f %% of the time, repeats of a "
+                    "call differ by %.1f %%",
+                    100 * withheld, 100 * spread);
+}
+
+void Measurements::add(const CostKey &function, const Work &work,
+                       CallSeconds seconds, bool waits) {
+  calls_[{function, {work.tokens, work.pairs, work.targets}}].push_back(
+      waits ? seconds.wall : seconds.core);
+  if (waits)
+    return;
+  wall_ += seconds.wall;
+  core_ += seconds.core;
+}
+
+std::vector<Measurements::Typical> Measurements::typical() const {
+  std::vector<Typical> result;
   for (const auto &[call, seconds] : calls_) {
     const auto &[tokens, pairs, targets] = call.second;
-    result.push_back({call.first, {tokens, pairs, targets}, median(seconds)});
+    result.push_back(
+        {call.first, {tokens, pairs, targets}, typicalSeconds(seconds)});
   }
   return result;
+}
+
+MachineNoise Measurements::noise() const {
+  MachineNoise noise;
+  // Two clocks that are read one after the other never agree entirely.
+  if (wall_ > 0)
+    noise.withheld = std::max(0.0, 1 - core_ / wall_);
+  double sum = 0;
+  int count = 0;
+  for (const auto &[call, seconds] : calls_) {
+    const double typical = typicalSeconds(seconds);
+    if (seconds.size() < 2 || typical < shortCall)
+      continue;
+    double distance = 0;
+    for (double time : seconds)
+      distance += std::abs(time - typical);
+    sum += distance / static_cast<double>(seconds.size()) / typical;
+    ++count;
+  }
+  noise.spread = count > 0 ? sum / count : 0;
+  return noise;
 }
 
 cost::Table Measurements::table() const {
   cost::Table table;
   const CostKey *last = nullptr;
-  const std::vector<Median> all = medians();
-  for (const Median &one : all) {
+  const std::vector<Typical> all = typical();
+  for (const Typical &one : all) {
     const CostKey &key = one.function;
     if (!last || *last < key || key < *last) {
       cost::Entry &entry = *table.add_entries();
@@ -134,19 +172,39 @@ cost::Table Measurements::table() const {
   return table;
 }
 
+int repeatsOf(const ProfileShape &shape) {
+  constexpr int64_t small = 1024, most = 4;
+  return static_cast<int>(std::clamp(
+      small / std::max<int64_t>(shape.tokens(), 1), INT64_C(1), most));
+}
+
+std::vector<size_t> passOrder(size_t shapes, int pass) {
+  std::vector<size_t> order(shapes);
+  std::iota(order.begin(), order.end(), size_t(0));
+  if (pass == 0 || shapes < 3)
+    return order;
+  // About the golden section, with no divisor in common.
+  size_t jump = std::max<size_t>(1, shapes * 5 / 8);
+  while (std::gcd(jump, shapes) != 1)
+    ++jump;
+  for (size_t i = 0; i < shapes; ++i)
+    order[i] = (static_cast<size_t>(pass) + i * jump) % shapes;
+  return order;
+}
+
 StatusOr<ProfilePasses>
 runProfile(const std::vector<ProfileShape> &shapes, int passes,
            const std::function<StatusOr<bool>()> &isOver,
            const std::function<Status(const ProfileShape &, int pass)> &run) {
   ProfilePasses done;
   for (; done.passes < passes; ++done.passes, done.reached = 0)
-    for (const ProfileShape &shape : shapes) {
+    for (size_t next : passOrder(shapes.size(), done.passes)) {
       if (done.passes > 0 || done.reached > 0) {
         DYNA_ASSIGN_OR_RETURN(bool over, isOver());
         if (over)
           return done;
       }
-      DYNA_RETURN_IF_ERROR(run(shape, done.passes));
+      DYNA_RETURN_IF_ERROR(run(shapes[next], done.passes));
       ++done.reached;
     }
   return done;

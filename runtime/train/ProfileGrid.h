@@ -17,6 +17,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 namespace dyna {
@@ -47,24 +48,57 @@ constexpr int64_t shortestProfiled = 8;
 std::vector<ProfileShape> randomShapes(int count, int64_t mostTokens,
                                        int64_t positions, uint64_t seed);
 
+/// The time that repeats of one call gather about: the median of those more than
+/// half of them that lie closest together, of several such the shortest ones. As
+/// disturbances make calls longer, and not all alike, this drops them where a plain
+/// median, of many disturbed ones, would be one of these. At least one time.
+double typicalSeconds(std::vector<double> times);
+
+/// One run of a function, by two clocks: that on the wall, and what its thread had
+/// of a core. Time that others of the machine took is in the first alone.
+struct CallSeconds {
+  double wall = 0, core = 0;
+};
+
+/// How much else the machine did.
+struct MachineNoise {
+  double withheld = 0; ///< of the ranks' time, in which they had no core
+  /// Of repeats of one call, the mean distance from its typical time, relative to
+  /// that; the mean over the calls that were repeated and are not short.
+  double spread = 0;
+
+  /// Beyond which predictions are not to be trusted.
+  static constexpr double most = 0.1;
+  bool isTooMuch() const { return withheld > most || spread > most; }
+  /// "ranks had no core for 3 % of the time, repeats differ by 2 %"
+  std::string describe() const;
+};
+
+/// Calls below it are of no weight in a step, and single misses of caches in them.
+constexpr double shortCall = 1e-4;
+
 /// Times of calls, by function and work.
 class Measurements {
 public:
-  void add(const CostKey &function, const Work &work, double seconds);
+  /// What counts is the time of the core. Where the function waits for other ranks
+  /// (`waits`), that is part of it: the wall's.
+  void add(const CostKey &function, const Work &work, CallSeconds seconds,
+           bool waits);
   bool empty() const { return calls_.empty(); }
 
-  struct Median {
+  struct Typical {
     CostKey function;
     Work work;
     double seconds;
   };
-  /// By function, then by work; of an even number of times the mean of the two in
-  /// the middle.
-  std::vector<Median> medians() const;
+  /// By function, then by work.
+  std::vector<Typical> typical() const;
   /// The same as a table's entries.
   cost::Table table() const;
+  MachineNoise noise() const;
 
 private:
+  double wall_ = 0, core_ = 0; ///< of calls that wait for nobody
   std::map<std::pair<CostKey, std::array<int64_t, 3>>, std::vector<double>>
       calls_;
 };
@@ -73,6 +107,14 @@ struct ProfilePasses {
   int passes = 0;     ///< over all shapes
   size_t reached = 0; ///< shapes of the last pass, if it was cut short
 };
+
+/// How often a shape is run in a pass: small ones take little, and vary most.
+int repeatsOf(const ProfileShape &shape);
+
+/// The order of a pass: the first one's is that of the numbers; others begin
+/// elsewhere and jump, so that neither a disturbance of seconds nor what ran before
+/// is always the same shape's.
+std::vector<size_t> passOrder(size_t shapes, int pass);
 
 /// Runs every shape `passes` times, pass by pass, so that what disturbs the
 /// machine for a while spoils no point alone. Ends before a shape when `isOver`

@@ -422,6 +422,7 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
   ExecutorOptions executor;
   executor.seed = static_cast<uint64_t>(options.seed);
   executor.checkMemory = options.checkMemory;
+  executor.timesCoreWaits = session.hasCosts();
   DYNA_ASSIGN_OR_RETURN(
       auto team,
       RankTeam::create({{session.graph.get(), persistentOf(training)}},

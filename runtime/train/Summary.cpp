@@ -86,8 +86,12 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
                    groupDigits(std::llround(
                        static_cast<double>(summary.tokens) / summary.seconds)),
                    summary.flops / summary.seconds / 1e9));
-  if (!summary.predictions.empty())
+  if (!summary.predictions.empty()) {
     addRow(text, "error of predictions", summary.predictions.describe("steps"));
+    addRow(text, "ranks without a core",
+           formatText("%.1f %% of the time",
+                      100 * summary.coreWaitSeconds / summary.seconds));
+  }
   if (summary.steps > 0)
     addRow(text,
            options.pad || ruleOf(session.planOptions.batching).pads

@@ -338,6 +338,7 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   metrics.targets = batch.targets;
   metrics.seconds = waited + secondsSince(begin);
   metrics.predictedSeconds = planned.predictedSeconds;
+  metrics.coreWaitSeconds = result.coreWaitSeconds;
   if (isPredicted && planned.plan->isWhole()) {
     // Slices of a track must not overlap where a step was sooner done.
     const double predictedBegin = std::max(traceBegin, predictedEnd_);
@@ -397,6 +398,7 @@ void Trainer::countStep(const StepMetrics &metrics, const StepResult &result,
   summary_.seconds += metrics.seconds;
   summary_.flops += result.flops;
   summary_.predictions.add(metrics.predictedSeconds, metrics.seconds);
+  summary_.coreWaitSeconds += metrics.coreWaitSeconds;
   if (!options_.gradNorms.empty())
     losses_.push_back(metrics.loss);
   progress_.update(metrics);

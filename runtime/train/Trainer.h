@@ -30,6 +30,7 @@ struct TrainSummary {
   double firstLoss = 0;
   std::deque<double> lastLosses; ///< up to `averagedLosses`, one a step
   PredictionErrors predictions;  ///< of steps
+  double coreWaitSeconds = 0;    ///< of these, StepResult's
   std::optional<Evaluation> heldOutBefore, heldOutAfter;
   int64_t tokens = 0;
   double seconds = 0; ///< of the steps

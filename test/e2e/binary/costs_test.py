@@ -84,6 +84,10 @@ class CostsTest(common.BinaryTest):
                                event["pid"] == process and event["cat"] not in ("exchange", "transfer"))
                 for (_, end), (begin, _) in zip(spans, spans[1:]):
                     self.assertLessEqual(end, begin + 0.01)
+            # What ran says what it had of a core; a prediction and parts of instructions do not.
+            for event in events:
+                ran = event["ph"] == "X" and event["pid"] < 2 and event["cat"] != "exchange"
+                self.assertEqual("tdur" in event, ran, event)
 
     def assert_equal_runs(self, one, other):
         for a, b in zip(common.losses(f"{one}.jsonl"), common.losses(f"{other}.jsonl"), strict=True):
@@ -153,6 +157,8 @@ class CostsTest(common.BinaryTest):
             # Four blocks of 1 s and a head of 4 s for 4096 tokens; updates are estimated.
             self.assertAlmostEqual(line["predicted_seconds"], 8 * line["tokens"] / 4096, delta=1e-3)
             self.assertGreater(line["seconds"], 0)
+            self.assertGreaterEqual(line["core_wait_seconds"], 0)
+        self.assertRegex(done.stdout, r"ranks without a core +\d+\.\d % of the time\n")
         # Replicas share them; estimates alone predict nothing.
         self.train_traced(self.program(), "two", "--strategy=dp=2", f"--costs={costs}")
         for one, two in zip(*(common.lines_of(self.folder / f"{name}.jsonl") for name in ("one", "two")), strict=True):

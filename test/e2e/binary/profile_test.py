@@ -45,10 +45,17 @@ class ProfileTest(common.BinaryTest):
         loss = {point["targets"] for point in table["head", 1, False, "FORWARD"] if point["tokens"] == 256}
         self.assertEqual(loss, {64, 256})
         self.assertTrue(all(point["seconds"] > 0 for points in table.values() for point in points))
+        self.assertRegex(done.stderr, r"(?m)^(noise|warning: the machine was busy with other things): ranks had no core for "
+                                      r"\d+\.\d % of the time, repeats of a call differ by \d+\.\d %$")
         text = costs.read_text()
-        self.assertRegex(text, r"(?m)^# tp=1: .*2 ranks at once")
+        self.assertRegex(text, r"(?m)^# tp=1: .*2 ranks at once; time of cores; typical of \d+ passes; ranks had no core for")
         self.assertIn("1 thread", text)
         self.assertIn("inside { latency_seconds: ", text)
+        # One node cannot tell what goes between several.
+        described = "links between nodes are those described for 'host'"
+        self.assertIn(f"# links: all ranks are on one node: {described}", text)
+        self.assertIn(described, done.stderr)
+        self.assertIn("between { latency_seconds: ", text)
         # A run takes it, on these ranks and others.
         for name, strategy in (("pp", "pp=2"), ("dp", "dp=2,zero=1"), ("one", "dp=1")):
             metrics = self.folder / f"{name}.jsonl"
@@ -68,6 +75,7 @@ class ProfileTest(common.BinaryTest):
         alone, text = entries(costs), costs.read_text()
         self.assertNotIn("cluster", text)
         self.profile(costs, "--strategy=t")
+        self.assertRegex(costs.read_text(), r"(?m)^# tp=2: .*; time of cores, on the wall where ranks exchange; ")
         self.profile(costs, "--strategy=s")
         both = entries(costs)
         self.assertEqual({key: both[key] for key in alone}, alone)

@@ -83,14 +83,75 @@ TEST(ProfileGridTest, RandomShapesFillTheRange) {
     EXPECT_LE(shape.tokens(), 3);
 }
 
-TEST(ProfileGridTest, MediansBecomeEntries) {
+TEST(ProfileGridTest, TypicalTimesAreThoseThatLieTogether) {
+  EXPECT_EQ(typicalSeconds({3}), 3);
+  EXPECT_EQ(typicalSeconds({4, 2}), 3);
+  EXPECT_EQ(typicalSeconds({90, 4, 5}), 4.5); // one was disturbed
+  // Four of nine were, and the plain median is what the last of the others took.
+  EXPECT_EQ(typicalSeconds({10, 30, 11, 20, 9, 10, 50, 10, 80}), 10);
+  // Of equal distances those of the shorter times.
+  EXPECT_EQ(typicalSeconds({1, 2, 3, 4}), 2);
+  // Whatever is added to less than half of them, by much or little.
+  for (int disturbed = 0; disturbed <= 4; ++disturbed)
+    for (double more : {0.5, 3.0, 1000.0}) {
+      std::vector<double> times = {1, 1.01, 0.99, 1, 1.02, 0.98, 1, 1.01, 1};
+      for (int i = 0; i < disturbed; ++i)
+        times[2 * i] += more * (i + 1);
+      EXPECT_NEAR(typicalSeconds(times), 1, 0.01) << disturbed << " " << more;
+    }
+}
+
+// A clock that counts what others of the machine took, and one that does not.
+TEST(ProfileGridTest, OtherWorkIsToldFromTheCallsOwn) {
+  Measurements times;
+  const CostKey sums{"block", 2, true, cost::FORWARD};
+  for (double others : {0.0, 3.0, 0.5, 8.0, 0.5}) {
+    times.add(function, {64, 100, 0}, {2 + others, 2}, false);
+    // Waiting for another rank is no work of this one, but takes its time.
+    times.add(sums, {64, 100, 0}, {3, 1}, true);
+  }
+  const auto typical = times.typical();
+  ASSERT_EQ(typical.size(), 2u);
+  EXPECT_EQ(typical[0].function.direction, cost::FORWARD);
+  EXPECT_EQ(typical[0].seconds, 3);
+  EXPECT_EQ(typical[1].seconds, 2);
+  EXPECT_DOUBLE_EQ(times.noise().withheld, 12.0 / 22);
+  EXPECT_EQ(times.noise().spread, 0);
+  EXPECT_TRUE(times.noise().isTooMuch());
+  EXPECT_EQ(
+      times.noise().describe(),
+      "ranks had no core for 54.5 % of the time, repeats of a call differ "
+      "by 0.0 %");
+}
+
+TEST(ProfileGridTest, RepeatsSayHowQuietTheMachineWas) {
+  auto noiseOf = [](const std::vector<double> &seconds) {
+    Measurements times;
+    for (double one : seconds) {
+      times.add(function, {64, 100, 0}, {one, one}, false);
+      // Single calls, and short ones, tell nothing.
+      times.add(function, {8, 8, 0}, {one * 1e-6, one * 1e-6}, false);
+    }
+    times.add(function, {32, 50, 0}, {1, 1}, false);
+    return times.noise();
+  };
+  EXPECT_NEAR(noiseOf({1, 1, 1, 1.2}).spread, 0.05, 1e-12);
+  EXPECT_FALSE(noiseOf({1, 1, 1, 1.2}).isTooMuch());
+  EXPECT_NEAR(noiseOf({1, 2, 1, 3}).spread, 0.75, 1e-12);
+  EXPECT_TRUE(noiseOf({1, 2, 1, 3}).isTooMuch());
+  EXPECT_EQ(noiseOf({}).spread, 0);
+  EXPECT_EQ(noiseOf({1, 1}).withheld, 0);
+  EXPECT_EQ(Measurements().noise().withheld, 0);
+}
+
+TEST(ProfileGridTest, TypicalTimesBecomeEntries) {
   Measurements times;
   EXPECT_TRUE(times.empty());
-  for (double seconds : {5.0, 1.0, 90.0}) // one was disturbed
-    times.add(function, {64, 100, 0}, seconds);
+  for (double seconds : {5.0, 6.0, 90.0}) // one was disturbed
+    times.add(function, {64, 100, 0}, {seconds, seconds}, false);
   for (double seconds : {4.0, 2.0})
-    times.add(function, {32, 50, 0}, seconds);
-  times.add({"head", 1, false, cost::FORWARD}, {32, 0, 8}, 0.5);
+    times.add(function, {32, 50, 0}, {seconds, seconds}, false);
+  times.add({"head", 1, false, cost::FORWARD}, {32, 0, 8}, {0.5, 0.5}, false);
   cost::Table table = times.table();
   ASSERT_EQ(table.entries_size(), 2);
   const cost::Entry &entry = table.entries(0);
@@ -101,7 +162,7 @@ TEST(ProfileGridTest, MediansBecomeEntries) {
   ASSERT_EQ(entry.points_size(), 2);
   EXPECT_EQ(entry.points(0).tokens(), 32);
   EXPECT_EQ(entry.points(0).seconds(), 3);
-  EXPECT_EQ(entry.points(1).seconds(), 5);
+  EXPECT_EQ(entry.points(1).seconds(), 5.5);
   EXPECT_EQ(table.entries(1).points(0).targets(), 8);
   auto read = CostTable::parse(writeCosts(table, {}), "profile");
   ASSERT_TRUE(read.isOk()) << read.status().message();
@@ -134,17 +195,45 @@ TEST(ProfileGridTest, PassesFollowEachOtherUntilTimeIsUp) {
   EXPECT_EQ(done->passes, 2);
   EXPECT_EQ(done->reached, 0u);
   EXPECT_EQ(all.ran, (std::vector<std::pair<int, int64_t>>{
-                         {0, 1}, {0, 2}, {0, 3}, {1, 1}, {1, 2}, {1, 3}}));
-  FakeRun cut{0, 7, {}}; // over after the first of the second pass
+                         {0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {1, 1}}));
+  FakeRun cut{0, 8, {}}; // over after the first of the second pass
   done = cut.run(shapes, 9);
   EXPECT_EQ(done->passes, 1);
   EXPECT_EQ(done->reached, 1u);
-  EXPECT_EQ(cut.now, 7);
+  EXPECT_EQ(cut.now, 8);
   FakeRun late{10, 0, {}}; // one point there always is
   done = late.run(shapes, 9);
   EXPECT_EQ(done->passes, 0);
   EXPECT_EQ(done->reached, 1u);
   EXPECT_EQ(late.ran.size(), 1u);
+}
+
+TEST(ProfileGridTest, SmallShapesAreRunMoreOften) {
+  int before = 100;
+  for (int64_t tokens : {1, 8, 256, 257, 512, 1024, 1 << 20}) {
+    const int repeats = repeatsOf({{tokens}});
+    EXPECT_LE(repeats, before);
+    EXPECT_EQ(repeats == 1, tokens > 512) << tokens;
+    before = repeats;
+  }
+}
+
+TEST(ProfileGridTest, PassesHaveOrdersOfTheirOwn) {
+  for (size_t shapes : {1, 2, 7, 16, 48, 100}) {
+    std::set<std::vector<size_t>> orders;
+    for (int pass = 0; pass < 4; ++pass) {
+      std::vector<size_t> order = passOrder(shapes, pass);
+      EXPECT_EQ(std::is_sorted(order.begin(), order.end()),
+                pass == 0 || shapes < 3)
+          << shapes << " " << pass;
+      orders.insert(order);
+      std::sort(order.begin(), order.end());
+      for (size_t i = 0; i < shapes; ++i)
+        ASSERT_EQ(order[i], i); // each once
+    }
+    if (shapes > 3)
+      EXPECT_EQ(orders.size(), 4u);
+  }
 }
 
 TEST(ProfileGridTest, FailuresEndIt) {

@@ -60,8 +60,11 @@ private:
       if (text) {
         DYNA_ASSIGN_OR_RETURN(PlanMark mark, PlanMark::fromJson(*text));
         DYNA_ASSIGN_OR_RETURN(bool isOver, follow(mark));
-        if (isOver)
+        if (isOver) {
+          // It may have been put once more since the executors removed it.
+          DYNA_RETURN_IF_ERROR(store_.remove(plannersKey(prefix_)));
           return false;
+        }
         if (run_ && next_ >= options_.steps)
           return false;
         if (run_ && next_ <= mark.step + options_.planAhead)

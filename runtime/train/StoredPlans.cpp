@@ -45,12 +45,15 @@ public:
     processes_ = session.graph->ranks() / local;
   }
 
-  /// Planners need not wait for steps that never come. Nothing depends on it.
+  /// Planners need not wait for steps that never come, nor the next run for
+  /// those of this one, which end with it. Nothing depends on it.
   ~StoredPlans() override {
     std::lock_guard<std::mutex> lock(mutex_);
     place_.end();
-    if (place_.isMarked() && !isBroken_)
-      (void)store_->put(markKey(prefix_), place_.mark().toJson(), plansAreKept);
+    if (!place_.isMarked() || isBroken_)
+      return;
+    (void)store_->put(markKey(prefix_), place_.mark().toJson(), plansAreKept);
+    (void)store_->remove(plannersKey(prefix_));
   }
 
   void startAt(int64_t step) override { place_.startAt(step); }

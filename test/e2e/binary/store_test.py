@@ -181,6 +181,16 @@ class StoreTest(unittest.TestCase):
             if path.is_file() and path != pathlib.Path(self.binary):
                 self.assertNotIn(PASSWORD.encode(), path.read_bytes(), path)
 
+    def test_planners_that_have_gone_are_not_waited_for(self):
+        planners = [self.planner(i, 2) for i in range(2)]
+        self.wait_for_key(":planners")
+        self.end(self.executors("before"))
+        for planner in planners:
+            self.end(planner)
+        # At once, not when what they said of themselves is forgotten.
+        self.end(self.executors("behind", "--timeout=20"))
+        self.assertEqual(self.saved("behind"), self.expected)
+
     def test_without_planners_executors_plan_in_turn(self):
         self.end(self.executors("turns"))
         self.assertEqual(self.saved("turns"), self.expected)

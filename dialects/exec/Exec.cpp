@@ -5,8 +5,10 @@
 #include "dialects/exec/Exec.h"
 #include "dialects/dyna/KnownAttributes.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "runtime/plan/InstructionTable.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::exec;
@@ -210,7 +212,14 @@ ParseResult DoOp::parse(OpAsmParser &parser, OperationState &result) {
 #include "dialects/exec/ExecDialect.cpp.inc"
 #include "dialects/exec/ExecEnums.cpp.inc"
 
+#define GET_ATTRDEF_CLASSES
+#include "dialects/exec/ExecAttributes.cpp.inc"
+
 void ExecDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/exec/ExecAttributes.cpp.inc"
+      >();
   dyna::StrictOps<
 #define GET_OP_LIST
 #include "dialects/exec/Exec.cpp.inc"

@@ -20,6 +20,9 @@
 #include "dialects/exec/ExecDialect.h.inc"
 #include "dialects/exec/ExecEnums.h.inc"
 
+#define GET_ATTRDEF_CLASSES
+#include "dialects/exec/ExecAttributes.h.inc"
+
 #define GET_OP_CLASSES
 #include "dialects/exec/Exec.h.inc"
 

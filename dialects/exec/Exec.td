@@ -7,6 +7,7 @@
 
 include "dialects/dist/DistBase.td"
 include "dialects/exec/ExecEnums.td"
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 
@@ -21,6 +22,7 @@ def Exec_Dialect : Dialect {
     that the runtime interprets, and back, without loss.
   }];
   let dependentDialects = ["::mlir::dist::DistDialect"];
+  let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
 }
 
@@ -109,6 +111,35 @@ def Exec_ParameterOp : Exec_Op<"parameter", [HasParent<"GraphOp">]> {
 // Plans
 //===----------------------------------------------------------------------===//
 
+def Exec_DraftAttr : AttrDef<Exec_Dialect, "Draft"> {
+  let mnemonic = "draft";
+  let summary = "What a plan that is not complete was begun for.";
+  let description = [{
+    The passes of the plan phase hand a plan on: micro-batches are cut for a `schedule` (a name,
+    as `--pipeline` has it) with so many micro-batches `in_flight`, for what is computed again
+    (`recompute`, in the words of that flag), whether gradients of weights are made apart
+    (`split_backward`), for losses alone (`evaluate`), and for `rank_memory` bytes of each
+    rank (0: not limited). Of several samples, none has more than `tokens_per_micro_batch` tokens;
+    a sample that is longer, up to `longest_sample`, is alone (0: there is none).
+
+    Constraints:
+    - (DRAFT1) `in_flight` is from 1 to 2147483647, `tokens_per_micro_batch` at least 1,
+      `rank_memory` and `longest_sample` not negative.
+
+    Example:
+    `#exec.draft<schedule = "1f1b", in_flight = 1, tokens_per_micro_batch = 64, recompute = "none">`
+  }];
+  let parameters = (ins
+    StringRefParameter<"name of a schedule">:$schedule, "int64_t":$in_flight,
+    "int64_t":$tokens_per_micro_batch, StringRefParameter<"modes of layers">:$recompute,
+    DefaultValuedParameter<"bool", "false">:$split_backward,
+    DefaultValuedParameter<"bool", "false">:$evaluate,
+    DefaultValuedParameter<"int64_t", "0">:$rank_memory,
+    DefaultValuedParameter<"int64_t", "0">:$longest_sample);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The instructions of all ranks for one mini-batch.";
   let description = [{
@@ -119,6 +150,11 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
     did not fit the memory there is.
     Whether the plan may run is proven by `dyna-verify-plan`.
 
+    A plan with `draft` is not complete: without ranks it has micro-batches alone
+    (`dyna-build-micro-batches`); with ranks, what each computes, in order, and nothing that
+    they exchange (`dyna-schedule`). `dyna-order-communication` completes it. A draft is neither
+    proven nor translated.
+
     Constraints:
     - (PLAN1) `graph` names an `exec.graph`.
     - (PLAN2) the body lists micro-batches, then ranks.
@@ -126,6 +162,9 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
     - (PLAN4) `lengths` is left out or lists at least one sample.
     - (PLAN5) ranks are listed in order, from 0 on.
     - (PLAN6) `strategy` is left out where `of` names a graph, whose strategy it is.
+    - (PLAN7) a draft says with `of` what its graph is.
+    - (PLAN8) ranks of a draft have `dynamic_bytes` 0, and their instructions work on a micro-batch,
+      are no messages and name no places.
 
     Example:
 
@@ -143,9 +182,17 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
                        OptionalAttr<StrAttr>:$strategy, I64Attr:$model, I64Attr:$target_tokens,
                        OptionalAttr<DenseI64ArrayAttr>:$lengths,
                        Dyna_OptionalAttr<StrAttr>:$fallback,
+                       Dyna_OptionalAttr<Exec_DraftAttr>:$draft,
                        Dyna_OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = "$sym_name (`of` $graph^)? (`strategy` $strategy^)? `model` custom<Hash>($model) `target_tokens` "
-                       "custom<Number>($target_tokens) (`lengths` $lengths^)? (`fallback` $fallback^)? attr-dict-with-keyword $body";
+                       "custom<Number>($target_tokens) (`lengths` $lengths^)? (`fallback` $fallback^)? "
+                       "(`draft` $draft^)? attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    static ::llvm::StringRef getDefaultDialect() { return "exec"; }
+    /// Whether programs exchange nothing yet, or there are none.
+    bool isDraft() { return static_cast<bool>(getDraftAttr()); }
+    bool hasPrograms();
+  }];
 }
 
 def Exec_MicroBatchOp : Exec_Op<"micro_batch", [HasParent<"PlanOp">]> {

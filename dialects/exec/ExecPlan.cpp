@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/exec/Exec.h"
+#include "runtime/plan/InstructionTable.h"
 
 using namespace mlir;
 using namespace mlir::exec;
@@ -13,6 +14,50 @@ static LogicalResult verifyNotNegative(Operation *op, StringRef name,
     return success();
   return op->emitOpError() << "expects '" << name
                            << "' not to be negative, but got " << value;
+}
+
+bool PlanOp::hasPrograms() { return !getOps<RankOp>().empty(); }
+
+LogicalResult DraftAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                StringRef, int64_t inFlight, int64_t tokens,
+                                StringRef, bool, bool, int64_t rankMemory,
+                                int64_t longestSample) {
+  // DRAFT1
+  if (inFlight < 1 || inFlight > std::numeric_limits<int32_t>::max())
+    return emitError() << "expects 'in_flight' to be 1 to 2147483647, but got "
+                       << inFlight;
+  if (tokens < 1)
+    return emitError() << "expects 'tokens_per_micro_batch' to be at least 1, "
+                          "but got "
+                       << tokens;
+  if (rankMemory < 0)
+    return emitError() << "expects 'rank_memory' not to be negative, but got "
+                       << rankMemory;
+  if (longestSample < 0)
+    return emitError()
+           << "expects 'longest_sample' not to be negative, but got "
+           << longestSample;
+  return success();
+}
+
+/// PLAN8.
+static LogicalResult verifyDraft(RankOp rank) {
+  if (rank.getDynamicBytes() != 0)
+    return rank.emitOpError()
+           << "of a draft expects 'dynamic_bytes' 0, but got "
+           << rank.getDynamicBytes();
+  for (auto item : rank.getOps<DoOp>()) {
+    auto op = static_cast<::dyna::plan::Instruction::Op>(item.getInstruction());
+    if (!::dyna::isCompute(op))
+      return item.emitOpError()
+             << "of a draft computes for a micro-batch: what "
+                "ranks exchange and update comes later";
+    for (int64_t place : item.getPlaces())
+      if (place != ::dyna::plan::noPlace)
+        return item.emitOpError()
+               << "of a draft expects no places, but got " << place;
+  }
+  return success();
 }
 
 LogicalResult PlanOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -49,12 +94,19 @@ LogicalResult PlanOp::verifyRegions() {
   if (getGraph() && getStrategy())
     return emitOpError() << "states the strategy " << getStrategyAttr()
                          << ", which " << getGraphAttr() << " says";
+  // PLAN7
+  if (isDraft() && !getGraph())
+    return emitOpError("is a draft, which says with 'of' what its graph is");
   // PLAN5
   for (auto [index, rank] : llvm::enumerate(getOps<RankOp>()))
     if (rank.getRank() != index)
       return rank.emitOpError()
              << "expects rank " << index << " next, but got rank "
              << static_cast<int32_t>(rank.getRank());
+  // PLAN8
+  for (auto rank : getOps<RankOp>())
+    if (isDraft() && failed(verifyDraft(rank)))
+      return failure();
   return success();
 }
 

@@ -90,6 +90,14 @@ static std::string graphNameOf(PlanOp op) {
   return ::dyna::graphName(strategyOf(graph));
 }
 
+LogicalResult mlir::exec::requireComplete(PlanOp op) {
+  if (!op.isDraft())
+    return success();
+  return op.emitOpError() << "is a draft, which nobody runs: run "
+                          << (op.hasPrograms() ? "" : "--dyna-schedule and ")
+                          << "--dyna-order-communication on it first";
+}
+
 plan::Plan mlir::exec::exportPlan(PlanOp op) {
   plan::Plan plan;
   plan.manifestHash = op.getModel();

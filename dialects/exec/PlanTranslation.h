@@ -24,7 +24,11 @@ namespace mlir::exec {
 FailureOr<PlanOp> importPlan(OpBuilder &builder, Location location,
                              const ::dyna::plan::Plan &plan);
 
-/// The plan that says the same; the op's constraints must hold.
+/// Fails for a draft, with what is still to be run.
+LogicalResult requireComplete(PlanOp op);
+
+/// The plan that says the same, but for what a draft was begun for; the op's
+/// constraints must hold.
 ::dyna::plan::Plan exportPlan(PlanOp op);
 
 /// Says that the plan is of that graph; fails where it was made for another.

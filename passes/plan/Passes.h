@@ -27,6 +27,9 @@ placeStrategy(const ::dyna::Model &model, const ::dyna::Strategy &strategy);
 /// What `dyna-verify-executable` checks of one graph.
 LogicalResult verifyExecutable(exec::GraphOp graph, const ::dyna::Model &model);
 
+/// Tokens of every sample: as the plan says, or from the ends of its segments.
+std::vector<int64_t> lengthsOf(exec::PlanOp plan);
+
 /// What `dyna-verify-plan` checks of one plan; its graph must have passed. A
 /// negative limit is none.
 LogicalResult verifyPlan(exec::PlanOp plan, const ::dyna::Model &model,

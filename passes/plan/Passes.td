@@ -7,19 +7,12 @@
 
 include "mlir/Pass/PassBase.td"
 
-def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
-  let summary = "Adds the executable graph of a strategy and the plan of a mini-batch.";
-  let description = [{
-    Takes a module behind the memory phase. An `exec.graph` says what each rank of the
-    strategy holds, an `exec.plan` what it does for samples of the given lengths; both
-    are those that a training binary of this module makes for itself
-    (`runtime/planner`) of the same words: what is left open here is left to the same
-    policy (`Policy.h`), and what that chose is said in a remark. They are verified as by
-    the passes below. Everything else is
-    left alone.
-  }];
-  let dependentDialects = ["::mlir::exec::ExecDialect"];
-  let options = [
+//===----------------------------------------------------------------------===//
+// Options that several passes have
+//===----------------------------------------------------------------------===//
+
+/// What a mini-batch is, and who runs it.
+defvar Plan_MiniBatch = [
     Option<"strategy", "strategy", "std::string", "\"dp=1\"",
            "A strategy, such as dp=2,pp=2 or a: tp=2,zero=1; its name becomes the graph's">,
     Option<"costs", "costs", "std::string", "\"\"",
@@ -32,9 +25,10 @@ def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
     Option<"microBatches", "micro-batches", "std::string", "\"\"",
            "What they are made of, as a binary's --micro-batches says; empty: its default">,
     Option<"tokensPerMicroBatch", "tokens-per-micro-batch", "int64_t", "-1",
-           "Tokens of a micro-batch, at most; -1: chosen">,
-    Option<"pipeline", "pipeline", "std::string", "\"\"",
-           "Name of a schedule, as a binary's --pipeline has it; empty: its default">,
+           "Tokens of a micro-batch, at most; -1: chosen">];
+
+/// What orders go by, beside the schedule.
+defvar Plan_Order = [
     Option<"inFlight", "in-flight", "int64_t", "-1",
            "Micro-batches in flight, where the schedule leaves it open; -1: chosen">,
     Option<"splitBackward", "split-backward", "bool", "false",
@@ -42,9 +36,104 @@ def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
     Option<"recompute", "recompute", "std::string", "\"\"",
            "none, selective or full, one per layer, or auto: chosen by rank-memory; empty: what the strategy says, or none">,
     Option<"rankMemory", "rank-memory", "int64_t", "-1",
-           "Bytes of each rank's parameters, their state and micro-batches; -1: not limited">,
-    Option<"evaluate", "evaluate", "bool", "false", "Losses only">];
+           "Bytes of each rank's parameters, their state and micro-batches; -1: not limited">];
+
+defvar Plan_Evaluate = Option<"evaluate", "evaluate", "bool", "false", "Losses only">;
+
+//===----------------------------------------------------------------------===//
+// Passes that make plans
+//===----------------------------------------------------------------------===//
+
+def BuildMicroBatches : Pass<"dyna-build-micro-batches", "::mlir::ModuleOp"> {
+  let summary = "Adds the executable graph of a strategy and the micro-batches of a mini-batch.";
+  let description = [{
+    Takes a module behind the memory phase. An `exec.graph` says what each rank of the strategy
+    holds; an `exec.plan` that is a draft has the micro-batches that a training binary of this
+    module cuts samples of the given lengths into (`Planner::cut`), and for which replica each
+    is. As the cut is compared by the time that its schedule takes in the memory there is,
+    schedule, recomputation and memory are asked for here; `dyna-schedule` goes by them unless it
+    is told otherwise. What is left open is left to the same policy (`Policy.h`), and what
+    that chose is said in a remark. Everything else is left alone.
+  }];
+  let dependentDialects = ["::mlir::exec::ExecDialect"];
+  let options = !listconcat(Plan_MiniBatch, [
+    Option<"pipeline", "schedule", "std::string", "\"\"",
+           "Name of a schedule, as a binary's --pipeline has it; empty: its default">],
+    Plan_Order, [Plan_Evaluate]);
 }
+
+def Schedule : Pass<"dyna-schedule", "::mlir::ModuleOp"> {
+  let summary = "Gives every draft of micro-batches the order in which its ranks compute.";
+  let description = [{
+    Takes the drafts that `dyna-build-micro-batches` left, their micro-batches perhaps changed by
+    hand. Each rank gets a program that loads micro-batches and calls layer functions
+    (`Planner::schedule`): in the order of the schedule, with what it computes again, and no
+    messages, exchanges, updates or places yet. Whether an order fits the memory is a matter of the
+    complete plan, which is made for that and dropped. Without options, schedule, memory and
+    the rest are those that the micro-batches were cut for. Complete plans are left alone.
+  }];
+  let dependentDialects = ["::mlir::exec::ExecDialect"];
+  let options = [
+    Option<"costs", "costs", "std::string", "\"\"",
+           "File of what layers take (runtime/cost/Costs.proto); empty: estimated">,
+    Option<"schedule", "schedule", "std::string", "\"\"",
+           "Name of a schedule; empty: the one that the micro-batches were cut for">,
+    Option<"inFlight", "in-flight", "int64_t", "-1",
+           "Micro-batches in flight, where the schedule leaves it open; -1: as they were cut for, or chosen for another schedule">,
+    Option<"splitBackward", "split-backward", "bool", "false",
+           "Gradients of weights apart from those of inputs, also where the cut was not for that">,
+    Option<"recompute", "recompute", "std::string", "\"\"",
+           "none, selective or full, one per layer, or auto: chosen by memory; empty: what the micro-batches were cut for">,
+    Option<"rankMemory", "rank-memory", "int64_t", "-1",
+           "Bytes of each rank's parameters, their state and micro-batches; -1: what the micro-batches were cut for">,
+    Option<"report", "report", "bool", "false",
+           "Say in a remark for each replica what its pipeline is expected to take, its safety stock, and how many micro-batches its stages hold">];
+}
+
+def OrderCommunication : Pass<"dyna-order-communication", "::mlir::ModuleOp"> {
+  let summary = "Completes every scheduled draft with all that its ranks exchange.";
+  let description = [{
+    Takes the drafts that `dyna-schedule` left, their programs perhaps changed by hand, and keeps the
+    order in which ranks compute (`Planner::orderCommunication`). Both ends of a message start it when
+    its tensor is expected to be there, and wait as late as they can (DynaPipe, section 6);
+    gradients are reduced, parameters gathered and updated, and every block gets its place. The
+    complete plan is proven as by `dyna-verify-plan`.
+
+    Where the module has no draft, complete plans are taken instead, whatever made them: their
+    communication is dropped and ordered anew, by the rules of `schedule`.
+  }];
+  let dependentDialects = ["::mlir::exec::ExecDialect"];
+  let options = [
+    Option<"costs", "costs", "std::string", "\"\"",
+           "File of what layers take (runtime/cost/Costs.proto), to expect tensors by; empty: estimated">,
+    Option<"schedule", "schedule", "std::string", "\"\"",
+           "Name of the schedule whose rules for waits complete plans follow; empty: a binary's default">,
+    Option<"naive", "naive", "bool", "false",
+           "Send behind what makes a tensor and receive before what needs it, not proven: to see why that is not enough">];
+}
+
+def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
+  let summary = "Adds the executable graph of a strategy and the plan of a mini-batch.";
+  let description = [{
+    Does what `dyna-build-micro-batches`, `dyna-schedule` and `dyna-order-communication` do one
+    after another. An `exec.graph` says what each rank of the
+    strategy holds, an `exec.plan` what it does for samples of the given lengths; both
+    are those that a training binary of this module makes for itself
+    (`runtime/planner`) of the same words: what is left open here is left to the same
+    policy (`Policy.h`), and what that chose is said in a remark. They are verified as by
+    the passes below. Everything else is
+    left alone.
+  }];
+  let dependentDialects = ["::mlir::exec::ExecDialect"];
+  let options = !listconcat(Plan_MiniBatch, [
+    Option<"pipeline", "pipeline", "std::string", "\"\"",
+           "Name of a schedule, as a binary's --pipeline has it; empty: its default">],
+    Plan_Order, [Plan_Evaluate]);
+}
+
+//===----------------------------------------------------------------------===//
+// Passes that prove them
+//===----------------------------------------------------------------------===//
 
 def VerifyExecutable : Pass<"dyna-verify-executable", "::mlir::ModuleOp"> {
   let summary = "Proves that every exec.graph places the module's model.";

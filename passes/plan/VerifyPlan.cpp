@@ -33,8 +33,7 @@ static int64_t endOf(int64_t begin, int64_t length) {
   return begin + std::min(length, std::numeric_limits<int64_t>::max() - begin);
 }
 
-/// Of every sample: as the plan says, or from the ends of its segments.
-static std::vector<int64_t> lengthsOf(exec::PlanOp op) {
+std::vector<int64_t> mlir::dyna::lengthsOf(exec::PlanOp op) {
   if (op.getLengths())
     return op.getLengths()->vec();
   std::map<int64_t, int64_t> ends;
@@ -54,6 +53,8 @@ static std::vector<int64_t> lengthsOf(exec::PlanOp op) {
 LogicalResult mlir::dyna::verifyPlan(exec::PlanOp op,
                                      const ::dyna::Model &model,
                                      int64_t limit) {
+  if (failed(exec::requireComplete(op)))
+    return failure();
   if (!op.getGraphAttr())
     return op.emitOpError("names no graph: write `of @graph` behind its name");
   auto graphOp = SymbolTable::lookupNearestSymbolFrom<exec::GraphOp>(

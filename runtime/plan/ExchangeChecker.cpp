@@ -242,12 +242,19 @@ private:
           x.microBatch != y.microBatch || x.layer != y.layer) {
         std::string oneEnd = atRank(a, left[k].instruction);
         std::string otherEnd = atRank(b, right[k].instruction);
+        // What both send, or both receive, neither comes to.
+        std::string cycle =
+            p.sends == q.sends
+                ? formatText("; rank %d waits for rank %d, and that one for "
+                             "rank %d",
+                             a, b, a)
+                : "";
         return refuse(
             PlanRule::Agreed,
             formatText("message %d between ranks %d and %d is %s at one end, "
                        "but %s at "
-                       "the other: both ends of a channel need one order",
-                       k, a, b, oneEnd, otherEnd));
+                       "the other: both ends of a channel need one order%s",
+                       k, a, b, oneEnd, otherEnd, cycle));
       }
     }
     return Status::ok();

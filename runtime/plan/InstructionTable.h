@@ -140,6 +140,10 @@ int roleOf(const plan::Instruction &instruction);
 inline bool isPerMicroBatch(plan::Instruction::Op op) {
   return hasField(op, Field::MicroBatch);
 }
+/// Whether it works on one and is no message.
+inline bool isCompute(plan::Instruction::Op op) {
+  return isPerMicroBatch(op) && exchangeOf(op).kind == ExchangeKind::None;
+}
 inline bool namesLayer(plan::Instruction::Op op) {
   return hasField(op, Field::Layer);
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 namespace dyna {
 namespace {
@@ -43,30 +44,43 @@ void collectMessages(PipelineSchedule &schedule) {
 
 } // namespace
 
-StatusOr<PipelineSchedule> schedulePipeline(PipelineProblem problem,
-                                            const PlanOptions &options,
-                                            bool backward) {
-  PipelineSchedule schedule;
-  const ScheduleRule &rule = ruleOf(options.schedule);
+StatusOr<StageOrders> orderItems(PipelineProblem problem,
+                                 const PlanOptions &options, bool backward) {
   problem.inFlight = options.inFlight;
+  if (backward)
+    return ruleOf(options.schedule).order(problem);
+  StageOrders orders(problem.stages());
+  for (auto &items : orders)
+    for (int m = 0; m < problem.microBatches(); ++m)
+      items.push_back({ItemKind::Forward, m});
+  return orders;
+}
+
+StatusOr<PipelineSchedule> orderMessages(StageOrders orders,
+                                         const PipelineProblem &problem,
+                                         const PlanOptions &options,
+                                         bool backward) {
+  const ScheduleRule &rule = ruleOf(options.schedule);
   ClockOptions clock;
-  if (backward) {
-    DYNA_ASSIGN_OR_RETURN(auto orders, rule.order(problem));
-    schedule.stages = std::move(orders);
+  if (backward)
     clock.fillsGaps = rule.adapts;
-  } else {
-    schedule.stages.resize(problem.stages());
-    for (auto &items : schedule.stages)
-      for (int m = 0; m < problem.microBatches(); ++m)
-        items.push_back({ItemKind::Forward, m});
+  else
     // Without backwards nothing else holds a fast stage back: one to work on and
     // one behind it keep the next one busy, and memory for received inputs does
     // not grow with their number.
     clock.sentAhead = rule.waitsForSends ? 1 : 2;
-  }
+  PipelineSchedule schedule;
+  schedule.stages = std::move(orders);
   DYNA_RETURN_IF_ERROR(timeItems(schedule.stages, problem, clock));
   collectMessages(schedule);
   return schedule;
+}
+
+StatusOr<PipelineSchedule> schedulePipeline(const PipelineProblem &problem,
+                                            const PlanOptions &options,
+                                            bool backward) {
+  DYNA_ASSIGN_OR_RETURN(auto orders, orderItems(problem, options, backward));
+  return orderMessages(std::move(orders), problem, options, backward);
 }
 
 } // namespace dyna

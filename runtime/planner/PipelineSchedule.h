@@ -47,13 +47,24 @@ struct PipelineSchedule {
   std::vector<PipelineMessage> messages; ///< in the order all ranks start them
 };
 
-/// The order is that of `options.schedule`. Without `backward` there are
-/// forwards only, and no stage gets more than two micro-batches (one, where
-/// every send is waited for) ahead of the next one, so that memory does not
-/// grow with their number. Fails where the schedule does, or where the orders of
-/// the stages wait for each other, which is a fault of the schedule. O(items),
-/// and what the schedule takes.
-StatusOr<PipelineSchedule> schedulePipeline(PipelineProblem problem,
+/// The order of `options.schedule`, without times. Without `backward` there are
+/// forwards only. Fails where the schedule does. O(items), and what the schedule
+/// takes.
+StatusOr<StageOrders> orderItems(PipelineProblem problem,
+                                 const PlanOptions &options, bool backward);
+
+/// When items in these orders run, and the messages that follow from that. No
+/// stage that evaluates gets more than two micro-batches (one, where every send
+/// is waited for) ahead of the next one, so that memory does not grow with their
+/// number. Fails where the orders of the stages wait for each other. O(items),
+/// and a logarithm of the messages.
+StatusOr<PipelineSchedule> orderMessages(StageOrders orders,
+                                         const PipelineProblem &problem,
+                                         const PlanOptions &options,
+                                         bool backward);
+
+/// Both. Orders that wait for each other are a fault of the schedule.
+StatusOr<PipelineSchedule> schedulePipeline(const PipelineProblem &problem,
                                             const PlanOptions &options,
                                             bool backward);
 

@@ -36,6 +36,11 @@ struct PlanOptions {
   bool splitBackward = false;
   /// End with GRAD_NORM and UPDATE.
   bool update = true;
+  /// Every send right behind what makes its tensor, every receive right before
+  /// what needs it, as no plan that is to run may have them: ranks that carry out
+  /// one after another then wait for each other (DynaPipe, section 2 and figure
+  /// 8). For showing that.
+  bool naiveMessages = false;
   /// Bytes of each rank's dynamic region; empty: not limited. A program that
   /// would need more is laid out for the largest micro-batches instead; where
   /// that does not fit either, the order becomes one that goes by memory, and

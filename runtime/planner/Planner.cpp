@@ -8,6 +8,7 @@
 #include "runtime/plan/ProgramBlocks.h"
 #include "runtime/planner/AssignMemory.h"
 #include "runtime/planner/ChooseRecompute.h"
+#include "runtime/planner/ComputeOrder.h"
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/PipelineTimes.h"
 #include "runtime/planner/ProgramWriter.h"
@@ -123,16 +124,24 @@ Status Planner::forRanks(int replicas, Body body) const {
 
 Status Planner::write(plan::Plan &plan, int replicas,
                       const PlanOptions &options, bool trains,
-                      const CostsOf &costsOf,
-                      std::vector<int64_t> *held) const {
+                      const CostsOf &costsOf, std::vector<int64_t> *held,
+                      const ComputeOrder *given) const {
   const Strategy &strategy = graph_.strategy();
   std::vector<std::vector<int>> microBatches =
       microBatchesOfReplicas(plan, strategy.dp);
   for (int replica = 0; replica < replicas; ++replica) {
     const std::vector<int> &own = microBatches[replica];
     PipelineProblem problem = costsOf(replica, own);
-    DYNA_ASSIGN_OR_RETURN(auto schedule,
-                          schedulePipeline(problem, options, trains));
+    StageOrders orders;
+    if (given) {
+      orders = given->replicas[replica];
+    } else {
+      DYNA_ASSIGN_OR_RETURN(orders, orderItems(problem, options, trains));
+      dropEmptyItems(graph_, options, orders);
+    }
+    DYNA_ASSIGN_OR_RETURN(
+        auto schedule,
+        orderMessages(std::move(orders), problem, options, trains));
     std::vector<int64_t> peaks;
     if (held)
       peaks = peakBytesOf(schedule.stages, problem);
@@ -319,12 +328,9 @@ Status Planner::fill(plan::Plan &plan, const PlanOptions &options,
   return place(plan, options);
 }
 
-StatusOr<plan::Plan> Planner::make(const std::vector<int64_t> &lengths,
-                                   int64_t targetTokens,
-                                   const PlanOptions &options,
-                                   bool trains) const {
-  DYNA_ASSIGN_OR_RETURN(const plan::Plan empty,
-                        cutFor(lengths, targetTokens, options, trains));
+StatusOr<plan::Plan> Planner::complete(const plan::Plan &empty,
+                                       const PlanOptions &options,
+                                       bool trains) const {
   std::vector<PlanOptions> attempts = {options};
   if (trains && graph_.stages() > 1 && !options.dynamicLimits.empty() &&
       options.schedule != Schedule::Sequential &&
@@ -352,19 +358,86 @@ StatusOr<plan::Plan> Planner::make(const std::vector<int64_t> &lengths,
   return failed;
 }
 
+StatusOr<plan::Plan> Planner::cut(const std::vector<int64_t> &lengths,
+                                  int64_t targetTokens,
+                                  const PlanOptions &options,
+                                  bool trains) const {
+  PlanOptions own = options;
+  if (!trains && ruleOf(own.batching).pads)
+    own.batching = Batching::Ragged;
+  return cutFor(lengths, targetTokens, own, trains);
+}
+
+StatusOr<plan::Plan> Planner::schedule(plan::Plan plan,
+                                       const PlanOptions &options,
+                                       bool trains) const {
+  DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
+  plan.ranks.assign(graph_.ranks(), {});
+  // Whether an order fits, its placed plan tells.
+  DYNA_ASSIGN_OR_RETURN(plan, complete(plan, options, trains));
+  keepCompute(plan);
+  return plan;
+}
+
+StatusOr<ComputeOrder> Planner::readOrder(const plan::Plan &plan,
+                                          PlanOptions &options) const {
+  DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
+  if (!plan.fallback.empty()) {
+    DYNA_ASSIGN_OR_RETURN(options.schedule, findSchedule(plan.fallback));
+  }
+  DYNA_ASSIGN_OR_RETURN(ComputeOrder order,
+                        readComputeOrder(graph_, plan, options));
+  options.splitBackward = order.splitsBackward;
+  options.microBatchRecompute = order.modes;
+  return order;
+}
+
+StatusOr<plan::Plan> Planner::orderCommunication(const plan::Plan &plan,
+                                                 PlanOptions options) const {
+  DYNA_ASSIGN_OR_RETURN(const ComputeOrder order, readOrder(plan, options));
+  plan::Plan ordered = plan;
+  ordered.ranks.assign(graph_.ranks(), {});
+  auto estimate = [&](int, const std::vector<int> &own) {
+    return estimateStages(graph_, costs_, plan, own, options);
+  };
+  DYNA_RETURN_IF_ERROR(write(ordered, graph_.replicas(), options, order.trains,
+                             estimate, nullptr, &order));
+  DYNA_RETURN_IF_ERROR(checkSameCompute(plan, ordered));
+  DYNA_RETURN_IF_ERROR(place(ordered, options));
+  return ordered;
+}
+
+StatusOr<std::vector<ExpectedPipeline>>
+Planner::expect(const plan::Plan &plan, PlanOptions options) const {
+  DYNA_ASSIGN_OR_RETURN(ComputeOrder order, readOrder(plan, options));
+  const auto own = microBatchesOfReplicas(plan, graph_.replicas());
+  std::vector<ExpectedPipeline> pipelines;
+  for (int replica = 0; replica < graph_.replicas(); ++replica) {
+    ExpectedPipeline &pipeline = pipelines.emplace_back();
+    pipeline.problem =
+        estimateStages(graph_, costs_, plan, own[replica], options);
+    DYNA_ASSIGN_OR_RETURN(pipeline.schedule,
+                          orderMessages(std::move(order.replicas[replica]),
+                                        pipeline.problem, options,
+                                        order.trains));
+  }
+  return pipelines;
+}
+
 StatusOr<plan::Plan> Planner::training(const std::vector<int64_t> &lengths,
                                        int64_t targetTokens,
                                        const PlanOptions &options) const {
-  return make(lengths, targetTokens, options, true);
+  DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
+                        cut(lengths, targetTokens, options, true));
+  return complete(plan, options, true);
 }
 
 StatusOr<plan::Plan> Planner::evaluation(const std::vector<int64_t> &lengths,
                                          int64_t targetTokens,
                                          const PlanOptions &options) const {
-  PlanOptions own = options;
-  if (ruleOf(own.batching).pads)
-    own.batching = Batching::Ragged;
-  return make(lengths, targetTokens, own, false);
+  DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
+                        cut(lengths, targetTokens, options, false));
+  return complete(plan, options, false);
 }
 
 template <typename Write>

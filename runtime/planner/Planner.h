@@ -33,6 +33,13 @@
 namespace dyna {
 
 class ProgramWriter;
+struct ComputeOrder;
+
+/// What the costs expect of the pipeline of one replica.
+struct ExpectedPipeline {
+  PipelineProblem problem;
+  PipelineSchedule schedule;
+};
 
 class Planner {
 public:
@@ -57,6 +64,30 @@ public:
   StatusOr<plan::Plan> evaluation(const std::vector<int64_t> &lengths,
                                   int64_t targetTokens,
                                   const PlanOptions &options) const;
+  // What these two consist of, for who looks at what is between, or changes it: a
+  // plan from `cut`, passed through `schedule` and `orderCommunication` with the
+  // same options, is theirs byte for byte.
+
+  /// Micro-batches, and no programs.
+  StatusOr<plan::Plan> cut(const std::vector<int64_t> &lengths,
+                           int64_t targetTokens, const PlanOptions &options,
+                           bool trains) const;
+  /// Programs that compute and exchange nothing, in the order of the schedule that
+  /// fits the limits; `fallback` where it is another than asked for. Of `plan`,
+  /// which P1 and P2 hold for, only the micro-batches count.
+  StatusOr<plan::Plan> schedule(plan::Plan plan, const PlanOptions &options,
+                                bool trains) const;
+  /// The whole programs for what those of `plan` compute: messages, exchanges of
+  /// parameters, updates and places, whatever of these it has already. Options
+  /// for how backward is split and what is computed again are not looked at: the
+  /// programs say that. Fails where they do not run every micro-batch through
+  /// all stages, in forwards and backwards in one piece. P1 and P2 hold for it.
+  StatusOr<plan::Plan> orderCommunication(const plan::Plan &plan,
+                                          PlanOptions options) const;
+  /// By replica, when items and messages of such a plan are expected.
+  StatusOr<std::vector<ExpectedPipeline>> expect(const plan::Plan &plan,
+                                                 PlanOptions options) const;
+
   /// Casts the masters that each rank updates into the compute type; empty
   /// programs where these are the same.
   StatusOr<plan::Plan> cast() const;
@@ -80,9 +111,12 @@ private:
   StatusOr<plan::Plan> start(const std::vector<int64_t> &lengths,
                              int64_t targetTokens, const PlanOptions &options,
                              bool trains) const;
-  StatusOr<plan::Plan> make(const std::vector<int64_t> &lengths,
-                            int64_t targetTokens, const PlanOptions &options,
-                            bool trains) const;
+  /// A plan of micro-batches, with the programs of the first schedule that fits.
+  StatusOr<plan::Plan> complete(const plan::Plan &empty,
+                                const PlanOptions &options, bool trains) const;
+  /// What a plan's programs compute; the options become those that they have.
+  StatusOr<ComputeOrder> readOrder(const plan::Plan &plan,
+                                   PlanOptions &options) const;
   /// Fills in the programs of a plan of micro-batches. Fails with
   /// ResourceExhausted where this schedule does not fit.
   Status fill(plan::Plan &plan, const PlanOptions &options, bool trains) const;
@@ -99,10 +133,12 @@ private:
   /// numbers.
   using CostsOf = std::function<PipelineProblem(int, const std::vector<int> &)>;
   /// The programs of the first replicas. `held`, unless null, gets the most
-  /// bytes of each rank that micro-batches keep by the problem's tables.
+  /// bytes of each rank that micro-batches keep by the problem's tables. With
+  /// `given` the order is that one, not the schedule's.
   Status write(plan::Plan &plan, int replicas, const PlanOptions &options,
                bool trains, const CostsOf &costsOf,
-               std::vector<int64_t> *held = nullptr) const;
+               std::vector<int64_t> *held = nullptr,
+               const ComputeOrder *given = nullptr) const;
   /// `beside`: bytes of each rank that are not for what micro-batches keep.
   Status writeEstimated(plan::Plan &plan, const PlanOptions &options,
                         bool trains, const std::vector<int64_t> &beside,

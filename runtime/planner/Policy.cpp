@@ -110,6 +110,23 @@ Status takeWords(const std::string &words, PlanRequest &request) {
   return Status::ok();
 }
 
+void setInFlight(PlanOptions &options, int64_t wished, int stages,
+                 int64_t microBatches, std::vector<std::string> &notes) {
+  options.inFlight = 1;
+  if (wished > 0)
+    options.inFlight = static_cast<int>(wished);
+  else if (stages > 1 && ruleOf(options.schedule).readsInFlight)
+    // One more than fill a step, since ragged ones are seldom full.
+    options.inFlight =
+        static_cast<int>(std::min(microBatches + 1, mostInFlight));
+  if (stages == 1)
+    options.schedule = Schedule::GPipe;
+  if (wished > 0 && !ruleOf(options.schedule).readsInFlight)
+    notes.push_back("--in-flight is not used: how many micro-batches are "
+                    "in flight is part of the schedule '" +
+                    std::string(ruleOf(options.schedule).name) + "'");
+}
+
 StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
   const Model &model = costs.model();
   const int64_t positions = model.manifest().facts().positions();
@@ -142,20 +159,8 @@ StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
                maxMicroBatchTokens);
   policy.microBatches = share / size + (share % size != 0 ? 1 : 0);
   options.splitBackward = request.splitBackward;
-  options.inFlight = 1;
-  if (request.inFlight > 0)
-    options.inFlight = static_cast<int>(request.inFlight);
-  else if (policy.strategy.pp > 1 && ruleOf(options.schedule).readsInFlight)
-    // One more than fill a step, since ragged ones are seldom full.
-    options.inFlight =
-        static_cast<int>(std::min(policy.microBatches + 1, mostInFlight));
-  if (policy.strategy.pp == 1)
-    options.schedule = Schedule::GPipe;
-  if (request.inFlight > 0 && !ruleOf(options.schedule).readsInFlight)
-    policy.notes.push_back(
-        "--in-flight is not used: how many micro-batches are "
-        "in flight is part of the schedule '" +
-        std::string(ruleOf(options.schedule).name) + "'");
+  setInFlight(options, request.inFlight, policy.strategy.pp,
+              policy.microBatches, policy.notes);
   noteMicroBatches(policy, positions, policy.notes);
   return policy;
 }

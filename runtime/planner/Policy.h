@@ -61,6 +61,12 @@ struct Policy {
 /// are of one table.
 Status takeWords(const std::string &words, PlanRequest &request);
 
+/// Sets how many micro-batches are in flight under `options.schedule`: `wished`,
+/// or, where that is 0, enough for a step of so many. One stage has the schedule
+/// that works in windows. Leaves a note where the wish is not used.
+void setInFlight(PlanOptions &options, int64_t wished, int stages,
+                 int64_t microBatches, std::vector<std::string> &notes);
+
 /// Fails where what is asked for does not exist, or does not fit the model or
 /// itself; `costs` is that of the model.
 ///

@@ -203,6 +203,8 @@ public:
   }
 
   void write() {
+    if (writer_.isNaive())
+      return writeNaive();
     const auto &items = schedule_.stages[place_.stage];
     for (size_t index = 0; index < items.size(); ++index) {
       const PipelineItem &item = items[index];
@@ -227,6 +229,30 @@ public:
   }
 
 private:
+  void writeNaive() {
+    const auto &items = schedule_.stages[place_.stage];
+    for (size_t index = 0; index < items.size(); ++index) {
+      const PipelineItem &item = items[index];
+      const int stage = place_.stage, on = item.isForward() ? 1 : -1;
+      auto travels = [&](int other) {
+        return item.kind != ItemKind::Weight && other >= 0 &&
+               other < graph_.stages();
+      };
+      if (item.isBackward() && writer_.fillsGaps())
+        writer_.recomputeFirst(microBatches_[item.microBatch]);
+      if (travels(stage - on))
+        addStart({stage - on, stage, item.microBatch, item.isBackward()});
+      waitForInput(item);
+      writeItem(item, index + 1 == items.size());
+      if (!travels(stage + on))
+        continue;
+      PipelineMessage sent = {stage, stage + on, item.microBatch,
+                              item.isBackward()};
+      addStart(sent);
+      waitForSend(sent);
+    }
+  }
+
   struct Sent {
     const PipelineMessage *message;
     size_t item; ///< items done when it started
@@ -237,7 +263,8 @@ private:
       start(*messages_[next_]);
   }
 
-  void start(const PipelineMessage &message) {
+  /// Whether it is a send.
+  bool addStart(const PipelineMessage &message) {
     bool sends = message.from == place_.stage;
     if (sends)
       add(message, message.gradient ? Instruction::SEND_GRAD_START
@@ -245,7 +272,11 @@ private:
     else
       add(message, message.gradient ? Instruction::RECV_GRAD_START
                                     : Instruction::RECV_ACT_START);
-    if (!sends)
+    return sends;
+  }
+
+  void start(const PipelineMessage &message) {
+    if (!addStart(message))
       return;
     if (writer_.waitsForSends())
       waitForSend(message);

@@ -46,6 +46,7 @@ public:
   bool waitsForSends() const { return ruleOf(options_.schedule).waitsForSends; }
   bool waitsLate() const { return ruleOf(options_.schedule).waitsLate; }
   bool fillsGaps() const { return ruleOf(options_.schedule).adapts; }
+  bool isNaive() const { return options_.naiveMessages; }
 
 private:
   void forOwners(plan::Instruction::Op op, bool sharedOnly);

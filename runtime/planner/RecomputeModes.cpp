@@ -50,4 +50,19 @@ StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers) {
   return modes;
 }
 
+std::string describeRecompute(const RecomputeModes &modes) {
+  const bool same = std::all_of(modes.begin(), modes.end(),
+                                [&](auto mode) { return mode == modes[0]; });
+  std::string text;
+  for (plan::Recompute mode : modes) {
+    text += text.empty() ? "" : ",";
+    text += mode == plan::RECOMPUTE_NONE        ? "none"
+            : mode == plan::RECOMPUTE_SELECTIVE ? "selective"
+                                                : "full";
+    if (same)
+      break;
+  }
+  return text;
+}
+
 } // namespace dyna

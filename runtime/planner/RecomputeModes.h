@@ -25,6 +25,9 @@ constexpr const char *chooseRecomputeWord = "auto";
 /// "full" means all layers; "none,full*6,none" lists them, one entry per layer.
 StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers);
 
+/// What `parseRecompute` reads as these, of as few words as there are modes.
+std::string describeRecompute(const RecomputeModes &modes);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLANNER_RECOMPUTEMODES_H

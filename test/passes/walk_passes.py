@@ -17,6 +17,9 @@ import sys
 # What goes on a pass or pipeline that wants to be told something.
 OPTIONS = {"dyna-deduce-layouts": ["", "=strategy=tp=2", "=strategy=tp=3,sp=1"],
            "dyna-distribute": ["", "=strategy=tp=2", "=strategy=tp=2,sp=1", "=strategy=tp=2 layer=block role=forward"],
+           "dyna-build-micro-batches": ["=lengths=3,5", "=lengths=3,5 strategy=pp=2 schedule=1f1b"],
+           "dyna-schedule": ["", "=schedule=gpipe report"],
+           "dyna-order-communication": ["", "=naive", "=schedule=1f1b"],
            "dyna-plan": ["=lengths=3,5", "=lengths=3,5 strategy=pp=2", "=tokens-per-micro-batch=0 lengths=1"],
            "dyna-report-memory": ["=output=/dev/null", "=output=/dev/null tq=9223372036854775807"],
            "dyna-select-functions": ["", "=layer=block", "=role=backward"],

@@ -244,6 +244,8 @@ static int exportPlan(StringRef input, StringRef output) {
   if (plans.size() != 1)
     return fail("expects a module with one exec.plan, but got " +
                 llvm::Twine(plans.size()));
+  if (failed(exec::requireComplete(plans.front())))
+    return 2;
   return write(output, ::dyna::writePlan(exec::exportPlan(plans.front())));
 }
 

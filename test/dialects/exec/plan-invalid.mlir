@@ -244,3 +244,97 @@ exec.plan @p model 1 target_tokens 1 {
     do forward recompute all
   }
 }
+
+// -----
+
+// DRAFT1: nothing in flight.
+// expected-error @+1 {{expects 'in_flight' to be 1 to 2147483647, but got 0}}
+exec.plan @p model 1 target_tokens 1 draft <schedule = "1f1b", in_flight = 0, tokens_per_micro_batch = 4, recompute = "none"> {
+}
+
+// -----
+
+// DRAFT1: more than there are numbers for.
+// expected-error @+1 {{expects 'in_flight' to be 1 to 2147483647, but got 2147483648}}
+exec.plan @p model 1 target_tokens 1 draft <schedule = "1f1b", in_flight = 2147483648, tokens_per_micro_batch = 4, recompute = "none"> {
+}
+
+// -----
+
+// DRAFT1: micro-batches of nothing.
+// expected-error @+1 {{expects 'tokens_per_micro_batch' to be at least 1, but got 0}}
+exec.plan @p model 1 target_tokens 1 draft <schedule = "1f1b", in_flight = 1, tokens_per_micro_batch = 0, recompute = "none"> {
+}
+
+// -----
+
+// DRAFT1: memory.
+// expected-error @+1 {{expects 'rank_memory' not to be negative, but got -1}}
+exec.plan @p model 1 target_tokens 1 draft <schedule = "1f1b", in_flight = 1, tokens_per_micro_batch = 4, recompute = "none", rank_memory = -1> {
+}
+
+// -----
+
+// DRAFT1: the longest sample.
+// expected-error @+1 {{expects 'longest_sample' not to be negative, but got -2}}
+exec.plan @p model 1 target_tokens 1 draft <schedule = "1f1b", in_flight = 1, tokens_per_micro_batch = 4, recompute = "none", longest_sample = -2> {
+}
+
+// -----
+
+// PLAN7: of which graph.
+// expected-error @+1 {{is a draft, which says with 'of' what its graph is}}
+exec.plan @p model 1 target_tokens 1 draft <schedule = "1f1b", in_flight = 1, tokens_per_micro_batch = 4, recompute = "none"> {
+}
+
+// -----
+
+// PLAN8: memory.
+exec.graph @a "dp=1,tp=1,pp=1" on <dp=1, pp=1, tp=1> {
+  stage ["head"]
+}
+exec.plan @p of @a model 1 target_tokens 1 draft <schedule = "1f1b", in_flight = 1, tokens_per_micro_batch = 4, recompute = "none"> {
+  // expected-error @+1 {{of a draft expects 'dynamic_bytes' 0, but got 64}}
+  rank 0 dynamic_bytes 64 {
+  }
+}
+
+// -----
+
+// PLAN8: a place.
+exec.graph @a "dp=1,tp=1,pp=1" on <dp=1, pp=1, tp=1> {
+  stage ["head"]
+}
+exec.plan @p of @a model 1 target_tokens 1 draft <schedule = "1f1b", in_flight = 1, tokens_per_micro_batch = 4, recompute = "none"> {
+  rank 0 dynamic_bytes 0 {
+      // expected-error @+1 {{of a draft expects no places, but got 64}}
+    do load micro_batch 0 batch 64
+  }
+}
+
+// -----
+
+// PLAN8: a message.
+exec.graph @a "dp=1,tp=1,pp=1" on <dp=1, pp=1, tp=1> {
+  stage ["head"]
+}
+exec.plan @p of @a model 1 target_tokens 1 draft <schedule = "1f1b", in_flight = 1, tokens_per_micro_batch = 4, recompute = "none"> {
+  rank 0 dynamic_bytes 0 {
+    do load micro_batch 0
+      // expected-error @+1 {{of a draft computes for a micro-batch: what ranks exchange and update comes later}}
+    do send_act_start layer 1 micro_batch 0
+  }
+}
+
+// -----
+
+// PLAN8: an update.
+exec.graph @a "dp=1,tp=1,pp=1" on <dp=1, pp=1, tp=1> {
+  stage ["head"]
+}
+exec.plan @p of @a model 1 target_tokens 1 draft <schedule = "1f1b", in_flight = 1, tokens_per_micro_batch = 4, recompute = "none"> {
+  rank 0 dynamic_bytes 0 {
+      // expected-error @+1 {{of a draft computes for a micro-batch: what ranks exchange and update comes later}}
+    do update layer 0
+  }
+}

@@ -43,3 +43,30 @@ exec.plan @p of @a model 0xFFFFFFFFFFFFFFFE target_tokens 35 lengths [30, 5] {
   rank 1 dynamic_bytes 0 {
   }
 }
+
+// Drafts: micro-batches alone, and what a rank computes for them. What is not said is not written.
+// CHECK:      exec.plan @d of @a model 0x0000000000000001 target_tokens 5 lengths [5]
+// CHECK-SAME:   draft <schedule = "1f1b", in_flight = 1, tokens_per_micro_batch = 64, recompute = "none"> {
+// CHECK-NEXT:   micro_batch replica 0 [sample 0 length 5]
+// CHECK-NEXT: }
+exec.plan @d of @a model 1 target_tokens 5 lengths [5]
+    draft <schedule = "1f1b", in_flight = 1, tokens_per_micro_batch = 64, recompute = "none", rank_memory = 0> {
+  micro_batch replica 0 [sample 0 length 5]
+}
+
+// CHECK:      exec.plan @e of @a model 0x0000000000000001 target_tokens 5 fallback "adaptive"
+// CHECK-SAME:   draft <schedule = "gpipe", in_flight = 3, tokens_per_micro_batch = 64, recompute = "none,full",
+// CHECK-SAME:   split_backward = true, evaluate = true, rank_memory = 1000> {
+// CHECK-NEXT:   micro_batch replica 0 [sample 0 length 5]
+// CHECK-NEXT:   rank 0 dynamic_bytes 0 {
+// CHECK-NEXT:     do load micro_batch 0{{$}}
+// CHECK-NEXT:     do recompute layer 0 micro_batch 0 recompute full{{$}}
+exec.plan @e of @a model 1 target_tokens 5 fallback "adaptive"
+    draft <schedule = "gpipe", in_flight = 3, tokens_per_micro_batch = 64, recompute = "none,full", evaluate = true,
+           split_backward = true, rank_memory = 1000> {
+  micro_batch replica 0 [sample 0 length 5]
+  rank 0 dynamic_bytes 0 {
+    do load micro_batch 0
+    do recompute layer 0 micro_batch 0 recompute full
+  }
+}

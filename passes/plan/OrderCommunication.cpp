@@ -1,0 +1,77 @@
+//===- OrderCommunication.cpp - What ranks exchange between their work ----===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "passes/plan/PlanSteps.h"
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_ORDERCOMMUNICATION
+#include "passes/plan/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+namespace {
+
+struct OrderCommunication
+    : mlir::dyna::impl::OrderCommunicationBase<OrderCommunication> {
+  using OrderCommunicationBase::OrderCommunicationBase;
+
+  void runOnOperation() override {
+    if (failed(orderAll()))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult orderAll() {
+    ModuleOp module = getOperation();
+    FailureOr<::dyna::Model> model = modelOf(module);
+    if (failed(model))
+      return failure();
+    auto costModel = ::dyna::CostModel::open(*model, costs);
+    if (!costModel.isOk())
+      return refuse(module, costModel.status());
+    auto plans = llvm::to_vector(module.getOps<exec::PlanOp>());
+    if (plans.empty())
+      return module.emitError(
+          "has no exec.plan; run --dyna-build-micro-batches "
+          "and --dyna-schedule first");
+    bool hasDrafts =
+        llvm::any_of(plans, [](exec::PlanOp plan) { return plan.isDraft(); });
+    for (exec::PlanOp plan : plans)
+      if (plan.isDraft() == hasDrafts &&
+          failed(order(plan, *model, *costModel)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult order(exec::PlanOp op, const ::dyna::Model &model,
+                      const ::dyna::CostModel &costModel) {
+    if (!op.hasPrograms())
+      return op.emitOpError(
+          "has no programs yet; run --dyna-schedule on it first");
+    FailureOr<PlanDraft> draft = readDraft(op, model);
+    if (failed(draft))
+      return failure();
+    draft->options.naiveMessages = naive;
+    if (!op.isDraft() && !schedule.empty()) {
+      auto chosen = ::dyna::findSchedule(schedule);
+      if (!chosen.isOk())
+        return refuse(op, chosen.status());
+      draft->options.schedule = *chosen;
+    } else if (!schedule.empty()) {
+      return op.emitOpError("is a draft, which says its schedule itself: "
+                            "'schedule' is for complete plans");
+    }
+    if (auto status = orderPlan(*draft, costModel); !status.isOk())
+      return refuse(op, status);
+    FailureOr<exec::PlanOp> made =
+        replacePlan(op, std::move(*draft), /*isComplete=*/true);
+    if (failed(made) || naive)
+      return made;
+    return verifyPlan(*made, model);
+  }
+};
+
+} // namespace

@@ -1,0 +1,312 @@
+//===- PlanSteps.cpp - A plan between the passes that make it -------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "passes/plan/PlanSteps.h"
+
+#include "dialects/exec/PlanTranslation.h"
+#include "runtime/base/Printable.h"
+#include "runtime/plan/Bytes.h"
+#include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/CutMiniBatch.h"
+#include "runtime/planner/Policy.h"
+#include "runtime/planner/RankMemory.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+namespace plan = ::dyna::plan;
+using ::dyna::Status;
+
+LogicalResult mlir::dyna::refuse(Operation *op, const Status &status) {
+  // Names in files of costs are others' text.
+  return op->emitError(::dyna::printable(status.message()));
+}
+
+void mlir::dyna::sayNotes(Operation *op,
+                          const std::vector<std::string> &notes) {
+  for (const std::string &note : notes)
+    emitRemark(op->getLoc()) << ::dyna::printable(note);
+}
+
+Status mlir::dyna::checkCount(const char *option, int64_t value, int64_t most,
+                              const char *unit, const char *unset) {
+  if (value == -1 || (value >= 1 && value <= most))
+    return Status::ok();
+  std::string range = most == INT64_MAX ? std::string("at least 1")
+                                        : "1 to " + std::to_string(most) + unit;
+  return Status::invalidArgument(std::string(option) + " expects " + range +
+                                 ", or -1 for " + unset + ", but got " +
+                                 std::to_string(value));
+}
+
+//===----------------------------------------------------------------------===//
+// Micro-batches
+//===----------------------------------------------------------------------===//
+
+static Status checkRequest(const MiniBatchRequest &request) {
+  constexpr const char *chosen = "what a training binary chooses";
+  DYNA_RETURN_IF_ERROR(checkCount("target-tokens", request.targetTokens,
+                                  INT64_MAX, "", "all tokens"));
+  DYNA_RETURN_IF_ERROR(checkCount("tokens-per-batch", request.tokensPerBatch,
+                                  ::dyna::maxTokensPerBatch, " tokens",
+                                  "those of lengths"));
+  DYNA_RETURN_IF_ERROR(
+      checkCount("tokens-per-micro-batch", request.tokensPerMicroBatch,
+                 ::dyna::maxMicroBatchTokens, " tokens", chosen));
+  DYNA_RETURN_IF_ERROR(checkCount("rank-memory", request.rankMemory, INT64_MAX,
+                                  " bytes", "no limit"));
+  DYNA_RETURN_IF_ERROR(checkCount("in-flight", request.inFlight, INT32_MAX,
+                                  " micro-batches", chosen));
+  if (request.evaluate && request.splitBackward)
+    return Status::invalidArgument(
+        "split-backward says how gradients are made, but with evaluate there "
+        "are none: give one of them");
+  if (request.lengths.empty())
+    return Status::invalidArgument(
+        "lengths expects the tokens of each sample, such as 30,5,40");
+  for (int64_t length : request.lengths)
+    if (length <= 0 || length > ::dyna::maxMicroBatchTokens)
+      return Status::invalidArgument(
+          "lengths expects samples of 1 to " +
+          std::to_string(::dyna::maxMicroBatchTokens) + " tokens, but got " +
+          std::to_string(length));
+  return Status::ok();
+}
+
+static ::dyna::StatusOr<::dyna::Policy>
+makePolicy(const ::dyna::CostModel &costs, const MiniBatchRequest &asked,
+           int64_t tokens) {
+  DYNA_ASSIGN_OR_RETURN(auto strategy, ::dyna::parseStrategy(asked.strategy));
+  ::dyna::PlanRequest request;
+  request.strategy = std::move(strategy);
+  request.pipeline = asked.pipeline;
+  request.microBatches = asked.microBatches;
+  request.recompute = asked.recompute;
+  request.tokensPerBatch =
+      asked.tokensPerBatch > 0 ? asked.tokensPerBatch : tokens;
+  request.tokensPerMicroBatch = std::max<int64_t>(asked.tokensPerMicroBatch, 0);
+  request.longestSample = *llvm::max_element(asked.lengths);
+  request.inFlight = std::max<int64_t>(asked.inFlight, 0);
+  request.splitBackward = asked.splitBackward;
+  return choosePolicy(costs, std::move(request));
+}
+
+static Status checkPositions(const ::dyna::Model &model,
+                             const std::vector<int64_t> &lengths) {
+  const int64_t positions = model.manifest().facts().positions();
+  for (int64_t length : lengths)
+    if (positions > 0 && length > positions)
+      return Status::invalidArgument(
+          "lengths expects samples of 1 to " + std::to_string(positions) +
+          " tokens, as many as the model has positions, but got " +
+          std::to_string(length));
+  return Status::ok();
+}
+
+/// The draft's options within the memory there is.
+static ::dyna::StatusOr<::dyna::PlanOptions>
+limitOptions(const PlanDraft &draft, const ::dyna::Planner &planner) {
+  ::dyna::PlanOptions limited = draft.options;
+  if (draft.rankMemory == 0)
+    return limited;
+  DYNA_ASSIGN_OR_RETURN(
+      auto regions,
+      ::dyna::sizeDynamicRegions(planner, draft.options,
+                                 draft.evaluate ? ::dyna::Persistent::Masters
+                                                : ::dyna::Persistent::Training,
+                                 draft.rankMemory));
+  limited.dynamicLimits = std::move(regions.bytes);
+  return limited;
+}
+
+::dyna::StatusOr<PlanDraft>
+mlir::dyna::beginPlan(const ::dyna::Model &model,
+                      const ::dyna::CostModel &costs,
+                      const MiniBatchRequest &request) {
+  DYNA_RETURN_IF_ERROR(checkRequest(request));
+  const int64_t tokens = std::accumulate(request.lengths.begin(),
+                                         request.lengths.end(), int64_t(0));
+  DYNA_ASSIGN_OR_RETURN(auto policy, makePolicy(costs, request, tokens));
+  DYNA_ASSIGN_OR_RETURN(auto graph, placeStrategy(model, policy.strategy));
+  PlanDraft draft = {std::move(graph), std::move(policy.options),
+                     request.evaluate, std::max<int64_t>(request.rankMemory, 0),
+                     plan::Plan(),     std::move(policy.notes)};
+  std::vector<int64_t> samples = request.lengths;
+  if (!draft.evaluate)
+    samples = ::dyna::joinedLengths(model, samples, draft.options);
+  DYNA_RETURN_IF_ERROR(checkPositions(model, request.lengths));
+  ::dyna::Planner planner(draft.graph, costs);
+  DYNA_ASSIGN_OR_RETURN(auto limited, limitOptions(draft, planner));
+  DYNA_ASSIGN_OR_RETURN(
+      draft.plan,
+      planner.cut(samples,
+                  request.targetTokens >= 0 ? request.targetTokens : tokens,
+                  limited, !draft.evaluate));
+  draft.plan.lengths = std::move(samples);
+  return draft;
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+Status mlir::dyna::schedulePlan(PlanDraft &draft,
+                                const ::dyna::CostModel &costs) {
+  ::dyna::Planner planner(draft.graph, costs);
+  DYNA_ASSIGN_OR_RETURN(auto limited, limitOptions(draft, planner));
+  DYNA_ASSIGN_OR_RETURN(draft.plan, planner.schedule(std::move(draft.plan),
+                                                     limited, !draft.evaluate));
+  if (!draft.plan.fallback.empty())
+    draft.notes.push_back("the schedule is '" + draft.plan.fallback +
+                          "', as what was asked for does not fit rank-memory");
+  return Status::ok();
+}
+
+Status mlir::dyna::orderPlan(PlanDraft &draft, const ::dyna::CostModel &costs) {
+  ::dyna::Planner planner(draft.graph, costs);
+  DYNA_ASSIGN_OR_RETURN(auto limited, limitOptions(draft, planner));
+  DYNA_ASSIGN_OR_RETURN(draft.plan,
+                        planner.orderCommunication(draft.plan, limited));
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Between C++ and the module
+//===----------------------------------------------------------------------===//
+
+static exec::DraftAttr draftAttrOf(MLIRContext *context,
+                                   const PlanDraft &draft) {
+  const ::dyna::PlanOptions &options = draft.options;
+  return exec::DraftAttr::get(
+      context, ::dyna::ruleOf(options.schedule).name, options.inFlight,
+      options.maxTokensPerMicroBatch,
+      options.chooseRecompute ? ::dyna::chooseRecomputeWord
+                              : ::dyna::describeRecompute(options.recompute),
+      options.splitBackward, draft.evaluate, draft.rankMemory,
+      options.mostTokens() > options.maxTokensPerMicroBatch
+          ? options.longestSample
+          : 0);
+}
+
+/// What the attribute says.
+static Status takeOptions(PlanDraft &draft, exec::DraftAttr attr) {
+  ::dyna::PlanOptions &options = draft.options;
+  DYNA_ASSIGN_OR_RETURN(options.schedule,
+                        ::dyna::findSchedule(attr.getSchedule().str()));
+  options.inFlight = static_cast<int>(attr.getInFlight());
+  options.maxTokensPerMicroBatch = attr.getTokensPerMicroBatch();
+  options.longestSample = attr.getLongestSample();
+  options.splitBackward = attr.getSplitBackward();
+  draft.evaluate = attr.getEvaluate();
+  draft.rankMemory = attr.getRankMemory();
+  options.chooseRecompute = attr.getRecompute() == ::dyna::chooseRecomputeWord;
+  if (options.chooseRecompute)
+    return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(options.recompute,
+                        ::dyna::parseRecompute(attr.getRecompute().str(),
+                                               draft.graph.model().layers()));
+  return Status::ok();
+}
+
+/// What the programs of a complete plan say.
+static Status takePrograms(PlanDraft &draft) {
+  ::dyna::PlanOptions &options = draft.options;
+  options.schedule = draft.graph.stages() > 1
+                         ? ::dyna::defaultSchedule(draft.graph.stages())
+                         : ::dyna::Schedule::GPipe;
+  options.maxTokensPerMicroBatch = 1;
+  for (const plan::MicroBatch &microBatch : draft.plan.microBatches) {
+    int64_t tokens = 0;
+    for (const plan::Segment &segment : microBatch.segments)
+      tokens += segment.length;
+    options.maxTokensPerMicroBatch =
+        std::max(options.maxTokensPerMicroBatch, tokens);
+  }
+  options.update = false;
+  for (const plan::RankProgram &program : draft.plan.ranks)
+    for (const plan::Instruction &i : program.instructions)
+      options.update |= i.op == plan::Instruction::UPDATE;
+  if (draft.plan.microBatches.empty())
+    return Status::invalidArgument(
+        "the plan has no micro-batches whose communication could be ordered");
+  return Status::ok();
+}
+
+FailureOr<PlanDraft> mlir::dyna::readDraft(exec::PlanOp op,
+                                           const ::dyna::Model &model) {
+  if (!op.getGraphAttr())
+    return op.emitOpError("names no graph: write `of @graph` behind its name");
+  auto graphOp = SymbolTable::lookupNearestSymbolFrom<exec::GraphOp>(
+      op, op.getGraphAttr());
+  if (failed(verifyExecutable(graphOp, model)))
+    return failure();
+  auto graph = placeStrategy(model, exec::strategyOf(graphOp));
+  if (!graph.isOk())
+    return graphOp.emitOpError() << graph.status().message();
+  PlanDraft draft = {std::move(*graph)};
+  draft.plan = exec::exportPlan(op);
+  if (!op.hasPrograms())
+    draft.plan.ranks.resize(draft.graph.ranks());
+  Status status = ::dyna::verifyRanks(draft.graph, draft.plan, {},
+                                      lengthsOf(op), ::dyna::VerifyOptions());
+  if (status.isOk())
+    status = op.isDraft() ? takeOptions(draft, op.getDraftAttr())
+                          : takePrograms(draft);
+  if (!status.isOk())
+    return refuse(op, status);
+  return draft;
+}
+
+/// Without its graph.
+static FailureOr<exec::PlanOp> importPlan(OpBuilder &builder, Location location,
+                                          PlanDraft &draft, bool isComplete) {
+  bool hasPrograms = llvm::any_of(draft.plan.ranks, [](const auto &program) {
+    return program.count() > 0;
+  });
+  if (!isComplete && !hasPrograms)
+    draft.plan.ranks.clear();
+  FailureOr<exec::PlanOp> op = exec::importPlan(builder, location, draft.plan);
+  if (succeeded(op) && !isComplete)
+    op->setDraftAttr(draftAttrOf(builder.getContext(), draft));
+  return op;
+}
+
+FailureOr<exec::PlanOp> mlir::dyna::addPlan(ModuleOp module,
+                                            const ::dyna::Model &model,
+                                            PlanDraft draft, bool isComplete) {
+  SymbolTable symbols(module);
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  std::string name = draft.graph.strategy().name;
+  if (name.empty())
+    name = "strategy";
+  exec::GraphOp graphOp =
+      exec::importGraph(builder, module.getLoc(), name, draft.graph);
+  StringAttr graphName = symbols.insert(graphOp);
+  draft.plan.name = (graphName.getValue() + ".plan").str();
+  FailureOr<exec::PlanOp> op =
+      importPlan(builder, module.getLoc(), draft, isComplete);
+  if (failed(op) || failed(exec::setGraph(*op, graphOp)))
+    return failure();
+  symbols.insert(*op);
+  if (failed(verifyExecutable(graphOp, model)))
+    return failure();
+  return op;
+}
+
+FailureOr<exec::PlanOp>
+mlir::dyna::replacePlan(exec::PlanOp op, PlanDraft draft, bool isComplete) {
+  auto graphOp = SymbolTable::lookupNearestSymbolFrom<exec::GraphOp>(
+      op, op.getGraphAttr());
+  OpBuilder builder(op);
+  FailureOr<exec::PlanOp> made =
+      importPlan(builder, op.getLoc(), draft, isComplete);
+  if (succeeded(made) && op.getSymVisibilityAttr())
+    made->setSymVisibilityAttr(op.getSymVisibilityAttr());
+  op.erase();
+  if (failed(made) || failed(exec::setGraph(*made, graphOp)))
+    return failure();
+  return made;
+}

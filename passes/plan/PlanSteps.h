@@ -1,0 +1,86 @@
+//===- PlanSteps.h - A plan between the passes that make it -----*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What each of the passes that make plans does, once: `dyna-plan` does all of it.
+// They call `runtime/planner` and carry its plans into the module and back.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_PLAN_PLANSTEPS_H
+#define DYNA_PASSES_PLAN_PLANSTEPS_H
+
+#include "passes/plan/Passes.h"
+#include "runtime/cost/CostModel.h"
+#include "runtime/planner/Planner.h"
+
+namespace mlir::dyna {
+
+/// The options of a pass that begins a plan, as the user gave them: -1 and empty
+/// where nothing was said.
+struct MiniBatchRequest {
+  std::string strategy, microBatches, pipeline, recompute;
+  std::vector<int64_t> lengths;
+  int64_t targetTokens, tokensPerBatch, tokensPerMicroBatch;
+  int64_t inFlight, rankMemory;
+  bool splitBackward, evaluate;
+};
+
+template <typename BeginningPass>
+MiniBatchRequest requestOf(const BeginningPass &pass) {
+  return {pass.strategy,
+          pass.microBatches,
+          pass.pipeline,
+          pass.recompute,
+          {pass.lengths.begin(), pass.lengths.end()},
+          pass.targetTokens,
+          pass.tokensPerBatch,
+          pass.tokensPerMicroBatch,
+          pass.inFlight,
+          pass.rankMemory,
+          pass.splitBackward,
+          pass.evaluate};
+}
+
+struct PlanDraft {
+  ::dyna::ExecutableGraph graph;
+  /// As they were asked for; without limits, which follow from `rankMemory`.
+  ::dyna::PlanOptions options;
+  bool evaluate = false;
+  int64_t rankMemory = 0; ///< 0: not limited
+  ::dyna::plan::Plan plan;
+  /// What was chosen, and what is not used: for people.
+  std::vector<std::string> notes;
+};
+
+/// An option that is from 1 to `most`, or -1 where it was not given, which
+/// means `unset`.
+::dyna::Status checkCount(const char *option, int64_t value, int64_t most,
+                          const char *unit, const char *unset);
+
+/// `costs` is that of the model, here and below.
+::dyna::StatusOr<PlanDraft> beginPlan(const ::dyna::Model &model,
+                                      const ::dyna::CostModel &costs,
+                                      const MiniBatchRequest &request);
+::dyna::Status schedulePlan(PlanDraft &draft, const ::dyna::CostModel &costs);
+::dyna::Status orderPlan(PlanDraft &draft, const ::dyna::CostModel &costs);
+
+/// The draft that `op` is, with P1 and P2 proven; or of a complete plan what its
+/// programs say, with these options' schedule. A diagnostic says what is wrong.
+FailureOr<PlanDraft> readDraft(exec::PlanOp op, const ::dyna::Model &model);
+
+/// Adds graph and plan; the plan is a draft unless it `isComplete`.
+FailureOr<exec::PlanOp> addPlan(ModuleOp module, const ::dyna::Model &model,
+                                PlanDraft draft, bool isComplete);
+/// Puts the plan in the place of `op`, which is gone afterwards, even on failure.
+FailureOr<exec::PlanOp> replacePlan(exec::PlanOp op, PlanDraft draft,
+                                    bool isComplete);
+
+/// An error about the module with a text that may be others'.
+LogicalResult refuse(Operation *op, const ::dyna::Status &status);
+/// Remarks.
+void sayNotes(Operation *op, const std::vector<std::string> &notes);
+
+} // namespace mlir::dyna
+
+#endif // DYNA_PASSES_PLAN_PLANSTEPS_H

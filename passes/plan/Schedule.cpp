@@ -1,0 +1,164 @@
+//===- Schedule.cpp - In which order ranks compute ------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "passes/plan/PlanSteps.h"
+#include "runtime/base/Text.h"
+#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/planner/PipelineBounds.h"
+#include "runtime/planner/PipelineTimes.h"
+#include "runtime/planner/Policy.h"
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_SCHEDULE
+#include "passes/plan/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+using ::dyna::formatText;
+using ::dyna::ItemKind;
+using ::dyna::Status;
+
+/// Micro-batches that a stage holds at one time, at most.
+static int mostHeld(const std::vector<::dyna::PipelineItem> &items) {
+  const bool apart = llvm::any_of(
+      items, [](const auto &item) { return item.kind == ItemKind::Weight; });
+  int held = 0, most = 0;
+  for (const ::dyna::PipelineItem &item : items) {
+    if (item.isForward())
+      most = std::max(most, ++held);
+    else if (item.isBackward() != apart)
+      --held;
+  }
+  return most;
+}
+
+static std::string describe(int replica,
+                            const ::dyna::ExpectedPipeline &pipeline) {
+  const ::dyna::StageOrders &orders = pipeline.schedule.stages;
+  std::string stock, held;
+  for (const ::dyna::SafetyStock &stage :
+       safetyStockOf(orders, pipeline.problem))
+    stock += formatText("%s%d", stock.empty() ? "" : ", ", stage.median);
+  for (const auto &items : orders)
+    held += formatText("%s%d", held.empty() ? "" : ", ", mostHeld(items));
+  return formatText(
+      "replica %d: %d micro-batches in %.6g s, no order takes less than %.6g "
+      "s; by stage, the safety stock is %s, and %s micro-batches are held at a "
+      "time",
+      replica, pipeline.problem.microBatches(), makespanOf(orders),
+      boundPipeline(pipeline.problem).seconds(), stock, held);
+}
+
+namespace {
+
+struct Schedule : mlir::dyna::impl::ScheduleBase<Schedule> {
+  using ScheduleBase::ScheduleBase;
+
+  void runOnOperation() override {
+    if (failed(scheduleAll()))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult scheduleAll() {
+    ModuleOp module = getOperation();
+    FailureOr<::dyna::Model> model = modelOf(module);
+    if (failed(model))
+      return failure();
+    if (Status status = checkOptions(); !status.isOk())
+      return refuse(module, status);
+    auto costModel = ::dyna::CostModel::open(*model, costs);
+    if (!costModel.isOk())
+      return refuse(module, costModel.status());
+    SmallVector<exec::PlanOp> drafts;
+    for (auto plan : module.getOps<exec::PlanOp>()) {
+      if (plan.isDraft() && plan.hasPrograms())
+        return plan.emitOpError("is scheduled already; run "
+                                "--dyna-order-communication on it");
+      if (plan.isDraft())
+        drafts.push_back(plan);
+    }
+    if (drafts.empty())
+      return module.emitError("has no exec.plan that is a draft of "
+                              "micro-batches; run --dyna-build-micro-batches "
+                              "first");
+    for (exec::PlanOp draft : drafts)
+      if (failed(scheduleOne(draft, *model, *costModel)))
+        return failure();
+    return success();
+  }
+
+  Status checkOptions() {
+    constexpr const char *asCut = "what the micro-batches were cut for";
+    DYNA_RETURN_IF_ERROR(
+        checkCount("rank-memory", rankMemory, INT64_MAX, " bytes", asCut));
+    return checkCount("in-flight", inFlight, INT32_MAX, " micro-batches",
+                      asCut);
+  }
+
+  LogicalResult scheduleOne(exec::PlanOp op, const ::dyna::Model &model,
+                            const ::dyna::CostModel &costModel) {
+    FailureOr<PlanDraft> draft = readDraft(op, model);
+    if (failed(draft))
+      return failure();
+    Status status = change(*draft);
+    if (status.isOk())
+      status = schedulePlan(*draft, costModel);
+    if (status.isOk() && report)
+      status = addReport(*draft, costModel);
+    if (!status.isOk())
+      return refuse(op, status);
+    sayNotes(op, draft->notes);
+    return replacePlan(op, std::move(*draft), /*isComplete=*/false);
+  }
+
+  /// What is asked for here stands instead of what the cut was made for.
+  Status change(PlanDraft &draft) const {
+    ::dyna::PlanOptions &options = draft.options;
+    if (draft.evaluate && splitBackward)
+      return Status::invalidArgument("split-backward says how gradients are "
+                                     "made, but the draft evaluates: "
+                                     "there are none");
+    options.splitBackward |= splitBackward;
+    if (rankMemory > 0)
+      draft.rankMemory = rankMemory;
+    if (!recompute.empty()) {
+      options.chooseRecompute = recompute == ::dyna::chooseRecomputeWord;
+      options.recompute = {::dyna::plan::RECOMPUTE_NONE};
+      if (!options.chooseRecompute) {
+        DYNA_ASSIGN_OR_RETURN(
+            options.recompute,
+            ::dyna::parseRecompute(recompute, draft.graph.model().layers()));
+      }
+    }
+    const ::dyna::Schedule before = options.schedule;
+    if (!schedule.empty()) {
+      DYNA_ASSIGN_OR_RETURN(options.schedule, ::dyna::findSchedule(schedule));
+    }
+    if (draft.graph.stages() == 1)
+      options.schedule = before; // there is only one
+    if (options.schedule == before && inFlight < 0)
+      return Status::ok();
+    size_t most = 0;
+    for (const auto &own :
+         ::dyna::microBatchesOfReplicas(draft.plan, draft.graph.replicas()))
+      most = std::max(most, own.size());
+    setInFlight(options, std::max<int64_t>(inFlight, 0), draft.graph.stages(),
+                static_cast<int64_t>(most), draft.notes);
+    return Status::ok();
+  }
+
+  Status addReport(PlanDraft &draft, const ::dyna::CostModel &costModel) {
+    ::dyna::Planner planner(draft.graph, costModel);
+    DYNA_ASSIGN_OR_RETURN(auto pipelines,
+                          planner.expect(draft.plan, draft.options));
+    for (auto [replica, pipeline] : llvm::enumerate(pipelines))
+      draft.notes.push_back(describe(static_cast<int>(replica), pipeline));
+    return Status::ok();
+  }
+};
+
+} // namespace

@@ -39,6 +39,7 @@ static Gpt2Config gpt2Of(const DerivedFacts &layers) {
   take(config.width, layers.width);
   take(config.layers, layers.depth);
   take(config.heads, layers.heads);
+  take(config.headDim, layers.headDim);
   take(config.inner, layers.feedForward);
   take(config.activation, layers.activation);
   take(config.layerNormEpsilon, layers.layerNormEpsilon);

@@ -23,6 +23,9 @@ struct Gpt2Config {
   int64_t width = 768;
   int64_t layers = 12;
   int64_t heads = 12;
+  /// Beside which `heads * headDim` need not be `width`; LLaMA's name for it, as
+  /// GPT-2 has none.
+  int64_t headDim = 64;
   int64_t inner = 3072;
   Activation activation = Activation::GeluTanh;
   double layerNormEpsilon = 1e-5;

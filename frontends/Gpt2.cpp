@@ -48,9 +48,12 @@ std::optional<Gpt2Config> mlir::dyna::readGpt2Config(ConfigReader &reader) {
   config.layers = reader.integer("n_layer", config.layers, 1, 65536);
   config.heads = reader.integer("n_head", config.heads);
   config.inner = reader.integer("n_inner", 4 * config.width);
-  if (config.width % config.heads != 0)
+  if (!reader.has("head_dim") && config.width % config.heads != 0)
     reader.error("n_head") << "expects a divisor of n_embd = " << config.width
-                           << ", but got " << config.heads;
+                           << " where 'head_dim' is missing, but got "
+                           << config.heads;
+  config.headDim = reader.integer(
+      "head_dim", std::max<int64_t>(config.width / config.heads, 1), 1, 65536);
   config.activation = readActivation(reader, "activation_function", "gelu_new");
   config.layerNormEpsilon =
       reader.number("layer_norm_epsilon", config.layerNormEpsilon, 1e-30, 1);
@@ -95,11 +98,12 @@ static LayerTemplate buildBlock(ModelBuilder &model, const Gpt2Config &config) {
   double residual = normal / std::sqrt(2.0 * config.layers);
 
   Value n = b.layerNorm(b.input(0), "ln_1", config.layerNormEpsilon);
-  Value q = b.linear(n, "attn.q", config.width, /*hasBias=*/true, normal);
-  Value k = b.linear(n, "attn.k", config.width, /*hasBias=*/true, normal);
-  Value v = b.linear(n, "attn.v", config.width, /*hasBias=*/true, normal);
+  int64_t headsWidth = config.heads * config.headDim;
+  Value q = b.linear(n, "attn.q", headsWidth, /*hasBias=*/true, normal);
+  Value k = b.linear(n, "attn.k", headsWidth, /*hasBias=*/true, normal);
+  Value v = b.linear(n, "attn.v", headsWidth, /*hasBias=*/true, normal);
   Value a = b.attention(q, k, v, b.input(1), config.heads, config.heads,
-                        config.width / config.heads);
+                        config.headDim);
   Value p = b.linear(a, "attn.proj", config.width, /*hasBias=*/true, residual);
   p = b.dropout(p, b.input(1), config.residualDropout);
   Value x = AddOp::create(b, b.input(0), p);
@@ -130,11 +134,10 @@ void mlir::dyna::writeGpt2(ModelBuilder &model, const Gpt2Config &config) {
   LayerTemplate embed = buildEmbedding(model, config);
   LayerTemplate block = buildBlock(model, config);
   LayerTemplate head = buildHead(model, config);
-  model.begin("gpt2",
-              FactsAttr::get(model.context(), "gpt2", config.vocabSize,
-                             config.positions, config.width, config.heads,
-                             config.heads, config.width / config.heads,
-                             config.inner, config.json));
+  model.begin("gpt2", FactsAttr::get(model.context(), "gpt2", config.vocabSize,
+                                     config.positions, config.width,
+                                     config.heads, config.heads, config.headDim,
+                                     config.inner, config.json));
   model.call("embed", embed, "", {Input::Tokens, Input::Segments});
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     std::string name = "h." + std::to_string(layer);

@@ -147,6 +147,13 @@ Derived deriveFamily(const Model &model) {
 #define DYNA_DERIVED(member)                                                   \
   [](const Model &model) { return derived(model.layers.member); }
 
+/// Where it is missing, the heads are together as wide as the layers.
+Json evenHeads(const Model &model) {
+  const Said<int64_t> &heads = model.layers.heads;
+  return heads.empty() ? Json(nullptr)
+                       : first(model.layers.width, 1, heads.begin()->first);
+}
+
 const Field gpt2Fields[] = {
     {"model_type", nothing, deriveFamily, readPlain, ", the fact 'family'"},
     {"vocab_size", constant<int64_t, 50257>, DYNA_DERIVED(vocabulary),
@@ -156,6 +163,7 @@ const Field gpt2Fields[] = {
     {"n_embd", constant<int64_t, 768>, DYNA_DERIVED(width), readPlain},
     {"n_layer", constant<int64_t, 12>, DYNA_DERIVED(depth), readPlain},
     {"n_head", constant<int64_t, 12>, DYNA_DERIVED(heads), readPlain},
+    {"head_dim", evenHeads, DYNA_DERIVED(headDim), readPlain},
     {"n_inner", [](const Model &model) { return first(model.layers.width, 4); },
      DYNA_DERIVED(feedForward), readPlain},
     {"activation_function", [](const Model &) { return Json("gelu_new"); },
@@ -203,14 +211,7 @@ const Field llamaFields[] = {
     {"num_key_value_heads",
      [](const Model &model) { return first(model.layers.heads); },
      DYNA_DERIVED(kvHeads), readPlain},
-    {"head_dim",
-     [](const Model &model) {
-       const Said<int64_t> &heads = model.layers.heads;
-       return heads.empty()
-                  ? Json(nullptr)
-                  : first(model.layers.width, 1, heads.begin()->first);
-     },
-     DYNA_DERIVED(headDim), readPlain},
+    {"head_dim", evenHeads, DYNA_DERIVED(headDim), readPlain},
     // No table has rows for them: the fact is all that there is.
     {"max_position_embeddings", constant<int64_t, 2048>,
      [](const Model &model) {
@@ -298,12 +299,6 @@ std::string otherThan(const Family &family, const DerivedFacts &layers,
         where = op;
         return "its attentions have fewer key/value heads than heads";
       }
-    for (auto [size, op] : layers.headDim)
-      for (auto [heads, ignored] : layers.heads)
-        if (!layers.width.count(size * heads)) {
-          where = op;
-          return "its heads together are not as wide as its layers";
-        }
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
+#include "runtime/cost/StoredScores.h"
 
 #include <algorithm>
 #include <iterator>
@@ -119,9 +120,38 @@ double flopsOf(const plan::LayerKind &kind, cost::Direction direction,
   case cost::BACKWARD_WEIGHT:
   case cost::RECOMPUTE_FULL:
     return layer;
+  case cost::RECOMPUTE_SELECTIVE:
+    // Kept, scores are element-wise results, and attention is all of these.
+    return kind.score_bytes_per_pair() > 0
+               ? static_cast<double>(kind.attention_flops_per_pair()) *
+                     static_cast<double>(work.pairs)
+               : 0;
   default:
     return 0;
   }
+}
+
+/// What a call reads and writes of the scores of one head and pair.
+double scoreBytes(const cost::StoredScores &scores, cost::Direction direction) {
+  switch (direction) {
+  case cost::FORWARD:
+  case cost::RECOMPUTE_SELECTIVE:
+  case cost::RECOMPUTE_FULL:
+    return scores.forward_bytes();
+  case cost::BACKWARD:
+  case cost::BACKWARD_INPUT:
+    return scores.backward_bytes();
+  default:
+    return 0; // attention has no weights
+  }
+}
+
+/// With the pairs that a query does not see, too: of n visible ones of a sample
+/// with l tokens, 2 n - l.
+Work workOnAllPairs(const plan::LayerKind &kind, Work work) {
+  if (kind.causal())
+    work.pairs = std::max(work.pairs, 2 * work.pairs - work.tokens);
+  return work;
 }
 
 double flopRate(const cost::Device &device, plan::ElementType type) {
@@ -192,6 +222,13 @@ StatusOr<CostModel> CostModel::create(const Model &model, CostTable table) {
         formatText("%s: entry %s: the model has no kind of layer '%s', but %s",
                    table.name(), describeCostKey(key), key.kind, names));
   }
+  if (table.scores().has_value() != keepsScores(model))
+    return Status::invalidArgument(
+        table.name() +
+        (table.scores()
+             ? ": has scores, of attention that is not fused, but the model "
+               "keeps none: dyna-plan alone makes plans for them"
+             : ": has no scores, but the model keeps them"));
   CostModel costs(model);
   costs.table_ = std::move(table);
   return costs;
@@ -228,13 +265,21 @@ double CostModel::estimate(const KindAt &at, cost::Direction direction,
   // A tenth of the update: where nobody measures it, it is left out.
   if (direction == cost::GRAD_NORM)
     return 0;
+  const bool stores = kind.score_bytes_per_pair() > 0 && table_.scores();
+  const Work done = stores ? workOnAllPairs(kind, work) : work;
   double flops =
-      flopsOf(kind, direction, work) /
+      flopsOf(kind, direction, done) /
       reached(flopRate(device, manifest.compute_type()), device.flops_reach());
+  const double rate = reached(device.bytes_per_second(), device.bytes_reach());
   double bytes = bytesMoved(callBytesOf(kind, at, *model_, work.tokens),
                             direction, kind.flops_per_target() > 0) /
-                 reached(device.bytes_per_second(), device.bytes_reach());
-  return std::max(flops, bytes) + device.launch_seconds() +
+                 rate;
+  double scores = stores ? static_cast<double>(headsOf(
+                               manifest, manifest.kinds(at.kind), kind)) *
+                               static_cast<double>(done.pairs) *
+                               scoreBytes(*table_.scores(), direction) / rate
+                         : 0;
+  return std::max(flops, bytes) + scores + device.launch_seconds() +
          estimateExchanges(at, direction, work);
 }
 

@@ -8,7 +8,10 @@
 // parameters (of a kind without products the rows that it looks up), input,
 // output, what it saves, gradients. At a tensor degree the exchanges that the
 // manifest lists for the function come on top, one after another
-// (Cluster.h); a curve measured on ranks has them already.
+// (Cluster.h); a curve measured on ranks has them already. Where the table
+// describes scores (StoredScores.h), estimates have attention that stores them:
+// products of all pairs, and behind them what the scores move, in kernels of
+// their own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +41,8 @@ cost::Direction directionOf(int role);
 class CostModel {
 public:
   /// Measured by `table`. Fails where it names a kind that the model lacks:
-  /// it is that of another model. `model` must outlive this.
+  /// it is that of another model; or has scores, which the model does not keep,
+  /// or the other way round. `model` must outlive this.
   static StatusOr<CostModel> create(const Model &model, CostTable table);
   /// The same for a file, or for an empty path nothing measured.
   static StatusOr<CostModel> open(const Model &model, const std::string &path);

@@ -85,6 +85,23 @@ Status checkDevice(const cost::Device &device) {
   return Status::ok();
 }
 
+Status checkScores(const cost::StoredScores &scores) {
+  // Numbers of some bytes each; a kept one takes more than one bit.
+  constexpr int32_t most = 64;
+  if (scores.kept_bytes() < 1 || scores.kept_bytes() > most)
+    return Status::invalidArgument(
+        formatText("scores: kept_bytes expects 1 to %d, but got %d", most,
+                   scores.kept_bytes()));
+  const std::pair<const char *, double> moved[] = {
+      {"forward_bytes", scores.forward_bytes()},
+      {"backward_bytes", scores.backward_bytes()}};
+  for (auto [field, bytes] : moved)
+    if (!(bytes >= 0 && bytes <= 1024))
+      return Status::invalidArgument(
+          formatText("scores: %s expects 0 to 1024, but got %g", field, bytes));
+  return Status::ok();
+}
+
 /// "4x8": nodes and devices of each.
 bool parseNodes(const std::string &text, cost::Cluster &cluster) {
   int nodes = 0, devices = 0, end = 0;
@@ -165,7 +182,7 @@ StatusOr<CostTable> CostTable::parse(const std::string &text,
   cost::Table message;
   DYNA_RETURN_IF_ERROR(parseText(text, name, message));
   if (message.entries().empty() && !message.has_device() &&
-      !message.has_cluster())
+      !message.has_cluster() && !message.has_scores())
     return Status::invalidArgument(
         name + ": has no entries and no device: give it what was measured "
                "(docs/costs.md), or leave it out");
@@ -188,6 +205,10 @@ Status CostTable::setHardware(const cost::Table &message) {
   if (message.has_cluster()) {
     DYNA_ASSIGN_OR_RETURN(cluster_, Cluster::create(message.cluster()));
   }
+  if (message.has_scores()) {
+    DYNA_RETURN_IF_ERROR(checkScores(message.scores()));
+    scores_ = message.scores();
+  }
   return Status::ok();
 }
 
@@ -199,6 +220,11 @@ StatusOr<CostTable> CostTable::read(const std::string &path) {
 }
 
 CostTable CostTable::host() { return std::move(*described("host")); }
+
+void CostTable::describeScores() {
+  if (!scores_)
+    scores_ = parse(storedScores(), "stored-scores")->scores_;
+}
 
 StatusOr<CostTable> CostTable::described(const std::string &name) {
   std::string device = name.substr(0, name.find(':')), names;

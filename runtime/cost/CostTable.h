@@ -15,6 +15,7 @@
 #include "runtime/cost/Costs.pb.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -51,6 +52,9 @@ public:
   /// The same for a described device, by its name or as `a100-40g:4x8`: four
   /// nodes of eight. Fails with the names there are.
   static StatusOr<CostTable> described(const std::string &name);
+  /// Takes the described scores (descriptions/stored-scores.textproto), unless it
+  /// has some.
+  void describeScores();
 
   const std::string &name() const { return name_; }
   /// What the file says; nothing without a file.
@@ -60,11 +64,13 @@ public:
   uint64_t fingerprint() const { return fingerprint_; }
   const cost::Device &device() const { return device_; }
   const Cluster &cluster() const { return cluster_; }
+  /// None: attention is fused.
+  const std::optional<cost::StoredScores> &scores() const { return scores_; }
   const std::map<CostKey, CostCurve> &curves() const { return curves_; }
 
 private:
   Status add(const cost::Entry &entry, int index);
-  /// Takes device and cluster where the message has them.
+  /// Takes device, cluster and scores where the message has them.
   Status setHardware(const cost::Table &message);
 
   std::string name_;
@@ -72,6 +78,7 @@ private:
   cost::Table message_;
   cost::Device device_;
   Cluster cluster_;
+  std::optional<cost::StoredScores> scores_;
   std::map<CostKey, CostCurve> curves_;
 };
 

@@ -18,6 +18,9 @@ struct Description {
 /// Built in, in the order of their names.
 const std::vector<Description> &descriptions();
 
+/// The text of descriptions/stored-scores.textproto: scores and nothing else.
+const char *storedScores();
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_COST_DESCRIPTIONS_H

@@ -33,7 +33,7 @@ static dyna_saved savedOf(const Run &run, const Instruction &i) {
       &dyna_saved::input, &dyna_saved::products, &dyna_saved::elementwise,
       &dyna_saved::deferred};
   static_assert(std::size(fields) == DYNA_TIER_COUNT);
-  const Extent &extent = run.blocks.extent(i.microBatch);
+  const BatchExtent &extent = run.blocks.extent(i.microBatch);
   plan::Recompute mode = run.blocks.mode(i.microBatch, i.layer);
   bool defers =
       run.blocks.split(i.microBatch, i.layer) && i.op != Instruction::FORWARD;

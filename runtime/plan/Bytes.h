@@ -25,6 +25,20 @@ constexpr int64_t maxConstantBytes = INT64_C(1) << 44;
 /// No block is larger; sums of a hundred thousand blocks do not overflow.
 constexpr int64_t maxBlockBytes = INT64_C(1) << 46;
 
+/// Described functions may also keep something of every pair.
+constexpr int64_t maxBytesPerPair = INT64_C(1) << 12;
+
+/// What the memory of a micro-batch depends on: counts that compiled functions go
+/// by, and for described ones (LayerKind.score_bytes_per_pair) the pairs of a query
+/// and a key of one segment, visible or not.
+struct BatchExtent : Extent {
+  BatchExtent() = default;
+  BatchExtent(const Extent &counts, int64_t pairs = 0)
+      : Extent(counts), pairs(pairs) {}
+
+  int64_t pairs = 0;
+};
+
 /// The size of a block that follows `formula`, aligned.
 inline int64_t linearBytes(const plan::LinearBytes &formula,
                            const Extent &extent) {

@@ -269,6 +269,10 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
                         kind.attention_flops_per_pair()})
     if (flops < 0)
       return bad(where + ": negative flops");
+  if (kind.score_bytes_per_pair() < 0 ||
+      kind.score_bytes_per_pair() > maxBytesPerPair)
+    return bad(formatText("%s: %d bytes per pair are out of range", where,
+                          kind.score_bytes_per_pair()));
   if (kind.target_table() < 0 || kind.target_table() > kind.parameters_size())
     return bad(formatText("%s: target table %d of %d parameters", where,
                           kind.target_table(), kind.parameters_size()));

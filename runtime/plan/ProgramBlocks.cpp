@@ -60,10 +60,12 @@ std::string describeBlock(const BlockName &name) {
   return text;
 }
 
-Extent extentOf(const plan::MicroBatch &microBatch) {
-  Extent extent;
-  for (const plan::Segment &segment : microBatch.segments)
+BatchExtent extentOf(const plan::MicroBatch &microBatch) {
+  BatchExtent extent;
+  for (const plan::Segment &segment : microBatch.segments) {
     extent.tq += segment.length;
+    extent.pairs += segment.length * segment.length;
+  }
   extent.tkv = extent.tq;
   extent.s = static_cast<int64_t>(microBatch.segments.size());
   return extent;
@@ -79,7 +81,7 @@ std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
 
 ProgramBlocks::ProgramBlocks(const RankView &view, const plan::Plan &plan,
                              const plan::RankProgram &program,
-                             const Extent *largest)
+                             const BatchExtent *largest)
     : view_(view) {
   collectFacts(plan, program, largest);
   begins_.reserve(program.instructions.size() + 1);
@@ -102,7 +104,7 @@ ProgramBlocks::ProgramBlocks(const RankView &view, const plan::Plan &plan,
 
 void ProgramBlocks::collectFacts(const plan::Plan &plan,
                                  const plan::RankProgram &program,
-                                 const Extent *largest) {
+                                 const BatchExtent *largest) {
   for (int index = 0; index < program.count(); ++index) {
     const Instruction &i = program.instructions[index];
     if (!isPerMicroBatch(i.op))
@@ -161,7 +163,7 @@ int64_t ProgramBlocks::lateBytes(const Current &current, int layer) const {
 int64_t ProgramBlocks::bytesOf(const Current &current,
                                const BlockName &name) const {
   const Instruction &i = current.i;
-  const Extent &extent = current.microBatch.extent;
+  const BatchExtent &extent = current.microBatch.extent;
   int layer = name.layer;
   switch (name.kind) {
 #define DYNA_BLOCK_KIND(name, text, key, bytes)                                \

@@ -61,8 +61,8 @@ struct BlockUse {
   bool isThereAlready = false;
 };
 
-/// Query tokens, key/value tokens and segments of a micro-batch.
-Extent extentOf(const plan::MicroBatch &microBatch);
+/// Query tokens, key/value tokens, segments and pairs of a micro-batch.
+BatchExtent extentOf(const plan::MicroBatch &microBatch);
 
 /// The micro-batches of each replica, in order; all must be of one.
 std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
@@ -75,7 +75,7 @@ public:
   /// extent instead of its own. Linear in the number of instructions.
   ProgramBlocks(const RankView &view, const plan::Plan &plan,
                 const plan::RankProgram &program,
-                const Extent *largest = nullptr);
+                const BatchExtent *largest = nullptr);
 
   const std::vector<Block> &blocks() const { return blocks_; }
 
@@ -96,7 +96,7 @@ public:
   liveBytes(std::optional<BlockKind> kind = std::nullopt) const;
 
   /// Of a micro-batch that the program names.
-  const Extent &extent(int microBatch) const {
+  const BatchExtent &extent(int microBatch) const {
     return microBatches_.at(microBatch).extent;
   }
   /// What FORWARD of this layer keeps.
@@ -115,7 +115,7 @@ private:
     bool evaluated = false;
   };
   struct MicroBatch {
-    Extent extent;
+    BatchExtent extent;
     int lastInstruction = -1; ///< that is no message
     std::vector<Facts> layers;
     /// The numbers of the blocks that are there, -1 for those that are not;
@@ -132,7 +132,7 @@ private:
     return microBatches_.at(microBatch).layers[layer];
   }
   void collectFacts(const plan::Plan &plan, const plan::RankProgram &program,
-                    const Extent *largest);
+                    const BatchExtent *largest);
   BlockName nameOf(const plan::Instruction &i, Operand operand) const;
   int64_t bytesOf(const Current &current, const BlockName &name) const;
   int64_t keptBytes(const Current &current, int layer) const;

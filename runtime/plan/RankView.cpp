@@ -91,7 +91,7 @@ int64_t RankView::gradientBytes(int layer, const Extent &extent) const {
 }
 
 int64_t RankView::keptBytes(int layer, plan::Recompute mode,
-                            const Extent &extent) const {
+                            const BatchExtent &extent) const {
   int64_t bytes = 0;
   for (int tier = 0; keepsTier(mode, tier); ++tier)
     bytes += tierBytes(layer, tier, extent);
@@ -99,7 +99,7 @@ int64_t RankView::keptBytes(int layer, plan::Recompute mode,
 }
 
 int64_t RankView::lateBytes(int layer, plan::Recompute mode, bool deferred,
-                            const Extent &extent) const {
+                            const BatchExtent &extent) const {
   int64_t bytes = 0;
   for (int tier = 0; tier < DYNA_TIER_COUNT; ++tier)
     if (!keepsTier(mode, tier) && (tier != DYNA_TIER_DEFERRED || deferred))

@@ -136,8 +136,12 @@ public:
   // Memory of one layer and micro-batch
   //===--------------------------------------------------------------------===//
 
-  int64_t tierBytes(int layer, int tier, const Extent &extent) const {
-    return linearBytes(kind(layer).tiers(tier), extent);
+  int64_t tierBytes(int layer, int tier, const BatchExtent &extent) const {
+    const plan::LayerKind &kind = this->kind(layer);
+    return linearBytes(kind.tiers(tier), extent) +
+           (tier == DYNA_TIER_ELEMENTWISE
+                ? dyna_align_block(kind.score_bytes_per_pair() * extent.pairs)
+                : 0);
   }
   int64_t inputBytes(int layer, const Extent &extent) const {
     return tierBytes(layer, DYNA_TIER_INPUT, extent);
@@ -153,10 +157,10 @@ public:
   int64_t gradientBytes(int layer, const Extent &extent) const;
   /// From forward to backward: input and what `mode` keeps.
   int64_t keptBytes(int layer, plan::Recompute mode,
-                    const Extent &extent) const;
+                    const BatchExtent &extent) const;
   /// What `mode` does not keep, then (with `deferred`) the deferred tier.
   int64_t lateBytes(int layer, plan::Recompute mode, bool deferred,
-                    const Extent &extent) const;
+                    const BatchExtent &extent) const;
 
 private:
   const Model *model_;

@@ -11,7 +11,7 @@
 namespace dyna {
 
 Status assignMemory(const RankView &view, const plan::Plan &plan,
-                    plan::RankProgram &program, const Extent *largest) {
+                    plan::RankProgram &program, const BatchExtent *largest) {
   ProgramBlocks table(view, plan, program, largest);
   std::vector<BlockLifetime> lifetimes;
   for (const Block &block : table.blocks()) {

@@ -12,7 +12,7 @@ namespace dyna {
 /// Chooses all offsets of one rank's program, and its `dynamic_bytes`; with
 /// `largest`, as if every micro-batch had that extent. The view is the rank's.
 Status assignMemory(const RankView &view, const plan::Plan &plan,
-                    plan::RankProgram &program, const Extent *largest);
+                    plan::RankProgram &program, const BatchExtent *largest);
 
 } // namespace dyna
 

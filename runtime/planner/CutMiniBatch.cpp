@@ -137,8 +137,13 @@ private:
     const auto samples = static_cast<int64_t>(problem_.lengths.size());
     const int64_t own = std::min(
         problem_.maxTokens, std::max<int64_t>(1, tokens / problem_.replicas));
-    return problem_.load(
-        {samples * own / std::max<int64_t>(tokens, 1), own, 0});
+    const double part = static_cast<double>(own) /
+                        static_cast<double>(std::max<int64_t>(tokens, 1));
+    double squares = 0;
+    for (int64_t length : problem_.lengths)
+      squares += static_cast<double>(length) * static_cast<double>(length);
+    return problem_.load({samples * own / std::max<int64_t>(tokens, 1), own,
+                          static_cast<int64_t>(squares * part)});
   }
 
   /// Of the two shortest samples: with less, no micro-batch has two.
@@ -146,8 +151,10 @@ private:
     std::vector<int64_t> shortest(2, 0);
     std::partial_sort_copy(problem_.lengths.begin(), problem_.lengths.end(),
                            shortest.begin(), shortest.end());
-    return std::max<int64_t>(problem_.load({2, shortest[0] + shortest[1], 0}),
-                             2);
+    return std::max<int64_t>(
+        problem_.load({2, shortest[0] + shortest[1],
+                       shortest[0] * shortest[0] + shortest[1] * shortest[1]}),
+        2);
   }
 
   Status attempt(int64_t share) {
@@ -294,7 +301,7 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
   if (trains && !options.dynamicLimits.empty()) {
     held.emplace(graph, options);
     problem.load = [&](const RaggedShape &shape) {
-      return held->of(shape.tokens, shape.samples);
+      return held->of(shape.tokens, shape.samples, shape.squares);
     };
     problem.limit = held->limit();
   }

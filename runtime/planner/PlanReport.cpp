@@ -62,6 +62,9 @@ void PlanReport::add(const PlanReport &other) {
   loadBound += other.loadBound;
   pathBound += other.pathBound;
   pipelines += other.pipelines;
+  otherSchedules += other.otherSchedules;
+  planSeconds += other.planSeconds;
+  longestPlanSeconds = std::max(longestPlanSeconds, other.longestPlanSeconds);
   rankBytes.resize(std::max(rankBytes.size(), other.rankBytes.size()));
   for (size_t r = 0; r < other.rankBytes.size(); ++r)
     rankBytes[r] = std::max(rankBytes[r], other.rankBytes[r]);
@@ -81,10 +84,15 @@ std::string PlanReport::json(const std::string &name) const {
       "\"padding_share\": %.6f, \"seconds\": %.9g, "
       "\"bound_seconds\": %.9g, \"load_bound_seconds\": %.9g, "
       "\"path_bound_seconds\": %.9g, \"tokens_per_second\": %.9g, "
-      "\"bubble\": %.6f, \"stages\": [",
+      "\"bubble\": %.6f, \"other_schedules\": %d, ",
       name, steps, samples, tokens, microBatches, largestMicroBatch, padding,
       paddingShare(), seconds, bound, loadBound, pathBound, tokensPerSecond(),
-      bubble());
+      bubble(), otherSchedules);
+  if (planSeconds > 0)
+    text +=
+        formatText("\"plan_seconds\": %.6g, \"longest_plan_seconds\": %.6g, ",
+                   planSeconds, longestPlanSeconds);
+  text += "\"stages\": [";
   for (size_t s = 0; s < stages.size(); ++s)
     text += formatText("%s{\"busy_seconds\": %.9g, \"imbalance\": %.6f, "
                        "\"safety_stock\": %.3f, \"peak_bytes\": %d}",
@@ -156,6 +164,7 @@ PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
     report.tokens = real;
   }
   report.microBatches = static_cast<int64_t>(plan.microBatches.size());
+  report.otherSchedules = plan.fallback.empty() ? 0 : 1;
   report.stages.resize(graph.stages());
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
     PlanReport::Stage &stage = report.stages[graph.placeOf(rank).stage];

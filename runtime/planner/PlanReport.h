@@ -45,7 +45,10 @@ struct PlanReport {
   double bound = 0;                    ///< of the busiest ranks of each step
   double loadBound = 0, pathBound = 0; ///< of the pipelines, steps added up
   int64_t pipelines = 0;               ///< replicas with work, of all steps
-  std::vector<int64_t> rankBytes;      ///< peak of each rank, as of its stage
+  int64_t otherSchedules = 0; ///< steps whose schedule did not fit (`fallback`)
+  /// Of planning and proof, all steps and the longest; 0 where nobody measured.
+  double planSeconds = 0, longestPlanSeconds = 0;
+  std::vector<int64_t> rankBytes; ///< peak of each rank, as of its stage
   std::vector<Stage> stages;
 
   double tokensPerSecond() const {

@@ -25,10 +25,15 @@ namespace {
 using plan::Instruction;
 
 /// Of micro-batches of several samples, and with `alone` of any.
-Extent largestExtent(const PlanOptions &options, bool alone) {
+BatchExtent largestExtent(const Model &model, const PlanOptions &options,
+                          bool alone) {
   const int64_t samples = options.maxTokensPerMicroBatch;
   const int64_t tokens = alone ? options.mostTokens() : samples;
-  return {tokens, tokens, samples};
+  // So many tokens make most pairs where samples are as long as they can be.
+  const int64_t length = std::min(longestSample(model, options), tokens);
+  const int64_t rest = tokens % length;
+  return {{tokens, tokens, samples},
+          tokens / length * length * length + rest * rest};
 }
 
 Status checkOptions(const Model &model, int ranks, const PlanOptions &options) {
@@ -284,7 +289,7 @@ Status Planner::writeWithinNumbers(plan::Plan &plan,
 }
 
 Status Planner::placeAll(plan::Plan &plan, int replicas,
-                         const Extent *largest) const {
+                         const BatchExtent *largest) const {
   return forRanks(replicas, [&](int rank) {
     return assignMemory(graph_.replicaView(rank), plan, plan.ranks[rank],
                         largest);
@@ -307,7 +312,7 @@ Status Planner::place(plan::Plan &plan, const PlanOptions &options) const {
         [&](const plan::MicroBatch &microBatch) {
           return extentOf(microBatch).tq > options.maxTokensPerMicroBatch;
         });
-    Extent largest = largestExtent(options, hasLonger);
+    BatchExtent largest = largestExtent(graph_.model(), options, hasLonger);
     DYNA_RETURN_IF_ERROR(
         assignMemory(graph_.replicaView(rank), plan, program, &largest));
     if (program.dynamicBytes > limit)
@@ -492,7 +497,7 @@ public:
       return evenStages(graph_.stages(), own.size(), options, slowdown);
     };
     DYNA_RETURN_IF_ERROR(planner_.write(plan, 1, options, trains, even));
-    const Extent largest = largestExtent(options, alone);
+    const BatchExtent largest = largestExtent(graph_.model(), options, alone);
     DYNA_RETURN_IF_ERROR(planner_.placeAll(plan, 1, &largest));
     return take(plan);
   }

@@ -149,7 +149,8 @@ private:
   Status writeWithinNumbers(plan::Plan &plan, PlanOptions options) const;
   Status place(plan::Plan &plan, const PlanOptions &options) const;
   /// `largest`: for micro-batches of this size, whatever the plan's are.
-  Status placeAll(plan::Plan &plan, int replicas, const Extent *largest) const;
+  Status placeAll(plan::Plan &plan, int replicas,
+                  const BatchExtent *largest) const;
   class Largest;
   template <typename Write>
   StatusOr<plan::Plan> perRank(int replicas, Write write) const;

@@ -35,7 +35,7 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
     std::vector<int64_t> &kept = problem.kept.emplace_back();
     std::vector<int64_t> &late = problem.late.emplace_back();
     for (int m : microBatches) {
-      Extent extent = extentOf(plan.microBatches[m]);
+      BatchExtent extent = extentOf(plan.microBatches[m]);
       int64_t all = 0, left = 0;
       for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
         plan::Recompute mode = nearestMode(view.kind(l), options.modeOf(l, m));
@@ -83,6 +83,11 @@ HeldBytes::HeldBytes(const ExecutableGraph &graph, const PlanOptions &options) {
         if (isApart)
           add(late, kind.tiers(tier));
       }
+      const auto scores = static_cast<double>(kind.score_bytes_per_pair());
+      if (keepsTier(mode, DYNA_TIER_ELEMENTWISE))
+        kept.pair += scores;
+      if (isApart)
+        late.pair += scores;
     }
     const double scale =
         limits[stage] > 0
@@ -100,7 +105,8 @@ void HeldBytes::add(Row &row, const plan::LinearBytes &formula) {
 }
 
 void HeldBytes::take(Row row, double scale) {
-  row = {row.token * scale, row.sample * scale, row.constant * scale};
+  row = {row.token * scale, row.sample * scale, row.constant * scale,
+         row.pair * scale};
   for (const Row &other : rows_)
     if (row.isAtMost(other))
       return;
@@ -111,12 +117,13 @@ void HeldBytes::take(Row row, double scale) {
   rows_.push_back(row);
 }
 
-int64_t HeldBytes::of(int64_t tokens, int64_t samples) const {
+int64_t HeldBytes::of(int64_t tokens, int64_t samples, int64_t pairs) const {
   const auto rows = static_cast<double>(dyna_round_rows(tokens));
   const auto count = static_cast<double>(dyna_round_rows(samples));
   double most = 0;
   for (const Row &row : rows_)
-    most = std::max(most, row.token * rows + row.sample * count + row.constant);
+    most = std::max(most, row.token * rows + row.sample * count + row.constant +
+                              row.pair * static_cast<double>(pairs));
   return std::llround(std::min(std::floor(most), 0x1p62));
 }
 

@@ -28,22 +28,23 @@ void limitStages(PipelineProblem &problem, const ExecutableGraph &graph,
 /// stage where that is most beside its limit (`options.dynamicLimits`, which is
 /// not empty), in bytes of the stage that has the smallest limit. What rounding up
 /// adds to each block is left out, so that it is never above what `holdBlocks`
-/// says, and linear in rounded tokens and samples.
+/// says, and linear in rounded tokens, samples and pairs.
 class HeldBytes {
 public:
   /// With the modes of `options.recompute`. O(layers * tiers).
   HeldBytes(const ExecutableGraph &graph, const PlanOptions &options);
   int64_t limit() const { return limit_; }
-  /// Neither falls where there are more tokens or samples. O(1) where stages are
-  /// alike, at most O(stages).
-  int64_t of(int64_t tokens, int64_t samples) const;
+  /// `pairs` of a query and a key of one sample, which count where scores are kept.
+  /// Neither falls where there are more tokens, samples or pairs. O(1) where
+  /// stages are alike, at most O(stages).
+  int64_t of(int64_t tokens, int64_t samples, int64_t pairs = 0) const;
 
 private:
   struct Row {
-    double token = 0, sample = 0, constant = 0;
+    double token = 0, sample = 0, constant = 0, pair = 0;
     bool isAtMost(const Row &other) const {
       return token <= other.token && sample <= other.sample &&
-             constant <= other.constant;
+             constant <= other.constant && pair <= other.pair;
     }
   };
   static void add(Row &row, const plan::LinearBytes &formula);

@@ -52,6 +52,13 @@ struct PlanFlags {
                      "such as padded,tokens,1f1b,tokens+gpipe (default: the "
                      "first schedule)"),
       llvm::cl::CommaSeparated, llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> attention{
+      "attention",
+      llvm::cl::desc(
+          "fused, as it is compiled, or stored: scores are written to "
+          "memory and kept for backward, as by programs without such "
+          "a kernel (default: fused)"),
+      llvm::cl::init("fused"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> computeType{
       "compute-type", llvm::cl::desc("f64, f32 or bf16 (default: bf16)"),
       llvm::cl::init("bf16"), llvm::cl::cat(category)};
@@ -59,16 +66,18 @@ struct PlanFlags {
       "tokens-per-batch",
       llvm::cl::desc("Tokens of a step, about (default: 65536)"),
       llvm::cl::init(65536), llvm::cl::cat(category)};
-  llvm::cl::opt<int64_t> tokensPerMicroBatch{
+  llvm::cl::list<int64_t> tokensPerMicroBatch{
       "tokens-per-micro-batch",
-      llvm::cl::desc(
-          "Tokens of a micro-batch at most (default: as a run chooses)"),
-      llvm::cl::init(0), llvm::cl::cat(category)};
+      llvm::cl::desc("Tokens of a micro-batch at most (default: as a run "
+                     "chooses); several: each is tried"),
+      llvm::cl::CommaSeparated, llvm::cl::cat(category)};
   llvm::cl::opt<int64_t> steps{
       "steps", llvm::cl::desc("Steps to plan, 0: all (default: 10)"),
       llvm::cl::init(10), llvm::cl::cat(category)};
-  llvm::cl::opt<std::string> recompute{
-      "recompute", llvm::cl::desc("none, selective or full, or one per layer"),
+  llvm::cl::list<std::string> recompute{
+      "recompute",
+      llvm::cl::desc("none, selective, full or auto, or one per layer; given "
+                     "several times: each is tried"),
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> simulate{
       "simulate",
@@ -79,6 +88,10 @@ struct PlanFlags {
   llvm::cl::opt<bool> report{
       "report",
       llvm::cl::desc("Of every plan also its lower bounds, stages and ranks"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<bool> planTimes{
+      "plan-times",
+      llvm::cl::desc("With --json, also how long planning and proof took here"),
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> trace{
       "trace",
@@ -108,10 +121,16 @@ struct PlanFlags {
         expect(tokensPerBatch >= 1 && tokensPerBatch <= maxTokensPerBatch,
                formatText("--tokens-per-batch expects 1 to %d, but got %d",
                           maxTokensPerBatch, tokensPerBatch.getValue())));
+    for (int64_t tokens : tokensPerMicroBatch)
+      DYNA_RETURN_IF_ERROR(expect(
+          tokens >= 0 && tokens <= maxMicroBatchTokens,
+          formatText("--tokens-per-micro-batch expects 0 to %d, but got %d",
+                     maxMicroBatchTokens, tokens)));
     DYNA_RETURN_IF_ERROR(expect(
-        tokensPerMicroBatch >= 0 && tokensPerMicroBatch <= maxMicroBatchTokens,
-        formatText("--tokens-per-micro-batch expects 0 to %d, but got %d",
-                   maxMicroBatchTokens, tokensPerMicroBatch.getValue())));
+        attention == "fused" || attention == "stored",
+        "--attention expects fused or stored, but got '" + attention + "'"));
+    DYNA_RETURN_IF_ERROR(
+        expect(!planTimes || json, "--plan-times is shown with --json alone"));
     DYNA_RETURN_IF_ERROR(
         expect(strategy != "search" || (trace.empty() && svg.empty()),
                "--trace and --svg are of one strategy, not of a search"));

@@ -14,6 +14,7 @@
 #include "passes/plan/ManifestBuilder.h"
 #include "runtime/base/InputFile.h"
 #include "runtime/base/Printable.h"
+#include "runtime/cost/StoredScores.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -77,10 +78,8 @@ StatusOr<Model> describeProgram(const PlanFlags &flags) {
   return model.isOk() ? std::move(model) : refuse(model.status().message());
 }
 
-} // namespace
-
-mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
-                                    const Strategy &strategy) {
+mlir::FailureOr<Model> modelOf(const PlanFlags &flags,
+                               const Strategy &strategy) {
   if (isProgram(flags.model)) {
     auto model = describeProgram(flags);
     if (!model.isOk()) {
@@ -133,6 +132,34 @@ mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
     return mlir::failure();
   }
   return std::move(*model);
+}
+
+} // namespace
+
+StatusOr<CostTable> openTable(const PlanFlags &flags) {
+  DYNA_ASSIGN_OR_RETURN(
+      CostTable table,
+      !flags.costs.empty()
+          ? CostTable::read(flags.costs)
+          : CostTable::described(flags.cluster.empty()
+                                     ? std::string("host")
+                                     : flags.cluster.getValue()));
+  if (flags.attention == "stored")
+    table.describeScores();
+  return table;
+}
+
+mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
+                                    const Strategy &strategy,
+                                    const CostTable &table) {
+  auto model = modelOf(flags, strategy);
+  if (mlir::failed(model) || !table.scores())
+    return model;
+  StatusOr<Model> keeps = keepScores(*model, *table.scores());
+  if (keeps.isOk())
+    return std::move(*keeps);
+  fail(keeps.status());
+  return mlir::failure();
 }
 
 } // namespace dyna

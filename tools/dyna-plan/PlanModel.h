@@ -6,6 +6,7 @@
 #define DYNA_TOOLS_DYNA_PLAN_PLANMODEL_H
 
 #include "mlir/Support/LLVM.h"
+#include "runtime/cost/CostTable.h"
 #include "runtime/plan/Model.h"
 #include "runtime/plan/Strategy.h"
 #include "tools/dyna-plan/PlanFlags.h"
@@ -15,11 +16,16 @@ namespace dyna {
 /// One line for people; returns the exit code of what a user can put right.
 int fail(const Status &status);
 
+/// What --costs, --cluster and --attention say.
+StatusOr<CostTable> openTable(const PlanFlags &flags);
+
 /// A graph or a config.json, compiled up to the memory phase at the strategy's
 /// tensor degree: there is no code. Or what a training binary says of itself,
-/// which is run for it. Diagnostics have been printed where it fails.
+/// which is run for it. Keeps scores where the table has some. Diagnostics have
+/// been printed where it fails.
 mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
-                                    const Strategy &strategy);
+                                    const Strategy &strategy,
+                                    const CostTable &table);
 
 } // namespace dyna
 

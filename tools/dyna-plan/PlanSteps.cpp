@@ -5,7 +5,7 @@
 #include "tools/dyna-plan/PlanSteps.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/Bytes.h"
+#include "runtime/plan/PersistentLayout.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/Planner.h"
@@ -13,6 +13,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 namespace dyna {
@@ -42,22 +43,48 @@ StepLengths dealSteps(const std::vector<int64_t> &lengths, int64_t positions,
   return steps;
 }
 
-PlanRequest requestOf(const PlanFlags &flags, const StepLengths &steps) {
-  PlanRequest request;
-  request.recompute = flags.recompute;
-  request.tokensPerBatch = flags.tokensPerBatch;
-  request.tokensPerMicroBatch = flags.tokensPerMicroBatch;
+StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags,
+                                               const StepLengths &steps) {
+  auto orElse = [](const auto &given, auto other) {
+    std::vector<decltype(other)> list(given.begin(), given.end());
+    if (list.empty())
+      list.push_back(std::move(other));
+    return list;
+  };
+  PlanRequest common;
+  common.tokensPerBatch = flags.tokensPerBatch;
   for (const std::vector<int64_t> &step : steps)
     for (int64_t length : step)
-      request.longestSample = std::max(request.longestSample, length);
-  return request;
+      common.longestSample = std::max(common.longestSample, length);
+  const auto sizes = orElse(flags.tokensPerMicroBatch, int64_t(0));
+  const auto modes = orElse(flags.recompute, std::string());
+  std::vector<NamedRequest> requests;
+  for (const std::string &words :
+       orElse(flags.compare, std::string(ruleOf(defaultSchedule(2)).name)))
+    for (int64_t size : sizes)
+      for (const std::string &mode : modes) {
+        NamedRequest &one = requests.emplace_back(NamedRequest{words, common});
+        DYNA_RETURN_IF_ERROR(takeWords(words, one.request));
+        one.request.tokensPerMicroBatch = size;
+        one.request.recompute = mode;
+        if (sizes.size() > 1)
+          one.name += formatText(" tokens=%d", size);
+        if (modes.size() > 1)
+          one.name += " recompute=" + mode;
+      }
+  return requests;
 }
 
-std::vector<std::string> wordsOf(const PlanFlags &flags) {
-  std::vector<std::string> names(flags.compare.begin(), flags.compare.end());
-  if (names.empty())
-    names.push_back(ruleOf(defaultSchedule(2)).name);
-  return names;
+/// That parameters and their state alone leave some.
+static Status checkRoom(const ExecutableGraph &graph, int64_t memory) {
+  for (int rank = 0; memory > 0 && rank < graph.ranks(); ++rank) {
+    const int64_t held = persistentLayout(graph.rankView(rank)).bytes;
+    if (held >= memory)
+      return Status::resourceExhausted(formatText(
+          "parameters and their state take %s of rank %d, a device has %s",
+          formatBytes(held), rank, formatBytes(memory)));
+  }
+  return Status::ok();
 }
 
 StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
@@ -74,6 +101,9 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
     return Status::invalidArgument(
         formatText("the strategy has %d ranks, but the cluster %d devices",
                    graph.ranks(), devices));
+  if (outputs.endsWithoutRoom)
+    DYNA_RETURN_IF_ERROR(
+        checkRoom(graph, costs.table().device().memory_bytes()));
   Planner planner(graph, costs);
   // What does not fit the devices is planned all the same, to be told how much.
   if (int64_t memory = costs.table().device().memory_bytes(); memory > 0) {
@@ -84,20 +114,21 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
     policy.options.dynamicLimits = std::move(regions.bytes);
   }
   PlanReport all;
-  int64_t others = 0;
   for (const std::vector<int64_t> &step : steps) {
     std::vector<int64_t> lengths =
         joinedLengths(costs.model(), step, policy.options);
     int64_t tokens = 0;
     for (int64_t length : lengths)
       tokens += length;
+    const auto begin = std::chrono::steady_clock::now();
     DYNA_ASSIGN_OR_RETURN(auto plan,
                           planner.training(lengths, tokens, policy.options));
-    others += plan.fallback.empty() ? 0 : 1;
     plan.lengths = lengths;
     VerifyOptions verify;
     verify.dynamicLimit = std::numeric_limits<int64_t>::max();
     DYNA_RETURN_IF_ERROR(verifyPlan(graph, plan, lengths, verify));
+    const std::chrono::duration<double> planning =
+        std::chrono::steady_clock::now() - begin;
     PlanWork work(graph, plan, costs);
     DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, conditions));
     if (outputs.hasTrace)
@@ -109,13 +140,18 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
       outputs.svg.add(name, graph, plan, times);
     PlanReport report = reportPlan(graph, plan, work, times);
     report.samples = static_cast<int64_t>(step.size());
+    if (outputs.hasPlanTimes)
+      report.planSeconds = report.longestPlanSeconds = planning.count();
     all.add(report);
+    if (outputs.endsWithoutRoom &&
+        !fits(all, costs.table().device().memory_bytes()))
+      break;
   }
   outputs.processes += graph.ranks();
-  if (others > 0)
+  if (all.otherSchedules > 0)
     notes.push_back(formatText("%s: %d of %d steps have another schedule, as "
                                "this one does not fit the devices",
-                               name, others, all.steps));
+                               name, all.otherSchedules, all.steps));
   return all;
 }
 

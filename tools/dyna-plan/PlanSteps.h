@@ -25,15 +25,22 @@ using StepLengths = std::vector<std::vector<int64_t>>;
 StepLengths dealSteps(const std::vector<int64_t> &lengths, int64_t positions,
                       const PlanFlags &flags);
 
-/// What all plans have in common.
-PlanRequest requestOf(const PlanFlags &flags, const StepLengths &steps);
+struct NamedRequest {
+  std::string name;
+  PlanRequest request; ///< without a strategy
+};
 
-/// What --compare lists, as for `takeWords`.
-std::vector<std::string> wordsOf(const PlanFlags &flags);
+/// One for each of what --compare lists, with each of --tokens-per-micro-batch and
+/// of --recompute; where these are several, the name says which.
+StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags,
+                                               const StepLengths &steps);
 
 /// What becomes of plans, beside their reports.
 struct StepOutputs {
-  bool hasTrace = false, hasSvg = false; ///< wanted
+  bool hasTrace = false, hasSvg = false, hasPlanTimes = false; ///< wanted
+  /// A step that the devices have no room for is the last, and there is none where
+  /// parameters and their state take it all.
+  bool endsWithoutRoom = false;
   TraceWriter trace; ///< all steps of a plan behind each other
   int processes = 0; ///< of the trace so far
   PipelineSvg svg;   ///< first steps

@@ -35,22 +35,22 @@ std::vector<Strategy> candidates(const Model &model, int tp, int64_t devices) {
 /// Adds what can be planned; why the last of the others cannot, if any.
 std::string tryStrategies(const CostModel &costs,
                           const std::vector<Strategy> &strategies,
+                          const std::vector<NamedRequest> &requests,
                           const PlanFlags &flags, const StepLengths &steps,
                           const SimulationOptions &conditions,
                           Reports &reports) {
   std::string refused;
   for (const Strategy &strategy : strategies)
-    for (const std::string &words : wordsOf(flags)) {
-      PlanRequest request = requestOf(flags, steps);
+    for (auto [name, request] : requests) {
       request.strategy = strategy;
-      Status status = takeWords(words, request);
       std::vector<std::string> notes;
-      StepOutputs none;
-      auto report = status.isOk() ? planSteps(costs, request, steps, conditions,
-                                              words, none, notes)
-                                  : StatusOr<PlanReport>(status);
+      StepOutputs outputs;
+      outputs.hasPlanTimes = flags.planTimes;
+      outputs.endsWithoutRoom = true;
+      auto report = planSteps(costs, std::move(request), steps, conditions,
+                              name, outputs, notes);
       if (report.isOk())
-        reports.emplace_back(describeStrategy(strategy) + " " + words,
+        reports.emplace_back(describeStrategy(strategy) + " " + name,
                              std::move(*report));
       else
         refused = report.status().message();
@@ -61,7 +61,7 @@ std::string tryStrategies(const CostModel &costs,
 } // namespace
 
 int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
-  auto table = CostTable::described(flags.cluster);
+  auto table = openTable(flags);
   if (!table.isOk())
     return fail(table.status());
   auto conditions = parseSimulation(flags.simulate);
@@ -76,6 +76,7 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
         "a100-40g:4x8"));
   Reports reports;
   StepLengths steps;
+  std::vector<NamedRequest> requests;
   std::string refused;
   int64_t heads = 1;
   for (int tp = 1;
@@ -83,18 +84,22 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
        tp *= 2) {
     Strategy degree;
     degree.tp = tp;
-    auto model = compileModel(flags, degree);
+    auto model = compileModel(flags, degree, *table);
     if (mlir::failed(model))
       return 2;
     if (tp == 1) {
       heads = model->manifest().facts().heads();
       steps = dealSteps(lengths, model->manifest().facts().positions(), flags);
+      auto asked = requestsOf(flags, steps);
+      if (!asked.isOk())
+        return fail(asked.status());
+      requests = std::move(*asked);
     }
     auto costs = CostModel::create(*model, *table);
     if (!costs.isOk())
       return fail(costs.status());
-    refused = tryStrategies(*costs, candidates(*model, tp, devices), flags,
-                            steps, *conditions, reports);
+    refused = tryStrategies(*costs, candidates(*model, tp, devices), requests,
+                            flags, steps, *conditions, reports);
   }
   if (reports.empty())
     return fail(

@@ -23,16 +23,6 @@
 namespace dyna {
 namespace {
 
-StatusOr<CostModel> openCosts(const Model &model, const PlanFlags &flags) {
-  if (!flags.costs.empty())
-    return CostModel::open(model, flags.costs);
-  DYNA_ASSIGN_OR_RETURN(auto table,
-                        CostTable::described(flags.cluster.empty()
-                                                 ? std::string("host")
-                                                 : flags.cluster.getValue()));
-  return CostModel::create(model, std::move(table));
-}
-
 int run(const PlanFlags &flags) {
   if (Status status = flags.check(); !status.isOk())
     return fail(status);
@@ -46,10 +36,13 @@ int run(const PlanFlags &flags) {
       flags.strategy.empty() ? "dp=1" : flags.strategy.getValue());
   if (!strategy.isOk())
     return fail(strategy.status());
-  auto model = compileModel(flags, *strategy);
+  auto table = openTable(flags);
+  if (!table.isOk())
+    return fail(table.status());
+  auto model = compileModel(flags, *strategy, *table);
   if (mlir::failed(model))
     return 2;
-  auto costs = openCosts(*model, flags);
+  auto costs = CostModel::create(*model, std::move(*table));
   if (!costs.isOk())
     return fail(costs.status());
   auto steps =
@@ -60,13 +53,14 @@ int run(const PlanFlags &flags) {
   StepOutputs outputs;
   outputs.hasTrace = !flags.trace.empty();
   outputs.hasSvg = !flags.svg.empty();
+  outputs.hasPlanTimes = flags.planTimes;
+  auto requests = requestsOf(flags, steps);
+  if (!requests.isOk())
+    return fail(requests.status());
   Reports reports;
   std::set<std::string> said;
-  for (const std::string &name : wordsOf(flags)) {
-    PlanRequest request = requestOf(flags, steps);
+  for (auto &[name, request] : *requests) {
     request.strategy = *strategy;
-    if (Status status = takeWords(name, request); !status.isOk())
-      return fail(status);
     std::vector<std::string> notes;
     auto report =
         planSteps(*costs, request, steps, *conditions, name, outputs, notes);

@@ -32,8 +32,19 @@ const Model &model() {
   return model;
 }
 
-ExecutableGraph graphOf(const std::string &strategy) {
-  return *ExecutableGraph::create(model(), *parseStrategy(strategy));
+/// The same, as if its blocks kept something of every pair.
+const Model &modelWithScores() {
+  static const Model model = [] {
+    plan::Manifest manifest = tinyManifest();
+    manifest.mutable_kinds(1)->set_score_bytes_per_pair(7);
+    return *Model::create(manifest);
+  }();
+  return model;
+}
+
+ExecutableGraph graphOf(const std::string &strategy,
+                        const Model &of = model()) {
+  return *ExecutableGraph::create(of, *parseStrategy(strategy));
 }
 
 PlanOptions optionsOf(int64_t maxTokens, std::vector<int64_t> limits) {
@@ -48,8 +59,9 @@ PlanOptions optionsOf(int64_t maxTokens, std::vector<int64_t> limits) {
 // On the stage where it is most beside its limit, but for what rounding each
 // block up to the next boundary adds.
 TEST(HeldBytesTest, AreThoseOfTheStageWithTheLeastRoom) {
-  ExecutableGraph graph = graphOf("dp=2,pp=3,layers=2+2+1");
   for (uint64_t seed = 0; seed < 300; ++seed) {
+    ExecutableGraph graph = graphOf("dp=2,pp=3,layers=2+2+1",
+                                    seed % 4 < 2 ? model() : modelWithScores());
     Draw draw(seed);
     std::vector<int64_t> limits;
     for (int rank = 0; rank < graph.ranks(); ++rank)
@@ -59,10 +71,12 @@ TEST(HeldBytesTest, AreThoseOfTheStageWithTheLeastRoom) {
     options.recompute = {static_cast<plan::Recompute>(seed % 3)};
     plan::Plan plan;
     plan::MicroBatch &microBatch = plan.microBatches.emplace_back();
-    int64_t tokens = 0;
+    int64_t tokens = 0, pairs = 0;
     for (int64_t count = pick(draw, 1, 9); count > 0; --count) {
-      microBatch.segments.push_back({0, 0, pick(draw, 1, 64)});
-      tokens += microBatch.segments.back().length;
+      const int64_t length = pick(draw, 1, 64);
+      microBatch.segments.push_back({0, 0, length});
+      tokens += length;
+      pairs += length * length;
     }
     PipelineProblem problem;
     if (options.splitBackward)
@@ -79,10 +93,10 @@ TEST(HeldBytesTest, AreThoseOfTheStageWithTheLeastRoom) {
                                 static_cast<double>(least) /
                                 static_cast<double>(room));
     }
-    auto bytes = static_cast<double>(
-        held.of(tokens, static_cast<int64_t>(microBatch.segments.size())));
+    auto bytes = static_cast<double>(held.of(
+        tokens, static_cast<int64_t>(microBatch.segments.size()), pairs));
     EXPECT_LE(bytes, most + 1);
-    const double rounding = 64.0 * DYNA_TIER_COUNT * model().layers();
+    const double rounding = 64.0 * (DYNA_TIER_COUNT + 1) * model().layers();
     EXPECT_GE(bytes, most - rounding);
     EXPECT_GT(most, 4 * rounding / 3); // which so hides little
   }

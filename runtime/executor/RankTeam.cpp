@@ -108,12 +108,6 @@ StatusOr<std::vector<bool>> RankTeam::any(const std::vector<bool> &here) {
   return result;
 }
 
-static double middleOf(std::vector<double> &seconds) {
-  auto middle = seconds.begin() + static_cast<long>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
-}
-
 StatusOr<double> RankTeam::timeSum(int64_t count, int repeats) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> seconds;
@@ -130,7 +124,7 @@ StatusOr<double> RankTeam::timeSum(int64_t count, int repeats) {
     }
     return Status::ok();
   }));
-  return middleOf(seconds);
+  return *std::min_element(seconds.begin(), seconds.end());
 }
 
 StatusOr<double> RankTeam::timeMessage(int from, int to, int64_t bytes,
@@ -164,7 +158,8 @@ StatusOr<double> RankTeam::timeMessage(int from, int to, int64_t bytes,
     }
     return Status::ok();
   }));
-  return seconds.empty() ? 0.0 : middleOf(seconds);
+  return seconds.empty() ? 0.0
+                         : *std::min_element(seconds.begin(), seconds.end());
 }
 
 void RankTeam::abort(const Status &reason) {

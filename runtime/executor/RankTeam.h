@@ -64,11 +64,12 @@ public:
 
   /// Of every mark, whether any process sets it; all ask together.
   StatusOr<std::vector<bool>> any(const std::vector<bool> &here);
-  /// Seconds that all ranks take to sum that many numbers (f64), the median of
-  /// `repeats`; all processes ask together.
+  /// Seconds that all ranks take to sum that many numbers (f64), the least of
+  /// `repeats`: it is waited for, and what else the machine does only makes that
+  /// longer. All processes ask together.
   StatusOr<double> timeSum(int64_t count, int repeats);
   /// Seconds of a message of so many bytes between two ranks, half of the way
-  /// there and back, the median of `repeats`; all processes ask together, and those
+  /// there and back, the least of `repeats`; all processes ask together, and those
   /// without rank `from` get 0.
   StatusOr<double> timeMessage(int from, int to, int64_t bytes, int repeats);
   /// The run is over because of `reason`: ranks of other processes end with it

@@ -11,6 +11,8 @@ lengths of a multi-task mixture. Under eight minutes. One JSON line each:
 predicted over measured, says in which direction; `calm_steps` are those whose ranks had to wait for a core for less than
 2 % of the step, with their mean; `withheld`, the part of the time of calls without exchanges in which
 their rank had no core: steps are timed on the wall, so where that is much they say nothing.
+`functions_over_core` is what the functions were predicted to take over what their threads had of a core: as good on a
+busy machine as on a quiet one.
 `instructions`: where the error comes from. Per instruction and kind of layer, milliseconds of all traced steps and
 ranks: as predicted, as timed on the wall, and what the threads had of a core. Waits are as long as others are late.
 """
@@ -58,6 +60,11 @@ def profile(binary, costs, strategy, seconds):
          passes=int(re.search(r"(\d+) full passes", text)[1]), seconds=round(time.monotonic() - begin, 1))
 
 
+def ratio(sums):
+    core = sum(times[2] for times in sums)
+    return round(sum(times[0] for times in sums) / core, 4) if core else None
+
+
 def train(binary, folder, costs, strategy, steps):
     metrics, trace = folder / "metrics.jsonl", folder / "trace.json"
     metrics.unlink(missing_ok=True)
@@ -74,6 +81,7 @@ def train(binary, folder, costs, strategy, steps):
                  if event["name"] == "process_name" and event["args"]["name"].startswith("predicted")}
     sums = collections.defaultdict(lambda: [0.0, 0.0, 0.0])
     wall = core = 0
+    kinds = set()
     for event in events:
         if event["ph"] != "X" or event["cat"] in ("exchange", "transfer") or event["args"].get("step", 0) == 0:
             continue
@@ -84,11 +92,12 @@ def train(binary, folder, costs, strategy, steps):
         sums[name][1] += event["dur"] / 1e3
         sums[name][2] += event.get("tdur", 0) / 1e3
         if "flops" in event["args"] and "tp" not in strategy:
+            kinds.add(name)
             wall += event["dur"]
             core += event["tdur"]
     emit(what="steps", strategy=strategy or "one", steps=len(errors), mean=round(statistics.mean(errors), 4),
          p95=round(errors[math.ceil(0.95 * len(errors)) - 1], 4), over_measured=round(statistics.median(ratios), 4),
-         limit_mean=LIMIT_STEPS, calm_steps=len(calm), calm_mean=round(statistics.mean(calm), 4) if calm else None, withheld=round(1 - core / wall, 4) if wall else None,
+         limit_mean=LIMIT_STEPS, functions_over_core=ratio([sums[name] for name in kinds]), calm_steps=len(calm), calm_mean=round(statistics.mean(calm), 4) if calm else None, withheld=round(1 - core / wall, 4) if wall else None,
          median_seconds=round(statistics.median(line["seconds"] for line in lines), 4),
          plan_wait_seconds=round(statistics.median(line["plan_wait_seconds"] for line in lines), 5))
     for name, (guess, wall, core) in sorted(sums.items(), key=lambda item: -item[1][1]):
@@ -100,8 +109,8 @@ def train(binary, folder, costs, strategy, steps):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build-dir", default="build")
-    parser.add_argument("--profile-seconds", type=int, default=75)
-    parser.add_argument("--steps", type=int, default=14)
+    parser.add_argument("--profile-seconds", type=int, default=90)
+    parser.add_argument("--steps", type=int, default=11)
     parser.add_argument("--strategies", default="pp=2;dp=2;tp=2;one", help="with ; between them")
     args = parser.parse_args()
     tools = pathlib.Path(args.build_dir).resolve() / "bin"

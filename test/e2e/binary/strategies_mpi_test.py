@@ -103,12 +103,19 @@ class MpiTest(strategies.StrategiesTest):
             return [binary, "--data", data, "--steps=2", "--tokens-per-batch=512", "--tokens-per-micro-batch=64",
                     "--no-progress", f"--strategy={strategy}", *flags]
 
+        costs = {}
+        for name, seconds, comment in (("one", 1, ""), ("same", 1, "# Comments are no costs.\n"), ("other", 2, "")):
+            costs[name] = self.folder / f"{name}.costs"
+            costs[name].write_text(f'{comment}entries {{ kind: "block" direction: FORWARD points {{ tokens: 64 seconds: {seconds} }} }}\n')
+
         for first, second, word in ((run(strategy="pp=2,layers=5+5"), run(strategy="pp=2,layers=4+6"), "strategy"),
                                     (run(), run(strategy="pp=2"), "strategy"),
                                     (run(), run(data=other), "data"),
                                     (run(), run("--seed=4"), "--seed"),
                                     (run(), run("--steps=3"), "--steps"),
                                     (run(), run("--clip=7"), "--clip"),
+                                    (run("--costs", costs["one"]), run("--costs", costs["other"]), "costs"),
+                                    (run("--costs", costs["one"]), run(), "costs"),
                                     (run(), run(binary=llama), "compiled model")):
             with self.subTest(word=word):
                 done = self.together(first, second)
@@ -116,6 +123,8 @@ class MpiTest(strategies.StrategiesTest):
                 self.assertIn(f"rank 1 has another {word} than rank 0", done.stderr)
         # Names of strategies are not what they mean; threads and outputs are everybody's own.
         self.assertEqual(self.together(run("--threads=1"), run("--threads=2", f"--metrics={self.folder / 'm'}")).returncode, 0)
+        # So are files with the same contents.
+        self.assertEqual(self.together(run("--costs", costs["one"]), run("--costs", costs["same"])).returncode, 0)
 
     def test_processes_start_from_one_checkpoint(self):
         stem, save = self.folder / "start", self.folder / "save"

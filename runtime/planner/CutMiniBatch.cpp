@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/ProgramBlocks.h"
+#include "runtime/planner/ChooseRecompute.h"
 #include "runtime/planner/PipelineSchedule.h"
 #include "runtime/planner/PipelineTimes.h"
 #include "runtime/planner/StageCosts.h"
@@ -165,12 +166,12 @@ private:
     DYNA_ASSIGN_OR_RETURN(MicroBatches cut,
                           ruleOf(options_.batching).cut(problem_));
     bool idle = leavesIdle(cut);
-    double seconds = secondsOf(cut);
+    const Time time = timeOf(cut);
     if (best_.empty() ||
-        std::pair(idle, seconds) < std::pair(leavesIdle_, seconds_)) {
+        std::pair(idle, time) < std::pair(leavesIdle_, time_)) {
       best_ = std::move(cut);
       leavesIdle_ = idle;
-      seconds_ = seconds;
+      time_ = time;
     }
     return Status::ok();
   }
@@ -187,25 +188,35 @@ private:
     return canBeCut && busy < problem_.replicas;
   }
 
-  /// Until the slowest replica is done; infinite where one cannot run it in its
-  /// memory.
-  double secondsOf(const MicroBatches &cut) const {
+  /// Whether a replica has to run another order than the one asked for, as that
+  /// does not fit its memory; then seconds until the slowest is done, infinite
+  /// where one cannot run it in any order.
+  using Time = std::pair<bool, double>;
+  Time timeOf(const MicroBatches &cut) const {
     plan::Plan plan;
     plan.microBatches = cut;
     const auto owned = microBatchesOfReplicas(plan, problem_.replicas);
-    double slowest = 0;
+    constexpr double never = std::numeric_limits<double>::infinity();
+    Time slowest = {false, 0};
     for (int replica = 0; replica < problem_.replicas; ++replica) {
       PipelineProblem pipeline = pipelineOf(plan, owned[replica]);
-      if (trains_ && ruleOf(options_.schedule).adapts &&
-          !options_.dynamicLimits.empty()) {
-        holdBlocks(pipeline, graph_, plan, owned[replica], options_);
-        limitStages(pipeline, graph_, replica, options_,
-                    std::vector<int64_t>(graph_.ranks(), 0));
+      if (!isLimited()) {
+        auto schedule = schedulePipeline(std::move(pipeline), plays_, trains_);
+        if (!schedule.isOk())
+          return {true, never};
+        slowest.second = std::max(slowest.second, makespanOf(schedule->stages));
+        continue;
       }
-      auto schedule = schedulePipeline(std::move(pipeline), plays_, trains_);
-      if (!schedule.isOk())
-        return std::numeric_limits<double>::infinity();
-      slowest = std::max(slowest, makespanOf(schedule->stages));
+      holdBlocks(pipeline, graph_, plan, owned[replica], options_);
+      limitStages(pipeline, graph_, replica, options_,
+                  std::vector<int64_t>(graph_.ranks(), 0));
+      pipeline.inFlight = options_.inFlight;
+      double seconds = makespanWithin(pipeline, options_.schedule);
+      if (seconds == never) {
+        slowest.first = true;
+        seconds = makespanWithin(pipeline, Schedule::Adaptive);
+      }
+      slowest.second = std::max(slowest.second, seconds);
     }
     return slowest;
   }
@@ -234,7 +245,7 @@ private:
   MicroBatches best_;
   int64_t tried_ = 0; ///< share
   bool leavesIdle_ = false;
-  double seconds_ = 0;
+  Time time_ = {false, 0};
 };
 
 /// Of a row that several samples may share.

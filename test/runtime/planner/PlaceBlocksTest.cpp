@@ -81,6 +81,62 @@ TEST(PlaceBlocksTest, NearTheOptimumOnSmallInputs) {
   EXPECT_GE(optimal, rounds * 95 / 100);
 }
 
+// What is found by its time is what looking at everything finds: of long programs
+// the offsets are those of the same three orders, place by place.
+TEST(PlaceBlocksTest, LongProgramsLieAsLowAsTheyCan) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    uint64_t counter = seed << 32;
+    auto random = [&](uint64_t below) { return dyna_mix64(++counter) % below; };
+    std::vector<BlockLifetime> blocks(600);
+    for (BlockLifetime &block : blocks) {
+      block.bytes = 64 * static_cast<int64_t>(1 + random(10));
+      block.first = static_cast<int>(random(1000));
+      block.last =
+          block.first + static_cast<int>(random(3) ? random(6) : random(400));
+    }
+    blocks[0] = {64, 0, 1500}; // they hang together: one order for all
+    BlockPlacement placement = placeBlocks(blocks);
+    expectNoOverlap(blocks, placement);
+    int64_t best = INT64_MAX;
+    std::vector<size_t> order(blocks.size());
+    std::iota(order.begin(), order.end(), 0);
+    auto lowest = [&](auto less) {
+      std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+        return std::pair(less(blocks[a]), a) < std::pair(less(blocks[b]), b);
+      });
+      std::vector<int64_t> offsets(blocks.size(), -1);
+      int64_t peak = 0;
+      for (size_t b : order) {
+        std::vector<std::pair<int64_t, int64_t>> taken;
+        for (size_t other = 0; other < blocks.size(); ++other)
+          if (offsets[other] >= 0 && blocks[other].first <= blocks[b].last &&
+              blocks[b].first <= blocks[other].last)
+            taken.push_back(
+                {offsets[other], offsets[other] + blocks[other].bytes});
+        std::sort(taken.begin(), taken.end());
+        int64_t at = 0;
+        for (auto [begin, end] : taken)
+          if (begin < at + blocks[b].bytes)
+            at = std::max(at, end);
+          else
+            break;
+        offsets[b] = at;
+        peak = std::max(peak, at + blocks[b].bytes);
+      }
+      if (peak < best && peak == placement.peak)
+        EXPECT_EQ(placement.offsets, offsets);
+      best = std::min(best, peak);
+      EXPECT_GE(peak, placement.peak);
+    };
+    lowest([](const BlockLifetime &b) {
+      return std::pair(b.first - b.last, b.first);
+    });
+    lowest([](const BlockLifetime &b) { return std::pair(-b.bytes, 0); });
+    lowest([](const BlockLifetime &b) { return std::pair(b.first, 0); });
+    EXPECT_EQ(placement.peak, best);
+  }
+}
+
 TEST(PlaceBlocksTest, StacksReachTheLowerBound) {
   // Kept blocks of ten layers, and a brief one at every step.
   std::vector<BlockLifetime> blocks;

@@ -48,7 +48,7 @@ def cell(row, words=True):
         return "out of memory"
     speed = f"{row['tokens_per_second']:,.0f}"
     mode = row["recompute"][0] if row["recompute"] != "auto" else ""
-    return f"{speed} ({degrees_of(row)}{', ' + mode if mode else ''}, {row['size'] // 1024}K)" if words else speed
+    return f"{speed} ({degrees_of(row)}{', ' + mode if mode else ''}, {row['size'] / 1024:g}K)" if words else speed
 
 
 def ratio(one, other, digits=2):
@@ -120,7 +120,7 @@ def figure_14(bench, setting, sizes, batches):
 def ablation(bench, sizes, lengths):
     """How much of the gain over packing is the baseline's: its mode, its size of micro-batches."""
     page = ["## What makes the gain over packing", "",
-            f"Best degrees for each entry, {bench.search_steps} steps: padded, adaptive plans over the packed baseline where that has to take one mode "
+            f"Best degrees for each entry, first {bench.search_steps} of the mini-batches: padded, adaptive plans over the packed baseline where that has to take one mode "
             "of recomputation or one number of rows, or may choose both.", ""]
     rows = []
     for size in sizes:

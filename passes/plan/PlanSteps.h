@@ -65,8 +65,9 @@ struct PlanDraft {
 ::dyna::Status schedulePlan(PlanDraft &draft, const ::dyna::CostModel &costs);
 ::dyna::Status orderPlan(PlanDraft &draft, const ::dyna::CostModel &costs);
 
-/// The draft that `op` is, with P1 and P2 proven; or of a complete plan what its
-/// programs say, with these options' schedule. A diagnostic says what is wrong.
+/// The draft that `op` is, or a complete plan as one: with what its programs say,
+/// no limit of memory, and the schedule that a binary has by default. P1 and P2
+/// are proven of it. A diagnostic says what is wrong.
 FailureOr<PlanDraft> readDraft(exec::PlanOp op, const ::dyna::Model &model);
 
 /// Adds graph and plan; the plan is a draft unless it `isComplete`.

@@ -5,7 +5,6 @@
 #include "runtime/planner/PlaceBlocks.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -29,51 +28,33 @@ int64_t largestSum(const std::vector<BlockLifetime> &blocks,
 }
 
 /// Places `order` one after the other at the lowest offset that is free during
-/// the block's whole life; returns the peak. Whom a life meets nobody can foretell,
-/// a processor neither: so those that it meets are first listed without a branch,
-/// some at a time, as the lowest gap may come early.
+/// the block's whole life; returns the peak.
 int64_t placeLowest(const std::vector<BlockLifetime> &blocks,
                     const std::vector<int> &order,
                     std::vector<int64_t> &offsets) {
-  constexpr size_t some = 64;
-  struct Bytes {
+  struct Placed {
     int64_t begin, end;
+    int first, last;
   };
-  // Of those that are placed, by begin.
-  std::vector<Bytes> placed;
-  std::vector<int> firsts, lasts;
-  placed.reserve(order.size());
-  firsts.reserve(order.size());
-  lasts.reserve(order.size());
+  std::vector<Placed> placed; // by begin
   int64_t peak = 0;
   for (int b : order) {
     const BlockLifetime &block = blocks[b];
     int64_t offset = 0;
-    bool isFound = false;
-    for (size_t at = 0; at < placed.size() && !isFound; at += some) {
-      const size_t end = std::min(at + some, placed.size());
-      std::array<size_t, some> met;
-      size_t count = 0;
-      for (size_t i = at; i < end; ++i) {
-        met[count] = i;
-        count += static_cast<size_t>(lasts[i] >= block.first) &
-                 static_cast<size_t>(firsts[i] <= block.last);
-      }
-      for (size_t k = 0; k < count && !isFound; ++k) {
-        isFound = placed[met[k]].begin >= offset + block.bytes;
-        if (!isFound)
-          offset = std::max(offset, placed[met[k]].end);
-      }
+    for (const Placed &other : placed) {
+      if (other.last < block.first || other.first > block.last)
+        continue;
+      if (other.begin >= offset + block.bytes)
+        break;
+      offset = std::max(offset, other.end);
     }
     offsets[b] = offset;
-    auto place = std::upper_bound(
-        placed.begin(), placed.end(), offset,
-        [](int64_t begin, const Bytes &other) { return begin < other.begin; });
-    const auto number = place - placed.begin();
-    placed.insert(place, {offset, offset + block.bytes});
-    firsts.insert(firsts.begin() + number, block.first);
-    lasts.insert(lasts.begin() + number, block.last);
-    peak = std::max(peak, offset + block.bytes);
+    Placed mine{offset, offset + block.bytes, block.first, block.last};
+    auto at = std::upper_bound(
+        placed.begin(), placed.end(), mine,
+        [](const Placed &x, const Placed &y) { return x.begin < y.begin; });
+    placed.insert(at, mine);
+    peak = std::max(peak, mine.end);
   }
   return peak;
 }
@@ -113,7 +94,6 @@ BlockPlacement placeBlocks(const std::vector<BlockLifetime> &blocks) {
            std::make_tuple(blocks[b].first - blocks[b].last, blocks[b].first,
                            b);
   };
-  std::vector<int64_t> offsets(blocks.size(), 0);
   for (std::vector<int> &group : connectedGroups(blocks)) {
     int64_t bound = largestSum(blocks, group);
     // By lifetime first: kept blocks form a stack at the bottom, and the brief
@@ -122,6 +102,7 @@ BlockPlacement placeBlocks(const std::vector<BlockLifetime> &blocks) {
     std::sort(lifetimeOrder.begin(), lifetimeOrder.end(), byLife);
     std::sort(sizeOrder.begin(), sizeOrder.end(), bySize);
     int64_t best = INT64_MAX;
+    std::vector<int64_t> offsets(blocks.size(), 0);
     for (const std::vector<int> *order : {&lifetimeOrder, &sizeOrder, &group}) {
       int64_t peak = placeLowest(blocks, *order, offsets);
       if (peak < best) {

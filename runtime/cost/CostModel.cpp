@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 namespace dyna {
 namespace {
@@ -206,6 +207,47 @@ int groupSize(const plan::Manifest &manifest, int tp, int group) {
 
 } // namespace
 
+cost::Layer layerOf(const plan::LayerKind &kind) {
+  cost::Layer layer;
+  layer.set_kind(kind.name());
+  int64_t parameters = 0;
+  for (const plan::TensorSpec &spec : kind.parameters()) {
+    int64_t elements = 1;
+    for (int64_t size : spec.shape())
+      elements *= size;
+    parameters += elements;
+  }
+  layer.set_parameters(parameters);
+  layer.set_flops_per_token(kind.flops_per_token());
+  layer.set_flops_per_pair(kind.attention_flops_per_pair());
+  layer.set_flops_per_target(kind.flops_per_target());
+  return layer;
+}
+
+/// That kinds which the table describes are those of the model.
+static Status checkLayers(const plan::Manifest &manifest,
+                          const CostTable &table) {
+  for (const plan::LayerKind &kind : manifest.kinds())
+    for (const cost::Layer &there : table.message().layers()) {
+      if (there.kind() != kind.name())
+        continue;
+      const cost::Layer here = layerOf(kind);
+      const std::tuple<const char *, int64_t, int64_t> numbers[] = {
+          {"parameters", there.parameters(), here.parameters()},
+          {"flops a token", there.flops_per_token(), here.flops_per_token()},
+          {"flops a pair", there.flops_per_pair(), here.flops_per_pair()},
+          {"flops a target", there.flops_per_target(),
+           here.flops_per_target()}};
+      for (auto [what, measured, now] : numbers)
+        if (measured != now)
+          return Status::invalidArgument(formatText(
+              "%s: is of another model: its layers '%s' have %d %s, those of "
+              "this one %d; measure this model with --profile",
+              table.name(), kind.name(), measured, what, now));
+    }
+  return Status::ok();
+}
+
 StatusOr<CostModel> CostModel::create(const Model &model, CostTable table) {
   const auto &kinds = model.manifest().kinds();
   for (const auto &entry : table.curves()) {
@@ -222,6 +264,7 @@ StatusOr<CostModel> CostModel::create(const Model &model, CostTable table) {
         formatText("%s: entry %s: the model has no kind of layer '%s', but %s",
                    table.name(), describeCostKey(key), key.kind, names));
   }
+  DYNA_RETURN_IF_ERROR(checkLayers(model.manifest(), table));
   if (table.scores().has_value() != keepsScores(model))
     return Status::invalidArgument(
         table.name() +

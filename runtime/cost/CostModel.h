@@ -38,10 +38,13 @@ struct KindAt {
 /// DIRECTION_UNKNOWN for those that no costs exist for, and for -1.
 cost::Direction directionOf(int role);
 
+/// What tells a kind of layer from one of the same name in another model.
+cost::Layer layerOf(const plan::LayerKind &kind);
+
 class CostModel {
 public:
-  /// Measured by `table`. Fails where it names a kind that the model lacks:
-  /// it is that of another model; or has scores, which the model does not keep,
+  /// Measured by `table`. Fails where it names a kind that the model lacks, or
+  /// says that it is another layer there: it is that of another model; or has scores, which the model does not keep,
   /// or the other way round. `model` must outlive this.
   static StatusOr<CostModel> create(const Model &model, CostTable table);
   /// The same for a file, or for an empty path nothing measured.

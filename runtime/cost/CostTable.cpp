@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <set>
 
 namespace dyna {
 
@@ -191,6 +192,11 @@ StatusOr<CostTable> CostTable::parse(const std::string &text,
   table.fingerprint_ = Checksum::of(message.SerializeAsString());
   for (int i = 0; i < message.entries_size(); ++i)
     DYNA_RETURN_IF_ERROR(table.add(message.entries(i), i));
+  std::set<std::string> described;
+  for (const cost::Layer &layer : message.layers())
+    if (!described.insert(layer.kind()).second)
+      return Status::invalidArgument(formatText(
+          "%s: layers '%s' are described twice: keep one", name, layer.kind()));
   if (Status status = table.setHardware(message); !status.isOk())
     return Status::invalidArgument(name + ": " + status.message());
   table.message_ = std::move(message);

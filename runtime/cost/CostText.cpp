@@ -60,6 +60,17 @@ std::string writeCosts(const cost::Table &table,
   std::string text;
   for (const std::string &comment : comments)
     text += "# " + comment + "\n";
+  for (const cost::Layer &layer : table.layers()) {
+    text += "layers { kind: " + quoted(layer.kind());
+    for (auto [field, value] :
+         {std::pair("parameters", layer.parameters()),
+          std::pair("flops_per_token", layer.flops_per_token()),
+          std::pair("flops_per_pair", layer.flops_per_pair()),
+          std::pair("flops_per_target", layer.flops_per_target())})
+      if (value != 0)
+        text += formatText("  %s: %d", field, value);
+    text += " }\n";
+  }
   for (const cost::Entry &entry : table.entries())
     writeEntry(entry, text);
   if (table.has_device()) {
@@ -119,6 +130,8 @@ cost::Table mergeCosts(const cost::Table &before, const cost::Table &measured) {
     if (isNew)
       *merged.add_entries() = entry;
   }
+  if (measured.layers().empty())
+    *merged.mutable_layers() = before.layers();
   if (!measured.has_device() && before.has_device())
     *merged.mutable_device() = before.device();
   if (!measured.has_cluster() && before.has_cluster())

@@ -447,6 +447,8 @@ Status writeProfile(const Session &session, const Profiler &profiler,
                     const MeasuredLinks &links, const Before &before) {
   const TrainOptions &options = session.options;
   cost::Table measured = profiler.grid().table();
+  for (const plan::LayerKind &kind : session.model->manifest().kinds())
+    *measured.add_layers() = layerOf(kind);
   *measured.mutable_device() =
       deviceOf(*session.model, measured, profiler.flopRate(),
                session.device().describe());

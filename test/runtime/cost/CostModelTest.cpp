@@ -5,6 +5,7 @@
 #include "runtime/cost/CostModel.h"
 
 #include "runtime/abi/Random.h"
+#include "runtime/cost/CostText.h"
 #include "runtime/planner/PartitionLayers.h"
 #include "test/runtime/executor/TinyModel.h"
 
@@ -67,6 +68,40 @@ TEST_F(CostModelTest, EntriesOfAnotherModelAreRefused) {
   EXPECT_THAT(made.status().message(),
               testing::AllOf(HasSubstr("costs.txt: entry blok tp=1 FORWARD"),
                              HasSubstr("embedding, block, head")));
+}
+
+// Layers have the same names in many models.
+TEST_F(CostModelTest, LayersOfOtherSizesAreAnotherModels) {
+  const cost::Layer here = layerOf(model->manifest().kinds(block));
+  EXPECT_EQ(here.parameters(), 2 * tinyWidth * tinyHidden + tinyHidden);
+  EXPECT_EQ(here.flops_per_token(), 4 * tinyWidth * tinyHidden);
+  auto refusal = [&](const cost::Layer &layer) {
+    cost::Table table;
+    *table.add_layers() = layer;
+    auto read = CostTable::parse(
+        writeCosts(table, {}) + entry("block", "FORWARD", 3), "costs.txt");
+    EXPECT_TRUE(read.isOk()) << read.status().message();
+    return CostModel::create(*model, *read).status().message();
+  };
+  EXPECT_EQ(refusal(here), "");
+  auto with = [&](void (cost::Layer::*set)(int64_t)) {
+    cost::Layer other = here;
+    (other.*set)(77);
+    return refusal(other);
+  };
+  EXPECT_THAT(with(&cost::Layer::set_parameters),
+              HasSubstr("costs.txt: is of another model: its layers 'block' "
+                        "have 77 parameters, those of this one " +
+                        std::to_string(here.parameters())));
+  EXPECT_THAT(with(&cost::Layer::set_flops_per_token),
+              HasSubstr("have 77 flops a token"));
+  EXPECT_THAT(with(&cost::Layer::set_flops_per_pair),
+              HasSubstr("have 77 flops a pair"));
+  EXPECT_THAT(with(&cost::Layer::set_flops_per_target),
+              HasSubstr("have 77 flops a target"));
+  // Written by hand, a file need not describe them; what it has of kinds that
+  // have no entries is no matter.
+  EXPECT_EQ(refusal({}), "");
 }
 
 // The estimate, worked out by hand: device rates that make one side count.

@@ -138,6 +138,9 @@ const BadTable badTables[] = {
     {"device { f64_flops: 1 f32_flops: 1 bf16_flops: 1 bytes_per_second: 1 "
      "memory_bytes: -1 }",
      {"memory_bytes expects 0 or more"}},
+    {"device { f64_flops: 1 f32_flops: 1 bf16_flops: 1 bytes_per_second: 1 } "
+     "layers { kind: \"b\" } layers { kind: \"b\" }",
+     {"layers 'b' are described twice"}},
 };
 
 TEST(CostTableTest, BadOnesAreRefusedWithTheirPlace) {

@@ -23,6 +23,9 @@ const char *const everything = R"(
   entries { kind: "a \"b\"\n" tp: 2 sp: true direction: BACKWARD_INPUT
     points { tokens: 1 pairs: 2 targets: 3 seconds: 0.125 }
     points { tokens: 4503599627370495 seconds: 1e-6 } }
+  layers { kind: "a \"b\"\n" parameters: 7 flops_per_token: 9007199254740993
+    flops_per_pair: 5 flops_per_target: 6 }
+  layers { kind: "head" }
   entries { kind: "head" direction: UPDATE points { seconds: 3 } }
   device { name: "n" f64_flops: 1 f32_flops: 2e12 bf16_flops: 3
     bytes_per_second: 4 launch_seconds: 5e-06 flops_reach: 0.5 bytes_reach: 0.25
@@ -49,6 +52,7 @@ TEST(CostTextTest, MergedOnesKeepWhatWasNotMeasured) {
     entries { kind: "x" tp: 2 direction: FORWARD points { seconds: 2 } }
     entries { kind: "x" tp: 2 sp: true direction: FORWARD points { seconds: 3 } }
     entries { kind: "y" tp: 2 direction: FORWARD points { seconds: 4 } }
+    layers { kind: "y" parameters: 4 }
     cluster { inside { latency_seconds: 1 } })");
   cost::Table measured = tableOf(R"(
     entries { kind: "x" tp: 1 direction: FORWARD points { seconds: 10 } }
@@ -60,6 +64,8 @@ TEST(CostTextTest, MergedOnesKeepWhatWasNotMeasured) {
   for (const cost::Entry &entry : merged.entries())
     seconds.push_back(entry.points(0).seconds());
   EXPECT_EQ(seconds, (std::vector<double>{10, 20, 3, 4}));
+  ASSERT_EQ(merged.layers_size(), 1);
+  EXPECT_EQ(merged.layers(0).parameters(), 4);
   EXPECT_EQ(merged.device().name(), "new");
   EXPECT_EQ(merged.cluster().inside().latency_seconds(), 1);
 }

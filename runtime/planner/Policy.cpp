@@ -64,6 +64,8 @@ int64_t chooseMicroBatch(const PlanRequest &request, int64_t share,
                    std::min(request.longestSample, maxMicroBatchTokens)});
 }
 
+/// There may be more of them: what divides by costs makes smaller ones than the
+/// limit where these are faster.
 void noteMicroBatches(const Policy &policy, int64_t positions,
                       std::vector<std::string> &notes) {
   const int64_t size = policy.options.maxTokensPerMicroBatch;
@@ -71,10 +73,11 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
   const int stages = policy.strategy.pp;
   if (stages > 1 && count < 2 * stages)
     notes.push_back(formatText(
-        "about %d micro-batch%s a step keep%s each of %d stages busy for at "
-        "most %d %% of the time; larger --tokens-per-batch%s",
-        count, count == 1 ? "" : "es", count == 1 ? "s" : "", stages,
-        100 * count / (count + stages - 1),
+        "a step may have as few as %d micro-batch%s for %d stages: if all take "
+        "the same, each stage then waits for %d %% of the time; larger "
+        "--tokens-per-batch%s",
+        count, count == 1 ? "" : "es", stages,
+        100 * (stages - 1) / (count + stages - 1),
         // Smaller ones than the longest sample leave it alone.
         size > std::max<int64_t>(positions, 1)
             ? formatText(" or smaller --tokens-per-micro-batch (now %d) help",

@@ -158,10 +158,12 @@ TEST_F(PolicyTest, NotesSayWhatWasChosenAndWhatIsNotUsed) {
   PlanRequest request;
   request.tokensPerBatch = 2;
   request.inFlight = 2;
-  EXPECT_THAT(choose("pp=2,layers=2+3", request)->notes,
-              ElementsAre(HasSubstr("--in-flight is not used"),
-                          HasSubstr("about 2 micro-batches a step keep each "
-                                    "of 2 stages busy for at most 66 %")));
+  EXPECT_THAT(
+      choose("pp=2,layers=2+3", request)->notes,
+      ElementsAre(HasSubstr("--in-flight is not used"),
+                  HasSubstr("as few as 2 micro-batches for 2 stages: if "
+                            "all take the same, each stage then waits "
+                            "for 33 %")));
 }
 
 TEST_F(PolicyTest, WhatDoesNotExistIsRefused) {

@@ -10,6 +10,7 @@
 #include "runtime/plan/InstructionTable.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -203,12 +204,18 @@ Status Executor::runProgram(Run &run) {
   result.keptBytes = mostOf(run.blocks.liveBytes(BlockKind::Kept));
   std::vector<int64_t> live = run.blocks.liveBytes();
   result.liveBytes = mostOf(live);
+  using Clock = std::chrono::steady_clock;
+  Clock::duration busy{};
   for (run.index = 0; run.index < run.program.count(); ++run.index) {
     const Instruction &i = run.program.instructions[run.index];
     const Moment before = options_.trace ? now() : Moment();
     machine_.context().matrix_flops = 0;
     spent_.clear();
+    const bool isCall = roleOf(i) >= 0;
+    const auto begin = isCall ? Clock::now() : Clock::time_point();
     DYNA_RETURN_IF_ERROR(runInstruction(run));
+    if (isCall)
+      busy += Clock::now() - begin;
     result.flops += static_cast<double>(machine_.context().matrix_flops);
     result.formulaFlops += formulaFlops(run, i);
     if (options_.trace)
@@ -220,11 +227,28 @@ Status Executor::runProgram(Run &run) {
   }
   DYNA_RETURN_IF_ERROR(readResults(run));
   DYNA_RETURN_IF_ERROR(machine_.synchronize());
-  // Each loss is known to one rank, the others add zeros.
-  if (RankExchange *exchange = run.seat.exchange();
-      exchange && !result.microBatchLosses.empty())
-    DYNA_RETURN_IF_ERROR(
-        exchange->sum(result.microBatchLosses, machine_.stream().handle()));
+  return shareResults(run, std::chrono::duration<double>(busy).count());
+}
+
+Status Executor::shareResults(Run &run, double busySeconds) {
+  StepResult &result = run.result;
+  const size_t losses = result.microBatchLosses.size();
+  if (losses == 0)
+    return Status::ok();
+  // Each number is known to one rank, the others add zeros. Bytes are far below
+  // 2^53.
+  std::vector<double> values = result.microBatchLosses;
+  const size_t own = losses + 2 * static_cast<size_t>(machine_.rank());
+  values.resize(losses + 2 * static_cast<size_t>(machine_.ranks()));
+  values[own] = busySeconds;
+  values[own + 1] =
+      static_cast<double>(persistentBytes() + result.dynamicBytes);
+  if (RankExchange *exchange = run.seat.exchange())
+    DYNA_RETURN_IF_ERROR(exchange->sum(values, machine_.stream().handle()));
+  for (size_t at = losses; at < values.size(); at += 2)
+    result.uses.push_back({values[at], static_cast<int64_t>(values[at + 1])});
+  values.resize(losses);
+  result.microBatchLosses = std::move(values);
   for (double loss : result.microBatchLosses)
     result.lossSum += loss;
   return Status::ok();

@@ -90,6 +90,8 @@ private:
                const MiniBatch &miniBatch) const;
 
   Status runProgram(Run &run);
+  /// Sums losses over ranks, and tells all what each one was used.
+  Status shareResults(Run &run, double busySeconds);
   /// What a trace tells instructions by.
   struct Moment {
     double time = 0, core = 0; ///< seconds, on the wall and of this thread

@@ -21,11 +21,19 @@ struct StepScalars {
   double clip = 0; ///< global-norm limit, 0: none
 };
 
+/// What a step took of one rank.
+struct RankUse {
+  double busySeconds = 0; ///< on the wall, in layer functions and updates
+  int64_t peakBytes = 0;  ///< of its arena: what stays, and the plan's own
+};
+
 struct StepResult {
   /// Sum of the token losses, added up in f64 in the order of the
   /// micro-batches.
   double lossSum = 0;
   std::vector<double> microBatchLosses;
+  /// Of all ranks, wherever they run; none where there are no losses.
+  std::vector<RankUse> uses;
   /// Of the whole gradient before clipping; 0 without GRAD_NORM, and no number
   /// where it or a loss is not finite: then parameters and optimizer state stay
   /// as they were, on all ranks, and the gradients are cleared.

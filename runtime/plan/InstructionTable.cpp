@@ -28,7 +28,7 @@ struct Row {
   BlockRule blocks[maxBlocks] = {};
   int blockCount = 0;
   TakenOperands taken = {{}, 0};
-  ParameterUses uses;
+  ParameterUses uses = {};
 
   constexpr void add(BlockRule rule) {
     blocks[blockCount++] = rule;

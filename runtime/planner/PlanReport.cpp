@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/Bytes.h"
+#include "runtime/plan/InstructionTable.h"
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/plan/ProgramBlocks.h"
 #include "runtime/planner/PipelineBounds.h"
@@ -39,6 +40,10 @@ double PlanReport::bubble() const {
   return seconds > 0 ? (seconds - busiest(*this)) / seconds : 0;
 }
 
+double PlanReport::exchangeShare() const {
+  return seconds > 0 ? exchange / seconds : 0;
+}
+
 double PlanReport::paddingShare() const {
   return padding > 0 ? static_cast<double>(padding) /
                            static_cast<double>(tokens + padding)
@@ -59,6 +64,7 @@ void PlanReport::add(const PlanReport &other) {
   largestMicroBatch = std::max(largestMicroBatch, other.largestMicroBatch);
   seconds += other.seconds;
   bound += other.bound;
+  exchange += other.exchange;
   loadBound += other.loadBound;
   pathBound += other.pathBound;
   pipelines += other.pipelines;
@@ -79,30 +85,69 @@ void PlanReport::add(const PlanReport &other) {
 
 std::string PlanReport::json(const std::string &name) const {
   std::string text = formatText(
-      "{\"plan\": \"%s\", \"steps\": %d, \"samples\": %d, \"tokens\": %d, "
+      "{%s\"steps\": %d, \"samples\": %d, \"tokens\": %d, "
       "\"micro_batches\": %d, \"largest_micro_batch\": %d, \"padding\": %d, "
       "\"padding_share\": %.6f, \"seconds\": %.9g, "
       "\"bound_seconds\": %.9g, \"load_bound_seconds\": %.9g, "
       "\"path_bound_seconds\": %.9g, \"tokens_per_second\": %.9g, "
-      "\"bubble\": %.6f, \"other_schedules\": %d, ",
-      name, steps, samples, tokens, microBatches, largestMicroBatch, padding,
-      paddingShare(), seconds, bound, loadBound, pathBound, tokensPerSecond(),
-      bubble(), otherSchedules);
+      "\"bubble\": %.6f, \"exchange\": %.6f, \"other_schedules\": %d, ",
+      name.empty() ? "" : "\"plan\": \"" + name + "\", ", steps, samples,
+      tokens, microBatches, largestMicroBatch, padding, paddingShare(), seconds,
+      bound, loadBound, pathBound, tokensPerSecond(), bubble(), exchangeShare(),
+      otherSchedules);
   if (planSeconds > 0)
     text +=
         formatText("\"plan_seconds\": %.6g, \"longest_plan_seconds\": %.6g, ",
                    planSeconds, longestPlanSeconds);
-  text += "\"stages\": [";
+  return text + stagesJson() + "}";
+}
+
+std::string PlanReport::stagesJson() const {
+  std::string text = "\"stages\": [";
   for (size_t s = 0; s < stages.size(); ++s)
     text += formatText("%s{\"busy_seconds\": %.9g, \"imbalance\": %.6f, "
-                       "\"safety_stock\": %.3f, \"peak_bytes\": %d}",
+                       "%s\"peak_bytes\": %d}",
                        s > 0 ? ", " : "", stages[s].busy,
                        imbalance(static_cast<int>(s)),
-                       stock(static_cast<int>(s)), stages[s].peakBytes);
+                       pipelines > 0 ? formatText("\"safety_stock\": %.3f, ",
+                                                  stock(static_cast<int>(s)))
+                                     : "",
+                       stages[s].peakBytes);
   text += "], \"rank_peak_bytes\": [";
   for (size_t r = 0; r < rankBytes.size(); ++r)
     text += formatText("%s%d", r > 0 ? ", " : "", rankBytes[r]);
-  return text + "]}";
+  return text + "]";
+}
+
+double endOfMicroBatches(const plan::Plan &plan, const PlanTimes &times) {
+  double end = 0;
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    const auto &program = plan.ranks[rank].instructions;
+    for (size_t i = 0; i < program.size(); ++i)
+      if (isPerMicroBatch(program[i].op) && roleOf(program[i]) >= 0)
+        end = std::max(end, times.ranks[rank].instructions[i].end);
+  }
+  return end;
+}
+
+/// In which no rank is in a function, behind all micro-batches.
+static double secondsOfExchange(const plan::Plan &plan,
+                                const PlanTimes &times) {
+  double end = endOfMicroBatches(plan, times), seconds = 0;
+  std::vector<TaskTime> calls;
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    const auto &program = plan.ranks[rank].instructions;
+    for (size_t i = 0; i < program.size(); ++i)
+      if (roleOf(program[i]) >= 0)
+        calls.push_back(times.ranks[rank].instructions[i]);
+  }
+  std::sort(calls.begin(), calls.end(),
+            [](const auto &a, const auto &b) { return a.start < b.start; });
+  for (const TaskTime &call : calls) {
+    seconds += std::max(0.0, call.start - end);
+    end = std::max(end, call.end);
+  }
+  return seconds + std::max(0.0, times.makespan - end);
 }
 
 /// What stands behind all pipelines: the norms are summed when every gradient is
@@ -144,26 +189,32 @@ static void reportPipelines(PlanReport &report, const ExecutableGraph &graph,
   }
 }
 
+void PlanReport::count(const plan::Plan &plan,
+                       const std::vector<int64_t> &lengths) {
+  samples = tokens = padding = largestMicroBatch = 0;
+  for (const plan::MicroBatch &microBatch : plan.microBatches) {
+    int64_t size = 0;
+    for (const plan::Segment &segment : microBatch.segments)
+      size += segment.length;
+    samples += static_cast<int64_t>(microBatch.segments.size());
+    tokens += size;
+    largestMicroBatch = std::max(largestMicroBatch, size);
+  }
+  if (!lengths.empty()) {
+    int64_t real = std::accumulate(lengths.begin(), lengths.end(), INT64_C(0));
+    padding = tokens - real;
+    tokens = real;
+  }
+  microBatches = static_cast<int64_t>(plan.microBatches.size());
+}
+
 PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
                       const PlanWork &work, const PlanTimes &times) {
   PlanReport report;
   report.steps = 1;
   report.seconds = times.makespan;
-  for (const plan::MicroBatch &microBatch : plan.microBatches) {
-    int64_t tokens = 0;
-    for (const plan::Segment &segment : microBatch.segments)
-      tokens += segment.length;
-    report.samples += static_cast<int64_t>(microBatch.segments.size());
-    report.tokens += tokens;
-    report.largestMicroBatch = std::max(report.largestMicroBatch, tokens);
-  }
-  if (!plan.lengths.empty()) {
-    int64_t real =
-        std::accumulate(plan.lengths.begin(), plan.lengths.end(), INT64_C(0));
-    report.padding = report.tokens - real;
-    report.tokens = real;
-  }
-  report.microBatches = static_cast<int64_t>(plan.microBatches.size());
+  report.exchange = secondsOfExchange(plan, times);
+  report.count(plan, plan.lengths);
   report.otherSchedules = plan.fallback.empty() ? 0 : 1;
   report.stages.resize(graph.stages());
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
@@ -190,14 +241,16 @@ StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
 std::string describeReport(const std::string &name, const PlanReport &report) {
   const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
   std::string text = formatText(
-      "%s: %d steps of %.1f micro-batches, %d samples, %d tokens, beside them "
+      "%s: %d step%s of %.1f micro-batches, %d sample%s, %d tokens, beside "
+      "them "
       "%.1f%% of all as padding\n"
       "  a step takes %.6g s; at least %.6g s for the load of its stages, "
       "%.6g s for its longest way, %.6g s for its busiest rank\n",
-      name, report.steps, static_cast<double>(report.microBatches) / steps,
-      report.samples, report.tokens, 100 * report.paddingShare(),
-      report.seconds / steps, report.loadBound / steps,
-      report.pathBound / steps, report.bound / steps);
+      name, report.steps, report.steps == 1 ? "" : "s",
+      static_cast<double>(report.microBatches) / steps, report.samples,
+      report.samples == 1 ? "" : "s", report.tokens,
+      100 * report.paddingShare(), report.seconds / steps,
+      report.loadBound / steps, report.pathBound / steps, report.bound / steps);
   text += formatText("  %-6s %8s %10s %8s %6s %12s\n", "stage", "busy",
                      "imbalance", "bubble", "stock", "peak");
   for (size_t s = 0; s < report.stages.size(); ++s) {
@@ -208,7 +261,9 @@ std::string describeReport(const std::string &name, const PlanReport &report) {
         100 * report.imbalance(stage), 100 * report.bubble(),
         report.stock(stage), formatBytes(report.stages[s].peakBytes));
   }
-  text += "  peak of ranks:";
+  text += formatText("  of the bubble %.1f%% of the step: exchanges when no "
+                     "micro-batch is left\n  peak of ranks:",
+                     100 * report.exchangeShare());
   for (size_t r = 0; r < report.rankBytes.size(); ++r)
     text += formatText("%s %d %s", r > 0 ? "," : "", r,
                        formatBytes(report.rankBytes[r]));

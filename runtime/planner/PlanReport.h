@@ -9,7 +9,9 @@
 //     bubble      what even the busiest stage waits: for the pipeline to fill
 //                 and drain, for messages, reductions and other replicas
 //
-// so that the bubble is the same for all stages. A step cannot take less than the
+// so that the bubble is the same for all stages. What of it comes when all
+// micro-batches are done is for gradients, norms and rows of parameters that ranks
+// exchange around the update, and is told apart: no schedule helps there. A step cannot take less than the
 // busiest rank is busy: that is the bound beside its time. Nor less than what no
 // order of its micro-batches can do better (PipelineBounds.h) and, behind that,
 // the sum of norms and the longest update.
@@ -40,9 +42,10 @@ struct PlanReport {
   int64_t tokens = 0;  ///< of samples, where the plan says their lengths
   int64_t padding = 0; ///< tokens behind them
   int64_t microBatches = 0;
-  int64_t largestMicroBatch = 0;       ///< tokens
-  double seconds = 0;                  ///< makespans
-  double bound = 0;                    ///< of the busiest ranks of each step
+  int64_t largestMicroBatch = 0; ///< tokens
+  double seconds = 0;            ///< makespans
+  double bound = 0;              ///< of the busiest ranks of each step
+  double exchange = 0;           ///< PlanReport::exchangeShare's, of all steps
   double loadBound = 0, pathBound = 0; ///< of the pipelines, steps added up
   int64_t pipelines = 0;               ///< replicas with work, of all steps
   int64_t otherSchedules = 0; ///< steps whose schedule did not fit (`fallback`)
@@ -59,6 +62,8 @@ struct PlanReport {
   /// Parts of the makespan.
   double imbalance(int stage) const;
   double bubble() const;
+  /// Of that, when no micro-batch is left: no rank is in a function.
+  double exchangeShare() const;
   /// Of all tokens that are computed, those that are padding.
   double paddingShare() const;
   /// Median safety stock of a stage (PipelineTimes.h), mean of all pipelines.
@@ -71,10 +76,16 @@ struct PlanReport {
                        : 0;
   }
 
+  /// Sets numbers and sizes of micro-batches, samples and tokens, as the plan of
+  /// one step has them; `lengths` are of its samples, none: not known.
+  void count(const plan::Plan &plan, const std::vector<int64_t> &lengths);
   /// Adds the steps of a report of the same graph.
   void add(const PlanReport &other);
-  /// One JSON object on one line; `name` says whose.
+  /// One JSON object on one line; `name`, if there is one, says whose.
   std::string json(const std::string &name) const;
+  /// The end of that: `"stages": [...], "rank_peak_bytes": [...]`; stocks only
+  /// where pipelines were played.
+  std::string stagesJson() const;
 };
 
 /// Of a plan that `verifyPlan` accepts for the graph.
@@ -84,6 +95,9 @@ StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
 /// The same of one that has been played.
 PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
                       const PlanWork &work, const PlanTimes &times);
+
+/// Seconds at which the last function of a micro-batch is over, on any rank.
+double endOfMicroBatches(const plan::Plan &plan, const PlanTimes &times);
 
 /// All of one report for people, several lines.
 std::string describeReport(const std::string &name, const PlanReport &report);

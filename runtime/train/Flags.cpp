@@ -209,10 +209,11 @@ std::vector<Flag> ranksFlags() {
            "of each rank's parameters and micro-batches, for example 512MiB "
            "(default: the machine's free memory, shared by its ranks)",
            &O::rankMemory, Stored::Yes),
-      text("Ranks", "costs", "FILE",
-           "what layers take, measured, to cut them into stages by (default: "
-           "estimated)",
-           &O::costs, Stored::Yes, true),
+      text(
+          "Ranks", "costs", "FILE",
+          "what layers take, measured: to cut them into stages by, to plan by, "
+          "and to predict every step (default: estimated, and not predicted)",
+          &O::costs, Stored::Yes, true),
       text("Ranks", "profile", "FILE",
            "measure what layers take, on the ranks of the strategy, and write "
            "what --costs reads; what FILE has of other tensor degrees stays",

@@ -145,6 +145,20 @@ void StepMetrics::setPlan(const plan::Plan &plan, bool choosesRecompute) {
         ++(*recomputed)[i.recompute];
 }
 
+/// What dyna-plan reports of a plan: as it ran, and as it was predicted.
+static std::string reportFields(const StepMetrics &m) {
+  const PlanReport &ran = m.measured;
+  std::string text = formatText(
+      ", \"samples\": %d, \"largest_micro_batch\": %d, \"padding\": %d, "
+      "\"padding_share\": %.6f",
+      ran.samples, ran.largestMicroBatch, ran.padding, ran.paddingShare());
+  if (!ran.stages.empty())
+    text += formatText(", \"bubble\": %.6f, ", ran.bubble()) + ran.stagesJson();
+  if (m.predicted)
+    text += ", \"predicted\": " + m.predicted->json("");
+  return text;
+}
+
 /// Where a plan is not what was asked for, and what was left to it.
 static std::string planFields(const StepMetrics &m) {
   std::string text;
@@ -177,7 +191,7 @@ Status MetricsFile::write(const StepMetrics &m) {
                         "\"core_wait_seconds\": %.6f",
                         m.predictedSeconds, m.coreWaitSeconds)
            : "") +
-      planFields(m) + "}");
+      planFields(m) + reportFields(m) + "}");
 }
 
 Status MetricsFile::writeLine(const std::string &json) {

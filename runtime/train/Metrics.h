@@ -7,6 +7,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/planner/PlanReport.h"
 
 #include <array>
 #include <cstdint>
@@ -32,8 +33,10 @@ struct StepMetrics {
   double gflops = 0;           ///< matrix products, achieved
   double learningRate = 0;
   double gradientNorm = 0;
-  int64_t peakBytes = 0;
+  int64_t peakBytes = 0; ///< of the ranks of this process, together
   int64_t microBatches = 0;
+  PlanReport measured; ///< of the step without its wait for the plan
+  std::optional<PlanReport> predicted;
   double planSeconds = 0; ///< that making this step's plan took, ahead of it
   double planWaitSeconds = 0; ///< that the step waited for it, in `seconds`
   /// The schedule that the plan has instead of the one asked for, which did not

@@ -15,6 +15,7 @@
 
 #include "runtime/data/BatchReader.h"
 #include "runtime/plan/VerifiedPlan.h"
+#include "runtime/planner/PlanReport.h"
 
 #include <condition_variable>
 #include <deque>
@@ -34,6 +35,8 @@ struct PlannedStep {
   std::optional<VerifiedPlan> plan; ///< of every batch that is not empty
   double planSeconds = 0;      ///< that planning and proof took, or the fetch
   double predictedSeconds = 0; ///< of the step, by --costs; 0: by nobody
+  /// More of that, where this process has seen the whole plan.
+  std::optional<PlanReport> predicted;
 };
 
 class PlanAhead {

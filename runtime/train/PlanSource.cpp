@@ -52,8 +52,9 @@ StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
 Status takePlan(const Session &session, plan::Plan plan, PlannedStep &step) {
   DYNA_ASSIGN_OR_RETURN(step.plan,
                         provePlan(session, std::move(plan), step.batch));
-  DYNA_ASSIGN_OR_RETURN(step.predictedSeconds,
-                        predictSeconds(session, step.plan->plan()));
+  DYNA_ASSIGN_OR_RETURN(step.predicted, predictStep(session, step.plan->plan(),
+                                                    step.batch.lengths()));
+  step.predictedSeconds = step.predicted ? step.predicted->seconds : 0;
   return Status::ok();
 }
 

@@ -21,14 +21,34 @@ static SimulationOptions ofHosts() {
   return options;
 }
 
-StatusOr<double> predictSeconds(const Session &session,
-                                const plan::Plan &plan) {
+StatusOr<std::optional<PlanReport>>
+predictStep(const Session &session, const plan::Plan &plan,
+            const std::vector<int64_t> &lengths) {
   if (!session.hasCosts())
-    return 0.0;
-  DYNA_ASSIGN_OR_RETURN(
-      PlanTimes times,
-      timePlan(*session.graph, plan, session.planner->costs(), ofHosts()));
-  return times.makespan;
+    return std::optional<PlanReport>();
+  PlanWork work(*session.graph, plan, session.planner->costs());
+  DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
+  PlanReport report = reportPlan(*session.graph, plan, work, times);
+  report.count(plan, lengths);
+  return std::optional<PlanReport>(std::move(report));
+}
+
+PlanReport reportMeasured(const Session &session, const VerifiedPlan &plan,
+                          double seconds, const std::vector<RankUse> &uses) {
+  PlanReport report;
+  report.steps = 1;
+  report.seconds = seconds;
+  report.count(plan.plan(), plan.lengths());
+  report.stages.resize(uses.empty() ? 0 : session.graph->stages());
+  for (const RankUse &use : uses) {
+    const int rank = static_cast<int>(report.rankBytes.size());
+    PlanReport::Stage &stage =
+        report.stages[session.graph->placeOf(rank).stage];
+    stage.busy = std::max(stage.busy, use.busySeconds);
+    stage.peakBytes = std::max(stage.peakBytes, use.peakBytes);
+    report.rankBytes.push_back(use.peakBytes);
+  }
+  return report;
 }
 
 Status tracePrediction(const Session &session, const plan::Plan &plan,

@@ -11,16 +11,25 @@
 #define DYNA_RUNTIME_TRAIN_PREDICTION_H
 
 #include "runtime/base/TraceWriter.h"
+#include "runtime/planner/PlanReport.h"
 #include "runtime/train/Session.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace dyna {
 
-/// Of a step that runs this plan; 0 without --costs: estimates alone predict
-/// nothing.
-StatusOr<double> predictSeconds(const Session &session, const plan::Plan &plan);
+/// Of a step of these samples that runs this plan; nothing without --costs:
+/// estimates alone predict nothing.
+StatusOr<std::optional<PlanReport>>
+predictStep(const Session &session, const plan::Plan &plan,
+            const std::vector<int64_t> &lengths);
+
+/// The same of what ran, in `seconds`, and what it took of each rank: without
+/// bounds and stocks, which are none of a measurement.
+PlanReport reportMeasured(const Session &session, const VerifiedPlan &plan,
+                          double seconds, const std::vector<RankUse> &uses);
 
 /// Writes that step for a trace of the one that was executed: at `begin` seconds,
 /// behind the processes of the ranks, "predicted rank 0" and so on.

@@ -351,6 +351,9 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   metrics.gradientNorm = result.gradientNorm;
   metrics.peakBytes = session_.ranks->persistentBytes() + result.dynamicBytes;
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
+  metrics.measured = reportMeasured(session_, *planned.plan,
+                                    metrics.seconds - waited, result.uses);
+  metrics.predicted = planned.predicted;
   metrics.planSeconds = planned.planSeconds;
   metrics.planWaitSeconds = waited;
   metrics.setPlan(planned.plan->plan(), session_.planOptions.chooseRecompute);

@@ -220,8 +220,20 @@ public:
                                    TinyRun::scalars(s, 1.0), result));
       outcome.losses.push_back(result.lossSum);
       outcome.norms.push_back(result.gradientNorm);
+      expectUses(*plan, result.uses);
     }
     return Status::ok();
+  }
+
+  /// All ranks know what the plan took of each.
+  void expectUses(const plan::Plan &plan, const std::vector<RankUse> &uses) {
+    ASSERT_EQ(uses.size(), plan.ranks.size());
+    for (int rank = 0; rank < graph_.ranks(); ++rank) {
+      EXPECT_EQ(uses[rank].peakBytes,
+                persistentLayout(graph_.rankView(rank)).bytes +
+                    plan.ranks[rank].dynamicBytes);
+      EXPECT_GT(uses[rank].busySeconds, 0);
+    }
   }
 
   /// This rank's rows of the masters.

@@ -19,8 +19,8 @@ namespace {
 
 /// Ten tokens take `block` seconds forward in a block and in the head, twice
 /// that backward; the embedding and all exchanges take none.
-CostModel costsOf(double block, double head) {
-  std::string text = "cluster {}\n";
+CostModel costsOf(double block, double head,
+                  std::string text = "cluster {}\n") {
   for (auto [kind, seconds] :
        {std::pair("embedding", 0.0), {"block", block}, {"head", head}})
     for (auto [direction, factor] :
@@ -101,6 +101,22 @@ TEST(PlanReportTest, ReplicasCountBySlowest) {
   EXPECT_DOUBLE_EQ(replicas.report.bubble(), 0);
 }
 
+// Behind the last micro-batch there is nothing but exchanges and updates; alone, or
+// where exchanges take no time, ranks wait for nothing there.
+TEST(PlanReportTest, ExchangesBehindMicroBatchesAreToldApart) {
+  EXPECT_DOUBLE_EQ(Reported("dp=1", {10}, costsOf(1, 1)).report.exchange, 0);
+  CostModel costs =
+      costsOf(1, 1, "cluster { inside { bytes_per_second: 1e3 } }\n");
+  Reported alone("pp=2,layers=3+2", {10, 10}, costs);
+  Reported both("dp=2,pp=2,layers=3+2", {10, 10}, costs);
+  const PlanReport &report = both.report;
+  EXPECT_GT(report.exchange, alone.report.exchange);
+  EXPECT_LE(report.exchangeShare(), report.bubble());
+  EXPECT_GT(report.exchangeShare(), 0);
+  EXPECT_DOUBLE_EQ(parseJson(report.json("x"))->find("exchange")->number,
+                   std::round(1e6 * report.exchangeShare()) / 1e6);
+}
+
 TEST(PlanReportTest, StepsAddUp) {
   CostModel costs = costsOf(1, 1);
   Reported one("pp=2,layers=3+2", {10, 10, 10, 10}, costs);
@@ -118,6 +134,9 @@ TEST(PlanReportTest, StepsAddUp) {
   StatusOr<JsonValue> json = parseJson(sum.json("1f1b"));
   ASSERT_TRUE(json.isOk()) << json.status().message();
   EXPECT_EQ(json->find("stages")->items.size(), 2u);
+  EXPECT_TRUE(json->find("stages")->items[1].find("safety_stock"));
+  EXPECT_TRUE(json->find("plan"));
+  EXPECT_FALSE(parseJson(sum.json(""))->find("plan"));
   std::string table = describeReports({{"1f1b", sum}});
   EXPECT_THAT(table, HasSubstr("1f1b"));
   EXPECT_THAT(table, HasSubstr("imbalance and peak by stage: 0.0%"));
@@ -167,7 +186,7 @@ TEST(PlanReportTest, ReportsAreTextForPeople) {
   EXPECT_DOUBLE_EQ(padded.paddingShare(), 5.0 / 25);
   std::string text = describeReport("1f1b", padded);
   EXPECT_THAT(text,
-              HasSubstr("1f1b: 1 steps of 2.0 micro-batches, 3 samples, "
+              HasSubstr("1f1b: 1 step of 2.0 micro-batches, 3 samples, "
                         "20 tokens, beside them 20.0% of all as padding"));
   EXPECT_THAT(text, HasSubstr("  peak of ranks: 0 "));
 }

@@ -79,6 +79,56 @@ TEST(MetricsTest, LinesAreJsonAndKeepEveryBit) {
   EXPECT_EQ(text->substr(second + 1), "{}\n");
 }
 
+// What was measured has what dyna-plan says of a plan, but for what only a
+// simulation knows.
+TEST(MetricsTest, LinesHaveTheReport) {
+  std::string path = testing::TempDir() + "/metrics-report-test.jsonl";
+  std::remove(path.c_str());
+  StepMetrics metrics;
+  metrics.step = 1;
+  PlanReport &ran = metrics.measured;
+  ran.steps = 1;
+  ran.seconds = 8;
+  ran.tokens = 30;
+  ran.padding = 10;
+  ran.stages = {{6, 70, 0}, {2, 50, 0}};
+  ran.rankBytes = {70, 50};
+  PlanReport predicted = ran;
+  predicted.seconds = 10;
+  predicted.pipelines = 1;
+  predicted.bound = 6;
+  predicted.stages[0].stock = 1;
+  {
+    auto file = MetricsFile::open(path);
+    ASSERT_TRUE(file.isOk());
+    ASSERT_TRUE(file->write(metrics).isOk());
+    metrics.predicted = predicted;
+    ASSERT_TRUE(file->write(metrics).isOk());
+  }
+  auto text = readFile(path);
+  ASSERT_TRUE(text.isOk());
+  const size_t first = text->find('\n');
+  auto line = parseJson(text->substr(0, first));
+  ASSERT_TRUE(line.isOk()) << line.status().message();
+  EXPECT_EQ(line->find("padding_share")->number, 0.25);
+  EXPECT_EQ(line->find("bubble")->number, 0.25);
+  const auto &stages = line->find("stages")->items;
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(stages[0].find("imbalance")->number, 0);
+  EXPECT_EQ(stages[1].find("imbalance")->number, 0.5);
+  EXPECT_EQ(stages[1].find("peak_bytes")->number, 50);
+  EXPECT_FALSE(stages[1].find("safety_stock"));
+  EXPECT_EQ(line->find("rank_peak_bytes")->items[0].number, 70);
+  EXPECT_FALSE(line->find("predicted"));
+  auto second = parseJson(text->substr(first + 1));
+  ASSERT_TRUE(second.isOk()) << second.status().message();
+  const JsonValue *made = second->find("predicted");
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->find("bound_seconds")->number, 6);
+  EXPECT_EQ(made->find("bubble")->number, 0.4);
+  EXPECT_EQ(made->find("stages")->items[0].find("safety_stock")->number, 1);
+}
+
 TEST(MetricsTest, AFullDiskIsReported) {
   auto file = MetricsFile::open("/dev/full");
   ASSERT_TRUE(file.isOk());

@@ -134,8 +134,9 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
         backward[m] += seconds.backward[m];
         if (apart)
           stages.weight.back()[m] += seconds.weight[m];
-        // Only the layer that backward begins with waits for nothing else.
-        if (pieces && l + 1 == view.endLayer())
+        // Of the last layer, with which backward begins: what others compute again
+        // waits for gradients.
+        if (pieces)
           stages.recompute.back()[m] = seconds.recompute[m];
       }
   }

@@ -114,6 +114,10 @@ TEST(CostEstimateTest, ExchangesComeOnTop) {
     tensor->set_kind(plan::LayerExchange::ALL_GATHER);
     tensor->mutable_bytes()->set_tq(8);
   }
+  auto *dealt = gather->add_tensors(); // each of the two has half of its tokens
+  dealt->set_kind(plan::LayerExchange::ALL_GATHER);
+  dealt->set_dealt_group(DYNA_GROUP_TP);
+  dealt->mutable_bytes()->set_tq(24);
   auto *chunks = role->add_exchanges();
   chunks->set_group(DYNA_GROUP_TP);
   chunks->set_per_chunk(true);
@@ -128,7 +132,7 @@ TEST(CostEstimateTest, ExchangesComeOnTop) {
               "bytes_per_second: 1 }");
   // 600 targets are two chunks of 512 rows.
   Work tokens{1000, 0, 600};
-  double gathers = 2 * (3 + 8 * 1000 / 2 / 2.0);
+  double gathers = 2 * (3 + 8 * 1000 / 2 / 2.0) + 3 + 24 * 500 / 2 / 2.0;
   double sums = 2 * 2 * (3 + 4 * 300 / 2 / 2.0);
   auto seconds = [&](int perNode, cost::Direction direction) {
     return costs.estimateExchanges({block, 2, true, perNode}, direction,
@@ -136,8 +140,9 @@ TEST(CostEstimateTest, ExchangesComeOnTop) {
   };
   EXPECT_DOUBLE_EQ(seconds(2, cost::FORWARD), gathers + sums);
   EXPECT_DOUBLE_EQ(seconds(0, cost::FORWARD), gathers + sums);
-  EXPECT_DOUBLE_EQ(seconds(1, cost::FORWARD),
-                   2 * (50 + 8 * 1000 / 2) + 2 * 2 * (50 + 4 * 300 / 2));
+  EXPECT_DOUBLE_EQ(seconds(1, cost::FORWARD), 2 * (50 + 8 * 1000 / 2) + 50 +
+                                                  24 * 500 / 2 +
+                                                  2 * 2 * (50 + 4 * 300 / 2));
   EXPECT_NEAR(costs.seconds({block, 2, true, 2}, cost::FORWARD, tokens),
               gathers + sums, 1e-9);
   EXPECT_DOUBLE_EQ(seconds(2, cost::UPDATE), 0);

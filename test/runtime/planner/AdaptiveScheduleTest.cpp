@@ -572,6 +572,11 @@ TEST(PipelineBoundsTest, Memory) {
   problem.limits.assign(4, 2);
   EXPECT_NEAR(boundPipeline(problem).memory, 10 * 9, 1e-6);
   EXPECT_THAT(boundPipeline(problem).bytes, testing::Each(1));
+  // What stays for weight gradients may be more than what backward needs.
+  problem.weight = problem.forward;
+  problem.late = problem.kept;
+  problem.late[2][7] = 5;
+  EXPECT_THAT(boundPipeline(problem).bytes, ElementsAre(1, 1, 5, 1));
 }
 
 // What needs no gradient is done before it comes.

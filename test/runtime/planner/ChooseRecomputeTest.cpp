@@ -145,6 +145,27 @@ TEST(ChooseRecomputeTest, StagesThatHoldMoreRecomputeMore) {
   EXPECT_EQ(recomputed(3), 0); // holds one at a time
 }
 
+// Three at a time have room for 12 bytes. In memory that is left, two of 4 bytes
+// save 1.9 s each; one of 10 bytes that saves 2 s would leave them none.
+TEST(ChooseRecomputeTest, KeepsWhatSavesMostForItsBytes) {
+  ModeProblems problems;
+  for (PipelineProblem &problem : problems) {
+    problem.forward = {{1, 1, 1}};
+    problem.backward = {{4, 3.9, 3.9}};
+    problem.kept = {{1, 1, 1}};
+    problem.limits = {12};
+    problem.inFlight = 3;
+  }
+  problems[none].backward = {{2, 2, 2}};
+  problems[none].kept = {{10, 4, 4}};
+  auto modes = searchModes(problems, Schedule::GPipe);
+  ASSERT_TRUE(modes.isOk());
+  EXPECT_DOUBLE_EQ(modes->makespan, 3 * 1 + 4 + 2 + 2);
+  EXPECT_NE(modes->modes[0][0], none);
+  EXPECT_EQ(modes->modes[0][1], none);
+  EXPECT_EQ(modes->modes[0][2], none);
+}
+
 // In plans: as much as memory asks for, and verified.
 TEST(ChooseRecomputeTest, PlansRecomputeAsMuchAsMemoryAsks) {
   TinyOptions tiny;

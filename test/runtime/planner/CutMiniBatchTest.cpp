@@ -5,7 +5,9 @@
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/abi/Random.h"
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/ChooseRecompute.h"
 #include "runtime/planner/Planner.h"
+#include "runtime/planner/StageMemory.h"
 #include "runtime/planner/StageTables.h"
 #include "test/runtime/executor/TinyModel.h"
 
@@ -13,10 +15,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 
 using namespace dyna;
@@ -247,6 +251,137 @@ TEST(CutMiniBatchTest, NearTheBestOfAllCutsOnReplicas) {
     EXPECT_LE(ratios, 1.02) << ruleOf(batching).name;
     EXPECT_LE(worst, 1.5) << ruleOf(batching).name;
   }
+}
+
+// Rules that pack by tokens weigh pairs by what they cost.
+TEST(CutMiniBatchTest, PairsWeighInRulesThatGoByTokens) {
+  auto shortBesideLong = [](const CostModel &costs) {
+    auto cut = cutMiniBatch(graphOf("dp=2"), costs, {40, 8, 8, 8, 8, 8, 8, 8},
+                            optionsOf(Batching::Tokens, 256), true);
+    EXPECT_TRUE(cut.isOk()) << cut.status().message();
+    size_t beside = 0;
+    for (const plan::MicroBatch &microBatch : *cut)
+      for (const plan::Segment &segment : microBatch.segments)
+        if (segment.sample == 0)
+          beside = microBatch.segments.size() - 1;
+    return beside;
+  };
+  // Of 96 tokens 40 and 8 are half. Blocks take 1080 flops for a token and 67.5
+  // for a pair, the head 396: with a pair as 0.046 tokens, 40 in a row are 77, and
+  // seven times 8 are 66.
+  EXPECT_EQ(shortBesideLong(costs()), 0u);
+  EXPECT_EQ(shortBesideLong(costs(1)), 1u); // where work costs nothing
+}
+
+// Whether an order other than 1F1B is needed, and seconds of the slowest replica,
+// by what the search is documented to go by.
+std::pair<bool, double> timeOf(const MicroBatches &cut,
+                               const ExecutableGraph &graph,
+                               const StageTables &tables,
+                               const PlanOptions &options) {
+  std::pair<bool, double> slowest = {false, 0};
+  plan::Plan plan;
+  plan.microBatches = cut;
+  for (int replica = 0; replica < graph.replicas(); ++replica) {
+    PipelineProblem problem;
+    std::vector<int> own;
+    for (int m = 0; m < plan.microBatchCount(); ++m)
+      if (cut[m].replica == replica)
+        own.push_back(m);
+    for (int stage = 0; stage < graph.stages(); ++stage) {
+      problem.forward.emplace_back();
+      problem.backward.emplace_back();
+      for (int m : own) {
+        problem.forward[stage].push_back(
+            tables.forward(stage, shapeOf(cut[m])));
+        problem.backward[stage].push_back(
+            tables.backward(stage, shapeOf(cut[m])));
+      }
+    }
+    if (!options.dynamicLimits.empty()) {
+      holdBlocks(problem, graph, plan, own, options);
+      limitStages(problem, graph, replica, options,
+                  std::vector<int64_t>(graph.ranks(), 0));
+    }
+    double seconds = makespanWithin(problem, options.schedule);
+    if (std::isinf(seconds)) {
+      slowest.first = true;
+      seconds = makespanWithin(problem, Schedule::Adaptive);
+    }
+    slowest.second = std::max(slowest.second, seconds);
+  }
+  return slowest;
+}
+
+// Of what a replica has, or may have, in 1, 2, 3, 4, 6 and 8 micro-batches, and of
+// what leaves room for as many as 1F1B has in flight, none is better.
+TEST(CutMiniBatchTest, NoShareIsBetter) {
+  int others = 0, better = 0;
+  for (uint64_t seed = 0; seed < 240; ++seed) {
+    SCOPED_TRACE(seed);
+    const char *strategies[] = {"pp=2,layers=3+2", "pp=5,layers=1+1+1+1+1",
+                                "dp=2,pp=3,layers=2+2+1", "dp=3"};
+    ExecutableGraph graph = graphOf(strategies[seed % 4]);
+    const int replicas = graph.replicas();
+    CostModel known = costs(seed % 3 ? 3e-6 : 3e-5);
+    PlanOptions options =
+        optionsOf(seed % 8 < 4 ? Batching::Ragged : Batching::Padded, 1024);
+    Lengths lengths = randomLengths(seed, 12 + static_cast<int>(seed % 29), 64);
+    const int64_t tokens =
+        std::accumulate(lengths.begin(), lengths.end(), INT64_C(0));
+    StageTables tables(graph, known, options, true, 1024);
+    BatchingProblem problem;
+    problem.lengths = lengths;
+    problem.stages = graph.stages();
+    problem.replicas = replicas;
+    problem.maxTokens = 1024;
+    problem.seconds = [&](const RaggedShape &s) { return tables.slowest(s); };
+    problem.load = [](const RaggedShape &shape) { return shape.tokens; };
+    problem.limit = 1024;
+    const bool isLimited = seed % 16 >= 5;
+    std::optional<HeldBytes> held;
+    if (isLimited) {
+      for (int rank = 0; rank < graph.ranks(); ++rank)
+        options.dynamicLimits.push_back(static_cast<int64_t>(
+            (41000 +
+             dyna_mix64(seed * 10 + static_cast<uint64_t>(rank)) % 60000) /
+            (graph.stages() > 3 ? 3 : 1)));
+      held.emplace(graph, options);
+      problem.load = [&](const RaggedShape &shape) {
+        return held->of(shape.tokens, shape.samples, shape.squares);
+      };
+      problem.limit = held->limit();
+    }
+    auto chosen = cutMiniBatch(graph, known, lengths, options, true);
+    ASSERT_TRUE(chosen.isOk()) << chosen.status().message();
+    const auto time = timeOf(*chosen, graph, tables, options);
+    double squares = 0;
+    for (int64_t length : lengths)
+      squares += static_cast<double>(length * length);
+    const int64_t own = std::min<int64_t>(1024, tokens / replicas);
+    const double part = static_cast<double>(own) / static_cast<double>(tokens);
+    const int64_t whole = std::min(
+        problem.limit,
+        problem.load({static_cast<int64_t>(lengths.size()) * own / tokens, own,
+                      static_cast<int64_t>(squares * part)}));
+    std::vector<int64_t> shares;
+    for (int64_t parts : {1, 2, 3, 4, 6, 8})
+      shares.push_back(whole / parts);
+    if (isLimited)
+      shares.push_back(problem.limit / problem.stages);
+    problem.stages += replicas > 1; // as replicas are not level
+    for (int64_t share : shares) {
+      problem.share = share;
+      auto cut = ruleOf(options.batching).cut(problem);
+      ASSERT_TRUE(cut.isOk()) << cut.status().message();
+      const auto other = timeOf(*cut, graph, tables, options);
+      EXPECT_LE(time, other) << share;
+      others += other.first;
+      better += time < other;
+    }
+  }
+  EXPECT_GT(others, 50); // cuts that 1F1B cannot run
+  EXPECT_GT(better, 500);
 }
 
 TEST(CutMiniBatchTest, RowsAreAsOtherProgramsMakeThem) {

@@ -131,7 +131,8 @@ TEST(LongSamplesTest, RegionsFollowTheLongest) {
 }
 
 TEST(LongSamplesTest, TheLongestThatFitsIsFound) {
-  for (const char *strategy : {"dp=1", "dp=2,pp=2,layers=3+2,zero=1"}) {
+  for (const char *strategy :
+       {"dp=1", "dp=2,pp=2,layers=3+2,zero=1", "pp=2,layers=1+4"}) {
     ExecutableGraph graph = graphOf(strategy);
     Planner planner(graph);
     PlanOptions options = optionsOf(graph, Batching::Ragged);

@@ -216,6 +216,43 @@ TEST_F(PolicyTest, StagesTakeWhatTheirLayersTake) {
               ElementsAre(ElementsAre(33 + 20), ElementsAre(360 + 20)));
 }
 
+// Of what stages compute again, the layer that backward begins with is all that
+// needs no gradient. Between stages counts the slowest way: here the middle one.
+TEST_F(PolicyTest, WhatWaitsForNothingAndTheSlowestWay) {
+  std::string text = "cluster { devices_per_node: 2 "
+                     "inside { latency_seconds: 1 bytes_per_second: 1e6 } "
+                     "between { latency_seconds: 3 bytes_per_second: 100 } } ";
+  for (auto [direction, seconds] :
+       {std::pair("FORWARD", 10), {"BACKWARD", 30}, {"RECOMPUTE_FULL", 20}})
+    text += "entries { kind: \"block\" direction: " + std::string(direction) +
+            " points { tokens: 10 pairs: 0 targets: 0 seconds: " +
+            std::to_string(seconds) + " } } ";
+  CostModel costs =
+      *CostModel::create(*model, *CostTable::parse(text, "costs.txt"));
+  plan::Plan plan;
+  for (int length : {10, 20})
+    plan.microBatches.emplace_back().segments.emplace_back().length = length;
+  PlanOptions options;
+  options.schedule = Schedule::Adaptive;
+  options.recompute = {plan::RECOMPUTE_FULL};
+  auto estimate = [&](const char *strategy) {
+    return estimateStages(
+        *ExecutableGraph::create(*model, *parseStrategy(strategy)), costs, plan,
+        {0, 1}, options);
+  };
+  // embedding | block, block | block, head, which computes nothing again.
+  PipelineProblem stages = estimate("pp=3,layers=1+2+2");
+  EXPECT_THAT(stages.backward[1], ElementsAre(100, 200));
+  EXPECT_THAT(
+      stages.recompute,
+      ElementsAre(ElementsAre(0, 0), ElementsAre(20, 40), ElementsAre(0, 0)));
+  // A mean of 15 tokens.
+  const double bytes = 15 * tinyWidth * 8;
+  EXPECT_DOUBLE_EQ(estimate("pp=2,layers=3+2").messageSeconds, 1 + bytes / 1e6);
+  EXPECT_DOUBLE_EQ(estimate("pp=4,layers=2+1+1+1").messageSeconds,
+                   3 + bytes / 100);
+}
+
 // Where attention is what takes time, one long sample takes more than two short
 // ones of as many tokens.
 TEST_F(PolicyTest, StagesTakeWhatTheirPairsTake) {

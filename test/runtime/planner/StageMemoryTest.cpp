@@ -7,6 +7,7 @@
 #include "runtime/planner/Planner.h"
 #include "runtime/planner/StageTables.h"
 #include "test/runtime/executor/TinyModel.h"
+#include "test/runtime/plan/TinyPlans.h"
 #include "test/runtime/planner/Draw.h"
 
 #include <gmock/gmock.h>
@@ -100,6 +101,30 @@ TEST(HeldBytesTest, AreThoseOfTheStageWithTheLeastRoom) {
     EXPECT_GE(bytes, most - rounding);
     EXPECT_GT(most, 4 * rounding / 3); // which so hides little
   }
+}
+
+// The ranks of a stage run one order, which has to fit all of them.
+TEST(LimitStagesTest, AStageHasTheRoomOfItsFullestRank) {
+  ExecutableGraph graph =
+      graphOf("dp=2,tp=2,pp=2,layers=3+2", modelWithDegrees());
+  PlanOptions options;
+  std::vector<int64_t> beside;
+  options.dynamicLimits.assign(8, 1000);
+  beside.assign(8, 0);
+  auto rank = [&](int replica, int stage, int shard) {
+    return graph.rankAt({replica, stage, shard});
+  };
+  options.dynamicLimits[rank(0, 0, 1)] = 600; // less of its own
+  options.dynamicLimits[rank(0, 1, 0)] = 900;
+  beside[rank(0, 1, 1)] = 300;               // more beside
+  options.dynamicLimits[rank(1, 1, 1)] = 50; // nothing is left
+  beside[rank(1, 1, 1)] = 60;
+  PipelineProblem one, two;
+  limitStages(one, graph, 0, options, beside);
+  limitStages(two, graph, 1, options, beside);
+  EXPECT_EQ(one.limits, (std::vector<int64_t>{600, 700}));
+  EXPECT_EQ(two.limits, (std::vector<int64_t>{1000, 0}));
+  EXPECT_EQ(HeldBytes(graph, options).limit(), 50);
 }
 
 /// The least (stages - 1) * max t + sum t / replicas of all cuts of samples in

@@ -5,6 +5,7 @@
 #include "runtime/sim/PlanTimes.h"
 
 #include "runtime/abi/Random.h"
+#include "runtime/plan/InstructionTable.h"
 #include "test/runtime/sim/TimedPlans.h"
 
 #include <algorithm>
@@ -240,6 +241,60 @@ TEST(PlanTimesTest, ALateRankIsWaitedFor) {
       EXPECT_DOUBLE_EQ(endOf(later, Instruction::SEND_ACT_WAIT), 30);
     }
   }
+}
+
+// Where noise makes one shard slow, a call takes what the slowest takes: with every
+// second function delayed, three of four calls of two shards are, whoever comes last.
+TEST(PlanTimesTest, ACallTakesWhatItsSlowestShardTakes) {
+  CostModel costs = costsOf(modelWithDegrees(), 1, 10, 100);
+  Timed timed("tp=2", fourTens, costs, microBatchesOf(10));
+  const ExecutableGraph &graph = timed.planner.graph();
+  const auto &program = timed.plan.ranks[0].instructions;
+  SimulationOptions options;
+  options.delayEvery = 2;
+  options.delaySeconds = 1000;
+  int calls = 0, delayed = 0;
+  for (options.seed = 1; options.seed <= 40; ++options.seed) {
+    PlanTimes times = *timePlan(graph, timed.plan, costs, options);
+    for (size_t i = 0; i < program.size(); ++i) {
+      const int role = roleOf(program[i]);
+      if (role < 0 || !isPerMicroBatch(program[i].op) ||
+          graph.replicaView(0).exchanges(program[i].layer, role).empty())
+        continue;
+      const TaskTime &one = times.ranks[0].instructions[i];
+      const TaskTime &two = times.ranks[1].instructions[i];
+      EXPECT_EQ(one.end, two.end);
+      const double seconds = one.end - std::max(one.start, two.start);
+      ASSERT_TRUE(seconds < 300 || seconds > 1000);
+      ++calls;
+      delayed += seconds > 1000;
+    }
+  }
+  ASSERT_GT(calls, 500);
+  EXPECT_NEAR(delayed / static_cast<double>(calls), 0.75, 0.05);
+}
+
+// Gathers carry values of the compute type, reductions those of gradients.
+TEST(PlanTimesTest, GathersCarryComputedValues) {
+  TinyOptions tiny;
+  tiny.compute = plan::BF16;
+  const Model model = *Model::create(tinyManifest(tiny));
+  Timed timed("dp=2,zero=1", fourTens, costsOf(model, 1, 1, 1),
+              microBatchesOf(10));
+  PlanWork work(timed.planner.graph(), timed.plan, costsOf(model, 1, 1, 1));
+  const RankView &view = timed.planner.graph().replicaView(0);
+  int64_t elements = 0, gathered = 0, reduced = 0;
+  for (int p = 0; p < model.parameters(); ++p)
+    elements += view.elements(p);
+  for (const PlannedTransfer &transfer : work.transfers())
+    if (transfer.kind == PlannedTransfer::Kind::Gather)
+      gathered += transfer.bytes;
+    else if (transfer.kind == PlannedTransfer::Kind::Reduction)
+      reduced += transfer.bytes;
+  const int64_t gradient = elementBytes(view.gradientType());
+  ASSERT_NE(gradient, 2);
+  EXPECT_EQ(gathered, 2 * elements);
+  EXPECT_EQ(reduced, gradient * elements);
 }
 
 // With ZeRO nobody has all rows before all have sent theirs.

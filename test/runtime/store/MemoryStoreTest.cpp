@@ -49,6 +49,31 @@ TEST(MemoryStoreTest, WaitsEndWithTheValueOrTheDeadline) {
   other.join();
 }
 
+/// Has nothing, and counts how often it is asked.
+class EmptyStore final : public Store {
+public:
+  std::string describe() const override { return "empty"; }
+  Status put(const std::string &, std::string_view,
+             std::chrono::seconds) override {
+    return Status::ok();
+  }
+  StatusOr<std::optional<std::string>> find(const std::string &) override {
+    ++asked;
+    return std::optional<std::string>();
+  }
+  Status remove(const std::string &) override { return Status::ok(); }
+  int asked = 0;
+};
+
+// However late it is, a store is asked once, and behind the deadline not again.
+TEST(StoreTest, NothingIsAskedBehindTheDeadline) {
+  for (auto late : {0ms, 1ms, 1000ms}) {
+    EmptyStore store;
+    EXPECT_FALSE(store.get("a", Store::Clock::now() - late)->has_value());
+    EXPECT_EQ(store.asked, 1);
+  }
+}
+
 TEST(MemoryStoreTest, StoresOfAnotherFormatAreRefused) {
   MemoryStore store;
   ASSERT_TRUE(checkStoreFormat(store).isOk());

@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/InstructionTable.h"
+#include "runtime/planner/PlanReport.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,12 +20,13 @@ using plan::Instruction;
 struct Look {
   const char *name, *colour, *ink;
 };
-enum Colour { Forward, Backward, Weight, Recompute, Update, None };
+enum Colour { Forward, Backward, Weight, Recompute, Update, Exchange, None };
 constexpr Look looks[] = {{"forward", "#4477aa", "#ffffff"},
                           {"backward", "#ccbb44", "#000000"},
                           {"weight gradients", "#228833", "#ffffff"},
                           {"computed again", "#aa3377", "#ffffff"},
                           {"update", "#66ccee", "#000000"},
+                          {"parameters exchanged", "#bbbbbb", "#000000"},
                           {"idle", "#e4e4e4", "#000000"}};
 
 Colour colourOf(const Instruction &i) {
@@ -121,7 +123,7 @@ public:
 
 private:
   const double makespan_;
-  bool isThere[None + 1] = {false, false, false, false, false, true};
+  bool isThere[None + 1] = {false, false, false, false, false, false, true};
 };
 
 } // namespace
@@ -151,13 +153,31 @@ void PipelineSvg::add(const std::string &title, const ExecutableGraph &graph,
   Panel &panel = panels_.emplace_back();
   panel.title = title;
   panel.makespan = times.makespan;
+  const double end = endOfMicroBatches(plan, times);
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
     const auto &place = graph.placeOf(rank);
     panel.rows.push_back(
         {formatText("rank %d", rank),
          formatText("stage %d of replica %d", place.stage, place.replica),
          barsOf(plan.ranks[rank], times.ranks[rank], 1e-9 * times.makespan)});
+    fillBehind(panel.rows.back().bars, end, times.makespan);
   }
+}
+
+/// Where no micro-batch is left anywhere, what is no update is an exchange, or
+/// waits for one.
+void PipelineSvg::fillBehind(std::vector<Bar> &bars, double begin,
+                             double makespan) {
+  const double least = 1e-6 * makespan;
+  std::vector<Bar> gaps;
+  for (const Bar &bar : bars) {
+    if (bar.begin - begin > least)
+      gaps.push_back({Exchange, -1, begin, bar.begin});
+    begin = std::max(begin, bar.end);
+  }
+  if (makespan - begin > least)
+    gaps.push_back({Exchange, -1, begin, makespan});
+  bars.insert(bars.end(), gaps.begin(), gaps.end());
 }
 
 std::string PipelineSvg::finish() const {

@@ -41,6 +41,8 @@ private:
   static std::vector<Bar> barsOf(const plan::RankProgram &program,
                                  const RankTimes &times, double gap);
 
+  static void fillBehind(std::vector<Bar> &bars, double begin, double makespan);
+
   std::vector<Panel> panels_;
 };
 

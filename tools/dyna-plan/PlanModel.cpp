@@ -78,8 +78,8 @@ StatusOr<Model> describeProgram(const PlanFlags &flags) {
   return model.isOk() ? std::move(model) : refuse(model.status().message());
 }
 
-mlir::FailureOr<Model> modelOf(const PlanFlags &flags,
-                               const Strategy &strategy) {
+mlir::FailureOr<Model> modelOf(const PlanFlags &flags, const Strategy &strategy,
+                               bool isAgain) {
   if (isProgram(flags.model)) {
     auto model = describeProgram(flags);
     if (!model.isOk()) {
@@ -105,6 +105,11 @@ mlir::FailureOr<Model> modelOf(const PlanFlags &flags,
   auto sources = std::make_shared<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   mlir::SourceMgrDiagnosticHandler diagnostics(*sources, &context);
+  mlir::ScopedDiagnosticHandler again(
+      &context, [&](mlir::Diagnostic &diagnostic) {
+        return mlir::success(isAgain && diagnostic.getSeverity() ==
+                                            mlir::DiagnosticSeverity::Warning);
+      });
   mlir::OwningOpRef<mlir::ModuleOp> module =
       isConfig ? mlir::dyna::importConfig(&context, text)
                : mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
@@ -151,8 +156,8 @@ StatusOr<CostTable> openTable(const PlanFlags &flags) {
 
 mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
                                     const Strategy &strategy,
-                                    const CostTable &table) {
-  auto model = modelOf(flags, strategy);
+                                    const CostTable &table, bool isAgain) {
+  auto model = modelOf(flags, strategy, isAgain);
   if (mlir::failed(model) || !table.scores())
     return model;
   StatusOr<Model> keeps = keepScores(*model, *table.scores());

@@ -22,10 +22,11 @@ StatusOr<CostTable> openTable(const PlanFlags &flags);
 /// A graph or a config.json, compiled up to the memory phase at the strategy's
 /// tensor degree: there is no code. Or what a training binary says of itself,
 /// which is run for it. Keeps scores where the table has some. Diagnostics have
-/// been printed where it fails.
+/// been printed where it fails; where it is done again, warnings stay away.
 mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
                                     const Strategy &strategy,
-                                    const CostTable &table);
+                                    const CostTable &table,
+                                    bool isAgain = false);
 
 } // namespace dyna
 

@@ -38,8 +38,9 @@ StepLengths dealSteps(const std::vector<int64_t> &lengths, int64_t positions,
   }
   if (cut > 0)
     llvm::errs() << formatText(
-        "note: %d samples are cut at the model's %d positions\n", cut,
-        positions);
+        cut == 1 ? "note: %d sample is cut at the model's %d positions\n"
+                 : "note: %d samples are cut at the model's %d positions\n",
+        cut, positions);
   return steps;
 }
 

@@ -10,10 +10,15 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <chrono>
 #include <tuple>
 
 namespace dyna {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+/// A long search says where it is.
+constexpr std::chrono::seconds sayEvery{10};
 
 /// Degrees in powers of two that use all devices; tensor parallelism stays on a
 /// node and divides the heads.
@@ -32,13 +37,13 @@ std::vector<Strategy> candidates(const Model &model, int tp, int64_t devices) {
   return all;
 }
 
-/// Adds what can be planned; why the last of the others cannot, if any.
+/// Adds what can be planned, and says from time to time what is next; why the last of the others cannot, if any.
 std::string tryStrategies(const CostModel &costs,
                           const std::vector<Strategy> &strategies,
                           const std::vector<NamedRequest> &requests,
                           const PlanFlags &flags, const StepLengths &steps,
                           const SimulationOptions &conditions,
-                          Reports &reports) {
+                          Clock::time_point &said, Reports &reports) {
   std::string refused;
   for (const Strategy &strategy : strategies)
     for (auto [name, request] : requests) {
@@ -47,6 +52,12 @@ std::string tryStrategies(const CostModel &costs,
       StepOutputs outputs;
       outputs.hasPlanTimes = flags.planTimes;
       outputs.endsWithoutRoom = true;
+      if (auto now = Clock::now(); now - said >= sayEvery) {
+        llvm::errs() << formatText("search: %d tried, next is %s %s\n",
+                                   reports.size(), describeStrategy(strategy),
+                                   name);
+        said = now;
+      }
       auto report = planSteps(costs, std::move(request), steps, conditions,
                               name, outputs, notes);
       if (report.isOk())
@@ -74,6 +85,7 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
     return fail(Status::invalidArgument(
         "--strategy search needs to know the devices: --cluster such as "
         "a100-40g:4x8"));
+  Clock::time_point said = Clock::now();
   Reports reports;
   StepLengths steps;
   std::vector<NamedRequest> requests;
@@ -84,7 +96,7 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
        tp *= 2) {
     Strategy degree;
     degree.tp = tp;
-    auto model = compileModel(flags, degree, *table);
+    auto model = compileModel(flags, degree, *table, /*isAgain=*/tp > 1);
     if (mlir::failed(model))
       return 2;
     if (tp == 1) {
@@ -99,7 +111,7 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
     if (!costs.isOk())
       return fail(costs.status());
     refused = tryStrategies(*costs, candidates(*model, tp, devices), requests,
-                            flags, steps, *conditions, reports);
+                            flags, steps, *conditions, said, reports);
   }
   if (reports.empty())
     return fail(
@@ -118,7 +130,11 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
       "note: %d plans of %d devices tried, %d fit; the best first\n",
       reports.size(), devices, fitting);
   constexpr size_t mostShown = 10;
-  if (!flags.json && reports.size() > mostShown)
+  const bool isCut = !flags.json && reports.size() > mostShown;
+  if (isCut)
+    llvm::errs() << formatText("note: %d of them are shown; --json has all\n",
+                               mostShown);
+  if (isCut)
     reports.resize(mostShown);
   print(reports, memory, flags);
   return 0;

@@ -62,7 +62,8 @@ struct Flags {
       "time-passes", cl::desc("Print the time passes take"), cl::cat(category)};
   cl::list<std::string> with{
       "with",
-      cl::desc("Optional libraries to link in: mpi, where it was found"),
+      cl::desc("Optional libraries to link in: mpi and redis, where they were "
+               "found"),
       cl::CommaSeparated, cl::cat(category)};
   cl::list<std::string> isas{
       "isa", cl::desc("Instruction sets to generate code for (avx512, avx2)"),

@@ -16,6 +16,7 @@ def report(path):
     for bound in ("bound_seconds", "load_bound_seconds", "path_bound_seconds"):
         assert 0 < plan[bound] <= plan["seconds"] * (1 + 1e-9), (bound, plan)
     assert len(plan["rank_peak_bytes"]) == 4, plan
+    assert 0 < plan["exchange"] <= plan["bubble"], plan
     for stage, entry in enumerate(plan["stages"]):
         assert entry["peak_bytes"] == max(plan["rank_peak_bytes"][stage::2]), plan
         assert abs(entry["busy_seconds"] / plan["seconds"] + entry["imbalance"] + plan["bubble"] - 1) < 1e-5, plan
@@ -46,7 +47,7 @@ def svg(path, *names):
     for name in names:
         assert name in texts, texts
     assert texts.count("rank 3") == len(names), texts
-    for word in ("forward", "backward", "update", "idle", "0"):
+    for word in ("forward", "backward", "update", "parameters exchanged", "idle", "0"):
         assert word in texts, texts
     width = float(root.attrib["viewBox"].split()[2])
     for node in root.iter("{http://www.w3.org/2000/svg}rect"):

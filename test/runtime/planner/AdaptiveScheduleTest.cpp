@@ -444,6 +444,27 @@ TEST(OrderSimulatorTest, SaysWhatTheClockSays) {
   EXPECT_GT(shorter, 500);
 }
 
+// Algorithm 1 by clusters of three and of four is among what is tried.
+TEST(OrderSearchTest, IsNeverLongerThanAlgorithm1) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    Draw draw(seed);
+    const int stages = 2 + draw.below(5);
+    PipelineProblem problem = drawn(draw, stages, 3 + draw.below(10), false);
+    problem.weight.clear();
+    problem.late.clear();
+    const double makespan = makespanOf(adaptive(problem));
+    for (int clusters : {3, 4})
+      for (const auto &order : clusterOrders(totalSeconds(problem), clusters)) {
+        StageOrders orders = cyclicOrders(problem, order);
+        ClockOptions clock;
+        clock.fillsGaps = true;
+        ASSERT_TRUE(timeItems(orders, problem, clock).isOk());
+        EXPECT_LE(makespan, makespanOf(orders) * (1 + 1e-9));
+      }
+  }
+}
+
 TEST(OrderSearchTest, ClustersHaveTheLeastSpread) {
   std::vector<double> seconds = {9, 1, 10, 2, 5, 1.5, 9.5};
   auto orders = clusterOrders(seconds, 3);

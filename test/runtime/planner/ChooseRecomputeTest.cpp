@@ -220,6 +220,46 @@ TEST(ChooseRecomputeTest, PlansRecomputeAsMuchAsMemoryAsks) {
   }
 }
 
+// A call costs much, what is computed again selectively next to nothing, and all
+// of it ten calls: micro-batches as large as have room with the second.
+TEST(ChooseRecomputeTest, MicroBatchesAreCutForTheBestMode) {
+  std::string text;
+  for (auto [direction, seconds] : {std::pair("FORWARD", 100),
+                                    {"BACKWARD", 100},
+                                    {"RECOMPUTE_SELECTIVE", 1},
+                                    {"RECOMPUTE_FULL", 1000}})
+    text += "entries { kind: \"block\" direction: " + std::string(direction) +
+            " points { tokens: 32 seconds: " + std::to_string(seconds) +
+            " } points { tokens: 1024 seconds: " + std::to_string(seconds + 1) +
+            " } } ";
+  Model model = *Model::create(tinyManifest());
+  Planner planner(
+      *ExecutableGraph::create(model, Strategy()),
+      *CostModel::create(model, *CostTable::parse(text, "costs.txt")));
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 1024;
+  options.dynamicLimits = {150000};
+  const std::vector<int64_t> lengths(24, 32);
+  auto sizes = [&] {
+    std::vector<size_t> sizes;
+    auto cut = planner.cut(lengths, 1, options, true);
+    EXPECT_TRUE(cut.isOk()) << cut.status().message();
+    for (const plan::MicroBatch &microBatch : cut->microBatches)
+      sizes.push_back(microBatch.segments.size());
+    return sizes;
+  };
+  std::vector<std::vector<size_t>> uniform;
+  for (plan::Recompute mode : {none, selective, full}) {
+    options.recompute = {mode};
+    uniform.push_back(sizes());
+  }
+  EXPECT_GT(uniform[none].size(), uniform[selective].size());
+  EXPECT_NE(uniform[selective], uniform[full]);
+  options.recompute = {none};
+  options.chooseRecompute = true;
+  EXPECT_EQ(sizes(), uniform[selective]);
+}
+
 // Where memory is not limited there is nothing to gain.
 TEST(ChooseRecomputeTest, NoLimitNoRecomputation) {
   Model model = *Model::create(tinyManifest());

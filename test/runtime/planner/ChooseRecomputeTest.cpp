@@ -260,6 +260,34 @@ TEST(ChooseRecomputeTest, MicroBatchesAreCutForTheBestMode) {
   EXPECT_EQ(sizes(), uniform[selective]);
 }
 
+// Within what 1F1B needs, where stages that run as far ahead as they may do not fit, an
+// order that goes by memory takes little longer: messages, which 1F1B does not count.
+TEST(ChooseRecomputeTest, TheMemoryOf1F1BIsNearlyEnoughForItsTime) {
+  Model model = *Model::create(tinyManifest());
+  Planner planner(
+      *ExecutableGraph::create(model, *parseStrategy("pp=3,layers=2+2+1")));
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 64;
+  options.batching = Batching::Samples;
+  options.schedule = Schedule::OneForwardOneBackward;
+  const std::vector<int64_t> lengths(12, 64);
+  auto seconds = [&](const plan::Plan &plan) {
+    auto expected = planner.expect(plan, options);
+    EXPECT_TRUE(expected.isOk()) << expected.status().message();
+    return makespanOf(expected->front().schedule.stages);
+  };
+  auto fixed = planner.training(lengths, 1, options);
+  ASSERT_TRUE(fixed.isOk()) << fixed.status().message();
+  const double most = seconds(*fixed);
+  for (const plan::RankProgram &program : fixed->ranks)
+    options.dynamicLimits.push_back(program.dynamicBytes);
+  options.schedule = Schedule::Adaptive;
+  auto adapts = planner.training(lengths, 1, options);
+  ASSERT_TRUE(adapts.isOk()) << adapts.status().message();
+  EXPECT_EQ(adapts->fallback, "");
+  EXPECT_LE(seconds(*adapts), 1.25 * most);
+}
+
 // Where memory is not limited there is nothing to gain.
 TEST(ChooseRecomputeTest, NoLimitNoRecomputation) {
   Model model = *Model::create(tinyManifest());

@@ -45,12 +45,12 @@ MiniBatchRequest requestOf(const BeginningPass &pass) {
 struct PlanDraft {
   ::dyna::ExecutableGraph graph;
   /// As they were asked for; without limits, which follow from `rankMemory`.
-  ::dyna::PlanOptions options;
+  ::dyna::PlanOptions options = {};
   bool evaluate = false;
   int64_t rankMemory = 0; ///< 0: not limited
-  ::dyna::plan::Plan plan;
+  ::dyna::plan::Plan plan = {};
   /// What was chosen, and what is not used: for people.
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = {};
 };
 
 /// An option that is from 1 to `most`, or -1 where it was not given, which

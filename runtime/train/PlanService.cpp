@@ -22,8 +22,8 @@ using Clock = Store::Clock;
 class Follower {
 public:
   Follower(const Session &session, Store &store, const PlannerNumber &number)
-      : session_(session), options_(session.options), store_(store),
-        number_(number), prefix_(planPrefix(session)),
+      : options_(session.options), store_(store), number_(number),
+        prefix_(planPrefix(session)),
         reader_(session.data, session.batchOptions()) {}
 
   const std::string &prefix() const { return prefix_; }
@@ -117,7 +117,6 @@ private:
                           store_.describe(), options_.timeout));
   }
 
-  const Session &session_;
   const TrainOptions &options_;
   Store &store_;
   const PlannerNumber number_;

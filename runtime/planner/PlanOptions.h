@@ -29,6 +29,9 @@ struct PlanOptions {
   /// A longer sample than that is alone in its micro-batch, and has at most so
   /// many tokens; where this is less, there are no such samples.
   int64_t longestSample = 0;
+  /// Of a step; 0: any number. Regions need no room for more; plans do not read
+  /// it.
+  int64_t tokensPerStep = 0;
   Schedule schedule = Schedule::GPipe;
   /// Micro-batches whose forwards all run before their backwards, for schedules
   /// that read it.

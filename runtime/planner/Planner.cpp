@@ -36,6 +36,15 @@ BatchExtent largestExtent(const Model &model, const PlanOptions &options,
           tokens / length * length * length + rest * rest};
 }
 
+/// Micro-batches of the longest sample that hold as much as any step, whatever
+/// else it consists of.
+int64_t mostLongest(const PlanOptions &options) {
+  // Padding comes beside the tokens of a step.
+  if (options.tokensPerStep == 0 || ruleOf(options.batching).pads)
+    return std::numeric_limits<int64_t>::max();
+  return options.tokensPerStep / options.mostTokens() + 2;
+}
+
 Status checkOptions(const Model &model, int ranks, const PlanOptions &options) {
   if (options.recompute.size() != 1 &&
       options.recompute.size() != static_cast<size_t>(model.layers()))
@@ -556,20 +565,34 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
                                  : kept + 1;
   // Placement is within a few percent of what is alive at one time, so among
   // many only the fullest can need the most.
-  for (int count = 1; training && count <= most; ++count)
-    if (count <= 8 || count > most - std::max(most / 16, 8))
-      DYNA_RETURN_IF_ERROR(largest.takeLargest(count, options, true));
-  // Where sends and inputs lie until a slower stage comes to them, there are more
-  // of these the less even stages are.
-  if (training && ruleOf(options.schedule).waitsLate)
-    for (double slowdown : {0.25, 4.0})
-      DYNA_RETURN_IF_ERROR(largest.takeLargest(most, options, true, slowdown));
-  // An evaluating stage has the most waiting for it where all behind it are
-  // slower, however little, which takes long to show. Far slower ones show it
-  // with the first micro-batches.
-  int enough = graph_.stages() > 1 ? graph_.stages() + 2 : 1;
-  for (double slowdown : {1, 4})
-    DYNA_RETURN_IF_ERROR(largest.takeLargest(enough, options, false, slowdown));
+  // Any of them may be a long sample, as many as a step has tokens for.
+  const int longest =
+      options.mostTokens() > options.maxTokensPerMicroBatch
+          ? static_cast<int>(std::min<int64_t>(most, mostLongest(options)))
+          : 0;
+  for (bool alone : {false, true}) {
+    const int upTo = alone ? longest : most;
+    for (int count = 1; training && count <= upTo; ++count)
+      if (count <= 8 || count > upTo - std::max(upTo / 16, 8))
+        DYNA_RETURN_IF_ERROR(
+            largest.takeLargest(count, options, true, 1, alone));
+    if (upTo == 0)
+      continue;
+    // Where sends and inputs lie until a slower stage comes to them, there are
+    // more of these the less even stages are.
+    if (training && ruleOf(options.schedule).waitsLate)
+      for (double slowdown : {0.25, 4.0})
+        DYNA_RETURN_IF_ERROR(
+            largest.takeLargest(upTo, options, true, slowdown, alone));
+    // An evaluating stage has the most waiting for it where all behind it are
+    // slower, however little, which takes long to show. Far slower ones show it
+    // with the first micro-batches.
+    const int enough = graph_.stages() > 1 ? graph_.stages() + 2 : 1;
+    for (double slowdown : {1, 4})
+      DYNA_RETURN_IF_ERROR(
+          largest.takeLargest(alone ? std::min(enough, upTo) : enough, options,
+                              false, slowdown, alone));
+  }
   return largest.ofRanks();
 }
 

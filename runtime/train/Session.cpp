@@ -211,6 +211,7 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
   PlanOptions largest = session.planOptions;
   largest.inFlight = static_cast<int>(
       std::min<int64_t>(largest.inFlight, session.microBatches + 1));
+  largest.tokensPerStep = options.tokensPerBatch;
   const Persistent persistent = persistentOf(training);
   int64_t held = 0;
   for (int rank : local)

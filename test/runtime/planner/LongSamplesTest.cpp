@@ -4,6 +4,7 @@
 
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/CutMiniBatch.h"
+#include "runtime/planner/PipelineTimes.h"
 #include "runtime/planner/RankMemory.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/planner/Draw.h"
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 using namespace dyna;
 using testing::HasSubstr;
@@ -107,12 +109,13 @@ TEST(LongSamplesTest, AboveThatTheyAreNamed) {
   }
 }
 
-// A region for a long sample is no larger than it needs alone: one that is never
-// longer than a micro-batch takes nothing.
+// Room for long samples is that for micro-batches of their size; one that is
+// never longer than a micro-batch takes nothing, nor do more than a step has.
 TEST(LongSamplesTest, RegionsFollowTheLongest) {
   ExecutableGraph graph = graphOf("pp=2,layers=3+2");
   Planner planner(graph);
   PlanOptions options = optionsOf(graph, Batching::Ragged);
+  options.schedule = Schedule::Cyclic;
   auto bytesOf = [&](int64_t longest) {
     options.longestSample = longest;
     return std::pair(*planner.leastDynamicBytes(options, true),
@@ -120,14 +123,81 @@ TEST(LongSamplesTest, RegionsFollowTheLongest) {
   };
   const auto none = bytesOf(0);
   EXPECT_EQ(bytesOf(100), none);
-  for (int64_t longest : {300, 4000})
+  for (int64_t longest : {300, 4000}) {
+    options.maxTokensPerMicroBatch = longest;
+    const auto full = bytesOf(0);
+    options.maxTokensPerMicroBatch = 100;
+    const auto [least, most] = bytesOf(longest);
+    options.tokensPerStep = 1;
+    const auto few = bytesOf(longest).second;
+    options.tokensPerStep = 0;
     for (int rank = 0; rank < 2; ++rank) {
-      const auto [least, most] = bytesOf(longest);
       EXPECT_GT(least[rank], none.first[rank]);
-      EXPECT_GE(most[rank], least[rank]);
-      // Several of the others in flight may take more than a long one alone.
-      EXPECT_EQ(most[rank], std::max(least[rank], none.second[rank]));
+      EXPECT_GT(most[rank], least[rank] * 3 / 2);
+      // Less, as it counts fewer samples.
+      EXPECT_LE(most[rank], full.second[rank]);
+      EXPECT_GT(most[rank], full.second[rank] / 2);
+      EXPECT_GE(few[rank], least[rank]);
+      EXPECT_LT(few[rank], most[rank]);
     }
+  }
+}
+
+/// Seconds of the slowest replica, by what the costs expect.
+double secondsOf(const Planner &planner, const plan::Plan &plan,
+                 const PlanOptions &options) {
+  auto pipelines = planner.expect(plan, options);
+  EXPECT_TRUE(pipelines.isOk()) << pipelines.status().message();
+  double slowest = 0;
+  for (const ExpectedPipeline &pipeline : *pipelines)
+    slowest = std::max(slowest, makespanOf(pipeline.schedule.stages));
+  return slowest;
+}
+
+// In all the memory that plans can use, every order that is asked for fits,
+// however small micro-batches of several samples are.
+TEST(LongSamplesTest, TakeNoOrderItsMemory) {
+  auto table = CostTable::parse("device { name: \"even\" f64_flops: 1e9 "
+                                "f32_flops: 1e9 bf16_flops: 1e9 "
+                                "bytes_per_second: 1e15 launch_seconds: 0 }",
+                                "test");
+  ASSERT_TRUE(table.isOk()) << table.status().message();
+  for (Schedule schedule : allSchedules())
+    for (Batching batching : allBatchings())
+      for (const char *strategy : {"pp=2,layers=3+2", "dp=2,pp=3,layers=2+2+1",
+                                   "pp=5,layers=1+1+1+1+1"})
+        for (uint64_t seed = 0; seed < 4; ++seed) {
+          ExecutableGraph graph = graphOf(strategy);
+          Planner planner(graph, *CostModel::create(model(), *table));
+          Draw draw(seed);
+          PlanOptions options = optionsOf(graph, batching);
+          options.schedule = schedule;
+          options.maxTokensPerMicroBatch = pick(draw, 10, 250);
+          SCOPED_TRACE(
+              std::string(ruleOf(batching).name) + " " + ruleOf(schedule).name +
+              " " + strategy + " " + std::to_string(seed) +
+              " tokens=" + std::to_string(options.maxTokensPerMicroBatch));
+          Lengths lengths = {300};
+          for (int64_t count = pick(draw, 20, 50); count > 0; --count)
+            lengths.push_back(pick(draw, 1, pick(draw, 1, 300)));
+          const int64_t tokens =
+              std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
+          lengths = joinedLengths(model(), lengths, options);
+          options.tokensPerStep = seed % 2 ? tokens : 0;
+          options.inFlight = static_cast<int>(
+              tokens / graph.strategy().dp / options.maxTokensPerMicroBatch +
+              2);
+          double seconds[2];
+          for (double &taken : seconds) {
+            options.dynamicLimits = *planner.largestDynamicBytes(options, true);
+            auto plan = planner.training(lengths, 1, options);
+            ASSERT_TRUE(plan.isOk()) << plan.status().message();
+            EXPECT_EQ(plan->fallback, "");
+            taken = secondsOf(planner, *plan, options);
+            options.maxTokensPerMicroBatch = 300;
+          }
+          EXPECT_LT(seconds[0], 1.3 * seconds[1]);
+        }
 }
 
 TEST(LongSamplesTest, TheLongestThatFitsIsFound) {

@@ -127,7 +127,29 @@ Status checkPoint(const cost::Point &point) {
       point.seconds() > maxSeconds)
     return Status::invalidArgument(formatText(
         "seconds expects 0 to %g, but got %g", maxSeconds, point.seconds()));
+  // Both are far below 2^53.
+  const double tokens = static_cast<double>(point.tokens());
+  if (static_cast<double>(point.pairs()) > tokens * tokens)
+    return Status::invalidArgument(
+        formatText("%d pairs, but %d tokens have at most %g", point.pairs(),
+                   point.tokens(), tokens * tokens));
+  if (point.targets() > point.tokens())
+    return Status::invalidArgument(formatText("%d targets, but %d tokens",
+                                              point.targets(), point.tokens()));
   return Status::ok();
+}
+
+/// Measurements contradict each other a little, and the curve goes between them.
+/// Ten times off it is no noise: the number of a point that is, or -1.
+int farOff(const CostCurve &curve, const std::vector<MeasuredPoint> &points) {
+  constexpr double factor = 10, leastSeconds = 1e-6;
+  for (size_t i = 0; i < points.size(); ++i) {
+    double expected = std::max(curve.seconds(points[i].work), leastSeconds);
+    double measured = std::max(points[i].seconds, leastSeconds);
+    if (measured > factor * expected || expected > factor * measured)
+      return static_cast<int>(i);
+  }
+  return -1;
 }
 
 } // namespace
@@ -152,6 +174,8 @@ Status CostTable::add(const cost::Entry &entry, int index) {
                   "UPDATE or GRAD_NORM");
   if (key.tp < 1)
     return refuse(formatText("tp expects 1 or more, but got %d", key.tp));
+  if (key.sp && key.tp == 1)
+    return refuse("sp splits what tp leaves whole, but tp is 1: leave it out");
   if (entry.points().empty())
     return refuse("has no points: measure at least one");
   std::vector<MeasuredPoint> points;
@@ -173,7 +197,13 @@ Status CostTable::add(const cost::Entry &entry, int index) {
     points.push_back(
         {{point.tokens(), point.pairs(), point.targets()}, point.seconds()});
   }
-  if (!curves_.emplace(key, CostCurve(points)).second)
+  CostCurve curve(points);
+  if (int i = farOff(curve, points); i >= 0)
+    return refuse(formatText(
+        "point %d takes %g seconds, but the other points say %g: more work "
+        "cannot take that much less time, measure again",
+        i + 1, points[i].seconds, curve.seconds(points[i].work)));
+  if (!curves_.emplace(key, std::move(curve)).second)
     return refuse("is there twice: put all points into one entry");
   return Status::ok();
 }

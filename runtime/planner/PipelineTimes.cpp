@@ -4,12 +4,13 @@
 
 #include "runtime/planner/PipelineTimes.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/sim/TaskGraph.h"
 
 namespace dyna {
 
 ItemSeconds::ItemSeconds(const PipelineProblem &problem) : problem_(problem) {
-  double longest = 1e-18;
+  double longest = std::max(1e-18, std::min(problem.messageSeconds, most));
   for (const auto *list : {&problem.forward, &problem.backward})
     for (const std::vector<double> &stage : *list)
       for (double seconds : stage)
@@ -43,7 +44,8 @@ public:
     for (int s = 0; s < stages_; ++s)
       for (int m = 0; m < problem_.microBatches(); ++m)
         connect(s, m);
-    DYNA_ASSIGN_OR_RETURN(std::vector<TaskTime> times, graph_.run());
+    DYNA_ASSIGN_OR_RETURN(std::vector<TaskTime> times,
+                          graph_.run([&](int t) { return describe(t); }));
     auto task = tasks_.begin();
     for (auto &list : orders_)
       for (PipelineItem &item : list) {
@@ -69,6 +71,21 @@ private:
       backward_[s][m] = task;
     else
       waiting_[s][m] = task;
+  }
+
+  std::string describe(int task) const {
+    auto named = tasks_.begin();
+    for (size_t s = 0; s < orders_.size(); ++s)
+      for (const PipelineItem &item : orders_[s]) {
+        auto [first, last] = *named++;
+        if (first == task || last == task)
+          return formatText("the %s of micro-batch %d on stage %d",
+                            item.isForward()    ? "forward"
+                            : item.isBackward() ? "backward"
+                                                : "weight gradients",
+                            item.microBatch, s);
+      }
+    return "a message";
   }
 
   double secondsOf(int s, const PipelineItem &item) const {

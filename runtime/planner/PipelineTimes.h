@@ -16,8 +16,8 @@ namespace dyna {
 
 /// What items take. Costs come from files: functions that take nothing, or a
 /// billion times what others take. Everything that follows relies on times that
-/// grow from each item to the next, so what is far below the longest item counts
-/// as a billionth of it, and far above any clock as that.
+/// grow from each item to the next, so what is far below the longest item or
+/// message counts as a billionth of it, and far above any clock as that.
 class ItemSeconds {
 public:
   explicit ItemSeconds(const PipelineProblem &problem);
@@ -59,7 +59,8 @@ struct ClockOptions {
   int sentAhead = 0;
 };
 
-/// Fills in when the items run. Fails where the orders wait for each other.
+/// Fills in when the items run. Fails, with an item that never runs, where the
+/// orders wait for each other.
 /// O(items).
 Status timeItems(StageOrders &orders, const PipelineProblem &problem,
                  const ClockOptions &options);

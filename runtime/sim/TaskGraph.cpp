@@ -25,7 +25,8 @@ int TaskGraph::add(int lane, double seconds) {
   return task;
 }
 
-StatusOr<std::vector<TaskTime>> TaskGraph::run() const {
+StatusOr<std::vector<TaskTime>>
+TaskGraph::run(const std::function<std::string(int)> &describe) const {
   const int count = tasks();
   // Who waits for each task: those behind `first[task]` in `waiting`.
   std::vector<int> first(count + 1, 0), pending(count, 0), waiting;
@@ -66,10 +67,11 @@ StatusOr<std::vector<TaskTime>> TaskGraph::run() const {
     return times;
   auto stuck = std::find_if(pending.begin(), pending.end(),
                             [](int left) { return left > 0; });
+  int task = static_cast<int>(stuck - pending.begin());
   return Status::internal(
-      formatText("%d of %d tasks wait for each other, such as task %d",
+      formatText("%d of %d tasks wait for each other, such as %s",
                  static_cast<size_t>(count) - ready.size(), count,
-                 static_cast<int>(stuck - pending.begin())));
+                 describe ? describe(task) : formatText("task %d", task)));
 }
 
 } // namespace dyna

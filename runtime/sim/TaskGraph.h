@@ -16,6 +16,8 @@
 #include "runtime/base/Status.h"
 
 #include <cstddef>
+#include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,9 +47,11 @@ public:
   /// `task` does not start before `other` has ended.
   void wait(int task, int other) { waits_.push_back({task, other}); }
 
-  /// When each task runs. Fails, with a task that never starts, where tasks
-  /// wait for each other. O(tasks + waits), whatever their order.
-  StatusOr<std::vector<TaskTime>> run() const;
+  /// When each task runs. Fails, with a task that never starts (as `describe`
+  /// calls it, if given), where tasks wait for each other. O(tasks + waits),
+  /// whatever their order.
+  StatusOr<std::vector<TaskTime>>
+  run(const std::function<std::string(int)> &describe = {}) const;
 
 private:
   std::vector<double> seconds_;

@@ -64,8 +64,8 @@ Status checkAgreement(Transport &transport,
   for (size_t rank = 1; rank < ranks; ++rank)
     if (lists[rank] != lists.front())
       return Status::invalidArgument(formatText(
-          "rank %d is a program of another version of Dyna than rank 0: start "
-          "all processes with one program",
+          "rank %d has other flags than rank 0, or is another program: start "
+          "all processes with one program and the same flags",
           rank));
   DYNA_ASSIGN_OR_RETURN(auto all, gather(transport, *world, own));
   for (size_t f = 0; f < facts.size(); ++f)

@@ -141,7 +141,29 @@ const BadTable badTables[] = {
     {"device { f64_flops: 1 f32_flops: 1 bf16_flops: 1 bytes_per_second: 1 } "
      "layers { kind: \"b\" } layers { kind: \"b\" }",
      {"layers 'b' are described twice"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 10 pairs: 101 seconds: 1 } }",
+     {"entry 1 (a tp=1 FORWARD): point 1: 101 pairs", "10 tokens", "100"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 10 targets: 11 seconds: 1 } }",
+     {"point 1: 11 targets, but 10 tokens"}},
+    {"entries { kind: \"a\" sp: true direction: FORWARD "
+     "points { tokens: 10 seconds: 1 } }",
+     {"entry 1 (a tp=1,sp=1 FORWARD)", "tp is 1"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 10 seconds: 1 } points { tokens: 1000 seconds: 1e-9 } }",
+     {"point 2 takes 1e-09 seconds", "more work"}},
 };
+
+TEST(CostTableTest, SmallContradictionsAreNoise) {
+  auto table =
+      CostTable::parse("entries { kind: \"a\" direction: FORWARD "
+                       "points { tokens: 10 pairs: 100 seconds: 3e-4 } "
+                       "points { tokens: 11 seconds: 1e-4 } "
+                       "points { tokens: 12 targets: 12 seconds: 2e-4 } }",
+                       "file");
+  EXPECT_TRUE(table.isOk()) << table.status().message();
+}
 
 TEST(CostTableTest, BadOnesAreRefusedWithTheirPlace) {
   for (const BadTable &bad : badTables) {

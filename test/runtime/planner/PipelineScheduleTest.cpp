@@ -5,6 +5,7 @@
 #include "runtime/planner/PipelineSchedule.h"
 
 #include "runtime/abi/Random.h"
+#include "runtime/planner/PipelineTimes.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>
@@ -54,6 +55,47 @@ TEST(PipelineScheduleTest, OrdersAreThoseOfTheirNames) {
             "F0 F1 F2 F3 ");
   schedule = *schedulePipeline(even, chosen(Schedule::Sequential, 3), true);
   EXPECT_EQ(textOf(schedule.stages[0]), "F0 B0 F1 B1 F2 B2 F3 B3 ");
+}
+
+// Times still tell in which order items run, however little they take.
+TEST(PipelineScheduleTest, ItemsThatTakeNothingBesideMessagesHaveAnOrder) {
+  for (double seconds : {0.0, 1e-290}) {
+    PipelineProblem problem = withBackwards({2, {seconds, seconds, seconds}});
+    problem.messageSeconds = 1e-6;
+    for (Schedule schedule : allSchedules()) {
+      PipelineSchedule timed =
+          *schedulePipeline(problem, chosen(schedule, 2), true);
+      for (const std::vector<PipelineItem> &items : timed.stages)
+        for (size_t i = 0; i < items.size(); ++i) {
+          EXPECT_LT(items[i].start, items[i].end) << ruleOf(schedule).name;
+          if (i > 0)
+            EXPECT_LE(items[i - 1].end, items[i].start)
+                << ruleOf(schedule).name;
+        }
+    }
+  }
+}
+
+TEST(PipelineScheduleTest, OrdersThatWaitForEachOtherAreNamed) {
+  PipelineProblem problem = withBackwards({2, {1, 1}});
+  auto item = [](ItemKind kind, int m) {
+    PipelineItem item;
+    item.kind = kind;
+    item.microBatch = m;
+    return item;
+  };
+  const ItemKind forward = ItemKind::Forward, backward = ItemKind::Backward;
+  // Stage 0 has the backward of 0 before the forward of 1, stage 1 the forward
+  // of 1 before that of 0.
+  StageOrders orders = {{item(forward, 0), item(backward, 0), item(forward, 1),
+                         item(backward, 1)},
+                        {item(forward, 1), item(forward, 0), item(backward, 0),
+                         item(backward, 1)}};
+  Status status = timeItems(orders, problem, {});
+  ASSERT_FALSE(status.isOk());
+  EXPECT_THAT(status.message(),
+              testing::HasSubstr("wait for each other, such as the backward of "
+                                 "micro-batch 0 on stage 0"));
 }
 
 // A stage that is ten times as fast as the next one waits for it.

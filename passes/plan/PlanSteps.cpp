@@ -8,6 +8,7 @@
 #include "runtime/base/Printable.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/ProgramBlocks.h"
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/Policy.h"
 #include "runtime/planner/RankMemory.h"
@@ -106,19 +107,39 @@ static Status checkPositions(const ::dyna::Model &model,
   return Status::ok();
 }
 
+/// The draft's options, for micro-batches no larger than those that it has.
+static ::dyna::PlanOptions ownOptions(const PlanDraft &draft) {
+  ::dyna::PlanOptions own = draft.options;
+  int64_t largest = 1;
+  for (const plan::MicroBatch &microBatch : draft.plan.microBatches)
+    largest = std::max(largest, ::dyna::extentOf(microBatch).tq);
+  own.maxTokensPerMicroBatch = std::min(own.maxTokensPerMicroBatch, largest);
+  own.longestSample = std::min(own.longestSample, largest);
+  return own;
+}
+
 /// The draft's options within the memory there is.
 static ::dyna::StatusOr<::dyna::PlanOptions>
 limitOptions(const PlanDraft &draft, const ::dyna::Planner &planner) {
   ::dyna::PlanOptions limited = draft.options;
   if (draft.rankMemory == 0)
     return limited;
-  DYNA_ASSIGN_OR_RETURN(
-      auto regions,
-      ::dyna::sizeDynamicRegions(planner, draft.options,
-                                 draft.evaluate ? ::dyna::Persistent::Masters
-                                                : ::dyna::Persistent::Training,
-                                 draft.rankMemory));
-  limited.dynamicLimits = std::move(regions.bytes);
+  auto sizeRegions = [&] {
+    return ::dyna::sizeDynamicRegions(planner, limited,
+                                      draft.evaluate
+                                          ? ::dyna::Persistent::Masters
+                                          : ::dyna::Persistent::Training,
+                                      draft.rankMemory);
+  };
+  auto regions = sizeRegions();
+  // Micro-batches that are there already may be smaller than they might be.
+  if (regions.status().code() == ::dyna::StatusCode::ResourceExhausted &&
+      !draft.plan.microBatches.empty()) {
+    limited = ownOptions(draft);
+    regions = sizeRegions();
+  }
+  DYNA_RETURN_IF_ERROR(regions.status());
+  limited.dynamicLimits = std::move(regions->bytes);
   return limited;
 }
 

@@ -41,27 +41,29 @@ StatusOr<DynamicRegions> sizeDynamicRegions(const Planner &planner,
   return regions;
 }
 
-StatusOr<int64_t> longestSampleWithin(const Planner &planner,
-                                      const PlanOptions &options,
-                                      Persistent persistent,
-                                      int64_t rankBytes) {
+/// The most tokens from `low`, which is not looked at, to `high` with which the
+/// sequential form fits. `set` writes them to options.
+template <typename Set>
+static StatusOr<int64_t> mostWithin(const Planner &planner,
+                                    const PlanOptions &options,
+                                    Persistent persistent, int64_t rankBytes,
+                                    int64_t low, int64_t high, Set set) {
   const ExecutableGraph &graph = planner.graph();
   std::vector<int64_t> room;
   for (int rank = 0; rank < graph.ranks(); ++rank)
     room.push_back(rankBytes -
                    persistentLayout(graph.rankView(rank), persistent).bytes);
-  PlanOptions longer = options;
+  PlanOptions other = options;
   auto fits = [&](int64_t tokens) -> StatusOr<bool> {
-    longer.longestSample = tokens;
+    set(other, tokens);
     DYNA_ASSIGN_OR_RETURN(
         auto least,
-        planner.leastDynamicBytes(longer, persistent == Persistent::Training));
+        planner.leastDynamicBytes(other, persistent == Persistent::Training));
     for (int rank = 0; rank < graph.ranks(); ++rank)
       if (least[rank] > room[rank])
         return false;
     return true;
   };
-  int64_t low = options.maxTokensPerMicroBatch, high = options.mostTokens();
   DYNA_ASSIGN_OR_RETURN(bool all, fits(high));
   if (all)
     return high;
@@ -71,6 +73,28 @@ StatusOr<int64_t> longestSampleWithin(const Planner &planner,
     (half ? low : high) = middle;
   }
   return low;
+}
+
+StatusOr<int64_t> longestSampleWithin(const Planner &planner,
+                                      const PlanOptions &options,
+                                      Persistent persistent,
+                                      int64_t rankBytes) {
+  return mostWithin(
+      planner, options, persistent, rankBytes, options.maxTokensPerMicroBatch,
+      options.mostTokens(),
+      [](PlanOptions &other, int64_t tokens) { other.longestSample = tokens; });
+}
+
+StatusOr<int64_t> largestMicroBatchWithin(const Planner &planner,
+                                          const PlanOptions &options,
+                                          Persistent persistent,
+                                          int64_t rankBytes) {
+  return mostWithin(planner, options, persistent, rankBytes, 0,
+                    options.maxTokensPerMicroBatch,
+                    [](PlanOptions &other, int64_t tokens) {
+                      other.maxTokensPerMicroBatch = tokens;
+                      other.longestSample = 0;
+                    });
 }
 
 } // namespace dyna

@@ -40,6 +40,14 @@ StatusOr<int64_t> longestSampleWithin(const Planner &planner,
                                       const PlanOptions &options,
                                       Persistent persistent, int64_t rankBytes);
 
+/// Tokens of the largest micro-batches, of several samples or one, with which
+/// they would do: 0 to `options.maxTokensPerMicroBatch`. O(log tokens) least
+/// regions.
+StatusOr<int64_t> largestMicroBatchWithin(const Planner &planner,
+                                          const PlanOptions &options,
+                                          Persistent persistent,
+                                          int64_t rankBytes);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLANNER_RANKMEMORY_H

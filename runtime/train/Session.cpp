@@ -230,9 +230,13 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
                         chooseRankBytes(options, need, held + localBytes(),
                                         local.size(), processes));
   if (rankBytes >= 0) {
-    DYNA_ASSIGN_OR_RETURN(regions, sizeDynamicRegions(*session.planner, largest,
-                                                      persistent, rankBytes,
-                                                      /*atLeast=*/!isSaid));
+    auto limited = sizeDynamicRegions(*session.planner, largest, persistent,
+                                      rankBytes, /*atLeast=*/!isSaid);
+    if (limited.status().code() == StatusCode::ResourceExhausted)
+      return Status::resourceExhausted(
+          limited.status().message() +
+          "; larger --rank-memory or smaller --tokens-per-micro-batch helps");
+    DYNA_ASSIGN_OR_RETURN(regions, std::move(limited));
   }
   if (regions.areLimited() && !isSaid)
     session.notes.push_back(
@@ -267,8 +271,32 @@ PlanRequest planRequest(const TrainOptions &options, Strategy strategy) {
   return request;
 }
 
+/// Where the flag leaves it open, micro-batches are no larger than a rank may
+/// take; where nothing fits, its region's size says what is missing.
+StatusOr<Policy> limitMicroBatches(Policy policy, const Planner &planner,
+                                   PlanRequest request,
+                                   const std::string &rankMemory,
+                                   Persistent persistent) {
+  if (rankMemory.empty() || request.tokensPerMicroBatch != 0)
+    return policy;
+  DYNA_ASSIGN_OR_RETURN(int64_t rankBytes, parseBytes(rankMemory));
+  DYNA_ASSIGN_OR_RETURN(
+      request.tokensPerMicroBatch,
+      largestMicroBatchWithin(planner, policy.options, persistent, rankBytes));
+  const int64_t most = policy.options.maxTokensPerMicroBatch;
+  if (request.tokensPerMicroBatch == 0 || request.tokensPerMicroBatch == most)
+    return policy;
+  DYNA_ASSIGN_OR_RETURN(policy,
+                        choosePolicy(planner.costs(), std::move(request)));
+  policy.notes.push_back(formatText(
+      "micro-batches have at most %d tokens, not %d: larger ones do not fit %s "
+      "of a rank (--rank-memory)",
+      policy.options.maxTokensPerMicroBatch, most, formatBytes(rankBytes)));
+  return policy;
+}
+
 /// And how its plans are made.
-Status chooseStrategy(Session &session) {
+Status chooseStrategy(Session &session, bool training) {
   const TrainOptions &options = session.options;
   Strategy strategy;
   if (!options.strategy.empty()) {
@@ -290,19 +318,21 @@ Status chooseStrategy(Session &session) {
         describeStrategy(strategy), strategy.ranks(), kMostThreadRanks));
   DYNA_ASSIGN_OR_RETURN(auto costs,
                         CostModel::open(*session.model, options.costs));
+  const PlanRequest request = planRequest(options, std::move(strategy));
+  DYNA_ASSIGN_OR_RETURN(auto policy, choosePolicy(costs, request));
   DYNA_ASSIGN_OR_RETURN(
-      auto policy,
-      choosePolicy(costs, planRequest(options, std::move(strategy))));
+      ExecutableGraph graph,
+      ExecutableGraph::create(*session.model, policy.strategy));
+  session.graph = std::make_unique<ExecutableGraph>(std::move(graph));
+  session.planner = std::make_unique<Planner>(*session.graph, std::move(costs));
+  DYNA_ASSIGN_OR_RETURN(
+      policy, limitMicroBatches(std::move(policy), *session.planner, request,
+                                options.rankMemory, persistentOf(training)));
   session.planOptions = policy.options;
   session.microBatches = policy.microBatches;
   session.options.tokensPerMicroBatch = policy.options.maxTokensPerMicroBatch;
   session.notes.insert(session.notes.end(), policy.notes.begin(),
                        policy.notes.end());
-  DYNA_ASSIGN_OR_RETURN(
-      ExecutableGraph graph,
-      ExecutableGraph::create(*session.model, std::move(policy.strategy)));
-  session.graph = std::make_unique<ExecutableGraph>(std::move(graph));
-  session.planner = std::make_unique<Planner>(*session.graph, std::move(costs));
   return Status::ok();
 }
 
@@ -480,7 +510,7 @@ Status openSession(const dyna_program &program, const Model &model,
                         chooseVariant(program, options.isa, cpuFeatures()));
   session.variant = variant;
   DYNA_RETURN_IF_ERROR(checkThreads(options));
-  DYNA_RETURN_IF_ERROR(chooseStrategy(session));
+  DYNA_RETURN_IF_ERROR(chooseStrategy(session, training));
   DYNA_RETURN_IF_ERROR(limitSamples(session, training, /*runsHere=*/true));
   DYNA_RETURN_IF_ERROR(openData(model, session));
   DYNA_ASSIGN_OR_RETURN(auto ranks, makeResources(session));
@@ -508,7 +538,7 @@ Status openPlanning(const Model &model, const TrainOptions &options,
         "--plan-only was started as one of %d processes: start planners alone, "
         "each with its own I/N",
         processes));
-  DYNA_RETURN_IF_ERROR(chooseStrategy(session));
+  DYNA_RETURN_IF_ERROR(chooseStrategy(session, /*training=*/true));
   DYNA_RETURN_IF_ERROR(limitSamples(session, true, /*runsHere=*/false));
   DYNA_RETURN_IF_ERROR(openData(model, session));
   DYNA_ASSIGN_OR_RETURN(session.planOptions.dynamicLimits,

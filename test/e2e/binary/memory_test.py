@@ -188,6 +188,30 @@ class MemoryTest(common.BinaryTest):
         done = common.run(common.training(program, self.corpus, *small, f"--rank-memory={memory}", "--long-documents=error"))
         self.assert_refused(done, "document", f"at most {limit} tokens in the memory of a rank", "--long-documents")
 
+    def test_micro_batches_are_no_larger_than_fit(self):
+        """Where no flag says how large they are; one that does is taken at its word."""
+        program = common.binary("gpt2", "f64", (), (("n_positions", 256),))
+        large = self.train(program, "large", "--tokens-per-batch=800")
+        refused = common.run(common.training(program, self.corpus, "--tokens-per-batch=800", "--tokens-per-micro-batch=64",
+                                             "--rank-memory=64KiB"))
+        self.assert_refused(refused, "larger --rank-memory or smaller --tokens-per-micro-batch helps")
+        value, unit = re.search(r"needs ([0-9.]+) (.iB) at least", refused.stderr).groups()
+        memory = int((float(value) + 0.06) * {"KiB": 1024, "MiB": 1 << 20}[unit])
+        done = common.run(common.training(program, self.corpus, "--tokens-per-batch=800", f"--rank-memory={memory}"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        tokens, usual = re.search(r"micro-batches have at most ([0-9]+) tokens, not ([0-9]+): .* \(--rank-memory\)",
+                                  done.stderr).groups()
+        self.assertIn(int(tokens), range(64, int(usual)))
+        self.assertRegex(done.stderr, "samples have at most [0-9]+ of the model's 256 positions")
+        metrics = self.folder / "small.jsonl"
+        common.succeed(common.training(program, self.corpus, "--tokens-per-batch=800", f"--rank-memory={2 * memory}",
+                                       f"--metrics={metrics}"))
+        for one, other in zip(common.losses(metrics), common.losses(f"{large}.jsonl"), strict=True):
+            self.assertLessEqual(abs(one - other), 1e-10 * abs(other))
+        refused = common.run(common.training(program, self.corpus, "--tokens-per-batch=800", f"--tokens-per-micro-batch={usual}",
+                                             f"--rank-memory={memory}"))
+        self.assert_refused(refused, f"micro-batch of {usual} tokens")
+
     def test_a_limit_is_kept(self):
         program = common.binary("gpt2", "f32")
         done = common.run(common.training(program, self.corpus, "--memory-limit=600K"))

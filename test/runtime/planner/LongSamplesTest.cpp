@@ -230,4 +230,35 @@ TEST(LongSamplesTest, TheLongestThatFitsIsFound) {
   }
 }
 
+TEST(LongSamplesTest, TheLargestMicroBatchThatFitsIsFound) {
+  for (const char *strategy : {"dp=1", "dp=2,pp=2,layers=3+2,zero=1"}) {
+    ExecutableGraph graph = graphOf(strategy);
+    Planner planner(graph);
+    PlanOptions options = optionsOf(graph, Batching::Ragged);
+    options.maxTokensPerMicroBatch = 900;
+    auto fits = [&](int64_t tokens, int64_t bytes) {
+      PlanOptions own = options;
+      own.maxTokensPerMicroBatch = tokens;
+      own.longestSample = 0;
+      return sizeDynamicRegions(planner, own, Persistent::Training, bytes)
+          .isOk();
+    };
+    int64_t before = 0, between = 0;
+    for (int64_t bytes = 0; bytes < 2000000; bytes += 41000) {
+      auto found = largestMicroBatchWithin(planner, options,
+                                           Persistent::Training, bytes);
+      ASSERT_TRUE(found.isOk()) << found.status().message();
+      ASSERT_TRUE(*found >= before && *found <= 900) << *found;
+      if (*found > 0)
+        EXPECT_TRUE(fits(*found, bytes)) << bytes;
+      if (*found < 900)
+        EXPECT_FALSE(fits(*found + 1, bytes)) << bytes;
+      between += *found > 0 && *found < 900;
+      before = *found;
+    }
+    EXPECT_EQ(before, 900);
+    EXPECT_GT(between, 4);
+  }
+}
+
 } // namespace

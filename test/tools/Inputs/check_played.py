@@ -47,7 +47,7 @@ def svg(path, *names):
     for name in names:
         assert name in texts, texts
     assert texts.count("rank 3") == len(names), texts
-    for word in ("forward", "backward", "update", "parameters exchanged", "idle", "0"):
+    for word in ("forward", "backward", "update", "idle", "0"):
         assert word in texts, texts
     width = float(root.attrib["viewBox"].split()[2])
     for node in root.iter("{http://www.w3.org/2000/svg}rect"):

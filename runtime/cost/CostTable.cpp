@@ -139,10 +139,11 @@ Status checkPoint(const cost::Point &point) {
   return Status::ok();
 }
 
-/// Measurements contradict each other a little, and the curve goes between them.
-/// Ten times off it is no noise: the number of a point that is, or -1.
+/// Measurements contradict each other, short ones on busy machines by far, and
+/// the curve goes between them. Ten times off it, and beyond what a scheduler
+/// takes away at once, is no noise: the number of a point that is, or -1.
 int farOff(const CostCurve &curve, const std::vector<MeasuredPoint> &points) {
-  constexpr double factor = 10, leastSeconds = 1e-6;
+  constexpr double factor = 10, leastSeconds = 0.05;
   for (size_t i = 0; i < points.size(); ++i) {
     double expected = std::max(curve.seconds(points[i].work), leastSeconds);
     double measured = std::max(points[i].seconds, leastSeconds);

@@ -11,10 +11,9 @@
 #include "runtime/planner/PartitionLayers.h"
 #include "runtime/planner/RankMemory.h"
 #include "test/runtime/plan/TinyPlans.h"
+#include "test/runtime/planner/Draw.h"
 
 #include <gmock/gmock.h>
-
-#include <random>
 
 using namespace dyna;
 using plan::Instruction;
@@ -35,27 +34,16 @@ Status verify(const ExecutableGraph &graph, const plan::Plan &plan,
   return verifyPlan(graph, plan, lengths, {enoughBytes});
 }
 
-/// Draws what plans are made for.
-class Draw {
-public:
-  explicit Draw(uint64_t seed) : random_(seed) {}
-  int below(int bound) {
-    return std::uniform_int_distribution<int>(0, bound - 1)(random_);
-  }
-  PlanOptions options() {
-    PlanOptions options;
-    options.maxTokensPerMicroBatch = 16 + below(3) * 8;
-    options.schedule = allSchedules()[below(allSchedules().size())];
-    options.batching = allBatchings()[below(allBatchings().size())];
-    options.inFlight = 1 + below(4);
-    options.recompute = {static_cast<plan::Recompute>(below(3))};
-    options.splitBackward = below(2);
-    return options;
-  }
-
-private:
-  std::mt19937_64 random_;
-};
+PlanOptions drawOptions(Draw &draw) {
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 16 + draw.below(3) * 8;
+  options.schedule = allSchedules()[draw.below(allSchedules().size())];
+  options.batching = allBatchings()[draw.below(allBatchings().size())];
+  options.inFlight = 1 + draw.below(4);
+  options.recompute = {static_cast<plan::Recompute>(draw.below(3))};
+  options.splitBackward = draw.below(2);
+  return options;
+}
 
 const char *const strategies[] = {"pp=1",        "dp=2",
                                   "pp=2",        "pp=3",
@@ -71,7 +59,7 @@ TEST(ComputeOrderTest, StepsMakeTheWholePlan) {
     const ExecutableGraph graph =
         graphOf(modelWithDegrees(), strategies[round % std::size(strategies)]);
     Planner planner(graph);
-    PlanOptions options = draw.options();
+    PlanOptions options = drawOptions(draw);
     const bool trains = draw.below(5) > 0;
     if (trains && draw.below(2)) {
       auto most = planner.largestDynamicBytes(options, true);
@@ -135,7 +123,7 @@ TEST(ComputeOrderTest, CommunicationIsOrderedAnew) {
     const ExecutableGraph graph =
         graphOf(modelWithDegrees(), strategies[round % std::size(strategies)]);
     Planner planner(graph);
-    const PlanOptions made = draw.options();
+    const PlanOptions made = drawOptions(draw);
     SCOPED_TRACE(formatText("round %d, %s, %s", round, graph.name(),
                             ruleOf(made.schedule).name));
     auto plan = draw.below(5) > 0 ? planner.training(someLengths, 40, made)

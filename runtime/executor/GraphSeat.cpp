@@ -6,13 +6,6 @@
 
 namespace dyna {
 
-plan::ElementType typeOf(const Model &model, int parameter,
-                         ParameterPart part) {
-  return part == ParameterPart::Copy       ? model.computeType(parameter)
-         : part == ParameterPart::Gradient ? model.gradientType()
-                                           : model.masterType();
-}
-
 GraphSeat::GraphSeat(const ExecutableGraph &graph, Persistent persistent,
                      RankMachine &machine, int64_t begin)
     : graph_(graph), view_(graph.rankView(machine.rank())),

@@ -23,16 +23,6 @@
 
 namespace dyna {
 
-/// The tensors of a parameter.
-enum class ParameterPart { Master, Copy, Gradient, FirstMoment, SecondMoment };
-
-/// What layer functions read: the copy where there is one.
-inline ParameterPart valuePart(const Model &model, int parameter) {
-  return model.hasCopy(parameter) ? ParameterPart::Copy : ParameterPart::Master;
-}
-/// As it lies in an arena.
-plan::ElementType typeOf(const Model &model, int parameter, ParameterPart part);
-
 /// Rows [begin, end) of a tensor.
 struct RowRange {
   int64_t begin = 0, end = 0;

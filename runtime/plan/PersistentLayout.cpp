@@ -8,6 +8,13 @@
 
 namespace dyna {
 
+plan::ElementType typeOf(const Model &model, int parameter,
+                         ParameterPart part) {
+  return part == ParameterPart::Copy       ? model.computeType(parameter)
+         : part == ParameterPart::Gradient ? model.gradientType()
+                                           : model.masterType();
+}
+
 Persistent neededFor(plan::Instruction::Op op) {
   for (ParameterUse use :
        {ParameterUse::UsedGradients, ParameterUse::UpdatedGradients,

@@ -18,6 +18,16 @@
 
 namespace dyna {
 
+/// The tensors of a parameter.
+enum class ParameterPart { Master, Copy, Gradient, FirstMoment, SecondMoment };
+
+/// What layer functions read: the copy where there is one.
+inline ParameterPart valuePart(const Model &model, int parameter) {
+  return model.hasCopy(parameter) ? ParameterPart::Copy : ParameterPart::Master;
+}
+/// As it lies in an arena.
+plan::ElementType typeOf(const Model &model, int parameter, ParameterPart part);
+
 /// Byte offsets from the start of the arena; -1: not there.
 struct ParameterPlace {
   int64_t master = -1;

@@ -30,12 +30,13 @@ double tokensPerPair(const ExecutableGraph &graph, const CostModel &costs,
                      const PlanOptions &options, bool trains, int64_t tokens) {
   const Model &model = graph.model();
   const Strategy &strategy = graph.strategy();
+  const int perNode = shardsPerNode(graph, costs, 0);
   const int64_t few = std::max<int64_t>(tokens / 16, 1);
   auto seconds = [&](int64_t length) {
     double sum = 0;
     for (int l = 0; l < model.layers(); ++l) {
       const plan::LayerKind &kind = model.kind(l);
-      const KindAt at{model.layer(l).kind(), strategy.tp, strategy.sp};
+      const KindAt at{model.layer(l).kind(), strategy.tp, strategy.sp, perNode};
       const Work work{tokens, visiblePairs(kind, length) * (tokens / length),
                       tokens};
       auto passes = trainingPasses(kind, modeOf(options.recompute, l),

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace dyna {
@@ -26,6 +27,14 @@ std::vector<cost::Direction> trainingPasses(const plan::LayerKind &kind,
   if (mode == plan::RECOMPUTE_FULL)
     passes.push_back(cost::RECOMPUTE_FULL);
   return passes;
+}
+
+int shardsPerNode(const ExecutableGraph &graph, const CostModel &costs,
+                  int stage) {
+  const int rank = graph.rankAt({0, stage, 0});
+  return costs.cluster()
+      .shapeOf(graph.compiledGroup(rank, DYNA_GROUP_TP))
+      .perNode;
 }
 
 namespace {
@@ -101,16 +110,16 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
                                const CostModel &costs, const plan::Plan &plan,
                                const std::vector<int> &microBatches,
                                const PlanOptions &options) {
-  const Strategy &strategy = graph.strategy();
   // Layers of one kind and mode take the same.
-  std::map<std::pair<int, plan::Recompute>, LayerSeconds> known;
-  auto secondsIn = [&](const RankView &view, int layer,
+  const Strategy &strategy = graph.strategy();
+  std::map<std::tuple<int, int, plan::Recompute>, LayerSeconds> known;
+  auto secondsIn = [&](const RankView &view, int perNode, int layer,
                        plan::Recompute mode) -> const LayerSeconds & {
     const int kind = view.layer(layer).kind();
-    auto [entry, isNew] = known.try_emplace({kind, mode});
+    auto [entry, isNew] = known.try_emplace({kind, perNode, mode});
     if (isNew)
       entry->second = secondsOf(
-          costs, {kind, strategy.tp, strategy.sp},
+          costs, {kind, strategy.tp, strategy.sp, perNode},
           trainingPasses(view.kind(layer), mode, options.splitBackward),
           worksOf(view.kind(layer), plan, microBatches));
     return entry->second;
@@ -120,6 +129,7 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
   const bool apart = pieces && options.splitBackward;
   for (int stage = 0; stage < graph.stages(); ++stage) {
     const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
+    const int perNode = shardsPerNode(graph, costs, stage);
     auto &forward = stages.forward.emplace_back(microBatches.size(), 0);
     auto &backward = stages.backward.emplace_back(microBatches.size(), 0);
     if (apart)
@@ -129,7 +139,7 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
     for (int l = view.firstLayer(); l < view.endLayer(); ++l)
       for (size_t m = 0; m < microBatches.size(); ++m) {
         const LayerSeconds &seconds =
-            secondsIn(view, l, options.modeOf(l, microBatches[m]));
+            secondsIn(view, perNode, l, options.modeOf(l, microBatches[m]));
         forward[m] += seconds.forward[m];
         backward[m] += seconds.backward[m];
         if (apart)

@@ -18,6 +18,10 @@ namespace dyna {
 std::vector<cost::Direction> trainingPasses(const plan::LayerKind &kind,
                                             plan::Recompute wished, bool split);
 
+/// Ranks of a tensor-parallel group of a stage that are on one node, at most.
+int shardsPerNode(const ExecutableGraph &graph, const CostModel &costs,
+                  int stage);
+
 /// What the stages of one replica take for its micro-batches of these numbers.
 /// Which tokens have targets no plan says: all have. O(micro-batches * (kinds +
 /// layers)).

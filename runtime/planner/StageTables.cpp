@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace dyna {
@@ -35,13 +36,13 @@ StageTables::StageTables(const ExecutableGraph &graph, const CostModel &costs,
                          const PlanOptions &options, bool trains,
                          int64_t mostTokens)
     : powers_(powersUpTo(mostTokens)) {
-  const Strategy &strategy = graph.strategy();
   const size_t points = static_cast<size_t>(powers_) * powers_;
   // Layers of one kind and mode take the same.
-  std::map<std::pair<int, plan::Recompute>, std::pair<Table, Table>> known;
-  auto tabulate = [&](const plan::LayerKind &kind, int number,
+  const Strategy &strategy = graph.strategy();
+  std::map<std::tuple<int, int, plan::Recompute>, std::pair<Table, Table>>
+      known;
+  auto tabulate = [&](const plan::LayerKind &kind, const KindAt &at,
                       plan::Recompute mode) {
-    KindAt at{number, strategy.tp, strategy.sp};
     std::pair<Table, Table> tables(Table(points, 0), Table(points, 0));
     auto passes = trainingPasses(kind, mode, options.splitBackward);
     if (!trains)
@@ -61,17 +62,19 @@ StageTables::StageTables(const ExecutableGraph &graph, const CostModel &costs,
     return tables;
   };
   slowest_.assign(points, 0);
+  path_.assign(points, 0);
   for (int stage = 0; stage < graph.stages(); ++stage) {
     const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
+    const int perNode = shardsPerNode(graph, costs, stage);
     Table &forward = forward_.emplace_back(points, 0);
     Table &backward = backward_.emplace_back(points, 0);
     for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
-      std::pair key(view.layer(l).kind(), modeOf(options.recompute, l));
+      const KindAt at{view.layer(l).kind(), strategy.tp, strategy.sp, perNode};
+      const plan::Recompute mode = modeOf(options.recompute, l);
+      const std::tuple key(at.kind, perNode, mode);
       auto found = known.find(key);
       if (found == known.end())
-        found =
-            known.emplace(key, tabulate(view.kind(l), key.first, key.second))
-                .first;
+        found = known.emplace(key, tabulate(view.kind(l), at, mode)).first;
       for (size_t i = 0; i < points; ++i) {
         forward[i] += found->second.first[i];
         backward[i] += found->second.second[i];
@@ -79,8 +82,10 @@ StageTables::StageTables(const ExecutableGraph &graph, const CostModel &costs,
     }
     neverFall(forward);
     neverFall(backward);
-    for (size_t i = 0; i < points; ++i)
+    for (size_t i = 0; i < points; ++i) {
       slowest_[i] = std::max(slowest_[i], forward[i] + backward[i]);
+      path_[i] += forward[i] + backward[i];
+    }
   }
 }
 

@@ -42,6 +42,9 @@ public:
   /// Of the slowest stage, both together.
   double slowest(const RaggedShape &shape) const { return at(slowest_, shape); }
 
+  /// Of all stages, one after another.
+  double path(const RaggedShape &shape) const { return at(path_, shape); }
+
 private:
   using Table = std::vector<double>; ///< [tokens][mean length]
   double at(const Table &table, const RaggedShape &shape) const;
@@ -49,7 +52,7 @@ private:
 
   int powers_ = 0; ///< of either
   std::vector<Table> forward_, backward_;
-  Table slowest_;
+  Table slowest_, path_;
 };
 
 } // namespace dyna

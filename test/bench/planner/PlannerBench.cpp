@@ -15,6 +15,7 @@
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/Planner.h"
+#include "test/bench/planner/AssignBench.h"
 #include "test/bench/planner/MicroBatchBench.h"
 #include "test/bench/planner/ScheduleBench.h"
 #include "test/runtime/executor/TinyModel.h"
@@ -39,18 +40,22 @@ const Collection collections[] = {
 constexpr int64_t longest = 8192, tokensPerReplica = 65536;
 constexpr int blocks = 96;
 
+double drawLength(const Collection &from, uint64_t index) {
+  double u, unused;
+  dyna_parameter_uniforms(7, index, &u, &unused);
+  int above = 1;
+  while (above < 8 && u > shares[above])
+    ++above;
+  double share = std::min(1.0, (u - shares[above - 1]) /
+                                   (shares[above] - shares[above - 1]));
+  return std::exp(std::log(from.tokens[above - 1]) * (1 - share) +
+                  std::log(from.tokens[above]) * share);
+}
+
 std::vector<int64_t> drawLengths(const Collection &from, int64_t tokens) {
   std::vector<int64_t> lengths;
   for (uint64_t index = 0; tokens > 0; ++index) {
-    double u, unused;
-    dyna_parameter_uniforms(7, index, &u, &unused);
-    int above = 1;
-    while (above < 8 && u > shares[above])
-      ++above;
-    double share = std::min(1.0, (u - shares[above - 1]) /
-                                     (shares[above] - shares[above - 1]));
-    double length = std::exp(std::log(from.tokens[above - 1]) * (1 - share) +
-                             std::log(from.tokens[above]) * share);
+    double length = drawLength(from, index);
     int64_t cut = std::min({std::llround(length), longest * 1LL, tokens * 1LL});
     lengths.push_back(cut);
     tokens -= cut;
@@ -239,5 +244,9 @@ int main(int argc, char **argv) {
           "dp=48,pp=8,layers=13+12+12+12+12+12+12+13,zero=1",
           "dp=6,tp=8,sp=1,pp=8,layers=13+12+12+12+12+12+12+13,zero=1"})
       failures += measure(model, strategy, from);
+  std::vector<int64_t> samples;
+  for (uint64_t index = 0; index < 512; ++index)
+    samples.push_back(std::llround(drawLength(collections[1], index)));
+  failures += benchAssignment(samples);
   return failures + measureMicroBatches(argc, argv);
 }

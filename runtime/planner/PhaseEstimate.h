@@ -1,0 +1,79 @@
+//===- PhaseEstimate.h - About what samples take under a strategy -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Which strategy samples should have is asked hundreds of times for each step, and
+// millions of times when strategies are searched: far too often to make plans. So a
+// phase (the micro-batches of one graph in a step) is estimated from sums over its
+// samples. Of `n` equal micro-batches on `d` replicas, with `t` the seconds of one
+// on the slowest stage, and `path` those on all stages and between them,
+//
+//     max(n t / d + path - t, path of the longest sample) + reduction
+//
+// which are the bounds of PipelineBounds.h for micro-batches that are equal but for
+// the longest sample; `n` is whatever makes this least, among numbers that keep
+// micro-batches within the options' tokens and memory. `reduction` is what of the
+// gradients' exchange the last backward does not hide. Padding, uneven packing
+// and how a schedule fills its gaps are left out: beside plans as they are played,
+// docs/planner.md says how far off that is.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PHASEESTIMATE_H
+#define DYNA_RUNTIME_PLANNER_PHASEESTIMATE_H
+
+#include "runtime/planner/StageTables.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace dyna {
+
+/// What the samples of a phase add up to.
+struct PhaseLoad {
+  RaggedShape sum;
+  int64_t longest = 0; ///< tokens
+
+  void add(int64_t tokens) {
+    ++sum.samples;
+    sum.tokens += tokens;
+    sum.squares += tokens * tokens;
+    longest = std::max(longest, tokens);
+  }
+  void add(const PhaseLoad &other) {
+    sum.samples += other.sum.samples;
+    sum.tokens += other.sum.tokens;
+    sum.squares += other.sum.squares;
+    longest = std::max(longest, other.longest);
+  }
+};
+
+class PhaseEstimate {
+public:
+  /// Of training steps planned with `options`, for samples of at most
+  /// `options.mostTokens()` tokens. O(layers + log^2 tokens) costs.
+  PhaseEstimate(const ExecutableGraph &graph, const CostModel &costs,
+                const PlanOptions &options);
+
+  /// Of a phase; 0 without samples. O(log samples).
+  double seconds(const PhaseLoad &load) const;
+  /// Of the update behind the last phase, for the graph that makes it: with ZeRO
+  /// also the rows of others, which come before the next forward.
+  double updateSeconds() const { return updateSeconds_; }
+  /// Of all gradients over their holders, by itself.
+  double reductionSeconds() const { return reductionSeconds_; }
+
+private:
+  double pathSeconds(const RaggedShape &shape) const;
+  double pipelineSeconds(const PhaseLoad &load, int64_t perReplica) const;
+
+  StageTables tables_;
+  int stages_, replicas_;
+  int64_t mostTokens_ = 0; ///< of a micro-batch of several samples
+  double messageSeconds_, messageSecondsPerToken_; ///< of all stages, both ways
+  double reductionSeconds_ = 0, lastReduction_ = 0, updateSeconds_ = 0;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PHASEESTIMATE_H

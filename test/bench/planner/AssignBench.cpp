@@ -1,0 +1,57 @@
+//===- AssignBench.cpp - What dealing samples to strategies costs ---------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "test/bench/planner/AssignBench.h"
+
+#include "runtime/planner/AssignStrategies.h"
+#include "runtime/planner/Policy.h"
+#include "test/bench/planner/MicroBatchBench.h"
+#include "test/runtime/executor/TinyModel.h"
+
+#include <cstdio>
+
+namespace dyna {
+
+int benchAssignment(const std::vector<int64_t> &lengths) {
+  TinyOptions tiny;
+  tiny.blocks = 60;
+  tiny.hidden = 32;
+  tiny.degrees = {{2, true}, {4, true}, {8, true}, {16, true}};
+  plan::Manifest manifest = tinyManifest(tiny);
+  manifest.mutable_facts()->set_positions(32768);
+  const Model model = *Model::create(manifest);
+  const CostModel costs =
+      *CostModel::create(model, *CostTable::described("a800-80g:4x8"));
+  std::vector<PhaseEstimate> phases;
+  for (const char *text : {"dp=4,tp=2,sp=1,pp=4", "dp=4,tp=4,sp=1,pp=2",
+                           "dp=2,tp=8,sp=1,pp=2", "dp=1,tp=16,sp=1,pp=2"}) {
+    PlanRequest request;
+    request.strategy = *parseStrategy(text);
+    request.tokensPerBatch = 1 << 20;
+    auto policy = choosePolicy(costs, request);
+    if (!policy.isOk())
+      return std::fprintf(stderr, "%s\n", policy.status().message().c_str()), 1;
+    phases.emplace_back(*ExecutableGraph::create(model, policy->strategy),
+                        costs, policy->options);
+  }
+  std::vector<std::vector<double>> switching(4, std::vector<double>(4, 0.1));
+  for (int graph = 0; graph < 4; ++graph)
+    switching[graph][graph] = 0;
+  const TabledEstimates estimates(phases, {switching, switching}, 0);
+  const LengthRanges ranges =
+      *parseLengthRanges("a: 0-4096; b: 4097-8192; c: 8193-16384; d: 16385-",
+                         {"a", "b", "c", "d"});
+  int merged = 0;
+  const double ms = medianMs([&] {
+    auto assigned = assignSamples(lengths, ranges, estimates);
+    merged = assigned.isOk() ? assigned->merged : 0;
+    return assigned.isOk();
+  });
+  std::printf("{\"what\": \"assign\", \"ranks\": 32, \"ranges\": 4, "
+              "\"samples\": %zu, \"merged\": %d, \"assign_ms\": %.3f}\n",
+              lengths.size(), merged, ms);
+  return ms < 0;
+}
+
+} // namespace dyna

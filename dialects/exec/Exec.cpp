@@ -48,6 +48,8 @@ LogicalResult DoOp::verify() {
   auto value = [&](Field field) -> int64_t {
     return field == Field::Layer        ? static_cast<int32_t>(getLayer())
            : field == Field::MicroBatch ? static_cast<int32_t>(getMicroBatch())
+           : field == Field::Phase      ? static_cast<int32_t>(getPhase())
+           : field == Field::Bucket     ? static_cast<int32_t>(getBucket())
                                         : static_cast<int32_t>(getRecompute());
   };
   for (int number = 0; number < ::dyna::fieldCount; ++number) {
@@ -85,12 +87,16 @@ void DoOp::print(OpAsmPrinter &printer) {
     printer << " micro_batch " << getMicroBatch();
   if (hasField(op, Field::Recompute) && getRecompute() != Recompute::None)
     printer << " recompute " << stringifyRecompute(getRecompute());
+  if (hasField(op, Field::Phase))
+    printer << " phase " << getPhase();
+  if (hasField(op, Field::Bucket))
+    printer << " bucket " << getBucket();
   for (auto [operand, place] : llvm::zip(takenBy(op), getPlaces()))
     if (place != plan::noPlace)
       printer << ' ' << operandName(operand) << ' ' << place;
-  printer.printOptionalAttrDict(
-      (*this)->getAttrs(),
-      {"instruction", "layer", "micro_batch", "recompute", "places"});
+  printer.printOptionalAttrDict((*this)->getAttrs(),
+                                {"instruction", "layer", "micro_batch",
+                                 "recompute", "phase", "bucket", "places"});
 }
 
 namespace {

@@ -258,7 +258,7 @@ def Exec_DoOp : Exec_Op<"do", [HasParent<"RankOp">]> {
 
     Constraints:
     - (DO1) it is an instruction of the table, and has only what the table gives it.
-    - (DO2) neither `layer` nor `micro_batch` is negative.
+    - (DO2) neither `layer` nor `micro_batch`, `phase` nor `bucket` is negative.
     - (DO3) `places` has an element for each block that the instruction may take: -1 where
       it takes none, else a multiple of 64 that is not negative.
 
@@ -273,6 +273,7 @@ def Exec_DoOp : Exec_Op<"do", [HasParent<"RankOp">]> {
   let arguments = (ins I32Attr:$instruction,
                        Exec_Index:$layer, Exec_Index:$micro_batch,
                        DefaultValuedAttr<Exec_Recompute, "::mlir::exec::Recompute::None">:$recompute,
+                       Exec_Index:$phase, Exec_Index:$bucket,
                        DenseI64ArrayAttr:$places);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

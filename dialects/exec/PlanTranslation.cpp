@@ -30,7 +30,8 @@ static void importMicroBatch(OpBuilder &builder, Location location,
 static void importInstruction(OpBuilder &builder, Location location,
                               const plan::Instruction &i) {
   DoOp::create(builder, location, static_cast<int32_t>(i.op), i.layer,
-               i.microBatch, static_cast<Recompute>(i.recompute),
+               i.microBatch, static_cast<Recompute>(i.recompute), i.phase,
+               i.bucket,
                ArrayRef(i.places).take_front(::dyna::takenBy(i.op).count));
 }
 
@@ -75,6 +76,8 @@ static plan::Instruction exportInstruction(DoOp op) {
   i.layer = static_cast<int32_t>(op.getLayer());
   i.microBatch = static_cast<int32_t>(op.getMicroBatch());
   i.recompute = static_cast<plan::Recompute>(op.getRecompute());
+  i.phase = static_cast<int32_t>(op.getPhase());
+  i.bucket = static_cast<int32_t>(op.getBucket());
   llvm::copy(op.getPlaces(), i.places.begin());
   return i;
 }

@@ -42,9 +42,11 @@ static Status combineNorms(Run &run) {
 
 Status exchange(Run &run, const Instruction &i) {
   RankExchange *exchange = run.seat.exchange();
+  ExchangeOp op = exchangeOf(i.op);
+  if (op.isSwitch() && run.switches)
+    return op.starts ? run.switches->start(i) : run.switches->wait(i);
   if (!exchange)
     return Status::internal("one rank has nobody to exchange with");
-  ExchangeOp op = exchangeOf(i.op);
   if (op.kind == ExchangeKind::Norm)
     return combineNorms(run);
   if (op.isOfParameters())

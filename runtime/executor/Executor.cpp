@@ -119,23 +119,17 @@ StatusOr<GraphSeat *> Executor::seatOf(const plan::Plan &plan) {
 static Status checkPersistent(const GraphSeat &seat,
                               const plan::RankProgram &program) {
   for (const Instruction &i : program.instructions)
-    if (neededFor(i.op) > seat.persistent())
+    if (!includes(seat.persistent(), neededFor(i.op)))
       return Status::invalidArgument(formatText(
           "the plan has %s, which needs %s, but of '%s' there is no more than "
           "%s: run it on a graph that has them, or a plan that evaluates here",
-          describeInstruction(i),
-          neededFor(i.op) == Persistent::Training
-              ? "gradients and optimizer state"
-              : "masters",
-          seat.graph().name(),
-          seat.persistent() == Persistent::Masters
-              ? "masters"
-              : "the values that layer functions read"));
+          describeInstruction(i), describePersistent(neededFor(i.op)),
+          seat.graph().name(), describePersistent(seat.persistent())));
   return Status::ok();
 }
 
 Status Executor::check(const GraphSeat &seat, const VerifiedPlan &verified,
-                       const MiniBatch &miniBatch) const {
+                       const MiniBatch &miniBatch, int64_t targets) const {
   const plan::Plan &plan = verified.plan();
   // Graphs of one name may be of several models.
   uint64_t model = seat.graph().model().hash();
@@ -153,8 +147,7 @@ Status Executor::check(const GraphSeat &seat, const VerifiedPlan &verified,
         "samples, of %d tokens, that it is to run on",
         verified.lengths().size(), sumOf(verified.lengths()),
         miniBatch.samples.size(), sumOf(miniBatch.lengths())));
-  if (int64_t targets = countTargets(miniBatch);
-      plan.microBatchCount() > 0 && plan.targetTokens != targets)
+  if (plan.microBatchCount() > 0 && plan.targetTokens != targets)
     return Status::invalidArgument(
         formatText("the plan counts %d targets, but the mini-batch has %d",
                    plan.targetTokens, targets));
@@ -169,19 +162,16 @@ Status Executor::check(const GraphSeat &seat, const VerifiedPlan &verified,
   return Status::ok();
 }
 
-Status Executor::run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
-                     const StepScalars &scalars, StepResult &result) {
-  const plan::Plan &plan = verified.plan();
-  DYNA_ASSIGN_OR_RETURN(GraphSeat * seat, seatOf(plan));
-  DYNA_RETURN_IF_ERROR(check(*seat, verified, miniBatch));
-  result = StepResult();
-  Run run(machine_, *seat, variant_, plan, miniBatch, scalars, result);
+Status Executor::runPhase(Run &run) {
+  const StepScalars &scalars = run.scalars;
+  StepResult &result = run.result;
   result.dynamicBytes = run.program.dynamicBytes;
   dyna_context &context = machine_.context();
-  context.group_count = static_cast<int32_t>(seat->groups().size());
-  context.groups = seat->groups().data();
+  context.group_count = static_cast<int32_t>(run.seat.groups().size());
+  context.groups = run.seat.groups().data();
   context.step = scalars.step;
-  context.inverse_targets = plan.targetTokens > 0 ? 1.0 / plan.targetTokens : 0;
+  context.inverse_targets =
+      run.plan.targetTokens > 0 ? 1.0 / run.plan.targetTokens : 0;
   context.optimizer = scalars.optimizer;
   context.optimizer.gradient_scale = 1;
   Traffic before = machine_.traffic();
@@ -191,6 +181,76 @@ Status Executor::run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
     result.coreWaitSeconds = coreWaitSeconds() - waited;
   result.traffic = machine_.traffic();
   result.traffic.add(before, -1);
+  return status;
+}
+
+Status Executor::run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
+                     const StepScalars &scalars, StepResult &result) {
+  const plan::Plan &plan = verified.plan();
+  DYNA_ASSIGN_OR_RETURN(GraphSeat * seat, seatOf(plan));
+  DYNA_RETURN_IF_ERROR(
+      check(*seat, verified, miniBatch, countTargets(miniBatch)));
+  result = StepResult();
+  Run run(machine_, *seat, variant_, plan, miniBatch, scalars, result);
+  Status status = runPhase(run);
+  if (status.isOk())
+    status = shareResults(result);
+  if (!status.isOk() && options_.transport)
+    options_.transport->abort(status);
+  return status;
+}
+
+/// What the phases of a step took together.
+static void addPhase(StepResult &step, const StepResult &phase) {
+  step.microBatchLosses.insert(step.microBatchLosses.end(),
+                               phase.microBatchLosses.begin(),
+                               phase.microBatchLosses.end());
+  step.gradientNorm = phase.gradientNorm; // the last one's, home's
+  step.flops += phase.flops;
+  step.formulaFlops += phase.formulaFlops;
+  step.keptBytes = std::max(step.keptBytes, phase.keptBytes);
+  step.liveBytes = std::max(step.liveBytes, phase.liveBytes);
+  step.dynamicBytes = std::max(step.dynamicBytes, phase.dynamicBytes);
+  step.busySeconds += phase.busySeconds;
+  step.coreWaitSeconds += phase.coreWaitSeconds;
+  step.traffic.add(phase.traffic);
+}
+
+Status Executor::run(const VerifiedStep &step,
+                     const std::vector<MiniBatch> &batches,
+                     const StepScalars &scalars, StepResult &result) {
+  result = StepResult();
+  std::vector<SwitchCarrier::Phase> phases;
+  if (batches.size() != step.phases().size())
+    return Status::internal("a mini-batch for each phase is wanted");
+  for (int k = 0; k < step.phaseCount(); ++k) {
+    const VerifiedStep::Phase &phase = step.phases()[k];
+    DYNA_ASSIGN_OR_RETURN(GraphSeat * seat, seatOf(phase.plan.plan()));
+    DYNA_RETURN_IF_ERROR(check(*seat, phase.plan, batches[k], step.targets()));
+    GraphSeat *before = phases.empty() ? nullptr : phases.back().seat;
+    phases.push_back({phase.switches, seat, before});
+  }
+  SwitchCarrier switches(machine_, *phases.back().seat, phases);
+  bool hadBadLoss = false;
+  auto runAll = [&]() -> Status {
+    for (int k = 0; k < step.phaseCount(); ++k) {
+      GraphSeat &seat = *phases[k].seat;
+      // What has gone home last time is still there.
+      if (k + 1 < step.phaseCount())
+        DYNA_RETURN_IF_ERROR(seat.clearGradients());
+      StepResult phase;
+      Run run(machine_, seat, variant_, step.phases()[k].plan.plan(),
+              batches[k], scalars, phase);
+      run.switches = &switches;
+      run.hadBadLoss = hadBadLoss;
+      DYNA_RETURN_IF_ERROR(runPhase(run));
+      for (double loss : phase.microBatchLosses)
+        hadBadLoss |= !std::isfinite(loss);
+      addPhase(result, phase);
+    }
+    return shareResults(result);
+  };
+  Status status = runAll();
   if (!status.isOk() && options_.transport)
     options_.transport->abort(status);
   return status;
@@ -227,11 +287,11 @@ Status Executor::runProgram(Run &run) {
   }
   DYNA_RETURN_IF_ERROR(readResults(run));
   DYNA_RETURN_IF_ERROR(machine_.synchronize());
-  return shareResults(run, std::chrono::duration<double>(busy).count());
+  result.busySeconds = std::chrono::duration<double>(busy).count();
+  return Status::ok();
 }
 
-Status Executor::shareResults(Run &run, double busySeconds) {
-  StepResult &result = run.result;
+Status Executor::shareResults(StepResult &result) {
   const size_t losses = result.microBatchLosses.size();
   if (losses == 0)
     return Status::ok();
@@ -240,11 +300,10 @@ Status Executor::shareResults(Run &run, double busySeconds) {
   std::vector<double> values = result.microBatchLosses;
   const size_t own = losses + 2 * static_cast<size_t>(machine_.rank());
   values.resize(losses + 2 * static_cast<size_t>(machine_.ranks()));
-  values[own] = busySeconds;
+  values[own] = result.busySeconds;
   values[own + 1] =
       static_cast<double>(persistentBytes() + result.dynamicBytes);
-  if (RankExchange *exchange = run.seat.exchange())
-    DYNA_RETURN_IF_ERROR(exchange->sum(values, machine_.stream().handle()));
+  DYNA_RETURN_IF_ERROR(sumOverRanks(values));
   for (size_t at = losses; at < values.size(); at += 2)
     result.uses.push_back({values[at], static_cast<int64_t>(values[at + 1])});
   values.resize(losses);

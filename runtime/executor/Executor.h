@@ -18,6 +18,7 @@
 #include "runtime/executor/MemoryCheck.h"
 #include "runtime/executor/Step.h"
 #include "runtime/executor/Trace.h"
+#include "runtime/plan/StepVerifier.h"
 #include "runtime/plan/VerifiedPlan.h"
 
 #include <memory>
@@ -65,6 +66,12 @@ public:
   Status run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
              const StepScalars &scalars, StepResult &result);
 
+  /// The same for a step of several graphs, whose seats the executor has: those
+  /// of all phases but the last with gradients, the last one's with all that
+  /// training needs. `batches[k]` are the samples of phase k.
+  Status run(const VerifiedStep &step, const std::vector<MiniBatch> &batches,
+             const StepScalars &scalars, StepResult &result);
+
   /// Of the graphs, as they were given.
   GraphSeat &seat(size_t graph = 0) { return *seats_[graph]; }
   const GraphSeat &seat(size_t graph = 0) const { return *seats_[graph]; }
@@ -85,13 +92,16 @@ private:
   Status initialize(const std::vector<GraphUse> &graphs);
   /// The seat that the plan was made for.
   StatusOr<GraphSeat *> seatOf(const plan::Plan &plan);
-  /// What a proof does not know: this arena and this mini-batch.
+  /// What a proof does not know: this arena and this mini-batch. `targets`: of
+  /// all that the loss is divided for.
   Status check(const GraphSeat &seat, const VerifiedPlan &verified,
-               const MiniBatch &miniBatch) const;
+               const MiniBatch &miniBatch, int64_t targets) const;
+  /// Sets the context for a plan, runs it, and counts what it took.
+  Status runPhase(Run &run);
 
   Status runProgram(Run &run);
   /// Sums losses over ranks, and tells all what each one was used.
-  Status shareResults(Run &run, double busySeconds);
+  Status shareResults(StepResult &result);
   /// What a trace tells instructions by.
   struct Moment {
     double time = 0, core = 0; ///< seconds, on the wall and of this thread

@@ -4,6 +4,8 @@
 
 #include "runtime/executor/GraphSeat.h"
 
+#include <cstring>
+
 namespace dyna {
 
 GraphSeat::GraphSeat(const ExecutableGraph &graph, Persistent persistent,
@@ -113,6 +115,52 @@ Status GraphSeat::writeBox(int parameter, ParameterPart part, const Box &box,
         rows.place + r * rows.stride,
         static_cast<const char *>(source) + r * rows.bytes, rows.bytes));
   return machine_.synchronize();
+}
+
+namespace {
+
+/// bf16 as the upper half of an f32, rounded to even.
+struct Bf16 {
+  uint16_t bits;
+};
+float widen(Bf16 value) {
+  const uint32_t wide = static_cast<uint32_t>(value.bits) << 16;
+  float result;
+  std::memcpy(&result, &wide, sizeof(result));
+  return result;
+}
+Bf16 narrow(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if (value != value)
+    return {static_cast<uint16_t>((bits >> 16) | 0x40)};
+  return {static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)};
+}
+
+void add(float &to, float more) { to += more; }
+void add(double &to, double more) { to += more; }
+void add(Bf16 &to, Bf16 more) { to = narrow(widen(to) + widen(more)); }
+
+template <typename Element>
+void addAll(void *to, const void *more, int64_t elements) {
+  auto *sum = static_cast<Element *>(to);
+  auto *summand = static_cast<const Element *>(more);
+  for (int64_t e = 0; e < elements; ++e)
+    add(sum[e], summand[e]);
+}
+
+} // namespace
+
+Status GraphSeat::addBox(int parameter, ParameterPart part, const Box &box,
+                         const void *source) {
+  const plan::ElementType type = typeOf(model(), parameter, part);
+  std::vector<unsigned char> sum(box.volume() * elementBytes(type));
+  DYNA_RETURN_IF_ERROR(readBox(parameter, part, box, sum.data()));
+  auto addElements = type == plan::F64    ? addAll<double>
+                     : type == plan::BF16 ? addAll<Bf16>
+                                          : addAll<float>;
+  addElements(sum.data(), source, box.volume());
+  return writeBox(parameter, part, box, sum.data());
 }
 
 Status GraphSeat::readPart(int parameter, ParameterPart part, void *target) {

@@ -67,6 +67,9 @@ public:
                  void *target);
   Status writeBox(int parameter, ParameterPart part, const Box &box,
                   const void *source);
+  /// Adds to the box, element by element; bf16 is rounded once.
+  Status addBox(int parameter, ParameterPart part, const Box &box,
+                const void *source);
   /// Of the logical tensor, what this rank has of a part.
   Box partBox(int parameter, ParameterPart part) const;
   Status clearGradients();

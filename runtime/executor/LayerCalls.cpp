@@ -222,9 +222,11 @@ Status readResults(Run &run) {
 }
 
 void countLosses(Run &run) {
+  bool isBad = run.hadBadLoss;
   for (double loss : run.result.microBatchLosses)
-    if (!std::isfinite(loss))
-      run.squaredNorms[0] = std::nan("");
+    isBad |= !std::isfinite(loss);
+  if (isBad)
+    run.squaredNorms[0] = std::nan("");
 }
 
 /// The norm of the whole gradient, and from it the factor of clipping.

@@ -91,6 +91,11 @@ MemoryCheck::writableRanges(const ProgramBlocks::Uses &uses,
 
 void MemoryCheck::addParameterRanges(const Instruction &instruction,
                                      std::vector<Range> &ranges) const {
+  // Of the graphs of any phases, in their parts of the arena.
+  if (exchangeOf(instruction.op).isSwitch()) {
+    ranges.push_back({0, dynamicStart_});
+    return;
+  }
   if (!writesParameters(instruction.op))
     return;
   const RankView &view = seat_->view();

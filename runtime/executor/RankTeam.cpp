@@ -79,10 +79,29 @@ Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
 
 Status RankTeam::run(const VerifiedPlan &plan, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
+  return runAll(
+      [&](Executor &rank, StepResult &own) {
+        return rank.run(plan, miniBatch, scalars, own);
+      },
+      result);
+}
+
+Status RankTeam::run(const VerifiedStep &step,
+                     const std::vector<MiniBatch> &batches,
+                     const StepScalars &scalars, StepResult &result) {
+  return runAll(
+      [&](Executor &rank, StepResult &own) {
+        return rank.run(step, batches, scalars, own);
+      },
+      result);
+}
+
+Status
+RankTeam::runAll(const std::function<Status(Executor &, StepResult &)> &body,
+                 StepResult &result) {
   results_.assign(ranks_.size(), {});
   DYNA_RETURN_IF_ERROR(onAllRanks([&](Rank &rank) {
-    return rank.executor->run(plan, miniBatch, scalars,
-                              results_[&rank - ranks_.data()]);
+    return body(*rank.executor, results_[&rank - ranks_.data()]);
   }));
   result = results_[0];
   for (size_t local = 1; local < results_.size(); ++local) {
@@ -261,10 +280,11 @@ plan::ElementType RankTeam::logicalType(int parameter,
 }
 
 int64_t RankTeam::partBytes(int parameter, ParameterPart part) const {
-  bool exists = part == ParameterPart::Master ||
-                (part == ParameterPart::Copy
-                     ? model().hasCopy(parameter)
-                     : graphs_.front().persistent == Persistent::Training);
+  bool exists =
+      part == ParameterPart::Master ||
+      (part == ParameterPart::Copy
+           ? model().hasCopy(parameter)
+           : includes(graphs_.front().persistent, Persistent::Training));
   return exists ? model().elements(parameter) *
                       elementBytes(logicalType(parameter, part))
                 : 0;

@@ -59,6 +59,9 @@ public:
   /// processes too, and the failure is the first rank's own.
   Status run(const VerifiedPlan &plan, const MiniBatch &miniBatch,
              const StepScalars &scalars, StepResult &result);
+  /// The same for a step of several graphs; `batches[k]` is that of phase k.
+  Status run(const VerifiedStep &step, const std::vector<MiniBatch> &batches,
+             const StepScalars &scalars, StepResult &result);
   /// What one rank of this process did in the last run.
   const StepResult &lastResult(size_t local) const { return results_[local]; }
 
@@ -115,6 +118,10 @@ private:
   using Take = std::function<Status(int rank, const Box &box, void *bytes)>;
   using Give =
       std::function<Status(int rank, const Box &box, const void *bytes)>;
+
+  /// `body` runs on each rank and leaves what it did.
+  Status runAll(const std::function<Status(Executor &, StepResult &)> &body,
+                StepResult &result);
 
   RankTeam(std::vector<GraphUse> graphs) : graphs_(std::move(graphs)) {}
   /// Runs on every rank of this process at once; the first failure that is not

@@ -13,6 +13,7 @@
 #include "runtime/executor/RankMachine.h"
 #include "runtime/executor/Staging.h"
 #include "runtime/executor/Step.h"
+#include "runtime/executor/SwitchCarrier.h"
 #include "runtime/plan/ProgramBlocks.h"
 
 #include <algorithm>
@@ -61,6 +62,10 @@ struct Run {
   bool hasNorm = false;
   bool scaled = false;  ///< gradient_scale is known
   bool isFinite = true; ///< so is the update
+  // Of a phase of a step.
+  SwitchCarrier *switches = nullptr;
+  /// A loss of an earlier phase was not finite.
+  bool hadBadLoss = false;
 };
 
 /// Does what an instruction says (LayerCalls.cpp); what it does with other ranks

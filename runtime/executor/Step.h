@@ -38,6 +38,8 @@ struct StepResult {
   /// where it or a loss is not finite: then parameters and optimizer state stay
   /// as they were, on all ranks, and the gradients are cleared.
   double gradientNorm = 0;
+  /// Of this rank, as RankUse has it.
+  double busySeconds = 0;
   /// Of matrix products, recomputed ones included: what the kernels counted,
   /// and what the manifest says of the functions that were called.
   double flops = 0, formulaFlops = 0;

@@ -57,6 +57,8 @@ constexpr unsigned bit(Field field) { return 1u << static_cast<int>(field); }
 constexpr unsigned Layer = bit(Field::Layer);
 constexpr unsigned MicroBatch = bit(Field::MicroBatch);
 constexpr unsigned Recompute = bit(Field::Recompute);
+constexpr unsigned Phase = bit(Field::Phase);
+constexpr unsigned Bucket = bit(Field::Bucket);
 constexpr unsigned needs(unsigned field) { return field | field << fieldCount; }
 
 constexpr int nothing = -1;
@@ -66,6 +68,8 @@ constexpr auto LayerGradient = ExchangeKind::Gradient;
 constexpr auto Reduction = ExchangeKind::Reduction;
 constexpr auto Gather = ExchangeKind::Gather;
 constexpr auto Norms = ExchangeKind::Norm;
+constexpr auto ValueSwitch = ExchangeKind::ValueSwitch;
+constexpr auto GradientSwitch = ExchangeKind::GradientSwitch;
 constexpr ExchangeOp none = {};
 constexpr ExchangeOp among(ExchangeKind kind) { return {kind, false, false}; }
 constexpr ExchangeOp sendOf(ExchangeKind kind) { return {kind, true, false}; }
@@ -138,7 +142,8 @@ const Row &rowOf(Instruction::Op op) {
 //===----------------------------------------------------------------------===//
 
 const char *fieldName(Field field) {
-  static const char *const names[] = {"layer", "micro_batch", "recompute"};
+  static const char *const names[] = {"layer", "micro_batch", "recompute",
+                                      "phase", "bucket"};
   static_assert(sizeof(names) / sizeof(*names) == fieldCount);
   return names[static_cast<int>(field)];
 }
@@ -172,6 +177,10 @@ int64_t fieldOf(const Instruction &i, Field field) {
     return i.microBatch;
   case Field::Recompute:
     return i.recompute;
+  case Field::Phase:
+    return i.phase;
+  case Field::Bucket:
+    return i.bucket;
   }
   return 0;
 }
@@ -187,12 +196,19 @@ void setField(Instruction &i, Field field, int64_t value) {
   case Field::Recompute:
     i.recompute = static_cast<plan::Recompute>(value);
     break;
+  case Field::Phase:
+    i.phase = static_cast<int>(value);
+    break;
+  case Field::Bucket:
+    i.bucket = static_cast<int>(value);
+    break;
   }
 }
 
 bool plan::operator==(const Instruction &a, const Instruction &b) {
   return a.op == b.op && a.layer == b.layer && a.microBatch == b.microBatch &&
-         a.recompute == b.recompute && a.places == b.places;
+         a.recompute == b.recompute && a.phase == b.phase &&
+         a.bucket == b.bucket && a.places == b.places;
 }
 
 //===----------------------------------------------------------------------===//
@@ -259,6 +275,9 @@ std::string describeInstruction(const Instruction &instruction) {
     text += formatText(" layer %d", instruction.layer);
   if (isPerMicroBatch(instruction.op))
     text += formatText(" micro-batch %d", instruction.microBatch);
+  if (hasField(instruction.op, Field::Bucket))
+    text += formatText(" phase %d bucket %d", instruction.phase,
+                       instruction.bucket);
   return text;
 }
 

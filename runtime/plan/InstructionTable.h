@@ -19,8 +19,8 @@ namespace dyna {
 //===----------------------------------------------------------------------===//
 
 /// In the order in which they are written.
-enum class Field { Layer, MicroBatch, Recompute };
-constexpr int fieldCount = static_cast<int>(Field::Recompute) + 1;
+enum class Field { Layer, MicroBatch, Recompute, Phase, Bucket };
+constexpr int fieldCount = static_cast<int>(Field::Bucket) + 1;
 
 const char *fieldName(Field field);
 int64_t fieldOf(const plan::Instruction &instruction, Field field);
@@ -111,7 +111,9 @@ enum class ExchangeKind {
   Gradient,   ///< to the stage before, of an activation
   Reduction,  ///< of the gradients of parameters
   Gather,     ///< of the rows of parameters that other ranks updated
-  Norm
+  Norm,
+  ValueSwitch,   ///< parameters come to another graph
+  GradientSwitch ///< gradients of parameters go home
 };
 
 /// An exchange from the side of one rank.
@@ -125,6 +127,10 @@ struct ExchangeOp {
   }
   constexpr bool isOfParameters() const {
     return kind == ExchangeKind::Reduction || kind == ExchangeKind::Gather;
+  }
+  constexpr bool isSwitch() const {
+    return kind == ExchangeKind::ValueSwitch ||
+           kind == ExchangeKind::GradientSwitch;
   }
   constexpr bool isGradient() const { return kind == ExchangeKind::Gradient; }
   /// How many stages behind this one the other end of a message is: 1 or -1.

@@ -20,7 +20,8 @@ namespace {
 /// What has passed, and what may come next.
 class ProgramOrder final : public OrderChecker {
 public:
-  ProgramOrder(const RankView &view, const std::vector<int> &microBatches);
+  ProgramOrder(const RankView &view, const std::vector<int> &microBatches,
+               Part part);
 
   Status step(const Instruction &i) override;
   Status finish() const override;
@@ -76,6 +77,7 @@ private:
 
   const RankView &view_;
   const std::vector<int> &microBatches_;
+  const Part part_;
   std::unordered_map<int, Progress> progress_;
   std::vector<Parameters> parameters_; ///< by layer
   bool combined_ = false;
@@ -83,8 +85,9 @@ private:
 };
 
 ProgramOrder::ProgramOrder(const RankView &view,
-                           const std::vector<int> &microBatches)
-    : view_(view), microBatches_(microBatches), parameters_(view.layers()) {
+                           const std::vector<int> &microBatches, Part part)
+    : view_(view), microBatches_(microBatches), part_(part),
+      parameters_(view.layers()) {
   for (int m : microBatches) {
     Progress &progress = progress_[m];
     progress.forward = view.firstLayer();
@@ -105,6 +108,12 @@ Status ProgramOrder::step(const Instruction &i) {
     return reduce(i);
   case ExchangeKind::Gather:
     return gather(i);
+  case ExchangeKind::ValueSwitch:
+  case ExchangeKind::GradientSwitch:
+    return part_.isPhase
+               ? Status::ok() // StepVerifier.h
+               : refuse(PlanRule::Switched,
+                        "a switch stands in a plan that is no phase of a step");
   case ExchangeKind::Norm:
   case ExchangeKind::None:
     break;
@@ -273,7 +282,7 @@ Status ProgramOrder::message(const Instruction &i) {
 
 /// Layers that use what another one updates see it gathered too.
 Status ProgramOrder::checkGathered(int layer) const {
-  if (!view_.zero())
+  if (!view_.zero() || part_.isSwitched)
     return Status::ok();
   for (int p : view_.layer(layer).parameters())
     if (view_.place(p).holders > 1 && parameters_[view_.owner(p)].gathered < 2)
@@ -295,6 +304,9 @@ Status ProgramOrder::checkNotGathering(int layer) const {
 Status ProgramOrder::gather(const Instruction &i) {
   int &stage = parameters_[i.layer].gathered;
   bool starts = exchangeOf(i.op).starts;
+  if (part_.isSwitched)
+    return refuse(PlanRule::Switched,
+                  "values that come by a switch are not gathered");
   if (!view_.zero() || !view_.sharesParameters(i.layer))
     return refuse(PlanRule::Updated,
                   "this layer has no rows that other ranks update");
@@ -350,6 +362,8 @@ Status ProgramOrder::reduce(const Instruction &i) {
 }
 
 Status ProgramOrder::combine() {
+  if (part_.isSwitched)
+    return refuse(PlanRule::Switched, "only home updates parameters");
   if (combined_)
     return refuse(PlanRule::Updated, "the norms are combined twice");
   if (updating_)
@@ -367,6 +381,8 @@ Status ProgramOrder::parameters(const Instruction &i) {
   Parameters &own = parameters_[layer];
   if (!view_.ownsParameters(layer))
     return refuse(PlanRule::Updated, "this layer owns no parameters");
+  if (part_.isSwitched)
+    return refuse(PlanRule::Switched, "only home updates parameters");
   DYNA_RETURN_IF_ERROR(checkNotGathering(layer));
   if (i.op == Instruction::CAST_PARAMS) {
     if (own.cast)
@@ -460,9 +476,9 @@ Status ProgramOrder::finish() const {
 } // namespace
 
 std::unique_ptr<OrderChecker>
-OrderChecker::create(const RankView &view,
-                     const std::vector<int> &microBatches) {
-  return std::make_unique<ProgramOrder>(view, microBatches);
+OrderChecker::create(const RankView &view, const std::vector<int> &microBatches,
+                     Part part) {
+  return std::make_unique<ProgramOrder>(view, microBatches, part);
 }
 
 } // namespace dyna

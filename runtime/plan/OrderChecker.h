@@ -20,10 +20,14 @@ namespace dyna {
 /// stage, and the parameters through reduction, norm and update.
 class OrderChecker {
 public:
+  /// As VerifyOptions has it.
+  struct Part {
+    bool isPhase = false, isSwitched = false;
+  };
   /// `view` is the rank's, `microBatches` are those of its replica, in order.
   /// Both must outlive the checker.
   static std::unique_ptr<OrderChecker>
-  create(const RankView &view, const std::vector<int> &microBatches);
+  create(const RankView &view, const std::vector<int> &microBatches, Part part);
   virtual ~OrderChecker() = default;
 
   virtual Status step(const plan::Instruction &i) = 0;

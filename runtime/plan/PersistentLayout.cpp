@@ -16,14 +16,29 @@ plan::ElementType typeOf(const Model &model, int parameter,
 }
 
 Persistent neededFor(plan::Instruction::Op op) {
-  for (ParameterUse use :
-       {ParameterUse::UsedGradients, ParameterUse::UpdatedGradients,
-        ParameterUse::Moments})
-    if (writes(op, use) || reads(op, use))
-      return Persistent::Training;
+  auto touches = [op](ParameterUse use) {
+    return writes(op, use) || reads(op, use);
+  };
+  int needed = 0;
+  if (touches(ParameterUse::UsedGradients) ||
+      touches(ParameterUse::UpdatedGradients))
+    needed |= static_cast<int>(Persistent::Gradients);
+  if (touches(ParameterUse::Moments))
+    needed |= static_cast<int>(Persistent::Training);
   // Masters that are written alone are values (gathered where there is no copy).
-  return reads(op, ParameterUse::Masters) ? Persistent::Masters
-                                          : Persistent::Values;
+  if (reads(op, ParameterUse::Masters))
+    needed |= static_cast<int>(Persistent::Masters);
+  return static_cast<Persistent>(needed);
+}
+
+std::string describePersistent(Persistent persistent) {
+  std::string text;
+  for (auto [bit, word] : {std::pair(Persistent::Masters, "masters"),
+                           {Persistent::Gradients, "gradients"},
+                           {Persistent::Moments, "optimizer state"}})
+    if (includes(persistent, bit))
+      text += (text.empty() ? "" : ", ") + std::string(word);
+  return text.empty() ? "the values that layer functions read" : text;
 }
 
 PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
@@ -50,17 +65,18 @@ PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
   for (int p : held)
     if (!view.hasCopy(p))
       places[p].master = place(view.elements(p), master);
-    else if (persistent != Persistent::Values)
+    else if (includes(persistent, Persistent::Masters))
       places[p].master = place(view.updatedElements(p), master);
   for (int p : held)
     if (view.hasCopy(p))
       places[p].copy =
           place(view.elements(p), elementBytes(view.computeType(p)));
-  if (persistent != Persistent::Training)
+  if (includes(persistent, Persistent::Gradients))
+    for (int p : held)
+      places[p].gradient =
+          place(view.elements(p), elementBytes(view.gradientType()));
+  if (!includes(persistent, Persistent::Moments))
     return layout;
-  for (int p : held)
-    places[p].gradient =
-        place(view.elements(p), elementBytes(view.gradientType()));
   for (int p : held)
     places[p].m = place(view.updatedElements(p), master);
   for (int p : held)

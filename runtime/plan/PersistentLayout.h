@@ -42,15 +42,22 @@ struct PersistentLayout {
   int64_t bytes = 0;
 };
 
-/// What of the parameters a rank has.
+/// What of the parameters a rank has, beside what layer functions read: bits.
 enum class Persistent {
-  Values,  ///< what layer functions read, brought from another graph
-  Masters, ///< and the masters, where that is a copy of them
-  Training ///< and gradients and optimizer state
+  Values = 0,    ///< nothing: brought from another graph, for evaluation
+  Masters = 1,   ///< the masters, where layers read a copy of them
+  Gradients = 2, ///< of a graph whose values come and whose gradients go
+  Moments = 4,
+  Training = Masters | Gradients | Moments
 };
+constexpr bool includes(Persistent has, Persistent what) {
+  return (static_cast<int>(what) & ~static_cast<int>(has)) == 0;
+}
 
 /// The least that a rank must have for an instruction.
 Persistent neededFor(plan::Instruction::Op op);
+/// "masters and moments", "no more than the values that layer functions read".
+std::string describePersistent(Persistent persistent);
 
 /// Equal parts lie together: all masters, all copies, all gradients, all m, all
 /// v, of the parameters that the view holds, in each part matrices before

@@ -68,6 +68,10 @@ struct Instruction {
   /// gradient of whose input, crosses.
   int layer = 0;
   int microBatch = 0;
+  /// Of a switch (StepPlan.h): the phase whose graph it leads to or from, and
+  /// which of its buckets.
+  int phase = 0;
+  int bucket = 0;
   /// Bytes from the start of the dynamic region (everything in the arena behind
   /// the persistent part) at which the blocks lie that the instruction takes, in
   /// the order of its row; `noPlace` for those that are not there.

@@ -35,6 +35,10 @@ plan::file::Program columnsOf(const plan::RankProgram &program) {
       columns.add_layers(i.layer);
     if (hasField(i.op, Field::MicroBatch))
       columns.add_micro_batches(i.microBatch);
+    if (hasField(i.op, Field::Phase))
+      columns.add_phases(i.phase);
+    if (hasField(i.op, Field::Bucket))
+      columns.add_buckets(i.bucket);
     if (hasField(i.op, Field::Recompute)) {
       columns.add_recompute(i.recompute);
       recomputes |= i.recompute != plan::RECOMPUTE_NONE;
@@ -138,7 +142,7 @@ readProgram(const plan::file::Program &columns) {
   if (columns.instructions().size() > maxPlanInstructions)
     return bad(
         formatText("it has more than %d instructions", maxPlanInstructions));
-  int layer = 0, microBatch = 0, recompute = 0;
+  int layer = 0, microBatch = 0, recompute = 0, phase = 0, bucket = 0;
   for (char number : columns.instructions()) {
     Instruction &i = instructions.emplace_back();
     i.op = static_cast<Instruction::Op>(number);
@@ -155,6 +159,10 @@ readProgram(const plan::file::Program &columns) {
       else if (field == Field::MicroBatch)
         DYNA_RETURN_IF_ERROR(
             take(columns.micro_batches(), microBatch, "micro-batches", value));
+      else if (field == Field::Phase)
+        DYNA_RETURN_IF_ERROR(take(columns.phases(), phase, "phases", value));
+      else if (field == Field::Bucket)
+        DYNA_RETURN_IF_ERROR(take(columns.buckets(), bucket, "buckets", value));
       else if (columns.recompute_size() != 0)
         DYNA_RETURN_IF_ERROR(
             take(columns.recompute(), recompute, "recompute modes", value));

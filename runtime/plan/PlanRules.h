@@ -25,7 +25,10 @@ enum class PlanRule {
   Fits,
   Matched,
   Agreed,
-  Ends
+  Ends,
+  Switched,
+  Arrived,
+  Returned
 };
 
 /// "plan: what (P7)".

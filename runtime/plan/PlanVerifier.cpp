@@ -31,7 +31,7 @@ Status prefixed(const std::string &words, const Status &status) {
 
 /// P2.
 Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
-                    int64_t targets) {
+                    int64_t targets, bool isPhase) {
   int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
   if (targets >= 0 && plan.targetTokens != targets)
     return refuse(PlanRule::Covered,
@@ -40,7 +40,7 @@ Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
   if (targets < 0 && tokens > 0 && plan.targetTokens == 0)
     return refuse(PlanRule::Covered,
                   "counts no targets, but a loss is divided by their number");
-  if (plan.targetTokens < 0 || plan.targetTokens > tokens)
+  if (plan.targetTokens < 0 || (plan.targetTokens > tokens && !isPhase))
     return refuse(PlanRule::Covered,
                   formatText("counts %d targets, but the mini-batch has %d "
                              "tokens",
@@ -210,7 +210,8 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
   if (Status status = checkInstructions(view, plan, program, index);
       !status.isOk())
     return at(options, rank, index, status);
-  auto order = OrderChecker::create(view, microBatches);
+  auto order = OrderChecker::create(view, microBatches,
+                                    {options.isPhase, options.isSwitched});
   ProgramBlocks blocks(view, plan, program);
   MemoryChecker memory(blocks, program.dynamicBytes);
   for (index = 0; index < program.count(); ++index) {
@@ -316,7 +317,8 @@ Status verifyRanks(const ExecutableGraph &graph, const plan::Plan &plan,
                                       "', but this is '" + graph.name() + "'");
   DYNA_RETURN_IF_ERROR(checkLengths(model, lengths));
   DYNA_RETURN_IF_ERROR(checkSegments(model, plan, lengths));
-  DYNA_RETURN_IF_ERROR(checkTargets(plan, lengths, options.targets));
+  DYNA_RETURN_IF_ERROR(
+      checkTargets(plan, lengths, options.targets, options.isPhase));
   DYNA_RETURN_IF_ERROR(checkReplicas(plan, graph.replicas()));
   std::vector<std::vector<int>> microBatches =
       microBatchesOfReplicas(plan, graph.replicas());

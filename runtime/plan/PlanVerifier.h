@@ -63,6 +63,13 @@ struct VerifyOptions {
   /// -1 where only the lengths of samples are known: a plan may then count from
   /// one to all of their tokens. Who runs plans knows the targets.
   int64_t targets = -1;
+  /// It is a phase of a step (StepVerifier.h): it counts the targets of the whole
+  /// mini-batch, and switches may stand in it.
+  bool isPhase = false;
+  /// Of a graph other than home: its values come by a switch, whole, and its
+  /// gradients leave by one, once they are reduced. Nothing is gathered or
+  /// updated.
+  bool isSwitched = false;
   /// Set by a failure, if given.
   PlanPosition *failedAt = nullptr;
 };

@@ -48,6 +48,8 @@ public:
 private:
   /// Of a test alone, which shows what becomes of plans that are refused.
   friend struct UnprovenPlan;
+  /// Proves the phases of a step.
+  friend class VerifiedStep;
   VerifiedPlan(plan::Plan plan, std::vector<int64_t> lengths)
       : plan_(std::move(plan)), lengths_(std::move(lengths)) {}
 

@@ -39,6 +39,9 @@ struct PlanOptions {
   bool splitBackward = false;
   /// End with GRAD_NORM and UPDATE.
   bool update = true;
+  /// Of a phase of another graph than home (StepPlan.h): nothing is gathered or
+  /// updated, gradients are reduced over their holders.
+  bool switched = false;
   /// Every send right behind what makes its tensor, every receive right before
   /// what needs it, as no plan that is to run may have them: ranks that carry out
   /// one after another then wait for each other (DynaPipe, section 2 and figure
@@ -53,6 +56,8 @@ struct PlanOptions {
   /// Filled in by the planner: micro-batches that each stage may hold, where a
   /// schedule goes by memory; empty: as many as fit.
   std::vector<int> mostKept;
+
+  bool reduces() const { return update || switched; }
 
   /// That any micro-batch may have.
   int64_t mostTokens() const {

@@ -169,11 +169,14 @@ Status Planner::write(plan::Plan &plan, int replicas,
         writer.startGathers();
         writeSchedule(graph_, place, schedule, own, trains, writer);
         writer.finishGathers();
-        if (!trains || !options.update)
+        if (!trains || !options.reduces())
           continue;
         if (own.empty())
           writer.startReductions();
-        writer.update();
+        if (options.switched)
+          writer.finishReductions();
+        else
+          writer.update();
       }
   }
   return Status::ok();

@@ -122,7 +122,8 @@ void ProgramWriter::evaluate(int m) {
 /// A parameter that several layers use is reduced with the one that updates
 /// it, the first of the rank, which backward reaches last.
 void ProgramWriter::startReduction(int layer) {
-  if (options_.update && view_.sharesParameters(layer) && !spansStages(layer))
+  if (options_.reduces() && view_.sharesParameters(layer) &&
+      !spansStages(layer))
     add(Instruction::REDUCE_GRADS_START, layer, 0);
 }
 
@@ -140,10 +141,14 @@ void ProgramWriter::forOwners(Instruction::Op op, bool sharedOnly) {
       add(op, l, 0);
 }
 
-void ProgramWriter::update() {
+void ProgramWriter::finishReductions() {
   for (int layer : spanning_)
     add(Instruction::REDUCE_GRADS_START, layer, 0);
   forOwners(Instruction::REDUCE_GRADS_WAIT, true);
+}
+
+void ProgramWriter::update() {
+  finishReductions();
   forOwners(Instruction::GRAD_NORM, false);
   if (view_.ranks() > 1)
     add(Instruction::COMBINE_NORM, 0, 0);
@@ -151,7 +156,7 @@ void ProgramWriter::update() {
 }
 
 void ProgramWriter::startGathers() {
-  if (!view_.zero())
+  if (!view_.zero() || options_.switched)
     return;
   for (int layer : spanning_)
     add(Instruction::GATHER_PARAMS_START, layer, 0);

@@ -31,8 +31,9 @@ public:
   void evaluate(int microBatch);
   /// What a rank without micro-batches contributes to.
   void startReductions();
-  /// Reductions among stages; waits for all reductions; gradient norms;
-  /// updates.
+  /// Reductions among stages; waits for all reductions.
+  void finishReductions();
+  /// And gradient norms; updates.
   void update();
   /// With ZeRO: starts to fetch the rows that other ranks updated. The first
   /// forward waits for each layer's just before it uses them, so that the

@@ -89,6 +89,11 @@ private:
       return run(i);
     case ExchangeKind::Norm:
       return meet(norms_++, normMeetings_, PlannedTransfer::Kind::Norm, 0);
+    case ExchangeKind::ValueSwitch:
+    case ExchangeKind::GradientSwitch:
+      // Steps of several graphs are timed phase by phase, switches apart.
+      step(Step::Kind::Run);
+      return;
     case ExchangeKind::Activation:
     case ExchangeKind::Gradient:
       return addMessage(i, op);

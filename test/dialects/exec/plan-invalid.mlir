@@ -144,8 +144,18 @@ exec.plan @p model 1 target_tokens 1 {
 // DO1: no such instruction.
 exec.plan @p model 1 target_tokens 1 {
   rank 0 dynamic_bytes 0 {
-    // expected-error @+1 {{expects an instruction from 1 to 24, but got 99}}
+    // expected-error @+1 {{expects an instruction from 1 to 28, but got 99}}
     "exec.do"() {instruction = 99 : i32, places = array<i64>} : () -> ()
+  }
+}
+
+// -----
+
+// DO2: a negative bucket.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{expects 'bucket' not to be negative, but got -1}}
+    do switch_wait phase 1 bucket -1
   }
 }
 

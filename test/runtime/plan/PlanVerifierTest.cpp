@@ -435,7 +435,7 @@ TEST(PlanVerifierTest, MessagesNameTheInstruction) {
 TEST(PlanVerifierTest, AnInstructionWithoutARuleMayNeverCome) {
   ExecutableGraph graph = onOneRank(model());
   const std::vector<int> none;
-  auto order = OrderChecker::create(graph.replicaView(0), none);
+  auto order = OrderChecker::create(graph.replicaView(0), none, {});
   Instruction unlisted;
   unlisted.op = static_cast<Instruction::Op>(Instruction::Op_MAX + 1);
   EXPECT_THAT(order->step(unlisted).message(), HasSubstr("no rule says"));

@@ -1,0 +1,61 @@
+//===- StepVerifier.h - The proof of a step of several graphs ---*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What must hold of a step with switches (StepPlan.h) beside what holds of the
+// plan of each phase (PlanVerifier.h):
+//
+// - (P12) every phase is of another graph of the run, the last of home; every
+//   sample of the mini-batch is in one phase; all count the same targets, and all
+//   train or all evaluate; only home gathers and updates;
+// - (P13) every rank that takes part in a bucket starts it once and waits for it
+//   once; starts of a switch follow each other in the order of its buckets, none
+//   before what it passes on has come, and stand before or behind everything else
+//   of a phase; a layer runs when all buckets that bring its parameters have been
+//   waited for; nothing passes on values of a phase before they have come;
+// - (P14) gradients leave once they are reduced, and are back home, in the phase
+//   behind at the latest, before home reduces, measures or applies them.
+//
+// That each piece comes once, from a rank that has it, was proven when the
+// switch was planned (checkSwitch). As starts lie outside of the exchanges of
+// phases and both ends have them in one order, P10 and P11 of the phases hold for
+// the whole step.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLAN_STEPVERIFIER_H
+#define DYNA_RUNTIME_PLAN_STEPVERIFIER_H
+
+#include "runtime/plan/SwitchTable.h"
+#include "runtime/plan/VerifiedPlan.h"
+
+namespace dyna {
+
+class VerifiedStep {
+public:
+  /// Proves everything for a mini-batch of these lengths with so many targets.
+  /// `dynamicLimits`: of each rank's region; empty: not limited. Linear in
+  /// instructions and, for each rank, in what it sends and gets.
+  static StatusOr<VerifiedStep>
+  prove(const SwitchTable &switches, plan::StepPlan step,
+        const std::vector<int64_t> &lengths, int64_t targets,
+        const std::vector<int64_t> &dynamicLimits);
+
+  struct Phase {
+    VerifiedPlan plan;
+    std::vector<int64_t> samples; ///< as plan::Phase has them
+    SwitchTable::PhaseSwitches switches;
+  };
+  const std::vector<Phase> &phases() const { return phases_; }
+  int phaseCount() const { return static_cast<int>(phases_.size()); }
+  /// Targets of the whole mini-batch.
+  int64_t targets() const { return targets_; }
+
+private:
+  std::vector<Phase> phases_;
+  int64_t targets_ = 0;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLAN_STEPVERIFIER_H

@@ -27,8 +27,6 @@ exec.graph @a "dp=1,tp=2,pp=2" on <dp=1, pp=2, tp=2> {
 // CHECK-NEXT:     do combine_norm
 // CHECK-NEXT:     do switch_start phase 1 bucket 3
 // CHECK-NEXT:     do switch_grads_wait phase 0 bucket 0
-    do switch_start phase 1 bucket 3
-    do switch_grads_wait phase 0 bucket 0
 // CHECK-NEXT:   }
 // CHECK-NEXT:   rank 1 dynamic_bytes 0 {
 // CHECK-NEXT:   }
@@ -43,6 +41,8 @@ exec.plan @p of @a model 0xFFFFFFFFFFFFFFFE target_tokens 35 lengths [30, 5] {
     do recv_grad_start layer 3 micro_batch 0 gradient 0
     do send_act_start layer 3 micro_batch 0
     do combine_norm
+    do switch_start phase 1 bucket 3
+    do switch_grads_wait phase 0 bucket 0
   }
   rank 1 dynamic_bytes 0 {
   }

@@ -116,9 +116,27 @@ static std::vector<GraphSwitch::Side> sidesOf(const GraphSwitch &one, int ranks,
   return sides;
 }
 
+Status checkSwitched(const std::vector<const ExecutableGraph *> &graphs) {
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    const ExecutableGraph &graph = *graphs[i];
+    if (graph.ranks() != graphs.front()->ranks())
+      return Status::invalidArgument(formatText(
+          "strategy '%s' has %d ranks, but '%s' has %d: those that a step "
+          "switches between need equally many",
+          graph.name(), graph.ranks(), graphs.front()->name(),
+          graphs.front()->ranks()));
+    for (size_t other = 0; other < i; ++other)
+      if (graphs[other]->name() == graph.name())
+        return Status::invalidArgument(formatText(
+            "strategy '%s' is given twice, by two names", graph.name()));
+  }
+  return Status::ok();
+}
+
 StatusOr<SwitchTable>
 SwitchTable::create(const std::vector<const ExecutableGraph *> &graphs,
                     int home, const Make &make) {
+  DYNA_RETURN_IF_ERROR(checkSwitched(graphs));
   SwitchTable table;
   table.graphs_ = graphs;
   table.home_ = home;
@@ -135,25 +153,15 @@ SwitchTable::create(const std::vector<const ExecutableGraph *> &graphs,
     return Status::ok();
   };
   for (int to = 0; to < table.graphs(); ++to) {
-    const ExecutableGraph &graph = *graphs[to];
-    if (graph.ranks() != graphs[home]->ranks())
-      return Status::invalidArgument(formatText(
-          "strategy '%s' has %d ranks, but '%s' has %d: those that a step "
-          "switches between need equally many",
-          graph.name(), graph.ranks(), graphs[home]->name(),
-          graphs[home]->ranks()));
-    if (table.find(graph.name()) != to)
-      return Status::invalidArgument(formatText(
-          "strategy '%s' is given twice, by two names", graph.name()));
     if (to == home)
       continue;
     for (int before = 0; before < table.graphs(); ++before)
       if (before != to)
         DYNA_RETURN_IF_ERROR(
             fill(table.values_[before][to],
-                 valueTensors(*graphs[home], graphs[before], graph)));
-    DYNA_RETURN_IF_ERROR(
-        fill(table.gradients_[to], gradientTensors(graph, *graphs[home])));
+                 valueTensors(*graphs[home], graphs[before], *graphs[to])));
+    DYNA_RETURN_IF_ERROR(fill(table.gradients_[to],
+                              gradientTensors(*graphs[to], *graphs[home])));
   }
   return table;
 }

@@ -53,6 +53,9 @@ std::vector<SwitchTensor> valueTensors(const ExecutableGraph &home,
 std::vector<SwitchTensor> gradientTensors(const ExecutableGraph &from,
                                           const ExecutableGraph &home);
 
+/// Whether a step can have phases of all of them: as many ranks, and no two alike.
+Status checkSwitched(const std::vector<const ExecutableGraph *> &graphs);
+
 class SwitchTable {
 public:
   /// Plans the switch of some tensors.

@@ -12,6 +12,7 @@
 #include "runtime/planner/Planner.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/runtime/executor/TinyRun.h"
+#include "test/runtime/plan/NaiveSwitch.h"
 
 #include <gmock/gmock.h>
 
@@ -23,27 +24,6 @@ using testing::HasSubstr;
 namespace {
 
 constexpr int64_t enough = 1 << 20;
-
-/// Every tensor in a bucket of its own, each piece from the first that has it.
-StatusOr<SwitchPlan> planNaively(const std::vector<SwitchTensor> &tensors) {
-  SwitchPlan plan;
-  for (size_t t = 0; t < tensors.size(); ++t) {
-    std::vector<RankBox> to = tensors[t].to;
-    if (tensors[t].delivery == Delivery::Once)
-      to.resize(1);
-    DYNA_ASSIGN_OR_RETURN(auto moves, planMove(tensors[t].from, to));
-    SwitchBucket &bucket = plan.buckets.emplace_back();
-    for (const Transfer &move : moves) {
-      SwitchTransfer transfer;
-      transfer.tensor = static_cast<int>(t);
-      transfer.from = move.from;
-      transfer.to = move.to;
-      transfer.box = move.box;
-      bucket.transfers.push_back(transfer);
-    }
-  }
-  return plan;
-}
 
 TinyOptions tinyOptions(plan::ElementType compute) {
   TinyOptions options;

@@ -1,0 +1,235 @@
+//===- OrchestrateTest.cpp - Home and order, against all of them ----------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/Orchestrate.h"
+
+#include "test/runtime/plan/NaiveSwitch.h"
+#include "test/runtime/plan/TinyPlans.h"
+#include "test/runtime/planner/Draw.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+using namespace dyna;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+/// Seconds: bytes between ranks.
+double movedBytes(const GraphSwitch &made) {
+  double bytes = 0;
+  for (const SwitchBucket &bucket : made.plan.buckets)
+    for (const SwitchTransfer &transfer : bucket.transfers)
+      if (transfer.from != transfer.to)
+        bytes += static_cast<double>(
+            transfer.box.volume() * made.tensors[transfer.tensor].elementBytes);
+  return bytes;
+}
+
+class Graphs {
+public:
+  explicit Graphs(const std::vector<std::string> &strategies) {
+    for (const std::string &text : strategies)
+      owned_.push_back(std::make_unique<ExecutableGraph>(
+          *ExecutableGraph::create(modelWithDegrees(), *parseStrategy(text))));
+    for (const auto &graph : owned_)
+      list.push_back(graph.get());
+  }
+  int count() const { return static_cast<int>(list.size()); }
+
+  std::vector<const ExecutableGraph *> list;
+
+private:
+  std::vector<std::unique_ptr<ExecutableGraph>> owned_;
+};
+
+StatusOr<Orchestration> make(const Graphs &graphs, bool searchOrder = false,
+                             int home = -1) {
+  OrchestrateOptions options;
+  options.searchOrder = searchOrder;
+  options.home = home;
+  return orchestrate(graphs.list, {planNaively, movedBytes}, options);
+}
+
+/// Tensor by tensor, by what each is for.
+int64_t bytesOf(const Graphs &graphs, int home, int rank) {
+  int64_t bytes = 0;
+  auto add = [&](int64_t elements, plan::ElementType type) {
+    bytes += (elements * elementBytes(type) + 63) / 64 * 64;
+  };
+  for (int g = 0; g < graphs.count(); ++g) {
+    const RankView view = graphs.list[g]->rankView(rank);
+    for (int p = 0; p < view.parameters(); ++p) {
+      if (!view.holds(p))
+        continue;
+      add(view.elements(p), view.computeType(p)); // read by layers
+      add(view.elements(p), view.gradientType());
+      if (g != home)
+        continue;
+      if (view.hasCopy(p))
+        add(view.updatedElements(p), view.masterType());
+      for (int moment = 0; moment < 2; ++moment)
+        add(view.updatedElements(p), view.masterType());
+    }
+  }
+  return bytes;
+}
+
+double secondsOf(const Graphs &graphs, int home,
+                 const std::vector<int> &order) {
+  double seconds = 0;
+  const ExecutableGraph *before = nullptr;
+  for (int g : order) {
+    if (g == home)
+      continue;
+    for (auto &&tensors :
+         {valueTensors(*graphs.list[home], before, *graphs.list[g]),
+          gradientTensors(*graphs.list[g], *graphs.list[home])})
+      seconds += movedBytes({tensors, *planNaively(tensors), {}});
+    before = graphs.list[g];
+  }
+  return seconds;
+}
+
+const std::vector<std::string> strategies = {
+    "dp=4",
+    "dp=4,zero=1",
+    "dp=2,tp=2",
+    "dp=2,tp=2,sp=1,zero=1",
+    "tp=4",
+    "tp=2,pp=2,layers=3+2",
+    "dp=2,pp=2,layers=1+4,zero=1",
+    "tp=2,pp=2,layers=3+2,order=tp+pp+dp",
+    "pp=4,layers=2+1+1+1"};
+
+/// What `orchestrate` has to find, by trying everything.
+struct Tried {
+  std::vector<int> order;
+  double seconds = 0;
+};
+
+Tried tryAll(const Graphs &graphs, bool searchOrder) {
+  const int count = graphs.count();
+  std::vector<int64_t> fullest(count);
+  for (int home = 0; home < count; ++home)
+    for (int rank = 0; rank < 4; ++rank)
+      fullest[home] = std::max(fullest[home], bytesOf(graphs, home, rank));
+  const int64_t least = *std::min_element(fullest.begin(), fullest.end());
+  Tried best;
+  for (int home = 0; home < count; ++home) {
+    if (static_cast<double>(fullest[home]) > 1.01 * static_cast<double>(least))
+      continue;
+    std::vector<int> others;
+    for (int g = 0; g < count; ++g)
+      if (g != home)
+        others.push_back(g);
+    do {
+      std::vector<int> order = others;
+      order.push_back(home);
+      const double seconds = secondsOf(graphs, home, order);
+      if (best.order.empty() || seconds < best.seconds)
+        best = {order, seconds};
+    } while (searchOrder &&
+             std::next_permutation(others.begin(), others.end()));
+  }
+  return best;
+}
+
+TEST(Orchestrate, FindsHomeAndOrderLikeTryingAll) {
+  int moved = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    Draw draw(seed);
+    std::vector<std::string> some = strategies;
+    for (size_t i = 0; i + 1 < some.size(); ++i)
+      std::swap(some[i], some[i + static_cast<size_t>(draw.below(
+                                      static_cast<int>(some.size() - i)))]);
+    some.resize(1 + static_cast<size_t>(draw.below(4)));
+    SCOPED_TRACE(testing::PrintToString(some));
+    Graphs graphs(some);
+    for (bool searchOrder : {false, true}) {
+      const Tried tried = tryAll(graphs, searchOrder);
+      auto made = make(graphs, searchOrder);
+      ASSERT_TRUE(made.isOk()) << made.status().message();
+      EXPECT_EQ(made->order, tried.order);
+      EXPECT_DOUBLE_EQ(made->switchSeconds(made->order), tried.seconds);
+      for (int rank = 0; rank < 4; ++rank)
+        EXPECT_EQ(made->persistentBytes[rank],
+                  bytesOf(graphs, made->home(), rank));
+      EXPECT_EQ(made->switches.home(), made->home());
+      std::vector<int> asGiven = made->order;
+      std::sort(asGiven.begin(), asGiven.end() - 1);
+      moved += asGiven != made->order;
+    }
+  }
+  // The order that is found is not always the one given.
+  EXPECT_GT(moved, 5);
+}
+
+TEST(Orchestrate, HomeIsWhereTheStateIsLeast) {
+  // Masters and moments of dp=4 are whole on every rank.
+  auto made = make(Graphs({"dp=4", "dp=4,zero=1", "dp=2,tp=2"}));
+  ASSERT_TRUE(made.isOk());
+  EXPECT_THAT(made->order, ElementsAre(0, 2, 1));
+}
+
+TEST(Orchestrate, OfEqualHomesTheOneWithTheLeastSwitches) {
+  // Only the numbers of ranks differ: memory is the same, and so is the way
+  // back, but the first is further from the second than from the third.
+  Graphs graphs(
+      {"tp=2,pp=2,layers=3+2,order=tp+pp+dp", "tp=4", "tp=2,pp=2,layers=3+2"});
+  auto made = make(graphs);
+  ASSERT_TRUE(made.isOk());
+  EXPECT_EQ(made->order, tryAll(graphs, false).order);
+  for (int home = 0; home < graphs.count(); ++home) {
+    auto other = make(graphs, false, home);
+    ASSERT_TRUE(other.isOk());
+    EXPECT_EQ(other->home(), home);
+  }
+}
+
+TEST(Orchestrate, OneGraphIsHomeAndSwitchesNothing) {
+  auto made = make(Graphs({"dp=2,tp=2"}), true);
+  ASSERT_TRUE(made.isOk());
+  EXPECT_THAT(made->order, ElementsAre(0));
+  EXPECT_EQ(made->switchSeconds(made->order), 0);
+}
+
+TEST(Orchestrate, StepsOfSomePhasesHaveTheirSwitchesAlone) {
+  auto made = make(Graphs({"dp=4", "dp=2,tp=2", "tp=4"}), false, 2);
+  ASSERT_TRUE(made.isOk());
+  EXPECT_EQ(made->switchSeconds({2}), 0);
+  EXPECT_EQ(made->switchSeconds({1, 2}),
+            movedBytes(made->switches.values(-1, 1)) +
+                movedBytes(made->switches.gradients(1)));
+  EXPECT_EQ(made->switchSeconds({0, 1}),
+            movedBytes(made->switches.values(-1, 0)) +
+                movedBytes(made->switches.values(0, 1)) +
+                movedBytes(made->switches.gradients(0)) +
+                movedBytes(made->switches.gradients(1)));
+}
+
+TEST(Orchestrate, RefusesGraphsThatCannotSwitch) {
+  EXPECT_THAT(make(Graphs({})).status().message(),
+              HasSubstr("there is no strategy"));
+  EXPECT_THAT(make(Graphs({"dp=4", "tp=2"})).status().message(),
+              HasSubstr("has 2 ranks, but 'dp=4"));
+  EXPECT_THAT(make(Graphs({"dp=4", "dp=2,tp=2", "dp=4"})).status().message(),
+              HasSubstr("given twice"));
+  EXPECT_THAT(make(Graphs({"dp=4"}), false, 1).status().message(),
+              HasSubstr("strategy 1 is none of the 1"));
+  EXPECT_THAT(orchestrate(Graphs({"dp=4", "tp=4"}).list,
+                          {[](const auto &) -> StatusOr<SwitchPlan> {
+                             return Status::invalidArgument("no way");
+                           },
+                           movedBytes})
+                  .status()
+                  .message(),
+              HasSubstr("no way"));
+}
+
+} // namespace

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 namespace dyna {
@@ -201,14 +202,15 @@ Status readPlaces(const plan::file::Rank &in,
   return Status::ok();
 }
 
-Status readRanks(const plan::file::Plan &file, plan::Plan &plan) {
+/// `instructions`: those of phases before, and then also these.
+Status readRanks(const plan::file::Plan &file, plan::Plan &plan,
+                 int64_t &instructions) {
   std::vector<std::vector<Instruction>> programs;
   for (const plan::file::Program &columns : file.programs()) {
     DYNA_ASSIGN_OR_RETURN(std::vector<Instruction> program,
                           readProgram(columns));
     programs.push_back(std::move(program));
   }
-  int64_t instructions = 0;
   for (const plan::file::Rank &rank : file.ranks()) {
     if (rank.program() < 0 ||
         rank.program() >= static_cast<int>(programs.size()))
@@ -227,9 +229,12 @@ Status readRanks(const plan::file::Plan &file, plan::Plan &plan) {
   return Status::ok();
 }
 
+//===----------------------------------------------------------------------===//
+// Both
+//===----------------------------------------------------------------------===//
+
 /// `mayList`: with lists of places, as all versions but the first write them.
-std::string encode(const plan::Plan &plan, bool mayList) {
-  plan::file::Plan file;
+void encode(const plan::Plan &plan, bool mayList, plan::file::Plan &file) {
   file.set_manifest_hash(plan.manifestHash);
   file.set_target_tokens(plan.targetTokens);
   file.set_name(plan.name);
@@ -250,18 +255,25 @@ std::string encode(const plan::Plan &plan, bool mayList) {
     rank.set_dynamic_bytes(program.dynamicBytes);
     writePlaces(program, mayList, rank);
   }
+}
+
+std::string encode(const plan::Plan &plan, bool mayList) {
+  plan::file::Plan file;
+  encode(plan, mayList, file);
   return file.SerializeAsString();
 }
 
-} // namespace
-
-std::string writePlan(const plan::Plan &plan) { return encode(plan, true); }
-
-StatusOr<plan::Plan> readPlan(std::string_view bytes) {
+StatusOr<plan::file::Plan> parse(std::string_view bytes) {
   plan::file::Plan file;
   if (bytes.size() > INT32_MAX ||
       !file.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return bad("they are damaged, or of another kind");
+  return file;
+}
+
+/// Without looking at phases. `instructions`: as above.
+StatusOr<plan::Plan> decode(const plan::file::Plan &file,
+                            int64_t &instructions) {
   plan::Plan plan;
   plan.manifestHash = file.manifest_hash();
   plan.targetTokens = file.target_tokens();
@@ -273,12 +285,77 @@ StatusOr<plan::Plan> readPlan(std::string_view bytes) {
     DYNA_ASSIGN_OR_RETURN(plan::MicroBatch microBatch, readMicroBatch(in));
     plan.microBatches.push_back(std::move(microBatch));
   }
-  DYNA_RETURN_IF_ERROR(readRanks(file, plan));
-  // What this version knows has one form; anything else would be lost.
-  if (writePlan(plan) != bytes && encode(plan, false) != bytes)
-    return bad("they say more than this version knows, or were written by "
-               "something else");
+  DYNA_RETURN_IF_ERROR(readRanks(file, plan, instructions));
   return plan;
+}
+
+// What this version knows has one form; anything else would be lost.
+Status unknownForm() {
+  return bad("they say more than this version knows, or were written by "
+             "something else");
+}
+
+StatusOr<plan::Plan> decodeWhole(const plan::file::Plan &file,
+                                 std::string_view bytes) {
+  int64_t instructions = 0;
+  DYNA_ASSIGN_OR_RETURN(plan::Plan plan, decode(file, instructions));
+  if (encode(plan, true) != bytes && encode(plan, false) != bytes)
+    return unknownForm();
+  return plan;
+}
+
+/// The samples that micro-batches name, each once: of a plan that has the whole
+/// mini-batch, all of it.
+std::vector<int64_t> namedSamples(const plan::Plan &plan) {
+  std::set<int64_t> named;
+  for (const plan::MicroBatch &microBatch : plan.microBatches)
+    for (const plan::Segment &segment : microBatch.segments)
+      named.insert(segment.sample);
+  return {named.begin(), named.end()};
+}
+
+} // namespace
+
+std::string writePlan(const plan::Plan &plan) { return encode(plan, true); }
+
+StatusOr<plan::Plan> readPlan(std::string_view bytes) {
+  DYNA_ASSIGN_OR_RETURN(plan::file::Plan file, parse(bytes));
+  if (file.phases_size() > 0)
+    return bad(formatText("they are a step of %d graphs", file.phases_size()));
+  return decodeWhole(file, bytes);
+}
+
+std::string writeStepPlan(const plan::StepPlan &step) {
+  if (step.phaseCount() == 1 &&
+      step.phases[0].samples == namedSamples(step.phases[0].plan))
+    return writePlan(step.phases[0].plan);
+  plan::file::Plan file;
+  for (const plan::Phase &phase : step.phases) {
+    plan::file::Phase &out = *file.add_phases();
+    encode(phase.plan, true, *out.mutable_plan());
+    out.mutable_samples()->Add(phase.samples.begin(), phase.samples.end());
+  }
+  return file.SerializeAsString();
+}
+
+StatusOr<plan::StepPlan> readStepPlan(std::string_view bytes) {
+  DYNA_ASSIGN_OR_RETURN(plan::file::Plan file, parse(bytes));
+  plan::StepPlan step;
+  if (file.phases_size() == 0) {
+    plan::Phase &phase = step.phases.emplace_back();
+    DYNA_ASSIGN_OR_RETURN(phase.plan, decodeWhole(file, bytes));
+    phase.samples = namedSamples(phase.plan);
+    return step;
+  }
+  int64_t instructions = 0;
+  for (const plan::file::Phase &in : file.phases()) {
+    plan::Phase &phase = step.phases.emplace_back();
+    DYNA_ASSIGN_OR_RETURN(phase.plan, decode(in.plan(), instructions));
+    phase.samples.assign(in.samples().begin(), in.samples().end());
+  }
+  if (writeStepPlan(step) != bytes)
+    return unknownForm();
+  return step;
 }
 
 } // namespace dyna

@@ -4,6 +4,8 @@
 
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/Plan.pb.h"
+#include "runtime/planner/JoinPhases.h"
+#include "test/runtime/plan/NaiveSwitch.h"
 #include "test/runtime/plan/TinyPlans.h"
 
 #include <gmock/gmock.h>
@@ -216,6 +218,134 @@ TEST(PlanFileTest, OtherBytesAreRefused) {
        {good + std::string("\x78\x01", 2), good.substr(0, good.size() - 1),
         std::string("\xff\xff", 2)})
     EXPECT_FALSE(readPlan(bytes).isOk());
+}
+
+//===----------------------------------------------------------------------===//
+// Steps of several graphs
+//===----------------------------------------------------------------------===//
+
+bool isSame(const plan::StepPlan &a, const plan::StepPlan &b) {
+  bool same = a.phaseCount() == b.phaseCount();
+  for (int k = 0; same && k < a.phaseCount(); ++k)
+    same = isSame(a.phases[k].plan, b.phases[k].plan) &&
+           a.phases[k].plan.graph == b.phases[k].plan.graph &&
+           a.phases[k].samples == b.phases[k].samples;
+  return same;
+}
+
+/// Samples 1, 3, 4 and 6 under one graph, the others under another.
+plan::StepPlan switchedStep() {
+  const ExecutableGraph first = *ExecutableGraph::create(
+                            modelWithDegrees(), *parseStrategy("dp=2,tp=2")),
+                        home = *ExecutableGraph::create(
+                            modelWithDegrees(), *parseStrategy("dp=4,zero=1"));
+  plan::StepPlan step;
+  for (const ExecutableGraph *graph : {&first, &home}) {
+    PlanOptions options = tinyPlanOptions();
+    options.switched = graph != &home;
+    plan::Phase &phase = step.phases.emplace_back();
+    phase.plan = *Planner(*graph).training({16, 16, 16, 16}, 100, options);
+    phase.samples = graph == &home ? std::vector<int64_t>{0, 2, 5, 7}
+                                   : std::vector<int64_t>{1, 3, 4, 6};
+  }
+  auto table = SwitchTable::create({&first, &home}, 1, planNaively);
+  EXPECT_TRUE(table.isOk()) << table.status().message();
+  EXPECT_TRUE(joinPhases(*table, true, step).isOk());
+  return step;
+}
+
+TEST(PlanFileTest, StepsComeBackAsTheyWere) {
+  const plan::StepPlan step = switchedStep();
+  auto again = readStepPlan(writeStepPlan(step));
+  ASSERT_TRUE(again.isOk()) << again.status().message();
+  EXPECT_TRUE(isSame(step, *again));
+  again->phases[1].samples[0] = 9;
+  EXPECT_FALSE(isSame(step, *again));
+  EXPECT_THAT(readPlan(writeStepPlan(step)).status().message(),
+              HasSubstr("they are a step of 2 graphs"));
+}
+
+TEST(PlanFileTest, StepsOfOnePhaseAreItsPlan) {
+  plan::StepPlan step;
+  step.phases.push_back(
+      {planOf("pp=2,layers=3+2", plan::RECOMPUTE_NONE, true), {}});
+  for (int64_t sample = 0; sample < 8; ++sample)
+    step.phases[0].samples.push_back(sample);
+  EXPECT_EQ(writeStepPlan(step), writePlan(step.phases[0].plan));
+  auto again = readStepPlan(writePlan(step.phases[0].plan));
+  ASSERT_TRUE(again.isOk()) << again.status().message();
+  EXPECT_TRUE(isSame(step, *again));
+  // Of another mini-batch, or in another order.
+  for (int64_t other : {int64_t{8}, int64_t{6}}) {
+    std::swap(step.phases[0].samples[6], step.phases[0].samples[7]);
+    step.phases[0].samples[7] = other;
+    EXPECT_NE(writeStepPlan(step), writePlan(step.phases[0].plan));
+    again = readStepPlan(writeStepPlan(step));
+    ASSERT_TRUE(again.isOk()) << again.status().message();
+    EXPECT_TRUE(isSame(step, *again));
+  }
+}
+
+TEST(PlanFileTest, OtherBytesOfStepsAreRefused) {
+  struct Case {
+    const char *message;
+    std::function<void(plan::file::Plan &)> spoil;
+  };
+  const Case cases[] = {
+      {"an instruction of the unknown number 0",
+       [](auto &f) {
+         (*f.mutable_phases(1)
+               ->mutable_plan()
+               ->mutable_programs(0)
+               ->mutable_instructions())[0] = 0;
+       }},
+      {"buckets, too few for its instructions",
+       [](auto &f) {
+         f.mutable_phases(0)
+             ->mutable_plan()
+             ->mutable_programs(0)
+             ->mutable_buckets()
+             ->RemoveLast();
+       }},
+      // A plan beside its phases, a phase of phases, a step of one phase that is
+      // a plan.
+      {"say more than this version knows",
+       [](auto &f) { f.set_target_tokens(100); }},
+      {"say more than this version knows",
+       [](auto &f) { f.mutable_phases(0)->mutable_plan()->add_phases(); }},
+      {"say more than this version knows",
+       [](auto &f) {
+         f.mutable_phases()->RemoveLast();
+         for (int i = 0; i < 4; ++i)
+           f.mutable_phases(0)->set_samples(i, i);
+       }},
+      {"has more than 8388608 instructions",
+       [](auto &f) {
+         for (int phase = 0; phase < 2; ++phase) {
+           plan::file::Plan &plan = *f.mutable_phases(phase)->mutable_plan();
+           plan.mutable_programs(0)->Clear();
+           plan.mutable_programs(0)->mutable_instructions()->assign(
+               1 << 20, static_cast<char>(Instruction::COMBINE_NORM));
+           plan.mutable_ranks()->Clear();
+           for (int rank = 0; rank < 5; ++rank)
+             plan.add_ranks();
+         }
+       }},
+  };
+  const std::string good = writeStepPlan(switchedStep());
+  ASSERT_TRUE(readStepPlan(good).isOk());
+  for (const Case &bad : cases) {
+    plan::file::Plan file;
+    ASSERT_TRUE(file.ParseFromString(good));
+    bad.spoil(file);
+    StatusOr<plan::StepPlan> read = readStepPlan(file.SerializeAsString());
+    ASSERT_FALSE(read.isOk()) << bad.message;
+    EXPECT_THAT(read.status().message(), HasSubstr(bad.message));
+    EXPECT_EQ(read.status().code(), StatusCode::InvalidArgument);
+  }
+  for (const std::string &bytes :
+       {good + std::string("\x78\x01", 2), good.substr(0, good.size() - 1)})
+    EXPECT_FALSE(readStepPlan(bytes).isOk());
 }
 
 } // namespace

@@ -100,8 +100,8 @@ struct Plan {
   // What exec IR says beside: nothing that runs or proves a plan reads them.
   std::string name;
   std::vector<int64_t> lengths; ///< tokens of each sample
-  /// The schedule that it has instead of the one asked for, which did not fit
-  /// the memory there is; empty: as asked.
+  /// The schedule that it has instead of the one asked for, which does not fit
+  /// the memory there is or, where that searches, takes longer; empty: as asked.
   std::string fallback;
 
   int rankCount() const { return static_cast<int>(ranks.size()); }

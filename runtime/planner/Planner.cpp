@@ -7,7 +7,6 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/ProgramBlocks.h"
 #include "runtime/planner/AssignMemory.h"
-#include "runtime/planner/ChooseRecompute.h"
 #include "runtime/planner/ComputeOrder.h"
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/PipelineTimes.h"
@@ -17,7 +16,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 
 namespace dyna {
 namespace {
@@ -84,12 +82,6 @@ PipelineProblem evenStages(int stages, size_t microBatches,
       costs.weight.emplace_back(microBatches, seconds);
   }
   return costs;
-}
-
-/// What takes the least memory, where that is to be chosen.
-void useLeast(PlanOptions &options) {
-  options.chooseRecompute = false;
-  options.recompute = {plan::RECOMPUTE_FULL};
 }
 
 ExecutableGraph oneRank(const Model &model) {
@@ -201,105 +193,6 @@ Status Planner::writeEstimated(plan::Plan &plan, const PlanOptions &options,
       held);
 }
 
-StatusOr<double> Planner::chooseModes(const plan::Plan &plan,
-                                      const std::vector<int64_t> &beside,
-                                      PlanOptions &options) const {
-  options.microBatchRecompute.assign(plan.microBatches.size(), {});
-  auto own = microBatchesOfReplicas(plan, graph_.replicas());
-  double slowest = 0;
-  for (int replica = 0; replica < graph_.replicas(); ++replica) {
-    DYNA_ASSIGN_OR_RETURN(double seconds,
-                          dyna::chooseRecompute(graph_, costs_, plan, replica,
-                                                own[replica], beside, options));
-    slowest = std::max(slowest, seconds);
-  }
-  return slowest;
-}
-
-StatusOr<plan::Plan> Planner::cutFor(const std::vector<int64_t> &lengths,
-                                     int64_t targetTokens,
-                                     const PlanOptions &options,
-                                     bool trains) const {
-  if (!trains || !options.chooseRecompute || options.dynamicLimits.empty())
-    return start(lengths, targetTokens, options, trains);
-  std::optional<plan::Plan> best;
-  Status failed;
-  double shortest = std::numeric_limits<double>::infinity();
-  for (plan::Recompute mode : {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
-                               plan::RECOMPUTE_FULL}) {
-    PlanOptions uniform = options;
-    uniform.recompute = {mode};
-    auto cut = start(lengths, targetTokens, uniform, trains);
-    // A sample that keeps too much in this mode may fit in another.
-    if (cut.status().code() == StatusCode::ResourceExhausted) {
-      failed = cut.status();
-      continue;
-    }
-    DYNA_RETURN_IF_ERROR(cut.status());
-    auto seconds =
-        chooseModes(*cut, std::vector<int64_t>(graph_.ranks(), 0), uniform);
-    if (seconds.isOk() && *seconds < shortest)
-      shortest = *seconds;
-    else if (best)
-      continue;
-    best = std::move(*cut);
-  }
-  if (!best)
-    return failed;
-  return *std::move(best);
-}
-
-Status Planner::writeWithin(plan::Plan &plan, PlanOptions options) const {
-  // The further stages run ahead, the more inputs wait behind them, which no
-  // estimate of what a stage keeps knows: as many as fit, as under the cyclic
-  // schedule, as under 1F1B, one.
-  using Behind = int; // stages
-  const std::vector<int (*)(Behind)> most = {
-      nullptr, [](Behind behind) { return 2 * behind + 1; },
-      [](Behind behind) { return behind + 1; }, [](Behind) { return 1; }};
-  const plan::Plan empty = plan;
-  for (auto *mostOf : most) {
-    if (mostOf && (graph_.stages() == 1 || !ruleOf(options.schedule).adapts))
-      continue;
-    options.mostKept.clear();
-    for (int stage = 0; mostOf && stage < graph_.stages(); ++stage)
-      options.mostKept.push_back(mostOf(graph_.stages() - 1 - stage));
-    plan = empty;
-    Status written = writeWithinNumbers(plan, options);
-    if (written.code() != StatusCode::ResourceExhausted)
-      return written;
-  }
-  return Status::resourceExhausted("no order fits");
-}
-
-Status Planner::writeWithinNumbers(plan::Plan &plan,
-                                   PlanOptions options) const {
-  constexpr int tries = 4;
-  // Inputs that wait for their stage, gradients and workspaces come beside.
-  std::vector<int64_t> beside(plan.rankCount(), 0), held = beside;
-  const plan::Plan empty = plan;
-  for (int turn = 0; turn < tries; ++turn) {
-    plan = empty;
-    if (options.chooseRecompute)
-      DYNA_RETURN_IF_ERROR(chooseModes(plan, beside, options).status());
-    DYNA_RETURN_IF_ERROR(writeEstimated(plan, options, true, beside, &held));
-    DYNA_RETURN_IF_ERROR(placeAll(plan, graph_.replicas(), nullptr));
-    bool fits = true;
-    for (int rank = 0; rank < plan.rankCount(); ++rank) {
-      int64_t bytes = plan.ranks[rank].dynamicBytes;
-      int64_t above = bytes - options.dynamicLimits[rank];
-      if (above <= 0)
-        continue;
-      fits = false;
-      // What came beside this time, which others of these sizes have too.
-      beside[rank] = std::max(beside[rank] + above, bytes - held[rank]);
-    }
-    if (fits)
-      return Status::ok();
-  }
-  return Status::resourceExhausted("no order fits");
-}
-
 Status Planner::placeAll(plan::Plan &plan, int replicas,
                          const BatchExtent *largest) const {
   return forRanks(replicas, [&](int rank) {
@@ -336,45 +229,6 @@ Status Planner::place(plan::Plan &plan, const PlanOptions &options) const {
   return Status::ok();
 }
 
-Status Planner::fill(plan::Plan &plan, const PlanOptions &options,
-                     bool trains) const {
-  const bool limited = trains && !options.dynamicLimits.empty();
-  if (limited && (ruleOf(options.schedule).adapts || options.chooseRecompute))
-    return writeWithin(plan, options);
-  DYNA_RETURN_IF_ERROR(writeEstimated(plan, options, trains, {}));
-  return place(plan, options);
-}
-
-StatusOr<plan::Plan> Planner::complete(const plan::Plan &empty,
-                                       const PlanOptions &options,
-                                       bool trains) const {
-  std::vector<PlanOptions> attempts = {options};
-  if (trains && graph_.stages() > 1 && !options.dynamicLimits.empty() &&
-      options.schedule != Schedule::Sequential &&
-      options.schedule != Schedule::Adaptive) {
-    attempts.push_back(options);
-    attempts.back().schedule = Schedule::Adaptive;
-  }
-  if (options.schedule != Schedule::Sequential || options.chooseRecompute) {
-    attempts.push_back(options);
-    attempts.back().schedule = Schedule::Sequential;
-    if (options.chooseRecompute)
-      useLeast(attempts.back());
-  }
-  Status failed;
-  for (size_t i = 0; i < attempts.size(); ++i) {
-    plan::Plan plan = empty;
-    if (i > 0)
-      plan.fallback = ruleOf(attempts[i].schedule).name;
-    failed = fill(plan, attempts[i], trains);
-    if (failed.isOk())
-      return plan;
-    if (failed.code() != StatusCode::ResourceExhausted)
-      return failed;
-  }
-  return failed;
-}
-
 StatusOr<plan::Plan> Planner::cut(const std::vector<int64_t> &lengths,
                                   int64_t targetTokens,
                                   const PlanOptions &options,
@@ -382,7 +236,9 @@ StatusOr<plan::Plan> Planner::cut(const std::vector<int64_t> &lengths,
   PlanOptions own = options;
   if (!trains && ruleOf(own.batching).pads)
     own.batching = Batching::Ragged;
-  return cutFor(lengths, targetTokens, own, trains);
+  DYNA_ASSIGN_OR_RETURN(Cut cut, cutFor(lengths, targetTokens, own, trains));
+  cut.plan.ranks.assign(graph_.ranks(), {});
+  return std::move(cut.plan);
 }
 
 StatusOr<plan::Plan> Planner::schedule(plan::Plan plan,
@@ -444,9 +300,10 @@ Planner::expect(const plan::Plan &plan, PlanOptions options) const {
 StatusOr<plan::Plan> Planner::training(const std::vector<int64_t> &lengths,
                                        int64_t targetTokens,
                                        const PlanOptions &options) const {
-  DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
-                        cut(lengths, targetTokens, options, true));
-  return complete(plan, options, true);
+  DYNA_ASSIGN_OR_RETURN(
+      Cut cut, cutFor(lengths, targetTokens, options, /*trains=*/true));
+  return cut.isFilled ? std::move(cut.plan)
+                      : complete(cut.plan, options, /*trains=*/true);
 }
 
 StatusOr<plan::Plan> Planner::evaluation(const std::vector<int64_t> &lengths,
@@ -519,16 +376,65 @@ public:
   /// starts the reductions, which come in between), so that two stand for all:
   /// whatever the plan, its sequential form fits.
   Status takeSequential(bool training) {
-    PlanOptions sequential = options_;
-    sequential.schedule = Schedule::Sequential;
-    if (options_.chooseRecompute)
-      useLeast(sequential);
+    const PlanOptions sequential = lastResort(options_);
     for (int count = 1; count <= 3; ++count)
       for (bool trains : {false, true})
         if (training || !trains)
           DYNA_RETURN_IF_ERROR(takeLargest(count, sequential, trains, 1, true));
     DYNA_ASSIGN_OR_RETURN(plan::Plan casts, planner_.cast(1));
     return take(casts);
+  }
+
+  /// As many micro-batches as can need more than fewer of them. With one stage a
+  /// window is like any other of its size, but for the last one of a step. A
+  /// pipeline is in its steady state when every stage has filled and drained once.
+  int enough(const PlanOptions &options) const {
+    const int stages = graph_.stages();
+    const int kept = ruleOf(options.schedule)
+                         .mostKept({0, stages, std::numeric_limits<int>::max(),
+                                    options.inFlight});
+    return stages > 1 ? std::max(2 * kept, 2 * stages + 1) : kept + 1;
+  }
+  /// Of those, the ones that may be a long sample: as many as a step has tokens
+  /// for.
+  int enoughLongest(const PlanOptions &options) const {
+    return options.mostTokens() > options.maxTokensPerMicroBatch
+               ? static_cast<int>(
+                     std::min<int64_t>(enough(options), mostLongest(options)))
+               : 0;
+  }
+
+  Status takeTraining(const PlanOptions &options) {
+    // Placement is within a few percent of what is alive at one time, so among
+    // many only the fullest can need the most.
+    for (bool alone : {false, true}) {
+      const int upTo = alone ? enoughLongest(options) : enough(options);
+      for (int count = 1; count <= upTo; ++count)
+        if (count <= 8 || count > upTo - std::max(upTo / 16, 8))
+          DYNA_RETURN_IF_ERROR(takeLargest(count, options, true, 1, alone));
+      // Where sends and inputs lie until a slower stage comes to them, there are
+      // more of these the less even stages are.
+      if (upTo > 0 && ruleOf(options.schedule).waitsLate)
+        for (double slowdown : {0.25, 4.0})
+          DYNA_RETURN_IF_ERROR(
+              takeLargest(upTo, options, true, slowdown, alone));
+    }
+    return Status::ok();
+  }
+
+  /// A stage has the most waiting for it where all behind it are slower, however
+  /// little, which takes long to show. Far slower ones show it with the first
+  /// micro-batches.
+  Status takeEvaluation(const PlanOptions &options) {
+    const int most = graph_.stages() > 1 ? graph_.stages() + 2 : 1;
+    for (bool alone : {false, true}) {
+      const int count = alone ? std::min(most, enoughLongest(options)) : most;
+      for (double slowdown : {1, 4})
+        if (count > 0)
+          DYNA_RETURN_IF_ERROR(
+              takeLargest(count, options, false, slowdown, alone));
+    }
+    return Status::ok();
   }
 
   std::vector<int64_t> ofRanks() const {
@@ -558,44 +464,11 @@ Planner::largestDynamicBytes(const PlanOptions &options, bool training) const {
   DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
   Largest largest(*this, options);
   DYNA_RETURN_IF_ERROR(largest.takeSequential(training));
-  // What else is tried makes that form rare. With one stage a window is like
-  // any other of its size, but for the last one of a step. A pipeline is in its
-  // steady state when every stage has filled and drained once.
-  int kept = ruleOf(options.schedule)
-                 .mostKept({0, graph_.stages(), std::numeric_limits<int>::max(),
-                            options.inFlight});
-  int most = graph_.stages() > 1 ? std::max(2 * kept, 2 * graph_.stages() + 1)
-                                 : kept + 1;
-  // Placement is within a few percent of what is alive at one time, so among
-  // many only the fullest can need the most.
-  // Any of them may be a long sample, as many as a step has tokens for.
-  const int longest =
-      options.mostTokens() > options.maxTokensPerMicroBatch
-          ? static_cast<int>(std::min<int64_t>(most, mostLongest(options)))
-          : 0;
-  for (bool alone : {false, true}) {
-    const int upTo = alone ? longest : most;
-    for (int count = 1; training && count <= upTo; ++count)
-      if (count <= 8 || count > upTo - std::max(upTo / 16, 8))
-        DYNA_RETURN_IF_ERROR(
-            largest.takeLargest(count, options, true, 1, alone));
-    if (upTo == 0)
-      continue;
-    // Where sends and inputs lie until a slower stage comes to them, there are
-    // more of these the less even stages are.
-    if (training && ruleOf(options.schedule).waitsLate)
-      for (double slowdown : {0.25, 4.0})
-        DYNA_RETURN_IF_ERROR(
-            largest.takeLargest(upTo, options, true, slowdown, alone));
-    // An evaluating stage has the most waiting for it where all behind it are
-    // slower, however little, which takes long to show. Far slower ones show it
-    // with the first micro-batches.
-    const int enough = graph_.stages() > 1 ? graph_.stages() + 2 : 1;
-    for (double slowdown : {1, 4})
-      DYNA_RETURN_IF_ERROR(
-          largest.takeLargest(alone ? std::min(enough, upTo) : enough, options,
-                              false, slowdown, alone));
-  }
+  // What else is tried makes that form rare.
+  DYNA_RETURN_IF_ERROR(largest.takeEvaluation(options));
+  if (training)
+    for (const PlanOptions &tried : withSimpleOrders(options))
+      DYNA_RETURN_IF_ERROR(largest.takeTraining(tried));
   return largest.ofRanks();
 }
 

@@ -120,11 +120,27 @@ private:
   /// Fills in the programs of a plan of micro-batches. Fails with
   /// ResourceExhausted where this schedule does not fit.
   Status fill(plan::Plan &plan, const PlanOptions &options, bool trains) const;
+  /// The same of a training step, for the shortest, played (PlanTimes.h), of the
+  /// plans that fit: with this order or, where it is searched, a simple one, which
+  /// `fallback` then names; with the modes chosen, or without recomputation.
+  Status fillFastest(plan::Plan &plan, const PlanOptions &options) const;
+  /// The same, and what the step takes; infinity where nothing fits.
+  StatusOr<double> fillAndPlay(plan::Plan &plan,
+                               const PlanOptions &options) const;
+  /// These, and for a schedule that searches those of the simple orders that its
+  /// plans are compared with.
+  std::vector<PlanOptions> withSimpleOrders(const PlanOptions &options) const;
+  /// One micro-batch after another, with the least memory there is to choose.
+  static PlanOptions lastResort(PlanOptions options);
+  struct Cut {
+    plan::Plan plan;
+    bool isFilled = false; ///< with the programs that `complete` would make
+  };
   /// `start`, for the recomputation with which the step is shortest, where that
   /// is to be chosen: more of it leaves room for larger micro-batches.
-  StatusOr<plan::Plan> cutFor(const std::vector<int64_t> &lengths,
-                              int64_t targetTokens, const PlanOptions &options,
-                              bool trains) const;
+  StatusOr<Cut> cutFor(const std::vector<int64_t> &lengths,
+                       int64_t targetTokens, const PlanOptions &options,
+                       bool trains) const;
   /// Of all replicas (ChooseRecompute.h), and the longest makespan.
   StatusOr<double> chooseModes(const plan::Plan &plan,
                                const std::vector<int64_t> &beside,

@@ -39,8 +39,7 @@ struct StepMetrics {
   std::optional<PlanReport> predicted;
   double planSeconds = 0; ///< that making this step's plan took, ahead of it
   double planWaitSeconds = 0; ///< that the step waited for it, in `seconds`
-  /// The schedule that the plan has instead of the one asked for, which did not
-  /// fit; empty: as asked.
+  /// As of plans.
   std::string fallback;
   /// Where modes of recomputation were chosen: forwards of one layer and
   /// micro-batch in each.

@@ -100,8 +100,8 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
            describePadding(summary));
   if (summary.otherSchedules > 0)
     addRow(text, "schedule",
-           formatText("%d steps had another than --pipeline, for memory; "
-                      "--metrics say which",
+           formatText("%d steps had another than --pipeline, which fits or is "
+                      "faster; --metrics say which",
                       summary.otherSchedules));
   addRow(text, "peak memory", formatBytes(session.peakBytes()));
   if (!summary.savedTo.empty())

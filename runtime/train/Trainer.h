@@ -35,7 +35,7 @@ struct TrainSummary {
   int64_t tokens = 0;
   double seconds = 0; ///< of the steps
   double flops = 0;
-  int64_t otherSchedules = 0; ///< steps whose schedule did not fit memory
+  int64_t otherSchedules = 0; ///< steps with another schedule
   std::string savedTo;
   bool isWhole = false; ///< all steps that were wanted are done
   /// What padded micro-batches of the same samples would have computed; or did,

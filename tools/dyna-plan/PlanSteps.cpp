@@ -150,9 +150,10 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
   }
   outputs.processes += graph.ranks();
   if (all.otherSchedules > 0)
-    notes.push_back(formatText("%s: %d of %d steps have another schedule, as "
-                               "this one does not fit the devices",
-                               name, all.otherSchedules, all.steps));
+    notes.push_back(
+        formatText("%s: %d of %d steps have another schedule, which "
+                   "fits the devices or is faster",
+                   name, all.otherSchedules, all.steps));
   return all;
 }
 

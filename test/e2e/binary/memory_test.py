@@ -140,7 +140,8 @@ class MemoryTest(common.BinaryTest):
         expected = common.losses(f"{alone}.jsonl")
         _, free = train("--recompute=auto")
         for line in free:
-            self.assertNotIn("fallback", line)
+            # With memory to spare there is another only where a simple one is faster.
+            self.assertIn(line.get("fallback", "none"), ("none", "cyclic", "1f1b"))
             # A few may still let a stage run further ahead.
             modes = line["recompute"]
             self.assertGreater(modes["none"], 4 * (modes["selective"] + modes["full"]))

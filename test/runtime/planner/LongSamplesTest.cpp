@@ -192,7 +192,11 @@ TEST(LongSamplesTest, TakeNoOrderItsMemory) {
             options.dynamicLimits = *planner.largestDynamicBytes(options, true);
             auto plan = planner.training(lengths, 1, options);
             ASSERT_TRUE(plan.isOk()) << plan.status().message();
-            EXPECT_EQ(plan->fallback, "");
+            // One that adapts may be one of the simple orders.
+            if (ruleOf(schedule).adapts)
+              EXPECT_NE(plan->fallback, "sequential");
+            else
+              EXPECT_EQ(plan->fallback, "");
             taken = secondsOf(planner, *plan, options);
             options.maxTokensPerMicroBatch = 300;
           }

@@ -1,0 +1,283 @@
+//===- ChoosePlan.cpp - Of the plans that fit, the shortest -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The part of `Planner` that chooses: cuts, orders and recomputation. Whether a
+// plan fits, its placed blocks tell; how long it takes, its programs, played.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/Planner.h"
+
+#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/planner/ChooseRecompute.h"
+#include "runtime/sim/PlanTimes.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace dyna {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+bool sameMicroBatches(const plan::Plan &a, const plan::Plan &b) {
+  auto sameSegment = [](const plan::Segment &x, const plan::Segment &y) {
+    return x.sample == y.sample && x.length == y.length;
+  };
+  auto same = [&](const plan::MicroBatch &x, const plan::MicroBatch &y) {
+    return x.replica == y.replica &&
+           std::equal(x.segments.begin(), x.segments.end(), y.segments.begin(),
+                      y.segments.end(), sameSegment);
+  };
+  return std::equal(a.microBatches.begin(), a.microBatches.end(),
+                    b.microBatches.begin(), b.microBatches.end(), same);
+}
+
+/// Whether modes are to be chosen, and there is a reason to.
+bool choosesModes(const PlanOptions &options) {
+  return options.chooseRecompute && !options.dynamicLimits.empty();
+}
+
+/// Whether a training step's order or modes follow from the limits, so that only
+/// placing it tells which.
+bool goesByMemory(const PlanOptions &options) {
+  return !options.dynamicLimits.empty() &&
+         (ruleOf(options.schedule).adapts || options.chooseRecompute);
+}
+
+PlanOptions withoutRecompute(PlanOptions options) {
+  options.chooseRecompute = false;
+  options.recompute = {plan::RECOMPUTE_NONE};
+  return options;
+}
+
+} // namespace
+
+std::vector<PlanOptions>
+Planner::withSimpleOrders(const PlanOptions &options) const {
+  std::vector<PlanOptions> all = {options};
+  if (ruleOf(options.schedule).adapts && graph_.stages() > 1)
+    for (Schedule simple :
+         {Schedule::Cyclic, Schedule::OneForwardOneBackward}) {
+      all.push_back(options);
+      all.back().schedule = simple;
+    }
+  return all;
+}
+
+PlanOptions Planner::lastResort(PlanOptions options) {
+  options.schedule = Schedule::Sequential;
+  if (options.chooseRecompute) {
+    options.chooseRecompute = false;
+    options.recompute = {plan::RECOMPUTE_FULL};
+  }
+  return options;
+}
+
+StatusOr<double> Planner::chooseModes(const plan::Plan &plan,
+                                      const std::vector<int64_t> &beside,
+                                      PlanOptions &options) const {
+  options.microBatchRecompute.assign(plan.microBatches.size(), {});
+  auto own = microBatchesOfReplicas(plan, graph_.replicas());
+  double slowest = 0;
+  for (int replica = 0; replica < graph_.replicas(); ++replica) {
+    DYNA_ASSIGN_OR_RETURN(double seconds,
+                          dyna::chooseRecompute(graph_, costs_, plan, replica,
+                                                own[replica], beside, options));
+    slowest = std::max(slowest, seconds);
+  }
+  return slowest;
+}
+
+StatusOr<Planner::Cut> Planner::cutFor(const std::vector<int64_t> &lengths,
+                                       int64_t targetTokens,
+                                       const PlanOptions &options,
+                                       bool trains) const {
+  Cut best;
+  if (!trains || !choosesModes(options)) {
+    DYNA_ASSIGN_OR_RETURN(best.plan,
+                          start(lengths, targetTokens, options, trains));
+    return best;
+  }
+  std::optional<plan::Plan> chosen, plain;
+  Status failed;
+  double shortest = never;
+  for (plan::Recompute mode : {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
+                               plan::RECOMPUTE_FULL}) {
+    PlanOptions uniform = options;
+    uniform.recompute = {mode};
+    auto cut = start(lengths, targetTokens, uniform, trains);
+    // A sample that keeps too much in this mode may fit in another.
+    if (cut.status().code() == StatusCode::ResourceExhausted) {
+      failed = cut.status();
+      continue;
+    }
+    DYNA_RETURN_IF_ERROR(cut.status());
+    if (mode == plan::RECOMPUTE_NONE)
+      plain = *cut;
+    auto seconds =
+        chooseModes(*cut, std::vector<int64_t>(graph_.ranks(), 0), uniform);
+    if (seconds.isOk() && *seconds < shortest)
+      shortest = *seconds;
+    else if (chosen)
+      continue;
+    chosen = std::move(*cut);
+  }
+  if (!chosen)
+    return failed;
+  best.plan = std::move(*chosen);
+  if (!plain || sameMicroBatches(*plain, best.plan))
+    return best;
+  // Those were estimates; in the end no step is longer than without recomputing.
+  Cut none{*plain};
+  DYNA_ASSIGN_OR_RETURN(double without,
+                        fillAndPlay(none.plan, withoutRecompute(options)));
+  plan::Plan filled = best.plan;
+  DYNA_ASSIGN_OR_RETURN(double seconds, fillAndPlay(filled, options));
+  if (without < seconds)
+    return Cut{*std::move(plain)};
+  if (seconds < never)
+    best = {std::move(filled), /*isFilled=*/true};
+  return best;
+}
+
+StatusOr<double> Planner::fillAndPlay(plan::Plan &plan,
+                                      const PlanOptions &options) const {
+  Status filled = fillFastest(plan, options);
+  if (filled.code() == StatusCode::ResourceExhausted)
+    return never;
+  DYNA_RETURN_IF_ERROR(filled);
+  DYNA_ASSIGN_OR_RETURN(PlanTimes times, timePlan(graph_, plan, costs_));
+  return times.makespan;
+}
+
+Status Planner::writeWithin(plan::Plan &plan, PlanOptions options) const {
+  // The further stages run ahead, the more inputs wait behind them, which no
+  // estimate of what a stage keeps knows: as many as fit, as under the cyclic
+  // schedule, as under 1F1B, one.
+  using Behind = int; // stages
+  const std::vector<int (*)(Behind)> most = {
+      nullptr, [](Behind behind) { return 2 * behind + 1; },
+      [](Behind behind) { return behind + 1; }, [](Behind) { return 1; }};
+  const plan::Plan empty = plan;
+  for (auto *mostOf : most) {
+    if (mostOf && (graph_.stages() == 1 || !ruleOf(options.schedule).adapts))
+      continue;
+    options.mostKept.clear();
+    for (int stage = 0; mostOf && stage < graph_.stages(); ++stage)
+      options.mostKept.push_back(mostOf(graph_.stages() - 1 - stage));
+    plan = empty;
+    Status written = writeWithinNumbers(plan, options);
+    if (written.code() != StatusCode::ResourceExhausted)
+      return written;
+  }
+  return Status::resourceExhausted("no order fits");
+}
+
+Status Planner::writeWithinNumbers(plan::Plan &plan,
+                                   PlanOptions options) const {
+  constexpr int tries = 4;
+  // Inputs that wait for their stage, gradients and workspaces come beside.
+  std::vector<int64_t> beside(plan.rankCount(), 0), held = beside;
+  const plan::Plan empty = plan;
+  for (int turn = 0; turn < tries; ++turn) {
+    plan = empty;
+    if (options.chooseRecompute)
+      DYNA_RETURN_IF_ERROR(chooseModes(plan, beside, options).status());
+    DYNA_RETURN_IF_ERROR(writeEstimated(plan, options, true, beside, &held));
+    DYNA_RETURN_IF_ERROR(placeAll(plan, graph_.replicas(), nullptr));
+    bool fits = true;
+    for (int rank = 0; rank < plan.rankCount(); ++rank) {
+      int64_t bytes = plan.ranks[rank].dynamicBytes;
+      int64_t above = bytes - options.dynamicLimits[rank];
+      if (above <= 0)
+        continue;
+      fits = false;
+      // What came beside this time, which others of these sizes have too.
+      beside[rank] = std::max(beside[rank] + above, bytes - held[rank]);
+    }
+    if (fits)
+      return Status::ok();
+  }
+  return Status::resourceExhausted("no order fits");
+}
+
+Status Planner::fill(plan::Plan &plan, const PlanOptions &options,
+                     bool trains) const {
+  if (trains && goesByMemory(options))
+    return writeWithin(plan, options);
+  DYNA_RETURN_IF_ERROR(writeEstimated(plan, options, trains, {}));
+  return place(plan, options);
+}
+
+Status Planner::fillFastest(plan::Plan &plan,
+                            const PlanOptions &options) const {
+  std::vector<PlanOptions> candidates = withSimpleOrders(options);
+  if (choosesModes(options))
+    for (const PlanOptions &chosen : withSimpleOrders(options))
+      candidates.push_back(withoutRecompute(chosen));
+  if (candidates.size() == 1)
+    return fill(plan, options, /*trains=*/true);
+  std::optional<plan::Plan> best;
+  double shortest = never;
+  Status failed;
+  for (const PlanOptions &candidate : candidates) {
+    plan::Plan other = plan;
+    // Placing takes far longer than playing: what is slower anyway is not placed.
+    const bool isPlaced = goesByMemory(candidate);
+    Status status = isPlaced ? writeWithin(other, candidate)
+                             : writeEstimated(other, candidate, true, {});
+    double seconds = never;
+    if (status.isOk()) {
+      DYNA_ASSIGN_OR_RETURN(PlanTimes times, timePlan(graph_, other, costs_));
+      seconds = times.makespan;
+      if (best && seconds >= shortest)
+        continue;
+      if (!isPlaced)
+        status = place(other, candidate);
+    }
+    if (status.code() == StatusCode::ResourceExhausted) {
+      failed = status;
+      continue;
+    }
+    DYNA_RETURN_IF_ERROR(status);
+    shortest = seconds;
+    best = std::move(other);
+    if (candidate.schedule != options.schedule)
+      best->fallback = ruleOf(candidate.schedule).name;
+  }
+  if (!best)
+    return failed;
+  plan = *std::move(best);
+  return Status::ok();
+}
+
+StatusOr<plan::Plan> Planner::complete(const plan::Plan &empty,
+                                       const PlanOptions &options,
+                                       bool trains) const {
+  std::vector<PlanOptions> attempts = {options};
+  if (trains && graph_.stages() > 1 && !options.dynamicLimits.empty() &&
+      options.schedule != Schedule::Sequential &&
+      options.schedule != Schedule::Adaptive) {
+    attempts.push_back(options);
+    attempts.back().schedule = Schedule::Adaptive;
+  }
+  if (options.schedule != Schedule::Sequential || options.chooseRecompute)
+    attempts.push_back(lastResort(options));
+  Status failed;
+  for (size_t i = 0; i < attempts.size(); ++i) {
+    plan::Plan plan = empty;
+    if (i > 0)
+      plan.fallback = ruleOf(attempts[i].schedule).name;
+    failed = i == 0 && trains ? fillFastest(plan, attempts[i])
+                              : fill(plan, attempts[i], trains);
+    if (failed.isOk())
+      return plan;
+    if (failed.code() != StatusCode::ResourceExhausted)
+      return failed;
+  }
+  return failed;
+}
+
+} // namespace dyna

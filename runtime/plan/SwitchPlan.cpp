@@ -134,10 +134,9 @@ public:
     sortBoxes(tensor_.to, to_);
     DYNA_RETURN_IF_ERROR(checkNeeds());
     steps_ = steps;
-    std::stable_sort(steps_.begin(), steps_.end(),
-                     [](const Step &a, const Step &b) {
-                       return a.transfer->to < b.transfer->to;
-                     });
+    std::sort(steps_.begin(), steps_.end(), [](const Step &a, const Step &b) {
+      return a.transfer->to < b.transfer->to;
+    });
     used_.assign(steps_.size(), false);
     for (const Step &step : steps_)
       DYNA_RETURN_IF_ERROR(checkStep(step));
@@ -155,7 +154,7 @@ private:
     for (const RankBox &one : boxes)
       if (!one.box.isEmpty())
         sorted.push_back(&one);
-    std::stable_sort(
+    std::sort(
         sorted.begin(), sorted.end(),
         [](const RankBox *a, const RankBox *b) { return a->rank < b->rank; });
   }

@@ -1,0 +1,25 @@
+//===- SwitchOptions.h - Limits of switch plans -----------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SWITCHOPTIONS_H
+#define DYNA_RUNTIME_PLANNER_SWITCHOPTIONS_H
+
+#include <cstdint>
+
+namespace dyna {
+
+struct SwitchOptions {
+  /// What a rank sends, and receives, in a bucket: at most so much, unless one
+  /// transfer alone is more; and so many transfers, those to itself too.
+  int64_t bucketBytes = int64_t{256} << 20;
+  int64_t bucketTransfers = 4096;
+  /// Bytes below which a box is not cut for the sake of balance.
+  int64_t smallestPiece = int64_t{256} << 10;
+  /// Times that all ways are sought anew.
+  int sweeps = 6;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_SWITCHOPTIONS_H

@@ -1,0 +1,405 @@
+//===- PlanSwitchTest.cpp -------------------------------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/PlanSwitch.h"
+#include "runtime/planner/SwitchBaselines.h"
+#include "runtime/planner/SwitchBounds.h"
+#include "test/runtime/planner/SwitchCases.h"
+#include "gmock/gmock.h"
+
+#include <functional>
+
+using namespace dyna;
+using testing::HasSubstr;
+
+namespace {
+
+SwitchPlan planOf(const SwitchCase &one, const SwitchOptions &options = {}) {
+  auto plan = planSwitch(one.tensors, one.network, options);
+  EXPECT_TRUE(plan.isOk()) << plan.status().message();
+  return plan.isOk() ? std::move(*plan) : SwitchPlan();
+}
+
+std::string refusalOf(const SwitchCase &one, const SwitchPlan &plan) {
+  return checkSwitch(one.tensors, one.network.ranks, plan).message();
+}
+
+bool isSameTransfer(const SwitchTransfer &a, const SwitchTransfer &b) {
+  return a.tensor == b.tensor && a.from == b.from && a.to == b.to &&
+         a.source == b.source && a.target == b.target && a.box == b.box;
+}
+
+bool isSame(const SwitchPlan &a, const SwitchPlan &b) {
+  auto isSameBucket = [](const SwitchBucket &one, const SwitchBucket &other) {
+    return one.after == other.after &&
+           std::equal(one.transfers.begin(), one.transfers.end(),
+                      other.transfers.begin(), other.transfers.end(),
+                      isSameTransfer);
+  };
+  return std::equal(a.buckets.begin(), a.buckets.end(), b.buckets.begin(),
+                    b.buckets.end(), isSameBucket);
+}
+
+/// Small boxes are cut, and buckets are small.
+SwitchOptions fineOptions(Draw &draw) {
+  SwitchOptions options;
+  options.smallestPiece = 1 + draw.below(8);
+  options.bucketBytes = 1 + draw.below(200);
+  options.bucketTransfers = 1 + draw.below(20);
+  return options;
+}
+
+TEST(PlanSwitch, RandomSwitchesBringEveryElement) {
+  Draw draw(1);
+  int passed = 0;
+  for (int i = 0; i < 4000; ++i) {
+    SwitchCase one = drawSwitch(draw);
+    SwitchPlan plan = planOf(one, i % 2 ? fineOptions(draw) : SwitchOptions());
+    ASSERT_EQ(carryOut(one.tensors, one.network.ranks, plan), "") << i;
+    ASSERT_EQ(refusalOf(one, plan), "") << i;
+    for (const SwitchBucket &bucket : plan.buckets)
+      for (const SwitchTransfer &transfer : bucket.transfers)
+        passed += static_cast<int>(transfer.target == SwitchPlace::Passing);
+  }
+  // Ranks that lend their ports are among them.
+  EXPECT_GT(passed, 100);
+}
+
+TEST(PlanSwitch, BaselinesBringEveryElement) {
+  Draw draw(2);
+  for (int i = 0; i < 500; ++i) {
+    SwitchCase one = drawSwitch(draw);
+    for (const SwitchBaseline &baseline : switchBaselines()) {
+      auto plan = baseline.plan(one.tensors, one.network);
+      ASSERT_TRUE(plan.isOk()) << baseline.name << plan.status().message();
+      ASSERT_EQ(carryOut(one.tensors, one.network.ranks, *plan), "")
+          << baseline.name << i;
+      ASSERT_EQ(refusalOf(one, *plan), "") << baseline.name << i;
+    }
+  }
+}
+
+TEST(PlanSwitch, NoTransferCanBeMissingTwiceOrElsewhere) {
+  Draw draw(3);
+  int changed = 0;
+  for (int i = 0; i < 300; ++i) {
+    SwitchCase one = drawSwitch(draw);
+    const SwitchPlan plan = planOf(one, fineOptions(draw));
+    for (size_t b = 0; b < plan.buckets.size(); ++b)
+      for (size_t t = 0; t < plan.buckets[b].transfers.size(); ++t) {
+        SwitchPlan other = plan;
+        auto &transfers = other.buckets[b].transfers;
+        transfers.erase(transfers.begin() + static_cast<std::ptrdiff_t>(t));
+        ASSERT_NE(refusalOf(one, other), "") << "without a transfer";
+        other = plan;
+        const SwitchTransfer &sent = plan.buckets[b].transfers[t];
+        other.buckets[b].transfers.push_back(sent);
+        // Passing memory may be filled twice.
+        if (sent.target == SwitchPlace::New)
+          ASSERT_NE(refusalOf(one, other), "") << "with one more";
+        const int rank = draw.below(one.network.ranks);
+        other = plan;
+        other.buckets[b].transfers[t].to = rank;
+        if (rank != sent.to) {
+          const bool isStill =
+              carryOut(one.tensors, one.network.ranks, other) == "";
+          ASSERT_EQ(refusalOf(one, other) == "", isStill) << "to another rank";
+          changed += static_cast<int>(!isStill);
+        }
+        other = plan;
+        other.buckets[b].transfers[t].from = rank;
+        // The one that would have sent it may have got it for that alone.
+        const std::string refusal = refusalOf(one, other);
+        if (refusal.find("is not handed on") == std::string::npos)
+          ASSERT_EQ(refusal == "",
+                    carryOut(one.tensors, one.network.ranks, other) == "")
+              << "from another rank: " << refusal;
+      }
+  }
+  EXPECT_GT(changed, 1000);
+}
+
+TEST(PlanSwitch, BucketsAreBounded) {
+  Draw draw(4);
+  for (int i = 0; i < 500; ++i) {
+    SwitchCase one = drawSwitch(draw);
+    SwitchOptions options = fineOptions(draw);
+    options.bucketBytes += 1000; // no transfer alone is more
+    options.bucketTransfers += 16;
+    for (const SwitchBucket &bucket : planOf(one, options).buckets) {
+      std::vector<int64_t> sent(one.network.ranks, 0), received = sent,
+                                                       count = sent;
+      for (const SwitchTransfer &transfer : bucket.transfers) {
+        ++count[transfer.from];
+        if (transfer.from == transfer.to)
+          continue;
+        ++count[transfer.to];
+        const int64_t bytes =
+            transfer.box.volume() * one.tensors[transfer.tensor].elementBytes;
+        sent[transfer.from] += bytes;
+        received[transfer.to] += bytes;
+      }
+      for (int rank = 0; rank < one.network.ranks; ++rank) {
+        // A box that goes to several ranks at once may be more than that alone.
+        EXPECT_LE(received[rank], options.bucketBytes);
+        EXPECT_LE(count[rank], options.bucketTransfers + 16);
+      }
+    }
+  }
+}
+
+TEST(PlanSwitch, TheSameEveryTime) {
+  Draw draw(5);
+  for (int i = 0; i < 50; ++i) {
+    SwitchCase one = drawSwitch(draw);
+    EXPECT_TRUE(isSame(planOf(one), planOf(one)));
+  }
+}
+
+SwitchNetwork nodesOf(int nodes, int ranksPerNode) {
+  SwitchNetwork network;
+  network.ranks = nodes * ranksPerNode;
+  network.ranksPerNode = ranksPerNode;
+  network.insideRate = 8;
+  network.betweenRate = 1;
+  return network;
+}
+
+SwitchTensor bytesOn(std::vector<int> from, std::vector<int> to,
+                     int64_t bytes) {
+  SwitchTensor tensor;
+  tensor.elementBytes = 1;
+  for (int rank : from)
+    tensor.from.push_back({rank, Box::whole({bytes, 1})});
+  for (int rank : to)
+    tensor.to.push_back({rank, Box::whole({bytes, 1})});
+  return tensor;
+}
+
+SwitchOptions inBytes() {
+  SwitchOptions options;
+  options.smallestPiece = 1;
+  return options;
+}
+
+/// Four ranks of one node need what one of another has. Each quarter crosses
+/// the network once, over ports of its own on both sides.
+TEST(PlanSwitch, OneCopyGoesToANodeOverAllPorts) {
+  SwitchCase one = {{bytesOn({0}, {4, 5, 6, 7}, 6400)}, nodesOf(2, 4)};
+  const SwitchPlan plan = planOf(one, inBytes());
+  SwitchTimes times = timesOf(one.tensors, plan, one.network);
+  EXPECT_EQ(times.betweenBytes, 6400);
+  EXPECT_LE(times.portSeconds, 1.05 * 1600);
+  auto bounds = boundsOf(one.tensors, one.network);
+  ASSERT_TRUE(bounds.isOk());
+  EXPECT_DOUBLE_EQ(bounds->nodeIn, 1600);
+  EXPECT_DOUBLE_EQ(bounds->nodeOut, 1600);
+  EXPECT_NEAR(bounds->receive, 6400 / 9.0, 1e-9);
+  EXPECT_NEAR(bounds->send, 6400 / 9.0, 1e-9);
+  // Whoever sends to each of them sends four times as much, from one port.
+  auto simple = switchBaselines().front().plan(one.tensors, one.network);
+  ASSERT_TRUE(simple.isOk());
+  EXPECT_DOUBLE_EQ(timesOf(one.tensors, *simple, one.network).portSeconds,
+                   4 * 6400);
+}
+
+/// What one node has and three others need leaves it about once.
+TEST(PlanSwitch, NodesHandOn) {
+  SwitchCase one = {{bytesOn({0, 1}, {2, 3, 4, 5, 6, 7}, 6400)}, nodesOf(4, 2)};
+  SwitchTimes times = timesOf(one.tensors, planOf(one, inBytes()), one.network);
+  EXPECT_EQ(times.betweenBytes, 3 * 6400);
+  EXPECT_LE(times.portSeconds, 1.1 * 3200);
+}
+
+TEST(PlanSwitch, WhatLiesRightStays) {
+  SwitchCase one = {{bytesOn({0, 1, 2}, {0, 2}, 100)}, nodesOf(2, 2)};
+  SwitchTimes times = timesOf(one.tensors, planOf(one), one.network);
+  EXPECT_EQ(times.localBytes, 200);
+  EXPECT_EQ(times.insideBytes + times.betweenBytes, 0);
+  EXPECT_EQ(times.seconds, 0);
+}
+
+/// Summands go to one rank, to one that has them if there is any.
+TEST(PlanSwitch, SummandsAreNotCopied) {
+  SwitchCase one = {{bytesOn({0, 1}, {1, 2}, 100), bytesOn({0}, {1, 2}, 100)},
+                    nodesOf(2, 2)};
+  for (SwitchTensor &tensor : one.tensors)
+    tensor.delivery = Delivery::Once;
+  SwitchTimes times = timesOf(one.tensors, planOf(one), one.network);
+  EXPECT_EQ(times.localBytes, 100);
+  EXPECT_EQ(times.insideBytes, 100);
+  EXPECT_EQ(times.betweenBytes, 0);
+}
+
+TEST(PlanSwitch, WhatNobodyHasIsNamed) {
+  SwitchCase one = {{bytesOn({0}, {1}, 100)}, nodesOf(1, 2)};
+  one.tensors[0].from[0].box.size[0] = 60;
+  auto plan = planSwitch(one.tensors, one.network);
+  EXPECT_EQ(
+      plan.status().message(),
+      "switch: no rank has [60:100, 0:1] of tensor 0, which rank 1 needs");
+  one.tensors[0].to[0].rank = 2;
+  EXPECT_THAT(planSwitch(one.tensors, one.network).status().message(),
+              HasSubstr("rank 2, but the network has 2 ranks"));
+}
+
+//===----------------------------------------------------------------------===//
+// The least that any plan takes
+//===----------------------------------------------------------------------===//
+
+/// Every way of every byte: each rank that does not have it gets it from some
+/// other one or not at all.
+class AllPlans {
+public:
+  explicit AllPlans(const SwitchCase &one) : case_(one) {
+    for (const SwitchTensor &tensor : one.tensors)
+      ways_.push_back(waysOf(tensor));
+  }
+
+  double least() {
+    PortLoads loads(case_.network);
+    least_ = std::numeric_limits<double>::infinity();
+    visit(0, loads);
+    return least_;
+  }
+
+private:
+  using Way = std::vector<int>; ///< of each rank whom it gets it from, or -1
+
+  std::vector<Way> waysOf(const SwitchTensor &tensor) const {
+    const int ranks = case_.network.ranks;
+    std::vector<bool> has(ranks, false), needs(ranks, false);
+    for (const RankBox &one : tensor.from)
+      has[one.rank] = true;
+    for (const RankBox &one : tensor.to)
+      needs[one.rank] = true;
+    std::vector<Way> ways;
+    Way way(ranks, -1);
+    std::function<void(int)> choose = [&](int rank) {
+      if (rank == ranks) {
+        for (int r = 0; r < ranks; ++r) {
+          int at = r, steps = 0;
+          while (!has[at] && way[at] >= 0 && ++steps <= ranks)
+            at = way[at];
+          if ((way[r] >= 0 || needs[r]) && !has[at])
+            return;
+        }
+        ways.push_back(way);
+        return;
+      }
+      choose(rank + 1);
+      if (has[rank])
+        return;
+      for (int from = 0; from < ranks; ++from)
+        if (from != rank) {
+          way[rank] = from;
+          choose(rank + 1);
+        }
+      way[rank] = -1;
+    };
+    choose(0);
+    return ways;
+  }
+
+  void visit(size_t tensor, PortLoads &loads) {
+    if (loads.largest() >= least_)
+      return;
+    if (tensor == ways_.size()) {
+      least_ = loads.largest();
+      return;
+    }
+    for (const Way &way : ways_[tensor]) {
+      PortLoads next = loads;
+      for (int rank = 0; rank < case_.network.ranks; ++rank)
+        if (way[rank] >= 0)
+          next.add(way[rank], rank, 1);
+      visit(tensor + 1, next);
+    }
+  }
+
+  const SwitchCase &case_;
+  std::vector<std::vector<Way>> ways_;
+  double least_ = 0;
+};
+
+TEST(PlanSwitch, NearTheLeastOfSmallSwitches) {
+  Draw draw(6);
+  double sum = 0, bounds = 0, worst = 0;
+  int count = 0;
+  for (int i = 0; i < 60; ++i) {
+    SwitchCase one = {{}, nodesOf(2, 2)};
+    one.network.insideRate = 1 << draw.below(4);
+    for (int tensor = 0; tensor < 3; ++tensor) {
+      std::vector<int> from = {draw.below(4)}, to = {draw.below(4)};
+      if (int other = draw.below(4); other != from[0] && draw.below(2))
+        from.push_back(other);
+      for (int more = 0; more < 2; ++more)
+        if (int other = draw.below(4);
+            std::find(to.begin(), to.end(), other) == to.end())
+          to.push_back(other);
+      one.tensors.push_back(bytesOn(from, to, 1));
+    }
+    const double least = AllPlans(one).least();
+    const double ours =
+        timesOf(one.tensors, planOf(one, inBytes()), one.network).portSeconds;
+    auto bound = boundsOf(one.tensors, one.network);
+    ASSERT_TRUE(bound.isOk());
+    ASSERT_LE(bound->largest(), least + 1e-9) << i;
+    ASSERT_GE(ours, least - 1e-9) << i;
+    if (least == 0) {
+      EXPECT_EQ(ours, 0);
+      continue;
+    }
+    sum += ours / least;
+    bounds += bound->largest() / least;
+    worst = std::max(worst, ours / least);
+    ++count;
+  }
+  // Bytes of one tensor cannot be cut here; seen: 1.03 in the mean, 2 at worst,
+  // and bounds of 0.81.
+  EXPECT_LE(sum / count, 1.05);
+  EXPECT_LE(worst, 2);
+  EXPECT_GE(bounds / count, 0.75);
+}
+
+//===----------------------------------------------------------------------===//
+// Times
+//===----------------------------------------------------------------------===//
+
+TEST(SwitchTimes, PortsOfARankWorkAtOnce) {
+  SwitchCase one = {{bytesOn({0}, {1, 2}, 80)}, nodesOf(2, 2)};
+  one.network.insideLatency = 1;
+  one.network.betweenLatency = 2;
+  SwitchPlan plan;
+  plan.buckets.resize(1);
+  for (int to : {1, 2})
+    plan.buckets[0].transfers.push_back({0, 0, to, SwitchPlace::Old,
+                                         SwitchPlace::New,
+                                         one.tensors[0].to[0].box});
+  SwitchTimes times = timesOf(one.tensors, plan, one.network);
+  EXPECT_DOUBLE_EQ(times.seconds, 82);
+  EXPECT_DOUBLE_EQ(times.portSeconds, 80);
+  EXPECT_EQ(times.nodeBytes,
+            (std::vector<std::vector<int64_t>>{{80, 80}, {0, 0}}));
+  // In two buckets they still do; what is handed on waits.
+  SwitchTransfer second = plan.buckets[0].transfers[1];
+  second.from = 1;
+  second.source = SwitchPlace::New;
+  plan.buckets[0].transfers.pop_back();
+  plan.buckets.push_back({{second}, 0});
+  EXPECT_DOUBLE_EQ(timesOf(one.tensors, plan, one.network).seconds,
+                   1 + 10 + 82);
+}
+
+TEST(SwitchTimes, TransfersThatAreNotFusedHaveALatencyEach) {
+  SwitchCase one = {{bytesOn({0}, {1}, 80), bytesOn({0}, {1}, 40)},
+                    nodesOf(1, 2)};
+  one.network.insideLatency = 1;
+  SwitchPlan plan = planOf(one);
+  EXPECT_DOUBLE_EQ(timesOf(one.tensors, plan, one.network).seconds, 15 + 1);
+  EXPECT_DOUBLE_EQ(
+      timesOf(one.tensors, plan, one.network, Fusing::None).seconds, 15 + 2);
+}
+
+} // namespace

@@ -1,0 +1,34 @@
+//===- SwitchCases.h - Random switches, and what carries them out -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TEST_RUNTIME_PLANNER_SWITCHCASES_H
+#define DYNA_TEST_RUNTIME_PLANNER_SWITCHCASES_H
+
+#include "runtime/plan/SwitchPlan.h"
+#include "runtime/planner/SwitchNetwork.h"
+#include "test/runtime/planner/Draw.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// Tensors between two random meshes of up to 16 ranks each, of any order of
+/// axes, on other ranks and in another number: with uneven parts, rows dealt to
+/// replicas, copied heads, tensors on two stages, vectors and scalars, some of
+/// them to be delivered once.
+struct SwitchCase {
+  std::vector<SwitchTensor> tensors;
+  SwitchNetwork network;
+};
+SwitchCase drawSwitch(Draw &draw);
+
+/// Carries a plan out, element by element, on arrays that hold every element's
+/// number, without `checkSwitch`. The first thing that is wrong, or nothing.
+std::string carryOut(const std::vector<SwitchTensor> &tensors, int ranks,
+                     const SwitchPlan &plan);
+
+} // namespace dyna
+
+#endif // DYNA_TEST_RUNTIME_PLANNER_SWITCHCASES_H

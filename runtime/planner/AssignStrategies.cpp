@@ -13,11 +13,11 @@
 namespace dyna {
 
 double SwitchSeconds::ofCycle(int home, const std::vector<int> &graphs) const {
-  double seconds = parameters[home][graphs.front()];
+  double seconds = first[home][graphs.front()];
   for (size_t i = 1; i < graphs.size(); ++i)
     seconds += parameters[graphs[i - 1]][graphs[i]] +
                gradients[graphs[i - 1]][graphs[i]];
-  return seconds + gradients[graphs.back()][home];
+  return seconds + last[graphs.back()][home];
 }
 
 namespace {

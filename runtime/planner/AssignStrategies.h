@@ -40,14 +40,21 @@ public:
   virtual double switchSeconds(const std::vector<int> &graphs) const = 0;
 };
 
-/// From one phase to the next, and between phases and the home graph, which alone
-/// is updated: seconds of what has to move, `[from][to]`.
+/// What has to move between graphs, in seconds, `[from][to]`; nothing on the
+/// diagonals of the two in the middle.
 struct SwitchSeconds {
-  std::vector<std::vector<double>> parameters, gradients;
+  using Table = std::vector<std::vector<double>>;
 
-  /// From home to the first, on to the others, and home again: parameters go
-  /// with each switch but the last, gradients with each but the first. Both are
-  /// on the same links, one behind the other.
+  /// From what the home graph, which alone is updated, has just updated to the
+  /// first graph of a step, which may be itself (ZeRO: rows are gathered).
+  Table first;
+  /// To the next graph: what it reads, and what is to be added to gradients.
+  Table parameters, gradients;
+  /// Gradients of the last graph to where home updates them.
+  Table last;
+
+  /// From home through these graphs, at least one, and home again. What goes with
+  /// one switch is on the same links, one behind the other.
   double ofCycle(int home, const std::vector<int> &graphs) const;
 };
 

@@ -102,9 +102,16 @@ double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
 
 PhaseEstimate::PhaseEstimate(const ExecutableGraph &graph,
                              const CostModel &costs, const PlanOptions &options)
-    : tables_(graph, costs, options, /*trains=*/true, options.mostTokens()),
-      stages_(graph.stages()), replicas_(graph.replicas()),
-      mostTokens_(tokensWithin(graph, options)),
+    : PhaseEstimate(graph, costs, options,
+                    std::make_shared<StageTables>(graph, costs, options,
+                                                  /*trains=*/true,
+                                                  options.mostTokens())) {}
+
+PhaseEstimate::PhaseEstimate(const ExecutableGraph &graph,
+                             const CostModel &costs, const PlanOptions &options,
+                             std::shared_ptr<const StageTables> tables)
+    : tables_(std::move(tables)), stages_(graph.stages()),
+      replicas_(graph.replicas()), mostTokens_(tokensWithin(graph, options)),
       // Gradients come back the same way.
       messageSeconds_(2 * messageSeconds(graph, costs, 0)),
       messageSecondsPerToken_(
@@ -117,13 +124,13 @@ PhaseEstimate::PhaseEstimate(const ExecutableGraph &graph,
     lastReduction_ =
         std::max(lastReduction_,
                  exchange.reduce / (layers.endLayer - layers.firstLayer));
-    updateSeconds_ =
-        std::max(updateSeconds_, exchange.update + exchange.gather);
+    updateSeconds_ = std::max(updateSeconds_, exchange.update);
+    gatherSeconds_ = std::max(gatherSeconds_, exchange.gather);
   }
 }
 
 double PhaseEstimate::pathSeconds(const RaggedShape &shape) const {
-  return tables_.path(shape) + messageSeconds_ +
+  return tables_->path(shape) + messageSeconds_ +
          messageSecondsPerToken_ * static_cast<double>(shape.tokens);
 }
 
@@ -135,23 +142,23 @@ double PhaseEstimate::pipelineSeconds(const PhaseLoad &load,
   const RaggedShape mean{(sum.samples + count - 1) / count,
                          (sum.tokens + count - 1) / count,
                          (sum.squares + count - 1) / count};
-  const double seconds = tables_.slowest(mean);
+  const double seconds = tables_->slowest(mean);
   const double longest =
       pathSeconds({1, load.longest, load.longest * load.longest});
   const double each =
       seconds * static_cast<double>(count) / static_cast<double>(replicas_);
-  const double hidden = tables_.backward(0, mean);
+  const double hidden = tables_->backward(0, mean);
   return std::max(std::max(each, seconds) + pathSeconds(mean) - seconds,
                   longest) +
          std::max(lastReduction_, reductionSeconds_ - hidden);
 }
 
-double PhaseEstimate::seconds(const PhaseLoad &load) const {
+double PhaseEstimate::seconds(const PhaseLoad &load, int64_t mostTokens) const {
   const int64_t samples = load.sum.samples;
   if (samples == 0)
     return 0;
   const int64_t most = std::max<int64_t>(1, samples / replicas_);
-  const int64_t tokens = mostTokens_ * replicas_;
+  const int64_t tokens = mostTokens * replicas_;
   const int64_t least = std::min(most, (load.sum.tokens + tokens - 1) / tokens);
   double best = std::numeric_limits<double>::infinity();
   for (int64_t perReplica = std::max<int64_t>(least, 1);;

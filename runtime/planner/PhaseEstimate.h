@@ -25,6 +25,7 @@
 #include "runtime/planner/StageTables.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 namespace dyna {
@@ -54,12 +55,23 @@ public:
   /// `options.mostTokens()` tokens. O(layers + log^2 tokens) costs.
   PhaseEstimate(const ExecutableGraph &graph, const CostModel &costs,
                 const PlanOptions &options);
+  /// With tables of the same degrees and options, for graphs that differ in how
+  /// ranks are numbered or in who updates what.
+  PhaseEstimate(const ExecutableGraph &graph, const CostModel &costs,
+                const PlanOptions &options,
+                std::shared_ptr<const StageTables> tables);
 
   /// Of a phase; 0 without samples. O(log samples).
-  double seconds(const PhaseLoad &load) const;
-  /// Of the update behind the last phase, for the graph that makes it: with ZeRO
-  /// also the rows of others, which come before the next forward.
+  double seconds(const PhaseLoad &load) const {
+    return seconds(load, mostTokens_);
+  }
+  /// The same with micro-batches of several samples of at most so many tokens.
+  double seconds(const PhaseLoad &load, int64_t mostTokens) const;
+  /// Of the update behind the last phase, for the graph that makes it.
   double updateSeconds() const { return updateSeconds_; }
+  /// With ZeRO, until each rank has the rows that others updated.
+  double gatherSeconds() const { return gatherSeconds_; }
+  const std::shared_ptr<const StageTables> &tables() const { return tables_; }
   /// Of all gradients over their holders, by itself.
   double reductionSeconds() const { return reductionSeconds_; }
 
@@ -67,11 +79,12 @@ private:
   double pathSeconds(const RaggedShape &shape) const;
   double pipelineSeconds(const PhaseLoad &load, int64_t perReplica) const;
 
-  StageTables tables_;
+  std::shared_ptr<const StageTables> tables_;
   int stages_, replicas_;
   int64_t mostTokens_ = 0; ///< of a micro-batch of several samples
   double messageSeconds_, messageSecondsPerToken_; ///< of all stages, both ways
   double reductionSeconds_ = 0, lastReduction_ = 0, updateSeconds_ = 0;
+  double gatherSeconds_ = 0;
 };
 
 } // namespace dyna

@@ -26,6 +26,13 @@ struct PlanFlags {
           "dp, tp, pp in powers of two, with and without ZeRO, on the "
           "devices of --cluster"),
       llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> strategies{
+      "strategies",
+      llvm::cl::desc(
+          "search: the strategies between which a step should switch "
+          "by the lengths of its samples, on the devices of "
+          "--cluster"),
+      llvm::cl::cat(category)};
   llvm::cl::opt<std::string> lengths{
       "lengths",
       llvm::cl::desc(
@@ -134,6 +141,15 @@ struct PlanFlags {
     DYNA_RETURN_IF_ERROR(
         expect(strategy != "search" || (trace.empty() && svg.empty()),
                "--trace and --svg are of one strategy, not of a search"));
+    DYNA_RETURN_IF_ERROR(expect(strategies.empty() || strategies == "search",
+                                "--strategies expects search, but got '" +
+                                    strategies +
+                                    "'; --strategy takes one strategy"));
+    DYNA_RETURN_IF_ERROR(
+        expect(strategies.empty() ||
+                   (strategy.empty() && trace.empty() && svg.empty()),
+               "--strategy, --trace and --svg are of one strategy, not of "
+               "--strategies search"));
     return expect(steps >= 0, "--steps expects 0 or more");
   }
 };

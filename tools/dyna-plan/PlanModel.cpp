@@ -78,8 +78,9 @@ StatusOr<Model> describeProgram(const PlanFlags &flags) {
   return model.isOk() ? std::move(model) : refuse(model.status().message());
 }
 
-mlir::FailureOr<Model> modelOf(const PlanFlags &flags, const Strategy &strategy,
-                               bool isAgain) {
+/// `strategies` as text; empty: tensor degree 1 alone.
+mlir::FailureOr<Model> modelOf(const PlanFlags &flags,
+                               const std::string &strategies, bool isAgain) {
   if (isProgram(flags.model)) {
     auto model = describeProgram(flags);
     if (!model.isOk()) {
@@ -120,9 +121,9 @@ mlir::FailureOr<Model> modelOf(const PlanFlags &flags, const Strategy &strategy,
   convert.type = flags.computeType.getValue();
   mlir::dyna::buildConvertPhase(passes, convert);
   mlir::dyna::buildDifferentiatePhase(passes);
-  if (strategy.tp > 1) {
+  if (!strategies.empty()) {
     mlir::dyna::DistributePhaseOptions distribute;
-    distribute.strategy = describeStrategy(strategy);
+    distribute.strategy = strategies;
     mlir::dyna::buildDistributePhase(passes, distribute);
   }
   mlir::dyna::buildMemoryPhase(passes);
@@ -154,10 +155,10 @@ StatusOr<CostTable> openTable(const PlanFlags &flags) {
   return table;
 }
 
-mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
-                                    const Strategy &strategy,
-                                    const CostTable &table, bool isAgain) {
-  auto model = modelOf(flags, strategy, isAgain);
+static mlir::FailureOr<Model> compile(const PlanFlags &flags,
+                                      const std::string &strategies,
+                                      const CostTable &table, bool isAgain) {
+  auto model = modelOf(flags, strategies, isAgain);
   if (mlir::failed(model) || !table.scores())
     return model;
   StatusOr<Model> keeps = keepScores(*model, *table.scores());
@@ -165,6 +166,19 @@ mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
     return std::move(*keeps);
   fail(keeps.status());
   return mlir::failure();
+}
+
+mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
+                                    const Strategy &strategy,
+                                    const CostTable &table, bool isAgain) {
+  return compile(flags, strategy.tp > 1 ? describeStrategy(strategy) : "",
+                 table, isAgain);
+}
+
+mlir::FailureOr<Model> compileDegrees(const PlanFlags &flags,
+                                      const std::string &strategies,
+                                      const CostTable &table) {
+  return compile(flags, strategies, table, /*isAgain=*/true);
 }
 
 } // namespace dyna

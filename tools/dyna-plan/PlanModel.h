@@ -28,6 +28,12 @@ mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
                                     const CostTable &table,
                                     bool isAgain = false);
 
+/// The same at the tensor degrees of several strategies as text; none: at 1 alone.
+/// Warnings stay away.
+mlir::FailureOr<Model> compileDegrees(const PlanFlags &flags,
+                                      const std::string &strategies,
+                                      const CostTable &table);
+
 } // namespace dyna
 
 #endif // DYNA_TOOLS_DYNA_PLAN_PLANMODEL_H

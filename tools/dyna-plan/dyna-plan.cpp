@@ -14,6 +14,7 @@
 #include "tools/dyna-plan/LengthsFile.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlanSteps.h"
+#include "tools/dyna-plan/SearchSets.h"
 #include "tools/dyna-plan/SearchStrategies.h"
 #include "tools/dyna-plan/SimulationFlag.h"
 #include "llvm/Support/InitLLVM.h"
@@ -30,6 +31,8 @@ int run(const PlanFlags &flags) {
   auto lengths = readLengths(flags.lengths, columns);
   if (!lengths.isOk())
     return fail(lengths.status());
+  if (!flags.strategies.empty())
+    return searchSets(flags, *lengths);
   if (flags.strategy == "search")
     return search(flags, *lengths);
   auto strategy = parseStrategy(

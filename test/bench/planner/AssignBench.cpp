@@ -1,11 +1,13 @@
-//===- AssignBench.cpp - What dealing samples to strategies costs ---------===//
+//===- AssignBench.cpp - Samples to strategies, and finding those ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
 #include "test/bench/planner/AssignBench.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/planner/AssignStrategies.h"
 #include "runtime/planner/Policy.h"
+#include "runtime/planner/StrategyCandidates.h"
 #include "test/bench/planner/MicroBatchBench.h"
 #include "test/runtime/executor/TinyModel.h"
 
@@ -13,14 +15,20 @@
 
 namespace dyna {
 
-int benchAssignment(const std::vector<int64_t> &lengths) {
+/// 60 layers at all tensor degrees of 32 ranks.
+static Model modelOf32() {
   TinyOptions tiny;
   tiny.blocks = 60;
   tiny.hidden = 32;
-  tiny.degrees = {{2, true}, {4, true}, {8, true}, {16, true}};
+  for (int tp : {2, 4, 8, 16, 32})
+    tiny.degrees.insert(tiny.degrees.end(), {{tp, false}, {tp, true}});
   plan::Manifest manifest = tinyManifest(tiny);
   manifest.mutable_facts()->set_positions(32768);
-  const Model model = *Model::create(manifest);
+  return *Model::create(manifest);
+}
+
+int benchAssignment(const std::vector<int64_t> &lengths) {
+  const Model model = modelOf32();
   const CostModel costs =
       *CostModel::create(model, *CostTable::described("a800-80g:4x8"));
   std::vector<PhaseEstimate> phases;
@@ -38,7 +46,8 @@ int benchAssignment(const std::vector<int64_t> &lengths) {
   std::vector<std::vector<double>> switching(4, std::vector<double>(4, 0.1));
   for (int graph = 0; graph < 4; ++graph)
     switching[graph][graph] = 0;
-  const TabledEstimates estimates(phases, {switching, switching}, 0);
+  const TabledEstimates estimates(
+      phases, {switching, switching, switching, switching}, 0);
   const LengthRanges ranges =
       *parseLengthRanges("a: 0-4096; b: 4097-8192; c: 8193-16384; d: 16385-",
                          {"a", "b", "c", "d"});
@@ -51,6 +60,39 @@ int benchAssignment(const std::vector<int64_t> &lengths) {
   std::printf("{\"what\": \"assign\", \"ranks\": 32, \"ranges\": 4, "
               "\"samples\": %zu, \"merged\": %d, \"assign_ms\": %.3f}\n",
               lengths.size(), merged, ms);
+  return ms < 0;
+}
+
+int benchSearch(const std::vector<int64_t> &lengths) {
+  const Model model = modelOf32();
+  const CostModel costs =
+      *CostModel::create(model, *CostTable::described("a800-80g:4x8"));
+  const LengthDistribution distribution(lengths, 512);
+  StrategySpace space;
+  space.ranks = 32;
+  space.memoryBytes = INT64_C(1) << 28;
+  space.tokensPerStep = 1 << 20;
+  StrategySearch search;
+  search.ends = usualEnds(distribution.longest());
+  std::string line;
+  const double ms = medianMs([&] {
+    auto candidates = StrategyCandidates::create(costs, space, distribution);
+    if (!candidates.isOk())
+      return std::fprintf(stderr, "%s\n",
+                          candidates.status().message().c_str()) < 0;
+    auto found = searchStrategies(*candidates, distribution, search);
+    if (!found.isOk())
+      return std::fprintf(stderr, "%s\n", found.status().message().c_str()) < 0;
+    line = formatText(
+        "\"considered\": %d, \"kept\": %d, \"branches\": %d, \"complete\": "
+        "%d, \"ranges\": %d",
+        candidates->considered(), candidates->candidates(), found->branches,
+        found->complete, found->best.ranges.size());
+    return true;
+  });
+  std::printf("{\"what\": \"search\", \"ranks\": 32, \"lengths\": %zu, %s, "
+              "\"search_ms\": %.0f}\n",
+              lengths.size(), line.c_str(), ms);
   return ms < 0;
 }
 

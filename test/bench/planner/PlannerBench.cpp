@@ -235,7 +235,13 @@ int main(int argc, char **argv) {
   plan::Manifest manifest = tinyManifest(tiny);
   manifest.mutable_facts()->set_positions(0);
   Model model = *Model::create(manifest);
-  int failures = measureBatchings() + measureWhole();
+  std::vector<int64_t> samples;
+  for (uint64_t index = 0; index < 100000; ++index)
+    samples.push_back(std::llround(drawLength(collections[1], index)));
+  int failures = benchAssignment({samples.begin(), samples.begin() + 512});
+  failures += benchSearch(samples);
+  std::fflush(stdout);
+  failures += measureBatchings() + measureWhole();
   std::fflush(stdout);
   failures += benchSchedules();
   for (const Collection &from : collections)
@@ -244,9 +250,5 @@ int main(int argc, char **argv) {
           "dp=48,pp=8,layers=13+12+12+12+12+12+12+13,zero=1",
           "dp=6,tp=8,sp=1,pp=8,layers=13+12+12+12+12+12+12+13,zero=1"})
       failures += measure(model, strategy, from);
-  std::vector<int64_t> samples;
-  for (uint64_t index = 0; index < 512; ++index)
-    samples.push_back(std::llround(drawLength(collections[1], index)));
-  failures += benchAssignment(samples);
   return failures + measureMicroBatches(argc, argv);
 }

@@ -28,7 +28,8 @@ struct SimpleEstimates : StepEstimates {
 
   SimpleEstimates(int graphs, double switching, int home = 0)
       : start(graphs, 0), perToken(graphs, 1), home(home) {
-    for (auto *table : {&switches.parameters, &switches.gradients}) {
+    for (auto *table : {&switches.first, &switches.parameters,
+                        &switches.gradients, &switches.last}) {
       table->assign(graphs, std::vector<double>(graphs, switching / 2));
       for (int graph = 0; graph < graphs; ++graph)
         (*table)[graph][graph] = 0;
@@ -194,6 +195,8 @@ TEST(AssignStrategies, IsTheBestOfAllWays) {
         if (i != j) {
           estimates.switches.parameters[i][j] = draw.below(60);
           estimates.switches.gradients[i][j] = draw.below(60);
+          estimates.switches.first[i][j] = draw.below(60);
+          estimates.switches.last[i][j] = draw.below(60);
         }
     }
     std::vector<int64_t> lengths;

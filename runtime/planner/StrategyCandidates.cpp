@@ -1,0 +1,339 @@
+//===- StrategyCandidates.cpp - What a search may choose from -------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/StrategyCandidates.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/PersistentLayout.h"
+#include "runtime/planner/Policy.h"
+#include "runtime/planner/StageMemory.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+
+namespace dyna {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+/// As Policy.h has it, where nobody says.
+constexpr int64_t usualMicroBatch = 4096;
+
+bool isCompiled(const Model &model, int tp, bool sp) {
+  if (tp == 1)
+    return !sp;
+  const auto &degrees = model.manifest().degrees();
+  return std::any_of(degrees.begin(), degrees.end(), [&](const auto &degree) {
+    return degree.tp() == tp && degree.sp() == sp;
+  });
+}
+
+/// What layer functions read and add to, where the graph is not home.
+int64_t guestBytesOf(const RankView &view) {
+  int64_t bytes = persistentLayout(view, Persistent::Values).bytes;
+  for (int p = 0; p < view.parameters(); ++p)
+    if (view.holds(p))
+      bytes += dyna_align_block(view.elements(p) *
+                                elementBytes(view.gradientType()));
+  return bytes;
+}
+
+/// Beside what micro-batches hold: of the layer that needs most, while it runs
+/// backward on a micro-batch of so many tokens.
+int64_t workingBytes(const ExecutableGraph &graph, const PlanOptions &options,
+                     int64_t tokens) {
+  const BatchExtent extent{{tokens, tokens, 1}, tokens * tokens};
+  int64_t most = 0;
+  std::set<int> known;
+  for (int stage = 0; stage < graph.stages(); ++stage) {
+    const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
+    for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
+      if (!known.insert(view.layer(l).kind()).second)
+        continue;
+      int64_t workspace = 0;
+      for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
+        if (view.hasRole(l, role))
+          workspace = std::max(workspace, view.workspaceBytes(l, role, extent));
+      most = std::max(
+          most,
+          workspace + 2 * view.gradientBytes(l, extent) +
+              view.lateBytes(l, nearestMode(view.kind(l), options.recompute[0]),
+                             splitsBackward(view.kind(l)), extent));
+    }
+  }
+  return most;
+}
+
+} // namespace
+
+/// Makes entries, and what several of them share once.
+class StrategyCandidates::Maker {
+public:
+  Maker(StrategyCandidates &all, const CostModel &costs,
+        const LengthDistribution &lengths)
+      : all_(all), costs_(costs), space_(all.space_),
+        longest_(std::min(lengths.longest(), maxMicroBatchTokens)) {}
+
+  Status addAll() {
+    const Model &model = costs_.model();
+    for (int tp = 1; tp <= space_.ranks; tp *= 2)
+      for (int pp = 1; pp <= model.layers() && tp * pp <= space_.ranks; pp *= 2)
+        for (bool sp : tp > 1 ? space_.sp : std::vector<bool>{false})
+          if (space_.ranks % (tp * pp) == 0 && isCompiled(model, tp, sp))
+            for (plan::Recompute mode : space_.recompute) {
+              Strategy strategy;
+              strategy.dp = space_.ranks / (tp * pp);
+              strategy.tp = tp;
+              strategy.pp = pp;
+              strategy.sp = sp;
+              strategy.recompute = mode;
+              DYNA_RETURN_IF_ERROR(addVariants(strategy));
+            }
+    return Status::ok();
+  }
+
+  /// The entry in another order of ranks.
+  StatusOr<Entry> reordered(const Entry &entry,
+                            const std::array<std::string, 3> &order) {
+    Strategy strategy = entry.strategy;
+    strategy.order = order;
+    return make(strategy, entry.options, entry.estimate->tables());
+  }
+
+private:
+  /// With ZeRO and without; tables do not depend on it.
+  Status addVariants(Strategy strategy) {
+    PlanRequest request;
+    request.tokensPerBatch = space_.tokensPerStep;
+    request.longestSample = longest_;
+    if (!space_.orders.empty())
+      strategy.order = space_.orders[0];
+    request.strategy = strategy;
+    DYNA_ASSIGN_OR_RETURN(Policy policy, choosePolicy(costs_, request));
+    strategy = policy.strategy;
+    policy.options.longestSample = longest_;
+    std::shared_ptr<const StageTables> tables;
+    for (bool zero : strategy.dp > 1 ? space_.zero : std::vector<bool>{false}) {
+      strategy.zero = zero;
+      DYNA_ASSIGN_OR_RETURN(Entry entry,
+                            make(strategy, policy.options, tables));
+      tables = entry.estimate->tables();
+      entry.family = static_cast<int>(all_.entries_.size());
+      all_.entries_.push_back(std::move(entry));
+    }
+    return Status::ok();
+  }
+
+  StatusOr<Entry> make(const Strategy &strategy, const PlanOptions &options,
+                       std::shared_ptr<const StageTables> tables) {
+    Entry entry;
+    entry.strategy = strategy;
+    entry.options = options;
+    DYNA_ASSIGN_OR_RETURN(entry.placed, place(strategy));
+    const ExecutableGraph &graph = entry.placed->graph;
+    if (!tables)
+      tables = std::make_shared<StageTables>(
+          graph, costs_, options, /*trains=*/true, options.mostTokens());
+    entry.estimate = std::make_shared<PhaseEstimate>(graph, costs_, options,
+                                                     std::move(tables));
+    return entry;
+  }
+
+  StatusOr<std::shared_ptr<const Placed>> place(Strategy strategy) {
+    strategy.recompute.reset();
+    std::shared_ptr<const Placed> &known = known_[describeStrategy(strategy)];
+    if (known)
+      return known;
+    DYNA_ASSIGN_OR_RETURN(auto graph,
+                          ExecutableGraph::create(costs_.model(), strategy));
+    Placed placed{std::move(graph), {}, {}};
+    for (int rank = 0; rank < placed.graph.ranks(); ++rank) {
+      // Uneven rows of ZeRO are known of each rank alone.
+      const RankView view = placed.graph.rankView(rank);
+      placed.homeBytes.push_back(persistentLayout(view).bytes);
+      placed.guestBytes.push_back(guestBytesOf(view));
+    }
+    known = std::make_shared<Placed>(std::move(placed));
+    return known;
+  }
+
+  StrategyCandidates &all_;
+  const CostModel &costs_;
+  const StrategySpace &space_;
+  const int64_t longest_;
+  std::map<std::string, std::shared_ptr<const Placed>> known_;
+};
+
+StatusOr<StrategyCandidates>
+StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
+                           const LengthDistribution &lengths) {
+  StrategyCandidates all(costs, space);
+  Maker maker(all, costs, lengths);
+  DYNA_RETURN_IF_ERROR(maker.addAll());
+  all.considered_ =
+      all.candidates() * std::max(1, static_cast<int>(space.orders.size()));
+  // Those that cannot even hold parameters are of no use to anybody.
+  auto isLost = [&](const Entry &entry) {
+    return space.memoryBytes > 0 &&
+           *std::max_element(entry.placed->guestBytes.begin(),
+                             entry.placed->guestBytes.end()) >=
+               space.memoryBytes;
+  };
+  all.entries_.erase(
+      std::remove_if(all.entries_.begin(), all.entries_.end(), isLost),
+      all.entries_.end());
+  if (all.entries_.empty())
+    return Status::resourceExhausted(formatText(
+        "of %d strategies on %d ranks none has room for its parameters in %s",
+        all.considered_, space.ranks, formatBytes(space.memoryBytes)));
+  all.keep(lengths);
+  const int kept = all.candidates();
+  for (int c = 0; c < kept; ++c) {
+    all.entries_[c].family = c;
+    for (size_t order = 1; order < space.orders.size(); ++order) {
+      DYNA_ASSIGN_OR_RETURN(
+          Entry other, maker.reordered(all.entries_[c], space.orders[order]));
+      other.family = c;
+      all.entries_.push_back(std::move(other));
+    }
+  }
+  for (Entry &entry : all.entries_)
+    entry.layout = std::make_shared<SwitchLayout>(entry.placed->graph);
+  all.mostTokens_.clear();
+  return all;
+}
+
+void StrategyCandidates::keep(const LengthDistribution &lengths) {
+  const int most = space_.mostKept;
+  if (most == 0 || candidates() <= most)
+    return;
+  // As home, and as a guest beside the home that leaves most room.
+  auto bytesOf = [&](int c) {
+    const auto &bytes = entries_[c].placed->homeBytes;
+    return *std::max_element(bytes.begin(), bytes.end());
+  };
+  int small = 0;
+  for (int c = 1; c < candidates(); ++c)
+    if (bytesOf(c) < bytesOf(small))
+      small = c;
+  std::vector<int64_t> ends = {0};
+  for (int64_t end = 256; end < lengths.longest(); end *= 2)
+    ends.push_back(end);
+  ends.push_back(lengths.longest());
+  // How many times the best of its lengths a strategy takes, at the least; and
+  // with that, in how many.
+  std::vector<double> least(candidates(), never);
+  std::vector<int> wins(candidates(), 0);
+  for (size_t i = 0; i + 1 < ends.size(); ++i)
+    for (size_t j = i + 1; j < ends.size(); ++j) {
+      const auto part = lengths.between(ends[i] + 1, ends[j]);
+      if (part.probability == 0)
+        continue;
+      for (bool asHome : {true, false}) {
+        std::vector<double> seconds(candidates());
+        for (int c = 0; c < candidates(); ++c)
+          seconds[c] =
+              phaseSeconds(c, asHome ? c : small, part.load, part.longest);
+        const double best = *std::min_element(seconds.begin(), seconds.end());
+        for (int c = 0; c < candidates() && best < never; ++c) {
+          least[c] = std::min(least[c], seconds[c] / best);
+          wins[c] += seconds[c] <= best;
+        }
+      }
+    }
+  std::vector<int> order(candidates());
+  for (int c = 0; c < candidates(); ++c)
+    order[c] = c;
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return std::tuple(least[a], -wins[a], a) <
+           std::tuple(least[b], -wins[b], b);
+  });
+  std::vector<Entry> kept;
+  order.resize(most);
+  if (std::find(order.begin(), order.end(), small) == order.end())
+    order.back() = small;
+  std::sort(order.begin(), order.end());
+  for (int c : order)
+    kept.push_back(entries_[c]);
+  entries_ = std::move(kept);
+  mostTokens_.clear();
+}
+
+bool StrategyCandidates::hasRoomFor(const Entry &entry,
+                                    const std::vector<int64_t> &limits,
+                                    int64_t tokens) const {
+  PlanOptions options = entry.options;
+  options.dynamicLimits = limits;
+  const HeldBytes held(entry.placed->graph, options);
+  return held.of(tokens, 1, tokens * tokens) * entry.placed->graph.stages() +
+             workingBytes(entry.placed->graph, options, tokens) <=
+         held.limit();
+}
+
+int64_t StrategyCandidates::mostTokens(int candidate, int home) const {
+  auto [found, isNew] = mostTokens_.try_emplace({candidate, home}, 0);
+  if (!isNew)
+    return found->second;
+  const Entry &entry = entries_[candidate];
+  const int64_t most = std::max(entry.options.longestSample, usualMicroBatch);
+  if (space_.memoryBytes == 0)
+    return found->second = most;
+  std::vector<int64_t> limits;
+  for (size_t rank = 0; rank < entry.placed->homeBytes.size(); ++rank) {
+    limits.push_back(space_.memoryBytes -
+                     entries_[home].placed->homeBytes[rank] -
+                     (candidate == home ? 0 : entry.placed->guestBytes[rank]));
+    if (limits.back() <= 0)
+      return 0;
+  }
+  if (hasRoomFor(entry, limits, most))
+    return found->second = most;
+  int64_t low = 0, high = most;
+  while (high - low > std::max<int64_t>(1, low / 64)) {
+    const int64_t middle = low + (high - low) / 2;
+    (hasRoomFor(entry, limits, middle) ? low : high) = middle;
+  }
+  return found->second = low;
+}
+
+double StrategyCandidates::phaseSeconds(int candidate, int home,
+                                        const PhaseLoad &load,
+                                        int64_t longest) const {
+  const int64_t most = mostTokens(candidate, home);
+  return longest > most
+             ? never
+             : entries_[candidate].estimate->seconds(
+                   load, std::min(most, std::max(longest, usualMicroBatch)));
+}
+
+double StrategyCandidates::switchSeconds(SwitchKind kind, int from,
+                                         int to) const {
+  auto [found, isNew] =
+      switches_.try_emplace({static_cast<int>(kind), from, to}, 0);
+  if (!isNew)
+    return found->second;
+  if (from != to)
+    found->second =
+        switching_.seconds(kind, *entries_[from].layout, *entries_[to].layout);
+  else if (kind == SwitchKind::First)
+    found->second = entries_[from].estimate->gatherSeconds();
+  return found->second;
+}
+
+bool StrategyCandidates::fitsBeside(int home, int from, int to) const {
+  if (space_.memoryBytes == 0)
+    return true;
+  for (size_t rank = 0; rank < entries_[home].placed->homeBytes.size();
+       ++rank) {
+    int64_t bytes = entries_[home].placed->homeBytes[rank];
+    for (int guest : {from, to})
+      bytes += guest == home ? 0 : entries_[guest].placed->guestBytes[rank];
+    if (bytes > space_.memoryBytes)
+      return false;
+  }
+  return true;
+}
+
+} // namespace dyna

@@ -128,5 +128,62 @@ static void printRankLists(OpAsmPrinter &printer, Operation *,
   printer << ']';
 }
 
+/// `[0:4, 0:8]`: begin and end of rows, then of columns.
+static ParseResult parseRectangle(OpAsmParser &parser,
+                                  SmallVectorImpl<int64_t> &numbers) {
+  auto parseRange = [&]() -> ParseResult {
+    return failure(parser.parseInteger(numbers.emplace_back()) ||
+                   parser.parseColon() ||
+                   parser.parseInteger(numbers.emplace_back()));
+  };
+  return failure(parser.parseLSquare() || parseRange() || parser.parseComma() ||
+                 parseRange() || parser.parseRSquare());
+}
+
+static void printRectangle(OpAsmPrinter &printer, ArrayRef<int64_t> numbers) {
+  printer << '[' << numbers[0] << ':' << numbers[1] << ", " << numbers[2] << ':'
+          << numbers[3] << ']';
+}
+
+static ParseResult parseRectangle(OpAsmParser &parser, DenseI64ArrayAttr &box) {
+  SmallVector<int64_t> numbers;
+  if (parseRectangle(parser, numbers))
+    return failure();
+  box = parser.getBuilder().getDenseI64ArrayAttr(numbers);
+  return success();
+}
+
+static void printRectangle(OpAsmPrinter &printer, Operation *,
+                           DenseI64ArrayAttr box) {
+  printRectangle(printer, box.asArrayRef());
+}
+
+/// `[rank 0 [0:4, 0:8], rank 1 [4:8, 0:8]]`.
+static ParseResult parseRankBoxes(OpAsmParser &parser,
+                                  DenseI64ArrayAttr &boxes) {
+  SmallVector<int64_t> numbers;
+  auto parseBox = [&]() -> ParseResult {
+    return failure(parser.parseKeyword("rank") ||
+                   parser.parseInteger(numbers.emplace_back()) ||
+                   parseRectangle(parser, numbers));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseBox))
+    return failure();
+  boxes = parser.getBuilder().getDenseI64ArrayAttr(numbers);
+  return success();
+}
+
+static void printRankBoxes(OpAsmPrinter &printer, Operation *,
+                           DenseI64ArrayAttr boxes) {
+  printer << '[';
+  for (ArrayRef<int64_t> left = boxes.asArrayRef(); left.size() >= 5;
+       left = left.drop_front(5)) {
+    printer << (left.size() == static_cast<size_t>(boxes.size()) ? "" : ", ")
+            << "rank " << left[0] << ' ';
+    printRectangle(printer, left.slice(1, 4));
+  }
+  printer << ']';
+}
+
 #define GET_OP_CLASSES
 #include "dialects/exec/Exec.cpp.inc"

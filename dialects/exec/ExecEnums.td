@@ -19,4 +19,27 @@ def Exec_Recompute : I32EnumAttr<"Recompute", "what backward computes again", [
   let cppNamespace = "::mlir::exec";
 }
 
+/// What a switch is of.
+def Exec_Moved : I32EnumAttr<"Moved", "what moves between graphs", [
+    I32EnumAttrCase<"Values", 0, "values">,
+    I32EnumAttrCase<"Gradients", 1, "gradients">]> {
+  let cppNamespace = "::mlir::exec";
+}
+
+/// Those of runtime/plan/PersistentLayout.h that move.
+def Exec_ParameterPart : I32EnumAttr<"ParameterPart", "a tensor of a parameter", [
+    I32EnumAttrCase<"Master", 0, "master">,
+    I32EnumAttrCase<"Copy", 1, "copy">,
+    I32EnumAttrCase<"Gradient", 2, "gradient">]> {
+  let cppNamespace = "::mlir::exec";
+}
+
+/// Those of runtime/plan/SwitchPlan.h.
+def Exec_SwitchPlace : I32EnumAttr<"SwitchPlace", "where a rank has a box", [
+    I32EnumAttrCase<"Old", 0, "old">,
+    I32EnumAttrCase<"New", 1, "new">,
+    I32EnumAttrCase<"Passing", 2, "passing">]> {
+  let cppNamespace = "::mlir::exec";
+}
+
 #endif // DYNA_DIALECTS_EXEC_EXECENUMS_TD

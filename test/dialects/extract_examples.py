@@ -33,6 +33,18 @@ dyna.parameter @h.0.norm : tensor<96xf32>
 dyna.parameter @h.0.weight : tensor<96x96xf32>
 """
 
+# Two graphs, and a switch between them that a bucket is of.
+SWITCHED = """exec.graph @s "dp=3" on <dp=3, pp=1, tp=1> {
+stage ["a"]
+}
+exec.graph @l "tp=3" on <dp=1, pp=1, tp=3> {
+stage ["a"]
+}
+"""
+MOVED = """exec.switch_plan values of @s home @l {
+tensor @w master element_bytes 4 from [rank 0 [0:4, 0:8]] to [rank 1 [0:4, 0:8]]
+"""
+
 # What has to stand round an example whose op cannot stand alone in a module.
 AROUND = {
     "dyna.call": LAYERS + """
@@ -57,6 +69,13 @@ EXAMPLE""",
     "exec.micro_batch": "exec.plan @p model 0 target_tokens 0 {\nEXAMPLE\n}",
     "exec.rank": "exec.plan @p model 0 target_tokens 0 {\nEXAMPLE\n}",
     "exec.do": "exec.plan @p model 0 target_tokens 0 {\nrank 0 dynamic_bytes 0 {\nEXAMPLE\n}\n}",
+    "exec.turn": 'exec.graph @s "dp=1" on <dp=1, pp=1, tp=1> {\nstage ["a"]\n}\nexec.orchestration home @s {\nEXAMPLE\n}',
+    "exec.tensor": SWITCHED + "exec.switch_plan values of @s home @l {\n"
+                   + "EXAMPLE\nbucket {\ntransfer tensor 0 [0:8, 0:2] from 0 to 0\ntransfer tensor 0 [0:8, 2:4] from 0 to 1\n}\n}",
+    "exec.bucket": SWITCHED + MOVED + "EXAMPLE\n}",
+    "exec.transfer": SWITCHED + MOVED + "bucket {\nEXAMPLE\n}\n"
+                     + "bucket after 0 {\ntransfer tensor 0 [0:4, 0:8] from 2 to 1 source passing\n}\n}",
+    "exec.phase": "exec.plan @p model 0 target_tokens 0 {\n}\nexec.step @s {\nEXAMPLE\n}",
 }
 
 

@@ -4,7 +4,7 @@
 
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/TextInput.h"
-#include "dialects/exec/PlanTranslation.h"
+#include "dialects/exec/SwitchTranslation.h"
 #include "frontends/Frontends.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -90,9 +90,10 @@ static int print(ModuleOp module, StringRef output) {
   return write(output, text);
 }
 
-/// The bytes of a plan (runtime/plan/PlanFile.h) as an `exec.plan` of `module`.
-static FailureOr<exec::PlanOp> addPlan(ModuleOp module,
-                                       llvm::MemoryBufferRef bytes) {
+/// The bytes of a plan (runtime/plan/PlanFile.h) as an `exec.plan` of `module`,
+/// those of a step of several graphs as the `exec.plan`s of an `exec.step`.
+static LogicalResult addPlans(ModuleOp module, llvm::MemoryBufferRef bytes,
+                              SmallVectorImpl<exec::PlanOp> &plans) {
   MLIRContext *context = module.getContext();
   context->loadDialect<exec::ExecDialect>();
   Location location = FileLineColLoc::get(context, bytes.getBufferIdentifier(),
@@ -100,12 +101,25 @@ static FailureOr<exec::PlanOp> addPlan(ModuleOp module,
   // No bytes are a message, too: one that says nothing.
   if (bytes.getBufferSize() == 0)
     return emitError(location) << "these bytes are no plan: there are none";
-  auto plan = ::dyna::readPlan(
-      std::string_view(bytes.getBufferStart(), bytes.getBufferSize()));
-  if (!plan.isOk())
-    return emitError(location) << plan.status().message();
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  return exec::importPlan(builder, location, *plan);
+  std::string_view view(bytes.getBufferStart(), bytes.getBufferSize());
+  auto step = ::dyna::readStepPlan(view);
+  if (!step.isOk())
+    return emitError(location) << step.status().message();
+  if (::dyna::readPlan(view).isOk()) {
+    SymbolTable symbols(module);
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    auto plan = exec::importPlan(builder, location, step->phases[0].plan);
+    if (failed(plan))
+      return failure();
+    symbols.insert(*plan);
+    plans.push_back(*plan);
+    return success();
+  }
+  auto made = exec::importStep(module, location, "step", *step);
+  if (failed(made))
+    return failure();
+  plans = exec::plansOf(*made);
+  return success();
 }
 
 /// The plan alone.
@@ -113,7 +127,8 @@ static OwningOpRef<ModuleOp> importPlan(MLIRContext *context,
                                         llvm::MemoryBufferRef bytes) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(FileLineColLoc::get(
       context, bytes.getBufferIdentifier(), /*line=*/0, /*column=*/0));
-  if (failed(addPlan(*module, bytes)))
+  SmallVector<exec::PlanOp> plans;
+  if (failed(addPlans(*module, bytes, plans)))
     return nullptr;
   return module;
 }
@@ -157,6 +172,16 @@ static exec::GraphOp findGraph(ModuleOp module, StringRef name) {
          "--dyna-plan");
   else
     fail("--graph expects one of " + names + ", but got '" + name + "'");
+  return nullptr;
+}
+
+/// The graph that the plan of a phase says it is of.
+static exec::GraphOp graphOf(exec::PlanOp plan, ModuleOp module) {
+  for (auto graph : module.getOps<exec::GraphOp>())
+    if (plan.getStrategy() == ::dyna::graphName(exec::strategyOf(graph)))
+      return graph;
+  fail("--into names a module without an exec.graph of strategy '" +
+       plan.getStrategy().value_or("") + "'");
   return nullptr;
 }
 
@@ -215,22 +240,27 @@ static int importPlanInto(StringRef input, StringRef into, StringRef graphName,
   OwningOpRef<ModuleOp> &module = file.module;
   if (!module)
     return 2;
-  exec::GraphOp graph = findGraph(*module, graphName);
-  if (!graph)
+  // A plan alone says on the command line which graph is its own.
+  exec::GraphOp graph;
+  if (auto read = ::dyna::readPlan(bytes->getBuffer());
+      read.isOk() && !(graph = findGraph(*module, graphName)))
     return 2;
-  SymbolTable symbols(*module);
-  FailureOr<exec::PlanOp> plan = addPlan(*module, *bytes);
-  if (failed(plan) || checkModel(*plan, input, *module, into))
+  SmallVector<exec::PlanOp> plans;
+  if (failed(addPlans(*module, *bytes, plans)))
     return 2;
-  if (failed(exec::setGraph(*plan, graph)))
-    return 2;
-  symbols.insert(*plan);
+  for (exec::PlanOp plan : plans) {
+    if (checkModel(plan, input, *module, into))
+      return 2;
+    exec::GraphOp own = graph ? graph : graphOf(plan, *module);
+    if (!own || failed(exec::setGraph(plan, own)))
+      return 2;
+  }
   if (failed(verify(*module)))
     return 2;
   return print(*module, output);
 }
 
-/// The only `exec.plan` of a module, serialised.
+/// The only `exec.step` of a module, or its only `exec.plan`, serialised.
 static int exportPlan(StringRef input, StringRef output) {
   std::string message;
   auto buffer = mlir::dyna::openTextInput(input, &message);
@@ -240,6 +270,14 @@ static int exportPlan(StringRef input, StringRef output) {
   OwningOpRef<ModuleOp> &module = parsed.module;
   if (!module)
     return 2;
+  auto steps = llvm::to_vector(module->getOps<exec::StepOp>());
+  if (steps.size() == 1) {
+    for (exec::PlanOp plan : exec::plansOf(steps.front()))
+      if (failed(exec::requireComplete(plan)))
+        return 2;
+    return write(output,
+                 ::dyna::writeStepPlan(exec::exportStep(steps.front())));
+  }
   auto plans = llvm::to_vector(module->getOps<exec::PlanOp>());
   if (plans.size() != 1)
     return fail("expects a module with one exec.plan, but got " +

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "dialects/exec/PlanTranslation.h"
+#include "dialects/exec/SwitchTranslation.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/plan/InstructionTable.h"
 #include "runtime/plan/PlanFile.h"
@@ -16,6 +16,21 @@
 
 using namespace mlir;
 namespace plan = ::dyna::plan;
+
+namespace dyna {
+static bool operator==(const RankBox &a, const RankBox &b) {
+  return a.rank == b.rank && a.box == b.box;
+}
+static bool operator==(const SwitchTensor &a, const SwitchTensor &b) {
+  return std::tie(a.parameter, a.part, a.elementBytes, a.delivery, a.from,
+                  a.to) == std::tie(b.parameter, b.part, b.elementBytes,
+                                    b.delivery, b.from, b.to);
+}
+static bool operator==(const SwitchTransfer &a, const SwitchTransfer &b) {
+  return std::tie(a.tensor, a.from, a.to, a.source, a.target, a.box) ==
+         std::tie(b.tensor, b.from, b.to, b.source, b.target, b.box);
+}
+} // namespace dyna
 
 namespace {
 
@@ -142,6 +157,140 @@ TEST_F(PlanTranslationTest, WhatExecCannotSayIsRefused) {
   i.layer = 1;
   EXPECT_FALSE(import(plan));
   EXPECT_NE(message.find("has no 'layer'"), std::string::npos) << message;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps of several graphs
+//===----------------------------------------------------------------------===//
+
+using ::dyna::Box;
+using ::dyna::SwitchPlace;
+
+/// Nothing that does what it should, but within the words of exec.
+TEST_F(PlanTranslationTest, EveryFieldOfSwitches) {
+  std::mt19937 random(5);
+  auto below = [&](int bound) {
+    return static_cast<int>(random() % static_cast<unsigned>(bound));
+  };
+  auto box = [&] {
+    return Box{{below(9), below(9)}, {below(1 << 20), below(1 << 20)}};
+  };
+  auto model = ::dyna::Model::create(::dyna::tinyManifest());
+  ASSERT_TRUE(model.isOk()) << model.status().message();
+  for (int round = 0; round < 40; ++round) {
+    const bool gradients = below(2) == 1;
+    std::vector<::dyna::SwitchTensor> tensors(below(5));
+    for (::dyna::SwitchTensor &tensor : tensors) {
+      tensor.parameter = below(model->parameters());
+      tensor.part = gradients  ? ::dyna::ParameterPart::Gradient
+                    : below(2) ? ::dyna::ParameterPart::Copy
+                               : ::dyna::ParameterPart::Master;
+      tensor.elementBytes = 1 + below(8);
+      tensor.delivery =
+          gradients ? ::dyna::Delivery::Once : ::dyna::Delivery::All;
+      for (auto *boxes : {&tensor.from, &tensor.to})
+        for (int count = below(3); count > 0; --count)
+          boxes->push_back({below(9), box()});
+    }
+    ::dyna::SwitchPlan plan;
+    plan.buckets.resize(below(4));
+    for (::dyna::SwitchBucket &bucket : plan.buckets) {
+      bucket.after = below(4) - 1;
+      for (int count = below(5); count > 0; --count)
+        bucket.transfers.push_back(
+            {below(9), below(9), below(9), static_cast<SwitchPlace>(below(3)),
+             static_cast<SwitchPlace>(1 + below(2)), box()});
+    }
+    OpBuilder builder(&context);
+    OwningOpRef<exec::SwitchPlanOp> op = exec::importSwitch(
+        builder, UnknownLoc::get(&context),
+        {gradients ? exec::Moved::Gradients : exec::Moved::Values, "a",
+         gradients ? "" : "b", "c"},
+        *model, tensors, plan);
+    EXPECT_EQ(op->getGraph(), "a");
+    EXPECT_EQ(op->getHome(), "c");
+    EXPECT_EQ(static_cast<bool>(op->getBehindAttr()), !gradients);
+    const auto again = exec::exportTensors(*op, &*model);
+    ASSERT_EQ(again.size(), tensors.size());
+    for (size_t t = 0; t < tensors.size(); ++t)
+      EXPECT_TRUE(again[t] == tensors[t]) << t;
+    const ::dyna::SwitchPlan same = exec::exportSwitch(*op);
+    ASSERT_EQ(same.buckets.size(), plan.buckets.size());
+    for (size_t b = 0; b < plan.buckets.size(); ++b) {
+      EXPECT_EQ(same.buckets[b].after, plan.buckets[b].after);
+      EXPECT_TRUE(same.buckets[b].transfers == plan.buckets[b].transfers);
+    }
+  }
+}
+
+TEST_F(PlanTranslationTest, StepsOfRandomPhases) {
+  std::mt19937 random(3);
+  auto below = [&](int bound) {
+    return static_cast<int>(random() % static_cast<unsigned>(bound));
+  };
+  auto model = ::dyna::Model::create(::dyna::tinyManifest());
+  ASSERT_TRUE(model.isOk()) << model.status().message();
+  for (int round = 0; round < 20; ++round) {
+    plan::StepPlan step;
+    int64_t number = 0;
+    for (int phases = 1 + below(3); phases > 0; --phases) {
+      plan::Phase &phase = step.phases.emplace_back();
+      std::vector<int64_t> lengths;
+      for (int count = 2 + below(4); count > 0; --count) {
+        phase.samples.push_back(number++);
+        lengths.push_back(1 + below(16));
+      }
+      ::dyna::Strategy strategy;
+      strategy.dp = 1 + below(2);
+      auto graph = ::dyna::ExecutableGraph::create(*model, strategy);
+      ASSERT_TRUE(graph.isOk()) << graph.status().message();
+      auto made = ::dyna::Planner(*graph).training(lengths, 100, {});
+      ASSERT_TRUE(made.isOk()) << made.status().message();
+      phase.plan = std::move(*made);
+      phase.plan.name = "phase " + std::to_string(phases);
+      if (below(2))
+        phase.plan.lengths = lengths;
+      plan::Instruction start;
+      start.op = plan::Instruction::SWITCH_GRADS_START;
+      start.phase = below(9);
+      start.bucket = below(9);
+      phase.plan.ranks[0].instructions.push_back(start);
+      std::shuffle(phase.samples.begin(), phase.samples.end(), random);
+    }
+    Location location = UnknownLoc::get(&context);
+    OwningOpRef<ModuleOp> module = ModuleOp::create(location);
+    ASSERT_TRUE(succeeded(exec::importStep(*module, location, "step", step)));
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module->print(stream);
+    auto parsed = parseSourceString<ModuleOp>(text, &context);
+    ASSERT_TRUE(parsed) << text;
+    EXPECT_EQ(::dyna::writeStepPlan(
+                  exec::exportStep(*parsed->getOps<exec::StepOp>().begin())),
+              ::dyna::writeStepPlan(step));
+  }
+}
+
+TEST_F(PlanTranslationTest, PhasesNeedNamesOfTheirOwn) {
+  plan::StepPlan step;
+  step.phases.resize(2);
+  step.phases[0].plan.name = step.phases[1].plan.name = "p";
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    message = diagnostic.str();
+    return success();
+  });
+  Location location = UnknownLoc::get(&context);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(location);
+  EXPECT_TRUE(failed(exec::importStep(*module, location, "step", step)));
+  EXPECT_NE(message.find("phase 1 has the plan 'p'"), std::string::npos)
+      << message;
+  // Without names they get some.
+  module = ModuleOp::create(location);
+  step.phases[0].plan.name = step.phases[1].plan.name = "";
+  auto made = exec::importStep(*module, location, "step", step);
+  ASSERT_TRUE(succeeded(made)) << message;
+  EXPECT_EQ(exec::plansOf(*made)[1].getSymName(), "step.phase1");
+  EXPECT_EQ(exec::findPhase(exec::plansOf(*made)[1]).getPlan(), "step.phase1");
 }
 
 } // namespace

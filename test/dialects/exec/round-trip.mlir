@@ -74,3 +74,58 @@ exec.plan @e of @a model 1 target_tokens 5 fallback "adaptive"
     do recompute layer 0 micro_batch 0 recompute full
   }
 }
+
+// A step of two graphs; what is old and new is not written.
+// CHECK:      exec.graph @l
+exec.graph @l "dp=4" on <dp=4, pp=1, tp=1> {
+  stage ["embed", "h.0", "head"]
+}
+// CHECK:      exec.orchestration home @l {
+// CHECK-NEXT:   turn @a lengths 0 to 64
+// CHECK-NEXT:   turn @l lengths 65{{$}}
+// CHECK-NEXT: }
+exec.orchestration home @l {
+  turn @a lengths 0 to 64
+  turn @l lengths 65
+}
+// CHECK:      exec.switch_plan values of @a home @l {
+// CHECK-NEXT:   tensor @w copy element_bytes 2 from [rank 0 [0:4, 0:3], rank 1 [4:8, 0:3]] to [rank 2 [0:8, 0:2], rank 3 [2:6, 0:3]]
+// CHECK-NEXT:   bucket {
+// CHECK-NEXT:     transfer tensor 0 [0:4, 0:2] from 0 to 2{{$}}
+// CHECK-NEXT:     transfer tensor 0 [4:8, 0:2] from 1 to 2
+// CHECK-NEXT:     transfer tensor 0 [4:6, 2:3] from 1 to 3
+// CHECK-NEXT:     transfer tensor 0 [2:4, 2:3] from 0 to 1 target passing
+// CHECK-NEXT:   }
+// CHECK-NEXT:   bucket after 0 {
+// CHECK-NEXT:     transfer tensor 0 [2:4, 0:2] from 2 to 3 source new
+// CHECK-NEXT:     transfer tensor 0 [4:6, 0:2] from 2 to 3 source new
+// CHECK-NEXT:     transfer tensor 0 [2:4, 2:3] from 1 to 3 source passing
+// CHECK-NEXT:   }
+// CHECK-NEXT: }
+exec.switch_plan values of @a home @l {
+  tensor @w copy element_bytes 2 from [rank 0 [0:4, 0:3], rank 1 [4:8, 0:3]]
+      to [rank 2 [0:8, 0:2], rank 3 [2:6, 0:3]]
+  bucket {
+    transfer tensor 0 [0:4, 0:2] from 0 to 2 source old target new
+    transfer tensor 0 [4:8, 0:2] from 1 to 2
+    transfer tensor 0 [4:6, 2:3] from 1 to 3
+    transfer tensor 0 [2:4, 2:3] from 0 to 1 target passing
+  }
+  bucket after 0 {
+    transfer tensor 0 [2:4, 0:2] from 2 to 3 source new
+    transfer tensor 0 [4:6, 0:2] from 2 to 3 source new
+    transfer tensor 0 [2:4, 2:3] from 1 to 3 source passing
+  }
+}
+// CHECK:      exec.switch_plan gradients of @a home @l {
+// CHECK-NEXT: }
+exec.switch_plan gradients of @a home @l {
+}
+// CHECK:      exec.step @step {
+// CHECK-NEXT:   phase @e samples [2]
+// CHECK-NEXT:   phase @p samples [0, 1]
+// CHECK-NEXT: }
+exec.step @step {
+  phase @e samples [2]
+  phase @p samples [0, 1]
+}

@@ -13,23 +13,55 @@
 namespace dyna {
 namespace {
 
-/// Whether stages of at most `limit` suffice; `cut` gets the layers of each:
-/// every stage takes what fits, but leaves one layer for each behind it.
-bool fits(const std::vector<double> &costs, int stages, double limit,
-          std::vector<int> &cut) {
-  cut.assign(stages, 0);
+/// Whether stages of at most `limit` suffice: every stage takes what fits, but
+/// leaves one layer for each behind it.
+bool fits(const std::vector<double> &costs, int stages, double limit) {
   size_t layer = 0;
   for (int stage = 0; stage < stages; ++stage) {
-    size_t last = costs.size() - (stages - 1 - stage);
+    const size_t first = layer, last = costs.size() - (stages - 1 - stage);
     double sum = 0;
-    while (layer < last && sum + costs[layer] <= limit) {
+    while (layer < last && sum + costs[layer] <= limit)
       sum += costs[layer++];
-      ++cut[stage];
-    }
-    if (cut[stage] == 0)
+    if (layer == first)
       return false;
   }
   return layer == costs.size();
+}
+
+/// Of the cuts into stages of at most `limit`, of which there are some, that of
+/// the least sum of squares.
+std::vector<int> mostEven(const std::vector<double> &costs, int stages,
+                          double limit) {
+  const int layers = static_cast<int>(costs.size());
+  constexpr int nothing = 0;
+  struct Rest {
+    double squares = 0;
+    int take = nothing; ///< layers of its first stage
+  };
+  // [stages][layers]: of the last ones.
+  std::vector<std::vector<Rest>> rest(stages + 1,
+                                      std::vector<Rest>(layers + 1));
+  for (int s = 1; s <= stages; ++s)
+    for (int l = s; l <= layers; ++l) {
+      Rest &best = rest[s][l];
+      double sum = 0;
+      for (int take = 1; l - take >= s - 1; ++take) {
+        sum += costs[layers - l + take - 1];
+        if (!(sum <= limit))
+          break;
+        const Rest &behind = rest[s - 1][l - take];
+        if (s == 1 ? take < l : behind.take == nothing)
+          continue;
+        // As many as possible; sums of the same numbers differ by rounding.
+        const double squares = sum * sum + behind.squares;
+        if (best.take == nothing || squares <= best.squares * (1 + 1e-12))
+          best = {squares, take};
+      }
+    }
+  std::vector<int> cut;
+  for (int s = stages, l = layers; s > 0; l -= cut.back(), --s)
+    cut.push_back(rest[s][l].take);
+  return cut;
 }
 
 } // namespace
@@ -43,12 +75,10 @@ std::vector<int> partitionLayers(const std::vector<double> &costs, int stages) {
       sums.push_back(sum += costs[end]);
   }
   std::sort(sums.begin(), sums.end());
-  std::vector<int> cut;
   auto best = std::partition_point(sums.begin(), sums.end(), [&](double limit) {
-    return !fits(costs, stages, limit, cut);
+    return !fits(costs, stages, limit);
   });
-  fits(costs, stages, best == sums.end() ? sums.back() : *best, cut);
-  return cut;
+  return mostEven(costs, stages, best == sums.end() ? sums.back() : *best);
 }
 
 std::vector<int>

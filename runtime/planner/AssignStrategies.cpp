@@ -12,14 +12,6 @@
 
 namespace dyna {
 
-double SwitchSeconds::ofCycle(int home, const std::vector<int> &graphs) const {
-  double seconds = first[home][graphs.front()];
-  for (size_t i = 1; i < graphs.size(); ++i)
-    seconds += parameters[graphs[i - 1]][graphs[i]] +
-               gradients[graphs[i - 1]][graphs[i]];
-  return seconds + last[graphs.back()][home];
-}
-
 namespace {
 
 /// Where a way to merge stands among others: the least is taken.

@@ -23,7 +23,7 @@
 #include "runtime/planner/LengthRanges.h"
 #include "runtime/planner/PhaseEstimate.h"
 
-#include <functional>
+#include <vector>
 
 namespace dyna {
 
@@ -35,48 +35,8 @@ public:
   /// Of the phase of a graph, which has samples.
   virtual double phaseSeconds(int graph, const PhaseLoad &load) const = 0;
   /// Of all switches of a step with phases of these graphs, ascending and at least
-  /// one: from the graph that has the parameters to the first one, from each to the
-  /// next, and back.
+  /// one.
   virtual double switchSeconds(const std::vector<int> &graphs) const = 0;
-};
-
-/// What has to move between graphs, in seconds, `[from][to]`; nothing on the
-/// diagonals of the two in the middle.
-struct SwitchSeconds {
-  using Table = std::vector<std::vector<double>>;
-
-  /// From what the home graph, which alone is updated, has just updated to the
-  /// first graph of a step, which may be itself (ZeRO: rows are gathered).
-  Table first;
-  /// To the next graph: what it reads, and what is to be added to gradients.
-  Table parameters, gradients;
-  /// Gradients of the last graph to where home updates them.
-  Table last;
-
-  /// From home through these graphs, at least one, and home again. What goes with
-  /// one switch is on the same links, one behind the other.
-  double ofCycle(int home, const std::vector<int> &graphs) const;
-};
-
-/// Estimates of phases, and of switches by a table.
-class TabledEstimates : public StepEstimates {
-public:
-  /// `phases[i]` is of the graph of range i.
-  TabledEstimates(std::vector<PhaseEstimate> phases, SwitchSeconds switches,
-                  int home)
-      : phases_(std::move(phases)), switches_(std::move(switches)),
-        home_(home) {}
-  double phaseSeconds(int graph, const PhaseLoad &load) const override {
-    return phases_[graph].seconds(load);
-  }
-  double switchSeconds(const std::vector<int> &graphs) const override {
-    return switches_.ofCycle(home_, graphs);
-  }
-
-private:
-  std::vector<PhaseEstimate> phases_;
-  SwitchSeconds switches_;
-  int home_;
 };
 
 struct Assignment {

@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"
+#include "runtime/planner/Orchestrate.h"
 #include "runtime/planner/Policy.h"
 #include "runtime/planner/StageMemory.h"
 
@@ -28,16 +29,6 @@ bool isCompiled(const Model &model, int tp, bool sp) {
   return std::any_of(degrees.begin(), degrees.end(), [&](const auto &degree) {
     return degree.tp() == tp && degree.sp() == sp;
   });
-}
-
-/// What layer functions read and add to, where the graph is not home.
-int64_t guestBytesOf(const RankView &view) {
-  int64_t bytes = persistentLayout(view, Persistent::Values).bytes;
-  for (int p = 0; p < view.parameters(); ++p)
-    if (view.holds(p))
-      bytes += dyna_align_block(view.elements(p) *
-                                elementBytes(view.gradientType()));
-  return bytes;
 }
 
 /// Beside what micro-batches hold: of the layer that needs most, while it runs
@@ -153,7 +144,8 @@ private:
       // Uneven rows of ZeRO are known of each rank alone.
       const RankView view = placed.graph.rankView(rank);
       placed.homeBytes.push_back(persistentLayout(view).bytes);
-      placed.guestBytes.push_back(guestBytesOf(view));
+      placed.guestBytes.push_back(
+          persistentLayout(view, Persistent::Gradients).bytes);
     }
     known = std::make_shared<Placed>(std::move(placed));
     return known;
@@ -235,7 +227,10 @@ void StrategyCandidates::keep(const LengthDistribution &lengths) {
         std::vector<double> seconds(candidates());
         for (int c = 0; c < candidates(); ++c)
           seconds[c] =
-              phaseSeconds(c, asHome ? c : small, part.load, part.longest);
+              phaseSeconds(c,
+                           asHome || c == small ? std::vector<int>{c}
+                                                : std::vector<int>{small, c},
+                           part.load, part.longest);
         const double best = *std::min_element(seconds.begin(), seconds.end());
         for (int c = 0; c < candidates() && best < never; ++c) {
           least[c] = std::min(least[c], seconds[c] / best);
@@ -272,8 +267,39 @@ bool StrategyCandidates::hasRoomFor(const Entry &entry,
          held.limit();
 }
 
-int64_t StrategyCandidates::mostTokens(int candidate, int home) const {
-  auto [found, isNew] = mostTokens_.try_emplace({candidate, home}, 0);
+int64_t StrategyCandidates::bytesOn(int rank,
+                                    const std::vector<int> &graphs) const {
+  int64_t bytes = entries_[graphs[0]].placed->homeBytes[rank];
+  for (size_t i = 1; i < graphs.size(); ++i)
+    bytes += entries_[graphs[i]].placed->guestBytes[rank];
+  return bytes;
+}
+
+bool StrategyCandidates::mayBeHome(const std::vector<int> &graphs) const {
+  auto fullest = [&](const std::vector<int> &homeFirst) {
+    int64_t most = 0;
+    for (int rank = 0; rank < space_.ranks; ++rank)
+      most = std::max(most, bytesOn(rank, homeFirst));
+    return static_cast<double>(most);
+  };
+  const double here = fullest(graphs);
+  std::vector<int> others = graphs;
+  for (size_t i = 1; i < graphs.size(); ++i) {
+    std::swap(others[0], others[i]);
+    if (here > equalHomeMemory * fullest(others))
+      return false;
+    std::swap(others[0], others[i]);
+  }
+  return true;
+}
+
+int64_t StrategyCandidates::mostTokens(int candidate,
+                                       const std::vector<int> &graphs) const {
+  std::vector<int> key = graphs;
+  // Which others there are counts, not their order.
+  std::sort(key.begin() + 1, key.end());
+  key.push_back(candidate);
+  auto [found, isNew] = mostTokens_.try_emplace(std::move(key), 0);
   if (!isNew)
     return found->second;
   const Entry &entry = entries_[candidate];
@@ -281,10 +307,8 @@ int64_t StrategyCandidates::mostTokens(int candidate, int home) const {
   if (space_.memoryBytes == 0)
     return found->second = most;
   std::vector<int64_t> limits;
-  for (size_t rank = 0; rank < entry.placed->homeBytes.size(); ++rank) {
-    limits.push_back(space_.memoryBytes -
-                     entries_[home].placed->homeBytes[rank] -
-                     (candidate == home ? 0 : entry.placed->guestBytes[rank]));
+  for (int rank = 0; rank < space_.ranks; ++rank) {
+    limits.push_back(space_.memoryBytes - bytesOn(rank, graphs));
     if (limits.back() <= 0)
       return 0;
   }
@@ -298,10 +322,11 @@ int64_t StrategyCandidates::mostTokens(int candidate, int home) const {
   return found->second = low;
 }
 
-double StrategyCandidates::phaseSeconds(int candidate, int home,
+double StrategyCandidates::phaseSeconds(int candidate,
+                                        const std::vector<int> &graphs,
                                         const PhaseLoad &load,
                                         int64_t longest) const {
-  const int64_t most = mostTokens(candidate, home);
+  const int64_t most = mostTokens(candidate, graphs);
   return longest > most
              ? never
              : entries_[candidate].estimate->seconds(
@@ -320,20 +345,6 @@ double StrategyCandidates::switchSeconds(SwitchKind kind, int from,
   else if (kind == SwitchKind::First)
     found->second = entries_[from].estimate->gatherSeconds();
   return found->second;
-}
-
-bool StrategyCandidates::fitsBeside(int home, int from, int to) const {
-  if (space_.memoryBytes == 0)
-    return true;
-  for (size_t rank = 0; rank < entries_[home].placed->homeBytes.size();
-       ++rank) {
-    int64_t bytes = entries_[home].placed->homeBytes[rank];
-    for (int guest : {from, to})
-      bytes += guest == home ? 0 : entries_[guest].placed->guestBytes[rank];
-    if (bytes > space_.memoryBytes)
-      return false;
-  }
-  return true;
 }
 
 } // namespace dyna

@@ -7,12 +7,11 @@
 // ZeRO and sp, each mode of recomputation and numbering of ranks: hundreds, of which
 // a search that is exact keeps what is among the best for some lengths.
 //
-// Memory of a rank in a phase:
+// Memory of a rank in a phase (Orchestrate.h):
 //
-//     home's persistent memory                      all the time
-//     values and gradients of another graph         in its phase
-//     both of two graphs that are not home          in a switch
-//     as many micro-batches as the pipeline holds   in a phase
+//     home's persistent memory
+//     values and gradients of all other graphs
+//     as many micro-batches as the pipeline holds
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,19 +63,19 @@ public:
   /// That there were to choose from.
   int considered() const { return considered_; }
 
-  double phaseSeconds(int candidate, int home, const PhaseLoad &load,
-                      int64_t longest) const override;
+  double phaseSeconds(int candidate, const std::vector<int> &graphs,
+                      const PhaseLoad &load, int64_t longest) const override;
+  bool mayBeHome(const std::vector<int> &graphs) const override;
   double updateSeconds(int home) const override {
     return entries_[home].estimate->updateSeconds();
   }
   double switchSeconds(SwitchKind kind, int from, int to) const override;
-  bool fitsBeside(int home, int from, int to) const override;
   int family(int candidate) const override {
     return entries_[candidate].family;
   }
-  /// Tokens of the longest sample for which a rank has room; 0: not even for
-  /// parameters.
-  int64_t mostTokens(int candidate, int home) const;
+  /// Tokens of the longest sample for which a rank has room beside the graphs of
+  /// a run, home first; 0: not even for parameters.
+  int64_t mostTokens(int candidate, const std::vector<int> &graphs) const;
 
 private:
   /// What does not depend on recomputation.
@@ -97,6 +96,7 @@ private:
       : space_(space), switching_(costs.model(), costs.cluster()) {}
   class Maker;
   void keep(const LengthDistribution &lengths);
+  int64_t bytesOn(int rank, const std::vector<int> &graphs) const;
   bool hasRoomFor(const Entry &entry, const std::vector<int64_t> &limits,
                   int64_t tokens) const;
 
@@ -105,7 +105,7 @@ private:
   std::vector<Entry> entries_;
   int considered_ = 0;
   mutable std::map<std::array<int, 3>, double> switches_;
-  mutable std::map<std::array<int, 2>, int64_t> mostTokens_;
+  mutable std::map<std::vector<int>, int64_t> mostTokens_;
 };
 
 } // namespace dyna

@@ -77,40 +77,51 @@ double bestOrder(const StepCosts &costs, int home,
                  const std::vector<int> &candidates,
                  const std::vector<double> &probabilities,
                  std::vector<int> &order) {
-  const int count = static_cast<int>(candidates.size());
-  std::vector<int> places(count);
-  std::iota(places.begin(), places.end(), 0);
+  std::vector<int> guests;
+  double always = 0;
+  int homePlace = -1;
+  for (int place = 0; place < static_cast<int>(candidates.size()); ++place)
+    if (candidates[place] == home) {
+      homePlace = place;
+      always += probabilities[place] *
+                costs.switchSeconds(SwitchKind::First, home, home);
+    } else {
+      guests.push_back(place);
+      always +=
+          probabilities[place] *
+          costs.switchSeconds(SwitchKind::Gradients, candidates[place], home);
+    }
+  const int count = static_cast<int>(guests.size());
   double best = never;
   do {
-    double seconds = 0;
+    double seconds = always;
     for (int present = 1; present < 1 << count && seconds < best; ++present) {
-      double probability = 1, cycle = 0;
+      double probability = 1, values = 0;
       int before = -1;
-      for (int place : places) {
-        const bool isThere = present >> place & 1;
-        probability *=
-            isThere ? probabilities[place] : 1 - probabilities[place];
+      for (int i = 0; i < count; ++i) {
+        const bool isThere = present >> i & 1;
+        const double share = probabilities[guests[i]];
+        probability *= isThere ? share : 1 - share;
         if (!isThere || probability == 0)
           continue;
-        const int now = candidates[place];
-        if (before < 0)
-          cycle += costs.switchSeconds(SwitchKind::First, home, now);
-        else if (costs.fitsBeside(home, before, now))
-          cycle += costs.switchSeconds(SwitchKind::Parameters, before, now) +
-                   costs.switchSeconds(SwitchKind::Gradients, before, now);
-        else
-          cycle = never;
+        const int now = candidates[guests[i]];
+        double least = costs.switchSeconds(SwitchKind::First, home, now);
+        if (before >= 0)
+          least = std::min(least,
+                           costs.switchSeconds(SwitchKind::Next, before, now));
+        values += least;
         before = now;
       }
       if (probability > 0)
-        seconds += probability * (cycle + costs.switchSeconds(SwitchKind::Last,
-                                                              before, home));
+        seconds += probability * values;
     }
     if (seconds < best) {
       best = seconds;
-      order = places;
+      order = guests;
     }
-  } while (std::next_permutation(places.begin(), places.end()));
+  } while (std::next_permutation(guests.begin(), guests.end()));
+  if (best < never && homePlace >= 0)
+    order.push_back(homePlace);
   return best;
 }
 
@@ -175,13 +186,21 @@ private:
                   1];
   }
 
-  double phase(int candidate, int home, int i, int j) const {
+  /// Beside the graphs of a run, home first.
+  double phase(int candidate, const std::vector<int> &graphs, int i,
+               int j) const {
     const LengthDistribution::Part &part = partOf(i, j);
     return part.probability == 0
                ? 0
-               : part.probability * costs_.phaseSeconds(candidate, home,
+               : part.probability * costs_.phaseSeconds(candidate, graphs,
                                                         part.load,
                                                         part.longest);
+  }
+  /// With as few graphs as can be: no run's is faster.
+  double phase(int candidate, int home, int i, int j) const {
+    return candidate == home
+               ? phase(candidate, std::vector<int>{home}, i, j)
+               : phase(candidate, std::vector<int>{home, candidate}, i, j);
   }
 
   double switchesOf(int home, const std::vector<int> &candidates,
@@ -192,18 +211,14 @@ private:
 
   /// What entering and leaving a candidate takes at least.
   double leastSwitch(int candidate, int home) const {
-    if (candidate == home)
-      return 0;
     double enter = costs_.switchSeconds(SwitchKind::First, home, candidate);
-    double leave = costs_.switchSeconds(SwitchKind::Last, candidate, home);
+    if (candidate == home)
+      return enter;
     for (int other = 0; other < count_; ++other)
-      if (costs_.family(other) != costs_.family(candidate)) {
-        enter = std::min(enter, costs_.switchSeconds(SwitchKind::Parameters,
-                                                     other, candidate));
-        leave = std::min(leave, costs_.switchSeconds(SwitchKind::Gradients,
-                                                     candidate, other));
-      }
-    return enter + leave;
+      if (costs_.family(other) != costs_.family(candidate))
+        enter = std::min(
+            enter, costs_.switchSeconds(SwitchKind::Next, other, candidate));
+    return enter + costs_.switchSeconds(SwitchKind::Gradients, candidate, home);
   }
 
   double &weightOf(int candidate, int i, int j) {
@@ -224,10 +239,8 @@ private:
       for (int c = 0; c < count_; ++c) {
         const double least = leastSwitch(c, home);
         for (int j = i + 1; j <= bounds_; ++j) {
-          // Switches between others may be spared where lengths are rare.
           double &weight = weightOf(c, i, j);
-          weight = phase(c, home, i, j) +
-                   (partOf(i, j).probability == 1 ? least : 0);
+          weight = phase(c, home, i, j) + partOf(i, j).probability * least;
           rest_[i] = std::min(rest_[i], weight + rest_[j]);
         }
       }
@@ -274,11 +287,17 @@ private:
     FoundStep step;
     step.home = home_;
     step.update = costs_.updateSeconds(home_);
+    std::vector<int> graphs = {home_};
+    for (int c : chosen_)
+      if (c != home_)
+        graphs.push_back(c);
+    if (!costs_.mayBeHome(graphs))
+      return;
     std::vector<double> probabilities;
     std::vector<FoundRange> ranges;
     int begin = 0;
     for (size_t i = 0; i < chosen_.size(); ++i) {
-      step.phases += phase(chosen_[i], home_, begin, ends_[i]);
+      step.phases += phase(chosen_[i], graphs, begin, ends_[i]);
       probabilities.push_back(partOf(begin, ends_[i]).probability);
       ranges.push_back({chosen_[i], firsts_[begin], lastOf(ends_[i])});
       begin = ends_[i];

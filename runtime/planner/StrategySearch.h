@@ -54,11 +54,12 @@ private:
   double samplesPerStep_;
 };
 
+/// Home's phase is the last one (Orchestrate.h): values go from phase to phase, or
+/// from home, and the gradients of each straight home.
 enum class SwitchKind {
-  First,      ///< from what home updated
-  Parameters, ///< from one phase to the next
-  Gradients,
-  Last ///< gradients to where home updates them
+  First,     ///< values, from what home updated
+  Next,      ///< values, from the phase before
+  Gradients, ///< to where home updates them
 };
 
 /// What the candidates take. Seconds may be infinite, where memory has no room.
@@ -66,15 +67,20 @@ class StepCosts {
 public:
   virtual ~StepCosts() = default;
   virtual int candidates() const = 0;
-  /// Of samples that are there, none longer than `longest`, under `candidate`
-  /// beside the persistent memory of `home`.
-  virtual double phaseSeconds(int candidate, int home, const PhaseLoad &load,
-                              int64_t longest) const = 0;
+  /// Of samples that are there, none longer than `longest`, under `candidate`,
+  /// which is one of `graphs`, all that a run has, home first. More graphs are
+  /// never faster.
+  virtual double phaseSeconds(int candidate, const std::vector<int> &graphs,
+                              const PhaseLoad &load, int64_t longest) const = 0;
   virtual double updateSeconds(int home) const = 0;
-  /// Between two different ones, but for First and Last, where both may be home.
+  /// Between two different ones, but for First, where both may be home: other
+  /// ranks' rows (ZeRO).
   virtual double switchSeconds(SwitchKind kind, int from, int to) const = 0;
-  /// Whether both fit at once, beside home's persistent memory.
-  virtual bool fitsBeside(int home, int from, int to) const = 0;
+  /// Whether a run of these graphs would have the first one as home.
+  virtual bool mayBeHome(const std::vector<int> &graphs) const {
+    (void)graphs;
+    return true;
+  }
   /// Candidates of one family stand for one strategy that is numbered in other
   /// ways: at most one of them is used.
   virtual int family(int candidate) const { return candidate; }
@@ -112,9 +118,9 @@ StatusOr<FoundStrategies> searchStrategies(const StepCosts &costs,
                                            const LengthDistribution &lengths,
                                            const StrategySearch &search);
 
-/// The best order of ranges and what its switches take: `sum over S` above. Of
-/// `probabilities` each is of the candidate at its place. Infinite where no order
-/// fits. O(ranges! 2^ranges ranges).
+/// The best order of ranges, home's at the end, and what its switches take: `sum over
+/// S` above. Of `probabilities` each is of the candidate at its place.
+/// O(guests! 2^guests guests).
 double bestOrder(const StepCosts &costs, int home,
                  const std::vector<int> &candidates,
                  const std::vector<double> &probabilities,

@@ -167,7 +167,7 @@ SwitchEstimator::SwitchEstimator(const Model &model, const Cluster &cluster)
 
 double SwitchEstimator::seconds(SwitchKind kind, const SwitchLayout &from,
                                 const SwitchLayout &to) const {
-  const bool once = kind == SwitchKind::Gradients || kind == SwitchKind::Last;
+  const bool once = kind == SwitchKind::Gradients;
   // Of an element, all parameters of a pair of classes together.
   std::map<std::pair<int, int>, double> bytes;
   for (size_t p = 0; p < parameters_.size(); ++p)
@@ -180,8 +180,7 @@ double SwitchEstimator::seconds(SwitchKind kind, const SwitchLayout &from,
     const SwitchLayout::Lists &behind = to.lists_[pair.second];
     // What is updated is what is valid then, and where gradients are wanted.
     const auto &has = kind == SwitchKind::First ? before.current : before.boxes;
-    const auto &needs =
-        kind == SwitchKind::Last ? behind.current : behind.boxes;
+    const auto &needs = once ? behind.current : behind.boxes;
     const auto rows = bordersOf(has, needs, 0),
                columns = bordersOf(has, needs, 1);
     for (size_t r = 0; r + 1 < rows.size(); ++r)

@@ -93,8 +93,7 @@ public:
                        static_cast<double>(part.load.sum.samples)),
           std::llround(part.probability *
                        static_cast<double>(part.load.sum.tokens)),
-          part.probability * candidates_.phaseSeconds(range.candidate,
-                                                      found_.best.home,
+          part.probability * candidates_.phaseSeconds(range.candidate, graphs(),
                                                       part.load, part.longest),
           describeStrategy(candidates_.strategy(range.candidate)),
           range.candidate == found_.best.home ? "  (home)" : "");
@@ -128,6 +127,15 @@ public:
   }
 
 private:
+  /// Home first.
+  std::vector<int> graphs() const {
+    std::vector<int> all = {found_.best.home};
+    for (const FoundRange &range : found_.best.ranges)
+      if (range.candidate != found_.best.home)
+        all.push_back(range.candidate);
+    return all;
+  }
+
   template <typename Text> std::string join(Text text) const {
     std::string all;
     for (const FoundRange &range : found_.best.ranges)
@@ -157,7 +165,7 @@ private:
                                      ? formatText("%8.3f s", found_.singles[c])
                                      : std::string("   no room"),
                                  describeStrategy(candidates_.strategy(c)),
-                                 candidates_.mostTokens(c, c));
+                                 candidates_.mostTokens(c, {c}));
   }
 
   const StrategyCandidates &candidates_;

@@ -27,6 +27,26 @@ static Model modelOf32() {
   return *Model::create(manifest);
 }
 
+namespace {
+
+/// Each switch takes a tenth of a second.
+class FixedSwitches : public StepEstimates {
+public:
+  explicit FixedSwitches(std::vector<PhaseEstimate> phases)
+      : phases_(std::move(phases)) {}
+  double phaseSeconds(int graph, const PhaseLoad &load) const override {
+    return phases_[graph].seconds(load);
+  }
+  double switchSeconds(const std::vector<int> &graphs) const override {
+    return 0.1 * static_cast<double>(graphs.size());
+  }
+
+private:
+  std::vector<PhaseEstimate> phases_;
+};
+
+} // namespace
+
 int benchAssignment(const std::vector<int64_t> &lengths) {
   const Model model = modelOf32();
   const CostModel costs =
@@ -43,11 +63,7 @@ int benchAssignment(const std::vector<int64_t> &lengths) {
     phases.emplace_back(*ExecutableGraph::create(model, policy->strategy),
                         costs, policy->options);
   }
-  std::vector<std::vector<double>> switching(4, std::vector<double>(4, 0.1));
-  for (int graph = 0; graph < 4; ++graph)
-    switching[graph][graph] = 0;
-  const TabledEstimates estimates(
-      phases, {switching, switching, switching, switching}, 0);
+  const FixedSwitches estimates(phases);
   const LengthRanges ranges =
       *parseLengthRanges("a: 0-4096; b: 4097-8192; c: 8193-16384; d: 16385-",
                          {"a", "b", "c", "d"});

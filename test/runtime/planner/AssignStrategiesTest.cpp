@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 
@@ -18,18 +19,17 @@ using testing::IsEmpty;
 
 namespace {
 
-/// A phase takes `start`, and `perToken` for each of its tokens; a switch takes
-/// what the table says.
+/// A phase takes `start`, and `perToken` for each of its tokens; a way from home
+/// through graphs and back what the table says of each step.
 struct SimpleEstimates : StepEstimates {
   std::vector<double> start, perToken;
-  SwitchSeconds switches;
+  std::vector<std::vector<double>> there, back;
   int home = 0;
   mutable int asked = 0;
 
   SimpleEstimates(int graphs, double switching, int home = 0)
       : start(graphs, 0), perToken(graphs, 1), home(home) {
-    for (auto *table : {&switches.first, &switches.parameters,
-                        &switches.gradients, &switches.last}) {
+    for (auto *table : {&there, &back}) {
       table->assign(graphs, std::vector<double>(graphs, switching / 2));
       for (int graph = 0; graph < graphs; ++graph)
         (*table)[graph][graph] = 0;
@@ -43,7 +43,14 @@ struct SimpleEstimates : StepEstimates {
   }
   double switchSeconds(const std::vector<int> &graphs) const override {
     EXPECT_FALSE(graphs.empty());
-    return switches.ofCycle(home, graphs);
+    EXPECT_TRUE(std::is_sorted(graphs.begin(), graphs.end()));
+    double seconds = 0;
+    int before = home;
+    for (int graph : graphs) {
+      seconds += there[before][graph] + back[graph][home];
+      before = graph;
+    }
+    return seconds;
   }
 };
 
@@ -61,8 +68,8 @@ TEST(AssignStrategies, SamplesGoByRangeWhereThatIsWorthIt) {
                                              ElementsAre(0), ElementsAre(2)));
   EXPECT_EQ(assigned->merged, 0);
   EXPECT_DOUBLE_EQ(assigned->phaseSeconds, 25 + 60 + 2100);
-  // Two halves on the way, the way home is from l to s.
-  EXPECT_DOUBLE_EQ(assigned->switchSeconds, 1 + 1 + 0.5);
+  // Two ways there, and from each one back.
+  EXPECT_DOUBLE_EQ(assigned->switchSeconds, 2);
 }
 
 TEST(AssignStrategies, TooFewSamplesMergeUpwards) {
@@ -193,10 +200,8 @@ TEST(AssignStrategies, IsTheBestOfAllWays) {
       estimates.perToken[i] = 1 + draw.below(4);
       for (int j = 0; j < count; ++j)
         if (i != j) {
-          estimates.switches.parameters[i][j] = draw.below(60);
-          estimates.switches.gradients[i][j] = draw.below(60);
-          estimates.switches.first[i][j] = draw.below(60);
-          estimates.switches.last[i][j] = draw.below(60);
+          estimates.there[i][j] = draw.below(60);
+          estimates.back[i][j] = draw.below(60);
         }
     }
     std::vector<int64_t> lengths;

@@ -118,11 +118,11 @@ TEST(StrategyCandidates, MemoryIsThatOfRanks) {
   ASSERT_TRUE(all.isOk()) << all.status().message();
   int limited = 0;
   for (int c = 0; c < all->candidates(); ++c) {
-    const int64_t tokens = all->mostTokens(c, c);
+    const int64_t tokens = all->mostTokens(c, {c});
     if (tokens == 0)
       continue;
     limited += tokens < lengths.longest();
-    EXPECT_GE(tokens, all->mostTokens(c, (c + 7) % all->candidates()));
+    EXPECT_GE(tokens, all->mostTokens(c, {(c + 7) % all->candidates(), c}));
     // Sequential plans of such a sample fit.
     PlanOptions options;
     options.recompute = {*all->strategy(c).recompute};
@@ -151,7 +151,7 @@ TEST(StrategyCandidates, MemoryIsThatOfRanks) {
 /// Element by element.
 double secondsOf(SwitchKind kind, const ExecutableGraph &from,
                  const ExecutableGraph &to, const Cluster &cluster) {
-  const bool once = kind == SwitchKind::Gradients || kind == SwitchKind::Last;
+  const bool once = kind == SwitchKind::Gradients;
   std::vector<double> ranks(4, 0), nodes(2, 0);
   const Model &model = from.model();
   auto contains = [](const Box &box, int64_t row, int64_t column) {
@@ -160,7 +160,7 @@ double secondsOf(SwitchKind kind, const ExecutableGraph &from,
   };
   for (int p = 0; p < model.parameters(); ++p) {
     auto has = kind == SwitchKind::First ? from.currentBoxes(p) : from.boxes(p);
-    auto needs = kind == SwitchKind::Last ? to.currentBoxes(p) : to.boxes(p);
+    auto needs = once ? to.currentBoxes(p) : to.boxes(p);
     const auto bytes = static_cast<double>(
         elementBytes(once ? model.gradientType() : model.computeType(p)));
     for (int64_t row = 0; row < model.rows(p); ++row)
@@ -220,8 +220,8 @@ TEST(SwitchEstimate, CountsWhatEachElementNeeds) {
   int moving = 0;
   for (const ExecutableGraph &from : graphs)
     for (const ExecutableGraph &to : graphs)
-      for (SwitchKind kind : {SwitchKind::First, SwitchKind::Parameters,
-                              SwitchKind::Gradients, SwitchKind::Last}) {
+      for (SwitchKind kind :
+           {SwitchKind::First, SwitchKind::Next, SwitchKind::Gradients}) {
         const double expected = secondsOf(kind, from, to, costs.cluster());
         EXPECT_NEAR(
             estimator.seconds(kind, SwitchLayout(from), SwitchLayout(to)),
@@ -230,7 +230,7 @@ TEST(SwitchEstimate, CountsWhatEachElementNeeds) {
             << static_cast<int>(kind);
         moving += expected > 0;
       }
-  EXPECT_GT(moving, 120);
+  EXPECT_GT(moving, 100);
 }
 
 } // namespace

@@ -308,4 +308,11 @@ VerifiedStep::prove(const SwitchTable &switches, plan::StepPlan step,
   return proven;
 }
 
+plan::StepPlan VerifiedStep::toStepPlan() const {
+  plan::StepPlan step;
+  for (const Phase &phase : phases_)
+    step.phases.push_back({phase.plan.plan(), phase.samples});
+  return step;
+}
+
 } // namespace dyna

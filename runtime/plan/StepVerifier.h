@@ -48,6 +48,8 @@ public:
   };
   const std::vector<Phase> &phases() const { return phases_; }
   int phaseCount() const { return static_cast<int>(phases_.size()); }
+  /// What was proven.
+  plan::StepPlan toStepPlan() const;
   /// Targets of the whole mini-batch.
   int64_t targets() const { return targets_; }
 

@@ -14,7 +14,7 @@ StatusOr<DynamicRegions> sizeDynamicRegions(const Planner &planner,
                                             const PlanOptions &options,
                                             Persistent persistent,
                                             int64_t rankBytes, bool atLeast) {
-  const bool training = persistent == Persistent::Training;
+  const bool training = includes(persistent, Persistent::Gradients);
   DynamicRegions regions;
   DYNA_ASSIGN_OR_RETURN(auto most,
                         planner.largestDynamicBytes(options, training));
@@ -57,8 +57,8 @@ static StatusOr<int64_t> mostWithin(const Planner &planner,
   auto fits = [&](int64_t tokens) -> StatusOr<bool> {
     set(other, tokens);
     DYNA_ASSIGN_OR_RETURN(
-        auto least,
-        planner.leastDynamicBytes(other, persistent == Persistent::Training));
+        auto least, planner.leastDynamicBytes(
+                        other, includes(persistent, Persistent::Gradients)));
     for (int rank = 0; rank < graph.ranks(); ++rank)
       if (least[rank] > room[rank])
         return false;

@@ -343,7 +343,7 @@ commonFlags(const TrainOptions &options) {
     // A strategy has names; what it means is compared. Every process saves its
     // part, wherever.
     if (flag.stored == Stored::No || name == "threads" || name == "strategy" ||
-        (isPath && name != "save"))
+        name == "strategies" || (isPath && name != "save"))
       continue;
     std::string text;
     for (const std::string &value : valuesOf(flag, options))

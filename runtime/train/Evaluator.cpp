@@ -40,6 +40,22 @@ StatusOr<int> agreeOnStop(RankTeam &ranks) {
   return marks[0] ? SIGINT : marks[1] ? SIGTERM : 0;
 }
 
+Status evaluateBatch(Session &session, const MiniBatch &batch,
+                     StepResult &result) {
+  if (session.ranged) {
+    DYNA_ASSIGN_OR_RETURN(PlannedPhases phases,
+                          session.ranged->plan(batch, false, false));
+    return session.ranks->run(phases.step, phases.batches, StepScalars(),
+                              result);
+  }
+  DYNA_ASSIGN_OR_RETURN(plan::Plan made, session.home.planner->evaluation(
+                                             batch.lengths(), batch.targets,
+                                             session.home.options));
+  DYNA_ASSIGN_OR_RETURN(VerifiedPlan plan,
+                        provePlan(session, std::move(made), batch));
+  return session.ranks->run(plan, batch, StepScalars(), result);
+}
+
 } // namespace
 
 StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
@@ -64,13 +80,8 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
                                                tokenLimit - result.tokens)));
     if (batch.samples.empty())
       break;
-    DYNA_ASSIGN_OR_RETURN(plan::Plan made, session.planner->evaluation(
-                                               batch.lengths(), batch.targets,
-                                               session.planOptions));
-    DYNA_ASSIGN_OR_RETURN(VerifiedPlan plan,
-                          provePlan(session, std::move(made), batch));
     StepResult step;
-    DYNA_RETURN_IF_ERROR(session.ranks->run(plan, batch, StepScalars(), step));
+    DYNA_RETURN_IF_ERROR(evaluateBatch(session, batch, step));
     lossSum += step.lossSum;
     result.tokens += batch.tokens;
     result.targets += batch.targets;

@@ -195,6 +195,19 @@ std::vector<Flag> ranksFlags() {
            "recompute=MODE, layers=5+3, order=pp+dp+tp as wanted; under mpirun "
            "(dynac --with=mpi) each process is a rank",
            &O::strategy, Stored::Yes),
+      text("Ranks", "strategies", "TEXT",
+           "strategies by name, as dynac --strategies has them: \"short: dp=4; "
+           "long: tp=2,pp=2\" (default: those given to dynac)",
+           &O::strategies, Stored::Yes),
+      text("Ranks", "ranges", "TEXT",
+           "tokens of the samples that each strategy takes, in the order in "
+           "which they follow each other in a step: \"short: 0-1024; long: "
+           "1025-\"; instead of --strategy",
+           &O::ranges, Stored::Yes),
+      choice("Ranks", "merge-ranges",
+             "auto: in a step, samples of a range that is not worth its switch "
+             "go with the next longer one; never",
+             &O::mergeRanges, {"auto", "never"}, Stored::Yes),
       integer("Ranks", "ranks",
               "ranks that the strategy is to have; 0: not checked", &O::ranks,
               0, 4096, Stored::No),

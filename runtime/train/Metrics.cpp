@@ -134,11 +134,13 @@ std::string jsonNumber(double value) {
   return std::isfinite(value) ? formatText("%.17g", value) : "null";
 }
 
-void StepMetrics::setPlan(const plan::Plan &plan, bool choosesRecompute) {
-  fallback = plan.fallback;
+void StepMetrics::addPlan(const plan::Plan &plan, bool choosesRecompute) {
+  if (fallback.empty())
+    fallback = plan.fallback;
   if (!choosesRecompute)
     return;
-  recomputed.emplace();
+  if (!recomputed)
+    recomputed.emplace();
   for (const plan::RankProgram &program : plan.ranks)
     for (const plan::Instruction &i : program.instructions)
       if (i.op == plan::Instruction::FORWARD)
@@ -184,6 +186,7 @@ Status MetricsFile::write(const StepMetrics &m) {
                  "\"peak_bytes\": %d, \"micro_batches\": %d, ",
                  m.learningRate, jsonNumber(m.gradientNorm), m.peakBytes,
                  m.microBatches) +
+      (m.phases > 1 ? formatText("\"phases\": %d, ", m.phases) : "") +
       formatText("\"plan_seconds\": %.6f, \"plan_wait_seconds\": %.6f",
                  m.planSeconds, m.planWaitSeconds) +
       (m.predictedSeconds > 0

@@ -35,6 +35,7 @@ struct StepMetrics {
   double gradientNorm = 0;
   int64_t peakBytes = 0; ///< of the ranks of this process, together
   int64_t microBatches = 0;
+  int64_t phases = 1;  ///< graphs that had samples, or home alone
   PlanReport measured; ///< of the step without its wait for the plan
   std::optional<PlanReport> predicted;
   double planSeconds = 0; ///< that making this step's plan took, ahead of it
@@ -45,7 +46,8 @@ struct StepMetrics {
   /// micro-batch in each.
   std::optional<std::array<int64_t, 3>> recomputed;
 
-  void setPlan(const plan::Plan &plan, bool choosesRecompute);
+  /// What a plan is other than what was asked for; of several, all of it.
+  void addPlan(const plan::Plan &plan, bool choosesRecompute);
 };
 
 /// A file of JSON lines, one per step, readable at any time: each line is

@@ -16,6 +16,7 @@
 #include "runtime/data/BatchReader.h"
 #include "runtime/plan/VerifiedPlan.h"
 #include "runtime/planner/PlanReport.h"
+#include "runtime/train/RangedGraphs.h"
 
 #include <condition_variable>
 #include <deque>
@@ -32,7 +33,18 @@ struct PlannedStep {
   DataCursor begin;  ///< where its data begin
   DataCursor cursor; ///< where the data goes on after this step
   bool update = true;
-  std::optional<VerifiedPlan> plan; ///< of every batch that is not empty
+  /// Of every batch that is not empty: one of the two.
+  std::optional<VerifiedPlan> plan;
+  std::optional<PlannedPhases> phases; ///< with --ranges
+  /// Of all phases.
+  std::vector<const plan::Plan *> plans() const {
+    if (plan)
+      return {&plan->plan()};
+    std::vector<const plan::Plan *> all;
+    for (const VerifiedStep::Phase &phase : phases->step.phases())
+      all.push_back(&phase.plan.plan());
+    return all;
+  }
   double planSeconds = 0;      ///< that planning and proof took, or the fetch
   double predictedSeconds = 0; ///< of the step, by --costs; 0: by nobody
   /// More of that, where this process has seen the whole plan.

@@ -24,7 +24,9 @@ public:
   Status plan(PlannedStep &step) override {
     DYNA_RETURN_IF_ERROR(source_->plan(step));
     return replaceFile(planPath(folder_, step.step),
-                       writePlan(step.plan->plan()));
+                       step.plan
+                           ? writePlan(step.plan->plan())
+                           : writeStepPlan(step.phases->step.toStepPlan()));
   }
 
 private:
@@ -78,8 +80,15 @@ private:
       return Status::invalidArgument(formatText(
           "there is no %s, the plan of step %d", path, step.step + 1));
     DYNA_ASSIGN_OR_RETURN(std::string bytes, readFile(path));
-    DYNA_ASSIGN_OR_RETURN(plan::Plan plan, readPlan(bytes));
-    Amount got = amountOf(plan);
+    DYNA_ASSIGN_OR_RETURN(plan::StepPlan steps, readStepPlan(bytes));
+    Amount got;
+    bool isUpdating = false;
+    for (const plan::Phase &phase : steps.phases) {
+      const Amount own = amountOf(phase.plan);
+      got.samples += own.samples;
+      got.tokens += own.tokens;
+      isUpdating |= updates(phase.plan);
+    }
     auto samples = static_cast<int64_t>(step.batch.samples.size());
     if (got.samples != samples || got.tokens != step.batch.tokens)
       return Status::invalidArgument(formatText(
@@ -87,12 +96,19 @@ private:
           "%d tokens: give the data, --seed and --tokens-per-batch that it was "
           "made with",
           got.samples, got.tokens, step.step + 1, samples, step.batch.tokens));
-    if (updates(plan) != step.update)
+    if (isUpdating != step.update)
       return Status::invalidArgument(
           step.update ? "a plan without updates, which trains nothing"
                       : "a plan that updates, but --print-grad-norms looks at "
                         "the gradients before");
-    return takePlan(session_, std::move(plan), step);
+    if (session_.ranged)
+      return takePhases(session_, std::move(steps), step);
+    if (steps.phaseCount() != 1)
+      return Status::invalidArgument(formatText(
+          "a plan of %d phases, but this run has one strategy: give the "
+          "--ranges that it was made with",
+          steps.phaseCount()));
+    return takePlan(session_, std::move(steps.phases.front().plan), step);
   }
 
   const Session &session_;

@@ -73,14 +73,14 @@ static bool mattersToPlans(const std::string &flag) {
 }
 
 std::string planPrefix(const Session &session) {
-  std::string facts =
-      formatText("%016x %016x %s\n", session.model->hash(),
-                 session.data->dataset().fingerprint(), session.graph->name());
+  std::string facts = formatText("%016x %016x %s\n", session.model->hash(),
+                                 session.data->dataset().fingerprint(),
+                                 session.home.graph->name());
   facts += session.costsMark() + "\n";
   for (const auto &[name, value] : commonFlags(session.options))
     if (mattersToPlans(name))
       facts += name + "=" + value + "\n";
-  for (int64_t limit : session.planOptions.dynamicLimits)
+  for (int64_t limit : session.home.options.dynamicLimits)
     facts += std::to_string(limit) + "\n";
   return formatText("dyna:%016x", hashBytes(facts, 0));
 }

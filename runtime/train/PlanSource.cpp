@@ -12,21 +12,41 @@
 namespace dyna {
 namespace {
 
+Status predict(const Session &session, PlannedStep &step) {
+  if (step.phases) {
+    DYNA_ASSIGN_OR_RETURN(step.predicted, predictPhases(session, *step.phases));
+  } else {
+    DYNA_ASSIGN_OR_RETURN(
+        step.predicted,
+        predictStep(session, step.plan->plan(), step.batch.lengths()));
+  }
+  step.predictedSeconds = step.predicted ? step.predicted->seconds : 0;
+  return Status::ok();
+}
+
 /// Made in this process, from the mini-batch alone.
 class PlannedHere : public PlanSource {
 public:
   explicit PlannedHere(const Session &session) : session_(session) {}
 
   Status plan(PlannedStep &step) override {
-    PlanOptions options = session_.planOptions;
+    if (session_.ranged)
+      return planPhases(step);
+    PlanOptions options = session_.home.options;
     options.update = step.update;
-    DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session_.planner->training(
+    DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session_.home.planner->training(
                                                step.batch.lengths(),
                                                step.batch.targets, options));
     return takePlan(session_, std::move(plan), step);
   }
 
 private:
+  Status planPhases(PlannedStep &step) const {
+    DYNA_ASSIGN_OR_RETURN(step.phases,
+                          session_.ranged->plan(step.batch, true, step.update));
+    return predict(session_, step);
+  }
+
   const Session &session_;
 };
 
@@ -36,10 +56,10 @@ StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
                                  const MiniBatch &batch) {
   DYNA_ASSIGN_OR_RETURN(
       VerifiedPlan proven,
-      VerifiedPlan::prove(*session.graph, std::move(plan), batch.lengths(),
+      VerifiedPlan::prove(*session.home.graph, std::move(plan), batch.lengths(),
                           {maxBlockBytes, -1, countTargets(batch)}));
   // Each rank has a region of its own size.
-  const std::vector<int64_t> &limits = session.planOptions.dynamicLimits;
+  const std::vector<int64_t> &limits = session.home.options.dynamicLimits;
   for (size_t rank = 0; rank < limits.size(); ++rank)
     if (int64_t bytes = proven.plan().ranks[rank].dynamicBytes;
         bytes > limits[rank])
@@ -52,10 +72,14 @@ StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
 Status takePlan(const Session &session, plan::Plan plan, PlannedStep &step) {
   DYNA_ASSIGN_OR_RETURN(step.plan,
                         provePlan(session, std::move(plan), step.batch));
-  DYNA_ASSIGN_OR_RETURN(step.predicted, predictStep(session, step.plan->plan(),
-                                                    step.batch.lengths()));
-  step.predictedSeconds = step.predicted ? step.predicted->seconds : 0;
-  return Status::ok();
+  return predict(session, step);
+}
+
+Status takePhases(const Session &session, plan::StepPlan plan,
+                  PlannedStep &step) {
+  DYNA_ASSIGN_OR_RETURN(step.phases,
+                        session.ranged->prove(std::move(plan), step.batch));
+  return predict(session, step);
 }
 
 std::unique_ptr<PlanSource> planHere(const Session &session) {

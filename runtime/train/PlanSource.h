@@ -32,6 +32,10 @@ std::unique_ptr<PlanSource> planHere(const Session &session);
 /// Sets the plan of a step, made here, if it proves, and predicts it.
 Status takePlan(const Session &session, plan::Plan plan, PlannedStep &step);
 
+/// The same of a step of several graphs.
+Status takePhases(const Session &session, plan::StepPlan plan,
+                  PlannedStep &step);
+
 /// A plan of the session's graph, proven for a mini-batch, each rank within the
 /// memory that it has.
 StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,

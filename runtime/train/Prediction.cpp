@@ -26,11 +26,55 @@ predictStep(const Session &session, const plan::Plan &plan,
             const std::vector<int64_t> &lengths) {
   if (!session.hasCosts())
     return std::optional<PlanReport>();
-  PlanWork work(*session.graph, plan, session.planner->costs());
+  PlanWork work(*session.home.graph, plan, session.home.planner->costs());
   DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
-  PlanReport report = reportPlan(*session.graph, plan, work, times);
+  PlanReport report = reportPlan(*session.home.graph, plan, work, times);
   report.count(plan, lengths);
   return std::optional<PlanReport>(std::move(report));
+}
+
+/// Numbers and sizes of micro-batches, samples and tokens of all phases.
+static void countPhases(PlanReport &report, const VerifiedStep &step) {
+  report.steps = 1;
+  for (const VerifiedStep::Phase &phase : step.phases()) {
+    PlanReport own;
+    own.count(phase.plan.plan(), phase.plan.lengths());
+    report.samples += own.samples;
+    report.tokens += own.tokens;
+    report.padding += own.padding;
+    report.microBatches += own.microBatches;
+    report.largestMicroBatch =
+        std::max(report.largestMicroBatch, own.largestMicroBatch);
+  }
+}
+
+StatusOr<std::optional<PlanReport>> predictPhases(const Session &session,
+                                                  const PlannedPhases &phases) {
+  if (!session.hasCosts())
+    return std::optional<PlanReport>();
+  PlanReport report;
+  countPhases(report, phases.step);
+  for (const VerifiedStep::Phase &phase : phases.step.phases()) {
+    const RunGraph &graph = session.ranged->graph(phase.switches.graph);
+    PlanWork work(*graph.graph, phase.plan.plan(), graph.planner->costs());
+    DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
+    PlanReport own = reportPlan(*graph.graph, phase.plan.plan(), work, times);
+    report.seconds += own.seconds;
+    report.bound += own.bound;
+    report.otherSchedules += own.otherSchedules;
+  }
+  report.seconds += session.ranged->switchSeconds(phases.step);
+  return std::optional<PlanReport>(std::move(report));
+}
+
+PlanReport reportMeasured(const PlannedPhases &phases, double seconds,
+                          const std::vector<RankUse> &uses) {
+  PlanReport report;
+  countPhases(report, phases.step);
+  report.seconds = seconds;
+  for (const RankUse &use : uses)
+    report.rankBytes.push_back(use.peakBytes);
+  return report;
 }
 
 PlanReport reportMeasured(const Session &session, const VerifiedPlan &plan,
@@ -39,11 +83,11 @@ PlanReport reportMeasured(const Session &session, const VerifiedPlan &plan,
   report.steps = 1;
   report.seconds = seconds;
   report.count(plan.plan(), plan.lengths());
-  report.stages.resize(uses.empty() ? 0 : session.graph->stages());
+  report.stages.resize(uses.empty() ? 0 : session.home.graph->stages());
   for (const RankUse &use : uses) {
     const int rank = static_cast<int>(report.rankBytes.size());
     PlanReport::Stage &stage =
-        report.stages[session.graph->placeOf(rank).stage];
+        report.stages[session.home.graph->placeOf(rank).stage];
     stage.busy = std::max(stage.busy, use.busySeconds);
     stage.peakBytes = std::max(stage.peakBytes, use.peakBytes);
     report.rankBytes.push_back(use.peakBytes);
@@ -53,10 +97,10 @@ PlanReport reportMeasured(const Session &session, const VerifiedPlan &plan,
 
 Status tracePrediction(const Session &session, const plan::Plan &plan,
                        int64_t step, double begin, TraceWriter &writer) {
-  PlanWork work(*session.graph, plan, session.planner->costs());
+  PlanWork work(*session.home.graph, plan, session.home.planner->costs());
   DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
-  tracePlan(writer, {step, begin, session.graph->ranks(), "predicted"},
-            *session.graph, plan, work, times, /*ofHosts=*/true);
+  tracePlan(writer, {step, begin, session.home.graph->ranks(), "predicted"},
+            *session.home.graph, plan, work, times, /*ofHosts=*/true);
   return Status::ok();
 }
 

@@ -26,10 +26,17 @@ StatusOr<std::optional<PlanReport>>
 predictStep(const Session &session, const plan::Plan &plan,
             const std::vector<int64_t> &lengths);
 
+/// The same of a step of several graphs: phases one after another, and their
+/// switches; without stages, which are each graph's own.
+StatusOr<std::optional<PlanReport>> predictPhases(const Session &session,
+                                                  const PlannedPhases &phases);
+
 /// The same of what ran, in `seconds`, and what it took of each rank: without
 /// bounds and stocks, which are none of a measurement.
 PlanReport reportMeasured(const Session &session, const VerifiedPlan &plan,
                           double seconds, const std::vector<RankUse> &uses);
+PlanReport reportMeasured(const PlannedPhases &phases, double seconds,
+                          const std::vector<RankUse> &uses);
 
 /// Writes that step for a trace of the one that was executed: at `begin` seconds,
 /// behind the processes of the ranks, "predicted rank 0" and so on.

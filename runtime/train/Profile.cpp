@@ -16,6 +16,7 @@
 #include "runtime/train/Initialize.h"
 #include "runtime/train/LearningRate.h"
 #include "runtime/train/MeasureLinks.h"
+#include "runtime/train/OpenSession.h"
 #include "runtime/train/OutputPaths.h"
 #include "runtime/train/PlanSource.h"
 #include "runtime/train/Prediction.h"
@@ -115,7 +116,7 @@ private:
 MiniBatch Profiler::makeBatch(const ProfileShape &shape) const {
   MiniBatch batch;
   const int64_t vocabulary = session_.model->manifest().facts().vocabulary();
-  for (int replica = 0; replica < session_.graph->replicas(); ++replica)
+  for (int replica = 0; replica < session_.home.graph->replicas(); ++replica)
     for (int64_t length : shape.lengths) {
       Sample sample;
       sample.id = static_cast<int64_t>(batch.samples.size());
@@ -160,7 +161,7 @@ void Profiler::take(int rank, const plan::Plan &plan,
                     const TraceRecorder &trace, const MiniBatch &batch,
                     const std::vector<cost::Direction> &directions,
                     Measurements &into) {
-  const Strategy &strategy = session_.graph->strategy();
+  const Strategy &strategy = session_.home.graph->strategy();
   const auto &instructions = plan.ranks[rank].instructions;
   size_t next = 0;
   double before = 0; // when the last one ended
@@ -176,9 +177,10 @@ void Profiler::take(int rank, const plan::Plan &plan,
         directions.end())
       continue;
     const plan::LayerKind &kind = session_.model->kind(i.layer);
-    const bool waits = strategy.tp > 1 && !session_.graph->replicaView(rank)
-                                               .exchanges(i.layer, roleOf(i))
-                                               .empty();
+    const bool waits =
+        strategy.tp > 1 && !session_.home.graph->replicaView(rank)
+                                .exchanges(i.layer, roleOf(i))
+                                .empty();
     into.add({kind.name(), strategy.tp, strategy.sp, direction},
              workOf(plan, i, kind, batch), {slice.seconds, slice.coreSeconds},
              waits);
@@ -221,16 +223,16 @@ Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
     // What a loss with few targets takes, the first pass tells.
     if (shape.targetShare < 100 && pass.recompute != plan::RECOMPUTE_NONE)
       continue;
-    PlanOptions options = session_.planOptions;
+    PlanOptions options = session_.home.options;
     options.recompute = {pass.recompute};
     options.splitBackward = pass.splitBackward;
     options.update = false;
     // Those that follow sizes alone leave the micro-batch whole.
     options.batching = Batching::Tokens;
     options.maxTokensPerMicroBatch = shape.tokens();
-    DYNA_ASSIGN_OR_RETURN(
-        plan::Plan plan,
-        session_.planner->training(batch.lengths(), batch.targets, options));
+    DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
+                          session_.home.planner->training(
+                              batch.lengths(), batch.targets, options));
     DYNA_RETURN_IF_ERROR(
         runPlan(std::move(plan), batch, pass.directions, into));
   }
@@ -239,7 +241,7 @@ Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
 
 /// Gradients have piled up, which this clears.
 Status Profiler::runUpdate() {
-  DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session_.planner->update());
+  DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session_.home.planner->update());
   return runPlan(std::move(plan), MiniBatch(), {cost::UPDATE, cost::GRAD_NORM},
                  grid_);
 }
@@ -262,7 +264,7 @@ void Profiler::showProgress(const std::string &what) {
 }
 
 StatusOr<bool> Profiler::run() {
-  const int64_t most = session_.planOptions.maxTokensPerMicroBatch;
+  const int64_t most = session_.home.options.maxTokensPerMicroBatch;
   const int64_t positions = session_.model->manifest().facts().positions();
   const std::vector<ProfileShape> shapes = profileGrid(most, positions);
   // Code that libraries make for shapes, pages, clocks: not of the first point.
@@ -383,7 +385,7 @@ std::vector<std::string> commentsOf(const Session &session,
   std::vector<std::string> comments = {
       formatText("Measured by --profile: %s, %s.", manifest.model(),
                  elementTypeName(manifest.compute_type()))};
-  std::string degree = degreeText(session.graph->strategy()) + ": ";
+  std::string degree = degreeText(session.home.graph->strategy()) + ": ";
   for (const std::string &comment : before.comments)
     if (comment.rfind("tp=", 0) == 0 && comment.rfind(degree, 0) != 0)
       comments.push_back(comment);
@@ -392,9 +394,9 @@ std::vector<std::string> commentsOf(const Session &session,
       formatText(
           "%s; %d rank%s at once; time of cores%s; typical of %d passes; "
           "%s",
-          session.device().describe(), session.graph->ranks(),
-          session.graph->ranks() > 1 ? "s" : "",
-          session.graph->strategy().tp > 1
+          session.device().describe(), session.home.graph->ranks(),
+          session.home.graph->ranks() > 1 ? "s" : "",
+          session.home.graph->strategy().tp > 1
               ? ", on the wall where ranks exchange"
               : "",
           std::max(profiler.passes().passes, 1),

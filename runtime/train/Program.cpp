@@ -13,6 +13,7 @@
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
+#include "runtime/train/OpenSession.h"
 #include "runtime/train/OutputPaths.h"
 #include "runtime/train/PlanService.h"
 #include "runtime/train/Profile.h"
@@ -91,6 +92,11 @@ Status mergeResumed(const std::vector<std::string> &arguments,
   TrainOptions merged = saved;
   merged.given.clear();
   DYNA_RETURN_IF_ERROR(parseCommandLine(arguments, merged));
+  // One takes the place of the other.
+  if (merged.isGiven("strategy") && !merged.isGiven("ranges"))
+    merged.ranges.clear();
+  if (merged.isGiven("ranges") && !merged.isGiven("strategy"))
+    merged.strategy.clear();
   if (!merged.isGiven("save"))
     merged.save = resumeDirectory(merged.resume, run.checkpoint);
   options = merged;

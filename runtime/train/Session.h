@@ -15,6 +15,7 @@
 #include "runtime/executor/RankTeam.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/train/CommandLine.h"
+#include "runtime/train/RangedGraphs.h"
 
 #include <memory>
 
@@ -24,10 +25,16 @@ struct Session {
   TrainOptions options;
   const Model *model = nullptr;
   const dyna_variant *variant = nullptr;
-  std::unique_ptr<ExecutableGraph> graph;
-  std::unique_ptr<Planner> planner;
-  PlanOptions planOptions;
-  int64_t microBatches = 1; ///< of one replica in one step, if all are full
+  /// Home's, the only one unless `ranged`.
+  RunGraph home;
+  /// Of --ranges beside home, in the order of their ranges; and what plans their
+  /// steps, once memory is shared out; null: there is one strategy.
+  std::vector<RunGraph> others;
+  std::optional<LengthRanges> ranges;
+  int homeRange = 0;
+  /// Until `ranged` has it.
+  std::optional<Orchestration> orchestration;
+  std::unique_ptr<RangedGraphs> ranged;
   /// What was chosen, for people.
   std::vector<std::string> notes;
   /// One for each rank of this process; the first is also the loop's own.
@@ -47,23 +54,16 @@ struct Session {
   int64_t peakBytes() const;
   Device &device() const { return *devices.front(); }
   /// Whether steps are predicted: by estimates alone they are not.
-  bool hasCosts() const { return planner->costs().table().fingerprint() != 0; }
+  bool hasCosts() const {
+    return home.planner->costs().table().fingerprint() != 0;
+  }
   /// Those of --costs, as checkpoints and other processes know them; empty: none.
   std::string costsMark() const;
+  /// All graphs, by their ranges.
+  std::vector<RunGraph *> graphs();
   /// Whether this process writes what a run leaves: metrics, checkpoints.
   bool writesFiles() const { return ranks->hasRankZero(); }
 };
-
-/// Chooses the variant, opens the data, works out micro-batches and memory, and
-/// takes the arena. Parameters are not set yet; `start`, which may be null, is
-/// where they will come from, which all processes of a job must have alike.
-Status openSession(const dyna_program &program, const Model &model,
-                   const TrainOptions &options, bool training,
-                   const Checkpoint *start, Session &session);
-
-/// The same for a process that only plans: no device, ranks or arena.
-Status openPlanning(const Model &model, const TrainOptions &options,
-                    Session &session);
 
 } // namespace dyna
 

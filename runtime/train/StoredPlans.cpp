@@ -42,7 +42,7 @@ public:
     auto local = static_cast<int>(session.ranks->localRanks());
     for (int rank = first; rank < first + local; ++rank)
       ranks_.push_back(rank);
-    processes_ = session.graph->ranks() / local;
+    processes_ = session.home.graph->ranks() / local;
   }
 
   /// Planners need not wait for steps that never come, nor the next run for
@@ -98,7 +98,7 @@ private:
     found(planners, owner);
     DYNA_ASSIGN_OR_RETURN(step.plan,
                           VerifiedPlan::proveRanks(
-                              *session_.graph, std::move(whole), ranks_,
+                              *session_.home.graph, std::move(whole), ranks_,
                               step.batch.lengths(),
                               {maxBlockBytes, -1, countTargets(step.batch)}));
     for (int rank : ranks_)

@@ -94,7 +94,7 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
   }
   if (summary.steps > 0)
     addRow(text,
-           options.pad || ruleOf(session.planOptions.batching).pads
+           options.pad || ruleOf(session.home.options.batching).pads
                ? "padding"
                : "padding avoided",
            describePadding(summary));

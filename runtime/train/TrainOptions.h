@@ -51,7 +51,10 @@ struct TrainOptions {
   int64_t seed = 1;
 
   // Ranks.
-  std::string strategy;  ///< "dp=2,pp=2"; empty: one rank
+  std::string strategy;   ///< "dp=2,pp=2"; empty: one rank
+  std::string strategies; ///< "a: dp=2; b: tp=2"; empty: those compiled
+  std::string ranges;     ///< "a: 0-1024; b: 1025-"; empty: one strategy
+  std::string mergeRanges = "auto";
   int64_t ranks = 0;     ///< 0: as many as the strategy has
   int64_t timeout = 600; ///< seconds
   std::string pipeline;  ///< empty: chosen by the policy

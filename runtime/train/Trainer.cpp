@@ -37,9 +37,9 @@ static std::string describeRun(const Session &session) {
   std::string products = session.device().describeBf16Products();
   if (type == plan::BF16 && !products.empty())
     device += ", bf16 products " + products;
-  if (session.graph->ranks() > 1)
-    device += formatText("; %d ranks, %s", session.graph->ranks(),
-                         describeStrategy(session.graph->strategy()));
+  if (session.home.graph->ranks() > 1)
+    device += formatText("; %d ranks, %s", session.home.graph->ranks(),
+                         describeStrategy(session.home.graph->strategy()));
   return formatText("%s: %d parameters, %s, %s; %s; %s of memory",
                     session.model->manifest().model(),
                     session.model->totalElements(), elementTypeName(type),
@@ -268,7 +268,7 @@ StatusOr<PlannedStep> Trainer::readStep(int64_t step) {
     padSamples(planned.batch, options_.tokensPerMicroBatch);
   joinSamples(planned.batch,
               joinedSamples(*session_.model, planned.batch.lengths(),
-                            session_.planOptions));
+                            session_.home.options));
   return planned;
 }
 
@@ -339,7 +339,7 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   metrics.seconds = waited + secondsSince(begin);
   metrics.predictedSeconds = planned.predictedSeconds;
   metrics.coreWaitSeconds = result.coreWaitSeconds;
-  if (isPredicted && planned.plan->isWhole()) {
+  if (isPredicted && planned.plan && planned.plan->isWhole()) {
     // Slices of a track must not overlap where a step was sooner done.
     const double predictedBegin = std::max(traceBegin, predictedEnd_);
     DYNA_RETURN_IF_ERROR(tracePrediction(session_, planned.plan->plan(), step,
@@ -351,12 +351,18 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   metrics.gradientNorm = result.gradientNorm;
   metrics.peakBytes = session_.ranks->persistentBytes() + result.dynamicBytes;
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
-  metrics.measured = reportMeasured(session_, *planned.plan,
-                                    metrics.seconds - waited, result.uses);
+  metrics.measured =
+      planned.plan ? reportMeasured(session_, *planned.plan,
+                                    metrics.seconds - waited, result.uses)
+                   : reportMeasured(*planned.phases, metrics.seconds - waited,
+                                    result.uses);
   metrics.predicted = planned.predicted;
   metrics.planSeconds = planned.planSeconds;
   metrics.planWaitSeconds = waited;
-  metrics.setPlan(planned.plan->plan(), session_.planOptions.chooseRecompute);
+  const std::vector<const plan::Plan *> plans = planned.plans();
+  for (const plan::Plan *plan : plans)
+    metrics.addPlan(*plan, session_.home.options.chooseRecompute);
+  metrics.phases = static_cast<int64_t>(plans.size());
   checkLogged(metrics_.write(metrics));
   bool isFinite =
       std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
@@ -378,8 +384,9 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   }
   cursor_ = planned.cursor;
   countStep(metrics, result, isFinite);
-  if (ruleOf(session_.planOptions.batching).pads)
-    summary_.addPadding(planned.plan->plan());
+  if (ruleOf(session_.home.options.batching).pads)
+    for (const plan::Plan *plan : plans)
+      summary_.addPadding(*plan);
   else
     summary_.addPadding(batch.lengths(), options_.tokensPerMicroBatch);
   return Status::ok();
@@ -415,12 +422,15 @@ Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
   scalars.optimizer = optimizerAt(options_, step);
   scalars.clip = options_.clip;
   DYNA_RETURN_IF_ERROR(
-      session_.ranks->run(*planned.plan, planned.batch, scalars, result));
+      planned.plan
+          ? session_.ranks->run(*planned.plan, planned.batch, scalars, result)
+          : session_.ranks->run(planned.phases->step, planned.phases->batches,
+                                scalars, result));
   counts_.add(*session_.ranks);
   if (!looks)
     return Status::ok();
   DYNA_RETURN_IF_ERROR(collectGradientNorms());
-  DYNA_ASSIGN_OR_RETURN(plan::Plan made, session_.planner->update());
+  DYNA_ASSIGN_OR_RETURN(plan::Plan made, session_.home.planner->update());
   DYNA_ASSIGN_OR_RETURN(VerifiedPlan update,
                         provePlan(session_, std::move(made), MiniBatch()));
   StepResult updated;

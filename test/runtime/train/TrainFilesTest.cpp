@@ -284,7 +284,9 @@ TEST_F(TrainFilesTest, MetricsThatAreTakenAwayAreSaid) {
     std::string log = path(std::string(how) + ".jsonl");
     pid_t child = start(training({"--steps=1000000", "--metrics=" + log}),
                         {"TINY_SLEEP=2"});
-    auto isLogged = [&] { return fileExists(log) && fs::file_size(log) > 500; };
+    auto isLogged = [&] {
+      return fileExists(log) && fs::file_size(log) > 4000;
+    };
     ASSERT_TRUE(waitFor(child, isLogged));
     std::ofstream(log + ".new") << "{}\n";
     if (how == std::string("removed"))

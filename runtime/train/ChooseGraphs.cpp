@@ -1,0 +1,258 @@
+//===- ChooseGraphs.cpp - Strategies of a run become graphs ---------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/ChooseGraphs.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/PersistentLayout.h"
+#include "runtime/planner/CutMiniBatch.h"
+#include "runtime/planner/Policy.h"
+#include "runtime/planner/RankMemory.h"
+#include "runtime/train/Devices.h"
+#include "runtime/transport/ProcessTransport.h"
+#include "runtime/transport/threads/ThreadTransport.h"
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+PlanRequest planRequest(const TrainOptions &options, Strategy strategy) {
+  PlanRequest request;
+  request.strategy = std::move(strategy);
+  request.pipeline = options.pipeline;
+  request.microBatches = options.microBatches;
+  request.recompute = options.recompute;
+  request.tokensPerBatch = options.tokensPerBatch;
+  request.tokensPerMicroBatch = options.tokensPerMicroBatch;
+  request.inFlight = options.inFlight;
+  request.splitBackward = options.splitBackward;
+  return request;
+}
+
+/// Where the flag leaves it open, micro-batches are no larger than a rank may
+/// take; where nothing fits, its region's size says what is missing.
+StatusOr<Policy> limitMicroBatches(Policy policy, const Planner &planner,
+                                   PlanRequest request,
+                                   const std::string &rankMemory,
+                                   Persistent persistent) {
+  if (rankMemory.empty() || request.tokensPerMicroBatch != 0)
+    return policy;
+  DYNA_ASSIGN_OR_RETURN(int64_t rankBytes, parseBytes(rankMemory));
+  DYNA_ASSIGN_OR_RETURN(
+      request.tokensPerMicroBatch,
+      largestMicroBatchWithin(planner, policy.options, persistent, rankBytes));
+  const int64_t most = policy.options.maxTokensPerMicroBatch;
+  if (request.tokensPerMicroBatch == 0 || request.tokensPerMicroBatch == most)
+    return policy;
+  DYNA_ASSIGN_OR_RETURN(policy,
+                        choosePolicy(planner.costs(), std::move(request)));
+  policy.notes.push_back(formatText(
+      "micro-batches have at most %d tokens, not %d: larger ones do not fit %s "
+      "of a rank (--rank-memory)",
+      policy.options.maxTokensPerMicroBatch, most, formatBytes(rankBytes)));
+  return policy;
+}
+
+/// More ranks are refused before much is made for each of them.
+Status checkRanks(const TrainOptions &options, const Strategy &strategy) {
+  if (options.ranks > 0 && options.ranks != strategy.ranks())
+    return Status::invalidArgument(formatText(
+        "--ranks is %d, but strategy '%s' has %d: give both alike, or "
+        "--strategy alone",
+        options.ranks, describeStrategy(strategy), strategy.ranks()));
+  if (launchedProcesses() == 1 && strategy.ranks() > kMostThreadRanks)
+    return Status::invalidArgument(formatText(
+        "strategy '%s' has %d ranks, but one process has at most %d",
+        describeStrategy(strategy), strategy.ranks(), kMostThreadRanks));
+  return Status::ok();
+}
+
+/// And how its plans are made.
+StatusOr<RunGraph> makeGraph(Session &session, Strategy strategy,
+                             Persistent persistent) {
+  const TrainOptions &options = session.options;
+  DYNA_RETURN_IF_ERROR(checkRanks(options, strategy));
+  RunGraph made;
+  made.name = strategy.name;
+  DYNA_ASSIGN_OR_RETURN(auto costs,
+                        CostModel::open(*session.model, options.costs));
+  const PlanRequest request = planRequest(options, std::move(strategy));
+  DYNA_ASSIGN_OR_RETURN(auto policy, choosePolicy(costs, request));
+  DYNA_ASSIGN_OR_RETURN(
+      ExecutableGraph graph,
+      ExecutableGraph::create(*session.model, policy.strategy));
+  made.graph = std::make_unique<ExecutableGraph>(std::move(graph));
+  made.planner = std::make_unique<Planner>(*made.graph, std::move(costs));
+  DYNA_ASSIGN_OR_RETURN(
+      policy, limitMicroBatches(std::move(policy), *made.planner, request,
+                                options.rankMemory, persistent));
+  made.options = policy.options;
+  made.microBatches = policy.microBatches;
+  for (const std::string &note : policy.notes)
+    if (std::find(session.notes.begin(), session.notes.end(), note) ==
+        session.notes.end())
+      session.notes.push_back(note);
+  return made;
+}
+
+/// Those that --ranges may name.
+StatusOr<std::vector<Strategy>> namedStrategies(const Session &session) {
+  if (!session.options.strategies.empty())
+    return parseStrategies(session.options.strategies);
+  std::vector<Strategy> named;
+  for (const std::string &text : session.model->manifest().strategies()) {
+    DYNA_ASSIGN_OR_RETURN(Strategy strategy, parseStrategy(text));
+    named.push_back(std::move(strategy));
+  }
+  return named;
+}
+
+/// What does not go together.
+Status checkFlags(const TrainOptions &options) {
+  for (auto [flag, isGiven] :
+       {std::pair("--strategy", !options.strategy.empty()),
+        {"--store", !options.store.empty()},
+        {"--profile", !options.profile.empty()}})
+    if (isGiven)
+      return Status::invalidArgument(formatText(
+          "--ranges and %s do not go together: %s", flag,
+          std::string(flag) == "--strategy" ? "ranges name the strategies"
+                                            : "give one strategy for it"));
+  return Status::ok();
+}
+
+Status chooseRanges(Session &session, bool training) {
+  const TrainOptions &options = session.options;
+  DYNA_RETURN_IF_ERROR(checkFlags(options));
+  DYNA_ASSIGN_OR_RETURN(auto strategies, namedStrategies(session));
+  std::vector<std::string> names;
+  for (const Strategy &strategy : strategies)
+    names.push_back(strategy.name);
+  DYNA_ASSIGN_OR_RETURN(LengthRanges ranges,
+                        parseLengthRanges(options.ranges, names));
+  std::vector<RunGraph> graphs;
+  for (const LengthRange &range : ranges.ranges()) {
+    DYNA_ASSIGN_OR_RETURN(
+        RunGraph graph,
+        makeGraph(session, strategies[range.strategy],
+                  training ? Persistent::Gradients : Persistent::Values));
+    if (!graphs.empty() &&
+        graph.graph->ranks() != graphs.front().graph->ranks())
+      return Status::invalidArgument(formatText(
+          "strategy '%s' has %d ranks, but '%s' has %d: those that a step "
+          "switches between need equally many",
+          graph.name, graph.graph->ranks(), graphs.front().name,
+          graphs.front().graph->ranks()));
+    graphs.push_back(std::move(graph));
+  }
+  std::vector<const ExecutableGraph *> executable;
+  for (const RunGraph &graph : graphs)
+    executable.push_back(graph.graph.get());
+  DYNA_ASSIGN_OR_RETURN(
+      Orchestration orchestration,
+      orchestrate(executable, switchMaker(graphs.front().planner->costs(),
+                                          executable.front()->ranks())));
+  session.homeRange = orchestration.home();
+  session.orchestration.emplace(std::move(orchestration));
+  for (int range = 0; range < ranges.size(); ++range)
+    if (range != session.homeRange)
+      session.others.push_back(std::move(graphs[range]));
+  session.home = std::move(graphs[session.homeRange]);
+  session.ranges.emplace(std::move(ranges));
+  if (graphs.size() > 1)
+    session.notes.push_back(
+        formatText("'%s' is home: it has the masters and makes the update",
+                   session.home.name));
+  return Status::ok();
+}
+
+} // namespace
+
+Status chooseGraphs(Session &session, bool training) {
+  const TrainOptions &options = session.options;
+  if (!options.ranges.empty())
+    DYNA_RETURN_IF_ERROR(chooseRanges(session, training));
+  else {
+    Strategy strategy;
+    if (!options.strategy.empty()) {
+      std::vector<std::string> known(
+          session.model->manifest().strategies().begin(),
+          session.model->manifest().strategies().end());
+      if (!options.strategies.empty()) {
+        DYNA_ASSIGN_OR_RETURN(auto named, parseStrategies(options.strategies));
+        known.clear();
+        for (const Strategy &one : named)
+          known.push_back(describeStrategy(one));
+      }
+      DYNA_ASSIGN_OR_RETURN(strategy, findStrategy(options.strategy, known));
+    }
+    DYNA_ASSIGN_OR_RETURN(
+        session.home,
+        makeGraph(session, std::move(strategy),
+                  training ? Persistent::Training : Persistent::Masters));
+  }
+  session.options.tokensPerMicroBatch =
+      session.home.options.maxTokensPerMicroBatch;
+  return Status::ok();
+}
+
+RunGraph &graphOfLongest(Session &session) {
+  return session.ranges ? *session.graphs()[session.ranges->byLength().back()]
+                        : session.home;
+}
+
+Status setLongestSample(Session &session, int64_t longest) {
+  if (!session.ranges) {
+    session.home.options.longestSample = longest;
+    return Status::ok();
+  }
+  DYNA_RETURN_IF_ERROR(session.ranges->hold(longest));
+  const std::vector<RunGraph *> graphs = session.graphs();
+  for (int range = 0; range < session.ranges->size(); ++range)
+    graphs[range]->options.longestSample =
+        std::min(longest, session.ranges->ranges()[range].last);
+  return Status::ok();
+}
+
+Persistent persistentOf(const Session &session, const RunGraph &graph,
+                        bool training) {
+  if (&graph == &session.home)
+    return training ? Persistent::Training : Persistent::Masters;
+  return training ? Persistent::Gradients : Persistent::Values;
+}
+
+int64_t heldBytes(Session &session, int rank, bool training) {
+  int64_t bytes = 0;
+  for (const RunGraph *graph : session.graphs())
+    bytes += persistentLayout(graph->graph->rankView(rank),
+                              persistentOf(session, *graph, training))
+                 .bytes;
+  return bytes;
+}
+
+int64_t heldBeside(Session &session, const RunGraph &graph, bool training) {
+  int64_t most = 0;
+  for (int rank = 0; rank < graph.graph->ranks(); ++rank)
+    most = std::max(most,
+                    heldBytes(session, rank, training) -
+                        persistentLayout(graph.graph->rankView(rank),
+                                         persistentOf(session, graph, training))
+                            .bytes);
+  return most;
+}
+
+void joinGraphs(Session &session) {
+  if (!session.ranges)
+    return;
+  std::vector<const RunGraph *> graphs;
+  for (const RunGraph *graph : session.graphs())
+    graphs.push_back(graph);
+  session.ranged = std::make_unique<RangedGraphs>(
+      std::move(graphs), *session.ranges, *std::move(session.orchestration),
+      session.options.mergeRanges == "auto");
+  session.orchestration.reset();
+}
+
+} // namespace dyna

@@ -1,0 +1,494 @@
+//===- OpenSession.cpp - Setting up a run ---------------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/OpenSession.h"
+
+#include "runtime/base/Guard.h"
+#include "runtime/base/Text.h"
+#include "runtime/data/OpenDataset.h"
+#include "runtime/device/host/HostMemory.h"
+#include "runtime/executor/CpuFeatures.h"
+#include "runtime/executor/OpenProgram.h"
+#include "runtime/plan/PersistentLayout.h"
+#include "runtime/planner/CutMiniBatch.h"
+#include "runtime/planner/Policy.h"
+#include "runtime/planner/RankMemory.h"
+#include "runtime/train/Agreement.h"
+#include "runtime/train/Checkpointing.h"
+#include "runtime/train/ChooseGraphs.h"
+#include "runtime/train/Devices.h"
+#include "runtime/train/MemoryNeed.h"
+#include "runtime/train/PlanFiles.h"
+#include "runtime/train/Progress.h"
+#include "runtime/transport/ProcessTransport.h"
+#include "runtime/transport/threads/ThreadTransport.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace dyna {
+namespace {
+
+/// Documents to train on and to hold out; null: none.
+StatusOr<std::pair<DatasetPointer, DatasetPointer>>
+openDocuments(const Model &model, const TrainOptions &options) {
+  DataOptions dataOptions;
+  dataOptions.vocabulary = model.manifest().facts().vocabulary();
+  dataOptions.seed = static_cast<uint64_t>(options.seed);
+  DYNA_ASSIGN_OR_RETURN(DatasetPointer data,
+                        openDataset(options.data, dataOptions));
+  if (!options.heldOut.empty()) {
+    DYNA_ASSIGN_OR_RETURN(DatasetPointer heldOut,
+                          openDataset(options.heldOut, dataOptions));
+    return std::make_pair(data, heldOut);
+  }
+  if (options.heldOutFraction > 0) {
+    double share = options.heldOutFraction * static_cast<double>(data->size());
+    return holdOut(data, std::max<int64_t>(1, std::llround(share)),
+                   static_cast<uint64_t>(options.seed));
+  }
+  return std::make_pair(data, DatasetPointer());
+}
+
+/// What the data take, with the tables of their samples.
+int64_t dataBytes(const TrainOptions &options, const DatasetPointer &data,
+                  const DatasetPointer &heldOut) {
+  int64_t bytes = data->heldBytes() + SampleIndex::heldBytes(data->size());
+  if (heldOut)
+    bytes += SampleIndex::heldBytes(heldOut->size());
+  if (heldOut && !options.heldOut.empty()) // else a part of the same files
+    bytes += heldOut->heldBytes();
+  return bytes;
+}
+
+Status openData(const Model &model, Session &session) {
+  DYNA_ASSIGN_OR_RETURN(auto documents, openDocuments(model, session.options));
+  MemoryNeed need;
+  need.data = dataBytes(session.options, documents.first, documents.second);
+  session.dataBytes = need.data;
+  DYNA_RETURN_IF_ERROR(
+      checkMemoryNeed(need, session.options, availableMemory()));
+  SampleOptions samples;
+  samples.limit = session.sampleLimit;
+  if (session.sampleLimit <
+      longestSample(model, graphOfLongest(session).options))
+    samples.limitedBy = "tokens in the memory of a rank (--rank-memory)";
+  else if (model.manifest().facts().positions() == 0)
+    samples.limitedBy = "tokens (--tokens-per-micro-batch)";
+  samples.longDocuments = *parseLongDocuments(session.options.longDocuments);
+  for (auto [documents, index] : {std::pair(&documents.first, &session.data),
+                                  {&documents.second, &session.heldOut}}) {
+    if (!*documents)
+      continue;
+    DYNA_ASSIGN_OR_RETURN(SampleIndexPointer made,
+                          SampleIndex::create(*documents, samples));
+    *index = made;
+  }
+  // Memory is kept for the samples that there are.
+  int64_t longest = 0;
+  for (const SampleIndexPointer &index : {session.data, session.heldOut})
+    if (index)
+      longest = std::max(longest, index->statistics().longestSample());
+  return setLongestSample(session, longest);
+}
+
+/// Of this process besides the one that starts them: those of ranks, their
+/// workers, and those that plan ahead.
+int64_t startedThreads(const TrainOptions &options, int64_t ranks,
+                       int threads) {
+  int64_t team = threads > 0 ? threads : availableCores();
+  return ranks * team - 1 + std::min(options.planAhead, options.planThreads);
+}
+
+/// Of this process, or of one of as many on this machine; -1: not known.
+StatusOr<int64_t> freeBytes(const TrainOptions &options) {
+  int64_t room = availableMemory();
+  if (room >= 0)
+    room /= launchedProcesses() > 1 ? launchedProcessesHere() : 1;
+  if (!options.memoryLimit.empty()) {
+    DYNA_ASSIGN_OR_RETURN(int64_t limit, parseBytes(options.memoryLimit));
+    room = room < 0 ? limit : std::min(room, limit);
+  }
+  return room;
+}
+
+/// A sample may have as many tokens as the model has positions, as long as it
+/// fits a rank's memory alone in its micro-batch; in any case as many as a
+/// micro-batch of several has.
+Status limitSamples(Session &session, bool training, bool runsHere) {
+  const TrainOptions &options = session.options;
+  // Of several graphs, the one that has the longest samples.
+  RunGraph &graph = graphOfLongest(session);
+  const PlanOptions &plan = graph.options;
+  const int64_t most = longestSample(*session.model, plan);
+  session.sampleLimit = most;
+  const bool isSaid = !options.rankMemory.empty();
+  if (most <= plan.maxTokensPerMicroBatch || (!isSaid && !runsHere))
+    return Status::ok();
+  const Persistent persistent = persistentOf(session, graph, training);
+  const int64_t beside = heldBeside(session, graph, training);
+  int64_t rankBytes = 0;
+  if (isSaid) {
+    DYNA_ASSIGN_OR_RETURN(rankBytes, parseBytes(options.rankMemory));
+  } else {
+    DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(options));
+    if (room < 0)
+      return Status::ok();
+    int64_t held = 0;
+    for (int rank = 0; rank < graph.graph->ranks(); ++rank)
+      held = std::max(held, heldBytes(session, rank, training));
+    // The other half of what is left is for data and for more micro-batches.
+    room /= launchedProcesses() > 1 ? 1 : graph.graph->ranks();
+    rankBytes = room - std::max<int64_t>(room - held, 0) / 2;
+  }
+  DYNA_ASSIGN_OR_RETURN(int64_t longest,
+                        longestSampleWithin(*graph.planner, plan, persistent,
+                                            rankBytes - beside));
+  if (longest < most && !isSaid) {
+    // What is free differs a little from process to process and run to run.
+    int64_t rounded = plan.maxTokensPerMicroBatch;
+    while (2 * rounded <= longest)
+      rounded *= 2;
+    longest = rounded;
+  }
+  session.sampleLimit = longest;
+  if (longest < most)
+    session.notes.push_back(formatText(
+        "samples have at most %d of the model's %d positions: alone in a "
+        "micro-batch, longer ones do not fit %s of a rank%s",
+        longest, most, formatBytes(rankBytes),
+        isSaid
+            ? " (--rank-memory)"
+            : ", half of what is free; --rank-memory says what it may take"));
+  return Status::ok();
+}
+
+/// What a rank's arena may take: what the user says; -1, not limited, where
+/// `most`, what plans could use, is there beside `need` on all machines of the
+/// job; else an equal part of what there is.
+StatusOr<int64_t> chooseRankBytes(const TrainOptions &options,
+                                  const MemoryNeed &need, int64_t most,
+                                  size_t localRanks, Transport *processes) {
+  if (!options.rankMemory.empty())
+    return parseBytes(options.rankMemory);
+  if (localRanks == 0) // what others have, who run the plans, nobody here knows
+    return -1;
+  constexpr int64_t enough = std::numeric_limits<int64_t>::max();
+  DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(options));
+  room = room < 0 ? enough : room;
+  room = std::max<int64_t>(room - need.total(), 0);
+  int64_t share =
+      most <= room ? enough : room / static_cast<int64_t>(localRanks);
+  // All make the same plans, for all ranks.
+  if (processes) {
+    DYNA_ASSIGN_OR_RETURN(share, agreeOnLeast(*processes, share));
+  }
+  return share == enough ? -1 : share;
+}
+
+/// Of every rank, enough for the phases of all graphs, one after another.
+StatusOr<DynamicRegions> sizeRegions(Session &session, bool training,
+                                     int64_t rankBytes, bool atLeast) {
+  DynamicRegions all;
+  for (RunGraph *graph : session.graphs()) {
+    PlanOptions largest = graph->options;
+    largest.switched = graph != &session.home;
+    // Of more micro-batches in flight than fill a mini-batch, none can be full.
+    largest.inFlight = static_cast<int>(
+        std::min<int64_t>(largest.inFlight, graph->microBatches + 1));
+    largest.tokensPerStep = session.options.tokensPerBatch;
+    auto sized = sizeDynamicRegions(
+        *graph->planner, largest, persistentOf(session, *graph, training),
+        rankBytes < 0
+            ? rankBytes
+            : std::max<int64_t>(
+                  rankBytes - heldBeside(session, *graph, training), 0),
+        atLeast);
+    if (sized.status().code() == StatusCode::ResourceExhausted)
+      return Status::resourceExhausted(
+          (session.others.empty()
+               ? ""
+               : formatText(
+                     "strategy '%s', beside %s for the parameters of "
+                     "the others: ",
+                     graph->name,
+                     formatBytes(heldBeside(session, *graph, training)))) +
+          sized.status().message() +
+          "; larger --rank-memory or smaller --tokens-per-micro-batch helps");
+    DYNA_ASSIGN_OR_RETURN(DynamicRegions own, std::move(sized));
+    if (all.bytes.empty())
+      all = own;
+    for (size_t rank = 0; rank < own.bytes.size(); ++rank) {
+      all.bytes[rank] = std::max(all.bytes[rank], own.bytes[rank]);
+      all.most[rank] = std::max(all.most[rank], own.most[rank]);
+    }
+  }
+  return all;
+}
+
+/// Bytes of each rank's dynamic region, if the ranks of this process fit the
+/// memory there is.
+StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
+                                                  const std::vector<int> &local,
+                                                  int threads, bool training,
+                                                  Transport *processes) {
+  const TrainOptions &options = session.options;
+  if (!options.save.empty() || !options.load.empty() || !options.resume.empty())
+    session.fileBytes = checkpointBufferBytes(*session.model);
+  MemoryNeed need;
+  need.data = session.dataBytes;
+  need.files = session.fileBytes;
+  need.batches = (1 + session.options.planAhead) *
+                 estimateBatchBytes(*session.model, session.home.options,
+                                    session.options.tokensPerBatch,
+                                    session.data->statistics().meanTokens());
+  int64_t held = 0;
+  for (int rank : local)
+    held += heldBytes(session, rank, training);
+  const bool isSaid = !options.rankMemory.empty();
+  DYNA_ASSIGN_OR_RETURN(auto regions,
+                        sizeRegions(session, training, -1, false));
+  auto localBytes = [&] {
+    int64_t bytes = 0;
+    for (int rank : local)
+      bytes += regions.bytes[rank];
+    return bytes;
+  };
+  DYNA_ASSIGN_OR_RETURN(int64_t rankBytes,
+                        chooseRankBytes(options, need, held + localBytes(),
+                                        local.size(), processes));
+  if (rankBytes >= 0) {
+    DYNA_ASSIGN_OR_RETURN(regions,
+                          sizeRegions(session, training, rankBytes, !isSaid));
+  }
+  if (regions.areLimited() && !isSaid)
+    session.notes.push_back(
+        "the memory there is limits plans, which may so differ from run to "
+        "run; --rank-memory says what a rank may take");
+  need.persistent = held;
+  need.dynamic = localBytes();
+  DYNA_RETURN_IF_ERROR(checkMemoryNeed(need, options, availableMemory()));
+  // The tables of the data have been taken.
+  need.data = 0;
+  DYNA_RETURN_IF_ERROR(checkAddressNeed(
+      need,
+      startedThreads(options, static_cast<int64_t>(local.size()), threads),
+      addressesOfThread(), availableAddresses()));
+  return regions.bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Ranks
+//===----------------------------------------------------------------------===//
+
+/// A few more threads than cores only cost time; very many never get anywhere.
+Status checkThreads(const TrainOptions &options) {
+  int cores = availableCores();
+  if (options.threads <= 8 * static_cast<int64_t>(cores))
+    return Status::ok();
+  return Status::invalidArgument(formatText(
+      "--threads is %d, but this machine gives this process %d cores: use at "
+      "most as many",
+      options.threads, cores));
+}
+
+/// Processes that do not know of each other would each do all the work.
+Status checkLaunch(const TrainOptions &options, bool linked) {
+  int processes = launchedProcesses();
+  if (processes > 1 && !linked)
+    return Status::invalidArgument(formatText(
+        "started as one of %d processes, but this program was compiled without "
+        "them: give dynac --with=mpi, or start it alone, with ranks as threads",
+        processes));
+  if (processes > 1 && options.strategy.empty() && options.ranges.empty())
+    return Status::invalidArgument(formatText(
+        "%d processes were started, but no --strategy says how they share the "
+        "work: for example --strategy dp=%d",
+        processes, processes));
+  return Status::ok();
+}
+
+/// The parameters alone count for --load, everything for --resume.
+std::string describeStart(const Checkpoint *start,
+                          const TrainOptions &options) {
+  if (!start)
+    return "";
+  bool resumes = !options.resume.empty();
+  uint64_t sum = resumes ? start->checksum() : start->model.checksum();
+  return resumes ? formatText("step %d, checksum %016x", start->step, sum)
+                 : formatText("parameters of checksum %016x", sum);
+}
+
+/// Of all graphs, with their ranges.
+std::string describeGraphs(const Session &session) {
+  auto describe = [](const RunGraph &graph) {
+    Strategy strategy = graph.graph->strategy();
+    strategy.name.clear();
+    return describeStrategy(strategy);
+  };
+  std::string text;
+  for (const RunGraph &graph : session.others)
+    text += describe(graph) + "; ";
+  return text + describe(session.home);
+}
+
+/// What this process must have in common with the others of its job.
+Status agree(const Session &session, bool training, const Checkpoint *start,
+             Transport &transport) {
+  std::vector<SharedFact> facts = {
+      {"compiled model", formatText("%016x", session.model->hash())},
+      {"strategy", describeGraphs(session)},
+      {"task", training ? "training" : "evaluation"},
+      {"checkpoint", describeStart(start, session.options)},
+      {"costs", session.costsMark()},
+      {"tokens of the longest sample", std::to_string(session.sampleLimit)}};
+  if (!session.options.plans.empty()) {
+    DYNA_ASSIGN_OR_RETURN(std::string plans,
+                          describePlans(session.options.plans));
+    facts.push_back({"plans", plans});
+  }
+  for (const auto &[name, value] : commonFlags(session.options))
+    facts.push_back({name, value});
+  for (const SampleIndexPointer &data : {session.data, session.heldOut})
+    facts.push_back({"data", data
+                                 ? formatText("%d documents, fingerprint %016x",
+                                              data->documents(),
+                                              data->dataset().fingerprint())
+                                 : ""});
+  return checkAgreement(transport, facts);
+}
+
+/// This process's ranks, as threads or as the one that a launcher made it.
+StatusOr<std::vector<RankResources>> makeResources(const Session &session) {
+  int count = session.home.graph->ranks();
+  std::vector<RankResources> ranks;
+  auto timeout = std::chrono::seconds(session.options.timeout);
+  bool linked = &dyna_process_transport != nullptr;
+  DYNA_RETURN_IF_ERROR(checkLaunch(session.options, linked));
+  if (linked && dyna_process_transport.isLaunched()) {
+    DYNA_ASSIGN_OR_RETURN(auto transport,
+                          dyna_process_transport.open(count, timeout));
+    ranks.emplace_back();
+    ranks[0].rank = transport->rank();
+    ranks[0].transport = std::move(transport);
+    return ranks;
+  }
+  ranks.resize(count);
+  std::vector<std::unique_ptr<Transport>> transports;
+  if (count > 1)
+    transports = makeThreadTransports(count);
+  for (int rank = 0; rank < count; ++rank) {
+    ranks[rank].rank = rank;
+    if (count == 1)
+      continue;
+    ranks[rank].transport = std::move(transports[rank]);
+    ranks[rank].transport->setTimeout(timeout);
+  }
+  return ranks;
+}
+
+Status makeRanks(Session &session, std::vector<RankResources> &ranks,
+                 int threads, const std::vector<int64_t> &dynamic,
+                 bool training) {
+  const TrainOptions &options = session.options;
+  for (RankResources &rank : ranks) {
+    DYNA_ASSIGN_OR_RETURN(auto device,
+                          openDevice(options, *session.variant, threads));
+    session.devices.push_back(device.get());
+    rank.device = std::move(device);
+    rank.dynamicBytes = dynamic[rank.rank];
+    if (options.trace.empty() && options.profile.empty())
+      continue;
+    constexpr size_t slices = 1000000;
+    session.traces.push_back(
+        session.traces.empty()
+            ? std::make_unique<TraceRecorder>(slices)
+            : std::make_unique<TraceRecorder>(slices, *session.traces[0]));
+    rank.trace = session.traces.back().get();
+  }
+  ExecutorOptions executor;
+  executor.seed = static_cast<uint64_t>(options.seed);
+  executor.checkMemory = options.checkMemory;
+  executor.timesCoreWaits = session.hasCosts();
+  std::vector<GraphUse> uses = {
+      {session.home.graph.get(),
+       persistentOf(session, session.home, training)}};
+  for (const RunGraph &graph : session.others)
+    uses.push_back({graph.graph.get(), persistentOf(session, graph, training)});
+  DYNA_ASSIGN_OR_RETURN(
+      auto team,
+      RankTeam::create(uses, *session.variant, std::move(ranks), executor));
+  session.ranks = std::move(team);
+  return Status::ok();
+}
+
+Status makeTeam(Session &session, std::vector<RankResources> &ranks,
+                bool training, const Checkpoint *start) {
+  std::vector<int> local;
+  for (const RankResources &rank : ranks)
+    local.push_back(rank.rank);
+  Transport *processes =
+      local.size() == 1 ? ranks.front().transport.get() : nullptr;
+  if (processes)
+    DYNA_RETURN_IF_ERROR(agree(session, training, start, *processes));
+  int threads = threadsOfRank(session.options, ranks);
+  DYNA_ASSIGN_OR_RETURN(
+      auto dynamic,
+      sizeDynamicRegions(session, local, threads, training, processes));
+  for (RunGraph *graph : session.graphs())
+    graph->options.dynamicLimits = dynamic;
+  joinGraphs(session);
+  return makeRanks(session, ranks, threads, dynamic, training);
+}
+
+} // namespace
+
+Status openSession(const dyna_program &program, const Model &model,
+                   const TrainOptions &options, bool training,
+                   const Checkpoint *start, Session &session) {
+  session.options = options;
+  session.model = &model;
+  DYNA_ASSIGN_OR_RETURN(auto variant,
+                        chooseVariant(program, options.isa, cpuFeatures()));
+  session.variant = variant;
+  DYNA_RETURN_IF_ERROR(checkThreads(options));
+  DYNA_RETURN_IF_ERROR(chooseGraphs(session, training));
+  DYNA_RETURN_IF_ERROR(limitSamples(session, training, /*runsHere=*/true));
+  DYNA_RETURN_IF_ERROR(openData(model, session));
+  DYNA_ASSIGN_OR_RETURN(auto ranks, makeResources(session));
+  if (Status status =
+          guarded([&] { return makeTeam(session, ranks, training, start); });
+      !status.isOk()) {
+    // Other processes wait for this one; the team takes care of its own ranks.
+    for (RankResources &rank : ranks)
+      if (rank.transport)
+        rank.transport->abort(status);
+    return status;
+  }
+  for (const std::string &note : session.notes)
+    if (session.writesFiles())
+      sayLine("note: " + note);
+  return Status::ok();
+}
+
+Status openPlanning(const Model &model, const TrainOptions &options,
+                    Session &session) {
+  session.options = options;
+  session.model = &model;
+  if (int processes = launchedProcesses(); processes > 1)
+    return Status::invalidArgument(formatText(
+        "--plan-only was started as one of %d processes: start planners alone, "
+        "each with its own I/N",
+        processes));
+  DYNA_RETURN_IF_ERROR(chooseGraphs(session, /*training=*/true));
+  DYNA_RETURN_IF_ERROR(limitSamples(session, true, /*runsHere=*/false));
+  DYNA_RETURN_IF_ERROR(openData(model, session));
+  DYNA_ASSIGN_OR_RETURN(session.home.options.dynamicLimits,
+                        sizeDynamicRegions(session, {}, 1, true, nullptr));
+  return Status::ok();
+}
+
+} // namespace dyna

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps of several strategies train to the numbers of one rank: a cover, which switches_all_test.py runs all of."""
+
+import os
+import shutil
+import unittest
+
+import common
+import strategies_common as strategies
+import switches_common as switches
+from switches_common import Case, Graph
+
+# mpirun refuses to run as root, as containers do, unless told twice.
+os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+MPIRUN = shutil.which("mpirun")
+
+A = Graph(2, 1, 2, 0, 0, "none", "dp+pp+tp", "")
+B = Graph(2, 2, 1, 1, 0, "selective", "dp+pp+tp", "")
+C = Graph(1, 4, 1, 0, 1, "none", "dp+pp+tp", "")
+
+
+class EqualityTest(switches.SwitchesTest):
+    def test_numbers_are_those_of_one_rank(self):
+        cases = switches.all_cases()
+        cover = strategies.cover_of_pairs(cases)
+        self.assertLess(len(cover), len(cases) / 3)
+        self.assert_equal_numbers(cover)
+
+    def test_the_same_bits_every_time(self):
+        case = Case("gpt2", (A, B, C))
+        stems = [self.runs / f"again-{turn}" for turn in range(2)]
+        for stem in stems:
+            common.succeed(self.command(case, stem))
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            self.assertEqual(*((stem / f"step-{strategies.STEPS}" / name).read_bytes() for stem in stems))
+
+    def test_any_run_resumes_any_other(self):
+        """Three steps of one kind, then two of the other; checkpoints are home's."""
+        case = Case("gpt2", (A, B, C))
+        self.reference("gpt2")
+        plain = [flag for flag in self.command(case, "{}") if not str(flag).startswith(("--strategies", "--ranges", "--merge"))]
+        for first, second in ((case.flags, ["--strategy=tp=2,dp=2"]), (["--strategy=pp=2"], case.flags)):
+            stem = self.runs / "resumed"
+            shutil.rmtree(stem, ignore_errors=True)
+            own = [str(flag).replace("{}", str(stem)) for flag in plain]
+            common.succeed([*own, *first, "--steps=3"])
+            common.succeed([*own, *second, f"--resume={stem}"])
+            for kind, (difference, where) in self.references["gpt2"].compare(stem).items():
+                self.assertLessEqual(difference, strategies.TOLERANCE, f"{kind} of {where}")
+
+    def test_plans_come_from_files(self):
+        """What was dumped runs again, and is refused where the graphs are others."""
+        case = Case("gpt2", (A, B, C))
+        stems = [self.runs / name for name in ("dumped", "read")]
+        folder = self.runs / "plans"
+        common.succeed(self.command(case, stems[0], f"--dump-plans={folder}"))
+        common.succeed(self.command(case, stems[1], f"--plans={folder}"))
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            self.assertEqual(*((stem / f"step-{strategies.STEPS}" / name).read_bytes() for stem in stems))
+        plain = [flag for flag in self.command(case, self.runs / "other", f"--plans={folder}")
+                 if not str(flag).startswith(("--strategies", "--ranges"))]
+        for command, words in ((self.command(Case("gpt2", (A, C)), self.runs / "other", f"--plans={folder}"),
+                                "none of this run's"), ([*plain, "--strategy=dp=4"], "3 phases, but this run has one")):
+            done = common.run(command)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(words, done.stderr)
+
+    def test_evaluation_goes_by_range(self):
+        case = Case("gpt2", (A, B, C))
+        self.reference("gpt2")
+        binary = strategies.program("gpt2")
+        model = f"--load={self.references['gpt2'].stem}/step-{strategies.STEPS}"
+        texts = [common.succeed([binary, "--evaluate", model, "--data", self.corpus, "--threads=1", *flags])
+                 for flags in ([], case.flags)]
+        losses = [float(text.split("loss ")[1].split()[0].rstrip(",")) for text in texts]
+        self.assertAlmostEqual(*losses, delta=1e-6)
+
+
+@unittest.skipUnless(MPIRUN, "no mpirun")
+class MpiTest(switches.SwitchesTest):
+    def setUp(self):
+        if "--with=mpi: this build" in common.run([common.DYNAC, "--with=mpi", "-o", common.WORK / "none",
+                                                   common.model("gpt2")]).stderr:
+            self.skipTest("dynac has no MPI")
+
+    def test_processes_have_the_numbers_of_one_rank(self):
+        binary = strategies.program("gpt2", "f64", (2, 4), ("--with=mpi",))
+        self.reference("gpt2")
+        for graphs in ((A, B, C), (C, A), (B._replace(order="tp+pp+dp"), A, C)):
+            case = Case("gpt2", graphs)
+            with self.subTest(case=case.label):
+                self.assertIsNone(self.run_and_compare(case, [MPIRUN, "--oversubscribe", "-n", "4"], binary=binary))
+
+    def test_processes_and_threads_have_the_same_bits(self):
+        binary = strategies.program("gpt2", "f64", (2, 4), ("--with=mpi",))
+        case = Case("gpt2", (A, B, C))
+        stems = [self.runs / "threads", self.runs / "processes"]
+        for stem, words in zip(stems, ((), [MPIRUN, "--oversubscribe", "-n", "4"])):
+            common.succeed([*words, *self.command(case, stem, binary=binary)], timeout=240)
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            self.assertEqual(*((stem / f"step-{strategies.STEPS}" / name).read_bytes() for stem in stems))
+
+
+class RefusalTest(common.BinaryTest):
+    """One line with the numbers, exit code 2, before training."""
+
+    def refusal(self, *flags):
+        data = strategies.corpus(common.WORK / "corpus")
+        done = common.run([strategies.program("gpt2"), "--data", data, "--steps=1", "--threads=1", "--no-progress",
+                           "--tokens-per-batch=512", *flags])
+        self.assertEqual(done.returncode, 2, done.stderr)
+        return done.stderr
+
+    STRATEGIES = "--strategies=a: dp=2; b: tp=2; c: dp=4"
+
+    def test_ranges(self):
+        for ranges, words in (("a: 0-8; b: 10-", "9"), ("a: 0-8; b: 8-", "8"), ("a: 0-8; d: 9-", "'d: 9-'"),
+                              ("a: 0-8; b: 9-20", "20"), ("a: 0-8; c: 9-", "4 ranks"), ("a 0-8", "a 0-8"),
+                              ("a: 0-8; a: 9-", "a")):
+            with self.subTest(ranges=ranges):
+                self.assertIn(words, self.refusal(self.STRATEGIES, f"--ranges={ranges}"))
+
+    def test_what_does_not_go_together(self):
+        ranges = "--ranges=a: 0-8; b: 9-"
+        self.assertIn("--strategy", self.refusal(self.STRATEGIES, ranges, "--strategy=dp=2"))
+        self.assertIn("--ranks", self.refusal(self.STRATEGIES, ranges, "--ranks=3"))
+        self.assertIn("is given twice", self.refusal("--strategies=a: dp=2; b: dp=2", ranges))
+
+    def test_memory_for_several_layouts(self):
+        self.assertIn("for the parameters of the others",
+                      self.refusal(self.STRATEGIES, "--ranges=a: 0-8; b: 9-", "--rank-memory=12MiB"))
+
+
+if __name__ == "__main__":
+    common.main()

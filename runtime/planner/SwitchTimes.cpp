@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 namespace dyna {
 namespace {
@@ -50,6 +51,7 @@ public:
         total_(network), clock_(network) {
     arrived_.assign(plan.buckets.size(), {});
     underWay_.assign(network.ranks, {});
+    passed_.assign(network.ranks, {});
     times_.nodeBytes.assign(network.nodes(),
                             std::vector<int64_t>(network.nodes(), 0));
   }
@@ -58,6 +60,7 @@ public:
     for (size_t b = 0; b < plan_.buckets.size(); ++b)
       playBucket(b);
     times_.seconds = end_;
+    times_.peakBytes = fullestRank();
     times_.portSeconds = total_.largest();
     return times_;
   }
@@ -74,6 +77,7 @@ private:
     const SwitchBucket &bucket = plan_.buckets[index];
     std::map<int, int64_t> passing;
     sizes_.clear();
+    std::set<int> ranks;
     for (const SwitchTransfer &one : bucket.transfers) {
       int64_t bytes = one.box.volume() * tensors_[one.tensor].elementBytes;
       count(one, bytes);
@@ -82,7 +86,11 @@ private:
             std::max(times_.passingBytes, passing[one.to] += bytes);
       if (one.from != one.to)
         sizes_.push_back({{one.from, one.to}, bytes});
+      ranks.insert(one.from);
+      ranks.insert(one.to);
     }
+    for (int rank : ranks)
+      passed_[rank].push_back(passing[rank]);
     std::sort(sizes_.begin(), sizes_.end(),
               [](const auto &a, const auto &b) { return a.first < b.first; });
     PortLoads load(network_);
@@ -114,6 +122,27 @@ private:
       return 0;
     auto at = arrived_[bucket].find(rank);
     return at == arrived_[bucket].end() ? 0 : at->second;
+  }
+
+  int64_t fullestRank() const {
+    std::vector<int64_t> bytes(network_.ranks, 0);
+    for (const SwitchTensor &tensor : tensors_)
+      for (const auto *boxes : {&tensor.from, &tensor.to})
+        for (const RankBox &one : *boxes)
+          bytes[one.rank] += one.box.volume() * tensor.elementBytes;
+    int64_t most = 0;
+    for (int rank = 0; rank < network_.ranks; ++rank) {
+      const std::vector<int64_t> &passed = passed_[rank];
+      int64_t underWay = 0, passing = 0;
+      for (size_t i = 0; i < passed.size(); ++i) {
+        underWay += passed[i];
+        if (i >= kBucketsUnderWay)
+          underWay -= passed[i - kBucketsUnderWay];
+        passing = std::max(passing, underWay);
+      }
+      most = std::max(most, bytes[rank] + passing);
+    }
+    return most;
   }
 
   std::pair<Port, Port> portsOf(const Message &message) const {
@@ -186,6 +215,8 @@ private:
   std::vector<std::map<int, double>> arrived_; ///< by bucket and rank
   /// Of each rank the ends of the buckets that it has a part in.
   std::vector<std::vector<double>> underWay_;
+  /// Of these what each passes on, in bytes.
+  std::vector<std::vector<int64_t>> passed_;
   std::vector<std::pair<Message, int64_t>> sizes_;
   SwitchTimes times_;
 };

@@ -9,6 +9,7 @@
 #include "runtime/planner/Policy.h"
 #include "llvm/Support/CommandLine.h"
 
+#include <functional>
 #include <string>
 
 namespace dyna {
@@ -32,6 +33,11 @@ struct PlanFlags {
           "search: the strategies between which a step should switch "
           "by the lengths of its samples, on the devices of "
           "--cluster"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> switches{
+      "switch",
+      llvm::cl::desc("No steps, but the way of parameters from strategy to "
+                     "strategy, such as \"dp=2,tp=2 -> dp=4\""),
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> lengths{
       "lengths",
@@ -119,8 +125,23 @@ struct PlanFlags {
         expect(!model.empty(),
                "expects a model: a .mlir file, a config.json or a training "
                "binary"));
-    DYNA_RETURN_IF_ERROR(expect(
-        !lengths.empty(), "expects --lengths: numbers, or a file of them"));
+    if (!switches.empty()) {
+      const std::reference_wrapper<const llvm::cl::Option> ofSteps[] = {
+          strategy, strategies,     lengths,
+          columns,  compare,        attention,
+          simulate, tokensPerBatch, tokensPerMicroBatch,
+          steps,    trace,          recompute,
+          svg};
+      for (const llvm::cl::Option &option : ofSteps)
+        DYNA_RETURN_IF_ERROR(
+            expect(option.getNumOccurrences() == 0,
+                   "--" + option.ArgStr.str() +
+                       " is about steps, and --switch about what is between "
+                       "them: give one"));
+    }
+    DYNA_RETURN_IF_ERROR(
+        expect(!lengths.empty() || !switches.empty(),
+               "expects --lengths: numbers, or a file of them"));
     DYNA_RETURN_IF_ERROR(
         expect(cluster.empty() || costs.empty(),
                "--costs and --cluster both say what things take: give one"));

@@ -17,6 +17,7 @@
 #include "tools/dyna-plan/SearchSets.h"
 #include "tools/dyna-plan/SearchStrategies.h"
 #include "tools/dyna-plan/SimulationFlag.h"
+#include "tools/dyna-plan/SwitchFlag.h"
 #include "llvm/Support/InitLLVM.h"
 
 #include <set>
@@ -27,6 +28,8 @@ namespace {
 int run(const PlanFlags &flags) {
   if (Status status = flags.check(); !status.isOk())
     return fail(status);
+  if (!flags.switches.empty())
+    return planSwitches(flags);
   std::vector<std::string> columns(flags.columns.begin(), flags.columns.end());
   auto lengths = readLengths(flags.lengths, columns);
   if (!lengths.isOk())

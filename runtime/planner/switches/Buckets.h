@@ -4,7 +4,10 @@
 //
 // Pieces come in order. What can be under way together is a group: level by
 // level a bucket, none of which gives a rank more to send or to receive than
-// the limits. Groups overlap like a pipeline, what is older first:
+// the limits. A piece comes to the first group in which all its ranks have room,
+// so that a rank with little to do does not run ahead of the others with those
+// that have much.
+// Groups overlap like a pipeline, what is older first:
 //
 //     group 0   level 0   level 1   level 2
 //     group 1             level 0   level 1   level 2
@@ -26,10 +29,10 @@ namespace dyna::switches {
 class Buckets {
 public:
   Buckets(const SwitchNetwork &network, const SwitchOptions &options)
-      : network_(network), options_(options) {}
+      : network_(network), options_(options), room_(network.ranks, 0),
+        last_(network.ranks, 0) {}
 
-  /// Room for a piece of so many bytes that goes this way, in the group that is
-  /// filled or else in a new one.
+  /// Room for a piece of so many bytes that goes this way.
   void makeRoom(const Route &route, int64_t bytes);
   /// A hop of it.
   void add(const Hop &hop, SwitchTransfer transfer);
@@ -37,17 +40,25 @@ public:
   SwitchPlan finish();
 
 private:
-  using Group = std::vector<std::vector<SwitchTransfer>>;
   struct Use {
     int64_t sent = 0, received = 0, transfers = 0;
   };
-  void take(const Route &route, int64_t bytes);
-  bool isTooMuch(const Route &route) const;
+  struct Level {
+    std::vector<SwitchTransfer> transfers;
+    std::vector<Use> used; ///< by rank
+  };
+  using Group = std::vector<Level>;
+
+  void take(Group &group, const Route &route, int64_t bytes, int sign) const;
+  bool isEmpty(const Group &group, const Route &route) const;
+  bool findFull(const Group &group, const Route &route);
 
   const SwitchNetwork &network_;
   const SwitchOptions &options_;
   std::vector<Group> groups_;
-  std::vector<std::vector<Use>> used_; ///< of the last, by level and rank
+  std::vector<size_t> room_; ///< of each rank the first group that has some
+  std::vector<size_t> last_; ///< that each rank came to
+  size_t current_ = 0;
 };
 
 } // namespace dyna::switches

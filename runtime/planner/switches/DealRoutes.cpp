@@ -175,17 +175,25 @@ private:
     std::vector<int64_t> counts(routes.shares.size(), 0);
     for (int64_t i = 0; i < pieces; ++i)
       ++counts[nextWay(cell.lot, bytes)];
-    // Pieces that go one way stay together.
+    // Pieces that go one way stay together, as far as a bucket has room.
     int64_t done = 0;
     for (size_t i = 0; i < counts.size(); ++i) {
       if (counts[i] == 0)
         continue;
       const int64_t begin = lines * done / pieces;
       done += counts[i];
-      Box box = cell.box;
-      box.begin[dim] += begin;
-      box.size[dim] = lines * done / pieces - begin;
-      sendPiece(tensor, lots_.lots[cell.lot], routes.shares[i].route, box);
+      const int64_t end = lines * done / pieces;
+      const int64_t parts = std::clamp<int64_t>(
+          bytesOf(tensor, cell.box) * (end - begin) / lines /
+              std::max<int64_t>(1, options_.bucketBytes),
+          1, end - begin);
+      for (int64_t part = 0; part < parts; ++part) {
+        Box box = cell.box;
+        const int64_t first = (end - begin) * part / parts;
+        box.begin[dim] += begin + first;
+        box.size[dim] = (end - begin) * (part + 1) / parts - first;
+        sendPiece(tensor, lots_.lots[cell.lot], routes.shares[i].route, box);
+      }
     }
   }
 

@@ -21,6 +21,8 @@ constexpr double kBasePrice = 0.01;
 constexpr double kLevelPrice = 0.5;
 /// A higher power would move shares for less than they are out of step.
 constexpr int kLargestPower = 31;
+/// What takes less than so many latencies goes no detours: each waits for two.
+constexpr double kLatenciesOfDetour = 20;
 /// What is deeper does not leave its node again.
 constexpr int kDeepestExit = 2;
 
@@ -47,6 +49,10 @@ public:
     perSecond_ = seconds > 0 ? 1 / seconds : 0;
     exponent_ = exponent;
   }
+
+  /// Whether ways may lead over ranks that do not need it, or from another node
+  /// what the rank's own has.
+  void setDetours(bool hasDetours) { hasDetours_ = hasDetours; }
 
   const PortLoads &loads() const { return loads_; }
 
@@ -141,7 +147,8 @@ private:
     auto [feeder, feeding] = cheapestFeeder(node);
     for (int rank = network_.firstOf(node); rank < network_.endOf(node);
          ++rank) {
-      if (level_[has(rank) ? rank : feeder] > kDeepestExit)
+      if (level_[has(rank) ? rank : feeder] > kDeepestExit ||
+          (!has(rank) && !hasDetours_))
         continue;
       double cost =
           price(Port::NetworkOut, rank) +
@@ -211,6 +218,8 @@ private:
       // from another.
       bool needs = std::binary_search(lot.lacking.begin() + needers.begin,
                                       lot.lacking.begin() + needers.end, rank);
+      if (!needs && !hasDetours_)
+        continue;
       double cost =
           price(Port::NetworkIn, rank) +
           (needs ? -price(Port::InsideIn, rank) : price(Port::InsideOut, rank));
@@ -231,7 +240,7 @@ private:
       // is there to hand it on.
       const double busy = std::max(loads_.at(Port::InsideOut, feeder),
                                    loads_.at(Port::InsideIn, rank));
-      if (!needers.mustEnter && busy * perSecond_ > 0.5 &&
+      if (hasDetours_ && !needers.mustEnter && busy * perSecond_ > 0.5 &&
           crossInstead(needers.node, rank,
                        feeding + price(Port::InsideIn, rank)))
         continue;
@@ -280,7 +289,7 @@ private:
                         (in == rank ? 0
                                     : price(Port::InsideOut, in) +
                                           price(Port::InsideIn, rank));
-          if (cost < least && (in == rank || !has(in)))
+          if (cost < least && (in == rank || (hasDetours_ && !has(in))))
             least = cost, bestTo = rank, entry = in, exitNode = other;
         }
       }
@@ -299,6 +308,7 @@ private:
   double insideSeconds_ = 0, betweenSeconds_ = 0; ///< of a byte
   double perSecond_ = 0;
   int exponent_ = 1;
+  bool hasDetours_ = true;
 
   // Of the share that is built.
   double bytes_ = 0, insideStep_ = 0, betweenStep_ = 0;
@@ -374,6 +384,9 @@ std::vector<LotRoutes> findRoutes(const std::vector<Lot> &lots,
                                   const SwitchNetwork &network,
                                   const RouteSettings &settings) {
   RouteBuilder builder(network);
+  builder.setDetours(settings.bound >=
+                     kLatenciesOfDetour *
+                         (network.insideLatency + network.betweenLatency));
   std::vector<Share> shares = cutLots(lots, network);
   builder.setPrices(settings.bound, 3);
   for (Share &share : shares)

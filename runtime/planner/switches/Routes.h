@@ -18,6 +18,8 @@
 // from another node what its own has, too, where ports inside are the narrow
 // ones.
 //
+// Where it all takes no longer than some latencies there are no such detours.
+//
 // Ways are found by prices. A port costs base + (load / time)^k for a byte, and
 // a tree is built by the cheapest ports, one hop after another, each of which
 // raises prices at once. When all shares have a way they are taken up again one

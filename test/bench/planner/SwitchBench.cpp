@@ -329,11 +329,13 @@ void measurePlanning(const BenchModel &model, const Numbering &from,
               "\"%s\", \"from\": \"%s\", \"to\": \"%s\", \"zero\": %d, "
               "\"ranks\": %d, \"tensors\": %zu, \"transfers\": %lld, "
               "\"median_ms\": %.1f, \"best_ms\": %.1f, \"check_ms\": %.1f, "
-              "\"seconds\": %.4f, \"bound\": %.4f}\n",
+              "\"buckets\": %zu, \"seconds\": %.4f, \"port_seconds\": %.4f, "
+              "\"bound\": %.4f}\n",
               model.name, text(from.degrees).c_str(), text(to.degrees).c_str(),
               zero, network.ranks, tensors.size(),
               static_cast<long long>(played.transfers), times[2] * 1e3,
-              times[0] * 1e3, checking * 1e3, played.seconds,
+              times[0] * 1e3, checking * 1e3, plan.buckets.size(),
+              played.seconds, played.portSeconds,
               bounds.isOk() ? bounds->largest() : 0);
 }
 

@@ -1,0 +1,136 @@
+//===- SwitchFlag.cpp - From one strategy to another ----------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "tools/dyna-plan/SwitchFlag.h"
+
+#include "runtime/base/Printable.h"
+#include "runtime/cost/CostModel.h"
+#include "runtime/plan/SwitchTable.h"
+#include "runtime/planner/PartitionLayers.h"
+#include "runtime/planner/PlanSwitch.h"
+#include "runtime/planner/SwitchReport.h"
+#include "tools/dyna-plan/PlanModel.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <set>
+
+namespace dyna {
+namespace {
+
+StatusOr<std::vector<Strategy>> parseSwitch(llvm::StringRef text) {
+  std::vector<Strategy> strategies;
+  llvm::SmallVector<llvm::StringRef> parts;
+  text.split(parts, "->");
+  for (llvm::StringRef part : parts) {
+    DYNA_ASSIGN_OR_RETURN(Strategy strategy, parseStrategy(part.trim().str()));
+    strategies.push_back(std::move(strategy));
+  }
+  if (strategies.size() < 2)
+    return Status::invalidArgument(
+        "--switch expects strategies with -> between them, such as \"dp=4 -> "
+        "dp=2,tp=2\", but got '" +
+        text.str() + "'");
+  return strategies;
+}
+
+/// As the distribute phase reads them, under names of their own; empty where
+/// none of them splits a layer.
+std::string splitting(const std::vector<Strategy> &strategies) {
+  std::string text;
+  for (Strategy one : strategies) {
+    if (one.tp == 1)
+      continue;
+    one.name = formatText("s%d", text.size());
+    text += (text.empty() ? "" : "; ") + describeStrategy(one);
+  }
+  return text;
+}
+
+/// As people gave it, without its cut.
+std::string shortName(Strategy strategy) {
+  strategy.name.clear();
+  return describeStrategy(strategy);
+}
+
+/// The graphs of all strategies, each cut by cost where it does not say.
+StatusOr<std::vector<ExecutableGraph>>
+makeGraphs(const CostModel &costs, const std::vector<Strategy> &strategies) {
+  std::set<std::string> said;
+  std::vector<ExecutableGraph> graphs;
+  const int64_t devices = costs.cluster().devices();
+  for (const Strategy &strategy : strategies) {
+    DYNA_ASSIGN_OR_RETURN(StageCut cut, chooseLayers(costs, strategy));
+    if (!cut.note.empty() && said.insert(cut.note).second)
+      llvm::errs() << "note: " << printable(cut.note) << '\n';
+    DYNA_ASSIGN_OR_RETURN(auto graph,
+                          ExecutableGraph::create(costs.model(), cut.strategy));
+    if (devices > 0 && graph.ranks() > devices)
+      return Status::invalidArgument(
+          formatText("strategy '%s' has %d ranks, but the cluster %d devices",
+                     shortName(strategy), graph.ranks(), devices));
+    graphs.push_back(std::move(graph));
+  }
+  return graphs;
+}
+
+StatusOr<std::vector<SwitchReport>>
+reportAll(const CostModel &costs, const std::vector<Strategy> &strategies,
+          bool isTimed) {
+  DYNA_ASSIGN_OR_RETURN(auto graphs, makeGraphs(costs, strategies));
+  std::vector<SwitchReport> reports;
+  for (size_t i = 0; i + 1 < graphs.size(); ++i) {
+    const SwitchNetwork network = networkOf(
+        costs.cluster(), std::max(graphs[i].ranks(), graphs[i + 1].ranks()));
+    const std::vector<SwitchTensor> tensors =
+        valueTensors(graphs[i], nullptr, graphs[i + 1]);
+    DYNA_ASSIGN_OR_RETURN(SwitchReport report,
+                          reportSwitch(shortName(strategies[i]) + " -> " +
+                                           shortName(strategies[i + 1]),
+                                       tensors, network));
+    if (isTimed) {
+      const auto begin = std::chrono::steady_clock::now();
+      DYNA_ASSIGN_OR_RETURN(SwitchPlan plan, planSwitch(tensors, network));
+      DYNA_RETURN_IF_ERROR(checkSwitch(tensors, network.ranks, plan));
+      report.planSeconds = std::chrono::duration<double>(
+                               std::chrono::steady_clock::now() - begin)
+                               .count();
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+} // namespace
+
+int planSwitches(const PlanFlags &flags) {
+  auto strategies = parseSwitch(flags.switches);
+  if (!strategies.isOk())
+    return fail(strategies.status());
+  auto table = openTable(flags);
+  if (!table.isOk())
+    return fail(table.status());
+  auto model = compileDegrees(flags, splitting(*strategies), *table);
+  if (mlir::failed(model))
+    return 2;
+  auto costs = CostModel::create(*model, std::move(*table));
+  if (!costs.isOk())
+    return fail(costs.status());
+  auto reports = reportAll(*costs, *strategies, flags.planTimes);
+  if (!reports.isOk())
+    return fail(reports.status());
+  if (flags.json) {
+    for (const SwitchReport &report : *reports)
+      llvm::outs() << report.json() << '\n';
+    return 0;
+  }
+  llvm::outs() << describeSwitches(*reports);
+  if (flags.report)
+    for (const SwitchReport &report : *reports)
+      llvm::outs() << describeSwitch(report);
+  return 0;
+}
+
+} // namespace dyna

@@ -180,9 +180,16 @@ Status mlir::dyna::schedulePlan(PlanDraft &draft,
   DYNA_ASSIGN_OR_RETURN(auto limited, limitOptions(draft, planner));
   DYNA_ASSIGN_OR_RETURN(draft.plan, planner.schedule(std::move(draft.plan),
                                                      limited, !draft.evaluate));
-  if (!draft.plan.fallback.empty())
-    draft.notes.push_back("the schedule is '" + draft.plan.fallback +
-                          "', as what was asked for does not fit rank-memory");
+  const std::string &fallback = draft.plan.fallback;
+  const bool isSequential =
+      fallback == ::dyna::ruleOf(::dyna::Schedule::Sequential).name;
+  const bool isFaster =
+      ::dyna::ruleOf(limited.schedule).adapts && !isSequential;
+  if (!fallback.empty())
+    draft.notes.push_back(
+        "the schedule is '" + fallback +
+        (isFaster ? "', as no order was found that is faster and fits"
+                  : "', as what was asked for does not fit rank-memory"));
   return Status::ok();
 }
 

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace dyna {
 namespace {
@@ -356,16 +357,20 @@ public:
     });
   }
 
-  /// `alone`: each of the longest sample.
+  /// `alone`: each of the longest sample. Stages take what the costs expect, or
+  /// with a slowdown what `evenStages` says.
   Status takeLargest(int microBatches, const PlanOptions &options, bool trains,
-                     double slowdown = 1, bool alone = false) {
+                     std::optional<double> slowdown = 1, bool alone = false) {
     plan::Plan plan = planner_.empty();
-    for (int m = 0; m < microBatches; ++m)
-      plan.microBatches.emplace_back().replica = 0;
-    auto even = [&](int, const std::vector<int> &own) {
-      return evenStages(graph_.stages(), own.size(), options, slowdown);
+    plan::Segment all;
+    all.length = alone ? options.mostTokens() : options.maxTokensPerMicroBatch;
+    plan.microBatches.assign(microBatches, {{all}, /*replica=*/0});
+    auto seconds = [&](int, const std::vector<int> &own) {
+      return slowdown
+                 ? evenStages(graph_.stages(), own.size(), options, *slowdown)
+                 : estimateStages(graph_, planner_.costs_, plan, own, options);
     };
-    DYNA_RETURN_IF_ERROR(planner_.write(plan, 1, options, trains, even));
+    DYNA_RETURN_IF_ERROR(planner_.write(plan, 1, options, trains, seconds));
     const BatchExtent largest = largestExtent(graph_.model(), options, alone);
     DYNA_RETURN_IF_ERROR(planner_.placeAll(plan, 1, &largest));
     return take(plan);
@@ -412,12 +417,14 @@ public:
       for (int count = 1; count <= upTo; ++count)
         if (count <= 8 || count > upTo - std::max(upTo / 16, 8))
           DYNA_RETURN_IF_ERROR(takeLargest(count, options, true, 1, alone));
+      if (upTo == 0)
+        continue;
       // Where sends and inputs lie until a slower stage comes to them, there are
-      // more of these the less even stages are.
-      if (upTo > 0 && ruleOf(options.schedule).waitsLate)
-        for (double slowdown : {0.25, 4.0})
-          DYNA_RETURN_IF_ERROR(
-              takeLargest(upTo, options, true, slowdown, alone));
+      // more of these the less even stages are. What costs leave out (other work
+      // beside this, micro-batches of other sizes) makes them uneven too.
+      for (std::optional<double> slowdown :
+           {std::optional<double>(), {0.25}, {4.0}})
+        DYNA_RETURN_IF_ERROR(takeLargest(upTo, options, true, slowdown, alone));
     }
     return Status::ok();
   }

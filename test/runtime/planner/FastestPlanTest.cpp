@@ -142,6 +142,33 @@ TEST(FastestPlanTest, AdaptiveIsNeverSlowerThanSimpleOrders) {
   EXPECT_GT(simple, 20);
 }
 
+// What lies between stages depends on who waits for whom, which regions are sized
+// without knowing: however uneven stages are, an order fits the memory that is made
+// for it.
+TEST(FastestPlanTest, OrdersFitTheirOwnRegions) {
+  for (const char *strategy :
+       {"pp=3,layers=1+1+4", "pp=3,layers=4+1+1", "pp=3,layers=1+4+1",
+        "pp=2,layers=1+5", "pp=2,layers=5+1", "pp=4,layers=1+1+1+3",
+        "pp=4,layers=3+1+1+1"})
+    for (Schedule schedule :
+         {Schedule::OneForwardOneBackward, Schedule::Cyclic, Schedule::GPipe})
+      for (int count = 1; count < 20; ++count) {
+        SCOPED_TRACE(
+            formatText("%s %s %d", ruleOf(schedule).name, strategy, count));
+        const Planner planner(
+            *ExecutableGraph::create(model(), *parseStrategy(strategy)));
+        PlanOptions options;
+        options.maxTokensPerMicroBatch = 24;
+        options.schedule = schedule;
+        options.inFlight = 4;
+        options.dynamicLimits = *planner.largestDynamicBytes(options, true);
+        auto plan =
+            planner.training(std::vector<int64_t>(count, 24), 9, options);
+        ASSERT_TRUE(plan.isOk()) << plan.status().message();
+        EXPECT_EQ(plan->fallback, "");
+      }
+}
+
 TEST(FastestPlanTest, ChosenRecomputationIsNeverSlowerThanNone) {
   int chosen = 0, compared = 0;
   for (int seed = 0; seed < 140; ++seed) {

@@ -8,6 +8,7 @@
 #include "passes/differentiate/Passes.h"
 #include "passes/distribute/Passes.h"
 #include "passes/memory/Passes.h"
+#include "passes/orchestrate/Passes.h"
 #include "passes/plan/Passes.h"
 
 using namespace mlir;
@@ -58,6 +59,7 @@ void mlir::dyna::registerPhases() {
   registerDifferentiatePasses();
   registerDistributePasses();
   registerDynaMemoryPasses();
+  registerOrchestratePasses();
   registerPlanPasses();
   PassPipelineRegistration<DistributePhaseOptions>(
       "dyna-distribute",

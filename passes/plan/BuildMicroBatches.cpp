@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "passes/plan/PlanSteps.h"
+#include "passes/plan/StepPhases.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_BUILDMICROBATCHES
@@ -31,11 +31,30 @@ private:
     FailureOr<::dyna::Model> model = modelOf(module);
     if (failed(model))
       return failure();
+    if (exec::OrchestrationOp orchestration = findOrchestration(module))
+      return buildStep(orchestration, *model);
     auto draft = begin(*model);
     if (!draft.isOk())
       return refuse(module, draft.status());
     sayNotes(module, draft->notes);
     return addPlan(module, *model, std::move(*draft), /*isComplete=*/false);
+  }
+
+  LogicalResult buildStep(exec::OrchestrationOp op,
+                          const ::dyna::Model &model) {
+    FailureOr<Orchestrated> orchestrated = readOrchestration(op, model);
+    if (failed(orchestrated))
+      return failure();
+    auto costModel = ::dyna::CostModel::open(model, costs);
+    if (!costModel.isOk())
+      return refuse(getOperation(), costModel.status());
+    auto step = beginStep(*orchestrated, *costModel, requestOf(*this));
+    if (!step.isOk())
+      return refuse(getOperation(), step.status());
+    for (const StepDraft::Phase &phase : step->phases)
+      sayNotes(getOperation(), phase.draft.notes);
+    return addStep(getOperation(), *orchestrated, std::move(*step),
+                   /*isComplete=*/false);
   }
 
   ::dyna::StatusOr<PlanDraft> begin(const ::dyna::Model &model) {

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "passes/plan/PlanSteps.h"
+#include "passes/plan/StepPhases.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_ORDERCOMMUNICATION
@@ -43,18 +43,37 @@ private:
       if (plan.isDraft() == hasDrafts &&
           failed(order(plan, *model, *costModel)))
         return failure();
+    return joinAll(*model);
+  }
+
+  /// Programs of phases get their switches, and are proven together.
+  LogicalResult joinAll(const ::dyna::Model &model) {
+    auto steps = llvm::to_vector(getOperation().getOps<exec::StepOp>());
+    if (steps.empty())
+      return success();
+    // Its phases asked for it.
+    FailureOr<Orchestrated> orchestrated =
+        readOrchestration(findOrchestration(getOperation()), model);
+    if (failed(orchestrated))
+      return failure();
+    for (exec::StepOp step : steps)
+      if (failed(joinStep(step, *orchestrated)) ||
+          (!naive && failed(verifyStep(step, *orchestrated))))
+        return failure();
     return success();
   }
 
   LogicalResult order(exec::PlanOp op, const ::dyna::Model &model,
                       const ::dyna::CostModel &costModel) {
-    if (!op.hasPrograms())
+    // Home's phase may have no samples: then it has nothing to schedule.
+    if (!op.hasPrograms() && !op.getOps<exec::MicroBatchOp>().empty())
       return op.emitOpError(
           "has no programs yet; run --dyna-schedule on it first");
     FailureOr<PlanDraft> draft = readDraft(op, model);
     if (failed(draft))
       return failure();
     draft->options.naiveMessages = naive;
+    const bool isPhase = draft->isPhase;
     if (!op.isDraft() && !schedule.empty()) {
       auto chosen = ::dyna::findSchedule(schedule);
       if (!chosen.isOk())
@@ -68,7 +87,7 @@ private:
       return refuse(op, status);
     FailureOr<exec::PlanOp> made =
         replacePlan(op, std::move(*draft), /*isComplete=*/true);
-    if (failed(made) || naive)
+    if (failed(made) || naive || isPhase)
       return made;
     return verifyPlan(*made, model);
   }

@@ -54,6 +54,9 @@ def BuildMicroBatches : Pass<"dyna-build-micro-batches", "::mlir::ModuleOp"> {
     schedule, recomputation and memory are asked for here; `dyna-schedule` goes by them unless it
     is told otherwise. What is left open is left to the same policy (`Policy.h`), and what
     that chose is said in a remark. Everything else is left alone.
+
+    In a module with an `exec.orchestration` (`dyna-orchestrate`), which has strategies of its own, samples go to these by
+    length. Each that has some, and home, gets a draft, and an `exec.step` says which samples are whose.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = !listconcat(Plan_MiniBatch, [
@@ -97,7 +100,8 @@ def OrderCommunication : Pass<"dyna-order-communication", "::mlir::ModuleOp"> {
     order in which ranks compute (`Planner::orderCommunication`). Both ends of a message start it when
     its tensor is expected to be there, and wait as late as they can (DynaPipe, section 6);
     gradients are reduced, parameters gathered and updated, and every block gets its place. The
-    complete plan is proven as by `dyna-verify-plan`.
+    complete plan is proven as by `dyna-verify-plan`. Plans of phases then get the switches of their step, which is
+    proven as a whole (not with `naive`).
 
     Where the module has no draft, complete plans are taken instead, whatever made them: their
     communication is dropped and ordered anew, by the rules of `schedule`.
@@ -122,7 +126,8 @@ def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
     (`runtime/planner`) of the same words: what is left open here is left to the same
     policy (`Policy.h`), and what that chose is said in a remark. They are verified as by
     the passes below. Everything else is
-    left alone.
+    left alone. Behind `dyna-orchestrate` it makes the plan of every phase, with the switches between them, and an
+    `exec.step`.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = !listconcat(Plan_MiniBatch, [
@@ -147,13 +152,16 @@ def VerifyExecutable : Pass<"dyna-verify-executable", "::mlir::ModuleOp"> {
 }
 
 def VerifyPlan : Pass<"dyna-verify-plan", "::mlir::ModuleOp"> {
-  let summary = "Proves every exec.plan, as the runtime does.";
+  let summary = "Proves every exec.plan and exec.step, as the runtime does.";
   let description = [{
     Calls `verifyPlan` (`runtime/plan/PlanVerifier.h`) on the message that the plan
     translates to; a failure is reported at the instruction that it names. Without
     `lengths` on the plan, samples are taken to be as long as its segments say. Which of
     their tokens are targets no plan says: `target_tokens` may be any number from 1 to all of
     them here, and is compared with the targets themselves wherever a plan is run.
+
+    Plans of an `exec.step` are proven together (`runtime/plan/StepVerifier.h`), by the switches that the
+    module's `exec.switch_plan`s say; that these move what the graphs need is proven first.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = [Option<"limit", "limit", "int64_t", "-1",

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "passes/plan/PlanSteps.h"
+#include "passes/plan/StepPhases.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_PLAN
@@ -30,6 +30,8 @@ private:
     FailureOr<::dyna::Model> model = modelOf(module);
     if (failed(model))
       return failure();
+    if (exec::OrchestrationOp orchestration = findOrchestration(module))
+      return planStep(orchestration, *model);
     auto draft = makePlan(*model);
     if (!draft.isOk())
       return refuse(module, draft.status());
@@ -37,6 +39,32 @@ private:
     FailureOr<exec::PlanOp> op =
         addPlan(module, *model, std::move(*draft), /*isComplete=*/true);
     return failed(op) ? failure() : verifyPlan(*op, *model);
+  }
+
+  LogicalResult planStep(exec::OrchestrationOp op, const ::dyna::Model &model) {
+    FailureOr<Orchestrated> orchestrated = readOrchestration(op, model);
+    if (failed(orchestrated))
+      return failure();
+    auto step = makeStep(*orchestrated, model);
+    if (!step.isOk())
+      return refuse(getOperation(), step.status());
+    for (const StepDraft::Phase &phase : step->phases)
+      sayNotes(getOperation(), phase.draft.notes);
+    return addStep(getOperation(), *orchestrated, std::move(*step),
+                   /*isComplete=*/true);
+  }
+
+  ::dyna::StatusOr<StepDraft> makeStep(const Orchestrated &orchestrated,
+                                       const ::dyna::Model &model) {
+    DYNA_ASSIGN_OR_RETURN(auto costModel,
+                          ::dyna::CostModel::open(model, costs));
+    DYNA_ASSIGN_OR_RETURN(StepDraft step,
+                          beginStep(orchestrated, costModel, requestOf(*this)));
+    for (StepDraft::Phase &phase : step.phases) {
+      DYNA_RETURN_IF_ERROR(schedulePlan(phase.draft, costModel));
+      DYNA_RETURN_IF_ERROR(orderPlan(phase.draft, costModel));
+    }
+    return step;
   }
 
   ::dyna::StatusOr<PlanDraft> makePlan(const ::dyna::Model &model) {

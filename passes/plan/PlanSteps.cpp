@@ -4,7 +4,7 @@
 
 #include "passes/plan/PlanSteps.h"
 
-#include "dialects/exec/PlanTranslation.h"
+#include "dialects/exec/SwitchTranslation.h"
 #include "runtime/base/Printable.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/plan/PlanVerifier.h"
@@ -47,7 +47,7 @@ Status mlir::dyna::checkCount(const char *option, int64_t value, int64_t most,
 // Micro-batches
 //===----------------------------------------------------------------------===//
 
-static Status checkRequest(const MiniBatchRequest &request) {
+Status mlir::dyna::checkRequest(const MiniBatchRequest &request) {
   constexpr const char *chosen = "what a training binary chooses";
   DYNA_RETURN_IF_ERROR(checkCount("target-tokens", request.targetTokens,
                                   INT64_MAX, "", "all tokens"));
@@ -77,19 +77,25 @@ static Status checkRequest(const MiniBatchRequest &request) {
   return Status::ok();
 }
 
+static int64_t tokensOf(const MiniBatchRequest &request) {
+  return std::accumulate(request.lengths.begin(), request.lengths.end(),
+                         int64_t(0));
+}
+
 static ::dyna::StatusOr<::dyna::Policy>
-makePolicy(const ::dyna::CostModel &costs, const MiniBatchRequest &asked,
-           int64_t tokens) {
-  DYNA_ASSIGN_OR_RETURN(auto strategy, ::dyna::parseStrategy(asked.strategy));
+makePolicy(const ::dyna::CostModel &costs, ::dyna::Strategy strategy,
+           const MiniBatchRequest &asked) {
   ::dyna::PlanRequest request;
   request.strategy = std::move(strategy);
   request.pipeline = asked.pipeline;
   request.microBatches = asked.microBatches;
   request.recompute = asked.recompute;
-  request.tokensPerBatch =
-      asked.tokensPerBatch > 0 ? asked.tokensPerBatch : tokens;
+  request.tokensPerBatch = asked.tokensPerBatch > 0
+                               ? asked.tokensPerBatch
+                               : std::max<int64_t>(tokensOf(asked), 1);
   request.tokensPerMicroBatch = std::max<int64_t>(asked.tokensPerMicroBatch, 0);
-  request.longestSample = *llvm::max_element(asked.lengths);
+  for (int64_t length : asked.lengths)
+    request.longestSample = std::max(request.longestSample, length);
   request.inFlight = std::max<int64_t>(asked.inFlight, 0);
   request.splitBackward = asked.splitBackward;
   return choosePolicy(costs, std::move(request));
@@ -124,6 +130,10 @@ limitOptions(const PlanDraft &draft, const ::dyna::Planner &planner) {
   ::dyna::PlanOptions limited = draft.options;
   if (draft.rankMemory == 0)
     return limited;
+  if (draft.isPhase)
+    return Status::invalidArgument(
+        "rank-memory counts what one graph holds, but a step of several "
+        "graphs is asked for: leave it out");
   auto sizeRegions = [&] {
     return ::dyna::sizeDynamicRegions(planner, limited,
                                       draft.evaluate
@@ -143,31 +153,55 @@ limitOptions(const PlanDraft &draft, const ::dyna::Planner &planner) {
   return limited;
 }
 
-::dyna::StatusOr<PlanDraft>
-mlir::dyna::beginPlan(const ::dyna::Model &model,
-                      const ::dyna::CostModel &costs,
-                      const MiniBatchRequest &request) {
-  DYNA_RETURN_IF_ERROR(checkRequest(request));
-  const int64_t tokens = std::accumulate(request.lengths.begin(),
-                                         request.lengths.end(), int64_t(0));
-  DYNA_ASSIGN_OR_RETURN(auto policy, makePolicy(costs, request, tokens));
-  DYNA_ASSIGN_OR_RETURN(auto graph, placeStrategy(model, policy.strategy));
-  PlanDraft draft = {std::move(graph), std::move(policy.options),
-                     request.evaluate, std::max<int64_t>(request.rankMemory, 0),
-                     plan::Plan(),     std::move(policy.notes)};
+/// With micro-batches. `draft` has its graph and what it is.
+static ::dyna::StatusOr<PlanDraft> cutDraft(PlanDraft draft,
+                                            ::dyna::Policy policy,
+                                            const ::dyna::CostModel &costs,
+                                            const MiniBatchRequest &request) {
+  const bool isSwitched = draft.options.switched;
+  draft.options = std::move(policy.options);
+  draft.options.switched = isSwitched;
+  draft.evaluate = request.evaluate;
+  draft.rankMemory = std::max<int64_t>(request.rankMemory, 0);
+  draft.notes = std::move(policy.notes);
+  const ::dyna::Model &model = draft.graph.model();
   std::vector<int64_t> samples = request.lengths;
   if (!draft.evaluate)
     samples = ::dyna::joinedLengths(model, samples, draft.options);
   DYNA_RETURN_IF_ERROR(checkPositions(model, request.lengths));
   ::dyna::Planner planner(draft.graph, costs);
   DYNA_ASSIGN_OR_RETURN(auto limited, limitOptions(draft, planner));
-  DYNA_ASSIGN_OR_RETURN(
-      draft.plan,
-      planner.cut(samples,
-                  request.targetTokens >= 0 ? request.targetTokens : tokens,
-                  limited, !draft.evaluate));
+  DYNA_ASSIGN_OR_RETURN(draft.plan, planner.cut(samples,
+                                                request.targetTokens >= 0
+                                                    ? request.targetTokens
+                                                    : tokensOf(request),
+                                                limited, !draft.evaluate));
   draft.plan.lengths = std::move(samples);
   return draft;
+}
+
+::dyna::StatusOr<PlanDraft>
+mlir::dyna::beginPlan(const ::dyna::Model &model,
+                      const ::dyna::CostModel &costs,
+                      const MiniBatchRequest &request) {
+  DYNA_RETURN_IF_ERROR(checkRequest(request));
+  DYNA_ASSIGN_OR_RETURN(auto strategy, ::dyna::parseStrategy(request.strategy));
+  DYNA_ASSIGN_OR_RETURN(auto policy,
+                        makePolicy(costs, std::move(strategy), request));
+  DYNA_ASSIGN_OR_RETURN(auto graph, placeStrategy(model, policy.strategy));
+  return cutDraft({std::move(graph)}, std::move(policy), costs, request);
+}
+
+::dyna::StatusOr<PlanDraft>
+mlir::dyna::beginPhase(const ::dyna::ExecutableGraph &graph,
+                       const ::dyna::CostModel &costs,
+                       const MiniBatchRequest &request, bool isSwitched) {
+  DYNA_ASSIGN_OR_RETURN(auto policy,
+                        makePolicy(costs, graph.strategy(), request));
+  PlanDraft draft = {graph};
+  draft.isPhase = true;
+  draft.options.switched = isSwitched;
+  return cutDraft(std::move(draft), std::move(policy), costs, request);
 }
 
 //===----------------------------------------------------------------------===//
@@ -194,6 +228,9 @@ Status mlir::dyna::schedulePlan(PlanDraft &draft,
 }
 
 Status mlir::dyna::orderPlan(PlanDraft &draft, const ::dyna::CostModel &costs) {
+  // Home's phase, where no sample is evaluated there.
+  if (draft.evaluate && draft.plan.microBatches.empty())
+    return Status::ok();
   ::dyna::Planner planner(draft.graph, costs);
   DYNA_ASSIGN_OR_RETURN(auto limited, limitOptions(draft, planner));
   DYNA_ASSIGN_OR_RETURN(draft.plan,
@@ -257,10 +294,16 @@ static Status takePrograms(PlanDraft &draft) {
   for (const plan::RankProgram &program : draft.plan.ranks)
     for (const plan::Instruction &i : program.instructions)
       options.update |= i.op == plan::Instruction::UPDATE;
-  if (draft.plan.microBatches.empty())
+  if (draft.plan.microBatches.empty() && !draft.isPhase)
     return Status::invalidArgument(
         "the plan has no micro-batches whose communication could be ordered");
+  draft.evaluate = draft.plan.microBatches.empty() && !options.update;
   return Status::ok();
+}
+
+exec::OrchestrationOp mlir::dyna::findOrchestration(ModuleOp module) {
+  auto all = module.getOps<exec::OrchestrationOp>();
+  return all.empty() ? exec::OrchestrationOp() : *all.begin();
 }
 
 FailureOr<PlanDraft> mlir::dyna::readDraft(exec::PlanOp op,
@@ -275,11 +318,22 @@ FailureOr<PlanDraft> mlir::dyna::readDraft(exec::PlanOp op,
   if (!graph.isOk())
     return graphOp.emitOpError() << graph.status().message();
   PlanDraft draft = {std::move(*graph)};
+  if (exec::findPhase(op)) {
+    exec::OrchestrationOp orchestration =
+        findOrchestration(op->getParentOfType<ModuleOp>());
+    if (!orchestration)
+      return op.emitOpError("is a phase of a step, but the module has no "
+                            "exec.orchestration, which says what is home");
+    draft.isPhase = true;
+    draft.options.switched = orchestration.getHome() != graphOp.getSymName();
+  }
   draft.plan = exec::exportPlan(op);
   if (!op.hasPrograms())
     draft.plan.ranks.resize(draft.graph.ranks());
-  Status status = ::dyna::verifyRanks(draft.graph, draft.plan, {},
-                                      lengthsOf(op), ::dyna::VerifyOptions());
+  ::dyna::VerifyOptions verify;
+  verify.isPhase = draft.isPhase;
+  Status status =
+      ::dyna::verifyRanks(draft.graph, draft.plan, {}, lengthsOf(op), verify);
   if (status.isOk())
     status = op.isDraft() ? takeOptions(draft, op.getDraftAttr())
                           : takePrograms(draft);
@@ -302,26 +356,42 @@ static FailureOr<exec::PlanOp> importPlan(OpBuilder &builder, Location location,
   return op;
 }
 
-FailureOr<exec::PlanOp> mlir::dyna::addPlan(ModuleOp module,
-                                            const ::dyna::Model &model,
-                                            PlanDraft draft, bool isComplete) {
+FailureOr<exec::GraphOp>
+mlir::dyna::addGraph(ModuleOp module, const ::dyna::Model &model,
+                     const ::dyna::ExecutableGraph &graph) {
   SymbolTable symbols(module);
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  std::string name = draft.graph.strategy().name;
+  std::string name = graph.strategy().name;
   if (name.empty())
     name = "strategy";
-  exec::GraphOp graphOp =
-      exec::importGraph(builder, module.getLoc(), name, draft.graph);
-  StringAttr graphName = symbols.insert(graphOp);
-  draft.plan.name = (graphName.getValue() + ".plan").str();
+  exec::GraphOp op = exec::importGraph(builder, module.getLoc(), name, graph);
+  symbols.insert(op);
+  if (failed(verifyExecutable(op, model)))
+    return failure();
+  return op;
+}
+
+FailureOr<exec::PlanOp>
+mlir::dyna::addPlanOf(exec::GraphOp graphOp, PlanDraft draft, bool isComplete) {
+  auto module = graphOp->getParentOfType<ModuleOp>();
+  SymbolTable symbols(module);
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  draft.plan.name = (graphOp.getSymName() + ".plan").str();
   FailureOr<exec::PlanOp> op =
       importPlan(builder, module.getLoc(), draft, isComplete);
   if (failed(op) || failed(exec::setGraph(*op, graphOp)))
     return failure();
   symbols.insert(*op);
-  if (failed(verifyExecutable(graphOp, model)))
-    return failure();
   return op;
+}
+
+FailureOr<exec::PlanOp> mlir::dyna::addPlan(ModuleOp module,
+                                            const ::dyna::Model &model,
+                                            PlanDraft draft, bool isComplete) {
+  FailureOr<exec::GraphOp> graphOp = addGraph(module, model, draft.graph);
+  if (failed(graphOp))
+    return failure();
+  return addPlanOf(*graphOp, std::move(draft), isComplete);
 }
 
 FailureOr<exec::PlanOp>

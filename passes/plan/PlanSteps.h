@@ -16,6 +16,8 @@
 
 namespace mlir::dyna {
 
+constexpr const char *defaultStrategy = "dp=1"; ///< as Passes.td has it
+
 /// The options of a pass that begins a plan, as the user gave them: -1 and empty
 /// where nothing was said.
 struct MiniBatchRequest {
@@ -49,6 +51,9 @@ struct PlanDraft {
   bool evaluate = false;
   int64_t rankMemory = 0; ///< 0: not limited
   ::dyna::plan::Plan plan = {};
+  /// Of a step of several graphs (StepPhases.h); such a plan has no limits here,
+  /// which count what one graph holds.
+  bool isPhase = false;
   /// What was chosen, and what is not used: for people.
   std::vector<std::string> notes = {};
 };
@@ -58,10 +63,19 @@ struct PlanDraft {
 ::dyna::Status checkCount(const char *option, int64_t value, int64_t most,
                           const char *unit, const char *unset);
 
+/// Refuses what no mini-batch can have.
+::dyna::Status checkRequest(const MiniBatchRequest &request);
+
 /// `costs` is that of the model, here and below.
 ::dyna::StatusOr<PlanDraft> beginPlan(const ::dyna::Model &model,
                                       const ::dyna::CostModel &costs,
                                       const MiniBatchRequest &request);
+/// For the samples of a phase, which may be none; the request has the targets of the
+/// whole mini-batch. `isSwitched`: of another graph than home.
+::dyna::StatusOr<PlanDraft> beginPhase(const ::dyna::ExecutableGraph &graph,
+                                       const ::dyna::CostModel &costs,
+                                       const MiniBatchRequest &request,
+                                       bool isSwitched);
 ::dyna::Status schedulePlan(PlanDraft &draft, const ::dyna::CostModel &costs);
 ::dyna::Status orderPlan(PlanDraft &draft, const ::dyna::CostModel &costs);
 
@@ -73,9 +87,18 @@ FailureOr<PlanDraft> readDraft(exec::PlanOp op, const ::dyna::Model &model);
 /// Adds graph and plan; the plan is a draft unless it `isComplete`.
 FailureOr<exec::PlanOp> addPlan(ModuleOp module, const ::dyna::Model &model,
                                 PlanDraft draft, bool isComplete);
+/// Adds a graph, which is verified, by its strategy's name.
+FailureOr<exec::GraphOp> addGraph(ModuleOp module, const ::dyna::Model &model,
+                                  const ::dyna::ExecutableGraph &graph);
+/// Adds the plan of a graph that is there.
+FailureOr<exec::PlanOp> addPlanOf(exec::GraphOp graphOp, PlanDraft draft,
+                                  bool isComplete);
 /// Puts the plan in the place of `op`, which is gone afterwards, even on failure.
 FailureOr<exec::PlanOp> replacePlan(exec::PlanOp op, PlanDraft draft,
                                     bool isComplete);
+
+/// Null where the module has none.
+exec::OrchestrationOp findOrchestration(ModuleOp module);
 
 /// An error about the module with a text that may be others'.
 LogicalResult refuse(Operation *op, const ::dyna::Status &status);

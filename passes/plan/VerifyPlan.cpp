@@ -3,9 +3,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Requirements.h"
-#include "dialects/exec/PlanTranslation.h"
+#include "dialects/exec/SwitchTranslation.h"
 #include "passes/plan/ManifestBuilder.h"
-#include "passes/plan/Passes.h"
+#include "passes/plan/StepPhases.h"
 #include "runtime/plan/PlanVerifier.h"
 
 #include <map>
@@ -95,8 +95,31 @@ struct VerifyPlan : mlir::dyna::impl::VerifyPlanBase<VerifyPlan> {
       if (failed(verifyExecutable(graph, *model)))
         return signalPassFailure();
     for (auto plan : getOperation().getOps<exec::PlanOp>())
-      if (failed(verifyPlan(plan, *model, limit)))
+      if (!exec::findPhase(plan) && failed(verifyPlan(plan, *model, limit)))
         signalPassFailure();
+    if (failed(verifySteps(*model)))
+      signalPassFailure();
+  }
+
+  /// Of an orchestration without steps, its switches are.
+  LogicalResult verifySteps(const ::dyna::Model &model) {
+    auto steps = getOperation().getOps<exec::StepOp>();
+    exec::OrchestrationOp orchestration = findOrchestration(getOperation());
+    if (!orchestration && steps.empty())
+      return success();
+    if (!orchestration)
+      return (*steps.begin())
+          .emitOpError("is of several graphs, but the module has no "
+                       "exec.orchestration, which says what is home");
+    FailureOr<Orchestrated> orchestrated =
+        readOrchestration(orchestration, model);
+    if (failed(orchestrated))
+      return failure();
+    LogicalResult result = success();
+    for (exec::StepOp step : steps)
+      if (failed(verifyStep(step, *orchestrated, limit)))
+        result = failure();
+    return result;
   }
 };
 

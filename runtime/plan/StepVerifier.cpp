@@ -71,19 +71,23 @@ public:
       : table_(table), step_(step), phases_(phases), trains_(trains),
         rank_(rank), values_(phases.size()), gradients_(phases.size()) {}
 
-  Status check() {
+  Status check(StepPosition &failedAt) {
     for (phase_ = 0; phase_ < step_.phaseCount(); ++phase_) {
       reduced_.clear();
       isTail_ = hasBody_ = false;
       const plan::RankProgram &program = step_.phases[phase_].plan.ranks[rank_];
       for (int index = 0; index < program.count(); ++index)
         if (Status status = this->step(program.instructions[index]);
-            !status.isOk())
+            !status.isOk()) {
+          failedAt = {phase_, {rank_, index}};
           return refused(status, formatText("instruction %d (%s)", index,
                                             describeInstruction(
                                                 program.instructions[index])));
-      if (Status status = finishPhase(); !status.isOk())
+        }
+      if (Status status = finishPhase(); !status.isOk()) {
+        failedAt = {phase_, {rank_, -1}};
         return refused(status, "its end");
+      }
     }
     return Status::ok();
   }
@@ -264,7 +268,10 @@ private:
 StatusOr<VerifiedStep>
 VerifiedStep::prove(const SwitchTable &switches, plan::StepPlan step,
                     const std::vector<int64_t> &lengths, int64_t targets,
-                    const std::vector<int64_t> &dynamicLimits) {
+                    const std::vector<int64_t> &dynamicLimits,
+                    StepPosition *failedAt) {
+  StepPosition unasked;
+  StepPosition &position = failedAt ? *failedAt : unasked;
   DYNA_ASSIGN_OR_RETURN(auto phases, switches.switchesOf(step));
   DYNA_RETURN_IF_ERROR(checkSamples(step, lengths));
   VerifiedStep proven;
@@ -277,6 +284,8 @@ VerifiedStep::prove(const SwitchTable &switches, plan::StepPlan step,
     options.targets = targets;
     options.isPhase = true;
     options.isSwitched = phases[k].graph != switches.home();
+    position.phase = k;
+    options.failedAt = &position.at;
     std::vector<int64_t> &own = lengthsOf.emplace_back();
     for (int64_t sample : phase.samples)
       own.push_back(lengths[sample]);
@@ -293,6 +302,7 @@ VerifiedStep::prove(const SwitchTable &switches, plan::StepPlan step,
                                  "limit is %d",
                                  k, rank, bytes, dynamicLimits[rank]));
   }
+  position = StepPosition();
   DYNA_RETURN_IF_ERROR(checkPurposes(step));
   bool training = true;
   for (const plan::Phase &phase : step.phases)
@@ -300,7 +310,7 @@ VerifiedStep::prove(const SwitchTable &switches, plan::StepPlan step,
   const int ranks = switches.graph(switches.home()).ranks();
   for (int rank = 0; rank < ranks; ++rank)
     DYNA_RETURN_IF_ERROR(
-        RankSwitches(switches, step, phases, training, rank).check());
+        RankSwitches(switches, step, phases, training, rank).check(position));
   for (int k = 0; k < step.phaseCount(); ++k)
     proven.phases_.push_back(
         {VerifiedPlan(std::move(step.phases[k].plan), std::move(lengthsOf[k])),

@@ -31,15 +31,24 @@
 
 namespace dyna {
 
+/// Where a proof failed: -1 where no one place is to blame.
+struct StepPosition {
+  int phase = -1;
+  PlanPosition at;
+};
+
 class VerifiedStep {
 public:
   /// Proves everything for a mini-batch of these lengths with so many targets.
-  /// `dynamicLimits`: of each rank's region; empty: not limited. Linear in
-  /// instructions and, for each rank, in what it sends and gets.
-  static StatusOr<VerifiedStep>
-  prove(const SwitchTable &switches, plan::StepPlan step,
-        const std::vector<int64_t> &lengths, int64_t targets,
-        const std::vector<int64_t> &dynamicLimits);
+  /// `dynamicLimits`: of each rank's region; empty: not limited. `failedAt` is
+  /// set by a failure, if given. Linear in instructions and, for each rank, in
+  /// what it sends and gets.
+  static StatusOr<VerifiedStep> prove(const SwitchTable &switches,
+                                      plan::StepPlan step,
+                                      const std::vector<int64_t> &lengths,
+                                      int64_t targets,
+                                      const std::vector<int64_t> &dynamicLimits,
+                                      StepPosition *failedAt = nullptr);
 
   struct Phase {
     VerifiedPlan plan;

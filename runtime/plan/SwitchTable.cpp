@@ -136,16 +136,25 @@ Status checkSwitched(const std::vector<const ExecutableGraph *> &graphs) {
 StatusOr<SwitchTable>
 SwitchTable::create(const std::vector<const ExecutableGraph *> &graphs,
                     int home, const Make &make) {
+  return createWays(graphs, home,
+                    [&](const Way &, const std::vector<SwitchTensor> &tensors) {
+                      return make(tensors);
+                    });
+}
+
+StatusOr<SwitchTable>
+SwitchTable::createWays(const std::vector<const ExecutableGraph *> &graphs,
+                        int home, const MakeWay &make) {
   DYNA_RETURN_IF_ERROR(checkSwitched(graphs));
   SwitchTable table;
   table.graphs_ = graphs;
   table.home_ = home;
   table.values_.resize(graphs.size(), std::vector<GraphSwitch>(graphs.size()));
   table.gradients_.resize(graphs.size());
-  auto fill = [&](GraphSwitch &one,
+  auto fill = [&](GraphSwitch &one, const Way &way,
                   std::vector<SwitchTensor> tensors) -> Status {
     one.tensors = std::move(tensors);
-    DYNA_ASSIGN_OR_RETURN(one.plan, make(one.tensors));
+    DYNA_ASSIGN_OR_RETURN(one.plan, make(way, one.tensors));
     DYNA_RETURN_IF_ERROR(
         checkSwitch(one.tensors, graphs[home]->ranks(), one.plan));
     one.sides =
@@ -158,9 +167,9 @@ SwitchTable::create(const std::vector<const ExecutableGraph *> &graphs,
     for (int before = 0; before < table.graphs(); ++before)
       if (before != to)
         DYNA_RETURN_IF_ERROR(
-            fill(table.values_[before][to],
+            fill(table.values_[before][to], {to, before == home ? -1 : before},
                  valueTensors(*graphs[home], graphs[before], *graphs[to])));
-    DYNA_RETURN_IF_ERROR(fill(table.gradients_[to],
+    DYNA_RETURN_IF_ERROR(fill(table.gradients_[to], {to, -1, true},
                               gradientTensors(*graphs[to], *graphs[home])));
   }
   return table;

@@ -67,6 +67,19 @@ public:
   create(const std::vector<const ExecutableGraph *> &graphs, int home,
          const Make &make);
 
+  /// One of the switches, graphs by their numbers.
+  struct Way {
+    int graph = 0;   ///< the values of which come, or whose gradients go home
+    int before = -1; ///< of values: the graph of the phase before; -1: none
+    bool ofGradients = false;
+  };
+  using MakeWay = std::function<StatusOr<SwitchPlan>(
+      const Way &, const std::vector<SwitchTensor> &)>;
+  /// The same, for who needs to know which switch it is.
+  static StatusOr<SwitchTable>
+  createWays(const std::vector<const ExecutableGraph *> &graphs, int home,
+             const MakeWay &make);
+
   int graphs() const { return static_cast<int>(graphs_.size()); }
   const ExecutableGraph &graph(int index) const { return *graphs_[index]; }
   int home() const { return home_; }

@@ -5,12 +5,23 @@
 #include "runtime/planner/Orchestrate.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/planner/SwitchTimes.h"
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 
 namespace dyna {
+
+SwitchMaker switchMaker(const SwitchNetwork &network,
+                        const SwitchOptions &options) {
+  return {[network, options](const std::vector<SwitchTensor> &tensors) {
+            return planSwitch(tensors, network, options);
+          },
+          [network](const GraphSwitch &made) {
+            return timesOf(made.tensors, made.plan, network).seconds;
+          }};
+}
 
 double Orchestration::switchSeconds(const std::vector<int> &phases) const {
   double seconds = 0;

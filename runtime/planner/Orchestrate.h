@@ -23,6 +23,7 @@
 #define DYNA_RUNTIME_PLANNER_ORCHESTRATE_H
 
 #include "runtime/plan/SwitchTable.h"
+#include "runtime/planner/PlanSwitch.h"
 
 #include <functional>
 
@@ -34,6 +35,10 @@ struct SwitchMaker {
   /// Of a switch that `plan` made.
   std::function<double(const GraphSwitch &)> seconds;
 };
+
+/// By planSwitch, in the time that timesOf says.
+SwitchMaker switchMaker(const SwitchNetwork &network,
+                        const SwitchOptions &options = {});
 
 struct OrchestrateOptions {
   /// Whether the others may come in any order; otherwise in that in which they

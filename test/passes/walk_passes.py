@@ -17,6 +17,7 @@ import sys
 # What goes on a pass or pipeline that wants to be told something.
 OPTIONS = {"dyna-deduce-layouts": ["", "=strategy=tp=2", "=strategy=tp=3,sp=1"],
            "dyna-distribute": ["", "=strategy=tp=2", "=strategy=tp=2,sp=1", "=strategy=tp=2 layer=block role=forward"],
+           "dyna-orchestrate": ["=strategies=dp=2", "=strategies='s: dp=2; l: pp=2' ranges='s: 0-4; l: 5-' search-order"],
            "dyna-build-micro-batches": ["=lengths=3,5", "=lengths=3,5 strategy=pp=2 schedule=1f1b"],
            "dyna-schedule": ["", "=schedule=gpipe report"],
            "dyna-order-communication": ["", "=naive", "=schedule=1f1b"],

@@ -213,6 +213,25 @@ TEST(Orchestrate, StepsOfSomePhasesHaveTheirSwitchesAlone) {
                 movedBytes(made->switches.gradients(1)));
 }
 
+TEST(Orchestrate, PlansItsSwitchesForTheNetwork) {
+  Graphs graphs({"dp=4", "dp=2,tp=2", "tp=2,pp=2,layers=3+2"});
+  SwitchNetwork network;
+  network.ranks = 4;
+  network.ranksPerNode = 2;
+  network.insideRate = 1e6;
+  network.betweenRate = 1e5;
+  const SwitchMaker maker = switchMaker(network);
+  auto made = orchestrate(graphs.list, maker);
+  ASSERT_TRUE(made.isOk()) << made.status().message();
+  const int first = made->order[0];
+  EXPECT_GT(made->valueSeconds[made->home()][first], 0);
+  network.betweenRate /= 2;
+  auto slower = orchestrate(graphs.list, switchMaker(network));
+  ASSERT_TRUE(slower.isOk()) << slower.status().message();
+  EXPECT_GT(slower->switchSeconds(made->order),
+            made->switchSeconds(made->order));
+}
+
 TEST(Orchestrate, RefusesGraphsThatCannotSwitch) {
   EXPECT_THAT(make(Graphs({})).status().message(),
               HasSubstr("there is no strategy"));

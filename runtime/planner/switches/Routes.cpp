@@ -21,8 +21,6 @@ constexpr double kBasePrice = 0.01;
 constexpr double kLevelPrice = 0.5;
 /// A higher power would move shares for less than they are out of step.
 constexpr int kLargestPower = 31;
-/// What takes less than so many latencies goes no detours: each waits for two.
-constexpr double kLatenciesOfDetour = 20;
 /// What is deeper does not leave its node again.
 constexpr int kDeepestExit = 2;
 
@@ -50,8 +48,6 @@ public:
     exponent_ = exponent;
   }
 
-  /// Whether ways may lead over ranks that do not need it, or from another node
-  /// what the rank's own has.
   void setDetours(bool hasDetours) { hasDetours_ = hasDetours; }
 
   const PortLoads &loads() const { return loads_; }
@@ -380,13 +376,10 @@ std::vector<LotRoutes> joinShares(const std::vector<Lot> &lots,
 
 } // namespace
 
-std::vector<LotRoutes> findRoutes(const std::vector<Lot> &lots,
-                                  const SwitchNetwork &network,
-                                  const RouteSettings &settings) {
+Routes findRoutes(const std::vector<Lot> &lots, const SwitchNetwork &network,
+                  const RouteSettings &settings) {
   RouteBuilder builder(network);
-  builder.setDetours(settings.bound >=
-                     kLatenciesOfDetour *
-                         (network.insideLatency + network.betweenLatency));
+  builder.setDetours(settings.hasDetours);
   std::vector<Share> shares = cutLots(lots, network);
   builder.setPrices(settings.bound, 3);
   for (Share &share : shares)
@@ -406,7 +399,7 @@ std::vector<LotRoutes> findRoutes(const std::vector<Lot> &lots,
     }
     exponent = std::min(2 * exponent + 1, kLargestPower);
   }
-  return joinShares(lots, std::move(best));
+  return {joinShares(lots, std::move(best)), least};
 }
 
 } // namespace dyna::switches

@@ -18,8 +18,6 @@
 // from another node what its own has, too, where ports inside are the narrow
 // ones.
 //
-// Where it all takes no longer than some latencies there are no such detours.
-//
 // Ways are found by prices. A port costs base + (load / time)^k for a byte, and
 // a tree is built by the cheapest ports, one hop after another, each of which
 // raises prices at once. When all shares have a way they are taken up again one
@@ -62,18 +60,26 @@ struct LotRoutes {
   std::vector<Share> shares; ///< none of a lot that nobody lacks
 };
 
+/// The ways of all lots.
+struct Routes {
+  std::vector<LotRoutes> lots;
+  double seconds = 0; ///< of the busiest port
+};
+
 struct RouteSettings {
   int sweeps = 6;
   /// Seconds that no plan can go below: what comes near it ends the search.
   double bound = 0;
+  /// Whether ways may lead over ranks that do not need it, or from another node
+  /// what the rank's own has.
+  bool hasDetours = true;
 };
 
-/// The ways of every lot. Deterministic; O(sweeps * shares * (lacking nodes *
-/// (nodes + ranks of a node) + lacking ranks * ranks of a node)), with about
-/// eight to thirty shares for each rank, whatever the number of lots.
-std::vector<LotRoutes> findRoutes(const std::vector<Lot> &lots,
-                                  const SwitchNetwork &network,
-                                  const RouteSettings &settings);
+/// Deterministic; O(sweeps * shares * (lacking nodes * (nodes + ranks of a node)
+/// + lacking ranks * ranks of a node)), with about eight to thirty shares for
+/// each rank, whatever the number of lots.
+Routes findRoutes(const std::vector<Lot> &lots, const SwitchNetwork &network,
+                  const RouteSettings &settings);
 
 } // namespace dyna::switches
 

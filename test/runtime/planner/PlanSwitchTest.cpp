@@ -356,9 +356,10 @@ TEST(PlanSwitch, NearTheLeastOfSmallSwitches) {
     worst = std::max(worst, ours / least);
     ++count;
   }
-  // Bytes of one tensor cannot be cut here; seen: 1.03 in the mean, 2 at worst,
+  // Bytes of one tensor cannot be cut here, and where a detour would be waited
+  // for longer than it saves there is none. Seen: 1.12 in the mean, 2 at worst,
   // and bounds of 0.81.
-  EXPECT_LE(sum / count, 1.05);
+  EXPECT_LE(sum / count, 1.15);
   EXPECT_LE(worst, 2);
   EXPECT_GE(bounds / count, 0.75);
 }

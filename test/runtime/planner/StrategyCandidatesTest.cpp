@@ -6,7 +6,9 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"
+#include "runtime/plan/SwitchTable.h"
 #include "runtime/planner/RankMemory.h"
+#include "runtime/planner/SwitchBounds.h"
 #include "test/runtime/plan/TinyPlans.h"
 #include "test/runtime/planner/Draw.h"
 
@@ -231,6 +233,34 @@ TEST(SwitchEstimate, CountsWhatEachElementNeeds) {
         moving += expected > 0;
       }
   EXPECT_GT(moving, 100);
+}
+
+// What crosses cuts is a bound: no plan of the same switch is faster, and most are
+// not much slower.
+TEST(SwitchEstimate, IsNotAboveWhatPlansTake) {
+  const CostModel costs = costsOf(tinyModel());
+  const SwitchEstimator estimator(tinyModel(), costs.cluster());
+  const SwitchNetwork network = networkOf(costs.cluster(), 4);
+  std::vector<ExecutableGraph> graphs;
+  for (const char *text : {"dp=4,zero=1", "dp=2,tp=2,zero=1", "tp=4",
+                           "tp=2,pp=2,layers=3+3", "pp=4,layers=1+2+2+1"})
+    graphs.push_back(
+        *ExecutableGraph::create(tinyModel(), *parseStrategy(text)));
+  double estimates = 0, bounds = 0;
+  for (const ExecutableGraph &from : graphs)
+    for (const ExecutableGraph &to : graphs) {
+      if (&from == &to)
+        continue;
+      auto bound = boundsOf(valueTensors(from, nullptr, to), network);
+      ASSERT_TRUE(bound.isOk()) << bound.status().message();
+      const double seconds = estimator.seconds(
+          SwitchKind::First, SwitchLayout(from), SwitchLayout(to));
+      EXPECT_LE(seconds, bound->largest() * (1 + 1e-9))
+          << from.name() << " -> " << to.name();
+      estimates += seconds;
+      bounds += bound->largest();
+    }
+  EXPECT_GT(estimates, 0.8 * bounds);
 }
 
 } // namespace

@@ -6,7 +6,9 @@
 
 #include "dialects/exec/SwitchTranslation.h"
 #include "runtime/base/Printable.h"
+#include "runtime/base/Text.h"
 #include "runtime/plan/Bytes.h"
+#include "runtime/plan/PersistentLayout.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/plan/ProgramBlocks.h"
 #include "runtime/planner/CutMiniBatch.h"
@@ -124,22 +126,42 @@ static ::dyna::PlanOptions ownOptions(const PlanDraft &draft) {
   return own;
 }
 
+/// What a graph has on its ranks while plans run.
+static ::dyna::Persistent persistentOf(bool isHome, bool evaluate) {
+  return isHome ? (evaluate ? ::dyna::Persistent::Masters
+                            : ::dyna::Persistent::Training)
+                : (evaluate ? ::dyna::Persistent::Values
+                            : ::dyna::Persistent::Gradients);
+}
+
+/// As a training binary counts it. The last graph is home.
+static int64_t
+countBeside(const std::vector<const ::dyna::ExecutableGraph *> &graphs,
+            size_t turn, bool evaluate) {
+  int64_t most = 0;
+  for (int rank = 0; rank < graphs[turn]->ranks(); ++rank) {
+    int64_t bytes = 0;
+    for (size_t other = 0; other < graphs.size(); ++other)
+      if (other != turn && graphs[other]->ranks() == graphs[turn]->ranks())
+        bytes += ::dyna::persistentLayout(
+                     graphs[other]->rankView(rank),
+                     persistentOf(other + 1 == graphs.size(), evaluate))
+                     .bytes;
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 /// The draft's options within the memory there is.
 static ::dyna::StatusOr<::dyna::PlanOptions>
 limitOptions(const PlanDraft &draft, const ::dyna::Planner &planner) {
   ::dyna::PlanOptions limited = draft.options;
   if (draft.rankMemory == 0)
     return limited;
-  if (draft.isPhase)
-    return Status::invalidArgument(
-        "rank-memory counts what one graph holds, but a step of several "
-        "graphs is asked for: leave it out");
   auto sizeRegions = [&] {
-    return ::dyna::sizeDynamicRegions(planner, limited,
-                                      draft.evaluate
-                                          ? ::dyna::Persistent::Masters
-                                          : ::dyna::Persistent::Training,
-                                      draft.rankMemory);
+    return ::dyna::sizeDynamicRegions(
+        planner, limited, persistentOf(!draft.options.switched, draft.evaluate),
+        std::max<int64_t>(draft.rankMemory - draft.heldBeside, 0));
   };
   auto regions = sizeRegions();
   // Micro-batches that are there already may be smaller than they might be.
@@ -148,6 +170,13 @@ limitOptions(const PlanDraft &draft, const ::dyna::Planner &planner) {
     limited = ownOptions(draft);
     regions = sizeRegions();
   }
+  if (!regions.isOk() && draft.isPhase)
+    return Status(regions.status().code(),
+                  ::dyna::formatText("strategy '%s', beside %s that other "
+                                     "graphs hold: %s",
+                                     draft.graph.name(),
+                                     ::dyna::formatBytes(draft.heldBeside),
+                                     regions.status().message()));
   DYNA_RETURN_IF_ERROR(regions.status());
   limited.dynamicLimits = std::move(regions->bytes);
   return limited;
@@ -192,15 +221,16 @@ mlir::dyna::beginPlan(const ::dyna::Model &model,
   return cutDraft({std::move(graph)}, std::move(policy), costs, request);
 }
 
-::dyna::StatusOr<PlanDraft>
-mlir::dyna::beginPhase(const ::dyna::ExecutableGraph &graph,
-                       const ::dyna::CostModel &costs,
-                       const MiniBatchRequest &request, bool isSwitched) {
+::dyna::StatusOr<PlanDraft> mlir::dyna::beginPhase(
+    const std::vector<const ::dyna::ExecutableGraph *> &graphs, int turn,
+    const ::dyna::CostModel &costs, const MiniBatchRequest &request) {
+  const ::dyna::ExecutableGraph &graph = *graphs[turn];
   DYNA_ASSIGN_OR_RETURN(auto policy,
                         makePolicy(costs, graph.strategy(), request));
   PlanDraft draft = {graph};
   draft.isPhase = true;
-  draft.options.switched = isSwitched;
+  draft.heldBeside = countBeside(graphs, turn, request.evaluate);
+  draft.options.switched = &graph != graphs.back();
   return cutDraft(std::move(draft), std::move(policy), costs, request);
 }
 
@@ -306,6 +336,39 @@ exec::OrchestrationOp mlir::dyna::findOrchestration(ModuleOp module) {
   return all.empty() ? exec::OrchestrationOp() : *all.begin();
 }
 
+/// What the module's orchestration says of a plan that a step names.
+static LogicalResult takePhase(exec::PlanOp op, const ::dyna::Model &model,
+                               PlanDraft &draft) {
+  exec::OrchestrationOp orchestration =
+      findOrchestration(op->getParentOfType<ModuleOp>());
+  if (!orchestration)
+    return op.emitOpError("is a phase of a step, but the module has no "
+                          "exec.orchestration, which says what is home");
+  draft.isPhase = true;
+  draft.options.switched = orchestration.getHomeAttr() != op.getGraphAttr();
+  std::vector<std::unique_ptr<::dyna::ExecutableGraph>> owned;
+  std::vector<const ::dyna::ExecutableGraph *> graphs;
+  std::optional<size_t> turn;
+  for (auto item : orchestration.getOps<exec::TurnOp>()) {
+    auto graphOp = SymbolTable::lookupNearestSymbolFrom<exec::GraphOp>(
+        op, item.getGraphAttr());
+    auto graph = placeStrategy(model, exec::strategyOf(graphOp));
+    if (!graph.isOk())
+      return graphOp.emitOpError() << graph.status().message();
+    if (item.getGraphAttr() == op.getGraphAttr())
+      turn = graphs.size();
+    owned.push_back(
+        std::make_unique<::dyna::ExecutableGraph>(std::move(*graph)));
+    graphs.push_back(owned.back().get());
+  }
+  if (!turn)
+    return op.emitOpError() << "is a phase of a step, but " << op.getGraphAttr()
+                            << " has no turn in the exec.orchestration";
+  const bool evaluate = op.isDraft() && op.getDraftAttr().getEvaluate();
+  draft.heldBeside = countBeside(graphs, *turn, evaluate);
+  return success();
+}
+
 FailureOr<PlanDraft> mlir::dyna::readDraft(exec::PlanOp op,
                                            const ::dyna::Model &model) {
   if (!op.getGraphAttr())
@@ -318,15 +381,8 @@ FailureOr<PlanDraft> mlir::dyna::readDraft(exec::PlanOp op,
   if (!graph.isOk())
     return graphOp.emitOpError() << graph.status().message();
   PlanDraft draft = {std::move(*graph)};
-  if (exec::findPhase(op)) {
-    exec::OrchestrationOp orchestration =
-        findOrchestration(op->getParentOfType<ModuleOp>());
-    if (!orchestration)
-      return op.emitOpError("is a phase of a step, but the module has no "
-                            "exec.orchestration, which says what is home");
-    draft.isPhase = true;
-    draft.options.switched = orchestration.getHome() != graphOp.getSymName();
-  }
+  if (exec::findPhase(op) && failed(takePhase(op, model, draft)))
+    return failure();
   draft.plan = exec::exportPlan(op);
   if (!op.hasPrograms())
     draft.plan.ranks.resize(draft.graph.ranks());

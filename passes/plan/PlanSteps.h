@@ -51,9 +51,10 @@ struct PlanDraft {
   bool evaluate = false;
   int64_t rankMemory = 0; ///< 0: not limited
   ::dyna::plan::Plan plan = {};
-  /// Of a step of several graphs (StepPhases.h); such a plan has no limits here,
-  /// which count what one graph holds.
+  /// Of a step of several graphs (StepPhases.h).
   bool isPhase = false;
+  /// Of a phase: bytes that some rank holds, at most, of the other graphs.
+  int64_t heldBeside = 0;
   /// What was chosen, and what is not used: for people.
   std::vector<std::string> notes = {};
 };
@@ -71,11 +72,10 @@ struct PlanDraft {
                                       const ::dyna::CostModel &costs,
                                       const MiniBatchRequest &request);
 /// For the samples of a phase, which may be none; the request has the targets of the
-/// whole mini-batch. `isSwitched`: of another graph than home.
-::dyna::StatusOr<PlanDraft> beginPhase(const ::dyna::ExecutableGraph &graph,
-                                       const ::dyna::CostModel &costs,
-                                       const MiniBatchRequest &request,
-                                       bool isSwitched);
+/// whole mini-batch. `turn` is among `graphs`, the last of which is home's.
+::dyna::StatusOr<PlanDraft>
+beginPhase(const std::vector<const ::dyna::ExecutableGraph *> &graphs, int turn,
+           const ::dyna::CostModel &costs, const MiniBatchRequest &request);
 ::dyna::Status schedulePlan(PlanDraft &draft, const ::dyna::CostModel &costs);
 ::dyna::Status orderPlan(PlanDraft &draft, const ::dyna::CostModel &costs);
 

@@ -136,9 +136,7 @@ mlir::dyna::readOrchestration(exec::OrchestrationOp op,
   Orchestrated orchestrated;
   if (failed(readTurns(op, model, orchestrated)))
     return failure();
-  std::vector<const ::dyna::ExecutableGraph *> graphs;
-  for (const Orchestrated::Turn &turn : orchestrated.turns)
-    graphs.push_back(turn.graph.get());
+  const auto graphs = orchestrated.graphs();
   if (Status status = ::dyna::checkSwitched(graphs); !status.isOk())
     return op.emitOpError() << status.message();
   SwitchPlans plans(op, model, orchestrated);
@@ -185,9 +183,8 @@ mlir::dyna::beginStep(const Orchestrated &orchestrated,
     own.lengths.clear();
     for (int sample : dealt)
       own.lengths.push_back(request.lengths[sample]);
-    DYNA_ASSIGN_OR_RETURN(
-        PlanDraft draft,
-        beginPhase(*orchestrated.turns[turn].graph, costs, own, !isHome));
+    DYNA_ASSIGN_OR_RETURN(PlanDraft draft,
+                          beginPhase(orchestrated.graphs(), turn, costs, own));
     areJoined |= draft.plan.lengths != own.lengths;
     step.phases.push_back(
         {turn, std::move(draft), {dealt.begin(), dealt.end()}});

@@ -29,6 +29,12 @@ struct Orchestrated {
   ::dyna::SwitchTable switches;
 
   int home() const { return static_cast<int>(turns.size()) - 1; }
+  std::vector<const ::dyna::ExecutableGraph *> graphs() const {
+    std::vector<const ::dyna::ExecutableGraph *> graphs;
+    for (const Turn &turn : turns)
+      graphs.push_back(turn.graph.get());
+    return graphs;
+  }
 };
 
 /// Diagnostics say which graph does not place the model, which range is wrong,

@@ -212,6 +212,21 @@ TEST(PlanSwitch, NodesHandOn) {
   EXPECT_LE(times.portSeconds, 1.1 * 3200);
 }
 
+/// Two nodes swap their tensors. One half behind the other would leave ports
+/// idle, as a rank has no more than some buckets under way.
+TEST(PlanSwitch, StreamsGoSideBySide) {
+  SwitchCase one = {{}, nodesOf(2, 2)};
+  for (int rank : {0, 2})
+    for (int layer = 0; layer < 64; ++layer)
+      one.tensors.push_back(bytesOn({rank, rank + 1}, {2 - rank}, 100));
+  SwitchOptions options = inBytes();
+  options.bucketBytes = 200;
+  const SwitchPlan plan = planOf(one, options);
+  EXPECT_GT(plan.buckets.size(), 2 * kBucketsUnderWay);
+  SwitchTimes times = timesOf(one.tensors, plan, one.network);
+  EXPECT_LE(times.seconds, 1.2 * times.portSeconds);
+}
+
 TEST(PlanSwitch, WhatLiesRightStays) {
   SwitchCase one = {{bytesOn({0, 1, 2}, {0, 2}, 100)}, nodesOf(2, 2)};
   SwitchTimes times = timesOf(one.tensors, planOf(one), one.network);
@@ -391,6 +406,30 @@ TEST(SwitchTimes, PortsOfARankWorkAtOnce) {
   plan.buckets.push_back({{second}, 0});
   EXPECT_DOUBLE_EQ(timesOf(one.tensors, plan, one.network).seconds,
                    1 + 10 + 82);
+}
+
+/// Rank 1 hands ten tensors on, in the memory of as many buckets as are under
+/// way, beside one of its own, before and behind.
+TEST(SwitchTimes, PeakHasBothLayoutsAndWhatIsPassedOn) {
+  SwitchCase one = {{}, nodesOf(1, 3)};
+  SwitchPlan plan;
+  for (int t = 0; t < 10; ++t) {
+    one.tensors.push_back(bytesOn({0}, {2}, 10));
+    const Box box = one.tensors[t].to[0].box;
+    plan.buckets.push_back(
+        {{{t, 0, 1, SwitchPlace::Old, SwitchPlace::Passing, box}}, -1});
+  }
+  for (int t = 0; t < 10; ++t)
+    plan.buckets.push_back({{{t, 1, 2, SwitchPlace::Passing, SwitchPlace::New,
+                              one.tensors[t].to[0].box}},
+                            t});
+  one.tensors.push_back(bytesOn({1}, {1}, 1000));
+  plan.buckets[0].transfers.push_back({10, 1, 1, SwitchPlace::Old,
+                                       SwitchPlace::New,
+                                       one.tensors[10].to[0].box});
+  ASSERT_EQ(refusalOf(one, plan), "");
+  EXPECT_EQ(timesOf(one.tensors, plan, one.network).peakBytes,
+            2000 + 10 * static_cast<int64_t>(kBucketsUnderWay));
 }
 
 TEST(SwitchTimes, TransfersThatAreNotFusedHaveALatencyEach) {

@@ -41,46 +41,84 @@ std::string Transport::Description::text() const {
          std::to_string(tag) + ", " + std::to_string(bytes) + " bytes";
 }
 
-Status Transport::checkMessage(const Description &message,
-                               const void *data) const {
-  const char *expected = nullptr;
+/// What is wrong with rows, or null. Sums up their bytes.
+static const char *checkStrips(const std::vector<Strip> &strips,
+                               int32_t addedAs, int64_t &bytes) {
+  const int64_t element = addedAs == kReplaces ? 1 : elementBytes(addedAs);
+  if (element == 0)
+    return "there is no such type of elements to add";
+  bytes = 0;
+  for (const Strip &strip : strips) {
+    int64_t own = 0;
+    if (strip.count < 0 || strip.bytes < 0)
+      return "negative size";
+    if (__builtin_mul_overflow(strip.count, strip.bytes, &own) ||
+        __builtin_add_overflow(bytes, own, &bytes))
+      return "more bytes than can be counted";
+    if (!strip.data && own > 0)
+      return "null buffer";
+    if (strip.count > 1 && strip.stride < strip.bytes)
+      return "rows that overlap";
+    if (strip.bytes % element != 0)
+      return "rows of broken elements";
+  }
+  return nullptr;
+}
+
+StatusOr<Transport::Description>
+Transport::checkMessage(bool isSend, Message &message) const {
+  const char *expected =
+      checkStrips(message.strips, message.addedAs, message.bytes);
+  Description what;
+  what.direction = isSend ? "send to rank " : "receive from rank ";
+  what.peer = message.peer, what.tag = message.tag;
+  what.bytes = message.isOfRows ? message.bytes : message.strips[0].bytes;
   if (message.peer < 0 || message.peer >= ranks_)
     expected = "there is no such rank";
   else if (message.peer == rank_)
     expected = "a rank does not send to itself; copy instead";
   else if (message.tag < 0 || message.tag > kLargestTag)
     expected = "the tag is out of range";
-  else if (message.bytes < 0)
-    expected = "negative size";
-  else if (!data && message.bytes > 0)
-    expected = "null buffer";
   if (!expected)
-    return Status::ok();
+    return what;
   return Status::invalidArgument("rank " + std::to_string(rank_) + " of " +
-                                 std::to_string(ranks_) + ": " +
-                                 message.text() + ": " + expected);
+                                 std::to_string(ranks_) + ": " + what.text() +
+                                 ": " + expected);
+}
+
+StatusOr<Ticket> Transport::start(bool isSend, Message message, void *stream) {
+  StatusOr<Description> what = checkMessage(isSend, message);
+  DYNA_RETURN_IF_ERROR(what.status());
+  DYNA_RETURN_IF_ERROR(failure_);
+  if (isSend) {
+    ++traffic_.messages;
+    traffic_.messageBytes += message.bytes;
+  }
+  return add(isSend ? makeSend(std::move(message), stream)
+                    : makeReceive(std::move(message), stream),
+             std::move(*what));
 }
 
 StatusOr<Ticket> Transport::startSend(int peer, int32_t tag, const void *data,
                                       int64_t bytes, void *stream) {
-  Description what;
-  what.direction = "send to rank ";
-  what.peer = peer, what.tag = tag, what.bytes = bytes;
-  DYNA_RETURN_IF_ERROR(checkMessage(what, data));
-  DYNA_RETURN_IF_ERROR(failure_);
-  ++traffic_.messages;
-  traffic_.messageBytes += bytes;
-  return add(makeSend(peer, tag, data, bytes, stream), std::move(what));
+  return start(true, {peer, tag, {{const_cast<void *>(data), 1, bytes, bytes}}},
+               stream);
 }
 
 StatusOr<Ticket> Transport::startReceive(int peer, int32_t tag, void *data,
                                          int64_t bytes, void *stream) {
-  Description what;
-  what.direction = "receive from rank ";
-  what.peer = peer, what.tag = tag, what.bytes = bytes;
-  DYNA_RETURN_IF_ERROR(checkMessage(what, data));
-  DYNA_RETURN_IF_ERROR(failure_);
-  return add(makeReceive(peer, tag, data, bytes, stream), std::move(what));
+  return start(false, {peer, tag, {{data, 1, bytes, bytes}}}, stream);
+}
+
+StatusOr<Ticket> Transport::startSend(int peer, int32_t tag,
+                                      std::vector<Strip> strips, void *stream) {
+  return start(true, {peer, tag, std::move(strips), true}, stream);
+}
+
+StatusOr<Ticket> Transport::startReceive(int peer, int32_t tag,
+                                         std::vector<Strip> strips,
+                                         void *stream, int32_t addedAs) {
+  return start(false, {peer, tag, std::move(strips), true, addedAs}, stream);
 }
 
 StatusOr<Ticket> Transport::add(MadeOperation operation,

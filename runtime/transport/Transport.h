@@ -49,6 +49,7 @@
 #include "runtime/abi/Abi.h"
 #include "runtime/base/Status.h"
 #include "runtime/transport/Collective.h"
+#include "runtime/transport/Strips.h"
 
 #include <array>
 #include <chrono>
@@ -100,6 +101,15 @@ public:
                              int64_t bytes, void *stream);
   StatusOr<Ticket> startReceive(int peer, int32_t tag, void *data,
                                 int64_t bytes, void *stream);
+  /// The same of rows (Strips.h), which may be cut in another way at the other
+  /// end. What comes replaces what is there, or is added to it (`addedAs`, a
+  /// DYNA_ELEMENT_* of which all rows have whole elements). Messages of one tag
+  /// between two ranks are of rows at both ends, or at neither.
+  StatusOr<Ticket> startSend(int peer, int32_t tag, std::vector<Strip> strips,
+                             void *stream);
+  StatusOr<Ticket> startReceive(int peer, int32_t tag,
+                                std::vector<Strip> strips, void *stream,
+                                int32_t addedAs = kReplaces);
   static constexpr int32_t kLargestTag = (1 << 22) - 1;
 
   /// Blocks until the operation is done, or fails with DeadlineExceeded,
@@ -164,11 +174,21 @@ protected:
   };
   using MadeOperation = StatusOr<std::unique_ptr<Operation>>;
 
+  /// One side of a message.
+  struct Message {
+    int peer = 0;
+    int32_t tag = 0;
+    std::vector<Strip> strips; ///< one row, unless it `isOfRows`
+    bool isOfRows = false;
+    int32_t addedAs = kReplaces;
+    int64_t bytes = 0; ///< of all strips
+
+    void *data() const { return strips.front().data; }
+  };
+
   // What a backend provides. Arguments have been checked.
-  virtual MadeOperation makeSend(int peer, int32_t tag, const void *data,
-                                 int64_t bytes, void *stream) = 0;
-  virtual MadeOperation makeReceive(int peer, int32_t tag, void *data,
-                                    int64_t bytes, void *stream) = 0;
+  virtual MadeOperation makeSend(Message message, void *stream) = 0;
+  virtual MadeOperation makeReceive(Message message, void *stream) = 0;
   virtual StatusOr<std::unique_ptr<Group>>
   makeGroup(std::vector<int> ranks, int index, Deadline deadline) = 0;
   /// Called before each round of advances; fails when another rank has.
@@ -204,7 +224,9 @@ private:
     Description description;
   };
 
-  Status checkMessage(const Description &message, const void *data) const;
+  StatusOr<Ticket> start(bool isSend, Message message, void *stream);
+  /// Sums up the bytes of a message, and names it.
+  StatusOr<Description> checkMessage(bool isSend, Message &message) const;
   StatusOr<Ticket> add(MadeOperation operation, Description description);
   Status advanceAll();
   Status fail(const std::string &what, const Status &status);

@@ -45,7 +45,7 @@ char *MpiExchange::scratch(int64_t bytes) {
 }
 
 void MpiExchange::freeScratch() {
-  for (MpiScratch::Block &block : scratch_)
+  for (Scratch::Block &block : scratch_)
     wire_.scratch().give(std::move(block));
   scratch_.clear();
 }

@@ -61,7 +61,7 @@ private:
   std::vector<MpiSend> sends_;
   std::deque<MpiReceive> receives_;
   bool isReducing_ = false, isSecondRound_ = false, isDone_ = false;
-  std::vector<MpiScratch::Block> scratch_;
+  std::vector<Scratch::Block> scratch_;
   std::vector<const void *> contributions_; ///< by place in the group
   Rows result_;                             ///< where their sum goes in `out`
   std::vector<Unpack> unpacks_;

@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/transport/ProcessTransport.h"
 #include "runtime/transport/mpi/MpiExchange.h"
+#include "runtime/transport/mpi/MpiStrips.h"
 #include "runtime/transport/mpi/MpiWire.h"
 
 #include <algorithm>
@@ -75,17 +76,25 @@ public:
   int ranksPerCore() const override { return wire_->ranksPerCore(); }
 
 protected:
-  MadeOperation makeSend(int peer, int32_t tag, const void *data, int64_t bytes,
-                         void *) override {
+  MadeOperation makeSend(Message m, void *) override {
+    if (m.isOfRows) {
+      auto rows = std::make_unique<PiecesOperation<MpiStripsSend>>(
+          *wire_, m.peer, m.tag, std::move(m.strips));
+      // What MPI has is on its way; nothing else would be before a wait.
+      DYNA_RETURN_IF_ERROR(rows->advance().status());
+      return MadeOperation(std::move(rows));
+    }
     auto operation = std::make_unique<SendOperation>();
-    DYNA_RETURN_IF_ERROR(operation->send.start(*wire_, MpiWire::Messages, peer,
-                                               tag, data, bytes));
+    DYNA_RETURN_IF_ERROR(operation->send.start(
+        *wire_, MpiWire::Messages, m.peer, m.tag, m.data(), m.bytes));
     return MadeOperation(std::move(operation));
   }
-  MadeOperation makeReceive(int peer, int32_t tag, void *data, int64_t bytes,
-                            void *) override {
-    return MadeOperation(
-        std::make_unique<ReceiveOperation>(*wire_, peer, tag, data, bytes));
+  MadeOperation makeReceive(Message m, void *) override {
+    if (m.isOfRows)
+      return MadeOperation(std::make_unique<PiecesOperation<MpiStripsReceive>>(
+          *wire_, m.peer, m.tag, std::move(m.strips), m.addedAs));
+    return MadeOperation(std::make_unique<ReceiveOperation>(
+        *wire_, m.peer, m.tag, m.data(), m.bytes));
   }
   StatusOr<std::unique_ptr<Group>> makeGroup(std::vector<int> ranks, int index,
                                              Deadline) override;
@@ -120,6 +129,15 @@ private:
     MpiReceive receive;
     StatusOr<bool> advance() override { return receive.advance(); }
     void withdraw() override { receive.withdraw(); }
+  };
+  /// One side of a message of rows.
+  template <typename Side> struct PiecesOperation : Operation {
+    template <typename... Arguments>
+    explicit PiecesOperation(Arguments &&...arguments)
+        : side(std::forward<Arguments>(arguments)...) {}
+    Side side;
+    StatusOr<bool> advance() override { return side.advance(); }
+    void withdraw() override { side.withdraw(); }
   };
   /// Of one collective, or of several that go on side by side.
   struct ExchangeOperation : Operation {

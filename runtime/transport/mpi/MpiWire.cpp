@@ -21,25 +21,6 @@ Status dyna::checkMpi(int code, const char *function) {
 }
 
 //===----------------------------------------------------------------------===//
-// Scratch
-//===----------------------------------------------------------------------===//
-
-MpiScratch::Block MpiScratch::take(int64_t bytes) {
-  auto fitting = free_.lower_bound(bytes);
-  // Not one that a far larger exchange will want.
-  if (fitting != free_.end() && fitting->first <= 2 * bytes) {
-    Block block{std::move(fitting->second), fitting->first};
-    free_.erase(fitting);
-    return block;
-  }
-  return {std::unique_ptr<char[]>(new char[static_cast<size_t>(bytes)]), bytes};
-}
-
-void MpiScratch::give(Block block) {
-  free_.emplace(block.bytes, std::move(block.data));
-}
-
-//===----------------------------------------------------------------------===//
 // Communicators
 //===----------------------------------------------------------------------===//
 

@@ -9,6 +9,7 @@
 #ifndef DYNA_RUNTIME_TRANSPORT_MPI_MPIWIRE_H
 #define DYNA_RUNTIME_TRANSPORT_MPI_MPIWIRE_H
 
+#include "runtime/transport/Scratch.h"
 #include "runtime/transport/Transport.h"
 
 #include <deque>
@@ -27,22 +28,6 @@ constexpr int64_t kLongestPiece = int64_t(1) << 30;
 
 class MpiReceive;
 
-/// Memory for packing and sums. Blocks are kept for the next exchange: touching
-/// fresh memory costs more than sending it.
-class MpiScratch {
-public:
-  struct Block {
-    std::unique_ptr<char[]> data;
-    int64_t bytes = 0;
-  };
-  /// At least `bytes`, not cleared.
-  Block take(int64_t bytes);
-  void give(Block block);
-
-private:
-  std::multimap<int64_t, std::unique_ptr<char[]>> free_;
-};
-
 /// The communicators of one transport.
 class MpiWire {
 public:
@@ -60,7 +45,7 @@ public:
   bool isCrowded() const { return isCrowded_; }
   /// Ranks of this machine that may use a core of this one's, on average.
   int ranksPerCore() const { return ranksPerCore_; }
-  MpiScratch &scratch() { return scratch_; }
+  Scratch &scratch() { return scratch_; }
 
   /// Sends the text to all other ranks.
   void announce(const std::string &text);
@@ -75,6 +60,8 @@ public:
 
 private:
   friend class MpiReceive;
+  friend class MpiStripsSend;
+  friend class MpiStripsReceive;
   Status countNeighbours();
   using Key = std::tuple<Channel, int, int>;
 
@@ -83,12 +70,15 @@ private:
   bool isCrowded_ = false;
   int ranksPerCore_ = 1;
   std::optional<Transport::Deadline> withdrawal_;
-  MpiScratch scratch_;
+  Scratch scratch_;
   std::string announced_;
   std::vector<MPI_Request> announcements_;
   /// By channel, peer and tag: receives that have not seen their message, in
   /// the order started. Only the first may look for one.
-  std::map<Key, std::deque<const MpiReceive *>> unseen_;
+  std::map<Key, std::deque<const void *>> unseen_;
+  /// By peer and tag: messages of rows of which MPI has not got all pieces. Only
+  /// the first may give it more.
+  std::map<std::pair<int, int>, std::deque<const void *>> unsent_;
 };
 
 class MpiSend {

@@ -105,9 +105,11 @@ int64_t MessageExchange::taskCount() const {
 
 void MessageExchange::run(int64_t task) {
   int64_t begin = task * kTaskBytes;
-  memcpy(static_cast<char *>(target) + begin,
-         static_cast<const char *>(source) + begin,
-         static_cast<size_t>(std::min(kTaskBytes, bytes - begin)));
+  StripCursor from(source, begin), to(target, begin);
+  forEachRun(from, to, std::min(kTaskBytes, bytes - begin),
+             [this](const char *read, char *written, int64_t run) {
+               placeRun(addedAs, read, written, run);
+             });
 }
 
 //===----------------------------------------------------------------------===//

@@ -103,8 +103,8 @@ public:
       : Exchange(world, {from, to}) {}
 
   // Set by the parties; both know the size by then, and it is the same.
-  const void *source = nullptr;
-  void *target = nullptr;
+  std::vector<Strip> source, target;
+  int32_t addedAs = kReplaces;
   int64_t bytes = 0;
   bool isSend = false; ///< which side came first
 
@@ -179,8 +179,9 @@ public:
 
   /// Leaves one side of a message; the exchange is open when both have.
   StatusOr<std::shared_ptr<Exchange>> message(int from, int to, int32_t tag,
-                                              bool isSend, void *data,
-                                              int64_t bytes);
+                                              bool isSend,
+                                              std::vector<Strip> strips,
+                                              int64_t bytes, int32_t addedAs);
   /// Leaves the side of the rank at `index` of the group's exchange `number`.
   StatusOr<std::shared_ptr<Exchange>>
   collective(GroupState &group, const std::vector<int> &ranks, int index,

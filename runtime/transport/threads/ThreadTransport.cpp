@@ -21,14 +21,13 @@ public:
   int ranksPerCore() const override { return ranks(); }
 
 protected:
-  MadeOperation makeSend(int peer, int32_t tag, const void *data, int64_t bytes,
-                         void *) override {
-    return sideOf(world_->message(rank(), peer, tag, true,
-                                  const_cast<void *>(data), bytes));
+  MadeOperation makeSend(Message m, void *) override {
+    return sideOf(world_->message(rank(), m.peer, m.tag, true,
+                                  std::move(m.strips), m.bytes, m.addedAs));
   }
-  MadeOperation makeReceive(int peer, int32_t tag, void *data, int64_t bytes,
-                            void *) override {
-    return sideOf(world_->message(peer, rank(), tag, false, data, bytes));
+  MadeOperation makeReceive(Message m, void *) override {
+    return sideOf(world_->message(m.peer, rank(), m.tag, false,
+                                  std::move(m.strips), m.bytes, m.addedAs));
   }
   StatusOr<std::unique_ptr<Group>> makeGroup(std::vector<int> ranks, int index,
                                              Deadline) override;

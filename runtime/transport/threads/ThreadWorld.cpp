@@ -19,8 +19,9 @@ std::unique_lock<std::mutex> ThreadWorld::lockSpinning() {
 }
 
 StatusOr<std::shared_ptr<Exchange>>
-ThreadWorld::message(int from, int to, int32_t tag, bool isSend, void *data,
-                     int64_t bytes) {
+ThreadWorld::message(int from, int to, int32_t tag, bool isSend,
+                     std::vector<Strip> strips, int64_t bytes,
+                     int32_t addedAs) {
   std::shared_ptr<MessageExchange> exchange;
   bool isLast = false;
   {
@@ -45,11 +46,19 @@ ThreadWorld::message(int from, int to, int32_t tag, bool isSend, void *data,
           std::to_string(isSend ? bytes : exchange->bytes) +
           " bytes, but the receive expects " +
           std::to_string(isSend ? exchange->bytes : bytes));
-    if (isSend)
-      exchange->source = data;
-    else
-      exchange->target = data;
+    (isSend ? exchange->source : exchange->target) = std::move(strips);
+    if (!isSend)
+      exchange->addedAs = addedAs;
     isLast = exchange->arrive();
+    // They are added run by run, as both sides cut them.
+    if (isLast && exchange->addedAs != kReplaces)
+      for (const Strip &strip : exchange->source)
+        if (strip.bytes % elementBytes(exchange->addedAs) != 0)
+          return Status::invalidArgument(
+              "the receive adds elements of " +
+              std::to_string(elementBytes(exchange->addedAs)) +
+              " bytes, but the message has rows of " +
+              std::to_string(strip.bytes));
   }
   if (isLast)
     exchange->open();

@@ -401,10 +401,10 @@ private:
     }
   };
 
-  MadeOperation makeSend(int, int32_t, const void *, int64_t, void *) override {
+  MadeOperation makeSend(Transport::Message, void *) override {
     return std::unique_ptr<Operation>(new Message(*this));
   }
-  MadeOperation makeReceive(int, int32_t, void *, int64_t, void *) override {
+  MadeOperation makeReceive(Transport::Message, void *) override {
     return std::unique_ptr<Operation>(new Message(*this));
   }
   StatusOr<std::unique_ptr<Group>> makeGroup(std::vector<int> ranks, int index,

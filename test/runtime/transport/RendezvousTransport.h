@@ -29,14 +29,20 @@ public:
   int ranksPerCore() const override { return inner_->ranksPerCore(); }
 
 protected:
-  MadeOperation makeSend(int peer, int32_t tag, const void *data, int64_t bytes,
-                         void *stream) override {
-    return finished(inner_->startSend(peer, tag, data, bytes, stream), stream);
+  MadeOperation makeSend(Message m, void *stream) override {
+    return finished(
+        m.isOfRows
+            ? inner_->startSend(m.peer, m.tag, std::move(m.strips), stream)
+            : inner_->startSend(m.peer, m.tag, m.data(), m.bytes, stream),
+        stream);
   }
-  MadeOperation makeReceive(int peer, int32_t tag, void *data, int64_t bytes,
-                            void *stream) override {
-    return finished(inner_->startReceive(peer, tag, data, bytes, stream),
-                    stream);
+  MadeOperation makeReceive(Message m, void *stream) override {
+    return finished(
+        m.isOfRows
+            ? inner_->startReceive(m.peer, m.tag, std::move(m.strips), stream,
+                                   m.addedAs)
+            : inner_->startReceive(m.peer, m.tag, m.data(), m.bytes, stream),
+        stream);
   }
   StatusOr<std::unique_ptr<Group>> makeGroup(std::vector<int> ranks, int index,
                                              Deadline deadline) override {

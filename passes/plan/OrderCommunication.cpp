@@ -74,14 +74,17 @@ private:
       return failure();
     draft->options.naiveMessages = naive;
     const bool isPhase = draft->isPhase;
-    if (!op.isDraft() && !schedule.empty()) {
-      auto chosen = ::dyna::findSchedule(schedule);
+    auto word = scheduleWord(pipeline, schedule);
+    if (!word.isOk())
+      return refuse(op, word.status());
+    if (!op.isDraft() && !word->empty()) {
+      auto chosen = ::dyna::findSchedule(*word);
       if (!chosen.isOk())
         return refuse(op, chosen.status());
       draft->options.schedule = *chosen;
-    } else if (!schedule.empty()) {
+    } else if (!word->empty()) {
       return op.emitOpError("is a draft, which says its schedule itself: "
-                            "'schedule' is for complete plans");
+                            "'pipeline' is for complete plans");
     }
     if (auto status = orderPlan(*draft, costModel); !status.isOk())
       return refuse(op, status);

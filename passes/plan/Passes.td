@@ -35,8 +35,12 @@ defvar Plan_Order = [
            "Gradients of weights apart from those of inputs">,
     Option<"recompute", "recompute", "std::string", "\"\"",
            "none, selective or full, one per layer, or auto: chosen by rank-memory; empty: what the strategy says, or none">,
-    Option<"rankMemory", "rank-memory", "int64_t", "-1",
-           "Bytes of each rank's parameters, their state and micro-batches; -1: not limited">];
+    Option<"rankMemory", "rank-memory", "std::string", "\"\"",
+           "Bytes of each rank's parameters, their state and micro-batches, such as 40MiB; empty: not limited">];
+
+/// A binary's flag is --pipeline; passes that speak of schedules take that word too.
+defvar Plan_OtherWord = Option<"schedule", "schedule", "std::string", "\"\"",
+                               "The same as pipeline">;
 
 defvar Plan_Evaluate = Option<"evaluate", "evaluate", "bool", "false", "Losses only">;
 
@@ -60,8 +64,9 @@ def BuildMicroBatches : Pass<"dyna-build-micro-batches", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = !listconcat(Plan_MiniBatch, [
-    Option<"pipeline", "schedule", "std::string", "\"\"",
-           "Name of a schedule, as a binary's --pipeline has it; empty: its default">],
+    Option<"pipeline", "pipeline", "std::string", "\"\"",
+           "Name of a schedule, as a binary's --pipeline has it; empty: its default">,
+    Plan_OtherWord],
     Plan_Order, [Plan_Evaluate]);
 }
 
@@ -79,16 +84,17 @@ def Schedule : Pass<"dyna-schedule", "::mlir::ModuleOp"> {
   let options = [
     Option<"costs", "costs", "std::string", "\"\"",
            "File of what layers take (runtime/cost/Costs.proto); empty: estimated">,
-    Option<"schedule", "schedule", "std::string", "\"\"",
+    Option<"pipeline", "pipeline", "std::string", "\"\"",
            "Name of a schedule; empty: the one that the micro-batches were cut for">,
+    Plan_OtherWord,
     Option<"inFlight", "in-flight", "int64_t", "-1",
            "Micro-batches in flight, where the schedule leaves it open; -1: as they were cut for, or chosen for another schedule">,
     Option<"splitBackward", "split-backward", "bool", "false",
            "Gradients of weights apart from those of inputs, also where the cut was not for that">,
     Option<"recompute", "recompute", "std::string", "\"\"",
            "none, selective or full, one per layer, or auto: chosen by memory; empty: what the micro-batches were cut for">,
-    Option<"rankMemory", "rank-memory", "int64_t", "-1",
-           "Bytes of each rank's parameters, their state and micro-batches; -1: what the micro-batches were cut for">,
+    Option<"rankMemory", "rank-memory", "std::string", "\"\"",
+           "Bytes of each rank's parameters, their state and micro-batches, such as 40MiB; empty: what the micro-batches were cut for">,
     Option<"report", "report", "bool", "false",
            "Say in a remark for each replica what its pipeline is expected to take, its safety stock, and how many micro-batches its stages hold">];
 }
@@ -104,14 +110,15 @@ def OrderCommunication : Pass<"dyna-order-communication", "::mlir::ModuleOp"> {
     proven as a whole (not with `naive`).
 
     Where the module has no draft, complete plans are taken instead, whatever made them: their
-    communication is dropped and ordered anew, by the rules of `schedule`.
+    communication is dropped and ordered anew, by the rules of `pipeline`.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = [
     Option<"costs", "costs", "std::string", "\"\"",
            "File of what layers take (runtime/cost/Costs.proto), to expect tensors by; empty: estimated">,
-    Option<"schedule", "schedule", "std::string", "\"\"",
+    Option<"pipeline", "pipeline", "std::string", "\"\"",
            "Name of the schedule whose rules for waits complete plans follow; empty: a binary's default">,
+    Plan_OtherWord,
     Option<"naive", "naive", "bool", "false",
            "Send behind what makes a tensor and receive before what needs it, not proven: to see why that is not enough">];
 }
@@ -132,7 +139,8 @@ def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = !listconcat(Plan_MiniBatch, [
     Option<"pipeline", "pipeline", "std::string", "\"\"",
-           "Name of a schedule, as a binary's --pipeline has it; empty: its default">],
+           "Name of a schedule, as a binary's --pipeline has it; empty: its default">,
+    Plan_OtherWord],
     Plan_Order, [Plan_Evaluate]);
 }
 
@@ -164,8 +172,8 @@ def VerifyPlan : Pass<"dyna-verify-plan", "::mlir::ModuleOp"> {
     module's `exec.switch_plan`s say; that these move what the graphs need is proven first.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
-  let options = [Option<"limit", "limit", "int64_t", "-1",
-                        "Bytes of each rank's dynamic region, at most; -1: no limit">];
+  let options = [Option<"limit", "limit", "std::string", "\"\"",
+                        "Bytes of each rank's dynamic region, at most, such as 40MiB; empty: no limit">];
 }
 
 #endif // DYNA_PASSES_PLAN_PASSES_TD

@@ -5,6 +5,7 @@
 #include "passes/plan/PlanSteps.h"
 
 #include "dialects/exec/SwitchTranslation.h"
+#include "runtime/base/ParseBytes.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/plan/Bytes.h"
@@ -45,6 +46,27 @@ Status mlir::dyna::checkCount(const char *option, int64_t value, int64_t most,
                                  std::to_string(value));
 }
 
+::dyna::StatusOr<int64_t> mlir::dyna::bytesOf(const char *option,
+                                              const std::string &text) {
+  if (text.empty())
+    return 0;
+  auto bytes = ::dyna::parseBytes(text);
+  if (!bytes.isOk())
+    return Status::invalidArgument(std::string(option) + " " +
+                                   bytes.status().message());
+  return bytes;
+}
+
+::dyna::StatusOr<std::string>
+mlir::dyna::scheduleWord(const std::string &pipeline,
+                         const std::string &schedule) {
+  if (pipeline.empty() || schedule.empty() || pipeline == schedule)
+    return pipeline.empty() ? schedule : pipeline;
+  return Status::invalidArgument(
+      "pipeline and schedule are two words for one option, but got '" +
+      pipeline + "' and '" + schedule + "'");
+}
+
 //===----------------------------------------------------------------------===//
 // Micro-batches
 //===----------------------------------------------------------------------===//
@@ -59,8 +81,6 @@ Status mlir::dyna::checkRequest(const MiniBatchRequest &request) {
   DYNA_RETURN_IF_ERROR(
       checkCount("tokens-per-micro-batch", request.tokensPerMicroBatch,
                  ::dyna::maxMicroBatchTokens, " tokens", chosen));
-  DYNA_RETURN_IF_ERROR(checkCount("rank-memory", request.rankMemory, INT64_MAX,
-                                  " bytes", "no limit"));
   DYNA_RETURN_IF_ERROR(checkCount("in-flight", request.inFlight, INT32_MAX,
                                   " micro-batches", chosen));
   if (request.evaluate && request.splitBackward)
@@ -89,7 +109,8 @@ makePolicy(const ::dyna::CostModel &costs, ::dyna::Strategy strategy,
            const MiniBatchRequest &asked) {
   ::dyna::PlanRequest request;
   request.strategy = std::move(strategy);
-  request.pipeline = asked.pipeline;
+  DYNA_ASSIGN_OR_RETURN(request.pipeline,
+                        scheduleWord(asked.pipeline, asked.schedule));
   request.microBatches = asked.microBatches;
   request.recompute = asked.recompute;
   request.tokensPerBatch = asked.tokensPerBatch > 0
@@ -191,7 +212,8 @@ static ::dyna::StatusOr<PlanDraft> cutDraft(PlanDraft draft,
   draft.options = std::move(policy.options);
   draft.options.switched = isSwitched;
   draft.evaluate = request.evaluate;
-  draft.rankMemory = std::max<int64_t>(request.rankMemory, 0);
+  DYNA_ASSIGN_OR_RETURN(draft.rankMemory,
+                        bytesOf("rank-memory", request.rankMemory));
   draft.notes = std::move(policy.notes);
   const ::dyna::Model &model = draft.graph.model();
   std::vector<int64_t> samples = request.lengths;

@@ -21,10 +21,10 @@ constexpr const char *defaultStrategy = "dp=1"; ///< as Passes.td has it
 /// The options of a pass that begins a plan, as the user gave them: -1 and empty
 /// where nothing was said.
 struct MiniBatchRequest {
-  std::string strategy, microBatches, pipeline, recompute;
+  std::string strategy, microBatches, pipeline, schedule, recompute, rankMemory;
   std::vector<int64_t> lengths;
   int64_t targetTokens, tokensPerBatch, tokensPerMicroBatch;
-  int64_t inFlight, rankMemory;
+  int64_t inFlight;
   bool splitBackward, evaluate;
 };
 
@@ -33,13 +33,14 @@ MiniBatchRequest requestOf(const BeginningPass &pass) {
   return {pass.strategy,
           pass.microBatches,
           pass.pipeline,
+          pass.schedule,
           pass.recompute,
+          pass.rankMemory,
           {pass.lengths.begin(), pass.lengths.end()},
           pass.targetTokens,
           pass.tokensPerBatch,
           pass.tokensPerMicroBatch,
           pass.inFlight,
-          pass.rankMemory,
           pass.splitBackward,
           pass.evaluate};
 }
@@ -66,6 +67,13 @@ struct PlanDraft {
 
 /// Refuses what no mini-batch can have.
 ::dyna::Status checkRequest(const MiniBatchRequest &request);
+
+/// An option in bytes, such as 40MiB; 0 where it was not given.
+::dyna::StatusOr<int64_t> bytesOf(const char *option, const std::string &text);
+
+/// The schedule that is asked for by one of two words, or by both alike.
+::dyna::StatusOr<std::string> scheduleWord(const std::string &pipeline,
+                                           const std::string &schedule);
 
 /// `costs` is that of the model, here and below.
 ::dyna::StatusOr<PlanDraft> beginPlan(const ::dyna::Model &model,

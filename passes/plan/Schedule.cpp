@@ -92,11 +92,8 @@ private:
   }
 
   Status checkOptions() {
-    constexpr const char *asCut = "what the micro-batches were cut for";
-    DYNA_RETURN_IF_ERROR(
-        checkCount("rank-memory", rankMemory, INT64_MAX, " bytes", asCut));
     return checkCount("in-flight", inFlight, INT32_MAX, " micro-batches",
-                      asCut);
+                      "what the micro-batches were cut for");
   }
 
   LogicalResult scheduleOne(exec::PlanOp op, const ::dyna::Model &model,
@@ -123,8 +120,9 @@ private:
                                      "made, but the draft evaluates: "
                                      "there are none");
     options.splitBackward |= splitBackward;
-    if (rankMemory > 0)
-      draft.rankMemory = rankMemory;
+    DYNA_ASSIGN_OR_RETURN(int64_t bytes, bytesOf("rank-memory", rankMemory));
+    if (bytes > 0)
+      draft.rankMemory = bytes;
     if (!recompute.empty()) {
       options.chooseRecompute = recompute == ::dyna::chooseRecomputeWord;
       options.recompute = {::dyna::plan::RECOMPUTE_NONE};
@@ -135,8 +133,9 @@ private:
       }
     }
     const ::dyna::Schedule before = options.schedule;
-    if (!schedule.empty()) {
-      DYNA_ASSIGN_OR_RETURN(options.schedule, ::dyna::findSchedule(schedule));
+    DYNA_ASSIGN_OR_RETURN(std::string word, scheduleWord(pipeline, schedule));
+    if (!word.empty()) {
+      DYNA_ASSIGN_OR_RETURN(options.schedule, ::dyna::findSchedule(word));
     }
     if (draft.graph.stages() == 1)
       options.schedule = before; // there is only one

@@ -5,6 +5,7 @@
 #include "dialects/dyna/Requirements.h"
 #include "dialects/exec/SwitchTranslation.h"
 #include "passes/plan/ManifestBuilder.h"
+#include "passes/plan/PlanSteps.h"
 #include "passes/plan/StepPhases.h"
 #include "runtime/plan/PlanVerifier.h"
 
@@ -94,15 +95,21 @@ struct VerifyPlan : mlir::dyna::impl::VerifyPlanBase<VerifyPlan> {
     for (auto graph : getOperation().getOps<exec::GraphOp>())
       if (failed(verifyExecutable(graph, *model)))
         return signalPassFailure();
+    auto bytes = bytesOf("limit", limit);
+    if (!bytes.isOk()) {
+      (void)refuse(getOperation(), bytes.status());
+      return signalPassFailure();
+    }
+    const int64_t most = *bytes > 0 ? *bytes : -1;
     for (auto plan : getOperation().getOps<exec::PlanOp>())
-      if (!exec::findPhase(plan) && failed(verifyPlan(plan, *model, limit)))
+      if (!exec::findPhase(plan) && failed(verifyPlan(plan, *model, most)))
         signalPassFailure();
-    if (failed(verifySteps(*model)))
+    if (failed(verifySteps(*model, most)))
       signalPassFailure();
   }
 
   /// Of an orchestration without steps, its switches are.
-  LogicalResult verifySteps(const ::dyna::Model &model) {
+  LogicalResult verifySteps(const ::dyna::Model &model, int64_t most) {
     auto steps = getOperation().getOps<exec::StepOp>();
     exec::OrchestrationOp orchestration = findOrchestration(getOperation());
     if (!orchestration && steps.empty())
@@ -117,7 +124,7 @@ struct VerifyPlan : mlir::dyna::impl::VerifyPlanBase<VerifyPlan> {
       return failure();
     LogicalResult result = success();
     for (exec::StepOp step : steps)
-      if (failed(verifyStep(step, *orchestrated, limit)))
+      if (failed(verifyStep(step, *orchestrated, most)))
         result = failure();
     return result;
   }

@@ -4,6 +4,7 @@
 
 #include "runtime/train/CommandLine.h"
 
+#include "runtime/base/ParseBytes.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/BatchReader.h"
 #include "runtime/plan/Bytes.h"
@@ -351,22 +352,6 @@ commonFlags(const TrainOptions &options) {
     common.emplace_back("--" + name, text);
   }
   return common;
-}
-
-StatusOr<int64_t> parseBytes(const std::string &text) {
-  char *end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  std::string unit = end;
-  static const std::pair<const char *, int> units[] = {
-      {"", 0},     {"B", 0},   {"K", 10},   {"KB", 10}, {"KiB", 10},
-      {"M", 20},   {"MB", 20}, {"MiB", 20}, {"G", 30},  {"GB", 30},
-      {"GiB", 30}, {"T", 40},  {"TB", 40},  {"TiB", 40}};
-  for (auto [name, shift] : units)
-    if (unit == name && end != text.c_str() && std::isfinite(value) &&
-        value > 0 && std::ldexp(value, shift) < 1e18)
-      return static_cast<int64_t>(std::ldexp(value, shift));
-  return Status::invalidArgument(
-      "expects bytes such as 4GiB or 512M, but got '" + text + "'");
 }
 
 std::string helpText(const std::string &program) {

@@ -12,6 +12,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_COMMANDLINE_H
 #define DYNA_RUNTIME_TRAIN_COMMANDLINE_H
 
+#include "runtime/base/ParseBytes.h" // of flags that are bytes
 #include "runtime/base/Status.h"
 #include "runtime/train/TrainOptions.h"
 
@@ -57,9 +58,6 @@ std::vector<std::string> changedFlags(const TrainOptions &before,
 /// that a checkpoint stores, but for paths and threads.
 std::vector<std::pair<std::string, std::string>>
 commonFlags(const TrainOptions &options);
-
-/// Bytes of "4GiB", "512M", "1000000"; InvalidArgument for anything else.
-StatusOr<int64_t> parseBytes(const std::string &text);
 
 std::string helpText(const std::string &program);
 

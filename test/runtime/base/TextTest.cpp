@@ -4,6 +4,8 @@
 
 #include "runtime/base/Text.h"
 
+#include "runtime/base/ParseBytes.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -103,6 +105,14 @@ TEST(TextTest, bytesAreWrittenForPeople) {
   EXPECT_EQ(formatBytes(1023), "1023 B");
   EXPECT_EQ(formatBytes(1536), "1.5 KiB");
   EXPECT_EQ(formatBytes(int64_t(3) << 50), "3072.0 TiB");
+}
+
+TEST(TextTest, bytesAreReadWithUnits) {
+  EXPECT_EQ(*parseBytes("1000"), 1000);
+  EXPECT_EQ(*parseBytes("4GiB"), INT64_C(4) << 30);
+  EXPECT_EQ(*parseBytes("1.5M"), 3 << 19);
+  for (const char *text : {"", "GiB", "-1", "0", "0.5", "4X", "1e30", "nan"})
+    EXPECT_FALSE(parseBytes(text).isOk()) << text;
 }
 
 } // namespace

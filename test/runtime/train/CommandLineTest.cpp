@@ -113,14 +113,6 @@ TEST(CommandLineTest, StoredArgumentsGiveTheSameRun) {
               testing::ElementsAre("--data", "--seed"));
 }
 
-TEST(CommandLineTest, BytesWithUnits) {
-  EXPECT_EQ(*parseBytes("1000"), 1000);
-  EXPECT_EQ(*parseBytes("4GiB"), INT64_C(4) << 30);
-  EXPECT_EQ(*parseBytes("1.5M"), 3 << 19);
-  for (const char *text : {"", "GiB", "-1", "0", "4X", "1e30", "nan"})
-    EXPECT_FALSE(parseBytes(text).isOk()) << text;
-}
-
 TEST(CommandLineTest, HelpNamesEveryFlagWithItsDefault) {
   std::string help = helpText("train-gpt");
   EXPECT_NE(help.find("--describe[=WORD]"), std::string::npos) << help;

@@ -28,7 +28,7 @@ def main():
     for options in sys.argv[2:]:
         costs = " ".join(word for word in options.split() if word.startswith("costs="))
         whole, said = opt(f"--dyna-plan={options}", module)
-        cut, remarks = opt("--dyna-build-micro-batches=" + options.replace("pipeline=", "schedule="), module)
+        cut, remarks = opt("--dyna-build-micro-batches=" + options, module)
         scheduled, more = opt(f"--dyna-schedule={costs}", cut)
         ordered, none = opt(f"--dyna-order-communication={costs}", scheduled)
         good = ordered == whole and none == [] and len(remarks) + len(more) == len(said)

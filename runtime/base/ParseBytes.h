@@ -1,0 +1,21 @@
+//===- ParseBytes.h - Bytes as people write them ----------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_BASE_PARSEBYTES_H
+#define DYNA_RUNTIME_BASE_PARSEBYTES_H
+
+#include "runtime/base/Status.h"
+
+#include <cstdint>
+#include <string>
+
+namespace dyna {
+
+/// Bytes of "4GiB", "512M", "1000000", always more than none; InvalidArgument for
+/// anything else. Units are powers of 1024.
+StatusOr<int64_t> parseBytes(const std::string &text);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_BASE_PARSEBYTES_H

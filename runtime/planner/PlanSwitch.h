@@ -12,7 +12,8 @@
 //
 // Three steps, each a file of switches/: elements become lots that are had and
 // needed alike (Lots.h), lots get ways over the ports (Routes.h), ways are dealt
-// to the tensors' boxes in buckets (DealRoutes.h).
+// to the tensors' boxes in buckets (DealRoutes.h). Ways without detours are tried
+// first; where others save little, both plans are played (SwitchTimes.h).
 //
 //===----------------------------------------------------------------------===//
 

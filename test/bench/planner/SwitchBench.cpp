@@ -11,6 +11,8 @@
 //   baselines' seconds;
 // - "pairs": their means and the worst, by numbering of the ranks;
 // - "cycle": a cycle of HotSPa's Table 3, home and back;
+// - "gradients": a strategy's gradients on their way home, whole or in the rows
+//   of replicas;
 // - "planning": the median of five.
 //
 //===----------------------------------------------------------------------===//
@@ -279,6 +281,40 @@ void measurePairs(const std::string &order) {
               order.c_str(), count, sum / count, worst, ours, theirs);
 }
 
+/// Reduced gradients of each strategy on their way home, where each element is
+/// added once.
+void measureGradients(const std::string &order) {
+  const SwitchNetwork network = nodesOfEight(4);
+  const Numbering home = {strategies[0], order};
+  for (const Degrees &from : strategies) {
+    if (&from == &strategies[0])
+      continue;
+    for (bool zero : {false, true}) {
+      std::vector<SwitchTensor> tensors =
+          tensorsOf(llama32b(), {from, order}, home, zero);
+      for (SwitchTensor &tensor : tensors)
+        tensor.delivery = Delivery::Once;
+      double begin = seconds();
+      auto plan = planSwitch(tensors, network);
+      double planning = seconds() - begin;
+      auto bounds = boundsOf(tensors, network);
+      if (!plan.isOk() || !bounds.isOk())
+        return fail(plan.isOk() ? bounds.status() : plan.status());
+      if (Status status = checkSwitch(tensors, network.ranks, *plan);
+          !status.isOk())
+        fail(status);
+      SwitchTimes times = timesOf(tensors, *plan, network);
+      std::printf("{\"bench\": \"switch\", \"what\": \"gradients\", "
+                  "\"order\": \"%s\", \"from\": \"%s\", \"to\": \"%s\", "
+                  "\"zero\": %d, \"seconds\": %.4f, \"port_seconds\": %.4f, "
+                  "\"bound\": %.4f, \"transfers\": %lld, \"plan_ms\": %.1f}\n",
+                  order.c_str(), text(from).c_str(), text(home.degrees).c_str(),
+                  zero, times.seconds, times.portSeconds, bounds->largest(),
+                  static_cast<long long>(times.transfers), planning * 1e3);
+    }
+  }
+}
+
 /// Of HotSPa's Table 3: home, which updates, is the one for the longest.
 void measureCycles(const std::string &order) {
   const std::pair<const char *, std::vector<int>> cycles[] = {
@@ -345,6 +381,7 @@ int main() {
   for (const char *order : {"dpt", "pdt"}) {
     measurePairs(order);
     measureCycles(order);
+    measureGradients(order);
   }
   for (bool zero : {false, true}) {
     measurePlanning(llama32b(), {{1, 16, 2}, "dpt"}, {{8, 4, 1}, "dpt"}, zero);

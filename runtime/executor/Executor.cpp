@@ -228,7 +228,8 @@ Status Executor::run(const VerifiedStep &step,
     DYNA_ASSIGN_OR_RETURN(GraphSeat * seat, seatOf(phase.plan.plan()));
     DYNA_RETURN_IF_ERROR(check(*seat, phase.plan, batches[k], step.targets()));
     GraphSeat *before = phases.empty() ? nullptr : phases.back().seat;
-    phases.push_back({phase.switches, seat, before});
+    phases.push_back({phase.switches, seat, before,
+                      phase.plan.plan().microBatchCount() > 0});
   }
   SwitchCarrier switches(machine_, *phases.back().seat, phases);
   bool hadBadLoss = false;
@@ -248,6 +249,7 @@ Status Executor::run(const VerifiedStep &step,
         hadBadLoss |= !std::isfinite(loss);
       addPhase(result, phase);
     }
+    result.switches = switches.sent();
     return shareResults(result);
   };
   Status status = runAll();
@@ -258,7 +260,7 @@ Status Executor::run(const VerifiedStep &step,
 
 Status Executor::runProgram(Run &run) {
   if (memoryCheck_)
-    DYNA_RETURN_IF_ERROR(memoryCheck_->begin(run.seat));
+    DYNA_RETURN_IF_ERROR(memoryCheck_->begin(run.seat, run.switches));
   DYNA_RETURN_IF_ERROR(machine_.openResults(run.resultCount()));
   StepResult &result = run.result;
   result.keptBytes = mostOf(run.blocks.liveBytes(BlockKind::Kept));

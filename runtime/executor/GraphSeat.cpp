@@ -4,8 +4,6 @@
 
 #include "runtime/executor/GraphSeat.h"
 
-#include <cstring>
-
 namespace dyna {
 
 GraphSeat::GraphSeat(const ExecutableGraph &graph, Persistent persistent,
@@ -78,8 +76,8 @@ Box GraphSeat::partBox(int parameter, ParameterPart part) const {
           {rows.count(), place.rowElements}};
 }
 
-StatusOr<GraphSeat::Rows> GraphSeat::find(int parameter, ParameterPart part,
-                                          const Box &box) const {
+StatusOr<Strip> GraphSeat::rowsOf(int parameter, ParameterPart part,
+                                  const Box &box) const {
   int64_t place = placeOf(parameter, part);
   Box own = partBox(parameter, part);
   if (place < 0 || !own.contains(box))
@@ -89,17 +87,25 @@ StatusOr<GraphSeat::Rows> GraphSeat::find(int parameter, ParameterPart part,
   Box local = box.relativeTo(own);
   int64_t stride = rowBytes(parameter, part);
   int64_t element = elementBytes(typeOf(model(), parameter, part));
-  Rows rows = {place + local.begin[0] * stride + local.begin[1] * element,
-               local.size[0], local.size[1] * element, stride};
+  place += local.begin[0] * stride + local.begin[1] * element;
+  return Strip{machine_.persistent(place), local.size[0],
+               local.size[1] * element, stride};
+}
+
+StatusOr<GraphSeat::Pieces> GraphSeat::find(int parameter, ParameterPart part,
+                                            const Box &box) const {
+  DYNA_ASSIGN_OR_RETURN(Strip rows, rowsOf(parameter, part, box));
+  const int64_t place = static_cast<char *>(rows.data) -
+                        static_cast<char *>(machine_.persistent(0));
   // Whole rows are one piece.
-  if (rows.bytes == stride)
-    rows = {rows.place, 1, rows.count * stride, 0};
-  return rows;
+  if (rows.bytes == rows.stride)
+    return Pieces{place, 1, rows.totalBytes(), 0};
+  return Pieces{place, rows.count, rows.bytes, rows.stride};
 }
 
 Status GraphSeat::readBox(int parameter, ParameterPart part, const Box &box,
                           void *target) {
-  DYNA_ASSIGN_OR_RETURN(Rows rows, find(parameter, part, box));
+  DYNA_ASSIGN_OR_RETURN(Pieces rows, find(parameter, part, box));
   for (int64_t r = 0; r < rows.count; ++r)
     DYNA_RETURN_IF_ERROR(
         machine_.toHost(static_cast<char *>(target) + r * rows.bytes,
@@ -109,58 +115,12 @@ Status GraphSeat::readBox(int parameter, ParameterPart part, const Box &box,
 
 Status GraphSeat::writeBox(int parameter, ParameterPart part, const Box &box,
                            const void *source) {
-  DYNA_ASSIGN_OR_RETURN(Rows rows, find(parameter, part, box));
+  DYNA_ASSIGN_OR_RETURN(Pieces rows, find(parameter, part, box));
   for (int64_t r = 0; r < rows.count; ++r)
     DYNA_RETURN_IF_ERROR(machine_.toDevice(
         rows.place + r * rows.stride,
         static_cast<const char *>(source) + r * rows.bytes, rows.bytes));
   return machine_.synchronize();
-}
-
-namespace {
-
-/// bf16 as the upper half of an f32, rounded to even.
-struct Bf16 {
-  uint16_t bits;
-};
-float widen(Bf16 value) {
-  const uint32_t wide = static_cast<uint32_t>(value.bits) << 16;
-  float result;
-  std::memcpy(&result, &wide, sizeof(result));
-  return result;
-}
-Bf16 narrow(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  if (value != value)
-    return {static_cast<uint16_t>((bits >> 16) | 0x40)};
-  return {static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)};
-}
-
-void add(float &to, float more) { to += more; }
-void add(double &to, double more) { to += more; }
-void add(Bf16 &to, Bf16 more) { to = narrow(widen(to) + widen(more)); }
-
-template <typename Element>
-void addAll(void *to, const void *more, int64_t elements) {
-  auto *sum = static_cast<Element *>(to);
-  auto *summand = static_cast<const Element *>(more);
-  for (int64_t e = 0; e < elements; ++e)
-    add(sum[e], summand[e]);
-}
-
-} // namespace
-
-Status GraphSeat::addBox(int parameter, ParameterPart part, const Box &box,
-                         const void *source) {
-  const plan::ElementType type = typeOf(model(), parameter, part);
-  std::vector<unsigned char> sum(box.volume() * elementBytes(type));
-  DYNA_RETURN_IF_ERROR(readBox(parameter, part, box, sum.data()));
-  auto addElements = type == plan::F64    ? addAll<double>
-                     : type == plan::BF16 ? addAll<Bf16>
-                                          : addAll<float>;
-  addElements(sum.data(), source, box.volume());
-  return writeBox(parameter, part, box, sum.data());
 }
 
 Status GraphSeat::readPart(int parameter, ParameterPart part, void *target) {

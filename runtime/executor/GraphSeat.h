@@ -67,9 +67,9 @@ public:
                  void *target);
   Status writeBox(int parameter, ParameterPart part, const Box &box,
                   const void *source);
-  /// Adds to the box, element by element; bf16 is rounded once.
-  Status addBox(int parameter, ParameterPart part, const Box &box,
-                const void *source);
+  /// Where the box lies in the arena: for messages of rows.
+  StatusOr<Strip> rowsOf(int parameter, ParameterPart part,
+                         const Box &box) const;
   /// Of the logical tensor, what this rank has of a part.
   Box partBox(int parameter, ParameterPart part) const;
   Status clearGradients();
@@ -95,10 +95,11 @@ private:
   int64_t placeOf(int parameter, ParameterPart part) const;
   int64_t rowBytes(int parameter, ParameterPart part) const;
   /// Where the box begins in the arena, and how its rows lie there.
-  struct Rows {
+  struct Pieces {
     int64_t place, count, bytes, stride;
   };
-  StatusOr<Rows> find(int parameter, ParameterPart part, const Box &box) const;
+  StatusOr<Pieces> find(int parameter, ParameterPart part,
+                        const Box &box) const;
 
   const ExecutableGraph &graph_;
   const RankView view_;

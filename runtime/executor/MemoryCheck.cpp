@@ -18,8 +18,10 @@ static bool isWrittenByOthers(const ExchangeOp &exchange) {
   return exchange.isOfParameters() || (exchange.isMessage() && !exchange.sends);
 }
 
-Status MemoryCheck::begin(const GraphSeat &seat) {
+Status MemoryCheck::begin(const GraphSeat &seat,
+                          const SwitchCarrier *switches) {
   seat_ = &seat;
+  switches_ = switches;
   report_ = MemoryReport();
   alive_.clear();
   inFlight_.clear();
@@ -27,8 +29,25 @@ Status MemoryCheck::begin(const GraphSeat &seat) {
   present_.resize(arenaBytes_);
   DYNA_RETURN_IF_ERROR(
       machine_.fill(dynamicStart_, arenaBytes_ - dynamicStart_, poison));
-  DYNA_RETURN_IF_ERROR(machine_.toHost(image_.data(), 0, arenaBytes_));
-  return machine_.synchronize();
+  DYNA_RETURN_IF_ERROR(takeImage());
+  std::swap(image_, present_);
+  return Status::ok();
+}
+
+/// What other ranks may be writing.
+std::vector<MemoryCheck::Range> MemoryCheck::flyingRanges() const {
+  std::vector<Range> flying;
+  for (const auto &[start, ranges] : inFlight_)
+    flying.insert(flying.end(), ranges.begin(), ranges.end());
+  const char *arena = static_cast<const char *>(machine_.persistent(0));
+  for (const Strip &strip :
+       switches_ ? switches_->arriving() : std::vector<Strip>())
+    if (const auto *data = static_cast<const char *>(strip.data);
+        strip.totalBytes() > 0)
+      flying.push_back(
+          {data - arena,
+           data - arena + (strip.count - 1) * strip.stride + strip.bytes});
+  return flying;
 }
 
 Status MemoryCheck::after(const ProgramBlocks &blocks, int index,
@@ -45,8 +64,8 @@ Status MemoryCheck::after(const ProgramBlocks &blocks, int index,
                                              instruction.microBatch};
   if (isWrittenByOthers(exchange) && exchange.starts)
     inFlight_[name] = writable;
-  for (const auto &[start, ranges] : inFlight_)
-    writable.insert(writable.end(), ranges.begin(), ranges.end());
+  const std::vector<Range> flying = flyingRanges();
+  writable.insert(writable.end(), flying.begin(), flying.end());
   if (isWrittenByOthers(exchange) && !exchange.starts)
     inFlight_.erase(name);
   DYNA_RETURN_IF_ERROR(takeImage());
@@ -62,9 +81,7 @@ Status MemoryCheck::after(const ProgramBlocks &blocks, int index,
 /// What stays behind there is not read: `compare` takes it as writable, and the
 /// instruction that waits for it copies it.
 Status MemoryCheck::takeImage() {
-  std::vector<Range> flying;
-  for (const auto &[start, ranges] : inFlight_)
-    flying.insert(flying.end(), ranges.begin(), ranges.end());
+  std::vector<Range> flying = flyingRanges();
   std::sort(flying.begin(), flying.end(),
             [](const Range &a, const Range &b) { return a.begin < b.begin; });
   flying.push_back({arenaBytes_, arenaBytes_});

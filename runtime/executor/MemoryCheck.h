@@ -16,7 +16,7 @@
 #ifndef DYNA_RUNTIME_EXECUTOR_MEMORYCHECK_H
 #define DYNA_RUNTIME_EXECUTOR_MEMORYCHECK_H
 
-#include "runtime/executor/GraphSeat.h"
+#include "runtime/executor/SwitchCarrier.h"
 #include "runtime/plan/ProgramBlocks.h"
 
 #include <map>
@@ -51,7 +51,8 @@ public:
 
   /// Poisons the whole dynamic region and takes the first image. A program of
   /// the seat's graph follows.
-  Status begin(const GraphSeat &seat);
+  /// `switches` are those of the step, if it has several phases.
+  Status begin(const GraphSeat &seat, const SwitchCarrier *switches = nullptr);
   /// After instruction `index` and before its blocks are given back.
   Status after(const ProgramBlocks &blocks, int index,
                const plan::Instruction &instruction);
@@ -71,6 +72,7 @@ private:
                                     const plan::Instruction &instruction) const;
   void addParameterRanges(const plan::Instruction &instruction,
                           std::vector<Range> &ranges) const;
+  std::vector<Range> flyingRanges() const;
   Status takeImage();
   Status compare(std::vector<Range> writable,
                  const plan::Instruction &instruction);
@@ -80,6 +82,7 @@ private:
   RankMachine &machine_;
   const int64_t dynamicStart_, arenaBytes_;
   const GraphSeat *seat_ = nullptr; ///< whose program runs
+  const SwitchCarrier *switches_ = nullptr;
   std::vector<uint8_t> image_;      ///< before the instruction
   std::vector<uint8_t> present_;    ///< after it, but for what is in flight
   std::map<int, AliveBlock> alive_; ///< by number

@@ -16,6 +16,7 @@
 
 #include "runtime/abi/Abi.h"
 #include "runtime/device/Device.h"
+#include "runtime/transport/Scratch.h"
 #include "runtime/transport/Transport.h"
 
 #include <memory>
@@ -43,6 +44,9 @@ public:
   Traffic traffic() const {
     return transport_ ? transport_->traffic() : Traffic();
   }
+
+  /// The host's, for what waits to be used or passed on.
+  Scratch &scratch() { return scratch_; }
 
   Buffer &arena() const { return *arena_; }
   Stream &stream() const { return *stream_; }
@@ -89,6 +93,7 @@ public:
 private:
   Device &device_;
   Transport *transport_;
+  Scratch scratch_;
   std::unique_ptr<Buffer> arena_;
   std::unique_ptr<Buffer> results_;
   int64_t resultCount_ = 0;

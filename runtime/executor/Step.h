@@ -21,6 +21,11 @@ struct StepScalars {
   double clip = 0; ///< global-norm limit, 0: none
 };
 
+/// Bytes that switches sent to one rank.
+struct SwitchedBytes {
+  int64_t values = 0, gradients = 0;
+};
+
 /// What a step took of one rank.
 struct RankUse {
   double busySeconds = 0; ///< on the wall, in layer functions and updates
@@ -50,6 +55,8 @@ struct StepResult {
   /// them. 0 unless ExecutorOptions::timesCoreWaits; of several ranks the longest.
   double coreWaitSeconds = 0;
   Traffic traffic; ///< what this rank sent
+  /// Of it, what switches sent, by rank; none in a step of one graph.
+  std::vector<SwitchedBytes> switches;
 };
 
 } // namespace dyna

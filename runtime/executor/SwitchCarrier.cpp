@@ -7,15 +7,23 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/InstructionTable.h"
 
-#include <cstring>
-
 namespace dyna {
 
 using plan::Instruction;
 
-/// Both ends start the messages of a pair in one order, so that two tags do.
-static int32_t tagOf(bool isGradients) {
-  return Transport::kLargestTag - (isGradients ? 2 : 1);
+/// Both ends start the messages of a pair in one order, so that three tags do.
+static int32_t tagOf(bool isGradients, bool isAdded) {
+  return Transport::kLargestTag - (!isGradients ? 1 : isAdded ? 2 : 3);
+}
+
+SwitchCarrier::SwitchCarrier(RankMachine &machine, GraphSeat &home,
+                             std::vector<Phase> phases)
+    : machine_(machine), home_(home), phases_(std::move(phases)),
+      sent_(machine.ranks()) {}
+
+SwitchCarrier::~SwitchCarrier() {
+  for (auto &[key, bucket] : buckets_)
+    free(bucket);
 }
 
 StatusOr<SwitchCarrier::Way> SwitchCarrier::wayOf(const Instruction &i) const {
@@ -26,6 +34,10 @@ StatusOr<SwitchCarrier::Way> SwitchCarrier::wayOf(const Instruction &i) const {
     way.what = phase.switches.gradients;
     way.target = &home_;
     way.sources = {phase.seat};
+    way.element = home_.model().gradientType();
+    // It is waited for before the end of the next phase.
+    const Phase &next = phases_[i.phase + 1];
+    way.isLate = next.seat == &home_ && next.computes;
   } else {
     way.what = phase.switches.values;
     way.target = phase.seat;
@@ -38,63 +50,45 @@ StatusOr<SwitchCarrier::Way> SwitchCarrier::wayOf(const Instruction &i) const {
   return way;
 }
 
-int64_t SwitchCarrier::bytesOf(const Way &way,
-                               const SwitchTransfer &transfer) const {
-  return transfer.box.volume() *
-         way.what->tensors[transfer.tensor].elementBytes;
+Strip SwitchCarrier::Passing::rowsOf(const Box &part) const {
+  const Box local = part.relativeTo(box);
+  const int64_t stride = box.size[1] * element;
+  return {block.data.get() + local.begin[0] * stride + local.begin[1] * element,
+          local.size[0], local.size[1] * element, stride};
 }
 
-/// Copies a part of a packed box.
-static void copyBox(const Box &whole, const unsigned char *from, const Box &box,
-                    unsigned char *to, int64_t element) {
-  const Box local = box.relativeTo(whole);
-  const int64_t row = local.size[1] * element;
-  for (int64_t r = 0; r < local.size[0]; ++r)
-    std::memcpy(to + r * row,
-                from + ((local.begin[0] + r) * whole.size[1] + local.begin[1]) *
-                           element,
-                row);
-}
-
-Status SwitchCarrier::take(const Way &way, const Key &key,
-                           const SwitchTransfer &transfer,
-                           unsigned char *bytes) {
+StatusOr<Strip> SwitchCarrier::sourceOf(const Way &way, const Key &key,
+                                        const SwitchTransfer &transfer) const {
   const SwitchTensor &tensor = way.what->tensors[transfer.tensor];
   const Box &box = transfer.box;
   if (transfer.source == SwitchPlace::Passing) {
     auto [isGradients, phase, bucket] = key;
     const int after = way.what->plan.buckets[bucket].after;
-    for (const Passing &passing :
-         buckets_.at({isGradients, phase, after}).passing)
-      if (passing.tensor == transfer.tensor && passing.box.contains(box)) {
-        copyBox(passing.box, passing.bytes.data(), box, bytes,
-                tensor.elementBytes);
-        return Status::ok();
-      }
+    auto found = buckets_.find({isGradients, phase, after});
+    if (found != buckets_.end())
+      for (const Passing &passing : found->second.passing)
+        if (passing.tensor == transfer.tensor && passing.box.contains(box))
+          return passing.rowsOf(box);
     return Status::internal("nothing to pass on");
   }
   if (transfer.source == SwitchPlace::New)
-    return way.target->readBox(tensor.parameter, tensor.part, box, bytes);
+    return way.target->rowsOf(tensor.parameter, tensor.part, box);
   for (GraphSeat *seat : way.sources)
     if (seat->view().holds(tensor.parameter) &&
         seat->partBox(tensor.parameter, tensor.part).contains(box))
-      return seat->readBox(tensor.parameter, tensor.part, box, bytes);
+      return seat->rowsOf(tensor.parameter, tensor.part, box);
   return Status::internal("nothing to send: " + box.describe());
 }
 
-Status SwitchCarrier::give(const Way &way, Bucket &bucket,
-                           const SwitchTransfer &transfer,
-                           const unsigned char *bytes) {
+StatusOr<Strip> SwitchCarrier::targetOf(const Way &way, Bucket &bucket,
+                                        const SwitchTransfer &transfer) {
   const SwitchTensor &tensor = way.what->tensors[transfer.tensor];
-  if (transfer.target == SwitchPlace::Passing) {
-    bucket.passing.push_back({transfer.tensor, transfer.box,
-                              Bytes(bytes, bytes + bytesOf(way, transfer))});
-    return Status::ok();
-  }
-  return way.isGradients ? way.target->addBox(tensor.parameter, tensor.part,
-                                              transfer.box, bytes)
-                         : way.target->writeBox(tensor.parameter, tensor.part,
-                                                transfer.box, bytes);
+  if (transfer.target != SwitchPlace::Passing)
+    return way.target->rowsOf(tensor.parameter, tensor.part, transfer.box);
+  const Passing &passing = bucket.passing.emplace_back(Passing{
+      transfer.tensor, transfer.box, tensor.elementBytes,
+      machine_.scratch().take(transfer.box.volume() * tensor.elementBytes)});
+  return passing.rowsOf(transfer.box);
 }
 
 Status SwitchCarrier::start(const Instruction &i) {
@@ -104,72 +98,120 @@ Status SwitchCarrier::start(const Instruction &i) {
   const int own = machine_.rank();
   const std::vector<SwitchTransfer> &transfers =
       way.what->plan.buckets[i.bucket].transfers;
-  Bytes local;
   for (int number : way.what->sides[own].transfers[i.bucket]) {
     const SwitchTransfer &transfer = transfers[number];
-    const int64_t bytes = bytesOf(way, transfer);
-    if (transfer.from == transfer.to) {
-      local.resize(bytes);
-      DYNA_RETURN_IF_ERROR(take(way, key, transfer, local.data()));
-      DYNA_RETURN_IF_ERROR(give(way, bucket, transfer, local.data()));
-      continue;
+    const bool isAdded =
+        way.isGradients && transfer.target != SwitchPlace::Passing;
+    Strip source, target;
+    if (transfer.from == own) {
+      DYNA_ASSIGN_OR_RETURN(source, sourceOf(way, key, transfer));
     }
-    const bool sends = transfer.from == own;
-    Message &message =
-        (sends ? bucket.sends[transfer.to] : bucket.receives[transfer.from]);
-    const size_t at = message.bytes.size();
-    message.bytes.resize(at + bytes);
-    message.transfers.push_back(number);
-    if (sends)
-      DYNA_RETURN_IF_ERROR(take(way, key, transfer, message.bytes.data() + at));
+    if (transfer.to == own) {
+      DYNA_ASSIGN_OR_RETURN(target, targetOf(way, bucket, transfer));
+    }
+    if (transfer.from == transfer.to)
+      placeStrips(isAdded ? way.element : kReplaces, {source}, {target});
+    else
+      bucket.messages[{transfer.from, transfer.to, isAdded}].strips.push_back(
+          transfer.from == own ? source : target);
   }
+  for (auto &[name, message] : bucket.messages)
+    DYNA_RETURN_IF_ERROR(startMessage(way, name, message));
+  return Status::ok();
+}
+
+Status SwitchCarrier::startMessage(const Way &way, const MessageKey &key,
+                                   Message &message) {
   Transport &transport = *machine_.transport();
   void *stream = machine_.stream().handle();
-  const int32_t tag = tagOf(way.isGradients);
-  for (auto &[peer, message] : bucket.receives) {
-    DYNA_ASSIGN_OR_RETURN(
-        message.ticket,
-        transport.startReceive(peer, tag, message.bytes.data(),
-                               static_cast<int64_t>(message.bytes.size()),
-                               stream));
+  const auto [from, to, isAdded] = key;
+  const int32_t tag = tagOf(way.isGradients, isAdded);
+  const int64_t bytes = totalBytes(message.strips);
+  if (from == machine_.rank()) {
+    (way.isGradients ? sent_[to].gradients : sent_[to].values) += bytes;
+    DYNA_ASSIGN_OR_RETURN(message.ticket,
+                          transport.startSend(to, tag, message.strips, stream));
+    return Status::ok();
   }
-  for (auto &[peer, message] : bucket.sends) {
-    const auto bytes = static_cast<int64_t>(message.bytes.size());
-    sentBytes_ += bytes;
-    DYNA_ASSIGN_OR_RETURN(
-        message.ticket,
-        transport.startSend(peer, tag, message.bytes.data(), bytes, stream));
+  std::vector<Strip> strips = message.strips;
+  const bool isLate = isAdded && way.isLate;
+  if (isLate) {
+    message.late = machine_.scratch().take(bytes);
+    strips = {{message.late.data.get(), 1, bytes, bytes}};
   }
+  DYNA_ASSIGN_OR_RETURN(
+      message.ticket,
+      transport.startReceive(from, tag, std::move(strips), stream,
+                             isAdded && !isLate ? way.element : kReplaces));
   return Status::ok();
 }
 
 Status SwitchCarrier::wait(const Instruction &i) {
   DYNA_ASSIGN_OR_RETURN(Way way, wayOf(i));
-  auto found = buckets_.find({way.isGradients, i.phase, i.bucket});
+  const Key key = {way.isGradients, i.phase, i.bucket};
+  auto found = buckets_.find(key);
   if (found == buckets_.end())
     return Status::internal("waits for a bucket that was not started");
-  Bucket &bucket = found->second;
   Transport &transport = *machine_.transport();
   void *stream = machine_.stream().handle();
-  const std::vector<SwitchTransfer> &transfers =
-      way.what->plan.buckets[i.bucket].transfers;
-  for (auto &[peer, message] : bucket.receives) {
+  for (auto &[name, message] : found->second.messages) {
     DYNA_RETURN_IF_ERROR(
         transport.wait(message.ticket, stream, transport.deadline()));
-    const unsigned char *at = message.bytes.data();
-    for (int number : message.transfers) {
-      DYNA_RETURN_IF_ERROR(give(way, bucket, transfers[number], at));
-      at += bytesOf(way, transfers[number]);
-    }
+    if (!message.late.data)
+      continue;
+    const int64_t bytes = totalBytes(message.strips);
+    placeStrips(way.element, {{message.late.data.get(), 1, bytes, bytes}},
+                message.strips);
+    machine_.scratch().give(std::move(message.late));
   }
-  for (auto &[peer, message] : bucket.sends)
-    DYNA_RETURN_IF_ERROR(
-        transport.wait(message.ticket, stream, transport.deadline()));
-  bucket.receives.clear();
-  bucket.sends.clear();
-  if (bucket.passing.empty())
-    buckets_.erase(found);
+  settle(way, key);
   return Status::ok();
+}
+
+void SwitchCarrier::settle(const Way &way, const Key &key) {
+  auto [isGradients, phase, bucket] = key;
+  Bucket &done = buckets_.at(key);
+  done.messages.clear();
+  done.isWaited = true;
+  const SwitchPlan &plan = way.what->plan;
+  auto isWaited = [&](int b) {
+    if (!way.what->sides[machine_.rank()].takesPart(b))
+      return true;
+    auto found = buckets_.find({isGradients, phase, b});
+    return found != buckets_.end() && found->second.isWaited;
+  };
+  // Nothing is passed on from the bucket before when all behind it are done.
+  const int after = plan.buckets[bucket].after;
+  if (after < 0)
+    return;
+  for (int b = after + 1; b < way.what->buckets(); ++b)
+    if (plan.buckets[b].after == after && !isWaited(b))
+      return;
+  if (auto found = buckets_.find({isGradients, phase, after});
+      found != buckets_.end())
+    free(found->second);
+}
+
+void SwitchCarrier::free(Bucket &bucket) {
+  for (auto &[key, message] : bucket.messages)
+    if (message.late.data)
+      machine_.scratch().give(std::move(message.late));
+  for (Passing &passing : bucket.passing)
+    machine_.scratch().give(std::move(passing.block));
+  bucket.passing.clear();
+}
+
+std::vector<Strip> SwitchCarrier::arriving() const {
+  std::vector<Strip> strips;
+  const auto *arena = static_cast<const char *>(machine_.persistent(0));
+  for (const auto &[key, bucket] : buckets_)
+    for (const auto &[name, message] : bucket.messages)
+      if (std::get<1>(name) == machine_.rank() && !message.late.data)
+        for (const Strip &strip : message.strips)
+          if (const auto *data = static_cast<const char *>(strip.data);
+              data >= arena && data < arena + machine_.arena().bytes())
+            strips.push_back(strip);
+  return strips;
 }
 
 } // namespace dyna

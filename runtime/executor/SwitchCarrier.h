@@ -2,11 +2,17 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What SWITCH instructions do on one rank. A start packs what goes to each other
-// rank into one message and starts to send and receive; what stays on the rank is
-// copied at once. A wait unpacks what has come: values are written, gradients
-// added. Between the two a bucket has memory for what it sends, gets and passes
-// on.
+// What SWITCH instructions do on one rank. A start sends what goes to each other
+// rank as one message of rows, from where they lie, and receives others straight
+// into their place; what stays on the rank is copied, or added, at once. Until the
+// wait both ends leave these places alone: nothing reads values before it, and
+// what is sent changes only behind it.
+//
+// Gradients are added as they come, unless the phase that follows is home's and
+// computes: its backwards add to the same places. Then they come into memory of
+// the bucket, as does what is to be passed on, and are added by the wait.
+//
+// The host reaches the arena, as that of every device so far.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +20,7 @@
 #define DYNA_RUNTIME_EXECUTOR_SWITCHCARRIER_H
 
 #include "runtime/executor/GraphSeat.h"
+#include "runtime/executor/Step.h"
 #include "runtime/plan/SwitchTable.h"
 
 #include <map>
@@ -30,38 +37,53 @@ public:
     SwitchTable::PhaseSwitches switches;
     GraphSeat *seat = nullptr;
     GraphSeat *before = nullptr; ///< of the phase before; null for the first
+    bool computes = true;        ///< has micro-batches
   };
-  /// For one step. `home` and the machine must outlive the carrier.
+  /// For one step. `home` and the machine must outlive the carrier; a step that
+  /// fails aborts the transport before the carrier goes.
   SwitchCarrier(RankMachine &machine, GraphSeat &home,
-                std::vector<Phase> phases)
-      : machine_(machine), home_(home), phases_(std::move(phases)) {}
+                std::vector<Phase> phases);
+  ~SwitchCarrier();
+  SwitchCarrier(const SwitchCarrier &) = delete;
 
   Status start(const plan::Instruction &i);
   Status wait(const plan::Instruction &i);
 
-  /// Bytes that went to other ranks so far, of values and of gradients.
-  int64_t sentBytes() const { return sentBytes_; }
+  /// Bytes that were handed over for other ranks so far, by rank.
+  const std::vector<SwitchedBytes> &sent() const { return sent_; }
+  /// Places of the arena into which other ranks may be writing.
+  std::vector<Strip> arriving() const;
 
 private:
-  using Bytes = std::vector<unsigned char>;
-  /// Of what goes to one rank, or comes from it.
+  /// All that goes from one rank to another in a bucket and is treated alike.
   struct Message {
-    Bytes bytes;
-    std::vector<int> transfers; ///< numbers in the bucket, in their order
+    std::vector<Strip> strips;
     Ticket ticket = Ticket();
+    /// Where it waits to be added to `strips`.
+    Scratch::Block late;
   };
+  /// (from, to, added to what is there). In this order all ranks start them, so
+  /// that the first one that is not done has both its ends there.
+  using MessageKey = std::tuple<int, int, bool>;
   struct Passing {
     int tensor;
     Box box;
-    Bytes bytes;
+    int64_t element;
+    Scratch::Block block;
+
+    /// Where a part of the box lies.
+    Strip rowsOf(const Box &part) const;
   };
   struct Bucket {
-    std::map<int, Message> sends, receives; ///< by rank
+    std::map<MessageKey, Message> messages;
     std::vector<Passing> passing;
+    bool isWaited = false;
   };
   struct Way {
     const GraphSwitch *what = nullptr;
     bool isGradients = false;
+    bool isLate = false;         ///< gradients are added by the wait
+    int32_t element = kReplaces; ///< in which they are added
     GraphSeat *target = nullptr;
     /// Where what it sends lies: the first that has it.
     std::vector<GraphSeat *> sources;
@@ -70,17 +92,20 @@ private:
   using Key = std::tuple<bool, int, int>;
 
   StatusOr<Way> wayOf(const plan::Instruction &i) const;
-  Status take(const Way &way, const Key &key, const SwitchTransfer &transfer,
-              unsigned char *bytes);
-  Status give(const Way &way, Bucket &bucket, const SwitchTransfer &transfer,
-              const unsigned char *bytes);
-  int64_t bytesOf(const Way &way, const SwitchTransfer &transfer) const;
+  StatusOr<Strip> sourceOf(const Way &way, const Key &key,
+                           const SwitchTransfer &transfer) const;
+  StatusOr<Strip> targetOf(const Way &way, Bucket &bucket,
+                           const SwitchTransfer &transfer);
+  Status startMessage(const Way &way, const MessageKey &key, Message &message);
+  /// Gives back what is waited for, and memory that nothing is passed on from.
+  void settle(const Way &way, const Key &key);
+  void free(Bucket &bucket);
 
   RankMachine &machine_;
   GraphSeat &home_;
   const std::vector<Phase> phases_;
   std::map<Key, Bucket> buckets_; ///< started; those that pass on stay
-  int64_t sentBytes_ = 0;
+  std::vector<SwitchedBytes> sent_;
 };
 
 } // namespace dyna

@@ -9,10 +9,12 @@
 
 #include "runtime/executor/RankTeam.h"
 #include "runtime/planner/JoinPhases.h"
+#include "runtime/planner/PlanSwitch.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/runtime/executor/TinyRun.h"
 #include "test/runtime/plan/NaiveSwitch.h"
+#include "test/runtime/transport/RendezvousTransport.h"
 
 #include <gmock/gmock.h>
 
@@ -34,10 +36,32 @@ TinyOptions tinyOptions(plan::ElementType compute) {
   return options;
 }
 
+/// How switches are planned, and what carries them.
+struct Carriage {
+  SwitchTable::Make make = planNaively;
+  bool isRendezvous = false;
+};
+
+/// As on nodes of two ranks, far apart, so that ranks pass on what they get.
+SwitchTable::Make onNodes(int ranks, int64_t bucketBytes) {
+  SwitchNetwork network;
+  network.ranks = ranks;
+  network.ranksPerNode = 2;
+  network.insideRate = 200e9;
+  network.betweenRate = 1e9;
+  SwitchOptions options;
+  options.bucketBytes = bucketBytes;
+  options.smallestPiece = 64;
+  return [network, options](const std::vector<SwitchTensor> &tensors) {
+    return planSwitch(tensors, network, options);
+  };
+}
+
 /// Graphs over one set of masters; the last strategy is home.
 class Steps {
 public:
-  Steps(const std::vector<std::string> &strategies, plan::ElementType compute)
+  Steps(const std::vector<std::string> &strategies, plan::ElementType compute,
+        const Carriage &carriage = {})
       : program_(tinyOptions(compute)),
         model_(*openProgram(program_.program())) {
     for (const std::string &text : strategies)
@@ -51,7 +75,7 @@ public:
       if (g != home_)
         uses.push_back({&graph(g), Persistent::Gradients});
     }
-    auto table = SwitchTable::create(graphs, home_, planNaively);
+    auto table = SwitchTable::create(graphs, home_, carriage.make);
     EXPECT_TRUE(table.isOk()) << table.status().message();
     table_.emplace(std::move(*table));
     const int ranks = graph(0).ranks();
@@ -61,8 +85,13 @@ public:
       resources[rank].rank = rank;
       resources[rank].device = std::move(*HostDevice::create(1));
       resources[rank].dynamicBytes = enough;
-      if (ranks > 1)
-        resources[rank].transport = std::move(transports[rank]);
+      if (ranks == 1)
+        continue;
+      resources[rank].transport = std::move(transports[rank]);
+      if (carriage.isRendezvous)
+        resources[rank].transport = std::make_unique<RendezvousTransport>(
+            std::move(resources[rank].transport));
+      resources[rank].transport->setTimeout(std::chrono::seconds(20));
     }
     ExecutorOptions options;
     options.seed = 7;
@@ -182,8 +211,9 @@ struct Outcome {
 
 /// Five steps of ten samples; sample s of step n goes to a graph at random.
 Outcome outcomeOf(const std::vector<std::string> &strategies,
-                  plan::ElementType compute, unsigned seed) {
-  Steps steps(strategies, compute);
+                  plan::ElementType compute, unsigned seed,
+                  const Carriage &carriage = {}) {
+  Steps steps(strategies, compute, carriage);
   std::mt19937 random(seed);
   Outcome outcome;
   for (int64_t number = 0; number < 5; ++number) {
@@ -237,6 +267,109 @@ TEST(SwitchedStepTest, SeveralGraphsTrainLikeOneRank) {
     EXPECT_LT(distance(alone.norms, several.norms), 1e-10);
     EXPECT_LT(distance(alone.masters, several.masters), 1e-10);
   }
+}
+
+/// What one rank gets of others is passed on; a rank that starts one message
+/// after another meets its peers.
+TEST(SwitchedStepTest, AllCarriagesGiveTheNumbersOfOneRank) {
+  const Outcome alone = outcomeOf({"dp=1"}, plan::F64, 1);
+  unsigned seed = 20;
+  for (int64_t bucketBytes : {512, 4096})
+    for (bool isRendezvous : {false, true})
+      for (const auto &sequence : sequences) {
+        const int ranks = parseStrategy(sequence[0])->ranks();
+        if (ranks != 4)
+          continue;
+        SCOPED_TRACE(testing::PrintToString(sequence));
+        const Outcome several =
+            outcomeOf(sequence, plan::F64, ++seed,
+                      {onNodes(ranks, bucketBytes), isRendezvous});
+        EXPECT_LT(distance(alone.losses, several.losses), 1e-10);
+        EXPECT_LT(distance(alone.norms, several.norms), 1e-10);
+        EXPECT_LT(distance(alone.masters, several.masters), 1e-10);
+      }
+}
+
+/// Elements of `box` that no box of the rank has.
+int64_t lacking(const Box &box, int rank, const std::vector<RankBox> &from) {
+  int64_t count = 0;
+  for (int64_t r = 0; r < box.size[0]; ++r)
+    for (int64_t c = 0; c < box.size[1]; ++c) {
+      const Box element = {{box.begin[0] + r, box.begin[1] + c}, {1, 1}};
+      bool has = false;
+      for (const RankBox &own : from)
+        has |= own.rank == rank && own.box.contains(element);
+      count += !has;
+    }
+  return count;
+}
+
+/// What was sent from each rank to each is what the plans say, and no rank got a
+/// value that it had.
+TEST(SwitchedStepTest, BytesBetweenRanksAreThoseOfThePlans) {
+  using Pairs = std::vector<std::vector<int64_t>>;
+  bool passesOn = false;
+  for (const auto &sequence : sequences) {
+    SCOPED_TRACE(testing::PrintToString(sequence));
+    const int ranks = parseStrategy(sequence[0])->ranks();
+    for (bool onTwoNodes : {false, true}) {
+      Carriage carriage;
+      if (onTwoNodes && ranks % 2 == 0)
+        carriage.make = onNodes(ranks, 2048);
+      Steps steps(sequence, plan::BF16, carriage);
+      const int home = steps.home();
+      MiniBatch batch = tinyBatch({5, 1, 17, 9, 3, 12}, 1);
+      std::vector<int> phaseOf;
+      for (size_t s = 0; s < batch.samples.size(); ++s)
+        phaseOf.push_back(static_cast<int>(s) % (home + 1));
+      steps.run(batch, phaseOf, 0);
+      Pairs values(ranks, std::vector<int64_t>(ranks)), gradients = values;
+      std::vector<int64_t> lacked(ranks), got(ranks);
+      bool valuesPassOn = false;
+      auto count = [&](const GraphSwitch &way, Pairs &pairs) {
+        for (const SwitchBucket &bucket : way.plan.buckets)
+          for (const SwitchTransfer &t : bucket.transfers) {
+            valuesPassOn |= t.target == SwitchPlace::Passing;
+            if (t.from != t.to)
+              pairs[t.from][t.to] +=
+                  t.box.volume() * way.tensors[t.tensor].elementBytes;
+          }
+      };
+      for (int g = 0; g < home; ++g) {
+        const GraphSwitch &way = steps.table().values(g - 1, g);
+        count(way, values);
+        count(steps.table().gradients(g), gradients);
+        for (const SwitchTensor &tensor : way.tensors)
+          for (const RankBox &to : tensor.to)
+            lacked[to.rank] +=
+                lacking(to.box, to.rank, tensor.from) * tensor.elementBytes;
+      }
+      passesOn |= valuesPassOn;
+      int64_t all = 0;
+      for (int from = 0; from < ranks; ++from) {
+        const StepResult &result =
+            steps.team().lastResult(static_cast<size_t>(from));
+        ASSERT_EQ(result.switches.size(), static_cast<size_t>(ranks));
+        int64_t sent = 0;
+        for (int to = 0; to < ranks; ++to) {
+          EXPECT_EQ(result.switches[to].values, values[from][to]);
+          EXPECT_EQ(result.switches[to].gradients, gradients[from][to]);
+          got[to] += result.switches[to].values;
+          sent += result.switches[to].values + result.switches[to].gradients;
+        }
+        // Stages send activations as well.
+        if (sequence[0].find("pp=") == std::string::npos &&
+            sequence.back().find("pp=") == std::string::npos &&
+            sequence.size() == 2)
+          EXPECT_EQ(result.traffic.messageBytes, sent);
+        all += sent;
+      }
+      EXPECT_GT(all, 0);
+      if (!valuesPassOn)
+        EXPECT_EQ(got, lacked);
+    }
+  }
+  EXPECT_TRUE(passesOn);
 }
 
 //===----------------------------------------------------------------------===//

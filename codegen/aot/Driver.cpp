@@ -11,6 +11,7 @@
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/TextInput.h"
 #include "passes/Pipelines.h"
+#include "passes/orchestrate/Passes.h"
 #include "passes/plan/ManifestBuilder.h"
 #include "passes/plan/Passes.h"
 #include "passes/plan/StageCuts.h"
@@ -66,6 +67,7 @@ private:
   LogicalResult lowerVariants();
   LogicalResult checkStages();
   LogicalResult cutStages();
+  void buildOrchestratePhase(OpPassManager &passes) const;
   void buildPlanPhase(OpPassManager &passes) const;
   LogicalResult runPhase(StringRef name,
                          llvm::function_ref<void(OpPassManager &)> build);
@@ -102,13 +104,13 @@ private:
 
 int Driver::checkOptions() {
   static constexpr StringRef phases[] = {
-      "parse", "differentiate", "distribute", "memory",
-      "plan",  "lower",         "llvm"};
+      "parse",       "differentiate", "distribute", "memory",
+      "orchestrate", "plan",          "lower",      "llvm"};
   if (!options.stopAfter.empty() &&
       !llvm::is_contained(phases, options.stopAfter))
     return usageError(
         "--stop-after expects parse, differentiate, distribute, memory, "
-        "plan, lower or llvm, but got '" +
+        "orchestrate, plan, lower or llvm, but got '" +
         options.stopAfter + "'");
   if (!llvm::is_contained({"f64", "f32", "bf16"}, options.computeType))
     return usageError("--compute-type expects f64, f32 or bf16, but got '" +
@@ -191,6 +193,16 @@ int Driver::checkPlanning() {
   if (options.stopAfter != "plan" && !options.lengths.empty())
     return usageError("--lengths goes with --stop-after=plan: a binary makes "
                       "plans of its data");
+  const bool isOrchestrated = options.stopAfter == "orchestrate";
+  if (isOrchestrated && options.ranges.empty())
+    return usageError("--stop-after=orchestrate needs --ranges, the lengths "
+                      "that each of --strategies has");
+  if (!options.ranges.empty() && !isOrchestrated && options.stopAfter != "plan")
+    return usageError("--ranges goes with --stop-after=orchestrate or plan: a "
+                      "binary is told when it runs");
+  if (!options.ranges.empty() && strategies.empty())
+    return usageError("--ranges names the strategies of --strategies: give "
+                      "some");
   if (options.costs.empty())
     return 0;
   if (strategies.empty())
@@ -352,12 +364,21 @@ LogicalResult Driver::cutStages() {
   return success();
 }
 
+void Driver::buildOrchestratePhase(OpPassManager &passes) const {
+  OrchestrateOptions orchestrate;
+  orchestrate.strategies = llvm::join(strategies, "; ");
+  orchestrate.ranges = options.ranges;
+  orchestrate.costs = options.costs;
+  passes.addPass(createOrchestrate(orchestrate));
+}
+
 void Driver::buildPlanPhase(OpPassManager &passes) const {
   PlanOptions plan;
   plan.lengths.assign(options.lengths.begin(), options.lengths.end());
   plan.microBatches = options.microBatches;
-  if (strategies.empty())
-    passes.addPass(createPlan(plan));
+  // What was orchestrated has strategies of its own, which take turns in a step.
+  if (strategies.empty() || !options.ranges.empty())
+    return passes.addPass(createPlan(plan));
   for (const std::string &strategy : strategies) {
     plan.strategy = strategy;
     passes.addPass(createPlan(plan));
@@ -449,6 +470,12 @@ LogicalResult Driver::runPhases() {
     return success(stopped);
   if (!options.costs.empty() && failed(cutStages()))
     return failure();
+  if (!options.ranges.empty() &&
+      (failed(runPhase(
+           "orchestrate",
+           [&](OpPassManager &passes) { buildOrchestratePhase(passes); })) ||
+       stopped))
+    return success(stopped);
   if (options.stopAfter == "plan")
     return runPhase("plan",
                     [&](OpPassManager &passes) { buildPlanPhase(passes); });

@@ -39,7 +39,8 @@ struct DriverOptions {
   std::string computeType = "f32";
   std::string gradients;  ///< f32 or bf16; empty: f32, under f64 f64
   std::string strategies; ///< as runtime/plan/Strategy.h reads them
-  std::string costs; ///< file that cuts them into stages; empty: each run does
+  std::string ranges; ///< lengths that each has in steps to plan; empty: apart
+  std::string costs;  ///< file that cuts them into stages; empty: each run does
   std::vector<int64_t> lengths; ///< of the samples to plan for
   std::string microBatches; ///< what these plans are made of; empty: as a run
   std::string stopAfter;

@@ -36,6 +36,11 @@ struct Flags {
       cl::desc("Strategies whose tensor degrees to compile, such as "
                "'a: dp=2,tp=2,pp=2; b: dp=4,tp=2,sp=1'"),
       cl::value_desc("strategies"), cl::cat(category)};
+  cl::opt<std::string> ranges{
+      "ranges",
+      cl::desc("Lengths of the samples that each strategy has in a step of "
+               "--stop-after=orchestrate or plan, such as 'a: 0-64; b: 65-'"),
+      cl::value_desc("ranges"), cl::cat(category)};
   cl::opt<std::string> costs{
       "costs",
       cl::desc("What layers take, measured, to cut the strategies into stages "
@@ -53,7 +58,7 @@ struct Flags {
   cl::opt<std::string> stopAfter{
       "stop-after",
       cl::desc("Print the module after a phase and stop: parse, differentiate, "
-               "distribute, memory, plan, lower, llvm"),
+               "distribute, memory, orchestrate, plan, lower, llvm"),
       cl::value_desc("phase"), cl::cat(category)};
   cl::opt<std::string> dumpDir{
       "dump-dir", cl::desc("Write the module after every phase to this folder"),
@@ -93,6 +98,7 @@ struct Flags {
     options.computeType = computeType;
     options.gradients = gradients;
     options.strategies = strategies;
+    options.ranges = ranges;
     options.costs = costs;
     options.lengths.assign(lengths.begin(), lengths.end());
     options.microBatches = microBatches;

@@ -88,7 +88,7 @@ def draw(events, step):
                event.get("cat") not in ("exchange", "transfer")]
     steps = sorted({event["args"]["step"] for event in of_step})
     if step not in steps:
-        raise Mistake(f"the trace has no step {step + 1}, only {', '.join(str(number + 1) for number in steps) or 'none'}")
+        raise Mistake(f"the trace has no step {step}, only {', '.join(map(str, steps)) or 'none'}")
     of_step = [event for event in of_step if event["args"]["step"] == step]
     # Every panel begins with its own first work.
     starts, ends = {}, {}
@@ -165,7 +165,7 @@ def main():
     try:
         events = read(options.trace)
         try:
-            picture = draw(events, options.step - 1)
+            picture = draw(events, options.step)
         except (KeyError, TypeError, ValueError) as error:
             raise Mistake(f"{options.trace} has events that are not Dyna's: {error!r}") from error
         with open(options.output, "w", encoding="utf-8") as file:

@@ -32,7 +32,7 @@ void TraceWriter::nameTrack(int process, int track, const std::string &name) {
 void TraceWriter::slice(int process, int track, const std::string &name,
                         const std::string &category, double begin,
                         double seconds, const TraceArguments &arguments) {
-  std::string said = formatText("\"step\": %d", arguments.step);
+  std::string said = formatText("\"step\": %d", arguments.step + 1);
   if (arguments.layer >= 0)
     said += formatText(", \"layer\": %d", arguments.layer);
   if (arguments.microBatch >= 0)

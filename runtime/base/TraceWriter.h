@@ -18,7 +18,8 @@ namespace dyna {
 
 /// What one slice says beside its time; -1 and 0 are left out.
 struct TraceArguments {
-  int64_t step = 0; ///< always there
+  /// From 0; always there, and counted from 1 as metrics count steps.
+  int64_t step = 0;
   int64_t layer = -1, microBatch = -1;
   double flops = 0;
   int64_t bytes = 0;

@@ -83,7 +83,7 @@ def train(binary, folder, costs, strategy, steps):
     wall = core = 0
     kinds = set()
     for event in events:
-        if event["ph"] != "X" or event["cat"] in ("exchange", "transfer") or event["args"].get("step", 0) == 0:
+        if event["ph"] != "X" or event["cat"] in ("exchange", "transfer") or event["args"].get("step", 1) == 1:
             continue
         name = f"{event['name']} {event['cat']}"
         if event["pid"] in predicted:

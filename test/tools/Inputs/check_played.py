@@ -34,7 +34,7 @@ def trace(path, reports):
         slices = [event for event in own if event["ph"] == "X"]
         end = max(event["ts"] + event["dur"] for event in slices)
         assert abs(end - plan["seconds"] * 1e6) < 0.01, (end, plan)
-        assert {event["args"]["step"] for event in slices} == set(range(plan["steps"]))
+        assert {event["args"]["step"] for event in slices} == set(range(1, plan["steps"] + 1))
         arrows = collections.Counter((event["id"], event["ph"]) for event in own if event["ph"] in "sf")
         # An activation and a gradient for each micro-batch.
         assert len(arrows) == 2 * 2 * plan["micro_batches"], (len(arrows), plan)

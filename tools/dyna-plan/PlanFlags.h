@@ -166,11 +166,17 @@ struct PlanFlags {
                                 "--strategies expects search, but got '" +
                                     strategies +
                                     "'; --strategy takes one strategy"));
-    DYNA_RETURN_IF_ERROR(
-        expect(strategies.empty() ||
-                   (strategy.empty() && trace.empty() && svg.empty()),
-               "--strategy, --trace and --svg are of one strategy, not of "
-               "--strategies search"));
+    if (!strategies.empty()) {
+      const std::reference_wrapper<const llvm::cl::Option> ofPlans[] = {
+          strategy,  compare,  tokensPerMicroBatch, steps,
+          recompute, simulate, planTimes,           report,
+          trace,     svg};
+      for (const llvm::cl::Option &option : ofPlans)
+        DYNA_RETURN_IF_ERROR(
+            expect(option.getNumOccurrences() == 0,
+                   "--" + option.ArgStr.str() +
+                       " is about plans, and --strategies search makes none"));
+    }
     return expect(steps >= 0, "--steps expects 0 or more");
   }
 };

@@ -29,12 +29,19 @@ std::string degreesText(int64_t devices, int64_t heads) {
   return text;
 }
 
-/// Cut at the model's positions, as steps are.
+/// Cut at the model's positions, as steps are, and said.
 std::vector<int64_t> cutLengths(std::vector<int64_t> lengths,
                                 int64_t positions) {
-  if (positions > 0)
-    for (int64_t &length : lengths)
-      length = std::min(length, positions);
+  int64_t cut = 0;
+  for (int64_t &length : lengths)
+    if (positions > 0 && length > positions) {
+      length = positions;
+      ++cut;
+    }
+  if (cut > 0)
+    llvm::errs() << formatText(
+        "note: %d of %d samples are cut at the model's %d positions\n", cut,
+        lengths.size(), positions);
   return lengths;
 }
 

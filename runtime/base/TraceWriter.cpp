@@ -37,6 +37,10 @@ void TraceWriter::slice(int process, int track, const std::string &name,
     said += formatText(", \"layer\": %d", arguments.layer);
   if (arguments.microBatch >= 0)
     said += formatText(", \"micro_batch\": %d", arguments.microBatch);
+  if (arguments.phase >= 0)
+    said += formatText(", \"phase\": %d", arguments.phase);
+  if (arguments.bucket >= 0)
+    said += formatText(", \"bucket\": %d", arguments.bucket);
   if (arguments.flops > 0)
     said += formatText(", \"flops\": %.0f", arguments.flops);
   if (arguments.bytes > 0)

@@ -212,6 +212,7 @@ static void addPhase(StepResult &step, const StepResult &phase) {
   step.liveBytes = std::max(step.liveBytes, phase.liveBytes);
   step.dynamicBytes = std::max(step.dynamicBytes, phase.dynamicBytes);
   step.busySeconds += phase.busySeconds;
+  step.switchSeconds += phase.switchSeconds;
   step.coreWaitSeconds += phase.coreWaitSeconds;
   step.traffic.add(phase.traffic);
 }
@@ -233,6 +234,7 @@ Status Executor::run(const VerifiedStep &step,
   }
   SwitchCarrier switches(machine_, *phases.back().seat, phases);
   bool hadBadLoss = false;
+  const size_t traced = options_.trace ? options_.trace->size() : 0;
   auto runAll = [&]() -> Status {
     for (int k = 0; k < step.phaseCount(); ++k) {
       GraphSeat &seat = *phases[k].seat;
@@ -243,6 +245,7 @@ Status Executor::run(const VerifiedStep &step,
       Run run(machine_, seat, variant_, step.phases()[k].plan.plan(),
               batches[k], scalars, phase);
       run.switches = &switches;
+      run.phase = k;
       run.hadBadLoss = hadBadLoss;
       DYNA_RETURN_IF_ERROR(runPhase(run));
       for (double loss : phase.microBatchLosses)
@@ -250,9 +253,13 @@ Status Executor::run(const VerifiedStep &step,
       addPhase(result, phase);
     }
     result.switches = switches.sent();
+    for (const SwitchedBytes &bytes : result.switches)
+      result.switchBytes += bytes.values + bytes.gradients;
     return shareResults(result);
   };
   Status status = runAll();
+  if (options_.trace)
+    options_.trace->addSwitches(traced);
   if (!status.isOk() && options_.transport)
     options_.transport->abort(status);
   return status;
@@ -267,17 +274,20 @@ Status Executor::runProgram(Run &run) {
   std::vector<int64_t> live = run.blocks.liveBytes();
   result.liveBytes = mostOf(live);
   using Clock = std::chrono::steady_clock;
-  Clock::duration busy{};
+  Clock::duration busy{}, switched{};
   for (run.index = 0; run.index < run.program.count(); ++run.index) {
     const Instruction &i = run.program.instructions[run.index];
     const Moment before = options_.trace ? now() : Moment();
     machine_.context().matrix_flops = 0;
     spent_.clear();
     const bool isCall = roleOf(i) >= 0;
-    const auto begin = isCall ? Clock::now() : Clock::time_point();
+    const bool isSwitch = exchangeOf(i.op).isSwitch();
+    const auto begin = isCall || isSwitch ? Clock::now() : Clock::time_point();
     DYNA_RETURN_IF_ERROR(runInstruction(run));
     if (isCall)
       busy += Clock::now() - begin;
+    else if (isSwitch)
+      switched += Clock::now() - begin;
     result.flops += static_cast<double>(machine_.context().matrix_flops);
     result.formulaFlops += formulaFlops(run, i);
     if (options_.trace)
@@ -290,6 +300,7 @@ Status Executor::runProgram(Run &run) {
   DYNA_RETURN_IF_ERROR(readResults(run));
   DYNA_RETURN_IF_ERROR(machine_.synchronize());
   result.busySeconds = std::chrono::duration<double>(busy).count();
+  result.switchSeconds = std::chrono::duration<double>(switched).count();
   return Status::ok();
 }
 
@@ -320,6 +331,12 @@ Executor::Moment Executor::now() const {
           machine_.traffic().messageBytes};
 }
 
+/// Phases number their micro-batches anew.
+static int messageNumber(const Run &run, const Instruction &i) {
+  constexpr int phaseBits = 24;
+  return i.microBatch + (run.phase > 0 ? run.phase << phaseBits : 0);
+}
+
 void Executor::trace(const Run &run, const Instruction &i, const Moment &before,
                      int64_t liveBytes) {
   TraceRecorder &recorder = *options_.trace;
@@ -330,6 +347,15 @@ void Executor::trace(const Run &run, const Instruction &i, const Moment &before,
   slice.step = run.scalars.step;
   slice.layer = namesLayer(i.op) ? i.layer : -1;
   slice.microBatch = isPerMicroBatch(i.op) ? i.microBatch : -1;
+  slice.phase = run.phase;
+  if (exchangeOf(i.op).isSwitch()) {
+    slice.category = "switch";
+    slice.phase = i.phase;
+    slice.bucket = i.bucket;
+    slice.track = exchangeOf(i.op).kind == ExchangeKind::ValueSwitch
+                      ? TRACK_VALUE_SWITCH
+                      : TRACK_GRADIENT_SWITCH;
+  }
   const Moment after = now();
   slice.beginSeconds = before.time;
   slice.seconds = after.time - before.time;
@@ -343,11 +369,13 @@ void Executor::trace(const Run &run, const Instruction &i, const Moment &before,
     const int peer = run.seat.graph().peerOf(own, op.stagesOn());
     slice.arrow =
         messageArrow(slice.step, op.sends ? own : peer, op.sends ? peer : own,
-                     op.isGradient(), i.microBatch);
+                     op.isGradient(), messageNumber(run, i));
     slice.startsArrow = op.sends;
   }
   recorder.add(slice);
   slice.category = "exchange";
+  slice.track = TRACK_INSTRUCTIONS;
+  slice.bucket = -1;
   slice.arrow = 0;
   slice.flops = 0;
   slice.sentBytes = 0;

@@ -110,6 +110,9 @@ RankTeam::runAll(const std::function<Status(Executor &, StepResult &)> &body,
     result.keptBytes += results_[local].keptBytes;
     result.liveBytes += results_[local].liveBytes;
     result.dynamicBytes += results_[local].dynamicBytes;
+    result.switchBytes += results_[local].switchBytes;
+    result.switchSeconds =
+        std::max(result.switchSeconds, results_[local].switchSeconds);
     result.coreWaitSeconds =
         std::max(result.coreWaitSeconds, results_[local].coreWaitSeconds);
   }

@@ -64,6 +64,7 @@ struct Run {
   bool isFinite = true; ///< so is the update
   // Of a phase of a step.
   SwitchCarrier *switches = nullptr;
+  int phase = -1;
   /// A loss of an earlier phase was not finite.
   bool hadBadLoss = false;
 };

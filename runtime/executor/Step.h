@@ -57,6 +57,10 @@ struct StepResult {
   Traffic traffic; ///< what this rank sent
   /// Of it, what switches sent, by rank; none in a step of one graph.
   std::vector<SwitchedBytes> switches;
+  // Of a step of several graphs: in instructions of switches; what they sent to
+  // other ranks. Of several ranks the longest, and the sum.
+  double switchSeconds = 0;
+  int64_t switchBytes = 0;
 };
 
 } // namespace dyna

@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 
 #include <chrono>
+#include <map>
 
 namespace dyna {
 
@@ -32,22 +33,57 @@ void TraceRecorder::add(const TraceSlice &slice) {
 
 void TraceRecorder::write(TraceWriter &writer, int rank) const {
   writer.nameProcess(rank, formatText("rank %d", rank));
+  bool switches = false;
   for (const TraceSlice &slice : slices_) {
     TraceArguments arguments;
     arguments.step = slice.step;
     arguments.layer = slice.layer;
     arguments.microBatch = slice.microBatch;
+    arguments.phase = slice.phase;
+    arguments.bucket = slice.bucket;
     arguments.flops = slice.flops;
     arguments.bytes = slice.sentBytes;
     arguments.coreSeconds = slice.coreSeconds;
-    writer.slice(rank, 0, slice.name, slice.category, slice.beginSeconds,
-                 slice.seconds, arguments);
-    if (slice.isInner)
-      continue; // of an instruction that has said it
+    writer.slice(rank, slice.track, slice.name, slice.category,
+                 slice.beginSeconds, slice.seconds, arguments);
+    switches |= slice.track != TRACK_INSTRUCTIONS;
+    if (slice.isInner || slice.track != TRACK_INSTRUCTIONS)
+      continue; // of instructions that have said it
     writer.liveBytes(rank, slice.beginSeconds, slice.liveBytes);
     if (slice.arrow != 0)
       writer.arrow(rank, 0, slice.beginSeconds, slice.seconds, slice.arrow,
                    slice.startsArrow);
+  }
+  if (!switches)
+    return;
+  writer.nameTrack(rank, TRACK_INSTRUCTIONS, "instructions");
+  writer.nameTrack(rank, TRACK_VALUE_SWITCH, "switches: values");
+  writer.nameTrack(rank, TRACK_GRADIENT_SWITCH, "switches: gradients");
+}
+
+void TraceRecorder::addSwitches(size_t first) {
+  // By track and phase: all of its buckets.
+  std::map<std::pair<int, int>, TraceSlice> lives;
+  for (size_t index = first; index < slices_.size(); ++index) {
+    const TraceSlice &slice = slices_[index];
+    if (slice.bucket < 0 || slice.isInner)
+      continue;
+    auto [found, isNew] = lives.insert({{slice.track, slice.phase}, slice});
+    TraceSlice &life = found->second;
+    if (!isNew)
+      life.seconds = slice.beginSeconds + slice.seconds - life.beginSeconds;
+    life.sentBytes += isNew ? 0 : slice.sentBytes;
+  }
+  for (size_t index = first; index < slices_.size(); ++index)
+    if (slices_[index].bucket >= 0)
+      slices_[index].track = TRACK_INSTRUCTIONS;
+  for (auto &[key, life] : lives) {
+    life.name =
+        key.first == TRACK_VALUE_SWITCH ? "values come" : "gradients go home";
+    life.bucket = -1;
+    life.coreSeconds = -1;
+    life.flops = 0;
+    add(life);
   }
 }
 

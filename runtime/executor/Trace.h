@@ -23,12 +23,22 @@
 
 namespace dyna {
 
+/// What a rank's tracks show.
+enum TraceTrack {
+  TRACK_INSTRUCTIONS = 0,
+  TRACK_VALUE_SWITCH, ///< from the first start to the last wait
+  TRACK_GRADIENT_SWITCH
+};
+
 struct TraceSlice {
   const char *name = ""; ///< a constant
   const char *category = "";
   int64_t step = 0;
   int layer = -1;
   int microBatch = -1;
+  int phase = -1;          ///< of a step of several graphs
+  int bucket = -1;         ///< of a switch
+  int track = 0;           ///< TraceTrack
   double beginSeconds = 0; ///< since the recorder was made
   double seconds = 0;
   /// Of these, those in which the rank's own thread had a core; -1: not known.
@@ -54,6 +64,9 @@ public:
   /// The same for a moment of the clock.
   double at(std::chrono::steady_clock::time_point moment) const;
   void add(const TraceSlice &slice);
+  /// Draws every switch of the step whose slices began at `first`: those of its
+  /// instructions carry its track until then.
+  void addSwitches(size_t first);
   /// Records no more.
   void close() { limit_ = slices_.size(); }
   bool isFull() const { return slices_.size() >= limit_; }

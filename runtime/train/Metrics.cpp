@@ -186,7 +186,10 @@ Status MetricsFile::write(const StepMetrics &m) {
                  "\"peak_bytes\": %d, \"micro_batches\": %d, ",
                  m.learningRate, jsonNumber(m.gradientNorm), m.peakBytes,
                  m.microBatches) +
-      (m.phases > 1 ? formatText("\"phases\": %d, ", m.phases) : "") +
+      (m.phases > 1 ? formatText("\"phases\": %d, \"switch_seconds\": %.6f, "
+                                 "\"switch_bytes\": %d, ",
+                                 m.phases, m.switchSeconds, m.switchBytes)
+                    : "") +
       formatText("\"plan_seconds\": %.6f, \"plan_wait_seconds\": %.6f",
                  m.planSeconds, m.planWaitSeconds) +
       (m.predictedSeconds > 0

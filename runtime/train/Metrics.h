@@ -35,7 +35,10 @@ struct StepMetrics {
   double gradientNorm = 0;
   int64_t peakBytes = 0; ///< of the ranks of this process, together
   int64_t microBatches = 0;
-  int64_t phases = 1;  ///< graphs that had samples, or home alone
+  int64_t phases = 1; ///< graphs that had samples, or home alone
+  /// Where there are several: StepResult's, of the ranks of this process.
+  double switchSeconds = 0;
+  int64_t switchBytes = 0;
   PlanReport measured; ///< of the step without its wait for the plan
   std::optional<PlanReport> predicted;
   double planSeconds = 0; ///< that making this step's plan took, ahead of it

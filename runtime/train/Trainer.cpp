@@ -363,6 +363,8 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   for (const plan::Plan *plan : plans)
     metrics.addPlan(*plan, session_.home.options.chooseRecompute);
   metrics.phases = static_cast<int64_t>(plans.size());
+  metrics.switchSeconds = result.switchSeconds;
+  metrics.switchBytes = result.switchBytes;
   checkLogged(metrics_.write(metrics));
   bool isFinite =
       std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);

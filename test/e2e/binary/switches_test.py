@@ -2,12 +2,18 @@
 # Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Steps of several strategies train to the numbers of one rank: a cover, which switches_all_test.py runs all of."""
 
+import contextlib
+import json
 import os
 import shutil
+import signal
+import subprocess
+import time
 import unittest
 
 import common
 import strategies_common as strategies
+import strategies_mpi_test
 import switches_common as switches
 from switches_common import Case, Graph
 
@@ -100,6 +106,61 @@ class MpiTest(switches.SwitchesTest):
             common.succeed([*words, *self.command(case, stem, binary=binary)], timeout=240)
         for name in ("model.safetensors", "optimizer.safetensors"):
             self.assertEqual(*((stem / f"step-{strategies.STEPS}" / name).read_bytes() for stem in stems))
+
+
+    def test_a_rank_that_stands_still_ends_all_by_the_deadline(self):
+        """And what was saved loads; a step of so few tokens is mostly switches."""
+        binary, deadline = strategies.program("gpt2", "f64", (2, 4), ("--with=mpi",)), 4
+        case, stem = Case("gpt2", (A, B, C)), self.runs / "still"
+        words = [str(word) for word in self.command(case, stem, f"--timeout={deadline}", "--tokens-per-batch=128",
+                                                    "--save-every=20", binary=binary, steps=100000)]
+        job = subprocess.Popen([MPIRUN, "--oversubscribe", "-n", "4", *words], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+        pids = []
+        try:
+            limit = time.monotonic() + 60
+            while not (stem / "step-20").exists():
+                self.assertIsNone(job.poll(), "the run ended too early")
+                self.assertLess(time.monotonic(), limit, "the run does not get on")
+                time.sleep(0.02)
+            pids = strategies_mpi_test.processes_of(binary)
+            self.assertEqual(len(pids), 4)
+            begin = time.monotonic()
+            os.kill(pids[-1], signal.SIGSTOP)
+            _, err = job.communicate(timeout=60)
+            self.assertLess(time.monotonic() - begin, 3 * deadline)
+            self.assertNotEqual(job.returncode, 0)
+            self.assertIn(f"not done after {deadline} seconds", err)
+        finally:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            job.kill()
+        common.succeed([binary, "--evaluate", "--load", stem, "--data", self.corpus, "--threads=1"])
+
+
+class TraceTest(switches.SwitchesTest):
+    def test_switches_are_tracks_of_their_own(self):
+        stem, trace = self.runs / "traced", self.runs / "trace.json"
+        common.succeed(self.command(Case("gpt2", (A, B, C)), stem, f"--trace={trace}", steps=2))
+        events = json.loads(trace.read_text())["traceEvents"]
+        tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        for rank in range(4):
+            self.assertEqual(tracks[rank, 1], "switches: values")
+            self.assertEqual(tracks[rank, 2], "switches: gradients")
+        # Two graphs beside home, each fetched and returned once a step.
+        for name, track in (("values come", 1), ("gradients go home", 2)):
+            lives = [e for e in events if e["name"] == name and e["pid"] == 0]
+            self.assertEqual([(e["args"]["step"], e["args"]["phase"], e["tid"]) for e in lives],
+                             [(step, phase, track) for step in (1, 2) for phase in range(2)])
+        starts = [e for e in events if e["name"] == "SWITCH_START" and e["pid"] == 0]
+        self.assertTrue(starts and all(e["cat"] == "switch" and "bucket" in e["args"] for e in starts))
+        # Bytes of all ranks are what metrics have.
+        line = common.lines_of(f"{stem}.jsonl")[0]
+        sent = sum(e["args"].get("bytes", 0) for e in events
+                   if e.get("cat") == "switch" and e["tid"] > 0 and e["args"]["step"] == 1)
+        self.assertEqual(sent, line["switch_bytes"])
+        self.assertGreater(line["switch_seconds"], 0)
 
 
 class RefusalTest(common.BinaryTest):

@@ -138,13 +138,6 @@ Status chooseRanges(Session &session, bool training) {
         RunGraph graph,
         makeGraph(session, strategies[range.strategy],
                   training ? Persistent::Gradients : Persistent::Values));
-    if (!graphs.empty() &&
-        graph.graph->ranks() != graphs.front().graph->ranks())
-      return Status::invalidArgument(formatText(
-          "strategy '%s' has %d ranks, but '%s' has %d: those that a step "
-          "switches between need equally many",
-          graph.name, graph.graph->ranks(), graphs.front().name,
-          graphs.front().graph->ranks()));
     graphs.push_back(std::move(graph));
   }
   std::vector<const ExecutableGraph *> executable;
@@ -152,8 +145,9 @@ Status chooseRanges(Session &session, bool training) {
     executable.push_back(graph.graph.get());
   DYNA_ASSIGN_OR_RETURN(
       Orchestration orchestration,
-      orchestrate(executable, switchMaker(graphs.front().planner->costs(),
-                                          executable.front()->ranks())));
+      orchestrate(executable, switchMaker(networkOf(
+                                  graphs.front().planner->costs().cluster(),
+                                  executable.front()->ranks()))));
   session.homeRange = orchestration.home();
   session.orchestration.emplace(std::move(orchestration));
   for (int range = 0; range < ranges.size(); ++range)
@@ -161,7 +155,7 @@ Status chooseRanges(Session &session, bool training) {
       session.others.push_back(std::move(graphs[range]));
   session.home = std::move(graphs[session.homeRange]);
   session.ranges.emplace(std::move(ranges));
-  if (graphs.size() > 1)
+  if (!session.others.empty())
     session.notes.push_back(
         formatText("'%s' is home: it has the masters and makes the update",
                    session.home.name));

@@ -202,7 +202,8 @@ std::vector<Flag> ranksFlags() {
       text("Ranks", "ranges", "TEXT",
            "tokens of the samples that each strategy takes, in the order in "
            "which they follow each other in a step: \"short: 0-1024; long: "
-           "1025-\"; instead of --strategy",
+           "1025-\"; or search: the strategies and lengths with which a step "
+           "of these data is shortest, for --ranks; instead of --strategy",
            &O::ranges, Stored::Yes),
       choice("Ranks", "merge-ranges",
              "auto: in a step, samples of a range that is not worth its switch "

@@ -21,6 +21,7 @@
 #include "runtime/train/MemoryNeed.h"
 #include "runtime/train/PlanFiles.h"
 #include "runtime/train/Progress.h"
+#include "runtime/train/SearchRanges.h"
 #include "runtime/transport/ProcessTransport.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 
@@ -65,7 +66,12 @@ int64_t dataBytes(const TrainOptions &options, const DatasetPointer &data,
 }
 
 Status openData(const Model &model, Session &session) {
-  DYNA_ASSIGN_OR_RETURN(auto documents, openDocuments(model, session.options));
+  if (!session.documents) {
+    DYNA_ASSIGN_OR_RETURN(session.documents,
+                          openDocuments(model, session.options));
+  }
+  const auto documents = *std::move(session.documents);
+  session.documents.reset();
   MemoryNeed need;
   need.data = dataBytes(session.options, documents.first, documents.second);
   session.dataBytes = need.data;
@@ -93,6 +99,42 @@ Status openData(const Model &model, Session &session) {
     if (index)
       longest = std::max(longest, index->statistics().longestSample());
   return setLongestSample(session, longest);
+}
+
+/// Ranks that strategies are sought for.
+StatusOr<int> searchedRanks(const TrainOptions &options) {
+  if (options.ranks > 0)
+    return static_cast<int>(options.ranks);
+  if (launchedProcesses() > 1)
+    return launchedProcesses();
+  return Status::invalidArgument(
+      "--ranges search needs --ranks N, the number of ranks to share the work");
+}
+
+/// What --ranges search finds stands for it from now on.
+Status findRanges(Session &session) {
+  TrainOptions &options = session.options;
+  if (options.ranges != "search")
+    return Status::ok();
+  if (!options.strategies.empty())
+    return Status::invalidArgument(
+        "--ranges search and --strategies do not go together: strategies are "
+        "what it looks for");
+  DYNA_ASSIGN_OR_RETURN(int ranks, searchedRanks(options));
+  DYNA_ASSIGN_OR_RETURN(session.documents,
+                        openDocuments(*session.model, options));
+  SampleOptions samples;
+  samples.limit = session.model->manifest().facts().positions();
+  samples.longDocuments = *parseLongDocuments(options.longDocuments);
+  DYNA_ASSIGN_OR_RETURN(SampleIndexPointer index,
+                        SampleIndex::create(session.documents->first, samples));
+  DYNA_ASSIGN_OR_RETURN(
+      FoundRanges found,
+      searchRanges(*session.model, options, index->statistics(), ranks));
+  options.strategies = found.strategies;
+  options.ranges = found.ranges;
+  session.notes = found.notes;
+  return Status::ok();
 }
 
 /// Of this process besides the one that starts them: those of ranks, their
@@ -455,6 +497,7 @@ Status openSession(const dyna_program &program, const Model &model,
                         chooseVariant(program, options.isa, cpuFeatures()));
   session.variant = variant;
   DYNA_RETURN_IF_ERROR(checkThreads(options));
+  DYNA_RETURN_IF_ERROR(findRanges(session));
   DYNA_RETURN_IF_ERROR(chooseGraphs(session, training));
   DYNA_RETURN_IF_ERROR(limitSamples(session, training, /*runsHere=*/true));
   DYNA_RETURN_IF_ERROR(openData(model, session));

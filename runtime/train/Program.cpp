@@ -97,6 +97,8 @@ Status mergeResumed(const std::vector<std::string> &arguments,
     merged.ranges.clear();
   if (merged.isGiven("ranges") && !merged.isGiven("strategy"))
     merged.strategy.clear();
+  if (merged.ranges == "search" && !merged.isGiven("strategies"))
+    merged.strategies.clear();
   if (!merged.isGiven("save"))
     merged.save = resumeDirectory(merged.resume, run.checkpoint);
   options = merged;

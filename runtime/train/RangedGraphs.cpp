@@ -6,8 +6,6 @@
 
 #include "runtime/executor/Staging.h"
 #include "runtime/planner/JoinPhases.h"
-#include "runtime/planner/PlanSwitch.h"
-#include "runtime/planner/SwitchTimes.h"
 
 #include <algorithm>
 
@@ -43,16 +41,6 @@ private:
 };
 
 } // namespace
-
-SwitchMaker switchMaker(const CostModel &costs, int ranks) {
-  const SwitchNetwork network = networkOf(costs.cluster(), ranks);
-  return {[network](const std::vector<SwitchTensor> &tensors) {
-            return planSwitch(tensors, network);
-          },
-          [network](const GraphSwitch &one) {
-            return timesOf(one.tensors, one.plan, network).seconds;
-          }};
-}
 
 MiniBatch takeSamples(const MiniBatch &batch,
                       const std::vector<int64_t> &samples) {

@@ -75,9 +75,6 @@ private:
   const std::unique_ptr<StepEstimates> estimates_;
 };
 
-/// Plans switches for a run by what its costs say of the links between ranks.
-SwitchMaker switchMaker(const CostModel &costs, int ranks);
-
 /// Samples of a mini-batch as one of their own.
 MiniBatch takeSamples(const MiniBatch &batch,
                       const std::vector<int64_t> &samples);

@@ -41,6 +41,8 @@ struct Session {
   std::vector<std::unique_ptr<TraceRecorder>> traces;
   std::vector<Device *> devices; ///< owned by `ranks`
   std::unique_ptr<RankTeam> ranks;
+  /// To train on and held out, where they are opened before anything else.
+  std::optional<std::pair<DatasetPointer, DatasetPointer>> documents;
   SampleIndexPointer data;
   SampleIndexPointer heldOut; ///< null: none
   int64_t dataBytes = 0;      ///< memory of both

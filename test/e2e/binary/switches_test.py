@@ -5,6 +5,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -163,6 +164,28 @@ class TraceTest(switches.SwitchesTest):
         self.assertGreater(line["switch_seconds"], 0)
 
 
+class SearchTest(switches.SwitchesTest):
+    def test_ranges_are_found_for_a_corpus(self):
+        """What is found is said, trains, and is what a resumed run has."""
+        stem = self.runs / "found"
+        words = [str(flag) for flag in self.command(Case("gpt2", (A, B)), stem)
+                 if not str(flag).startswith(("--strategies", "--ranges", "--merge"))]
+        said = [common.run([word.replace("found", turn) for word in words] + ["--ranges=search", "--ranks=4"]).stderr
+                for turn in ("again", "found")]
+        self.assertEqual(*said)
+        found = re.search(r'of (\d+) strategies of 4 ranks, .*--strategies "([^"]*)" --ranges "([^"]*)"', said[0])
+        self.assertGreater(int(found.group(1)), 5)
+        for strategy in found.group(2).split("; "):
+            degrees = dict(part.split("=") for part in strategy.split(": ")[1].split(","))
+            self.assertEqual(int(degrees.get("dp", 1)) * int(degrees.get("tp", 1)) * int(degrees.get("pp", 1)), 4)
+        self.assertIn("a step is expected to take", said[0])
+        self.reference("gpt2")
+        for kind, (difference, where) in self.references["gpt2"].compare(stem).items():
+            self.assertLessEqual(difference, strategies.TOLERANCE, f"{kind} of {where}")
+        stored = json.loads((stem / f"step-{strategies.STEPS}" / "state.json").read_text())["arguments"]
+        self.assertIn(f"--ranges={found.group(3)}", stored)
+
+
 class RefusalTest(common.BinaryTest):
     """One line with the numbers, exit code 2, before training."""
 
@@ -186,6 +209,8 @@ class RefusalTest(common.BinaryTest):
         ranges = "--ranges=a: 0-8; b: 9-"
         self.assertIn("--strategy", self.refusal(self.STRATEGIES, ranges, "--strategy=dp=2"))
         self.assertIn("--ranks", self.refusal(self.STRATEGIES, ranges, "--ranks=3"))
+        self.assertIn("needs --ranks", self.refusal("--ranges=search"))
+        self.assertIn("--strategies", self.refusal("--ranges=search", "--ranks=2", self.STRATEGIES))
         self.assertIn("is given twice", self.refusal("--strategies=a: dp=2; b: dp=2", ranges))
 
     def test_memory_for_several_layouts(self):

@@ -1,0 +1,30 @@
+//===- SearchRanges.h - Strategies that a corpus asks for -------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_SEARCHRANGES_H
+#define DYNA_RUNTIME_TRAIN_SEARCHRANGES_H
+
+#include "runtime/data/SampleIndex.h"
+#include "runtime/plan/Model.h"
+#include "runtime/train/TrainOptions.h"
+
+namespace dyna {
+
+/// What the flags of these names would say.
+struct FoundRanges {
+  std::string strategies, ranges;
+  std::vector<std::string> notes; ///< what was considered, and what it gains
+};
+
+/// The strategies over the compiled tensor degrees, and the lengths that each
+/// takes, whose expected step is the shortest for samples as these, switches
+/// included (StrategySearch.h): by the costs of the flags, within --rank-memory.
+/// Fails where no strategy of so many ranks holds the longest sample.
+StatusOr<FoundRanges> searchRanges(const Model &model,
+                                   const TrainOptions &options,
+                                   const SampleStatistics &samples, int ranks);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_SEARCHRANGES_H

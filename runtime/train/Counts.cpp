@@ -19,6 +19,11 @@ void RankCounts::add(const RankTeam &ranks) {
     sum.formulaFlops += result.formulaFlops;
     sum.keptBytes = std::max(sum.keptBytes, result.keptBytes);
     sum.traffic.add(result.traffic);
+    sum.switches.resize(std::max(sum.switches.size(), result.switches.size()));
+    for (size_t to = 0; to < result.switches.size(); ++to) {
+      sum.switches[to].values += result.switches[to].values;
+      sum.switches[to].gradients += result.switches[to].gradients;
+    }
   }
 }
 
@@ -52,6 +57,18 @@ static std::string trafficJson(const Traffic &traffic) {
   return text;
 }
 
+/// Bytes by the rank that they went to.
+static std::string switchesJson(const std::vector<SwitchedBytes> &switches) {
+  std::string values, gradients;
+  for (const SwitchedBytes &to : switches) {
+    values += formatText("%s%d", values.empty() ? "" : ", ", to.values);
+    gradients +=
+        formatText("%s%d", gradients.empty() ? "" : ", ", to.gradients);
+  }
+  return ", \"switches\": {\"values\": [" + values + "], \"gradients\": [" +
+         gradients + "]}";
+}
+
 std::string RankCounts::toJson(RankTeam &ranks) const {
   std::string text = "{\"ranks\": [";
   for (size_t local = 0; local < sums_.size(); ++local) {
@@ -62,7 +79,10 @@ std::string RankCounts::toJson(RankTeam &ranks) const {
                        sum.formulaFlops);
     text += bytesJson(ranks.executor(local).seat());
     text += formatText("\"kept_bytes\": %d, ", sum.keptBytes);
-    text += trafficJson(sum.traffic) + "}";
+    text += trafficJson(sum.traffic);
+    if (!sum.switches.empty())
+      text += switchesJson(sum.switches);
+    text += "}";
   }
   return text + "]}\n";
 }

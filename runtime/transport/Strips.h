@@ -73,6 +73,9 @@ private:
   int64_t row_ = 0, within_ = 0; ///< in a run
 };
 
+/// Orders what `placeRun` has written before all that this thread does next.
+void settleRuns();
+
 /// Calls `body(from, to, bytes)` for the runs that make up the next `bytes` of
 /// both, which are passed.
 template <typename Body>
@@ -85,6 +88,7 @@ void forEachRun(StripCursor &source, StripCursor &target, int64_t bytes,
     target.advance(run);
     bytes -= run;
   }
+  settleRuns();
 }
 
 /// What is to be done with bytes that come: they replace what is there, or their

@@ -174,13 +174,10 @@ Status Executor::runPhase(Run &run) {
       run.plan.targetTokens > 0 ? 1.0 / run.plan.targetTokens : 0;
   context.optimizer = scalars.optimizer;
   context.optimizer.gradient_scale = 1;
-  Traffic before = machine_.traffic();
   const double waited = options_.timesCoreWaits ? coreWaitSeconds() : 0;
   Status status = runProgram(run);
   if (options_.timesCoreWaits)
     result.coreWaitSeconds = coreWaitSeconds() - waited;
-  result.traffic = machine_.traffic();
-  result.traffic.add(before, -1);
   return status;
 }
 
@@ -191,10 +188,13 @@ Status Executor::run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
   DYNA_RETURN_IF_ERROR(
       check(*seat, verified, miniBatch, countTargets(miniBatch)));
   result = StepResult();
+  const Traffic before = machine_.traffic();
   Run run(machine_, *seat, variant_, plan, miniBatch, scalars, result);
   Status status = runPhase(run);
   if (status.isOk())
     status = shareResults(result);
+  result.traffic = machine_.traffic();
+  result.traffic.add(before, -1);
   if (!status.isOk() && options_.transport)
     options_.transport->abort(status);
   return status;
@@ -214,7 +214,6 @@ static void addPhase(StepResult &step, const StepResult &phase) {
   step.busySeconds += phase.busySeconds;
   step.switchSeconds += phase.switchSeconds;
   step.coreWaitSeconds += phase.coreWaitSeconds;
-  step.traffic.add(phase.traffic);
 }
 
 Status Executor::run(const VerifiedStep &step,
@@ -257,7 +256,10 @@ Status Executor::run(const VerifiedStep &step,
       result.switchBytes += bytes.values + bytes.gradients;
     return shareResults(result);
   };
+  const Traffic before = machine_.traffic();
   Status status = runAll();
+  result.traffic = machine_.traffic();
+  result.traffic.add(before, -1);
   if (options_.trace)
     options_.trace->addSwitches(traced);
   if (!status.isOk() && options_.transport)

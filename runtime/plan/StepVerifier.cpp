@@ -192,6 +192,12 @@ private:
     if (i.phase != (isValues ? phase_ + 1 : phase_))
       return refuse(PlanRule::Arrived, "started in another phase than its own");
     isTail_ = true;
+    // All ranks go through their tails in one order, or some wait for others.
+    if (!isValues && phase_ + 1 < step_.phaseCount() &&
+        !values_[phase_ + 1].started.empty())
+      return refuse(PlanRule::Arrived,
+                    "gradients leave before what the next phase reads is "
+                    "fetched: all ranks start them in one order");
     if (!isValues && step_.phases[phase_].plan.microBatchCount() > 0)
       for (int p : phases_[phase_].gradients->sides[rank_].sent)
         if (int owner = view().owner(p);

@@ -11,8 +11,9 @@
 // - (P13) every rank that takes part in a bucket starts it once and waits for it
 //   once; starts of a switch follow each other in the order of its buckets, none
 //   before what it passes on has come, and stand before or behind everything else
-//   of a phase; a layer runs when all buckets that bring its parameters have been
-//   waited for; nothing passes on values of a phase before they have come;
+//   of a phase, those of gradients before those of the next phase's values; a
+//   layer runs when all buckets that bring its parameters have been waited for;
+//   nothing passes on values of a phase before they have come;
 // - (P14) gradients leave once they are reduced, and are back home, in the phase
 //   behind at the latest, before home reduces, measures or applies them.
 //

@@ -31,28 +31,41 @@ PlanRequest planRequest(const TrainOptions &options, Strategy strategy) {
   return request;
 }
 
+void addNotes(Session &session, const std::vector<std::string> &notes) {
+  for (const std::string &note : notes)
+    if (std::find(session.notes.begin(), session.notes.end(), note) ==
+        session.notes.end())
+      session.notes.push_back(note);
+}
+
 /// Where the flag leaves it open, micro-batches are no larger than a rank may
-/// take; where nothing fits, its region's size says what is missing.
-StatusOr<Policy> limitMicroBatches(Policy policy, const Planner &planner,
-                                   PlanRequest request,
-                                   const std::string &rankMemory,
-                                   Persistent persistent) {
-  if (rankMemory.empty() || request.tokensPerMicroBatch != 0)
-    return policy;
-  DYNA_ASSIGN_OR_RETURN(int64_t rankBytes, parseBytes(rankMemory));
-  DYNA_ASSIGN_OR_RETURN(
-      request.tokensPerMicroBatch,
-      largestMicroBatchWithin(planner, policy.options, persistent, rankBytes));
-  const int64_t most = policy.options.maxTokensPerMicroBatch;
+/// take beside the other graphs; where nothing fits, its region's size says what
+/// is missing.
+Status limitMicroBatches(Session &session, RunGraph &graph, bool training) {
+  const TrainOptions &options = session.options;
+  if (options.rankMemory.empty() || options.tokensPerMicroBatch != 0)
+    return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(int64_t rankBytes, parseBytes(options.rankMemory));
+  PlanRequest request = planRequest(options, graph.graph->strategy());
+  DYNA_ASSIGN_OR_RETURN(request.tokensPerMicroBatch,
+                        largestMicroBatchWithin(
+                            *graph.planner, graph.options,
+                            persistentOf(session, graph, training),
+                            rankBytes - heldBeside(session, graph, training)));
+  const int64_t most = graph.options.maxTokensPerMicroBatch;
   if (request.tokensPerMicroBatch == 0 || request.tokensPerMicroBatch == most)
-    return policy;
-  DYNA_ASSIGN_OR_RETURN(policy,
-                        choosePolicy(planner.costs(), std::move(request)));
+    return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(
+      auto policy, choosePolicy(graph.planner->costs(), std::move(request)));
+  graph.options = policy.options;
+  graph.microBatches = policy.microBatches;
   policy.notes.push_back(formatText(
-      "micro-batches have at most %d tokens, not %d: larger ones do not fit %s "
-      "of a rank (--rank-memory)",
-      policy.options.maxTokensPerMicroBatch, most, formatBytes(rankBytes)));
-  return policy;
+      "micro-batches%s have at most %d tokens, not %d: larger ones do not fit "
+      "%s of a rank (--rank-memory)",
+      session.others.empty() ? "" : " of '" + graph.name + "'",
+      graph.options.maxTokensPerMicroBatch, most, formatBytes(rankBytes)));
+  addNotes(session, policy.notes);
+  return Status::ok();
 }
 
 /// More ranks are refused before much is made for each of them.
@@ -70,8 +83,7 @@ Status checkRanks(const TrainOptions &options, const Strategy &strategy) {
 }
 
 /// And how its plans are made.
-StatusOr<RunGraph> makeGraph(Session &session, Strategy strategy,
-                             Persistent persistent) {
+StatusOr<RunGraph> makeGraph(Session &session, Strategy strategy) {
   const TrainOptions &options = session.options;
   DYNA_RETURN_IF_ERROR(checkRanks(options, strategy));
   RunGraph made;
@@ -85,15 +97,9 @@ StatusOr<RunGraph> makeGraph(Session &session, Strategy strategy,
       ExecutableGraph::create(*session.model, policy.strategy));
   made.graph = std::make_unique<ExecutableGraph>(std::move(graph));
   made.planner = std::make_unique<Planner>(*made.graph, std::move(costs));
-  DYNA_ASSIGN_OR_RETURN(
-      policy, limitMicroBatches(std::move(policy), *made.planner, request,
-                                options.rankMemory, persistent));
   made.options = policy.options;
   made.microBatches = policy.microBatches;
-  for (const std::string &note : policy.notes)
-    if (std::find(session.notes.begin(), session.notes.end(), note) ==
-        session.notes.end())
-      session.notes.push_back(note);
+  addNotes(session, policy.notes);
   return made;
 }
 
@@ -123,7 +129,7 @@ Status checkFlags(const TrainOptions &options) {
   return Status::ok();
 }
 
-Status chooseRanges(Session &session, bool training) {
+Status chooseRanges(Session &session) {
   const TrainOptions &options = session.options;
   DYNA_RETURN_IF_ERROR(checkFlags(options));
   DYNA_ASSIGN_OR_RETURN(auto strategies, namedStrategies(session));
@@ -134,10 +140,8 @@ Status chooseRanges(Session &session, bool training) {
                         parseLengthRanges(options.ranges, names));
   std::vector<RunGraph> graphs;
   for (const LengthRange &range : ranges.ranges()) {
-    DYNA_ASSIGN_OR_RETURN(
-        RunGraph graph,
-        makeGraph(session, strategies[range.strategy],
-                  training ? Persistent::Gradients : Persistent::Values));
+    DYNA_ASSIGN_OR_RETURN(RunGraph graph,
+                          makeGraph(session, strategies[range.strategy]));
     graphs.push_back(std::move(graph));
   }
   std::vector<const ExecutableGraph *> executable;
@@ -166,8 +170,11 @@ Status chooseRanges(Session &session, bool training) {
 
 Status chooseGraphs(Session &session, bool training) {
   const TrainOptions &options = session.options;
+  if (options.ranges.empty() && options.mergeRanges != "auto")
+    return Status::invalidArgument(
+        "--merge-ranges is about --ranges, which are not given");
   if (!options.ranges.empty())
-    DYNA_RETURN_IF_ERROR(chooseRanges(session, training));
+    DYNA_RETURN_IF_ERROR(chooseRanges(session));
   else {
     Strategy strategy;
     if (!options.strategy.empty()) {
@@ -182,11 +189,11 @@ Status chooseGraphs(Session &session, bool training) {
       }
       DYNA_ASSIGN_OR_RETURN(strategy, findStrategy(options.strategy, known));
     }
-    DYNA_ASSIGN_OR_RETURN(
-        session.home,
-        makeGraph(session, std::move(strategy),
-                  training ? Persistent::Training : Persistent::Masters));
+    DYNA_ASSIGN_OR_RETURN(session.home,
+                          makeGraph(session, std::move(strategy)));
   }
+  for (RunGraph *graph : session.graphs())
+    DYNA_RETURN_IF_ERROR(limitMicroBatches(session, *graph, training));
   session.options.tokensPerMicroBatch =
       session.home.options.maxTokensPerMicroBatch;
   return Status::ok();

@@ -209,9 +209,19 @@ class RefusalTest(common.BinaryTest):
         ranges = "--ranges=a: 0-8; b: 9-"
         self.assertIn("--strategy", self.refusal(self.STRATEGIES, ranges, "--strategy=dp=2"))
         self.assertIn("--ranks", self.refusal(self.STRATEGIES, ranges, "--ranks=3"))
+        self.assertIn("--merge-ranges is about --ranges", self.refusal("--merge-ranges=never"))
         self.assertIn("needs --ranks", self.refusal("--ranges=search"))
         self.assertIn("--strategies", self.refusal("--ranges=search", "--ranks=2", self.STRATEGIES))
         self.assertIn("is given twice", self.refusal("--strategies=a: dp=2; b: dp=2", ranges))
+
+    def test_micro_batches_fit_beside_other_layouts(self):
+        """Where their size is open it is chosen for the memory that the other graphs leave."""
+        data = strategies.corpus(common.WORK / "corpus")
+        said = common.run([strategies.program("gpt2"), "--data", data, "--steps=1", "--threads=1", "--no-progress",
+                           "--tokens-per-batch=2048", "--strategies=a: dp=2; b: tp=2", "--ranges=b: 0-8; a: 9-",
+                           "--rank-memory=40MiB"])
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("larger ones do not fit", said.stderr)
 
     def test_memory_for_several_layouts(self):
         self.assertIn("for the parameters of the others",

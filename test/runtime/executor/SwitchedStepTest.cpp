@@ -523,6 +523,67 @@ TEST_F(StepRulesTest, StartsHaveOneOrderOutsideOfPhases) {
               HasSubstr("what the first phase reads is fetched at its start"));
 }
 
+TEST_F(StepRulesTest, NothingOfAPhaseStandsBehindTheStartsAtItsEnd) {
+  plan::StepPlan step = good();
+  auto &own = program(step, 0, 0);
+  // What the next phase reads, fetched before the last instruction of this one.
+  size_t start = own.size();
+  while (own[start - 1].op == Instruction::SWITCH_START)
+    --start;
+  ASSERT_LT(start, own.size());
+  size_t body = start;
+  while (exchangeOf(own[body - 1].op).isSwitch())
+    --body;
+  move(own, start, body - 1);
+  EXPECT_THAT(refusal(step),
+              HasSubstr("stands behind the first start of a switch"));
+}
+
+/// Or one rank waits for gradients that the other sends when it has got values,
+/// and that one for these.
+TEST_F(StepRulesTest, GradientsLeaveBeforeTheNextValuesCome) {
+  plan::StepPlan step = good();
+  auto &own = program(step, 0, 0);
+  const size_t gradients = find(own, Instruction::SWITCH_GRADS_START);
+  size_t values = gradients;
+  while (own[values].op != Instruction::SWITCH_START)
+    ++values;
+  move(own, values, gradients);
+  EXPECT_THAT(refusal(step),
+              HasSubstr("gradients leave before what the next phase reads"));
+}
+
+TEST_F(StepRulesTest, ValuesGoOnOnceTheyHaveCome) {
+  plan::StepPlan step = good();
+  auto &own = program(step, 0, 0);
+  // The last wait of this phase's own values, put behind all starts.
+  size_t wait = own.size() - 1;
+  while (own[wait].op != Instruction::SWITCH_WAIT)
+    --wait;
+  const Instruction late = own[wait];
+  own.erase(own.begin() + static_cast<long>(wait));
+  own.push_back(late);
+  EXPECT_THAT(refusal(step), HasSubstr("not waited for"));
+}
+
+TEST_F(StepRulesTest, AllPhasesTrainOrAllEvaluate) {
+  plan::StepPlan step = good();
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 24;
+  std::vector<int64_t> lengths;
+  for (int64_t s : step.phases[1].samples)
+    lengths.push_back(batch().lengths()[s]);
+  step.phases[1].plan =
+      *Planner(steps().graph(1)).evaluation(lengths, batch().targets, options);
+  EXPECT_THAT(refusal(step), HasSubstr("trains, but phase 1 evaluates (P12)"));
+}
+
+TEST_F(StepRulesTest, EveryPhaseFitsTheRegion) {
+  auto proven = VerifiedStep::prove(steps().table(), good(), batch().lengths(),
+                                    batch().targets, {64, 64});
+  EXPECT_THAT(proven.status().message(), HasSubstr("but the limit is 64 (P8)"));
+}
+
 TEST_F(StepRulesTest, LayersRunWhenTheirParametersHaveCome) {
   plan::StepPlan step = good();
   auto &own = program(step, 0, 0);
@@ -555,6 +616,19 @@ TEST_F(StepRulesTest, GradientsAreBackBeforeHomeReadsThem) {
        --reduce)
     move(own, wait, reduce);
   EXPECT_THAT(refusal(step), HasSubstr("which is not waited for yet (P14)"));
+}
+
+/// In narrow types sums of another order differ, and Adam amplifies it: the
+/// tolerance is that of TwoGraphsTest.
+TEST(SwitchedStepTest, NarrowTypesTrainAlikeToo) {
+  const Outcome alone = outcomeOf({"dp=1"}, plan::BF16, 1);
+  unsigned seed = 0;
+  for (const auto &sequence : sequences) {
+    SCOPED_TRACE(testing::PrintToString(sequence));
+    const Outcome several = outcomeOf(sequence, plan::BF16, ++seed);
+    EXPECT_LT(distance(alone.losses, several.losses), 2e-2);
+    EXPECT_LT(distance(alone.norms, several.norms), 5e-2);
+  }
 }
 
 } // namespace

@@ -115,8 +115,8 @@ TEST(InstructionFieldsTest, WhatAnInstructionHasNotIsRefused) {
   Model model = *Model::create(tinyManifest(narrow));
   ExecutableGraph graph = *ExecutableGraph::create(model, Strategy());
   walk.run(graph, *Planner(model).cast(), {});
-  // No instruction was forgotten; switches stand in steps alone
-  // (StepRulesTest).
+  // No instruction was forgotten.
+  // Switches stand in steps alone: StepRulesTest.
   for (int op = 1; op <= Instruction::Op_MAX; ++op)
     if (!exchangeOf(static_cast<Instruction::Op>(op)).isSwitch())
       EXPECT_EQ(walk.seen.count(static_cast<Instruction::Op>(op)), 1u)

@@ -103,16 +103,18 @@ StatusOr<RunGraph> makeGraph(Session &session, Strategy strategy) {
   return made;
 }
 
-/// Those that --ranges may name.
-StatusOr<std::vector<Strategy>> namedStrategies(const Session &session) {
-  if (!session.options.strategies.empty())
-    return parseStrategies(session.options.strategies);
-  std::vector<Strategy> named;
-  for (const std::string &text : session.model->manifest().strategies()) {
-    DYNA_ASSIGN_OR_RETURN(Strategy strategy, parseStrategy(text));
-    named.push_back(std::move(strategy));
-  }
-  return named;
+/// Those that have names, as texts: of --strategies, or compiled.
+StatusOr<std::vector<std::string>> namedStrategies(const Session &session) {
+  const auto &compiled = session.model->manifest().strategies();
+  std::vector<std::string> texts(compiled.begin(), compiled.end());
+  if (session.options.strategies.empty())
+    return texts;
+  DYNA_ASSIGN_OR_RETURN(auto given,
+                        parseStrategies(session.options.strategies));
+  texts.clear();
+  for (const Strategy &strategy : given)
+    texts.push_back(describeStrategy(strategy));
+  return texts;
 }
 
 /// What does not go together.
@@ -132,10 +134,14 @@ Status checkFlags(const TrainOptions &options) {
 Status chooseRanges(Session &session) {
   const TrainOptions &options = session.options;
   DYNA_RETURN_IF_ERROR(checkFlags(options));
-  DYNA_ASSIGN_OR_RETURN(auto strategies, namedStrategies(session));
+  DYNA_ASSIGN_OR_RETURN(auto texts, namedStrategies(session));
+  std::vector<Strategy> strategies;
   std::vector<std::string> names;
-  for (const Strategy &strategy : strategies)
+  for (const std::string &text : texts) {
+    DYNA_ASSIGN_OR_RETURN(Strategy strategy, parseStrategy(text));
     names.push_back(strategy.name);
+    strategies.push_back(std::move(strategy));
+  }
   DYNA_ASSIGN_OR_RETURN(LengthRanges ranges,
                         parseLengthRanges(options.ranges, names));
   std::vector<RunGraph> graphs;
@@ -178,15 +184,7 @@ Status chooseGraphs(Session &session, bool training) {
   else {
     Strategy strategy;
     if (!options.strategy.empty()) {
-      std::vector<std::string> known(
-          session.model->manifest().strategies().begin(),
-          session.model->manifest().strategies().end());
-      if (!options.strategies.empty()) {
-        DYNA_ASSIGN_OR_RETURN(auto named, parseStrategies(options.strategies));
-        known.clear();
-        for (const Strategy &one : named)
-          known.push_back(describeStrategy(one));
-      }
+      DYNA_ASSIGN_OR_RETURN(auto known, namedStrategies(session));
       DYNA_ASSIGN_OR_RETURN(strategy, findStrategy(options.strategy, known));
     }
     DYNA_ASSIGN_OR_RETURN(session.home,

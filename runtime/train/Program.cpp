@@ -93,8 +93,11 @@ Status mergeResumed(const std::vector<std::string> &arguments,
   merged.given.clear();
   DYNA_RETURN_IF_ERROR(parseCommandLine(arguments, merged));
   // One takes the place of the other.
-  if (merged.isGiven("strategy") && !merged.isGiven("ranges"))
+  if (merged.isGiven("strategy") && !merged.isGiven("ranges")) {
     merged.ranges.clear();
+    if (!merged.isGiven("merge-ranges"))
+      merged.mergeRanges = TrainOptions().mergeRanges;
+  }
   if (merged.isGiven("ranges") && !merged.isGiven("strategy"))
     merged.strategy.clear();
   if (merged.ranges == "search" && !merged.isGiven("strategies"))

@@ -1,0 +1,205 @@
+//===- SwitchedSteps.h - Steps of several graphs in tests -------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TEST_RUNTIME_EXECUTOR_SWITCHEDSTEPS_H
+#define DYNA_TEST_RUNTIME_EXECUTOR_SWITCHEDSTEPS_H
+
+#include "runtime/executor/RankTeam.h"
+#include "runtime/planner/JoinPhases.h"
+#include "runtime/planner/PlanSwitch.h"
+#include "runtime/planner/Planner.h"
+#include "runtime/transport/threads/ThreadTransport.h"
+#include "test/runtime/executor/TinyRun.h"
+#include "test/runtime/plan/NaiveSwitch.h"
+#include "test/runtime/transport/RendezvousTransport.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace dyna {
+
+constexpr int64_t enoughDynamicBytes = 1 << 20;
+
+inline TinyOptions tinyOptions(plan::ElementType compute) {
+  TinyOptions options;
+  options.compute = compute;
+  options.hidden = 12;
+  options.nestedTie = true;
+  options.degrees = {{2, false}, {2, true}, {3, false}, {4, true}, {4, false}};
+  return options;
+}
+
+/// How switches are planned, and what carries them.
+struct Carriage {
+  SwitchTable::Make make = planNaively;
+  bool isRendezvous = false;
+};
+
+/// As on nodes of two ranks, far apart, so that ranks pass on what they get.
+inline SwitchTable::Make onNodes(int ranks, int64_t bucketBytes) {
+  SwitchNetwork network;
+  network.ranks = ranks;
+  network.ranksPerNode = 2;
+  network.insideRate = 200e9;
+  network.betweenRate = 1e9;
+  SwitchOptions options;
+  options.bucketBytes = bucketBytes;
+  options.smallestPiece = 64;
+  return [network, options](const std::vector<SwitchTensor> &tensors) {
+    return planSwitch(tensors, network, options);
+  };
+}
+
+/// Graphs over one set of masters; the last strategy is home.
+class Steps {
+public:
+  Steps(const std::vector<std::string> &strategies, plan::ElementType compute,
+        const Carriage &carriage = {})
+      : program_(tinyOptions(compute)),
+        model_(*openProgram(program_.program())) {
+    for (const std::string &text : strategies)
+      planners_.push_back(std::make_unique<Planner>(
+          *ExecutableGraph::create(model_, *parseStrategy(text))));
+    home_ = static_cast<int>(planners_.size()) - 1;
+    std::vector<GraphUse> uses = {{&graph(home_), Persistent::Training}};
+    std::vector<const ExecutableGraph *> graphs;
+    for (int g = 0; g <= home_; ++g) {
+      graphs.push_back(&graph(g));
+      if (g != home_)
+        uses.push_back({&graph(g), Persistent::Gradients});
+    }
+    auto table = SwitchTable::create(graphs, home_, carriage.make);
+    EXPECT_TRUE(table.isOk()) << table.status().message();
+    table_.emplace(std::move(*table));
+    const int ranks = graph(0).ranks();
+    auto transports = makeThreadTransports(ranks);
+    std::vector<RankResources> resources(ranks);
+    for (int rank = 0; rank < ranks; ++rank) {
+      resources[rank].rank = rank;
+      resources[rank].device = std::move(*HostDevice::create(1));
+      resources[rank].dynamicBytes = enoughDynamicBytes;
+      if (ranks == 1)
+        continue;
+      resources[rank].transport = std::move(transports[rank]);
+      if (carriage.isRendezvous)
+        resources[rank].transport = std::make_unique<RendezvousTransport>(
+            std::move(resources[rank].transport));
+      resources[rank].transport->setTimeout(std::chrono::seconds(20));
+    }
+    ExecutorOptions options;
+    options.seed = 7;
+    options.checkMemory = true;
+    auto team =
+        RankTeam::create(uses, **chooseVariant(program_.program(), "", 0),
+                         std::move(resources), options);
+    EXPECT_TRUE(team.isOk()) << team.status().message();
+    team_ = std::move(*team);
+    writeMasters();
+  }
+
+  void writeMasters() {
+    for (int p = 0; p < model_.parameters(); ++p) {
+      std::vector<double> values(model_.elements(p));
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = 0.02 * std::sin(static_cast<double>(13 * p + i + 1));
+      std::vector<float> narrow(values.begin(), values.end());
+      EXPECT_OK(team_->writePart(p, ParameterPart::Master,
+                                 model_.masterType() == plan::F64
+                                     ? static_cast<void *>(values.data())
+                                     : narrow.data()));
+    }
+    auto cast = VerifiedPlan::prove(graph(home_), *planners_[home_]->cast(), {},
+                                    {maxBlockBytes});
+    StepResult result;
+    EXPECT_OK(team_->run(*cast, MiniBatch(), {}, result));
+  }
+
+  /// Sample s goes to the graph of phase `phaseOf[s]`; phases without samples
+  /// are left out, but for home's.
+  StatusOr<plan::StepPlan> plan(const MiniBatch &batch,
+                                const std::vector<int> &phaseOf) {
+    plan::StepPlan step;
+    for (int g = 0; g <= home_; ++g) {
+      plan::Phase phase;
+      std::vector<int64_t> lengths;
+      for (size_t s = 0; s < phaseOf.size(); ++s)
+        if (phaseOf[s] == g) {
+          phase.samples.push_back(static_cast<int64_t>(s));
+          lengths.push_back(batch.lengths()[s]);
+        }
+      if (lengths.empty() && g != home_)
+        continue;
+      PlanOptions options;
+      options.maxTokensPerMicroBatch = 24;
+      options.switched = g != home_;
+      DYNA_ASSIGN_OR_RETURN(
+          phase.plan, planners_[g]->training(lengths, batch.targets, options));
+      step.phases.push_back(std::move(phase));
+    }
+    DYNA_RETURN_IF_ERROR(joinPhases(*table_, true, step));
+    return step;
+  }
+
+  StatusOr<VerifiedStep> prove(plan::StepPlan step, const MiniBatch &batch) {
+    return VerifiedStep::prove(*table_, std::move(step), batch.lengths(),
+                               batch.targets, {});
+  }
+
+  StepResult run(const MiniBatch &batch, const std::vector<int> &phaseOf,
+                 int64_t number) {
+    StepResult result;
+    auto made = plan(batch, phaseOf);
+    EXPECT_TRUE(made.isOk()) << made.status().message();
+    auto proven = prove(*made, batch);
+    EXPECT_TRUE(proven.isOk()) << proven.status().message();
+    if (!proven.isOk())
+      return result;
+    std::vector<MiniBatch> batches;
+    for (const VerifiedStep::Phase &phase : proven->phases()) {
+      MiniBatch &own = batches.emplace_back();
+      for (int64_t s : phase.samples) {
+        own.samples.push_back(batch.samples[s]);
+        own.tokens += batch.lengths()[s];
+      }
+      own.targets = countTargets(own);
+    }
+    EXPECT_OK(
+        team_->run(*proven, batches, TinyRun::scalars(number, 1.0), result));
+    return result;
+  }
+
+  std::vector<double> masters() {
+    std::vector<double> all;
+    for (int p = 0; p < model_.parameters(); ++p) {
+      std::vector<double> values(model_.elements(p));
+      std::vector<float> narrow(model_.elements(p));
+      const bool wide = model_.masterType() == plan::F64;
+      EXPECT_OK(team_->readPart(p, ParameterPart::Master,
+                                wide ? static_cast<void *>(values.data())
+                                     : narrow.data()));
+      if (!wide)
+        values.assign(narrow.begin(), narrow.end());
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  }
+
+  const ExecutableGraph &graph(int index) { return planners_[index]->graph(); }
+  int home() const { return home_; }
+  const SwitchTable &table() const { return *table_; }
+  RankTeam &team() { return *team_; }
+
+private:
+  TinyProgram program_;
+  Model model_;
+  std::vector<std::unique_ptr<Planner>> planners_;
+  int home_ = 0;
+  std::optional<SwitchTable> table_;
+  std::unique_ptr<RankTeam> team_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_TEST_RUNTIME_EXECUTOR_SWITCHEDSTEPS_H

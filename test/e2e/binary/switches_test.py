@@ -66,7 +66,7 @@ class EqualityTest(switches.SwitchesTest):
         for name in ("model.safetensors", "optimizer.safetensors"):
             self.assertEqual(*((stem / f"step-{strategies.STEPS}" / name).read_bytes() for stem in stems))
         plain = [flag for flag in self.command(case, self.runs / "other", f"--plans={folder}")
-                 if not str(flag).startswith(("--strategies", "--ranges"))]
+                 if not str(flag).startswith(("--strategies", "--ranges", "--merge"))]
         for command, words in ((self.command(Case("gpt2", (A, C)), self.runs / "other", f"--plans={folder}"),
                                 "none of this run's"), ([*plain, "--strategy=dp=4"], "3 phases, but this run has one")):
             done = common.run(command)

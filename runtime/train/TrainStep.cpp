@@ -1,0 +1,194 @@
+//===- TrainStep.cpp - One step of the training loop ----------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What is run for a step, and what is told and counted of it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/Trainer.h"
+
+#include "runtime/base/Files.h"
+#include "runtime/base/Json.h"
+#include "runtime/base/Text.h"
+#include "runtime/train/LearningRate.h"
+#include "runtime/train/PlanSource.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace dyna {
+
+static double secondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+Status Trainer::runStep(int64_t step, const PlannedStep &planned,
+                        double waited) {
+  auto begin = std::chrono::steady_clock::now();
+  const MiniBatch &batch = planned.batch;
+  StepResult result;
+  const TraceRecorder *trace =
+      session_.traces.empty() ? nullptr : session_.traces[0].get();
+  const double traceBegin = trace ? trace->now() : 0;
+  // Once for all: the process of the first rank shows all that is predicted.
+  const bool isPredicted = trace && !trace->isFull() && session_.hasCosts() &&
+                           session_.ranks->firstRank() == 0;
+  DYNA_RETURN_IF_ERROR(runPlan(step, planned, result));
+  StepMetrics metrics;
+  metrics.step = step + 1;
+  metrics.loss = result.lossSum / static_cast<double>(batch.targets);
+  metrics.tokens = batch.tokens;
+  metrics.targets = batch.targets;
+  metrics.seconds = waited + secondsSince(begin);
+  metrics.predictedSeconds = planned.predictedSeconds;
+  metrics.coreWaitSeconds = result.coreWaitSeconds;
+  if (isPredicted && planned.plan && planned.plan->isWhole()) {
+    // Slices of a track must not overlap where a step was sooner done.
+    const double predictedBegin = std::max(traceBegin, predictedEnd_);
+    DYNA_RETURN_IF_ERROR(tracePrediction(session_, planned.plan->plan(), step,
+                                         predictedBegin, predicted_));
+    predictedEnd_ = predictedBegin + planned.predictedSeconds;
+  }
+  metrics.gflops = result.flops / metrics.seconds / 1e9;
+  metrics.learningRate = learningRate(options_, step);
+  metrics.gradientNorm = result.gradientNorm;
+  metrics.peakBytes = session_.ranks->persistentBytes() + result.dynamicBytes;
+  metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
+  metrics.measured =
+      planned.plan ? reportMeasured(session_, *planned.plan,
+                                    metrics.seconds - waited, result.uses)
+                   : reportMeasured(*planned.phases, metrics.seconds - waited,
+                                    result.uses);
+  metrics.predicted = planned.predicted;
+  metrics.planSeconds = planned.planSeconds;
+  metrics.planWaitSeconds = waited;
+  const std::vector<const plan::Plan *> plans = planned.plans();
+  for (const plan::Plan *plan : plans)
+    metrics.addPlan(*plan, session_.home.options.chooseRecompute);
+  metrics.phases = static_cast<int64_t>(plans.size());
+  metrics.switchSeconds = result.switchSeconds;
+  metrics.switchBytes = result.switchBytes;
+  checkLogged(metrics_.write(metrics));
+  bool isFinite =
+      std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
+  // Nothing was updated, and what was trained until here can be saved.
+  if (!isFinite && skipped_ >= options_.skipNonfinite)
+    return saveAndFail(Status::invalidArgument(formatText(
+        "step %d: the %s is not finite: training diverged, use a lower --lr, "
+        "a longer --warmup or %s, or pass over single steps with "
+        "--skip-nonfinite N",
+        step + 1, std::isfinite(metrics.loss) ? "gradient" : "loss",
+        options_.clip > 0 ? "a lower --clip" : "--clip 1")));
+  if (!isFinite) {
+    ++skipped_;
+    if (session_.writesFiles())
+      progress_.note(formatText(
+          "warning: step %d is skipped, its loss or gradient is not finite "
+          "(%d of %d)",
+          step + 1, skipped_, options_.skipNonfinite));
+  }
+  cursor_ = planned.cursor;
+  countStep(metrics, result, isFinite);
+  if (ruleOf(session_.home.options.batching).pads)
+    for (const plan::Plan *plan : plans)
+      summary_.addPadding(*plan);
+  else
+    summary_.addPadding(batch.lengths(), options_.tokensPerMicroBatch);
+  return Status::ok();
+}
+
+void Trainer::countStep(const StepMetrics &metrics, const StepResult &result,
+                        bool isFinite) {
+  if (isFinite) {
+    if (!hasLoss_)
+      summary_.firstLoss = metrics.loss;
+    hasLoss_ = true;
+    summary_.lastLosses.push_back(metrics.loss);
+    if (summary_.lastLosses.size() > TrainSummary::averagedLosses)
+      summary_.lastLosses.pop_front();
+  }
+  ++summary_.steps;
+  summary_.otherSchedules += metrics.fallback.empty() ? 0 : 1;
+  summary_.tokens += metrics.tokens;
+  summary_.seconds += metrics.seconds;
+  summary_.flops += result.flops;
+  summary_.predictions.add(metrics.predictedSeconds, metrics.seconds);
+  summary_.coreWaitSeconds += metrics.coreWaitSeconds;
+  if (!options_.gradNorms.empty())
+    losses_.push_back(metrics.loss);
+  progress_.update(metrics);
+}
+
+Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
+                        StepResult &result) {
+  bool looks = !options_.gradNorms.empty() && summary_.steps == 0;
+  StepScalars scalars;
+  scalars.step = step;
+  scalars.optimizer = optimizerAt(options_, step);
+  scalars.clip = options_.clip;
+  DYNA_RETURN_IF_ERROR(
+      planned.plan
+          ? session_.ranks->run(*planned.plan, planned.batch, scalars, result)
+          : session_.ranks->run(planned.phases->step, planned.phases->batches,
+                                scalars, result));
+  counts_.add(*session_.ranks);
+  if (!looks)
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(collectGradientNorms());
+  DYNA_ASSIGN_OR_RETURN(plan::Plan made, session_.home.planner->update());
+  DYNA_ASSIGN_OR_RETURN(VerifiedPlan update,
+                        provePlan(session_, std::move(made), MiniBatch()));
+  StepResult updated;
+  DYNA_RETURN_IF_ERROR(
+      session_.ranks->run(update, MiniBatch(), scalars, updated));
+  result.gradientNorm = updated.gradientNorm;
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Gradient norms
+//===----------------------------------------------------------------------===//
+
+template <typename Element>
+static StatusOr<double> gradientNorm(RankTeam &ranks, int p) {
+  std::vector<Element> values;
+  double sum = 0;
+  for (RowRange rows : ranks.rowChunks(p, ParameterPart::Gradient)) {
+    values.resize(rows.count() * ranks.model().rowElements(p));
+    DYNA_RETURN_IF_ERROR(
+        ranks.readRows(p, ParameterPart::Gradient, rows, values.data()));
+    for (Element value : values)
+      sum += static_cast<double>(value) * static_cast<double>(value);
+  }
+  return std::sqrt(sum);
+}
+
+Status Trainer::collectGradientNorms() {
+  bool wide = session_.model->masterType() == plan::F64;
+  for (int p = 0; p < session_.model->parameters(); ++p) {
+    DYNA_ASSIGN_OR_RETURN(double norm,
+                          wide ? gradientNorm<double>(*session_.ranks, p)
+                               : gradientNorm<float>(*session_.ranks, p));
+    gradientNorms_.push_back(norm);
+  }
+  return Status::ok();
+}
+
+Status Trainer::writeGradientNorms() const {
+  std::string text =
+      formatText("{\"first_step\": %d,\n \"losses\": [", summary_.firstStep);
+  for (size_t i = 0; i < losses_.size(); ++i)
+    text += (i ? ", " : "") + jsonNumber(losses_[i]);
+  text += "],\n \"gradient_norms\": {";
+  for (size_t p = 0; p < gradientNorms_.size(); ++p)
+    text += formatText(
+        "%s\n  %s: %s", p ? "," : "",
+        quoteJson(session_.model->parameter(static_cast<int>(p)).name()),
+        jsonNumber(gradientNorms_[p]));
+  return replaceFile(options_.gradNorms, text + "}}\n");
+}
+
+} // namespace dyna

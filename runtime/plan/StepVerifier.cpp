@@ -9,6 +9,7 @@
 #include "runtime/plan/PlanRules.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace dyna {
@@ -277,7 +278,26 @@ VerifiedStep::prove(const SwitchTable &switches, plan::StepPlan step,
                     const std::vector<int64_t> &dynamicLimits,
                     StepPosition *failedAt) {
   StepPosition unasked;
-  StepPosition &position = failedAt ? *failedAt : unasked;
+  return proveFor(switches, std::move(step), std::nullopt, lengths, targets,
+                  dynamicLimits, failedAt ? *failedAt : unasked);
+}
+
+StatusOr<VerifiedStep>
+VerifiedStep::proveRanks(const SwitchTable &switches, plan::StepPlan step,
+                         const std::vector<int> &ranks,
+                         const std::vector<int64_t> &lengths, int64_t targets,
+                         const std::vector<int64_t> &dynamicLimits) {
+  StepPosition unasked;
+  return proveFor(switches, std::move(step), ranks, lengths, targets,
+                  dynamicLimits, unasked);
+}
+
+StatusOr<VerifiedStep>
+VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
+                       const std::optional<std::vector<int>> &ranks,
+                       const std::vector<int64_t> &lengths, int64_t targets,
+                       const std::vector<int64_t> &dynamicLimits,
+                       StepPosition &position) {
   DYNA_ASSIGN_OR_RETURN(auto phases, switches.switchesOf(step));
   DYNA_RETURN_IF_ERROR(checkSamples(step, lengths));
   VerifiedStep proven;
@@ -295,8 +315,10 @@ VerifiedStep::prove(const SwitchTable &switches, plan::StepPlan step,
     std::vector<int64_t> &own = lengthsOf.emplace_back();
     for (int64_t sample : phase.samples)
       own.push_back(lengths[sample]);
-    if (Status status = verifyPlan(switches.graph(phases[k].graph), phase.plan,
-                                   own, options);
+    const ExecutableGraph &graph = switches.graph(phases[k].graph);
+    if (Status status =
+            ranks ? verifyRanks(graph, phase.plan, *ranks, own, options)
+                  : verifyPlan(graph, phase.plan, own, options);
         !status.isOk())
       return Status(status.code(),
                     formatText("phase %d: %s", k, status.message()));
@@ -313,14 +335,17 @@ VerifiedStep::prove(const SwitchTable &switches, plan::StepPlan step,
   bool training = true;
   for (const plan::Phase &phase : step.phases)
     training &= trains(phase.plan);
-  const int ranks = switches.graph(switches.home()).ranks();
-  for (int rank = 0; rank < ranks; ++rank)
+  std::vector<int> checked(switches.graph(switches.home()).ranks());
+  std::iota(checked.begin(), checked.end(), 0);
+  for (int rank : ranks.value_or(checked))
     DYNA_RETURN_IF_ERROR(
         RankSwitches(switches, step, phases, training, rank).check(position));
-  for (int k = 0; k < step.phaseCount(); ++k)
+  for (int k = 0; k < step.phaseCount(); ++k) {
+    VerifiedPlan plan(std::move(step.phases[k].plan), std::move(lengthsOf[k]));
+    plan.ranks_ = ranks;
     proven.phases_.push_back(
-        {VerifiedPlan(std::move(step.phases[k].plan), std::move(lengthsOf[k])),
-         std::move(step.phases[k].samples), phases[k]});
+        {std::move(plan), std::move(step.phases[k].samples), phases[k]});
+  }
   return proven;
 }
 

@@ -51,6 +51,14 @@ public:
                                       const std::vector<int64_t> &dynamicLimits,
                                       StepPosition *failedAt = nullptr);
 
+  /// The parts of a training step that some ranks run, as
+  /// VerifiedPlan::proveRanks has them: P1 to P8 and P12 to P14 of these ranks,
+  /// which alone can run it.
+  static StatusOr<VerifiedStep>
+  proveRanks(const SwitchTable &switches, plan::StepPlan step,
+             const std::vector<int> &ranks, const std::vector<int64_t> &lengths,
+             int64_t targets, const std::vector<int64_t> &dynamicLimits);
+
   struct Phase {
     VerifiedPlan plan;
     std::vector<int64_t> samples; ///< as plan::Phase has them
@@ -64,6 +72,13 @@ public:
   int64_t targets() const { return targets_; }
 
 private:
+  /// `ranks`: nothing: all.
+  static StatusOr<VerifiedStep>
+  proveFor(const SwitchTable &switches, plan::StepPlan step,
+           const std::optional<std::vector<int>> &ranks,
+           const std::vector<int64_t> &lengths, int64_t targets,
+           const std::vector<int64_t> &dynamicLimits, StepPosition &position);
+
   std::vector<Phase> phases_;
   int64_t targets_ = 0;
 };

@@ -35,29 +35,49 @@ Status bad(const std::string &what) {
   return Status::invalidArgument("the stored plan " + what);
 }
 
-} // namespace
-
-std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank,
-                           double predictedSeconds) {
+plan::Plan partOf(const plan::Plan &plan, int rank) {
   plan::Plan part;
   part.manifestHash = plan.manifestHash;
   part.graph = plan.graph;
+  part.fallback = plan.fallback;
   part.microBatches = plan.microBatches;
   part.targetTokens = plan.targetTokens;
   part.ranks.resize(plan.ranks.size());
   part.ranks[rank] = plan.ranks[rank];
+  return part;
+}
+
+/// `part`: a plan or a step, as a file.
+std::string writeEntry(const std::string &part, int64_t step, int rank,
+                       double predictedSeconds) {
   uint64_t seconds = 0;
   static_assert(sizeof(seconds) == sizeof(predictedSeconds));
   std::memcpy(&seconds, &predictedSeconds, sizeof(seconds));
   std::string body;
   append(body, seconds, secondsBytes);
-  body += writePlan(part);
+  body += part;
   std::string bytes(magic);
   append(bytes, storeFormat, 4);
   append(bytes, static_cast<uint64_t>(rank), 4);
   append(bytes, static_cast<uint64_t>(step), 8);
   append(bytes, Checksum::of(body), 8);
   return bytes + body;
+}
+
+} // namespace
+
+std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank,
+                           double predictedSeconds) {
+  return writeEntry(writePlan(partOf(plan, rank)), step, rank,
+                    predictedSeconds);
+}
+
+std::string writePlanEntry(const plan::StepPlan &plans, int64_t step, int rank,
+                           double predictedSeconds) {
+  plan::StepPlan part;
+  for (const plan::Phase &phase : plans.phases)
+    part.phases.push_back({partOf(phase.plan, rank), phase.samples});
+  return writeEntry(writeStepPlan(part), step, rank, predictedSeconds);
 }
 
 StatusOr<PlanEntry> readPlanEntry(std::string_view bytes, int64_t step,
@@ -88,7 +108,7 @@ StatusOr<PlanEntry> readPlanEntry(std::string_view bytes, int64_t step,
   if (!std::isfinite(entry.predictedSeconds) || entry.predictedSeconds < 0)
     return bad(formatText("of step %d predicts %g seconds", step + 1,
                           entry.predictedSeconds));
-  DYNA_ASSIGN_OR_RETURN(entry.plan, readPlan(body.substr(secondsBytes)));
+  DYNA_ASSIGN_OR_RETURN(entry.step, readStepPlan(body.substr(secondsBytes)));
   return entry;
 }
 

@@ -9,7 +9,7 @@
 //         24..31   checksum of what follows
 //         32..39   the seconds that the step is predicted to take, as the bits of
 //                  a double; 0: nobody predicts
-//         40..     the plan with that rank's program alone, as PlanFile.h has it
+//         40..     the step with that rank's programs alone, as PlanFile.h has it
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 #define DYNA_RUNTIME_STORE_PLANENTRY_H
 
 #include "runtime/base/Status.h"
-#include "runtime/plan/Plan.h"
+#include "runtime/plan/StepPlan.h"
 
 #include <string>
 #include <string_view>
@@ -25,12 +25,15 @@
 namespace dyna {
 
 struct PlanEntry {
-  plan::Plan plan;
+  plan::StepPlan step;         ///< of one phase where there is one strategy
   double predictedSeconds = 0; ///< of all ranks, which its reader does not know
 };
 
-/// The part of a plan that `rank` runs: programs of the others are empty.
+/// The part of a plan, or of the plans of all phases, that `rank` runs: programs
+/// of the others are empty.
 std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank,
+                           double predictedSeconds);
+std::string writePlanEntry(const plan::StepPlan &plans, int64_t step, int rank,
                            double predictedSeconds);
 
 /// InvalidArgument, with numbers, for what is no entry, of another format, step

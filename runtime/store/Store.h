@@ -66,7 +66,7 @@ struct StoreOptions {
 };
 
 /// Of the form of keys and values in a store (PlanEntry.h).
-constexpr int storeFormat = 2;
+constexpr int storeFormat = 3;
 
 /// From "redis://host:port" (6379 if there is none). The password comes from the
 /// variable DYNA_STORE_PASSWORD alone: an address that has one is refused, as it

@@ -121,7 +121,6 @@ StatusOr<std::vector<std::string>> namedStrategies(const Session &session) {
 Status checkFlags(const TrainOptions &options) {
   for (auto [flag, isGiven] :
        {std::pair("--strategy", !options.strategy.empty()),
-        {"--store", !options.store.empty()},
         {"--profile", !options.profile.empty()}})
     if (isGiven)
       return Status::invalidArgument(formatText(

@@ -526,11 +526,15 @@ Status openPlanning(const Model &model, const TrainOptions &options,
         "--plan-only was started as one of %d processes: start planners alone, "
         "each with its own I/N",
         processes));
+  DYNA_RETURN_IF_ERROR(findRanges(session));
   DYNA_RETURN_IF_ERROR(chooseGraphs(session, /*training=*/true));
   DYNA_RETURN_IF_ERROR(limitSamples(session, true, /*runsHere=*/false));
   DYNA_RETURN_IF_ERROR(openData(model, session));
-  DYNA_ASSIGN_OR_RETURN(session.home.options.dynamicLimits,
+  DYNA_ASSIGN_OR_RETURN(auto dynamic,
                         sizeDynamicRegions(session, {}, 1, true, nullptr));
+  for (RunGraph *graph : session.graphs())
+    graph->options.dynamicLimits = dynamic;
+  joinGraphs(session);
   return Status::ok();
 }
 

@@ -76,6 +76,8 @@ std::string planPrefix(const Session &session) {
   std::string facts = formatText("%016x %016x %s\n", session.model->hash(),
                                  session.data->dataset().fingerprint(),
                                  session.home.graph->name());
+  for (const RunGraph &graph : session.others)
+    facts += graph.graph->name() + "\n";
   facts += session.costsMark() + "\n";
   for (const auto &[name, value] : commonFlags(session.options))
     if (mattersToPlans(name))

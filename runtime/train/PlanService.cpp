@@ -5,7 +5,6 @@
 #include "runtime/train/PlanService.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/data/Padding.h"
 #include "runtime/train/PlanSource.h"
 #include "runtime/train/Signals.h"
 #include "runtime/train/StoredPlans.h"
@@ -22,8 +21,8 @@ using Clock = Store::Clock;
 class Follower {
 public:
   Follower(const Session &session, Store &store, const PlannerNumber &number)
-      : options_(session.options), store_(store), number_(number),
-        prefix_(planPrefix(session)),
+      : session_(session), options_(session.options), store_(store),
+        number_(number), prefix_(planPrefix(session)),
         reader_(session.data, session.batchOptions()) {}
 
   const std::string &prefix() const { return prefix_; }
@@ -37,10 +36,8 @@ public:
     step.begin = reader_.cursor();
     if (!goesOn)
       return step;
-    DYNA_ASSIGN_OR_RETURN(step.batch, reader_.next(options_.tokensPerBatch));
+    DYNA_ASSIGN_OR_RETURN(step.batch, session_.readBatch(reader_));
     step.cursor = reader_.cursor();
-    if (options_.pad)
-      padSamples(step.batch, options_.tokensPerMicroBatch);
     ++next_;
     return step;
   }
@@ -117,6 +114,7 @@ private:
                           store_.describe(), options_.timeout));
   }
 
+  const Session &session_;
   const TrainOptions &options_;
   Store &store_;
   const PlannerNumber number_;

@@ -53,6 +53,13 @@ MiniBatch takeSamples(const MiniBatch &batch,
   return taken;
 }
 
+static PlannedPhases withBatches(VerifiedStep step, const MiniBatch &batch) {
+  PlannedPhases planned = {std::move(step), {}};
+  for (const VerifiedStep::Phase &phase : planned.step.phases())
+    planned.batches.push_back(takeSamples(batch, phase.samples));
+  return planned;
+}
+
 RangedGraphs::RangedGraphs(std::vector<const RunGraph *> graphs,
                            LengthRanges ranges, Orchestration orchestration,
                            bool merges)
@@ -123,10 +130,18 @@ StatusOr<PlannedPhases> RangedGraphs::prove(plan::StepPlan step,
       VerifiedStep::prove(switches(), std::move(step), batch.lengths(),
                           countTargets(batch),
                           graphs_.front()->options.dynamicLimits));
-  PlannedPhases planned = {std::move(proven), {}};
-  for (const VerifiedStep::Phase &phase : planned.step.phases())
-    planned.batches.push_back(takeSamples(batch, phase.samples));
-  return planned;
+  return withBatches(std::move(proven), batch);
+}
+
+StatusOr<PlannedPhases> RangedGraphs::proveRanks(plan::StepPlan step,
+                                                 const std::vector<int> &ranks,
+                                                 const MiniBatch &batch) const {
+  DYNA_ASSIGN_OR_RETURN(
+      VerifiedStep proven,
+      VerifiedStep::proveRanks(switches(), std::move(step), ranks,
+                               batch.lengths(), countTargets(batch),
+                               graphs_.front()->options.dynamicLimits));
+  return withBatches(std::move(proven), batch);
 }
 
 } // namespace dyna

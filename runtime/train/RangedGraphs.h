@@ -58,6 +58,10 @@ public:
   /// What was planned elsewhere, or before, for a mini-batch.
   StatusOr<PlannedPhases> prove(plan::StepPlan step,
                                 const MiniBatch &batch) const;
+  /// The parts of it that some ranks run.
+  StatusOr<PlannedPhases> proveRanks(plan::StepPlan step,
+                                     const std::vector<int> &ranks,
+                                     const MiniBatch &batch) const;
   /// That the switches of a step take, by the planners' costs.
   double switchSeconds(const VerifiedStep &step) const;
 

@@ -5,6 +5,8 @@
 #include "runtime/train/Session.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/data/Padding.h"
+#include "runtime/planner/CutMiniBatch.h"
 
 namespace dyna {
 
@@ -33,6 +35,14 @@ BatchOptions Session::batchOptions() const {
   BatchOptions batch;
   batch.shuffle = *parseShuffle(options.shuffle);
   batch.seed = static_cast<uint64_t>(options.seed);
+  return batch;
+}
+
+StatusOr<MiniBatch> Session::readBatch(BatchReader &reader) const {
+  DYNA_ASSIGN_OR_RETURN(MiniBatch batch, reader.next(options.tokensPerBatch));
+  if (options.pad)
+    padSamples(batch, options.tokensPerMicroBatch);
+  joinSamples(batch, joinedSamples(*model, batch.lengths(), home.options));
   return batch;
 }
 

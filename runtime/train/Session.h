@@ -52,6 +52,9 @@ struct Session {
   /// and a rank's memory allow.
   int64_t sampleLimit = 0;
   BatchOptions batchOptions() const;
+  /// The next mini-batch to train on, padded and joined as the flags say; without
+  /// samples at the data's end.
+  StatusOr<MiniBatch> readBatch(BatchReader &reader) const;
   /// Arenas, the kernels' own scratch, and what saving and loading take.
   int64_t peakBytes() const;
   Device &device() const { return *devices.front(); }

@@ -78,7 +78,7 @@ private:
     auto patience = std::chrono::seconds(session_.options.storeRetry > 0
                                              ? session_.options.storeRetry
                                              : session_.options.timeout);
-    plan::Plan whole;
+    plan::StepPlan whole;
     for (int rank : ranks_) {
       auto deadline = Clock::now() + (isLost ? patience * 0 : patience);
       DYNA_ASSIGN_OR_RETURN(auto entry, await(step, rank, deadline));
@@ -89,20 +89,47 @@ private:
       DYNA_ASSIGN_OR_RETURN(PlanEntry part,
                             readPlanEntry(*entry, step.step, rank));
       step.predictedSeconds = part.predictedSeconds;
-      // Of a rank that is not there, the proof says so.
-      if (whole.ranks.empty())
-        whole = std::move(part.plan);
-      else if (part.plan.ranks.size() == whole.ranks.size())
-        whole.ranks[rank] = std::move(part.plan.ranks[rank]);
+      if (whole.phases.empty())
+        whole = std::move(part.step);
+      else
+        addRank(whole, std::move(part.step), rank);
     }
     found(planners, owner);
-    DYNA_ASSIGN_OR_RETURN(step.plan,
-                          VerifiedPlan::proveRanks(
-                              *session_.home.graph, std::move(whole), ranks_,
-                              step.batch.lengths(),
-                              {maxBlockBytes, -1, countTargets(step.batch)}));
+    DYNA_RETURN_IF_ERROR(prove(std::move(whole), step));
     for (int rank : ranks_)
       DYNA_RETURN_IF_ERROR(store_->remove(planKey(prefix_, step, rank)));
+    return Status::ok();
+  }
+
+  /// Of a rank that is not there, the proof says so.
+  static void addRank(plan::StepPlan &whole, plan::StepPlan part, int rank) {
+    const int count = std::min(whole.phaseCount(), part.phaseCount());
+    for (int k = 0; k < count; ++k) {
+      auto &to = whole.phases[k].plan.ranks, &own = part.phases[k].plan.ranks;
+      if (own.size() == to.size() && rank < static_cast<int>(own.size()))
+        to[rank] = std::move(own[rank]);
+    }
+  }
+
+  /// For the ranks of this process.
+  Status prove(plan::StepPlan parts, PlannedStep &step) const {
+    if (session_.ranged) {
+      DYNA_ASSIGN_OR_RETURN(
+          step.phases,
+          session_.ranged->proveRanks(std::move(parts), ranks_, step.batch));
+      return Status::ok();
+    }
+    if (parts.phaseCount() != 1)
+      return Status::invalidArgument(
+          formatText("the stored plan of step %d has %d phases, but this run "
+                     "has one strategy",
+                     step.step + 1, parts.phaseCount()));
+    DYNA_ASSIGN_OR_RETURN(step.plan,
+                          VerifiedPlan::proveRanks(
+                              *session_.home.graph,
+                              std::move(parts.phases.front().plan), ranks_,
+                              step.batch.lengths(),
+                              {maxBlockBytes, -1, countTargets(step.batch)}));
     return Status::ok();
   }
 
@@ -208,14 +235,22 @@ std::unique_ptr<PlanSource> fetchPlans(const Session &session,
 
 Status putPlan(Store &store, const std::string &prefix, const PlannedStep &step,
                const std::vector<int> *without) {
-  const plan::Plan &plan = step.plan->plan();
-  for (int rank = 0; rank < plan.rankCount(); ++rank)
-    if (!without ||
-        std::find(without->begin(), without->end(), rank) == without->end())
-      DYNA_RETURN_IF_ERROR(store.put(
-          planKey(prefix, step, rank),
-          writePlanEntry(plan, step.step, rank, step.predictedSeconds),
-          plansAreKept));
+  plan::StepPlan phases;
+  if (step.phases)
+    phases = step.phases->step.toStepPlan();
+  const int ranks = step.plans().front()->rankCount();
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (without &&
+        std::find(without->begin(), without->end(), rank) != without->end())
+      continue;
+    const std::string entry =
+        step.plan
+            ? writePlanEntry(step.plan->plan(), step.step, rank,
+                             step.predictedSeconds)
+            : writePlanEntry(phases, step.step, rank, step.predictedSeconds);
+    DYNA_RETURN_IF_ERROR(
+        store.put(planKey(prefix, step, rank), entry, plansAreKept));
+  }
   return Status::ok();
 }
 

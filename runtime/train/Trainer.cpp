@@ -9,7 +9,6 @@
 #include "runtime/base/Text.h"
 #include "runtime/data/Padding.h"
 #include "runtime/plan/DescribeManifest.h"
-#include "runtime/planner/CutMiniBatch.h"
 #include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/OpenPlans.h"
@@ -249,18 +248,12 @@ void TrainSummary::addPadding(const plan::Plan &plan) {
 StatusOr<PlannedStep> Trainer::readStep(int64_t step) {
   PlannedStep planned;
   planned.begin = reader_.cursor();
-  DYNA_ASSIGN_OR_RETURN(MiniBatch batch, reader_.next(options_.tokensPerBatch));
+  DYNA_ASSIGN_OR_RETURN(planned.batch, session_.readBatch(reader_));
   planned.step = step;
-  planned.batch = std::move(batch);
   planned.cursor = reader_.cursor();
   // The update clears the gradients: to look at those of the first step it is
   // run apart.
   planned.update = options_.gradNorms.empty() || step > summary_.firstStep;
-  if (options_.pad)
-    padSamples(planned.batch, options_.tokensPerMicroBatch);
-  joinSamples(planned.batch,
-              joinedSamples(*session_.model, planned.batch.lengths(),
-                            session_.home.options));
   return planned;
 }
 

@@ -9,9 +9,12 @@
 
 #include "test/fuzz/Fuzz.h"
 #include "test/fuzz/SmallManifest.h"
+#include "test/runtime/plan/NaiveSwitch.h"
 
 #include "runtime/base/OutputFile.h"
-#include "runtime/plan/VerifiedPlan.h"
+#include "runtime/plan/StepVerifier.h"
+#include "runtime/planner/JoinPhases.h"
+#include "runtime/planner/Planner.h"
 #include "runtime/store/PlanEntry.h"
 
 #include <google/protobuf/stubs/logging.h>
@@ -22,20 +25,54 @@ using namespace dyna::test;
 namespace {
 
 const std::vector<int64_t> lengths = {5, 3};
+constexpr int64_t targets = 6;
 constexpr size_t headerBytes = 32, checksumAt = 24;
 
-const ExecutableGraph &graph() {
-  static const ExecutableGraph *made = [] {
+/// Of two ranks: two stages, and two replicas.
+const std::vector<ExecutableGraph> &graphs() {
+  static const std::vector<ExecutableGraph> *made = [] {
     StatusOr<Model> model = Model::create(makeManifestWithDegree());
     require(model.isOk(), "the model of the plans is good");
-    StatusOr<Strategy> strategy = parseStrategy("pp=2,layers=2+1");
-    require(strategy.isOk(), "the strategy is good");
-    auto graph =
-        ExecutableGraph::create(*new Model(std::move(*model)), *strategy);
-    require(graph.isOk(), "the graph is good");
-    return new ExecutableGraph(std::move(*graph));
+    auto *kept = new Model(std::move(*model));
+    auto *graphs = new std::vector<ExecutableGraph>;
+    for (const char *text : {"pp=2,layers=2+1", "dp=2,zero=1"}) {
+      StatusOr<Strategy> strategy = parseStrategy(text);
+      require(strategy.isOk(), "strategies are good");
+      auto graph = ExecutableGraph::create(*kept, *strategy);
+      require(graph.isOk(), "graphs are good");
+      graphs->push_back(std::move(*graph));
+    }
+    return graphs;
   }();
   return *made;
+}
+const ExecutableGraph &graph() { return graphs().front(); }
+
+/// The replicas are home.
+const SwitchTable &switches() {
+  static const SwitchTable *table = [] {
+    auto made =
+        SwitchTable::create({&graphs()[0], &graphs()[1]}, 1, planNaively);
+    require(made.isOk(), "switches are planned");
+    return new SwitchTable(std::move(*made));
+  }();
+  return *table;
+}
+
+/// Sample 0 under the stages, sample 1 at home.
+plan::StepPlan smallStep() {
+  plan::StepPlan step;
+  for (int64_t g = 0; g < 2; ++g) {
+    plan::Phase &phase = step.phases.emplace_back();
+    phase.samples = {g};
+    PlanOptions options;
+    options.switched = g == 0;
+    auto plan = Planner(graphs()[g]).training({lengths[g]}, targets, options);
+    require(plan.isOk(), "phases are planned");
+    phase.plan = std::move(*plan);
+  }
+  require(joinPhases(switches(), true, step).isOk(), "phases are joined");
+  return step;
 }
 
 /// Updates nothing, evaluates nothing: the programs are empty.
@@ -59,9 +96,16 @@ bool look(std::string_view bytes) {
     }
     isRead = true;
     // Proven or refused, for a mini-batch and for none.
+    auto step = VerifiedStep::proveRanks(switches(), entry->step, {rank},
+                                         lengths, targets, {});
+    for (int k = 0; step.isOk() && k < step->phaseCount(); ++k)
+      require(step->phases()[k].plan.covers(rank) &&
+                  !step->phases()[k].plan.covers(1 - rank),
+              "parts of phases are proven for their rank alone");
     for (const auto &samples : {lengths, std::vector<int64_t>()}) {
-      auto proven = VerifiedPlan::proveRanks(graph(), entry->plan, {rank},
-                                             samples, {INT64_C(1) << 30});
+      auto proven =
+          VerifiedPlan::proveRanks(graph(), entry->step.phases.front().plan,
+                                   {rank}, samples, {INT64_C(1) << 30});
       require(!proven.isOk() ||
                   (proven->covers(rank) && !proven->covers(1 - rank) &&
                    proven->plan().rankCount() == 2),
@@ -80,13 +124,22 @@ std::vector<std::string> dyna::test::fuzzSeeds() {
     seeds.push_back(writePlanEntry(plan, 0, rank, 0.5));
   plan.microBatches.resize(1);
   plan.microBatches[0].segments = {{0, 0, 5}, {1, 0, 3}};
-  plan.targetTokens = 6;
+  plan.targetTokens = targets;
   plan.ranks[0].dynamicBytes = 4096;
   plan::Instruction load;
   load.op = plan::Instruction::LOAD;
   load.places[0] = 0;
   plan.ranks[0].instructions.push_back(load);
   seeds.push_back(writePlanEntry(plan, 0, 0, 0));
+  for (int rank = 0; rank < 2; ++rank) {
+    seeds.push_back(writePlanEntry(smallStep(), 0, rank, 0.5));
+    auto entry = readPlanEntry(seeds.back(), 0, rank);
+    require(entry.isOk() &&
+                VerifiedStep::proveRanks(switches(), entry->step, {rank},
+                                         lengths, targets, {})
+                    .isOk(),
+            "parts of good steps are good");
+  }
   return seeds;
 }
 

@@ -81,8 +81,11 @@ class Server:
             return send(*words)
 
 
-@unittest.skipUnless(MPIRUN and SERVER, "no mpirun or redis-server")
-class StoreTest(unittest.TestCase):
+class StoreRuns(unittest.TestCase):
+    """A server for every test, and one run without a store that all runs must equal."""
+
+    GRAPHS, NAME = ("--strategy=pp=2",), "one"
+
     @classmethod
     def setUpClass(cls):
         done = common.run([common.DYNAC, "--with=mpi,redis", "-o", common.WORK / "none", common.model("gpt2")])
@@ -95,7 +98,7 @@ class StoreTest(unittest.TestCase):
         for i in range(40):
             words = ("".join(draw.choices("abcdefgh", k=draw.randint(1, 9))) for _ in range(draw.randint(1, 60)))
             (cls.corpus / f"{i}.txt").write_text(" ".join(words))
-        cls.expected = cls.train("expected")
+        cls.expected = cls.train(f"expected-{cls.NAME}")
 
     def setUp(self):
         self.server = Server()
@@ -105,7 +108,7 @@ class StoreTest(unittest.TestCase):
 
     @classmethod
     def words(cls, *more):
-        return [str(word) for word in (cls.binary, "--data", cls.corpus, f"--steps={STEPS}", "--strategy=pp=2",
+        return [str(word) for word in (cls.binary, "--data", cls.corpus, f"--steps={STEPS}", *cls.GRAPHS,
                                        "--tokens-per-batch=512", "--tokens-per-micro-batch=64", "--threads=1",
                                        "--no-progress", *more)]
 
@@ -167,6 +170,19 @@ class StoreTest(unittest.TestCase):
         keys = self.server.ask("KEYS", "dyna:*")
         return [key for key in keys if key.count(":") == 4]
 
+    def wait_for_key(self, ending):
+        self.wait_for_keys(ending, 1)
+
+    def wait_for_keys(self, ending, count):
+        limit = time.monotonic() + PATIENCE
+        while len([key for key in self.server.ask("KEYS", "dyna:*") if key.endswith(ending)]) < count:
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.01)
+
+
+class SharedTests:
+    """Of runs of one strategy and of several."""
+
     def test_two_plan_and_two_execute(self):
         planners = [self.planner(i, 2, "--plan-ahead=4", "--plan-threads=2") for i in range(2)]
         # So that all plans are theirs.
@@ -181,19 +197,18 @@ class StoreTest(unittest.TestCase):
             if path.is_file() and path != pathlib.Path(self.binary):
                 self.assertNotIn(PASSWORD.encode(), path.read_bytes(), path)
 
-    def test_planners_that_have_gone_are_not_waited_for(self):
-        planners = [self.planner(i, 2) for i in range(2)]
-        self.wait_for_key(":planners")
-        self.end(self.executors("before"))
-        for planner in planners:
-            self.end(planner)
-        # At once, not when what they said of themselves is forgotten.
-        self.end(self.executors("behind", "--timeout=20"))
-        self.assertEqual(self.saved("behind"), self.expected)
-
     def test_without_planners_executors_plan_in_turn(self):
         self.end(self.executors("turns"))
         self.assertEqual(self.saved("turns"), self.expected)
+        self.assertEqual(self.plans_left(), [])
+
+    def test_ranks_of_one_process_fetch_their_parts(self):
+        planner = self.planner(0, 1)
+        self.wait_for_key(":planners")
+        shutil.rmtree(common.WORK / "threads", ignore_errors=True)
+        self.end(self.start("threads", self.words(f"--store={self.server.address}", "--save", common.WORK / "threads")))
+        self.assertEqual(self.saved("threads"), self.expected)
+        self.assertIn(f"planner 0 of 1: {STEPS} plans", self.end(planner))
         self.assertEqual(self.plans_left(), [])
 
     def test_steps_are_predicted_as_without_a_store(self):
@@ -208,6 +223,29 @@ class StoreTest(unittest.TestCase):
         self.assertEqual(shared, alone)
         self.assertEqual(len(shared), STEPS)
         self.assertGreater(min(shared), 0)
+
+    def test_a_lost_planner_changes_no_bit(self):
+        planners = [self.planner(i, 2, "--store-retry=1", "--timeout=60") for i in range(2)]
+        self.wait_for_key(":planners")
+        planners[1].kill()
+        self.addCleanup(planners[1].wait)
+        said = self.end(self.executors("lost", "--store-retry=1", "--timeout=60"))
+        self.assertEqual(self.saved("lost"), self.expected)
+        self.assertIn("note: planner 1 of 2 has left no plan of step 2 in", said)
+        self.end(planners[0])
+
+
+@unittest.skipUnless(MPIRUN and SERVER, "no mpirun or redis-server")
+class StoreTest(SharedTests, StoreRuns):
+    def test_planners_that_have_gone_are_not_waited_for(self):
+        planners = [self.planner(i, 2) for i in range(2)]
+        self.wait_for_key(":planners")
+        self.end(self.executors("before"))
+        for planner in planners:
+            self.end(planner)
+        # At once, not when what they said of themselves is forgotten.
+        self.end(self.executors("behind", "--timeout=20"))
+        self.assertEqual(self.saved("behind"), self.expected)
 
     def test_planners_run_no_further_ahead(self):
         planner = self.planner(0, 1, "--plan-ahead=3", "--timeout=20")
@@ -232,12 +270,6 @@ class StoreTest(unittest.TestCase):
         # What was trained is saved.
         self.assertTrue(list((common.WORK / "killed").glob("step-*")))
 
-    def wait_for_key(self, ending):
-        limit = time.monotonic() + PATIENCE
-        while not [key for key in self.server.ask("KEYS", "dyna:*") if key.endswith(ending)]:
-            self.assertLess(time.monotonic(), limit)
-            time.sleep(0.01)
-
     def test_a_server_that_starts_again_changes_no_bit(self):
         planner = self.planner(0, 1, "--store-retry=60")
         self.wait_for_key(":planners")
@@ -251,16 +283,6 @@ class StoreTest(unittest.TestCase):
         self.end(executors)
         self.assertEqual(self.saved("again"), self.expected)
         self.assertIn(f"planner 0 of 1: {STEPS} plans", self.end(planner))
-
-    def test_a_lost_planner_changes_no_bit(self):
-        planners = [self.planner(i, 2, "--store-retry=1", "--timeout=60") for i in range(2)]
-        self.wait_for_key(":planners")
-        planners[1].kill()
-        self.addCleanup(planners[1].wait)
-        said = self.end(self.executors("lost", "--store-retry=1", "--timeout=60"))
-        self.assertEqual(self.saved("lost"), self.expected)
-        self.assertIn("note: planner 1 of 2 has left no plan of step 2 in", said)
-        self.end(planners[0])
 
     def test_a_planner_that_never_comes_ends_the_run(self):
         planner = self.planner(0, 2, "--timeout=30")
@@ -301,7 +323,50 @@ class StoreTest(unittest.TestCase):
         self.assertIn("--save is for the processes that do", refusal(good, flags=("--plan-only=0/1", "--save=x")))
         self.assertIn("--plans has none to share", refusal(good, flags=("--plans=x",)))
         self.server.ask("SET", "dyna:format", "7")
-        self.assertIn("holds plans of format 7, but this program's are of format 2", refusal(good))
+        self.assertIn("holds plans of format 7, but this program's are of format 3", refusal(good))
+
+
+@unittest.skipUnless(MPIRUN and SERVER, "no mpirun or redis-server")
+class RangesTest(SharedTests, StoreRuns):
+    """Steps of two graphs: what is stored has all phases."""
+
+    GRAPHS = ("--strategies=short: dp=2,zero=1; long: pp=2", "--ranges=short: 0-50; long: 51-", "--merge-ranges=never")
+    NAME = "ranges"
+
+    def test_steps_have_both_phases(self):
+        """Or the others would say nothing."""
+        metrics = common.WORK / "phases.jsonl"
+        metrics.unlink(missing_ok=True)
+        self.train("phases", f"--metrics={metrics}")
+        self.assertEqual({line["phases"] for line in common.lines_of(metrics)}, {2})
+
+    def test_other_ranges_meet_nobody(self):
+        """Where only the cut, the strategy of the short samples or merging is another."""
+        strategies, ranges, never = self.GRAPHS
+        others = ((strategies, ranges.replace("50", "40").replace("51", "41"), never),
+                  (strategies.replace(",zero=1", ""), ranges, never), (strategies, ranges))
+        planners = [self.start(f"other{index}", [word for word in self.words(
+            "--plan-only=0/1", f"--store={self.server.address}", "--timeout=4") if word not in self.GRAPHS] + list(other))
+            for index, other in enumerate(others)]
+        self.wait_for_keys(":planners", len(others))
+        self.end(self.executors("nobody"))
+        self.assertEqual(self.saved("nobody"), self.expected)
+        for planner in planners:
+            self.assertIn("no executors with these flags and data have come to", self.end(planner, 2))
+
+    def test_what_is_searched_is_found_by_planners_too(self):
+        plain = [word for word in self.words() if word not in self.GRAPHS] + ["--ranges=search"]
+        for name in ("searched", "sought"):
+            shutil.rmtree(common.WORK / name, ignore_errors=True)
+        mpirun = [MPIRUN, "--oversubscribe", "-n", "2"]
+        common.succeed([*mpirun, *plain, "--save", common.WORK / "searched"])
+        planner = self.start("searcher", [*plain, "--ranks=2", "--plan-only=0/1", f"--store={self.server.address}"])
+        self.wait_for_key(":planners")
+        executors = self.start("seeker", [*mpirun, *plain, f"--store={self.server.address}",
+                                          f"--save={common.WORK / 'sought'}"])
+        self.end(executors)
+        self.assertEqual(self.saved("sought"), self.saved("searched"))
+        self.assertIn(f"planner 0 of 1: {STEPS} plans", self.end(planner))
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ TEST(MemoryStoreTest, StoresOfAnotherFormatAreRefused) {
   ASSERT_TRUE(store.put("dyna:format", "7", 1h).isOk());
   EXPECT_THAT(checkStoreFormat(store).message(),
               HasSubstr("memory holds plans of format 7, but this program's "
-                        "are of format 2"));
+                        "are of format 3"));
 }
 
 // Without a backend, and before any is asked.

@@ -185,6 +185,31 @@ TEST(SwitchedStepTest, BytesBetweenRanksAreThoseOfThePlans) {
   EXPECT_TRUE(passesOn);
 }
 
+/// Gradients come home, losses do not; and yet home must not be updated by what
+/// a phase before it found not finite, whatever the phases behind that one say.
+TEST(SwitchedStepTest, LossesOfAllPhasesDecideOnTheUpdate) {
+  const MiniBatch batch = tinyBatch({20, 9, 3}, 1);
+  for (const std::vector<int> &phaseOf :
+       {std::vector<int>{0, 2, 2}, {0, 1, 2}, {0, 1, 1}, {2, 1, 0}}) {
+    SCOPED_TRACE(testing::PrintToString(phaseOf));
+    Steps steps({"tp=2,sp=1", "pp=2,layers=2+3", "dp=2,zero=1"}, plan::F64);
+    const std::vector<double> before = steps.masters();
+    // Of the first sample alone: the others have fewer.
+    MiniBatch first;
+    first.samples = {batch.samples[0]};
+    tinyFault = {TinyFault::Kind::LoseLoss, -1, -1, countTargets(first)};
+    StepResult result = steps.run(batch, phaseOf, 0);
+    tinyFault = TinyFault();
+    EXPECT_TRUE(std::isnan(result.lossSum));
+    EXPECT_TRUE(std::isnan(result.gradientNorm));
+    EXPECT_EQ(steps.masters(), before);
+    // Nothing of it is left.
+    result = steps.run(batch, phaseOf, 1);
+    EXPECT_TRUE(std::isfinite(result.gradientNorm));
+    EXPECT_NE(steps.masters(), before);
+  }
+}
+
 /// In narrow types sums of another order differ, and Adam amplifies it: the
 /// tolerance is that of TwoGraphsTest.
 TEST(SwitchedStepTest, NarrowTypesTrainAlikeToo) {

@@ -492,7 +492,10 @@ struct Tiny : TinyTypes<C, M, G> {
         loss += std::log(sums[t]) + most[t] - chosen[t];
         context->matrix_flops += (products ? 3 : 1) * 2 * part.size * W;
       }
-    *static_cast<double *>(out[0].data) = loss;
+    const bool isLost =
+        tinyFault.kind == TinyFault::Kind::LoseLoss &&
+        (tinyFault.targets < 0 || tinyFault.targets == segments->targets);
+    *static_cast<double *>(out[0].data) = isLost ? std::nan("") : loss;
     if (!products)
       return DYNA_OK;
     C *dx = SP ? scratch + elements : products;

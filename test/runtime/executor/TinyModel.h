@@ -97,11 +97,13 @@ struct TinyFault {
     Fail,
     WriteBehindWorkspace,
     WriteBehindOutput,
-    WriteParameter
+    WriteParameter,
+    LoseLoss ///< the head's loss is no number, what it hands back is
   };
   Kind kind = Kind::None;
   int role = -1;
   int64_t layer = -1;
+  int64_t targets = -1; ///< of the micro-batches at fault; -1: of any
 };
 extern TinyFault tinyFault;
 /// Called at the start of every backward of an embedding, if set.

@@ -130,6 +130,36 @@ TEST(SwitchPlan, SendersHaveWhatTheySend) {
   EXPECT_THAT(one.refusal(), HasSubstr("rank 2 does not have it (S3)"));
 }
 
+/// An earlier bucket that this one does not come after, even in several steps,
+/// may still be under way.
+TEST(SwitchPlan, EarlierBucketsAreNotThereUnlessComeAfter) {
+  for (bool isChained : {false, true}) {
+    Halves one;
+    // Bucket 1 has nothing to do with what 2 and 3 pass on.
+    one.tensors.push_back(one.tensors[0]);
+    one.tensors[1].to = {{4, rows(0, 4)}};
+    SwitchBucket passing = one.plan.buckets[1];
+    one.plan.buckets[1] = {
+        {{1, 0, 4, SwitchPlace::Old, SwitchPlace::New, rows(0, 2)}},
+        isChained ? 0 : -1};
+    passing.after = 1;
+    one.plan.buckets.push_back(passing);
+    one.plan.buckets.push_back(
+        {{{1, 1, 4, SwitchPlace::Old, SwitchPlace::New, rows(2, 4)}}, 2});
+    if (isChained)
+      EXPECT_EQ(one.refusal(), "");
+    else
+      EXPECT_THAT(one.refusal(), HasSubstr("in bucket 2, but rank 3 does not "
+                                           "have it (S3)"));
+    // Nor is it there for who comes after that bucket.
+    std::swap(one.plan.buckets[2].transfers, one.plan.buckets[3].transfers);
+    if (isChained)
+      EXPECT_EQ(one.refusal(), "");
+    else
+      EXPECT_THAT(one.refusal(), HasSubstr("(S3)"));
+  }
+}
+
 TEST(SwitchPlan, ReceiversNeedWhatTheyGet) {
   Halves one;
   one.plan.buckets[0].transfers.push_back(

@@ -5,6 +5,8 @@
 #include "runtime/planner/PlanSwitch.h"
 #include "runtime/planner/SwitchBaselines.h"
 #include "runtime/planner/SwitchBounds.h"
+#include "runtime/planner/SwitchTimes.h"
+#include "runtime/planner/switches/DealRoutes.h"
 #include "test/runtime/planner/SwitchCases.h"
 #include "gmock/gmock.h"
 
@@ -245,6 +247,45 @@ TEST(PlanSwitch, SummandsAreNotCopied) {
   EXPECT_EQ(times.localBytes, 100);
   EXPECT_EQ(times.insideBytes, 100);
   EXPECT_EQ(times.betweenBytes, 0);
+}
+
+/// Where detours save little of the ports' time, what waits for them decides:
+/// both plans are played, and the faster one is taken.
+TEST(PlanSwitch, DetoursAreTakenWhereTheyAreFasterWhenPlayed) {
+  Draw draw(7);
+  int direct = 0, detours = 0;
+  for (int i = 0; i < 400; ++i) {
+    SwitchCase one = drawSwitch(draw);
+    one.network.insideLatency = one.network.betweenLatency = 0;
+    const SwitchOptions options = fineOptions(draw);
+    auto lots = switches::findLots(one.tensors, options.smallestPiece);
+    ASSERT_TRUE(lots.isOk());
+    switches::RouteSettings settings;
+    settings.sweeps = options.sweeps;
+    settings.bound = boundsOf(lots->lots, one.network).largest();
+    double ports[2], played[2];
+    for (bool hasDetours : {false, true}) {
+      settings.hasDetours = hasDetours;
+      auto routes = switches::findRoutes(lots->lots, one.network, settings);
+      ports[hasDetours] = routes.seconds;
+      played[hasDetours] =
+          timesOf(one.tensors,
+                  switches::dealRoutes(one.tensors, *lots, routes.lots,
+                                       one.network, options),
+                  one.network)
+              .seconds;
+    }
+    // Outside of this it is clear without.
+    if (ports[1] < 0.86 * ports[0] || ports[1] > 0.97 * ports[0] ||
+        played[0] == played[1])
+      continue;
+    (played[0] < played[1] ? direct : detours) += 1;
+    EXPECT_EQ(timesOf(one.tensors, planOf(one, options), one.network).seconds,
+              std::min(played[0], played[1]))
+        << i;
+  }
+  EXPECT_GE(direct, 5);
+  EXPECT_GE(detours, 5);
 }
 
 TEST(PlanSwitch, WhatNobodyHasIsNamed) {

@@ -130,6 +130,41 @@ TEST_P(StripsConformance, SumsAreOfTheTypeAndRoundedOnce) {
   });
 }
 
+// Sums that lie between two neighbours, and half-way.
+TEST_P(StripsConformance, SumsOfBf16GoToTheNearestAndFromTheMiddleToTheEven) {
+  DYNA_NEEDS_RANKS(2);
+  run([](Transport &t, RankMemory &memory) -> Status {
+    // In quarters of the step above 1, 2^-7; odd is 1 and one such step.
+    const uint16_t one = 0x3f80, odd = 0x3f81;
+    const uint16_t quarter = 0x3b00, half = 0x3b80, most = 0x3bc0;
+    const std::vector<uint16_t> before = {one, one, one, odd, odd, odd},
+                                added = {quarter, half, most,
+                                         quarter, half, most},
+                                sums = {one, one, odd, odd, 0x3f82, 0x3f82};
+    // Wide loops and what they leave.
+    std::vector<uint16_t> many, theirs, expected;
+    for (int turn = 0; turn < 50; ++turn)
+      for (size_t i = 0; i < before.size(); ++i) {
+        many.push_back(before[i]);
+        theirs.push_back(added[i]);
+        expected.push_back(sums[i]);
+      }
+    Array<uint16_t> data(memory, many), sent(memory, theirs);
+    const auto bytes = static_cast<int64_t>(2 * many.size());
+    std::vector<Ticket> tickets;
+    if (t.rank() == 0)
+      DYNA_START(tickets, t.startSend(1, 0, {{sent.data(), 1, bytes, bytes}},
+                                      memory.stream()));
+    if (t.rank() == 1)
+      DYNA_START(tickets, t.startReceive(0, 0, {{data.data(), 1, bytes, bytes}},
+                                         memory.stream(), DYNA_ELEMENT_BF16));
+    DYNA_RETURN_IF_ERROR(waitAll(t, memory, tickets));
+    if (t.rank() == 1)
+      EXPECT_EQ(data.host(), expected);
+    return Status::ok();
+  });
+}
+
 // Longer than what a backend has on its way at one time, all of one tag, waited
 // for in any order, both directions at once.
 TEST_P(StripsConformance, MessagesOfOneTagDoNotOvertake) {

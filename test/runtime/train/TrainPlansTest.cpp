@@ -97,6 +97,16 @@ protected:
     return ranks;
   }
 
+  /// Steps of two graphs.
+  std::vector<std::string> switched(std::vector<std::string> more) const {
+    std::vector<std::string> arguments = {
+        "--strategies=short: dp=2,zero=1; long: pp=2,layers=2+3",
+        "--ranges=short: 0-40; long: 41-", "--merge-ranges=never",
+        "--tokens-per-batch=400", "--tokens-per-micro-batch=100"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return training(arguments);
+  }
+
   static TinyOptions likeProgram() {
     TinyOptions options;
     options.vocabulary = 257;
@@ -128,6 +138,30 @@ TEST_F(TrainPlansTest, DumpedPlansRunAgain) {
   ASSERT_EQ(result.code, 0) << result.err;
   expectSame("s1/step-5", "s/step-5");
   EXPECT_TRUE(*readFile(planPath("again", 5)) == *readFile(planPath("1", 5)));
+}
+
+// So are those of steps of several graphs, made in turn or side by side.
+TEST_F(TrainPlansTest, StepsOfSeveralGraphsArePlannedAhead) {
+  using Times = std::pair<const char *, const char *>;
+  for (auto [ahead, threads] : {Times("0", "1"), {"4", "1"}, {"4", "4"}}) {
+    const std::string name = std::string(ahead) + "-" + threads;
+    Result result = run(switched({"--steps=5", "--save=" + path("s" + name),
+                                  std::string("--plan-ahead=") + ahead,
+                                  std::string("--plan-threads=") + threads,
+                                  "--dump-plans=" + path(name),
+                                  "--metrics=" + path(name + ".jsonl")}));
+    ASSERT_EQ(result.code, 0) << result.err;
+    for (int step = 1; step <= 5; ++step) {
+      const std::string bytes = *readFile(planPath(name, step));
+      EXPECT_TRUE(bytes == *readFile(planPath("0-1", step))) << step;
+      auto plans = readStepPlan(bytes);
+      ASSERT_TRUE(plans.isOk()) << plans.status().message();
+      EXPECT_EQ(plans->phaseCount(), 2);
+    }
+    expectSame("s0-1/step-5", "s" + name + "/step-5");
+    EXPECT_EQ(numbers(name + ".jsonl", "step"),
+              (std::vector<double>{1, 2, 3, 4, 5}));
+  }
 }
 
 // One mini-batch, several plans: those of other schedules, and some whose

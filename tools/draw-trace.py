@@ -6,7 +6,8 @@
 
 Traces are those of a training binary (`--trace`, with `--costs` for the prediction) and of `dyna-plan --trace`. Every rank is a
 row: what a micro-batch takes on it is a bar with its number, what stays grey is idle or waits for a message. Below the row are
-the bytes that are alive, all ranks on one scale. Steps are numbered from 1, as metrics number them.
+the switches of a step of several graphs, a line for values that come and one for gradients that go home, and the bytes that are
+alive, all ranks on one scale. Steps are numbered from 1, as metrics number them.
 """
 import argparse
 import json
@@ -18,10 +19,12 @@ from xml.sax.saxutils import escape
 # Name, colour, ink; the colours of `dyna-plan --svg`.
 LOOKS = {"forward": ("#4477aa", "#ffffff"), "backward": ("#ccbb44", "#000000"), "weight gradients": ("#228833", "#ffffff"),
          "computed again": ("#aa3377", "#ffffff"), "update": ("#66ccee", "#000000"), "idle": ("#e4e4e4", "#000000"),
-         "memory": ("#bbbbbb", "#000000")}
+         "values come": ("#ee6677", "#ffffff"), "gradients go home": ("#663300", "#ffffff"), "memory": ("#bbbbbb", "#000000")}
 WORK = {"FORWARD": "forward", "EVALUATE": "forward", "BACKWARD": "backward", "BACKWARD_INPUT": "backward",
         "BACKWARD_WEIGHT": "weight gradients", "RECOMPUTE": "computed again", "UPDATE": "update", "GRAD_NORM": "update"}
-WIDTH, LEFT, RIGHT, ROW, MEMORY, GAP, TITLE, TOP = 1000, 70, 80, 20, 16, 6, 24, 30
+# Slices of the tracks that switches have, whose names are those of the looks.
+SWITCHES = ("values come", "gradients go home")
+WIDTH, LEFT, RIGHT, ROW, SWITCH, MEMORY, GAP, TITLE, TOP = 1000, 70, 80, 20, 5, 16, 6, 24, 30
 
 
 class Mistake(Exception):
@@ -51,18 +54,18 @@ def ranks_of(events):
 
 
 def bars_of(slices):
-    """What follows one another of one micro-batch and kind of work is one bar: (work, micro-batch, begin, end)."""
+    """What follows one another of one micro-batch and kind of work is one bar: (work, micro-batch, phase, begin, end)."""
     bars = []
     for event in sorted(slices, key=lambda event: event["ts"]):
-        work, number = WORK.get(event["name"]), event["args"].get("micro_batch")
+        work, number, phase = WORK.get(event["name"]), event["args"].get("micro_batch"), event["args"].get("phase")
         begin, end = event["ts"], event["ts"] + event["dur"]
         if work is None or event["dur"] <= 0:
             continue
         # Between the layers of one pass nothing else is drawn, unless something was waited for.
-        if bars and bars[-1][:2] == [work, number] and begin - bars[-1][3] <= 0.1 * (end - bars[-1][2]):
-            bars[-1][3] = end
+        if bars and bars[-1][:3] == [work, number, phase] and begin - bars[-1][4] <= 0.1 * (end - bars[-1][3]):
+            bars[-1][4] = end
         else:
-            bars.append([work, number, begin, end])
+            bars.append([work, number, phase, begin, end])
     return bars
 
 
@@ -104,6 +107,7 @@ def draw(events, step):
         if event.get("ph") == "C" and (event["pid"], event["ts"]) in begins:
             memory.setdefault(event["pid"], []).append((event["ts"] - starts[places[event["pid"]][0]], event["args"]["bytes"]))
     most = max((size for curve in memory.values() for _, size in curve), default=0)
+    switching = {places[event["pid"]][0] for event in of_step if event["name"] in SWITCHES}
     text, used, y = [], set(), TOP
     x = lambda time: LEFT + time / span * (WIDTH - LEFT - RIGHT)  # noqa: E731
     # What ran comes first.
@@ -115,19 +119,30 @@ def draw(events, step):
         for process, (_, rank) in sorted((entry for entry in places.items() if entry[1][0] == panel), key=lambda entry: entry[1][1]):
             text.append(f'<text x="{LEFT - 8}" y="{y + 14}" text-anchor="end">rank {rank}</text>')
             text.append(f'<rect x="{LEFT}" y="{y}" width="{WIDTH - LEFT - RIGHT}" height="{ROW}" fill="{LOOKS["idle"][0]}"/>')
-            for work, number, begin, end in bars_of(event for event in of_step if event["pid"] == process):
+            for work, number, phase, begin, end in bars_of(event for event in of_step if event["pid"] == process):
                 used.add(work)
                 colour, ink = LOOKS[work]
                 begin, end = begin - starts[panel], end - starts[panel]
                 size = x(end) - x(begin)
                 label = "" if number is None else str(number)
-                said = f"{work}{' of micro-batch ' + label if label else ''}: {begin / 1e3:.3f} to {end / 1e3:.3f} ms"
+                said = (f"{work}{' of micro-batch ' + label if label else ''}{'' if phase is None else f' in phase {phase}'}: "
+                        f"{begin / 1e3:.3f} to {end / 1e3:.3f} ms")
                 text.append(f'<rect x="{x(begin):.2f}" y="{y}" width="{size:.2f}" height="{ROW}" fill="{colour}" stroke="#ffffff" '
                             f'stroke-width="0.5"><title>{said}</title></rect>')
                 if label and size >= 7 * len(label):
                     text.append(f'<text x="{x(begin) + size / 2:.2f}" y="{y + 14}" text-anchor="middle" font-size="11" '
                                 f'fill="{ink}">{label}</text>')
             y += ROW + 2
+            for name in SWITCHES if panel in switching else ():
+                for event in of_step:
+                    if event["pid"] == process and event["name"] == name:
+                        used.add(name)
+                        begin, size = event["ts"] - starts[panel], event["dur"]
+                        said = (f"{name}, phase {event['args']['phase']}: {begin / 1e3:.3f} to {(begin + size) / 1e3:.3f} ms, "
+                                f"{bytes_text(event['args'].get('bytes', 0))} sent")
+                        text.append(f'<rect x="{x(begin):.2f}" y="{y}" width="{x(size) - LEFT:.2f}" height="{SWITCH}" '
+                                    f'fill="{LOOKS[name][0]}"><title>{said}</title></rect>')
+                y += SWITCH + 1
             if most > 0:
                 curve = memory.get(process, [])
                 path, level = f"M{LEFT} {y + MEMORY}", 0

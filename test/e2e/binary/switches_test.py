@@ -5,10 +5,12 @@
 import contextlib
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
@@ -162,6 +164,11 @@ class TraceTest(switches.SwitchesTest):
                    if e.get("cat") == "switch" and e["tid"] > 0 and e["args"]["step"] == 1)
         self.assertEqual(sent, line["switch_bytes"])
         self.assertGreater(line["switch_seconds"], 0)
+        # And are drawn: of two graphs, on four ranks.
+        picture = self.runs / "trace.svg"
+        common.succeed([sys.executable, pathlib.Path(os.environ["DYNA_SOURCE"]) / "tools" / "draw-trace.py", trace, "-o", picture])
+        for name in ("values come", "gradients go home"):
+            self.assertEqual(picture.read_text().count(f"<title>{name}, phase "), 8)
 
 
 class SearchTest(switches.SwitchesTest):

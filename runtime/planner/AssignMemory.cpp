@@ -6,12 +6,12 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/ProgramBlocks.h"
-#include "runtime/planner/PlaceBlocks.h"
 
 namespace dyna {
 
 Status assignMemory(const RankView &view, const plan::Plan &plan,
-                    plan::RankProgram &program, const BatchExtent *largest) {
+                    plan::RankProgram &program, const BatchExtent *largest,
+                    FoundPlacements *found) {
   ProgramBlocks table(view, plan, program, largest);
   std::vector<BlockLifetime> lifetimes;
   for (const Block &block : table.blocks()) {
@@ -24,7 +24,12 @@ Status assignMemory(const RankView &view, const plan::Plan &plan,
           formatBytes(block.bytes)));
     lifetimes.push_back({block.bytes, block.first, block.last});
   }
-  BlockPlacement placement = placeBlocks(lifetimes);
+  FoundPlacements none;
+  auto [place, isNew] =
+      (found ? *found : none).try_emplace(std::move(lifetimes));
+  if (isNew)
+    place->second = placeBlocks(place->first);
+  const BlockPlacement &placement = place->second;
   for (int index = 0; index < program.count(); ++index) {
     plan::Instruction &i = program.instructions[index];
     i.places.fill(plan::noPlace); // a program may have been placed before

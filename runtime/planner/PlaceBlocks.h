@@ -14,6 +14,7 @@
 #define DYNA_RUNTIME_PLANNER_PLACEBLOCKS_H
 
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 namespace dyna {
@@ -23,6 +24,10 @@ struct BlockLifetime {
   int64_t bytes = 0; ///< a multiple of the alignment
   int first = 0;
   int last = 0;
+
+  bool operator<(const BlockLifetime &o) const {
+    return std::tie(bytes, first, last) < std::tie(o.bytes, o.first, o.last);
+  }
 };
 
 struct BlockPlacement {

@@ -196,9 +196,10 @@ Status Planner::writeEstimated(plan::Plan &plan, const PlanOptions &options,
 
 Status Planner::placeAll(plan::Plan &plan, int replicas,
                          const BatchExtent *largest) const {
+  FoundPlacements found;
   return forRanks(replicas, [&](int rank) {
     return assignMemory(graph_.replicaView(rank), plan, plan.ranks[rank],
-                        largest);
+                        largest, &found);
   });
 }
 

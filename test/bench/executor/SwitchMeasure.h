@@ -14,39 +14,14 @@
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/executor/SwitchCarrier.h"
 #include "runtime/planner/PlanSwitch.h"
+#include "test/bench/WideModel.h"
 #include "test/bench/transport/Measure.h"
-#include "test/runtime/executor/TinyModel.h"
 
 #include <optional>
 
 namespace bench {
 
 using dyna::Status;
-
-/// Makes every dimension of the tiny model's width `width`. Its functions do not
-/// fit it any more; none is called.
-inline void widen(google::protobuf::Message &message, int64_t width) {
-  const auto *reflection = message.GetReflection();
-  std::vector<const google::protobuf::FieldDescriptor *> fields;
-  reflection->ListFields(message, &fields);
-  for (const auto *field : fields) {
-    if (field->name() == "shape")
-      for (int i = 0; i < reflection->FieldSize(message, field); ++i)
-        if (reflection->GetRepeatedInt64(message, field, i) == dyna::tinyWidth)
-          reflection->SetRepeatedInt64(&message, field, i, width);
-    if (field->name() == "tq") // bytes of activations: enough of them
-      reflection->SetInt64(&message, field,
-                           reflection->GetInt64(message, field) *
-                               (width / dyna::tinyWidth + 1));
-    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE)
-      continue;
-    if (!field->is_repeated())
-      widen(*reflection->MutableMessage(&message, field), width);
-    for (int i = 0;
-         field->is_repeated() && i < reflection->FieldSize(message, field); ++i)
-      widen(*reflection->MutableRepeatedMessage(&message, field, i), width);
-  }
-}
 
 /// The graphs of a step, and what moves between them; the same on all ranks.
 struct Switched {

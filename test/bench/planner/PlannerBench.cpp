@@ -16,6 +16,7 @@
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/Planner.h"
 #include "test/bench/planner/AssignBench.h"
+#include "test/bench/planner/LognormalLengths.h"
 #include "test/bench/planner/MicroBatchBench.h"
 #include "test/bench/planner/ScheduleBench.h"
 #include "test/runtime/executor/TinyModel.h"
@@ -118,22 +119,6 @@ int measure(const Model &model, const char *text, const Collection &from) {
   return regions < 0 || plans < 0 || verifies < 0;
 }
 
-/// 65,536 tokens in lognormal(4.5, 1.1) lengths.
-std::vector<int64_t> lognormalLengths() {
-  std::vector<int64_t> lengths;
-  int64_t left = 65536;
-  for (uint64_t i = 0; left > 0; ++i) {
-    double u, v;
-    dyna_parameter_uniforms(5, i, &u, &v);
-    double normal = std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v);
-    int64_t length = std::clamp<int64_t>(
-        std::llround(std::exp(4.5 + 1.1 * normal)), 8, longest);
-    lengths.push_back(std::min(length, left));
-    left -= lengths.back();
-  }
-  return lengths;
-}
-
 /// All that is done about a mini-batch before ranks run it, on one thread: cut and
 /// planned in limited memory, verified, encoded. Micro-batches of several samples
 /// have at most as many tokens as make some 60 of them; width and so offsets are
@@ -149,7 +134,7 @@ int measureWhole() {
       model, *parseStrategy("dp=4,pp=8,layers=5+4+4+4+4+4+4+5,zero=1"));
   if (!graph.isOk())
     return std::fprintf(stderr, "%s\n", graph.status().message().c_str()), 1;
-  const std::vector<int64_t> lengths = lognormalLengths();
+  const std::vector<int64_t> lengths = lognormalLengths(65536, longest);
   Planner planner(*graph);
   int failures = 0;
   for (Schedule schedule :
@@ -197,7 +182,7 @@ int measureBatchings() {
       model, *parseStrategy("dp=4,pp=8,layers=5+4+4+4+4+4+4+5,zero=1"));
   if (!graph.isOk())
     return std::fprintf(stderr, "%s\n", graph.status().message().c_str()), 1;
-  const std::vector<int64_t> lengths = lognormalLengths();
+  const std::vector<int64_t> lengths = lognormalLengths(65536, longest);
   Planner planner(*graph);
   PlanOptions options;
   options.maxTokensPerMicroBatch = longest;

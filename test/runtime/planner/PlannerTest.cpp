@@ -461,6 +461,25 @@ TEST(PlannerTest, ReductionsStartBehindTheLastBackwardOfTheirLayer) {
                                 "UPDATE layer 2\n");
 }
 
+// Ranks with the same blocks are placed once, and no others with them: replicas
+// have as many samples, of other lengths.
+TEST(PlannerTest, EveryRankIsPlacedAsItWouldBeAlone) {
+  for (const char *text : {"dp=2,tp=2", "dp=2,tp=2,pp=2,layers=2+3",
+                           "dp=2,tp=2,zero=1,order=tp+dp+pp"}) {
+    auto graph =
+        *ExecutableGraph::create(modelWithDegrees(), *parseStrategy(text));
+    PlanOptions options = tinyPlanOptions();
+    options.maxTokensPerMicroBatch = 4096;
+    auto plan = Planner(graph).training({4096, 9}, 4105, options);
+    ASSERT_TRUE(plan.isOk()) << plan.status().message();
+    EXPECT_NE(plan->ranks.front().dynamicBytes,
+              plan->ranks.back().dynamicBytes);
+    plan::Plan alone = *plan;
+    placeAgain(graph, alone);
+    EXPECT_EQ(writePlan(alone), writePlan(*plan)) << text;
+  }
+}
+
 TEST(PlannerTest, EvaluationKeepsNothing) {
   PlanOptions options;
   options.maxTokensPerMicroBatch = 64;

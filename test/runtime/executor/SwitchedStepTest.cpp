@@ -103,6 +103,22 @@ TEST(SwitchedStepTest, AllCarriagesGiveTheNumbersOfOneRank) {
       }
 }
 
+/// What comes while home computes is not added to what home adds to (and a rank
+/// may be slow to add): late landings are a transport's right.
+TEST(SwitchedStepTest, NothingIsAddedToWhileGradientsLand) {
+  const Outcome alone = outcomeOf({"dp=1"}, plan::F64, 1);
+  unsigned seed = 40;
+  for (const auto &sequence : sequences) {
+    SCOPED_TRACE(testing::PrintToString(sequence));
+    Carriage carriage;
+    carriage.landsLate = true;
+    const Outcome several = outcomeOf(sequence, plan::F64, ++seed, carriage);
+    EXPECT_LT(distance(alone.losses, several.losses), 1e-10);
+    EXPECT_LT(distance(alone.norms, several.norms), 1e-10);
+    EXPECT_LT(distance(alone.masters, several.masters), 1e-10);
+  }
+}
+
 /// Elements of `box` that no box of the rank has.
 int64_t lacking(const Box &box, int rank, const std::vector<RankBox> &from) {
   int64_t count = 0;

@@ -35,6 +35,7 @@ inline TinyOptions tinyOptions(plan::ElementType compute) {
 struct Carriage {
   SwitchTable::Make make = planNaively;
   bool isRendezvous = false;
+  bool landsLate = false; ///< a rendezvous, with adds that end in the wait
 };
 
 /// As on nodes of two ranks, far apart, so that ranks pass on what they get.
@@ -83,9 +84,9 @@ public:
       if (ranks == 1)
         continue;
       resources[rank].transport = std::move(transports[rank]);
-      if (carriage.isRendezvous)
+      if (carriage.isRendezvous || carriage.landsLate)
         resources[rank].transport = std::make_unique<RendezvousTransport>(
-            std::move(resources[rank].transport));
+            std::move(resources[rank].transport), carriage.landsLate);
       resources[rank].transport->setTimeout(std::chrono::seconds(20));
     }
     ExecutorOptions options;

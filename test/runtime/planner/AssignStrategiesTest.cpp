@@ -112,6 +112,25 @@ TEST(AssignStrategies, EmptyRangesCostNothing) {
   EXPECT_EQ(assigned->seconds(), 0);
 }
 
+TEST(AssignStrategies, OfEqualTimesFewerPhasesThenLongerRangesAreKept) {
+  const LengthRanges ranges = rangesOf("s: 0-16; m: 17-512; l: 513-");
+  const SimpleEstimates estimates(3, 0);
+  auto assigned = assignSamples({5, 30, 700}, ranges, estimates);
+  EXPECT_THAT(assigned->samples,
+              ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(0, 1, 2)));
+  EXPECT_EQ(assigned->merged, 2);
+  // One phase in any case: no sample is moved further than it has to.
+  assigned = assignSamples({5, 30}, ranges, estimates);
+  EXPECT_THAT(assigned->samples,
+              ElementsAre(IsEmpty(), ElementsAre(0, 1), IsEmpty()));
+  EXPECT_EQ(assigned->merged, 1);
+  // A range without samples has none that merge.
+  assigned = assignSamples({5, 700}, ranges, estimates);
+  EXPECT_THAT(assigned->samples,
+              ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(0, 1)));
+  EXPECT_EQ(assigned->merged, 1);
+}
+
 TEST(AssignStrategies, LongerSamplesThanAllRangesAreNamed) {
   const LengthRanges ranges = rangesOf("s: 0-16; m: 17-512");
   SimpleEstimates estimates(2, 1);

@@ -87,6 +87,9 @@ TEST(LengthRanges, WhatIsWrongIsSaidWithItsNumbers) {
   EXPECT_EQ(refusal("short: 0-8; mid: 0-8"),
             "samples of 0 tokens are in two ranges, 'short: 0-8' and 'mid: "
             "0-8'");
+  EXPECT_EQ(refusal("short: 0-8; mid: 8-"),
+            "samples of 8 tokens are in two ranges, 'short: 0-8' and 'mid: "
+            "8-'");
   EXPECT_EQ(refusal("short: 7-"),
             "no range has samples of 1 to 6 tokens: the first is 'short: 7-'");
   EXPECT_EQ(refusal("short: 8-7"), "range 'short: 8-7' ends before it begins");

@@ -288,6 +288,31 @@ TEST(PlanSwitch, DetoursAreTakenWhereTheyAreFasterWhenPlayed) {
   EXPECT_GE(detours, 5);
 }
 
+TEST(PlanSwitch, BucketsBoundWhatARankReceives) {
+  SwitchCase one = {{}, nodesOf(1, 4)};
+  for (int from : {1, 2, 3})
+    one.tensors.push_back(bytesOn({from}, {0}, 600));
+  SwitchOptions options = inBytes();
+  options.bucketBytes = 1000;
+  EXPECT_EQ(planOf(one, options).buckets.size(), 3u);
+  options.bucketBytes = 1200;
+  EXPECT_EQ(planOf(one, options).buckets.size(), 2u);
+}
+
+/// Adding is work: those that have summands share it.
+TEST(PlanSwitch, SummandsStayWithWhoAddsLeast) {
+  SwitchCase one = {{}, nodesOf(1, 2)};
+  for (int tensor = 0; tensor < 6; ++tensor) {
+    one.tensors.push_back(bytesOn({0, 1}, {0, 1}, 100));
+    one.tensors.back().delivery = Delivery::Once;
+  }
+  std::vector<int> added(2, 0);
+  for (const SwitchBucket &bucket : planOf(one, inBytes()).buckets)
+    for (const SwitchTransfer &transfer : bucket.transfers)
+      ++added[transfer.to];
+  EXPECT_EQ(added, (std::vector<int>{3, 3}));
+}
+
 TEST(PlanSwitch, WhatNobodyHasIsNamed) {
   SwitchCase one = {{bytesOn({0}, {1}, 100)}, nodesOf(1, 2)};
   one.tensors[0].from[0].box.size[0] = 60;

@@ -84,6 +84,11 @@ TEST(LengthDistribution, PartsAreWhatAStepHas) {
   EXPECT_EQ(seldom.load.sum.samples, 1);
   EXPECT_NEAR(static_cast<double>(seldom.load.sum.tokens), 100, 1);
   EXPECT_EQ(seldom.longest, 100);
+  // One is expected, of steps that have any of them 1 / (1 - 1/e).
+  const auto one = LengthDistribution(lengths, 10).between(11, 100);
+  EXPECT_NEAR(one.probability, 1 - std::exp(-1.0), 1e-12);
+  EXPECT_EQ(one.load.sum.samples, 2);
+  EXPECT_EQ(one.load.sum.tokens, 158);
 }
 
 TEST(LengthDistribution, LongestOfFewIsNotThatOfAll) {
@@ -112,6 +117,13 @@ TEST(StrategySearch, LongSamplesHaveTheirOwn) {
   EXPECT_DOUBLE_EQ(found->best.phases, 9000 + 2 * 40000);
   EXPECT_DOUBLE_EQ(found->best.switches, 5 + 5);
   EXPECT_DOUBLE_EQ(found->bestSingle.seconds(), 98000);
+  // Without the masters it still has the long samples.
+  costs.guest = 1;
+  auto asGuest = searchStrategies(costs, LengthDistribution(lengths, 1000),
+                                  {usualEnds(400), 4});
+  ASSERT_TRUE(asGuest.isOk()) << asGuest.status().message();
+  EXPECT_EQ(asGuest->best.ranges.size(), 2u);
+  EXPECT_EQ(asGuest->best.home, 0);
   // Where switches cost more than that, one wins.
   TableCosts dear(2, 50000);
   dear.list = costs.list;

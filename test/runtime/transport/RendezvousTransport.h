@@ -7,20 +7,25 @@
 // its receive has been started, and two groups cannot overtake each other. The
 // strictest that a backend may be; plans must run on it all the same (P11 of
 // runtime/plan/PlanVerifier.h).
+// Where rows land late, what they are added to is read at the start and written
+// by the wait, as a backend may: what somebody else adds between is lost.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_TEST_RUNTIME_TRANSPORT_RENDEZVOUSTRANSPORT_H
 #define DYNA_TEST_RUNTIME_TRANSPORT_RENDEZVOUSTRANSPORT_H
 
+#include "runtime/transport/Strips.h"
 #include "runtime/transport/Transport.h"
 
 namespace dyna {
 
 class RendezvousTransport : public Transport {
 public:
-  explicit RendezvousTransport(std::unique_ptr<Transport> inner)
-      : Transport(inner->rank(), inner->ranks()), inner_(std::move(inner)) {}
+  explicit RendezvousTransport(std::unique_ptr<Transport> inner,
+                               bool landsLate = false)
+      : Transport(inner->rank(), inner->ranks()), inner_(std::move(inner)),
+        landsLate_(landsLate) {}
   ~RendezvousTransport() override { close(); }
   void leave() override {
     close();
@@ -37,6 +42,15 @@ protected:
         stream);
   }
   MadeOperation makeReceive(Message m, void *stream) override {
+    if (m.isOfRows && landsLate_) {
+      auto late = std::make_unique<Late>(std::move(m.strips), m.bytes);
+      if (m.addedAs != kReplaces)
+        placeStrips(kReplaces, late->strips, late->read());
+      StatusOr<Ticket> ticket =
+          inner_->startReceive(m.peer, m.tag, late->read(), stream, m.addedAs);
+      DYNA_RETURN_IF_ERROR(finished(std::move(ticket), stream).status());
+      return std::unique_ptr<Operation>(std::move(late));
+    }
     return finished(
         m.isOfRows
             ? inner_->startReceive(m.peer, m.tag, std::move(m.strips), stream,
@@ -62,6 +76,24 @@ private:
   public:
     StatusOr<bool> advance() override { return true; }
     void withdraw() override {}
+  };
+
+  class Late : public Finished {
+  public:
+    Late(std::vector<Strip> strips, int64_t bytes)
+        : strips(std::move(strips)), bytes_(bytes) {}
+    std::vector<Strip> read() {
+      const auto size = static_cast<int64_t>(bytes_.size());
+      return {{bytes_.data(), 1, size, size}};
+    }
+    Status finish(void *) override {
+      placeStrips(kReplaces, read(), strips);
+      return Status::ok();
+    }
+    const std::vector<Strip> strips;
+
+  private:
+    std::vector<char> bytes_;
   };
 
   class RendezvousGroup : public Group {
@@ -90,6 +122,7 @@ private:
   }
 
   std::unique_ptr<Transport> inner_;
+  const bool landsLate_;
 };
 
 } // namespace dyna

@@ -6,7 +6,7 @@
 // its parameters in the arena, and its groups of ranks. Several graphs of one
 // model have seats on one machine, each with tensors of its own: one may have
 // the masters, others no more than what layer functions read, which is brought
-// to them (RankTeam::moveValues).
+// to them (SwitchCarrier.h).
 //
 //===----------------------------------------------------------------------===//
 

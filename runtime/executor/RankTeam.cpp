@@ -247,29 +247,11 @@ Status RankTeam::carry(const std::vector<Transfer> &transfers, int64_t element,
   return Status::ok();
 }
 
-RankTeam::Take RankTeam::takeFrom(size_t graph, int parameter,
-                                  ParameterPart part) {
-  return [this, graph, parameter, part](int rank, const Box &box, void *bytes) {
-    return findLocal(rank)->executor->seat(graph).readBox(parameter, part, box,
-                                                          bytes);
+RankTeam::Take RankTeam::takeFromHome(int parameter, ParameterPart part) {
+  return [this, parameter, part](int rank, const Box &box, void *bytes) {
+    return findLocal(rank)->executor->seat().readBox(parameter, part, box,
+                                                     bytes);
   };
-}
-
-Status RankTeam::moveValues(size_t from, size_t to) {
-  MoveLoad load;
-  for (int p = 0; p < model().parameters(); ++p) {
-    ParameterPart part = valuePart(model(), p);
-    DYNA_ASSIGN_OR_RETURN(auto transfers,
-                          planMove(graphs_[from].graph->currentBoxes(p),
-                                   graphs_[to].graph->boxes(p), load));
-    auto give = [&](int rank, const Box &box, const void *bytes) {
-      return findLocal(rank)->executor->seat(to).writeBox(p, part, box, bytes);
-    };
-    DYNA_RETURN_IF_ERROR(carry(transfers,
-                               elementBytes(typeOf(model(), p, part)),
-                               takeFrom(from, p, part), give));
-  }
-  return Status::ok();
 }
 
 //===----------------------------------------------------------------------===//
@@ -382,7 +364,7 @@ Status RankTeam::readRows(int parameter, ParameterPart part, RowRange rows,
       sums ? planSum(graph().summandBoxes(parameter), {{0, wanted}})
            : planMove(graph().currentBoxes(parameter), {{0, wanted}});
   DYNA_RETURN_IF_ERROR(transfers.status());
-  return carry(*transfers, elementBytes(stored), takeFrom(0, parameter, part),
+  return carry(*transfers, elementBytes(stored), takeFromHome(parameter, part),
                give);
 }
 

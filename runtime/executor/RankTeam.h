@@ -5,9 +5,10 @@
 // What a training loop drives: all ranks that live in this process, as threads,
 // or the one rank that this process is. Plans of one graph or of several are run
 // on all of them together; parameters are read and written as the *logical*
-// tensors of the model, wherever their rows lie, and brought from one graph to
-// another. All of this moves boxes as runtime/layout/Move.h plans it. With ranks
-// in other processes, every process makes the same calls in the same order.
+// tensors of the model, wherever their rows lie: boxes move as
+// runtime/layout/Move.h plans it. (From graph to graph steps bring them by their
+// switches, SwitchCarrier.h.) With ranks in other processes, every process makes
+// the same calls in the same order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,11 +98,6 @@ public:
   /// goes through them never holds a second copy of a large tensor.
   std::vector<RowRange> rowChunks(int parameter, ParameterPart part) const;
 
-  /// Brings what layer functions read of each parameter from the ranks of one
-  /// graph to those of another, as the last plan of `from` left it. Graphs by
-  /// their place in `create`'s list.
-  Status moveValues(size_t from, size_t to);
-
   /// Of all ranks of this process.
   int64_t arenaBytes() const;
   int64_t persistentBytes() const;
@@ -131,8 +127,8 @@ private:
   /// Carries out a plan for boxes of elements of that size.
   Status carry(const std::vector<Transfer> &transfers, int64_t element,
                const Take &take, const Give &give);
-  /// Reads boxes of a graph's tensors.
-  Take takeFrom(size_t graph, int parameter, ParameterPart part);
+  /// Reads boxes of home's tensors.
+  Take takeFromHome(int parameter, ParameterPart part);
   /// As the whole tensor has them; gradients may lie narrower.
   plan::ElementType logicalType(int parameter, ParameterPart part) const;
 

@@ -53,11 +53,38 @@ inline SwitchTable::Make onNodes(int ranks, int64_t bucketBytes) {
   };
 }
 
+/// Ranks as threads, which have all of the graphs.
+inline StatusOr<std::unique_ptr<RankTeam>>
+threadTeam(const TinyProgram &program, const std::vector<GraphUse> &uses,
+           const Carriage &carriage = {}) {
+  const int ranks = uses.front().graph->ranks();
+  auto transports = makeThreadTransports(ranks);
+  std::vector<RankResources> resources(ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    resources[rank].rank = rank;
+    resources[rank].device = std::move(*HostDevice::create(1));
+    resources[rank].dynamicBytes = enoughDynamicBytes;
+    if (ranks == 1)
+      continue;
+    resources[rank].transport = std::move(transports[rank]);
+    if (carriage.isRendezvous || carriage.landsLate)
+      resources[rank].transport = std::make_unique<RendezvousTransport>(
+          std::move(resources[rank].transport), carriage.landsLate);
+    resources[rank].transport->setTimeout(std::chrono::seconds(20));
+  }
+  ExecutorOptions options;
+  options.seed = 7;
+  options.checkMemory = true;
+  return RankTeam::create(uses, **chooseVariant(program.program(), "", 0),
+                          std::move(resources), options);
+}
+
 /// Graphs over one set of masters; the last strategy is home.
 class Steps {
 public:
   Steps(const std::vector<std::string> &strategies, plan::ElementType compute,
-        const Carriage &carriage = {})
+        const Carriage &carriage = {},
+        Persistent others = Persistent::Gradients)
       : program_(tinyOptions(compute)),
         model_(*openProgram(program_.program())) {
     for (const std::string &text : strategies)
@@ -69,32 +96,12 @@ public:
     for (int g = 0; g <= home_; ++g) {
       graphs.push_back(&graph(g));
       if (g != home_)
-        uses.push_back({&graph(g), Persistent::Gradients});
+        uses.push_back({&graph(g), others});
     }
     auto table = SwitchTable::create(graphs, home_, carriage.make);
     EXPECT_TRUE(table.isOk()) << table.status().message();
     table_.emplace(std::move(*table));
-    const int ranks = graph(0).ranks();
-    auto transports = makeThreadTransports(ranks);
-    std::vector<RankResources> resources(ranks);
-    for (int rank = 0; rank < ranks; ++rank) {
-      resources[rank].rank = rank;
-      resources[rank].device = std::move(*HostDevice::create(1));
-      resources[rank].dynamicBytes = enoughDynamicBytes;
-      if (ranks == 1)
-        continue;
-      resources[rank].transport = std::move(transports[rank]);
-      if (carriage.isRendezvous || carriage.landsLate)
-        resources[rank].transport = std::make_unique<RendezvousTransport>(
-            std::move(resources[rank].transport), carriage.landsLate);
-      resources[rank].transport->setTimeout(std::chrono::seconds(20));
-    }
-    ExecutorOptions options;
-    options.seed = 7;
-    options.checkMemory = true;
-    auto team =
-        RankTeam::create(uses, **chooseVariant(program_.program(), "", 0),
-                         std::move(resources), options);
+    auto team = threadTeam(program_, uses, carriage);
     EXPECT_TRUE(team.isOk()) << team.status().message();
     team_ = std::move(*team);
     writeMasters();
@@ -120,7 +127,8 @@ public:
   /// Sample s goes to the graph of phase `phaseOf[s]`; phases without samples
   /// are left out, but for home's.
   StatusOr<plan::StepPlan> plan(const MiniBatch &batch,
-                                const std::vector<int> &phaseOf) {
+                                const std::vector<int> &phaseOf,
+                                bool trains = true) {
     plan::StepPlan step;
     for (int g = 0; g <= home_; ++g) {
       plan::Phase phase;
@@ -136,10 +144,12 @@ public:
       options.maxTokensPerMicroBatch = 24;
       options.switched = g != home_;
       DYNA_ASSIGN_OR_RETURN(
-          phase.plan, planners_[g]->training(lengths, batch.targets, options));
+          phase.plan,
+          trains ? planners_[g]->training(lengths, batch.targets, options)
+                 : planners_[g]->evaluation(lengths, batch.targets, options));
       step.phases.push_back(std::move(phase));
     }
-    DYNA_RETURN_IF_ERROR(joinPhases(*table_, true, step));
+    DYNA_RETURN_IF_ERROR(joinPhases(*table_, trains, step));
     return step;
   }
 
@@ -149,9 +159,9 @@ public:
   }
 
   StepResult run(const MiniBatch &batch, const std::vector<int> &phaseOf,
-                 int64_t number) {
+                 int64_t number, bool trains = true) {
     StepResult result;
-    auto made = plan(batch, phaseOf);
+    auto made = plan(batch, phaseOf, trains);
     EXPECT_TRUE(made.isOk()) << made.status().message();
     auto proven = prove(*made, batch);
     EXPECT_TRUE(proven.isOk()) << proven.status().message();

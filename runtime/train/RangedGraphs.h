@@ -4,7 +4,8 @@
 //
 // A run whose samples go to several strategies by their lengths has a graph, a
 // planner and options for each, and the switches between them. Every step is
-// dealt to phases and planned here, alike on all processes.
+// dealt to phases and planned here, alike on all processes; what another process
+// or a file has is proven here.
 //
 //===----------------------------------------------------------------------===//
 

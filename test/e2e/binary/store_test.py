@@ -247,6 +247,16 @@ class StoreTest(SharedTests, StoreRuns):
         self.end(self.executors("behind", "--timeout=20"))
         self.assertEqual(self.saved("behind"), self.expected)
 
+    def test_planners_join_samples_as_executors_do(self):
+        flags = ("--micro-batches=packed", "--timeout=30")
+        expected = self.train("joined-alone", *flags)
+        self.assertNotEqual(expected, self.expected)
+        planner = self.planner(0, 1, *flags)
+        self.wait_for_key(":planners")
+        self.end(self.executors("joined", *flags))
+        self.assertEqual(self.saved("joined"), expected)
+        self.assertIn(f"planner 0 of 1: {STEPS} plans", self.end(planner))
+
     def test_planners_run_no_further_ahead(self):
         planner = self.planner(0, 1, "--plan-ahead=3", "--timeout=20")
         executors = self.executors("ahead", "--plan-ahead=3", "--timeout=20")

@@ -6,6 +6,7 @@ import json
 
 import common
 import strategies_common as strategies
+import switches_common as switches
 from strategies_common import Case
 from strategies_counts_test import CUTS, ROWS, Model, part
 
@@ -20,7 +21,7 @@ def program(family, gradients):
     return strategies.program(family, "bf16", (2,), (f"--gradients={gradients}",))
 
 
-class GradientsTest(strategies.StrategiesTest):
+class GradientsTest(switches.SwitchesTest):
     def differences(self, one, other):
         for kind, bound in BOUNDS.items():
             pairs = zip(common.lines_of(f"{one}.jsonl"), common.lines_of(f"{other}.jsonl"), strict=True)
@@ -42,6 +43,22 @@ class GradientsTest(strategies.StrategiesTest):
                     self.differences(wide, stem)
                     # The option does something.
                     self.assertNotEqual(common.losses(f"{wide}.jsonl")[1:], common.losses(f"{stem}.jsonl")[1:])
+
+    def test_steps_that_switch_stay_near_f32_gradients(self):
+        """Values move in bf16 and so do gradients that are kept in it; home adds up what comes from all phases."""
+        graphs = (switches.Graph(2, 1, 2, 0, 0, "none", "dp+pp+tp", ""), switches.Graph(1, 2, 2, 0, 1, "none", "tp+pp+dp", ""),
+                  switches.Graph(2, 2, 1, 1, 0, "selective", "dp+pp+tp", ""))
+        for family in strategies.FAMILIES:
+            wide, losses = self.runs / f"{family}-switched-wide", set()
+            strategies.train(program(family, "f32"), self.corpus, Case(family, 1, 1, 1, 0, 0, "none"), wide)
+            for gradients in ("f32", "bf16"):
+                with self.subTest(family=family, gradients=gradients):
+                    stem = self.runs / f"{family}-switched-{gradients}"
+                    common.succeed(self.command(switches.Case(family, graphs), stem, binary=program(family, gradients)))
+                    self.assertEqual(max(line["phases"] for line in common.lines_of(f"{stem}.jsonl")), len(graphs))
+                    self.differences(wide, stem)
+                    losses.add(tuple(common.losses(f"{stem}.jsonl")))
+            self.assertEqual(len(losses), 2)
 
     def test_repeated_runs_have_the_same_bits(self):
         case = Case("gpt2", 2, 2, 1, 1, 1, "selective")

@@ -9,19 +9,13 @@
 #include "runtime/plan/PlanRules.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
-#include <utility>
+#include <set>
 
 namespace dyna {
 namespace {
 
 using plan::Instruction;
-
-/// A function that works on a micro-batch.
-bool callsLayer(const Instruction &i) {
-  return roleOf(i) >= 0 && isPerMicroBatch(i.op);
-}
+using Wire = ExchangeStarts::Wire;
 
 /// Whether two ranks of a stage that run these do one thing together.
 bool isSameCall(const Instruction &a, const Instruction &b) {
@@ -29,69 +23,35 @@ bool isSameCall(const Instruction &a, const Instruction &b) {
          (!hasField(a.op, Field::Recompute) || a.recompute == b.recompute);
 }
 
-/// Ranks that exchange something in one order: the two ends of a channel, or a
-/// group. What rank `ranks[i]` starts there is in `sides[i]`.
-struct Wire {
-  struct Entry {
-    int instruction;
-    /// Whose gradients or rows; -1 for messages, norms and layer functions.
-    int parameter;
-  };
-  bool isChannel = false;
-  std::vector<int> ranks;
-  std::vector<std::vector<Entry>> sides;
-  std::vector<int> arrived; ///< ranks that have reached an entry
-};
-
-/// What a rank starts, in order: an entry of a wire.
-struct Start {
-  int wire, entry, instruction;
-};
-
 class ExchangeChecker {
 public:
   ExchangeChecker(const ExecutableGraph &graph, const plan::Plan &plan,
                   PlanPosition &failedAt)
-      : graph_(graph), plan_(plan), failedAt_(failedAt), starts_(graph.ranks()),
-        holderWires_(graph.holderGroups().size(), -1) {}
+      : graph_(graph), plan_(plan), failedAt_(failedAt),
+        starts_(ExchangeStarts::of(graph, plan)) {}
 
-  Status check() {
-    for (int rank = 0; rank < graph_.ranks(); ++rank) {
-      ends_.clear();
-      holderEnds_.assign(graph_.model().parameters(), {});
-      compiledEnds_.assign(graph_.compiledGroups(), {});
-      for (int index = 0; index < program(rank).count(); ++index)
-        collect(rank, index);
-    }
-    for (const Wire &wire : wires_)
+  /// P9 and P10.
+  Status compare() {
+    for (const Wire &wire : starts_.wires)
       if (wire.isChannel)
         DYNA_RETURN_IF_ERROR(compareEnds(wire));
     for (int rank = 0; rank < graph_.ranks(); ++rank)
       if (graph_.placeOf(rank).shard > 0)
         DYNA_RETURN_IF_ERROR(compareShards(rank));
-    for (const Wire &wire : wires_)
+    for (const Wire &wire : starts_.wires)
       if (!wire.isChannel)
         DYNA_RETURN_IF_ERROR(compareMembers(wire));
-    return runAll();
+    return Status::ok();
   }
 
-private:
-  using Group = ExecutableGraph::HolderGroup;
-  /// A rank's end of a wire.
-  struct End {
-    int wire = -1, side = -1;
-  };
-  static constexpr int normGroup = -2; ///< all ranks, apart from holders
+  ExchangeStarts takeStarts() { return std::move(starts_); }
 
+private:
   /// For messages, of which the first that names a place is noted.
   std::string atRank(int rank, int index) const {
     if (failedAt_.rank < 0)
       failedAt_ = {rank, index};
-    std::string what = describeInstruction(at(rank, index));
-    if (ExchangeOp op = exchangeOf(at(rank, index).op); op.isMessage())
-      what += formatText(" %s rank %d", op.sends ? "to" : "from",
-                         graph_.peerOf(rank, op.stagesOn()));
-    return formatText("rank %d instruction %d (%s)", rank, index, what);
+    return describeAt(graph_, plan_, rank, index);
   }
 
   const plan::RankProgram &program(int rank) const { return plan_.ranks[rank]; }
@@ -99,123 +59,6 @@ private:
     return program(rank).instructions[index];
   }
   const RankView &view(int rank) const { return graph_.replicaView(rank); }
-
-  //===--------------------------------------------------------------------===//
-  // What each rank starts
-  //===--------------------------------------------------------------------===//
-
-  void collect(int rank, int index) {
-    const Instruction &i = at(rank, index);
-    ExchangeOp op = exchangeOf(i.op);
-    if (op.isMessage())
-      collectMessage(rank, index);
-    else if (op.kind == ExchangeKind::Norm)
-      start(rank, {normWire(), rank}, index);
-    else if (op.isOfParameters() && op.starts)
-      collectParameters(rank, index);
-    else if (callsLayer(i))
-      collectCalls(rank, index);
-  }
-
-  void start(int rank, End end, int index, int parameter = -1) {
-    std::vector<Wire::Entry> &side = wires_[end.wire].sides[end.side];
-    starts_[rank].push_back({end.wire, static_cast<int>(side.size()), index});
-    side.push_back({index, parameter});
-  }
-
-  int wireOf(const Group &group, bool isChannel = false) {
-    auto [found, isNew] =
-        wireIds_.insert({{isChannel, group}, static_cast<int>(wires_.size())});
-    if (isNew) {
-      wires_.emplace_back();
-      wires_.back().isChannel = isChannel;
-      wires_.back().ranks = group.ranks;
-      wires_.back().sides.resize(group.ranks.size());
-    }
-    return found->second;
-  }
-
-  /// Of a group of few ranks.
-  End endOf(int rank, const Group &group, bool isChannel = false) {
-    int wire = wireOf(group, isChannel);
-    const std::vector<int> &ranks = wires_[wire].ranks;
-    auto side = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
-    return {wire, static_cast<int>(side)};
-  }
-
-  // Groups that grow with the replicas are listed once, not by each of their
-  // ranks.
-
-  int normWire() {
-    if (normWire_ < 0) {
-      std::vector<int> all(graph_.ranks());
-      std::iota(all.begin(), all.end(), 0);
-      normWire_ = wireOf({std::move(all), normGroup});
-    }
-    return normWire_;
-  }
-
-  End holderEnd(int rank, int parameter) {
-    int group = graph_.holderGroup(parameter, rank);
-    if (holderWires_[group] < 0)
-      holderWires_[group] = wireOf(graph_.holderGroups()[group]);
-    int64_t side = graph_.holderIndex(parameter, rank).index;
-    return {holderWires_[group], static_cast<int>(side)};
-  }
-
-  void collectMessage(int rank, int index) {
-    ExchangeOp op = exchangeOf(at(rank, index).op);
-    if (!op.starts)
-      return;
-    int peer = graph_.peerOf(rank, op.stagesOn());
-    auto [found, isNew] = ends_.insert({peer, {}});
-    if (isNew)
-      found->second =
-          endOf(rank, {{std::min(rank, peer), std::max(rank, peer)}, -1}, true);
-    start(rank, found->second, index);
-  }
-
-  /// What the layer updates together with other ranks; those of one group are
-  /// one call, as RankExchange makes them.
-  void collectParameters(int rank, int index) {
-    const RankView &own = view(rank);
-    int layer = at(rank, index).layer;
-    const auto &list = own.layer(layer).parameters();
-    std::vector<std::pair<int, int>> parameters; // wire, parameter
-    for (int slot = 0; slot < list.size(); ++slot) {
-      int p = list.Get(slot);
-      if (!own.updates(layer, slot) || own.place(p).holders == 1)
-        continue;
-      if (holderEnds_[p].wire < 0)
-        holderEnds_[p] = holderEnd(rank, p);
-      parameters.push_back({holderEnds_[p].wire, p});
-    }
-    for (size_t first = 0; first < parameters.size(); ++first)
-      if (int wire = parameters[first].first; wire >= 0)
-        for (size_t next = first; next < parameters.size(); ++next)
-          if (parameters[next].first == wire) {
-            int p = parameters[next].second;
-            start(rank, holderEnds_[p], index, p);
-            parameters[next].first = -1;
-          }
-  }
-
-  /// Exchanges of one group that follow each other in a function count as one:
-  /// ranks that meet there for the first meet for all.
-  void collectCalls(int rank, int index) {
-    const Instruction &i = at(rank, index);
-    int last = -1;
-    for (const plan::LayerExchange &exchange :
-         view(rank).exchanges(i.layer, roleOf(i))) {
-      if (exchange.group() == last)
-        continue;
-      last = exchange.group();
-      End &end = compiledEnds_[last];
-      if (end.wire < 0)
-        end = endOf(rank, {graph_.compiledGroup(rank, last), -1});
-      start(rank, end, index);
-    }
-  }
 
   //===--------------------------------------------------------------------===//
   // P9, P10
@@ -334,87 +177,64 @@ private:
     return Status::ok();
   }
 
-  //===--------------------------------------------------------------------===//
-  // P11
-  //===--------------------------------------------------------------------===//
-
-  /// Lets every rank carry out what it starts, one after another: an entry is
-  /// done when all ranks of its wire have reached it. Waits need not be looked
-  /// at: what is waited for was started before, and so is done.
-  Status runAll() {
-    for (Wire &wire : wires_)
-      wire.arrived.assign(wire.sides[0].size(), 0);
-    next_.assign(graph_.ranks(), 0);
-    std::vector<int> moved;
-    for (int rank = graph_.ranks() - 1; rank >= 0; --rank)
-      moved.push_back(rank);
-    while (!moved.empty()) {
-      int rank = moved.back();
-      moved.pop_back();
-      if (isDone(rank))
-        continue;
-      const Start &start = starts_[rank][next_[rank]];
-      Wire &wire = wires_[start.wire];
-      if (++wire.arrived[start.entry] < static_cast<int>(wire.ranks.size()))
-        continue;
-      for (int member : wire.ranks) {
-        ++next_[member];
-        moved.push_back(member);
-      }
-    }
-    for (int rank = 0; rank < graph_.ranks(); ++rank)
-      if (!isDone(rank))
-        return describeCycle(rank);
-    return Status::ok();
-  }
-
-  bool isDone(int rank) const { return next_[rank] == starts_[rank].size(); }
-
-  /// The first rank that has not come to where `rank` stands.
-  int blocker(int rank) const {
-    const Start &start = starts_[rank][next_[rank]];
-    for (int other : wires_[start.wire].ranks) {
-      const Start &there = starts_[other][next_[other]];
-      if (there.wire != start.wire || there.entry != start.entry)
-        return other;
-    }
-    return rank;
-  }
-
-  Status describeCycle(int rank) const {
-    std::string text;
-    std::vector<char> seen(graph_.ranks(), 0);
-    for (int r = rank; !seen[r]; r = blocker(r)) {
-      seen[r] = 1;
-      text += (text.empty() ? "" : "; ") +
-              atRank(r, starts_[r][next_[r]].instruction) +
-              formatText(" waits for rank %d", blocker(r));
-    }
-    return refuse(PlanRule::Ends,
-                  "the ranks wait for each other: " + text +
-                      "; ranks need one order of all that they start together");
-  }
-
   const ExecutableGraph &graph_;
   const plan::Plan &plan_;
   PlanPosition &failedAt_;
-  std::vector<Wire> wires_;
-  std::map<std::pair<bool, Group>, int> wireIds_;
-  int normWire_ = -1;
-  std::vector<std::vector<Start>> starts_; ///< by rank
-  std::vector<int> holderWires_;           ///< of the graph's groups of holders
-  std::vector<size_t> next_;               ///< of each rank's starts
-  // Of the rank whose instructions are being collected.
-  std::map<int, End> ends_;       ///< of channels, by peer
-  std::vector<End> holderEnds_;   ///< by parameter
-  std::vector<End> compiledEnds_; ///< by group of compiled code
+  ExchangeStarts starts_;
 };
 
 } // namespace
 
+Status compareExchanges(const ExecutableGraph &graph, const plan::Plan &plan,
+                        PlanPosition &failedAt, ExchangeStarts &starts) {
+  ExchangeChecker checker(graph, plan, failedAt);
+  DYNA_RETURN_IF_ERROR(checker.compare());
+  starts = checker.takeStarts();
+  return Status::ok();
+}
+
+Status carryOutExchanges(const ExchangeStarts &starts,
+                         const NameStart &nameOf) {
+  Rendezvous run(starts);
+  const std::optional<int> stuck = run.finish();
+  if (!stuck)
+    return Status::ok();
+  std::string text;
+  std::set<int> seen;
+  for (int rank = *stuck; seen.insert(rank).second; rank = run.blocker(rank)) {
+    text += text.empty() ? "" : "; ";
+    if (!run.next(rank)) {
+      text += formatText("rank %d has come to its end", rank);
+      break;
+    }
+    text += nameOf(rank, *run.next(rank)) +
+            formatText(" waits for rank %d", run.blocker(rank));
+  }
+  return refuse(PlanRule::Ends,
+                "the ranks wait for each other: " + text +
+                    "; ranks need one order of all that they start together");
+}
+
+std::string describeAt(const ExecutableGraph &graph, const plan::Plan &plan,
+                       int rank, int index) {
+  const Instruction &i = plan.ranks[rank].instructions[index];
+  std::string what = describeInstruction(i);
+  if (ExchangeOp op = exchangeOf(i.op); op.isMessage())
+    what += formatText(" %s rank %d", op.sends ? "to" : "from",
+                       graph.peerOf(rank, op.stagesOn()));
+  return formatText("rank %d instruction %d (%s)", rank, index, what);
+}
+
 Status verifyExchanges(const ExecutableGraph &graph, const plan::Plan &plan,
                        PlanPosition &failedAt) {
-  return ExchangeChecker(graph, plan, failedAt).check();
+  ExchangeStarts starts;
+  DYNA_RETURN_IF_ERROR(compareExchanges(graph, plan, failedAt, starts));
+  return carryOutExchanges(
+      starts, [&](int rank, const ExchangeStarts::Start &start) {
+        if (failedAt.rank < 0)
+          failedAt = {rank, start.instruction};
+        return describeAt(graph, plan, rank, start.instruction);
+      });
 }
 
 } // namespace dyna

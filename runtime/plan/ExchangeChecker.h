@@ -9,7 +9,10 @@
 #ifndef DYNA_RUNTIME_PLAN_EXCHANGECHECKER_H
 #define DYNA_RUNTIME_PLAN_EXCHANGECHECKER_H
 
-#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/plan/ExchangeStarts.h"
+
+#include <functional>
+#include <string>
 
 namespace dyna {
 
@@ -20,11 +23,25 @@ struct PlanPosition {
   int instruction = -1;
 };
 
-/// Every program has passed P3 on its own. Linear in what all ranks start, but
-/// for a logarithm of the groups. `failedAt` is where a failure lies, of several
-/// places the first that its message names.
+/// P9 to P11. Every program has passed P3 on its own. Linear in what all ranks
+/// start, but for a logarithm of the groups. `failedAt` is where a failure lies,
+/// of several places the first that its message names.
 Status verifyExchanges(const ExecutableGraph &graph, const plan::Plan &plan,
                        PlanPosition &failedAt);
+
+/// P9 and P10 alone: of a phase of a step, whose starts go on in the next one.
+Status compareExchanges(const ExecutableGraph &graph, const plan::Plan &plan,
+                        PlanPosition &failedAt, ExchangeStarts &starts);
+
+/// P11 of what has passed P9 and P10. `nameOf`: what a rank starts there, for
+/// messages.
+using NameStart =
+    std::function<std::string(int rank, const ExchangeStarts::Start &)>;
+Status carryOutExchanges(const ExchangeStarts &starts, const NameStart &nameOf);
+
+/// For messages.
+std::string describeAt(const ExecutableGraph &graph, const plan::Plan &plan,
+                       int rank, int index);
 
 } // namespace dyna
 

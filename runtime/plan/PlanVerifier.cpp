@@ -340,10 +340,15 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   std::iota(all.begin(), all.end(), 0);
   DYNA_RETURN_IF_ERROR(verifyRanks(graph, plan, all, lengths, options));
   DYNA_RETURN_IF_ERROR(checkPurpose(plan, failedAt));
-  if (graph.ranks() == 1)
+  if (graph.ranks() == 1) {
+    if (options.starts)
+      options.starts->starts.resize(1);
     return Status::ok();
+  }
   DYNA_RETURN_IF_ERROR(checkUpdates(graph, plan));
-  return verifyExchanges(graph, plan, failedAt);
+  return options.starts
+             ? compareExchanges(graph, plan, failedAt, *options.starts)
+             : verifyExchanges(graph, plan, failedAt);
 }
 
 } // namespace dyna

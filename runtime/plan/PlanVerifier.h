@@ -70,6 +70,9 @@ struct VerifyOptions {
   /// gradients leave by one, once they are reduced. Nothing is gathered or
   /// updated.
   bool isSwitched = false;
+  /// Gets what ranks start together, if given: P11 is then proven of the whole
+  /// step, not here.
+  ExchangeStarts *starts = nullptr;
   /// Set by a failure, if given.
   PlanPosition *failedAt = nullptr;
 };

@@ -15,12 +15,11 @@
 //     micro-batches  of short samples    of middle ones      of long ones
 //     gradients      a -> c              b -> c              reduced, updated
 //
-// Switches go in buckets (SwitchPlan.h). A program begins with the starts of what
-// comes to its own graph where that is the first phase, and ends with those of
-// its gradients and of what comes to the next graph, so that no start of a switch
-// lies among the exchanges of a phase: one order of all exchanges follows from
-// that of each phase. The waits lie before what needs the values, and, of
-// gradients, in the phase behind.
+// Switches go in buckets (SwitchPlan.h). What comes to the first phase is started
+// at the front of its programs. What comes to the next phase, and the gradients
+// of this one, start in this one's last backward: each bucket on all its ranks
+// where all of them can be at one time, once what they send is there. The waits
+// lie before what needs the values, and, of gradients, in the phase behind.
 //
 //===----------------------------------------------------------------------===//
 

@@ -9,8 +9,11 @@
 #include "runtime/plan/PlanRules.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 namespace dyna {
 namespace {
@@ -39,6 +42,11 @@ Status checkSamples(const plan::StepPlan &step,
       return refuse(PlanRule::Switched,
                     formatText("sample %d is in no phase", sample));
   return Status::ok();
+}
+
+/// To those of its layer's parameters.
+bool addsGradients(const Instruction &i) {
+  return i.op == Instruction::BACKWARD || i.op == Instruction::BACKWARD_WEIGHT;
 }
 
 bool trains(const plan::Plan &plan) {
@@ -74,9 +82,8 @@ public:
 
   Status check(StepPosition &failedAt) {
     for (phase_ = 0; phase_ < step_.phaseCount(); ++phase_) {
-      reduced_.clear();
-      isTail_ = hasBody_ = false;
       const plan::RankProgram &program = step_.phases[phase_].plan.ranks[rank_];
+      beginPhase(program);
       for (int index = 0; index < program.count(); ++index)
         if (Status status = this->step(program.instructions[index]);
             !status.isOk()) {
@@ -126,17 +133,26 @@ private:
                : gradients_[i.phase];
   }
 
+  void beginPhase(const plan::RankProgram &program) {
+    reduced_.clear();
+    additions_.assign(view().layers(), 0);
+    for (const Instruction &i : program.instructions)
+      if (addsGradients(i))
+        ++additions_[i.layer];
+    users_.assign(view().parameters(), {});
+    for (int l = view().firstLayer(); l < view().endLayer(); ++l)
+      for (int p : view().layer(l).parameters())
+        users_[p].push_back(l);
+  }
+
   Status step(const Instruction &i) {
     const ExchangeOp op = exchangeOf(i.op);
     if (op.isSwitch())
       return checkBucket(i, op);
-    if (isTail_)
-      return refuse(PlanRule::Arrived,
-                    "stands behind the first start of a switch at the end of "
-                    "its phase");
-    hasBody_ = true;
     if (op.kind == ExchangeKind::Reduction && !op.starts)
       reduced_.insert(i.layer);
+    if (addsGradients(i))
+      --additions_[i.layer];
     if (isPerMicroBatch(i.op) && roleOf(i) >= 0)
       return checkArrived(i.layer);
     const bool needsGradients =
@@ -164,12 +180,9 @@ private:
         return refuse(PlanRule::Arrived, "waited for twice");
       return Status::ok();
     }
-    DYNA_RETURN_IF_ERROR(checkPlace(i, op));
-    if (!state.started.empty() && *state.started.rbegin() >= i.bucket)
-      return refuse(PlanRule::Arrived,
-                    formatText("started behind bucket %d: all ranks start them "
-                               "in one order",
-                               *state.started.rbegin()));
+    DYNA_RETURN_IF_ERROR(checkStart(i, op, side));
+    if (state.started.count(i.bucket) > 0)
+      return refuse(PlanRule::Arrived, "started twice");
     for (int after = way->plan.buckets[i.bucket].after; after >= 0;
          after = way->plan.buckets[after].after)
       if (side.takesPart(after) && state.waited.count(after) == 0)
@@ -181,34 +194,40 @@ private:
     return Status::ok();
   }
 
-  /// Values come at the end of the phase before, or at the start of the first;
-  /// gradients leave at the end of their own.
-  Status checkPlace(const Instruction &i, const ExchangeOp &op) {
+  /// Values come in the phase before, or in the first; gradients leave in their
+  /// own. Of both, what is sent is there.
+  Status checkStart(const Instruction &i, const ExchangeOp &op,
+                    const GraphSwitch::Side &side) const {
     const bool isValues = op.kind == ExchangeKind::ValueSwitch;
-    if (isValues && i.phase == 0 && phase_ == 0)
-      return hasBody_
-                 ? refuse(PlanRule::Arrived,
-                          "what the first phase reads is fetched at its start")
-                 : Status::ok();
-    if (i.phase != (isValues ? phase_ + 1 : phase_))
+    const bool isFirst = isValues && i.phase == 0 && phase_ == 0;
+    if (!isFirst && i.phase != (isValues ? phase_ + 1 : phase_))
       return refuse(PlanRule::Arrived, "started in another phase than its own");
-    isTail_ = true;
-    // All ranks go through their tails in one order, or some wait for others.
-    if (!isValues && phase_ + 1 < step_.phaseCount() &&
-        !values_[phase_ + 1].started.empty())
-      return refuse(PlanRule::Arrived,
-                    "gradients leave before what the next phase reads is "
-                    "fetched: all ranks start them in one order");
-    if (!isValues && step_.phases[phase_].plan.microBatchCount() > 0)
-      for (int p : phases_[phase_].gradients->sides[rank_].sent)
-        if (int owner = view().owner(p);
-            view().place(p).holders > 1 && reduced_.count(owner) == 0)
-          return refuse(PlanRule::Returned,
-                        formatText("the gradients of '%s' are not reduced yet",
-                                   view().parameter(p).name()));
-    // What this phase got may go on with it.
-    return isValues ? checkWaited(values_[phase_], phases_[phase_].values)
-                    : Status::ok();
+    if (isFirst)
+      return Status::ok(); // of home, whole since its update
+    // Sums are the same in every run.
+    if (!isValues && phase_ > 0)
+      DYNA_RETURN_IF_ERROR(
+          checkWaited(gradients_[phase_ - 1], phases_[phase_ - 1].gradients));
+    for (int p : side.sent[i.bucket])
+      DYNA_RETURN_IF_ERROR(isValues ? checkArrivedPart(p) : checkAdded(p));
+    return Status::ok();
+  }
+
+  /// All micro-batches and ranks have added their gradients of a parameter.
+  Status checkAdded(int p) const {
+    for (int layer : users_[p])
+      if (additions_[layer] > 0)
+        return refuse(
+            PlanRule::Returned,
+            formatText("%d backwards of layer %d have not added their "
+                       "gradients of '%s' yet",
+                       additions_[layer], layer, view().parameter(p).name()));
+    if (step_.phases[phase_].plan.microBatchCount() > 0 &&
+        view().place(p).holders > 1 && reduced_.count(view().owner(p)) == 0)
+      return refuse(PlanRule::Returned,
+                    formatText("the gradients of '%s' are not reduced yet",
+                               view().parameter(p).name()));
+    return Status::ok();
   }
 
   Status checkWaited(const State &state, const GraphSwitch *way) const {
@@ -221,16 +240,22 @@ private:
 
   /// What a layer reads.
   Status checkArrived(int layer) const {
+    for (int p : view().layer(layer).parameters())
+      DYNA_RETURN_IF_ERROR(checkArrivedPart(p));
+    return Status::ok();
+  }
+
+  /// What came of a parameter to this phase.
+  Status checkArrivedPart(int p) const {
     const GraphSwitch *way = phases_[phase_].values;
     if (!way)
       return Status::ok();
-    for (int p : view().layer(layer).parameters())
-      for (int b : way->sides[rank_].arrivals[p])
-        if (values_[phase_].waited.count(b) == 0)
-          return refuse(PlanRule::Arrived,
-                        formatText("a part of '%s' comes in bucket %d, which "
-                                   "is not waited for yet",
-                                   view().parameter(p).name(), b));
+    for (int b : way->sides[rank_].arrivals[p])
+      if (values_[phase_].waited.count(b) == 0)
+        return refuse(PlanRule::Arrived,
+                      formatText("a part of '%s' comes in bucket %d, which is "
+                                 "not waited for yet",
+                                 view().parameter(p).name(), b));
     return Status::ok();
   }
 
@@ -265,10 +290,65 @@ private:
   int phase_ = 0;
   std::vector<State> values_, gradients_; ///< by phase
   // Of the running phase.
-  std::set<int> reduced_; ///< layers
-  bool isTail_ = false;   ///< the starts at its end have begun
-  bool hasBody_ = false;  ///< anything but switches has passed
+  std::set<int> reduced_;      ///< layers
+  std::vector<int> additions_; ///< to gradients, still to come; by layer
+  std::vector<std::vector<int>> users_; ///< layers of this rank; by parameter
 };
+
+/// P11 of all phases, with the starts of switches among what they exchange.
+Status checkOrder(const SwitchTable &table, const plan::StepPlan &step,
+                  const std::vector<PhaseSwitches> &phases,
+                  std::vector<ExchangeStarts> own, StepPosition &failedAt) {
+  ExchangeStarts all;
+  all.starts.resize(table.graph(table.home()).ranks());
+  // (gradients, phase, bucket)
+  std::map<std::tuple<bool, int, int>, int> buckets;
+  auto wireOf = [&](const Instruction &i) {
+    const bool isGradients =
+        exchangeOf(i.op).kind == ExchangeKind::GradientSwitch;
+    auto [found, isNew] = buckets.insert(
+        {{isGradients, i.phase, i.bucket}, static_cast<int>(all.wires.size())});
+    if (isNew) {
+      const GraphSwitch &way =
+          isGradients ? *phases[i.phase].gradients : *phases[i.phase].values;
+      ExchangeStarts::Wire &wire = all.wires.emplace_back();
+      wire.ranks = way.ranksThatMeet(i.bucket);
+      wire.sides.assign(std::max<size_t>(wire.ranks.size(), 1), {{-1, -1}});
+    }
+    return found->second;
+  };
+  for (int k = 0; k < step.phaseCount(); ++k) {
+    const int first = static_cast<int>(all.wires.size());
+    std::move(own[k].wires.begin(), own[k].wires.end(),
+              std::back_inserter(all.wires));
+    for (size_t rank = 0; rank < own[k].starts.size(); ++rank)
+      for (ExchangeStarts::Start start : own[k].starts[rank]) {
+        start.phase = k;
+        if (start.wire >= 0) {
+          start.wire += first;
+        } else {
+          const Instruction &i =
+              step.phases[k].plan.ranks[rank].instructions[start.instruction];
+          start.wire = wireOf(i);
+          start.entry = 0;
+          const std::vector<int> &ranks = all.wires[start.wire].ranks;
+          // It copies for itself alone.
+          if (std::find(ranks.begin(), ranks.end(), static_cast<int>(rank)) ==
+              ranks.end())
+            continue;
+        }
+        all.starts[rank].push_back(start);
+      }
+  }
+  return carryOutExchanges(all, [&](int rank,
+                                    const ExchangeStarts::Start &start) {
+    if (failedAt.phase < 0)
+      failedAt = {start.phase, {rank, start.instruction}};
+    return formatText("phase %d ", start.phase) +
+           describeAt(table.graph(phases[start.phase].graph),
+                      step.phases[start.phase].plan, rank, start.instruction);
+  });
+}
 
 } // namespace
 
@@ -303,6 +383,7 @@ VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
   VerifiedStep proven;
   proven.targets_ = targets;
   std::vector<std::vector<int64_t>> lengthsOf;
+  std::vector<ExchangeStarts> starts(step.phases.size());
   for (int k = 0; k < step.phaseCount(); ++k) {
     const plan::Phase &phase = step.phases[k];
     VerifyOptions options;
@@ -311,6 +392,7 @@ VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
     options.isPhase = true;
     options.isSwitched = phases[k].graph != switches.home();
     position.phase = k;
+    options.starts = &starts[k];
     options.failedAt = &position.at;
     std::vector<int64_t> &own = lengthsOf.emplace_back();
     for (int64_t sample : phase.samples)
@@ -340,6 +422,9 @@ VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
   for (int rank : ranks.value_or(checked))
     DYNA_RETURN_IF_ERROR(
         RankSwitches(switches, step, phases, training, rank).check(position));
+  if (!ranks)
+    DYNA_RETURN_IF_ERROR(
+        checkOrder(switches, step, phases, std::move(starts), position));
   for (int k = 0; k < step.phaseCount(); ++k) {
     VerifiedPlan plan(std::move(step.phases[k].plan), std::move(lengthsOf[k]));
     plan.ranks_ = ranks;

@@ -8,19 +8,25 @@
 // - (P12) every phase is of another graph of the run, the last of home; every
 //   sample of the mini-batch is in one phase; all count the same targets, and all
 //   train or all evaluate; only home gathers and updates;
-// - (P13) every rank that takes part in a bucket starts it once and waits for it
-//   once; starts of a switch follow each other in the order of its buckets, none
-//   before what it passes on has come, and stand before or behind everything else
-//   of a phase, those of gradients before those of the next phase's values; a
-//   layer runs when all buckets that bring its parameters have been waited for;
-//   nothing passes on values of a phase before they have come;
-// - (P14) gradients leave once they are reduced, and are back home, in the phase
-//   behind at the latest, before home reduces, measures or applies them.
+// - (P13) every rank that takes part in a bucket starts it once, values in the
+//   phase before the one that they are for (or in the first, if for that), and
+//   gradients in their own, and waits for it once; none is started before what it
+//   passes on has come, nor before what it sends on of its phase; a layer runs
+//   when all buckets that bring its parameters have been waited for; the
+//   gradients of a phase start when those of the phase before have been waited
+//   for: sums are the same in every run;
+// - (P14) gradients leave once all backwards have added to them and they are
+//   reduced, and are back home, in the phase behind at the latest, before home
+//   reduces, measures or applies them.
+//
+// P9 and P10 hold of each phase by itself. P11 is proven of all of them together:
+// a rank starts one thing after another, messages, exchanges and buckets of
+// switches, through all phases, and each ends when all that take part have come
+// to it. So two buckets that pass each other on some ranks are refused, whatever
+// they lie between.
 //
 // That each piece comes once, from a rank that has it, was proven when the
-// switch was planned (checkSwitch). As starts lie outside of the exchanges of
-// phases and both ends have them in one order, P10 and P11 of the phases hold for
-// the whole step.
+// switch was planned (checkSwitch).
 //
 //===----------------------------------------------------------------------===//
 

@@ -89,6 +89,8 @@ static std::vector<GraphSwitch::Side> sidesOf(const GraphSwitch &one, int ranks,
   std::vector<GraphSwitch::Side> sides(ranks);
   for (GraphSwitch::Side &side : sides) {
     side.transfers.resize(one.plan.buckets.size());
+    side.sent.resize(one.plan.buckets.size());
+    side.meets.assign(one.plan.buckets.size(), 0);
     side.arrivals.resize(parameters);
   }
   auto note = [](std::vector<int> &list, int value) {
@@ -103,17 +105,27 @@ static std::vector<GraphSwitch::Side> sidesOf(const GraphSwitch &one, int ranks,
       const int parameter = one.tensors[transfer.tensor].parameter;
       GraphSwitch::Side &from = sides[transfer.from], &to = sides[transfer.to];
       from.transfers[b].push_back(static_cast<int>(number));
-      if (transfer.from != transfer.to)
+      if (transfer.from != transfer.to) {
         to.transfers[b].push_back(static_cast<int>(number));
+        from.meets[b] = to.meets[b] = 1;
+      }
       if (transfer.target == SwitchPlace::New &&
           (to.arrivals[parameter].empty() ||
            to.arrivals[parameter].back() != b))
         to.arrivals[parameter].push_back(b);
       if (transfer.source == SwitchPlace::Old)
-        note(from.sent, parameter);
+        note(from.sent[b], parameter);
     }
   }
   return sides;
+}
+
+std::vector<int> GraphSwitch::ranksThatMeet(int bucket) const {
+  std::vector<int> ranks;
+  for (size_t rank = 0; rank < sides.size(); ++rank)
+    if (sides[rank].meets[bucket])
+      ranks.push_back(static_cast<int>(rank));
+  return ranks;
 }
 
 Status checkSwitched(const std::vector<const ExecutableGraph *> &graphs) {

@@ -34,13 +34,18 @@ struct GraphSwitch {
     std::vector<std::vector<int>> transfers;
     /// By parameter, the buckets that bring a part of it here.
     std::vector<std::vector<int>> arrivals;
-    /// The parameters of which it sends, or has placed elsewhere, what it had
-    /// before.
-    std::vector<int> sent;
+    /// By bucket, the parameters of which it sends, or places elsewhere, what it
+    /// had before.
+    std::vector<std::vector<int>> sent;
+    /// By bucket, whether other ranks have a part in what it does.
+    std::vector<char> meets;
 
     bool takesPart(int bucket) const { return !transfers[bucket].empty(); }
   };
   std::vector<Side> sides; ///< by rank
+
+  /// The ranks that start a bucket together.
+  std::vector<int> ranksThatMeet(int bucket) const;
 };
 
 /// What the layers of graph `to` read, where it is up to date: at home the rows

@@ -4,6 +4,8 @@
 
 #include "runtime/planner/JoinPhases.h"
 
+#include "runtime/base/Text.h"
+#include "runtime/plan/ExchangeStarts.h"
 #include "runtime/plan/InstructionTable.h"
 
 #include <algorithm>
@@ -16,46 +18,45 @@ using plan::Instruction;
 /// The buckets of one switch as one rank goes through them.
 class Buckets {
 public:
-  Buckets(const GraphSwitch *way, int rank, int phase, Instruction::Op start,
-          Instruction::Op wait, std::vector<Instruction> &program)
+  Buckets(const GraphSwitch *way, int rank, int phase, bool ofGradients)
       : way_(way), side_(way ? &way->sides[rank] : nullptr), phase_(phase),
-        start_(start), wait_(wait), program_(&program),
+        start_(ofGradients ? Instruction::SWITCH_GRADS_START
+                           : Instruction::SWITCH_START),
+        wait_(ofGradients ? Instruction::SWITCH_GRADS_WAIT
+                          : Instruction::SWITCH_WAIT),
         waited_(way ? way->buckets() : 0, false) {}
 
-  void startAll() {
-    for (int b = 0; way_ && b < way_->buckets(); ++b) {
-      if (!side_->takesPart(b))
-        continue;
-      for (int after = way_->plan.buckets[b].after; after >= 0;
-           after = way_->plan.buckets[after].after)
-        wait(after);
-      add(start_, b);
-    }
+  void start(int bucket, std::vector<Instruction> &program) {
+    for (int after = way_->plan.buckets[bucket].after; after >= 0;
+         after = way_->plan.buckets[after].after)
+      wait(after, program);
+    add(start_, bucket, program);
   }
-  void wait(int bucket) {
+  void wait(int bucket, std::vector<Instruction> &program) {
     if (waited_[bucket] || !side_->takesPart(bucket))
       return;
     waited_[bucket] = true;
-    add(wait_, bucket);
+    add(wait_, bucket, program);
   }
-  void waitAll() {
+  void waitAll(std::vector<Instruction> &program) {
     for (int b = 0; way_ && b < way_->buckets(); ++b)
-      wait(b);
+      wait(b, program);
   }
   /// For what brings parts of these parameters.
-  template <typename Parameters> void waitFor(const Parameters &parameters) {
+  template <typename Parameters>
+  void waitFor(const Parameters &parameters,
+               std::vector<Instruction> &program) {
     if (!way_)
       return;
     for (int p : parameters)
       for (int b : side_->arrivals[p])
-        wait(b);
+        wait(b, program);
   }
-  /// From now on instructions are added there.
-  void moveTo(std::vector<Instruction> &program) { program_ = &program; }
+  const GraphSwitch::Side &side() const { return *side_; }
 
 private:
-  void add(Instruction::Op op, int bucket) {
-    Instruction &i = program_->emplace_back();
+  void add(Instruction::Op op, int bucket, std::vector<Instruction> &program) {
+    Instruction &i = program.emplace_back();
     i.op = op;
     i.phase = phase_;
     i.bucket = bucket;
@@ -65,7 +66,6 @@ private:
   const GraphSwitch::Side *side_;
   int phase_;
   Instruction::Op start_, wait_;
-  std::vector<Instruction> *program_;
   std::vector<bool> waited_;
 };
 
@@ -76,6 +76,158 @@ bool readsGradients(const Instruction &i) {
          i.op == Instruction::GRAD_NORM || i.op == Instruction::UPDATE;
 }
 
+/// A start among the instructions of a rank.
+struct PlacedStart {
+  int before; ///< the instruction of its phase's program behind it
+  bool ofGradients;
+  int bucket;
+};
+
+/// When, in one rank's program of a phase, there is what it sends.
+class RankReadiness {
+public:
+  RankReadiness(const RankView &view, const plan::RankProgram &program)
+      : view_(view), added_(view.layers(), 0), reduced_(view.layers(), 0),
+        users_(view.parameters()) {
+    for (int l = view.firstLayer(); l < view.endLayer(); ++l)
+      for (int p : view.layer(l).parameters())
+        users_[p].push_back(l);
+    for (int index = 0; index < program.count(); ++index) {
+      const Instruction &i = program.instructions[index];
+      const ExchangeOp op = exchangeOf(i.op);
+      if (i.op == Instruction::BACKWARD || i.op == Instruction::BACKWARD_WEIGHT)
+        added_[i.layer] = index + 1;
+      else if (op.kind == ExchangeKind::Reduction && !op.starts)
+        reduced_[i.layer] = index + 1;
+      // The last one is that of the last micro-batch.
+      const bool isBackward =
+          i.op == Instruction::BACKWARD || i.op == Instruction::BACKWARD_INPUT;
+      if ((isBackward && i.layer == view.endLayer() - 1) ||
+          (i.op == Instruction::EVALUATE && i.layer == view.firstLayer()))
+        lastPass_ = index;
+    }
+  }
+
+  /// Of the last micro-batch's backward, or evaluation, the first instruction.
+  int lastPass() const { return lastPass_; }
+  /// The instruction before which the gradients of these are whole.
+  int gradients(const std::vector<int> &parameters) const {
+    int ready = 0;
+    for (int p : parameters) {
+      for (int layer : users_[p])
+        ready = std::max(ready, added_[layer]);
+      if (view_.place(p).holders > 1)
+        ready = std::max(ready, reduced_[view_.owner(p)]);
+    }
+    return ready;
+  }
+
+private:
+  const RankView &view_;
+  std::vector<int> added_, reduced_; ///< by layer
+  std::vector<std::vector<int>> users_;
+  int lastPass_ = 0;
+};
+
+/// Places the starts of what leaves a phase: each bucket where all ranks that
+/// start it together can be at one time (Rendezvous), as early as what they send
+/// is there; gradients in the order in which they are whole, values in that of
+/// their buckets, and of both next the one for which ranks need go on least.
+class StartPlacer {
+public:
+  StartPlacer(const ExecutableGraph &graph, const plan::Plan &plan,
+              const GraphSwitch *gradients, const GraphSwitch *next)
+      : starts_(ExchangeStarts::of(graph, plan)), run_(starts_),
+        placed_(graph.ranks()) {
+    if (!gradients && !next)
+      return;
+    std::vector<RankReadiness> readiness;
+    for (int rank = 0; rank < graph.ranks(); ++rank)
+      readiness.emplace_back(graph.replicaView(rank), plan.ranks[rank]);
+    for (int b = 0; gradients && b < gradients->buckets(); ++b) {
+      const Bucket &bucket = add(*gradients, b, true, [&](int rank) {
+        return readiness[rank].gradients(gradients->sides[rank].sent[b]);
+      });
+      double whole = 0;
+      for (const Part &part : bucket.parts)
+        whole =
+            std::max(whole, 1.0 * part.ready / plan.ranks[part.rank].count());
+      // Behind the one from which it passes on.
+      if (const int after = gradients->plan.buckets[b].after; after >= 0)
+        whole = std::max(whole, whole_[after]);
+      whole_.push_back(whole);
+    }
+    std::stable_sort(gradients_.begin(), gradients_.end(),
+                     [&](const Bucket &a, const Bucket &b) {
+                       return whole_[a.number] < whole_[b.number];
+                     });
+    for (int b = 0; next && b < next->buckets(); ++b)
+      add(*next, b, false,
+          [&](int rank) { return readiness[rank].lastPass(); });
+  }
+
+  /// By rank, in order.
+  StatusOr<std::vector<std::vector<PlacedStart>>> place() {
+    size_t g = 0, v = 0;
+    while (g < gradients_.size() || v < values_.size()) {
+      const bool ofValues =
+          g == gradients_.size() ||
+          (v < values_.size() && missing(values_[v]) < missing(gradients_[g]));
+      DYNA_RETURN_IF_ERROR(
+          placeBucket(ofValues ? values_[v++] : gradients_[g++], !ofValues));
+    }
+    return std::move(placed_);
+  }
+
+private:
+  struct Part {
+    int rank, ready;
+  };
+  struct Bucket {
+    int number;
+    std::vector<Part> parts; ///< of the ranks that have one
+  };
+
+  template <typename Ready>
+  const Bucket &add(const GraphSwitch &way, int number, bool ofGradients,
+                    Ready readyAt) {
+    Bucket &bucket = (ofGradients ? gradients_ : values_).emplace_back();
+    bucket.number = number;
+    for (size_t rank = 0; rank < way.sides.size(); ++rank)
+      if (way.sides[rank].takesPart(number))
+        bucket.parts.push_back(
+            {static_cast<int>(rank), readyAt(static_cast<int>(rank))});
+    return bucket;
+  }
+
+  /// Instructions that ranks must at least still run before it.
+  int64_t missing(const Bucket &bucket) const {
+    int64_t sum = 0;
+    for (const Part &part : bucket.parts)
+      sum += std::max(0, part.ready - run_.position(part.rank));
+    return sum;
+  }
+
+  Status placeBucket(const Bucket &bucket, bool ofGradients) {
+    for (const Part &part : bucket.parts)
+      if (!run_.advance(part.rank, part.ready))
+        return Status::invalidArgument(
+            formatText("rank %d waits for ever in a phase that is to be "
+                       "followed by a switch",
+                       part.rank));
+    for (const Part &part : bucket.parts)
+      placed_[part.rank].push_back(
+          {run_.position(part.rank), ofGradients, bucket.number});
+    return Status::ok();
+  }
+
+  const ExchangeStarts starts_;
+  Rendezvous run_;
+  std::vector<Bucket> gradients_, values_;
+  std::vector<double> whole_; ///< buckets of gradients: share of the phase
+  std::vector<std::vector<PlacedStart>> placed_;
+};
+
 } // namespace
 
 Status joinPhases(const SwitchTable &switches, bool trains,
@@ -83,43 +235,65 @@ Status joinPhases(const SwitchTable &switches, bool trains,
   DYNA_ASSIGN_OR_RETURN(auto phases, switches.switchesOf(step));
   const int count = step.phaseCount();
   const int ranks = switches.graph(switches.home()).ranks();
+  std::vector<std::vector<std::vector<PlacedStart>>> starts;
+  for (int k = 0; k + 1 < count; ++k) {
+    DYNA_ASSIGN_OR_RETURN(auto placed,
+                          StartPlacer(switches.graph(phases[k].graph),
+                                      step.phases[k].plan,
+                                      trains ? phases[k].gradients : nullptr,
+                                      phases[k + 1].values)
+                              .place());
+    starts.push_back(std::move(placed));
+  }
   for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<std::vector<Instruction>> programs(count);
     std::vector<Buckets> values, gradients;
     for (int k = 0; k < count; ++k) {
-      std::vector<Instruction> &at = programs[std::max(k - 1, 0)];
-      values.emplace_back(phases[k].values, rank, k, Instruction::SWITCH_START,
-                          Instruction::SWITCH_WAIT, at);
+      values.emplace_back(phases[k].values, rank, k, false);
       gradients.emplace_back(trains ? phases[k].gradients : nullptr, rank, k,
-                             Instruction::SWITCH_GRADS_START,
-                             Instruction::SWITCH_GRADS_WAIT, programs[k]);
+                             true);
     }
-    values[0].startAll();
     for (int k = 0; k < count; ++k) {
       plan::RankProgram &program = step.phases[k].plan.ranks[rank];
-      const ExecutableGraph &graph = switches.graph(phases[k].graph);
-      const RankView &view = graph.replicaView(rank);
-      std::vector<Instruction> &out = programs[k];
-      out.reserve(out.size() + program.instructions.size());
-      values[k].moveTo(out);
-      if (k > 0)
-        gradients[k - 1].moveTo(out);
-      for (const Instruction &i : program.instructions) {
+      const RankView &view = switches.graph(phases[k].graph).replicaView(rank);
+      std::vector<Instruction> out;
+      out.reserve(program.instructions.size());
+      if (k == 0 && phases[0].values)
+        for (int b = 0; b < phases[0].values->buckets(); ++b)
+          if (values[0].side().takesPart(b))
+            values[0].start(b, out);
+      size_t next = 0;
+      auto startUpTo = [&](int index) {
+        for (; k + 1 < count && next < starts[k][rank].size() &&
+               starts[k][rank][next].before <= index;
+             ++next) {
+          const PlacedStart &start = starts[k][rank][next];
+          if (start.ofGradients) {
+            // Each is added behind those of the phase before.
+            if (k > 0)
+              gradients[k - 1].waitAll(out);
+            gradients[k].start(start.bucket, out);
+          } else {
+            // What came to this phase goes on.
+            values[k].waitFor(values[k + 1].side().sent[start.bucket], out);
+            values[k + 1].start(start.bucket, out);
+          }
+        }
+      };
+      for (int index = 0; index < program.count(); ++index) {
+        const Instruction &i = program.instructions[index];
+        startUpTo(index);
         if (isPerMicroBatch(i.op) && roleOf(i) >= 0)
-          values[k].waitFor(view.layer(i.layer).parameters());
+          values[k].waitFor(view.layer(i.layer).parameters(), out);
         if (k > 0 && k + 1 == count && readsGradients(i))
-          gradients[k - 1].waitAll();
+          gradients[k - 1].waitAll(out);
         out.push_back(i);
       }
-      values[k].waitAll();
+      startUpTo(program.count());
+      values[k].waitAll(out);
       if (k > 0)
-        gradients[k - 1].waitAll();
-      gradients[k].startAll();
-      if (k + 1 < count)
-        values[k + 1].startAll();
+        gradients[k - 1].waitAll(out);
+      program.instructions = std::move(out);
     }
-    for (int k = 0; k < count; ++k)
-      step.phases[k].plan.ranks[rank].instructions = std::move(programs[k]);
   }
   return Status::ok();
 }

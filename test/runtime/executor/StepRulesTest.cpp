@@ -137,54 +137,93 @@ TEST_F(StepRulesTest, EverySwitchInstructionIsNeededOnce) {
   EXPECT_GT(tried, 100);
 }
 
-TEST_F(StepRulesTest, StartsHaveOneOrderOutsideOfPhases) {
+/// Or each of two ranks waits for what the other starts later.
+TEST_F(StepRulesTest, RanksHaveOneOrderOfWhatTheyStartTogether) {
+  plan::StepPlan step = good();
+  auto &own = program(step, 0, 0);
+  std::vector<size_t> together;
+  for (size_t at = 0; own[at].op == Instruction::SWITCH_START; ++at)
+    if (steps().table().values(-1, 0).sides[0].meets[own[at].bucket])
+      together.push_back(at);
+  ASSERT_GT(together.size(), 1u);
+  std::swap(own[together[0]], own[together[1]]);
+  EXPECT_THAT(refusal(step),
+              HasSubstr("the ranks wait for each other: phase 0 rank 0 "
+                        "instruction"));
+  EXPECT_THAT(refusal(step), HasSubstr("(P11)"));
+}
+
+/// Values may come before gradients have left: on all ranks, or on none.
+TEST_F(StepRulesTest, SwitchesPassEachOtherOnAllRanksOrOnNone) {
+  plan::StepPlan step = good();
+  for (int rank = 0; rank < 2; ++rank) {
+    auto &own = program(step, 0, rank);
+    // The first start of values for the next phase, put behind all else.
+    size_t at = 0;
+    while (own[at].op != Instruction::SWITCH_START || own[at].phase != 1)
+      ++at;
+    move(own, at, own.size() - 1);
+    if (rank == 0)
+      EXPECT_THAT(refusal(step), HasSubstr("(P11)"));
+  }
+  EXPECT_EQ(refusal(step), "");
+}
+
+TEST_F(StepRulesTest, StartsStandInTheirPhases) {
   plan::StepPlan step = good();
   auto &first = program(step, 0, 0);
-  size_t at = find(first, Instruction::SWITCH_START);
-  std::swap(first[at], first[at + 1]);
+  const size_t at = find(first, Instruction::SWITCH_GRADS_START);
+  const Instruction gradients = first[at];
+  first.erase(first.begin() + static_cast<long>(at));
+  auto &second = program(step, 1, 0);
+  second.insert(second.begin(), gradients);
   EXPECT_THAT(refusal(step),
-              HasSubstr("all ranks start them in one order (P13)"));
-  step = good();
-  auto &second = program(step, 0, 0);
-  at = find(second, Instruction::SWITCH_GRADS_START);
-  move(second, at, at - 1);
-  EXPECT_THAT(refusal(step),
-              testing::AnyOf(HasSubstr("(P13)"), HasSubstr("(P14)")));
-  step = good();
-  auto &third = program(step, 0, 0);
-  move(third, 0, find(third, Instruction::LOAD));
-  EXPECT_THAT(refusal(step),
-              HasSubstr("what the first phase reads is fetched at its start"));
+              HasSubstr("started in another phase than its own (P13)"));
 }
 
-TEST_F(StepRulesTest, NothingOfAPhaseStandsBehindTheStartsAtItsEnd) {
-  plan::StepPlan step = good();
-  auto &own = program(step, 0, 0);
-  // What the next phase reads, fetched before the last instruction of this one.
-  size_t start = own.size();
-  while (own[start - 1].op == Instruction::SWITCH_START)
-    --start;
-  ASSERT_LT(start, own.size());
-  size_t body = start;
-  while (exchangeOf(own[body - 1].op).isSwitch())
-    --body;
-  move(own, start, body - 1);
-  EXPECT_THAT(refusal(step),
-              HasSubstr("stands behind the first start of a switch"));
+/// Starts begin in the last backward, before the last stage but one has ended.
+TEST_F(StepRulesTest, StartsBeginInTheLastBackward) {
+  const plan::StepPlan step = good();
+  for (int k = 0; k + 1 < step.phaseCount(); ++k)
+    for (const plan::RankProgram &program : step.phases[k].plan.ranks) {
+      const auto &all = program.instructions;
+      size_t last = all.size();
+      while (all[--last].op != Instruction::BACKWARD)
+        ;
+      size_t starts = 0;
+      for (size_t at = 0; at < last; ++at)
+        if (const ExchangeOp op = exchangeOf(all[at].op);
+            op.isSwitch() && op.starts)
+          starts +=
+              op.kind == ExchangeKind::GradientSwitch || all[at].phase > k;
+      EXPECT_GT(starts, 0u) << "phase " << k;
+    }
 }
 
-/// Or one rank waits for gradients that the other sends when it has got values,
-/// and that one for these.
-TEST_F(StepRulesTest, GradientsLeaveBeforeTheNextValuesCome) {
+TEST_F(StepRulesTest, GradientsLeaveWhenAllBackwardsHaveAdded) {
   plan::StepPlan step = good();
-  auto &own = program(step, 0, 0);
-  const size_t gradients = find(own, Instruction::SWITCH_GRADS_START);
-  size_t values = gradients;
-  while (own[values].op != Instruction::SWITCH_START)
-    ++values;
-  move(own, values, gradients);
-  EXPECT_THAT(refusal(step),
-              HasSubstr("gradients leave before what the next phase reads"));
+  auto &own = program(step, 0, 1);
+  const size_t start = find(own, Instruction::SWITCH_GRADS_START);
+  ASSERT_FALSE(
+      steps().table().gradients(0).sides[1].sent[own[start].bucket].empty());
+  size_t backward = start;
+  while (own[--backward].op != Instruction::BACKWARD)
+    ;
+  move(own, start, backward);
+  EXPECT_THAT(refusal(step), HasSubstr("have not added their gradients of"));
+  EXPECT_THAT(refusal(step), HasSubstr("(P14)"));
+}
+
+/// Or sums would depend on who comes first.
+TEST_F(StepRulesTest, GradientsAreAddedPhaseByPhase) {
+  plan::StepPlan step = good();
+  auto &own = program(step, 1, 0);
+  const size_t start = find(own, Instruction::SWITCH_GRADS_START);
+  size_t wait = start;
+  while (own[--wait].op != Instruction::SWITCH_GRADS_WAIT)
+    ;
+  move(own, wait, start);
+  EXPECT_THAT(refusal(step), HasSubstr("is not waited for (P13)"));
 }
 
 TEST_F(StepRulesTest, ValuesGoOnOnceTheyHaveCome) {
@@ -228,16 +267,16 @@ TEST_F(StepRulesTest, LayersRunWhenTheirParametersHaveCome) {
 
 TEST_F(StepRulesTest, GradientsLeaveReduced) {
   plan::StepPlan step = good();
-  // Those of two tensor-parallel ranks with sp: parts of a sum.
+  // Those of two tensor-parallel ranks with sp: parts of a sum. They are the
+  // last to leave.
   auto &own = program(step, 0, 0);
-  size_t last = own.size();
-  while (own[--last].op != Instruction::REDUCE_GRADS_WAIT)
+  const size_t wait = find(own, Instruction::REDUCE_GRADS_WAIT);
+  size_t start = own.size();
+  while (own[--start].op != Instruction::SWITCH_GRADS_START)
     ;
-  const size_t start = find(own, Instruction::SWITCH_GRADS_START);
-  ASSERT_LT(last, start);
-  move(own, last, start);
-  EXPECT_THAT(refusal(step),
-              testing::AnyOf(HasSubstr("(P13)"), HasSubstr("(P14)")));
+  ASSERT_LT(wait, start);
+  move(own, wait, start);
+  EXPECT_THAT(refusal(step), HasSubstr("are not reduced yet (P14)"));
 }
 
 TEST_F(StepRulesTest, GradientsAreBackBeforeHomeReadsThem) {

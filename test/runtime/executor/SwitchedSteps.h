@@ -160,10 +160,15 @@ public:
 
   StepResult run(const MiniBatch &batch, const std::vector<int> &phaseOf,
                  int64_t number, bool trains = true) {
-    StepResult result;
     auto made = plan(batch, phaseOf, trains);
     EXPECT_TRUE(made.isOk()) << made.status().message();
-    auto proven = prove(*made, batch);
+    return runStep(*made, batch, number);
+  }
+
+  StepResult runStep(const plan::StepPlan &step, const MiniBatch &batch,
+                     int64_t number) {
+    StepResult result;
+    auto proven = prove(step, batch);
     EXPECT_TRUE(proven.isOk()) << proven.status().message();
     if (!proven.isOk())
       return result;

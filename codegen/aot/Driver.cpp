@@ -15,6 +15,7 @@
 #include "passes/plan/ManifestBuilder.h"
 #include "passes/plan/Passes.h"
 #include "passes/plan/StageCuts.h"
+#include "passes/plan/StrategyChoice.h"
 #include "runtime/abi/Abi.h"
 #include "runtime/base/FileId.h"
 #include "runtime/base/OutputFile.h"
@@ -49,20 +50,25 @@ namespace {
 
 class Driver {
 public:
-  explicit Driver(const DriverOptions &options) : options(options) {}
+  explicit Driver(const DriverOptions &options)
+      : options(options), ranges(options.ranges) {}
 
   int run();
 
 private:
   int checkOptions();
+  bool searches() const { return options.strategies == "search"; }
   int readStrategies();
   int checkPlanning();
+  int checkSearch();
+  int checkRanges();
   int openInput();
   /// Fails if writing to `output` would destroy what is compiled.
   int checkNoInput(const std::string &output);
   int checkOutput();
   LogicalResult runPhases();
   LogicalResult runModulePhases();
+  LogicalResult findStrategies();
   LogicalResult makeManifest();
   LogicalResult lowerVariants();
   LogicalResult checkStages();
@@ -91,6 +97,7 @@ private:
   ::dyna::plan::Manifest manifest;
   std::vector<InstructionSet> isas;
   std::vector<std::string> strategies;
+  std::string ranges;
   std::vector<OwningOpRef<ModuleOp>> otherModules; ///< of `isas` but the first
   std::vector<ModuleOp> variants;        ///< lowered, in the order of `isas`
   std::unique_ptr<PrivateFolder> folder; ///< of a program's parts
@@ -164,7 +171,7 @@ int Driver::checkOptions() {
 
 /// One strategy may go without a name, several may not.
 int Driver::readStrategies() {
-  if (options.strategies.empty())
+  if (options.strategies.empty() || searches())
     return 0;
   if (options.strategies.find(';') == std::string::npos) {
     auto strategy = ::dyna::parseStrategy(options.strategies);
@@ -190,26 +197,72 @@ int Driver::checkPlanning() {
   if (options.stopAfter != "plan" && !options.microBatches.empty())
     return usageError("--micro-batches goes with --stop-after=plan: a binary "
                       "is told when it runs");
-  if (options.stopAfter != "plan" && !options.lengths.empty())
-    return usageError("--lengths goes with --stop-after=plan: a binary makes "
-                      "plans of its data");
-  const bool isOrchestrated = options.stopAfter == "orchestrate";
-  if (isOrchestrated && options.ranges.empty())
-    return usageError("--stop-after=orchestrate needs --ranges, the lengths "
-                      "that each of --strategies has");
-  if (!options.ranges.empty() && !isOrchestrated && options.stopAfter != "plan")
-    return usageError("--ranges goes with --stop-after=orchestrate or plan: a "
-                      "binary is told when it runs");
-  if (!options.ranges.empty() && strategies.empty())
-    return usageError("--ranges names the strategies of --strategies: give "
-                      "some");
+  if (options.stopAfter != "plan" && !searches() && !options.lengths.empty())
+    return usageError("--lengths goes with --stop-after=plan or --strategies "
+                      "search: a binary makes plans of its data");
+  if (int code = checkSearch())
+    return code;
+  if (int code = checkRanges())
+    return code;
   if (options.costs.empty())
     return 0;
-  if (strategies.empty())
+  if (strategies.empty() && !searches())
     return usageError("--costs cuts the strategies of --strategies into "
                       "stages: give some");
   if (llvm::Error error = checkCosts(options.costs))
     return usageError(llvm::toString(std::move(error)));
+  return 0;
+}
+
+/// What strategies are sought for, and nothing of it where they are given.
+int Driver::checkSearch() {
+  if (!searches()) {
+    for (auto [flag, isGiven] :
+         {std::pair("--cluster", !options.cluster.empty()),
+          {"--ranks", options.ranks != 0},
+          {"--tokens-per-batch", options.tokensPerBatch != 0}})
+      if (isGiven)
+        return usageError(llvm::Twine(flag) +
+                          " goes with --strategies search: a binary is told "
+                          "when it runs");
+    return 0;
+  }
+  if (options.stopAfter == "plan")
+    return usageError("--strategies search and --stop-after=plan each read "
+                      "--lengths: search first, then plan for the strategies "
+                      "that it finds");
+  if (!options.ranges.empty())
+    return usageError(
+        "--strategies search finds --ranges, too: leave them out");
+  if (options.cluster.empty() && options.costs.empty())
+    return usageError("--strategies search needs to know the devices: "
+                      "--cluster such as a100-40g:4x8, or --costs");
+  if (!options.cluster.empty() && !options.costs.empty())
+    return usageError("--costs and --cluster both say what things take: give "
+                      "one");
+  if (options.lengths.empty())
+    return usageError("--strategies search needs --lengths, those of the "
+                      "samples: a file with one per line, or numbers");
+  return 0;
+}
+
+int Driver::checkRanges() {
+  const bool isOrchestrated =
+      options.stopAfter == "orchestrate" || options.stopAfter == "plan";
+  if (options.stopAfter == "orchestrate" && options.ranges.empty() &&
+      !searches())
+    return usageError("--stop-after=orchestrate needs --ranges, the lengths "
+                      "that each of --strategies has");
+  if (options.ranges.empty())
+    return 0;
+  if (!isOrchestrated && !options.stopAfter.empty())
+    return usageError("--ranges goes with a binary, or with "
+                      "--stop-after=orchestrate or plan");
+  if (strategies.empty())
+    return usageError("--ranges names the strategies of --strategies: give "
+                      "some");
+  if (llvm::Error error = mlir::dyna::checkRanges(options.ranges, strategies))
+    return usageError("--ranges: " + llvm::toString(std::move(error)));
   return 0;
 }
 
@@ -236,7 +289,8 @@ int Driver::openInput() {
 
 int Driver::checkNoInput(const std::string &output) {
   auto id = ::dyna::fileIdOf(output);
-  for (const std::string &input : {options.input, options.costs})
+  for (const std::string &input :
+       {options.input, options.costs, options.lengthsFile})
     if (id && input != "-" && id == ::dyna::fileIdOf(input))
       return usageError("cannot write " + output + ": it is the input " +
                         input + "; name another file with -o");
@@ -367,7 +421,7 @@ LogicalResult Driver::cutStages() {
 void Driver::buildOrchestratePhase(OpPassManager &passes) const {
   OrchestrateOptions orchestrate;
   orchestrate.strategies = llvm::join(strategies, "; ");
-  orchestrate.ranges = options.ranges;
+  orchestrate.ranges = ranges;
   orchestrate.costs = options.costs;
   passes.addPass(createOrchestrate(orchestrate));
 }
@@ -377,12 +431,60 @@ void Driver::buildPlanPhase(OpPassManager &passes) const {
   plan.lengths.assign(options.lengths.begin(), options.lengths.end());
   plan.microBatches = options.microBatches;
   // What was orchestrated has strategies of its own, which take turns in a step.
-  if (strategies.empty() || !options.ranges.empty())
+  if (strategies.empty() || !ranges.empty())
     return passes.addPass(createPlan(plan));
   for (const std::string &strategy : strategies) {
     plan.strategy = strategy;
     passes.addPass(createPlan(plan));
   }
+}
+
+/// A copy of the module is distributed for all degrees that strategies may have;
+/// what is chosen stands for --strategies and --ranges from now on.
+LogicalResult Driver::findStrategies() {
+  TimingScope scope = timing.nest("search");
+  StrategyChoice choice;
+  choice.cluster = options.cluster;
+  choice.costs = options.costs;
+  choice.ranks = options.ranks;
+  choice.lengths = options.lengths;
+  if (options.tokensPerBatch != 0)
+    choice.tokensPerBatch = options.tokensPerBatch;
+  auto refuse = [](llvm::Error error) {
+    usageError(llvm::toString(std::move(error)));
+    return failure();
+  };
+  llvm::Expected<std::string> degrees = degreesToSearch(*module, choice);
+  if (!degrees)
+    return refuse(degrees.takeError());
+  // The phases of what is compiled say it again.
+  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
+  });
+  OwningOpRef<ModuleOp> copy = module->clone();
+  PassManager passes(&context, ModuleOp::getOperationName());
+  DifferentiatePhaseOptions differentiate;
+  differentiate.gradients = options.gradients;
+  buildDifferentiatePhase(passes, differentiate);
+  DistributePhaseOptions distribute;
+  distribute.strategy = *degrees;
+  if (!degrees->empty())
+    buildDistributePhase(passes, distribute);
+  buildMemoryPhase(passes);
+  if (failed(passes.run(*copy)))
+    return failure();
+  llvm::Expected<ChosenTexts> chosen = chooseStrategies(*copy, choice);
+  if (!chosen)
+    return refuse(chosen.takeError());
+  llvm::errs() << chosen->considered;
+  auto parsed = ::dyna::parseStrategies(chosen->strategies);
+  if (!parsed.isOk())
+    return refuse(llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                          parsed.status().message()));
+  for (const ::dyna::Strategy &strategy : *parsed)
+    strategies.push_back(::dyna::describeStrategy(strategy));
+  ranges = chosen->ranges;
+  return success();
 }
 
 /// Up to the memory phase, or to `--stop-after`.
@@ -395,6 +497,8 @@ LogicalResult Driver::runModulePhases() {
                       })) ||
       stopped)
     return success(stopped);
+  if (searches() && failed(findStrategies()))
+    return failure();
   if (failed(checkStages()))
     return failure();
   DifferentiatePhaseOptions differentiate;
@@ -406,7 +510,7 @@ LogicalResult Driver::runModulePhases() {
       stopped)
     return success(stopped);
   DistributePhaseOptions distribute;
-  distribute.strategy = options.strategies;
+  distribute.strategy = llvm::join(strategies, "; ");
   if ((!strategies.empty() || options.stopAfter == "distribute") &&
       failed(runPhase("distribute", [&](OpPassManager &passes) {
         if (!strategies.empty())
@@ -422,6 +526,7 @@ LogicalResult Driver::makeManifest() {
   if (failed(built))
     return failure();
   manifest = std::move(*built);
+  manifest.set_ranges(ranges);
   if (auto fits = ::dyna::Model::create(manifest); !fits.isOk())
     return module->emitError("no binary can run this model: ")
            << fits.status().message();
@@ -470,7 +575,9 @@ LogicalResult Driver::runPhases() {
     return success(stopped);
   if (!options.costs.empty() && failed(cutStages()))
     return failure();
-  if (!options.ranges.empty() &&
+  const bool isOrchestrated =
+      options.stopAfter == "orchestrate" || options.stopAfter == "plan";
+  if (isOrchestrated && !ranges.empty() &&
       (failed(runPhase(
            "orchestrate",
            [&](OpPassManager &passes) { buildOrchestratePhase(passes); })) ||

@@ -6,6 +6,7 @@
 // is after a phase. Phases, each ending in its verifier:
 //
 //   parse          the file itself, in the compute type asked for
+//   (search)       the strategies to compile, where they are not given
 //   differentiate  layer functions with gradients
 //   distribute     also at the tensor degrees of the strategies
 //   memory         every value has a place
@@ -37,11 +38,19 @@ struct DriverOptions {
   std::string input;
   std::string output; ///< empty: the input's stem
   std::string computeType = "f32";
-  std::string gradients;  ///< f32 or bf16; empty: f32, under f64 f64
-  std::string strategies; ///< as runtime/plan/Strategy.h reads them
-  std::string ranges; ///< lengths that each has in steps to plan; empty: apart
-  std::string costs;  ///< file that cuts them into stages; empty: each run does
-  std::vector<int64_t> lengths; ///< of the samples to plan for
+  std::string gradients; ///< f32 or bf16; empty: f32, under f64 f64
+  /// As runtime/plan/Strategy.h reads them; or search: those with which steps of
+  /// `lengths` are shortest on `ranks` devices of `cluster`, or of `costs`.
+  std::string strategies;
+  /// Lengths that each has in a step, in plans and where a run is told nothing
+  /// else; empty: apart.
+  std::string ranges;
+  std::string costs; ///< file that cuts them into stages; empty: each run does
+  std::string cluster;          ///< described devices, to search for
+  int64_t ranks = 0;            ///< to search for; 0: all devices
+  int64_t tokensPerBatch = 0;   ///< of a step, to search for; 0: as a run's
+  std::vector<int64_t> lengths; ///< of the samples to plan or search for
+  std::string lengthsFile;      ///< they are from; empty: from no file
   std::string microBatches; ///< what these plans are made of; empty: as a run
   std::string stopAfter;
   std::string dumpDirectory;

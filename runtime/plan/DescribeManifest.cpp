@@ -83,6 +83,9 @@ std::string degreesText(const Model &model) {
     text += "strategies\n";
   for (const std::string &strategy : manifest.strategies())
     text += "  " + strategy + "\n";
+  if (!manifest.ranges().empty())
+    text += "ranges of lengths, where a run is told nothing else\n  " +
+            manifest.ranges() + "\n";
   for (const plan::TensorDegree &degree : manifest.degrees()) {
     text +=
         formatText("tensor degree tp=%d%s: each rank's part of parameters\n",

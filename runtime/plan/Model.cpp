@@ -17,6 +17,7 @@ uint64_t manifestHash(const plan::Manifest &manifest) {
   hashed.clear_producer();
   hashed.clear_matmul();
   hashed.clear_strategies();
+  hashed.clear_ranges();
   uint64_t hash = UINT64_C(0xCBF29CE484222325);
   for (unsigned char byte : hashed.SerializeAsString())
     hash = (hash ^ byte) * UINT64_C(0x100000001B3);

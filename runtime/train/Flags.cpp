@@ -203,7 +203,9 @@ std::vector<Flag> ranksFlags() {
            "tokens of the samples that each strategy takes, in the order in "
            "which they follow each other in a step: \"short: 0-1024; long: "
            "1025-\"; or search: the strategies and lengths with which a step "
-           "of these data is shortest, for --ranks; instead of --strategy",
+           "of these data is shortest, for --ranks (default: as many as those "
+           "compiled); instead of --strategy (default: the ranges given to "
+           "dynac or found by it, if any)",
            &O::ranges, Stored::Yes),
       choice("Ranks", "merge-ranges",
              "auto: in a step, samples of a range that is not worth its switch "

@@ -102,25 +102,52 @@ Status openData(const Model &model, Session &session) {
 }
 
 /// Ranks that strategies are sought for.
-StatusOr<int> searchedRanks(const TrainOptions &options) {
+StatusOr<int> searchedRanks(const Model &model, const TrainOptions &options) {
   if (options.ranks > 0)
     return static_cast<int>(options.ranks);
   if (launchedProcesses() > 1)
     return launchedProcesses();
+  const plan::Manifest &manifest = model.manifest();
+  if (!manifest.ranges().empty() && manifest.strategies_size() > 0) {
+    DYNA_ASSIGN_OR_RETURN(Strategy compiled,
+                          parseStrategy(manifest.strategies(0)));
+    return compiled.ranks();
+  }
   return Status::invalidArgument(
       "--ranges search needs --ranks N, the number of ranks to share the work");
+}
+
+/// What was compiled stands for what nobody says.
+void takeCompiledRanges(Session &session) {
+  TrainOptions &options = session.options;
+  const plan::Manifest &manifest = session.model->manifest();
+  for (const std::string *said : {&options.strategy, &options.strategies,
+                                  &options.ranges, &options.profile})
+    if (!said->empty())
+      return;
+  if (manifest.ranges().empty())
+    return;
+  // With the strategies, so that any other binary can resume the run.
+  for (const std::string &strategy : manifest.strategies())
+    options.strategies += (options.strategies.empty() ? "" : "; ") + strategy;
+  options.ranges = manifest.ranges();
+  session.notes.push_back(formatText(
+      "samples go to strategies by their lengths, as this program was compiled "
+      "for: --ranges \"%s\"; --strategy gives all to one",
+      options.ranges));
 }
 
 /// What --ranges search finds stands for it from now on.
 Status findRanges(Session &session) {
   TrainOptions &options = session.options;
+  takeCompiledRanges(session);
   if (options.ranges != "search")
     return Status::ok();
   if (!options.strategies.empty())
     return Status::invalidArgument(
         "--ranges search and --strategies do not go together: strategies are "
         "what it looks for");
-  DYNA_ASSIGN_OR_RETURN(int ranks, searchedRanks(options));
+  DYNA_ASSIGN_OR_RETURN(int ranks, searchedRanks(*session.model, options));
   DYNA_ASSIGN_OR_RETURN(session.documents,
                         openDocuments(*session.model, options));
   SampleOptions samples;

@@ -6,7 +6,7 @@
 
 #include "runtime/base/ParseBytes.h"
 #include "runtime/base/Text.h"
-#include "runtime/planner/StrategyCandidates.h"
+#include "runtime/planner/ChooseStrategies.h"
 
 #include <algorithm>
 
@@ -14,18 +14,15 @@ namespace dyna {
 namespace {
 
 /// Lengths as often as samples have them, but no more than many.
-LengthDistribution distributionOf(const SampleStatistics &samples,
-                                  int64_t tokensPerStep) {
+std::vector<int64_t> lengthsOf(const SampleStatistics &samples) {
   constexpr int64_t many = 100000;
   const int64_t share = std::max<int64_t>(samples.samples / many, 1);
   std::vector<int64_t> lengths;
-  for (size_t tokens = 0; tokens < samples.counts.size(); ++tokens)
+  for (size_t tokens = 1; tokens < samples.counts.size(); ++tokens)
     if (int64_t count = samples.counts[tokens]; count > 0)
       lengths.insert(lengths.end(), (count + share - 1) / share,
                      static_cast<int64_t>(tokens));
-  return LengthDistribution(std::move(lengths),
-                            static_cast<double>(tokensPerStep) /
-                                std::max(samples.meanTokens(), 1.0));
+  return lengths;
 }
 
 } // namespace
@@ -40,27 +37,17 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
   if (!options.rankMemory.empty()) {
     DYNA_ASSIGN_OR_RETURN(space.memoryBytes, parseBytes(options.rankMemory));
   }
-  const LengthDistribution lengths =
-      distributionOf(samples, options.tokensPerBatch);
-  DYNA_ASSIGN_OR_RETURN(auto candidates,
-                        StrategyCandidates::create(costs, space, lengths));
-  StrategySearch search;
-  search.ends = usualEnds(lengths.longest());
-  DYNA_ASSIGN_OR_RETURN(auto found,
-                        searchStrategies(candidates, lengths, search));
+  std::vector<int64_t> lengths = lengthsOf(samples);
+  if (lengths.empty())
+    return Status::invalidArgument(
+        "--ranges search: the data have no sample to search for");
+  DYNA_ASSIGN_OR_RETURN(auto chosen,
+                        chooseStrategies(costs, space, std::move(lengths)));
+  const FoundStrategies &found = chosen.found();
+  const StrategyCandidates &candidates = chosen.candidates();
   FoundRanges result;
-  const std::vector<FoundRange> &ranges = found.best.ranges;
-  for (size_t index = 0; index < ranges.size(); ++index) {
-    const std::string name = formatText("s%d", index + 1);
-    Strategy strategy = candidates.strategy(ranges[index].candidate);
-    strategy.name = name;
-    const bool isLast = ranges[index].last >= lengths.longest();
-    result.strategies += (index ? "; " : "") + describeStrategy(strategy);
-    result.ranges +=
-        (index ? "; " : "") + name + ": " +
-        std::to_string(ranges[index].first) + "-" +
-        (isLast ? std::string() : std::to_string(ranges[index].last));
-  }
+  result.strategies = chosen.strategies();
+  result.ranges = chosen.ranges();
   result.notes.push_back(formatText(
       "--ranges search: of %d strategies of %d ranks, %d were combined in %d "
       "ways: --strategies \"%s\" --ranges \"%s\"",

@@ -14,7 +14,7 @@ namespace dyna {
 /// Prints the strategies between which a step of samples of such lengths should
 /// switch on the devices of --cluster, their ranges, order and home, beside the best
 /// single strategy. Returns the exit code.
-int searchSets(const PlanFlags &flags, const std::vector<int64_t> &lengths);
+int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths);
 
 } // namespace dyna
 

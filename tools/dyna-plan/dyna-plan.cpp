@@ -10,8 +10,8 @@
 
 #include "runtime/base/OutputFile.h"
 #include "runtime/base/Printable.h"
+#include "tools/LengthsFile.h"
 #include "tools/ToolSupport.h"
-#include "tools/dyna-plan/LengthsFile.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlanSteps.h"
 #include "tools/dyna-plan/SearchSets.h"
@@ -35,7 +35,7 @@ int run(const PlanFlags &flags) {
   if (!lengths.isOk())
     return fail(lengths.status());
   if (!flags.strategies.empty())
-    return searchSets(flags, *lengths);
+    return searchSets(flags, *std::move(lengths));
   if (flags.strategy == "search")
     return search(flags, *lengths);
   auto strategy = parseStrategy(

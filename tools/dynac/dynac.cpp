@@ -4,6 +4,9 @@
 
 #include "codegen/aot/Driver.h"
 #include "frontends/Frontends.h"
+#include "runtime/base/Files.h"
+#include "runtime/base/Printable.h"
+#include "tools/LengthsFile.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -34,22 +37,47 @@ struct Flags {
   cl::opt<std::string> strategies{
       "strategies",
       cl::desc("Strategies whose tensor degrees to compile, such as "
-               "'a: dp=2,tp=2,pp=2; b: dp=4,tp=2,sp=1'"),
+               "'a: dp=2,tp=2,pp=2; b: dp=4,tp=2,sp=1'; or search: those with "
+               "which steps of --lengths are the shortest on --cluster, and "
+               "their --ranges"),
       cl::value_desc("strategies"), cl::cat(category)};
   cl::opt<std::string> ranges{
       "ranges",
-      cl::desc("Lengths of the samples that each strategy has in a step of "
-               "--stop-after=orchestrate or plan, such as 'a: 0-64; b: 65-'"),
+      cl::desc("Lengths of the samples that each strategy has in a step, such "
+               "as 'a: 0-64; b: 65-': what the binary does where neither "
+               "--strategy nor --ranges says otherwise"),
       cl::value_desc("ranges"), cl::cat(category)};
   cl::opt<std::string> costs{
       "costs",
       cl::desc("What layers take, measured, to cut the strategies into stages "
-               "by (default: every run estimates it)"),
+               "by, and to search by (default: every run estimates it)"),
       cl::value_desc("file"), cl::cat(category)};
-  cl::list<int64_t> lengths{
+  cl::opt<std::string> cluster{
+      "cluster",
+      cl::desc("Described devices that --strategies search is for, and nodes x "
+               "devices of each, such as a100-40g:4x8"),
+      cl::value_desc("devices"), cl::cat(category)};
+  cl::opt<int64_t> ranks{
+      "ranks",
+      cl::desc("Ranks that --strategies search is for (default: all devices of "
+               "--cluster)"),
+      cl::value_desc("number"), cl::cat(category)};
+  cl::opt<int64_t> tokensPerBatch{
+      "tokens-per-batch",
+      cl::desc("Tokens of a step, about, that --strategies search is for "
+               "(default: 65536)"),
+      cl::value_desc("number"), cl::cat(category)};
+  cl::opt<std::string> lengths{
       "lengths",
-      cl::desc("Tokens of the samples that --stop-after=plan plans for"),
-      cl::value_desc("tokens"), cl::CommaSeparated, cl::cat(category)};
+      cl::desc("Tokens of the samples that --stop-after=plan plans for, or "
+               "--strategies search is for: 30,5,40, or a file with one per "
+               "line or with columns that its first line names"),
+      cl::value_desc("tokens or file"), cl::cat(category)};
+  cl::list<std::string> columns{
+      "length-columns",
+      cl::desc("Columns of that file to add up (default: the one that is "
+               "called tokens or ends in _tokens)"),
+      cl::value_desc("names"), cl::CommaSeparated, cl::cat(category)};
   cl::opt<std::string> microBatches{
       "micro-batches",
       cl::desc("What the micro-batches of --stop-after=plan are made of, as a "
@@ -90,7 +118,8 @@ struct Flags {
                         cl::desc("Show the linker's command and messages"),
                         cl::cat(category)};
 
-  mlir::dyna::DriverOptions read() const {
+  /// Fails where --lengths are none.
+  dyna::StatusOr<mlir::dyna::DriverOptions> read() const {
     mlir::dyna::DriverOptions options;
     options.extend = mlir::dyna::registerFamilies;
     options.input = input;
@@ -100,7 +129,19 @@ struct Flags {
     options.strategies = strategies;
     options.ranges = ranges;
     options.costs = costs;
-    options.lengths.assign(lengths.begin(), lengths.end());
+    options.cluster = cluster;
+    options.ranks = ranks;
+    options.tokensPerBatch = tokensPerBatch;
+    if (!lengths.empty()) {
+      DYNA_ASSIGN_OR_RETURN(
+          options.lengths,
+          dyna::readLengths(lengths, {columns.begin(), columns.end()}));
+      if (dyna::fileExists(lengths))
+        options.lengthsFile = lengths;
+    } else if (!columns.empty()) {
+      return dyna::Status::invalidArgument(
+          "--length-columns needs --lengths FILE");
+    }
     options.microBatches = microBatches;
     options.stopAfter = stopAfter;
     options.dumpDirectory = dumpDir;
@@ -148,8 +189,13 @@ int main(int argc, char **argv) {
                     "train`\n";
     return 2;
   }
-  mlir::dyna::DriverOptions options = flags.read();
-  if (options.link.runtimeDirectory.empty())
-    options.link.runtimeDirectory = findRuntime(argv[0]);
-  return mlir::dyna::runDriver(options);
+  auto options = flags.read();
+  if (!options.isOk()) {
+    llvm::errs() << "dynac: " << dyna::printable(options.status().message())
+                 << '\n';
+    return 2;
+  }
+  if (options->link.runtimeDirectory.empty())
+    options->link.runtimeDirectory = findRuntime(argv[0]);
+  return mlir::dyna::runDriver(*options);
 }

@@ -282,7 +282,7 @@ class PlansTest(common.BinaryTest):
                              (["--lengths=3"], ["--lengths goes with --stop-after=plan"])):
             done = common.run([common.DYNAC, common.model("gpt2"), "-o", self.folder / "no", *flags])
             self.assert_refused(done, *words)
-        for lengths, word in (("0", "got 0"), ("5000", "got 5000")):
+        for lengths, word in (("0", "a sample of 0 tokens"), ("5000", "got 5000")):
             done = common.run([common.DYNAC, common.model("gpt2"), "--stop-after=plan", f"--lengths={lengths}"])
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(word, done.stderr)

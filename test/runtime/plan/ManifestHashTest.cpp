@@ -149,6 +149,7 @@ const Change notCovered[] = {
     {"producer", [](auto &m) { m.set_producer("another"); }},
     {"matmul", [](auto &m) { m.set_matmul("library"); }},
     {"strategies", [](auto &m) { m.add_strategies("c: dp=4"); }},
+    {"ranges", [](auto &m) { m.set_ranges("c: 0-"); }},
 };
 
 TEST(ManifestHashTest, CoversEveryFieldThatPlansDependOn) {

@@ -100,8 +100,8 @@ protected:
 TEST_F(SearchRangesTest, LongerSamplesThanTheCorpusHasHaveARangeToo) {
   auto found = searchRanges(model_, options_, samples_, 4);
   ASSERT_TRUE(found.isOk()) << found.status().message();
-  EXPECT_THAT(found->strategies, HasSubstr("s1: "));
-  EXPECT_THAT(found->ranges, HasSubstr("s1: 0-"));
+  EXPECT_THAT(found->strategies, HasSubstr("a: "));
+  EXPECT_THAT(found->ranges, HasSubstr("a: 0-"));
   EXPECT_EQ(found->ranges.back(), '-');
 }
 

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "tools/dyna-plan/LengthsFile.h"
+#include "tools/LengthsFile.h"
 
 #include "runtime/base/Files.h"
 #include "runtime/base/InputFile.h"

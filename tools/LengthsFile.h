@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_TOOLS_DYNA_PLAN_LENGTHSFILE_H
-#define DYNA_TOOLS_DYNA_PLAN_LENGTHSFILE_H
+#ifndef DYNA_TOOLS_LENGTHSFILE_H
+#define DYNA_TOOLS_LENGTHSFILE_H
 
 #include "runtime/base/Status.h"
 
@@ -23,4 +23,4 @@ readLengths(const std::string &textOrPath,
 
 } // namespace dyna
 
-#endif // DYNA_TOOLS_DYNA_PLAN_LENGTHSFILE_H
+#endif // DYNA_TOOLS_LENGTHSFILE_H

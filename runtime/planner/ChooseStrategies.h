@@ -1,0 +1,82 @@
+//===- ChooseStrategies.h - The strategies of a step, by lengths -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// From lengths and a cluster to what --strategies and --ranges take: degrees to
+// compile, candidates (StrategyCandidates.h), search (StrategySearch.h), names.
+// What `dynac --strategies search`, `dyna-plan --strategies search` and a run's
+// `--ranges search` have in common.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_CHOOSESTRATEGIES_H
+#define DYNA_RUNTIME_PLANNER_CHOOSESTRATEGIES_H
+
+#include "runtime/planner/StrategyCandidates.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dyna {
+
+/// What tensor degrees must divide; 0: not known, which divides.
+struct DividedSizes {
+  int64_t heads = 0, kvHeads = 0, feedForward = 0;
+};
+
+/// Strategies with names and all tensor degrees in powers of two that divide the
+/// ranks and the sizes, as text; empty: there is none but 1.
+std::string degreesToSearch(int64_t ranks, const DividedSizes &sizes);
+
+/// Strategies are sought for no more ranks than this.
+constexpr int64_t mostSearchedRanks = 4096;
+
+/// Ranks that strategies are sought for: as many as `asked`, 0 for all devices.
+/// Fails with the numbers where nobody says how many, where there are not so many
+/// devices, or where they are more than a node's and not whole nodes.
+StatusOr<int> ranksToSearch(const Cluster &cluster, int64_t asked);
+
+/// Cuts lengths at so many positions, 0: at none; how many were cut.
+int64_t cutLengths(std::vector<int64_t> &lengths, int64_t positions);
+
+/// Strategies have names, from the shortest lengths on: a, b, c.
+class ChosenStrategies {
+public:
+  ChosenStrategies(StrategyCandidates candidates, FoundStrategies found,
+                   LengthDistribution lengths);
+
+  const StrategyCandidates &candidates() const { return candidates_; }
+  const FoundStrategies &found() const { return found_; }
+
+  /// As --strategies and --ranges take them, in the order of the step.
+  std::string strategies() const;
+  std::string ranges() const;
+  /// For people, several lines: what was considered, the step, each strategy of
+  /// the search alone, and how to ask for what was found.
+  std::string table() const;
+  /// One line: an object.
+  std::string json() const;
+
+private:
+  std::vector<int> homeFirst() const;
+  std::string nameOf(int candidate) const;
+  std::string rangesTable() const;
+  std::string singlesTable() const;
+
+  StrategyCandidates candidates_;
+  FoundStrategies found_;
+  LengthDistribution lengths_;
+  std::vector<std::pair<int, std::string>> names_;
+};
+
+/// For samples of such lengths, of which there is one at least, in steps of
+/// `space.tokensPerStep` tokens in the mean. The model of `costs` must outlive the
+/// answer. Fails where no strategy of so many ranks holds the longest sample.
+StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
+                                            const StrategySpace &space,
+                                            std::vector<int64_t> lengths);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_CHOOSESTRATEGIES_H

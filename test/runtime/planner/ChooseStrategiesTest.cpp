@@ -1,0 +1,110 @@
+//===- ChooseStrategiesTest.cpp - Strategies by lengths, with their names -===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/ChooseStrategies.h"
+
+#include "runtime/planner/LengthRanges.h"
+#include "test/runtime/plan/TinyPlans.h"
+
+#include <gmock/gmock.h>
+
+using namespace dyna;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+TEST(ChooseStrategies, DegreesDivideWhatIsSplit) {
+  EXPECT_EQ(degreesToSearch(1, {}), "");
+  EXPECT_EQ(degreesToSearch(4, {}), "tp2: tp=2; tp2-sp: tp=2,sp=1; tp4: tp=4; "
+                                    "tp4-sp: tp=4,sp=1");
+  const std::string two = "tp2: tp=2; tp2-sp: tp=2,sp=1";
+  EXPECT_EQ(degreesToSearch(8, {6, 0, 0}), two);
+  EXPECT_EQ(degreesToSearch(8, {8, 8, 10}), two);
+  EXPECT_EQ(degreesToSearch(6, {8, 8, 8}), two);
+  // Two key/value heads lie on four ranks; six heads neither on four nor they on it.
+  EXPECT_THAT(degreesToSearch(8, {8, 2, 8}), HasSubstr("tp8-sp"));
+  EXPECT_EQ(degreesToSearch(8, {12, 6, 8}), two);
+  EXPECT_EQ(degreesToSearch(8, {7, 0, 0}), "");
+}
+
+TEST(ChooseStrategies, RanksAreWholeNodesOfTheCluster) {
+  const CostTable table = *CostTable::described("a800-80g:4x8");
+  const Cluster &four = table.cluster();
+  EXPECT_EQ(*ranksToSearch(four, 0), 32);
+  EXPECT_EQ(*ranksToSearch(four, 3), 3);
+  EXPECT_EQ(*ranksToSearch(four, 16), 16);
+  auto refusal = [](const Cluster &cluster, int64_t asked) {
+    return ranksToSearch(cluster, asked).status().message();
+  };
+  EXPECT_EQ(refusal(four, 12),
+            "--ranks is 12, which are no whole nodes of 8 devices");
+  EXPECT_EQ(refusal(four, 40), "--ranks is 40, but the cluster has 32 devices");
+  EXPECT_EQ(refusal(four, -1), "--ranks expects 1 to 4096, but got -1");
+  EXPECT_THAT(refusal(Cluster(), 0), HasSubstr("needs to know the devices"));
+  EXPECT_EQ(*ranksToSearch(Cluster(), 6), 6);
+}
+
+TEST(ChooseStrategies, LengthsAreCutAtPositions) {
+  std::vector<int64_t> lengths = {5, 40, 41, 100};
+  EXPECT_EQ(cutLengths(lengths, 0), 0);
+  EXPECT_EQ(cutLengths(lengths, 40), 2);
+  EXPECT_THAT(lengths, ElementsAre(5, 40, 40, 40));
+}
+
+/// Texts are those that a run takes: they parse to what was found.
+TEST(ChooseStrategies, TextsSayWhatWasFound) {
+  TinyOptions options;
+  options.hidden = 12;
+  options.blocks = 4;
+  options.degrees = {{2, false}, {4, false}};
+  const Model model = *Model::create(tinyManifest(options));
+  const CostModel costs = *CostModel::create(
+      model,
+      *CostTable::parse(
+          "device { name: \"d\" f64_flops: 1e8 f32_flops: 1e8 bf16_flops: "
+          "1e8 bytes_per_second: 1e9 launch_seconds: 1e-5 }\n"
+          "cluster { nodes: 2 devices_per_node: 2 inside { "
+          "latency_seconds: 1e-6 bytes_per_second: 1e10 } between { "
+          "latency_seconds: 5e-6 bytes_per_second: 1e9 } }\n",
+          "costs"));
+  std::vector<int64_t> lengths(400, 10);
+  lengths.resize(410, 900);
+  StrategySpace space;
+  space.ranks = 4;
+  space.tokensPerStep = 4096;
+  int several = 0;
+  for (int64_t memory : {500000, 700000, 900000, 1100000}) {
+    space.memoryBytes = memory;
+    auto chosen = chooseStrategies(costs, space, lengths);
+    if (!chosen.isOk())
+      continue;
+    const FoundStep &best = chosen->found().best;
+    auto strategies = parseStrategies(chosen->strategies());
+    ASSERT_TRUE(strategies.isOk()) << strategies.status().message();
+    std::vector<std::string> names;
+    for (const Strategy &strategy : *strategies)
+      names.push_back(strategy.name);
+    auto ranges = parseLengthRanges(chosen->ranges(), names);
+    ASSERT_TRUE(ranges.isOk()) << ranges.status().message();
+    ASSERT_EQ(static_cast<size_t>(ranges->size()), best.ranges.size());
+    for (size_t i = 0; i < best.ranges.size(); ++i) {
+      Strategy found = chosen->candidates().strategy(best.ranges[i].candidate);
+      found.name = names[i];
+      EXPECT_EQ(describeStrategy((*strategies)[i]), describeStrategy(found));
+      EXPECT_EQ(ranges->ranges()[i].first, best.ranges[i].first);
+      EXPECT_EQ(ranges->ranges()[i].last, best.ranges[i].last);
+      EXPECT_EQ(ranges->ranges()[i].strategy, static_cast<int>(i));
+    }
+    // The shortest lengths have the first name.
+    const int shortest = ranges->byLength().front();
+    EXPECT_EQ(ranges->ranges()[shortest].name, "a");
+    several += best.ranges.size() > 1;
+    EXPECT_THAT(chosen->table(),
+                HasSubstr("--strategies \"" + chosen->strategies() + "\""));
+  }
+  EXPECT_GT(several, 0);
+}
+
+} // namespace

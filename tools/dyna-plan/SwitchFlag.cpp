@@ -80,6 +80,13 @@ StatusOr<std::vector<SwitchReport>>
 reportAll(const CostModel &costs, const std::vector<Strategy> &strategies,
           bool isTimed) {
   DYNA_ASSIGN_OR_RETURN(auto graphs, makeGraphs(costs, strategies));
+  for (size_t i = 0; i + 1 < graphs.size(); ++i)
+    if (graphs[i].ranks() != graphs[i + 1].ranks())
+      llvm::errs() << formatText(
+          "note: '%s' has %d ranks, but '%s' has %d: this switch is planned, "
+          "though a step switches between equally many\n",
+          shortName(strategies[i]), graphs[i].ranks(),
+          shortName(strategies[i + 1]), graphs[i + 1].ranks());
   std::vector<SwitchReport> reports;
   for (size_t i = 0; i + 1 < graphs.size(); ++i) {
     const SwitchNetwork network = networkOf(

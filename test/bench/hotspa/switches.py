@@ -124,7 +124,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build-dir", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--tool", help="dyna-plan (default: of the build folder)")
-    parser.add_argument("--model", default=str(here / "Inputs" / "llama-32b.json"))
+    parser.add_argument("--model", default=str(here.parents[2] / "docs" / "examples" / "llama-32b.json"))
     parser.add_argument("--cluster", default="a800-80g:4x8")
     parser.add_argument("--strategies", help="such as 2.2.1,4.1.1 (default: HotSPa's five)")
     parser.add_argument("--out", type=pathlib.Path, help="page whose tables are replaced")

@@ -3,7 +3,8 @@
 //===----------------------------------------------------------------------===//
 //
 // On nodes of two ranks, far apart, a bucket may send what an earlier one has
-// brought (SwitchPlan.h): it is started when that one has been waited for (P13).
+// brought (SwitchPlan.h): it is started when that one has been waited for (P13). So
+// do values that came to a phase and go on to the next one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,18 +21,23 @@ namespace {
 
 using Program = std::vector<Instruction>;
 
-/// The place of the wait for a bucket of the switch that `start` belongs to, if
-/// the program has it.
-std::optional<size_t> waitOf(const Program &program, const Instruction &start,
-                             int bucket) {
+/// The place of the wait for a bucket of a phase's switch, if the program has it.
+std::optional<size_t> waitOf(const Program &program, ExchangeKind kind,
+                             int phase, int bucket) {
   for (size_t at = 0; at < program.size(); ++at) {
     const Instruction &i = program[at];
     const ExchangeOp op = exchangeOf(i.op);
-    if (op.isSwitch() && !op.starts && op.kind == exchangeOf(start.op).kind &&
-        i.phase == start.phase && i.bucket == bucket)
+    if (op.isSwitch() && !op.starts && op.kind == kind && i.phase == phase &&
+        i.bucket == bucket)
       return at;
   }
   return std::nullopt;
+}
+
+void putBehind(Program &program, size_t from, size_t behind) {
+  std::rotate(program.begin() + static_cast<long>(from),
+              program.begin() + static_cast<long>(from) + 1,
+              program.begin() + static_cast<long>(behind) + 1);
 }
 
 /// The same plans, with buckets in which nothing moves before those that send
@@ -90,13 +96,10 @@ TEST(PassingRulesTest, NothingIsPassedOnBeforeItIsWaitedFor) {
                after = way.plan.buckets[after].after) {
             if (!way.sides[rank].takesPart(after))
               continue;
-            const auto wait = waitOf(program, start, after);
+            const auto wait = waitOf(program, op.kind, start.phase, after);
             ASSERT_TRUE(wait && *wait < at);
             plan::StepPlan step = right;
-            Program &own = step.phases[k].plan.ranks[rank].instructions;
-            std::rotate(own.begin() + static_cast<long>(*wait),
-                        own.begin() + static_cast<long>(*wait) + 1,
-                        own.begin() + static_cast<long>(at) + 1);
+            putBehind(step.phases[k].plan.ranks[rank].instructions, *wait, at);
             EXPECT_THAT(
                 steps.prove(std::move(step), batch).status().message(),
                 HasSubstr(formatText("passes on what bucket %d brings, which "
@@ -111,6 +114,43 @@ TEST(PassingRulesTest, NothingIsPassedOnBeforeItIsWaitedFor) {
   }
   EXPECT_GT(direct, 20);
   EXPECT_GT(behindIdle, 20);
+}
+
+/// Where no layer of the phase reads them before: replicas without samples.
+TEST(PassingRulesTest, ValuesGoOnOnceTheyHaveCome) {
+  Steps steps({"dp=4", "tp=4,sp=1", "dp=2,tp=2,zero=1"}, plan::F64);
+  const MiniBatch batch = tinyBatch({5, 17, 9}, 1);
+  const plan::StepPlan right = *steps.plan(batch, {0, 1, 2});
+  ASSERT_EQ(steps.prove(right, batch).status().message(), "");
+  const auto phases = *steps.table().switchesOf(right);
+  int tried = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    const Program &program = right.phases[0].plan.ranks[rank].instructions;
+    if (std::any_of(program.begin(), program.end(), [](const Instruction &i) {
+          return i.op == Instruction::LOAD;
+        }))
+      continue;
+    for (size_t at = 0; at < program.size(); ++at) {
+      const Instruction &start = program[at];
+      if (start.op != Instruction::SWITCH_START || start.phase != 1)
+        continue;
+      for (int p : phases[1].values->sides[rank].sent[start.bucket])
+        for (int bucket : phases[0].values->sides[rank].arrivals[p]) {
+          const auto wait =
+              waitOf(program, ExchangeKind::ValueSwitch, 0, bucket);
+          ASSERT_TRUE(wait && *wait < at);
+          plan::StepPlan step = right;
+          putBehind(step.phases[0].plan.ranks[rank].instructions, *wait, at);
+          EXPECT_THAT(steps.prove(std::move(step), batch).status().message(),
+                      HasSubstr(formatText("comes in bucket %d, which is not "
+                                           "waited for yet (P13)",
+                                           bucket)))
+              << describeInstruction(start);
+          ++tried;
+        }
+    }
+  }
+  EXPECT_GT(tried, 5);
 }
 
 } // namespace

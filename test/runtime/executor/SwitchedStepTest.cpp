@@ -57,6 +57,13 @@ double distance(const std::vector<double> &a, const std::vector<double> &b) {
   return most / scale;
 }
 
+/// In f64.
+void expectAlike(const Outcome &alone, const Outcome &several) {
+  EXPECT_LT(distance(alone.losses, several.losses), 1e-10);
+  EXPECT_LT(distance(alone.norms, several.norms), 1e-10);
+  EXPECT_LT(distance(alone.masters, several.masters), 1e-10);
+}
+
 const std::vector<std::vector<std::string>> sequences = {
     {"dp=2", "tp=2"},
     {"tp=2", "dp=2,zero=1"},
@@ -76,9 +83,7 @@ TEST(SwitchedStepTest, SeveralGraphsTrainLikeOneRank) {
   for (const auto &sequence : sequences) {
     SCOPED_TRACE(testing::PrintToString(sequence));
     const Outcome several = outcomeOf(sequence, plan::F64, ++seed);
-    EXPECT_LT(distance(alone.losses, several.losses), 1e-10);
-    EXPECT_LT(distance(alone.norms, several.norms), 1e-10);
-    EXPECT_LT(distance(alone.masters, several.masters), 1e-10);
+    expectAlike(alone, several);
   }
 }
 
@@ -97,9 +102,7 @@ TEST(SwitchedStepTest, AllCarriagesGiveTheNumbersOfOneRank) {
         const Outcome several =
             outcomeOf(sequence, plan::F64, ++seed,
                       {onNodes(ranks, bucketBytes), isRendezvous});
-        EXPECT_LT(distance(alone.losses, several.losses), 1e-10);
-        EXPECT_LT(distance(alone.norms, several.norms), 1e-10);
-        EXPECT_LT(distance(alone.masters, several.masters), 1e-10);
+        expectAlike(alone, several);
       }
 }
 
@@ -113,9 +116,7 @@ TEST(SwitchedStepTest, NothingIsAddedToWhileGradientsLand) {
     Carriage carriage;
     carriage.landsLate = true;
     const Outcome several = outcomeOf(sequence, plan::F64, ++seed, carriage);
-    EXPECT_LT(distance(alone.losses, several.losses), 1e-10);
-    EXPECT_LT(distance(alone.norms, several.norms), 1e-10);
-    EXPECT_LT(distance(alone.masters, several.masters), 1e-10);
+    expectAlike(alone, several);
   }
 }
 
@@ -223,6 +224,39 @@ TEST(SwitchedStepTest, LossesOfAllPhasesDecideOnTheUpdate) {
     result = steps.run(batch, phaseOf, 1);
     EXPECT_TRUE(std::isfinite(result.gradientNorm));
     EXPECT_NE(steps.masters(), before);
+  }
+}
+
+/// Behind all that comes before it, and hidden by what it does.
+TEST(SwitchedStepTest, ValuesAreFetchedInTheLastBackward) {
+  using plan::Instruction;
+  Steps steps({"tp=2", "pp=2,layers=2+3", "dp=2"}, plan::F64);
+  const MiniBatch batch = tinyBatch({20, 19, 18, 17, 16, 5}, 1);
+  const RankView &view = steps.graph(0).replicaView(0);
+  for (bool trains : {true, false}) {
+    // Of several micro-batches.
+    const plan::StepPlan step = *steps.plan(batch, {0, 0, 0, 0, 1, 1}, trains);
+    int inside = 0;
+    for (const plan::RankProgram &program : step.phases[0].plan.ranks) {
+      const auto &all = program.instructions;
+      size_t first = 0; // of the last pass
+      for (size_t at = 0; at < all.size(); ++at)
+        if (trains ? all[at].op == Instruction::BACKWARD &&
+                         all[at].layer == view.endLayer() - 1
+                   : all[at].op == Instruction::EVALUATE &&
+                         all[at].layer == view.firstLayer())
+          first = at;
+      ASSERT_GT(first, 0u);
+      for (size_t at = 0; at < all.size(); ++at)
+        if (all[at].op == Instruction::SWITCH_START && all[at].phase == 1)
+          for (size_t behind = at; behind < all.size(); ++behind)
+            if (isPerMicroBatch(all[behind].op) && roleOf(all[behind]) >= 0) {
+              EXPECT_EQ(all[behind].microBatch, all[first].microBatch);
+              EXPECT_NE(all[behind].op, Instruction::FORWARD);
+              ++inside;
+            }
+    }
+    EXPECT_GT(inside, 0);
   }
 }
 

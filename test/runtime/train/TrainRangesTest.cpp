@@ -18,8 +18,9 @@ protected:
   Result ranged(std::vector<std::string> more) const {
     std::vector<std::string> arguments = {
         "--strategies=short: dp=2,zero=1; long: pp=2,layers=2+3",
-        "--ranges=short: 0-40; long: 41-", "--tokens-per-batch=400",
-        "--steps=3"};
+        "--tokens-per-batch=400", "--steps=3"};
+    if (more.front().rfind("--ranges", 0) != 0)
+      arguments.push_back("--ranges=short: 0-40; long: 41-");
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(training(arguments));
   }
@@ -51,6 +52,24 @@ TEST_F(TrainRangesTest, GradientNormsAreOfAllPhasesTogether) {
   for (int step = 0; step < 3; ++step)
     EXPECT_NEAR(several->find("losses")->items[step].number,
                 one->find("losses")->items[step].number, 1e-9);
+}
+
+/// Nothing reads the values of such a phase: it has the update alone.
+TEST_F(TrainRangesTest, HomeWithoutSamplesGathersNothing) {
+  Result result =
+      ranged({"--ranges=short: 0-1; long: 2-", "--merge-ranges=never",
+              "--counts=" + path("counts"), "--metrics=" + path("metrics")});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("'short' is home"));
+  EXPECT_THAT(numbers("metrics", "phases"), testing::Each(2));
+  auto counts = parseJson(*readFile(path("counts")));
+  ASSERT_TRUE(counts.isOk());
+  const std::vector<JsonValue> &ranks = counts->find("ranks")->items;
+  ASSERT_EQ(ranks.size(), 2u);
+  for (const JsonValue &rank : ranks) {
+    EXPECT_EQ(rank.find("all_gather")->findInteger("count"), 0);
+    EXPECT_GT(*rank.find("reduce_scatter")->findInteger("count"), 0);
+  }
 }
 
 /// Samples of a merged range fill up the micro-batches of the other.

@@ -169,7 +169,9 @@ Status SwitchCarrier::wait(const Instruction &i) {
 }
 
 void SwitchCarrier::settle(const Way &way, const Key &key) {
-  auto [isGradients, phase, bucket] = key;
+  // C++17 lets no lambda capture structured bindings.
+  const bool isGradients = std::get<0>(key);
+  const int phase = std::get<1>(key), bucket = std::get<2>(key);
   Bucket &done = buckets_.at(key);
   done.messages.clear();
   done.isWaited = true;

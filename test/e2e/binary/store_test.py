@@ -248,9 +248,16 @@ class StoreTest(SharedTests, StoreRuns):
         self.assertEqual(self.saved("behind"), self.expected)
 
     def test_planners_join_samples_as_executors_do(self):
-        flags = ("--micro-batches=packed", "--timeout=30")
-        expected = self.train("joined-alone", *flags)
-        self.assertNotEqual(expected, self.expected)
+        # Several of which fill a row.
+        short = common.WORK / "short-corpus"
+        short.mkdir(exist_ok=True)
+        for i in range(80):
+            (short / f"{i}.txt").write_text("abcdefgh"[i % 8] * (5 + i % 20))
+        flags = ("--data", short, "--micro-batches=packed", "--timeout=20")
+        metrics = common.WORK / "joined.metrics"
+        metrics.unlink(missing_ok=True)
+        expected = self.train("joined-alone", *flags, "--metrics", metrics)
+        self.assertLess(max(line["samples"] for line in common.lines_of(metrics)), 20)
         planner = self.planner(0, 1, *flags)
         self.wait_for_key(":planners")
         self.end(self.executors("joined", *flags))

@@ -223,6 +223,23 @@ StatusOr<Strategy> findStrategy(const std::string &nameOrText,
                                  "; or write one, such as dp=2,pp=2");
 }
 
+std::vector<Strategy> joinStrategies(std::vector<Strategy> first,
+                                     const std::vector<Strategy> &rest) {
+  for (const Strategy &strategy : rest)
+    if (std::none_of(first.begin(), first.end(), [&](const Strategy &known) {
+          return known.name == strategy.name;
+        }))
+      first.push_back(strategy);
+  return first;
+}
+
+std::string describeStrategies(const std::vector<Strategy> &strategies) {
+  std::string text;
+  for (const Strategy &strategy : strategies)
+    text += (text.empty() ? "" : "; ") + describeStrategy(strategy);
+  return text;
+}
+
 std::string describeStrategy(const Strategy &s) {
   std::string text = s.name.empty() ? "" : s.name + ": ";
   text += formatText("dp=%d,tp=%d,pp=%d", s.dp, s.tp, s.pp);

@@ -53,8 +53,13 @@ StatusOr<std::vector<Strategy>> parseStrategies(const std::string &text);
 /// name that is not there is refused with those that are.
 StatusOr<Strategy> findStrategy(const std::string &nameOrText,
                                 const std::vector<std::string> &known);
+/// Those of `first`, and of `rest` those that have other names.
+std::vector<Strategy> joinStrategies(std::vector<Strategy> first,
+                                     const std::vector<Strategy> &rest);
 /// Parses to the same strategy again.
 std::string describeStrategy(const Strategy &strategy);
+/// The same of several, all of them named; of none an empty text.
+std::string describeStrategies(const std::vector<Strategy> &strategies);
 
 } // namespace dyna
 

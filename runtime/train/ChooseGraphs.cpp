@@ -10,6 +10,7 @@
 #include "runtime/planner/Policy.h"
 #include "runtime/planner/RankMemory.h"
 #include "runtime/train/Devices.h"
+#include "runtime/train/NamedStrategies.h"
 #include "runtime/transport/ProcessTransport.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 
@@ -103,20 +104,6 @@ StatusOr<RunGraph> makeGraph(Session &session, Strategy strategy) {
   return made;
 }
 
-/// Those that have names, as texts: of --strategies, or compiled.
-StatusOr<std::vector<std::string>> namedStrategies(const Session &session) {
-  const auto &compiled = session.model->manifest().strategies();
-  std::vector<std::string> texts(compiled.begin(), compiled.end());
-  if (session.options.strategies.empty())
-    return texts;
-  DYNA_ASSIGN_OR_RETURN(auto given,
-                        parseStrategies(session.options.strategies));
-  texts.clear();
-  for (const Strategy &strategy : given)
-    texts.push_back(describeStrategy(strategy));
-  return texts;
-}
-
 /// What does not go together.
 Status checkFlags(const TrainOptions &options) {
   for (auto [flag, isGiven] :
@@ -133,14 +120,11 @@ Status checkFlags(const TrainOptions &options) {
 Status chooseRanges(Session &session) {
   const TrainOptions &options = session.options;
   DYNA_RETURN_IF_ERROR(checkFlags(options));
-  DYNA_ASSIGN_OR_RETURN(auto texts, namedStrategies(session));
-  std::vector<Strategy> strategies;
+  DYNA_ASSIGN_OR_RETURN(auto strategies,
+                        namedStrategies(*session.model, options.strategies));
   std::vector<std::string> names;
-  for (const std::string &text : texts) {
-    DYNA_ASSIGN_OR_RETURN(Strategy strategy, parseStrategy(text));
+  for (const Strategy &strategy : strategies)
     names.push_back(strategy.name);
-    strategies.push_back(std::move(strategy));
-  }
   DYNA_ASSIGN_OR_RETURN(LengthRanges ranges,
                         parseLengthRanges(options.ranges, names));
   std::vector<RunGraph> graphs;
@@ -183,7 +167,8 @@ Status chooseGraphs(Session &session, bool training) {
   else {
     Strategy strategy;
     if (!options.strategy.empty()) {
-      DYNA_ASSIGN_OR_RETURN(auto known, namedStrategies(session));
+      DYNA_ASSIGN_OR_RETURN(auto known,
+                            namedTexts(*session.model, options.strategies));
       DYNA_ASSIGN_OR_RETURN(strategy, findStrategy(options.strategy, known));
     }
     DYNA_ASSIGN_OR_RETURN(session.home,

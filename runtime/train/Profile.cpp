@@ -16,6 +16,7 @@
 #include "runtime/train/Initialize.h"
 #include "runtime/train/LearningRate.h"
 #include "runtime/train/MeasureLinks.h"
+#include "runtime/train/NamedStrategies.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/OutputPaths.h"
 #include "runtime/train/PlanSource.h"
@@ -433,9 +434,8 @@ StatusOr<Strategy> profiledStrategy(const Model &model,
                                     const TrainOptions &options, int &stages) {
   Strategy strategy;
   if (!options.strategy.empty()) {
-    const auto &known = model.manifest().strategies();
-    DYNA_ASSIGN_OR_RETURN(
-        strategy, findStrategy(options.strategy, {known.begin(), known.end()}));
+    DYNA_ASSIGN_OR_RETURN(auto known, namedTexts(model, options.strategies));
+    DYNA_ASSIGN_OR_RETURN(strategy, findStrategy(options.strategy, known));
   }
   stages = strategy.pp;
   Strategy profiled;

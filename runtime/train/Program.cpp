@@ -13,6 +13,7 @@
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/train/DescribeData.h"
 #include "runtime/train/Initialize.h"
+#include "runtime/train/NamedStrategies.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/OutputPaths.h"
 #include "runtime/train/PlanService.h"
@@ -102,6 +103,14 @@ Status mergeResumed(const std::vector<std::string> &arguments,
     merged.strategy.clear();
   if (merged.ranges == "search" && !merged.isGiven("strategies"))
     merged.strategies.clear();
+  else {
+    DYNA_ASSIGN_OR_RETURN(
+        merged.strategies,
+        resumedStrategies(
+            model, merged.isGiven("strategies") ? merged.strategies : "",
+            saved.strategies,
+            merged.isGiven("strategy") || merged.isGiven("ranges")));
+  }
   if (!merged.isGiven("save"))
     merged.save = resumeDirectory(merged.resume, run.checkpoint);
   options = merged;

@@ -191,6 +191,21 @@ class SearchTest(switches.SwitchesTest):
             self.assertLessEqual(difference, strategies.TOLERANCE, f"{kind} of {where}")
         stored = json.loads((stem / f"step-{strategies.STEPS}" / "state.json").read_text())["arguments"]
         self.assertIn(f"--ranges={found.group(3)}", stored)
+        self.assert_names_are_joined(stem)
+
+    def assert_names_are_joined(self, stem):
+        """A run of ranges that were found goes on under compiled names, and under its own."""
+        binary = strategies.program("gpt2")
+        turns = (["--strategy=t4s1"], ["--strategy=s1"], [],
+                 ["--ranges=t4s0: 0-8; mine: 9-", "--strategies=mine: dp=4"])
+        for more, flags in enumerate(turns):
+            resumed = self.runs / f"resumed-{more}"
+            shutil.copytree(stem, resumed)
+            common.succeed([binary, "--resume", resumed, f"--steps={strategies.STEPS + 1}", "--no-progress", *flags])
+        done = common.run([binary, "--resume", stem, f"--steps={strategies.STEPS + 1}", "--no-progress", "--strategy=none"])
+        self.assertEqual(done.returncode, 2)
+        for name in ("s1", "t4s1"):
+            self.assertIn(name, done.stderr)
 
 
 class RefusalTest(common.BinaryTest):

@@ -111,6 +111,21 @@ TEST(StrategyTest, NamesAreLookedUp) {
               HasSubstr("compiled without names"));
 }
 
+TEST(StrategyTest, FirstOfANameStays) {
+  auto first = parseStrategies("b: dp=2; a: tp=2"),
+       rest = parseStrategies("a: dp=8; c: pp=2");
+  ASSERT_TRUE(first.isOk() && rest.isOk());
+  std::vector<Strategy> joined = joinStrategies(*first, *rest);
+  EXPECT_EQ(describeStrategies(joined),
+            "b: dp=2,tp=1,pp=1; a: dp=1,tp=2,pp=1; c: dp=1,tp=1,pp=2");
+  auto again = parseStrategies(describeStrategies(joined));
+  ASSERT_TRUE(again.isOk());
+  EXPECT_EQ(again->size(), 3u);
+  EXPECT_EQ(describeStrategies(joinStrategies({}, *rest)),
+            describeStrategies(*rest));
+  EXPECT_EQ(describeStrategies({}), "");
+}
+
 TEST(StrategyTest, ErrorsNameTextKeyAndExpectation) {
   struct {
     const char *text, *message;

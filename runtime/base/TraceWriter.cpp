@@ -39,6 +39,8 @@ void TraceWriter::slice(int process, int track, const std::string &name,
     said += formatText(", \"micro_batch\": %d", arguments.microBatch);
   if (arguments.phase >= 0)
     said += formatText(", \"phase\": %d", arguments.phase);
+  if (arguments.strategy)
+    said += formatText(", \"strategy\": \"%s\"", arguments.strategy);
   if (arguments.bucket >= 0)
     said += formatText(", \"bucket\": %d", arguments.bucket);
   if (arguments.flops > 0)

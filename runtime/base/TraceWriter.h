@@ -21,7 +21,9 @@ struct TraceArguments {
   /// From 0; always there, and counted from 1 as metrics count steps.
   int64_t step = 0;
   int64_t layer = -1, microBatch = -1;
-  int64_t phase = -1;  ///< of a step of several graphs
+  int64_t phase = -1; ///< of a step of several graphs
+  /// Of that phase, by its name, written as it is; null is left out.
+  const char *strategy = nullptr;
   int64_t bucket = -1; ///< of a switch
   double flops = 0;
   int64_t bytes = 0;

@@ -10,6 +10,7 @@
 #include "runtime/plan/InstructionTable.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -313,14 +314,22 @@ Status Executor::shareResults(StepResult &result) {
   // Each number is known to one rank, the others add zeros. Bytes are far below
   // 2^53.
   std::vector<double> values = result.microBatchLosses;
-  const size_t own = losses + 2 * static_cast<size_t>(machine_.rank());
-  values.resize(losses + 2 * static_cast<size_t>(machine_.ranks()));
-  values[own] = result.busySeconds;
-  values[own + 1] =
-      static_cast<double>(persistentBytes() + result.dynamicBytes);
+  const std::array<double, 6> own = {
+      result.busySeconds,
+      static_cast<double>(persistentBytes() + result.dynamicBytes),
+      result.flops,
+      result.switchSeconds,
+      static_cast<double>(result.switchBytes),
+      result.coreWaitSeconds};
+  values.resize(losses + own.size() * static_cast<size_t>(machine_.ranks()));
+  std::copy(own.begin(), own.end(),
+            values.data() + losses +
+                own.size() * static_cast<size_t>(machine_.rank()));
   DYNA_RETURN_IF_ERROR(sumOverRanks(values));
-  for (size_t at = losses; at < values.size(); at += 2)
-    result.uses.push_back({values[at], static_cast<int64_t>(values[at + 1])});
+  for (size_t at = losses; at < values.size(); at += own.size())
+    result.uses.push_back(
+        {values[at], static_cast<int64_t>(values[at + 1]), values[at + 2],
+         values[at + 3], static_cast<int64_t>(values[at + 4]), values[at + 5]});
   values.resize(losses);
   result.microBatchLosses = std::move(values);
   for (double loss : result.microBatchLosses)
@@ -358,6 +367,8 @@ void Executor::trace(const Run &run, const Instruction &i, const Moment &before,
                       ? TRACK_VALUE_SWITCH
                       : TRACK_GRADIENT_SWITCH;
   }
+  if (run.switches && slice.phase >= 0)
+    slice.strategy = run.switches->strategyOf(slice.phase);
   const Moment after = now();
   slice.beginSeconds = before.time;
   slice.seconds = after.time - before.time;

@@ -116,6 +116,18 @@ RankTeam::runAll(const std::function<Status(Executor &, StepResult &)> &body,
     result.coreWaitSeconds =
         std::max(result.coreWaitSeconds, results_[local].coreWaitSeconds);
   }
+  if (result.uses.size() <= results_.size())
+    return Status::ok();
+  // With ranks in other processes too.
+  result.flops = result.switchSeconds = result.coreWaitSeconds = 0;
+  result.switchBytes = 0;
+  for (const RankUse &use : result.uses) {
+    result.flops += use.flops;
+    result.switchBytes += use.switchBytes;
+    result.switchSeconds = std::max(result.switchSeconds, use.switchSeconds);
+    result.coreWaitSeconds =
+        std::max(result.coreWaitSeconds, use.coreWaitSeconds);
+  }
   return Status::ok();
 }
 

@@ -30,6 +30,10 @@ struct SwitchedBytes {
 struct RankUse {
   double busySeconds = 0; ///< on the wall, in layer functions and updates
   int64_t peakBytes = 0;  ///< of its arena: what stays, and the plan's own
+  double flops = 0;       ///< StepResult's, as the next
+  double switchSeconds = 0;
+  int64_t switchBytes = 0;
+  double coreWaitSeconds = 0;
 };
 
 struct StepResult {
@@ -58,7 +62,9 @@ struct StepResult {
   /// Of it, what switches sent, by rank; none in a step of one graph.
   std::vector<SwitchedBytes> switches;
   // Of a step of several graphs: in instructions of switches; what they sent to
-  // other ranks. Of several ranks the longest, and the sum.
+  // other ranks. Of several ranks the longest, and the sum; RankTeam's, as its
+  // `flops` and `coreWaitSeconds`, are of the ranks of all processes where there
+  // are losses.
   double switchSeconds = 0;
   int64_t switchBytes = 0;
 };

@@ -49,6 +49,11 @@ public:
   Status start(const plan::Instruction &i);
   Status wait(const plan::Instruction &i);
 
+  /// The name of a phase's strategy, as its graph has it.
+  const char *strategyOf(int phase) const {
+    return phases_[phase].seat->graph().strategy().name.c_str();
+  }
+
   /// Bytes that were handed over for other ranks so far, by rank.
   const std::vector<SwitchedBytes> &sent() const { return sent_; }
   /// Places of the arena into which other ranks may be writing.

@@ -40,6 +40,7 @@ void TraceRecorder::write(TraceWriter &writer, int rank) const {
     arguments.layer = slice.layer;
     arguments.microBatch = slice.microBatch;
     arguments.phase = slice.phase;
+    arguments.strategy = slice.strategy;
     arguments.bucket = slice.bucket;
     arguments.flops = slice.flops;
     arguments.bytes = slice.sentBytes;

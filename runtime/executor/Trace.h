@@ -36,7 +36,9 @@ struct TraceSlice {
   int64_t step = 0;
   int layer = -1;
   int microBatch = -1;
-  int phase = -1;          ///< of a step of several graphs
+  int phase = -1; ///< of a step of several graphs
+  /// Of that phase; outlives the recorder; null: there is one graph.
+  const char *strategy = nullptr;
   int bucket = -1;         ///< of a switch
   int track = 0;           ///< TraceTrack
   double beginSeconds = 0; ///< since the recorder was made

@@ -19,6 +19,8 @@
 namespace dyna {
 
 static double busiest(const PlanReport &report) {
+  if (report.stages.empty())
+    return report.bound;
   double most = 0;
   for (const PlanReport::Stage &stage : report.stages)
     most = std::max(most, stage.busy);
@@ -99,7 +101,13 @@ std::string PlanReport::json(const std::string &name) const {
     text +=
         formatText("\"plan_seconds\": %.6g, \"longest_plan_seconds\": %.6g, ",
                    planSeconds, longestPlanSeconds);
-  return text + stagesJson() + "}";
+  if (phases.empty())
+    return text + stagesJson() + "}";
+  text += formatText("\"switch_seconds\": %.9g, %s, \"phases\": [",
+                     switchSeconds, rankBytesJson());
+  for (size_t p = 0; p < phases.size(); ++p)
+    text += (p > 0 ? ", " : "") + phases[p].second.json(phases[p].first);
+  return text + "]}";
 }
 
 std::string PlanReport::stagesJson() const {
@@ -113,7 +121,11 @@ std::string PlanReport::stagesJson() const {
                                                   stock(static_cast<int>(s)))
                                      : "",
                        stages[s].peakBytes);
-  text += "], \"rank_peak_bytes\": [";
+  return text + "], " + rankBytesJson();
+}
+
+std::string PlanReport::rankBytesJson() const {
+  std::string text = "\"rank_peak_bytes\": [";
   for (size_t r = 0; r < rankBytes.size(); ++r)
     text += formatText("%s%d", r > 0 ? ", " : "", rankBytes[r]);
   return text + "]";

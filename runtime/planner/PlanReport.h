@@ -52,7 +52,12 @@ struct PlanReport {
   /// Of planning and proof, all steps and the longest; 0 where nobody measured.
   double planSeconds = 0, longestPlanSeconds = 0;
   std::vector<int64_t> rankBytes; ///< peak of each rank, as of its stage
+  /// None of a step of several graphs, each of which has its own.
   std::vector<Stage> stages;
+  /// Of such a step: `seconds` of each phase and of the switches around them.
+  std::vector<std::pair<std::string, PlanReport>>
+      phases; ///< by their strategies
+  double switchSeconds = 0;
 
   double tokensPerSecond() const {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
@@ -86,6 +91,8 @@ struct PlanReport {
   /// The end of that: `"stages": [...], "rank_peak_bytes": [...]`; stocks only
   /// where pipelines were played.
   std::string stagesJson() const;
+  /// `"rank_peak_bytes": [...]`
+  std::string rankBytesJson() const;
 };
 
 /// Of a plan that `verifyPlan` accepts for the graph.

@@ -64,6 +64,9 @@ private:
   void instruction(int rank, const Instruction &i, const TaskTime &time) {
     TraceArguments arguments;
     arguments.step = step_.step;
+    arguments.phase = step_.phase;
+    if (step_.phase >= 0)
+      arguments.strategy = graph_.strategy().name.c_str();
     if (namesLayer(i.op))
       arguments.layer = i.layer;
     if (isPerMicroBatch(i.op))
@@ -84,8 +87,14 @@ private:
     writer_.arrow(process, 0, begin, seconds,
                   messageArrow(step_.step, op.sends ? own : peer,
                                op.sends ? peer : own, op.isGradient(),
-                               i.microBatch),
+                               messageNumber(i)),
                   op.sends);
+  }
+
+  /// Phases number their micro-batches anew.
+  int messageNumber(const Instruction &i) const {
+    constexpr int phaseBits = 24;
+    return i.microBatch + (step_.phase > 0 ? step_.phase << phaseBits : 0);
   }
 
   static const char *kindName(PlannedTransfer::Kind kind) {

@@ -18,6 +18,7 @@ struct TracedStep {
   double begin = 0;     ///< seconds, of the trace
   int firstProcess = 0; ///< that of rank 0
   std::string name;     ///< before the ranks' own; may be empty
+  int phase = -1;       ///< of a step of several graphs
 };
 
 /// Writes a played plan as the executor writes one that ran: a slice for each

@@ -32,11 +32,16 @@ PlanRequest planRequest(const TrainOptions &options, Strategy strategy) {
   return request;
 }
 
-void addNotes(Session &session, const std::vector<std::string> &notes) {
-  for (const std::string &note : notes)
+/// Of one strategy, which is named where there are several.
+void addNotes(Session &session, std::vector<std::string> notes,
+              const std::string &strategy) {
+  for (std::string &note : notes) {
+    if (!session.options.ranges.empty())
+      note = formatText("strategy '%s': %s", strategy, note);
     if (std::find(session.notes.begin(), session.notes.end(), note) ==
         session.notes.end())
       session.notes.push_back(note);
+  }
 }
 
 /// Where the flag leaves it open, micro-batches are no larger than a rank may
@@ -61,11 +66,10 @@ Status limitMicroBatches(Session &session, RunGraph &graph, bool training) {
   graph.options = policy.options;
   graph.microBatches = policy.microBatches;
   policy.notes.push_back(formatText(
-      "micro-batches%s have at most %d tokens, not %d: larger ones do not fit "
-      "%s of a rank (--rank-memory)",
-      session.others.empty() ? "" : " of '" + graph.name + "'",
+      "micro-batches have at most %d tokens, not %d: larger ones do not fit %s "
+      "of a rank (--rank-memory)",
       graph.options.maxTokensPerMicroBatch, most, formatBytes(rankBytes)));
-  addNotes(session, policy.notes);
+  addNotes(session, policy.notes, graph.name);
   return Status::ok();
 }
 
@@ -73,8 +77,8 @@ Status limitMicroBatches(Session &session, RunGraph &graph, bool training) {
 Status checkRanks(const TrainOptions &options, const Strategy &strategy) {
   if (options.ranks > 0 && options.ranks != strategy.ranks())
     return Status::invalidArgument(formatText(
-        "--ranks is %d, but strategy '%s' has %d: give both alike, or "
-        "--strategy alone",
+        "--ranks is %d, but strategy '%s' has %d: give both alike, or leave "
+        "out --ranks",
         options.ranks, describeStrategy(strategy), strategy.ranks()));
   if (launchedProcesses() == 1 && strategy.ranks() > kMostThreadRanks)
     return Status::invalidArgument(formatText(
@@ -100,7 +104,7 @@ StatusOr<RunGraph> makeGraph(Session &session, Strategy strategy) {
   made.planner = std::make_unique<Planner>(*made.graph, std::move(costs));
   made.options = policy.options;
   made.microBatches = policy.microBatches;
-  addNotes(session, policy.notes);
+  addNotes(session, policy.notes, made.name);
   return made;
 }
 
@@ -129,6 +133,14 @@ Status chooseRanges(Session &session) {
                         parseLengthRanges(options.ranges, names));
   std::vector<RunGraph> graphs;
   for (const LengthRange &range : ranges.ranges()) {
+    const Strategy &own = strategies[range.strategy],
+                   &first = strategies[ranges.ranges().front().strategy];
+    if (own.ranks() != first.ranks())
+      return Status::invalidArgument(formatText(
+          "strategy '%s' has %d ranks, but strategy '%s' has %d: --ranges "
+          "needs strategies of as many ranks",
+          describeStrategy(own), own.ranks(), describeStrategy(first),
+          first.ranks()));
     DYNA_ASSIGN_OR_RETURN(RunGraph graph,
                           makeGraph(session, strategies[range.strategy]));
     graphs.push_back(std::move(graph));
@@ -166,6 +178,10 @@ Status chooseGraphs(Session &session, bool training) {
     DYNA_RETURN_IF_ERROR(chooseRanges(session));
   else {
     Strategy strategy;
+    if (options.strategy.empty() && !options.strategies.empty())
+      session.notes.push_back("--strategies only names strategies, and neither "
+                              "--strategy nor --ranges asks for one: all is "
+                              "done by one rank");
     if (!options.strategy.empty()) {
       DYNA_ASSIGN_OR_RETURN(auto known,
                             namedTexts(*session.model, options.strategies));

@@ -111,6 +111,46 @@ std::vector<std::string> describeData(const Session &session) {
   return lines;
 }
 
+/// Of the data to train on.
+static int64_t samplesOf(const LengthRange &range,
+                         const SampleStatistics &data) {
+  int64_t samples = 0;
+  for (int64_t tokens = range.first;
+       tokens <= std::min(range.last, data.longestSample()); ++tokens)
+    samples += data.counts[tokens];
+  return samples;
+}
+
+std::vector<std::string> describeRanges(Session &session) {
+  std::vector<std::string> lines;
+  if (!session.ranges)
+    return lines;
+  const std::vector<RunGraph *> graphs = session.graphs();
+  for (int index = 0; index < session.ranges->size(); ++index) {
+    const LengthRange &range = session.ranges->ranges()[index];
+    lines.push_back(formatText(
+        "range: %s tokens, %s: %s%s", describeLengths(range),
+        describeStrategy(graphs[index]->graph->strategy()),
+        count(samplesOf(range, session.data->statistics()), "sample"),
+        index == session.homeRange ? "; home" : ""));
+  }
+  return lines;
+}
+
+/// A strategy without samples is seldom meant.
+static std::string noteEmptyRange(const Session &session,
+                                  const LengthRange &range) {
+  if (samplesOf(range, session.data->statistics()) > 0)
+    return "";
+  const std::string none =
+      formatText("no sample has %s tokens, so that strategy '%s' gets none",
+                 describeLengths(range), range.name);
+  return range.first > session.sampleLimit
+             ? none + ": samples have at most " +
+                   groupDigits(session.sampleLimit)
+             : none;
+}
+
 std::vector<std::string> dataNotes(const Session &session) {
   const SampleStatistics &data = session.data->statistics();
   std::vector<std::string> notes;
@@ -131,6 +171,10 @@ std::vector<std::string> dataNotes(const Session &session) {
   if (data.dropped > 0)
     notes.push_back(count(data.dropped, "document") +
                     " left out: nothing to predict in them");
+  if (session.ranges)
+    for (const LengthRange &range : session.ranges->ranges())
+      if (std::string note = noteEmptyRange(session, range); !note.empty())
+        notes.push_back(std::move(note));
   std::vector<SampleIndexPointer> given = {session.data};
   if (!session.options.heldOut.empty()) // else a part of the same files
     given.push_back(session.heldOut);

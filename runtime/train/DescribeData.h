@@ -20,6 +20,10 @@ std::string describeLongDocuments(const Session &session);
 /// the data, and for what is held out.
 std::vector<std::string> describeData(const Session &session);
 
+/// Of --ranges: each with its strategy and how many samples there are; none where
+/// there is one strategy.
+std::vector<std::string> describeRanges(Session &session);
+
 /// What the run does not train on, or reads otherwise than was meant: said in
 /// any case.
 std::vector<std::string> dataNotes(const Session &session);

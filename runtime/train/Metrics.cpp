@@ -147,6 +147,23 @@ void StepMetrics::addPlan(const plan::Plan &plan, bool choosesRecompute) {
         ++(*recomputed)[i.recompute];
 }
 
+/// Of a run with ranges, whatever phases the step had.
+static std::string phaseFields(const StepMetrics &m) {
+  if (m.phases.empty())
+    return "";
+  std::string strategies;
+  for (const PhaseMetrics &phase : m.phases)
+    strategies += formatText(
+        "%s{\"name\": %s, \"samples\": %d, \"tokens\": %d, "
+        "\"micro_batches\": %d, \"merged\": %d}",
+        strategies.empty() ? "" : ", ", quoteJson(phase.strategy),
+        phase.samples, phase.tokens, phase.microBatches, phase.merged);
+  return formatText("\"phases\": %d, \"switch_seconds\": %.6f, "
+                    "\"switch_bytes\": %d, \"strategies\": [%s], ",
+                    m.phases.size(), m.switchSeconds, m.switchBytes,
+                    strategies);
+}
+
 /// What dyna-plan reports of a plan: as it ran, and as it was predicted.
 static std::string reportFields(const StepMetrics &m) {
   const PlanReport &ran = m.measured;
@@ -156,6 +173,9 @@ static std::string reportFields(const StepMetrics &m) {
       ran.samples, ran.largestMicroBatch, ran.padding, ran.paddingShare());
   if (!ran.stages.empty())
     text += formatText(", \"bubble\": %.6f, ", ran.bubble()) + ran.stagesJson();
+  else if (!ran.rankBytes.empty())
+    text +=
+        formatText(", \"bubble\": %.6f, ", ran.bubble()) + ran.rankBytesJson();
   if (m.predicted)
     text += ", \"predicted\": " + m.predicted->json("");
   return text;
@@ -186,10 +206,7 @@ Status MetricsFile::write(const StepMetrics &m) {
                  "\"peak_bytes\": %d, \"micro_batches\": %d, ",
                  m.learningRate, jsonNumber(m.gradientNorm), m.peakBytes,
                  m.microBatches) +
-      (m.phases > 1 ? formatText("\"phases\": %d, \"switch_seconds\": %.6f, "
-                                 "\"switch_bytes\": %d, ",
-                                 m.phases, m.switchSeconds, m.switchBytes)
-                    : "") +
+      phaseFields(m) +
       formatText("\"plan_seconds\": %.6f, \"plan_wait_seconds\": %.6f",
                  m.planSeconds, m.planWaitSeconds) +
       (m.predictedSeconds > 0

@@ -22,6 +22,14 @@ namespace dyna {
 /// A number with all its digits, or null for what JSON knows no number for.
 std::string jsonNumber(double value);
 
+/// What a phase of a step of several graphs was given.
+struct PhaseMetrics {
+  std::string strategy; ///< its name
+  int64_t samples = 0, tokens = 0, microBatches = 0;
+  /// Of the samples, those of the ranges of others, merged into this one.
+  int64_t merged = 0;
+};
+
 struct StepMetrics {
   int64_t step = 0; ///< from 1: steps done
   double loss = 0;  ///< per target token
@@ -33,10 +41,11 @@ struct StepMetrics {
   double gflops = 0;           ///< matrix products, achieved
   double learningRate = 0;
   double gradientNorm = 0;
-  int64_t peakBytes = 0; ///< of the ranks of this process, together
+  int64_t peakBytes = 0; ///< of all ranks together
   int64_t microBatches = 0;
-  int64_t phases = 1; ///< graphs that had samples, or home alone
-  /// Where there are several: StepResult's, of the ranks of this process.
+  /// In the order in which they ran; none where there is one strategy.
+  std::vector<PhaseMetrics> phases;
+  /// Where there are several: StepResult's, of the ranks of all processes.
   double switchSeconds = 0;
   int64_t switchBytes = 0;
   PlanReport measured; ///< of the step without its wait for the plan

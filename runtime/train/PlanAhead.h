@@ -45,6 +45,15 @@ struct PlannedStep {
       all.push_back(&phase.plan.plan());
     return all;
   }
+  /// Whether this process has the programs of all ranks.
+  bool isWhole() const {
+    if (plan)
+      return plan->isWhole();
+    for (const VerifiedStep::Phase &phase : phases->step.phases())
+      if (!phase.plan.isWhole())
+        return false;
+    return true;
+  }
   double planSeconds = 0;      ///< that planning and proof took, or the fetch
   double predictedSeconds = 0; ///< of the step, by --costs; 0: by nobody
   /// More of that, where this process has seen the whole plan.

@@ -48,22 +48,50 @@ static void countPhases(PlanReport &report, const VerifiedStep &step) {
   }
 }
 
+/// Parameters and their state lie there for all graphs, in every phase.
+static void setPeakBytes(PlanReport &report, const RangedGraphs &graphs,
+                         const ExecutableGraph &graph, const plan::Plan &plan) {
+  for (PlanReport::Stage &stage : report.stages)
+    stage.peakBytes = 0;
+  for (int rank = 0; rank < graph.ranks(); ++rank) {
+    const int64_t bytes =
+        graphs.persistentBytes(rank) + plan.ranks[rank].dynamicBytes;
+    PlanReport::Stage &stage = report.stages[graph.placeOf(rank).stage];
+    stage.peakBytes = std::max(stage.peakBytes, bytes);
+    report.rankBytes[rank] = bytes;
+  }
+}
+
 StatusOr<std::optional<PlanReport>> predictPhases(const Session &session,
                                                   const PlannedPhases &phases) {
   if (!session.hasCosts())
     return std::optional<PlanReport>();
   PlanReport report;
   countPhases(report, phases.step);
+  std::vector<double> busy(session.home.graph->ranks());
+  report.rankBytes.resize(busy.size());
   for (const VerifiedStep::Phase &phase : phases.step.phases()) {
     const RunGraph &graph = session.ranged->graph(phase.switches.graph);
     PlanWork work(*graph.graph, phase.plan.plan(), graph.planner->costs());
     DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
     PlanReport own = reportPlan(*graph.graph, phase.plan.plan(), work, times);
+    own.count(phase.plan.plan(), phase.plan.lengths());
+    setPeakBytes(own, *session.ranged, *graph.graph, phase.plan.plan());
+    for (size_t rank = 0; rank < busy.size(); ++rank) {
+      busy[rank] += times.ranks[rank].busy;
+      report.rankBytes[rank] =
+          std::max(report.rankBytes[rank], own.rankBytes[rank]);
+    }
     report.seconds += own.seconds;
-    report.bound += own.bound;
+    report.loadBound += own.loadBound;
+    report.pathBound += own.pathBound;
+    report.exchange += own.exchange;
     report.otherSchedules += own.otherSchedules;
+    report.phases.emplace_back(graph.name, std::move(own));
   }
-  report.seconds += session.ranged->switchSeconds(phases.step);
+  report.switchSeconds = session.ranged->switchSeconds(phases.step);
+  report.seconds += report.switchSeconds;
+  report.bound = *std::max_element(busy.begin(), busy.end());
   return std::optional<PlanReport>(std::move(report));
 }
 
@@ -72,8 +100,10 @@ PlanReport reportMeasured(const PlannedPhases &phases, double seconds,
   PlanReport report;
   countPhases(report, phases.step);
   report.seconds = seconds;
-  for (const RankUse &use : uses)
+  for (const RankUse &use : uses) {
     report.rankBytes.push_back(use.peakBytes);
+    report.bound = std::max(report.bound, use.busySeconds);
+  }
   return report;
 }
 
@@ -101,6 +131,46 @@ Status tracePrediction(const Session &session, const plan::Plan &plan,
   DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
   tracePlan(writer, {step, begin, session.home.graph->ranks(), "predicted"},
             *session.home.graph, plan, work, times, /*ofHosts=*/true);
+  return Status::ok();
+}
+
+/// On the tracks that the executor has them on.
+static void traceSwitch(TraceWriter &writer, const TracedStep &step,
+                        const RunGraph &graph, bool isGradients,
+                        double seconds) {
+  TraceArguments arguments;
+  arguments.step = step.step;
+  arguments.phase = step.phase;
+  arguments.strategy = graph.name.c_str();
+  for (int rank = 0; seconds > 0 && rank < graph.graph->ranks(); ++rank) {
+    const int process = step.firstProcess + rank, track = isGradients ? 2 : 1;
+    writer.nameTrack(process, track,
+                     isGradients ? "switches: gradients" : "switches: values");
+    writer.slice(process, track,
+                 isGradients ? "gradients go home" : "values come", "switch",
+                 step.begin, seconds, arguments);
+  }
+}
+
+Status tracePrediction(const Session &session, const PlannedPhases &phases,
+                       int64_t step, double begin, TraceWriter &writer) {
+  TracedStep next = {step, begin, session.home.graph->ranks(), "predicted", 0};
+  for (int k = 0; k < phases.step.phaseCount(); ++k) {
+    const VerifiedStep::Phase &phase = phases.step.phases()[k];
+    const RunGraph &graph = session.ranged->graph(phase.switches.graph);
+    const auto [values, gradients] =
+        session.ranged->switchSeconds(phases.step, k);
+    next.phase = k;
+    traceSwitch(writer, next, graph, false, values);
+    next.begin += values;
+    PlanWork work(*graph.graph, phase.plan.plan(), graph.planner->costs());
+    DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
+    tracePlan(writer, next, *graph.graph, phase.plan.plan(), work, times,
+              /*ofHosts=*/true);
+    next.begin += times.makespan;
+    traceSwitch(writer, next, graph, true, gradients);
+    next.begin += gradients;
+  }
   return Status::ok();
 }
 

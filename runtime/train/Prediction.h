@@ -26,8 +26,8 @@ StatusOr<std::optional<PlanReport>>
 predictStep(const Session &session, const plan::Plan &plan,
             const std::vector<int64_t> &lengths);
 
-/// The same of a step of several graphs: phases one after another, and their
-/// switches; without stages, which are each graph's own.
+/// The same of a step of several graphs: phases one after another, each with a
+/// report of its own, and their switches.
 StatusOr<std::optional<PlanReport>> predictPhases(const Session &session,
                                                   const PlannedPhases &phases);
 
@@ -41,6 +41,9 @@ PlanReport reportMeasured(const PlannedPhases &phases, double seconds,
 /// Writes that step for a trace of the one that was executed: at `begin` seconds,
 /// behind the processes of the ranks, "predicted rank 0" and so on.
 Status tracePrediction(const Session &session, const plan::Plan &plan,
+                       int64_t step, double begin, TraceWriter &writer);
+/// Phases one after another, each between its switches.
+Status tracePrediction(const Session &session, const PlannedPhases &phases,
                        int64_t step, double begin, TraceWriter &writer);
 
 class PredictionErrors {

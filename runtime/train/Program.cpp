@@ -186,9 +186,12 @@ Status train(const dyna_program &program, const Model &model,
 Status evaluateSession(Session &session, const Checkpoint *loaded) {
   const TrainOptions &options = session.options;
   if (session.writesFiles()) {
-    if (!options.noProgress)
+    if (!options.noProgress) {
       for (const std::string &line : describeData(session))
         sayLine(line);
+      for (const std::string &line : describeRanges(session))
+        sayLine(line);
+    }
     for (const std::string &note : dataNotes(session))
       sayLine("note: " + note);
   }

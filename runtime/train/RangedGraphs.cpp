@@ -74,6 +74,32 @@ double RangedGraphs::switchSeconds(const VerifiedStep &step) const {
   return estimates_->switchSeconds(ranges);
 }
 
+std::pair<double, double> RangedGraphs::switchSeconds(const VerifiedStep &step,
+                                                      int phase) const {
+  const SwitchTable::PhaseSwitches &own = step.phases()[phase].switches;
+  if (own.graph == orchestration_.home())
+    return {0, 0};
+  const int before = own.before < 0 ? orchestration_.home() : own.before;
+  return {orchestration_.valueSeconds[before][own.graph],
+          orchestration_.gradientSeconds[own.graph]};
+}
+
+std::vector<PhaseMetrics>
+RangedGraphs::describePhases(const VerifiedStep &step) const {
+  std::vector<PhaseMetrics> phases;
+  for (const VerifiedStep::Phase &phase : step.phases()) {
+    PhaseMetrics &own = phases.emplace_back();
+    own.strategy = graph(phase.switches.graph).name;
+    own.microBatches = phase.plan.plan().microBatchCount();
+    for (int64_t length : phase.plan.lengths()) {
+      ++own.samples;
+      own.tokens += length;
+      own.merged += ranges_.rangeOf(length) != phase.switches.graph ? 1 : 0;
+    }
+  }
+  return phases;
+}
+
 StatusOr<std::vector<std::vector<int>>>
 RangedGraphs::assign(const std::vector<int64_t> &lengths, bool trains) const {
   DYNA_ASSIGN_OR_RETURN(Assignment assignment,

@@ -18,6 +18,7 @@
 #include "runtime/planner/LengthRanges.h"
 #include "runtime/planner/Orchestrate.h"
 #include "runtime/planner/Planner.h"
+#include "runtime/train/Metrics.h"
 
 #include <memory>
 #include <vector>
@@ -65,6 +66,15 @@ public:
                                      const MiniBatch &batch) const;
   /// That the switches of a step take, by the planners' costs.
   double switchSeconds(const VerifiedStep &step) const;
+  /// Of them, those of one phase: its values, and its gradients on their way home.
+  std::pair<double, double> switchSeconds(const VerifiedStep &step,
+                                          int phase) const;
+  /// What each phase of a step was given, for people.
+  std::vector<PhaseMetrics> describePhases(const VerifiedStep &step) const;
+  /// Of a rank: parameters of all graphs and their state, in training.
+  int64_t persistentBytes(int rank) const {
+    return orchestration_.persistentBytes[rank];
+  }
 
 private:
   StatusOr<std::vector<std::vector<int>>>

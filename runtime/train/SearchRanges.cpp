@@ -53,7 +53,13 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
       "ways: --strategies \"%s\" --ranges \"%s\"",
       candidates.considered(), ranks, candidates.candidates(), found.branches,
       result.strategies, result.ranges));
-  if (found.bestSingle.home >= 0)
+  if (options.evaluate) // which has other steps
+    return result;
+  if (found.best.ranges.size() == 1)
+    result.notes.push_back(formatText("a step is expected to take %.3g s under "
+                                      "this one strategy",
+                                      found.best.seconds()));
+  else if (found.bestSingle.home >= 0)
     result.notes.push_back(formatText(
         "a step is expected to take %.3g s (%.3g s of it switches), and %.3g s "
         "under the best single strategy, %s",

@@ -43,6 +43,35 @@ std::string describePadding(const TrainSummary &summary) {
                     part(summary.paddedTokens));
 }
 
+/// What each strategy was given, and what switches took.
+void addPhases(std::string &text, const Session &session,
+               const TrainSummary &summary) {
+  const PhaseSummary &phases = summary.phases;
+  if (!session.ranges || summary.steps == 0)
+    return;
+  const auto steps = static_cast<double>(summary.steps);
+  for (const LengthRange &range : session.ranges->ranges()) {
+    const auto found = phases.strategies.find(range.name);
+    const PhaseSummary::Strategy own = found == phases.strategies.end()
+                                           ? PhaseSummary::Strategy()
+                                           : found->second;
+    addRow(text, ("strategy " + range.name).c_str(),
+           formatText("%s samples in %d of %d steps%s",
+                      groupDigits(own.samples), own.steps, summary.steps,
+                      own.merged > 0
+                          ? formatText(", %s of them merged from other ranges",
+                                       groupDigits(own.merged))
+                          : ""));
+  }
+  addRow(text, "switches",
+         formatText("%.1f phases and %s a step, %.1f %% of the time",
+                    static_cast<double>(phases.phases) / steps,
+                    formatBytes(phases.switchBytes / summary.steps),
+                    summary.seconds > 0
+                        ? 100 * phases.switchSeconds / summary.seconds
+                        : 0.0));
+}
+
 std::string describeStop(const TrainOptions &options,
                          const TrainSummary &summary) {
   if (summary.isWhole)
@@ -86,6 +115,7 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
                    groupDigits(std::llround(
                        static_cast<double>(summary.tokens) / summary.seconds)),
                    summary.flops / summary.seconds / 1e9));
+  addPhases(text, session, summary);
   if (!summary.predictions.empty()) {
     addRow(text, "error of predictions", summary.predictions.describe("steps"));
     addRow(text, "ranks without a core",

@@ -45,17 +45,21 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   metrics.seconds = waited + secondsSince(begin);
   metrics.predictedSeconds = planned.predictedSeconds;
   metrics.coreWaitSeconds = result.coreWaitSeconds;
-  if (isPredicted && planned.plan && planned.plan->isWhole()) {
+  if (isPredicted && planned.isWhole()) {
     // Slices of a track must not overlap where a step was sooner done.
     const double predictedBegin = std::max(traceBegin, predictedEnd_);
-    DYNA_RETURN_IF_ERROR(tracePrediction(session_, planned.plan->plan(), step,
-                                         predictedBegin, predicted_));
+    DYNA_RETURN_IF_ERROR(planned.plan
+                             ? tracePrediction(session_, planned.plan->plan(),
+                                               step, predictedBegin, predicted_)
+                             : tracePrediction(session_, *planned.phases, step,
+                                               predictedBegin, predicted_));
     predictedEnd_ = predictedBegin + planned.predictedSeconds;
   }
   metrics.gflops = result.flops / metrics.seconds / 1e9;
   metrics.learningRate = learningRate(options_, step);
   metrics.gradientNorm = result.gradientNorm;
-  metrics.peakBytes = session_.ranks->persistentBytes() + result.dynamicBytes;
+  for (const RankUse &use : result.uses)
+    metrics.peakBytes += use.peakBytes;
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
   metrics.measured =
       planned.plan ? reportMeasured(session_, *planned.plan,
@@ -68,7 +72,8 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   const std::vector<const plan::Plan *> plans = planned.plans();
   for (const plan::Plan *plan : plans)
     metrics.addPlan(*plan, session_.home.options.chooseRecompute);
-  metrics.phases = static_cast<int64_t>(plans.size());
+  if (planned.phases)
+    metrics.phases = session_.ranged->describePhases(planned.phases->step);
   metrics.switchSeconds = result.switchSeconds;
   metrics.switchBytes = result.switchBytes;
   checkLogged(metrics_.write(metrics));
@@ -100,6 +105,18 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   return Status::ok();
 }
 
+void PhaseSummary::add(const StepMetrics &metrics) {
+  for (const PhaseMetrics &phase : metrics.phases) {
+    Strategy &own = strategies[phase.strategy];
+    own.samples += phase.samples;
+    own.merged += phase.merged;
+    own.steps += phase.samples > 0 ? 1 : 0;
+  }
+  phases += static_cast<int64_t>(metrics.phases.size());
+  switchSeconds += metrics.switchSeconds;
+  switchBytes += metrics.switchBytes;
+}
+
 void Trainer::countStep(const StepMetrics &metrics, const StepResult &result,
                         bool isFinite) {
   if (isFinite) {
@@ -114,6 +131,7 @@ void Trainer::countStep(const StepMetrics &metrics, const StepResult &result,
   summary_.otherSchedules += metrics.fallback.empty() ? 0 : 1;
   summary_.tokens += metrics.tokens;
   summary_.seconds += metrics.seconds;
+  summary_.phases.add(metrics);
   summary_.flops += result.flops;
   summary_.predictions.add(metrics.predictedSeconds, metrics.seconds);
   summary_.coreWaitSeconds += metrics.coreWaitSeconds;

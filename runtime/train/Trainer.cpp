@@ -29,8 +29,11 @@ static std::string describeRun(const Session &session) {
   if (type == plan::BF16 && !products.empty())
     device += ", bf16 products " + products;
   if (session.home.graph->ranks() > 1)
-    device += formatText("; %d ranks, %s", session.home.graph->ranks(),
-                         describeStrategy(session.home.graph->strategy()));
+    device += formatText(
+        "; %d ranks, %s", session.home.graph->ranks(),
+        session.ranges
+            ? "strategies by length, home '" + session.home.name + "'"
+            : describeStrategy(session.home.graph->strategy()));
   return formatText("%s: %d parameters, %s, %s; %s; %s of memory",
                     session.model->manifest().model(),
                     session.model->totalElements(), elementTypeName(type),
@@ -97,6 +100,8 @@ void Trainer::describeStart() {
   if (!options_.noProgress) {
     progress_.note(describeRun(session_));
     for (const std::string &line : describeData(session_))
+      progress_.note(line);
+    for (const std::string &line : describeRanges(session_))
       progress_.note(line);
   }
   for (const std::string &note : dataNotes(session_))

@@ -17,9 +17,23 @@
 #include "runtime/train/Session.h"
 
 #include <deque>
+#include <map>
 #include <optional>
 
 namespace dyna {
+
+/// Of a run with ranges: sums over its steps.
+struct PhaseSummary {
+  struct Strategy {
+    int64_t samples = 0, merged = 0, steps = 0; ///< steps with samples
+  };
+  std::map<std::string, Strategy> strategies; ///< by their names
+  int64_t phases = 0;
+  double switchSeconds = 0;
+  int64_t switchBytes = 0;
+
+  void add(const StepMetrics &metrics);
+};
 
 /// What a run ends with.
 struct TrainSummary {
@@ -34,6 +48,7 @@ struct TrainSummary {
   std::optional<Evaluation> heldOutBefore, heldOutAfter;
   int64_t tokens = 0;
   double seconds = 0; ///< of the steps
+  PhaseSummary phases;
   double flops = 0;
   int64_t otherSchedules = 0; ///< steps with another schedule
   std::string savedTo;

@@ -8,6 +8,9 @@
 
 #include "runtime/executor/OpenProgram.h"
 
+#include <algorithm>
+#include <fstream>
+
 using namespace dyna;
 using namespace dyna::test;
 
@@ -86,6 +89,137 @@ TEST_F(TrainRangesTest, FewSamplesMergeUnlessTheyMustNot) {
     EXPECT_LT(merged[step], apart[step]);
   EXPECT_NEAR(numbers("auto", "loss").back(), numbers("never", "loss").back(),
               1e-9);
+}
+
+TEST_F(TrainRangesTest, WhatSwitchesIsSaidEverywhere) {
+  std::vector<std::string> arguments =
+      training({"--strategies=short: dp=2,zero=1; long: pp=2,layers=2+3",
+                "--ranges=short: 0-40; long: 41-", "--merge-ranges=never",
+                "--tokens-per-batch=400", "--steps=3",
+                "--metrics=" + path("metrics"), "--trace=" + path("trace")});
+  arguments.erase(
+      std::find(arguments.begin(), arguments.end(), "--no-progress"));
+  Result result = run(arguments);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("2 ranks, strategies by length, home "));
+  EXPECT_THAT(result.err, HasSubstr("range: 0-40 tokens, short: dp=2,"));
+  EXPECT_THAT(result.err, HasSubstr("range: 41- tokens, long: dp=1,"));
+  for (const char *row : {"strategy short", "strategy long", "switches  "})
+    EXPECT_THAT(result.out, HasSubstr(row));
+  const std::string trace = *readFile(path("trace"));
+  EXPECT_THAT(trace, HasSubstr("\"phase\": 0, \"strategy\": \"long\""));
+  EXPECT_THAT(trace, HasSubstr("\"phase\": 1, \"strategy\": \"short\""));
+  std::ifstream lines(path("metrics"));
+  for (std::string line; std::getline(lines, line);) {
+    auto json = parseJson(line);
+    ASSERT_TRUE(json.isOk());
+    const JsonValue *phases = json->find("strategies");
+    ASSERT_NE(phases, nullptr);
+    ASSERT_EQ(static_cast<int64_t>(phases->items.size()),
+              json->findInteger("phases"));
+    int64_t samples = 0, tokens = 0, microBatches = 0;
+    for (const JsonValue &phase : phases->items) {
+      samples += *phase.findInteger("samples");
+      tokens += *phase.findInteger("tokens");
+      microBatches += *phase.findInteger("micro_batches");
+      EXPECT_EQ(phase.findInteger("merged"), 0);
+    }
+    EXPECT_EQ(samples, json->findInteger("samples"));
+    EXPECT_EQ(tokens, json->findInteger("tokens"));
+    EXPECT_EQ(microBatches, json->findInteger("micro_batches"));
+    EXPECT_GT(json->find("bubble")->number, 0);
+    EXPECT_LT(json->find("bubble")->number, 1);
+    ASSERT_EQ(json->find("rank_peak_bytes")->items.size(), 2u);
+  }
+}
+
+TEST_F(TrainRangesTest, MergedSamplesAreCounted) {
+  ASSERT_EQ(ranged({"--metrics=" + path("merged")}).code, 0);
+  auto json = parseJson(readFile(path("merged"))
+                            ->substr(0, readFile(path("merged"))->find('\n')));
+  ASSERT_TRUE(json.isOk());
+  // All that are short, with those that are not.
+  int64_t merged = 0;
+  for (const JsonValue &phase : json->find("strategies")->items)
+    merged += *phase.findInteger("merged");
+  EXPECT_GT(merged, 0);
+  EXPECT_LT(merged, *json->findInteger("samples"));
+}
+
+/// Phases are played one after another, with their switches between them.
+TEST_F(TrainRangesTest, StepsOfPhasesArePredicted) {
+  ASSERT_EQ(run({"--profile=" + path("costs"), "--profile-seconds=1",
+                 "--strategy=dp=2", "--threads=1", "--no-progress"})
+                .code,
+            0);
+  ASSERT_EQ(ranged({"--costs=" + path("costs"), "--merge-ranges=never",
+                    "--metrics=" + path("metrics"), "--trace=" + path("trace")})
+                .code,
+            0);
+  std::ifstream lines(path("metrics"));
+  int steps = 0;
+  for (std::string line; std::getline(lines, line); ++steps) {
+    auto json = parseJson(line);
+    ASSERT_TRUE(json.isOk());
+    const JsonValue *predicted = json->find("predicted");
+    ASSERT_NE(predicted, nullptr);
+    const double seconds = predicted->find("seconds")->number;
+    double sum = predicted->find("switch_seconds")->number;
+    EXPECT_GT(sum, 0);
+    for (const char *bound :
+         {"bound_seconds", "load_bound_seconds", "path_bound_seconds"}) {
+      EXPECT_GT(predicted->find(bound)->number, 0) << bound;
+      EXPECT_LE(predicted->find(bound)->number, seconds) << bound;
+    }
+    EXPECT_NEAR(predicted->find("bubble")->number,
+                1 - predicted->find("bound_seconds")->number / seconds, 1e-5);
+    const JsonValue *phases = predicted->find("phases");
+    ASSERT_NE(phases, nullptr);
+    ASSERT_EQ(static_cast<int64_t>(phases->items.size()),
+              json->findInteger("phases"));
+    for (const JsonValue &phase : phases->items) {
+      sum += phase.find("seconds")->number;
+      EXPECT_FALSE(phase.find("stages")->items.empty());
+      for (int rank = 0; rank < 2; ++rank)
+        EXPECT_LE(*phase.find("rank_peak_bytes")->items[rank].integer,
+                  *json->find("rank_peak_bytes")->items[rank].integer);
+    }
+    EXPECT_NEAR(sum, seconds, 1e-6 * seconds);
+    const JsonValue *ran = json->find("rank_peak_bytes"),
+                    *said = predicted->find("rank_peak_bytes");
+    ASSERT_EQ(said->items.size(), 2u);
+    for (int rank = 0; rank < 2; ++rank)
+      EXPECT_EQ(said->items[rank].integer, ran->items[rank].integer);
+  }
+  EXPECT_EQ(steps, 3);
+  const std::string trace = *readFile(path("trace"));
+  EXPECT_THAT(trace, HasSubstr("predicted rank 1"));
+  // Of the executor's two ranks, and of those that are predicted.
+  for (const char *process : {"\"pid\": 0", "\"pid\": 3"})
+    EXPECT_THAT(trace,
+                HasSubstr(std::string("{\"name\": \"values come\", \"cat\": "
+                                      "\"switch\", \"ph\": \"X\", ") +
+                          process));
+}
+
+TEST_F(TrainRangesTest, RangesWithoutSamplesAreNoted) {
+  Result result =
+      run(training({"--strategies=short: dp=2; long: pp=2",
+                    "--ranges=short: 0-5000; long: 5001-", "--steps=1"}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err,
+              HasSubstr("no sample has 5001- tokens, so that strategy 'long' "
+                        "gets none: samples have at most "));
+  EXPECT_EQ(result.err.find("strategy 'short' gets none"), std::string::npos);
+}
+
+TEST_F(TrainRangesTest, StrategiesThatNobodyAsksForAreNoted) {
+  Result result = run(training({"--strategies=q: dp=2", "--steps=1"}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("neither --strategy nor --ranges"));
+  result = run(training({"--strategies=q: dp=2", "--strategy=q", "--steps=1"}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err.find("neither --strategy"), std::string::npos);
 }
 
 class SearchRangesTest : public testing::Test {

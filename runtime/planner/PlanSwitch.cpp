@@ -5,6 +5,7 @@
 #include "runtime/planner/PlanSwitch.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/planner/SwitchBaselines.h"
 #include "runtime/planner/SwitchBounds.h"
 #include "runtime/planner/SwitchTimes.h"
 #include "runtime/planner/switches/DealRoutes.h"
@@ -37,6 +38,19 @@ size_t transfersOf(const SwitchPlan &plan) {
   return count;
 }
 
+/// The plan, or Algorithm 1's where that is played in less time: where latencies
+/// count, hops that save bytes do not.
+StatusOr<SwitchPlan> orSimpler(const std::vector<SwitchTensor> &tensors,
+                               const SwitchNetwork &ports,
+                               const SwitchOptions &options, SwitchPlan plan) {
+  DYNA_ASSIGN_OR_RETURN(SwitchPlan simple,
+                        planAlgorithm1(tensors, ports, options));
+  return timesOf(tensors, simple, ports).seconds <
+                 timesOf(tensors, plan, ports).seconds
+             ? simple
+             : plan;
+}
+
 } // namespace
 
 StatusOr<SwitchPlan> planSwitch(const std::vector<SwitchTensor> &tensors,
@@ -62,9 +76,10 @@ StatusOr<SwitchPlan> planSwitch(const std::vector<SwitchTensor> &tensors,
   settings.hasDetours = false;
   const switches::Routes direct =
       switches::findRoutes(lots.lots, ports, settings);
-  if (direct.seconds * kWorthOfDetours <= settings.bound ||
-      settings.bound <
-          kLatenciesOfDetour * (network.insideLatency + network.betweenLatency))
+  if (settings.bound <
+      kLatenciesOfDetour * (network.insideLatency + network.betweenLatency))
+    return orSimpler(tensors, ports, options, deal(direct));
+  if (direct.seconds * kWorthOfDetours <= settings.bound)
     return deal(direct);
   settings.hasDetours = true;
   const switches::Routes detours =

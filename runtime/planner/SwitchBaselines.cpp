@@ -47,8 +47,9 @@ std::vector<int> receiversOf(const Lot &lot) {
 /// names, or keeps what it has.
 template <typename Choose>
 StatusOr<SwitchPlan> planDirect(const std::vector<SwitchTensor> &tensors,
-                                const SwitchNetwork &network, Choose choose) {
-  Buckets buckets(network, kUnlimited);
+                                const SwitchNetwork &network,
+                                const SwitchOptions &options, Choose choose) {
+  Buckets buckets(network, options);
   DYNA_RETURN_IF_ERROR(forCells(tensors, [&](int tensor, const Cell &cell,
                                              const Lot &lot, int64_t bytes) {
     for (int to : receiversOf(lot)) {
@@ -62,32 +63,16 @@ StatusOr<SwitchPlan> planDirect(const std::vector<SwitchTensor> &tensors,
   return buckets.finish();
 }
 
-StatusOr<SwitchPlan> planAlgorithm1(const std::vector<SwitchTensor> &tensors,
-                                    const SwitchNetwork &network) {
-  std::vector<int64_t> inside(network.ranks, 0), between(network.ranks, 0);
-  auto choose = [&](const Lot &lot, int to, int64_t bytes) {
-    int best = -1;
-    bool isBestNear = false;
-    for (int from : lot.holders) {
-      bool isNear = network.nodeOf(from) == network.nodeOf(to);
-      const auto &sent = isNear ? inside : between;
-      if (best < 0 || (isNear && !isBestNear) ||
-          (isNear == isBestNear && sent[from] < sent[best])) {
-        best = from;
-        isBestNear = isNear;
-      }
-    }
-    (isBestNear ? inside : between)[best] += bytes;
-    return best;
-  };
-  return planDirect(tensors, network, choose);
+StatusOr<SwitchPlan> planUnlimited(const std::vector<SwitchTensor> &tensors,
+                                   const SwitchNetwork &network) {
+  return planAlgorithm1(tensors, network, kUnlimited);
 }
 
 StatusOr<SwitchPlan> planFirstOwner(const std::vector<SwitchTensor> &tensors,
                                     const SwitchNetwork &network) {
-  return planDirect(tensors, network, [](const Lot &lot, int, int64_t) {
-    return lot.holders.front();
-  });
+  return planDirect(
+      tensors, network, kUnlimited,
+      [](const Lot &lot, int, int64_t) { return lot.holders.front(); });
 }
 
 StatusOr<SwitchPlan> planGather(const std::vector<SwitchTensor> &tensors,
@@ -123,10 +108,32 @@ StatusOr<SwitchPlan> planGather(const std::vector<SwitchTensor> &tensors,
 
 } // namespace
 
+StatusOr<SwitchPlan> planAlgorithm1(const std::vector<SwitchTensor> &tensors,
+                                    const SwitchNetwork &network,
+                                    const SwitchOptions &options) {
+  std::vector<int64_t> inside(network.ranks, 0), between(network.ranks, 0);
+  auto choose = [&](const Lot &lot, int to, int64_t bytes) {
+    int best = -1;
+    bool isBestNear = false;
+    for (int from : lot.holders) {
+      bool isNear = network.nodeOf(from) == network.nodeOf(to);
+      const auto &sent = isNear ? inside : between;
+      if (best < 0 || (isNear && !isBestNear) ||
+          (isNear == isBestNear && sent[from] < sent[best])) {
+        best = from;
+        isBestNear = isNear;
+      }
+    }
+    (isBestNear ? inside : between)[best] += bytes;
+    return best;
+  };
+  return planDirect(tensors, network, options, choose);
+}
+
 const std::vector<SwitchBaseline> &switchBaselines() {
   static const std::vector<SwitchBaseline> baselines = {
-      {"algorithm1", "HotSPa, Algorithm 1", planAlgorithm1, Fusing::Buckets},
-      {"unfused", "Algorithm 1, a message for each box", planAlgorithm1,
+      {"algorithm1", "HotSPa, Algorithm 1", planUnlimited, Fusing::Buckets},
+      {"unfused", "Algorithm 1, a message for each box", planUnlimited,
        Fusing::None},
       {"first-owner", "from the first that has it", planFirstOwner,
        Fusing::Buckets},

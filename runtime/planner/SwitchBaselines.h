@@ -11,6 +11,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_SWITCHBASELINES_H
 #define DYNA_RUNTIME_PLANNER_SWITCHBASELINES_H
 
+#include "runtime/planner/SwitchOptions.h"
 #include "runtime/planner/SwitchTimes.h"
 
 namespace dyna {
@@ -30,6 +31,11 @@ struct SwitchBaseline {
 /// - "first-owner": from the first rank that has it;
 /// - "gather": every tensor to one rank, in turns, and from there to all.
 const std::vector<SwitchBaseline> &switchBaselines();
+
+/// "algorithm1", in buckets within the options' bounds.
+StatusOr<SwitchPlan> planAlgorithm1(const std::vector<SwitchTensor> &tensors,
+                                    const SwitchNetwork &network,
+                                    const SwitchOptions &options);
 
 } // namespace dyna
 

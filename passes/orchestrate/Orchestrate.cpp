@@ -73,6 +73,7 @@ private:
     }
     ::dyna::OrchestrateOptions options;
     options.searchOrder = searchOrder;
+    options.home = decision.ranges.home();
     DYNA_ASSIGN_OR_RETURN(
         decision.orchestration,
         ::dyna::orchestrate(graphs,

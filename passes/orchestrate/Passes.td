@@ -26,7 +26,7 @@ def Orchestrate : Pass<"dyna-orchestrate", "::mlir::ModuleOp"> {
     Option<"strategies", "strategies", "std::string", "\"\"",
            "Several as name: ...; name: ..., such as s: dp=4; l: tp=2,pp=2">,
     Option<"ranges", "ranges", "std::string", "\"\"",
-           "Tokens of the samples that each has, such as s: 0-64; l: 65-; empty: all, where there is one strategy">,
+           "Tokens of the samples that each has, such as s: 0-64; l: 65-, with home=l behind them to say which makes the update; empty: all, where there is one strategy">,
     Option<"costs", "costs", "std::string", "\"\"",
            "File of what layers and links take (runtime/cost/Costs.proto), to cut stages and plan switches by; empty: estimated">,
     Option<"searchOrder", "search-order", "bool", "false",

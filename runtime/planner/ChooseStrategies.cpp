@@ -112,6 +112,8 @@ std::string ChosenStrategies::ranges() const {
   for (const FoundRange &range : found_.best.ranges)
     all += (all.empty() ? "" : "; ") + nameOf(range.candidate) + ": " +
            rangeText(range);
+  if (found_.best.ranges.size() > 1)
+    all += "; home=" + nameOf(found_.best.home);
   return all;
 }
 

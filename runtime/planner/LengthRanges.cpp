@@ -14,6 +14,7 @@ namespace {
 
 /// More tokens than any sample has.
 constexpr int64_t mostTokens = INT64_C(1) << 40;
+const std::string homeKey = "home=";
 
 std::string trim(const std::string &text) {
   const size_t begin = text.find_first_not_of(" \t\n");
@@ -72,7 +73,8 @@ StatusOr<LengthRange> parseRange(const std::string &text,
 
 } // namespace
 
-StatusOr<LengthRanges> LengthRanges::create(std::vector<LengthRange> ranges) {
+StatusOr<LengthRanges> LengthRanges::create(std::vector<LengthRange> ranges,
+                                            const std::string &home) {
   if (ranges.empty())
     return Status::invalidArgument(
         "no ranges given: write, for instance, \"short: 0-1024; long: 1025-\"");
@@ -114,6 +116,18 @@ StatusOr<LengthRanges> LengthRanges::create(std::vector<LengthRange> ranges) {
                      describe(range)));
     before = &range;
   }
+  if (home.empty())
+    return all;
+  std::string known;
+  for (int index = 0; index < all.size(); ++index) {
+    const std::string &name = all.ranges_[index].name;
+    known += (known.empty() ? "" : ", ") + name;
+    if (name == home)
+      all.home_ = index;
+  }
+  if (all.home_ < 0)
+    return Status::invalidArgument("home is '" + home +
+                                   "', which has no range: there are " + known);
   return all;
 }
 
@@ -139,16 +153,27 @@ StatusOr<LengthRanges>
 parseLengthRanges(const std::string &text,
                   const std::vector<std::string> &names) {
   std::vector<LengthRange> ranges;
+  std::string home;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(';', begin), text.size());
     const std::string piece = trim(text.substr(begin, end - begin));
     begin = end + 1;
     if (piece.empty())
       continue;
+    if (piece.rfind(homeKey, 0) == 0) {
+      const std::string name = trim(piece.substr(homeKey.size()));
+      if (name.empty() || !home.empty())
+        return Status::invalidArgument(
+            "'" + piece +
+            "': expects one home=NAME, of a strategy that has a "
+            "range");
+      home = name;
+      continue;
+    }
     DYNA_ASSIGN_OR_RETURN(LengthRange range, parseRange(piece, names));
     ranges.push_back(std::move(range));
   }
-  return LengthRanges::create(std::move(ranges));
+  return LengthRanges::create(std::move(ranges), home);
 }
 
 std::string describeLengths(const LengthRange &range) {
@@ -160,6 +185,8 @@ std::string describeLengthRanges(const LengthRanges &ranges) {
   std::string text;
   for (const LengthRange &range : ranges.ranges())
     text += (text.empty() ? "" : "; ") + describe(range);
+  if (ranges.home() >= 0)
+    text += "; " + homeKey + ranges.ranges()[ranges.home()].name;
   return text;
 }
 

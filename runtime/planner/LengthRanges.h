@@ -10,7 +10,8 @@
 // Names are those of strategies, numbers are tokens, both ends belong to the range;
 // without the second number it has no end. Ranges have no gaps and share nothing.
 // The order in which they are written is that in which the strategies follow each
-// other in a step, whatever their lengths are.
+// other in a step, whatever their lengths are. `home=long`, as one more, says which
+// of them makes the update (Orchestrate.h); else it is chosen, and comes last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,10 +41,14 @@ class LengthRanges {
 public:
   /// No name twice, no gaps, no overlaps, from 0 or 1; fails with the names and
   /// numbers otherwise. O(ranges log ranges).
-  static StatusOr<LengthRanges> create(std::vector<LengthRange> ranges);
+  /// `home`: of one of them, or empty.
+  static StatusOr<LengthRanges> create(std::vector<LengthRange> ranges,
+                                       const std::string &home = {});
 
   /// In the order in which they were written.
   const std::vector<LengthRange> &ranges() const { return ranges_; }
+  /// The index of the range whose strategy is to be home; -1: nobody says.
+  int home() const { return home_; }
   int size() const { return static_cast<int>(ranges_.size()); }
   /// Their indices, the shortest lengths first.
   const std::vector<int> &byLength() const { return byLength_; }
@@ -56,6 +61,7 @@ public:
 private:
   std::vector<LengthRange> ranges_;
   std::vector<int> byLength_;
+  int home_ = -1;
 };
 
 /// `names`: of the strategies there are; each has at most one range, and some may

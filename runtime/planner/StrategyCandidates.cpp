@@ -6,8 +6,8 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"
-#include "runtime/planner/Orchestrate.h"
 #include "runtime/planner/Policy.h"
+#include "runtime/planner/StageCosts.h"
 #include "runtime/planner/StageMemory.h"
 
 #include <algorithm>
@@ -29,6 +29,34 @@ bool isCompiled(const Model &model, int tp, bool sp) {
   return std::any_of(degrees.begin(), degrees.end(), [&](const auto &degree) {
     return degree.tp() == tp && degree.sp() == sp;
   });
+}
+
+/// Orders that number the ranks of such degrees differently, the first of each.
+std::vector<std::array<std::string, 3>>
+distinctOrders(const std::vector<std::array<std::string, 3>> &orders,
+               const Strategy &strategy) {
+  std::vector<std::array<std::string, 3>> distinct;
+  std::set<std::string> known;
+  for (const auto &order : orders) {
+    std::string axes;
+    for (const std::string &axis : order)
+      if ((axis == "dp"   ? strategy.dp
+           : axis == "tp" ? strategy.tp
+                          : strategy.pp) > 1)
+        axes += axis;
+    if (known.insert(axes).second)
+      distinct.push_back(order);
+  }
+  return distinct;
+}
+
+/// By which tables differ from order to order: ranks of a tensor group on a node.
+std::vector<int> shardsPerNode(const ExecutableGraph &graph,
+                               const CostModel &costs) {
+  std::vector<int> shards;
+  for (int stage = 0; stage < graph.stages(); ++stage)
+    shards.push_back(dyna::shardsPerNode(graph, costs, stage));
+  return shards;
 }
 
 /// Beside what micro-batches hold: of the layer that needs most, while it runs
@@ -90,7 +118,11 @@ public:
                             const std::array<std::string, 3> &order) {
     Strategy strategy = entry.strategy;
     strategy.order = order;
-    return make(strategy, entry.options, entry.estimate->tables());
+    DYNA_ASSIGN_OR_RETURN(auto placed, place(strategy));
+    const bool isAlike = shardsPerNode(placed->graph, costs_) ==
+                         shardsPerNode(entry.placed->graph, costs_);
+    return make(strategy, entry.options,
+                isAlike ? entry.estimate->tables() : nullptr);
   }
 
 private:
@@ -164,8 +196,10 @@ StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
   StrategyCandidates all(costs, space);
   Maker maker(all, costs, lengths);
   DYNA_RETURN_IF_ERROR(maker.addAll());
-  all.considered_ =
-      all.candidates() * std::max(1, static_cast<int>(space.orders.size()));
+  for (const Entry &entry : all.entries_)
+    all.considered_ += std::max<int>(
+        1,
+        static_cast<int>(distinctOrders(space.orders, entry.strategy).size()));
   // Those that cannot even hold parameters are of no use to anybody.
   auto isLost = [&](const Entry &entry) {
     return space.memoryBytes > 0 &&
@@ -184,9 +218,10 @@ StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
   const int kept = all.candidates();
   for (int c = 0; c < kept; ++c) {
     all.entries_[c].family = c;
-    for (size_t order = 1; order < space.orders.size(); ++order) {
-      DYNA_ASSIGN_OR_RETURN(
-          Entry other, maker.reordered(all.entries_[c], space.orders[order]));
+    const auto orders = distinctOrders(space.orders, all.entries_[c].strategy);
+    for (size_t order = 1; order < orders.size(); ++order) {
+      DYNA_ASSIGN_OR_RETURN(Entry other,
+                            maker.reordered(all.entries_[c], orders[order]));
       other.family = c;
       all.entries_.push_back(std::move(other));
     }
@@ -273,24 +308,6 @@ int64_t StrategyCandidates::bytesOn(int rank,
   for (size_t i = 1; i < graphs.size(); ++i)
     bytes += entries_[graphs[i]].placed->guestBytes[rank];
   return bytes;
-}
-
-bool StrategyCandidates::mayBeHome(const std::vector<int> &graphs) const {
-  auto fullest = [&](const std::vector<int> &homeFirst) {
-    int64_t most = 0;
-    for (int rank = 0; rank < space_.ranks; ++rank)
-      most = std::max(most, bytesOn(rank, homeFirst));
-    return static_cast<double>(most);
-  };
-  const double here = fullest(graphs);
-  std::vector<int> others = graphs;
-  for (size_t i = 1; i < graphs.size(); ++i) {
-    std::swap(others[0], others[i]);
-    if (here > equalHomeMemory * fullest(others))
-      return false;
-    std::swap(others[0], others[i]);
-  }
-  return true;
 }
 
 int64_t StrategyCandidates::mostTokens(int candidate,

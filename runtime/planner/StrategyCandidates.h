@@ -36,8 +36,10 @@ struct StrategySpace {
   std::vector<bool> sp = {false, true};
   std::vector<plan::Recompute> recompute = {
       plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL};
-  std::vector<std::array<std::string, 3>> orders = {{"dp", "pp", "tp"},
-                                                    {"pp", "dp", "tp"}};
+  /// Those that number ranks alike, as degrees are 1, count once.
+  std::vector<std::array<std::string, 3>> orders = {
+      {"dp", "pp", "tp"}, {"pp", "dp", "tp"}, {"dp", "tp", "pp"},
+      {"pp", "tp", "dp"}, {"tp", "dp", "pp"}, {"tp", "pp", "dp"}};
   /// Strategies that are kept for the search, each in all orders; 0: all.
   int mostKept = 8;
 };
@@ -65,7 +67,6 @@ public:
 
   double phaseSeconds(int candidate, const std::vector<int> &graphs,
                       const PhaseLoad &load, int64_t longest) const override;
-  bool mayBeHome(const std::vector<int> &graphs) const override;
   double updateSeconds(int home) const override {
     return entries_[home].estimate->updateSeconds();
   }

@@ -291,8 +291,6 @@ private:
     for (int c : chosen_)
       if (c != home_)
         graphs.push_back(c);
-    if (!costs_.mayBeHome(graphs))
-      return;
     std::vector<double> probabilities;
     std::vector<FoundRange> ranges;
     int begin = 0;

@@ -76,11 +76,6 @@ public:
   /// Between two different ones, but for First, where both may be home: other
   /// ranks' rows (ZeRO).
   virtual double switchSeconds(SwitchKind kind, int from, int to) const = 0;
-  /// Whether a run of these graphs would have the first one as home.
-  virtual bool mayBeHome(const std::vector<int> &graphs) const {
-    (void)graphs;
-    return true;
-  }
   /// Candidates of one family stand for one strategy that is numbered in other
   /// ways: at most one of them is used.
   virtual int family(int candidate) const { return candidate; }

@@ -148,11 +148,15 @@ Status chooseRanges(Session &session) {
   std::vector<const ExecutableGraph *> executable;
   for (const RunGraph &graph : graphs)
     executable.push_back(graph.graph.get());
+  OrchestrateOptions wanted;
+  wanted.home = ranges.home();
   DYNA_ASSIGN_OR_RETURN(
       Orchestration orchestration,
-      orchestrate(executable, switchMaker(networkOf(
-                                  graphs.front().planner->costs().cluster(),
-                                  executable.front()->ranks()))));
+      orchestrate(
+          executable,
+          switchMaker(networkOf(graphs.front().planner->costs().cluster(),
+                                executable.front()->ranks())),
+          wanted));
   session.homeRange = orchestration.home();
   session.orchestration.emplace(std::move(orchestration));
   for (int range = 0; range < ranges.size(); ++range)

@@ -199,14 +199,16 @@ std::vector<Flag> ranksFlags() {
            "strategies by name, as dynac --strategies has them: \"short: dp=4; "
            "long: tp=2,pp=2\" (default: those given to dynac)",
            &O::strategies, Stored::Yes),
-      text("Ranks", "ranges", "TEXT",
-           "tokens of the samples that each strategy takes, in the order in "
-           "which they follow each other in a step: \"short: 0-1024; long: "
-           "1025-\"; or search: the strategies and lengths with which a step "
-           "of these data is shortest, for --ranks (default: as many as those "
-           "compiled); instead of --strategy (default: the ranges given to "
-           "dynac or found by it, if any)",
-           &O::ranges, Stored::Yes),
+      text(
+          "Ranks", "ranges", "TEXT",
+          "tokens of the samples that each strategy takes, in the order in "
+          "which they follow each other in a step: \"short: 0-1024; long: "
+          "1025-\", with \"; home=short\" behind them to say which makes "
+          "the update; or search: the strategies and lengths with which a step "
+          "of these data is shortest, for --ranks (default: as many as those "
+          "compiled); instead of --strategy (default: the ranges given to "
+          "dynac or found by it, if any)",
+          &O::ranges, Stored::Yes),
       choice("Ranks", "merge-ranges",
              "auto: in a step, samples of a range that is not worth its switch "
              "go with the next longer one; never",

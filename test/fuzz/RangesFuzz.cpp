@@ -83,7 +83,8 @@ std::vector<std::string> dyna::test::fuzzSeeds() {
           "a: dp=4; b: dp=2,tp=2,zero=1,sp=1; c: pp=4,layers=1+2+3+4" + zero +
               "c: 4097-65536; a: 1-9; b: 10-4096",
           "one: dp=2,order=pp+dp+tp,recompute=selective" + zero + "one: 0-",
-          "x: dp=1;;" + zero + " x :0 - 7 ;"};
+          "x: dp=1;;" + zero + " x :0 - 7 ;",
+          "a: dp=2; b: tp=2" + zero + "a: 0-7; b: 8-; home=b"};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

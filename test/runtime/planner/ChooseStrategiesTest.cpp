@@ -97,6 +97,9 @@ TEST(ChooseStrategies, TextsSayWhatWasFound) {
       EXPECT_EQ(ranges->ranges()[i].last, best.ranges[i].last);
       EXPECT_EQ(ranges->ranges()[i].strategy, static_cast<int>(i));
     }
+    // One strategy needs no word about it.
+    if (best.ranges.size() > 1)
+      EXPECT_EQ(best.ranges[ranges->home()].candidate, best.home);
     // The shortest lengths have the first name.
     const int shortest = ranges->byLength().front();
     EXPECT_EQ(ranges->ranges()[shortest].name, "a");

@@ -10,6 +10,7 @@
 
 using namespace dyna;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 namespace {
 
@@ -55,6 +56,21 @@ TEST(LengthRanges, AreWrittenInTheOrderOfTheStepWhateverTheirLengths) {
   const std::string text = describeLengthRanges(ranges);
   EXPECT_EQ(text, "long: 4097-; short: 1-1024; mid: 1025-4096");
   EXPECT_EQ(describeLengthRanges(parsed(text)), text);
+}
+
+TEST(LengthRanges, OneOfThemMayBeHome) {
+  EXPECT_EQ(parsed("short: 0-8; long: 9-").home(), -1);
+  for (const char *text : {"short: 0-8; long: 9-; home=short",
+                           " home= short; short: 0-8;long: 9-"}) {
+    const LengthRanges ranges = parsed(text);
+    EXPECT_EQ(ranges.home(), 0);
+    EXPECT_EQ(describeLengthRanges(ranges), "short: 0-8; long: 9-; home=short");
+  }
+  EXPECT_EQ(refusal("short: 0-8; long: 9-; home=mid"),
+            "home is 'mid', which has no range: there are short, long");
+  for (const char *twice : {"home=", "home=mid; home=long"})
+    EXPECT_THAT(refusal(std::string("mid: 0-8; long: 9-; ") + twice),
+                HasSubstr("expects one home=NAME"));
 }
 
 TEST(LengthRanges, StrategiesMayHaveNone) {

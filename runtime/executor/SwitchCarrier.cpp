@@ -98,6 +98,11 @@ Status SwitchCarrier::start(const Instruction &i) {
   const int own = machine_.rank();
   const std::vector<SwitchTransfer> &transfers =
       way.what->plan.buckets[i.bucket].transfers;
+  struct Kept {
+    int32_t addedAs;
+    Strip source, target;
+  };
+  std::vector<Kept> kept; // what stays here
   for (int number : way.what->sides[own].transfers[i.bucket]) {
     const SwitchTransfer &transfer = transfers[number];
     const bool isAdded =
@@ -109,14 +114,18 @@ Status SwitchCarrier::start(const Instruction &i) {
     if (transfer.to == own) {
       DYNA_ASSIGN_OR_RETURN(target, targetOf(way, bucket, transfer));
     }
-    if (transfer.from == transfer.to)
-      placeStrips(isAdded ? way.element : kReplaces, {source}, {target});
-    else
+    if (transfer.from == transfer.to) {
+      kept.push_back({isAdded ? way.element : kReplaces, source, target});
+    } else {
       bucket.messages[{transfer.from, transfer.to, isAdded}].strips.push_back(
           transfer.from == own ? source : target);
+    }
   }
+  // Others need not wait until what stays is in its place.
   for (auto &[name, message] : bucket.messages)
     DYNA_RETURN_IF_ERROR(startMessage(way, name, message));
+  for (const Kept &one : kept)
+    placeStrips(one.addedAs, {one.source}, {one.target});
   return Status::ok();
 }
 

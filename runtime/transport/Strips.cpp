@@ -25,8 +25,7 @@ void StripCursor::advance(int64_t bytes) {
   while (bytes > 0) {
     const Strip &strip = (*strips_)[strip_];
     const int64_t run = strip.runBytes();
-    const int64_t rest = strip.totalBytes() - row_ * run - within_;
-    if (bytes >= rest) {
+    if (const int64_t rest = stripLeft(); bytes >= rest) {
       bytes -= rest;
       ++strip_;
       row_ = within_ = 0;

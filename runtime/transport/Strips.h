@@ -58,6 +58,13 @@ public:
     return strip_ < strips_->size() ? (*strips_)[strip_].runBytes() - within_
                                     : 0;
   }
+  /// Bytes from here to the end of the strip; 0 at the end of the list.
+  int64_t stripLeft() const {
+    if (strip_ == strips_->size())
+      return 0;
+    const Strip &strip = (*strips_)[strip_];
+    return strip.totalBytes() - row_ * strip.runBytes() - within_;
+  }
   /// By no more than is left of the whole list. O(strips passed).
   void advance(int64_t bytes);
 

@@ -4,22 +4,26 @@
 
 #include "runtime/transport/mpi/MpiStrips.h"
 
+#include "runtime/transport/Collective.h"
+
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 using namespace dyna;
 
-/// Lets the next one of a queue begin.
-template <typename Queues, typename Key>
-static void leaveQueue(Queues &queues, const Key &key, const void *self) {
-  auto queue = queues.find(key);
-  if (queue == queues.end())
-    return;
-  auto &waiting = queue->second;
-  auto place = std::find(waiting.begin(), waiting.end(), self);
-  if (place != waiting.end())
-    waiting.erase(place);
-  if (waiting.empty())
-    queues.erase(queue);
+int64_t dyna::nextPiece(const StripCursor &cursor) {
+  if (cursor.stripLeft() > kShortStrip)
+    return std::min(cursor.stripLeft(), kStripPiece);
+  int64_t bytes = 0;
+  for (StripCursor ahead = cursor; ahead.stripLeft() > 0;) {
+    const int64_t strip = ahead.stripLeft();
+    if (strip > kShortStrip || bytes + strip > kStripPiece)
+      break;
+    bytes += strip;
+    ahead.advance(strip);
+  }
+  return bytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -28,31 +32,26 @@ static void leaveQueue(Queues &queues, const Key &key, const void *self) {
 
 MpiStripsSend::MpiStripsSend(MpiWire &wire, int peer, int tag,
                              std::vector<Strip> strips)
-    : wire_(wire), key_(peer, tag), strips_(std::move(strips)),
-      bytes_(totalBytes(strips_)), cursor_(strips_) {
-  wire_.unsent_[key_].push_back(this);
-}
+    : wire_(wire), turn_(wire.unsent, {MpiWire::Messages, peer, tag}),
+      strips_(std::move(strips)), bytes_(totalBytes(strips_)),
+      cursor_(strips_) {}
 
 MpiStripsSend::~MpiStripsSend() {
-  passOn();
   // Of pieces that are still with MPI nobody takes the memory again: the
   // transport has failed.
   for (Piece &piece : pieces_)
-    wire_.scratch().give(std::move(piece.packed));
-}
-
-void MpiStripsSend::passOn() {
-  if (!std::exchange(isPosted_, true))
-    leaveQueue(wire_.unsent_, key_, this);
+    if (piece.packed.data)
+      wire_.scratch().give(std::move(piece.packed));
 }
 
 Status MpiStripsSend::post(const void *data, int64_t bytes,
                            Scratch::Block packed) {
+  auto [channel, peer, tag] = turn_.key();
   Piece &piece = pieces_.emplace_back();
+  packed_ += packed.data ? 1 : 0;
   piece.packed = std::move(packed);
-  return checkMpi(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, key_.first,
-                            key_.second, wire_.comm(MpiWire::Messages),
-                            &piece.request),
+  return checkMpi(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, tag,
+                            wire_.comm(channel), &piece.request),
                   "MPI_Isend");
 }
 
@@ -64,49 +63,53 @@ Status MpiStripsSend::test() {
         MPI_Test(&piece.request, &done, MPI_STATUS_IGNORE), "MPI_Test"));
     if (!done)
       break;
-    if (piece.packed.data)
+    if (piece.packed.data) {
       wire_.scratch().give(std::move(piece.packed));
+      --packed_;
+    }
     pieces_.pop_front();
+    ++wire_.moves;
   }
   return Status::ok();
 }
 
+Status MpiStripsSend::sendPiece() {
+  const int64_t piece = nextPiece(cursor_);
+  sent_ += piece;
+  if (cursor_.left() >= piece) {
+    const void *data = cursor_.data();
+    cursor_.advance(piece);
+    return post(data, piece, {});
+  }
+  Scratch::Block packed = wire_.scratch().take(kStripPiece);
+  void *data = packed.data.get();
+  const std::vector<Strip> whole = {{data, 1, piece, piece}};
+  StripCursor to(whole);
+  forEachRun(cursor_, to, piece,
+             [](const char *read, char *written, int64_t bytes) {
+               memcpy(written, read, static_cast<size_t>(bytes));
+             });
+  return post(data, piece, std::move(packed));
+}
+
 Status MpiStripsSend::sendMore() {
-  if (!isAnnounced_) {
-    isAnnounced_ = true;
+  if (!std::exchange(isAnnounced_, true))
     DYNA_RETURN_IF_ERROR(post(&bytes_, sizeof bytes_, {}));
-  }
-  while (sent_ < bytes_ && pieces_.size() < kPiecesAhead) {
-    const int64_t piece = std::min(kStripPiece, bytes_ - sent_);
-    sent_ += piece;
-    if (cursor_.left() >= piece) {
-      const void *data = cursor_.data();
-      cursor_.advance(piece);
-      DYNA_RETURN_IF_ERROR(post(data, piece, {}));
-      continue;
-    }
-    Scratch::Block packed = wire_.scratch().take(kStripPiece);
-    void *data = packed.data.get();
-    const std::vector<Strip> whole = {{data, 1, piece, piece}};
-    StripCursor to(whole);
-    forEachRun(cursor_, to, piece,
-               [](const char *read, char *written, int64_t bytes) {
-                 placeRun(kReplaces, read, written, bytes);
-               });
-    DYNA_RETURN_IF_ERROR(post(data, piece, std::move(packed)));
-  }
+  while (sent_ < bytes_ && pieces_.size() < kPiecesAhead &&
+         packed_ < kPackedAhead)
+    DYNA_RETURN_IF_ERROR(sendPiece());
   if (sent_ == bytes_)
-    passOn();
+    turn_.pass();
   return Status::ok();
 }
 
 StatusOr<bool> MpiStripsSend::advance() {
   DYNA_RETURN_IF_ERROR(test());
-  if (!isPosted_ && wire_.unsent_.at(key_).front() == this) {
+  if (turn_.isNow()) {
     DYNA_RETURN_IF_ERROR(sendMore());
     DYNA_RETURN_IF_ERROR(test());
   }
-  return isPosted_ && pieces_.empty();
+  return turn_.isOver() && pieces_.empty();
 }
 
 void MpiStripsSend::withdraw() {
@@ -121,44 +124,37 @@ void MpiStripsSend::withdraw() {
 
 MpiStripsReceive::MpiStripsReceive(MpiWire &wire, int peer, int tag,
                                    std::vector<Strip> strips, int32_t addedAs)
-    : wire_(wire), key_(MpiWire::Messages, peer, tag),
+    : wire_(wire), arrivals_(wire, {MpiWire::Messages, peer, tag}),
       strips_(std::move(strips)), addedAs_(addedAs),
-      bytes_(totalBytes(strips_)), cursor_(strips_) {
-  wire_.unseen_[key_].push_back(this);
-}
+      bytes_(totalBytes(strips_)), cursor_(strips_) {}
 
 MpiStripsReceive::~MpiStripsReceive() {
-  passOn();
   if (packed_.data)
     wire_.scratch().give(std::move(packed_));
 }
 
-void MpiStripsReceive::passOn() {
-  if (!std::exchange(isSeen_, true))
-    leaveQueue(wire_.unseen_, key_, this);
-}
-
 /// Looks for the next piece and begins to receive it.
-StatusOr<bool> MpiStripsReceive::match() {
-  if (wire_.unseen_.at(key_).front() != this)
+StatusOr<bool> MpiStripsReceive::begin() {
+  DYNA_ASSIGN_OR_RETURN(pending_, arrivals_.look());
+  if (pending_ < 0)
     return false;
-  auto [channel, peer, tag] = key_;
-  int found = 0;
-  MPI_Message message;
-  MPI_Status status;
-  DYNA_RETURN_IF_ERROR(checkMpi(
-      MPI_Improbe(peer, tag, wire_.comm(channel), &found, &message, &status),
-      "MPI_Improbe"));
-  if (!found)
-    return false;
-  int size = 0;
-  MPI_Get_count(&status, MPI_BYTE, &size);
-  pending_ = isAnnounced_ ? std::min(bytes_ - received_, kStripPiece)
-                          : static_cast<int64_t>(sizeof announced_);
-  if (size != pending_)
+  const auto head = static_cast<int64_t>(sizeof announced_);
+  if (isAnnounced_ ? pending_ == 0 || pending_ > bytes_ - received_ ||
+                         pending_ > kStripPiece
+                   : pending_ != head)
     return Status::invalidArgument(
-        "a piece of the message has " + std::to_string(size) + " bytes, but " +
-        std::to_string(pending_) + " are expected: it is not one of rows");
+        "a piece of the message has " + std::to_string(pending_) +
+        " bytes, but " +
+        (isAnnounced_ ? "at most " + std::to_string(std::min(bytes_ - received_,
+                                                             kStripPiece))
+                      : std::to_string(head)) +
+        " are expected: it is not one of rows");
+  if (isAnnounced_ && addedAs_ != kReplaces &&
+      pending_ % elementBytes(addedAs_) != 0)
+    return Status::invalidArgument("the receive adds elements of " +
+                                   std::to_string(elementBytes(addedAs_)) +
+                                   " bytes, but a piece of the message has " +
+                                   std::to_string(pending_));
   void *data = &announced_;
   isDirect_ = true;
   if (isAnnounced_) {
@@ -167,10 +163,9 @@ StatusOr<bool> MpiStripsReceive::match() {
       packed_ = wire_.scratch().take(kStripPiece);
     data = isDirect_ ? cursor_.data() : packed_.data.get();
   }
-  DYNA_RETURN_IF_ERROR(checkMpi(
-      MPI_Imrecv(data, size, MPI_BYTE, &message, &request_), "MPI_Imrecv"));
+  DYNA_RETURN_IF_ERROR(arrivals_.take(data));
   if (isAnnounced_ && received_ + pending_ == bytes_)
-    passOn();
+    arrivals_.end();
   return true;
 }
 
@@ -182,7 +177,7 @@ Status MpiStripsReceive::finishPiece() {
           "the message has " + std::to_string(announced_) +
           " bytes, but the receive expects " + std::to_string(bytes_));
     if (bytes_ == 0)
-      passOn();
+      arrivals_.end();
     return Status::ok();
   }
   received_ += pending_;
@@ -201,26 +196,16 @@ Status MpiStripsReceive::finishPiece() {
 
 StatusOr<bool> MpiStripsReceive::advance() {
   while (true) {
-    if (request_ == MPI_REQUEST_NULL) {
-      if (isSeen_)
-        return true;
-      StatusOr<bool> isMatched = match();
-      if (!isMatched.isOk() || !*isMatched)
-        return isMatched;
-    }
-    int done = 0;
-    DYNA_RETURN_IF_ERROR(
-        checkMpi(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test"));
-    if (!done)
-      return false;
-    DYNA_RETURN_IF_ERROR(finishPiece());
+    const bool wasTaking = arrivals_.isTaking();
+    StatusOr<bool> isTaken = arrivals_.isTaken();
+    if (!isTaken.isOk() || !*isTaken)
+      return isTaken;
+    if (wasTaking)
+      DYNA_RETURN_IF_ERROR(finishPiece());
+    if (arrivals_.areOver())
+      return true;
+    StatusOr<bool> hasBegun = begin();
+    if (!hasBegun.isOk() || !*hasBegun)
+      return hasBegun;
   }
-}
-
-void MpiStripsReceive::withdraw() {
-  int done = 0;
-  while (request_ != MPI_REQUEST_NULL &&
-         Transport::Clock::now() < wire_.withdrawal())
-    if (MPI_Test(&request_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-      return;
 }

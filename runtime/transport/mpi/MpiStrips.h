@@ -2,11 +2,13 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A message of rows is its number of bytes, then pieces of kStripPiece, the last
-// one shorter, whatever the rows at either end: so that the two may be cut as they
-// like. A piece that lies in one run goes from there, or comes there; others are
-// packed and unpacked piece by piece, in memory that stays in a core's cache and
-// is bounded however long the message is.
+// A message of rows is its number of bytes, then pieces of at most kStripPiece that
+// the sender cuts (`nextPiece`) and the receiver takes as they come: so that the two
+// may be cut as they like. A piece that lies in one run goes from there, or comes
+// there; others are packed and unpacked piece by piece, in memory that stays in a
+// core's cache and is bounded however long the message is. Both ends mostly have the
+// same strips, with rows of other lengths, so that pieces end where strips end: one
+// with the end of a tensor and the begin of the next would be packed on both sides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,15 +21,20 @@ namespace dyna {
 
 /// Whole elements of every type.
 constexpr int64_t kStripPiece = int64_t(256) << 10;
-/// Pieces of one message that a sender has given MPI at any time.
-constexpr size_t kPiecesAhead = 4;
+/// Strips that are shorter share a piece.
+constexpr int64_t kShortStrip = int64_t(32) << 10;
+/// Pieces of one message that a sender has given MPI at any time: packed ones, for
+/// which it has memory, and all.
+constexpr size_t kPackedAhead = 16, kPiecesAhead = 64;
+
+/// Bytes of the piece that begins at the cursor, which is not at the end: up to the
+/// end of a strip, or of short ones behind each other.
+int64_t nextPiece(const StripCursor &cursor);
 
 class MpiStripsSend {
 public:
   MpiStripsSend(MpiWire &wire, int peer, int tag, std::vector<Strip> strips);
   ~MpiStripsSend();
-  MpiStripsSend(const MpiStripsSend &) = delete;
-  MpiStripsSend &operator=(const MpiStripsSend &) = delete;
 
   StatusOr<bool> advance();
   /// Gives MPI time to send what the receiver has begun to take.
@@ -41,17 +48,18 @@ private:
   /// Gives away pieces that have gone.
   Status test();
   Status post(const void *data, int64_t bytes, Scratch::Block packed);
+  Status sendPiece();
   Status sendMore();
-  void passOn();
 
   MpiWire &wire_;
-  const std::pair<int, int> key_; ///< peer and tag
+  MpiTurn turn_;
   const std::vector<Strip> strips_;
   const int64_t bytes_;
   StripCursor cursor_;
   int64_t sent_ = 0; ///< or with MPI
-  bool isAnnounced_ = false, isPosted_ = false;
+  bool isAnnounced_ = false;
   std::deque<Piece> pieces_; ///< with MPI
+  size_t packed_ = 0;        ///< of these
 };
 
 class MpiStripsReceive {
@@ -59,29 +67,25 @@ public:
   MpiStripsReceive(MpiWire &wire, int peer, int tag, std::vector<Strip> strips,
                    int32_t addedAs);
   ~MpiStripsReceive();
-  MpiStripsReceive(const MpiStripsReceive &) = delete;
-  MpiStripsReceive &operator=(const MpiStripsReceive &) = delete;
 
   StatusOr<bool> advance();
   /// Returns when MPI no longer writes to the rows, or will never.
-  void withdraw();
+  void withdraw() { arrivals_.withdraw(); }
 
 private:
-  StatusOr<bool> match();
+  StatusOr<bool> begin();
   Status finishPiece();
-  void passOn();
 
   MpiWire &wire_;
-  const MpiWire::Key key_;
+  MpiArrivals arrivals_;
   const std::vector<Strip> strips_;
   const int32_t addedAs_;
   const int64_t bytes_;
   StripCursor cursor_;
   int64_t announced_ = 0; ///< bytes of the message, as the sender says
-  bool isAnnounced_ = false, isSeen_ = false;
+  bool isAnnounced_ = false;
   int64_t received_ = 0;
-  MPI_Request request_ = MPI_REQUEST_NULL;
-  int64_t pending_ = 0; ///< bytes of `request_`
+  int64_t pending_ = 0; ///< bytes that are being received
   bool isDirect_ = false;
   Scratch::Block packed_;
 };

@@ -105,8 +105,12 @@ protected:
     return Status::ok();
   }
   void idle(Clock::time_point began, Deadline) override {
-    // Others may need the core; after a while nobody is in a hurry.
-    auto waited = Clock::now() - began;
+    // Others may need the core; when nothing has come or gone for a while nobody
+    // is in a hurry.
+    const auto now = Clock::now();
+    if (std::exchange(moves_, wire_->moves) != wire_->moves)
+      moved_ = now;
+    const auto waited = now - std::max(began, moved_);
     if (waited > std::chrono::milliseconds(5))
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     else if (wire_->isCrowded() || waited > std::chrono::microseconds(100))
@@ -191,6 +195,8 @@ private:
   static constexpr int kMostGroupsOfAPair = 256;
 
   const std::unique_ptr<MpiWire> wire_;
+  int64_t moves_ = 0;         ///< of the wire, when they were looked at
+  Clock::time_point moved_{}; ///< when they were seen to change
   bool hasLeft_ = false;
   std::vector<int> groupsWith_; ///< by rank: groups made so far
 };

@@ -165,81 +165,81 @@ void MpiSend::withdraw() {
   }
 }
 
-MpiReceive::MpiReceive(MpiWire &wire, MpiWire::Channel channel, int peer,
-                       int tag, void *data, int64_t bytes)
-    : wire_(wire), key_(channel, peer, tag), data_(static_cast<char *>(data)),
-      bytes_(bytes) {
-  wire_.unseen_[key_].push_back(this);
+void MpiTurn::pass() {
+  if (std::exchange(isOver_, true))
+    return;
+  auto turns = turns_.find(key_);
+  auto &waiting = turns->second;
+  waiting.erase(std::find(waiting.begin(), waiting.end(), this));
+  if (waiting.empty())
+    turns_.erase(turns);
 }
 
-MpiReceive::~MpiReceive() {
-  auto queue = wire_.unseen_.find(key_);
-  if (isSeen_ || queue == wire_.unseen_.end())
-    return;
-  auto self = std::find(queue->second.begin(), queue->second.end(), this);
-  if (self != queue->second.end())
-    queue->second.erase(self);
+StatusOr<int64_t> MpiArrivals::look() {
+  if (!turn_.isNow())
+    return -1;
+  auto [channel, peer, tag] = turn_.key();
+  int found = 0;
+  MPI_Status status;
+  DYNA_RETURN_IF_ERROR(checkMpi(
+      MPI_Improbe(peer, tag, wire_.comm(channel), &found, &message_, &status),
+      "MPI_Improbe"));
+  if (!found)
+    return -1;
+  MPI_Get_count(&status, MPI_BYTE, &size_);
+  return size_;
+}
+
+Status MpiArrivals::take(void *data) {
+  return checkMpi(MPI_Imrecv(data, size_, MPI_BYTE, &message_, &request_),
+                  "MPI_Imrecv");
+}
+
+StatusOr<bool> MpiArrivals::isTaken() {
+  int done = 0;
+  if (isTaking()) {
+    DYNA_RETURN_IF_ERROR(
+        checkMpi(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test"));
+    wire_.moves += done;
+  }
+  return !isTaking();
+}
+
+void MpiArrivals::withdraw() {
+  // What has begun to arrive goes on arriving whenever MPI is called; a sender
+  // that is gone will not go on.
+  int done = 0;
+  while (isTaking() && Transport::Clock::now() < wire_.withdrawal())
+    if (MPI_Test(&request_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+      return;
 }
 
 /// Looks for the next piece and begins to receive it.
-StatusOr<bool> MpiReceive::match() {
-  auto queue = wire_.unseen_.find(key_);
-  if (queue->second.front() != this)
+StatusOr<bool> MpiReceive::begin() {
+  DYNA_ASSIGN_OR_RETURN(const int64_t size, arrivals_.look());
+  if (size < 0)
     return false;
-  auto [channel, peer, tag] = key_;
-  int found = 0;
-  MPI_Message message;
-  MPI_Status status;
-  DYNA_RETURN_IF_ERROR(checkMpi(
-      MPI_Improbe(peer, tag, wire_.comm(channel), &found, &message, &status),
-      "MPI_Improbe"));
-  if (!found)
-    return false;
-  int size = 0;
-  MPI_Get_count(&status, MPI_BYTE, &size);
-  pending_ = std::min(bytes_ - received_, kLongestPiece);
-  if (size != pending_)
+  const int64_t expected = std::min(bytes_ - received_, kLongestPiece);
+  if (size != expected)
     return Status::invalidArgument(std::string("the message has ") +
                                    (size == kLongestPiece ? "more than " : "") +
                                    std::to_string(received_ + size) +
                                    " bytes, but the receive expects " +
                                    std::to_string(bytes_));
-  DYNA_RETURN_IF_ERROR(checkMpi(
-      MPI_Imrecv(data_ + received_, size, MPI_BYTE, &message, &request_),
-      "MPI_Imrecv"));
-  if (received_ + pending_ == bytes_) {
-    isSeen_ = true;
-    queue->second.pop_front();
-    if (queue->second.empty())
-      wire_.unseen_.erase(queue);
-  }
+  DYNA_RETURN_IF_ERROR(arrivals_.take(data_ + received_));
+  received_ += size;
+  if (received_ == bytes_)
+    arrivals_.end();
   return true;
 }
 
 StatusOr<bool> MpiReceive::advance() {
   while (true) {
-    if (request_ == MPI_REQUEST_NULL) {
-      if (isSeen_)
-        return true;
-      StatusOr<bool> isMatched = match();
-      if (!isMatched.isOk() || !*isMatched)
-        return isMatched;
-    }
-    int done = 0;
-    DYNA_RETURN_IF_ERROR(
-        checkMpi(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test"));
-    if (!done)
-      return false;
-    received_ += pending_;
+    StatusOr<bool> isTaken = arrivals_.isTaken();
+    if (!isTaken.isOk() || !*isTaken || arrivals_.areOver())
+      return isTaken;
+    StatusOr<bool> hasBegun = begin();
+    if (!hasBegun.isOk() || !*hasBegun)
+      return hasBegun;
   }
-}
-
-void MpiReceive::withdraw() {
-  // What has begun to arrive goes on arriving whenever MPI is called; a sender
-  // that is gone will not go on.
-  int done = 0;
-  while (request_ != MPI_REQUEST_NULL &&
-         Transport::Clock::now() < wire_.withdrawal())
-    if (MPI_Test(&request_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-      return;
 }

@@ -17,6 +17,7 @@
 #include <mpi.h>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 namespace dyna {
 
@@ -25,8 +26,6 @@ Status checkMpi(int code, const char *function);
 
 /// MPI counts in int: longer messages travel in pieces.
 constexpr int64_t kLongestPiece = int64_t(1) << 30;
-
-class MpiReceive;
 
 /// The communicators of one transport.
 class MpiWire {
@@ -58,12 +57,19 @@ public:
   /// all of it together.
   Transport::Deadline withdrawal();
 
-private:
-  friend class MpiReceive;
-  friend class MpiStripsSend;
-  friend class MpiStripsReceive;
-  Status countNeighbours();
+  /// Channel, peer and tag.
   using Key = std::tuple<Channel, int, int>;
+  /// Of each key what goes one way, in the order started.
+  using Turns = std::map<Key, std::deque<const void *>>;
+  /// Receives that have not seen all of their message, and messages of rows of
+  /// which MPI has not got all pieces.
+  Turns unseen, unsent;
+  /// Messages or pieces of them that have come or gone so far: who waits is not
+  /// idle as long as this changes.
+  int64_t moves = 0;
+
+private:
+  Status countNeighbours();
 
   MPI_Comm comms_[kChannels] = {MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL};
   int rank_ = 0, ranks_ = 0;
@@ -73,12 +79,57 @@ private:
   Scratch scratch_;
   std::string announced_;
   std::vector<MPI_Request> announcements_;
-  /// By channel, peer and tag: receives that have not seen their message, in
-  /// the order started. Only the first may look for one.
-  std::map<Key, std::deque<const void *>> unseen_;
-  /// By peer and tag: messages of rows of which MPI has not got all pieces. Only
-  /// the first may give it more.
-  std::map<std::pair<int, int>, std::deque<const void *>> unsent_;
+};
+
+/// A place among the turns of a key: only the first may look for a message, or
+/// give MPI more of it.
+class MpiTurn {
+public:
+  MpiTurn(MpiWire::Turns &turns, MpiWire::Key key)
+      : turns_(turns), key_(std::move(key)) {
+    turns_[key_].push_back(this);
+  }
+  ~MpiTurn() { pass(); }
+  MpiTurn(const MpiTurn &) = delete;
+  MpiTurn &operator=(const MpiTurn &) = delete;
+
+  bool isOver() const { return isOver_; }
+  bool isNow() const { return !isOver_ && turns_.at(key_).front() == this; }
+  /// Lets the next one begin.
+  void pass();
+  const MpiWire::Key &key() const { return key_; }
+
+private:
+  MpiWire::Turns &turns_;
+  const MpiWire::Key key_;
+  bool isOver_ = false;
+};
+
+/// The messages of a receive, as MPI has them: one after another.
+class MpiArrivals {
+public:
+  MpiArrivals(MpiWire &wire, MpiWire::Key key)
+      : wire_(wire), turn_(wire.unseen, std::move(key)) {}
+
+  /// Bytes of the next one, which is there; -1: none yet.
+  StatusOr<int64_t> look();
+  /// Receives what was looked at.
+  Status take(void *data);
+  /// Nothing is being received.
+  StatusOr<bool> isTaken();
+  bool isTaking() const { return request_ != MPI_REQUEST_NULL; }
+  /// No more is expected.
+  void end() { turn_.pass(); }
+  bool areOver() const { return turn_.isOver(); }
+  /// Returns when MPI no longer writes to memory, or will never.
+  void withdraw();
+
+private:
+  MpiWire &wire_;
+  MpiTurn turn_;
+  MPI_Message message_ = MPI_MESSAGE_NULL;
+  int size_ = 0; ///< of that
+  MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
 class MpiSend {
@@ -97,26 +148,21 @@ private:
 class MpiReceive {
 public:
   MpiReceive(MpiWire &wire, MpiWire::Channel channel, int peer, int tag,
-             void *data, int64_t bytes);
-  ~MpiReceive();
-  MpiReceive(const MpiReceive &) = delete;
-  MpiReceive &operator=(const MpiReceive &) = delete;
+             void *data, int64_t bytes)
+      : arrivals_(wire, {channel, peer, tag}), data_(static_cast<char *>(data)),
+        bytes_(bytes) {}
 
   StatusOr<bool> advance();
   /// Returns when MPI no longer writes to the buffer, or will never.
-  void withdraw();
+  void withdraw() { arrivals_.withdraw(); }
 
 private:
-  StatusOr<bool> match();
+  StatusOr<bool> begin();
 
-  MpiWire &wire_;
-  const MpiWire::Key key_;
+  MpiArrivals arrivals_;
   char *const data_;
   const int64_t bytes_;
-  int64_t received_ = 0;
-  bool isSeen_ = false; ///< all pieces have arrived, at least in part
-  MPI_Request request_ = MPI_REQUEST_NULL;
-  int64_t pending_ = 0; ///< bytes of `request_`
+  int64_t received_ = 0; ///< or being received
 };
 
 } // namespace dyna

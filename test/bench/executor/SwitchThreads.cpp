@@ -2,11 +2,12 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Bounds are from the same run: the time in which one thread, and as many threads
-// as ranks, copy as many bytes with memcpy, 256 KiB at a time between memory like
-// the arenas'. Gradients are added, which reads one more stream than a copy that
-// fetches the lines it overwrites; "late" ones are added by the wait, as where home
-// computes meanwhile.
+// Bounds are from the same run. First what the same rows take without a transport:
+// one thread, and as many as ranks, go over all that moves, run by run, by memcpy;
+// gradients are read, added and written back; "late" ones, which the wait adds, as
+// where home computes meanwhile, are copied to memory of their own and added from
+// there. Then as many bytes without gaps by memcpy, 256 KiB at a time, between memory
+// like the arenas'.
 //
 // Usage: bench_switch_threads [--repeats N]
 //
@@ -29,50 +30,112 @@ void copyPart(const Memory &from, const Memory &to, int64_t bytes, int index,
            static_cast<size_t>(std::min(kPiece, bytes - at)));
 }
 
+/// The rows at both ends of all that moves, with all ranks in one process.
+struct Rows {
+  std::vector<dyna::Strip> sources, targets;
+};
+
+Rows rowsOf(const Switched &switched, const std::vector<SwitchedRank *> &ranks,
+            bool isGradients) {
+  Rows rows;
+  for (const dyna::SwitchBucket &bucket :
+       switched.way(isGradients).plan.buckets)
+    for (const dyna::SwitchTransfer &t : bucket.transfers) {
+      rows.sources.push_back(
+          ranks[size_t(t.from)]->rowsOf(isGradients, t.source, t));
+      rows.targets.push_back(
+          ranks[size_t(t.to)]->rowsOf(isGradients, t.target, t));
+    }
+  return rows;
+}
+
+void addRun(const char *from, char *to, int64_t bytes) {
+  const auto *read = reinterpret_cast<const float *>(from);
+  auto *written = reinterpret_cast<float *>(to);
+  for (int64_t i = 0; i < bytes / int64_t(sizeof(float)); ++i)
+    written[i] += read[i];
+}
+
+void copyRun(const char *from, char *to, int64_t bytes) {
+  memcpy(to, from, size_t(bytes));
+}
+
+enum class How { Copied, Added, AddedLate };
+
+/// The part of the rows that copier `index` of `count` has.
+void moveRows(const Rows &rows, How how, const Memory &late, int index,
+              int count) {
+  const int64_t bytes = dyna::totalBytes(rows.sources), line = 64;
+  const int64_t begin = bytes * index / count / line * line,
+                end = index + 1 == count
+                          ? bytes
+                          : bytes * (index + 1) / count / line * line;
+  dyna::StripCursor from(rows.sources, begin), to(rows.targets, begin);
+  if (how != How::AddedLate)
+    return dyna::forEachRun(from, to, end - begin,
+                            how == How::Added ? addRun : copyRun);
+  const std::vector<dyna::Strip> packed = {{late.data, 1, bytes, bytes}};
+  dyna::StripCursor in(packed, begin), out(packed, begin);
+  dyna::forEachRun(from, in, end - begin, copyRun);
+  dyna::forEachRun(out, to, end - begin, addRun);
+}
+
 Status measureSwitch(dyna::Group &group, const Switched &switched,
                      const std::vector<std::unique_ptr<Memory>> &memory,
-                     int64_t bytes[2], int repeats) {
+                     std::vector<SwitchedRank *> &all, int64_t bytes[2],
+                     int repeats) {
   SwitchedRank rank(switched, group.transport());
   const int own = group.index(), ranks = group.size();
-  // Copies and switches take turns, each in memory of its own, so that no copy
-  // finds in caches what the one before it left there.
+  all[size_t(own)] = &rank;
+  DYNA_RETURN_IF_ERROR(meet(group));
+  const Rows rows[2] = {rowsOf(switched, all, false),
+                        rowsOf(switched, all, true)};
+  // All take turns, copies in memory of their own, so that none finds in caches
+  // what the one before it left there.
   std::vector<Body> bodies;
-  auto add = [&](bool isGradients, bool isLate, int copiers) {
-    const size_t copy = bodies.size();
-    bodies.push_back([&, isGradients, copiers, copy] {
-      if (own < copiers)
-        copyPart(*memory[copy], *memory[copy + 1], bytes[isGradients], own,
-                 copiers);
-      return meet(group);
+  std::vector<std::function<void(const std::vector<Timing> &)>> lines;
+  auto add = [&](const char *what, How how) {
+    const bool isGradients = how != How::Copied;
+    if (bytes[isGradients] == 0)
+      return;
+    const size_t first = bodies.size();
+    bodies.push_back([&, how] {
+      return rank.carry(how != How::Copied, how == How::AddedLate);
     });
-    bodies.push_back([&, isGradients, isLate]() -> Status {
-      DYNA_RETURN_IF_ERROR(rank.carry(isGradients, isLate));
-      return meet(group);
+    auto bound = [&](const char *boundIs, int copiers,
+                     const std::function<void()> &move) {
+      const size_t turn = bodies.size();
+      bodies.push_back([&, copiers, move] {
+        if (own < copiers)
+          move();
+        return Status::ok();
+      });
+      lines.push_back([=, &switched](const std::vector<Timing> &t) {
+        reportSwitch(what, switched, isGradients, t[first], boundIs, t[turn]);
+      });
+    };
+    bound("these rows by one thread", 1, [&, how] {
+      moveRows(rows[how != How::Copied], how, *memory[2], own, 1);
+    });
+    bound("these rows by as many threads as ranks", ranks, [&, how] {
+      moveRows(rows[how != How::Copied], how, *memory[2], own, ranks);
+    });
+    bound("memcpy by one thread", 1, [&, isGradients] {
+      copyPart(*memory[0], *memory[1], bytes[isGradients], own, 1);
+    });
+    bound("memcpy by as many threads as ranks", ranks, [&, isGradients] {
+      copyPart(*memory[0], *memory[1], bytes[isGradients], own, ranks);
     });
   };
-  add(false, false, 1);
-  add(true, false, 1);
-  add(false, false, ranks);
-  add(true, false, ranks);
-  add(true, true, ranks);
+  add("switch values", How::Copied);
+  add("switch gradients", How::Added);
+  add("switch late gradients", How::AddedLate);
   std::vector<Timing> t;
-  DYNA_RETURN_IF_ERROR(measure(group, repeats, t, bodies));
-  if (own != 0)
-    return Status::ok();
-  const char *one = "memcpy by one thread",
-             *all = "memcpy by as many threads as ranks";
-  auto tell = [&](const char *what, bool isGradients, size_t turn,
-                  const char *boundIs) {
-    if (bytes[isGradients] > 0)
-      reportSwitch(what, switched, isGradients, t[2 * turn + 1], boundIs,
-                   t[2 * turn].median);
-  };
-  tell("switch values", false, 0, one);
-  tell("switch values", false, 2, all);
-  tell("switch gradients", true, 1, one);
-  tell("switch gradients", true, 3, all);
-  tell("switch late gradients", true, 4, all);
-  return Status::ok();
+  DYNA_RETURN_IF_ERROR(measure(group, repeats, t, bodies, /*isSpan=*/true));
+  for (const auto &line : lines)
+    if (own == 0)
+      line(t);
+  return meet(group);
 }
 
 } // namespace
@@ -94,16 +157,17 @@ int main(int argc, char **argv) {
           bytes[isGradients] += pairBytes;
     const int64_t most = std::max(bytes[0], bytes[1]);
     std::vector<std::unique_ptr<Memory>> memory;
-    for (int i = 0; i < 10; ++i)
+    for (int i = 0; i < 3; ++i)
       memory.push_back(std::make_unique<Memory>(most));
     const int ranks = switched.graphs[0]->ranks();
+    std::vector<SwitchedRank *> made(static_cast<size_t>(ranks));
     check(dyna::runRanks(ranks, [&](dyna::Transport &t) -> Status {
       std::vector<int> all;
       for (int rank = 0; rank < ranks; ++rank)
         all.push_back(rank);
       auto group = t.createGroup(all, soon());
       DYNA_RETURN_IF_ERROR(group.status());
-      return measureSwitch(**group, switched, memory, bytes, repeats);
+      return measureSwitch(**group, switched, memory, made, bytes, repeats);
     }));
   }
   return 0;

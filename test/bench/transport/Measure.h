@@ -50,7 +50,7 @@ struct Memory {
 
 struct Timing {
   int repeats = 0;
-  double median = 0, p99 = 0;
+  double median = 0, p99 = 0, least = 0;
 };
 
 /// `times` without the first, which warms up.
@@ -59,7 +59,7 @@ inline Timing summarize(std::vector<double> times) {
   std::sort(times.begin(), times.end());
   size_t n = times.size();
   return {static_cast<int>(n), times[n / 2],
-          times[std::min(n - 1, n * 99 / 100)]};
+          times[std::min(n - 1, n * 99 / 100)], times[0]};
 }
 
 /// One line. `bound` is a time too: what the exchange would take at the rate it
@@ -152,18 +152,40 @@ inline dyna::Status meet(dyna::Group &group) {
 
 using Body = std::function<dyna::Status()>;
 
+/// Of all ranks: from when the first began until the last has ended.
+inline dyna::Status spanOf(dyna::Group &group, double begin, double end,
+                           double &seconds) {
+  double ends[2] = {-begin, end};
+  dyna::Collective last = dyna::Collective::flat(
+      dyna::CollectiveKind::AllReduce, ends, ends, 2, DYNA_ELEMENT_F64);
+  last.reduction = DYNA_REDUCE_MAX;
+  auto ticket = group.start(last, nullptr);
+  DYNA_RETURN_IF_ERROR(ticket.status());
+  DYNA_RETURN_IF_ERROR(group.transport().wait(*ticket, nullptr, soon()));
+  seconds = ends[0] + ends[1];
+  return dyna::Status::ok();
+}
+
+using Body = std::function<dyna::Status()>;
+
 /// Repeats the bodies in turn, so that all of them see the same machine, each
-/// from a barrier on. All ranks run the same ones equally often.
+/// from a barrier on. All ranks run the same ones equally often. With `isSpan`
+/// times are those of spanOf, else of this rank, which on a machine that does other
+/// work may come to its body when others have done its share.
 inline dyna::Status measure(dyna::Group &group, int repeats,
                             std::vector<Timing> &timings,
-                            const std::vector<Body> &bodies) {
+                            const std::vector<Body> &bodies,
+                            bool isSpan = false) {
   std::vector<std::vector<double>> times(bodies.size());
   for (int i = 0; i <= repeats; ++i)
     for (size_t body = 0; body < bodies.size(); ++body) {
       DYNA_RETURN_IF_ERROR(meet(group));
       double begin = now();
       DYNA_RETURN_IF_ERROR(bodies[body]());
-      times[body].push_back(now() - begin);
+      double end = now(), seconds = end - begin;
+      if (isSpan)
+        DYNA_RETURN_IF_ERROR(spanOf(group, begin, end, seconds));
+      times[body].push_back(seconds);
     }
   for (std::vector<double> &of : times)
     timings.push_back(summarize(std::move(of)));

@@ -5,7 +5,10 @@
 #include "runtime/transport/mpi/MpiTransport.h"
 
 #include "runtime/transport/ProcessTransport.h"
+#include "runtime/transport/mpi/MpiStrips.h"
 #include "test/runtime/transport/TransportConformance.h"
+
+#include <random>
 
 using namespace dyna;
 
@@ -52,4 +55,47 @@ TEST(MpiTransport, IsFoundByBinariesThatLinkIt) {
   ASSERT_TRUE(&dyna_process_transport);
   EXPECT_STREQ(dyna_process_transport.name, "mpi");
   EXPECT_TRUE(dyna_process_transport.isLaunched());
+}
+
+// Both ends cut long strips alike, so that pieces must not have two of them, nor a
+// long one and a short one before it; short ones fill pieces.
+TEST(MpiTransport, PiecesEndWhereLongStripsEnd) {
+  std::mt19937 random(7);
+  char memory = 0; // nothing is read
+  for (int turn = 0; turn < 200; ++turn) {
+    std::vector<Strip> strips;
+    std::vector<int64_t> ends; // of all strips
+    for (int i = 0; i < 40; ++i) {
+      const bool isLong = random() % 3 == 0;
+      const int64_t bytes =
+          1 + static_cast<int64_t>(random() % (isLong ? 700000 : 20000));
+      const int64_t rows = 1 + static_cast<int64_t>(random() % 3);
+      strips.push_back({&memory, rows, bytes, bytes + 8});
+      ends.push_back((ends.empty() ? 0 : ends.back()) + rows * bytes);
+    }
+    StripCursor cursor(strips);
+    int64_t at = 0, before = 0;
+    while (at < ends.back()) {
+      const int64_t piece = nextPiece(cursor);
+      ASSERT_GT(piece, 0);
+      ASSERT_LE(piece, kStripPiece);
+      int64_t begin = 0;
+      for (int64_t end : ends) {
+        const int64_t inside = std::min(end, at + piece) - std::max(begin, at);
+        const bool isAll = inside == piece;
+        if (inside > 0)
+          EXPECT_TRUE(isAll || end - std::max(begin, at) <= kShortStrip)
+              << "turn " << turn << " at " << at;
+        begin = end;
+      }
+      at += piece;
+      cursor.advance(piece);
+      // No two in a row that would have been one.
+      EXPECT_TRUE(before + piece > kShortStrip || at == ends.back() ||
+                  before == 0 || cursor.stripLeft() > kShortStrip)
+          << "turn " << turn << " at " << at;
+      before = piece;
+    }
+    EXPECT_EQ(at, ends.back());
+  }
 }

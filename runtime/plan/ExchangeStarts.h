@@ -59,7 +59,8 @@ public:
   /// `starts` must outlive it.
   explicit Rendezvous(const ExchangeStarts &starts);
 
-  /// Of the rank's program, what has been done by now: instructions before it.
+  /// Of the rank's program, what has been done by now: instructions before it;
+  /// of the last one, where it starts several things, maybe not all (`next`).
   int position(int rank) const { return position_[rank]; }
   /// Lets the rank come to that instruction of its program, and others only as
   /// far as they must for that. False where they wait for each other. Linear, all

@@ -9,6 +9,7 @@
 #include "runtime/plan/InstructionTable.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dyna {
 namespace {
@@ -157,10 +158,11 @@ public:
         whole = std::max(whole, whole_[after]);
       whole_.push_back(whole);
     }
-    std::stable_sort(gradients_.begin(), gradients_.end(),
-                     [&](const Bucket &a, const Bucket &b) {
-                       return whole_[a.number] < whole_[b.number];
-                     });
+    std::sort(gradients_.begin(), gradients_.end(),
+              [&](const Bucket &a, const Bucket &b) {
+                return std::make_pair(whole_[a.number], a.number) <
+                       std::make_pair(whole_[b.number], b.number);
+              });
     for (int b = 0; next && b < next->buckets(); ++b)
       add(*next, b, false,
           [&](int rank) { return readiness[rank].lastPass(); });
@@ -208,13 +210,30 @@ private:
     return sum;
   }
 
+  Status advance(int rank, int instruction) {
+    return run_.advance(rank, instruction)
+               ? Status::ok()
+               : Status::invalidArgument(
+                     formatText("rank %d waits for ever in a phase that is to "
+                                "be followed by a switch",
+                                rank));
+  }
+
   Status placeBucket(const Bucket &bucket, bool ofGradients) {
     for (const Part &part : bucket.parts)
-      if (!run_.advance(part.rank, part.ready))
-        return Status::invalidArgument(
-            formatText("rank %d waits for ever in a phase that is to be "
-                       "followed by a switch",
-                       part.rank));
+      DYNA_RETURN_IF_ERROR(advance(part.rank, part.ready));
+    // An instruction may start several things, reductions of several groups: no
+    // start stands between them. Who comes to the end of his brings others into
+    // theirs.
+    for (bool isInside = true; isInside;) {
+      isInside = false;
+      for (const Part &part : bucket.parts)
+        if (const ExchangeStarts::Start *next = run_.next(part.rank);
+            next && next->instruction < run_.position(part.rank)) {
+          isInside = true;
+          DYNA_RETURN_IF_ERROR(advance(part.rank, run_.position(part.rank)));
+        }
+    }
     for (const Part &part : bucket.parts)
       placed_[part.rank].push_back(
           {run_.position(part.rank), ofGradients, bucket.number});

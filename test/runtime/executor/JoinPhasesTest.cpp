@@ -1,0 +1,94 @@
+//===- JoinPhasesTest.cpp - Every pair of graphs can be joined ------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What joinPhases makes is proven, whatever the two graphs, the buckets, and the
+// micro-batches are: the starts of switches lie where all their ranks can be at
+// one time, also beside instructions that start several things at once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/executor/SwitchedSteps.h"
+
+using namespace dyna;
+
+namespace {
+
+const std::vector<std::vector<std::string>> strategies = {
+    {"dp=4", "dp=2,tp=2,sp=1", "dp=2,tp=2,sp=1,zero=1",
+     "tp=2,pp=2,sp=1,layers=2+3", "tp=2,pp=2,sp=1,layers=4+1",
+     "tp=2,pp=2,sp=1,zero=1,layers=2+3,order=tp+pp+dp", "pp=4,layers=1+1+2+1",
+     "tp=4,sp=1", "dp=2,pp=2,layers=3+2,zero=1"},
+    {"dp=2,tp=2,pp=2,sp=1,layers=2+3", "tp=4,pp=2,sp=1,layers=2+3",
+     "dp=2,tp=4,sp=1", "tp=2,pp=4,sp=1,layers=1+1+2+1", "dp=8,zero=1",
+     "dp=2,tp=2,pp=2,layers=3+2"}};
+
+/// Planners of some strategies, for which nothing is run.
+struct Joined {
+  explicit Joined(const std::vector<std::string> &all)
+      : program(tinyOptions(plan::F64)),
+        model(*openProgram(program.program())) {
+    for (const std::string &text : all)
+      planners.push_back(std::make_unique<Planner>(
+          *ExecutableGraph::create(model, *parseStrategy(text))));
+  }
+
+  /// Of a step whose `samples` first samples go to one graph, and one to another.
+  Status prove(const SwitchTable &table, int first, int home, int samples) {
+    std::vector<int64_t> lengths;
+    for (int s = 0; s <= samples; ++s)
+      lengths.push_back(5 + s % 7);
+    const MiniBatch batch = tinyBatch(lengths, 1);
+    plan::StepPlan step;
+    for (int k = 0; k < 2; ++k) {
+      plan::Phase &phase = step.phases.emplace_back();
+      for (int s = k ? samples : 0; s < samples + k; ++s)
+        phase.samples.push_back(s);
+      PlanOptions options;
+      options.maxTokensPerMicroBatch = 24;
+      options.switched = k == 0;
+      std::vector<int64_t> own;
+      for (int64_t s : phase.samples)
+        own.push_back(lengths[static_cast<size_t>(s)]);
+      DYNA_ASSIGN_OR_RETURN(phase.plan, planners[k ? home : first]->training(
+                                            own, batch.targets, options));
+    }
+    DYNA_RETURN_IF_ERROR(joinPhases(table, true, step));
+    return VerifiedStep::prove(table, std::move(step), lengths, batch.targets,
+                               {})
+        .status();
+  }
+
+  TinyProgram program;
+  Model model;
+  std::vector<std::unique_ptr<Planner>> planners;
+};
+
+TEST(JoinPhasesTest, EveryPairOfGraphsIsJoined) {
+  int tried = 0;
+  for (const auto &all : strategies) {
+    Joined joined(all);
+    const int count = static_cast<int>(all.size());
+    for (int first = 0; first < count; ++first)
+      for (int home = 0; home < count; ++home)
+        for (int64_t bytes : {64, 1024, 1 << 20}) {
+          if (first == home)
+            continue;
+          SCOPED_TRACE(all[first] + " -> " + all[home] + ", buckets of " +
+                       std::to_string(bytes));
+          const int ranks = joined.planners[home]->graph().ranks();
+          auto table = SwitchTable::create({&joined.planners[first]->graph(),
+                                            &joined.planners[home]->graph()},
+                                           1, onNodes(ranks, bytes));
+          if (!table.isOk())
+            continue; // the same, by two names
+          for (int samples : {1, 3, 12}) {
+            EXPECT_OK(joined.prove(*table, first, home, samples));
+            ++tried;
+          }
+        }
+  }
+  EXPECT_GT(tried, 800);
+}
+
+} // namespace

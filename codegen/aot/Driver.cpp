@@ -4,6 +4,7 @@
 
 #include "codegen/aot/Driver.h"
 
+#include "codegen/aot/CheckOptions.h"
 #include "codegen/aot/ObjectEmitter.h"
 #include "codegen/aot/PrivateFolder.h"
 #include "codegen/cpu/Pipelines.h"
@@ -38,14 +39,6 @@
 using namespace mlir;
 using namespace mlir::dyna;
 
-static constexpr int kUsageError = 2;
-
-static int usageError(const llvm::Twine &message) {
-  // Files and names in them are others' text.
-  llvm::errs() << "dynac: " << ::dyna::printable(message.str(), true) << '\n';
-  return kUsageError;
-}
-
 namespace {
 
 class Driver {
@@ -56,12 +49,7 @@ public:
   int run();
 
 private:
-  int checkOptions();
-  bool searches() const { return options.strategies == "search"; }
-  int readStrategies();
-  int checkPlanning();
-  int checkSearch();
-  int checkRanges();
+  bool searches() const { return searchesStrategies(options); }
   int openInput();
   /// Fails if writing to `output` would destroy what is compiled.
   int checkNoInput(const std::string &output);
@@ -108,163 +96,6 @@ private:
 };
 
 } // namespace
-
-int Driver::checkOptions() {
-  static constexpr StringRef phases[] = {
-      "parse",       "differentiate", "distribute", "memory",
-      "orchestrate", "plan",          "lower",      "llvm"};
-  if (!options.stopAfter.empty() &&
-      !llvm::is_contained(phases, options.stopAfter))
-    return usageError(
-        "--stop-after expects parse, differentiate, distribute, memory, "
-        "orchestrate, plan, lower or llvm, but got '" +
-        options.stopAfter + "'");
-  if (!llvm::is_contained({"f64", "f32", "bf16"}, options.computeType))
-    return usageError("--compute-type expects f64, f32 or bf16, but got '" +
-                      options.computeType + "'");
-  if (!llvm::is_contained({"", "f32", "bf16"}, options.gradients))
-    return usageError("--gradients expects f32 or bf16, but got '" +
-                      options.gradients + "'");
-  if (options.gradients == "bf16" && options.computeType != "bf16")
-    return usageError("--gradients=bf16 goes with --compute-type=bf16 alone; "
-                      "with " +
-                      options.computeType + " gradients are " +
-                      options.computeType);
-  if (options.gradients == "f32" && options.computeType == "f64")
-    return usageError("--gradients=f32 would lose what --compute-type=f64 is "
-                      "for; with it gradients are f64");
-  if (!llvm::is_contained({"library", "generated"}, options.matmul))
-    return usageError("--matmul expects library or generated, but got '" +
-                      options.matmul + "'");
-  if (options.matmul == "generated" && options.computeType == "bf16")
-    return usageError(
-        "--matmul=generated covers f32 and f64; bf16 products come "
-        "from the library");
-  if (options.optimizationLevel > 3)
-    return usageError("-O expects 0 to 3, but got " +
-                      llvm::Twine(options.optimizationLevel));
-  std::vector<std::string> known =
-      optionalLibraries(options.link.runtimeDirectory);
-  for (const std::string &library : options.link.libraries)
-    if (!llvm::is_contained(known, library))
-      return usageError("--with=" + library + ": this build of Dyna has " +
-                        (known.empty() ? "no optional library"
-                                       : "only " + llvm::join(known, ", ")));
-  if (int code = readStrategies())
-    return code;
-  if (int code = checkPlanning())
-    return code;
-  for (const std::string &name : options.instructionSets) {
-    const InstructionSet *isa = findInstructionSet(name);
-    if (!isa)
-      return usageError("--isa expects avx512 or avx2, but got '" + name + "'");
-    isas.push_back(*isa);
-  }
-  if (isas.empty())
-    isas.assign(getInstructionSets().begin(), getInstructionSets().end());
-  // Preference is fixed, whatever the order of the option.
-  llvm::sort(isas, [](const InstructionSet &a, const InstructionSet &b) {
-    return a.features > b.features;
-  });
-  return 0;
-}
-
-/// One strategy may go without a name, several may not.
-int Driver::readStrategies() {
-  if (options.strategies.empty() || searches())
-    return 0;
-  if (options.strategies.find(';') == std::string::npos) {
-    auto strategy = ::dyna::parseStrategy(options.strategies);
-    if (!strategy.isOk())
-      return usageError("--strategies: " + strategy.status().message());
-    strategies.push_back(::dyna::describeStrategy(*strategy));
-    return 0;
-  }
-  auto parsed = ::dyna::parseStrategies(options.strategies);
-  if (!parsed.isOk())
-    return usageError("--strategies: " + parsed.status().message());
-  for (const ::dyna::Strategy &strategy : *parsed)
-    strategies.push_back(::dyna::describeStrategy(strategy));
-  return 0;
-}
-
-/// Whether the flags for cuts and plans fit together; a bad file of costs is
-/// found before the work is done.
-int Driver::checkPlanning() {
-  if (options.stopAfter == "plan" && options.lengths.empty())
-    return usageError("--stop-after=plan needs --lengths, the tokens of each "
-                      "sample, such as --lengths=30,5,40");
-  if (options.stopAfter != "plan" && !options.microBatches.empty())
-    return usageError("--micro-batches goes with --stop-after=plan: a binary "
-                      "is told when it runs");
-  if (options.stopAfter != "plan" && !searches() && !options.lengths.empty())
-    return usageError("--lengths goes with --stop-after=plan or --strategies "
-                      "search: a binary makes plans of its data");
-  if (int code = checkSearch())
-    return code;
-  if (int code = checkRanges())
-    return code;
-  if (options.costs.empty())
-    return 0;
-  if (strategies.empty() && !searches())
-    return usageError("--costs cuts the strategies of --strategies into "
-                      "stages: give some");
-  if (llvm::Error error = checkCosts(options.costs))
-    return usageError(llvm::toString(std::move(error)));
-  return 0;
-}
-
-/// What strategies are sought for, and nothing of it where they are given.
-int Driver::checkSearch() {
-  if (!searches()) {
-    for (auto [flag, isGiven] :
-         {std::pair("--cluster", !options.cluster.empty()),
-          {"--ranks", options.ranks != 0},
-          {"--tokens-per-batch", options.tokensPerBatch != 0}})
-      if (isGiven)
-        return usageError(llvm::Twine(flag) +
-                          " goes with --strategies search: a binary is told "
-                          "when it runs");
-    return 0;
-  }
-  if (options.stopAfter == "plan")
-    return usageError("--strategies search and --stop-after=plan each read "
-                      "--lengths: search first, then plan for the strategies "
-                      "that it finds");
-  if (!options.ranges.empty())
-    return usageError(
-        "--strategies search finds --ranges, too: leave them out");
-  if (options.cluster.empty() && options.costs.empty())
-    return usageError("--strategies search needs to know the devices: "
-                      "--cluster such as a100-40g:4x8, or --costs");
-  if (!options.cluster.empty() && !options.costs.empty())
-    return usageError("--costs and --cluster both say what things take: give "
-                      "one");
-  if (options.lengths.empty())
-    return usageError("--strategies search needs --lengths, those of the "
-                      "samples: a file with one per line, or numbers");
-  return 0;
-}
-
-int Driver::checkRanges() {
-  const bool isOrchestrated =
-      options.stopAfter == "orchestrate" || options.stopAfter == "plan";
-  if (options.stopAfter == "orchestrate" && options.ranges.empty() &&
-      !searches())
-    return usageError("--stop-after=orchestrate needs --ranges, the lengths "
-                      "that each of --strategies has");
-  if (options.ranges.empty())
-    return 0;
-  if (!isOrchestrated && !options.stopAfter.empty())
-    return usageError("--ranges goes with a binary, or with "
-                      "--stop-after=orchestrate or plan");
-  if (strategies.empty())
-    return usageError("--ranges names the strategies of --strategies: give "
-                      "some");
-  if (llvm::Error error = mlir::dyna::checkRanges(options.ranges, strategies))
-    return usageError("--ranges: " + llvm::toString(std::move(error)));
-  return 0;
-}
 
 int Driver::openInput() {
   std::string message;
@@ -667,8 +498,11 @@ LogicalResult Driver::emitBinary() {
 }
 
 int Driver::run() {
-  if (int code = checkOptions())
+  CheckedOptions checked;
+  if (int code = checkOptions(options, checked))
     return code;
+  isas = std::move(checked.isas);
+  strategies = std::move(checked.strategies);
   if (int code = openInput())
     return code;
   if (int code = checkOutput())

@@ -26,7 +26,7 @@ public:
     FailureOr<LoweringOptions> options = checkOptions();
     if (failed(options) || failed(requireFunctions(getOperation())))
       return signalPassFailure();
-    ModuleLowering module(getOperation(), *options);
+    CpuModule module(getOperation(), *options);
     for (auto function : llvm::to_vector(getOperation().getOps<FunctionOp>()))
       if (failed(FunctionLowering(module, function).run()))
         return signalPassFailure();

@@ -51,7 +51,7 @@ struct Operand {
 
 class MatmulEmitter {
 public:
-  MatmulEmitter(ModuleLowering &module, StringRef name, Type type);
+  MatmulEmitter(CpuModule &module, StringRef name, Type type);
 
   void emit(LLVM::LLVMFuncOp function);
   /// Adds 2 m n k to the context's count, as the library's products do.
@@ -93,7 +93,7 @@ private:
     return code.offset(base, code.add(code.mul(row, stride), column), type);
   }
 
-  ModuleLowering &module;
+  CpuModule &module;
   std::string name;
   Type type;
   Blocking sizes;
@@ -105,7 +105,7 @@ private:
 
 } // namespace
 
-static Blocking blockingFor(ModuleLowering &module, Type type) {
+static Blocking blockingFor(CpuModule &module, Type type) {
   // 8 x 3 vectors use 24 of the 32 registers of AVX-512, 4 x 3 fit 16.
   bool wide = module.getOptions().vectorBits == 512;
   Blocking sizes;
@@ -117,7 +117,7 @@ static Blocking blockingFor(ModuleLowering &module, Type type) {
   return sizes;
 }
 
-MatmulEmitter::MatmulEmitter(ModuleLowering &module, StringRef name, Type type)
+MatmulEmitter::MatmulEmitter(CpuModule &module, StringRef name, Type type)
     : module(module), name(name), type(type), sizes(blockingFor(module, type)) {
 }
 
@@ -505,7 +505,7 @@ void MatmulEmitter::packPartial(CodeBuilder &code, Value source,
   });
 }
 
-void mlir::dyna::cpu::emitGeneratedMatmul(ModuleLowering &module,
+void mlir::dyna::cpu::emitGeneratedMatmul(CpuModule &module,
                                           LLVM::LLVMFuncOp function,
                                           Type type) {
   MatmulEmitter(module, function.getName(), type).emit(function);

@@ -4,10 +4,7 @@
 
 #include "codegen/cpu/Lowering.h"
 
-#include "passes/memory/Values.h"
-#include "runtime/abi/Abi.h"
 #include "runtime/abi/Kernels.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -20,44 +17,12 @@ int64_t mlir::dyna::cpu::minimumRows(int64_t width) {
   return std::max<int64_t>((rows + 31) / 32 * 32, 32);
 }
 
-//===----------------------------------------------------------------------===//
-// ModuleLowering
-//===----------------------------------------------------------------------===//
-
-LLVM::LLVMFuncOp ModuleLowering::declareKernel(StringRef name,
-                                               ArrayRef<Type> arguments) {
-  if (auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
-    return function;
-  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  Type status = builder.getI32Type();
-  return LLVM::LLVMFuncOp::create(
-      builder, module.getLoc(), name,
-      LLVM::LLVMFunctionType::get(status, arguments));
-}
-
-LLVM::LLVMFuncOp ModuleLowering::createFunction(StringRef name,
-                                                Location location, Type result,
-                                                ArrayRef<Type> arguments,
-                                                bool isPublic) {
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto function = LLVM::LLVMFuncOp::create(
-      builder, location, name, LLVM::LLVMFunctionType::get(result, arguments),
-      isPublic ? LLVM::Linkage::External : LLVM::Linkage::Internal);
-  // Without this, LLVM halves 512-bit vectors on the CPUs that prefer 256.
-  std::string bits = std::to_string(options.vectorBits);
-  function.setPassthroughAttr(builder.getArrayAttr(
-      {builder.getStrArrayAttr({"prefer-vector-width", bits}),
-       builder.getStringAttr("nounwind")}));
-  function.addEntryBlock(builder);
-  return function;
-}
-
-LLVM::LLVMFuncOp ModuleLowering::createBody(
+LLVM::LLVMFuncOp CpuModule::createBody(
     StringRef name, Location location,
     function_ref<void(CodeBuilder &, Value, Value, Value, Value)> emit) {
-  CodeBuilder code(location, module.getContext());
+  CodeBuilder code(location, getModule().getContext());
   LLVM::LLVMFuncOp body = createFunction(
-      name, location, LLVM::LLVMVoidType::get(module.getContext()),
+      name, location, LLVM::LLVMVoidType::get(getModule().getContext()),
       {code.pointerType(), code.i64Type(), code.i64Type(), code.i64Type()},
       /*isPublic=*/false);
   code.setInsertionPointToStart(&body.getBody().front());
@@ -67,8 +32,8 @@ LLVM::LLVMFuncOp ModuleLowering::createBody(
   return body;
 }
 
-LLVM::LLVMFuncOp ModuleLowering::getMatmul(Type input, Type output) {
-  MLIRContext *context = module.getContext();
+LLVM::LLVMFuncOp CpuModule::getMatmul(Type input, Type output) {
+  MLIRContext *context = getModule().getContext();
   Type pointer = LLVM::LLVMPointerType::get(context);
   if (input.isBF16())
     return declareKernel(output.isBF16() ? "dyna_matmul_bf16"
@@ -78,396 +43,58 @@ LLVM::LLVMFuncOp ModuleLowering::getMatmul(Type input, Type output) {
     return declareKernel("dyna_matmul_f32", {pointer, pointer});
   StringRef name =
       input.isF64() ? "dyna_generated_matmul_f64" : "dyna_generated_matmul_f32";
-  if (auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+  if (auto function = getModule().lookupSymbol<LLVM::LLVMFuncOp>(name))
     return function;
   LLVM::LLVMFuncOp function =
-      createFunction(name, module.getLoc(), IntegerType::get(context, 32),
+      createFunction(name, getModule().getLoc(), IntegerType::get(context, 32),
                      {pointer, pointer}, /*isPublic=*/false);
   emitGeneratedMatmul(*this, function, input);
   return function;
 }
 
-LLVM::GlobalOp ModuleLowering::getTable(ArrayRef<double> values) {
-  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+LLVM::GlobalOp CpuModule::getTable(ArrayRef<double> values) {
+  OpBuilder builder = OpBuilder::atBlockBegin(getModule().getBody());
   auto type = RankedTensorType::get(values.size(), builder.getF64Type());
   auto contents = DenseElementsAttr::get(type, values);
-  for (auto global : module.getOps<LLVM::GlobalOp>())
+  for (auto global : getModule().getOps<LLVM::GlobalOp>())
     if (global.getValueOrNull() == contents)
       return global;
   return LLVM::GlobalOp::create(
-      builder, module.getLoc(),
+      builder, getModule().getLoc(),
       LLVM::LLVMArrayType::get(builder.getF64Type(), values.size()),
       /*isConstant=*/true, LLVM::Linkage::Internal,
       "dyna_table" + std::to_string(tables++), contents, /*alignment=*/64);
 }
 
-//===----------------------------------------------------------------------===//
-// Slots
-//===----------------------------------------------------------------------===//
-
-unsigned Slots::add(Value value) {
-  auto *found = llvm::find(values, value);
-  unsigned index = found - values.begin();
-  if (found == values.end())
-    values.push_back(value);
-  return index;
-}
-
-Value Slots::store(CodeBuilder &code) const {
-  Value slots = code.stack(std::max<int64_t>(bytes(), 8));
-  for (auto [index, value] : llvm::enumerate(values))
-    code.storeField(value, slots, 8 * index);
-  return slots;
-}
-
-Value Slots::load(CodeBuilder &code, Value slots, unsigned index) const {
-  return code.loadField(slots, 8 * index, values[index].getType());
-}
-
-//===----------------------------------------------------------------------===//
-// FunctionLowering
-//===----------------------------------------------------------------------===//
-
-FunctionLowering::FunctionLowering(ModuleLowering &module, FunctionOp source)
-    : module(module), source(source),
-      code(source.getLoc(), source.getContext()), parts(source) {
-  SmallVector<Type> arguments(8, code.pointerType());
-  std::string name = source.getSymName().str();
-  // The layer function takes over the name.
-  source.setSymName(name + ".source");
-  target = module.createFunction(name, source.getLoc(), code.i32Type(),
-                                 arguments, /*isPublic=*/true);
-  Block *entry = &target.getBody().front();
-  failure = new Block();
-  target.getBody().push_back(failure);
-  failure->addArgument(code.i32Type(), source.getLoc());
-  code.setInsertionPointToStart(failure);
-  LLVM::ReturnOp::create(code, failure->getArgument(0));
-  // Addresses are computed in a block behind the stack's.
-  Block *start = &target.getBody().emplaceBlock();
-  start->moveBefore(failure);
-  code.setInsertionPointToStart(entry);
-  LLVM::BrOp::create(code, ValueRange(), start);
-  code.setInsertionPointToStart(start);
-}
-
-/// Lowers one op by its own rule.
-static LogicalResult lower(FunctionLowering &function, Operation *op) {
-  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](RowsOp op) {
-        // Done together with the product before it?
-        if (getEpilogueProduct(op))
-          return success();
-        return lowerRows(function, op);
-      })
-      .Case([&](EmbeddingOp op) { return lowerEmbedding(function, op); })
-      .Case([&](EmbeddingGradOp op) {
-        return lowerTableGradient(function, op, op.getDy(), op.getAccumulator(),
-                                  op.getIds(), op.getShardAttr());
-      })
-      .Case([&](PositionsGradOp op) {
-        return lowerTableGradient(function, op, op.getDy(), op.getAccumulator(),
-                                  Value(), ShardAttr());
-      })
-      .Case([&](MatrixProductOpInterface op) {
-        return lowerProduct(function, op, getEpilogue(op));
-      })
-      .Case([&](AttentionOp op) { return lowerAttention(function, op); })
-      .Case(
-          [&](AttentionGradOp op) { return lowerAttentionGrad(function, op); })
-      .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>(
-          [&](auto op) { return lowerHead(function, op); })
-      .Case<dist::CollectiveOpInterface, dist::ExchangeOp>(
-          [&](Operation *op) { return lowerCollective(function, op); })
-      .Case([&](AdamwOp op) { return lowerAdamw(function, op); })
-      .Case([&](SumSquaresOp op) { return lowerSumSquares(function, op); })
-      .Case([&](CastOp op) { return lowerCast(function, op); })
-      .Default([&](Operation *op) {
-        return op->emitOpError("stands outside of 'dyna.rows'; run "
-                               "--dyna-fuse-rows before code generation");
-      });
-}
-
-LogicalResult FunctionLowering::run() {
-  if (mlir::failed(checkPlaces()))
-    return mlir::failure();
-  for (const ProductRun &run : findJoinedRuns(source))
-    for (Operation *op : run.ops)
-      runs[op] = run;
-  for (Operation &op : source.getBody().front().without_terminator()) {
-    code.setLoc(op.getLoc());
-    if (mlir::failed(lower(*this, &op)))
-      return mlir::failure();
-  }
-  return lowerReturn(cast<ReturnOp>(source.getBody().front().getTerminator()));
-}
-
-/// Every result has a place, so that no rule below needs to ask.
-LogicalResult FunctionLowering::checkPlaces() {
-  for (Operation &op : source.getBody().front().without_terminator()) {
-    ArrayAttr places = placesOf(&op);
-    if (!places || places.size() < op.getNumResults())
-      return op.emitOpError("expects ")
-             << op.getNumResults() << " places, but has "
-             << (places ? places.size() : 0)
-             << "; run --dyna-plan-memory before code generation";
-  }
-  return success();
-}
-
-FailureOr<PlaceAttr> FunctionLowering::scratchOf(Operation *op) {
-  if (PlaceAttr place =
-          cast<PlacedOpInterface>(op).getPlace(op->getNumResults()))
-    return place;
-  return op->emitOpError("expects one more place than results, its scratch "
-                         "memory, but has ")
-         << placesOf(op).size() << " places for " << op->getNumResults()
-         << " results";
-}
-
-/// The array of tensors that `memory` indexes, as an argument number.
-static std::optional<unsigned> arrayArgument(Memory memory) {
-  switch (memory) {
-  case Memory::Parameter:
-    return 1;
-  case Memory::Gradient:
-    return 2;
-  case Memory::Input:
-    return 6;
-  case Memory::Output:
-    return 7;
-  default:
-    return std::nullopt;
-  }
-}
-
-/// The field of dyna_saved that holds the tier `memory`.
-static int64_t tierField(Memory memory) {
-  switch (memory) {
-  case Memory::SavedInput:
-    return offsetof(dyna_saved, input);
-  case Memory::Products:
-    return offsetof(dyna_saved, products);
-  case Memory::Elementwise:
-    return offsetof(dyna_saved, elementwise);
-  case Memory::Deferred:
-    return offsetof(dyna_saved, deferred);
-  default:
-    llvm_unreachable("not a tier");
-  }
-}
-
-Value FunctionLowering::address(PlaceAttr place) {
-  Value &address = addresses[place];
-  if (address)
-    return address;
-  Memory memory = place.getMemory();
-  if (memory == Memory::Segments)
-    return address = getSegments();
-  if (std::optional<unsigned> array = arrayArgument(memory))
-    return address = code.loadField(argument(*array),
-                                    place.getIndex() * sizeof(dyna_tensor) +
-                                        offsetof(dyna_tensor, data),
-                                    code.pointerType());
-  Value base =
-      memory == Memory::Workspace
-          ? argument(4)
-          : code.loadField(argument(3), tierField(memory), code.pointerType());
-  Value bytes = code.i64(place.getConstant() + place.getColumn());
-  auto addTerm = [&](int64_t coefficient, int64_t field) {
-    if (coefficient == 0)
-      return;
-    Value size = code.roundUp(segmentsField(field), DYNA_ROW_ALIGNMENT);
-    bytes = code.add(bytes, code.mul(size, code.i64(coefficient)));
-  };
-  addTerm(place.getTq(), offsetof(dyna_segments, tq));
-  addTerm(place.getTkv(), offsetof(dyna_segments, tkv));
-  addTerm(place.getS(), offsetof(dyna_segments, count));
-  return address = code.offset(base, bytes, code.getIntegerType(8));
-}
-
-int64_t FunctionLowering::strideOf(Value activation) {
-  auto type = cast<RankedTensorType>(activation.getType());
-  int64_t bytes = placeOf(activation).getStride();
-  return bytes == 0 ? type.getDimSize(1)
-                    : bytes * 8 / type.getElementTypeBitWidth();
-}
-
-Value FunctionLowering::rowsOf(PlaceAttr place) {
-  return code.loadField(argument(*arrayArgument(place.getMemory())),
-                        place.getIndex() * sizeof(dyna_tensor) +
-                            offsetof(dyna_tensor, rows),
-                        code.i64Type());
-}
-
-Value FunctionLowering::segmentsField(int64_t offset) {
-  Value &size = sizes[offset];
-  if (!size)
-    size = code.loadField(getSegments(), offset, code.i64Type());
-  return size;
-}
-
-Value FunctionLowering::getTokens() {
-  return segmentsField(offsetof(dyna_segments, tq));
-}
-
-//===----------------------------------------------------------------------===//
-// Groups of ranks
-//===----------------------------------------------------------------------===//
-
-std::pair<Value, Value> FunctionLowering::groupOf(int64_t group) {
-  Value count = code.loadField(
-      getContext(), offsetof(dyna_context, group_count), code.i32Type());
-  check(code.select(code.less(code.i32(group), count), code.i32(DYNA_OK),
-                    code.i32(DYNA_INVALID_ARGUMENT)));
-  Value groups = code.loadField(getContext(), offsetof(dyna_context, groups),
-                                code.pointerType());
-  auto field = [&](size_t offset) {
-    Value value = code.loadField(
-        groups, group * sizeof(dyna_group) + static_cast<int64_t>(offset),
-        code.i32Type());
-    return code.zeroExtend(value, code.i64Type());
-  };
-  return {field(offsetof(dyna_group, size)),
-          field(offsetof(dyna_group, index))};
-}
-
-/// dyna_part_begin and dyna_part_size.
-RankRows FunctionLowering::partOf(int64_t group, Value rows) {
-  auto [ranks, index] = groupOf(group);
-  Value each = code.ceilDiv(rows, ranks);
-  auto beginOf = [&](Value index) {
-    return code.min(code.mul(index, each), rows);
-  };
-  Value begin = beginOf(index);
-  Value end = beginOf(code.add(index, code.i64(1)));
-  return {begin, code.sub(end, begin)};
-}
-
-RankRows FunctionLowering::partOf(ShardAttr shard, int64_t room) {
-  RankRows part = partOf(shard.getGroup(), code.i64(shard.getRows()));
-  check(code.select(code.less(code.i64(room), part.size),
-                    code.i32(DYNA_INVALID_ARGUMENT), code.i32(DYNA_OK)));
-  return part;
-}
-
-RankRows FunctionLowering::tokensOf(dist::GroupAttr group) {
-  if (!group)
-    return {code.i64(0), getTokens()};
-  auto [entry, isNew] = tokens.insert({group, RankRows()});
-  if (isNew) {
-    RankRows part = partOf(group.getIndex(), getTokens());
-    tokens[group] = part;
-    return part;
-  }
-  return entry->second;
-}
-
-std::string FunctionLowering::bodyName(StringRef what) {
-  return (target.getName() + "." + what + std::to_string(bodies++)).str();
-}
-
-//===----------------------------------------------------------------------===//
-// Calls
-//===----------------------------------------------------------------------===//
-
-void FunctionLowering::check(Value status) {
-  Value succeeded = code.equal(status, code.i32(DYNA_OK));
-  Block *next = &target.getBody().emplaceBlock();
-  next->moveBefore(failure);
-  LLVM::CondBrOp::create(code, succeeded, next, ValueRange(), failure,
-                         ValueRange(status));
-  code.setInsertionPointToStart(next);
-}
-
-void FunctionLowering::choose(Value condition, function_ref<void()> then,
-                              function_ref<void()> otherwise) {
-  auto addBlock = [&] {
-    Block *block = &target.getBody().emplaceBlock();
-    block->moveBefore(failure);
-    return block;
-  };
-  Block *yes = addBlock(), *no = addBlock();
-  LLVM::CondBrOp::create(code, condition, yes, ValueRange(), no, ValueRange());
-  // Its blocks follow those of the calls in both.
-  Block *after = nullptr;
-  SmallVector<std::pair<Block *, function_ref<void()>>> arms = {
-      {yes, then}, {no, otherwise}};
-  SmallVector<OpBuilder::InsertPoint> ends;
-  for (auto &[block, emit] : arms) {
-    code.setInsertionPointToStart(block);
-    emit();
-    ends.push_back(code.saveInsertionPoint());
-  }
-  after = addBlock();
-  for (const OpBuilder::InsertPoint &end : ends) {
-    code.restoreInsertionPoint(end);
-    LLVM::BrOp::create(code, ValueRange(), after);
-  }
-  code.setInsertionPointToStart(after);
-}
-
-void FunctionLowering::call(LLVM::LLVMFuncOp callee, ValueRange arguments) {
-  check(LLVM::CallOp::create(code, callee, arguments).getResult());
-}
-
-Value FunctionLowering::getPositions(Operation *op) {
-  Value positions = code.loadField(
-      getSegments(), offsetof(dyna_segments, row_position), code.pointerType());
-  return code.offset(positions, getFirstToken(op), code.i64Type());
-}
-
-void FunctionLowering::checkIds(Value ids, Value count, int64_t rows) {
-  call(module.declareKernel("dyna_check_ids",
-                            {code.pointerType(), code.pointerType(),
-                             code.i64Type(), code.i64Type()}),
-       {getContext(), ids, count, code.i64(rows)});
-}
-
-void FunctionLowering::checkPositions(Operation *op, Value count,
-                                      int64_t rows) {
-  call(module.declareKernel("dyna_check_positions",
-                            {code.pointerType(), code.pointerType(),
-                             code.i64Type(), code.i64Type()}),
-       {getContext(), getPositions(op), count, code.i64(rows)});
-}
-
-Value FunctionLowering::launchUnchecked(const Launch &launch, Value rows) {
-  LLVM::LLVMFuncOp kernel = module.declareKernel(
-      "dyna_launch",
-      {code.pointerType(), code.pointerType(), code.pointerType(),
-       code.i64Type(), code.i64Type(), code.i64Type()});
+Value CpuModule::launchUnchecked(FunctionLowering &function,
+                                 const Launch &launch, Value rows) {
+  CodeBuilder &code = function.getCode();
+  LLVM::LLVMFuncOp kernel =
+      declareKernel("dyna_launch",
+                    {code.pointerType(), code.pointerType(), code.pointerType(),
+                     code.i64Type(), code.i64Type(), code.i64Type()});
   Value body = LLVM::AddressOfOp::create(code, launch.body);
   return LLVM::CallOp::create(code, kernel,
-                              ValueRange{getContext(), body, launch.slots,
+                              ValueRange{function.getContext(), body,
+                                         launch.slots,
                                          code.i64(launch.slotsBytes), rows,
                                          code.i64(launch.minRows)})
       .getResult();
 }
 
-void FunctionLowering::launch(const Launch &launch, Value rows) {
-  check(launchUnchecked(launch, rows));
+void CpuModule::launch(FunctionLowering &function, const Launch &launch,
+                       Value rows) {
+  function.check(launchUnchecked(function, launch, rows));
 }
 
-//===----------------------------------------------------------------------===//
-// Return
-//===----------------------------------------------------------------------===//
-
-/// Copies an activation that has to be handed out where it does not lie.
-void FunctionLowering::copyRows(Value value, PlaceAttr place) {
-  auto type = cast<RankedTensorType>(value.getType());
-  Value from = address(value), to = address(place);
-  int64_t fromStride = strideOf(value),
-          toStride = place.getStride() == 0 ? type.getDimSize(1)
-                                            : place.getStride() * 8 /
-                                                  type.getElementTypeBitWidth();
-  int64_t width = type.getDimSize(1);
-  Type element = type.getElementType();
-  int64_t lanes = module.vectorWidth(code.getF32Type());
+void CpuModule::copyRows(FunctionLowering &function, const RowsCopy &copy) {
+  CodeBuilder &code = function.getCode();
+  Type element = copy.element;
+  int64_t width = copy.width, lanes = vectorWidth(code.getF32Type());
   Slots slots;
-  unsigned source = slots.add(from), destination = slots.add(to);
-  LLVM::LLVMFuncOp body = module.createBody(
-      bodyName("copy"), code.getLoc(),
+  unsigned source = slots.add(copy.from), destination = slots.add(copy.to);
+  LLVM::LLVMFuncOp body = createBody(
+      function.bodyName("copy"), code.getLoc(),
       [&](CodeBuilder &code, Value args, Value begin, Value end, Value) {
         Value from = slots.load(code, args, source);
         Value to = slots.load(code, args, destination);
@@ -475,29 +102,19 @@ void FunctionLowering::copyRows(Value value, PlaceAttr place) {
           auto rowOf = [&](Value base, int64_t stride) {
             return code.offset(base, code.mul(row, code.i64(stride)), element);
           };
-          emitCopy(code, rowOf(from, fromStride), rowOf(to, toStride), width,
-                   element, lanes);
+          emitCopy(code, rowOf(from, copy.fromStride), rowOf(to, copy.toStride),
+                   width, element, lanes);
         });
       });
-  launch({body, slots.store(code), slots.bytes(), minimumRows(width)},
-         getTokens(value));
+  launch(function, {body, slots.store(code), slots.bytes(), minimumRows(width)},
+         function.getTokens(copy.activation));
 }
 
-LogicalResult FunctionLowering::lowerReturn(ReturnOp op) {
-  code.setLoc(op.getLoc());
-  for (auto [index, value] : llvm::enumerate(op.getOperands())) {
-    PlaceAttr from = placeOf(value), to = source.getResultPlace(index);
-    if (from == to)
-      continue;
-    auto type = cast<RankedTensorType>(value.getType());
-    if (type.getRank() != 2 || !type.isDynamicDim(0))
-      return op.emitOpError("expects result ")
-             << index << " to be computed in its place " << to
-             << ", but it lies in " << from;
-    copyRows(value, to);
-  }
-  LLVM::ReturnOp::create(code, code.i32(DYNA_OK));
-  return success();
+SmallVector<Attribute> CpuModule::passthrough(OpBuilder &builder) {
+  // Without this, LLVM halves 512-bit vectors on the CPUs that prefer 256.
+  std::string bits = std::to_string(options.vectorBits);
+  return {builder.getStrArrayAttr({"prefer-vector-width", bits}),
+          builder.getStringAttr("nounwind")};
 }
 
 void mlir::dyna::cpu::emitZeros(CodeBuilder &code, Value to, int64_t width,

@@ -87,8 +87,8 @@ static FailureOr<Elements> elementsOf(FunctionLowering &function, Operation *op,
 }
 
 /// Launches over the elements, unless there are none or one tensor is null.
-static void launchElements(FunctionLowering &function, const Launch &launch,
-                           const Elements &elements) {
+static void launchElements(CpuModule &module, FunctionLowering &function,
+                           const Launch &launch, const Elements &elements) {
   CodeBuilder &code = function.getCode();
   Value isAbsent = code.equal(elements.count, code.i64(0));
   for (Value pointer : elements.pointers)
@@ -110,7 +110,7 @@ static void launchElements(FunctionLowering &function, const Launch &launch,
       [&] {
         return choose(
             elements.isValid,
-            [&] { return function.launchUnchecked(launch, blocks); },
+            [&] { return module.launchUnchecked(function, launch, blocks); },
             [&] { return code.i32(DYNA_INVALID_ARGUMENT); });
       }));
 }
@@ -142,7 +142,7 @@ static CastOp castOf(AdamwOp op) {
   return CastOp();
 }
 
-bool mlir::dyna::cpu::isFusedCast(CastOp op) {
+static bool isFusedCast(CastOp op) {
   auto adamw = op.getX().getDefiningOp<AdamwOp>();
   return adamw && castOf(adamw) == op;
 }
@@ -214,16 +214,14 @@ static void emitAdamwPiece(CodeBuilder &code, const AdamwScalars &scalars,
     store(p, 4);
 }
 
-LogicalResult mlir::dyna::cpu::lowerAdamw(FunctionLowering &function,
-                                          AdamwOp op) {
+LogicalResult CpuModule::lowerAdamw(FunctionLowering &function, AdamwOp op) {
   for (auto [index, operand] : llvm::enumerate(op.getOperands()))
     if (function.placeOf(operand) != function.placeOf(op->getResult(index)))
       return op.emitOpError("expects operand ")
              << index << " in the place of result " << index;
   CodeBuilder &code = function.getCode();
-  ModuleLowering &module = function.getModule();
   Type element = typeOf(op.getMaster()).getElementType();
-  int64_t lanes = module.vectorWidth(element);
+  int64_t lanes = vectorWidth(element);
   SmallVector<Value> tensors(op.getOperands());
   if (CastOp copy = castOf(op))
     tensors.push_back(copy.getResult());
@@ -241,7 +239,7 @@ LogicalResult mlir::dyna::cpu::lowerAdamw(FunctionLowering &function,
   for (Value *scalar : scalars.all())
     scalarSlots.push_back(slots.add(*scalar));
 
-  LLVM::LLVMFuncOp body = module.createBody(
+  LLVM::LLVMFuncOp body = createBody(
       function.bodyName("adamw"), op.getLoc(),
       [&](CodeBuilder &code, Value args, Value begin, Value end, Value) {
         AdamwScalars inner;
@@ -262,7 +260,7 @@ LogicalResult mlir::dyna::cpu::lowerAdamw(FunctionLowering &function,
         emitBlocks(code, begin, end, slots.load(code, args, countSlot), lanes,
                    sweep);
       });
-  launchElements(function,
+  launchElements(*this, function,
                  {body, slots.store(code), slots.bytes(), minimumBlocks},
                  *elements);
   return success();
@@ -272,15 +270,13 @@ LogicalResult mlir::dyna::cpu::lowerAdamw(FunctionLowering &function,
 // Casts
 //===----------------------------------------------------------------------===//
 
-LogicalResult mlir::dyna::cpu::lowerCast(FunctionLowering &function,
-                                         CastOp op) {
+LogicalResult CpuModule::lowerCast(FunctionLowering &function, CastOp op) {
   if (isFusedCast(op))
     return success();
   CodeBuilder &code = function.getCode();
-  ModuleLowering &module = function.getModule();
   Type from = typeOf(op.getX()).getElementType();
   Type to = typeOf(op.getResult()).getElementType();
-  int64_t lanes = module.vectorWidth(from);
+  int64_t lanes = vectorWidth(from);
   FailureOr<Elements> elements =
       elementsOf(function, op, {op.getX(), op.getResult()});
   if (failed(elements))
@@ -289,7 +285,7 @@ LogicalResult mlir::dyna::cpu::lowerCast(FunctionLowering &function,
   unsigned fromSlot = slots.add(elements->pointers[0]);
   unsigned toSlot = slots.add(elements->pointers[1]);
   unsigned countSlot = slots.add(elements->count);
-  LLVM::LLVMFuncOp body = module.createBody(
+  LLVM::LLVMFuncOp body = createBody(
       function.bodyName("cast"), op.getLoc(),
       [&](CodeBuilder &code, Value args, Value begin, Value end, Value) {
         Value source = slots.load(code, args, fromSlot);
@@ -308,7 +304,7 @@ LogicalResult mlir::dyna::cpu::lowerCast(FunctionLowering &function,
         emitBlocks(code, begin, end, slots.load(code, args, countSlot), lanes,
                    sweep);
       });
-  launchElements(function,
+  launchElements(*this, function,
                  {body, slots.store(code), slots.bytes(), minimumBlocks},
                  *elements);
   return success();
@@ -319,13 +315,14 @@ LogicalResult mlir::dyna::cpu::lowerCast(FunctionLowering &function,
 //===----------------------------------------------------------------------===//
 
 /// The body: leaves the sum of chunk `chunk` in partial[chunk].
-static LLVM::LLVMFuncOp emitSumSquaresBody(FunctionLowering &function,
+static LLVM::LLVMFuncOp emitSumSquaresBody(CpuModule &module,
+                                           FunctionLowering &function,
                                            SumSquaresOp op, const Slots &slots,
                                            unsigned xSlot, unsigned countSlot,
                                            unsigned partialSlot) {
   Type element = typeOf(op.getX()).getElementType();
-  int64_t lanes = function.getModule().vectorWidth(element);
-  return function.getModule().createBody(
+  int64_t lanes = module.vectorWidth(element);
+  return module.createBody(
       function.bodyName("squares"), op.getLoc(),
       [&](CodeBuilder &code, Value args, Value begin, Value end, Value chunk) {
         Type f64 = code.f64Type();
@@ -352,8 +349,8 @@ static LLVM::LLVMFuncOp emitSumSquaresBody(FunctionLowering &function,
       });
 }
 
-LogicalResult mlir::dyna::cpu::lowerSumSquares(FunctionLowering &function,
-                                               SumSquaresOp op) {
+LogicalResult CpuModule::lowerSumSquares(FunctionLowering &function,
+                                         SumSquaresOp op) {
   FailureOr<PlaceAttr> scratch = function.scratchOf(op);
   if (failed(scratch))
     return failure();
@@ -369,8 +366,8 @@ LogicalResult mlir::dyna::cpu::lowerSumSquares(FunctionLowering &function,
   unsigned xSlot = slots.add(elements->pointers[0]);
   unsigned countSlot = slots.add(elements->count);
   unsigned partialSlot = slots.add(partials);
-  LLVM::LLVMFuncOp body =
-      emitSumSquaresBody(function, op, slots, xSlot, countSlot, partialSlot);
+  LLVM::LLVMFuncOp body = emitSumSquaresBody(*this, function, op, slots, xSlot,
+                                             countSlot, partialSlot);
 
   // Fewer rows than all have fewer chunks, an absent tensor has none; those
   // that do not run leave their partial sums as they are: make them zero.
@@ -381,7 +378,7 @@ LogicalResult mlir::dyna::cpu::lowerSumSquares(FunctionLowering &function,
   Type f64 = code.f64Type();
   for (int64_t chunk = 0; chunk < chunks; ++chunk)
     code.storeField(code.constant(f64, 0.0), partials, 8 * chunk);
-  launchElements(function,
+  launchElements(*this, function,
                  {body, slots.store(code), slots.bytes(), minimumBlocks},
                  *elements);
   Value sum = code.load(total, f64);

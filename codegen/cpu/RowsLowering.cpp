@@ -33,7 +33,7 @@ struct RowsSlots {
 
 class CpuRows : public RowsTarget {
 public:
-  CpuRows(ModuleLowering &module, const RowsSlots &slots, CodeBuilder &code,
+  CpuRows(CpuModule &module, const RowsSlots &slots, CodeBuilder &code,
           Value args, Type accumulator)
       : module(module), slots(slots), builder(code), args(args),
         lanes(module.vectorWidth(accumulator)) {}
@@ -60,7 +60,7 @@ private:
     return builder.sumColumns(count, lanes, unroll, sums, type, body);
   }
 
-  ModuleLowering &module;
+  CpuModule &module;
   const RowsSlots &slots;
   CodeBuilder &builder;
   Value args;
@@ -184,8 +184,9 @@ static FailureOr<RowsSlots> collectSlots(FunctionLowering &function, RowsOp op,
 /// Lets the body choose between ordinary and streaming stores, where the latter
 /// can be better: the sweep stands alone, writes whole cache lines that it has
 /// not just read, and adds nothing up.
-static void addStreamingSlot(FunctionLowering &function, RowsOp op,
-                             const RowsPlan &plan, RowsSlots &slots) {
+static void addStreamingSlot(CpuModule &module, FunctionLowering &function,
+                             RowsOp op, const RowsPlan &plan,
+                             RowsSlots &slots) {
   int64_t rowBytes = 0;
   for (auto &[value, results] : plan.yields)
     for (unsigned result : results) {
@@ -201,7 +202,7 @@ static void addStreamingSlot(FunctionLowering &function, RowsOp op,
     return;
   CodeBuilder &code = function.getCode();
   Value bytes = code.mul(function.getTokens(op), code.i64(rowBytes));
-  Value limit = code.i64(function.getModule().getOptions().streamingBytes);
+  Value limit = code.i64(module.getOptions().streamingBytes);
   Value large = code.less(limit, bytes);
   slots.streaming =
       slots.slots.add(code.select(large, code.i64(1), code.i64(0)));
@@ -254,11 +255,10 @@ struct PartialSums {
 } // namespace
 
 /// Adds the partial sums to the accumulator, a launch over columns.
-static void addPartials(FunctionLowering &function, const RowsPlan &plan,
-                        Value partials, Value accumulator, Type element,
-                        Value chunks) {
+static void addPartials(CpuModule &module, FunctionLowering &function,
+                        const RowsPlan &plan, Value partials, Value accumulator,
+                        Type element, Value chunks) {
   CodeBuilder &code = function.getCode();
-  ModuleLowering &module = function.getModule();
   Type type = plan.accumulator;
   int64_t width = plan.width, lanes = module.vectorWidth(type);
   Slots slots;
@@ -283,13 +283,14 @@ static void addPartials(FunctionLowering &function, const RowsPlan &plan,
             sums.addBlock(code.i64(whole * block), width % block);
           });
       });
-  function.launch({body, slots.store(code), slots.bytes(), /*minRows=*/16},
-                  code.i64((width + block - 1) / block));
+  module.launch(function,
+                {body, slots.store(code), slots.bytes(), /*minRows=*/16},
+                code.i64((width + block - 1) / block));
 }
 
-FailureOr<PreparedRows> mlir::dyna::cpu::prepareRows(FunctionLowering &function,
-                                                     RowsOp op,
-                                                     bool isEpilogue) {
+static FailureOr<PreparedRows> prepareRows(CpuModule &module,
+                                           FunctionLowering &function,
+                                           RowsOp op, bool isEpilogue) {
   FailureOr<RowsPlan> plan = planRows(op);
   if (failed(plan))
     return failure();
@@ -297,7 +298,7 @@ FailureOr<PreparedRows> mlir::dyna::cpu::prepareRows(FunctionLowering &function,
   if (failed(slots))
     return failure();
   if (!isEpilogue)
-    addStreamingSlot(function, op, *plan, *slots);
+    addStreamingSlot(module, function, op, *plan, *slots);
   for (const Accumulation &sum : plan->accumulations)
     for (OpOperand &use : sum.result.getUses()) {
       if (!isa<YieldOp>(use.getOwner()))
@@ -309,7 +310,6 @@ FailureOr<PreparedRows> mlir::dyna::cpu::prepareRows(FunctionLowering &function,
                << " in the place of the accumulator it adds to";
     }
 
-  ModuleLowering &module = function.getModule();
   LLVM::LLVMFuncOp body = module.createBody(
       function.bodyName("rows"), op.getLoc(),
       [&](CodeBuilder &code, Value args, Value begin, Value end, Value chunk) {
@@ -321,7 +321,8 @@ FailureOr<PreparedRows> mlir::dyna::cpu::prepareRows(FunctionLowering &function,
   PreparedRows prepared;
   prepared.launch = {body, slots->slots.store(code), slots->slots.bytes(),
                      minRows};
-  prepared.finish = [&function, op, plan = *plan, slots = *slots, minRows] {
+  prepared.finish = [&module, &function, op, plan = *plan, slots = *slots,
+                     minRows] {
     if (plan.accumulations.empty())
       return;
     CodeBuilder &code = function.getCode();
@@ -330,7 +331,7 @@ FailureOr<PreparedRows> mlir::dyna::cpu::prepareRows(FunctionLowering &function,
     Value even = code.ceilDiv(rows, code.i64(DYNA_MAX_CHUNKS));
     Value chunks = code.ceilDiv(rows, code.max(even, code.i64(minRows)));
     for (auto [index, sum] : llvm::enumerate(plan.accumulations))
-      addPartials(function, plan,
+      addPartials(module, function, plan,
                   slots.slots.get(slots.arguments.partials[index]),
                   function.address(sum.accumulator), elementOf(sum.accumulator),
                   chunks);
@@ -338,13 +339,17 @@ FailureOr<PreparedRows> mlir::dyna::cpu::prepareRows(FunctionLowering &function,
   return prepared;
 }
 
-LogicalResult mlir::dyna::cpu::lowerRows(FunctionLowering &function,
-                                         RowsOp op) {
+FailureOr<PreparedRows> CpuModule::prepareEpilogue(FunctionLowering &function,
+                                                   RowsOp op) {
+  return prepareRows(*this, function, op, /*isEpilogue=*/true);
+}
+
+LogicalResult CpuModule::lowerRows(FunctionLowering &function, RowsOp op) {
   FailureOr<PreparedRows> prepared =
-      prepareRows(function, op, /*isEpilogue=*/false);
+      prepareRows(*this, function, op, /*isEpilogue=*/false);
   if (failed(prepared))
     return failure();
-  function.launch(prepared->launch, function.getTokens(op));
+  launch(function, prepared->launch, function.getTokens(op));
   prepared->finish();
   return success();
 }

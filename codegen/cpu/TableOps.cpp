@@ -54,14 +54,13 @@ static int64_t wholeRows(Value table, ShardAttr shard) {
 /// Columns that one body adds up for all rows: four cache lines of f32.
 static constexpr int64_t gradientColumns = 64;
 
-LogicalResult mlir::dyna::cpu::lowerEmbedding(FunctionLowering &function,
-                                              EmbeddingOp op) {
+LogicalResult CpuModule::lowerEmbedding(FunctionLowering &function,
+                                        EmbeddingOp op) {
   CodeBuilder &code = function.getCode();
-  ModuleLowering &module = function.getModule();
   auto type = cast<RankedTensorType>(op.getResult().getType());
   int64_t width = type.getDimSize(1);
   Type element = type.getElementType();
-  int64_t lanes = module.vectorWidth(element);
+  int64_t lanes = vectorWidth(element);
   function.checkIds(function.address(op.getIds()),
                     function.getTokens(op.getIds()),
                     wholeRows(op.getTable(), op.getShardAttr()));
@@ -70,7 +69,7 @@ LogicalResult mlir::dyna::cpu::lowerEmbedding(FunctionLowering &function,
   unsigned tableSlot = slots.add(function.address(op.getTable()));
   unsigned resultSlot = slots.add(function.address(op.getResult()));
   TableRows tableRows(function, slots, op.getShardAttr(), op.getTable());
-  LLVM::LLVMFuncOp body = module.createBody(
+  LLVM::LLVMFuncOp body = createBody(
       function.bodyName("embedding"), op.getLoc(),
       [&](CodeBuilder &code, Value args, Value begin, Value end, Value) {
         Value ids = slots.load(code, args, idsSlot);
@@ -92,8 +91,8 @@ LogicalResult mlir::dyna::cpu::lowerEmbedding(FunctionLowering &function,
               [&] { emitZeros(code, to, width, element, lanes); });
         });
       });
-  function.launch({body, slots.store(code), slots.bytes(), minimumRows(width)},
-                  function.getTokens(op.getIds()));
+  launch(function, {body, slots.store(code), slots.bytes(), minimumRows(width)},
+         function.getTokens(op.getIds()));
   return success();
 }
 
@@ -244,27 +243,28 @@ static Value idsOf(FunctionLowering &function, Operation *op, Value ids) {
 /// Launches what each column block needs first where rows of the table are
 /// added to once, as one body.
 static void
-launchLists(FunctionLowering &function, Operation *op, const Slots &slots,
-            unsigned rowsSlot, int64_t size,
+launchLists(CpuModule &module, FunctionLowering &function, Operation *op,
+            const Slots &slots, unsigned rowsSlot, int64_t size,
             function_ref<TableGradient(CodeBuilder &, Value)> read) {
-  LLVM::LLVMFuncOp body = function.getModule().createBody(
+  LLVM::LLVMFuncOp body = module.createBody(
       function.bodyName("lists"), op->getLoc(),
       [&](CodeBuilder &code, Value args, Value, Value, Value) {
         read(code, args)
             .emitLists(code, slots.load(code, args, rowsSlot), code.i64(size));
       });
   CodeBuilder &code = function.getCode();
-  function.launch({body, slots.store(code), slots.bytes(), /*minRows=*/1},
-                  code.i64(1));
+  module.launch(function,
+                {body, slots.store(code), slots.bytes(), /*minRows=*/1},
+                code.i64(1));
 }
 
 /// Launches the additions, each body for some blocks of columns.
 static void
-launchColumns(FunctionLowering &function, Operation *op, const Slots &slots,
-              unsigned rowsSlot, int64_t width,
+launchColumns(CpuModule &module, FunctionLowering &function, Operation *op,
+              const Slots &slots, unsigned rowsSlot, int64_t width,
               function_ref<TableGradient(CodeBuilder &, Value)> read) {
   int64_t whole = width / gradientColumns;
-  LLVM::LLVMFuncOp body = function.getModule().createBody(
+  LLVM::LLVMFuncOp body = module.createBody(
       function.bodyName("table"), op->getLoc(),
       [&](CodeBuilder &code, Value args, Value begin, Value end, Value) {
         TableGradient gradient = read(code, args);
@@ -284,18 +284,18 @@ launchColumns(FunctionLowering &function, Operation *op, const Slots &slots,
       });
   int64_t blocks = (width + gradientColumns - 1) / gradientColumns;
   CodeBuilder &code = function.getCode();
-  function.launch({body, slots.store(code), slots.bytes(), /*minRows=*/1},
-                  code.i64(blocks));
+  module.launch(function,
+                {body, slots.store(code), slots.bytes(), /*minRows=*/1},
+                code.i64(blocks));
 }
 
-LogicalResult mlir::dyna::cpu::lowerTableGradient(FunctionLowering &function,
-                                                  Operation *op, Value dy,
-                                                  Value accumulator, Value ids,
-                                                  ShardAttr shard) {
+LogicalResult CpuModule::lowerTableGradient(FunctionLowering &function,
+                                            Operation *op, Value dy,
+                                            Value accumulator, Value ids,
+                                            ShardAttr shard) {
   if (function.placeOf(accumulator) != function.placeOf(op->getResult(0)))
     return op->emitOpError(
         "expects its accumulator in the place of its result");
-  ModuleLowering &module = function.getModule();
   auto dyType = cast<RankedTensorType>(dy.getType());
   auto tableType = cast<RankedTensorType>(accumulator.getType());
   Type element = tableType.getElementType();
@@ -328,7 +328,7 @@ LogicalResult mlir::dyna::cpu::lowerTableGradient(FunctionLowering &function,
     return TableGradient{width,
                          dyType.getElementType(),
                          element,
-                         module.vectorWidth(getAccumulatorType(element)),
+                         vectorWidth(getAccumulatorType(element)),
                          slots.load(code, args, idsSlot),
                          slots.load(code, args, dySlot),
                          slots.load(code, args, tableSlot),
@@ -339,8 +339,8 @@ LogicalResult mlir::dyna::cpu::lowerTableGradient(FunctionLowering &function,
                          lists};
   };
   if (isNarrow)
-    launchLists(function, op, slots, rowsSlot, size, read);
+    launchLists(*this, function, op, slots, rowsSlot, size, read);
 
-  launchColumns(function, op, slots, rowsSlot, width, read);
+  launchColumns(*this, function, op, slots, rowsSlot, width, read);
   return success();
 }

@@ -19,7 +19,7 @@ FOLDERS = {
 # dialects, lowest first.
 DIALECTS = ["dyna", "dist", "exec"]
 # codegen: what targets share, each target for itself, what joins them.
-CODEGEN = {"rows": 0, "cpu": 1, "aot": 2}
+CODEGEN = {"rows": 0, "layers": 1, "cpu": 2, "cuda": 2, "aot": 3}
 # Rooms of runtime/, lowest first.
 ROOMS = ["abi", "base", "layout", "plan", "cost", "sim", "planner", "device", "transport", "store", "data", "checkpoint",
          "executor", "train"]

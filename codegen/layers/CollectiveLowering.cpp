@@ -8,13 +8,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/Lowering.h"
+#include "codegen/layers/FunctionLowering.h"
 
 #include "runtime/abi/Collectives.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
-using namespace mlir::dyna::cpu;
+using namespace mlir::dyna::layers;
 
 static int32_t elementCode(Value value) {
   Type element = cast<RankedTensorType>(value.getType()).getElementType();
@@ -166,8 +166,8 @@ static void call(FunctionLowering &function, StringRef name, Value fields) {
                 {function.getContext(), fields});
 }
 
-LogicalResult mlir::dyna::cpu::lowerCollective(FunctionLowering &function,
-                                               Operation *op) {
+LogicalResult mlir::dyna::layers::lowerCollective(FunctionLowering &function,
+                                                  Operation *op) {
   CodeBuilder &code = function.getCode();
   if (auto exchange = dyn_cast<dist::ExchangeOp>(op)) {
     lowerExchange(function, exchange);

@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/Lowering.h"
+#include "codegen/layers/FunctionLowering.h"
 
 #include "runtime/abi/Kernels.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
-using namespace mlir::dyna::cpu;
+using namespace mlir::dyna::layers;
 
 static int64_t widthOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getDimSize(1);
@@ -155,8 +155,8 @@ static void callRun(FunctionLowering &function, const ProductRun &run,
       });
 }
 
-LogicalResult mlir::dyna::cpu::lowerProduct(FunctionLowering &function,
-                                            Operation *op, RowsOp epilogue) {
+LogicalResult mlir::dyna::layers::lowerProduct(FunctionLowering &function,
+                                               Operation *op, RowsOp epilogue) {
   auto linear = dyn_cast<LinearOp>(op);
   if (linear && linear.getBias())
     return op->emitOpError("still has a bias; run --dyna-fuse-rows before code "
@@ -174,7 +174,7 @@ LogicalResult mlir::dyna::cpu::lowerProduct(FunctionLowering &function,
 
   FailureOr<PreparedRows> rows = failure();
   if (epilogue) {
-    rows = prepareRows(function, epilogue, /*isEpilogue=*/true);
+    rows = function.getModule().prepareEpilogue(function, epilogue);
     if (failed(rows))
       return failure();
   }
@@ -231,8 +231,8 @@ static void setAttention(FunctionLowering &function, StructBuilder &fields,
   fields.set(offsetof(dyna_attention, lse), function.address(lse));
 }
 
-LogicalResult mlir::dyna::cpu::lowerAttention(FunctionLowering &function,
-                                              AttentionOp op) {
+LogicalResult mlir::dyna::layers::lowerAttention(FunctionLowering &function,
+                                                 AttentionOp op) {
   StructBuilder fields(function.getCode(), sizeof(dyna_attention));
   setAttention(function, fields, op, op.getResult(), op.getLse());
   function.call(
@@ -241,8 +241,8 @@ LogicalResult mlir::dyna::cpu::lowerAttention(FunctionLowering &function,
   return success();
 }
 
-LogicalResult mlir::dyna::cpu::lowerAttentionGrad(FunctionLowering &function,
-                                                  AttentionGradOp op) {
+LogicalResult mlir::dyna::layers::lowerAttentionGrad(FunctionLowering &function,
+                                                     AttentionGradOp op) {
   FailureOr<PlaceAttr> scratch = function.scratchOf(op);
   if (failed(scratch))
     return failure();
@@ -320,15 +320,15 @@ static LogicalResult emitHead(FunctionLowering &function, Operation *op,
   return success();
 }
 
-LogicalResult mlir::dyna::cpu::lowerHead(FunctionLowering &function,
-                                         LinearCrossEntropyOp op) {
+LogicalResult mlir::dyna::layers::lowerHead(FunctionLowering &function,
+                                            LinearCrossEntropyOp op) {
   return emitHead(function, op, op.getX(), op.getWeight(), op.getTargets(),
                   op.getLoss(), op.getIgnoreIndex(), op.getShardAttr(), Value(),
                   Value());
 }
 
-LogicalResult mlir::dyna::cpu::lowerHead(FunctionLowering &function,
-                                         LinearCrossEntropyTrainOp op) {
+LogicalResult mlir::dyna::layers::lowerHead(FunctionLowering &function,
+                                            LinearCrossEntropyTrainOp op) {
   if (function.placeOf(op.getAccumulator()) != function.placeOf(op.getResult()))
     return op.emitOpError("expects its accumulator in the place of its result");
   return emitHead(function, op, op.getX(), op.getWeight(), op.getTargets(),

@@ -185,10 +185,12 @@ def Exec_RankOp : Exec_ListOp<"rank", [HasParent<"PlanOp">]> {
   let summary = "The program of one rank.";
   let description = [{
     `dynamic_bytes` is the size of the region in which the offsets of its instructions
-    count.
+    count. A program of a phase of an `exec.step` says where this region lies in the rank's memory, and
+    where the phase has values, gradients, and what of them waits on its way (`runtime/plan/StepMemory.h`); of what
+    is left out there is none, and the region lies at the beginning.
 
     Constraints:
-    - (RANK1) `dynamic_bytes` is not negative.
+    - (RANK1) `dynamic_bytes` and places are not negative.
     - (RANK2) the body lists instructions, `exec.do`.
 
     Example:
@@ -199,8 +201,14 @@ def Exec_RankOp : Exec_ListOp<"rank", [HasParent<"PlanOp">]> {
     }
     ```
   }];
-  let arguments = (ins I32Attr:$rank, I64Attr:$dynamic_bytes);
+  let arguments = (ins I32Attr:$rank, I64Attr:$dynamic_bytes, OptionalAttr<I64Attr>:$at,
+                       OptionalAttr<I64Attr>:$values, OptionalAttr<I64Attr>:$gradients,
+                       OptionalAttr<I64Attr>:$values_transit, OptionalAttr<I64Attr>:$gradients_transit);
   let assemblyFormat = "custom<Index>($rank) `dynamic_bytes` custom<Number>($dynamic_bytes) "
+                       "(`at` custom<Number>($at)^)? (`values` custom<Number>($values)^)? "
+                       "(`gradients` custom<Number>($gradients)^)? "
+                       "(`values_transit` custom<Number>($values_transit)^)? "
+                       "(`gradients_transit` custom<Number>($gradients_transit)^)? "
                        "attr-dict-with-keyword $body";
 }
 

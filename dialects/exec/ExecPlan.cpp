@@ -137,6 +137,11 @@ LogicalResult RankOp::verifyRegions() {
   if (failed(verifyNotNegative(*this, "dynamic_bytes",
                                static_cast<int64_t>(getDynamicBytes()))))
     return failure();
+  for (StringRef place :
+       {"at", "values", "gradients", "values_transit", "gradients_transit"})
+    if (auto number = (*this)->getAttrOfType<IntegerAttr>(place))
+      if (failed(verifyNotNegative(*this, place, number.getInt())))
+        return failure();
   // RANK2
   for (Operation &item : *getBody().begin())
     if (!isa<DoOp>(item))

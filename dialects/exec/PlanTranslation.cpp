@@ -53,8 +53,18 @@ FailureOr<PlanOp> mlir::exec::importPlan(OpBuilder &builder, Location location,
   for (const plan::MicroBatch &microBatch : plan.microBatches)
     importMicroBatch(builder, location, microBatch);
   for (auto [number, program] : llvm::enumerate(plan.ranks)) {
-    auto rank = RankOp::create(builder, location, static_cast<int32_t>(number),
-                               program.dynamicBytes);
+    auto place = [&](int64_t plan::PhasePlaces::*member) {
+      const int64_t bytes = program.places.*member;
+      return bytes == plan::PhasePlaces().*member
+                 ? IntegerAttr()
+                 : builder.getI64IntegerAttr(bytes);
+    };
+    auto rank = RankOp::create(
+        builder, location, static_cast<int32_t>(number), program.dynamicBytes,
+        place(&plan::PhasePlaces::dynamic), place(&plan::PhasePlaces::values),
+        place(&plan::PhasePlaces::gradients),
+        place(&plan::PhasePlaces::valueTransit),
+        place(&plan::PhasePlaces::gradientTransit));
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&rank.getBody().emplaceBlock());
     for (const plan::Instruction &i : program.instructions)
@@ -80,6 +90,20 @@ static plan::Instruction exportInstruction(DoOp op) {
   i.bucket = static_cast<int32_t>(op.getBucket());
   llvm::copy(op.getPlaces(), i.places.begin());
   return i;
+}
+
+static plan::PhasePlaces exportPlaces(RankOp op) {
+  plan::PhasePlaces places;
+  auto take = [](std::optional<uint64_t> stated, int64_t &place) {
+    if (stated)
+      place = static_cast<int64_t>(*stated);
+  };
+  take(op.getAt(), places.dynamic);
+  take(op.getValues(), places.values);
+  take(op.getGradients(), places.gradients);
+  take(op.getValuesTransit(), places.valueTransit);
+  take(op.getGradientsTransit(), places.gradientTransit);
+  return places;
 }
 
 /// What plans call their graph.
@@ -121,6 +145,7 @@ plan::Plan mlir::exec::exportPlan(PlanOp op) {
   for (auto rank : op.getOps<RankOp>()) {
     plan::RankProgram &program = plan.ranks.emplace_back();
     program.dynamicBytes = static_cast<int64_t>(rank.getDynamicBytes());
+    program.places = exportPlaces(rank);
     for (auto item : rank.getOps<DoOp>())
       program.instructions.push_back(exportInstruction(item));
   }

@@ -5,6 +5,7 @@
 #include "passes/plan/PlanSteps.h"
 
 #include "dialects/exec/SwitchTranslation.h"
+#include "passes/plan/Orchestrated.h"
 #include "runtime/base/ParseBytes.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
@@ -13,6 +14,7 @@
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/plan/ProgramBlocks.h"
 #include "runtime/planner/CutMiniBatch.h"
+#include "runtime/planner/PlacePhases.h"
 #include "runtime/planner/Policy.h"
 #include "runtime/planner/RankMemory.h"
 
@@ -155,19 +157,26 @@ static ::dyna::Persistent persistentOf(bool isHome, bool evaluate) {
                             : ::dyna::Persistent::Gradients);
 }
 
-/// As a training binary counts it. The last graph is home.
-static int64_t
-countBeside(const std::vector<const ::dyna::ExecutableGraph *> &graphs,
-            size_t turn, bool evaluate) {
+/// What some rank has, at most, beside a graph's own parameters and micro-batches:
+/// home's, unless it is home, and what is left of the phase before. The last graph
+/// is home. Plans are made for phases that take no turns (PlacePhases.h).
+static int64_t countBeside(const ::dyna::SwitchTable &switches, int turn,
+                           bool evaluate) {
+  std::vector<int> order(switches.graphs());
+  std::iota(order.begin(), order.end(), 0);
+  const int home = switches.home();
   int64_t most = 0;
-  for (int rank = 0; rank < graphs[turn]->ranks(); ++rank) {
-    int64_t bytes = 0;
-    for (size_t other = 0; other < graphs.size(); ++other)
-      if (other != turn && graphs[other]->ranks() == graphs[turn]->ranks())
-        bytes += ::dyna::persistentLayout(
-                     graphs[other]->rankView(rank),
-                     persistentOf(other + 1 == graphs.size(), evaluate))
-                     .bytes;
+  for (int rank = 0; rank < switches.graph(home).ranks(); ++rank) {
+    int64_t bytes = ::dyna::heldBeside(switches, order, turn, rank, !evaluate,
+                                       /*takesTurns=*/false);
+    if (turn != home) {
+      auto held = [&](int graph) {
+        return ::dyna::persistentLayout(switches.graph(graph).rankView(rank),
+                                        persistentOf(graph == home, evaluate))
+            .bytes;
+      };
+      bytes += held(home) - held(turn);
+    }
     most = std::max(most, bytes);
   }
   return most;
@@ -243,16 +252,17 @@ mlir::dyna::beginPlan(const ::dyna::Model &model,
   return cutDraft({std::move(graph)}, std::move(policy), costs, request);
 }
 
-::dyna::StatusOr<PlanDraft> mlir::dyna::beginPhase(
-    const std::vector<const ::dyna::ExecutableGraph *> &graphs, int turn,
-    const ::dyna::CostModel &costs, const MiniBatchRequest &request) {
-  const ::dyna::ExecutableGraph &graph = *graphs[turn];
+::dyna::StatusOr<PlanDraft>
+mlir::dyna::beginPhase(const ::dyna::SwitchTable &switches, int turn,
+                       const ::dyna::CostModel &costs,
+                       const MiniBatchRequest &request) {
+  const ::dyna::ExecutableGraph &graph = switches.graph(turn);
   DYNA_ASSIGN_OR_RETURN(auto policy,
                         makePolicy(costs, graph.strategy(), request));
   PlanDraft draft = {graph};
   draft.isPhase = true;
-  draft.heldBeside = countBeside(graphs, turn, request.evaluate);
-  draft.options.switched = &graph != graphs.back();
+  draft.heldBeside = countBeside(switches, turn, request.evaluate);
+  draft.options.switched = turn != switches.home();
   return cutDraft(std::move(draft), std::move(policy), costs, request);
 }
 
@@ -368,26 +378,22 @@ static LogicalResult takePhase(exec::PlanOp op, const ::dyna::Model &model,
                           "exec.orchestration, which says what is home");
   draft.isPhase = true;
   draft.options.switched = orchestration.getHomeAttr() != op.getGraphAttr();
-  std::vector<std::unique_ptr<::dyna::ExecutableGraph>> owned;
-  std::vector<const ::dyna::ExecutableGraph *> graphs;
-  std::optional<size_t> turn;
-  for (auto item : orchestration.getOps<exec::TurnOp>()) {
-    auto graphOp = SymbolTable::lookupNearestSymbolFrom<exec::GraphOp>(
-        op, item.getGraphAttr());
-    auto graph = placeStrategy(model, exec::strategyOf(graphOp));
-    if (!graph.isOk())
-      return graphOp.emitOpError() << graph.status().message();
-    if (item.getGraphAttr() == op.getGraphAttr())
-      turn = graphs.size();
-    owned.push_back(
-        std::make_unique<::dyna::ExecutableGraph>(std::move(*graph)));
-    graphs.push_back(owned.back().get());
-  }
-  if (!turn)
+  FailureOr<Orchestrated> orchestrated =
+      readOrchestration(orchestration, model);
+  if (failed(orchestrated))
+    return failure();
+  const auto turn =
+      llvm::find_if(orchestrated->turns, [&](const Orchestrated::Turn &turn) {
+        return exec::GraphOp(turn.op).getSymNameAttr() ==
+               op.getGraphAttr().getAttr();
+      });
+  if (turn == orchestrated->turns.end())
     return op.emitOpError() << "is a phase of a step, but " << op.getGraphAttr()
                             << " has no turn in the exec.orchestration";
   const bool evaluate = op.isDraft() && op.getDraftAttr().getEvaluate();
-  draft.heldBeside = countBeside(graphs, *turn, evaluate);
+  draft.heldBeside = countBeside(
+      orchestrated->switches,
+      static_cast<int>(turn - orchestrated->turns.begin()), evaluate);
   return success();
 }
 

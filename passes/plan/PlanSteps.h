@@ -12,6 +12,7 @@
 
 #include "passes/plan/Passes.h"
 #include "runtime/cost/CostModel.h"
+#include "runtime/plan/SwitchTable.h"
 #include "runtime/planner/Planner.h"
 
 namespace mlir::dyna {
@@ -54,7 +55,8 @@ struct PlanDraft {
   ::dyna::plan::Plan plan = {};
   /// Of a step of several graphs (StepPhases.h).
   bool isPhase = false;
-  /// Of a phase: bytes that some rank holds, at most, of the other graphs.
+  /// Of a phase: bytes that some rank has, at most, beside the graph's parameters
+  /// and micro-batches.
   int64_t heldBeside = 0;
   /// What was chosen, and what is not used: for people.
   std::vector<std::string> notes = {};
@@ -80,10 +82,10 @@ struct PlanDraft {
                                       const ::dyna::CostModel &costs,
                                       const MiniBatchRequest &request);
 /// For the samples of a phase, which may be none; the request has the targets of the
-/// whole mini-batch. `turn` is among `graphs`, the last of which is home's.
-::dyna::StatusOr<PlanDraft>
-beginPhase(const std::vector<const ::dyna::ExecutableGraph *> &graphs, int turn,
-           const ::dyna::CostModel &costs, const MiniBatchRequest &request);
+/// whole mini-batch. `turn` is a graph of the table, the last of which is home.
+::dyna::StatusOr<PlanDraft> beginPhase(const ::dyna::SwitchTable &switches,
+                                       int turn, const ::dyna::CostModel &costs,
+                                       const MiniBatchRequest &request);
 ::dyna::Status schedulePlan(PlanDraft &draft, const ::dyna::CostModel &costs);
 ::dyna::Status orderPlan(PlanDraft &draft, const ::dyna::CostModel &costs);
 

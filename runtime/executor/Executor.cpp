@@ -62,8 +62,9 @@ Status Executor::checkGraphs(const std::vector<GraphUse> &graphs) const {
 Status Executor::initialize(const std::vector<GraphUse> &graphs) {
   DYNA_RETURN_IF_ERROR(checkGraphs(graphs));
   for (const GraphUse &use : graphs)
-    seats_.push_back(std::make_unique<GraphSeat>(*use.graph, use.persistent,
-                                                 machine_, persistentBytes()));
+    seats_.push_back(
+        std::make_unique<GraphSeat>(*use.graph, use.persistent, machine_,
+                                    seats_.empty() ? 0 : GraphSeat::isMoved));
   DYNA_RETURN_IF_ERROR(
       machine_.start(persistentBytes(), options_.dynamicBytes, options_.seed));
   for (const auto &seat : seats_)
@@ -75,12 +76,7 @@ Status Executor::initialize(const std::vector<GraphUse> &graphs) {
   return Status::ok();
 }
 
-int64_t Executor::persistentBytes() const {
-  int64_t bytes = 0;
-  for (const auto &seat : seats_)
-    bytes += seat->layout().bytes;
-  return bytes;
-}
+int64_t Executor::persistentBytes() const { return seat().layout().bytes; }
 
 const MemoryReport &Executor::memoryReport() const {
   static const MemoryReport none;
@@ -188,6 +184,10 @@ Status Executor::run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
   DYNA_ASSIGN_OR_RETURN(GraphSeat * seat, seatOf(plan));
   DYNA_RETURN_IF_ERROR(
       check(*seat, verified, miniBatch, countTargets(miniBatch)));
+  if (seat->moves())
+    return Status::invalidArgument(
+        "strategy '" + plan.graph +
+        "' is not home, and has a place in steps of several strategies alone");
   result = StepResult();
   const Traffic before = machine_.traffic();
   Run run(machine_, *seat, variant_, plan, miniBatch, scalars, result);
@@ -211,41 +211,71 @@ static void addPhase(StepResult &step, const StepResult &phase) {
   step.formulaFlops += phase.formulaFlops;
   step.keptBytes = std::max(step.keptBytes, phase.keptBytes);
   step.liveBytes = std::max(step.liveBytes, phase.liveBytes);
-  step.dynamicBytes = std::max(step.dynamicBytes, phase.dynamicBytes);
   step.busySeconds += phase.busySeconds;
   step.switchSeconds += phase.switchSeconds;
   step.coreWaitSeconds += phase.coreWaitSeconds;
+}
+
+StatusOr<std::vector<SwitchCarrier::Phase>>
+Executor::openPhases(const VerifiedStep &step,
+                     const std::vector<MiniBatch> &batches) {
+  if (batches.size() != step.phases().size())
+    return Status::internal("a mini-batch for each phase is wanted");
+  const int rank = machine_.rank();
+  if (int64_t bytes = stepBytes(step.blocks(rank));
+      bytes > machine_.dynamicBytes())
+    return Status::resourceExhausted(
+        formatText("the step needs %s, but this rank took %s",
+                   formatBytes(bytes), formatBytes(machine_.dynamicBytes())));
+  std::vector<SwitchCarrier::Phase> phases;
+  for (int k = 0; k < step.phaseCount(); ++k) {
+    const VerifiedStep::Phase &own = step.phases()[k];
+    const plan::Plan &plan = own.plan.plan();
+    SwitchCarrier::Phase &phase = phases.emplace_back();
+    phase.switches = own.switches;
+    DYNA_ASSIGN_OR_RETURN(phase.seat, seatOf(plan));
+    DYNA_RETURN_IF_ERROR(
+        check(*phase.seat, own.plan, batches[k], step.targets()));
+    const bool isHome = k + 1 == step.phaseCount();
+    if (phase.seat->moves() == isHome)
+      return Status::internal("the last phase, and no other, is home's");
+    if (k > 0)
+      phase.before = phases[k - 1].seat;
+    if (isHome)
+      break;
+    const plan::PhasePlaces &places = plan.ranks[rank].places;
+    const int64_t region = machine_.dynamicStart();
+    phase.seat->moveTo(region + places.values, region + places.gradients);
+    phase.valueTransit = region + places.valueTransit;
+    phase.gradientTransit = region + places.gradientTransit;
+    phase.addsLate = k + 2 == step.phaseCount() &&
+                     addsLate(step.phases().back().plan.plan(), k, rank);
+  }
+  return phases;
 }
 
 Status Executor::run(const VerifiedStep &step,
                      const std::vector<MiniBatch> &batches,
                      const StepScalars &scalars, StepResult &result) {
   result = StepResult();
-  std::vector<SwitchCarrier::Phase> phases;
-  if (batches.size() != step.phases().size())
-    return Status::internal("a mini-batch for each phase is wanted");
-  for (int k = 0; k < step.phaseCount(); ++k) {
-    const VerifiedStep::Phase &phase = step.phases()[k];
-    DYNA_ASSIGN_OR_RETURN(GraphSeat * seat, seatOf(phase.plan.plan()));
-    DYNA_RETURN_IF_ERROR(check(*seat, phase.plan, batches[k], step.targets()));
-    GraphSeat *before = phases.empty() ? nullptr : phases.back().seat;
-    phases.push_back({phase.switches, seat, before,
-                      phase.plan.plan().microBatchCount() > 0});
-  }
+  DYNA_ASSIGN_OR_RETURN(auto phases, openPhases(step, batches));
+  const std::vector<StepBlock> &blocks = step.blocks(machine_.rank());
+  result.dynamicBytes = stepBytes(blocks);
   SwitchCarrier switches(machine_, *phases.back().seat, phases);
   bool hadBadLoss = false;
+  int begin = 0;
   const size_t traced = options_.trace ? options_.trace->size() : 0;
   auto runAll = [&]() -> Status {
     for (int k = 0; k < step.phaseCount(); ++k) {
-      GraphSeat &seat = *phases[k].seat;
-      // What has gone home last time is still there.
-      if (k + 1 < step.phaseCount())
-        DYNA_RETURN_IF_ERROR(seat.clearGradients());
       StepResult phase;
-      Run run(machine_, seat, variant_, step.phases()[k].plan.plan(),
+      Run run(machine_, *phases[k].seat, variant_, step.phases()[k].plan.plan(),
               batches[k], scalars, phase);
       run.switches = &switches;
+      run.blocksOfStep = &blocks;
       run.phase = k;
+      run.begin = begin;
+      run.body = headOf(run.program, k);
+      begin += run.program.count();
       run.hadBadLoss = hadBadLoss;
       DYNA_RETURN_IF_ERROR(runPhase(run));
       for (double loss : phase.microBatchLosses)
@@ -270,7 +300,7 @@ Status Executor::run(const VerifiedStep &step,
 
 Status Executor::runProgram(Run &run) {
   if (memoryCheck_)
-    DYNA_RETURN_IF_ERROR(memoryCheck_->begin(run.seat, run.switches));
+    DYNA_RETURN_IF_ERROR(memoryCheck_->begin(run));
   DYNA_RETURN_IF_ERROR(machine_.openResults(run.resultCount()));
   StepResult &result = run.result;
   result.keptBytes = mostOf(run.blocks.liveBytes(BlockKind::Kept));
@@ -279,6 +309,8 @@ Status Executor::runProgram(Run &run) {
   using Clock = std::chrono::steady_clock;
   Clock::duration busy{}, switched{};
   for (run.index = 0; run.index < run.program.count(); ++run.index) {
+    if (run.blocksOfStep && run.index == run.body)
+      DYNA_RETURN_IF_ERROR(openBody(run));
     const Instruction &i = run.program.instructions[run.index];
     const Moment before = options_.trace ? now() : Moment();
     machine_.context().matrix_flops = 0;
@@ -305,6 +337,14 @@ Status Executor::runProgram(Run &run) {
   result.busySeconds = std::chrono::duration<double>(busy).count();
   result.switchSeconds = std::chrono::duration<double>(switched).count();
   return Status::ok();
+}
+
+Status Executor::openBody(Run &run) {
+  // Whatever was there before.
+  for (const StepBlock &block : *run.blocksOfStep)
+    if (block.phase == run.phase && block.kind == StepBlockKind::Gradients)
+      DYNA_RETURN_IF_ERROR(run.seat.clearGradients());
+  return memoryCheck_ ? memoryCheck_->openBody(run) : Status::ok();
 }
 
 Status Executor::shareResults(StepResult &result) {
@@ -413,8 +453,7 @@ Status Executor::runInstruction(Run &run) {
         formatText("step %d, instruction %d (%s of '%s'): %s", run.scalars.step,
                    run.index, describeInstruction(i),
                    run.view().kind(i.layer).name(), status.message()));
-  return memoryCheck_ ? memoryCheck_->after(run.blocks, run.index, i)
-                      : Status::ok();
+  return memoryCheck_ ? memoryCheck_->after(run, i) : Status::ok();
 }
 
 double Executor::formulaFlops(const Run &run, const Instruction &i) const {

@@ -30,7 +30,7 @@ struct Run;
 
 struct ExecutorOptions {
   uint64_t seed = 0;
-  int64_t dynamicBytes = 0;
+  int64_t dynamicBytes = 0; ///< of the region in which plans lie
   /// Poisons free memory and looks for stray writes after every instruction:
   /// for tests, as slow as it sounds.
   bool checkMemory = false;
@@ -51,7 +51,9 @@ struct GraphUse {
 
 class Executor {
 public:
-  /// Graphs of one model and as many ranks, none twice; they, `variant` and
+  /// Graphs of one model and as many ranks, none twice, of which the first is home,
+  /// whose tensors stay; those of others have a place while their phase of a step
+  /// lasts (StepMemory.h). They, `variant` and
   /// `device` must outlive the executor. All ranks create theirs together. Takes
   /// the arena: ResourceExhausted when there is not that much memory. Everything
   /// in it is zero; parameters are for the caller to write.
@@ -67,8 +69,8 @@ public:
              const StepScalars &scalars, StepResult &result);
 
   /// The same for a step of several graphs, whose seats the executor has: those
-  /// of all phases but the last with gradients, the last one's with all that
-  /// training needs. `batches[k]` are the samples of phase k.
+  /// of all phases but the last with gradients, the last one's, home's, with all
+  /// that training needs. `batches[k]` are the samples of phase k.
   Status run(const VerifiedStep &step, const std::vector<MiniBatch> &batches,
              const StepScalars &scalars, StepResult &result);
 
@@ -79,6 +81,7 @@ public:
   Status sumOverRanks(std::vector<double> &values);
 
   int64_t arenaBytes() const { return machine_.arena().bytes(); }
+  /// Of tensors that stay.
   int64_t persistentBytes() const;
   /// Of the last run; empty unless `checkMemory`.
   const MemoryReport &memoryReport() const;
@@ -96,8 +99,13 @@ private:
   /// all that the loss is divided for.
   Status check(const GraphSeat &seat, const VerifiedPlan &verified,
                const MiniBatch &miniBatch, int64_t targets) const;
+  /// What the phases of a step have on this rank: their seats move to it.
+  StatusOr<std::vector<SwitchCarrier::Phase>>
+  openPhases(const VerifiedStep &step, const std::vector<MiniBatch> &batches);
   /// Sets the context for a plan, runs it, and counts what it took.
   Status runPhase(Run &run);
+  /// Behind the head of a phase (StepMemory.h).
+  Status openBody(Run &run);
 
   Status runProgram(Run &run);
   /// Sums losses over ranks, and tells all what each one was used.

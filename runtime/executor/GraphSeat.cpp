@@ -9,8 +9,8 @@ namespace dyna {
 GraphSeat::GraphSeat(const ExecutableGraph &graph, Persistent persistent,
                      RankMachine &machine, int64_t begin)
     : graph_(graph), view_(graph.rankView(machine.rank())),
-      persistent_(persistent), machine_(machine),
-      layout_(persistentLayout(view_, persistent, begin)),
+      persistent_(persistent), machine_(machine), moves_(begin == isMoved),
+      layout_(persistentLayout(view_, persistent, moves_ ? 0 : begin)),
       groups_(DYNA_GROUP_COUNT, dyna_group{1, 0, nullptr}) {}
 
 Status GraphSeat::connect() {
@@ -30,8 +30,7 @@ Status GraphSeat::connect() {
 // Parameters
 //===----------------------------------------------------------------------===//
 
-int64_t GraphSeat::placeOf(int parameter, ParameterPart part) const {
-  const ParameterPlace &place = layout_.parameters[parameter];
+static int64_t offsetOf(const ParameterPlace &place, ParameterPart part) {
   switch (part) {
   case ParameterPart::Master:
     return place.master;
@@ -45,6 +44,21 @@ int64_t GraphSeat::placeOf(int parameter, ParameterPart part) const {
     return place.v;
   }
   return -1;
+}
+
+int64_t GraphSeat::placeOf(int parameter, ParameterPart part) const {
+  const int64_t offset = offsetOf(layout_.parameters[parameter], part);
+  if (offset < 0)
+    return -1;
+  return offset +
+         (part == ParameterPart::Gradient ? gradientsBegin_ : valuesBegin_);
+}
+
+void GraphSeat::moveTo(int64_t values, int64_t gradients) {
+  valuesBegin_ = values;
+  // In the layout they follow the values.
+  gradientsBegin_ =
+      gradients - persistentLayout(view_, Persistent::Values).bytes;
 }
 
 RowRange GraphSeat::partRows(int parameter, ParameterPart part) const {

@@ -6,7 +6,8 @@
 // its parameters in the arena, and its groups of ranks. Several graphs of one
 // model have seats on one machine, each with tensors of its own: one may have
 // the masters, others no more than what layer functions read, which is brought
-// to them (SwitchCarrier.h).
+// to them (SwitchCarrier.h). What comes and goes with its phase has another place
+// in every step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,9 +34,11 @@ struct RowRange {
 class GraphSeat {
 public:
   /// Its tensors lie from `begin` on in the machine's arena, `layout().bytes`
-  /// of them. Graph and machine must outlive it.
+  /// of them, or if that is `isMoved` where `moveTo` says. Graph and machine must
+  /// outlive it.
   GraphSeat(const ExecutableGraph &graph, Persistent persistent,
             RankMachine &machine, int64_t begin);
+  static constexpr int64_t isMoved = -1;
   GraphSeat(const GraphSeat &) = delete;
 
   /// Makes the groups. All ranks do it together, graph by graph.
@@ -44,7 +47,12 @@ public:
   const ExecutableGraph &graph() const { return graph_; }
   const RankView &view() const { return view_; }
   const Model &model() const { return view_.model(); }
+  /// From its `begin`, or from that of its values.
   const PersistentLayout &layout() const { return layout_; }
+  bool moves() const { return moves_; }
+  /// From now on values and gradients lie there in the arena, as they follow each
+  /// other in the layout. Of a seat that moves.
+  void moveTo(int64_t values, int64_t gradients);
   Persistent persistent() const { return persistent_; }
   /// Null for one rank.
   RankExchange *exchange() const { return exchange_.get(); }
@@ -84,6 +92,8 @@ public:
   //===--------------------------------------------------------------------===//
 
   dyna_tensor tensorOf(int parameter, ParameterPart part) const;
+  /// In the arena; -1: not there.
+  int64_t placeOf(int parameter, ParameterPart part) const;
   /// The rows that this rank updates.
   dyna_tensor updatedRows(int parameter, ParameterPart part) const;
   std::vector<dyna_tensor> values(int layer) const;
@@ -92,7 +102,6 @@ public:
   std::vector<dyna_tensor> updatedGradients(int layer, bool countedOnly) const;
 
 private:
-  int64_t placeOf(int parameter, ParameterPart part) const;
   int64_t rowBytes(int parameter, ParameterPart part) const;
   /// Where the box begins in the arena, and how its rows lie there.
   struct Pieces {
@@ -105,7 +114,10 @@ private:
   const RankView view_;
   const Persistent persistent_;
   RankMachine &machine_;
+  const bool moves_;
   const PersistentLayout layout_;
+  /// What is added to offsets of the layout.
+  int64_t valuesBegin_ = 0, gradientsBegin_ = 0;
   std::unique_ptr<RankExchange> exchange_;
   std::vector<dyna_group> groups_;
 };

@@ -5,6 +5,7 @@
 #include "runtime/executor/MemoryCheck.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/executor/Run.h"
 
 #include <algorithm>
 #include <cstring>
@@ -18,20 +19,65 @@ static bool isWrittenByOthers(const ExchangeOp &exchange) {
   return exchange.isOfParameters() || (exchange.isMessage() && !exchange.sends);
 }
 
-Status MemoryCheck::begin(const GraphSeat &seat,
-                          const SwitchCarrier *switches) {
-  seat_ = &seat;
-  switches_ = switches;
-  report_ = MemoryReport();
+Status MemoryCheck::begin(const Run &run) {
+  seat_ = &run.seat;
+  switches_ = run.switches;
+  if (run.begin == 0)
+    report_ = MemoryReport();
   alive_.clear();
   inFlight_.clear();
   image_.resize(arenaBytes_);
   present_.resize(arenaBytes_);
-  DYNA_RETURN_IF_ERROR(
-      machine_.fill(dynamicStart_, arenaBytes_ - dynamicStart_, poison));
+  if (run.begin == 0)
+    DYNA_RETURN_IF_ERROR(poisonFree(run));
   DYNA_RETURN_IF_ERROR(takeImage());
   std::swap(image_, present_);
   return Status::ok();
+}
+
+Status MemoryCheck::openBody(const Run &run) {
+  DYNA_RETURN_IF_ERROR(poisonFree(run));
+  DYNA_RETURN_IF_ERROR(takeImage());
+  std::swap(image_, present_);
+  return Status::ok();
+}
+
+std::vector<MemoryCheck::Range> MemoryCheck::heldRanges(const Run &run) const {
+  std::vector<Range> held;
+  for (const StepBlock &block :
+       run.blocksOfStep ? *run.blocksOfStep : std::vector<StepBlock>())
+    if (block.kind != StepBlockKind::Dynamic && run.has(block))
+      held.push_back(
+          {dynamicStart_ + block.place, dynamicStart_ + block.end()});
+  return held;
+}
+
+Status MemoryCheck::poisonFree(const Run &run) {
+  std::vector<Range> held = heldRanges(run);
+  std::sort(held.begin(), held.end(),
+            [](const Range &a, const Range &b) { return a.begin < b.begin; });
+  held.push_back({arenaBytes_, arenaBytes_});
+  int64_t at = dynamicStart_;
+  for (const Range &range : held) {
+    if (range.begin > at)
+      DYNA_RETURN_IF_ERROR(machine_.fill(at, range.begin - at, poison));
+    at = range.end;
+  }
+  return Status::ok();
+}
+
+void MemoryCheck::measureHeld(const Run &run) {
+  if (!run.blocksOfStep)
+    return;
+  for (const StepBlock &block : *run.blocksOfStep) {
+    if (block.kind == StepBlockKind::Dynamic ||
+        block.last != run.begin + run.index)
+      continue;
+    int64_t end = block.end();
+    while (end > block.place && image_[dynamicStart_ + end - 1] == poison)
+      --end;
+    report_.touchedEnd = std::max(report_.touchedEnd, end);
+  }
 }
 
 /// What other ranks may be writing.
@@ -50,15 +96,15 @@ std::vector<MemoryCheck::Range> MemoryCheck::flyingRanges() const {
   return flying;
 }
 
-Status MemoryCheck::after(const ProgramBlocks &blocks, int index,
-                          const Instruction &instruction) {
-  ProgramBlocks::Uses uses = blocks.uses(index);
+Status MemoryCheck::after(const Run &run, const Instruction &instruction) {
+  ProgramBlocks::Uses uses = run.blocks.uses(run.index);
   for (const BlockUse &use : uses)
     if (use.takes) {
-      int64_t begin = dynamicStart_ + blocks.blocks()[use.block].place;
+      int64_t begin = dynamicStart_ + run.program.places.dynamic +
+                      run.blocks.blocks()[use.block].place;
       alive_[use.block] = {use.name, {begin, begin + use.bytes}};
     }
-  std::vector<Range> writable = writableRanges(uses, instruction);
+  std::vector<Range> writable = writableRanges(run, uses, instruction);
   ExchangeOp exchange = exchangeOf(instruction.op);
   std::tuple<ExchangeKind, int, int> name = {exchange.kind, instruction.layer,
                                              instruction.microBatch};
@@ -71,6 +117,7 @@ Status MemoryCheck::after(const ProgramBlocks &blocks, int index,
   DYNA_RETURN_IF_ERROR(takeImage());
   DYNA_RETURN_IF_ERROR(compare(std::move(writable), instruction));
   std::swap(image_, present_);
+  measureHeld(run);
   for (const BlockUse &use : uses)
     if (use.gives)
       DYNA_RETURN_IF_ERROR(release(use, instruction));
@@ -96,23 +143,25 @@ Status MemoryCheck::takeImage() {
 }
 
 std::vector<MemoryCheck::Range>
-MemoryCheck::writableRanges(const ProgramBlocks::Uses &uses,
+MemoryCheck::writableRanges(const Run &run, const ProgramBlocks::Uses &uses,
                             const Instruction &instruction) const {
   std::vector<Range> ranges;
   for (const BlockUse &use : uses)
     if (use.writes)
       ranges.push_back(alive_.at(use.block).range);
-  addParameterRanges(instruction, ranges);
+  if (!exchangeOf(instruction.op).isSwitch()) {
+    addParameterRanges(instruction, ranges);
+    return ranges;
+  }
+  // Of the graphs of any phases, home's among them.
+  const std::vector<Range> held = heldRanges(run);
+  ranges.insert(ranges.end(), held.begin(), held.end());
+  ranges.push_back({0, dynamicStart_});
   return ranges;
 }
 
 void MemoryCheck::addParameterRanges(const Instruction &instruction,
                                      std::vector<Range> &ranges) const {
-  // Of the graphs of any phases, in their parts of the arena.
-  if (exchangeOf(instruction.op).isSwitch()) {
-    ranges.push_back({0, dynamicStart_});
-    return;
-  }
   if (!writesParameters(instruction.op))
     return;
   const RankView &view = seat_->view();
@@ -126,23 +175,22 @@ void MemoryCheck::addParameterRanges(const Instruction &instruction,
       return writes(instruction.op, what) &&
              (updated || what == ParameterUse::UsedGradients);
     };
-    const ParameterPlace &place = seat_->layout().parameters[p];
-    auto add = [&](int64_t begin, int64_t elements, int64_t element) {
-      if (begin >= 0)
+    auto add = [&](ParameterPart part, int64_t elements, int64_t element) {
+      if (const int64_t begin = seat_->placeOf(p, part); begin >= 0)
         ranges.push_back({begin, begin + elements * element});
     };
     int64_t all = view.elements(p), rows = view.updatedElements(p);
     if (written(ParameterUse::UsedGradients) ||
         written(ParameterUse::UpdatedGradients))
-      add(place.gradient, all, elementBytes(view.gradientType()));
+      add(ParameterPart::Gradient, all, elementBytes(view.gradientType()));
     if (written(ParameterUse::Masters))
-      add(place.master, view.hasCopy(p) ? rows : all, master);
+      add(ParameterPart::Master, view.hasCopy(p) ? rows : all, master);
     if (written(ParameterUse::Moments)) {
-      add(place.m, rows, master);
-      add(place.v, rows, master);
+      add(ParameterPart::FirstMoment, rows, master);
+      add(ParameterPart::SecondMoment, rows, master);
     }
     if (written(ParameterUse::Copies))
-      add(place.copy, all, elementBytes(view.computeType(p)));
+      add(ParameterPart::Copy, all, elementBytes(view.computeType(p)));
   }
 }
 

@@ -11,6 +11,10 @@
 // waited for: other ranks write there meanwhile. When a block is given back it
 // is measured, up to its last byte that is not 0xFF, and poisoned again.
 //
+// In a step of several graphs switches may write home's parameters and what phases
+// have in the region (StepMemory.h) while they have it; free is all else there,
+// whenever a phase's own memory begins.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_EXECUTOR_MEMORYCHECK_H
@@ -26,6 +30,8 @@
 
 namespace dyna {
 
+struct Run;
+
 /// A block of a finished run.
 struct BlockReport {
   BlockName name;
@@ -36,8 +42,8 @@ struct BlockReport {
 
 struct MemoryReport {
   std::vector<BlockReport> blocks;
-  /// 1 + the last byte touched in the dynamic region: never more than the
-  /// plan's dynamic_bytes.
+  /// 1 + the last byte touched in the region: never more than the plan's
+  /// dynamic_bytes, or a step's stepBytes.
   int64_t touchedEnd = 0;
 };
 
@@ -49,13 +55,13 @@ public:
       : machine_(machine), dynamicStart_(machine.dynamicStart()),
         arenaBytes_(machine.arena().bytes()) {}
 
-  /// Poisons the whole dynamic region and takes the first image. A program of
-  /// the seat's graph follows.
-  /// `switches` are those of the step, if it has several phases.
-  Status begin(const GraphSeat &seat, const SwitchCarrier *switches = nullptr);
-  /// After instruction `index` and before its blocks are given back.
-  Status after(const ProgramBlocks &blocks, int index,
-               const plan::Instruction &instruction);
+  /// Poisons what is free of the region and takes the first image. The run's
+  /// program follows.
+  Status begin(const Run &run);
+  /// The same where a phase's own memory begins.
+  Status openBody(const Run &run);
+  /// After the run's instruction and before its blocks are given back.
+  Status after(const Run &run, const plan::Instruction &instruction);
 
   const MemoryReport &report() const { return report_; }
 
@@ -68,10 +74,17 @@ private:
     Range range; ///< in the arena
   };
 
-  std::vector<Range> writableRanges(const ProgramBlocks::Uses &uses,
+  std::vector<Range> writableRanges(const Run &run,
+                                    const ProgramBlocks::Uses &uses,
                                     const plan::Instruction &instruction) const;
   void addParameterRanges(const plan::Instruction &instruction,
                           std::vector<Range> &ranges) const;
+  /// What phases have, but for their dynamic regions, while the run's instruction
+  /// runs.
+  std::vector<Range> heldRanges(const Run &run) const;
+  Status poisonFree(const Run &run);
+  /// How far what phases have to its end was touched.
+  void measureHeld(const Run &run);
   std::vector<Range> flyingRanges() const;
   Status takeImage();
   Status compare(std::vector<Range> writable,

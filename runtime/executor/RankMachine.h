@@ -5,9 +5,11 @@
 // A rank's device, stream and end of the wires, the context of compiled calls,
 // and one arena:
 //
-//     | persistent: tensors of the parameters of each graph | dynamic region |
+//     | persistent: tensors that stay | region of plans |
 //
-// It knows of no graph: what a rank has of one is a GraphSeat.
+// It knows of no graph: what a rank has of one is a GraphSeat. In the region plans
+// have their dynamic regions, and phases of steps what they have of parameters
+// (StepMemory.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +18,6 @@
 
 #include "runtime/abi/Abi.h"
 #include "runtime/device/Device.h"
-#include "runtime/transport/Scratch.h"
 #include "runtime/transport/Transport.h"
 
 #include <memory>
@@ -44,9 +45,6 @@ public:
   Traffic traffic() const {
     return transport_ ? transport_->traffic() : Traffic();
   }
-
-  /// The host's, for what waits to be used or passed on.
-  Scratch &scratch() { return scratch_; }
 
   Buffer &arena() const { return *arena_; }
   Stream &stream() const { return *stream_; }
@@ -93,7 +91,6 @@ public:
 private:
   Device &device_;
   Transport *transport_;
-  Scratch scratch_;
   std::unique_ptr<Buffer> arena_;
   std::unique_ptr<Buffer> results_;
   int64_t resultCount_ = 0;

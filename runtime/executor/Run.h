@@ -15,6 +15,7 @@
 #include "runtime/executor/Step.h"
 #include "runtime/executor/SwitchCarrier.h"
 #include "runtime/plan/ProgramBlocks.h"
+#include "runtime/plan/StepMemory.h"
 
 #include <algorithm>
 
@@ -37,10 +38,11 @@ struct Run {
   int64_t normIndex(int layer) const { return plan.microBatchCount() + layer; }
   int64_t resultCount() const { return normIndex(view().layers()); }
 
-  /// Where the running instruction's operand lies in the dynamic region. One
-  /// that is not there has no bytes: anywhere will do.
+  /// Where the running instruction's operand lies in the rank's region. One that is
+  /// not there has no bytes: anywhere will do.
   int64_t place(Operand operand) const {
-    return std::max<int64_t>(blocks.place(index, operand), 0);
+    return program.places.dynamic +
+           std::max<int64_t>(blocks.place(index, operand), 0);
   }
   void *block(Operand operand) const { return machine.dynamic(place(operand)); }
 
@@ -65,6 +67,14 @@ struct Run {
   // Of a phase of a step.
   SwitchCarrier *switches = nullptr;
   int phase = -1;
+  const std::vector<StepBlock> *blocksOfStep = nullptr; ///< of this rank
+  int begin = 0; ///< instructions of the phases before
+  int body = 0;  ///< the instruction at which its own memory begins
+
+  /// Whether a block of the step is there while the instruction runs.
+  bool has(const StepBlock &block) const {
+    return block.first <= begin + index && begin + index <= block.last;
+  }
   /// A loss of an earlier phase was not finite.
   bool hadBadLoss = false;
 };

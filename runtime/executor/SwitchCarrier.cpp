@@ -21,11 +21,6 @@ SwitchCarrier::SwitchCarrier(RankMachine &machine, GraphSeat &home,
     : machine_(machine), home_(home), phases_(std::move(phases)),
       sent_(machine.ranks()) {}
 
-SwitchCarrier::~SwitchCarrier() {
-  for (auto &[key, bucket] : buckets_)
-    free(bucket);
-}
-
 StatusOr<SwitchCarrier::Way> SwitchCarrier::wayOf(const Instruction &i) const {
   const Phase &phase = phases_[i.phase];
   Way way;
@@ -35,11 +30,11 @@ StatusOr<SwitchCarrier::Way> SwitchCarrier::wayOf(const Instruction &i) const {
     way.target = &home_;
     way.sources = {phase.seat};
     way.element = home_.model().gradientType();
-    // It is waited for before the end of the next phase.
-    const Phase &next = phases_[i.phase + 1];
-    way.isLate = next.seat == &home_ && next.computes;
+    way.isLate = phase.addsLate;
+    way.transit = phase.gradientTransit;
   } else {
     way.what = phase.switches.values;
+    way.transit = phase.valueTransit;
     way.target = phase.seat;
     if (phase.before)
       way.sources.push_back(phase.before);
@@ -53,7 +48,7 @@ StatusOr<SwitchCarrier::Way> SwitchCarrier::wayOf(const Instruction &i) const {
 Strip SwitchCarrier::Passing::rowsOf(const Box &part) const {
   const Box local = part.relativeTo(box);
   const int64_t stride = box.size[1] * element;
-  return {block.data.get() + local.begin[0] * stride + local.begin[1] * element,
+  return {data + local.begin[0] * stride + local.begin[1] * element,
           local.size[0], local.size[1] * element, stride};
 }
 
@@ -80,14 +75,20 @@ StatusOr<Strip> SwitchCarrier::sourceOf(const Way &way, const Key &key,
   return Status::internal("nothing to send: " + box.describe());
 }
 
-StatusOr<Strip> SwitchCarrier::targetOf(const Way &way, Bucket &bucket,
+StatusOr<Strip> SwitchCarrier::targetOf(const Way &way, int number,
+                                        Bucket &bucket,
                                         const SwitchTransfer &transfer) {
   const SwitchTensor &tensor = way.what->tensors[transfer.tensor];
   if (transfer.target != SwitchPlace::Passing)
     return way.target->rowsOf(tensor.parameter, tensor.part, transfer.box);
-  const Passing &passing = bucket.passing.emplace_back(Passing{
-      transfer.tensor, transfer.box, tensor.elementBytes,
-      machine_.scratch().take(transfer.box.volume() * tensor.elementBytes)});
+  const int64_t place = way.transit +
+                        way.what->sides[machine_.rank()].passed[number] +
+                        bucket.passingBytes;
+  bucket.passingBytes +=
+      dyna_align_block(transfer.box.volume() * tensor.elementBytes);
+  const Passing &passing = bucket.passing.emplace_back(
+      Passing{transfer.tensor, transfer.box, tensor.elementBytes,
+              static_cast<char *>(machine_.persistent(place))});
   return passing.rowsOf(transfer.box);
 }
 
@@ -112,7 +113,7 @@ Status SwitchCarrier::start(const Instruction &i) {
       DYNA_ASSIGN_OR_RETURN(source, sourceOf(way, key, transfer));
     }
     if (transfer.to == own) {
-      DYNA_ASSIGN_OR_RETURN(target, targetOf(way, bucket, transfer));
+      DYNA_ASSIGN_OR_RETURN(target, targetOf(way, i.bucket, bucket, transfer));
     }
     if (transfer.from == transfer.to) {
       kept.push_back({isAdded ? way.element : kReplaces, source, target});
@@ -122,8 +123,16 @@ Status SwitchCarrier::start(const Instruction &i) {
     }
   }
   // Others need not wait until what stays is in its place.
-  for (auto &[name, message] : bucket.messages)
+  const GraphSwitch::Side &side = way.what->sides[own];
+  int64_t late = way.transit + side.passedBytes + side.got[i.bucket];
+  for (auto &[name, message] : bucket.messages) {
+    const auto [from, to, isAdded] = name;
+    if (way.isLate && isAdded && to == own) {
+      message.late = static_cast<char *>(machine_.persistent(late));
+      late += dyna_align_block(totalBytes(message.strips));
+    }
     DYNA_RETURN_IF_ERROR(startMessage(way, name, message));
+  }
   for (const Kept &one : kept)
     placeStrips(one.addedAs, {one.source}, {one.target});
   return Status::ok();
@@ -143,15 +152,12 @@ Status SwitchCarrier::startMessage(const Way &way, const MessageKey &key,
     return Status::ok();
   }
   std::vector<Strip> strips = message.strips;
-  const bool isLate = isAdded && way.isLate;
-  if (isLate) {
-    message.late = machine_.scratch().take(bytes);
-    strips = {{message.late.data.get(), 1, bytes, bytes}};
-  }
+  if (message.late)
+    strips = {{message.late, 1, bytes, bytes}};
   DYNA_ASSIGN_OR_RETURN(
-      message.ticket,
-      transport.startReceive(from, tag, std::move(strips), stream,
-                             isAdded && !isLate ? way.element : kReplaces));
+      message.ticket, transport.startReceive(
+                          from, tag, std::move(strips), stream,
+                          isAdded && !message.late ? way.element : kReplaces));
   return Status::ok();
 }
 
@@ -166,62 +172,27 @@ Status SwitchCarrier::wait(const Instruction &i) {
   for (auto &[name, message] : found->second.messages) {
     DYNA_RETURN_IF_ERROR(
         transport.wait(message.ticket, stream, transport.deadline()));
-    if (!message.late.data)
+    if (!message.late)
       continue;
     const int64_t bytes = totalBytes(message.strips);
-    placeStrips(way.element, {{message.late.data.get(), 1, bytes, bytes}},
-                message.strips);
-    machine_.scratch().give(std::move(message.late));
+    placeStrips(way.element, {{message.late, 1, bytes, bytes}}, message.strips);
   }
-  settle(way, key);
+  found->second.messages.clear();
   return Status::ok();
-}
-
-void SwitchCarrier::settle(const Way &way, const Key &key) {
-  // C++17 lets no lambda capture structured bindings.
-  const bool isGradients = std::get<0>(key);
-  const int phase = std::get<1>(key), bucket = std::get<2>(key);
-  Bucket &done = buckets_.at(key);
-  done.messages.clear();
-  done.isWaited = true;
-  const SwitchPlan &plan = way.what->plan;
-  auto isWaited = [&](int b) {
-    if (!way.what->sides[machine_.rank()].takesPart(b))
-      return true;
-    auto found = buckets_.find({isGradients, phase, b});
-    return found != buckets_.end() && found->second.isWaited;
-  };
-  // Nothing is passed on from the bucket before when all behind it are done.
-  const int after = plan.buckets[bucket].after;
-  if (after < 0)
-    return;
-  for (int b = after + 1; b < way.what->buckets(); ++b)
-    if (plan.buckets[b].after == after && !isWaited(b))
-      return;
-  if (auto found = buckets_.find({isGradients, phase, after});
-      found != buckets_.end())
-    free(found->second);
-}
-
-void SwitchCarrier::free(Bucket &bucket) {
-  for (auto &[key, message] : bucket.messages)
-    if (message.late.data)
-      machine_.scratch().give(std::move(message.late));
-  for (Passing &passing : bucket.passing)
-    machine_.scratch().give(std::move(passing.block));
-  bucket.passing.clear();
 }
 
 std::vector<Strip> SwitchCarrier::arriving() const {
   std::vector<Strip> strips;
-  const auto *arena = static_cast<const char *>(machine_.persistent(0));
   for (const auto &[key, bucket] : buckets_)
-    for (const auto &[name, message] : bucket.messages)
-      if (std::get<1>(name) == machine_.rank() && !message.late.data)
-        for (const Strip &strip : message.strips)
-          if (const auto *data = static_cast<const char *>(strip.data);
-              data >= arena && data < arena + machine_.arena().bytes())
-            strips.push_back(strip);
+    for (const auto &[name, message] : bucket.messages) {
+      if (std::get<1>(name) != machine_.rank())
+        continue;
+      if (const int64_t bytes = totalBytes(message.strips); message.late)
+        strips.push_back({message.late, 1, bytes, bytes});
+      else
+        strips.insert(strips.end(), message.strips.begin(),
+                      message.strips.end());
+    }
   return strips;
 }
 

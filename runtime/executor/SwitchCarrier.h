@@ -8,9 +8,9 @@
 // wait both ends leave these places alone: nothing reads values before it, and
 // what is sent changes only behind it.
 //
-// Gradients are added as they come, unless the phase that follows is home's and
-// computes: its backwards add to the same places. Then they come into memory of
-// the bucket, as does what is to be passed on, and are added by the wait.
+// Gradients are added as they come, unless home computes before it waits for them:
+// its backwards add to the same places. Then they come into memory of the switch
+// (StepMemory.h), as does what is to be passed on, and are added by the wait.
 //
 // The host reaches the arena, as that of every device so far.
 //
@@ -24,7 +24,6 @@
 #include "runtime/plan/SwitchTable.h"
 
 #include <map>
-#include <memory>
 #include <tuple>
 #include <vector>
 
@@ -37,13 +36,14 @@ public:
     SwitchTable::PhaseSwitches switches;
     GraphSeat *seat = nullptr;
     GraphSeat *before = nullptr; ///< of the phase before; null for the first
-    bool computes = true;        ///< has micro-batches
+    /// Places in the arena for what waits (PhasePlaces).
+    int64_t valueTransit = 0, gradientTransit = 0;
+    bool addsLate = false; ///< its gradients wait to be added
   };
   /// For one step. `home` and the machine must outlive the carrier; a step that
   /// fails aborts the transport before the carrier goes.
   SwitchCarrier(RankMachine &machine, GraphSeat &home,
                 std::vector<Phase> phases);
-  ~SwitchCarrier();
   SwitchCarrier(const SwitchCarrier &) = delete;
 
   Status start(const plan::Instruction &i);
@@ -64,8 +64,8 @@ private:
   struct Message {
     std::vector<Strip> strips;
     Ticket ticket = Ticket();
-    /// Where it waits to be added to `strips`.
-    Scratch::Block late;
+    /// Where it waits to be added to `strips`; null: it does not.
+    char *late = nullptr;
   };
   /// (from, to, added to what is there). In this order all ranks start them, so
   /// that the first one that is not done has both its ends there.
@@ -74,7 +74,7 @@ private:
     int tensor;
     Box box;
     int64_t element;
-    Scratch::Block block;
+    char *data;
 
     /// Where a part of the box lies.
     Strip rowsOf(const Box &part) const;
@@ -82,10 +82,11 @@ private:
   struct Bucket {
     std::map<MessageKey, Message> messages;
     std::vector<Passing> passing;
-    bool isWaited = false;
+    int64_t passingBytes = 0;
   };
   struct Way {
     const GraphSwitch *what = nullptr;
+    int64_t transit = 0; ///< in the arena
     bool isGradients = false;
     bool isLate = false;         ///< gradients are added by the wait
     int32_t element = kReplaces; ///< in which they are added
@@ -99,17 +100,14 @@ private:
   StatusOr<Way> wayOf(const plan::Instruction &i) const;
   StatusOr<Strip> sourceOf(const Way &way, const Key &key,
                            const SwitchTransfer &transfer) const;
-  StatusOr<Strip> targetOf(const Way &way, Bucket &bucket,
+  StatusOr<Strip> targetOf(const Way &way, int number, Bucket &bucket,
                            const SwitchTransfer &transfer);
   Status startMessage(const Way &way, const MessageKey &key, Message &message);
-  /// Gives back what is waited for, and memory that nothing is passed on from.
-  void settle(const Way &way, const Key &key);
-  void free(Bucket &bucket);
 
   RankMachine &machine_;
   GraphSeat &home_;
   const std::vector<Phase> phases_;
-  std::map<Key, Bucket> buckets_; ///< started; those that pass on stay
+  std::map<Key, Bucket> buckets_; ///< started
   std::vector<SwitchedBytes> sent_;
 };
 

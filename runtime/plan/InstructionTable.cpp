@@ -211,6 +211,12 @@ bool plan::operator==(const Instruction &a, const Instruction &b) {
          a.bucket == b.bucket && a.places == b.places;
 }
 
+bool plan::operator==(const PhasePlaces &a, const PhasePlaces &b) {
+  return a.dynamic == b.dynamic && a.values == b.values &&
+         a.gradients == b.gradients && a.valueTransit == b.valueTransit &&
+         a.gradientTransit == b.gradientTransit;
+}
+
 //===----------------------------------------------------------------------===//
 // Blocks
 //===----------------------------------------------------------------------===//

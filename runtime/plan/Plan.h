@@ -81,9 +81,25 @@ struct Instruction {
 /// Whether they are one byte for byte.
 bool operator==(const Instruction &a, const Instruction &b);
 
+/// Where what a phase of a step has on a rank lies (StepPlan.h): bytes from the
+/// start of the rank's region. A plan that stands alone has its dynamic region
+/// there, and nothing else.
+struct PhasePlaces {
+  int64_t dynamic = 0; ///< the dynamic region of the program
+  /// What layers read, and their gradients: of a graph other than home.
+  int64_t values = noPlace;
+  int64_t gradients = noPlace;
+  /// What waits to be passed on, or added, in the switch that brings the values,
+  /// and in that which takes the gradients home.
+  int64_t valueTransit = noPlace;
+  int64_t gradientTransit = noPlace;
+};
+bool operator==(const PhasePlaces &a, const PhasePlaces &b);
+
 struct RankProgram {
   std::vector<Instruction> instructions;
   int64_t dynamicBytes = 0; ///< size of the dynamic region that it needs
+  PhasePlaces places;
 
   /// Of instructions.
   int count() const { return static_cast<int>(instructions.size()); }

@@ -107,9 +107,40 @@ void writePlaces(const plan::RankProgram &program, bool mayList,
     rank.add_places(place < 0 ? 0 : 1 + (isListed ? numbers[place] : place));
 }
 
+/// Of a program's places in a step, in the order of PhasePlaces.
+std::array<int64_t *, 5> listOf(plan::PhasePlaces &places) {
+  return {&places.dynamic, &places.values, &places.gradients,
+          &places.valueTransit, &places.gradientTransit};
+}
+
+void writePhasePlaces(plan::PhasePlaces places, plan::file::Rank &rank) {
+  if (places == plan::PhasePlaces())
+    return;
+  for (const int64_t *place : listOf(places))
+    rank.add_phase_places(
+        *place == plan::noPlace ? 0 : 1 + *place / plan::placeAlignment);
+}
+
 //===----------------------------------------------------------------------===//
 // In
 //===----------------------------------------------------------------------===//
+
+Status readPhasePlaces(const plan::file::Rank &in, plan::PhasePlaces &places) {
+  const auto list = listOf(places);
+  if (in.phase_places_size() == 0)
+    return Status::ok();
+  if (in.phase_places_size() != static_cast<int>(list.size()))
+    return bad(formatText("a rank has %d places in its step, not %d",
+                          in.phase_places_size(), list.size()));
+  for (size_t number = 0; number < list.size(); ++number) {
+    const int64_t place = in.phase_places(static_cast<int>(number));
+    if (place < 0 || place > INT64_MAX / plan::placeAlignment)
+      return bad(formatText("a phase lies at place %d", place));
+    *list[number] =
+        place == 0 ? plan::noPlace : (place - 1) * plan::placeAlignment;
+  }
+  return Status::ok();
+}
 
 StatusOr<plan::MicroBatch> readMicroBatch(const plan::file::MicroBatch &in) {
   const int segments = in.samples_size();
@@ -225,6 +256,7 @@ Status readRanks(const plan::file::Plan &file, plan::Plan &plan,
     out.instructions = program;
     out.dynamicBytes = rank.dynamic_bytes();
     DYNA_RETURN_IF_ERROR(readPlaces(rank, out.instructions));
+    DYNA_RETURN_IF_ERROR(readPhasePlaces(rank, out.places));
   }
   return Status::ok();
 }
@@ -254,6 +286,7 @@ void encode(const plan::Plan &plan, bool mayList, plan::file::Plan &file) {
     rank.set_program(found->second);
     rank.set_dynamic_bytes(program.dynamicBytes);
     writePlaces(program, mayList, rank);
+    writePhasePlaces(program.places, rank);
   }
 }
 

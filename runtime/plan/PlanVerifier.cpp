@@ -223,7 +223,14 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
   }
   if (Status status = order->finish(); !status.isOk())
     return at(options, rank, -1, status);
-  return at(options, rank, -1, memory.finish());
+  if (Status status = memory.finish(); !status.isOk())
+    return at(options, rank, -1, status);
+  // Those of a phase are proven with its step.
+  if (!options.isPhase && !(program.places == plan::PhasePlaces()))
+    return at(
+        options, rank, -1,
+        refuse(PlanRule::There, "has places of a phase, but stands alone"));
+  return Status::ok();
 }
 
 /// The message of a failure on one of several ranks says which.

@@ -24,7 +24,8 @@
 // - (P6) nothing is read that is not there: blocks are used after they were
 //   taken and before they were given back, and all are given back; fields that
 //   an instruction has not (`Instructions.def`) are 0, and it states a place for
-//   each block that it takes, and for no other;
+//   each block that it takes, and for no other; a plan that is no phase of a
+//   step has no places of one (StepMemory.h);
 // - (P7) blocks alive at one time do not overlap;
 // - (P8) each rank's region fits the limit;
 // - (P9) every send has one receive of the same message: direction, layer and

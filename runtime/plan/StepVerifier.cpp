@@ -355,28 +355,28 @@ Status checkOrder(const SwitchTable &table, const plan::StepPlan &step,
 StatusOr<VerifiedStep>
 VerifiedStep::prove(const SwitchTable &switches, plan::StepPlan step,
                     const std::vector<int64_t> &lengths, int64_t targets,
-                    const std::vector<int64_t> &dynamicLimits,
+                    const std::vector<int64_t> &regionLimits,
                     StepPosition *failedAt) {
   StepPosition unasked;
   return proveFor(switches, std::move(step), std::nullopt, lengths, targets,
-                  dynamicLimits, failedAt ? *failedAt : unasked);
+                  regionLimits, failedAt ? *failedAt : unasked);
 }
 
 StatusOr<VerifiedStep>
 VerifiedStep::proveRanks(const SwitchTable &switches, plan::StepPlan step,
                          const std::vector<int> &ranks,
                          const std::vector<int64_t> &lengths, int64_t targets,
-                         const std::vector<int64_t> &dynamicLimits) {
+                         const std::vector<int64_t> &regionLimits) {
   StepPosition unasked;
   return proveFor(switches, std::move(step), ranks, lengths, targets,
-                  dynamicLimits, unasked);
+                  regionLimits, unasked);
 }
 
 StatusOr<VerifiedStep>
 VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
                        const std::optional<std::vector<int>> &ranks,
                        const std::vector<int64_t> &lengths, int64_t targets,
-                       const std::vector<int64_t> &dynamicLimits,
+                       const std::vector<int64_t> &regionLimits,
                        StepPosition &position) {
   DYNA_ASSIGN_OR_RETURN(auto phases, switches.switchesOf(step));
   DYNA_RETURN_IF_ERROR(checkSamples(step, lengths));
@@ -404,27 +404,32 @@ VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
         !status.isOk())
       return Status(status.code(),
                     formatText("phase %d: %s", k, status.message()));
-    for (size_t rank = 0; rank < dynamicLimits.size(); ++rank)
-      if (int64_t bytes = phase.plan.ranks[rank].dynamicBytes;
-          bytes > dynamicLimits[rank])
-        return refuse(PlanRule::Fits,
-                      formatText("phase %d rank %d needs %d bytes, but the "
-                                 "limit is %d",
-                                 k, rank, bytes, dynamicLimits[rank]));
   }
   position = StepPosition();
   DYNA_RETURN_IF_ERROR(checkPurposes(step));
-  bool training = true;
-  for (const plan::Phase &phase : step.phases)
-    training &= trains(phase.plan);
-  std::vector<int> checked(switches.graph(switches.home()).ranks());
+  const bool training = trains(step);
+  const int allRanks = switches.graph(switches.home()).ranks();
+  std::vector<int> checked(allRanks);
   std::iota(checked.begin(), checked.end(), 0);
+  proven.blocks_.resize(allRanks);
   for (int rank : ranks.value_or(checked))
     DYNA_RETURN_IF_ERROR(
         RankSwitches(switches, step, phases, training, rank).check(position));
   if (!ranks)
     DYNA_RETURN_IF_ERROR(
         checkOrder(switches, step, phases, std::move(starts), position));
+  for (int rank : ranks.value_or(checked)) {
+    std::vector<StepBlock> &blocks = proven.blocks_[rank];
+    blocks = stepBlocks(switches, phases, step, training, rank);
+    int failed = -1;
+    if (Status status = checkStepMemory(
+            step, blocks, rank,
+            regionLimits.empty() ? maxBlockBytes : regionLimits[rank], failed);
+        !status.isOk()) {
+      position = {failed, {rank, -1}};
+      return status;
+    }
+  }
   for (int k = 0; k < step.phaseCount(); ++k) {
     VerifiedPlan plan(std::move(step.phases[k].plan), std::move(lengthsOf[k]));
     plan.ranks_ = ranks;

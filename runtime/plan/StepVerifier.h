@@ -25,6 +25,10 @@
 // to it. So two buckets that pass each other on some ranks are refused, whatever
 // they lie between.
 //
+// P6 to P8 hold for what phases have in a rank's region, too, by the table of
+// StepMemory.h: places are stated of what there is, and of nothing else; what is
+// alive at one time lies apart; all of it lies inside.
+//
 // That each piece comes once, from a rank that has it, was proven when the
 // switch was planned (checkSwitch).
 //
@@ -33,7 +37,7 @@
 #ifndef DYNA_RUNTIME_PLAN_STEPVERIFIER_H
 #define DYNA_RUNTIME_PLAN_STEPVERIFIER_H
 
-#include "runtime/plan/SwitchTable.h"
+#include "runtime/plan/StepMemory.h"
 #include "runtime/plan/VerifiedPlan.h"
 
 namespace dyna {
@@ -47,14 +51,14 @@ struct StepPosition {
 class VerifiedStep {
 public:
   /// Proves everything for a mini-batch of these lengths with so many targets.
-  /// `dynamicLimits`: of each rank's region; empty: not limited. `failedAt` is
+  /// `regionLimits`: of each rank's region; empty: not limited. `failedAt` is
   /// set by a failure, if given. Linear in instructions and, for each rank, in
   /// what it sends and gets.
   static StatusOr<VerifiedStep> prove(const SwitchTable &switches,
                                       plan::StepPlan step,
                                       const std::vector<int64_t> &lengths,
                                       int64_t targets,
-                                      const std::vector<int64_t> &dynamicLimits,
+                                      const std::vector<int64_t> &regionLimits,
                                       StepPosition *failedAt = nullptr);
 
   /// The parts of a training step that some ranks run, as
@@ -63,7 +67,7 @@ public:
   static StatusOr<VerifiedStep>
   proveRanks(const SwitchTable &switches, plan::StepPlan step,
              const std::vector<int> &ranks, const std::vector<int64_t> &lengths,
-             int64_t targets, const std::vector<int64_t> &dynamicLimits);
+             int64_t targets, const std::vector<int64_t> &regionLimits);
 
   struct Phase {
     VerifiedPlan plan;
@@ -72,6 +76,8 @@ public:
   };
   const std::vector<Phase> &phases() const { return phases_; }
   int phaseCount() const { return static_cast<int>(phases_.size()); }
+  /// What a rank has in its region, and where.
+  const std::vector<StepBlock> &blocks(int rank) const { return blocks_[rank]; }
   /// What was proven.
   plan::StepPlan toStepPlan() const;
   /// Targets of the whole mini-batch.
@@ -83,9 +89,10 @@ private:
   proveFor(const SwitchTable &switches, plan::StepPlan step,
            const std::optional<std::vector<int>> &ranks,
            const std::vector<int64_t> &lengths, int64_t targets,
-           const std::vector<int64_t> &dynamicLimits, StepPosition &position);
+           const std::vector<int64_t> &regionLimits, StepPosition &position);
 
   std::vector<Phase> phases_;
+  std::vector<std::vector<StepBlock>> blocks_; ///< by rank
   int64_t targets_ = 0;
 };
 

@@ -100,6 +100,10 @@ static std::vector<GraphSwitch::Side> sidesOf(const GraphSwitch &one, int ranks,
   for (int b = 0; b < one.buckets(); ++b) {
     const std::vector<SwitchTransfer> &transfers =
         one.plan.buckets[b].transfers;
+    for (GraphSwitch::Side &side : sides) {
+      side.passed.push_back(side.passedBytes);
+      side.got.push_back(side.gotBytes);
+    }
     for (size_t number = 0; number < transfers.size(); ++number) {
       const SwitchTransfer &transfer = transfers[number];
       const int parameter = one.tensors[transfer.tensor].parameter;
@@ -109,6 +113,12 @@ static std::vector<GraphSwitch::Side> sidesOf(const GraphSwitch &one, int ranks,
         to.transfers[b].push_back(static_cast<int>(number));
         from.meets[b] = to.meets[b] = 1;
       }
+      const int64_t bytes = dyna_align_block(
+          transfer.box.volume() * one.tensors[transfer.tensor].elementBytes);
+      if (transfer.target == SwitchPlace::Passing)
+        to.passedBytes += bytes;
+      else if (transfer.from != transfer.to)
+        to.gotBytes += bytes;
       if (transfer.target == SwitchPlace::New &&
           (to.arrivals[parameter].empty() ||
            to.arrivals[parameter].back() != b))
@@ -173,6 +183,16 @@ SwitchTable::createWays(const std::vector<const ExecutableGraph *> &graphs,
         sidesOf(one, graphs[home]->ranks(), graphs[home]->model().parameters());
     return Status::ok();
   };
+  for (const ExecutableGraph *graph : graphs) {
+    std::vector<Held> &held = table.held_.emplace_back();
+    for (int rank = 0; rank < graph->ranks(); ++rank) {
+      const RankView &view = graph->replicaView(rank);
+      Held &own = held.emplace_back();
+      own.values = persistentLayout(view, Persistent::Values).bytes;
+      own.gradients =
+          persistentLayout(view, Persistent::Gradients).bytes - own.values;
+    }
+  }
   for (int to = 0; to < table.graphs(); ++to) {
     if (to == home)
       continue;

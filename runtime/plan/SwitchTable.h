@@ -39,6 +39,14 @@ struct GraphSwitch {
     std::vector<std::vector<int>> sent;
     /// By bucket, whether other ranks have a part in what it does.
     std::vector<char> meets;
+    /// Memory for what it passes on: bytes, and where that of each bucket begins.
+    /// Every box begins at a multiple of the alignment.
+    std::vector<int64_t> passed;
+    int64_t passedBytes = 0;
+    /// The same for all that other ranks send it to keep, for who has to put it
+    /// aside.
+    std::vector<int64_t> got;
+    int64_t gotBytes = 0;
 
     bool takesPart(int bucket) const { return !transfers[bucket].empty(); }
   };
@@ -98,6 +106,13 @@ public:
   }
   const GraphSwitch &gradients(int from) const { return gradients_[from]; }
 
+  /// What a rank has of a graph other than home, while its phase lasts: what
+  /// layers read, and their gradients. Bytes.
+  struct Held {
+    int64_t values = 0, gradients = 0;
+  };
+  const Held &held(int graph, int rank) const { return held_[graph][rank]; }
+
   /// Of a phase of a step, whose graphs are in the table.
   struct PhaseSwitches {
     int graph = 0, before = -1;
@@ -115,6 +130,7 @@ private:
   std::vector<std::vector<GraphSwitch>>
       values_; ///< by the graph before, then to
   std::vector<GraphSwitch> gradients_;
+  std::vector<std::vector<Held>> held_; ///< by graph, then rank
 };
 
 } // namespace dyna

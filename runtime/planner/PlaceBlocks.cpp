@@ -27,8 +27,28 @@ int64_t largestSum(const std::vector<BlockLifetime> &blocks,
   return largest;
 }
 
-/// Places `order` one after the other at the lowest offset that is free during
-/// the block's whole life; returns the peak.
+/// Groups of blocks whose lifetimes hang together.
+std::vector<std::vector<int>>
+connectedGroups(const std::vector<BlockLifetime> &blocks) {
+  std::vector<int> order(blocks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return std::make_pair(blocks[a].first, a) <
+           std::make_pair(blocks[b].first, b);
+  });
+  std::vector<std::vector<int>> groups;
+  int end = -1;
+  for (int b : order) {
+    if (groups.empty() || blocks[b].first > end)
+      groups.emplace_back();
+    groups.back().push_back(b);
+    end = std::max(end, blocks[b].last);
+  }
+  return groups;
+}
+
+} // namespace
+
 int64_t placeLowest(const std::vector<BlockLifetime> &blocks,
                     const std::vector<int> &order,
                     std::vector<int64_t> &offsets) {
@@ -58,28 +78,6 @@ int64_t placeLowest(const std::vector<BlockLifetime> &blocks,
   }
   return peak;
 }
-
-/// Groups of blocks whose lifetimes hang together.
-std::vector<std::vector<int>>
-connectedGroups(const std::vector<BlockLifetime> &blocks) {
-  std::vector<int> order(blocks.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::make_pair(blocks[a].first, a) <
-           std::make_pair(blocks[b].first, b);
-  });
-  std::vector<std::vector<int>> groups;
-  int end = -1;
-  for (int b : order) {
-    if (groups.empty() || blocks[b].first > end)
-      groups.emplace_back();
-    groups.back().push_back(b);
-    end = std::max(end, blocks[b].last);
-  }
-  return groups;
-}
-
-} // namespace
 
 BlockPlacement placeBlocks(const std::vector<BlockLifetime> &blocks) {
   BlockPlacement result;

@@ -41,6 +41,13 @@ struct BlockPlacement {
 /// first that meets the lower bound wins, otherwise the best. Deterministic.
 BlockPlacement placeBlocks(const std::vector<BlockLifetime> &blocks);
 
+/// Places those of `order` one after the other, each at the lowest offset that is
+/// free during its whole life; returns the peak. `offsets` has an element for
+/// every block. O(n^2).
+int64_t placeLowest(const std::vector<BlockLifetime> &blocks,
+                    const std::vector<int> &order,
+                    std::vector<int64_t> &offsets);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLANNER_PLACEBLOCKS_H

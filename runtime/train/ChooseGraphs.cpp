@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/planner/CutMiniBatch.h"
+#include "runtime/planner/PlacePhases.h"
 #include "runtime/planner/Policy.h"
 #include "runtime/planner/RankMemory.h"
 #include "runtime/train/Devices.h"
@@ -226,27 +227,45 @@ Persistent persistentOf(const Session &session, const RunGraph &graph,
   return training ? Persistent::Gradients : Persistent::Values;
 }
 
+int64_t homeBytes(const Session &session, int rank, bool training) {
+  return persistentLayout(session.home.graph->rankView(rank),
+                          persistentOf(session, session.home, training))
+      .bytes;
+}
+
 int64_t heldBytes(Session &session, int rank, bool training) {
-  int64_t bytes = 0;
-  for (const RunGraph *graph : session.graphs())
-    bytes += persistentLayout(graph->graph->rankView(rank),
-                              persistentOf(session, *graph, training))
-                 .bytes;
-  return bytes;
+  int64_t most = 0;
+  if (session.orchestration) {
+    const SwitchTable &switches = session.orchestration->switches;
+    const std::vector<int> &order = session.orchestration->order;
+    most = largestNeighbours(switches, order, rank, training).bytes;
+    for (int graph : order)
+      most = std::max(most, heldBeside(switches, order, graph, rank, training,
+                                       /*takesTurns=*/true));
+  }
+  return homeBytes(session, rank, training) + most;
 }
 
 int64_t heldBeside(Session &session, const RunGraph &graph, bool training) {
+  if (&graph == &session.home)
+    return 0;
+  const std::vector<RunGraph *> graphs = session.graphs();
+  const int number = static_cast<int>(
+      std::find(graphs.begin(), graphs.end(), &graph) - graphs.begin());
   int64_t most = 0;
   for (int rank = 0; rank < graph.graph->ranks(); ++rank)
     most = std::max(most,
-                    heldBytes(session, rank, training) -
+                    homeBytes(session, rank, training) +
+                        heldBeside(session.orchestration->switches,
+                                   session.orchestration->order, number, rank,
+                                   training, /*takesTurns=*/true) -
                         persistentLayout(graph.graph->rankView(rank),
                                          persistentOf(session, graph, training))
                             .bytes);
   return most;
 }
 
-void joinGraphs(Session &session) {
+void joinGraphs(Session &session, std::vector<int64_t> regionBytes) {
   if (!session.ranges)
     return;
   std::vector<const RunGraph *> graphs;
@@ -254,7 +273,7 @@ void joinGraphs(Session &session) {
     graphs.push_back(graph);
   session.ranged = std::make_unique<RangedGraphs>(
       std::move(graphs), *session.ranges, *std::move(session.orchestration),
-      session.options.mergeRanges == "auto");
+      session.options.mergeRanges == "auto", std::move(regionBytes));
   session.orchestration.reset();
 }
 

@@ -28,13 +28,18 @@ Status setLongestSample(Session &session, int64_t longest);
 /// What a graph has of the parameters.
 Persistent persistentOf(const Session &session, const RunGraph &graph,
                         bool training);
-/// Bytes of the parameters of all graphs on one rank.
+/// Bytes that a rank has of home's parameters and their state, all the time.
+int64_t homeBytes(const Session &session, int rank, bool training);
+/// What it has of all parameters at one time, at most, where phases take turns
+/// (PlacePhases.h).
 int64_t heldBytes(Session &session, int rank, bool training);
-/// Those of all others than `graph`, on the rank where they are most.
+/// What some rank then has, at most, beside the parameters and micro-batches of
+/// `graph`.
 int64_t heldBeside(Session &session, const RunGraph &graph, bool training);
 
-/// Once all options are known: what plans steps of several graphs.
-void joinGraphs(Session &session);
+/// Once all options are known: what plans steps of several graphs, in regions of so
+/// many bytes on each rank.
+void joinGraphs(Session &session, std::vector<int64_t> regionBytes);
 
 } // namespace dyna
 

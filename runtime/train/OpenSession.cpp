@@ -21,6 +21,7 @@
 #include "runtime/train/MemoryNeed.h"
 #include "runtime/train/PlanFiles.h"
 #include "runtime/train/Progress.h"
+#include "runtime/train/RunRegions.h"
 #include "runtime/train/SearchRanges.h"
 #include "runtime/transport/ProcessTransport.h"
 #include "runtime/transport/threads/ThreadTransport.h"
@@ -258,52 +259,10 @@ StatusOr<int64_t> chooseRankBytes(const TrainOptions &options,
   return share == enough ? -1 : share;
 }
 
-/// Of every rank, enough for the phases of all graphs, one after another.
-StatusOr<DynamicRegions> sizeRegions(Session &session, bool training,
-                                     int64_t rankBytes, bool atLeast) {
-  DynamicRegions all;
-  for (RunGraph *graph : session.graphs()) {
-    PlanOptions largest = graph->options;
-    largest.switched = graph != &session.home;
-    // Of more micro-batches in flight than fill a mini-batch, none can be full.
-    largest.inFlight = static_cast<int>(
-        std::min<int64_t>(largest.inFlight, graph->microBatches + 1));
-    largest.tokensPerStep = session.options.tokensPerBatch;
-    auto sized = sizeDynamicRegions(
-        *graph->planner, largest, persistentOf(session, *graph, training),
-        rankBytes < 0
-            ? rankBytes
-            : std::max<int64_t>(
-                  rankBytes - heldBeside(session, *graph, training), 0),
-        atLeast);
-    if (sized.status().code() == StatusCode::ResourceExhausted)
-      return Status::resourceExhausted(
-          (session.others.empty()
-               ? ""
-               : formatText(
-                     "strategy '%s', beside %s for the parameters of "
-                     "the others: ",
-                     graph->name,
-                     formatBytes(heldBeside(session, *graph, training)))) +
-          sized.status().message() +
-          "; larger --rank-memory or smaller --tokens-per-micro-batch helps");
-    DYNA_ASSIGN_OR_RETURN(DynamicRegions own, std::move(sized));
-    if (all.bytes.empty())
-      all = own;
-    for (size_t rank = 0; rank < own.bytes.size(); ++rank) {
-      all.bytes[rank] = std::max(all.bytes[rank], own.bytes[rank]);
-      all.most[rank] = std::max(all.most[rank], own.most[rank]);
-    }
-  }
-  return all;
-}
-
-/// Bytes of each rank's dynamic region, if the ranks of this process fit the
-/// memory there is.
-StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
-                                                  const std::vector<int> &local,
-                                                  int threads, bool training,
-                                                  Transport *processes) {
+/// The regions of all ranks, if those of this process fit the memory there is.
+StatusOr<RunRegions> chooseRegions(Session &session,
+                                   const std::vector<int> &local, int threads,
+                                   bool training, Transport *processes) {
   const TrainOptions &options = session.options;
   if (!options.save.empty() || !options.load.empty() || !options.resume.empty())
     session.fileBytes = checkpointBufferBytes(*session.model);
@@ -316,10 +275,10 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
                                     session.data->statistics().meanTokens());
   int64_t held = 0;
   for (int rank : local)
-    held += heldBytes(session, rank, training);
+    held += homeBytes(session, rank, training);
   const bool isSaid = !options.rankMemory.empty();
   DYNA_ASSIGN_OR_RETURN(auto regions,
-                        sizeRegions(session, training, -1, false));
+                        sizeRunRegions(session, training, -1, false));
   auto localBytes = [&] {
     int64_t bytes = 0;
     for (int rank : local)
@@ -330,10 +289,10 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
                         chooseRankBytes(options, need, held + localBytes(),
                                         local.size(), processes));
   if (rankBytes >= 0) {
-    DYNA_ASSIGN_OR_RETURN(regions,
-                          sizeRegions(session, training, rankBytes, !isSaid));
+    DYNA_ASSIGN_OR_RETURN(
+        regions, sizeRunRegions(session, training, rankBytes, !isSaid));
   }
-  if (regions.areLimited() && !isSaid)
+  if (regions.isLimited && !isSaid)
     session.notes.push_back(
         "the memory there is limits plans, which may so differ from run to "
         "run; --rank-memory says what a rank may take");
@@ -346,7 +305,7 @@ StatusOr<std::vector<int64_t>> sizeDynamicRegions(Session &session,
       need,
       startedThreads(options, static_cast<int64_t>(local.size()), threads),
       addressesOfThread(), availableAddresses()));
-  return regions.bytes;
+  return regions;
 }
 
 //===----------------------------------------------------------------------===//
@@ -504,13 +463,11 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
   if (processes)
     DYNA_RETURN_IF_ERROR(agree(session, training, start, *processes));
   int threads = threadsOfRank(session.options, ranks);
-  DYNA_ASSIGN_OR_RETURN(
-      auto dynamic,
-      sizeDynamicRegions(session, local, threads, training, processes));
-  for (RunGraph *graph : session.graphs())
-    graph->options.dynamicLimits = dynamic;
-  joinGraphs(session);
-  return makeRanks(session, ranks, threads, dynamic, training);
+  DYNA_ASSIGN_OR_RETURN(auto regions, chooseRegions(session, local, threads,
+                                                    training, processes));
+  regions.apply(session);
+  joinGraphs(session, regions.bytes);
+  return makeRanks(session, ranks, threads, regions.bytes, training);
 }
 
 } // namespace
@@ -557,11 +514,10 @@ Status openPlanning(const Model &model, const TrainOptions &options,
   DYNA_RETURN_IF_ERROR(chooseGraphs(session, /*training=*/true));
   DYNA_RETURN_IF_ERROR(limitSamples(session, true, /*runsHere=*/false));
   DYNA_RETURN_IF_ERROR(openData(model, session));
-  DYNA_ASSIGN_OR_RETURN(auto dynamic,
-                        sizeDynamicRegions(session, {}, 1, true, nullptr));
-  for (RunGraph *graph : session.graphs())
-    graph->options.dynamicLimits = dynamic;
-  joinGraphs(session);
+  DYNA_ASSIGN_OR_RETURN(auto regions,
+                        chooseRegions(session, {}, 1, true, nullptr));
+  regions.apply(session);
+  joinGraphs(session, regions.bytes);
   return Status::ok();
 }
 

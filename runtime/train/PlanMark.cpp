@@ -82,8 +82,15 @@ std::string planPrefix(const Session &session) {
   for (const auto &[name, value] : commonFlags(session.options))
     if (mattersToPlans(name))
       facts += name + "=" + value + "\n";
-  for (int64_t limit : session.home.options.dynamicLimits)
-    facts += std::to_string(limit) + "\n";
+  std::vector<const RunGraph *> graphs = {&session.home};
+  for (const RunGraph &graph : session.others)
+    graphs.push_back(&graph);
+  for (const RunGraph *graph : graphs)
+    for (int64_t limit : graph->options.dynamicLimits)
+      facts += std::to_string(limit) + "\n";
+  if (session.ranged)
+    for (int64_t bytes : session.ranged->regionBytes())
+      facts += std::to_string(bytes) + "\n";
   return formatText("dyna:%016x", hashBytes(facts, 0));
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/executor/Staging.h"
 #include "runtime/planner/JoinPhases.h"
+#include "runtime/planner/PlacePhases.h"
 
 #include <algorithm>
 
@@ -62,9 +63,10 @@ static PlannedPhases withBatches(VerifiedStep step, const MiniBatch &batch) {
 
 RangedGraphs::RangedGraphs(std::vector<const RunGraph *> graphs,
                            LengthRanges ranges, Orchestration orchestration,
-                           bool merges)
+                           bool merges, std::vector<int64_t> regionBytes)
     : graphs_(std::move(graphs)), ranges_(std::move(ranges)),
       orchestration_(std::move(orchestration)), merges_(merges),
+      regionBytes_(std::move(regionBytes)),
       estimates_(std::make_unique<RunEstimates>(graphs_, orchestration_)) {}
 
 double RangedGraphs::switchSeconds(const VerifiedStep &step) const {
@@ -146,27 +148,26 @@ StatusOr<PlannedPhases> RangedGraphs::plan(const MiniBatch &batch, bool trains,
                           planPhase(range, own, targets, trains, update));
   }
   DYNA_RETURN_IF_ERROR(joinPhases(switches(), trains, step));
+  DYNA_RETURN_IF_ERROR(placePhases(switches(), regionBytes_, step));
   return prove(std::move(step), batch);
 }
 
 StatusOr<PlannedPhases> RangedGraphs::prove(plan::StepPlan step,
                                             const MiniBatch &batch) const {
-  DYNA_ASSIGN_OR_RETURN(
-      VerifiedStep proven,
-      VerifiedStep::prove(switches(), std::move(step), batch.lengths(),
-                          countTargets(batch),
-                          graphs_.front()->options.dynamicLimits));
+  DYNA_ASSIGN_OR_RETURN(VerifiedStep proven,
+                        VerifiedStep::prove(switches(), std::move(step),
+                                            batch.lengths(),
+                                            countTargets(batch), regionBytes_));
   return withBatches(std::move(proven), batch);
 }
 
 StatusOr<PlannedPhases> RangedGraphs::proveRanks(plan::StepPlan step,
                                                  const std::vector<int> &ranks,
                                                  const MiniBatch &batch) const {
-  DYNA_ASSIGN_OR_RETURN(
-      VerifiedStep proven,
-      VerifiedStep::proveRanks(switches(), std::move(step), ranks,
-                               batch.lengths(), countTargets(batch),
-                               graphs_.front()->options.dynamicLimits));
+  DYNA_ASSIGN_OR_RETURN(VerifiedStep proven,
+                        VerifiedStep::proveRanks(
+                            switches(), std::move(step), ranks, batch.lengths(),
+                            countTargets(batch), regionBytes_));
   return withBatches(std::move(proven), batch);
 }
 

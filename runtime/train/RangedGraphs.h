@@ -44,13 +44,16 @@ class RangedGraphs {
 public:
   /// `graphs` are those of the ranges, one by one, and have been orchestrated as
   /// such. They must outlive this object. With `merges`, ranges that are not worth
-  /// their switch in a step merge upwards, by the planners' costs.
+  /// their switch in a step merge upwards, by the planners' costs. `regionBytes`: what
+  /// each rank has for the phases of a step beside home's parameters.
   RangedGraphs(std::vector<const RunGraph *> graphs, LengthRanges ranges,
-               Orchestration orchestration, bool merges);
+               Orchestration orchestration, bool merges,
+               std::vector<int64_t> regionBytes);
 
   /// Of a range, by which the table of switches numbers graphs, too.
   const RunGraph &graph(int range) const { return *graphs_[range]; }
   const LengthRanges &ranges() const { return ranges_; }
+  const std::vector<int64_t> &regionBytes() const { return regionBytes_; }
   const SwitchTable &switches() const { return orchestration_.switches; }
 
   /// Deals, plans and proves a mini-batch. `update`: with the update behind it.
@@ -87,6 +90,7 @@ private:
   const LengthRanges ranges_;
   const Orchestration orchestration_;
   const bool merges_;
+  const std::vector<int64_t> regionBytes_; ///< by rank
   const std::unique_ptr<StepEstimates> estimates_;
 };
 

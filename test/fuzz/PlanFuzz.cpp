@@ -12,6 +12,7 @@
 #include "runtime/plan/StepVerifier.h"
 #include "runtime/plan/Strategy.h"
 #include "runtime/planner/JoinPhases.h"
+#include "runtime/planner/PlacePhases.h"
 #include "runtime/planner/Planner.h"
 
 #include <google/protobuf/stubs/logging.h>
@@ -78,6 +79,7 @@ plan::StepPlan stepOf(bool isSwitched) {
     phase.plan = std::move(*plan);
   }
   require(joinPhases(switches(), true, step).isOk(), "phases are joined");
+  require(placePhases(switches(), {}, step).isOk(), "phases are placed");
   return step;
 }
 

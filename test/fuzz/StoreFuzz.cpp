@@ -14,6 +14,7 @@
 #include "runtime/base/OutputFile.h"
 #include "runtime/plan/StepVerifier.h"
 #include "runtime/planner/JoinPhases.h"
+#include "runtime/planner/PlacePhases.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/store/PlanEntry.h"
 
@@ -72,6 +73,7 @@ plan::StepPlan smallStep() {
     phase.plan = std::move(*plan);
   }
   require(joinPhases(switches(), true, step).isOk(), "phases are joined");
+  require(placePhases(switches(), {}, step).isOk(), "phases are placed");
   return step;
 }
 

@@ -86,7 +86,7 @@ public:
         home_(*switched.graphs[1], dyna::Persistent::Training, machine_,
               (graph_.layout().bytes + 4095) / 4096 * 4096) {
     check(machine_.start(home_.layout().bytes + graph_.layout().bytes + 8192,
-                         4096, 1));
+                         transit(false) + transit(true), 1));
   }
 
   /// A whole switch: all starts, then all waits.
@@ -95,10 +95,17 @@ public:
     dyna::SwitchTable::PhaseSwitches switches;
     switches.values = &switched_.way(false);
     switches.gradients = &switched_.way(true);
-    dyna::SwitchCarrier carrier(
-        machine_, home_,
-        {{switches, &graph_, nullptr, true},
-         {{1, 0, nullptr, nullptr}, &home_, &graph_, homeComputes}});
+    dyna::SwitchCarrier::Phase phase, home;
+    phase.switches = switches;
+    phase.seat = &graph_;
+    phase.valueTransit = machine_.dynamicStart();
+    phase.gradientTransit = phase.valueTransit + transit(false);
+    phase.addsLate = homeComputes;
+    home.switches.graph = 1;
+    home.switches.before = 0;
+    home.seat = &home_;
+    home.before = &graph_;
+    dyna::SwitchCarrier carrier(machine_, home_, {phase, home});
     const dyna::GraphSwitch &way = switched_.way(isGradients);
     std::vector<bool> isWaited(size_t(way.buckets()));
     Instruction i;
@@ -141,6 +148,12 @@ public:
   }
 
 private:
+  /// Memory for what waits in a switch.
+  int64_t transit(bool isGradients) const {
+    const dyna::GraphSwitch::Side &side =
+        switched_.way(isGradients).sides[size_t(machine_.rank())];
+    return side.passedBytes + (isGradients ? side.gotBytes : 0);
+  }
   bool takesPart(const dyna::GraphSwitch &way, int bucket) const {
     return way.sides[size_t(machine_.rank())].takesPart(bucket);
   }

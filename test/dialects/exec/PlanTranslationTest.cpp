@@ -127,6 +127,9 @@ TEST_F(PlanTranslationTest, EveryFieldOfEveryInstruction) {
   for (bool takes : {false, true}) {
     plan::RankProgram &program = plan.ranks.emplace_back();
     program.dynamicBytes = number();
+    if (takes)
+      program.places = {number() / 64 * 64, number() / 64 * 64, plan::noPlace,
+                        number() / 64 * 64, number() / 64 * 64};
     for (int op = 1; op <= plan::Instruction::Op_MAX; ++op) {
       plan::Instruction &i = program.instructions.emplace_back();
       i.op = static_cast<plan::Instruction::Op>(op);
@@ -143,9 +146,11 @@ TEST_F(PlanTranslationTest, EveryFieldOfEveryInstruction) {
   plan::Plan again = throughText(plan);
   EXPECT_EQ(::dyna::writePlan(again), ::dyna::writePlan(plan));
   ASSERT_EQ(again.rankCount(), plan.rankCount());
-  for (int rank = 0; rank < plan.rankCount(); ++rank)
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
     EXPECT_TRUE(again.ranks[rank].instructions ==
                 plan.ranks[rank].instructions);
+    EXPECT_TRUE(again.ranks[rank].places == plan.ranks[rank].places);
+  }
 }
 
 TEST_F(PlanTranslationTest, WhatExecCannotSayIsRefused) {

@@ -123,6 +123,8 @@ TEST_F(ScrambledStepsTest, WhatIsAcceptedRuns) {
     for (int turn = 0; turn < 60; ++turn) {
       plan::StepPlan changed = step;
       change(changed, random);
+      // What is where follows from the programs.
+      EXPECT_OK(placePhases(steps.table(), {}, changed));
       ++tried;
       if (!steps.prove(changed, batch).isOk())
         continue;

@@ -25,8 +25,10 @@ struct Outcome {
 /// Five steps of ten samples; sample s of step n goes to a graph at random.
 Outcome outcomeOf(const std::vector<std::string> &strategies,
                   plan::ElementType compute, unsigned seed,
-                  const Carriage &carriage = {}) {
+                  const Carriage &carriage = {}, bool isTight = false) {
   Steps steps(strategies, compute, carriage);
+  if (isTight)
+    steps.useTightRegions();
   std::mt19937 random(seed);
   Outcome outcome;
   for (int64_t number = 0; number < 5; ++number) {
@@ -118,6 +120,26 @@ TEST(SwitchedStepTest, NothingIsAddedToWhileGradientsLand) {
     const Outcome several = outcomeOf(sequence, plan::F64, ++seed, carriage);
     expectAlike(alone, several);
   }
+}
+
+/// In regions that hold one phase at a time and two layouts side by side.
+TEST(SwitchedStepTest, PhasesThatTakeTurnsGiveTheNumbersOfOneRank) {
+  const Outcome alone = outcomeOf({"dp=1"}, plan::F64, 1);
+  unsigned seed = 40;
+  for (const auto &sequence : sequences)
+    for (bool onTwoNodes : {false, true}) {
+      const int ranks = parseStrategy(sequence[0])->ranks();
+      if (onTwoNodes && ranks != 4)
+        continue;
+      SCOPED_TRACE(testing::PrintToString(sequence));
+      const Carriage carriage =
+          onTwoNodes ? Carriage{onNodes(ranks, 512), true} : Carriage{};
+      const Outcome several = outcomeOf(sequence, plan::F64, ++seed, carriage,
+                                        /*isTight=*/true);
+      EXPECT_LT(distance(alone.losses, several.losses), 1e-10);
+      EXPECT_LT(distance(alone.norms, several.norms), 1e-10);
+      EXPECT_LT(distance(alone.masters, several.masters), 1e-10);
+    }
 }
 
 /// Elements of `box` that no box of the rank has.

@@ -7,6 +7,7 @@
 
 #include "runtime/executor/RankTeam.h"
 #include "runtime/planner/JoinPhases.h"
+#include "runtime/planner/PlacePhases.h"
 #include "runtime/planner/PlanSwitch.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/transport/threads/ThreadTransport.h"
@@ -150,12 +151,33 @@ public:
       step.phases.push_back(std::move(phase));
     }
     DYNA_RETURN_IF_ERROR(joinPhases(*table_, trains, step));
+    if (isTight_)
+      regionBytes_ = needOf(step).least;
+    DYNA_RETURN_IF_ERROR(placePhases(*table_, regionBytes_, step));
     return step;
+  }
+
+  /// From now on every step has regions as small as it does with, whatever phases
+  /// of these sizes it has.
+  void useTightRegions() { isTight_ = true; }
+  const std::vector<int64_t> &regionBytes() const { return regionBytes_; }
+  /// Of micro-batches as large as those of the step, in every graph that it has.
+  RegionNeed needOf(const plan::StepPlan &step) const {
+    std::vector<std::vector<int64_t>> dynamic(
+        planners_.size(),
+        std::vector<int64_t>(planners_[0]->graph().ranks(), 0));
+    std::vector<int> order;
+    for (const plan::Phase &phase : step.phases) {
+      order.push_back(table_->find(phase.plan.graph));
+      for (int rank = 0; rank < phase.plan.rankCount(); ++rank)
+        dynamic[order.back()][rank] = phase.plan.ranks[rank].dynamicBytes;
+    }
+    return needOfRegions(*table_, order, dynamic, trains(step));
   }
 
   StatusOr<VerifiedStep> prove(plan::StepPlan step, const MiniBatch &batch) {
     return VerifiedStep::prove(*table_, std::move(step), batch.lengths(),
-                               batch.targets, {});
+                               batch.targets, regionBytes_);
   }
 
   StepResult run(const MiniBatch &batch, const std::vector<int> &phaseOf,
@@ -213,6 +235,8 @@ private:
   std::vector<std::unique_ptr<Planner>> planners_;
   int home_ = 0;
   std::optional<SwitchTable> table_;
+  std::vector<int64_t> regionBytes_; ///< of each rank; empty: not limited
+  bool isTight_ = false;
   std::unique_ptr<RankTeam> team_;
 };
 

@@ -5,6 +5,7 @@
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/Plan.pb.h"
 #include "runtime/planner/JoinPhases.h"
+#include "runtime/planner/PlacePhases.h"
 #include "test/runtime/plan/NaiveSwitch.h"
 #include "test/runtime/plan/TinyPlans.h"
 
@@ -28,6 +29,7 @@ bool isSame(const plan::Plan &a, const plan::Plan &b) {
               a.microBatchCount() == b.microBatchCount();
   for (int rank = 0; same && rank < a.rankCount(); ++rank)
     same = a.ranks[rank].dynamicBytes == b.ranks[rank].dynamicBytes &&
+           a.ranks[rank].places == b.ranks[rank].places &&
            a.ranks[rank].instructions == b.ranks[rank].instructions;
   for (int m = 0; same && m < a.microBatchCount(); ++m) {
     const auto &x = a.microBatches[m], &y = b.microBatches[m];
@@ -251,6 +253,7 @@ plan::StepPlan switchedStep() {
   auto table = SwitchTable::create({&first, &home}, 1, planNaively);
   EXPECT_TRUE(table.isOk()) << table.status().message();
   EXPECT_TRUE(joinPhases(*table, true, step).isOk());
+  EXPECT_TRUE(placePhases(*table, {}, step).isOk());
   return step;
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/StepVerifier.h"
 #include "runtime/planner/JoinPhases.h"
+#include "runtime/planner/PlacePhases.h"
 #include "test/runtime/plan/NaiveSwitch.h"
 #include "test/runtime/plan/TinyPlans.h"
 
@@ -71,6 +72,7 @@ protected:
       phase.plan = *planners_[g].training(own, targets, options);
     }
     EXPECT_TRUE(joinPhases(table_, true, step_).isOk());
+    EXPECT_TRUE(placePhases(table_, {}, step_).isOk());
   }
 
   StatusOr<VerifiedStep> prove(plan::StepPlan part,

@@ -1,0 +1,364 @@
+//===- StepMemoryTest.cpp - Phases in a rank's region (P6 to P8) ----------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/executor/SwitchedSteps.h"
+
+#include <gmock/gmock.h>
+
+using namespace dyna;
+using plan::Instruction;
+using testing::HasSubstr;
+
+namespace {
+
+const std::vector<std::vector<std::string>> sequences = {
+    {"dp=2", "tp=2"},
+    {"tp=2,sp=1", "pp=2,layers=2+3", "dp=2,zero=1"},
+    {"dp=4", "dp=2,tp=2,zero=1", "tp=4,sp=1", "pp=4,layers=1+1+2+1"},
+    {"tp=2,pp=2,layers=3+2,order=tp+pp+dp", "dp=4,zero=1", "tp=4",
+     "dp=2,pp=2,layers=4+1,zero=1"},
+};
+
+const MiniBatch &batch() {
+  static const MiniBatch batch =
+      tinyBatch({5, 1, 17, 9, 3, 12, 1, 8, 20, 2}, 1);
+  return batch;
+}
+
+/// Samples in turns, or none for some of the graphs, by the bits of `without`.
+std::vector<int> dealt(int graphs, int without) {
+  std::vector<int> used;
+  for (int g = 0; g < graphs; ++g)
+    if (!(without >> g & 1))
+      used.push_back(g);
+  std::vector<int> phaseOf;
+  for (size_t s = 0; s < batch().samples.size(); ++s)
+    phaseOf.push_back(used[s % used.size()]);
+  return phaseOf;
+}
+
+Carriage carriageOf(const std::vector<std::string> &sequence, bool onTwoNodes) {
+  const int ranks = parseStrategy(sequence[0])->ranks();
+  return onTwoNodes && ranks == 4 ? Carriage{onNodes(ranks, 512)} : Carriage{};
+}
+
+/// Every way in which phases of a sequence can be left out.
+template <typename Body> void forSteps(Body body) {
+  for (const auto &sequence : sequences)
+    for (bool onTwoNodes : {false, true}) {
+      SCOPED_TRACE(testing::PrintToString(sequence));
+      Steps steps(sequence, plan::BF16, carriageOf(sequence, onTwoNodes));
+      const int graphs = steps.home() + 1;
+      for (bool isTight : {false, true}) {
+        if (isTight)
+          steps.useTightRegions();
+        for (int without = 0; without + 1 < 1 << graphs; ++without) {
+          auto step = steps.plan(batch(), dealt(graphs, without));
+          ASSERT_TRUE(step.isOk()) << step.status().message();
+          auto proven = steps.prove(*step, batch());
+          ASSERT_TRUE(proven.isOk()) << proven.status().message();
+          body(steps, *step, *proven);
+        }
+      }
+    }
+}
+
+struct Bytes {
+  int64_t begin, end;
+};
+
+/// What a rank uses while instruction `at` of phase `phase` runs, by looking at
+/// all that come before and behind it.
+std::vector<Bytes> usedAt(const Steps &steps, const plan::StepPlan &step,
+                          int rank, int phase, int at) {
+  struct Moment {
+    int phase, index;
+    bool operator<=(const Moment &o) const {
+      return std::pair(phase, index) <= std::pair(o.phase, o.index);
+    }
+  };
+  const Moment now = {phase, at};
+  std::vector<Bytes> used;
+  for (int k = 0; k < step.phaseCount(); ++k) {
+    const plan::RankProgram &own = step.phases[k].plan.ranks[rank];
+    const int graph = steps.table().find(step.phases[k].plan.graph);
+    // Something before now, and something from now on.
+    bool came = false, isRead = false, isBody = false, isOpen = false;
+    bool waits = false;
+    for (int p = 0; p < step.phaseCount(); ++p)
+      for (int index = 0; index < step.phases[p].plan.ranks[rank].count();
+           ++index) {
+        const Instruction &i =
+            step.phases[p].plan.ranks[rank].instructions[index];
+        const ExchangeOp op = exchangeOf(i.op);
+        const bool ofValues = op.kind == ExchangeKind::ValueSwitch;
+        const Moment then = {p, index};
+        const bool isPast = then <= now, isToCome = now <= then;
+        if (ofValues && op.starts && i.phase == k)
+          came |= isPast;
+        if (ofValues && (i.phase == k || i.phase == k + 1))
+          isRead |= isToCome;
+        if (op.isSwitch() && !ofValues && i.phase == k)
+          waits |= isToCome;
+        if (p != k)
+          continue;
+        const bool isHead =
+            op.isSwitch() && (ofValues ? i.phase == k : i.phase == k - 1);
+        isOpen |= isPast && !isHead;
+        if (!op.isSwitch()) {
+          isBody |= isPast;
+          isRead |= isToCome;
+          waits |= isToCome;
+        }
+      }
+    bool computesLater = false;
+    for (int index = phase == k ? at : 0; index < own.count() && phase <= k;
+         ++index)
+      computesLater |= !exchangeOf(own.instructions[index].op).isSwitch();
+    if (isBody && computesLater && own.dynamicBytes > 0)
+      used.push_back(
+          {own.places.dynamic, own.places.dynamic + own.dynamicBytes});
+    if (graph == steps.home())
+      continue;
+    const SwitchTable::Held &held = steps.table().held(graph, rank);
+    if (came && isRead)
+      used.push_back({own.places.values, own.places.values + held.values});
+    if (isOpen && waits)
+      used.push_back(
+          {own.places.gradients, own.places.gradients + held.gradients});
+  }
+  return used;
+}
+
+TEST(StepMemoryTest, WhatIsUsedAtOneTimeLiesApart) {
+  int64_t compared = 0;
+  forSteps([&](Steps &steps, const plan::StepPlan &step,
+               const VerifiedStep &proven) {
+    for (int rank = 0; rank < steps.graph(0).ranks(); ++rank) {
+      const int64_t bytes = stepBytes(proven.blocks(rank));
+      for (int k = 0; k < step.phaseCount(); ++k)
+        for (int at = 0; at < step.phases[k].plan.ranks[rank].count(); ++at) {
+          const auto used = usedAt(steps, step, rank, k, at);
+          for (size_t a = 0; a < used.size(); ++a) {
+            ASSERT_GE(used[a].begin, 0);
+            ASSERT_LE(used[a].end, bytes);
+            for (size_t b = 0; b < a; ++b, ++compared)
+              ASSERT_TRUE(used[a].end <= used[b].begin ||
+                          used[b].end <= used[a].begin)
+                  << "phase " << k << " rank " << rank << " instruction " << at;
+          }
+        }
+    }
+  });
+  EXPECT_GT(compared, 100000);
+}
+
+/// Regions that are said to be enough are, and with those that are said to be the
+/// most hardly anything takes turns.
+TEST(StepMemoryTest, RegionsAreAsLargeAsIsSaid) {
+  int tight = 0, programs = 0, inTurn = 0;
+  forSteps([&](Steps &steps, const plan::StepPlan &step,
+               const VerifiedStep &proven) {
+    const RegionNeed need = steps.needOf(step);
+    auto joined = [&](const std::vector<int64_t> &regions) {
+      plan::StepPlan again = step;
+      for (plan::Phase &phase : again.phases)
+        for (plan::RankProgram &program : phase.plan.ranks)
+          program.instructions.erase(
+              std::remove_if(program.instructions.begin(),
+                             program.instructions.end(),
+                             [](const Instruction &i) {
+                               return exchangeOf(i.op).isSwitch();
+                             }),
+              program.instructions.end());
+      EXPECT_OK(joinPhases(steps.table(), true, again));
+      plan::StepPlan placed = again;
+      EXPECT_OK(placePhases(steps.table(), regions, placed));
+      return std::pair(again, placed);
+    };
+    auto [before, roomy] = joined(need.most);
+    auto [again, small] = joined(need.least);
+    for (int rank = 0; rank < steps.graph(0).ranks(); ++rank) {
+      EXPECT_LE(need.least[rank], need.most[rank]);
+      const auto own = static_cast<size_t>(rank);
+      if (!steps.regionBytes().empty())
+        EXPECT_LE(stepBytes(proven.blocks(rank)), need.least[own]);
+      bool takesTurns = false;
+      for (int k = 0; k < step.phaseCount(); ++k) {
+        const auto &all = before.phases[k].plan.ranks[rank].instructions;
+        ++programs;
+        inTurn += !(roomy.phases[k].plan.ranks[rank].instructions == all);
+        takesTurns |= !(small.phases[k].plan.ranks[rank].instructions == all);
+      }
+      tight += takesTurns;
+    }
+  });
+  EXPECT_GT(tight, 50);
+  // Where three phases meet at one end, holes may be left.
+  EXPECT_LT(inTurn, programs / 5);
+}
+
+/// What ranks really touch of their regions is what the plan says they need.
+TEST(StepMemoryTest, TouchedBytesAreThoseOfThePlan) {
+  for (const auto &sequence : sequences)
+    for (bool isTight : {false, true}) {
+      SCOPED_TRACE(testing::PrintToString(sequence));
+      Steps steps(sequence, plan::BF16, carriageOf(sequence, true));
+      if (isTight)
+        steps.useTightRegions();
+      const auto phaseOf = dealt(steps.home() + 1, 0);
+      auto step = steps.plan(batch(), phaseOf);
+      ASSERT_TRUE(step.isOk()) << step.status().message();
+      auto proven = steps.prove(*step, batch());
+      ASSERT_TRUE(proven.isOk()) << proven.status().message();
+      steps.run(batch(), phaseOf, 0);
+      for (size_t local = 0; local < steps.team().localRanks(); ++local) {
+        const int64_t bytes =
+            stepBytes(proven->blocks(static_cast<int>(local)));
+        EXPECT_EQ(steps.team().lastResult(local).dynamicBytes, bytes);
+        const int64_t touched =
+            steps.team().executor(local).memoryReport().touchedEnd;
+        EXPECT_LE(touched, bytes);
+        // Padding of the last tensor or block.
+        EXPECT_GT(touched, bytes - 2048);
+      }
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// What is refused
+//===----------------------------------------------------------------------===//
+
+class StepMemoryRules : public testing::Test {
+protected:
+  static Steps &steps() {
+    static Steps steps({"tp=2,sp=1", "pp=2,layers=2+3", "dp=2,zero=1"},
+                       plan::F64);
+    return steps;
+  }
+  static plan::StepPlan good() { return *steps().plan(batch(), dealt(3, 0)); }
+  static std::string refusal(plan::StepPlan step) {
+    return steps().prove(std::move(step), batch()).status().message();
+  }
+  static plan::PhasePlaces &places(plan::StepPlan &step, int phase) {
+    return step.phases[phase].plan.ranks[1].places;
+  }
+};
+
+TEST_F(StepMemoryRules, EverythingHasAPlaceAndNothingElseHas) {
+  EXPECT_EQ(refusal(good()), "");
+  plan::StepPlan step = good();
+  places(step, 0).values = plan::noPlace;
+  EXPECT_EQ(refusal(step),
+            "plan: phase 0 rank 1: has no place for its values (P6)");
+  step = good();
+  places(step, 1).gradients = plan::noPlace;
+  EXPECT_THAT(refusal(step), HasSubstr("has no place for its gradients (P6)"));
+  step = good();
+  places(step, 2).values = 0;
+  EXPECT_THAT(
+      refusal(step),
+      HasSubstr(
+          "has the place 0 for its values, of which there are none (P6)"));
+  step = good();
+  places(step, 0).valueTransit = 64;
+  EXPECT_THAT(refusal(step), HasSubstr("of which there are none (P6)"));
+  for (int64_t off : {1, -(1 << 30)}) {
+    step = good();
+    places(step, 0).gradients += off;
+    EXPECT_THAT(refusal(step), HasSubstr("negative or not a multiple"));
+  }
+}
+
+TEST_F(StepMemoryRules, WhatIsThereAtOneTimeLiesApart) {
+  // Each pair of what meets, put to one place.
+  plan::StepPlan step = good();
+  places(step, 0).gradients = places(step, 0).values;
+  EXPECT_THAT(refusal(step), HasSubstr("in use (P7)"));
+  step = good();
+  places(step, 1).values = places(step, 0).values;
+  EXPECT_THAT(refusal(step), HasSubstr(", over the "));
+  step = good();
+  places(step, 1).dynamic = places(step, 0).gradients;
+  EXPECT_THAT(refusal(step), HasSubstr("of phase 0 at offset"));
+  step = good();
+  places(step, 2).dynamic = places(step, 1).gradients;
+  EXPECT_THAT(refusal(step), HasSubstr("(P7)"));
+}
+
+TEST_F(StepMemoryRules, AllLiesInTheRegion) {
+  const plan::StepPlan step = good();
+  auto proven = steps().prove(step, batch());
+  ASSERT_TRUE(proven.isOk());
+  std::vector<int64_t> bytes;
+  for (int rank = 0; rank < 2; ++rank)
+    bytes.push_back(stepBytes(proven->blocks(rank)));
+  auto within = [&] {
+    return VerifiedStep::prove(steps().table(), step, batch().lengths(),
+                               batch().targets, bytes)
+        .status()
+        .message();
+  };
+  EXPECT_EQ(within(), "");
+  --bytes[1];
+  EXPECT_THAT(within(), HasSubstr("rank 1: has its"));
+  EXPECT_THAT(within(), HasSubstr("but the limit is "));
+  EXPECT_THAT(within(), HasSubstr("(P8)"));
+}
+
+/// What waits longer lies longer: places that were right are not any more.
+TEST_F(StepMemoryRules, TurnsAreProven) {
+  int taken = 0;
+  for (const auto &sequence : sequences) {
+    Steps steps(sequence, plan::BF16);
+    const auto phaseOf = dealt(steps.home() + 1, 0);
+    const plan::StepPlan hidden = *steps.plan(batch(), phaseOf);
+    steps.useTightRegions();
+    const plan::StepPlan inTurn = *steps.plan(batch(), phaseOf);
+    ASSERT_TRUE(steps.prove(inTurn, batch()).isOk());
+    for (int rank = 0; rank < steps.graph(0).ranks(); ++rank) {
+      plan::StepPlan step = inTurn;
+      bool isSame = true;
+      for (int k = 0; k < step.phaseCount(); ++k) {
+        auto &own = step.phases[k].plan.ranks[rank].instructions;
+        const auto &other = hidden.phases[k].plan.ranks[rank].instructions;
+        isSame &= own == other;
+        own = other;
+      }
+      if (isSame)
+        continue;
+      ++taken;
+      EXPECT_THAT(steps.prove(step, batch()).status().message(),
+                  HasSubstr("(P"));
+    }
+  }
+  EXPECT_GT(taken, 0);
+}
+
+TEST_F(StepMemoryRules, RegionsThatAreTooSmallAreRefusedWithNumbers) {
+  plan::StepPlan step = good();
+  const RegionNeed need = steps().needOf(step);
+  std::vector<int64_t> small = need.least;
+  for (int64_t &bytes : small)
+    bytes = bytes / 2 / 64 * 64;
+  const Status status = placePhases(steps().table(), small, step);
+  EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("of rank 0 beside what it has of "
+                                          "home, but there are"));
+}
+
+TEST_F(StepMemoryRules, PlansThatStandAloneHaveNoPlacesOfPhases) {
+  Planner planner(steps().graph(2));
+  plan::Plan plan = *planner.training(batch().lengths(), batch().targets, {});
+  auto message = [&] {
+    return verifyPlan(steps().graph(2), plan, batch().lengths(),
+                      {maxBlockBytes})
+        .message();
+  };
+  EXPECT_EQ(message(), "");
+  plan.ranks[1].places.dynamic = 64;
+  EXPECT_THAT(message(), HasSubstr("has places of a phase, but stands alone"));
+}
+
+} // namespace

@@ -106,8 +106,8 @@ private:
         "home is '%s', the fullest rank holds %s of parameters and their "
         "state, and the switches of a step with all %d phases take %.3g s",
         decision.ranges.ranges()[made.home()].name,
-        ::dyna::formatBytes(*std::max_element(made.persistentBytes.begin(),
-                                              made.persistentBytes.end())),
+        ::dyna::formatBytes(*std::max_element(made.parameterBytes.begin(),
+                                              made.parameterBytes.end())),
         made.order.size(), made.switchSeconds(made.order));
   }
 

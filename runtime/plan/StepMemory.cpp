@@ -158,7 +158,7 @@ stepBlocks(const SwitchTable &switches,
     add(StepBlockKind::Dynamic, program.dynamicBytes, at.body, at.own.last);
     if (!phases[k].values)
       continue;
-    const SwitchTable::Held &held = switches.held(phases[k].graph, rank);
+    const HeldParameters &held = switches.held(phases[k].graph, rank);
     add(StepBlockKind::Values, held.values,
         at.come.isEmpty() ? at.body : std::min(at.come.first, at.body),
         std::max({at.own.last, at.come.last, at.lastValue}));
@@ -183,6 +183,16 @@ int64_t stepBytes(const std::vector<StepBlock> &blocks) {
   int64_t bytes = 0;
   for (const StepBlock &block : blocks)
     bytes = std::max(bytes, block.end());
+  return bytes;
+}
+
+int64_t stepBytes(const std::vector<StepBlock> &blocks, int phase) {
+  int64_t bytes = 0;
+  for (const StepBlock &own : blocks)
+    if (own.phase == phase && own.kind == StepBlockKind::Dynamic)
+      for (const StepBlock &block : blocks)
+        if (block.first <= own.last && own.first <= block.last)
+          bytes = std::max(bytes, block.end());
   return bytes;
 }
 

@@ -80,6 +80,8 @@ stepBlocks(const SwitchTable &switches,
 
 /// How much of the region a step needs: the highest end.
 int64_t stepBytes(const std::vector<StepBlock> &blocks);
+/// The same while the micro-batches of a phase run; 0 if it has none.
+int64_t stepBytes(const std::vector<StepBlock> &blocks, int phase);
 
 /// P6 to P8 of a rank's region of `limit` bytes: every block of `blocks`, which
 /// are those of the step, has a place, and nothing else has; those alive at one

@@ -5,6 +5,7 @@
 #include "runtime/plan/SwitchTable.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/plan/PersistentLayout.h"
 #include "runtime/plan/PlanRules.h"
 
 #include <algorithm>
@@ -155,6 +156,12 @@ Status checkSwitched(const std::vector<const ExecutableGraph *> &graphs) {
   return Status::ok();
 }
 
+HeldParameters heldOf(const ExecutableGraph &graph, int rank) {
+  const RankView &view = graph.replicaView(rank);
+  const int64_t values = persistentLayout(view, Persistent::Values).bytes;
+  return {values, persistentLayout(view, Persistent::Gradients).bytes - values};
+}
+
 StatusOr<SwitchTable>
 SwitchTable::create(const std::vector<const ExecutableGraph *> &graphs,
                     int home, const Make &make) {
@@ -184,14 +191,9 @@ SwitchTable::createWays(const std::vector<const ExecutableGraph *> &graphs,
     return Status::ok();
   };
   for (const ExecutableGraph *graph : graphs) {
-    std::vector<Held> &held = table.held_.emplace_back();
-    for (int rank = 0; rank < graph->ranks(); ++rank) {
-      const RankView &view = graph->replicaView(rank);
-      Held &own = held.emplace_back();
-      own.values = persistentLayout(view, Persistent::Values).bytes;
-      own.gradients =
-          persistentLayout(view, Persistent::Gradients).bytes - own.values;
-    }
+    std::vector<HeldParameters> &held = table.held_.emplace_back();
+    for (int rank = 0; rank < graph->ranks(); ++rank)
+      held.push_back(heldOf(*graph, rank));
   }
   for (int to = 0; to < table.graphs(); ++to) {
     if (to == home)

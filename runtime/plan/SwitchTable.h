@@ -69,6 +69,13 @@ std::vector<SwitchTensor> gradientTensors(const ExecutableGraph &from,
 /// Whether a step can have phases of all of them: as many ranks, and no two alike.
 Status checkSwitched(const std::vector<const ExecutableGraph *> &graphs);
 
+/// What a rank has of a graph other than home, while its phase lasts: what layers
+/// read, and their gradients. Bytes.
+struct HeldParameters {
+  int64_t values = 0, gradients = 0;
+};
+HeldParameters heldOf(const ExecutableGraph &graph, int rank);
+
 class SwitchTable {
 public:
   /// Plans the switch of some tensors.
@@ -106,12 +113,9 @@ public:
   }
   const GraphSwitch &gradients(int from) const { return gradients_[from]; }
 
-  /// What a rank has of a graph other than home, while its phase lasts: what
-  /// layers read, and their gradients. Bytes.
-  struct Held {
-    int64_t values = 0, gradients = 0;
-  };
-  const Held &held(int graph, int rank) const { return held_[graph][rank]; }
+  const HeldParameters &held(int graph, int rank) const {
+    return held_[graph][rank];
+  }
 
   /// Of a phase of a step, whose graphs are in the table.
   struct PhaseSwitches {
@@ -130,7 +134,7 @@ private:
   std::vector<std::vector<GraphSwitch>>
       values_; ///< by the graph before, then to
   std::vector<GraphSwitch> gradients_;
-  std::vector<std::vector<Held>> held_; ///< by graph, then rank
+  std::vector<std::vector<HeldParameters>> held_; ///< by graph, then rank
 };
 
 } // namespace dyna

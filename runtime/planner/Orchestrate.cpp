@@ -5,6 +5,7 @@
 #include "runtime/planner/Orchestrate.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/planner/PlacePhases.h"
 #include "runtime/planner/SwitchTimes.h"
 
 #include <algorithm>
@@ -35,15 +36,16 @@ double Orchestration::switchSeconds(const std::vector<int> &phases) const {
 }
 
 std::vector<int64_t>
-persistentBytes(const std::vector<const ExecutableGraph *> &graphs, int home) {
-  std::vector<int64_t> bytes(graphs[home]->ranks());
-  for (size_t g = 0; g < graphs.size(); ++g)
-    for (size_t rank = 0; rank < bytes.size(); ++rank)
-      bytes[rank] +=
-          persistentLayout(graphs[g]->rankView(static_cast<int>(rank)),
-                           static_cast<int>(g) == home ? Persistent::Training
-                                                       : Persistent::Gradients)
-              .bytes;
+parameterBytes(const std::vector<const ExecutableGraph *> &graphs, int home) {
+  std::vector<int64_t> bytes;
+  for (int rank = 0; rank < graphs[home]->ranks(); ++rank) {
+    std::vector<HeldParameters> others;
+    for (size_t g = 0; g < graphs.size(); ++g)
+      if (static_cast<int>(g) != home)
+        others.push_back(heldOf(*graphs[g], rank));
+    bytes.push_back(persistentLayout(graphs[home]->rankView(rank)).bytes +
+                    mostSideBySide(others));
+  }
   return bytes;
 }
 
@@ -127,7 +129,7 @@ StatusOr<Orchestration>
 settle(const std::vector<const ExecutableGraph *> &graphs, int home,
        const SwitchMaker &maker, bool searchOrder) {
   Orchestration made;
-  made.persistentBytes = persistentBytes(graphs, home);
+  made.parameterBytes = parameterBytes(graphs, home);
   DYNA_ASSIGN_OR_RETURN(made.switches,
                         SwitchTable::create(graphs, home, maker.plan));
   const int count = made.switches.graphs();
@@ -163,7 +165,7 @@ orchestrate(const std::vector<const ExecutableGraph *> &graphs,
     return settle(graphs, options.home, maker, options.searchOrder);
   std::vector<int64_t> fullest;
   for (size_t home = 0; home < graphs.size(); ++home) {
-    const auto bytes = persistentBytes(graphs, static_cast<int>(home));
+    const auto bytes = parameterBytes(graphs, static_cast<int>(home));
     fullest.push_back(*std::max_element(bytes.begin(), bytes.end()));
   }
   const auto limit =

@@ -3,9 +3,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Which of a run's graphs is *home* (StepPlan.h), in which order their phases
-// follow each other, and by which switches. A rank has, at all times,
+// follow each other, and by which switches. A rank has
 //
-//     of home     values, masters, gradients, moments
+//     of home     values, masters, gradients, moments, at all times
 //     of others   values and gradients, which come and go with their phase
 //
 // so that the choice of home decides what the fullest rank holds: with ZeRO the
@@ -52,8 +52,8 @@ struct OrchestrateOptions {
 struct Orchestration {
   /// Graphs in the order of their phases; home is the last.
   std::vector<int> order;
-  /// Of each rank: parameters and their state, of all graphs.
-  std::vector<int64_t> persistentBytes;
+  /// Of each rank: parameters and their state, that are there at one time.
+  std::vector<int64_t> parameterBytes;
   SwitchTable switches;
   /// Seconds of these: `[home or the graph before][to]`, and from each graph.
   std::vector<std::vector<double>> valueSeconds;
@@ -66,10 +66,11 @@ struct Orchestration {
   double switchSeconds(const std::vector<int> &phases) const;
 };
 
-/// Bytes of parameters and their state on each rank, where `home` alone has
-/// masters and moments. O(graphs ranks parameters).
+/// Bytes of parameters and their state that are on each rank at one time, at most:
+/// home's, with masters and moments, and of others two side by side (StepMemory.h),
+/// whatever their order. O(graphs ranks parameters).
 std::vector<int64_t>
-persistentBytes(const std::vector<const ExecutableGraph *> &graphs, int home);
+parameterBytes(const std::vector<const ExecutableGraph *> &graphs, int home);
 
 /// Homes whose fullest ranks need no more than this times the least are as good
 /// as each other in memory: paddings decide nothing.

@@ -229,7 +229,7 @@ struct Hold {
 };
 
 Hold holdOf(const SwitchTable &switches, int graph, int rank, bool trains) {
-  const SwitchTable::Held &held = switches.held(graph, rank);
+  const HeldParameters &held = switches.held(graph, rank);
   int64_t come = 0;
   for (int before = 0; before < switches.graphs(); ++before)
     if (before != graph)
@@ -268,6 +268,18 @@ int64_t heldBeside(const SwitchTable &switches, const std::vector<int> &order,
     return before;
   const Hold own = holdOf(switches, graph, rank, trains);
   return before + next + (takesTurns ? own.own : own.behind);
+}
+
+int64_t mostSideBySide(const std::vector<HeldParameters> &graphs) {
+  int64_t most = 0;
+  for (size_t a = 0; a < graphs.size(); ++a) {
+    int64_t next = 0;
+    for (size_t b = 0; b < graphs.size(); ++b)
+      if (b != a)
+        next = std::max(next, graphs[b].values);
+    most = std::max(most, graphs[a].values + graphs[a].gradients + next);
+  }
+  return most;
 }
 
 Neighbours largestNeighbours(const SwitchTable &switches,

@@ -43,6 +43,11 @@ Status placePhases(const SwitchTable &switches,
 int64_t heldBeside(const SwitchTable &switches, const std::vector<int> &order,
                    int graph, int rank, bool trains, bool takesTurns);
 
+/// Of these graphs' parameters what a rank has at one time, at most, if any may
+/// follow any other: all of one, and the values of the next. Transit comes on top.
+/// Quadratic.
+int64_t mostSideBySide(const std::vector<HeldParameters> &graphs);
+
 /// Two graphs of which one follows the other.
 struct Neighbours {
   int before = -1, behind = -1; ///< -1: there are none

@@ -5,6 +5,7 @@
 #include "runtime/train/Prediction.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/plan/PersistentLayout.h"
 #include "runtime/sim/PlanTimes.h"
 #include "runtime/sim/PlanTrace.h"
 
@@ -48,14 +49,16 @@ static void countPhases(PlanReport &report, const VerifiedStep &step) {
   }
 }
 
-/// Parameters and their state lie there for all graphs, in every phase.
-static void setPeakBytes(PlanReport &report, const RangedGraphs &graphs,
-                         const ExecutableGraph &graph, const plan::Plan &plan) {
+/// Of each rank while a phase computes: home's parameters, and the end of what is in
+/// the region then.
+static void setPeakBytes(PlanReport &report, const ExecutableGraph &home,
+                         const ExecutableGraph &graph, const VerifiedStep &step,
+                         int phase) {
   for (PlanReport::Stage &stage : report.stages)
     stage.peakBytes = 0;
   for (int rank = 0; rank < graph.ranks(); ++rank) {
-    const int64_t bytes =
-        graphs.persistentBytes(rank) + plan.ranks[rank].dynamicBytes;
+    const int64_t bytes = persistentLayout(home.rankView(rank)).bytes +
+                          stepBytes(step.blocks(rank), phase);
     PlanReport::Stage &stage = report.stages[graph.placeOf(rank).stage];
     stage.peakBytes = std::max(stage.peakBytes, bytes);
     report.rankBytes[rank] = bytes;
@@ -70,13 +73,14 @@ StatusOr<std::optional<PlanReport>> predictPhases(const Session &session,
   countPhases(report, phases.step);
   std::vector<double> busy(session.home.graph->ranks());
   report.rankBytes.resize(busy.size());
-  for (const VerifiedStep::Phase &phase : phases.step.phases()) {
+  for (int k = 0; k < phases.step.phaseCount(); ++k) {
+    const VerifiedStep::Phase &phase = phases.step.phases()[k];
     const RunGraph &graph = session.ranged->graph(phase.switches.graph);
     PlanWork work(*graph.graph, phase.plan.plan(), graph.planner->costs());
     DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
     PlanReport own = reportPlan(*graph.graph, phase.plan.plan(), work, times);
     own.count(phase.plan.plan(), phase.plan.lengths());
-    setPeakBytes(own, *session.ranged, *graph.graph, phase.plan.plan());
+    setPeakBytes(own, *session.home.graph, *graph.graph, phases.step, k);
     for (size_t rank = 0; rank < busy.size(); ++rank) {
       busy[rank] += times.ranks[rank].busy;
       report.rankBytes[rank] =

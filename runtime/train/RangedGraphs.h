@@ -74,10 +74,6 @@ public:
                                           int phase) const;
   /// What each phase of a step was given, for people.
   std::vector<PhaseMetrics> describePhases(const VerifiedStep &step) const;
-  /// Of a rank: parameters of all graphs and their state, in training.
-  int64_t persistentBytes(int rank) const {
-    return orchestration_.persistentBytes[rank];
-  }
 
 private:
   StatusOr<std::vector<std::vector<int>>>

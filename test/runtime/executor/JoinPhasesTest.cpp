@@ -54,6 +54,7 @@ struct Joined {
                                             own, batch.targets, options));
     }
     DYNA_RETURN_IF_ERROR(joinPhases(table, true, step));
+    DYNA_RETURN_IF_ERROR(placePhases(table, {}, step));
     return VerifiedStep::prove(table, std::move(step), lengths, batch.targets,
                                {})
         .status();

@@ -121,7 +121,7 @@ std::vector<Bytes> usedAt(const Steps &steps, const plan::StepPlan &step,
           {own.places.dynamic, own.places.dynamic + own.dynamicBytes});
     if (graph == steps.home())
       continue;
-    const SwitchTable::Held &held = steps.table().held(graph, rank);
+    const HeldParameters &held = steps.table().held(graph, rank);
     if (came && isRead)
       used.push_back({own.places.values, own.places.values + held.values});
     if (isOpen && waits)

@@ -146,9 +146,9 @@ TEST_F(StepEntryTest, APartIsHeldToTheRulesOfSteps) {
               }),
               HasSubstr("(P12)"));
   // The limit of its own rank counts, in all phases.
-  int64_t bytes = 0;
-  for (const plan::Phase &phase : step_.phases)
-    bytes = std::max(bytes, phase.plan.ranks[rank].dynamicBytes);
+  auto whole = VerifiedStep::prove(table_, step_, lengths_, targets, {});
+  ASSERT_TRUE(whole.isOk()) << whole.status().message();
+  const int64_t bytes = stepBytes(whole->blocks(rank));
   auto part = readPlanEntry(writePlanEntry(step_, 7, rank, 0.5), 7, rank);
   for (int64_t less : {0, 1}) {
     std::vector<int64_t> limits = {0, bytes - less, 0, 0};

@@ -4,6 +4,7 @@
 
 #include "runtime/device/host/HostDevice.h"
 
+#include "runtime/device/BufferRange.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/device/host/KernelTable.h"
 #include "runtime/device/host/MatmulPrimitives.h"
@@ -47,17 +48,6 @@ public:
 
 std::string mebibytes(int64_t bytes) {
   return std::to_string(bytes >> 20) + " MiB";
-}
-
-Status checkRange(const Buffer &buffer, int64_t offset, int64_t bytes,
-                  const char *what) {
-  if (offset < 0 || bytes < 0 || offset > buffer.bytes() ||
-      bytes > buffer.bytes() - offset)
-    return Status::invalidArgument(std::string(what) + " of " +
-                                   std::to_string(bytes) + " bytes at offset " +
-                                   std::to_string(offset) + " of a buffer of " +
-                                   std::to_string(buffer.bytes()));
-  return Status::ok();
 }
 
 StatusOr<const KernelTable *> selectKernels(HostIsa isa) {

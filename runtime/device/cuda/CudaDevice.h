@@ -1,0 +1,107 @@
+//===- CudaDevice.h - A GPU of NVIDIA as a device ---------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Runs what it is given later, on streams of the driver, which is opened when a
+// device is created. Nothing here waits but `wait` and `synchronize`, both until
+// a deadline, by asking more and more seldom; and what frees memory, a module or
+// a stream, which waits for all work of the device (`idleSeconds` at most): take
+// and free outside of steps.
+//
+// A failure of work (a kernel that accesses what it may not, a deadline that
+// passes) ends the use of the device: that call and all later ones return it,
+// with the device, the call, the error's name and meaning and the last kernel of
+// the stream in one line, and nothing blocks. A call that is refused for what it
+// was given (too much memory, a range outside of a buffer) ends nothing.
+//
+// Buffers, streams, events and modules may outlive the device.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
+#define DYNA_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
+
+#include "runtime/device/Device.h"
+#include "runtime/device/cuda/CudaModule.h"
+
+#include <array>
+
+namespace dyna {
+
+struct CudaOptions {
+  int ordinal = 0; ///< which device, as the driver counts them
+  int threads = 0; ///< of the host's team; 0: all available cores
+  /// How long freeing waits for work before the device is given up.
+  double idleSeconds = 30;
+};
+
+/// Streams that every device has: copies and messages run beside kernels.
+enum class CudaStreamRole { Compute, Upload, Send, Receive };
+inline constexpr int kCudaStreamRoles = 4;
+
+class CudaDevice final : public Device {
+public:
+  /// Fails in one line, with InvalidArgument: no driver, one that is too old, no
+  /// device or none of this number.
+  static StatusOr<std::unique_ptr<CudaDevice>>
+  create(const CudaOptions &options);
+  ~CudaDevice() override;
+
+  std::string describe() const override;
+  int64_t scratchBytes() const override { return 0; }
+  Team &team() override { return *team_; }
+  /// 10 major + minor of its compute capability.
+  int capability() const { return context_->capability(); }
+
+  StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) override;
+  StatusOr<std::unique_ptr<Stream>> createStream() override;
+  /// An event of the driver's that was used before, if there is one.
+  StatusOr<std::unique_ptr<Event>> createEvent() override;
+  Stream &stream(CudaStreamRole role) {
+    return *streams_[static_cast<size_t>(role)];
+  }
+
+  Status copyToDevice(Stream &stream, Buffer &target, int64_t offset,
+                      const void *source, int64_t bytes) override;
+  Status copyToHost(Stream &stream, void *target, const Buffer &source,
+                    int64_t offset, int64_t bytes) override;
+  Status copy(Stream &stream, Buffer &target, int64_t targetOffset,
+              const Buffer &source, int64_t sourceOffset,
+              int64_t bytes) override;
+  Status fill(Stream &stream, Buffer &target, int64_t offset, int64_t bytes,
+              uint8_t value) override;
+
+  Status record(Stream &stream, Event &event) override;
+  Status streamWait(Stream &stream, Event &event) override;
+  Status wait(Event &event, Deadline deadline) override;
+  Status synchronize(Stream &stream, Deadline deadline) override;
+  /// Time of the device between two recorded events that are done.
+  StatusOr<double> milliseconds(const Event &begin, const Event &end);
+
+  /// `context.stream` becomes the driver's handle.
+  void bind(dyna_context &context, Stream &stream) override;
+
+  /// Loads the image that this device runs best. InvalidArgument when there is
+  /// none for its architecture.
+  StatusOr<std::unique_ptr<CudaModule>>
+  load(const std::vector<CudaImage> &images) {
+    return CudaModule::load(context_, images);
+  }
+  /// Runs `blocks` blocks of `threads` threads; no block is no work. The kernel's
+  /// one parameter, a struct by value, is copied from `arguments` before this
+  /// returns. `stream` is a handle of a stream of this device.
+  Status launch(cuda::StreamHandle stream, const CudaKernel &kernel,
+                int64_t blocks, int threads, int64_t sharedBytes,
+                const void *arguments, int64_t argumentBytes);
+
+private:
+  CudaDevice() = default;
+
+  std::shared_ptr<cuda::PrimaryContext> context_;
+  std::unique_ptr<Team> team_;
+  std::array<std::unique_ptr<Stream>, kCudaStreamRoles> streams_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_CUDA_CUDADEVICE_H

@@ -1,0 +1,43 @@
+//===- DriverStandin.h - A driver of CUDA without a GPU ---------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// `standins/cuda/libcuda.so.1` of the build folder has the functions of
+// runtime/device/cuda/DriverApi.h and is found through DYNA_CUDA_LIBRARY_PATH, as
+// the real one may be. Streams run late, in seeded order (LateStreams.h), host
+// code cannot touch device memory (DeviceMemory.h), modules are images of
+// Fibers.h. A call with a wrong handle, a range outside of an allocation, or on a
+// thread without a context fails as a driver's does. What would block the host
+// for ever ends the process with a line.
+//
+// It does as environment variables say when a device is first retained, or
+// retained again after all were released:
+//
+//   DYNA_STANDIN_SEED        0 (as late as can be) or another order of streams
+//   DYNA_STANDIN_DEVICES     how many there are: 1
+//   DYNA_STANDIN_MEMORY      bytes of each: 1 GiB
+//   DYNA_STANDIN_CAPABILITY  10 major + minor: 0, that of emulated code
+//   DYNA_STANDIN_DRIVER      version: 13000
+//   DYNA_STANDIN_FAULT       n: the n-th copy, fill or launch of the process,
+//   DYNA_STANDIN_HANG        counted in the order given from then on, accesses an
+//                            illegal address or never ends
+//
+// DYNA_STANDIN_DEVICES and DYNA_STANDIN_DRIVER are read at every question. Beside
+// it, `standins/old/libcuda.so.1` is of CUDA 10.2 and lacks a function.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TEST_STANDINS_DRIVERSTANDIN_H
+#define DYNA_TEST_STANDINS_DRIVERSTANDIN_H
+
+#include <cstdint>
+
+// Exported beside the driver's functions, for tests, which find them by dlsym.
+
+/// How much was made and not destroyed, on all devices together.
+extern "C" int64_t dyna_standin_live(void);
+/// Forgets all devices with what they have, as the end of a process does. None
+/// may be used any more.
+extern "C" void dyna_standin_reset(void);
+
+#endif // DYNA_TEST_STANDINS_DRIVERSTANDIN_H

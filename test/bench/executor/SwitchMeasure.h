@@ -164,6 +164,26 @@ private:
   dyna::GraphSeat graph_, home_;
 };
 
+/// By hand, as loops of a plain program: what transports are compared with.
+inline void addRun(const char *from, char *to, int64_t bytes) {
+  const auto *read = reinterpret_cast<const float *>(from);
+  auto *written = reinterpret_cast<float *>(to);
+  for (int64_t i = 0; i < bytes / int64_t(sizeof(float)); ++i)
+    written[i] += read[i];
+}
+
+inline void copyRun(const char *from, char *to, int64_t bytes) {
+  memcpy(to, from, size_t(bytes));
+}
+
+/// All of `source` to `target`, run by run.
+inline void moveRuns(const std::vector<dyna::Strip> &source,
+                     const std::vector<dyna::Strip> &target,
+                     void (*move)(const char *, char *, int64_t)) {
+  dyna::StripCursor from(source), to(target);
+  dyna::forEachRun(from, to, dyna::totalBytes(source), move);
+}
+
 /// `sent` is what goes to other ranks, `moved` that and what ranks copy from place
 /// to place; `bound` takes a time too. On a machine that does other work the least
 /// times say more than the medians.

@@ -49,17 +49,6 @@ Rows rowsOf(const Switched &switched, const std::vector<SwitchedRank *> &ranks,
   return rows;
 }
 
-void addRun(const char *from, char *to, int64_t bytes) {
-  const auto *read = reinterpret_cast<const float *>(from);
-  auto *written = reinterpret_cast<float *>(to);
-  for (int64_t i = 0; i < bytes / int64_t(sizeof(float)); ++i)
-    written[i] += read[i];
-}
-
-void copyRun(const char *from, char *to, int64_t bytes) {
-  memcpy(to, from, size_t(bytes));
-}
-
 enum class How { Copied, Added, AddedLate };
 
 /// The part of the rows that copier `index` of `count` has.

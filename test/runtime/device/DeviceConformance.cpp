@@ -73,22 +73,21 @@ TEST_P(DeviceConformance, CopiesOutsideABufferAreRefused) {
 }
 
 TEST_P(DeviceConformance, WorkOnAStreamRunsInOrder) {
-  // c = a b; a is overwritten after; c += a b; then copied: 1 + 1000.
-  std::unique_ptr<Buffer> a = upload<float>({1}), b = upload<float>({1});
-  std::unique_ptr<Buffer> c = upload<float>({-5}), copied = upload<float>({-5});
-  dyna_matmul product = {};
-  product.m = product.n = product.k = 1;
-  product.lda = product.ldb = product.ldc = 1;
-  product.a = a->data(), product.b = b->data(), product.c = c->data();
-  float thousand = 1000;
-  ASSERT_EQ(dyna_matmul_f32(&context, &product), DYNA_OK) << message;
-  ASSERT_TRUE(device->copyToDevice(*stream, *a, 0, &thousand, 4).isOk());
-  product.accumulate = 1;
-  ASSERT_EQ(dyna_matmul_f32(&context, &product), DYNA_OK) << message;
-  ASSERT_TRUE(device->copy(*stream, *copied, 0, *c, 0, 4).isOk());
-  ASSERT_TRUE(device->fill(*stream, *c, 0, 4, 0).isOk());
-  EXPECT_EQ(download<float>(*copied)[0], 1001);
-  EXPECT_EQ(download<float>(*c)[0], 0);
+  // b = a; a is overwritten after; c = a; a is cleared; all are read.
+  constexpr int64_t kBytes = 1 << 20;
+  std::unique_ptr<Buffer> a = upload(std::vector<int32_t>(kBytes / 4, 1));
+  std::unique_ptr<Buffer> b = allocate(kBytes), c = allocate(kBytes);
+  std::vector<int32_t> thousands(kBytes / 4, 1000), read(kBytes / 4);
+  ASSERT_TRUE(device->copy(*stream, *b, 0, *a, 0, kBytes).isOk());
+  ASSERT_TRUE(
+      device->copyToDevice(*stream, *a, 0, thousands.data(), kBytes).isOk());
+  ASSERT_TRUE(device->copy(*stream, *c, 0, *a, 0, kBytes).isOk());
+  ASSERT_TRUE(device->copyToHost(*stream, read.data(), *b, 0, kBytes).isOk());
+  ASSERT_TRUE(device->fill(*stream, *a, 0, kBytes, 0).isOk());
+  ASSERT_TRUE(device->fill(*stream, *b, 0, kBytes, 0).isOk());
+  EXPECT_EQ(download<int32_t>(*c), thousands);
+  EXPECT_EQ(read, std::vector<int32_t>(kBytes / 4, 1));
+  EXPECT_EQ(download<int32_t>(*a), std::vector<int32_t>(kBytes / 4, 0));
 }
 
 TEST_P(DeviceConformance, EventsOrderStreams) {

@@ -101,6 +101,25 @@ TEST_P(KernelConformance, MatmulBf16F32) {
 /// Products add 3.5 and 3.375 to 256, beside which bf16 has nothing smaller
 /// than 2: added in parts, as the deep one might be, they would be lost, and
 /// cut off they would be 2.
+TEST_P(KernelConformance, ProductsAreWorkOfTheirStream) {
+  // c = a b; a is overwritten after; c += a b; then copied: 1 + 1000.
+  std::unique_ptr<Buffer> a = upload<float>({1}), b = upload<float>({1});
+  std::unique_ptr<Buffer> c = upload<float>({-5}), copied = upload<float>({-5});
+  dyna_matmul product = {};
+  product.m = product.n = product.k = 1;
+  product.lda = product.ldb = product.ldc = 1;
+  product.a = a->data(), product.b = b->data(), product.c = c->data();
+  float thousand = 1000;
+  ASSERT_EQ(dyna_matmul_f32(&context, &product), DYNA_OK) << message;
+  ASSERT_TRUE(device->copyToDevice(*stream, *a, 0, &thousand, 4).isOk());
+  product.accumulate = 1;
+  ASSERT_EQ(dyna_matmul_f32(&context, &product), DYNA_OK) << message;
+  ASSERT_TRUE(device->copy(*stream, *copied, 0, *c, 0, 4).isOk());
+  ASSERT_TRUE(device->fill(*stream, *c, 0, 4, 0).isOk());
+  EXPECT_EQ(download<float>(*copied)[0], 1001);
+  EXPECT_EQ(download<float>(*c)[0], 0);
+}
+
 TEST_P(KernelConformance, MatmulBf16RoundsWhatItAddsOnce) {
   constexpr int64_t m = 70, n = 48;
   struct {

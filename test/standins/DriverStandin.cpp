@@ -571,7 +571,7 @@ DYNA_STANDIN_EXPORT Result cuModuleLoadDataEx(Module *module, const void *image,
   return inContext([&](CUctx_st &context) -> Result {
     const auto *table = static_cast<const dyna_emulated_image *>(image);
     bool isTable =
-        memcmp(image, DYNA_EMULATED_MAGIC, sizeof(DYNA_EMULATED_MAGIC)) == 0 &&
+        strcmp(table->magic, DYNA_EMULATED_MAGIC) == 0 && // others are shorter
         table->byte_size == sizeof(dyna_emulated_image);
     if (!isTable) {
       // Of PTX the first line is "read", for a log.

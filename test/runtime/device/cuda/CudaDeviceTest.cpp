@@ -487,10 +487,10 @@ TEST_P(CudaOrder, HangsEndByDeadlineAndBlockNothing) {
       EXPECT_EQ(status.code(), StatusCode::DeadlineExceeded) << number;
       EXPECT_THAT(status.message(),
                   AllOf(StartsWith("CUDA device 0 (stand-in): the work before "
-                                   "an event: not done by its deadline, 0.0 s "
-                                   "after it was asked for; the last kernel "
-                                   "there was add_scaled; the device is given "
-                                   "up")));
+                                   "an event: not done by its deadline, "),
+                        HasSubstr(" s after it was asked for; the last kernel "
+                                  "there was add_scaled; the device is given "
+                                  "up")));
       expectGivenUp(*device, status);
     }
     EXPECT_LT(std::chrono::steady_clock::now() - begin,

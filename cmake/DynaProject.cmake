@@ -56,6 +56,17 @@ find_package(Protobuf REQUIRED)
 find_library(DYNA_DNNL_LIBRARY dnnl REQUIRED)
 # CUDA is used where it is and never needed.
 find_package(CUDAToolkit QUIET)
+if(NOT CUDAToolkit_FOUND)
+  # Where tools/setup.sh --cuda puts it.
+  set(dyna_cache "$ENV{XDG_CACHE_HOME}")
+  if(NOT dyna_cache)
+    set(dyna_cache "$ENV{HOME}/.cache")
+  endif()
+  if(EXISTS ${dyna_cache}/dyna/cuda-13.0/nvidia/cu13)
+    set(CUDAToolkit_ROOT ${dyna_cache}/dyna/cuda-13.0/nvidia/cu13)
+    find_package(CUDAToolkit QUIET)
+  endif()
+endif()
 set(DYNA_HAS_CUDA ${CUDAToolkit_FOUND})
 message(STATUS "CUDA toolkit: ${CUDAToolkit_VERSION}")
 

@@ -1,9 +1,19 @@
 #!/usr/bin/env bash
-# Installs what is missing of the packages in tools/packages.txt. Asks for nothing
-# when all are there. Needs Debian 12 (or a system with the same package names) and,
-# to install, root or sudo.
+# Installs what is missing of the packages in tools/packages.txt: tools/setup.sh [--cuda].
+# Asks for nothing when all are there. Needs Debian 12 (or a system with the same package
+# names) and, to install, root or sudo. With --cuda also what compiles code for GPUs
+# (tools/setup-cuda.sh), without which all else is built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+case "$#:${1:-}" in
+0:) then=true ;;
+1:--cuda) then=tools/setup-cuda.sh ;;
+*)
+  echo "usage: tools/setup.sh [--cuda]" >&2
+  exit 2
+  ;;
+esac
 
 missing=()
 while read -r package; do
@@ -12,7 +22,7 @@ while read -r package; do
     missing+=("$package")
   fi
 done < tools/packages.txt
-[ ${#missing[@]} -eq 0 ] && exit 0
+[ ${#missing[@]} -eq 0 ] && exec "$then"
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
@@ -32,3 +42,4 @@ log=$(mktemp)
   exit 2
 }
 rm -f "$log"
+exec "$then"

@@ -11,9 +11,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/Lowering.h"
+#include "codegen/layers/Elements.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "runtime/abi/Kernels.h"
 
 using namespace mlir;
@@ -24,10 +23,6 @@ using namespace mlir::dyna::cpu;
 /// worth a chunk of their own.
 static constexpr int64_t blockElements = 1024;
 static constexpr int64_t minimumBlocks = 32;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 /// Visits elements [begin, end) * blockElements of `count`: `sweep` gets the
 /// first element and the number of a run, which is static: a block, a vector of
@@ -47,72 +42,14 @@ emitBlocks(CodeBuilder &code, Value begin, Value end, Value count,
   }
 }
 
-namespace {
-/// The tensors of one sweep, all with the same elements.
-struct Elements {
-  SmallVector<Value> pointers;
-  Value count;   ///< in the rows given
-  Value isValid; ///< whether the rows are those of a part of the parameter
-};
-} // namespace
-
-/// Looks the tensors up in the arrays of the signature.
-static FailureOr<Elements> elementsOf(FunctionLowering &function, Operation *op,
-                                      ArrayRef<Value> tensors) {
-  CodeBuilder &code = function.getCode();
-  Elements elements;
-  Value rows;
-  for (Value tensor : tensors) {
-    PlaceAttr place = function.placeOf(tensor);
-    if (!place.isArrayEntry())
-      return op->emitOpError("expects its tensors in arrays of the signature, "
-                             "which say how many rows are given, but one lies "
-                             "in ")
-             << place;
-    elements.pointers.push_back(function.address(place));
-    Value given = function.rowsOf(place);
-    if (rows) {
-      Value isSame = code.equal(given, rows);
-      elements.isValid = code.bitAnd(elements.isValid, isSame);
-      continue;
-    }
-    rows = given;
-    int64_t all = typeOf(tensor).getDimSize(0);
-    elements.isValid = code.lessUnsigned(rows, code.i64(all + 1));
-  }
-  RankedTensorType type = typeOf(tensors.front());
-  int64_t rowElements = type.getNumElements() / type.getDimSize(0);
-  elements.count = code.mul(rows, code.i64(rowElements));
-  return elements;
-}
-
 /// Launches over the elements, unless there are none or one tensor is null.
 static void launchElements(CpuModule &module, FunctionLowering &function,
                            const Launch &launch, const Elements &elements) {
   CodeBuilder &code = function.getCode();
-  Value isAbsent = code.equal(elements.count, code.i64(0));
-  for (Value pointer : elements.pointers)
-    isAbsent = code.bitOr(isAbsent, code.isNull(pointer));
   Value blocks = code.ceilDiv(elements.count, code.i64(blockElements));
-  auto choose = [&](Value condition, function_ref<Value()> yes,
-                    function_ref<Value()> no) -> Value {
-    auto branch = scf::IfOp::create(code, TypeRange(code.i32Type()), condition,
-                                    /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(code);
-    code.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(code, yes());
-    code.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(code, no());
-    return branch.getResult(0);
-  };
-  function.check(choose(
-      isAbsent, [&] { return code.i32(DYNA_OK); },
-      [&] {
-        return choose(
-            elements.isValid,
-            [&] { return module.launchUnchecked(function, launch, blocks); },
-            [&] { return code.i32(DYNA_INVALID_ARGUMENT); });
-      }));
+  unlessAbsent(function, elements, [&] {
+    return module.launchUnchecked(function, launch, blocks);
+  });
 }
 
 /// A piece of a flat tensor at `pointer`. The first of a rank's rows may begin
@@ -133,64 +70,10 @@ static void storePiece(CodeBuilder &code, Value value, Value pointer,
 // AdamW
 //===----------------------------------------------------------------------===//
 
-/// The cast that makes the compute-type copy of the updated master, or null.
-static CastOp castOf(AdamwOp op) {
-  for (Operation *user : op.getNewMaster().getUsers())
-    if (auto cast = dyn_cast<CastOp>(user))
-      if (cast->getBlock() == op->getBlock())
-        return cast;
-  return CastOp();
-}
-
-static bool isFusedCast(CastOp op) {
-  auto adamw = op.getX().getDefiningOp<AdamwOp>();
-  return adamw && castOf(adamw) == op;
-}
-
-namespace {
-/// Scalars of the step that the sweep needs, in f64.
-struct AdamwScalars {
-  Value beta1, rest1, beta2, rest2, epsilon, decay, stepSize, inverseRoot2,
-      gradientScale;
-  SmallVector<Value *> all() {
-    return {&beta1, &rest1,    &beta2,        &rest2,        &epsilon,
-            &decay, &stepSize, &inverseRoot2, &gradientScale};
-  }
-};
-} // namespace
-
-static AdamwScalars emitAdamwScalars(FunctionLowering &function, bool decay) {
-  CodeBuilder &code = function.getCode();
-  auto field = [&](size_t offset) {
-    return code.loadField(function.getContext(),
-                          offsetof(dyna_context, optimizer) + offset,
-                          code.f64Type());
-  };
-  Value one = code.constant(code.f64Type(), 1.0);
-  AdamwScalars scalars;
-  Value rate = field(offsetof(dyna_optimizer, learning_rate));
-  scalars.beta1 = field(offsetof(dyna_optimizer, beta1));
-  scalars.rest1 = code.sub(one, scalars.beta1);
-  scalars.beta2 = field(offsetof(dyna_optimizer, beta2));
-  scalars.rest2 = code.sub(one, scalars.beta2);
-  scalars.epsilon = field(offsetof(dyna_optimizer, epsilon));
-  scalars.decay = one;
-  if (decay)
-    scalars.decay = code.sub(
-        one, code.mul(rate, field(offsetof(dyna_optimizer, weight_decay))));
-  scalars.stepSize =
-      code.div(rate, field(offsetof(dyna_optimizer, correction1)));
-  scalars.inverseRoot2 =
-      code.div(one, code.sqrt(field(offsetof(dyna_optimizer, correction2))));
-  scalars.gradientScale = field(offsetof(dyna_optimizer, gradient_scale));
-  return scalars;
-}
-
 /// One step for one vector of elements.
 static void emitAdamwPiece(CodeBuilder &code, const AdamwScalars &scalars,
                            ArrayRef<Value> pointers, ArrayRef<Type> types,
                            const Piece &piece) {
-  auto splat = [&](Value scalar) { return code.splat(scalar, piece.width); };
   auto load = [&](unsigned i) {
     return loadPiece(code, pointers[i], types[i], piece);
   };
@@ -198,20 +81,13 @@ static void emitAdamwPiece(CodeBuilder &code, const AdamwScalars &scalars,
     storePiece(code, value, pointers[i], types[i], piece);
   };
   Value p = load(0), g = load(1), m = load(2), v = load(3);
-  g = code.mul(g, splat(scalars.gradientScale));
-  m = code.fma(m, splat(scalars.beta1), code.mul(g, splat(scalars.rest1)));
-  v = code.fma(v, splat(scalars.beta2),
-               code.mul(code.mul(g, g), splat(scalars.rest2)));
-  Value root = code.fma(code.sqrt(v), splat(scalars.inverseRoot2),
-                        splat(scalars.epsilon));
-  Value step = code.div(code.mul(m, splat(scalars.stepSize)), root);
-  p = code.sub(code.mul(p, splat(scalars.decay)), step);
-  store(p, 0);
+  AdamwState state = emitAdamwStep(code, scalars, {p, m, v}, g);
+  store(state.master, 0);
   store(code.like(g, 0.0), 1);
-  store(m, 2);
-  store(v, 3);
+  store(state.m, 2);
+  store(state.v, 3);
   if (pointers.size() > 4)
-    store(p, 4);
+    store(state.master, 4);
 }
 
 LogicalResult CpuModule::lowerAdamw(FunctionLowering &function, AdamwOp op) {

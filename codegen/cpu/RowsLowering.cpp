@@ -14,8 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/Lowering.h"
-#include "codegen/rows/RowsEmitter.h"
-#include "codegen/rows/VectorMath.h"
+#include "codegen/layers/RowsSlots.h"
 
 #include "runtime/abi/Kernels.h"
 
@@ -24,16 +23,14 @@ using namespace mlir::dyna;
 using namespace mlir::dyna::cpu;
 
 namespace {
-/// The slots of a sweep's body: what lies where.
-struct RowsSlots {
-  Slots slots;
-  RowsArguments arguments;
-  std::optional<unsigned> streaming; ///< whether to bypass the cache
+/// The slots of a sweep's body, and one that says whether to bypass the cache.
+struct CpuRowsSlots : RowsSlots {
+  std::optional<unsigned> streaming;
 };
 
 class CpuRows : public RowsTarget {
 public:
-  CpuRows(CpuModule &module, const RowsSlots &slots, CodeBuilder &code,
+  CpuRows(CpuModule &module, const CpuRowsSlots &slots, CodeBuilder &code,
           Value args, Type accumulator)
       : module(module), slots(slots), builder(code), args(args),
         lanes(module.vectorWidth(accumulator)) {}
@@ -59,9 +56,14 @@ private:
              function_ref<SmallVector<Value>(ArrayRef<Piece>)> body) override {
     return builder.sumColumns(count, lanes, unroll, sums, type, body);
   }
+  void
+  turnHeads(int64_t half, int64_t heads, Type type,
+            function_ref<Angles(const Piece &)> angles,
+            function_ref<void(Value, const Piece &, function_ref<Angles()>)>
+                turn) override;
 
   CpuModule &module;
-  const RowsSlots &slots;
+  const CpuRowsSlots &slots;
   CodeBuilder &builder;
   Value args;
   int64_t lanes;
@@ -77,6 +79,40 @@ void CpuRows::prefetch(Value row, const Piece &piece, Type element) {
       builder.offset(row, piece.column, element),
       ArrayRef<LLVM::GEPArg>{distance}); // may be behind the tensor
   LLVM::Prefetch::create(builder, ahead, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+}
+
+/// All angles of the row first, on the stack, then head by head.
+void CpuRows::turnHeads(
+    int64_t half, int64_t heads, Type type,
+    function_ref<Angles(const Piece &)> angles,
+    function_ref<void(Value, const Piece &, function_ref<Angles()>)> turn) {
+  Value cosines = takeMemory(half * sizeOf(type));
+  Value sines = takeMemory(half * sizeOf(type));
+  auto at = [&](Value base, const Piece &piece) {
+    return builder.offset(base, piece.column, type);
+  };
+  forColumns(half, 1, [&](ArrayRef<Piece> pieces) {
+    for (const Piece &piece : pieces) {
+      auto [sine, cosine] = angles(piece);
+      int64_t alignment = alignmentOf(piece, half, type);
+      builder.storeElements(sine, at(sines, piece), type, alignment);
+      builder.storeElements(cosine, at(cosines, piece), type, alignment);
+    }
+  });
+  builder.forLoop(
+      builder.i64(0), builder.i64(heads * 2 * half), 2 * half, [&](Value head) {
+        forColumns(half, 1, [&](ArrayRef<Piece> pieces) {
+          for (const Piece &piece : pieces)
+            turn(head, piece, [&]() -> Angles {
+              auto load = [&](Value base) {
+                return builder.loadElements(at(base, piece), type, piece.width,
+                                            alignmentOf(piece, half, type));
+              };
+              Value sine = load(sines), cosine = load(cosines);
+              return {sine, cosine};
+            });
+        });
+      });
 }
 
 void CpuRows::emit(RowsOp op, const RowsPlan &plan, Value begin, Value end,
@@ -101,92 +137,12 @@ void CpuRows::emit(RowsOp op, const RowsPlan &plan, Value begin, Value end,
 // The layer function's side
 //===----------------------------------------------------------------------===//
 
-/// What the ops of the body take from outside, and the keys of dropouts.
-static void addOperands(FunctionLowering &function, Operation &inner,
-                        const RowsPlan &plan, RowsSlots &result) {
-  CodeBuilder &code = function.getCode();
-  for (Value operand : inner.getOperands()) {
-    bool inside = operand.getParentBlock() == inner.getBlock();
-    bool isSum = llvm::any_of(plan.accumulations, [&](auto &accumulation) {
-      return accumulation.accumulator == operand;
-    });
-    if (inside || isSum || !isa<RankedTensorType>(operand.getType()))
-      continue;
-    result.arguments.operands[operand] =
-        result.slots.add(function.address(operand));
-    if (isActivation(operand.getType()))
-      result.arguments.strides[operand] = function.strideOf(operand);
-  }
-  if (auto dropout = dyn_cast<DropoutOp>(inner)) {
-    auto field = [&](size_t offset) {
-      return code.loadField(function.getContext(), offset, code.i64Type());
-    };
-    Value key = emitRandomOpKey(code, field(offsetof(dyna_context, seed)),
-                                field(offsetof(dyna_context, step)),
-                                field(offsetof(dyna_context, layer)),
-                                dropout.getInstance());
-    result.arguments.keys[dropout] = result.slots.add(key);
-  }
-}
-
-/// A row of partial sums per accumulation, in the scratch memory.
-static LogicalResult addSums(FunctionLowering &function, RowsOp op,
-                             const RowsPlan &plan, RowsSlots &result) {
-  if (plan.accumulations.empty())
-    return success();
-  FailureOr<PlaceAttr> scratch = function.scratchOf(op);
-  if (failed(scratch))
-    return failure();
-  Value base = function.address(*scratch);
-  int64_t bytes =
-      dyna_align_block(DYNA_MAX_CHUNKS * plan.width * sizeOf(plan.accumulator));
-  for (size_t i = 0; i < plan.accumulations.size(); ++i)
-    result.arguments.partials.push_back(
-        result.slots.add(function.getCode().offsetBytes(base, i * bytes)));
-  return success();
-}
-
-/// Collects what the body needs into slots.
-static FailureOr<RowsSlots> collectSlots(FunctionLowering &function, RowsOp op,
-                                         const RowsPlan &plan) {
-  CodeBuilder &code = function.getCode();
-  RowsSlots result;
-  bool takesSegments = false;
-  for (Operation &inner : op.getBody().front().without_terminator()) {
-    addOperands(function, inner, plan, result);
-    takesSegments |=
-        llvm::any_of(inner.getOperandTypes(), llvm::IsaPred<SegmentsType>);
-  }
-  for (auto lookup : op.getBody().front().getOps<PositionsOp>())
-    function.checkPositions(op, function.getTokens(op),
-                            lookup.getTable().getType().getDimSize(0));
-  if (!result.arguments.keys.empty()) {
-    Value samples =
-        code.loadField(function.getSegments(),
-                       offsetof(dyna_segments, row_sample), code.pointerType());
-    result.arguments.samples = result.slots.add(
-        code.offset(samples, function.getFirstToken(op), code.i64Type()));
-  }
-  if (takesSegments)
-    result.arguments.positions = result.slots.add(function.getPositions(op));
-  for (auto &[value, results] : plan.yields)
-    for (unsigned index : results) {
-      Value leaving = op.getResult(index);
-      result.arguments.results[index] =
-          result.slots.add(function.address(leaving));
-      result.arguments.strides[leaving] = function.strideOf(leaving);
-    }
-  if (failed(addSums(function, op, plan, result)))
-    return failure();
-  return result;
-}
-
 /// Lets the body choose between ordinary and streaming stores, where the latter
 /// can be better: the sweep stands alone, writes whole cache lines that it has
 /// not just read, and adds nothing up.
 static void addStreamingSlot(CpuModule &module, FunctionLowering &function,
                              RowsOp op, const RowsPlan &plan,
-                             RowsSlots &slots) {
+                             CpuRowsSlots &slots) {
   int64_t rowBytes = 0;
   for (auto &[value, results] : plan.yields)
     for (unsigned result : results) {
@@ -294,35 +250,27 @@ static FailureOr<PreparedRows> prepareRows(CpuModule &module,
   FailureOr<RowsPlan> plan = planRows(op);
   if (failed(plan))
     return failure();
-  FailureOr<RowsSlots> slots = collectSlots(function, op, *plan);
-  if (failed(slots))
+  FailureOr<RowsSlots> collected = collectSlots(function, op, *plan);
+  if (failed(collected))
     return failure();
+  CpuRowsSlots slots = {*collected, std::nullopt};
   if (!isEpilogue)
-    addStreamingSlot(module, function, op, *plan, *slots);
-  for (const Accumulation &sum : plan->accumulations)
-    for (OpOperand &use : sum.result.getUses()) {
-      if (!isa<YieldOp>(use.getOwner()))
-        return op.emitOpError("expects a sum over rows to be yielded only");
-      Value result = op.getResult(use.getOperandNumber());
-      if (function.placeOf(result) != function.placeOf(sum.accumulator))
-        return op.emitOpError("expects result ")
-               << use.getOperandNumber()
-               << " in the place of the accumulator it adds to";
-    }
+    addStreamingSlot(module, function, op, *plan, slots);
+  if (failed(checkSums(function, op, *plan)))
+    return failure();
 
   LLVM::LLVMFuncOp body = module.createBody(
       function.bodyName("rows"), op.getLoc(),
       [&](CodeBuilder &code, Value args, Value begin, Value end, Value chunk) {
-        CpuRows(module, *slots, code, args, plan->accumulator)
+        CpuRows(module, slots, code, args, plan->accumulator)
             .emit(op, *plan, begin, end, chunk);
       });
   CodeBuilder &code = function.getCode();
   int64_t minRows = minimumRows(plan->width);
   PreparedRows prepared;
-  prepared.launch = {body, slots->slots.store(code), slots->slots.bytes(),
+  prepared.launch = {body, slots.slots.store(code), slots.slots.bytes(),
                      minRows};
-  prepared.finish = [&module, &function, op, plan = *plan, slots = *slots,
-                     minRows] {
+  prepared.finish = [&module, &function, op, plan = *plan, slots, minRows] {
     if (plan.accumulations.empty())
       return;
     CodeBuilder &code = function.getCode();

@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/Lowering.h"
+#include "codegen/layers/TableRows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -12,44 +13,6 @@
 using namespace mlir;
 using namespace mlir::dyna;
 using namespace mlir::dyna::cpu;
-
-namespace {
-/// Which rows of a table are here: all, or a rank's part.
-class TableRows {
-public:
-  TableRows(FunctionLowering &function, Slots &slots, ShardAttr shard,
-            Value table) {
-    if (!shard)
-      return;
-    int64_t room = cast<RankedTensorType>(table.getType()).getDimSize(0);
-    RankRows part = function.partOf(shard, room);
-    begin = slots.add(part.begin);
-    size = slots.add(part.size);
-  }
-
-  /// In the body: `here` is emitted with the row of the local table;
-  /// `elsewhere` where the row is another rank's.
-  void visit(CodeBuilder &code, const Slots &slots, Value args, Value row,
-             function_ref<void(Value)> here,
-             function_ref<void()> elsewhere) const {
-    if (!begin)
-      return here(row);
-    Value local = code.sub(row, slots.load(code, args, *begin));
-    code.ifThenElse(
-        code.lessUnsigned(local, slots.load(code, args, *size)),
-        [&] { here(local); }, elsewhere);
-  }
-
-private:
-  std::optional<unsigned> begin, size;
-};
-} // namespace
-
-/// The rows of the whole table of which `table` is this rank's part.
-static int64_t wholeRows(Value table, ShardAttr shard) {
-  return shard ? shard.getRows()
-               : cast<RankedTensorType>(table.getType()).getDimSize(0);
-}
 
 /// Columns that one body adds up for all rows: four cache lines of f32.
 static constexpr int64_t gradientColumns = 64;
@@ -234,11 +197,6 @@ struct TableGradient {
   }
 };
 } // namespace
-
-/// Where the ids of the rows of dy are; without `ids` they are positions.
-static Value idsOf(FunctionLowering &function, Operation *op, Value ids) {
-  return ids ? function.address(ids) : function.getPositions(op);
-}
 
 /// Launches what each column block needs first where rows of the table are
 /// added to once, as one body.

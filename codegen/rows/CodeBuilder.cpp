@@ -291,7 +291,8 @@ Value CodeBuilder::loadElements(Value pointer, Type element, int64_t width,
 void CodeBuilder::storeElements(Value vector, Value pointer, Type element,
                                 int64_t alignment, bool streaming) {
   if (element.isBF16())
-    vector = roundToBF16(*this, vector);
+    vector = traits.roundsToBF16 ? convertFloat(vector, element)
+                                 : roundToBF16(*this, vector);
   auto type = cast<VectorType>(vector.getType());
   int64_t bytes = type.getNumElements() * sizeOf(type.getElementType());
   LLVM::StoreOp::create(*this, vector, pointer, alignment, /*isVolatile=*/false,

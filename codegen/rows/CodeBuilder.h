@@ -24,11 +24,26 @@ struct Piece {
   Value column;
   int64_t width;
   int64_t granularity;
+  /// Which of the pieces that a thread has of every row, if they are always the
+  /// same ones.
+  int64_t number = 0;
+  /// Whether what is computed counts (i1); null: it does. Loads of a piece that
+  /// does not are of another one, in bounds.
+  Value active = {};
+};
+
+/// What the machine that the code is for does itself.
+struct CodeTraits {
+  bool roundsToBF16 = false; ///< f32 to bf16
+  bool hasLibm = true; ///< functions in f64; otherwise they are polynomials
 };
 
 class CodeBuilder : public ImplicitLocOpBuilder {
 public:
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
+
+  const CodeTraits &getTraits() const { return traits; }
+  void setTraits(const CodeTraits &given) { traits = given; }
 
   // Types.
   Type i32Type() { return getIntegerType(32); }
@@ -120,6 +135,10 @@ public:
   forLoop(Value begin, Value end, int64_t step, ValueRange carried,
           function_ref<SmallVector<Value>(Value, ValueRange)> body);
   void ifThen(Value condition, function_ref<void()> then);
+  /// Where `piece` counts.
+  void ifActive(const Piece &piece, function_ref<void()> then) {
+    piece.active ? ifThen(piece.active, then) : then();
+  }
   void ifThenElse(Value condition, function_ref<void()> then,
                   function_ref<void()> otherwise);
 
@@ -138,6 +157,9 @@ public:
   Value like(Value value, double number) {
     return constant(value.getType(), number);
   }
+
+private:
+  CodeTraits traits;
 };
 
 /// Bytes of an element.

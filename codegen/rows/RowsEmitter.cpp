@@ -32,7 +32,8 @@ Value RowsEmitter::get(Value activation) {
     if (currentPass == 0)
       target.prefetch(operandRows.lookup(activation), current,
                       elementOf(activation));
-  } else if (isa<RotaryOp>(op) || plan.levelOf(activation) < currentPass) {
+  } else if (isa<RotaryOp>(op) || (!target.keepsPieces() &&
+                                   plan.levelOf(activation) < currentPass)) {
     auto [pointer, element] = storageOf(activation);
     value = loadPiece(pointer, element);
   } else {
@@ -70,7 +71,8 @@ void RowsEmitter::loadPointers() {
     resultPointers[result] = target.argument(index);
   int64_t rowBytes = plan.width * sizeOf(plan.accumulator);
   for (Value value : plan.stashes)
-    stashPointers[value] = target.takeMemory(rowBytes);
+    if (isStashed(value))
+      stashPointers[value] = target.takeMemory(rowBytes);
 }
 
 /// Points at the row of every tensor and computes what the whole row shares.
@@ -103,8 +105,11 @@ void RowsEmitter::startRow(Value row) {
     randomKeys[op] =
         emitRandomRowKey(builder, target.argument(index), sample, position);
   statisticValues.assign(plan.statistics.size(), Value());
+  kept.clear();
   for (RotaryOp op : plan.rotaries)
     emitRotary(op, position);
+  if (!plan.rotaries.empty())
+    target.syncRow();
 }
 
 /// Computes a few pieces of pass `pass`: first all values, then all stores, so
@@ -123,6 +128,10 @@ SmallVector<Value> RowsEmitter::emitPieces(ArrayRef<Piece> pieces, int pass,
   for (const Piece &piece : pieces) {
     current = piece;
     cache.clear();
+    if (target.keepsPieces()) {
+      kept.resize(std::max<size_t>(kept.size(), piece.number + 1));
+      std::swap(cache, kept[piece.number]);
+    }
     auto storeAt = [&](Value value, Value pointer, Type element,
                        bool streaming = false) {
       stores.push_back({value, builder.offset(pointer, piece.column, element),
@@ -140,23 +149,33 @@ SmallVector<Value> RowsEmitter::emitPieces(ArrayRef<Piece> pieces, int pass,
       }
     }
     for (Value value : plan.stashes)
-      if (plan.levelOf(value) == pass && !value.getDefiningOp<RotaryOp>())
+      if (isStashed(value) && plan.levelOf(value) == pass &&
+          !value.getDefiningOp<RotaryOp>())
         storeAt(get(value), stashPointers.lookup(value), plan.accumulator);
     for (unsigned index : statistics)
       terms.push_back(emitTerm(*this, plan.statistics[index]));
     for (auto [index, accumulation] : llvm::enumerate(plan.accumulations)) {
       if (accumulation.pass != pass)
         continue;
+      if (target.keepsPieces()) {
+        target.addToSum(index, piece,
+                        emitContribution(*this, accumulation.result));
+        continue;
+      }
       Value sum =
           builder.add(loadPiece(partialPointers[index], plan.accumulator),
                       emitContribution(*this, accumulation.result));
       storeAt(sum, partialPointers[index], plan.accumulator);
     }
+    if (target.keepsPieces())
+      std::swap(cache, kept[piece.number]);
   }
   for (const Store &store : stores)
-    builder.storeElements(store.value, store.pointer, store.element,
-                          alignmentOf(store.piece, plan.width, store.element),
-                          store.streaming);
+    builder.ifActive(store.piece, [&] {
+      builder.storeElements(store.value, store.pointer, store.element,
+                            alignmentOf(store.piece, plan.width, store.element),
+                            store.streaming);
+    });
   return terms;
 }
 
@@ -180,6 +199,8 @@ void RowsEmitter::emitPass(int pass) {
 
 void RowsEmitter::begin(Value chunk) {
   loadPointers();
+  if (!chunk)
+    return;
   for (unsigned index : arguments.partials) {
     Value start = builder.mul(chunk, builder.i64(plan.width));
     Value partial =
@@ -198,90 +219,70 @@ void RowsEmitter::begin(Value chunk) {
 
 void RowsEmitter::emitRows(Value begin, Value end, bool streams) {
   streaming = streams;
-  builder.forLoop(begin, end, 1, [&](Value row) {
-    startRow(row);
-    for (int pass = 0; pass < plan.passes; ++pass)
-      emitPass(pass);
-  });
+  builder.forLoop(begin, end, 1, [&](Value row) { emitRow(row); });
+}
+
+void RowsEmitter::emitRow(Value row) {
+  startRow(row);
+  for (int pass = 0; pass < plan.passes; ++pass)
+    emitPass(pass);
 }
 
 //===----------------------------------------------------------------------===//
 // Rotary
 //===----------------------------------------------------------------------===//
 
-/// Writes the sines and cosines of a row's angles, in f64 (positions reach
-/// millions).
-RowsEmitter::Turns RowsEmitter::emitTurns(RotaryOp op, Value rowPosition) {
-  int64_t half = op.getHeadDim() / 2;
-  double theta = op.getTheta().convertToDouble();
+/// Writes the rotated row: angles once per row, then all heads. Angles are in
+/// f64 (positions reach millions).
+void RowsEmitter::emitRotary(RotaryOp op, Value rowPosition) {
   Type type = plan.accumulator;
+  int64_t headDim = op.getHeadDim(), half = headDim / 2;
+  double theta = op.getTheta().convertToDouble();
   SmallVector<double> frequencies;
   for (int64_t j = 0; j < half; ++j)
-    frequencies.push_back(std::pow(theta, -2.0 * j / op.getHeadDim()));
+    frequencies.push_back(std::pow(theta, -2.0 * j / headDim));
   Value table = target.table(frequencies);
-  Value cosines = target.takeMemory(half * sizeOf(type));
-  Value sines = target.takeMemory(half * sizeOf(type));
   Value position = builder.convertToFloat(rowPosition, builder.f64Type());
   auto at = [&](Value base, const Piece &piece, Type element) {
     return builder.offset(base, piece.column, element);
   };
-  target.forColumns(half, 1, [&](ArrayRef<Piece> pieces) {
-    for (const Piece &piece : pieces) {
-      Type f64 = builder.f64Type();
-      Value angle = builder.mul(
-          builder.loadElements(at(table, piece, f64), f64, piece.width,
-                               alignmentOf(piece, half, f64)),
-          builder.splat(position, piece.width));
-      auto [sine, cosine] = emitSinCos(builder, angle, type);
-      if (op.getInverse())
-        sine = builder.neg(sine);
-      int64_t alignment = alignmentOf(piece, half, type);
-      builder.storeElements(sine, at(sines, piece, type), type, alignment);
-      builder.storeElements(cosine, at(cosines, piece, type), type, alignment);
-    }
-  });
-  return {sines, cosines};
-}
-
-/// Writes the rotated row: angles once per row, then all heads.
-void RowsEmitter::emitRotary(RotaryOp op, Value rowPosition) {
-  auto [sines, cosines] = emitTurns(op, rowPosition);
-  Type type = plan.accumulator;
-  int64_t headDim = op.getHeadDim(), half = headDim / 2;
-  auto at = [&](Value base, const Piece &piece, Type element) {
-    return builder.offset(base, piece.column, element);
+  auto angles = [&](const Piece &piece) -> RowsTarget::Angles {
+    Type f64 = builder.f64Type();
+    Value angle = builder.mul(
+        builder.loadElements(at(table, piece, f64), f64, piece.width,
+                             alignmentOf(piece, half, f64)),
+        builder.splat(position, piece.width));
+    auto [sine, cosine] = emitSinCos(builder, angle, type);
+    if (op.getInverse())
+      sine = builder.neg(sine);
+    return {sine, cosine};
   };
   Value source = operandRows.lookup(op.getX());
   Type sourceElement = elementOf(op.getX());
   auto [result, resultElement] = storageOf(op.getResult());
-  builder.forLoop(
-      builder.i64(0), builder.i64(plan.width), headDim,
-      [&, sines = sines, cosines = cosines, result = result,
-       resultElement = resultElement](Value head) {
-        target.forColumns(half, 1, [&](ArrayRef<Piece> pieces) {
-          for (const Piece &piece : pieces) {
-            auto load = [&](Value base, Type element) {
-              return builder.loadElements(at(base, piece, element), element,
-                                          piece.width,
-                                          alignmentOf(piece, half, element));
-            };
-            Value first = builder.offset(source, head, sourceElement);
-            Value second =
-                builder.offset(first, builder.i64(half), sourceElement);
-            Value x = load(first, sourceElement),
-                  y = load(second, sourceElement);
-            Value sine = load(sines, type), cosine = load(cosines, type);
-            auto store = [&](Value value, Value base) {
-              builder.storeElements(value, at(base, piece, resultElement),
-                                    resultElement,
-                                    alignmentOf(piece, half, resultElement));
-            };
-            Value low = builder.offset(result, head, resultElement);
-            Value high = builder.offset(low, builder.i64(half), resultElement);
-            store(builder.fma(builder.neg(y), sine, builder.mul(x, cosine)),
-                  low);
-            store(builder.fma(x, sine, builder.mul(y, cosine)), high);
-          }
-        });
+  auto turn = [&, result = result, resultElement = resultElement](
+                  Value head, const Piece &piece,
+                  function_ref<RowsTarget::Angles()> anglesOf) {
+    auto load = [&](Value base) {
+      return builder.loadElements(at(base, piece, sourceElement), sourceElement,
+                                  piece.width,
+                                  alignmentOf(piece, half, sourceElement));
+    };
+    Value first = builder.offset(source, head, sourceElement);
+    Value second = builder.offset(first, builder.i64(half), sourceElement);
+    Value x = load(first), y = load(second);
+    auto [sine, cosine] = anglesOf();
+    auto store = [&](Value value, Value base) {
+      builder.ifActive(piece, [&] {
+        builder.storeElements(value, at(base, piece, resultElement),
+                              resultElement,
+                              alignmentOf(piece, half, resultElement));
       });
+    };
+    Value low = builder.offset(result, head, resultElement);
+    Value high = builder.offset(low, builder.i64(half), resultElement);
+    store(builder.fma(builder.neg(y), sine, builder.mul(x, cosine)), low);
+    store(builder.fma(x, sine, builder.mul(y, cosine)), high);
+  };
+  target.turnHeads(half, plan.width / headDim, type, angles, turn);
 }

@@ -47,6 +47,25 @@ public:
   virtual SmallVector<Value>
   sumColumns(int64_t count, int64_t unroll, unsigned sums, Type type,
              function_ref<SmallVector<Value>(ArrayRef<Piece>)> body) = 0;
+  /// The two halves of each of `heads` heads turn by the same angles: emits
+  /// `angles` (sine and cosine) for the pieces of a half, and `turn` for them in
+  /// every head, of which it gets the first column and who tells it the angles.
+  using Angles = std::pair<Value, Value>;
+  virtual void
+  turnHeads(int64_t half, int64_t heads, Type type,
+            function_ref<Angles(const Piece &)> angles,
+            function_ref<void(Value, const Piece &, function_ref<Angles()>)>
+                turn) = 0;
+  /// Whether a thread has the same pieces in every pass and keeps what it knows
+  /// of them (`Piece::number`): then nothing is stored only to be read back,
+  /// except what other threads turned.
+  virtual bool keepsPieces() const { return false; }
+  /// What the threads of a row have stored so far can be read by all of them.
+  virtual void syncRow() {}
+  /// With keepsPieces: adds to what sum over rows `number` has of a piece.
+  virtual void addToSum(unsigned number, const Piece &piece, Value value) {
+    llvm_unreachable("a target without registers for sums");
+  }
   void forColumns(int64_t count, int64_t unroll,
                   function_ref<void(ArrayRef<Piece>)> body) {
     sumColumns(count, unroll, /*sums=*/0, Type(), [&](ArrayRef<Piece> pieces) {
@@ -65,10 +84,11 @@ public:
         builder(target.code()) {}
 
   /// What all rows share; `chunk` is the number of the row of partial sums that
-  /// the body adds to, which it clears.
+  /// the body adds to, which it clears. Null: the target keeps sums itself.
   void begin(Value chunk);
   /// The rows [begin, end). `streams`: results bypass the cache.
   void emitRows(Value begin, Value end, bool streams);
+  void emitRow(Value row);
 
 private:
   // RowPiece.
@@ -82,10 +102,6 @@ private:
 
   void loadPointers();
   void startRow(Value row);
-  struct Turns {
-    Value sines, cosines;
-  };
-  Turns emitTurns(RotaryOp op, Value rowPosition);
   void emitRotary(RotaryOp op, Value rowPosition);
   void emitPass(int pass);
   SmallVector<Value> emitPieces(ArrayRef<Piece> pieces, int pass,
@@ -94,6 +110,10 @@ private:
     return builder.loadElements(
         builder.offset(pointer, current.column, element), element,
         current.width, alignmentOf(current, plan.width, element));
+  }
+  /// Whether a stash of the plan needs memory.
+  bool isStashed(Value value) const {
+    return !target.keepsPieces() || value.getDefiningOp<RotaryOp>();
   }
   /// Where the body keeps an activation of its own for later passes.
   std::pair<Value, Type> storageOf(Value value);
@@ -118,6 +138,7 @@ private:
   // Of the piece.
   Piece current = {};
   DenseMap<Value, Value> cache;
+  SmallVector<DenseMap<Value, Value>> kept; ///< caches of the row, by piece
 };
 
 } // namespace mlir::dyna::rows

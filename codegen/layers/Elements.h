@@ -1,0 +1,65 @@
+//===- Elements.h - Sweeps over parameters ----------------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The optimizer, the global norm and casts run over the elements of the rows of
+// a parameter that the caller gives (all of them, or this rank's).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_CODEGEN_LAYERS_ELEMENTS_H
+#define DYNA_CODEGEN_LAYERS_ELEMENTS_H
+
+#include "codegen/layers/FunctionLowering.h"
+
+namespace mlir::dyna::layers {
+
+inline RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// The tensors of one sweep, all with the same elements.
+struct Elements {
+  SmallVector<Value> pointers;
+  Value count;   ///< in the rows given
+  Value isValid; ///< whether the rows are those of a part of the parameter
+};
+
+/// Looks the tensors up in the arrays of the signature.
+FailureOr<Elements> elementsOf(FunctionLowering &function, Operation *op,
+                               ArrayRef<Value> tensors);
+
+/// Emits `launch`, which returns a status, to be run unless there are no
+/// elements or one tensor is null; leaves the layer function where the rows are
+/// not valid.
+void unlessAbsent(FunctionLowering &function, const Elements &elements,
+                  function_ref<Value()> launch);
+
+/// Scalars of the step that AdamW's sweep needs.
+struct AdamwScalars {
+  Value beta1, rest1, beta2, rest2, epsilon, decay, stepSize, inverseRoot2,
+      gradientScale;
+  SmallVector<Value *> all() {
+    return {&beta1, &rest1,    &beta2,        &rest2,        &epsilon,
+            &decay, &stepSize, &inverseRoot2, &gradientScale};
+  }
+};
+
+/// Those of the context, in f64.
+AdamwScalars emitAdamwScalars(FunctionLowering &function, bool decay);
+
+/// One step for a vector of elements; the scalars are of their type.
+struct AdamwState {
+  Value master, m, v;
+};
+AdamwState emitAdamwStep(CodeBuilder &code, const AdamwScalars &scalars,
+                         AdamwState state, Value gradient);
+
+/// The cast that makes the compute-type copy of the updated master, or null.
+CastOp castOf(AdamwOp op);
+/// Whether the cast is done in the sweep of the `adamw` before it.
+bool isFusedCast(CastOp op);
+
+} // namespace mlir::dyna::layers
+
+#endif // DYNA_CODEGEN_LAYERS_ELEMENTS_H

@@ -36,6 +36,13 @@ for sanitizer, feature in (("address", "asan"), ("undefined", "ubsan"), ("thread
         config.available_features.add(feature)
 # What mpirun gives its processes there (sanitizers/environment.cmake.in).
 llvm_config.with_system_environment(["OMPI_MCA_mca_base_env_list"])
+# The assembler of kernels, where codegen/cuda finds it.
+for ptxas in (os.path.join(os.environ.get("CUDA_HOME", "-"), "bin/ptxas"), shutil.which("ptxas"),
+              "/usr/local/cuda/bin/ptxas"):
+    if ptxas and os.access(ptxas, os.X_OK):
+        config.available_features.add("ptxas")
+        config.substitutions.append(("%ptxas", ptxas))
+        break
 if shutil.which("nvidia-smi"):
     config.available_features.add("gpu")
 if os.path.exists(os.path.join(config.dyna_src_root, "../shared/data")):

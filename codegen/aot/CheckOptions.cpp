@@ -40,6 +40,7 @@ private:
   int checkPlanning();
   int checkSearch();
   int checkRanges();
+  int checkTarget();
 
   const DriverOptions &options;
   std::vector<InstructionSet> &isas;
@@ -50,13 +51,13 @@ private:
 
 int OptionsCheck::checkOptions() {
   static constexpr StringRef phases[] = {
-      "parse",       "differentiate", "distribute", "memory",
-      "orchestrate", "plan",          "lower",      "llvm"};
+      "parse", "differentiate", "distribute", "memory", "orchestrate",
+      "plan",  "lower",         "embed",      "llvm"};
   if (!options.stopAfter.empty() &&
       !llvm::is_contained(phases, options.stopAfter))
     return usageError(
         "--stop-after expects parse, differentiate, distribute, memory, "
-        "orchestrate, plan, lower or llvm, but got '" +
+        "orchestrate, plan, lower, embed or llvm, but got '" +
         options.stopAfter + "'");
   if (!llvm::is_contained({"f64", "f32", "bf16"}, options.computeType))
     return usageError("--compute-type expects f64, f32 or bf16, but got '" +
@@ -92,6 +93,8 @@ int OptionsCheck::checkOptions() {
   if (int code = readStrategies())
     return code;
   if (int code = checkPlanning())
+    return code;
+  if (int code = checkTarget())
     return code;
   for (const std::string &name : options.instructionSets) {
     const InstructionSet *isa = findInstructionSet(name);
@@ -182,6 +185,30 @@ int OptionsCheck::checkSearch() {
   if (options.lengths.empty())
     return usageError("--strategies search needs --lengths, those of the "
                       "samples: a file with one per line, or numbers");
+  return 0;
+}
+
+/// Code for CUDA can be looked at; the runtime has no such device yet.
+int OptionsCheck::checkTarget() {
+  if (!llvm::is_contained({"cpu", "cuda"}, options.target))
+    return usageError("--target expects cpu or cuda, but got '" +
+                      options.target + "'");
+  if (options.target == "cpu") {
+    if (!options.architectures.empty())
+      return usageError("--arch goes with --target=cuda; the CPU has --isa");
+    if (options.stopAfter == "embed")
+      return usageError("--stop-after=embed goes with --target=cuda");
+    return 0;
+  }
+  if (!options.instructionSets.empty())
+    return usageError("--isa goes with --target=cpu; CUDA has --arch");
+  if (options.matmul != "library")
+    return usageError("--matmul=" + options.matmul +
+                      " goes with --target=cpu; CUDA's products are the "
+                      "device's");
+  if (options.stopAfter.empty())
+    return usageError("--target=cuda makes no binary yet: --stop-after=lower, "
+                      "embed or llvm shows the code");
   return 0;
 }
 

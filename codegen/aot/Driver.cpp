@@ -8,6 +8,8 @@
 #include "codegen/aot/ObjectEmitter.h"
 #include "codegen/aot/PrivateFolder.h"
 #include "codegen/cpu/Pipelines.h"
+#include "codegen/cuda/Passes.h"
+#include "codegen/cuda/Pipelines.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/TextInput.h"
@@ -59,6 +61,8 @@ private:
   LogicalResult findStrategies();
   LogicalResult makeManifest();
   LogicalResult lowerVariants();
+  LogicalResult lowerCuda();
+  LogicalResult stopAtLlvm();
   LogicalResult checkStages();
   LogicalResult cutStages();
   void buildOrchestratePhase(OpPassManager &passes) const;
@@ -366,11 +370,39 @@ LogicalResult Driver::makeManifest() {
   return success();
 }
 
+LogicalResult Driver::stopAtLlvm() {
+  stopped = true;
+  std::optional<std::string> text = printLlvmIr(*module);
+  if (!text)
+    return failure();
+  return print(options.output.empty() ? "-" : StringRef(options.output),
+               [&](raw_ostream &stream) { stream << *text; });
+}
+
+/// Up to the host's code with the kernels embedded.
+LogicalResult Driver::lowerCuda() {
+  cuda::EmbedKernelsOptions embed;
+  if (!options.architectures.empty())
+    embed.arch = options.architectures;
+  embed.dump = options.dumpDirectory;
+  if (failed(runPhase("lower", cuda::buildLowerCudaPipeline)) || stopped)
+    return success(stopped);
+  if (failed(runPhase("embed",
+                      [&](OpPassManager &passes) {
+                        passes.addPass(cuda::createEmbedKernels(embed));
+                      })) ||
+      stopped)
+    return success(stopped);
+  return stopAtLlvm();
+}
+
 /// Code is lowered once per variant, in vectors as wide as its registers; what
 /// is printed and dumped is the best variant.
 LogicalResult Driver::lowerVariants() {
   for (size_t i = 1; i < isas.size(); ++i)
     otherModules.push_back(module->clone());
+  if (options.target == "cuda")
+    return lowerCuda();
   auto lower = [&](const InstructionSet &isa) {
     return [&](OpPassManager &passes) {
       cpu::LowerCpuOptions lowering;
@@ -381,14 +413,8 @@ LogicalResult Driver::lowerVariants() {
   };
   if (failed(runPhase("lower", lower(isas.front()))) || stopped)
     return success(stopped);
-  if (options.stopAfter == "llvm") {
-    stopped = true;
-    std::optional<std::string> text = printLlvmIr(*module);
-    if (!text)
-      return failure();
-    return print(options.output.empty() ? "-" : StringRef(options.output),
-                 [&](raw_ostream &stream) { stream << *text; });
-  }
+  if (options.stopAfter == "llvm")
+    return stopAtLlvm();
   variants.push_back(module.get());
   TimingScope scope = timing.nest("lower the other variants");
   for (auto [i, other] : llvm::enumerate(otherModules)) {

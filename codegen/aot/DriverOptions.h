@@ -38,6 +38,8 @@ struct DriverOptions {
   std::string stopAfter;
   std::string dumpDirectory;
   bool timePasses = false;
+  std::string target = "cpu"; ///< or cuda
+  std::string architectures;  ///< of cuda, as `--dyna-embed-kernels` reads them
   std::vector<std::string> instructionSets; ///< empty: all
   std::string matmul = "library";
   unsigned optimizationLevel = 2;

@@ -5,6 +5,8 @@
 #include "test/reference/CompiledProgram.h"
 
 #include "codegen/cpu/Pipelines.h"
+#include "codegen/cuda/Passes.h"
+#include "codegen/cuda/Pipelines.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -13,6 +15,7 @@
 #include "passes/Pipelines.h"
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
+#include "test/reference/Emulation.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/TargetSelect.h"
@@ -74,7 +77,10 @@ static llvm::orc::SymbolMap kernels(llvm::orc::LLJIT &jit) {
       {"dyna_exchange_all", reinterpret_cast<void *>(&dyna_exchange_all)},
   };
   llvm::orc::SymbolMap symbols;
-  for (auto [name, address] : table)
+  std::vector<std::pair<const char *, void *>> all(std::begin(table),
+                                                   std::end(table));
+  llvm::append_range(all, emulationKernels());
+  for (auto [name, address] : all)
     symbols[jit.mangleAndIntern(name)] = {
         llvm::orc::ExecutorAddr::fromPtr(address),
         llvm::JITSymbolFlags::Exported};
@@ -148,10 +154,17 @@ CompiledProgram::compile(ModuleOp module, const CompileOptions &options) {
     return nullptr;
 
   PassManager lowering(module.getContext());
-  cpu::LowerCpuOptions lower;
-  lower.matmul = options.matmul;
-  lower.vectorBits = options.vectorBits;
-  cpu::buildLowerCpuPipeline(lowering, lower);
+  if (options.emulated) {
+    cuda::EmbedKernelsOptions embed;
+    embed.arch = "emulated";
+    cuda::buildLowerCudaPipeline(lowering);
+    lowering.addPass(cuda::createEmbedKernels(embed));
+  } else {
+    cpu::LowerCpuOptions lower;
+    lower.matmul = options.matmul;
+    lower.vectorBits = options.vectorBits;
+    cpu::buildLowerCpuPipeline(lowering, lower);
+  }
   if (failed(lowering.run(*copy)) || !program->translate(*copy))
     return nullptr;
   return program;

@@ -46,6 +46,8 @@ struct CompileOptions {
   std::string strategies = {};
   /// In which gradients are added up; empty: the accumulator type.
   std::string gradients = {};
+  /// Code for a GPU, whose kernels run on the processor.
+  bool emulated = false;
 };
 
 class CompiledProgram {

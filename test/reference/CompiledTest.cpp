@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
 #include "runtime/device/host/HostDevice.h"
 #include "test/reference/CompiledModel.h"
 #include "test/reference/Formulas.h"
@@ -293,6 +294,52 @@ TEST_P(CompiledTest, AgreesWithTheEvaluator) {
   }
 }
 
+/// Rows wider than what a warp keeps in registers, rotated rows that are read back,
+/// and a last piece that not all threads have: random models are narrower.
+static const char *const wideModel = R"(
+dyna.parameter @wte : tensor<13x1104xf32> normal 0.3 decay
+dyna.parameter @g : tensor<1104xf32> constant 1.0
+dyna.parameter @b : tensor<1104xf32>
+dyna.layer @embed[%wte: tensor<13x1104xf32>](%ids: tensor<?xi32>) -> tensor<?x1104xf32> {
+  %0 = dyna.embedding %ids, %wte : tensor<?xi32>, tensor<13x1104xf32>
+  dyna.return %0 : tensor<?x1104xf32>
+}
+dyna.layer @block[%g: tensor<1104xf32>, %b: tensor<1104xf32>](%x: tensor<?x1104xf32>, %s: !dyna.segments) -> tensor<?x1104xf32> {
+  %r = dyna.rotary %x, %s {head_dim = 48 : i64, theta = 1.0e4 : f64} : tensor<?x1104xf32>
+  %h = dyna.add %x, %r : tensor<?x1104xf32>
+  %n = dyna.rms_norm %h, %g {epsilon = 1.0e-5 : f64} : tensor<?x1104xf32>, tensor<1104xf32>
+  %m = dyna.layer_norm %n, %g, %b {epsilon = 1.0e-5 : f64} : tensor<?x1104xf32>, tensor<1104xf32>
+  %a = dyna.gelu %m erf : tensor<?x1104xf32>
+  %d = dyna.dropout %a, %s {instance = 0 : i64, probability = 1.0e-1 : f64} : tensor<?x1104xf32>
+  %z = dyna.add %h, %d : tensor<?x1104xf32>
+  dyna.return %z : tensor<?x1104xf32>
+}
+dyna.layer @head[%w: tensor<13x1104xf32>](%x: tensor<?x1104xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x1104xf32>, tensor<13x1104xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @wide(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 13, positions = 0, width = 1104, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x1104xf32>
+  %1 = dyna.call "h.0" @block[@g, @b](%0, %s) : (tensor<?x1104xf32>, !dyna.segments) -> tensor<?x1104xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x1104xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+)";
+
+class WideRowsTest : public CompiledTest {};
+
+TEST_P(WideRowsTest, AgreesWithTheEvaluator) {
+  ASSERT_TRUE(device);
+  device->bind(context);
+  auto module = parseSourceString<ModuleOp>(wideModel, &mlirContext);
+  ASSERT_TRUE(module);
+  std::unique_ptr<CompiledProgram> program =
+      CompiledProgram::compile(*module, configuration().options);
+  ASSERT_TRUE(program);
+  checkModel(*program, *module->getOps<ModelOp>().begin(),
+             configuration().firstSeed);
+}
+
 static const Configuration f64Configuration = {
     "f64", {"f64", "library", 512}, f64Tolerances, 0};
 static const Configuration f32Configuration = {
@@ -308,6 +355,19 @@ static const Configuration bf16GradientsConfiguration = {
     {"bf16", "library", 512, "", "bf16"},
     bf16Tolerances,
     500};
+
+/// The same kernels that a GPU runs, a fiber per thread.
+static const Configuration emulatedF64Configuration = {
+    "emulated_f64", {"f64", "", 0, "", "", true}, f64Tolerances, 600};
+static const Configuration emulatedF32Configuration = {
+    "emulated_f32", {"f32", "", 0, "", "", true}, f32Tolerances, 700};
+static const Configuration emulatedBf16Configuration = {
+    "emulated_bf16", {"bf16", "", 0, "", "", true}, bf16Tolerances, 800};
+static const Configuration emulatedBf16GradientsConfiguration = {
+    "emulated_bf16_gradients",
+    {"bf16", "", 0, "", "bf16", true},
+    bf16Tolerances,
+    900};
 
 static std::string
 nameOf(const testing::TestParamInfo<std::tuple<Configuration, int>> &info) {
@@ -336,4 +396,20 @@ INSTANTIATE_TEST_SUITE_P(
     Bf16Gradients, CompiledTest,
     testing::Combine(testing::Values(bf16GradientsConfiguration),
                      testing::Range(0, 2)),
+    nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Emulated, CompiledTest,
+    testing::Combine(testing::Values(emulatedF64Configuration,
+                                     emulatedF32Configuration,
+                                     emulatedBf16Configuration,
+                                     emulatedBf16GradientsConfiguration),
+                     testing::Range(0, 1)),
+    nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Emulated, WideRowsTest,
+    testing::Combine(testing::Values(f32Configuration, emulatedF64Configuration,
+                                     emulatedF32Configuration,
+                                     emulatedBf16Configuration,
+                                     emulatedBf16GradientsConfiguration),
+                     testing::Values(0)),
     nameOf);

@@ -3,12 +3,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/Pipelines.h"
+#include "codegen/cuda/Pipelines.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/TextInput.h"
 #include "dialects/exec/Exec.h"
 #include "frontends/Frontends.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -139,12 +141,13 @@ int main(int argc, char **argv) {
       .insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect>();
   mlir::dyna::registerFamilies(registry);
   // What the last phase leaves is read back, too.
-  registry.insert<LLVM::LLVMDialect>();
+  registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect>();
   registerCanonicalizerPass();
   registerCSEPass();
   registerSymbolDCEPass();
   registerStripDebugInfoPass();
   mlir::dyna::cpu::registerCpuPipelines();
+  mlir::dyna::cuda::registerCudaPipelines();
   mlir::dyna::registerPhases();
 
   cl::opt<std::string> layer(

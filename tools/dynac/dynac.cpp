@@ -86,7 +86,7 @@ struct Flags {
   cl::opt<std::string> stopAfter{
       "stop-after",
       cl::desc("Print the module after a phase and stop: parse, differentiate, "
-               "distribute, memory, orchestrate, plan, lower, llvm"),
+               "distribute, memory, orchestrate, plan, lower, embed, llvm"),
       cl::value_desc("phase"), cl::cat(category)};
   cl::opt<std::string> dumpDir{
       "dump-dir", cl::desc("Write the module after every phase to this folder"),
@@ -98,6 +98,16 @@ struct Flags {
       cl::desc("Optional libraries to link in: mpi and redis, where they were "
                "found"),
       cl::CommaSeparated, cl::cat(category)};
+  cl::opt<std::string> target{
+      "target",
+      cl::desc("What layers run on: cpu, or cuda, of which there is code to "
+               "look at (--stop-after=lower, embed or llvm) but no binary yet"),
+      cl::init("cpu"), cl::cat(category)};
+  cl::opt<std::string> arch{
+      "arch",
+      cl::desc("Of --target=cuda: some of sm_80, sm_90, sm_100 and sm_120 "
+               "(default: all), or emulated"),
+      cl::value_desc("names"), cl::cat(category)};
   cl::list<std::string> isas{
       "isa", cl::desc("Instruction sets to generate code for (avx512, avx2)"),
       cl::CommaSeparated, cl::cat(category)};
@@ -147,6 +157,8 @@ struct Flags {
     options.dumpDirectory = dumpDir;
     options.timePasses = timePasses;
     options.link.libraries.assign(with.begin(), with.end());
+    options.target = target;
+    options.architectures = arch;
     options.instructionSets.assign(isas.begin(), isas.end());
     options.matmul = matmul;
     options.optimizationLevel = level;

@@ -1,0 +1,149 @@
+//===- Lowering.h - State of the conversion to CUDA code -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What layer functions (codegen/layers) do themselves becomes *kernels*:
+// functions of a module inside the module, which the layer function launches.
+//
+//   module {
+//     llvm.func @block.forward(context, params, ...) {
+//       slots[0] = address of %x
+//       slots[1] = tokens
+//       dyna_launch_kernel(context, @dyna_device_code, 3, slots, 16, blocks)
+//       ...
+//     module @dyna_kernels {
+//       llvm.func @block.forward.rows0(slots) attributes {nvvm.kernel, ...}
+//
+// A kernel's one parameter is a struct of 8-byte slots (pointers, numbers), by
+// value. Blocks and threads are counted in one dimension. docs/cuda.md says how
+// a sweep is dealt to them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_CODEGEN_CUDA_LOWERING_H
+#define DYNA_CODEGEN_CUDA_LOWERING_H
+
+#include "codegen/layers/FunctionLowering.h"
+#include "runtime/abi/Abi.h"
+
+namespace mlir::dyna::cuda {
+
+using namespace layers;
+
+/// Name of the module of kernels and of the table that describes them
+/// (dyna_device_code).
+inline constexpr llvm::StringLiteral kernelsName = "dyna_kernels";
+inline constexpr llvm::StringLiteral codeName = "dyna_device_code";
+
+inline constexpr int64_t warpThreads = 32;
+/// Bytes that a thread reads or writes at once.
+inline constexpr int64_t accessBytes = 16;
+/// Bytes of shared memory that every block of every architecture can have.
+inline constexpr int64_t sharedBytes = 48 << 10;
+/// Blocks that sums over rows or elements are split into: it is fixed, so that
+/// results are. What scratch memory has room for.
+inline constexpr int64_t sumParts = DYNA_MAX_CHUNKS;
+
+/// Rows of a block where a warp has one.
+inline constexpr int64_t rowsPerBlock = 4;
+
+/// Elements that a thread can read or write at once where all of `counts`, the
+/// widths and strides of what it touches, are multiples of them.
+int64_t accessLanes(Type element, ArrayRef<int64_t> counts);
+
+/// A kernel while its code is emitted, as every thread sees it.
+class Kernel {
+public:
+  Kernel(ModuleOp kernels, LLVM::LLVMFuncOp function, const Slots &slots,
+         int64_t block)
+      : code(function.getLoc(), function.getContext()), kernels(kernels),
+        function(function), slots(slots), block(block) {}
+
+  CodeBuilder code;
+
+  Value slot(unsigned index) {
+    return slots.load(code, function.getArgument(0), index);
+  }
+  Value arguments() { return function.getArgument(0); }
+  int64_t blockThreads() const { return block; }
+  Value thread(); ///< in its block, i64
+  Value blockIndex();
+  Value gridSize();
+  /// thread() + blockIndex() * blockThreads().
+  Value globalThread();
+
+  /// Shared memory of the block, one piece of `bytes`; asked for once.
+  Value sharedMemory(int64_t bytes);
+  /// A constant array of f64.
+  Value table(ArrayRef<double> values);
+
+  void syncBlock();
+  void syncWarp();
+  /// `value` (f32, f64, i32) of the lane with index xor `mask`.
+  Value shuffleXor(Value value, int64_t mask);
+  /// The sum of a scalar over the warp, known to all its lanes.
+  Value sumOfWarp(Value value);
+  /// The sums of scalars over the block, known to all its threads, by shared
+  /// memory at `scratch`: `blockThreads() / 32` entries each.
+  SmallVector<Value> sumOfBlock(ArrayRef<Value> values, Value scratch);
+
+  /// In a block of `rowsPerBlock` warps: emits `body` with the row of this warp,
+  /// if there are so many.
+  void forRow(Value rows, function_ref<void(Value row)> body);
+  /// The warp copies a row, or clears it where `from` is null.
+  void copyRow(Value from, Value to, int64_t width, Type element,
+               int64_t lanes);
+
+  /// As CodeBuilder::forLoop, with a step that is known when the code runs.
+  SmallVector<Value>
+  loop(Value begin, Value end, Value step, ValueRange carried,
+       function_ref<SmallVector<Value>(Value, ValueRange)> body);
+  void loop(Value begin, Value end, Value step, function_ref<void(Value)> body);
+
+private:
+  Value special(Value &known, function_ref<Value(CodeBuilder &)> make);
+
+  ModuleOp kernels;
+  LLVM::LLVMFuncOp function;
+  const Slots &slots;
+  int64_t block;
+  Value threadValue, blockValue, gridValue;
+};
+
+class CudaModule : public ModuleLowering {
+public:
+  explicit CudaModule(ModuleOp module);
+
+  /// Makes a kernel of blocks of `block` threads and launches it in `grid` of
+  /// them (0: not at all). Returns the status, unchecked.
+  Value launchUnchecked(FunctionLowering &function, StringRef what,
+                        const Slots &slots, int64_t block, Value grid,
+                        function_ref<void(Kernel &)> emit);
+  void launch(FunctionLowering &function, StringRef what, const Slots &slots,
+              int64_t block, Value grid, function_ref<void(Kernel &)> emit) {
+    function.check(launchUnchecked(function, what, slots, block, grid, emit));
+  }
+
+  LLVM::LLVMFuncOp getMatmul(Type input, Type output) override;
+  bool takesEpilogues() const override { return false; }
+  LogicalResult lowerRows(FunctionLowering &function, RowsOp op) override;
+  LogicalResult lowerEmbedding(FunctionLowering &function,
+                               EmbeddingOp op) override;
+  LogicalResult lowerTableGradient(FunctionLowering &function, Operation *op,
+                                   Value dy, Value accumulator, Value ids,
+                                   ShardAttr shard) override;
+  LogicalResult lowerAdamw(FunctionLowering &function, AdamwOp op) override;
+  LogicalResult lowerSumSquares(FunctionLowering &function,
+                                SumSquaresOp op) override;
+  LogicalResult lowerCast(FunctionLowering &function, CastOp op) override;
+  void copyRows(FunctionLowering &function, const RowsCopy &copy) override;
+
+private:
+  ModuleOp kernels;
+  LLVM::GlobalOp deviceCode;
+  int64_t count = 0;
+};
+
+} // namespace mlir::dyna::cuda
+
+#endif // DYNA_CODEGEN_CUDA_LOWERING_H

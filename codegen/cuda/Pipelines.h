@@ -1,0 +1,24 @@
+//===- Pipelines.h - From layer functions to kernels ------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_CODEGEN_CUDA_PIPELINES_H
+#define DYNA_CODEGEN_CUDA_PIPELINES_H
+
+namespace mlir {
+class OpPassManager;
+}
+
+namespace mlir::dyna::cuda {
+
+/// In: what the memory phase leaves. Out: the LLVM and NVVM dialects, host code
+/// and inside it `@dyna_kernels`.
+void buildLowerCudaPipeline(OpPassManager &manager);
+
+/// Registers the passes and the pipeline `dyna-lower-cuda`, which runs the
+/// memory phase first.
+void registerCudaPipelines();
+
+} // namespace mlir::dyna::cuda
+
+#endif // DYNA_CODEGEN_CUDA_PIPELINES_H

@@ -1,0 +1,33 @@
+//===- PtxEmitter.h - Kernels to PTX and cubins -----------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_CODEGEN_CUDA_PTXEMITTER_H
+#define DYNA_CODEGEN_CUDA_PTXEMITTER_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace mlir::dyna::cuda {
+
+/// The architectures that code is made for, as numbers: 80 for sm_80.
+ArrayRef<int> getArchitectures();
+
+/// PTX of a module of kernels of the LLVM dialect for one architecture, or
+/// diagnostics. Same module, same text.
+FailureOr<std::string> emitPtx(ModuleOp kernels, int architecture);
+
+/// The path of ptxas: `given`, or that of $CUDA_HOME, of PATH or of
+/// /usr/local/cuda; or where it was sought.
+llvm::Expected<std::string> findPtxas(StringRef given);
+
+/// The cubin that `ptxas` makes of `ptx`, or its first line of complaint. Waits
+/// for five minutes at most.
+llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx,
+                                     int architecture);
+
+} // namespace mlir::dyna::cuda
+
+#endif // DYNA_CODEGEN_CUDA_PTXEMITTER_H

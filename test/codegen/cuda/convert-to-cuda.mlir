@@ -1,0 +1,123 @@
+// How sweeps become kernels: host code, slots, rows of warps, sums by shuffles, sums over rows
+// by blocks.
+
+// RUN: dyna-opt %s --dyna-convert-to-cuda --cse | FileCheck %s
+// RUN: dyna-opt %s --dyna-convert-to-cuda --cse | FileCheck %s --check-prefix=HOST
+
+// RUN: not dyna-opt %s --dyna-embed-kernels 2>&1 | FileCheck %s --check-prefix=EARLY
+// EARLY: error: expects kernels in 'dyna_kernels'; run --dyna-convert-to-cuda before they are embedded
+// RUN: not dyna-opt %s --dyna-convert-to-cuda --dyna-embed-kernels=arch=sm_75 2>&1 | FileCheck %s --check-prefix=ARCH
+// ARCH: error: expects architectures among sm_80, sm_90, sm_100 and sm_120, or emulated alone, but got 'sm_75'
+
+dyna.layer @l[%b: tensor<32xf32>](%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+  %y = dyna.bias %x, %b : tensor<?x32xf32>, tensor<32xf32>
+  dyna.return %y : tensor<?x32xf32>
+}
+
+// Nothing of the dyna dialect is left.
+// CHECK-NOT: dyna.{{parameter|layer|function|rows}}
+
+// Without a sum over columns: a lane has four columns of its warp's row, in one access; lanes
+// behind the row load its last ones and store nothing.
+// CHECK-LABEL: llvm.func @bias_rows0(
+// CHECK-SAME:    %[[SLOTS:.*]]: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.array<4 x i64>, nvvm.grid_constant}) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 256>}
+// CHECK:         nvvm.read.ptx.sreg.tid.x
+// CHECK:         %[[IS_COLUMN:.*]] = arith.cmpi slt
+// CHECK:         %[[COLUMN:.*]] = arith.minsi
+// CHECK:         scf.for
+// CHECK:           llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr -> vector<4xf32>
+// CHECK:           arith.addf %{{.*}} : vector<4xf32>
+// CHECK:           scf.if %[[IS_COLUMN]] {
+// CHECK-NEXT:        llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr
+// CHECK-NEXT:      }
+
+// The host fills slots, the last with the number of rows, and launches kernel 0 in a block per
+// eight rows; the status is returned unless it is DYNA_OK.
+// HOST-LABEL: llvm.func @bias(
+// HOST-SAME:    %[[CONTEXT:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %[[SEGMENTS:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i32
+// HOST:         %[[BLOCKS:.*]] = arith.divui
+// HOST:         %[[CODE:.*]] = llvm.mlir.addressof @dyna_device_code
+// HOST:         %[[STATUS:.*]] = llvm.call @dyna_launch_kernel(%[[CONTEXT]], %[[CODE]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}})
+// HOST:         arith.cmpi eq, %[[STATUS]]
+dyna.function @bias of @l as forward(%b: tensor<32xf32> in <parameter>, %x: tensor<?x32xf32> in <products, tq = 256, constant = 64>)
+    -> (tensor<?x32xf32> in <elementwise, tq = 128>) {
+  %y = dyna.rows : tensor<?x32xf32> {
+    %0 = dyna.bias %x, %b : tensor<?x32xf32>, tensor<32xf32>
+    dyna.yield %0 : tensor<?x32xf32>
+  } {places = [#dyna.place<elementwise, tq = 128>]}
+  dyna.return %y : tensor<?x32xf32>
+}
+
+// A norm: what the first pass loads is not loaded again, nor kept in memory; all lanes get the
+// sum by five shuffles.
+// CHECK-LABEL: llvm.func @norm_rows0(
+// CHECK-SAME:    nvvm.maxntid = array<i32: 128>
+// CHECK:         scf.for
+// CHECK-COUNT-2:   llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr -> vector<4xf32>
+// CHECK-NOT:       llvm.store
+// CHECK:           vector.reduction <add>
+// CHECK-COUNT-5:   nvvm.shfl.sync bfly
+// CHECK-NOT:       nvvm.shfl.sync
+// CHECK:           math.sqrt
+// Of the weight:
+// CHECK-COUNT-2:   llvm.load %{{.*}} -> vector<4xf32>
+// CHECK-NOT:       llvm.load
+// CHECK-COUNT-2:   llvm.store
+// CHECK:         llvm.return
+dyna.function @norm of @l as forward(%w: tensor<256xf32> in <parameter>, %x: tensor<?x256xf32> in <input>)
+    -> (tensor<?x256xf32> in <output>) {
+  %y = dyna.rows : tensor<?x256xf32> {
+    %0 = dyna.rms_norm %x, %w {epsilon = 1.0e-5 : f64} : tensor<?x256xf32>, tensor<256xf32>
+    dyna.yield %0 : tensor<?x256xf32>
+  } {places = [#dyna.place<output>]}
+  dyna.return %y : tensor<?x256xf32>
+}
+
+// A row wider than a warp keeps is a block's: its warps meet in shared memory.
+// CHECK-LABEL: llvm.func @wide_rows0(
+// CHECK-SAME:    nvvm.maxntid = array<i32: 256>
+// CHECK:         llvm.mlir.addressof @wide_rows0.shared : !llvm.ptr<3>
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK:         nvvm.barrier0
+// CHECK:         nvvm.barrier0
+dyna.function @wide of @l as forward(%w: tensor<8192xf32> in <parameter>, %x: tensor<?x8192xf32> in <input>)
+    -> (tensor<?x8192xf32> in <output>) {
+  %y = dyna.rows : tensor<?x8192xf32> {
+    %0 = dyna.rms_norm %x, %w {epsilon = 1.0e-5 : f64} : tensor<?x8192xf32>, tensor<8192xf32>
+    dyna.yield %0 : tensor<?x8192xf32>
+  } {places = [#dyna.place<output>]}
+  dyna.return %y : tensor<?x8192xf32>
+}
+
+// A sweep behind a product is no epilogue here.
+// HOST-LABEL: llvm.func @epilogue(
+// HOST:         llvm.call @dyna_matmul_f32
+// HOST:         llvm.call @dyna_launch_kernel
+dyna.function @epilogue of @l as forward(%w: tensor<32x32xf32> in <parameter>, %x: tensor<?x32xf32> in <input>)
+    -> (tensor<?x32xf32> in <output>) {
+  %m = dyna.linear %x, %w {places = [#dyna.place<workspace>]} : tensor<?x32xf32>, tensor<32x32xf32>
+  %y = dyna.rows : tensor<?x32xf32> {
+    %0 = dyna.relu %m : tensor<?x32xf32>
+    dyna.yield %0 : tensor<?x32xf32>
+  } {places = [#dyna.place<output>]}
+  dyna.return %y : tensor<?x32xf32>
+}
+
+// A sum over rows stays in registers over all rows of a warp; the warps of a block add theirs
+// in order, in shared memory, and each of the 32 blocks has a row of the scratch memory.
+// CHECK-LABEL: llvm.func @sum_rows0(
+// CHECK:         scf.for {{.*}} iter_args(
+// CHECK:           arith.addf
+// CHECK:           scf.yield
+// CHECK:         nvvm.barrier0
+// CHECK-LABEL: llvm.func @sum_sum1(
+// CHECK:         %[[PARTS:.*]] = arith.constant 32 : i64
+// CHECK:         scf.for %{{.*}} to %[[PARTS]]
+dyna.function @sum of @l as forward(%g: tensor<64xf32> in <gradient>, %x: tensor<?x64xf32> in <input>)
+    -> (tensor<64xf32> in <gradient>) {
+  %y = dyna.rows : tensor<64xf32> {
+    %0 = dyna.bias_grad %x, %g : tensor<?x64xf32>, tensor<64xf32>
+    dyna.yield %0 : tensor<64xf32>
+  } {places = [#dyna.place<gradient>, #dyna.place<workspace>]}
+  dyna.return %y : tensor<64xf32>
+}

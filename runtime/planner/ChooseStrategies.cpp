@@ -152,12 +152,17 @@ std::string ChosenStrategies::singlesTable() const {
   });
   text += "\nstrategies of the search, alone\n";
   for (int c : order)
-    text += formatText("  %s  %s, samples of at most %d tokens\n",
-                       std::isfinite(found_.singles[c])
-                           ? formatText("%8.3f s", found_.singles[c])
-                           : std::string("   no room"),
-                       describeStrategy(candidates_.strategy(c)),
-                       candidates_.mostTokens(c, {c}));
+    text += formatText(
+        "  %s  %s%s\n",
+        std::isfinite(found_.singles[c])
+            ? formatText("%8.3f s", found_.singles[c])
+            : std::string("   no room"),
+        describeStrategy(candidates_.strategy(c)),
+        std::isfinite(found_.singles[c])
+            ? std::string()
+            : formatText(": in the memory of a rank samples have at most %d "
+                         "tokens",
+                         candidates_.mostTokens(c, {c})));
   return text;
 }
 
@@ -207,9 +212,11 @@ StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
                         StrategyCandidates::create(costs, space, distribution));
   StrategySearch search;
   search.ends = usualEnds(distribution.longest());
-  DYNA_ASSIGN_OR_RETURN(auto found,
-                        searchStrategies(candidates, distribution, search));
-  return ChosenStrategies(std::move(candidates), std::move(found),
+  auto found = searchStrategies(candidates, distribution, search);
+  if (found.status().code() == StatusCode::ResourceExhausted)
+    return candidates.lackOfRoom();
+  DYNA_RETURN_IF_ERROR(found.status());
+  return ChosenStrategies(std::move(candidates), *std::move(found),
                           std::move(distribution));
 }
 

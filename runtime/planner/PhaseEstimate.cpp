@@ -134,8 +134,8 @@ double PhaseEstimate::pathSeconds(const RaggedShape &shape) const {
          messageSecondsPerToken_ * static_cast<double>(shape.tokens);
 }
 
-double PhaseEstimate::pipelineSeconds(const PhaseLoad &load,
-                                      int64_t perReplica) const {
+double PhaseEstimate::pipelineSeconds(const PhaseLoad &load, int64_t perReplica,
+                                      int inFlight) const {
   const RaggedShape &sum = load.sum;
   const int64_t count = std::min<int64_t>(perReplica * replicas_, sum.samples);
   // Rounded up, so that none of the three is nothing.
@@ -148,12 +148,21 @@ double PhaseEstimate::pipelineSeconds(const PhaseLoad &load,
   const double each =
       seconds * static_cast<double>(count) / static_cast<double>(replicas_);
   const double hidden = tables_->backward(0, mean);
-  return std::max(std::max(each, seconds) + pathSeconds(mean) - seconds,
-                  longest) +
+  const double path = pathSeconds(mean);
+  // With fewer at a time than stages, some always wait.
+  const double waiting =
+      inFlight > 0 && inFlight < stages_
+          ? path *
+                std::max(1.0, static_cast<double>(count) /
+                                  (static_cast<double>(replicas_) * inFlight))
+          : 0;
+  return std::max(
+             {std::max(each, seconds) + path - seconds, longest, waiting}) +
          std::max(lastReduction_, reductionSeconds_ - hidden);
 }
 
-double PhaseEstimate::seconds(const PhaseLoad &load, int64_t mostTokens) const {
+double PhaseEstimate::seconds(const PhaseLoad &load, int64_t mostTokens,
+                              int inFlight) const {
   const int64_t samples = load.sum.samples;
   if (samples == 0)
     return 0;
@@ -164,7 +173,7 @@ double PhaseEstimate::seconds(const PhaseLoad &load, int64_t mostTokens) const {
   for (int64_t perReplica = std::max<int64_t>(least, 1);;
        perReplica += std::max<int64_t>(1, perReplica / 4)) {
     perReplica = std::min(perReplica, most);
-    const double seconds = pipelineSeconds(load, perReplica);
+    const double seconds = pipelineSeconds(load, perReplica, inFlight);
     best = std::min(best, seconds);
     if (perReplica == most)
       return best;

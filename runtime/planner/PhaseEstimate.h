@@ -65,8 +65,10 @@ public:
   double seconds(const PhaseLoad &load) const {
     return seconds(load, mostTokens_);
   }
-  /// The same with micro-batches of several samples of at most so many tokens.
-  double seconds(const PhaseLoad &load, int64_t mostTokens) const;
+  /// The same with micro-batches of several samples of at most so many tokens, of
+  /// which a replica holds no more than `inFlight` at a time (0: no matter).
+  double seconds(const PhaseLoad &load, int64_t mostTokens,
+                 int inFlight = 0) const;
   /// Of the update behind the last phase, for the graph that makes it.
   double updateSeconds() const { return updateSeconds_; }
   /// With ZeRO, until each rank has the rows that others updated.
@@ -77,7 +79,8 @@ public:
 
 private:
   double pathSeconds(const RaggedShape &shape) const;
-  double pipelineSeconds(const PhaseLoad &load, int64_t perReplica) const;
+  double pipelineSeconds(const PhaseLoad &load, int64_t perReplica,
+                         int inFlight) const;
 
   std::shared_ptr<const StageTables> tables_;
   int stages_, replicas_;

@@ -41,29 +41,45 @@ StatusOr<DynamicRegions> sizeDynamicRegions(const Planner &planner,
   return regions;
 }
 
-/// The most tokens from `low`, which is not looked at, to `high` with which the
-/// sequential form fits. `set` writes them to options.
-template <typename Set>
-static StatusOr<int64_t> mostWithin(const Planner &planner,
-                                    const PlanOptions &options,
-                                    Persistent persistent, int64_t rankBytes,
-                                    int64_t low, int64_t high, Set set) {
-  const ExecutableGraph &graph = planner.graph();
-  std::vector<int64_t> room;
+//===----------------------------------------------------------------------===//
+// Tokens that there is room for
+//===----------------------------------------------------------------------===//
+
+StatusOr<std::vector<int64_t>> LeastRegions::of(int64_t microBatch,
+                                                int64_t longest) {
+  // What is not longer than a micro-batch changes nothing.
+  longest = std::max(microBatch, longest);
+  auto [found, isNew] = known_.try_emplace({microBatch, longest});
+  if (!isNew)
+    return found->second;
+  PlanOptions options = options_;
+  options.maxTokensPerMicroBatch = microBatch;
+  options.longestSample = longest > microBatch ? longest : 0;
+  auto ofRanks = planner_.leastDynamicBytes(options, training_);
+  if (!ofRanks.isOk()) {
+    known_.erase(found);
+    return ofRanks.status();
+  }
+  const ExecutableGraph &graph = planner_.graph();
+  found->second.resize(graph.ranksPerReplica());
   for (int rank = 0; rank < graph.ranks(); ++rank)
-    room.push_back(rankBytes -
-                   persistentLayout(graph.rankView(rank), persistent).bytes);
-  PlanOptions other = options;
-  auto fits = [&](int64_t tokens) -> StatusOr<bool> {
-    set(other, tokens);
-    DYNA_ASSIGN_OR_RETURN(
-        auto least, planner.leastDynamicBytes(
-                        other, includes(persistent, Persistent::Gradients)));
-    for (int rank = 0; rank < graph.ranks(); ++rank)
-      if (least[rank] > room[rank])
-        return false;
-    return true;
-  };
+    found->second[graph.indexInReplica(rank)] = (*ofRanks)[rank];
+  return found->second;
+}
+
+StatusOr<bool> LeastRegions::fit(const ExecutableGraph &graph,
+                                 const std::vector<int64_t> &room,
+                                 int64_t microBatch, int64_t longest) {
+  DYNA_ASSIGN_OR_RETURN(auto least, of(microBatch, longest));
+  for (int rank = 0; rank < graph.ranks(); ++rank)
+    if (least[graph.indexInReplica(rank)] > room[rank])
+      return false;
+  return true;
+}
+
+/// The most tokens from `low`, which is not looked at, to `high` that fit.
+template <typename Fits>
+static StatusOr<int64_t> mostFitting(int64_t low, int64_t high, Fits fits) {
   DYNA_ASSIGN_OR_RETURN(bool all, fits(high));
   if (all)
     return high;
@@ -75,26 +91,72 @@ static StatusOr<int64_t> mostWithin(const Planner &planner,
   return low;
 }
 
+StatusOr<int64_t>
+LeastRegions::largestMicroBatch(const ExecutableGraph &graph,
+                                const std::vector<int64_t> &room,
+                                int64_t most) {
+  return mostFitting(
+      0, most, [&](int64_t tokens) { return fit(graph, room, tokens, 0); });
+}
+
+StatusOr<int64_t> LeastRegions::longestSample(const ExecutableGraph &graph,
+                                              const std::vector<int64_t> &room,
+                                              int64_t microBatch,
+                                              int64_t most) {
+  return mostFitting(microBatch, most, [&](int64_t tokens) {
+    return fit(graph, room, microBatch, tokens);
+  });
+}
+
+StatusOr<bool> LeastRegions::hold(const ExecutableGraph &graph,
+                                  const std::vector<int64_t> &room,
+                                  int64_t microBatch, int64_t tokens) {
+  DYNA_ASSIGN_OR_RETURN(bool fits,
+                        fit(graph, room, std::min(microBatch, tokens), tokens));
+  if (fits || tokens <= 1)
+    return fits;
+  // With smaller micro-batches perhaps, which have room for fewer samples.
+  DYNA_ASSIGN_OR_RETURN(bool alone, fit(graph, room, 1, tokens));
+  if (!alone)
+    return false;
+  DYNA_ASSIGN_OR_RETURN(int64_t largest,
+                        largestMicroBatch(graph, room, microBatch));
+  return largest > 0 ? fit(graph, room, largest, tokens) : false;
+}
+
+/// Of arenas that hold parameters, too.
+static std::vector<int64_t> roomBeside(const ExecutableGraph &graph,
+                                       Persistent persistent,
+                                       int64_t rankBytes) {
+  std::vector<int64_t> room;
+  for (int rank = 0; rank < graph.ranks(); ++rank)
+    room.push_back(rankBytes -
+                   persistentLayout(graph.rankView(rank), persistent).bytes);
+  return room;
+}
+
 StatusOr<int64_t> longestSampleWithin(const Planner &planner,
                                       const PlanOptions &options,
                                       Persistent persistent,
                                       int64_t rankBytes) {
-  return mostWithin(
-      planner, options, persistent, rankBytes, options.maxTokensPerMicroBatch,
-      options.mostTokens(),
-      [](PlanOptions &other, int64_t tokens) { other.longestSample = tokens; });
+  const ExecutableGraph &graph = planner.graph();
+  LeastRegions least(planner, options,
+                     includes(persistent, Persistent::Gradients));
+  return least.longestSample(graph, roomBeside(graph, persistent, rankBytes),
+                             options.maxTokensPerMicroBatch,
+                             options.mostTokens());
 }
 
 StatusOr<int64_t> largestMicroBatchWithin(const Planner &planner,
                                           const PlanOptions &options,
                                           Persistent persistent,
                                           int64_t rankBytes) {
-  return mostWithin(planner, options, persistent, rankBytes, 0,
-                    options.maxTokensPerMicroBatch,
-                    [](PlanOptions &other, int64_t tokens) {
-                      other.maxTokensPerMicroBatch = tokens;
-                      other.longestSample = 0;
-                    });
+  const ExecutableGraph &graph = planner.graph();
+  LeastRegions least(planner, options,
+                     includes(persistent, Persistent::Gradients));
+  return least.largestMicroBatch(graph,
+                                 roomBeside(graph, persistent, rankBytes),
+                                 options.maxTokensPerMicroBatch);
 }
 
 } // namespace dyna

@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"
+#include "runtime/planner/PlacePhases.h"
 #include "runtime/planner/Policy.h"
 #include "runtime/planner/StageCosts.h"
 #include "runtime/planner/StageMemory.h"
@@ -122,7 +123,7 @@ public:
     const bool isAlike = shardsPerNode(placed->graph, costs_) ==
                          shardsPerNode(entry.placed->graph, costs_);
     return make(strategy, entry.options,
-                isAlike ? entry.estimate->tables() : nullptr);
+                isAlike ? entry.estimate->tables() : nullptr, entry.needs);
   }
 
 private:
@@ -130,18 +131,23 @@ private:
   Status addVariants(Strategy strategy) {
     PlanRequest request;
     request.tokensPerBatch = space_.tokensPerStep;
-    request.longestSample = longest_;
     if (!space_.orders.empty())
       strategy.order = space_.orders[0];
     request.strategy = strategy;
+    // A run knows no longest sample when it chooses its micro-batches.
+    DYNA_ASSIGN_OR_RETURN(Policy run, choosePolicy(costs_, request));
+    request.strategy = run.strategy;
+    request.longestSample = longest_;
     DYNA_ASSIGN_OR_RETURN(Policy policy, choosePolicy(costs_, request));
     strategy = policy.strategy;
     policy.options.longestSample = longest_;
+    DYNA_ASSIGN_OR_RETURN(auto placed, place(strategy));
+    auto needs = std::make_shared<Needs>(placed->graph, costs_, run.options);
     std::shared_ptr<const StageTables> tables;
     for (bool zero : strategy.dp > 1 ? space_.zero : std::vector<bool>{false}) {
       strategy.zero = zero;
       DYNA_ASSIGN_OR_RETURN(Entry entry,
-                            make(strategy, policy.options, tables));
+                            make(strategy, policy.options, tables, needs));
       tables = entry.estimate->tables();
       entry.family = static_cast<int>(all_.entries_.size());
       all_.entries_.push_back(std::move(entry));
@@ -150,10 +156,12 @@ private:
   }
 
   StatusOr<Entry> make(const Strategy &strategy, const PlanOptions &options,
-                       std::shared_ptr<const StageTables> tables) {
+                       std::shared_ptr<const StageTables> tables,
+                       std::shared_ptr<Needs> needs) {
     Entry entry;
     entry.strategy = strategy;
     entry.options = options;
+    entry.needs = std::move(needs);
     DYNA_ASSIGN_OR_RETURN(entry.placed, place(strategy));
     const ExecutableGraph &graph = entry.placed->graph;
     if (!tables)
@@ -171,13 +179,14 @@ private:
       return known;
     DYNA_ASSIGN_OR_RETURN(auto graph,
                           ExecutableGraph::create(costs_.model(), strategy));
-    Placed placed{std::move(graph), {}, {}};
+    Placed placed{std::move(graph), {}, {}, {}};
     for (int rank = 0; rank < placed.graph.ranks(); ++rank) {
       // Uneven rows of ZeRO are known of each rank alone.
       const RankView view = placed.graph.rankView(rank);
       placed.homeBytes.push_back(persistentLayout(view).bytes);
       placed.guestBytes.push_back(
           persistentLayout(view, Persistent::Gradients).bytes);
+      placed.held.push_back(heldOf(placed.graph, rank));
     }
     known = std::make_shared<Placed>(std::move(placed));
     return known;
@@ -194,6 +203,7 @@ StatusOr<StrategyCandidates>
 StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
                            const LengthDistribution &lengths) {
   StrategyCandidates all(costs, space);
+  all.longest_ = std::min(lengths.longest(), maxMicroBatchTokens);
   Maker maker(all, costs, lengths);
   DYNA_RETURN_IF_ERROR(maker.addAll());
   for (const Entry &entry : all.entries_)
@@ -207,13 +217,14 @@ StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
                              entry.placed->guestBytes.end()) >=
                space.memoryBytes;
   };
+  if (std::all_of(all.entries_.begin(), all.entries_.end(), isLost)) {
+    all.findLeastNeed();
+    return all.lackOfRoom();
+  }
   all.entries_.erase(
       std::remove_if(all.entries_.begin(), all.entries_.end(), isLost),
       all.entries_.end());
-  if (all.entries_.empty())
-    return Status::resourceExhausted(formatText(
-        "of %d strategies on %d ranks none has room for its parameters in %s",
-        all.considered_, space.ranks, formatBytes(space.memoryBytes)));
+  all.findLeastNeed();
   all.keep(lengths);
   const int kept = all.candidates();
   for (int c = 0; c < kept; ++c) {
@@ -228,7 +239,6 @@ StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
   }
   for (Entry &entry : all.entries_)
     entry.layout = std::make_shared<SwitchLayout>(entry.placed->graph);
-  all.mostTokens_.clear();
   return all;
 }
 
@@ -253,6 +263,8 @@ void StrategyCandidates::keep(const LengthDistribution &lengths) {
   // with that, in how many.
   std::vector<double> least(candidates(), never);
   std::vector<int> wins(candidates(), 0);
+  int single =
+      small; // the best alone, which may be the only one for the longest
   for (size_t i = 0; i + 1 < ends.size(); ++i)
     for (size_t j = i + 1; j < ends.size(); ++j) {
       const auto part = lengths.between(ends[i] + 1, ends[j]);
@@ -267,6 +279,10 @@ void StrategyCandidates::keep(const LengthDistribution &lengths) {
                                                 : std::vector<int>{small, c},
                            part.load, part.longest);
         const double best = *std::min_element(seconds.begin(), seconds.end());
+        if (asHome && i == 0 && j + 1 == ends.size())
+          single = static_cast<int>(
+              std::min_element(seconds.begin(), seconds.end()) -
+              seconds.begin());
         for (int c = 0; c < candidates() && best < never; ++c) {
           least[c] = std::min(least[c], seconds[c] / best);
           wins[c] += seconds[c] <= best;
@@ -281,73 +297,181 @@ void StrategyCandidates::keep(const LengthDistribution &lengths) {
            std::tuple(least[b], -wins[b], b);
   });
   std::vector<Entry> kept;
-  order.resize(most);
-  if (std::find(order.begin(), order.end(), small) == order.end())
-    order.back() = small;
+  for (int needed : {single, small})
+    std::rotate(order.begin(), std::find(order.begin(), order.end(), needed),
+                std::find(order.begin(), order.end(), needed) + 1);
+  order.resize(std::max(most, 2));
   std::sort(order.begin(), order.end());
   for (int c : order)
     kept.push_back(entries_[c]);
   entries_ = std::move(kept);
-  mostTokens_.clear();
+  inFlight_.clear();
+  holds_.clear();
 }
 
-bool StrategyCandidates::hasRoomFor(const Entry &entry,
-                                    const std::vector<int64_t> &limits,
-                                    int64_t tokens) const {
-  PlanOptions options = entry.options;
-  options.dynamicLimits = limits;
-  const HeldBytes held(entry.placed->graph, options);
-  return held.of(tokens, 1, tokens * tokens) * entry.placed->graph.stages() +
-             workingBytes(entry.placed->graph, options, tokens) <=
-         held.limit();
+std::vector<int64_t>
+StrategyCandidates::roomOf(int candidate,
+                           const std::vector<int> &graphs) const {
+  const Placed &home = *entries_[graphs[0]].placed;
+  const Placed &own = *entries_[candidate].placed;
+  const bool isHome = candidate == graphs[0];
+  // As in a run, home counts beside a phase as on its fullest rank.
+  const int64_t fullest =
+      *std::max_element(home.homeBytes.begin(), home.homeBytes.end());
+  std::vector<int64_t> room;
+  for (int rank = 0; rank < space_.ranks; ++rank) {
+    std::vector<HeldParameters> others;
+    for (size_t i = 1; i < graphs.size(); ++i)
+      others.push_back(entries_[graphs[i]].placed->held[rank]);
+    if (others.size() > 1 &&
+        mostSideBySide(others) > space_.memoryBytes - home.homeBytes[rank])
+      return std::vector<int64_t>(space_.ranks, -1);
+    room.push_back(space_.memoryBytes - (isHome
+                                             ? home.homeBytes[rank]
+                                             : fullest + own.guestBytes[rank]));
+  }
+  return room;
 }
 
-int64_t StrategyCandidates::bytesOn(int rank,
-                                    const std::vector<int> &graphs) const {
-  int64_t bytes = entries_[graphs[0]].placed->homeBytes[rank];
-  for (size_t i = 1; i < graphs.size(); ++i)
-    bytes += entries_[graphs[i]].placed->guestBytes[rank];
-  return bytes;
+bool StrategyCandidates::holds(int candidate, const std::vector<int> &graphs,
+                               int64_t tokens) const {
+  if (space_.memoryBytes == 0)
+    return true;
+  std::vector<int64_t> key(graphs.begin(), graphs.end());
+  std::sort(key.begin() + 1, key.end());
+  key.push_back(candidate);
+  key.push_back(tokens);
+  auto [found, isNew] = holds_.try_emplace(std::move(key), false);
+  if (!isNew)
+    return found->second;
+  const Entry &entry = entries_[candidate];
+  // Fails for options that no plan is made with, of which there are none here.
+  auto holds =
+      entry.needs->least.hold(entry.placed->graph, roomOf(candidate, graphs),
+                              entry.needs->microBatch, tokens);
+  return found->second = holds.isOk() && *holds;
 }
 
 int64_t StrategyCandidates::mostTokens(int candidate,
                                        const std::vector<int> &graphs) const {
+  if (holds(candidate, graphs, longest_))
+    return longest_;
+  int64_t low = 0, high = longest_;
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (holds(candidate, graphs, middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+void StrategyCandidates::findLeastNeed() {
+  if (space_.memoryBytes == 0)
+    return;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  int found = 0;
+  for (int c = 0; c < candidates(); ++c) {
+    const Entry &entry = entries_[c];
+    auto needed = entry.needs->least.of(
+        std::min(entry.needs->microBatch, longest_), longest_);
+    if (!needed.isOk())
+      continue;
+    const ExecutableGraph &graph = entry.placed->graph;
+    LeastNeed need;
+    for (int rank = 0; rank < graph.ranks(); ++rank) {
+      const int64_t persistent = entry.placed->homeBytes[rank],
+                    dynamic = (*needed)[graph.indexInReplica(rank)];
+      if (persistent + dynamic > need.persistent + need.dynamic) {
+        need.persistent = persistent;
+        need.dynamic = dynamic;
+      }
+    }
+    if (need.persistent + need.dynamic >= least)
+      continue;
+    least = need.persistent + need.dynamic;
+    leastNeed_ = need;
+    leastNeed_.strategy = entry.strategy;
+    found = c;
+  }
+  if (least > space_.memoryBytes)
+    leastNeed_.tokens = mostTokens(found, {found});
+}
+
+Status StrategyCandidates::lackOfRoom() const {
+  const LeastNeed &least = leastNeed_;
+  const std::string has =
+      least.tokens > 0
+          ? formatText("; it has room for samples of at most %d", least.tokens)
+          : std::string();
+  return Status::resourceExhausted(formatText(
+      "of %d strategies on %d ranks none has room for samples of %d tokens in "
+      "%s of a rank: '%s' needs least, %s for parameters and their state and "
+      "%s for such a sample (%d bytes are enough)%s",
+      considered_, space_.ranks, longest_, formatBytes(space_.memoryBytes),
+      describeStrategy(least.strategy), formatBytes(least.persistent),
+      formatBytes(least.dynamic), least.persistent + least.dynamic, has));
+}
+
+//===----------------------------------------------------------------------===//
+// Times
+//===----------------------------------------------------------------------===//
+
+bool StrategyCandidates::hasRoomFor(const Entry &entry,
+                                    const std::vector<int64_t> &limits,
+                                    int64_t tokens, int inFlight) const {
+  PlanOptions options = entry.options;
+  options.dynamicLimits = limits;
+  const HeldBytes held(entry.placed->graph, options);
+  return held.of(tokens, 1, tokens * tokens) * inFlight +
+             workingBytes(entry.placed->graph, options, tokens) <=
+         held.limit();
+}
+
+int64_t StrategyCandidates::tokensInFlight(int candidate,
+                                           const std::vector<int> &graphs,
+                                           int inFlight, int64_t most) const {
+  if (space_.memoryBytes == 0)
+    return most;
   std::vector<int> key = graphs;
-  // Which others there are counts, not their order.
   std::sort(key.begin() + 1, key.end());
   key.push_back(candidate);
-  auto [found, isNew] = mostTokens_.try_emplace(std::move(key), 0);
+  key.push_back(inFlight);
+  auto [found, isNew] = inFlight_.try_emplace(std::move(key), 0);
   if (!isNew)
-    return found->second;
+    return std::min(most, found->second);
   const Entry &entry = entries_[candidate];
-  const int64_t most = std::max(entry.options.longestSample, usualMicroBatch);
-  if (space_.memoryBytes == 0)
-    return found->second = most;
-  std::vector<int64_t> limits;
-  for (int rank = 0; rank < space_.ranks; ++rank) {
-    limits.push_back(space_.memoryBytes - bytesOn(rank, graphs));
-    if (limits.back() <= 0)
-      return 0;
-  }
-  if (hasRoomFor(entry, limits, most))
-    return found->second = most;
-  int64_t low = 0, high = most;
-  while (high - low > std::max<int64_t>(1, low / 64)) {
-    const int64_t middle = low + (high - low) / 2;
-    (hasRoomFor(entry, limits, middle) ? low : high) = middle;
-  }
-  return found->second = low;
+  const int64_t all = std::max(entry.options.longestSample, usualMicroBatch);
+  const std::vector<int64_t> room = roomOf(candidate, graphs);
+  int64_t low = 0, high = all;
+  if (hasRoomFor(entry, room, all, inFlight))
+    low = all;
+  else
+    while (high - low > std::max<int64_t>(1, low / 64)) {
+      const int64_t middle = low + (high - low) / 2;
+      (hasRoomFor(entry, room, middle, inFlight) ? low : high) = middle;
+    }
+  found->second = low;
+  return std::min(most, low);
 }
 
 double StrategyCandidates::phaseSeconds(int candidate,
                                         const std::vector<int> &graphs,
                                         const PhaseLoad &load,
                                         int64_t longest) const {
-  const int64_t most = mostTokens(candidate, graphs);
-  return longest > most
-             ? never
-             : entries_[candidate].estimate->seconds(
-                   load, std::min(most, std::max(longest, usualMicroBatch)));
+  if (!holds(candidate, graphs, longest))
+    return never;
+  const Entry &entry = entries_[candidate];
+  const int64_t wanted = std::max(longest, usualMicroBatch);
+  // As many at a time as stages, or as many of the longest sample as have room:
+  // how many samples are as long is not known here, so all are taken for such.
+  for (int inFlight = entry.placed->graph.stages();; inFlight /= 2) {
+    const int64_t tokens = tokensInFlight(candidate, graphs, inFlight, wanted);
+    if (tokens >= longest)
+      return entry.estimate->seconds(load, tokens, inFlight);
+    if (inFlight == 1)
+      return entry.estimate->seconds(
+          load, std::max(tokens, std::min(longest, entry.needs->microBatch)),
+          inFlight);
+  }
 }
 
 double StrategyCandidates::switchSeconds(SwitchKind kind, int from,

@@ -10,14 +10,22 @@
 // Memory of a rank in a phase (Orchestrate.h):
 //
 //     home's persistent memory
-//     values and gradients of all other graphs
-//     as many micro-batches as the pipeline holds
+//     values and gradients of the phase's graph, which is another
+//     what plans of the phase need at least
+//
+// and beside home's memory two other graphs, as they follow each other; what waits in
+// switches to be passed on is not known before they are planned, and not counted.
+// What plans need is asked of the planner, as a run asks (RankMemory.h): a search takes
+// the samples that the run of what it finds takes. How many micro-batches have room
+// at a time is estimated, and with it how long a pipeline takes.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_PLANNER_STRATEGYCANDIDATES_H
 #define DYNA_RUNTIME_PLANNER_STRATEGYCANDIDATES_H
 
+#include "runtime/plan/SwitchTable.h"
+#include "runtime/planner/RankMemory.h"
 #include "runtime/planner/StrategySearch.h"
 #include "runtime/planner/SwitchEstimate.h"
 
@@ -47,7 +55,7 @@ struct StrategySpace {
 class StrategyCandidates : public StepCosts {
 public:
   /// The model of `costs` must outlive it. Fails where no strategy has the number
-  /// of ranks, or none has room for its parameters. Tables and graphs of all
+  /// of ranks, or none has room for its parameters, with the numbers. Tables and graphs of all
   /// strategies are made, switches only estimated between those that are kept, each
   /// pair when it is first asked for: one thread at a time.
   static StatusOr<StrategyCandidates> create(const CostModel &costs,
@@ -74,20 +82,39 @@ public:
   int family(int candidate) const override {
     return entries_[candidate].family;
   }
-  /// Tokens of the longest sample for which a rank has room beside the graphs of
-  /// a run, home first; 0: not even for parameters.
+  /// Whether a run of these graphs, home first, takes samples of so many tokens
+  /// under this one of them.
+  bool holds(int candidate, const std::vector<int> &graphs,
+             int64_t tokens) const;
+  /// Tokens of the longest sample that it takes, of those there are; 0: there is no
+  /// room for any. O(log tokens) times what the above takes.
   int64_t mostTokens(int candidate, const std::vector<int> &graphs) const;
+  /// The failure where no strategy takes the longest sample: what the one takes
+  /// that needs least, and what would be enough.
+  Status lackOfRoom() const;
 
 private:
   /// What does not depend on recomputation.
   struct Placed {
     ExecutableGraph graph;
     std::vector<int64_t> homeBytes, guestBytes; ///< of each rank
+    std::vector<HeldParameters> held;
+  };
+  /// What plans need, which neither ZeRO nor the numbering of ranks changes.
+  struct Needs {
+    Needs(const ExecutableGraph &graph, const CostModel &costs,
+          const PlanOptions &options)
+        : planner(graph, costs), least(planner, options, /*training=*/true),
+          microBatch(options.maxTokensPerMicroBatch) {}
+    Planner planner;
+    LeastRegions least;
+    int64_t microBatch; ///< tokens that a run has in one, where they have room
   };
   struct Entry {
     Strategy strategy;
     std::shared_ptr<const Placed> placed;
     PlanOptions options;
+    std::shared_ptr<Needs> needs;
     std::shared_ptr<const PhaseEstimate> estimate;
     std::shared_ptr<const SwitchLayout> layout; ///< of those that are kept
     int family = 0;
@@ -97,16 +124,32 @@ private:
       : space_(space), switching_(costs.model(), costs.cluster()) {}
   class Maker;
   void keep(const LengthDistribution &lengths);
-  int64_t bytesOn(int rank, const std::vector<int> &graphs) const;
+  /// What ranks have for micro-batches under one of the graphs of a run, home first:
+  /// the rule of who counts whose parameters is here alone.
+  std::vector<int64_t> roomOf(int candidate,
+                              const std::vector<int> &graphs) const;
   bool hasRoomFor(const Entry &entry, const std::vector<int64_t> &limits,
-                  int64_t tokens) const;
+                  int64_t tokens, int inFlight) const;
+  /// Tokens of micro-batches of which so many have room in a replica, about.
+  int64_t tokensInFlight(int candidate, const std::vector<int> &graphs,
+                         int inFlight, int64_t most) const;
+  /// Sets what lackOfRoom says.
+  void findLeastNeed();
 
   StrategySpace space_;
+  int64_t longest_ = 0; ///< tokens of a sample
   SwitchEstimator switching_;
   std::vector<Entry> entries_;
   int considered_ = 0;
   mutable std::map<std::array<int, 3>, double> switches_;
-  mutable std::map<std::vector<int>, int64_t> mostTokens_;
+  /// By graphs, of which the order but for home does not count, candidate and number.
+  mutable std::map<std::vector<int>, int64_t> inFlight_;
+  mutable std::map<std::vector<int64_t>, bool> holds_;
+  struct LeastNeed {
+    Strategy strategy;
+    int64_t persistent = 0, dynamic = 0; ///< bytes of the fullest rank
+    int64_t tokens = 0; ///< of the longest sample that it has room for
+  } leastNeed_;
 };
 
 } // namespace dyna

@@ -6,6 +6,7 @@
 
 #include "runtime/planner/LengthRanges.h"
 #include "test/runtime/plan/TinyPlans.h"
+#include "test/runtime/planner/TwoNodes.h"
 
 #include <gmock/gmock.h>
 
@@ -60,15 +61,7 @@ TEST(ChooseStrategies, TextsSayWhatWasFound) {
   options.blocks = 4;
   options.degrees = {{2, false}, {4, false}};
   const Model model = *Model::create(tinyManifest(options));
-  const CostModel costs = *CostModel::create(
-      model,
-      *CostTable::parse(
-          "device { name: \"d\" f64_flops: 1e8 f32_flops: 1e8 bf16_flops: "
-          "1e8 bytes_per_second: 1e9 launch_seconds: 1e-5 }\n"
-          "cluster { nodes: 2 devices_per_node: 2 inside { "
-          "latency_seconds: 1e-6 bytes_per_second: 1e10 } between { "
-          "latency_seconds: 5e-6 bytes_per_second: 1e9 } }\n",
-          "costs"));
+  const CostModel costs = twoNodes(model);
   std::vector<int64_t> lengths(400, 10);
   lengths.resize(410, 900);
   StrategySpace space;
@@ -108,6 +101,39 @@ TEST(ChooseStrategies, TextsSayWhatWasFound) {
                 HasSubstr("--strategies \"" + chosen->strategies() + "\""));
   }
   EXPECT_GT(several, 0);
+}
+
+/// Where nothing has room, what is said to be enough is.
+TEST(ChooseStrategies, ALackOfRoomIsSaidWithWhatIsEnough) {
+  TinyOptions options;
+  options.hidden = 12;
+  options.blocks = 4;
+  options.degrees = {{2, false}, {4, false}};
+  const Model model = *Model::create(tinyManifest(options));
+  const CostModel costs = twoNodes(model);
+  std::vector<int64_t> lengths(400, 10);
+  lengths.resize(410, 900);
+  StrategySpace space;
+  space.ranks = 4;
+  space.tokensPerStep = 4096;
+  space.memoryBytes = 80000;
+  auto refused = chooseStrategies(costs, space, lengths);
+  ASSERT_FALSE(refused.isOk());
+  const std::string &message = refused.status().message();
+  EXPECT_EQ(refused.status().code(), StatusCode::ResourceExhausted);
+  EXPECT_THAT(message, HasSubstr("none has room for samples of 900 tokens in "
+                                 "78.1 KiB of a rank: 'dp="));
+  EXPECT_THAT(message, HasSubstr("for parameters and their state and "));
+  EXPECT_THAT(message, HasSubstr("; it has room for samples of at most "));
+  const std::string before = " for such a sample (";
+  const size_t at = message.find(before);
+  ASSERT_NE(at, std::string::npos);
+  space.memoryBytes = std::stoll(message.substr(at + before.size()));
+  ASSERT_GT(space.memoryBytes, 80000);
+  auto chosen = chooseStrategies(costs, space, lengths);
+  EXPECT_TRUE(chosen.isOk()) << chosen.status().message();
+  --space.memoryBytes;
+  EXPECT_FALSE(chooseStrategies(costs, space, lengths).isOk());
 }
 
 } // namespace

@@ -102,13 +102,19 @@ private:
 
   static std::string describe(const Decision &decision) {
     const ::dyna::Orchestration &made = decision.orchestration;
+    const std::string switches =
+        made.order.size() == 1
+            ? std::string("nothing switches in a step of one phase")
+            : formatText(
+                  "the switches of a step with all %d phases take %.3g s",
+                  made.order.size(), made.switchSeconds(made.order));
     return formatText(
         "home is '%s', the fullest rank holds %s of parameters and their "
-        "state, and the switches of a step with all %d phases take %.3g s",
+        "state, and %s",
         decision.ranges.ranges()[made.home()].name,
         ::dyna::formatBytes(*std::max_element(made.parameterBytes.begin(),
                                               made.parameterBytes.end())),
-        made.order.size(), made.switchSeconds(made.order));
+        switches);
   }
 
   LogicalResult write(const ::dyna::Model &model, const Decision &decision) {

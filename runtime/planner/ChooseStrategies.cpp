@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 namespace dyna {
 namespace {
@@ -151,7 +152,11 @@ std::string ChosenStrategies::singlesTable() const {
     return std::pair(found_.singles[a], a) < std::pair(found_.singles[b], b);
   });
   text += "\nstrategies of the search, alone\n";
-  for (int c : order)
+  std::set<std::pair<int, double>> said;
+  for (int c : order) {
+    // Numberings that take the same alone are one line, the first's.
+    if (!said.insert({candidates_.family(c), found_.singles[c]}).second)
+      continue;
     text += formatText(
         "  %s  %s%s\n",
         std::isfinite(found_.singles[c])
@@ -163,6 +168,7 @@ std::string ChosenStrategies::singlesTable() const {
             : formatText(": in the memory of a rank samples have at most %d "
                          "tokens",
                          candidates_.mostTokens(c, {c})));
+  }
   return text;
 }
 

@@ -119,15 +119,23 @@ StatusOr<int> searchedRanks(const Model &model, const TrainOptions &options) {
 }
 
 /// What was compiled stands for what nobody says.
-void takeCompiledRanges(Session &session) {
+Status takeCompiledRanges(Session &session) {
   TrainOptions &options = session.options;
   const plan::Manifest &manifest = session.model->manifest();
   for (const std::string *said : {&options.strategy, &options.strategies,
                                   &options.ranges, &options.profile})
     if (!said->empty())
-      return;
-  if (manifest.ranges().empty())
-    return;
+      return Status::ok();
+  if (manifest.ranges().empty() || manifest.strategies_size() == 0)
+    return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(Strategy compiled,
+                        parseStrategy(manifest.strategies(0)));
+  if (options.ranks > 0 && options.ranks != compiled.ranks())
+    return Status::invalidArgument(formatText(
+        "--ranks is %d, but this program was compiled with strategies of %d "
+        "ranks and ranges of lengths for them (--describe shows both): leave "
+        "out --ranks, or give --strategy or --ranges search for %d",
+        options.ranks, compiled.ranks(), options.ranks));
   // With the strategies, so that any other binary can resume the run.
   for (const std::string &strategy : manifest.strategies())
     options.strategies += (options.strategies.empty() ? "" : "; ") + strategy;
@@ -136,12 +144,13 @@ void takeCompiledRanges(Session &session) {
       "samples go to strategies by their lengths, as this program was compiled "
       "for: --ranges \"%s\"; --strategy gives all to one",
       options.ranges));
+  return Status::ok();
 }
 
 /// What --ranges search finds stands for it from now on.
 Status findRanges(Session &session) {
   TrainOptions &options = session.options;
-  takeCompiledRanges(session);
+  DYNA_RETURN_IF_ERROR(takeCompiledRanges(session));
   if (options.ranges != "search")
     return Status::ok();
   if (!options.strategies.empty())

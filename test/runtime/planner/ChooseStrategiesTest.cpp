@@ -10,6 +10,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <set>
+
 using namespace dyna;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -67,7 +70,7 @@ TEST(ChooseStrategies, TextsSayWhatWasFound) {
   StrategySpace space;
   space.ranks = 4;
   space.tokensPerStep = 4096;
-  int several = 0;
+  int several = 0, fewer = 0;
   for (int64_t memory : {500000, 700000, 900000, 1100000}) {
     space.memoryBytes = memory;
     auto chosen = chooseStrategies(costs, space, lengths);
@@ -97,10 +100,24 @@ TEST(ChooseStrategies, TextsSayWhatWasFound) {
     const int shortest = ranges->byLength().front();
     EXPECT_EQ(ranges->ranges()[shortest].name, "a");
     several += best.ranges.size() > 1;
-    EXPECT_THAT(chosen->table(),
+    // Strategies that take the same alone in several numberings are said once.
+    const std::string table = chosen->table();
+    std::set<std::pair<int, double>> different;
+    for (int c = 0; c < chosen->candidates().candidates(); ++c)
+      different.insert(
+          {chosen->candidates().family(c), chosen->found().singles[c]});
+    const size_t alone = table.find("alone\n");
+    const size_t end = table.find("\n\n", alone);
+    EXPECT_EQ(std::count(table.begin() + static_cast<int64_t>(alone),
+                         table.begin() + static_cast<int64_t>(end), '\n'),
+              static_cast<int64_t>(different.size()));
+    fewer +=
+        static_cast<int>(different.size()) < chosen->candidates().candidates();
+    EXPECT_THAT(table,
                 HasSubstr("--strategies \"" + chosen->strategies() + "\""));
   }
   EXPECT_GT(several, 0);
+  EXPECT_GT(fewer, 0);
 }
 
 /// Where nothing has room, what is said to be enough is.

@@ -63,8 +63,11 @@ Status Executor::initialize(const std::vector<GraphUse> &graphs) {
   DYNA_RETURN_IF_ERROR(checkGraphs(graphs));
   for (const GraphUse &use : graphs)
     seats_.push_back(
-        std::make_unique<GraphSeat>(*use.graph, use.persistent, machine_,
-                                    seats_.empty() ? 0 : GraphSeat::isMoved));
+        seats_.empty()
+            ? std::make_unique<GraphSeat>(*use.graph, use.persistent, machine_,
+                                          /*begin=*/0)
+            : std::make_unique<GraphSeat>(*use.graph, use.persistent, machine_,
+                                          *seats_.front()));
   DYNA_RETURN_IF_ERROR(
       machine_.start(persistentBytes(), options_.dynamicBytes, options_.seed));
   for (const auto &seat : seats_)

@@ -4,13 +4,23 @@
 
 #include "runtime/executor/GraphSeat.h"
 
+#include "runtime/plan/ValuesAtHome.h"
+
 namespace dyna {
 
 GraphSeat::GraphSeat(const ExecutableGraph &graph, Persistent persistent,
                      RankMachine &machine, int64_t begin)
     : graph_(graph), view_(graph.rankView(machine.rank())),
-      persistent_(persistent), machine_(machine), moves_(begin == isMoved),
-      layout_(persistentLayout(view_, persistent, moves_ ? 0 : begin)),
+      persistent_(persistent), machine_(machine),
+      layout_(persistentLayout(view_, persistent, begin)),
+      groups_(DYNA_GROUP_COUNT, dyna_group{1, 0, nullptr}) {}
+
+GraphSeat::GraphSeat(const ExecutableGraph &graph, Persistent persistent,
+                     RankMachine &machine, const GraphSeat &home)
+    : graph_(graph), view_(graph.rankView(machine.rank())),
+      persistent_(persistent), machine_(machine), home_(&home),
+      rowsAtHome_(rowsAtHome(home.graph(), graph)[machine.rank()]),
+      layout_(persistentLayout(view_, persistent, 0, rowsAtHome_)),
       groups_(DYNA_GROUP_COUNT, dyna_group{1, 0, nullptr}) {}
 
 Status GraphSeat::connect() {
@@ -47,6 +57,10 @@ static int64_t offsetOf(const ParameterPlace &place, ParameterPart part) {
 }
 
 int64_t GraphSeat::placeOf(int parameter, ParameterPart part) const {
+  if (home_ && rowsAtHome_[parameter] >= 0 &&
+      part == valuePart(model(), parameter))
+    return home_->placeOf(parameter, part) +
+           rowsAtHome_[parameter] * rowBytes(parameter, part);
   const int64_t offset = offsetOf(layout_.parameters[parameter], part);
   if (offset < 0)
     return -1;
@@ -58,7 +72,8 @@ void GraphSeat::moveTo(int64_t values, int64_t gradients) {
   valuesBegin_ = values;
   // In the layout they follow the values.
   gradientsBegin_ =
-      gradients - persistentLayout(view_, Persistent::Values).bytes;
+      gradients -
+      persistentLayout(view_, Persistent::Values, 0, rowsAtHome_).bytes;
 }
 
 RowRange GraphSeat::partRows(int parameter, ParameterPart part) const {

@@ -34,11 +34,13 @@ struct RowRange {
 class GraphSeat {
 public:
   /// Its tensors lie from `begin` on in the machine's arena, `layout().bytes`
-  /// of them, or if that is `isMoved` where `moveTo` says. Graph and machine must
-  /// outlive it.
+  /// of them. Graph and machine must outlive it.
   GraphSeat(const ExecutableGraph &graph, Persistent persistent,
             RankMachine &machine, int64_t begin);
-  static constexpr int64_t isMoved = -1;
+  /// Its tensors lie where `moveTo` says, but for values that it reads where they
+  /// lie at home (ValuesAtHome.h).
+  GraphSeat(const ExecutableGraph &graph, Persistent persistent,
+            RankMachine &machine, const GraphSeat &home);
   GraphSeat(const GraphSeat &) = delete;
 
   /// Makes the groups. All ranks do it together, graph by graph.
@@ -49,7 +51,7 @@ public:
   const Model &model() const { return view_.model(); }
   /// From its `begin`, or from that of its values.
   const PersistentLayout &layout() const { return layout_; }
-  bool moves() const { return moves_; }
+  bool moves() const { return home_ != nullptr; }
   /// From now on values and gradients lie there in the arena, as they follow each
   /// other in the layout. Of a seat that moves.
   void moveTo(int64_t values, int64_t gradients);
@@ -114,7 +116,9 @@ private:
   const RankView view_;
   const Persistent persistent_;
   RankMachine &machine_;
-  const bool moves_;
+  const GraphSeat *const home_ = nullptr; ///< of a seat that moves
+  /// Of home's tensors, where its own values begin; -1: not there.
+  const std::vector<int64_t> rowsAtHome_;
   const PersistentLayout layout_;
   /// What is added to offsets of the layout.
   int64_t valuesBegin_ = 0, gradientsBegin_ = 0;

@@ -42,7 +42,8 @@ std::string describePersistent(Persistent persistent) {
 }
 
 PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
-                                  int64_t begin) {
+                                  int64_t begin,
+                                  const std::vector<int64_t> &rowsAtHome) {
   PersistentLayout layout;
   layout.parameters.resize(view.parameters());
   int64_t master = elementBytes(view.masterType());
@@ -60,15 +61,16 @@ PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
       if (view.holds(p) && (view.parameter(p).shape_size() > 1) == isMatrix)
         held.push_back(p);
   auto &places = layout.parameters;
+  auto isHere = [&](int p) { return rowsAtHome.empty() || rowsAtHome[p] < 0; };
   // Layer functions read whole tensors; what only the optimizer sees is as
   // large as what it updates.
   for (int p : held)
-    if (!view.hasCopy(p))
+    if (!view.hasCopy(p) && isHere(p))
       places[p].master = place(view.elements(p), master);
-    else if (includes(persistent, Persistent::Masters))
+    else if (view.hasCopy(p) && includes(persistent, Persistent::Masters))
       places[p].master = place(view.updatedElements(p), master);
   for (int p : held)
-    if (view.hasCopy(p))
+    if (view.hasCopy(p) && isHere(p))
       places[p].copy =
           place(view.elements(p), elementBytes(view.computeType(p)));
   if (includes(persistent, Persistent::Gradients))

@@ -63,10 +63,12 @@ std::string describePersistent(Persistent persistent);
 /// v, of the parameters that the view holds, in each part matrices before
 /// vectors, in the order of the manifest. m, v and masters beside a copy
 /// have only the rows that the view updates. The first byte is the arena's
-/// `begin`.
+/// `begin`. `rowsAtHome`: of each parameter, -1 unless its values lie elsewhere
+/// (ValuesAtHome.h); empty: none do.
 PersistentLayout persistentLayout(const RankView &view,
                                   Persistent persistent = Persistent::Training,
-                                  int64_t begin = 0);
+                                  int64_t begin = 0,
+                                  const std::vector<int64_t> &rowsAtHome = {});
 
 /// The block of a micro-batch that LOAD fills beside the token ids, which go to
 /// the first layer's input. Offsets count from the block's start.

@@ -85,6 +85,20 @@ std::vector<SwitchTensor> gradientTensors(const ExecutableGraph &from,
   return tensors;
 }
 
+/// Without what layers read where it lies at home.
+static std::vector<SwitchTensor>
+withoutHome(std::vector<SwitchTensor> tensors,
+            const std::vector<std::vector<int64_t>> &rowsAtHome) {
+  for (SwitchTensor &tensor : tensors)
+    tensor.to.erase(
+        std::remove_if(tensor.to.begin(), tensor.to.end(),
+                       [&](const RankBox &one) {
+                         return rowsAtHome[one.rank][tensor.parameter] >= 0;
+                       }),
+        tensor.to.end());
+  return tensors;
+}
+
 static std::vector<GraphSwitch::Side> sidesOf(const GraphSwitch &one, int ranks,
                                               int parameters) {
   std::vector<GraphSwitch::Side> sides(ranks);
@@ -156,12 +170,6 @@ Status checkSwitched(const std::vector<const ExecutableGraph *> &graphs) {
   return Status::ok();
 }
 
-HeldParameters heldOf(const ExecutableGraph &graph, int rank) {
-  const RankView &view = graph.replicaView(rank);
-  const int64_t values = persistentLayout(view, Persistent::Values).bytes;
-  return {values, persistentLayout(view, Persistent::Gradients).bytes - values};
-}
-
 StatusOr<SwitchTable>
 SwitchTable::create(const std::vector<const ExecutableGraph *> &graphs,
                     int home, const Make &make) {
@@ -190,19 +198,19 @@ SwitchTable::createWays(const std::vector<const ExecutableGraph *> &graphs,
         sidesOf(one, graphs[home]->ranks(), graphs[home]->model().parameters());
     return Status::ok();
   };
-  for (const ExecutableGraph *graph : graphs) {
-    std::vector<HeldParameters> &held = table.held_.emplace_back();
-    for (int rank = 0; rank < graph->ranks(); ++rank)
-      held.push_back(heldOf(*graph, rank));
-  }
+  for (const ExecutableGraph *graph : graphs)
+    table.held_.push_back(heldOf(*graphs[home], *graph));
   for (int to = 0; to < table.graphs(); ++to) {
     if (to == home)
       continue;
+    const auto atHome = rowsAtHome(*graphs[home], *graphs[to]);
     for (int before = 0; before < table.graphs(); ++before)
       if (before != to)
         DYNA_RETURN_IF_ERROR(
             fill(table.values_[before][to], {to, before == home ? -1 : before},
-                 valueTensors(*graphs[home], graphs[before], *graphs[to])));
+                 withoutHome(
+                     valueTensors(*graphs[home], graphs[before], *graphs[to]),
+                     atHome)));
     DYNA_RETURN_IF_ERROR(fill(table.gradients_[to], {to, -1, true},
                               gradientTensors(*graphs[to], *graphs[home])));
   }

@@ -4,7 +4,8 @@
 //
 // All switches that steps over some graphs may need: to every graph but home
 // from home alone, or from home and any other graph; and from each its gradients
-// home. They depend on the graphs alone and are made once; plans name them by the
+// home. What a graph reads where it lies at home does not move (ValuesAtHome.h).
+// They depend on the graphs alone and are made once; plans name them by the
 // graphs of their phases.
 //
 //===----------------------------------------------------------------------===//
@@ -15,6 +16,7 @@
 #include "runtime/plan/ExecutableGraph.h"
 #include "runtime/plan/StepPlan.h"
 #include "runtime/plan/SwitchPlan.h"
+#include "runtime/plan/ValuesAtHome.h"
 
 #include <functional>
 
@@ -68,13 +70,6 @@ std::vector<SwitchTensor> gradientTensors(const ExecutableGraph &from,
 
 /// Whether a step can have phases of all of them: as many ranks, and no two alike.
 Status checkSwitched(const std::vector<const ExecutableGraph *> &graphs);
-
-/// What a rank has of a graph other than home, while its phase lasts: what layers
-/// read, and their gradients. Bytes.
-struct HeldParameters {
-  int64_t values = 0, gradients = 0;
-};
-HeldParameters heldOf(const ExecutableGraph &graph, int rank);
 
 class SwitchTable {
 public:

@@ -133,7 +133,8 @@ private:
 /// Places the starts of what leaves a phase: each bucket where all ranks that
 /// start it together can be at one time (Rendezvous), as early as what they send
 /// is there; gradients in the order in which they are whole, values in that of
-/// their buckets, and of both next the one for which ranks need go on least.
+/// their buckets, and of both next the one for which ranks need go on least, the
+/// one that needs most counting.
 class StartPlacer {
 public:
   StartPlacer(const ExecutableGraph &graph, const plan::Plan &plan,
@@ -202,12 +203,12 @@ private:
     return bucket;
   }
 
-  /// Instructions that ranks must at least still run before it.
-  int64_t missing(const Bucket &bucket) const {
-    int64_t sum = 0;
+  /// Instructions that a rank must still run before it, at most.
+  int missing(const Bucket &bucket) const {
+    int most = 0;
     for (const Part &part : bucket.parts)
-      sum += std::max(0, part.ready - run_.position(part.rank));
-    return sum;
+      most = std::max(most, part.ready - run_.position(part.rank));
+    return most;
   }
 
   Status advance(int rank, int instruction) {

@@ -37,14 +37,17 @@ double Orchestration::switchSeconds(const std::vector<int> &phases) const {
 
 std::vector<int64_t>
 parameterBytes(const std::vector<const ExecutableGraph *> &graphs, int home) {
+  std::vector<std::vector<HeldParameters>> others;
+  for (size_t g = 0; g < graphs.size(); ++g)
+    if (static_cast<int>(g) != home)
+      others.push_back(heldOf(*graphs[home], *graphs[g]));
   std::vector<int64_t> bytes;
   for (int rank = 0; rank < graphs[home]->ranks(); ++rank) {
-    std::vector<HeldParameters> others;
-    for (size_t g = 0; g < graphs.size(); ++g)
-      if (static_cast<int>(g) != home)
-        others.push_back(heldOf(*graphs[g], rank));
+    std::vector<HeldParameters> own;
+    for (const auto &held : others)
+      own.push_back(held[rank]);
     bytes.push_back(persistentLayout(graphs[home]->rankView(rank)).bytes +
-                    mostSideBySide(others));
+                    mostSideBySide(own));
   }
   return bytes;
 }

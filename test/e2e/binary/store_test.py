@@ -347,7 +347,7 @@ class StoreTest(SharedTests, StoreRuns):
 class RangesTest(SharedTests, StoreRuns):
     """Steps of two graphs: what is stored has all phases."""
 
-    GRAPHS = ("--strategies=short: dp=2,zero=1; long: pp=2", "--ranges=short: 0-50; long: 51-", "--merge-ranges=never")
+    GRAPHS = ("--strategies=short: dp=2,zero=1; long: pp=2", "--ranges=short: 0-50; long: 51-; home=short", "--merge-ranges=never")
     NAME = "ranges"
 
     def test_steps_have_both_phases(self):

@@ -307,6 +307,26 @@ TEST_F(StepMemoryRules, AllLiesInTheRegion) {
   EXPECT_THAT(within(), HasSubstr("(P8)"));
 }
 
+/// An instruction may read what it is the last to need while it writes what it is
+/// the first to.
+TEST(StepMemoryTest, WhatMeetsInAnInstructionLiesApart) {
+  plan::StepPlan step;
+  step.phases.resize(1);
+  step.phases[0].plan.ranks.resize(1);
+  plan::PhasePlaces &places = step.phases[0].plan.ranks[0].places;
+  places.values = 0;
+  for (int64_t place : {0, 64})
+    for (int first : {2, 3, 4, 5}) {
+      places.gradients = place;
+      const std::vector<StepBlock> blocks = {
+          {StepBlockKind::Values, 0, 128, 0, 1, 3},
+          {StepBlockKind::Gradients, 0, 128, place, first, 5}};
+      int phase = -1;
+      const Status status = checkStepMemory(step, blocks, 0, 1024, phase);
+      EXPECT_EQ(status.isOk(), first > 3) << status.message();
+    }
+}
+
 /// What waits longer lies longer: places that were right are not any more.
 TEST_F(StepMemoryRules, TurnsAreProven) {
   int taken = 0;

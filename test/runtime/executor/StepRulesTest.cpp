@@ -260,8 +260,10 @@ TEST_F(StepRulesTest, EveryPhaseFitsTheRegion) {
 TEST_F(StepRulesTest, LayersRunWhenTheirParametersHaveCome) {
   plan::StepPlan step = good();
   auto &own = program(step, 0, 0);
-  move(own, find(own, Instruction::SWITCH_WAIT),
-       find(own, Instruction::FORWARD));
+  size_t last = own.size() - 1;
+  while (own[last].op != Instruction::FORWARD)
+    --last;
+  move(own, find(own, Instruction::SWITCH_WAIT), last);
   EXPECT_THAT(refusal(step), HasSubstr("which is not waited for yet (P13)"));
 }
 

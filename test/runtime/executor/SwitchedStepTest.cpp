@@ -252,7 +252,7 @@ TEST(SwitchedStepTest, LossesOfAllPhasesDecideOnTheUpdate) {
 /// Behind all that comes before it, and hidden by what it does.
 TEST(SwitchedStepTest, ValuesAreFetchedInTheLastBackward) {
   using plan::Instruction;
-  Steps steps({"tp=2", "pp=2,layers=2+3", "dp=2"}, plan::F64);
+  Steps steps({"dp=2", "pp=2,layers=2+3", "tp=2"}, plan::F64);
   const MiniBatch batch = tinyBatch({20, 19, 18, 17, 16, 5}, 1);
   const RankView &view = steps.graph(0).replicaView(0);
   for (bool trains : {true, false}) {

@@ -59,9 +59,9 @@ TEST_F(TrainRangesTest, GradientNormsAreOfAllPhasesTogether) {
 
 /// Nothing reads the values of such a phase: it has the update alone.
 TEST_F(TrainRangesTest, HomeWithoutSamplesGathersNothing) {
-  Result result =
-      ranged({"--ranges=short: 0-1; long: 2-", "--merge-ranges=never",
-              "--counts=" + path("counts"), "--metrics=" + path("metrics")});
+  Result result = ranged({"--ranges=short: 0-1; long: 2-; home=short",
+                          "--merge-ranges=never", "--counts=" + path("counts"),
+                          "--metrics=" + path("metrics")});
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("'short' is home"));
   EXPECT_THAT(numbers("metrics", "phases"), testing::Each(2));
@@ -94,8 +94,8 @@ TEST_F(TrainRangesTest, FewSamplesMergeUnlessTheyMustNot) {
 TEST_F(TrainRangesTest, WhatSwitchesIsSaidEverywhere) {
   std::vector<std::string> arguments =
       training({"--strategies=short: dp=2,zero=1; long: pp=2,layers=2+3",
-                "--ranges=short: 0-40; long: 41-", "--merge-ranges=never",
-                "--tokens-per-batch=400", "--steps=3",
+                "--ranges=short: 0-40; long: 41-; home=short",
+                "--merge-ranges=never", "--tokens-per-batch=400", "--steps=3",
                 "--metrics=" + path("metrics"), "--trace=" + path("trace")});
   arguments.erase(
       std::find(arguments.begin(), arguments.end(), "--no-progress"));

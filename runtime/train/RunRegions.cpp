@@ -58,7 +58,7 @@ std::string nameOf(Session &session, int number) {
 
 /// Of several graphs, one whose phase does not fit by itself.
 Status refusePhase(Session &session, const RunGraph &graph, bool training,
-                   const Status &status) {
+                   int64_t rankBytes, const Status &status) {
   DYNA_ASSIGN_OR_RETURN(int64_t enough, enoughBytes(session, training));
   const std::string beside =
       &graph == &session.home
@@ -67,29 +67,35 @@ Status refusePhase(Session &session, const RunGraph &graph, bool training,
                        formatBytes(heldBeside(session, graph, training)),
                        session.home.name);
   return Status::resourceExhausted(
-      formatText("strategy '%s'%s: %s; --rank-memory %d is enough, and smaller "
-                 "--tokens-per-micro-batch helps",
-                 graph.name, beside, status.message(), enough));
+      formatText("--rank-memory %d: strategy '%s'%s: %s; --rank-memory %d is "
+                 "enough, and smaller --tokens-per-micro-batch helps",
+                 rankBytes, graph.name, beside, status.message(), enough));
 }
 
-/// Each graph fits by itself, but not beside the one before it.
+/// Each graph's phase fits by itself, but not beside the one before it, or not
+/// what its switches pass on.
 Status refuseNeighbours(Session &session, int rank, bool training,
-                        int64_t rankBytes) {
+                        int64_t rankBytes, int64_t need) {
   DYNA_ASSIGN_OR_RETURN(int64_t enough, enoughBytes(session, training));
   const Orchestration &made = *session.orchestration;
   const Neighbours pair =
       largestNeighbours(made.switches, made.order, rank, training);
   const int64_t home = homeBytes(session, rank, training);
-  return Status::resourceExhausted(formatText(
+  const std::string needed = formatText(
       "a rank may take %s, but rank %d needs %s at least: %s for parameters "
-      "and "
-      "their state of '%s', which is home, and %s while the parameters of '%s' "
-      "come and those of '%s' are still there, for which %s are left; each of "
-      "the "
-      "two fits alone: --rank-memory %d is enough",
-      formatBytes(rankBytes), rank, formatBytes(home + pair.bytes),
-      formatBytes(home), session.home.name, formatBytes(pair.bytes),
-      nameOf(session, pair.behind), nameOf(session, pair.before),
+      "and their state of '%s', which is home, and %s",
+      formatBytes(rankBytes), rank, formatBytes(home + need), formatBytes(home),
+      session.home.name, formatBytes(need));
+  if (pair.bytes < need)
+    return Status::resourceExhausted(
+        formatText("%s while what another strategy has goes home: "
+                   "--rank-memory %d is enough",
+                   needed, enough));
+  return Status::resourceExhausted(formatText(
+      "%s while the parameters of '%s' come and those of '%s' are still there, "
+      "for which %s are left; each of the two fits alone: --rank-memory %d is "
+      "enough",
+      needed, nameOf(session, pair.behind), nameOf(session, pair.before),
       formatBytes(std::max<int64_t>(rankBytes - home, 0)), enough));
 }
 
@@ -103,6 +109,10 @@ void RunRegions::apply(Session &session) const {
 
 StatusOr<RunRegions> sizeRunRegions(Session &session, bool training,
                                     int64_t rankBytes, bool atLeast) {
+  const int64_t given = rankBytes;
+  // Everything in an arena is of whole blocks: less than one is of no use.
+  if (rankBytes > 0)
+    rankBytes -= rankBytes % plan::placeAlignment;
   RunRegions regions;
   std::vector<std::vector<int64_t>> most;
   for (RunGraph *graph : session.graphs()) {
@@ -114,7 +124,7 @@ StatusOr<RunRegions> sizeRunRegions(Session &session, bool training,
         atLeast);
     if (sized.status().code() == StatusCode::ResourceExhausted) {
       if (!session.others.empty())
-        return refusePhase(session, *graph, training, sized.status());
+        return refusePhase(session, *graph, training, given, sized.status());
       return Status::resourceExhausted(
           sized.status().message() +
           "; larger --rank-memory or smaller --tokens-per-micro-batch helps");
@@ -139,7 +149,8 @@ StatusOr<RunRegions> sizeRunRegions(Session &session, bool training,
   for (int rank = 0; rank < static_cast<int>(regions.bytes.size()); ++rank) {
     const int64_t room = rankBytes - homeBytes(session, rank, training);
     if (need.least[rank] > room && !atLeast)
-      return refuseNeighbours(session, rank, training, rankBytes);
+      return refuseNeighbours(session, rank, training, rankBytes,
+                              need.least[rank]);
     regions.bytes[rank] =
         std::min(regions.most[rank], std::max(room, need.least[rank]));
   }

@@ -45,6 +45,16 @@ class MemoryTest(switches.SwitchesTest):
                 self.assertIn(f"--rank-memory {enough} is enough", done.stderr)
         self.assertTrue(shrank)
 
+    def test_any_number_of_bytes_will_do(self):
+        """What is said need be no multiple of anything: a pipeline uses all it gets."""
+        for graphs in ((PIPELINE, MIXED), (PIPELINE, MIXED, SHARDS)):
+            case = Case("gpt2", graphs)
+            enough = self.enough(case)
+            for more in (1, 63, 100001):
+                with self.subTest(case=case.label, more=more):
+                    common.succeed(self.command(case, self.runs / f"odd-{case.label}-{more}",
+                                                f"--rank-memory={enough + more}", steps=1))
+
     def test_layouts_that_do_not_fit_at_once(self):
         """Parameters, gradients and state of all graphs are more than what there is."""
         case = Case("gpt2", (REPLICAS, PIPELINE, MIXED, SHARDS))

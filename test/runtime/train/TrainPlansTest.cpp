@@ -140,6 +140,21 @@ TEST_F(TrainPlansTest, DumpedPlansRunAgain) {
   EXPECT_TRUE(*readFile(planPath("again", 5)) == *readFile(planPath("1", 5)));
 }
 
+// What is padded has more tokens than its samples.
+TEST_F(TrainPlansTest, PaddedPlansRunAgain) {
+  const std::string padded = "--micro-batches=padded";
+  Result result = run(piped({"--steps=3", padded, "--save=" + path("s0"),
+                             "--dump-plans=" + path("plans")}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string plans = "--plans=" + path("plans");
+  result = run(piped({"--steps=3", padded, plans, "--save=" + path("s1")}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  expectSame("s0/step-3", "s1/step-3");
+  result = run(piped({"--steps=3", plans}));
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("a plan for "));
+}
+
 // So are those of steps of several graphs, made in turn or side by side.
 TEST_F(TrainPlansTest, StepsOfSeveralGraphsArePlannedAhead) {
   using Times = std::pair<const char *, const char *>;

@@ -8,48 +8,69 @@
 
 namespace dyna {
 
+namespace {
+
+/// Bytes of what layers read of a parameter.
+int64_t elementOf(const Model &model, int p) {
+  return elementBytes(typeOf(model, p, valuePart(model, p)));
+}
+
+/// Of one parameter.
+int64_t rowAtHome(const ExecutableGraph &home, const ExecutableGraph &graph,
+                  int rank, int p) {
+  const RankView &view = graph.replicaView(rank);
+  const RankView &other = home.replicaView(rank);
+  if (!view.holds(p) || !other.holds(p))
+    return -1;
+  const RankPart::Parameter &own = view.place(p), &there = other.place(p);
+  // The buffer of an uneven part is longer than the part.
+  if (own.rows * own.rowElements == 0 ||
+      view.elements(p) != own.rows * own.rowElements ||
+      own.firstColumn != there.firstColumn ||
+      own.rowElements != there.rowElements)
+    return -1;
+  int64_t begin = 0, end = there.rows;
+  if (home.strategy().zero) {
+    const auto [index, count] = home.holderIndex(p, rank);
+    begin = partBegin(there.rows, count, index);
+    end = begin + partSize(there.rows, count, index);
+  }
+  const int64_t row = own.firstRow - there.firstRow;
+  const bool isCurrent = row >= begin && row + own.rows <= end;
+  return isCurrent && row * own.rowElements * elementOf(view.model(), p) %
+                              DYNA_BLOCK_ALIGNMENT ==
+                          0
+             ? row
+             : -1;
+}
+
+} // namespace
+
 std::vector<std::vector<int64_t>> rowsAtHome(const ExecutableGraph &home,
                                              const ExecutableGraph &graph) {
-  const Model &model = home.model();
-  std::vector<std::vector<int64_t>> rows(
-      graph.ranks(), std::vector<int64_t>(model.parameters(), -1));
-  std::vector<const Box *> wanted(graph.ranks());
-  for (int p = 0; p < model.parameters(); ++p) {
-    const std::vector<RankBox> boxes = graph.boxes(p);
-    wanted.assign(graph.ranks(), nullptr);
-    for (const RankBox &one : boxes)
-      wanted[one.rank] = &one.box;
-    const std::vector<RankBox> whole = home.boxes(p);
-    const std::vector<RankBox> current = home.currentBoxes(p);
-    const int64_t element = elementBytes(typeOf(model, p, valuePart(model, p)));
-    for (size_t at = 0; at < whole.size(); ++at) {
-      const Box *box = wanted[whole[at].rank];
-      const Box &own = whole[at].box;
-      if (!box || box->isEmpty() || !current[at].box.contains(*box) ||
-          box->begin[1] != own.begin[1] || box->size[1] != own.size[1])
-        continue;
-      // The buffer of an uneven part is longer than the part.
-      if (graph.replicaView(whole[at].rank).elements(p) != box->volume())
-        continue;
-      const int64_t row = box->begin[0] - own.begin[0];
-      if (row * own.size[1] * element % DYNA_BLOCK_ALIGNMENT == 0)
-        rows[whole[at].rank][p] = row;
-    }
-  }
+  std::vector<std::vector<int64_t>> rows(graph.ranks());
+  for (int rank = 0; rank < graph.ranks(); ++rank)
+    for (int p = 0; p < home.model().parameters(); ++p)
+      rows[rank].push_back(rowAtHome(home, graph, rank, p));
   return rows;
 }
 
 std::vector<HeldParameters> heldOf(const ExecutableGraph &home,
                                    const ExecutableGraph &graph) {
-  const auto rows = rowsAtHome(home, graph);
-  std::vector<HeldParameters> held;
+  const Model &model = home.model();
+  std::vector<HeldParameters> held(graph.ranks());
   for (int rank = 0; rank < graph.ranks(); ++rank) {
     const RankView &view = graph.replicaView(rank);
-    auto bytes = [&](Persistent persistent) {
-      return persistentLayout(view, persistent, 0, rows[rank]).bytes;
-    };
-    const int64_t values = bytes(Persistent::Values);
-    held.push_back({values, bytes(Persistent::Gradients) - values});
+    for (int p = 0; p < model.parameters(); ++p) {
+      if (!view.holds(p))
+        continue;
+      // As persistentLayout places them.
+      held[rank].gradients += dyna_align_block(
+          view.elements(p) * elementBytes(model.gradientType()));
+      if (rowAtHome(home, graph, rank, p) < 0)
+        held[rank].values +=
+            dyna_align_block(view.elements(p) * elementOf(model, p));
+    }
   }
   return held;
 }

@@ -179,14 +179,13 @@ private:
       return known;
     DYNA_ASSIGN_OR_RETURN(auto graph,
                           ExecutableGraph::create(costs_.model(), strategy));
-    Placed placed{std::move(graph), {}, {}, {}};
+    Placed placed{std::move(graph), {}, {}};
     for (int rank = 0; rank < placed.graph.ranks(); ++rank) {
       // Uneven rows of ZeRO are known of each rank alone.
       const RankView view = placed.graph.rankView(rank);
       placed.homeBytes.push_back(persistentLayout(view).bytes);
       placed.guestBytes.push_back(
           persistentLayout(view, Persistent::Gradients).bytes);
-      placed.held.push_back(heldOf(placed.graph, rank));
     }
     known = std::make_shared<Placed>(std::move(placed));
     return known;
@@ -309,6 +308,14 @@ void StrategyCandidates::keep(const LengthDistribution &lengths) {
   holds_.clear();
 }
 
+const std::vector<HeldParameters> &
+StrategyCandidates::heldBeside(const Placed &home, const Placed &other) const {
+  auto [found, isNew] = held_.try_emplace({&home, &other});
+  if (isNew)
+    found->second = heldOf(home.graph, other.graph);
+  return found->second;
+}
+
 std::vector<int64_t>
 StrategyCandidates::roomOf(int candidate,
                            const std::vector<int> &graphs) const {
@@ -316,19 +323,22 @@ StrategyCandidates::roomOf(int candidate,
   const Placed &own = *entries_[candidate].placed;
   const bool isHome = candidate == graphs[0];
   // As in a run, home counts beside a phase as on its fullest rank.
-  const int64_t fullest =
-      *std::max_element(home.homeBytes.begin(), home.homeBytes.end());
+  int64_t beside = 0;
+  for (int rank = 0; rank < space_.ranks && !isHome; ++rank) {
+    const HeldParameters &held = heldBeside(home, own)[rank];
+    beside = std::max(beside, home.homeBytes[rank] + held.values +
+                                  held.gradients - own.guestBytes[rank]);
+  }
   std::vector<int64_t> room;
   for (int rank = 0; rank < space_.ranks; ++rank) {
     std::vector<HeldParameters> others;
     for (size_t i = 1; i < graphs.size(); ++i)
-      others.push_back(entries_[graphs[i]].placed->held[rank]);
+      others.push_back(heldBeside(home, *entries_[graphs[i]].placed)[rank]);
     if (others.size() > 1 &&
         mostSideBySide(others) > space_.memoryBytes - home.homeBytes[rank])
       return std::vector<int64_t>(space_.ranks, -1);
-    room.push_back(space_.memoryBytes - (isHome
-                                             ? home.homeBytes[rank]
-                                             : fullest + own.guestBytes[rank]));
+    room.push_back(space_.memoryBytes - beside -
+                   (isHome ? home.homeBytes[rank] : own.guestBytes[rank]));
   }
   return room;
 }

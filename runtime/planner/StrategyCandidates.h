@@ -98,7 +98,6 @@ private:
   struct Placed {
     ExecutableGraph graph;
     std::vector<int64_t> homeBytes, guestBytes; ///< of each rank
-    std::vector<HeldParameters> held;
   };
   /// What plans need, which neither ZeRO nor the numbering of ranks changes.
   struct Needs {
@@ -128,6 +127,9 @@ private:
   /// the rule of who counts whose parameters is here alone.
   std::vector<int64_t> roomOf(int candidate,
                               const std::vector<int> &graphs) const;
+  /// Of each rank, of one graph beside another that is home; kept.
+  const std::vector<HeldParameters> &heldBeside(const Placed &home,
+                                                const Placed &other) const;
   bool hasRoomFor(const Entry &entry, const std::vector<int64_t> &limits,
                   int64_t tokens, int inFlight) const;
   /// Tokens of micro-batches of which so many have room in a replica, about.
@@ -145,6 +147,9 @@ private:
   /// By graphs, of which the order but for home does not count, candidate and number.
   mutable std::map<std::vector<int>, int64_t> inFlight_;
   mutable std::map<std::vector<int64_t>, bool> holds_;
+  mutable std::map<std::pair<const Placed *, const Placed *>,
+                   std::vector<HeldParameters>>
+      held_;
   struct LeastNeed {
     Strategy strategy;
     int64_t persistent = 0, dynamic = 0; ///< bytes of the fullest rank

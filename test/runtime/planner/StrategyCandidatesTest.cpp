@@ -151,12 +151,21 @@ TEST(StrategyCandidates, HoldWhatRunsHold) {
         if (taken > 0)
           EXPECT_TRUE(made->holds(c, {c}, taken));
         ++(taken == 0 ? none : taken < lengths.longest() ? some : all);
-        // Beside a home, which counts as on its fullest rank.
+        // Beside a home, which counts as on its fullest rank, less what the
+        // graph reads there.
         const int home = (c + 7) % made->candidates();
         int64_t beside = 0;
-        for (int rank = 0; rank < 4; ++rank)
+        const auto rows = rowsAtHome(made->graph(home), made->graph(c));
+        for (int rank = 0; rank < 4; ++rank) {
+          auto bytes = [&](const std::vector<int64_t> &elsewhere) {
+            return persistentLayout(made->graph(c).rankView(rank),
+                                    Persistent::Gradients, 0, elsewhere)
+                .bytes;
+          };
           beside = std::max(
-              beside, persistentLayout(made->graph(home).rankView(rank)).bytes);
+              beside, persistentLayout(made->graph(home).rankView(rank)).bytes +
+                          bytes(rows[rank]) - bytes({}));
+        }
         EXPECT_EQ(made->mostTokens(c, {home, c}),
                   longestOfRun(costs, made->graph(c),
                                *made->strategy(c).recompute, memory - beside,

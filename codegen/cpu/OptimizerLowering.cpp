@@ -114,6 +114,7 @@ LogicalResult CpuModule::lowerAdamw(FunctionLowering &function, AdamwOp op) {
     pointerSlots.push_back(slots.add(pointer));
   for (Value *scalar : scalars.all())
     scalarSlots.push_back(slots.add(*scalar));
+  unsigned scaleSlot = slots.add(scalars.gradientScale);
 
   LLVM::LLVMFuncOp body = createBody(
       function.bodyName("adamw"), op.getLoc(),
@@ -121,9 +122,13 @@ LogicalResult CpuModule::lowerAdamw(FunctionLowering &function, AdamwOp op) {
         AdamwScalars inner;
         for (auto [scalar, slot] : llvm::zip(inner.all(), scalarSlots))
           *scalar = code.convertFloat(slots.load(code, args, slot), element);
+        Value scale =
+            code.load(slots.load(code, args, scaleSlot), code.f64Type());
+        inner.gradientScale = code.convertFloat(scale, element);
         SmallVector<Value> bases;
         for (unsigned slot : pointerSlots)
           bases.push_back(slots.load(code, args, slot));
+        Value count = slots.load(code, args, countSlot);
         auto sweep = [&](Value first, int64_t run) {
           SmallVector<Value> starts;
           for (auto [index, base] : llvm::enumerate(bases))
@@ -133,8 +138,19 @@ LogicalResult CpuModule::lowerAdamw(FunctionLowering &function, AdamwOp op) {
               emitAdamwPiece(code, inner, starts, types, piece);
           });
         };
-        emitBlocks(code, begin, end, slots.load(code, args, countSlot), lanes,
-                   sweep);
+        auto clear = [&](Value first, int64_t run) {
+          Value start = code.offset(bases[1], first, types[1]);
+          Value zero = code.constant(getAccumulatorType(types[1]), 0.0);
+          code.forColumns(run, lanes, 2, [&](ArrayRef<Piece> pieces) {
+            for (const Piece &piece : pieces)
+              storePiece(code, code.splat(zero, piece.width), start, types[1],
+                         piece);
+          });
+        };
+        code.ifThenElse(
+            code.isNan(scale),
+            [&] { emitBlocks(code, begin, end, count, lanes, clear); },
+            [&] { emitBlocks(code, begin, end, count, lanes, sweep); });
       });
   launchElements(*this, function,
                  {body, slots.store(code), slots.bytes(), minimumBlocks},

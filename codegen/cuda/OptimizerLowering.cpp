@@ -108,6 +108,7 @@ LogicalResult CudaModule::lowerAdamw(FunctionLowering &function, AdamwOp op) {
     pointerSlots.push_back(slots.add(pointer));
   for (Value *scalar : scalars.all())
     scalarSlots.push_back(slots.add(host.convertFloat(*scalar, element)));
+  unsigned scaleSlot = slots.add(scalars.gradientScale);
   int64_t lanes = lanesOf(types);
   Value blocks = host.ceilDiv(elements->count, host.i64(blockThreads * lanes));
   unlessAbsent(function, *elements, [&] {
@@ -118,17 +119,25 @@ LogicalResult CudaModule::lowerAdamw(FunctionLowering &function, AdamwOp op) {
           AdamwScalars inner;
           for (auto [scalar, slot] : llvm::zip(inner.all(), scalarSlots))
             *scalar = kernel.slot(slot);
+          Value scale = code.load(kernel.slot(scaleSlot), code.f64Type());
+          inner.gradientScale = code.convertFloat(scale, element);
+          // Then gradients are cleared, and nothing else changes.
+          Value isLost = code.isNan(scale);
           Value first = code.mul(kernel.globalThread(), code.i64(lanes));
           sweep.visit(first, [&](Value at, int64_t width) {
             auto load = [&](unsigned i) { return sweep.load(i, at, width); };
             Value p = load(0), g = load(1), m = load(2), v = load(3);
             AdamwState state = emitAdamwStep(code, inner, {p, m, v}, g);
-            sweep.store(state.master, 0, at, width);
+            auto keep = [&](Value before, Value now) {
+              return code.select(isLost, before, now);
+            };
+            Value master = keep(p, state.master);
+            sweep.store(master, 0, at, width);
             sweep.store(code.like(g, 0.0), 1, at, width);
-            sweep.store(state.m, 2, at, width);
-            sweep.store(state.v, 3, at, width);
+            sweep.store(keep(m, state.m), 2, at, width);
+            sweep.store(keep(v, state.v), 3, at, width);
             if (types.size() > 4)
-              sweep.store(state.master, 4, at, width);
+              sweep.store(master, 4, at, width);
           });
         });
   });

@@ -70,10 +70,10 @@ void mlir::dyna::layers::unlessAbsent(FunctionLowering &function,
 AdamwScalars mlir::dyna::layers::emitAdamwScalars(FunctionLowering &function,
                                                   bool decay) {
   CodeBuilder &code = function.getCode();
-  auto field = [&](size_t offset) {
+  auto field = [&](size_t offset, Type type = Type()) {
     return code.loadField(function.getContext(),
                           offsetof(dyna_context, optimizer) + offset,
-                          code.f64Type());
+                          type ? type : code.f64Type());
   };
   Value one = code.constant(code.f64Type(), 1.0);
   AdamwScalars scalars;
@@ -91,7 +91,8 @@ AdamwScalars mlir::dyna::layers::emitAdamwScalars(FunctionLowering &function,
       code.div(rate, field(offsetof(dyna_optimizer, correction1)));
   scalars.inverseRoot2 =
       code.div(one, code.sqrt(field(offsetof(dyna_optimizer, correction2))));
-  scalars.gradientScale = field(offsetof(dyna_optimizer, gradient_scale));
+  scalars.gradientScale =
+      field(offsetof(dyna_optimizer, gradient_scale), code.pointerType());
   return scalars;
 }
 

@@ -37,11 +37,14 @@ void unlessAbsent(FunctionLowering &function, const Elements &elements,
 
 /// Scalars of the step that AdamW's sweep needs.
 struct AdamwScalars {
-  Value beta1, rest1, beta2, rest2, epsilon, decay, stepSize, inverseRoot2,
-      gradientScale;
+  Value beta1, rest1, beta2, rest2, epsilon, decay, stepSize, inverseRoot2;
+  /// Of the context an address in device memory (dyna_optimizer), of a step what
+  /// lies there.
+  Value gradientScale;
+  /// But for `gradientScale`.
   SmallVector<Value *> all() {
-    return {&beta1, &rest1,    &beta2,        &rest2,        &epsilon,
-            &decay, &stepSize, &inverseRoot2, &gradientScale};
+    return {&beta1,   &rest1, &beta2,    &rest2,
+            &epsilon, &decay, &stepSize, &inverseRoot2};
   }
 };
 

@@ -333,7 +333,8 @@ def Dyna_AdamwOp : Dyna_ComputeOp<"adamw", [Dyna_AccumulatesSeveral,
     With `g = gradient * gradient_scale` (Loshchilov and Hutter 2019):
     `m' = beta1 m + (1 - beta1) g`, `v' = beta2 v + (1 - beta2) g^2`,
     `p' = p - lr (weight_decay p + (m' / correction1) / (sqrt(v' / correction2) + epsilon))`,
-    the decay only with `decay`. The scalars come from the context.
+    the decay only with `decay`. The scalars come from the context. Where `gradient_scale` is no number
+    (a loss or the norm of the gradient is not finite) the gradient is cleared and the rest stays as it is.
 
     Constraints:
     - (ADAMW1) masters and moments are f64 or f32, never narrower.

@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-#define DYNA_ABI_VERSION 3
+#define DYNA_ABI_VERSION 4
 /// Row counts in memory formulas are rounded up to a multiple of this.
 #define DYNA_ROW_ALIGNMENT 32
 /// Bytes to which every tensor and block is aligned.
@@ -160,17 +160,28 @@ enum {
 };
 
 /// Scalars of one optimizer step (AdamW, decoupled decay). `gradient_scale` is
-/// the factor of global-norm clipping; `correction1` is 1 - beta1^t.
+/// where the factor of global-norm clipping lies on the device, which has not
+/// told the host what it is; no number: the gradient or a loss is not finite, and
+/// `update` does nothing but clear the gradients. `correction1` is 1 - beta1^t.
 typedef struct dyna_optimizer {
   double learning_rate;
   double beta1;
   double beta2;
   double epsilon;
   double weight_decay;
-  double gradient_scale;
+  const double *gradient_scale;
   double correction1;
   double correction2;
 } dyna_optimizer;
+
+/// The kernels of a backend (Kernels.h).
+typedef struct dyna_kernels dyna_kernels;
+
+/// What calls with a context find their device by. What follows it in memory is
+/// the backend's own.
+typedef struct dyna_device {
+  const dyna_kernels *kernels;
+} dyna_device;
 
 /// What a layer function knows beyond its tensors. Owned by the executor, one
 /// per rank; the fields below `per call` change from call to call.
@@ -180,7 +191,7 @@ typedef struct dyna_context {
   int32_t world;
   int32_t group_count;
   const dyna_group *groups; ///< `group_count` of them, first DYNA_GROUP_*
-  void *device;             ///< the backend's device object
+  dyna_device *device;      ///< null before Device::bind
   void *stream;             ///< the backend's stream
   char *message;            ///< text of the last failure, 0-terminated
   int64_t message_capacity;

@@ -4,8 +4,11 @@
 //
 // The allow-list of a compiled object: it imports the functions declared here,
 // the exchanges of Collectives.h and memcpy/memmove/memset, nothing else (under
-// f64 also libm). A device backend defines them all; the host's are in
-// runtime/device/host.
+// f64 also libm). Each calls the function of its name in the table of the
+// context's device (dyna_kernels, at the end), so that a process can have devices
+// of several kinds; the host's are in runtime/device/host. A context that is
+// bound to no device, or to one that lacks the function, is refused:
+// DYNA_INVALID_ARGUMENT.
 //
 // All matrices are row-major; leading dimensions and strides count elements.
 // Scratch memory is always the caller's: the formulas at the end say how much.
@@ -229,6 +232,29 @@ dyna_status dyna_head_f64(dyna_context *, const dyna_head *);
 dyna_status dyna_head_bf16(dyna_context *, const dyna_head *);
 
 //===----------------------------------------------------------------------===//
+// The end of a step: called by the executor, not by compiled code
+//===----------------------------------------------------------------------===//
+
+/// If one of `count` losses is not finite, *squared_norm becomes no number. All
+/// pointers are the device's.
+dyna_status dyna_note_losses(dyna_context *, const double *losses,
+                             int64_t count, double *squared_norm);
+
+/// Global-norm clipping: *norm = square root of the sum of `count` squared norms,
+/// added up in their order; *scale = 1, or limit / *norm where that is a limit
+/// and larger, or no number where the norm is not finite. All pointers are the
+/// device's.
+typedef struct dyna_clip {
+  const double *squared_norms;
+  int64_t count;
+  double limit; ///< 0: none
+  double *norm;
+  double *scale; ///< what `gradient_scale` of dyna_optimizer points to
+} dyna_clip;
+
+dyna_status dyna_clip_norm(dyna_context *, const dyna_clip *);
+
+//===----------------------------------------------------------------------===//
 // Scratch formulas
 //===----------------------------------------------------------------------===//
 
@@ -299,6 +325,39 @@ dyna_head_workspace(int64_t element, int64_t width, int64_t vocab) {
       dyna_align_block(rows * 8);
   return bytes;
 }
+
+//===----------------------------------------------------------------------===//
+// A backend
+//===----------------------------------------------------------------------===//
+
+/// The functions above as one backend has them, by their names without `dyna_`.
+/// Their context is never null and bound to a device of this backend. Null: the
+/// backend lacks it.
+struct dyna_kernels {
+  const char *backend; ///< for messages: "host"
+  dyna_status (*launch)(dyna_context *, dyna_rows_body, const void *args,
+                        int64_t args_bytes, int64_t rows, int64_t min_rows);
+  dyna_status (*check_ids)(dyna_context *, const int32_t *ids, int64_t count,
+                           int64_t rows);
+  dyna_status (*check_positions)(dyna_context *, const int64_t *positions,
+                                 int64_t count, int64_t rows);
+  dyna_matmul_function matmul_f32, matmul_bf16, matmul_bf16_f32;
+  dyna_status (*attention_f32)(dyna_context *, const dyna_attention *);
+  dyna_status (*attention_f64)(dyna_context *, const dyna_attention *);
+  dyna_status (*attention_bf16)(dyna_context *, const dyna_attention *);
+  dyna_status (*attention_grad_f32)(dyna_context *,
+                                    const dyna_attention_grad *);
+  dyna_status (*attention_grad_f64)(dyna_context *,
+                                    const dyna_attention_grad *);
+  dyna_status (*attention_grad_bf16)(dyna_context *,
+                                     const dyna_attention_grad *);
+  dyna_status (*head_f32)(dyna_context *, const dyna_head *);
+  dyna_status (*head_f64)(dyna_context *, const dyna_head *);
+  dyna_status (*head_bf16)(dyna_context *, const dyna_head *);
+  dyna_status (*note_losses)(dyna_context *, const double *losses,
+                             int64_t count, double *squared_norm);
+  dyna_status (*clip_norm)(dyna_context *, const dyna_clip *);
+};
 
 #ifdef __cplusplus
 } // extern "C"

@@ -3,9 +3,10 @@
 //===----------------------------------------------------------------------===//
 //
 // What the runtime asks of the place where layer functions run. A backend is a
-// folder beside this file; it implements this interface and defines the
-// functions of runtime/abi/Kernels.h, which find it through `dyna_context`. The
-// suite in test/runtime/device states in tests what holds for every backend.
+// folder beside this file; it implements this interface and has a table of the
+// functions of runtime/abi/Kernels.h, with which begins what `bind` puts into a
+// context (dyna_device). The suite in test/runtime/device states in tests what
+// holds for every backend.
 //
 // A stream runs what it is given in the order given, and may do so later; a
 // failure of such work is reported by the next wait on that stream. The host
@@ -35,6 +36,15 @@ class Buffer {
 public:
   virtual ~Buffer() = default;
   virtual void *data() const = 0;
+  virtual int64_t bytes() const = 0;
+};
+
+/// Memory of the host from and to which a device copies at full speed, and while
+/// the host goes on; freed with the object, which must outlive such copies.
+class StagingMemory {
+public:
+  virtual ~StagingMemory() = default;
+  virtual void *data() const = 0; ///< aligned to DYNA_BLOCK_ALIGNMENT
   virtual int64_t bytes() const = 0;
 };
 
@@ -71,6 +81,12 @@ public:
   /// touches its pages here). Fails with ResourceExhausted, taking nothing,
   /// when the device has not that much. Zero bytes are allowed.
   virtual StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) = 0;
+  /// Bytes of device memory that can still be taken; -1: unknown.
+  virtual int64_t freeBytes() const = 0;
+  /// Takes memory of the host for copies (page-locked, where the device has memory
+  /// of its own); fails as `allocate` does.
+  virtual StatusOr<std::unique_ptr<StagingMemory>>
+  allocateHost(int64_t bytes) = 0;
   virtual StatusOr<std::unique_ptr<Stream>> createStream() = 0;
   virtual StatusOr<std::unique_ptr<Event>> createEvent() = 0;
 

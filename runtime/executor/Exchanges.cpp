@@ -34,9 +34,9 @@ static Status exchangeParameters(Run &run, const Instruction &i) {
 
 /// By layer, so that the sum over layers is taken in one order everywhere.
 static Status combineNorms(Run &run) {
-  DYNA_RETURN_IF_ERROR(readResults(run));
-  countLosses(run);
-  return run.seat.exchange()->sum(run.squaredNorms,
+  DYNA_RETURN_IF_ERROR(noteLosses(run));
+  return run.seat.exchange()->sum(run.machine.result(run.normIndex(0)),
+                                  run.view().layers(),
                                   run.machine.stream().handle());
 }
 

@@ -13,6 +13,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <numeric>
 #include <set>
 
@@ -88,8 +89,10 @@ const MemoryReport &Executor::memoryReport() const {
 
 Status Executor::sumOverRanks(std::vector<double> &values) {
   RankExchange *exchange = seat().exchange();
-  return exchange ? exchange->sum(values, machine_.stream().handle())
-                  : Status::ok();
+  return exchange
+             ? exchange->sum(values.data(), static_cast<int64_t>(values.size()),
+                             machine_.stream().handle())
+             : Status::ok();
 }
 
 //===----------------------------------------------------------------------===//
@@ -173,7 +176,7 @@ Status Executor::runPhase(Run &run) {
   context.inverse_targets =
       run.plan.targetTokens > 0 ? 1.0 / run.plan.targetTokens : 0;
   context.optimizer = scalars.optimizer;
-  context.optimizer.gradient_scale = 1;
+  context.optimizer.gradient_scale = machine_.gradientScale();
   const double waited = options_.timesCoreWaits ? coreWaitSeconds() : 0;
   Status status = runProgram(run);
   if (options_.timesCoreWaits)
@@ -193,10 +196,16 @@ Status Executor::run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
         "' is not home, and has a place in steps of several strategies alone");
   result = StepResult();
   const Traffic before = machine_.traffic();
-  Run run(machine_, *seat, variant_, plan, miniBatch, scalars, result);
-  Status status = runPhase(run);
-  if (status.isOk())
-    status = shareResults(result);
+  std::deque<Run> runs;
+  runs.emplace_back(machine_, *seat, variant_, plan, miniBatch, scalars,
+                    result);
+  auto runAll = [&]() -> Status {
+    DYNA_RETURN_IF_ERROR(openResults(*seat, plan.microBatchCount()));
+    DYNA_RETURN_IF_ERROR(runPhase(runs.front()));
+    DYNA_RETURN_IF_ERROR(readResults(runs));
+    return shareResults(result);
+  };
+  Status status = runAll();
   result.traffic = machine_.traffic();
   result.traffic.add(before, -1);
   if (!status.isOk() && options_.transport)
@@ -265,26 +274,33 @@ Status Executor::run(const VerifiedStep &step,
   const std::vector<StepBlock> &blocks = step.blocks(machine_.rank());
   result.dynamicBytes = stepBytes(blocks);
   SwitchCarrier switches(machine_, *phases.back().seat, phases);
-  bool hadBadLoss = false;
   int begin = 0;
   const size_t traced = options_.trace ? options_.trace->size() : 0;
+  std::deque<StepResult> own;
+  std::deque<Run> runs;
+  int64_t losses = 0;
+  for (const VerifiedStep::Phase &phase : step.phases())
+    losses += phase.plan.plan().microBatchCount();
   auto runAll = [&]() -> Status {
+    DYNA_RETURN_IF_ERROR(openResults(*phases.back().seat, losses));
+    int64_t firstLoss = 0;
     for (int k = 0; k < step.phaseCount(); ++k) {
-      StepResult phase;
-      Run run(machine_, *phases[k].seat, variant_, step.phases()[k].plan.plan(),
-              batches[k], scalars, phase);
+      Run &run = runs.emplace_back(machine_, *phases[k].seat, variant_,
+                                   step.phases()[k].plan.plan(), batches[k],
+                                   scalars, own.emplace_back());
       run.switches = &switches;
       run.blocksOfStep = &blocks;
       run.phase = k;
       run.begin = begin;
       run.body = headOf(run.program, k);
       begin += run.program.count();
-      run.hadBadLoss = hadBadLoss;
+      run.firstLoss = firstLoss;
+      firstLoss += run.plan.microBatchCount();
       DYNA_RETURN_IF_ERROR(runPhase(run));
-      for (double loss : phase.microBatchLosses)
-        hadBadLoss |= !std::isfinite(loss);
-      addPhase(result, phase);
     }
+    DYNA_RETURN_IF_ERROR(readResults(runs));
+    for (const StepResult &phase : own)
+      addPhase(result, phase);
     result.switches = switches.sent();
     for (const SwitchedBytes &bytes : result.switches)
       result.switchBytes += bytes.values + bytes.gradients;
@@ -304,7 +320,6 @@ Status Executor::run(const VerifiedStep &step,
 Status Executor::runProgram(Run &run) {
   if (memoryCheck_)
     DYNA_RETURN_IF_ERROR(memoryCheck_->begin(run));
-  DYNA_RETURN_IF_ERROR(machine_.openResults(run.resultCount()));
   StepResult &result = run.result;
   result.keptBytes = mostOf(run.blocks.liveBytes(BlockKind::Kept));
   std::vector<int64_t> live = run.blocks.liveBytes();
@@ -335,8 +350,6 @@ Status Executor::runProgram(Run &run) {
     if (options_.transport)
       DYNA_RETURN_IF_ERROR(options_.transport->progress());
   }
-  DYNA_RETURN_IF_ERROR(readResults(run));
-  DYNA_RETURN_IF_ERROR(machine_.synchronize());
   result.busySeconds = std::chrono::duration<double>(busy).count();
   result.switchSeconds = std::chrono::duration<double>(switched).count();
   return Status::ok();
@@ -348,6 +361,25 @@ Status Executor::openBody(Run &run) {
     if (block.phase == run.phase && block.kind == StepBlockKind::Gradients)
       DYNA_RETURN_IF_ERROR(run.seat.clearGradients());
   return memoryCheck_ ? memoryCheck_->openBody(run) : Status::ok();
+}
+
+Status Executor::openResults(const GraphSeat &seat, int64_t losses) {
+  return machine_.openResults(seat.view().layers() + losses);
+}
+
+Status Executor::readResults(std::deque<Run> &runs) {
+  DYNA_ASSIGN_OR_RETURN(RankMachine::Results results, machine_.readResults());
+  for (Run &run : runs) {
+    const auto first = results.numbers.begin() + run.lossIndex(0);
+    std::vector<double> &losses = run.result.microBatchLosses;
+    losses.assign(first, first + run.plan.microBatchCount());
+    // All ranks of a tensor-parallel group compute the same; one counts.
+    if (!run.view().reportsLoss())
+      losses.assign(losses.size(), 0);
+    if (run.hasNorm)
+      run.result.gradientNorm = results.gradientNorm;
+  }
+  return Status::ok();
 }
 
 Status Executor::shareResults(StepResult &result) {

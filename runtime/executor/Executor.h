@@ -21,6 +21,7 @@
 #include "runtime/plan/StepVerifier.h"
 #include "runtime/plan/VerifiedPlan.h"
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -108,6 +109,10 @@ private:
   Status openBody(Run &run);
 
   Status runProgram(Run &run);
+  /// For a step with so many losses; home is `seat`.
+  Status openResults(const GraphSeat &seat, int64_t losses);
+  /// The only wait of a step for its device: what the phases left there.
+  Status readResults(std::deque<Run> &runs);
   /// Sums losses over ranks, and tells all what each one was used.
   Status shareResults(StepResult &result);
   /// What a trace tells instructions by.

@@ -166,16 +166,6 @@ Status GraphSeat::clearGradients() {
     if (int64_t place = placeOf(p, ParameterPart::Gradient); place >= 0)
       DYNA_RETURN_IF_ERROR(
           machine_.fill(place, partBytes(p, ParameterPart::Gradient), 0));
-  return machine_.synchronize();
-}
-
-Status GraphSeat::clearGradients(int layer) {
-  const auto &list = view_.layer(layer).parameters();
-  for (int slot = 0; slot < list.size(); ++slot)
-    if (int p = list.Get(slot); view_.updates(layer, slot))
-      DYNA_RETURN_IF_ERROR(machine_.fill(placeOf(p, ParameterPart::Gradient),
-                                         partBytes(p, ParameterPart::Gradient),
-                                         0));
   return Status::ok();
 }
 

@@ -83,8 +83,6 @@ public:
   /// Of the logical tensor, what this rank has of a part.
   Box partBox(int parameter, ParameterPart part) const;
   Status clearGradients();
-  /// Those that a layer updates, in place of an update.
-  Status clearGradients(int layer);
   /// `update` clears the gradient rows it is given; with ZeRO the rows of other
   /// ranks hold what this rank contributed to them.
   Status clearOtherRows(int layer);

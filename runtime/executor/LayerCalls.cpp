@@ -6,7 +6,6 @@
 #include "runtime/base/Text.h"
 #include "runtime/executor/Run.h"
 
-#include <cmath>
 #include <numeric>
 
 namespace dyna {
@@ -93,6 +92,19 @@ static Status checkExchanges(const Run &run, const Instruction &i,
       sumOf(stated.collectives), stated.collectiveCalls, stated.wholeBytes));
 }
 
+/// A failure in the words of who failed.
+static Status done(Run &run, dyna_status status) {
+  if (status == DYNA_OK)
+    return Status::ok();
+  StatusCode code = status >= DYNA_INVALID_ARGUMENT && status <= DYNA_INTERNAL
+                        ? static_cast<StatusCode>(status)
+                        : StatusCode::Internal;
+  std::string message = run.machine.message();
+  return Status(code, message.empty()
+                          ? formatText("failed with status %d", status)
+                          : message);
+}
+
 static Status call(Run &run, const Instruction &i,
                    const std::vector<dyna_tensor> &params,
                    const std::vector<dyna_tensor> &grads,
@@ -111,15 +123,8 @@ static Status call(Run &run, const Instruction &i,
   dyna_status status =
       function(&run.machine.context(), params.data(), grads.data(), &saved,
                run.block(Operand::Workspace), &segments, in.data(), out.data());
-  if (status == DYNA_OK)
-    return run.seat.exchange() ? checkExchanges(run, i, before) : Status::ok();
-  StatusCode code = status >= DYNA_INVALID_ARGUMENT && status <= DYNA_INTERNAL
-                        ? static_cast<StatusCode>(status)
-                        : StatusCode::Internal;
-  std::string message = run.machine.message();
-  return Status(code, message.empty()
-                          ? formatText("failed with status %d", status)
-                          : message);
+  DYNA_RETURN_IF_ERROR(done(run, status));
+  return run.seat.exchange() ? checkExchanges(run, i, before) : Status::ok();
 }
 
 //===----------------------------------------------------------------------===//
@@ -135,11 +140,11 @@ static Status load(Run &run, const Instruction &i) {
   const Staging &staging = run.staging[m];
   int64_t batch = run.place(Operand::Batch);
   if (run.view().takesTokens(run.view().firstLayer()))
-    DYNA_RETURN_IF_ERROR(run.machine.toDevice(
+    DYNA_RETURN_IF_ERROR(run.machine.upload(
         run.machine.dynamicStart() + run.place(Operand::Kept),
         staging.tokens.data(),
         static_cast<int64_t>(staging.tokens.size() * sizeof(int32_t))));
-  DYNA_RETURN_IF_ERROR(run.machine.toDevice(
+  DYNA_RETURN_IF_ERROR(run.machine.upload(
       run.machine.dynamicStart() + batch, staging.batch.data(),
       static_cast<int64_t>(staging.batch.size())));
   auto at = [&](int64_t offset) { return run.machine.dynamic(batch + offset); };
@@ -206,55 +211,32 @@ static Status callGradNorm(Run &run, const Instruction &i) {
               {{run.machine.result(run.normIndex(i.layer)), 1}});
 }
 
-Status readResults(Run &run) {
-  if (run.isRead)
-    return Status::ok();
-  run.isRead = true;
-  DYNA_ASSIGN_OR_RETURN(auto values, run.machine.readResults());
-  auto norms = values.begin() + run.normIndex(0);
-  run.squaredNorms.assign(norms, values.end());
-  values.erase(norms, values.end());
-  // All ranks of a tensor-parallel group compute the same; one counts.
-  if (!run.view().reportsLoss())
-    values.assign(values.size(), 0);
-  run.result.microBatchLosses = std::move(values);
-  return Status::ok();
-}
-
-void countLosses(Run &run) {
-  bool isBad = run.hadBadLoss;
-  for (double loss : run.result.microBatchLosses)
-    isBad |= !std::isfinite(loss);
-  if (isBad)
-    run.squaredNorms[0] = std::nan("");
+Status noteLosses(Run &run) {
+  return done(run, dyna_note_losses(&run.machine.context(),
+                                    run.machine.result(run.view().layers()),
+                                    run.firstLoss + run.plan.microBatchCount(),
+                                    run.machine.result(run.normIndex(0))));
 }
 
 /// The norm of the whole gradient, and from it the factor of clipping.
-static Status finishGradientNorm(Run &run) {
-  run.scaled = true;
-  double limit = run.scalars.clip;
+static Status clip(Run &run) {
+  run.isScaled = true;
   if (!run.hasNorm)
-    return limit > 0 ? Status::invalidArgument(
-                           "clipping needs a plan with GRAD_NORM instructions")
-                     : Status::ok();
-  DYNA_RETURN_IF_ERROR(readResults(run));
-  countLosses(run);
-  double sum = 0;
-  for (double squared : run.squaredNorms)
-    sum += squared;
-  double norm = std::sqrt(sum);
-  run.result.gradientNorm = norm;
-  run.isFinite = std::isfinite(norm);
-  if (limit > 0 && norm > limit)
-    run.machine.context().optimizer.gradient_scale = limit / norm;
-  return Status::ok();
+    return run.scalars.clip > 0
+               ? Status::invalidArgument(
+                     "clipping needs a plan with GRAD_NORM instructions")
+               : Status::ok();
+  DYNA_RETURN_IF_ERROR(noteLosses(run));
+  const dyna_clip clip = {run.machine.result(run.normIndex(0)),
+                          run.view().layers(), run.scalars.clip,
+                          run.machine.gradientNorm(),
+                          run.machine.gradientScale()};
+  return done(run, dyna_clip_norm(&run.machine.context(), &clip));
 }
 
 static Status callUpdate(Run &run, const Instruction &i) {
-  if (!run.scaled)
-    DYNA_RETURN_IF_ERROR(finishGradientNorm(run));
-  if (!run.isFinite)
-    return run.seat.clearGradients(i.layer);
+  if (!run.isScaled)
+    DYNA_RETURN_IF_ERROR(clip(run));
   std::vector<dyna_tensor> params, in;
   const auto &list = run.view().layer(i.layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {

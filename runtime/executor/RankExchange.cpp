@@ -168,12 +168,11 @@ Status RankExchange::wait(int layer, void *stream) {
   return Status::ok();
 }
 
-Status RankExchange::sum(std::vector<double> &values, void *stream) {
+Status RankExchange::sum(double *values, int64_t count, void *stream) {
   DYNA_ASSIGN_OR_RETURN(
       Ticket ticket,
-      world_->start(Collective::flat(
-                        CollectiveKind::AllReduce, values.data(), values.data(),
-                        static_cast<int64_t>(values.size()), DYNA_ELEMENT_F64),
+      world_->start(Collective::flat(CollectiveKind::AllReduce, values, values,
+                                     count, DYNA_ELEMENT_F64),
                     stream));
   return transport_.wait(ticket, stream, transport_.deadline());
 }

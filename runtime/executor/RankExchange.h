@@ -52,7 +52,7 @@ public:
   /// Waits for what was started for a layer.
   Status wait(int layer, void *stream);
   /// Sums over all ranks, in place; every rank gets the result.
-  Status sum(std::vector<double> &values, void *stream);
+  Status sum(double *values, int64_t count, void *stream);
 
 private:
   RankExchange(const ExecutableGraph &graph, const RankView &view,

@@ -4,6 +4,7 @@
 
 #include "runtime/executor/RankMachine.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace dyna {
@@ -31,24 +32,55 @@ Status RankMachine::start(int64_t persistentBytes, int64_t dynamicBytes,
   return synchronize();
 }
 
+Status RankMachine::upload(int64_t offset, const void *source, int64_t bytes) {
+  if (staging_.empty() || staging_.back()->bytes() - stagedBytes_ < bytes) {
+    // Twice as much as there was: soon one block has room for a whole step.
+    int64_t room = 2 * bytes;
+    for (const auto &block : staging_)
+      room += 2 * block->bytes();
+    DYNA_ASSIGN_OR_RETURN(auto block, device_.allocateHost(room));
+    staging_.push_back(std::move(block));
+    stagedBytes_ = 0;
+  }
+  char *staged = static_cast<char *>(staging_.back()->data()) + stagedBytes_;
+  stagedBytes_ += dyna_align_block(bytes);
+  stagedBytes_ = std::min(stagedBytes_, staging_.back()->bytes());
+  std::copy_n(static_cast<const char *>(source), bytes, staged);
+  return toDevice(offset, staged, bytes);
+}
+
+static constexpr int64_t bytesOf(int64_t numbers) {
+  return numbers * static_cast<int64_t>(sizeof(double));
+}
+
 Status RankMachine::openResults(int64_t count) {
-  const int64_t bytes = count * static_cast<int64_t>(sizeof(double));
+  static constexpr double head[kResultHead] = {0, 1};
+  const int64_t bytes = bytesOf(kResultHead + count);
   if (!results_ || results_->bytes() < bytes) {
     // Rarely: mini-batches of one run have about as many micro-batches.
     DYNA_ASSIGN_OR_RETURN(auto results, device_.allocate(2 * bytes));
     results_ = std::move(results);
   }
   resultCount_ = count;
-  return device_.fill(*stream_, *results_, 0, bytes, 0);
+  DYNA_RETURN_IF_ERROR(device_.fill(*stream_, *results_, bytesOf(kResultHead),
+                                    bytesOf(count), 0));
+  return device_.copyToDevice(*stream_, *results_, 0, head, sizeof(head));
 }
 
-StatusOr<std::vector<double>> RankMachine::readResults() {
-  std::vector<double> values(resultCount_);
+StatusOr<RankMachine::Results> RankMachine::readResults() {
+  std::vector<double> all(kResultHead + resultCount_);
+  if (!read_) {
+    DYNA_ASSIGN_OR_RETURN(read_, device_.createEvent());
+  }
+  DYNA_RETURN_IF_ERROR(device_.copyToHost(*stream_, all.data(), *results_, 0,
+                                          bytesOf(kResultHead + resultCount_)));
+  DYNA_RETURN_IF_ERROR(device_.record(*stream_, *read_));
   DYNA_RETURN_IF_ERROR(
-      device_.copyToHost(*stream_, values.data(), *results_, 0,
-                         resultCount_ * static_cast<int64_t>(sizeof(double))));
-  DYNA_RETURN_IF_ERROR(synchronize());
-  return values;
+      device_.wait(*read_, std::chrono::steady_clock::now() + patience));
+  if (staging_.size() > 1)
+    staging_.erase(staging_.begin(), staging_.end() - 1);
+  stagedBytes_ = 0;
+  return Results{all[0], {all.begin() + kResultHead, all.end()}};
 }
 
 Status RankMachine::synchronize() {

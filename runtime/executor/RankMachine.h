@@ -66,18 +66,28 @@ public:
   Status toDevice(int64_t offset, const void *source, int64_t bytes) {
     return device_.copyToDevice(*stream_, *arena_, offset, source, bytes);
   }
+  /// The same of data that need not stay: it goes through memory of the host that
+  /// is kept until the results of the step are read.
+  Status upload(int64_t offset, const void *source, int64_t bytes);
   Status toHost(void *target, int64_t offset, int64_t bytes) {
     return device_.copyToHost(*stream_, target, *arena_, offset, bytes);
   }
-  /// Numbers (f64) that functions leave for the host, in a buffer of their own: as
-  /// many from now on, all 0.
+  /// What a step leaves for the host lies in one block of device memory: the
+  /// norm of its gradient (0), the factor of clipping (1), then numbers (f64) that
+  /// functions write, as many from now on, all 0.
   Status openResults(int64_t count);
-  /// Where a function writes one of them.
-  void *result(int64_t index) const {
-    return static_cast<double *>(results_->data()) + index;
+  double *gradientNorm() const { return result(-2); }
+  double *gradientScale() const { return result(-1); }
+  /// Where a function writes one of the numbers.
+  double *result(int64_t index) const {
+    return static_cast<double *>(results_->data()) + kResultHead + index;
   }
-  /// All of them, once what writes them is done: one copy, one wait.
-  StatusOr<std::vector<double>> readResults();
+  struct Results {
+    double gradientNorm;
+    std::vector<double> numbers;
+  };
+  /// All of it, once what writes it is done: one copy, and the one wait of a step.
+  StatusOr<Results> readResults();
   /// Waits until all of it is done: longer than any instruction takes, but not
   /// for ever.
   Status synchronize();
@@ -92,8 +102,13 @@ private:
   Device &device_;
   Transport *transport_;
   std::unique_ptr<Buffer> arena_;
+  static constexpr int64_t kResultHead = 2;
   std::unique_ptr<Buffer> results_;
   int64_t resultCount_ = 0;
+  std::unique_ptr<Event> read_; ///< the results are on the host
+  /// Of this step's uploads; the last one has room after `stagedBytes_`.
+  std::vector<std::unique_ptr<StagingMemory>> staging_;
+  int64_t stagedBytes_ = 0;
   std::unique_ptr<Stream> stream_;
   int64_t dynamicStart_ = 0;
   char message_[1024] = {};

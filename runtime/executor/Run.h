@@ -33,10 +33,12 @@ struct Run {
 
   const RankView &view() const { return seat.view(); }
 
-  /// The machine's results: losses of micro-batches, then squared norms.
-  int64_t lossIndex(int microBatch) const { return microBatch; }
-  int64_t normIndex(int layer) const { return plan.microBatchCount() + layer; }
-  int64_t resultCount() const { return normIndex(view().layers()); }
+  /// The machine's results: squared norms of layers, which one phase of a step
+  /// has, then losses of micro-batches, phase after phase.
+  int64_t normIndex(int layer) const { return layer; }
+  int64_t lossIndex(int microBatch) const {
+    return view().layers() + firstLoss + microBatch;
+  }
 
   /// Where the running instruction's operand lies in the rank's region. One that is
   /// not there has no bytes: anywhere will do.
@@ -58,12 +60,8 @@ struct Run {
   int index = 0;                       ///< of the instruction that runs
   std::vector<Staging> staging;        ///< of each micro-batch
   std::vector<dyna_segments> segments; ///< of each micro-batch
-  /// Of each layer; known, with the losses, when the results have been read.
-  std::vector<double> squaredNorms;
-  bool isRead = false;
   bool hasNorm = false;
-  bool scaled = false;  ///< gradient_scale is known
-  bool isFinite = true; ///< so is the update
+  bool isScaled = false; ///< the device works out the factor of clipping
   // Of a phase of a step.
   SwitchCarrier *switches = nullptr;
   int phase = -1;
@@ -75,8 +73,7 @@ struct Run {
   bool has(const StepBlock &block) const {
     return block.first <= begin + index && begin + index <= block.last;
   }
-  /// A loss of an earlier phase was not finite.
-  bool hadBadLoss = false;
+  int64_t firstLoss = 0; ///< losses of the phases before
 };
 
 /// Does what an instruction says (LayerCalls.cpp); what it does with other ranks
@@ -84,12 +81,9 @@ struct Run {
 Status execute(Run &run, const plan::Instruction &i);
 Status exchange(Run &run, const plan::Instruction &i);
 
-/// What functions have left for the host: losses of all micro-batches, which
-/// have passed when a norm is asked for, and squared norms.
-Status readResults(Run &run);
-/// A loss that is not finite makes the norm no number, so that every rank knows
-/// of it before anything is updated.
-void countLosses(Run &run);
+/// A loss that is not finite, of this phase or one before, makes the norm no
+/// number, so that every rank knows of it before anything is updated.
+Status noteLosses(Run &run);
 
 } // namespace dyna
 

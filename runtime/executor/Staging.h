@@ -14,8 +14,7 @@
 
 namespace dyna {
 
-/// The host's side of LOAD: what is copied to the device, kept until the
-/// stream has passed the copies.
+/// The host's side of LOAD: what is copied to the device.
 struct Staging {
   std::vector<int32_t> tokens;
   std::vector<unsigned char> batch; ///< as BatchLayout says

@@ -13,8 +13,8 @@
 
 namespace dyna {
 
-/// The numbers of one optimizer step. `gradient_scale` of the optimizer is
-/// worked out here.
+/// The numbers of one optimizer step. `gradient_scale` of the optimizer is set
+/// here, to where the device has worked it out.
 struct StepScalars {
   int64_t step = 0;
   dyna_optimizer optimizer = {};

@@ -33,7 +33,6 @@ dyna_optimizer optimizerAt(const TrainOptions &options, int64_t step) {
   optimizer.beta2 = options.beta2;
   optimizer.epsilon = options.epsilon;
   optimizer.weight_decay = options.weightDecay;
-  optimizer.gradient_scale = 1;
   double t = static_cast<double>(step + 1);
   optimizer.correction1 = 1 - std::pow(options.beta1, t);
   optimizer.correction2 = 1 - std::pow(options.beta2, t);

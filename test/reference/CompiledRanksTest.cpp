@@ -13,7 +13,6 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
-#include "runtime/device/host/HostDevice.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/passes/SmallConfigs.h"
 #include "test/reference/CompiledModel.h"
@@ -21,6 +20,7 @@
 #include "test/reference/LayerRun.h"
 #include "test/reference/RandomModule.h"
 #include "test/reference/Tolerances.h"
+#include "test/runtime/device/TestDevice.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -84,18 +84,16 @@ protected:
 /// A context on a device of one thread.
 struct Rank {
   Rank() {
-    auto created = ::dyna::HostDevice::create(1);
-    if (created.isOk())
-      device = std::move(*created);
     context.abi_version = DYNA_ABI_VERSION;
     context.message = message;
     context.message_capacity = sizeof(message);
     context.seed = 5;
     context.step = 3;
     context.inverse_targets = 0.125;
-    device->bind(context);
+    device->bind(context, *stream);
   }
-  std::unique_ptr<::dyna::HostDevice> device;
+  std::unique_ptr<::dyna::Device> device = ::dyna::makeTestDevice();
+  std::unique_ptr<::dyna::Stream> stream = std::move(*device->createStream());
   dyna_context context = {};
   char message[512] = {};
 };

@@ -14,12 +14,12 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
-#include "runtime/device/host/HostDevice.h"
 #include "test/reference/CompiledModel.h"
 #include "test/reference/Formulas.h"
 #include "test/reference/LayerRun.h"
 #include "test/reference/RandomModule.h"
 #include "test/reference/Tolerances.h"
+#include "test/runtime/device/TestDevice.h"
 #include "gtest/gtest.h"
 
 #include <algorithm>
@@ -68,7 +68,8 @@ protected:
   const Configuration &configuration() { return std::get<0>(GetParam()); }
 
   MLIRContext mlirContext;
-  std::unique_ptr<::dyna::HostDevice> device;
+  std::unique_ptr<::dyna::Device> device;
+  std::unique_ptr<::dyna::Stream> stream;
   dyna_context context = {};
   char message[256] = {};
   /// What tolerances are chosen by.
@@ -93,25 +94,26 @@ void CompiledTest::expectAtMost(double given, double bound,
 }
 
 static constexpr int modelsPerGroup = 20;
+static constexpr double kGradientScale = 0.7;
 
 CompiledTest::CompiledTest() {
   mlirContext.loadDialect<DynaDialect>();
   // Two threads now and then: what they share is the kernels' own test's
   // business.
-  auto created =
-      ::dyna::HostDevice::create(std::get<1>(GetParam()) == 0 ? 2 : 1);
-  if (created.isOk())
-    device = std::move(*created);
+  device = ::dyna::makeTestDevice(std::get<1>(GetParam()) == 0 ? 2 : 1);
+  stream = std::move(*device->createStream());
   context.abi_version = DYNA_ABI_VERSION;
   context.world = 1;
   context.message = message;
   context.message_capacity = sizeof(message);
-  context.optimizer = {
-      /*learning_rate=*/1e-2, /*beta1=*/0.9,
-      /*beta2=*/0.95,
-      /*epsilon=*/1e-8,       /*weight_decay=*/0.1,
-      /*gradient_scale=*/0.7, /*correction1=*/0.19,
-      /*correction2=*/0.0975};
+  context.optimizer = {/*learning_rate=*/1e-2,
+                       /*beta1=*/0.9,
+                       /*beta2=*/0.95,
+                       /*epsilon=*/1e-8,
+                       /*weight_decay=*/0.1,
+                       /*gradient_scale=*/&kGradientScale,
+                       /*correction1=*/0.19,
+                       /*correction2=*/0.0975};
 }
 
 Type CompiledTest::element() {
@@ -146,7 +148,7 @@ static Optimizer optimizerOf(const dyna_optimizer &from) {
   to.beta2 = from.beta2;
   to.epsilon = from.epsilon;
   to.weightDecay = from.weight_decay;
-  to.gradientScale = from.gradient_scale;
+  to.gradientScale = *from.gradient_scale;
   to.correction1 = from.correction1;
   to.correction2 = from.correction2;
   return to;
@@ -272,8 +274,7 @@ void CompiledTest::checkModel(const CompiledProgram &program, ModelOp model,
 }
 
 TEST_P(CompiledTest, AgreesWithTheEvaluator) {
-  ASSERT_TRUE(device);
-  device->bind(context);
+  device->bind(context, *stream);
   uint64_t first =
       configuration().firstSeed +
       static_cast<uint64_t>(std::get<1>(GetParam())) * modelsPerGroup;
@@ -330,7 +331,7 @@ class WideRowsTest : public CompiledTest {};
 
 TEST_P(WideRowsTest, AgreesWithTheEvaluator) {
   ASSERT_TRUE(device);
-  device->bind(context);
+  device->bind(context, *stream);
   auto module = parseSourceString<ModuleOp>(wideModel, &mlirContext);
   ASSERT_TRUE(module);
   std::unique_ptr<CompiledProgram> program =

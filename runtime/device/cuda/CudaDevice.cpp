@@ -4,6 +4,7 @@
 
 #include "runtime/device/cuda/CudaDevice.h"
 
+#include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/BufferRange.h"
 
@@ -31,6 +32,23 @@ public:
 private:
   Shared context_;
   Address address_;
+  int64_t bytes_;
+};
+
+class CudaStaging final : public StagingMemory {
+public:
+  CudaStaging(Shared context, void *data, int64_t bytes)
+      : context_(std::move(context)), data_(data), bytes_(bytes) {}
+  ~CudaStaging() override {
+    if (context_->awaitIdle())
+      (void)context_->driver().releaseHost(data_);
+  }
+  void *data() const override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+private:
+  Shared context_;
+  void *data_;
   int64_t bytes_;
 };
 
@@ -79,6 +97,11 @@ const char *lastKernel(PrimaryContext &context, StreamHandle handle) {
 //===----------------------------------------------------------------------===//
 // The device
 //===----------------------------------------------------------------------===//
+
+/// There are none yet: a call of any is refused.
+static constexpr dyna_kernels kCudaKernels = {"cuda"};
+
+CudaDevice::CudaDevice() : bound_{{&kCudaKernels}, this} {}
 
 StatusOr<std::unique_ptr<CudaDevice>>
 CudaDevice::create(const CudaOptions &options) {
@@ -135,6 +158,35 @@ StatusOr<std::unique_ptr<Buffer>> CudaDevice::allocate(int64_t bytes) {
   return std::unique_ptr<Buffer>(new CudaBuffer(context_, address, bytes));
 }
 
+int64_t CudaDevice::freeBytes() const {
+  size_t available = 0, total = 0;
+  if (!context_->enter().isOk() ||
+      context_->driver().memoryInfo(&available, &total) != kSuccess)
+    return -1;
+  return static_cast<int64_t>(available);
+}
+
+StatusOr<std::unique_ptr<StagingMemory>>
+CudaDevice::allocateHost(int64_t bytes) {
+  if (bytes < 0)
+    return Status::invalidArgument(
+        formatText("memory of the host of %d bytes was asked for", bytes));
+  DYNA_RETURN_IF_ERROR(context_->enter());
+  const int64_t taken = std::max<int64_t>(bytes, DYNA_BLOCK_ALIGNMENT);
+  void *data = nullptr;
+  Result result = context_->driver().allocateHost(
+      &data, static_cast<size_t>(taken), kHostMemoryPortable);
+  if (result == kOutOfMemory)
+    return Status::resourceExhausted(
+        formatText("%s of the host's memory are needed for copies to and from "
+                   "%s, but it cannot be locked",
+                   formatBytes(taken), context_->label()));
+  DYNA_RETURN_IF_ERROR(
+      context_->check(result, formatText("taking %s of the host's memory",
+                                         formatBytes(taken))));
+  return std::unique_ptr<StagingMemory>(new CudaStaging(context_, data, bytes));
+}
+
 StatusOr<std::unique_ptr<Stream>> CudaDevice::createStream() {
   DYNA_ASSIGN_OR_RETURN(StreamHandle handle, context_->createStream());
   return std::unique_ptr<Stream>(new CudaStream(context_, handle));
@@ -146,7 +198,7 @@ StatusOr<std::unique_ptr<Event>> CudaDevice::createEvent() {
 }
 
 void CudaDevice::bind(dyna_context &context, Stream &stream) {
-  context.device = this;
+  context.device = &bound_.head;
   context.stream = stream.handle();
 }
 

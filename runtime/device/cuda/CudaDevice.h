@@ -54,6 +54,8 @@ public:
   int capability() const { return context_->capability(); }
 
   StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) override;
+  int64_t freeBytes() const override;
+  StatusOr<std::unique_ptr<StagingMemory>> allocateHost(int64_t bytes) override;
   StatusOr<std::unique_ptr<Stream>> createStream() override;
   /// An event of the driver's that was used before, if there is one.
   StatusOr<std::unique_ptr<Event>> createEvent() override;
@@ -95,8 +97,14 @@ public:
                 const void *arguments, int64_t argumentBytes);
 
 private:
-  CudaDevice() = default;
+  CudaDevice();
 
+  /// What `dyna_context::device` points to.
+  struct Bound {
+    dyna_device head;
+    CudaDevice *device;
+  };
+  Bound bound_;
   std::shared_ptr<cuda::PrimaryContext> context_;
   std::unique_ptr<Team> team_;
   std::array<std::unique_ptr<Stream>, kCudaStreamRoles> streams_;

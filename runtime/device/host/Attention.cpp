@@ -13,8 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Collectives.h"
-#include "runtime/device/host/Failure.h"
+#include "runtime/device/Failure.h"
 #include "runtime/device/host/HostDevice.h"
+#include "runtime/device/host/HostKernels.h"
 #include "runtime/device/host/KernelTable.h"
 
 #include <algorithm>
@@ -52,8 +53,6 @@ dyna_status checkSegments(dyna_context *context, const dyna_segments &segments,
 
 dyna_status check(dyna_context *context, const dyna_attention *p,
                   const char *name) {
-  if (!isBound(context))
-    return failUnbound(context, name);
   if (!p || !p->segments)
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s without a description or segments", name);
@@ -398,41 +397,35 @@ dyna_status runAttentionGrad(dyna_context *context,
   return DYNA_OK;
 }
 
-/// The kernels of a context's device; only after a check that there is one.
-const KernelTable *tableOf(const dyna_context *context) {
-  return isBound(context) ? &HostDevice::of(*context).kernels()
-                          : &baselineKernels();
+const KernelTable &tableOf(const dyna_context *context) {
+  return HostDevice::of(*context).kernels();
 }
 
 } // namespace
 
-extern "C" {
-
-dyna_status dyna_attention_f32(dyna_context *context, const dyna_attention *p) {
-  return runAttention(context, p, tableOf(context)->f32, "attention_f32");
+dyna_status host::attentionF32(dyna_context *context, const dyna_attention *p) {
+  return runAttention(context, p, tableOf(context).f32, "attention_f32");
 }
-dyna_status dyna_attention_f64(dyna_context *context, const dyna_attention *p) {
-  return runAttention(context, p, tableOf(context)->f64, "attention_f64");
+dyna_status host::attentionF64(dyna_context *context, const dyna_attention *p) {
+  return runAttention(context, p, tableOf(context).f64, "attention_f64");
 }
-dyna_status dyna_attention_bf16(dyna_context *context,
+dyna_status host::attentionBf16(dyna_context *context,
                                 const dyna_attention *p) {
-  return runAttention(context, p, tableOf(context)->bf16, "attention_bf16");
+  return runAttention(context, p, tableOf(context).bf16, "attention_bf16");
 }
 
-dyna_status dyna_attention_grad_f32(dyna_context *context,
-                                    const dyna_attention_grad *p) {
-  return runAttentionGrad(context, p, 4, tableOf(context)->f32,
+dyna_status host::attentionGradF32(dyna_context *context,
+                                   const dyna_attention_grad *p) {
+  return runAttentionGrad(context, p, 4, tableOf(context).f32,
                           "attention_grad_f32");
 }
-dyna_status dyna_attention_grad_f64(dyna_context *context,
-                                    const dyna_attention_grad *p) {
-  return runAttentionGrad(context, p, 8, tableOf(context)->f64,
+dyna_status host::attentionGradF64(dyna_context *context,
+                                   const dyna_attention_grad *p) {
+  return runAttentionGrad(context, p, 8, tableOf(context).f64,
                           "attention_grad_f64");
 }
-dyna_status dyna_attention_grad_bf16(dyna_context *context,
-                                     const dyna_attention_grad *p) {
-  return runAttentionGrad(context, p, 2, tableOf(context)->bf16,
+dyna_status host::attentionGradBf16(dyna_context *context,
+                                    const dyna_attention_grad *p) {
+  return runAttentionGrad(context, p, 2, tableOf(context).bf16,
                           "attention_grad_bf16");
 }
-
-} // extern "C"

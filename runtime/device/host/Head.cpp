@@ -3,8 +3,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Collectives.h"
-#include "runtime/device/host/Failure.h"
+#include "runtime/device/Failure.h"
 #include "runtime/device/host/HostDevice.h"
+#include "runtime/device/host/HostKernels.h"
 #include "runtime/device/host/KernelTable.h"
 
 #include <algorithm>
@@ -47,8 +48,6 @@ dyna_status checkPart(dyna_context *context, const dyna_head &p,
 
 dyna_status check(dyna_context *context, const dyna_head *p, int64_t element,
                   const char *name) {
-  if (!isBound(context))
-    return failUnbound(context, name);
   if (!p)
     return fail(context, DYNA_INVALID_ARGUMENT, "%s without a description",
                 name);
@@ -312,16 +311,12 @@ dyna_status runHead(dyna_context *context, const dyna_head *p, int64_t element,
 
 } // namespace
 
-extern "C" {
-
-dyna_status dyna_head_f32(dyna_context *context, const dyna_head *p) {
+dyna_status host::headF32(dyna_context *context, const dyna_head *p) {
   return runHead(context, p, 4, "head_f32");
 }
-dyna_status dyna_head_f64(dyna_context *context, const dyna_head *p) {
+dyna_status host::headF64(dyna_context *context, const dyna_head *p) {
   return runHead(context, p, 8, "head_f64");
 }
-dyna_status dyna_head_bf16(dyna_context *context, const dyna_head *p) {
+dyna_status host::headBf16(dyna_context *context, const dyna_head *p) {
   return runHead(context, p, 2, "head_bf16");
 }
-
-} // extern "C"

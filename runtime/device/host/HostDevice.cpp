@@ -5,6 +5,7 @@
 #include "runtime/device/host/HostDevice.h"
 
 #include "runtime/device/BufferRange.h"
+#include "runtime/device/host/HostKernels.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/device/host/KernelTable.h"
 #include "runtime/device/host/MatmulPrimitives.h"
@@ -34,6 +35,17 @@ private:
   void *data_;
   int64_t bytes_;
   int64_t mapped_;
+};
+
+class HostStaging final : public StagingMemory {
+public:
+  explicit HostStaging(std::unique_ptr<Buffer> buffer)
+      : buffer_(std::move(buffer)) {}
+  void *data() const override { return buffer_->data(); }
+  int64_t bytes() const override { return buffer_->bytes(); }
+
+private:
+  std::unique_ptr<Buffer> buffer_;
 };
 
 class HostStream final : public Stream {
@@ -109,7 +121,28 @@ HostDevice::create(const HostOptions &options) {
   return device;
 }
 
-HostDevice::HostDevice() = default;
+static constexpr dyna_kernels kHostKernels = {
+    "host",
+    host::launch,
+    host::checkIds,
+    host::checkPositions,
+    host::matmulF32,
+    host::matmulBf16,
+    host::matmulBf16F32,
+    host::attentionF32,
+    host::attentionF64,
+    host::attentionBf16,
+    host::attentionGradF32,
+    host::attentionGradF64,
+    host::attentionGradBf16,
+    host::headF32,
+    host::headF64,
+    host::headBf16,
+    host::noteLosses,
+    host::clipNorm,
+};
+
+HostDevice::HostDevice() : bound_{{&kHostKernels}, this} {}
 
 HostDevice::~HostDevice() {
   for (Scratch &scratch : scratch_)
@@ -171,7 +204,7 @@ StatusOr<std::unique_ptr<Buffer>> HostDevice::allocate(int64_t bytes) {
                                    " bytes was asked for");
   // A mapping may succeed for memory that does not exist; touching it would
   // then end the process.
-  int64_t available = availableMemory();
+  int64_t available = freeBytes();
   if (available >= 0 && bytes > available)
     return Status::resourceExhausted(
         mebibytes(bytes) + " of memory are needed, but this machine has only " +
@@ -195,6 +228,14 @@ StatusOr<std::unique_ptr<Buffer>> HostDevice::allocate(int64_t bytes) {
       static_cast<volatile char *>(data)[at] = 0;
   });
   return buffer;
+}
+
+int64_t HostDevice::freeBytes() const { return availableMemory(); }
+
+StatusOr<std::unique_ptr<StagingMemory>>
+HostDevice::allocateHost(int64_t bytes) {
+  DYNA_ASSIGN_OR_RETURN(auto buffer, allocate(bytes));
+  return std::unique_ptr<StagingMemory>(new HostStaging(std::move(buffer)));
 }
 
 Status HostDevice::copyToDevice(Stream &, Buffer &target, int64_t offset,
@@ -268,7 +309,7 @@ Status HostDevice::wait(Event &event, Deadline) {
 Status HostDevice::synchronize(Stream &, Deadline) { return Status::ok(); }
 
 void HostDevice::bind(dyna_context &context, Stream &stream) {
-  context.device = this;
+  context.device = &bound_.head;
   context.stream = stream.handle();
 }
 

@@ -43,13 +43,15 @@ public:
 
   /// The device of a context, which `bind` put there.
   static HostDevice &of(const dyna_context &context) {
-    return *static_cast<HostDevice *>(context.device);
+    return *reinterpret_cast<Bound *>(context.device)->device;
   }
 
   std::string describe() const override;
   /// How products of bf16 are computed here.
   std::string describeBf16Products() const override;
   StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) override;
+  int64_t freeBytes() const override;
+  StatusOr<std::unique_ptr<StagingMemory>> allocateHost(int64_t bytes) override;
   StatusOr<std::unique_ptr<Stream>> createStream() override;
   StatusOr<std::unique_ptr<Event>> createEvent() override;
   Status copyToDevice(Stream &stream, Buffer &target, int64_t offset,
@@ -89,11 +91,17 @@ public:
 private:
   HostDevice();
 
+  /// What `dyna_context::device` points to.
+  struct Bound {
+    dyna_device head;
+    HostDevice *device;
+  };
   struct Scratch {
     void *data = nullptr;
     int64_t bytes = 0;
   };
 
+  Bound bound_;
   std::unique_ptr<Team> team_;
   const KernelTable *kernels_ = nullptr;
   std::unique_ptr<MatmulPrimitives> primitives_;

@@ -12,8 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Collectives.h"
-#include "runtime/device/host/Failure.h"
+#include "runtime/device/Failure.h"
 #include "runtime/device/host/HostDevice.h"
+#include "runtime/device/host/HostKernels.h"
 #include "runtime/device/host/KernelTable.h"
 #include "runtime/device/host/MatmulPrimitives.h"
 #include "runtime/device/host/OneThread.h"
@@ -25,11 +26,9 @@
 
 using namespace dyna;
 
-extern "C" dyna_status dyna_launch(dyna_context *context, dyna_rows_body body,
-                                   const void *args, int64_t args_bytes,
-                                   int64_t rows, int64_t min_rows) {
-  if (!isBound(context))
-    return failUnbound(context, "launch");
+dyna_status host::launch(dyna_context *context, dyna_rows_body body,
+                         const void *args, int64_t args_bytes, int64_t rows,
+                         int64_t min_rows) {
   if (!body || rows < 0 || args_bytes < 0 || (args_bytes > 0 && !args))
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "launch over %d rows with %d bytes of arguments: body and "
@@ -53,8 +52,6 @@ constexpr int64_t kLeastSliceFlops = 1000000;
 
 dyna_status check(dyna_context *context, const dyna_matmul *p,
                   const char *name) {
-  if (!isBound(context))
-    return failUnbound(context, name);
   if (!p)
     return fail(context, DYNA_INVALID_ARGUMENT, "%s without a description",
                 name);
@@ -144,8 +141,8 @@ void runEpilogue(const dyna_matmul &p, int64_t begin, int64_t end) {
 dyna_status launchEpilogue(dyna_context *context, const dyna_matmul &p) {
   if (!p.epilogue)
     return DYNA_OK;
-  return dyna_launch(context, p.epilogue, p.epilogue_args,
-                     p.epilogue_args_bytes, p.m, p.epilogue_min_rows);
+  return host::launch(context, p.epilogue, p.epilogue_args,
+                      p.epilogue_args_bytes, p.m, p.epilogue_min_rows);
 }
 
 /// C has no elements, or nothing is added to it.
@@ -319,8 +316,7 @@ dyna_status checkCodeMemory(dyna_context *context, HostDevice &device,
 
 } // namespace
 
-extern "C" dyna_status dyna_matmul_f32(dyna_context *context,
-                                       const dyna_matmul *product) {
+dyna_status host::matmulF32(dyna_context *context, const dyna_matmul *product) {
   if (dyna_status status = check(context, product, "matmul_f32"))
     return status;
   const dyna_matmul &p = *product;
@@ -552,12 +548,12 @@ dyna_status runBf16(dyna_context *context, const dyna_matmul *product, bool f32,
 
 } // namespace
 
-extern "C" dyna_status dyna_matmul_bf16(dyna_context *context,
-                                        const dyna_matmul *product) {
+dyna_status host::matmulBf16(dyna_context *context,
+                             const dyna_matmul *product) {
   return runBf16(context, product, false, "matmul_bf16");
 }
 
-extern "C" dyna_status dyna_matmul_bf16_f32(dyna_context *context,
-                                            const dyna_matmul *product) {
+dyna_status host::matmulBf16F32(dyna_context *context,
+                                const dyna_matmul *product) {
   return runBf16(context, product, true, "matmul_bf16_f32");
 }

@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/abi/Kernels.h"
-#include "runtime/device/host/Failure.h"
+#include "runtime/device/Failure.h"
+#include "runtime/device/host/HostKernels.h"
 
 using namespace dyna;
 
@@ -13,8 +13,6 @@ template <typename Index>
 dyna_status checkRows(dyna_context *context, const Index *indices,
                       int64_t count, int64_t rows, const char *name,
                       const char *what) {
-  if (!isBound(context))
-    return failUnbound(context, name);
   if (count < 0 || rows <= 0 || (count > 0 && !indices))
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s of %d rows against a table of %d: there must be rows "
@@ -36,14 +34,14 @@ dyna_status checkRows(dyna_context *context, const Index *indices,
 
 } // namespace
 
-extern "C" dyna_status dyna_check_ids(dyna_context *context, const int32_t *ids,
-                                      int64_t count, int64_t rows) {
-  return checkRows(context, ids, count, rows, "dyna_check_ids", "token id");
+dyna_status host::checkIds(dyna_context *context, const int32_t *ids,
+                           int64_t count, int64_t rows) {
+  return checkRows(context, ids, count, rows, "check_ids", "token id");
 }
 
-extern "C" dyna_status dyna_check_positions(dyna_context *context,
-                                            const int64_t *positions,
-                                            int64_t count, int64_t rows) {
-  return checkRows(context, positions, count, rows, "dyna_check_positions",
+dyna_status host::checkPositions(dyna_context *context,
+                                 const int64_t *positions, int64_t count,
+                                 int64_t rows) {
+  return checkRows(context, positions, count, rows, "check_positions",
                    "position");
 }

@@ -44,7 +44,7 @@ static int measure(const char *strategy) {
   auto transports = makeThreadTransports(graph->ranks());
   for (int rank = 0; rank < graph->ranks(); ++rank) {
     ranks[rank].rank = rank;
-    ranks[rank].device = std::move(*HostDevice::create(1));
+    ranks[rank].device = makeTestDevice();
     ranks[rank].transport = std::move(transports[rank]);
     ranks[rank].dynamicBytes =
         std::max((*bytes)[rank], plan->ranks[rank].dynamicBytes);

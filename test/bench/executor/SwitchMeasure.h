@@ -11,11 +11,11 @@
 #ifndef DYNA_TEST_BENCH_EXECUTOR_SWITCHMEASURE_H
 #define DYNA_TEST_BENCH_EXECUTOR_SWITCHMEASURE_H
 
-#include "runtime/device/host/HostDevice.h"
 #include "runtime/executor/SwitchCarrier.h"
 #include "runtime/planner/PlanSwitch.h"
 #include "test/bench/WideModel.h"
 #include "test/bench/transport/Measure.h"
+#include "test/runtime/device/TestDevice.h"
 
 #include <optional>
 
@@ -79,8 +79,7 @@ struct Switched {
 class SwitchedRank {
 public:
   SwitchedRank(const Switched &switched, dyna::Transport &transport)
-      : switched_(switched),
-        device_(Switched::must(dyna::HostDevice::create(1))),
+      : switched_(switched), device_(dyna::makeTestDevice()),
         machine_(*device_, &transport),
         graph_(*switched.graphs[0], dyna::Persistent::Gradients, machine_, 0),
         home_(*switched.graphs[1], dyna::Persistent::Training, machine_,

@@ -200,7 +200,8 @@ int main(int argc, char **argv) {
   dyna_tensor state[3];
   for (int i = 0; i < 3; ++i)
     state[i] = {in + (i + 1) * part, kOptimizerRows};
-  bench.context.optimizer = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1.0, 0.1, 0.05};
+  static const double kScale = 1;
+  bench.context.optimizer = {1e-3, 0.9, 0.95, 1e-8, 0.1, &kScale, 0.1, 0.05};
   const auto &update = program->layer("table").functions.at(Role::Update);
   double seconds = bench.time([&] {
     return update.function(&bench.context, state, &gradient, nullptr, nullptr,

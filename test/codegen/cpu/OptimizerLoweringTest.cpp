@@ -47,14 +47,16 @@ std::string adamwText(Element e, const std::string &shape, bool decay,
   return replaceAll(text, "$S", shape);
 }
 
-dyna_optimizer optimizer() {
+const double kScale = 0.5;
+
+dyna_optimizer optimizer(const double *scale = &kScale) {
   dyna_optimizer step = {};
   step.learning_rate = 1e-2;
   step.beta1 = 0.9;
   step.beta2 = 0.95;
   step.epsilon = 1e-8;
   step.weight_decay = 0.1;
-  step.gradient_scale = 0.5;
+  step.gradient_scale = scale;
   step.correction1 = 1 - std::pow(0.9, 3);
   step.correction2 = 1 - std::pow(0.95, 3);
   return step;
@@ -117,6 +119,42 @@ TEST_F(OptimizerTest, Adamw) {
     for (Tensor *tensor : {&p, &g, &m, &v})
       EXPECT_TRUE(tensor->guardIntact());
   }
+}
+
+/// Where a loss or the norm is not finite nothing is updated, and the next step
+/// starts from cleared gradients.
+TEST_F(OptimizerTest, AdamwOfNoNumberClearsGradientsAlone) {
+  const double none = std::nan("");
+  for (bool narrow : {false, true})
+    for (Element e : {Element::F32, Element::F64, Element::BF16}) {
+      if (narrow && e != Element::BF16)
+        continue;
+      SCOPED_TRACE(nameOf(e) + (narrow ? " narrow" : ""));
+      // A whole block, whole vectors and single elements.
+      constexpr size_t kCount = 2100;
+      Element acc = e == Element::F64 ? Element::F64 : Element::F32;
+      Tensor p = pattern(acc, kCount, 1), m = pattern(acc, kCount, 3),
+             v = pattern(acc, kCount, 4);
+      Tensor g = pattern(narrow ? Element::BF16 : acc, kCount, 2);
+      Tensor copy = pattern(Element::BF16, kCount, 5);
+      g.set(3, INFINITY);
+      g.set(kCount - 1, std::nan(""));
+      const std::vector<double> before[] = {p.values(), m.values(), v.values(),
+                                            copy.values()};
+      Call call({});
+      call.context.optimizer = optimizer(&none);
+      call.params = {{copy.data(), 7}};
+      call.grads = {{g.data(), 7}};
+      call.in = {{p.data(), 7}, {m.data(), 7}, {v.data(), 7}};
+      ASSERT_EQ(run(adamwText(e, "7x300", true, narrow), call), DYNA_OK);
+      EXPECT_EQ(g.values(), std::vector<double>(kCount, 0.0));
+      EXPECT_EQ(p.values(), before[0]);
+      EXPECT_EQ(m.values(), before[1]);
+      EXPECT_EQ(v.values(), before[2]);
+      EXPECT_EQ(copy.values(), before[3]);
+      for (Tensor *tensor : {&p, &g, &m, &v, &copy})
+        EXPECT_TRUE(tensor->guardIntact());
+    }
 }
 
 /// A tied parameter is updated elsewhere: its tensors are null here.

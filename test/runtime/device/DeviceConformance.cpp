@@ -72,6 +72,37 @@ TEST_P(DeviceConformance, CopiesOutsideABufferAreRefused) {
       << status.message();
 }
 
+TEST_P(DeviceConformance, MemoryOfTheHostIsCopiedFromAndTo) {
+  auto staging = device->allocateHost(1 << 20);
+  ASSERT_TRUE(staging.isOk()) << staging.status().message();
+  EXPECT_EQ((*staging)->bytes(), 1 << 20);
+  auto *bytes = static_cast<uint8_t *>((*staging)->data());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes) % DYNA_BLOCK_ALIGNMENT, 0u);
+  for (int i = 0; i < 1 << 20; ++i)
+    bytes[i] = static_cast<uint8_t>(i % 251);
+  std::unique_ptr<Buffer> buffer = allocate(1 << 20);
+  ASSERT_TRUE(device->copyToDevice(*stream, *buffer, 0, bytes, 1 << 20).isOk());
+  ASSERT_TRUE(device->copyToHost(*stream, bytes + 7, *buffer, 0, 100).isOk());
+  ASSERT_TRUE(device->synchronize(*stream, soon()).isOk());
+  EXPECT_EQ(bytes[7 + 99], 99);
+  EXPECT_EQ(download<uint8_t>(*buffer)[1000], 1000 % 251);
+
+  EXPECT_EQ(device->allocateHost(-1).status().code(),
+            StatusCode::InvalidArgument);
+  EXPECT_EQ(device->allocateHost(int64_t(1) << 60).status().code(),
+            StatusCode::ResourceExhausted);
+  EXPECT_TRUE(device->allocateHost(0).isOk());
+}
+
+TEST_P(DeviceConformance, SaysHowMuchIsFree) {
+  const int64_t free = device->freeBytes();
+  if (free < 0)
+    GTEST_SKIP() << "unknown on this machine";
+  EXPECT_GT(free, 1 << 20);
+  EXPECT_EQ(device->allocate(free + (int64_t(1) << 40)).status().code(),
+            StatusCode::ResourceExhausted);
+}
+
 TEST_P(DeviceConformance, WorkOnAStreamRunsInOrder) {
   // b = a; a is overwritten after; c = a; a is cleared; all are read.
   constexpr int64_t kBytes = 1 << 20;

@@ -94,8 +94,7 @@ public:
     std::vector<RankResources> ranks(graph.ranks());
     for (int rank = 0; rank < graph.ranks(); ++rank) {
       ranks[rank].rank = rank;
-      auto device = HostDevice::create(1);
-      ranks[rank].device = std::move(*device);
+      ranks[rank].device = makeTestDevice();
       ranks[rank].dynamicBytes = enough;
       if (graph.ranks() == 1)
         continue;

@@ -173,10 +173,8 @@ public:
 
   Status create(int64_t dynamicBytes) {
     auto variant = chooseVariant(program_.program(), "", 0);
-    auto device = HostDevice::create(1);
-    if (!variant.isOk() || !device.isOk())
-      return Status::internal("no variant or device");
-    device_ = std::move(*device);
+    if (!variant.isOk())
+      return variant.status();
     ExecutorOptions options;
     options.seed = 7;
     options.dynamicBytes = dynamicBytes;
@@ -293,7 +291,7 @@ private:
   const ExecutableGraph &graph_;
   Transport &transport_;
   const TinyProgram &program_;
-  std::unique_ptr<HostDevice> device_;
+  const std::unique_ptr<Device> device_ = makeTestDevice();
   std::unique_ptr<Executor> executor_;
 };
 

@@ -229,7 +229,7 @@ TEST(StrategyRunsTest, APlanThatOneProcessRefusesEndsAll) {
   auto process = [&](int rank) {
     std::vector<RankResources> own(1);
     own[0].rank = rank;
-    own[0].device = std::move(*HostDevice::create(1));
+    own[0].device = makeTestDevice();
     own[0].dynamicBytes = (*bytes)[rank];
     own[0].transport = std::move(transports[rank]);
     auto variant = chooseVariant(program.program(), "", 0);

@@ -76,6 +76,7 @@ struct TinyParameters : TinyTypes<C, M, G> {
     const dyna_optimizer &o = context->optimizer;
     if (tinyUpdateHook)
       tinyUpdateHook(context->step);
+    const double scale = *o.gradient_scale;
     for (int p = 0; p < count; ++p) {
       if (!grads[p].data)
         continue;
@@ -83,7 +84,11 @@ struct TinyParameters : TinyTypes<C, M, G> {
         *v = master(in[3 * p + 2]);
       G *grad = gradient(grads[p]);
       for (int64_t i = 0; i < size(context, grads, p); ++i) {
-        double g = grad[i] * o.gradient_scale;
+        if (std::isnan(scale)) {
+          grad[i] = 0;
+          continue;
+        }
+        double g = grad[i] * scale;
         m[i] = o.beta1 * m[i] + (1 - o.beta1) * g;
         v[i] = o.beta2 * v[i] + (1 - o.beta2) * g * g;
         double step = (m[i] / o.correction1) /

@@ -6,11 +6,11 @@
 #define DYNA_TEST_RUNTIME_EXECUTOR_TINYRUN_H
 
 #include "runtime/abi/Random.h"
-#include "runtime/device/host/HostDevice.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/OpenProgram.h"
 #include "runtime/executor/Staging.h"
 #include "runtime/planner/Planner.h"
+#include "test/runtime/device/TestDevice.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <gtest/gtest.h>
@@ -83,13 +83,11 @@ public:
     graph = std::make_unique<ExecutableGraph>(
         *ExecutableGraph::create(*model, Strategy()));
     auto variant = chooseVariant(this->tiny.program(), "", 0);
-    auto host = HostDevice::create(1);
     auto bytes = Planner(*graph).largestDynamicBytes(options, true);
-    if (!variant.isOk() || !host.isOk() || !bytes.isOk()) {
-      ADD_FAILURE() << "no variant, device or size";
+    if (!variant.isOk() || !bytes.isOk()) {
+      ADD_FAILURE() << "no variant or size";
       return;
     }
-    device = std::move(*host);
     this->options.dynamicLimits = *bytes;
     ExecutorOptions executorOptions;
     executorOptions.seed = 7;
@@ -201,7 +199,7 @@ public:
   PlanOptions options;
   std::unique_ptr<Model> model;
   std::unique_ptr<ExecutableGraph> graph;
-  std::unique_ptr<HostDevice> device;
+  const std::unique_ptr<Device> device = makeTestDevice();
   TraceRecorder trace;
   std::unique_ptr<Executor> executor;
   plan::Plan lastPlan;

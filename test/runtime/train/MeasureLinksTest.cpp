@@ -6,9 +6,9 @@
 
 #include "runtime/cost/Cluster.h"
 #include "runtime/cost/CostTable.h"
-#include "runtime/device/host/HostDevice.h"
 #include "runtime/executor/OpenProgram.h"
 #include "runtime/transport/threads/ThreadTransport.h"
+#include "test/runtime/device/TestDevice.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ public:
     std::vector<RankResources> resources(ranks);
     for (int rank = 0; rank < ranks; ++rank) {
       resources[rank].rank = rank;
-      resources[rank].device = std::move(*HostDevice::create(1));
+      resources[rank].device = makeTestDevice();
       resources[rank].dynamicBytes = 1 << 16;
       if (ranks > 1)
         resources[rank].transport = std::move(transports[rank]);

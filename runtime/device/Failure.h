@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_DEVICE_HOST_FAILURE_H
-#define DYNA_RUNTIME_DEVICE_HOST_FAILURE_H
+#ifndef DYNA_RUNTIME_DEVICE_FAILURE_H
+#define DYNA_RUNTIME_DEVICE_FAILURE_H
 
 #include "runtime/abi/Abi.h"
 #include "runtime/base/Text.h"
@@ -21,17 +21,6 @@ dyna_status fail(dyna_context *context, dyna_status code, const char *format,
   return code;
 }
 
-/// Every kernel's first check: there is a context, bound to a device.
-inline bool isBound(const dyna_context *context) {
-  return context && context->device;
-}
-
-inline dyna_status failUnbound(dyna_context *context, const char *function) {
-  return fail(context, DYNA_INVALID_ARGUMENT,
-              "%s was called with a context that is bound to no device",
-              function);
-}
-
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_DEVICE_HOST_FAILURE_H
+#endif // DYNA_RUNTIME_DEVICE_FAILURE_H

@@ -1,0 +1,39 @@
+//===- Clip.cpp - The factor of global-norm clipping ----------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/Failure.h"
+#include "runtime/device/host/HostKernels.h"
+
+#include <cmath>
+
+using namespace dyna;
+
+dyna_status host::noteLosses(dyna_context *context, const double *losses,
+                             int64_t count, double *squaredNorm) {
+  if (count < 0 || (count > 0 && !losses) || !squaredNorm)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "note_losses of %d losses: they and a norm must be there",
+                count);
+  for (int64_t i = 0; i < count; ++i)
+    if (!std::isfinite(losses[i]))
+      *squaredNorm = std::nan("");
+  return DYNA_OK;
+}
+
+dyna_status host::clipNorm(dyna_context *context, const dyna_clip *p) {
+  if (!p || p->count < 0 || (p->count > 0 && !p->squared_norms) || !p->norm ||
+      !p->scale)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "clip_norm without squared norms, or without a place for the "
+                "norm and the factor");
+  double sum = 0;
+  for (int64_t i = 0; i < p->count; ++i)
+    sum += p->squared_norms[i];
+  const double norm = std::sqrt(sum);
+  *p->norm = norm;
+  *p->scale = !std::isfinite(norm)              ? std::nan("")
+              : p->limit > 0 && norm > p->limit ? p->limit / norm
+                                                : 1;
+  return DYNA_OK;
+}

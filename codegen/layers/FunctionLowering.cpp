@@ -265,6 +265,11 @@ Value FunctionLowering::getTokens() {
   return segmentsField(offsetof(dyna_segments, tq));
 }
 
+Value FunctionLowering::getTargets(Value value) {
+  return parts.of(value) ? code.i64(-1)
+                         : segmentsField(offsetof(dyna_segments, targets));
+}
+
 //===----------------------------------------------------------------------===//
 // Groups of ranks
 //===----------------------------------------------------------------------===//

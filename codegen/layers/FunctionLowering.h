@@ -134,6 +134,8 @@ public:
   /// all, or this rank's.
   Value getTokens(Value value) { return tokensOf(parts.of(value)).size; }
   Value getTokens(Operation *op) { return tokensOf(parts.ofRows(op)).size; }
+  /// Those of them that are in the loss; -1, not known, where they are a part.
+  Value getTargets(Value value);
   /// The first of them.
   Value getFirstToken(Operation *op) {
     return tokensOf(parts.ofRows(op)).begin;

@@ -315,6 +315,7 @@ static LogicalResult emitHead(FunctionLowering &function, Operation *op,
   fields.setI64(offsetof(dyna_head, whole_vocab), shard ? shard.getRows() : 0);
   fields.setI32(offsetof(dyna_head, group), shard ? shard.getGroup() : 0);
   fields.setI32(offsetof(dyna_head, reserved2), 0);
+  fields.set(offsetof(dyna_head, target_rows), function.getTargets(x));
   function.call(typedKernel(function, "dyna_head", element),
                 {function.getContext(), fields.get()});
   return success();

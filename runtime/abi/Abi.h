@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-#define DYNA_ABI_VERSION 4
+#define DYNA_ABI_VERSION 5
 /// Row counts in memory formulas are rounded up to a multiple of this.
 #define DYNA_ROW_ALIGNMENT 32
 /// Bytes to which every tensor and block is aligned.
@@ -110,7 +110,7 @@ typedef struct dyna_segment {
 /// without gap or overlap. The per-row arrays say the same row by row, for code
 /// that works on rows. `row_sample` and `row_position` have tq entries. All of
 /// these lie on the device; what code that launches work there must know of them
-/// stands in the last three fields.
+/// stands in the last five fields.
 typedef struct dyna_segments {
   const dyna_segment *data;
   int64_t count;
@@ -121,6 +121,9 @@ typedef struct dyna_segments {
   int64_t longest_query; ///< largest q_len
   int64_t longest_key;   ///< largest kv_len
   int64_t targets;       ///< of the micro-batch that are in the loss
+  int64_t pairs;         ///< of a query and a key of its segment
+  int64_t
+      causal_pairs; ///< those that a causal mask leaves (dyna_visible_pairs)
 } dyna_segments;
 
 /// By which the manifest lists the tiers; the fields of dyna_saved, in order. A

@@ -11,7 +11,7 @@
 #ifndef DYNA_RUNTIME_ABI_DEVICECODE_H
 #define DYNA_RUNTIME_ABI_DEVICECODE_H
 
-#include "runtime/abi/Kernels.h"
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,18 +50,6 @@ typedef struct dyna_device_code {
   const dyna_device_function *functions;
   int64_t function_count;
 } dyna_device_code;
-
-/// Launches kernel number `function` of `code` in `grid` blocks (0 to 2^31 - 1;
-/// 0: none) on the context's stream. `args_bytes` bytes at `args` are copied;
-/// they are what the kernel takes. `code` lives as long as the program.
-dyna_status dyna_launch_kernel(dyna_context *context,
-                               const dyna_device_code *code, int64_t function,
-                               const void *args, int64_t args_bytes,
-                               int64_t grid);
-
-/// As those of Kernels.h, A, B, C of f64: for the host that product is generated
-/// code.
-dyna_status dyna_matmul_f64(dyna_context *, const dyna_matmul *);
 
 #ifdef __cplusplus
 } // extern "C"

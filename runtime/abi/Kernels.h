@@ -22,6 +22,7 @@
 #define DYNA_RUNTIME_ABI_KERNELS_H
 
 #include "runtime/abi/Abi.h"
+#include "runtime/abi/DeviceCode.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,6 +47,14 @@ static inline int64_t dyna_chunk_count(int64_t rows, int64_t min_rows) {
   int64_t size = dyna_chunk_rows(rows, min_rows);
   return rows > 0 ? (rows + size - 1) / size : 0;
 }
+
+/// Launches kernel number `function` of `code` in `grid` blocks (0 to 2^31 - 1;
+/// 0: none) on the context's stream. `args_bytes` bytes at `args` are copied;
+/// they are what the kernel takes. `code` lives as long as the program.
+dyna_status dyna_launch_kernel(dyna_context *context,
+                               const dyna_device_code *code, int64_t function,
+                               const void *args, int64_t args_bytes,
+                               int64_t grid);
 
 /// Runs `body` over all chunks of `rows` rows, in any order and in parallel, on
 /// the context's team (stream-ordered). `args_bytes` bytes at `args` may be
@@ -106,8 +115,10 @@ dyna_status dyna_matmul_f32(dyna_context *, const dyna_matmul *);
 dyna_status dyna_matmul_bf16(dyna_context *, const dyna_matmul *);
 /// A, B of bf16, C of f32 (weight gradients, logits).
 dyna_status dyna_matmul_bf16_f32(dyna_context *, const dyna_matmul *);
-/// The f64 product is generated code in the object itself, with the same
-/// signature; so is the f32 one under `dynac --matmul=generated`.
+/// A, B, C of f64. The host lacks it: there the f64 product is generated code in
+/// the object itself, with the same signature; so is the f32 one under `dynac
+/// --matmul=generated`.
+dyna_status dyna_matmul_f64(dyna_context *, const dyna_matmul *);
 
 //===----------------------------------------------------------------------===//
 // Attention over segments
@@ -196,6 +207,10 @@ dyna_status dyna_attention_grad_bf16(dyna_context *,
 /// `matmul` for x*w^T into the logits (f32 C under bf16), `matmul_input` for
 /// dx, `matmul_weight` for dw.
 ///
+/// `target_rows` says how many rows have a target, which code that launches
+/// work cannot see: a call with another number is refused, or, where the device
+/// runs late, undefined. -1: not known, so that the device has to be asked.
+///
 /// With `narrow_dw` not 0 (bf16 only) dw is bf16: what the call adds is summed
 /// over its chunks in f32, with the help of the workspace, and rounded once.
 ///
@@ -225,6 +240,7 @@ typedef struct dyna_head {
   int64_t whole_vocab; ///< 0: w is the whole vocabulary
   int32_t group;       ///< index into `context->groups`
   int32_t reserved2;
+  int64_t target_rows;
 } dyna_head;
 
 dyna_status dyna_head_f32(dyna_context *, const dyna_head *);
@@ -341,7 +357,7 @@ struct dyna_kernels {
                            int64_t rows);
   dyna_status (*check_positions)(dyna_context *, const int64_t *positions,
                                  int64_t count, int64_t rows);
-  dyna_matmul_function matmul_f32, matmul_bf16, matmul_bf16_f32;
+  dyna_matmul_function matmul_f32, matmul_bf16, matmul_bf16_f32, matmul_f64;
   dyna_status (*attention_f32)(dyna_context *, const dyna_attention *);
   dyna_status (*attention_f64)(dyna_context *, const dyna_attention *);
   dyna_status (*attention_bf16)(dyna_context *, const dyna_attention *);
@@ -357,6 +373,9 @@ struct dyna_kernels {
   dyna_status (*note_losses)(dyna_context *, const double *losses,
                              int64_t count, double *squared_norm);
   dyna_status (*clip_norm)(dyna_context *, const dyna_clip *);
+  dyna_status (*launch_kernel)(dyna_context *, const dyna_device_code *code,
+                               int64_t function, const void *args,
+                               int64_t args_bytes, int64_t grid);
 };
 
 #ifdef __cplusplus

@@ -51,6 +51,7 @@ dyna_status dyna_check_positions(dyna_context *context,
 DYNA_DISPATCHED(matmul_f32, dyna_matmul)
 DYNA_DISPATCHED(matmul_bf16, dyna_matmul)
 DYNA_DISPATCHED(matmul_bf16_f32, dyna_matmul)
+DYNA_DISPATCHED(matmul_f64, dyna_matmul)
 DYNA_DISPATCHED(attention_f32, dyna_attention)
 DYNA_DISPATCHED(attention_f64, dyna_attention)
 DYNA_DISPATCHED(attention_bf16, dyna_attention)
@@ -65,6 +66,13 @@ DYNA_DISPATCHED(clip_norm, dyna_clip)
 dyna_status dyna_note_losses(dyna_context *context, const double *losses,
                              int64_t count, double *squared_norm) {
   return DYNA_DISPATCH(note_losses, losses, count, squared_norm);
+}
+
+dyna_status dyna_launch_kernel(dyna_context *context,
+                               const dyna_device_code *code, int64_t function,
+                               const void *args, int64_t args_bytes,
+                               int64_t grid) {
+  return DYNA_DISPATCH(launch_kernel, code, function, args, args_bytes, grid);
 }
 
 } // extern "C"

@@ -156,6 +156,8 @@ static Status load(Run &run, const Instruction &i) {
   segments.tkv = staging.extent.tkv;
   segments.longest_query = segments.longest_key = staging.longest;
   segments.targets = staging.targets;
+  segments.pairs = staging.pairs;
+  segments.causal_pairs = staging.causalPairs;
   segments.row_sample =
       static_cast<const int64_t *>(at(staging.layout.rowSample));
   segments.row_position =

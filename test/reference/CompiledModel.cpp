@@ -222,18 +222,26 @@ void CompiledModel::call(size_t index, Role role, MicroBatch *micro,
   dyna_saved saved = {};
   if (micro) {
     auto tokens = static_cast<int64_t>(micro->samples.size());
-    int64_t longest = 0;
-    for (const dyna_segment &segment : micro->segments)
+    int64_t longest = 0, pairs = 0, causalPairs = 0;
+    for (const dyna_segment &segment : micro->segments) {
       longest = std::max(longest, segment.q_len);
-    segments = {micro->segments.data(),
-                static_cast<int64_t>(micro->segments.size()),
-                tokens,
-                tokens,
-                micro->samples.data(),
-                micro->positions.data(),
-                longest,
-                longest,
-                tokens};
+      pairs += dyna_visible_pairs(&segment, 0);
+      causalPairs += dyna_visible_pairs(&segment, 1);
+    }
+    const Batch &batch = *micro->batch;
+    segments = {
+        micro->segments.data(),
+        static_cast<int64_t>(micro->segments.size()),
+        tokens,
+        tokens,
+        micro->samples.data(),
+        micro->positions.data(),
+        longest,
+        longest,
+        llvm::count_if(batch.targets,
+                       [&](int32_t target) { return target != batch.ignored; }),
+        pairs,
+        causalPairs};
     if (!micro->saved.empty()) {
       Saved &blocks = micro->saved[index];
       saved = {blocks.input.data(), blocks.products.data(),

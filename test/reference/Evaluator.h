@@ -58,6 +58,7 @@ struct Batch {
   Ids ids;
   Ids targets;
   Segments segments;
+  int64_t ignored = -1; ///< the target of rows that are not in the loss
 };
 
 /// The sum of token losses. The context's `layer` is set call by call.

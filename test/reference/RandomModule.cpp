@@ -513,14 +513,14 @@ Batch reference::makeRandomBatch(ModelOp model, uint64_t seed, int64_t number) {
   Batch batch;
   batch.segments = Segments::ofLengths(lengths, choices.between(0, 1000));
   int64_t vocabulary = model.getFacts().getVocabulary();
-  int64_t ignore = ignoreIndexOf(model);
+  batch.ignored = ignoreIndexOf(model);
   bool allIgnored = choices.chance(0.05);
   for (int64_t t = 0; t < batch.segments.tokens(); ++t) {
     batch.ids.push_back(
         static_cast<int32_t>(choices.between(0, vocabulary - 1)));
     int64_t target = choices.between(0, vocabulary - 1);
     if (allIgnored || choices.chance(0.2))
-      target = ignore;
+      target = batch.ignored;
     batch.targets.push_back(static_cast<int32_t>(target));
   }
   return batch;

@@ -136,6 +136,10 @@ private:
             name, target, i, part_.whole);
       used_[usedCount_++] = i;
     }
+    if (p_.target_rows >= 0 && p_.target_rows != usedCount_)
+      return fail(context_, DYNA_INVALID_ARGUMENT,
+                  "%s: %d of %d rows have a target, but %d were announced",
+                  name, usedCount_, p_.rows, p_.target_rows);
     if (p_.dx)
       for (int64_t i = 0; i < p_.rows; ++i)
         if (p_.targets[i] == p_.ignore_index)

@@ -129,6 +129,7 @@ static constexpr dyna_kernels kHostKernels = {
     host::matmulF32,
     host::matmulBf16,
     host::matmulBf16F32,
+    /*matmul_f64=*/nullptr,
     host::attentionF32,
     host::attentionF64,
     host::attentionBf16,
@@ -140,6 +141,7 @@ static constexpr dyna_kernels kHostKernels = {
     host::headBf16,
     host::noteLosses,
     host::clipNorm,
+    /*launch_kernel=*/nullptr,
 };
 
 HostDevice::HostDevice() : bound_{{&kHostKernels}, this} {}

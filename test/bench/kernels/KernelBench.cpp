@@ -219,18 +219,20 @@ void benchAttention(Bench &bench, const char *dtype,
   for (const Lengths &lengths : attentionLengths()) {
     std::vector<dyna_segment> segments;
     int64_t tokens = 0, longest = 0;
-    double pairs = 0;
+    int64_t pairs = 0, causalPairs = 0;
     for (int64_t n : lengths.values) {
       longest = std::max(longest, n);
       segments.push_back({0, tokens, n, tokens, n, 0});
       tokens += n;
-      pairs += double(n) * double(n + 1) / 2;
+      pairs += n * n;
+      causalPairs += n * (n + 1) / 2;
     }
     dyna_segments all = {segments.data(), int64_t(segments.size()),
                          tokens,          tokens,
                          nullptr,         nullptr,
                          longest,         longest,
-                         tokens};
+                         tokens,          pairs,
+                         causalPairs};
     auto q = randomData<T>(tokens * width), k = randomData<T>(tokens * width);
     auto v = randomData<T>(tokens * width),
          dout = randomData<T>(tokens * width);
@@ -247,7 +249,7 @@ void benchAttention(Bench &bench, const char *dtype,
                                 width,     dk.data(),   width,
                                 dv.data(), width,       workspace.data()};
     // Only what causality leaves counts: 2 products forward, 5 backward.
-    double flops = 2 * pairs * double(width);
+    double flops = 2 * double(causalPairs) * double(width);
     std::string size = std::string(lengths.name) + " 6x64 causal";
     bench.report("attention_forward", size, dtype, 2 * flops,
                  [&] { return forward(&bench.context, &p); });
@@ -275,6 +277,7 @@ void benchHead(Bench &bench, const char *dtype,
       static_cast<size_t>(linear.tq * rows + linear.constant));
   double loss = 0;
   dyna_head p = {};
+  p.target_rows = rows;
   p.rows = rows, p.width = width, p.vocab = vocab;
   p.x = x.data(), p.w = w.data(), p.targets = targets.data(),
   p.ignore_index = -1;

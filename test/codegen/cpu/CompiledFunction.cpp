@@ -195,9 +195,12 @@ Call::Call(const std::vector<int64_t> &lengths) {
 }
 
 dyna_status Call::run(dyna_layer_function function) {
-  int64_t longest = 0;
-  for (const dyna_segment &segment : segmentRows)
+  int64_t longest = 0, pairs = 0, causalPairs = 0;
+  for (const dyna_segment &segment : segmentRows) {
     longest = std::max(longest, segment.q_len);
+    pairs += dyna_visible_pairs(&segment, 0);
+    causalPairs += dyna_visible_pairs(&segment, 1);
+  }
   dyna_segments segments = {segmentRows.data(),
                             static_cast<int64_t>(segmentRows.size()),
                             tokens(),
@@ -206,7 +209,9 @@ dyna_status Call::run(dyna_layer_function function) {
                             rowPosition.data(),
                             longest,
                             longest,
-                            tokens()};
+                            tokens(),
+                            pairs,
+                            causalPairs};
   return function(&context, params.data(), grads.data(), &saved, workspace,
                   segmentRows.empty() && !tokens() ? nullptr : &segments,
                   in.data(), out.data());

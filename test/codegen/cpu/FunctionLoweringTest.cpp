@@ -375,6 +375,7 @@ TEST_F(FunctionTest, HeadFields) {
     EXPECT_EQ(head.rows, 7);
     EXPECT_EQ(head.width, 16);
     EXPECT_EQ(head.vocab, 20);
+    EXPECT_EQ(head.target_rows, 7) << "what the segments say";
     EXPECT_EQ(head.whole_vocab, 0) << "w is the whole vocabulary";
     EXPECT_EQ(head.x, x);
     EXPECT_EQ(head.w, w);

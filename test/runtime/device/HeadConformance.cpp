@@ -18,8 +18,12 @@ static std::string nameOfBackend(const testing::TestParamInfo<Backend> &info) {
 
 class HeadConformance : public DeviceFixture {
 protected:
-  template <typename T> dyna_head makeHead() {
+  /// `targets`: those of all rows, of which some may be ignored.
+  template <typename T>
+  dyna_head makeHead(const std::vector<int32_t> &targets) {
     dyna_head head = {};
+    head.target_rows = static_cast<int64_t>(targets.size()) -
+                       std::count(targets.begin(), targets.end(), -100);
     head.ignore_index = -100;
     head.gradient_scale = 0.37;
     if (sizeof(T) == 2) {
@@ -50,7 +54,7 @@ protected:
           static_cast<int>(random() % 10) < ignored
               ? -100
               : static_cast<int32_t>(random() % static_cast<uint32_t>(vocab));
-    dyna_head head = makeHead<T>();
+    dyna_head head = makeHead<T>(targets);
     head.rows = rows, head.width = width, head.vocab = vocab;
     auto xData = upload(x), wData = upload(w), dwData = upload(dw);
     auto dxData = upload(filled<T>(rows * width, 77));
@@ -119,7 +123,8 @@ TEST_P(HeadConformance, Bf16Gradients) { checkAll<Bf16, Bf16>(); }
 /// than 2: added one by one they would all be lost.
 TEST_P(HeadConformance, RoundsANarrowGradientOnce) {
   constexpr int64_t rows = 3 * DYNA_HEAD_CHUNK_ROWS, width = 5, vocab = 2;
-  dyna_head head = makeHead<Bf16>();
+  const std::vector<int32_t> ids(rows, 0);
+  dyna_head head = makeHead<Bf16>(ids);
   head.rows = rows, head.width = width, head.vocab = vocab;
   head.narrow_dw = 1;
   // The logits are equal: each row adds half of the scale to row 1.
@@ -128,7 +133,7 @@ TEST_P(HeadConformance, RoundsANarrowGradientOnce) {
   auto w = upload(filled<Bf16>(vocab * width, 0));
   auto dx = upload(filled<Bf16>(rows * width, 0));
   auto dw = upload(filled<Bf16>(vocab * width, 256));
-  auto targets = upload(std::vector<int32_t>(rows, 0));
+  auto targets = upload(ids);
   auto loss = upload<double>({0});
   dyna_linear_bytes formula = dyna_head_workspace(2, width, vocab);
   formula.constant += dyna_head_sum_workspace(width, vocab);
@@ -147,12 +152,34 @@ TEST_P(HeadConformance, RoundsANarrowGradientOnce) {
   EXPECT_EQ(dyna_head_f32(&context, &head), DYNA_INVALID_ARGUMENT);
 }
 
+/// -1: the device is asked. A wrong number is only noticed by devices that are
+/// done when they return.
+TEST_P(HeadConformance, CountsTargetsThatAreNotAnnounced) {
+  const std::vector<int32_t> ids = {3, -100, 1};
+  dyna_head head = makeHead<float>(ids);
+  head.rows = 3, head.width = 4, head.vocab = 50;
+  auto x = upload(filled<float>(12, 0)), w = upload(filled<float>(200, 0));
+  auto targets = upload(ids);
+  auto loss = upload<double>({0});
+  auto workspace = upload(
+      makeWorkspace(dyna_head_workspace(4, head.width, head.vocab), 3, 3, 1));
+  head.x = x->data(), head.w = w->data(), head.workspace = workspace->data();
+  head.targets = static_cast<const int32_t *>(targets->data());
+  head.loss_sum = static_cast<double *>(loss->data());
+  for (int64_t announced : {-1, 2}) {
+    head.target_rows = announced;
+    ASSERT_EQ(dyna_head_f32(&context, &head), DYNA_OK) << message;
+    EXPECT_NEAR(download<double>(*loss)[0], 2 * std::log(50), 1e-5);
+  }
+}
+
 TEST_P(HeadConformance, RefusesTargetsOutsideTheVocabulary) {
   for (int32_t bad : {-1, 50, 1 << 30}) {
-    dyna_head head = makeHead<float>();
+    const std::vector<int32_t> ids = {0, -100, bad};
+    dyna_head head = makeHead<float>(ids);
     head.rows = 3, head.width = 4, head.vocab = 50;
     auto x = upload(filled<float>(12, 0)), w = upload(filled<float>(200, 0));
-    auto targets = upload<int32_t>({0, -100, bad});
+    auto targets = upload(ids);
     auto loss = upload<double>({0});
     auto workspace = upload(
         makeWorkspace(dyna_head_workspace(4, head.width, head.vocab), 3, 3, 1));
@@ -245,7 +272,7 @@ protected:
         dyna_head_workspace(sizeof(T), whole.width, room);
     formula.constant += dyna_head_exchange_workspace();
     auto workspace = makeWorkspace(formula, whole.rows, whole.rows, 1);
-    dyna_head head = makeHead<T>();
+    dyna_head head = makeHead<T>(whole.targets);
     head.rows = whole.rows, head.width = whole.width, head.vocab = room;
     head.whole_vocab = whole.vocab, head.group = 1;
     head.x = whole.x.data(), head.w = w.data();
@@ -274,7 +301,7 @@ protected:
     });
     ASSERT_TRUE(status.isOk()) << status.message();
 
-    dyna_head head = makeHead<T>();
+    dyna_head head = makeHead<T>(whole.targets);
     head.rows = whole.rows, head.width = whole.width, head.vocab = whole.vocab;
     Matrix dx(static_cast<size_t>(whole.rows * whole.width));
     Matrix dw = naive::toDoubles(whole.dw);
@@ -347,7 +374,7 @@ TEST_P(SharedHeadConformance, RefusesPartsThatDoNotFit) {
   dyna_group groups[2] = {{1, 0, nullptr}, {2, 0, nullptr}};
   context.groups = groups, context.group_count = 2;
   double loss;
-  dyna_head head = makeHead<float>();
+  dyna_head head = makeHead<float>({});
   head.rows = 0, head.width = 4, head.vocab = 25, head.whole_vocab = 51;
   head.loss_sum = &loss, head.group = 1;
   EXPECT_EQ(dyna_head_f32(&context, &head), DYNA_INVALID_ARGUMENT);

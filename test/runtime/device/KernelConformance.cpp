@@ -237,6 +237,12 @@ public:
                 p.tkv,
                 nullptr,
                 nullptr};
+    for (const dyna_segment &segment : p.segments) {
+      segments.longest_query = std::max(segments.longest_query, segment.q_len);
+      segments.longest_key = std::max(segments.longest_key, segment.kv_len);
+      segments.pairs += dyna_visible_pairs(&segment, 0);
+      segments.causal_pairs += dyna_visible_pairs(&segment, 1);
+    }
     description.segments = &segments;
     description.heads = p.heads, description.kv_heads = p.kvHeads;
     description.head_dim = p.headDim;

@@ -6,6 +6,7 @@
 #include "test/runtime/executor/TinyParameters.h"
 
 #include "runtime/abi/Collectives.h"
+#include "runtime/abi/Kernels.h"
 #include "runtime/abi/Random.h"
 #include "runtime/plan/Bytes.h"
 
@@ -110,12 +111,15 @@ struct Tiny : TinyTypes<C, M, G> {
 
   /// Whether the segments say of themselves what they are.
   static bool areDescribed(const dyna_segments &segments) {
-    int64_t query = 0, key = 0;
+    int64_t query = 0, key = 0, pairs = 0, causalPairs = 0;
     for (int64_t s = 0; s < segments.count; ++s) {
       query = std::max(query, segments.data[s].q_len);
       key = std::max(key, segments.data[s].kv_len);
+      pairs += dyna_visible_pairs(&segments.data[s], 0);
+      causalPairs += dyna_visible_pairs(&segments.data[s], 1);
     }
-    return segments.longest_query == query && segments.longest_key == key;
+    return segments.longest_query == query && segments.longest_key == key &&
+           segments.pairs == pairs && segments.causal_pairs == causalPairs;
   }
 
   //===--- Embedding ------------------------------------------------------===//

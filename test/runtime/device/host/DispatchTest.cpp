@@ -58,6 +58,7 @@ constexpr dyna_kernels kCounting = {
     DYNA_COUNTING(matmul_f32, dyna_matmul),
     DYNA_COUNTING(matmul_bf16, dyna_matmul),
     DYNA_COUNTING(matmul_bf16_f32, dyna_matmul),
+    DYNA_COUNTING(matmul_f64, dyna_matmul),
     DYNA_COUNTING(attention_f32, dyna_attention),
     DYNA_COUNTING(attention_f64, dyna_attention),
     DYNA_COUNTING(attention_bf16, dyna_attention),
@@ -73,6 +74,11 @@ constexpr dyna_kernels kCounting = {
       return DYNA_OK;
     },
     DYNA_COUNTING(clip_norm, dyna_clip),
+    [](dyna_context *context, const dyna_device_code *, int64_t,
+       const void *args, int64_t, int64_t) -> dyna_status {
+      count(context, "launch_kernel", args);
+      return DYNA_OK;
+    },
 };
 
 /// Functions of a backend: what stands in its table beside its name.
@@ -90,6 +96,7 @@ std::map<std::string, dyna_status> callAll(dyna_context *context) {
   DYNA_CALL(matmul_f32);
   DYNA_CALL(matmul_bf16);
   DYNA_CALL(matmul_bf16_f32);
+  DYNA_CALL(matmul_f64);
   DYNA_CALL(attention_f32);
   DYNA_CALL(attention_f64);
   DYNA_CALL(attention_bf16);
@@ -100,6 +107,8 @@ std::map<std::string, dyna_status> callAll(dyna_context *context) {
   DYNA_CALL(head_f64);
   DYNA_CALL(clip_norm);
   result["note_losses"] = dyna_note_losses(context, nullptr, 1, nullptr);
+  result["launch_kernel"] =
+      dyna_launch_kernel(context, nullptr, 0, nullptr, 0, 1);
   DYNA_CALL(head_bf16);
   return result;
 }

@@ -262,7 +262,8 @@ runEverything(Host &host, decltype(dyna_attention_f32) forward,
                  wideProduct,
                  0,
                  0,
-                 0};
+                 0,
+                 tokens - (tokens + 2) / 3};
   EXPECT_EQ(head(&host.context, &h), DYNA_OK);
 
   std::vector<uint8_t> bytes;
@@ -353,4 +354,22 @@ TEST(HostDevice, DescribesItself) {
   Host host(2, Bf16Path::Widen);
   EXPECT_NE(host.device->describe().find("2 threads"), std::string::npos);
   EXPECT_EQ(host.device->describeBf16Products(), "widened to f32");
+}
+
+TEST(HostDevice, HeadsWithAnotherNumberOfTargetsAreRefused) {
+  Host host(1);
+  std::vector<float> x(12), w(200);
+  std::vector<int32_t> targets = {3, -1, 1};
+  std::vector<uint8_t> workspace(
+      static_cast<size_t>(dyna_head_workspace(4, 4, 50).constant + 8 * 32));
+  double loss = 0;
+  dyna_head head = {};
+  head.rows = 3, head.width = 4, head.vocab = 50;
+  head.x = x.data(), head.w = w.data(), head.targets = targets.data();
+  head.ignore_index = -1, head.loss_sum = &loss;
+  head.workspace = workspace.data(), head.matmul = dyna_matmul_f32;
+  head.target_rows = 3;
+  EXPECT_EQ(dyna_head_f32(&host.context, &head), DYNA_INVALID_ARGUMENT);
+  EXPECT_STREQ(host.message,
+               "head_f32: 2 of 3 rows have a target, but 3 were announced");
 }

@@ -4,6 +4,7 @@
 
 #include "codegen/aot/ObjectEmitter.h"
 
+#include "codegen/layers/ToLlvm.h"
 #include "dialects/dyna/Dyna.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -15,7 +16,6 @@
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
@@ -75,33 +75,6 @@ void mlir::dyna::prepareTranslation(ModuleOp module) {
   module.getContext()->appendDialectRegistry(registry);
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
-                     unsigned level) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PipelineTuningOptions tuning;
-  // The generated loops are vector code already; what LLVM could still
-  // vectorise are scalar remainders, which are not worth the time or the size.
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  llvm::PassBuilder builder(&machine, tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  auto optimization = level == 0   ? llvm::OptimizationLevel::O0
-                      : level == 1 ? llvm::OptimizationLevel::O1
-                      : level == 2 ? llvm::OptimizationLevel::O2
-                                   : llvm::OptimizationLevel::O3;
-  auto passes = level == 0
-                    ? builder.buildO0DefaultPipeline(optimization)
-                    : builder.buildPerModuleDefaultPipeline(optimization);
-  passes.run(module, modules);
-}
-
 static LogicalResult emitObject(llvm::Module &module,
                                 llvm::TargetMachine &machine, Location location,
                                 ObjectBytes &bytes) {
@@ -144,7 +117,7 @@ LogicalResult mlir::dyna::emitVariantObject(ModuleOp module,
   }
   if (llvm::verifyModule(*llvmModule, &llvm::errs()))
     return module.emitError("code generation made invalid LLVM IR");
-  optimize(*llvmModule, *machine, options.optimizationLevel);
+  layers::optimizeModule(*llvmModule, *machine, options.optimizationLevel);
   if (options.optimizedText)
     llvm::raw_string_ostream(*options.optimizedText) << *llvmModule;
   return emitObject(*llvmModule, *machine, module.getLoc(), bytes);

@@ -5,16 +5,9 @@
 #include "codegen/cpu/Pipelines.h"
 
 #include "codegen/cpu/Passes.h"
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "codegen/layers/ToLlvm.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "mlir/Transforms/Passes.h"
 #include "passes/Pipelines.h"
 
 using namespace mlir;
@@ -26,13 +19,7 @@ void mlir::dyna::cpu::buildLowerCpuPipeline(OpPassManager &manager,
   convert.vectorBits = options.vectorBits;
   convert.streamingBytes = options.streamingBytes;
   manager.addPass(createConvertToCpu(convert));
-  manager.addPass(createCSEPass());
-  manager.addPass(createSCFToControlFlowPass());
-  manager.addPass(createConvertVectorToLLVMPass());
-  manager.addPass(createConvertMathToLLVMPass());
-  manager.addPass(createArithToLLVMConversionPass());
-  manager.addPass(createConvertControlFlowToLLVMPass());
-  manager.addPass(createReconcileUnrealizedCastsPass());
+  layers::addConversionToLlvm(manager);
 }
 
 void mlir::dyna::cpu::registerCpuPipelines() {

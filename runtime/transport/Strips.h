@@ -65,6 +65,14 @@ public:
     const Strip &strip = (*strips_)[strip_];
     return strip.totalBytes() - row_ * strip.runBytes() - within_;
   }
+  /// What lies `rows` rows further on in a strip with gaps; null where that is
+  /// behind its end.
+  const char *ahead(int64_t rows) const {
+    const Strip &strip = (*strips_)[strip_];
+    return strip.runBytes() == strip.bytes && row_ + rows < strip.count
+               ? data() + rows * strip.stride
+               : nullptr;
+  }
   /// By no more than is left of the whole list. O(strips passed).
   void advance(int64_t bytes);
 
@@ -83,13 +91,26 @@ private:
 /// Orders what `placeRun` has written before all that this thread does next.
 void settleRuns();
 
+/// Asks for the lines of a row of middling length, which is read soon: the
+/// processor's own prefetching begins anew with every row, since it ends with the
+/// page, or the row before it. Of longer rows that is little, shorter ones are
+/// fetched as fast without.
+inline void fetchRow(const char *row, int64_t bytes) {
+  constexpr int64_t least = 256, most = 4096, line = 64;
+  if (row && bytes >= least && bytes <= most)
+    for (int64_t at = 0; at < bytes; at += line)
+      __builtin_prefetch(row + at);
+}
+
 /// Calls `body(from, to, bytes)` for the runs that make up the next `bytes` of
 /// both, which are passed.
 template <typename Body>
 void forEachRun(StripCursor &source, StripCursor &target, int64_t bytes,
                 Body &&body) {
   while (bytes > 0) {
+    constexpr int64_t rowsAhead = 2;
     const int64_t run = std::min({bytes, source.left(), target.left()});
+    fetchRow(source.ahead(rowsAhead), run);
     body(static_cast<const char *>(source.data()), target.data(), run);
     source.advance(run);
     target.advance(run);

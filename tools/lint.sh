@@ -27,7 +27,7 @@ cd "$(dirname "$0")/.."
 
 # Not `git ls-files`: a file is checked before it is added, and without git too.
 mapfile -t sources < <(find dialects passes codegen frontends runtime tools test \
-  -type f \( -name '*.cpp' -o -name '*.h' \) | sort)
+  -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' \) | sort)
 [ ${#sources[@]} -gt 0 ] || { echo "lint: no sources below $(pwd)" >&2; exit 2; }
 
 # Everything is checked before the first fault ends the script.

@@ -40,7 +40,8 @@ typedef struct dyna_device_function {
   const char *name;
   int64_t argument_bytes;
   int32_t block; ///< threads of a block, in one dimension
-  int32_t reserved;
+  /// Of a block, beside what it declares itself; generated code has 0.
+  int32_t shared_bytes;
 } dyna_device_function;
 
 /// Images by architecture, cubins before PTX; kernels by number.

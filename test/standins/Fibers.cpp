@@ -128,7 +128,15 @@ Stack &stackOf(size_t thread) {
 // A block
 //===----------------------------------------------------------------------===//
 
-enum class At : uint8_t { Ready, Barrier, WarpBarrier, Xor, Index, Ended };
+enum class At : uint8_t {
+  Ready,
+  Barrier,
+  WarpBarrier,
+  Xor,
+  Index,
+  Together,
+  Ended
+};
 
 const char *nameOf(At at) {
   switch (at) {
@@ -139,6 +147,8 @@ const char *nameOf(At at) {
   case At::Xor:
   case At::Index:
     return "at a shuffle";
+  case At::Together:
+    return "at what a warp does at once";
   case At::Ended:
     return "ended";
   case At::Ready:
@@ -147,11 +157,23 @@ const char *nameOf(At at) {
   return "running";
 }
 
+/// One that is on its way to shared memory.
+struct Copy {
+  void *target;
+  const void *source;
+  size_t bytes, valid;
+  int64_t group;
+};
+
 struct Fiber {
   void *stackPointer = nullptr;
   At at = At::Ready;
-  int32_t lane = 0;   ///< or the mask that its shuffle asks for
-  uint32_t value = 0; ///< given to the shuffle, then got from it
+  int32_t lane = 0;        ///< or the mask that its shuffle asks for
+  uint32_t value = 0;      ///< given to the shuffle, then got from it
+  void *operand = nullptr; ///< of `work`
+  dyna_emulated_warp_work work = nullptr;
+  std::vector<Copy> copies;
+  int64_t group = 0; ///< of the next copy: commits so far
 #ifdef DYNA_FIBERS_TSAN
   void *sanitizer = nullptr;
 #endif
@@ -178,7 +200,11 @@ public:
 
   // Of the fiber that runs.
   int32_t thread() const { return static_cast<int32_t>(running_); }
+  Fiber &fiber() { return fibers_[running_]; }
   uint32_t pauseAt(At at, uint32_t value, int32_t lane);
+  void copyAsync(void *target, const void *source, int32_t bytes,
+                 int32_t valid);
+  void awaitCopies(int32_t groups);
   void *shared(int64_t bytes);
   void setFailure(const std::string &why);
   /// After setFailure; nothing that owns memory may live in the fiber then.
@@ -195,6 +221,7 @@ private:
   void arrive(size_t thread);
   void arriveInWarp(size_t thread);
   bool shuffle(size_t begin, size_t end);
+  bool together(size_t begin, size_t end);
   void nameDeadlock();
 
   Random &random_;
@@ -297,6 +324,9 @@ void Block::arrive(size_t thread) {
     break;
   case At::Ended:
     ++ended_;
+    if (!fibers_[thread].copies.empty())
+      setFailure(formatText("thread %d ended with %d copies on their way",
+                            thread, fibers_[thread].copies.size()));
     break;
   case At::Barrier:
     if (++atBarrier_ < fibers_.size())
@@ -310,6 +340,7 @@ void Block::arrive(size_t thread) {
   case At::WarpBarrier:
   case At::Xor:
   case At::Index:
+  case At::Together:
     arriveInWarp(thread);
     break;
   }
@@ -325,7 +356,9 @@ void Block::arriveInWarp(size_t thread) {
     if (fibers_[i].at != fibers_[thread].at)
       return; // for good: the deadlock is named in the end
   waiting = 0;
-  if (fibers_[thread].at != At::WarpBarrier && !shuffle(begin, end))
+  const At at = fibers_[thread].at;
+  if (at == At::Together ? !together(begin, end)
+                         : at != At::WarpBarrier && !shuffle(begin, end))
     return;
   for (size_t i = begin; i < end; ++i) {
     fibers_[i].at = At::Ready;
@@ -359,6 +392,58 @@ bool Block::shuffle(size_t begin, size_t end) {
     fiber.value = given[isXor ? (i - begin) ^ from : from];
   }
   return true;
+}
+
+bool Block::together(size_t begin, size_t end) {
+  void *given[DYNA_EMULATED_WARP];
+  if (end - begin < DYNA_EMULATED_WARP) {
+    setFailure(formatText("a warp of %d threads is to do something at once",
+                          end - begin));
+    return false;
+  }
+  for (size_t i = begin; i < end; ++i) {
+    if (fibers_[i].work != fibers_[begin].work) {
+      setFailure(formatText("threads %d and %d of a warp are to do different "
+                            "things at once",
+                            begin, i));
+      return false;
+    }
+    given[i - begin] = fibers_[i].operand;
+  }
+  fibers_[begin].work(given);
+  return true;
+}
+
+void Block::copyAsync(void *target, const void *source, int32_t bytes,
+                      int32_t valid) {
+  bool isAligned = reinterpret_cast<uintptr_t>(target) % bytes == 0 &&
+                   reinterpret_cast<uintptr_t>(source) % bytes == 0;
+  if ((bytes != 4 && bytes != 8 && bytes != 16) || valid < 0 || valid > bytes ||
+      !isAligned) {
+    setFailure(formatText("thread %d copies %d of %d bytes%s", thread(), valid,
+                          bytes, isAligned ? "" : ", not aligned"));
+    stop();
+  }
+  // What is read too early shows, and so does what is overwritten too early.
+  memset(target, 0xff, static_cast<size_t>(bytes));
+  fiber().copies.push_back({target, source, static_cast<size_t>(bytes),
+                            static_cast<size_t>(valid), fiber().group});
+}
+
+void Block::awaitCopies(int32_t groups) {
+  Fiber &here = fiber();
+  size_t done = 0;
+  for (; done < here.copies.size(); ++done) {
+    const Copy &copy = here.copies[done];
+    if (copy.group >= here.group - groups)
+      break;
+    if (copy.valid > 0)
+      memcpy(copy.target, copy.source, copy.valid);
+    memset(static_cast<char *>(copy.target) + copy.valid, 0,
+           copy.bytes - copy.valid);
+  }
+  here.copies.erase(here.copies.begin(),
+                    here.copies.begin() + static_cast<ptrdiff_t>(done));
 }
 
 uint32_t Block::pauseAt(At at, uint32_t value, int32_t lane) {
@@ -410,7 +495,8 @@ void Block::stop() {
 void Block::nameDeadlock() {
   std::string why = "threads wait for each other:";
   const char *comma = " ";
-  for (At at : {At::Barrier, At::WarpBarrier, At::Xor, At::Index, At::Ended}) {
+  for (At at : {At::Barrier, At::WarpBarrier, At::Xor, At::Index, At::Together,
+                At::Ended}) {
     size_t count = 0, first = 0;
     for (size_t i = fibers_.size(); i-- > 0;)
       if (fibers_[i].at == at)
@@ -446,6 +532,19 @@ uint32_t dyna_emulated_shuffle_xor(uint32_t value, int32_t mask) {
 uint32_t dyna_emulated_shuffle_index(uint32_t value, int32_t lane) {
   return current->pauseAt(At::Index, value, lane);
 }
+
+void dyna_emulated_together(void *mine, dyna_emulated_warp_work work) {
+  current->fiber().operand = mine;
+  current->fiber().work = work;
+  current->pauseAt(At::Together, 0, 0);
+}
+
+void dyna_emulated_copy_async(void *shared, const void *global, int32_t bytes,
+                              int32_t valid) {
+  current->copyAsync(shared, global, bytes, valid);
+}
+void dyna_emulated_copy_commit(void) { ++current->fiber().group; }
+void dyna_emulated_copy_wait(int32_t groups) { current->awaitCopies(groups); }
 
 void *dyna_emulated_shared(int64_t bytes) { return current->shared(bytes); }
 

@@ -19,7 +19,8 @@
 // What a GPU leaves undefined fails here, with a line that names the kernel,
 // the block and its threads: a barrier or shuffle that not all threads reach
 // (some ended, some wait elsewhere), a shuffle in a warp that is not full or
-// that asks lanes for different masks, shared memory of different sizes.
+// that asks lanes for different masks, shared memory of different sizes, a copy
+// that nobody waits for.
 //
 // A kernel that fails is left where it stands: destructors of its variables do
 // not run. Threads of the host may run kernels at the same time. Outside of a
@@ -58,6 +59,22 @@ uint32_t dyna_emulated_shuffle_xor(uint32_t value, int32_t mask);
 /// The `value` of the lane `lane`, 0 to 31, which each lane chooses for itself
 /// (shfl.sync.idx, all lanes).
 uint32_t dyna_emulated_shuffle_index(uint32_t value, int32_t lane);
+
+/// What all lanes of a warp do at once (mma, ldmatrix): when the last of them has
+/// come, `work` is called once with what each lane gave, in the order of lanes.
+/// All give the same `work`.
+typedef void (*dyna_emulated_warp_work)(void *const *lanes);
+void dyna_emulated_together(void *mine, dyna_emulated_warp_work work);
+
+/// cp.async: copies 4, 8 or 16 bytes to shared memory, but not before the thread
+/// waits for them; until then their place is full of NaN. Only the first `valid`
+/// bytes are read, zeros follow. Addresses are multiples of `bytes`. A group is
+/// what was copied since the last commit; a wait leaves the last `groups` groups
+/// on their way. A thread that ends before its copies fails.
+void dyna_emulated_copy_async(void *shared, const void *global, int32_t bytes,
+                              int32_t valid);
+void dyna_emulated_copy_commit(void);
+void dyna_emulated_copy_wait(int32_t groups);
 
 /// The block's shared memory, aligned to 128 bytes: the same address for all of
 /// its threads, however often they ask, and all must ask for as many bytes. A

@@ -215,6 +215,108 @@ TEST(Fibers, ShufflesOfAPartAreRefused) {
               HasSubstr("a shuffle in a warp of 8 threads"));
 }
 
+namespace {
+/// Reverses what the lanes of a warp gave.
+void reverse(void *const *lanes) {
+  int32_t values[32];
+  for (int lane = 0; lane < 32; ++lane)
+    values[lane] = *static_cast<int32_t *>(lanes[lane]);
+  for (int lane = 0; lane < 32; ++lane)
+    *static_cast<int32_t *>(lanes[lane]) = values[31 - lane];
+}
+void nothing(void *const *) {}
+} // namespace
+
+TEST(Fibers, AWarpDoesThingsAtOnce) {
+  auto kernel = [](const void *arguments) {
+    auto *out = *static_cast<int32_t *const *>(arguments);
+    int32_t value = dyna_emulated_thread();
+    dyna_emulated_together(&value, reverse);
+    out[dyna_emulated_thread()] = value;
+  };
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    std::vector<int32_t> out(64, -1);
+    int32_t *arguments = out.data();
+    ASSERT_EQ(run(kernel, &arguments, 1, 64, seed), "");
+    for (int32_t i = 0; i < 64; ++i)
+      ASSERT_EQ(out[static_cast<size_t>(i)], i / 32 * 32 + 31 - i % 32);
+  }
+  auto different = [](const void *) {
+    dyna_emulated_together(nullptr,
+                           dyna_emulated_thread() == 5 ? reverse : nothing);
+  };
+  EXPECT_THAT(
+      run(different, nullptr, 1, 32, 0),
+      HasSubstr("threads 0 and 5 of a warp are to do different things"));
+  auto any = [](const void *) { dyna_emulated_together(nullptr, nothing); };
+  EXPECT_THAT(run(any, nullptr, 1, 8, 0), HasSubstr("a warp of 8 threads"));
+}
+
+namespace {
+struct Copies {
+  const int32_t *in; ///< 8 per thread
+  int32_t *out;      ///< 8 per thread
+  bool waits;
+  bool barrier;
+};
+
+/// Copies two groups of 16 bytes, of the second only half, and reads what its
+/// neighbour copied.
+void copyTwice(const void *arguments) {
+  const Copies &copies = *static_cast<const Copies *>(arguments);
+  int32_t thread = dyna_emulated_thread(), size = dyna_emulated_block_size();
+  auto *shared = static_cast<int32_t *>(dyna_emulated_shared(size * 32));
+  for (int32_t i = 0; i < 2; ++i) {
+    dyna_emulated_copy_async(shared + 8 * thread + 4 * i,
+                             copies.in + 8 * thread + 4 * i, 16, i ? 8 : 16);
+    dyna_emulated_copy_commit();
+  }
+  int32_t neighbour = (thread + 1) % size;
+  for (int32_t i = 0; i < 2; ++i) {
+    if (copies.waits)
+      dyna_emulated_copy_wait(1 - i);
+    if (copies.barrier)
+      dyna_emulated_barrier();
+    memcpy(copies.out + 8 * thread + 4 * i, shared + 8 * neighbour + 4 * i, 16);
+  }
+  dyna_emulated_copy_wait(0);
+}
+
+std::vector<int32_t> copied(bool waits, bool barrier, uint64_t seed) {
+  std::vector<int32_t> in(64 * 8), out(64 * 8, -5);
+  for (size_t i = 0; i < in.size(); ++i)
+    in[i] = static_cast<int32_t>(i);
+  Copies arguments = {in.data(), out.data(), waits, barrier};
+  EXPECT_EQ(run(copyTwice, &arguments, 1, 64, seed), "");
+  return out;
+}
+} // namespace
+
+TEST(Fibers, CopiesAreThereBehindAWaitAndABarrier) {
+  std::vector<int32_t> expected;
+  for (int32_t i = 0; i < 64 * 8; ++i)
+    expected.push_back(i % 8 < 6 ? (i + 8) % 512 : 0);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    EXPECT_EQ(copied(true, true, seed), expected);
+    EXPECT_NE(copied(false, true, seed), expected) << "without a wait";
+    EXPECT_NE(copied(true, false, seed), expected) << "without a barrier";
+  }
+}
+
+TEST(Fibers, CopiesAreWaitedForAndAligned) {
+  alignas(16) static int32_t source[8] = {};
+  auto forgets = [](const void *) {
+    dyna_emulated_copy_async(dyna_emulated_shared(16), source, 4, 4);
+  };
+  EXPECT_THAT(run(forgets, nullptr, 1, 1, 0),
+              HasSubstr("thread 0 ended with 1 copies on their way"));
+  auto crooked = [](const void *) {
+    dyna_emulated_copy_async(dyna_emulated_shared(64), source + 1, 16, 16);
+  };
+  EXPECT_THAT(run(crooked, nullptr, 1, 1, 0),
+              HasSubstr("thread 0 copies 16 of 16 bytes, not aligned"));
+}
+
 TEST(Fibers, SharedMemoryHasOneSize) {
   auto kernel = [](const void *) {
     dyna_emulated_shared(dyna_emulated_thread() == 1 ? 8 : 4);

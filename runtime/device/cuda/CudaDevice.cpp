@@ -7,6 +7,7 @@
 #include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/BufferRange.h"
+#include "runtime/device/cuda/CudaKernels.h"
 
 #include <algorithm>
 
@@ -98,10 +99,7 @@ const char *lastKernel(PrimaryContext &context, StreamHandle handle) {
 // The device
 //===----------------------------------------------------------------------===//
 
-/// There are none yet: a call of any is refused.
-static constexpr dyna_kernels kCudaKernels = {"cuda"};
-
-CudaDevice::CudaDevice() : bound_{{&kCudaKernels}, this} {}
+CudaDevice::CudaDevice() : bound_{{&cudaKernels()}, this} {}
 
 StatusOr<std::unique_ptr<CudaDevice>>
 CudaDevice::create(const CudaOptions &options) {
@@ -285,6 +283,25 @@ Status CudaDevice::launch(StreamHandle stream, const CudaKernel &kernel,
   if (record)
     record->kernel = kernel.name;
   return Status::ok();
+}
+
+Status CudaDevice::load(const dyna_device_code &code) {
+  std::unique_ptr<CudaCode> &loaded = codes_[&code];
+  if (loaded)
+    return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(loaded, CudaCode::load(context_, code));
+  return Status::ok();
+}
+
+Status CudaDevice::launch(StreamHandle stream, const dyna_device_code &code,
+                          int64_t function, int64_t blocks,
+                          const void *arguments, int64_t argumentBytes) {
+  DYNA_RETURN_IF_ERROR(load(code));
+  const CudaCode &loaded = *codes_[&code];
+  DYNA_RETURN_IF_ERROR(loaded.check(function, argumentBytes));
+  return launch(stream, loaded.kernel(function), blocks,
+                loaded.threads(function), loaded.sharedBytes(function),
+                arguments, argumentBytes);
 }
 
 //===----------------------------------------------------------------------===//

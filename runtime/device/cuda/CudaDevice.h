@@ -22,9 +22,11 @@
 #define DYNA_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
 
 #include "runtime/device/Device.h"
+#include "runtime/device/cuda/CudaCode.h"
 #include "runtime/device/cuda/CudaModule.h"
 
 #include <array>
+#include <map>
 
 namespace dyna {
 
@@ -46,6 +48,11 @@ public:
   static StatusOr<std::unique_ptr<CudaDevice>>
   create(const CudaOptions &options);
   ~CudaDevice() override;
+
+  /// The device of a context, which `bind` put there.
+  static CudaDevice &of(const dyna_context &context) {
+    return *reinterpret_cast<Bound *>(context.device)->device;
+  }
 
   std::string describe() const override;
   int64_t scratchBytes() const override { return 0; }
@@ -89,6 +96,14 @@ public:
   load(const std::vector<CudaImage> &images) {
     return CudaModule::load(context_, images);
   }
+  /// Loads what a program brings, which stays where it is. A launch does so where
+  /// it was not done, but waits for the driver then.
+  Status load(const dyna_device_code &code);
+  /// Launches kernel number `function` of `code`, in blocks of as many threads as
+  /// it says, as the launch below.
+  Status launch(cuda::StreamHandle stream, const dyna_device_code &code,
+                int64_t function, int64_t blocks, const void *arguments,
+                int64_t argumentBytes);
   /// Runs `blocks` blocks of `threads` threads; no block is no work. The kernel's
   /// one parameter, a struct by value, is copied from `arguments` before this
   /// returns. `stream` is a handle of a stream of this device.
@@ -108,6 +123,7 @@ private:
   std::shared_ptr<cuda::PrimaryContext> context_;
   std::unique_ptr<Team> team_;
   std::array<std::unique_ptr<Stream>, kCudaStreamRoles> streams_;
+  std::map<const dyna_device_code *, std::unique_ptr<CudaCode>> codes_;
 };
 
 } // namespace dyna

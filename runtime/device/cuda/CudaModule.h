@@ -43,6 +43,7 @@ public:
   StatusOr<CudaKernel> kernel(const std::string &name, int64_t sharedBytes = 0);
 
 private:
+  friend class CudaCode;
   friend class CudaDevice;
   CudaModule(std::shared_ptr<cuda::PrimaryContext> context, cuda::Module module)
       : context_(std::move(context)), module_(module) {}

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Collectives.h"
+#include "runtime/device/CheckAttention.h"
 #include "runtime/device/Failure.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/device/host/HostKernels.h"
@@ -32,12 +33,6 @@ namespace {
 
 dyna_status checkSegments(dyna_context *context, const dyna_segments &segments,
                           const char *name) {
-  if (segments.count < 0 || segments.tq < 0 || segments.tkv < 0 ||
-      (segments.count > 0 && !segments.data))
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s of %d segments with %d queries and %d keys: sizes must "
-                "not be negative, and segments must be there",
-                name, segments.count, segments.tq, segments.tkv);
   for (int64_t i = 0; i < segments.count; ++i) {
     const dyna_segment &s = segments.data[i];
     if (s.q_begin < 0 || s.q_len < 0 || s.q_begin > segments.tq - s.q_len ||
@@ -53,27 +48,8 @@ dyna_status checkSegments(dyna_context *context, const dyna_segments &segments,
 
 dyna_status check(dyna_context *context, const dyna_attention *p,
                   const char *name) {
-  if (!p || !p->segments)
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s without a description or segments", name);
-  if (p->heads <= 0 || p->kv_heads <= 0 || p->head_dim <= 0 ||
-      p->heads % p->kv_heads != 0)
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s of %d heads, %d key/value heads, head size %d: all must "
-                "be positive and heads a multiple of key/value heads",
-                name, p->heads, p->kv_heads, p->head_dim);
-  int64_t qWidth = p->heads * p->head_dim, kvWidth = p->kv_heads * p->head_dim;
-  if (p->q_stride < qWidth || p->out_stride < qWidth || p->k_stride < kvWidth ||
-      p->v_stride < kvWidth)
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s: strides of q, k, v, out are %d, %d, %d, %d but rows "
-                "have %d, %d, %d, %d elements",
-                name, p->q_stride, p->k_stride, p->v_stride, p->out_stride,
-                qWidth, kvWidth, kvWidth, qWidth);
-  if ((p->segments->tq > 0 && (!p->q || !p->out)) ||
-      (p->segments->tkv > 0 && (!p->k || !p->v)))
-    return fail(context, DYNA_INVALID_ARGUMENT, "%s: q, k, v or out is null",
-                name);
+  if (dyna_status status = checkAttention(context, p, name))
+    return status;
   if (dyna_status status = checkSegments(context, *p->segments, name))
     return status;
   return dyna_progress(context);
@@ -357,20 +333,11 @@ dyna_status runAttentionGrad(dyna_context *context,
   if (dyna_status status =
           check(context, grad ? &grad->forward : nullptr, name))
     return status;
+  if (dyna_status status = checkAttentionGrad(context, grad, name))
+    return status;
   const dyna_attention_grad &g = *grad;
   const dyna_attention &f = g.forward;
   const dyna_segments &segments = *f.segments;
-  if ((segments.tq > 0 && (!g.dout || !g.dq || !f.lse || !g.workspace)) ||
-      (segments.tkv > 0 && (!g.dk || !g.dv)))
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s: lse, dout, dq, dk, dv or the workspace is null", name);
-  int64_t qWidth = f.heads * f.head_dim, kvWidth = f.kv_heads * f.head_dim;
-  if (g.dq_stride < qWidth || g.dk_stride < kvWidth || g.dv_stride < kvWidth)
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s: strides of dq, dk, dv are %d, %d, %d but rows have "
-                "%d, %d, %d elements",
-                name, g.dq_stride, g.dk_stride, g.dv_stride, qWidth, kvWidth,
-                kvWidth);
   HostDevice &device = HostDevice::of(*context);
   Team &team = device.team();
   if (!device.reserveWorkers(kernels.attentionGradScratch(f.head_dim)))

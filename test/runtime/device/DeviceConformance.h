@@ -2,8 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A backend's test binary is DeviceConformance.cpp, KernelConformance.cpp and a
-// file that defines `conformanceBackends`; see host/HostConformanceTest.cpp.
+// A backend's test binary is DeviceConformance.cpp, the suites of what kernels it
+// has, and a file that defines `conformanceBackends`; see
+// host/HostConformanceTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,6 +31,9 @@ struct Backend {
   dyna_matmul_function matmulF64;
   /// Whether a machine may lack it: its tests are then skipped, not failed.
   bool optional = false;
+  /// Whether a call can look at segments, and refuses those that lie outside of
+  /// the micro-batch.
+  bool readsSegments = true;
 };
 
 inline std::string nameOf(const testing::TestParamInfo<Backend> &info) {

@@ -16,7 +16,7 @@ using namespace dyna;
 
 std::vector<Backend> dyna::conformanceBackends() {
   std::vector<Backend> backends;
-  for (int seed = 0; seed < 8; ++seed) {
+  for (int seed = 0; seed < DYNA_STANDIN_SEEDS; ++seed) {
     std::string text = std::to_string(seed);
     auto make = [text]() -> StatusOr<std::unique_ptr<Device>> {
       setenv(cuda::kLibraryPathVariable, DYNA_STANDINS "/cuda", 1);
@@ -28,7 +28,8 @@ std::vector<Backend> dyna::conformanceBackends() {
         return device.status();
       return std::unique_ptr<Device>(std::move(*device));
     };
-    backends.push_back({"Seed" + text, make, nullptr});
+    backends.push_back({"Seed" + text, make, nullptr, /*optional=*/false,
+                        /*readsSegments=*/false});
   }
   return backends;
 }

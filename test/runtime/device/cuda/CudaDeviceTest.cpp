@@ -371,7 +371,8 @@ TEST_F(CudaDeviceTest, CodeThatIsNotThereIsRefused) {
             "CUDA device 0 (stand-in) is of architecture sm_90, for which this "
             "program holds no code (it has sm_80, compute_100); compile it "
             "with --arch=sm_90");
-  EXPECT_THAT(device->load({}).status().message(), HasSubstr("it has none"));
+  EXPECT_THAT(device->load(std::vector<CudaImage>()).status().message(),
+              HasSubstr("it has none"));
   EXPECT_EQ(device->load({{80, true, ".version 8.0"}}).status().message(),
             "CUDA device 0 (stand-in): loading code for compute_80: "
             "CUDA_ERROR_INVALID_PTX (a PTX JIT compilation failed): line 1: "

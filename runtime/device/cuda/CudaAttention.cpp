@@ -1,0 +1,213 @@
+//===- CudaAttention.cpp - Attention over segments on CUDA ------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Chooses kernels (kernels/Attention*.cu) and how many blocks they have, which
+// depends on rows and heads alone: segments lie on the device.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/CheckAttention.h"
+#include "runtime/device/Failure.h"
+#include "runtime/device/cuda/HandKernels.h"
+
+#include <initializer_list>
+
+using namespace dyna;
+using namespace dyna::cuda;
+using gpu::AttentionArguments;
+using gpu::Kernel;
+
+namespace {
+
+constexpr int64_t kWarpsPerBlock = 4; ///< of the kernels that prepare
+
+int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+dyna_status checkSizes(dyna_context *context, const dyna_attention &p,
+                       const char *name) {
+  if (p.head_dim > gpu::kMaxHeadDim)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: heads of %d elements, kernels of CUDA devices take %d at "
+                "most",
+                name, p.head_dim, gpu::kMaxHeadDim);
+  if (p.segments->tq > INT32_MAX || p.segments->tkv > INT32_MAX)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: %d queries and %d keys, kernels of CUDA devices take %d "
+                "at most",
+                name, p.segments->tq, p.segments->tkv, INT32_MAX);
+  return DYNA_OK;
+}
+
+/// Adds `products` products over the visible pairs.
+void countFlops(dyna_context *context, const dyna_attention &p,
+                int64_t products) {
+  int64_t pairs = p.causal ? p.segments->causal_pairs : p.segments->pairs;
+  context->matrix_flops += 2 * products * p.heads * p.head_dim * pairs;
+}
+
+bool areAligned(std::initializer_list<const void *> addresses,
+                std::initializer_list<int64_t> strides) {
+  for (const void *address : addresses)
+    if (reinterpret_cast<uintptr_t>(address) % 16 != 0)
+      return false;
+  for (int64_t stride : strides)
+    if (stride % 8 != 0)
+      return false;
+  return true;
+}
+
+AttentionArguments argumentsOf(const dyna_attention &p) {
+  AttentionArguments args = {};
+  args.segments = p.segments->data;
+  args.count = p.segments->count;
+  args.tq = static_cast<int32_t>(p.segments->tq);
+  args.tkv = static_cast<int32_t>(p.segments->tkv);
+  args.heads = static_cast<int32_t>(p.heads);
+  args.kvHeads = static_cast<int32_t>(p.kv_heads);
+  args.headDim = static_cast<int32_t>(p.head_dim);
+  args.causal = p.causal;
+  args.scale = p.scale;
+  args.q = p.q, args.k = p.k, args.v = p.v;
+  args.out = p.out, args.lse = p.lse;
+  args.qStride = p.q_stride, args.kStride = p.k_stride;
+  args.vStride = p.v_stride, args.outStride = p.out_stride;
+  args.isAligned =
+      areAligned({p.q, p.k, p.v, p.out}, {p.q_stride, p.k_stride, p.v_stride,
+                                          p.out_stride, p.head_dim});
+  return args;
+}
+
+/// `element`: bytes of the compute type. Sums of products go first into the
+/// workspace, then, under bf16, each query's keys: there is room for both.
+AttentionArguments argumentsOf(const dyna_attention_grad &p, int64_t element) {
+  AttentionArguments args = argumentsOf(p.forward);
+  args.dout = p.dout;
+  args.dq = p.dq, args.dk = p.dk, args.dv = p.dv;
+  args.dqStride = p.dq_stride, args.dkStride = p.dk_stride;
+  args.dvStride = p.dv_stride;
+  args.isAligned &= areAligned({p.dout, p.dq, p.dk, p.dv},
+                               {p.dq_stride, p.dk_stride, p.dv_stride});
+  args.delta = p.workspace;
+  if (element == 2 && p.workspace)
+    args.ranges = reinterpret_cast<gpu::KeyRange *>(
+        static_cast<char *>(p.workspace) +
+        dyna_round_rows(p.forward.segments->tq) * p.forward.heads * 4);
+  return args;
+}
+
+//===----------------------------------------------------------------------===//
+// Which kernels
+//===----------------------------------------------------------------------===//
+
+/// Launches one of three kernels, by the size of heads.
+template <Kernel narrow, Kernel middle, Kernel wide>
+dyna_status launchByWidth(dyna_context *context, const AttentionArguments &args,
+                          int64_t blocks) {
+  if (args.headDim <= 64)
+    return launch<narrow>(context, args, blocks);
+  if (args.headDim <= 128)
+    return launch<middle>(context, args, blocks);
+  return launch<wide>(context, args, blocks);
+}
+
+template <Kernel kernel>
+dyna_status runFma(dyna_context *context, const dyna_attention *p,
+                   const char *name) {
+  if (dyna_status status = checkAttention(context, p, name))
+    return status;
+  if (dyna_status status = checkSizes(context, *p, name))
+    return status;
+  countFlops(context, *p, DYNA_ATTENTION_PRODUCTS);
+  AttentionArguments args = argumentsOf(*p);
+  return launch<kernel>(context, args,
+                        divideUp(args.tq, gpu::kFmaTile) * args.heads);
+}
+
+template <Kernel delta, Kernel dq, Kernel dk, Kernel dv>
+dyna_status runFmaGrad(dyna_context *context, const dyna_attention_grad *p,
+                       int64_t element, const char *name) {
+  if (dyna_status status = checkAttentionGrad(context, p, name))
+    return status;
+  if (dyna_status status = checkSizes(context, p->forward, name))
+    return status;
+  countFlops(context, p->forward, DYNA_ATTENTION_GRAD_PRODUCTS);
+  AttentionArguments args = argumentsOf(*p, element);
+  const int64_t queries = divideUp(args.tq, gpu::kFmaTile) * args.heads;
+  const int64_t keys = divideUp(args.tkv, gpu::kFmaTile) * args.kvHeads;
+  if (dyna_status status = launch<delta>(
+          context, args,
+          divideUp(int64_t(args.tq) * args.heads, kWarpsPerBlock)))
+    return status;
+  if (dyna_status status = launch<dq>(context, args, queries))
+    return status;
+  if (dyna_status status = launch<dk>(context, args, keys))
+    return status;
+  return launch<dv>(context, args, keys);
+}
+
+} // namespace
+
+dyna_status cuda::attentionF32(dyna_context *context, const dyna_attention *p) {
+  return runFma<Kernel::attention_f32>(context, p, "attention_f32");
+}
+dyna_status cuda::attentionF64(dyna_context *context, const dyna_attention *p) {
+  return runFma<Kernel::attention_f64>(context, p, "attention_f64");
+}
+
+dyna_status cuda::attentionGradF32(dyna_context *context,
+                                   const dyna_attention_grad *p) {
+  return runFmaGrad<Kernel::attention_delta_f32, Kernel::attention_dq_f32,
+                    Kernel::attention_dk_f32, Kernel::attention_dv_f32>(
+      context, p, 4, "attention_grad_f32");
+}
+dyna_status cuda::attentionGradF64(dyna_context *context,
+                                   const dyna_attention_grad *p) {
+  return runFmaGrad<Kernel::attention_delta_f64, Kernel::attention_dq_f64,
+                    Kernel::attention_dk_f64, Kernel::attention_dv_f64>(
+      context, p, 8, "attention_grad_f64");
+}
+
+dyna_status cuda::attentionBf16(dyna_context *context,
+                                const dyna_attention *p) {
+  const char *name = "attention_bf16";
+  if (dyna_status status = checkAttention(context, p, name))
+    return status;
+  if (dyna_status status = checkSizes(context, *p, name))
+    return status;
+  countFlops(context, *p, DYNA_ATTENTION_PRODUCTS);
+  AttentionArguments args = argumentsOf(*p);
+  return launchByWidth<Kernel::attention_bf16_64, Kernel::attention_bf16_128,
+                       Kernel::attention_bf16_256>(
+      context, args, divideUp(args.tq, gpu::kMmaRows) * args.heads);
+}
+
+dyna_status cuda::attentionGradBf16(dyna_context *context,
+                                    const dyna_attention_grad *p) {
+  const char *name = "attention_grad_bf16";
+  if (dyna_status status = checkAttentionGrad(context, p, name))
+    return status;
+  if (dyna_status status = checkSizes(context, p->forward, name))
+    return status;
+  countFlops(context, p->forward, DYNA_ATTENTION_GRAD_PRODUCTS);
+  AttentionArguments args = argumentsOf(*p, 2);
+  const int64_t queries = divideUp(args.tq, gpu::kMmaRows) * args.heads;
+  const int64_t keys = divideUp(args.tkv, gpu::kMmaRows) * args.kvHeads;
+  if (dyna_status status = launch<Kernel::attention_delta_bf16>(
+          context, args, divideUp(args.tq, kWarpsPerBlock)))
+    return status;
+  if (dyna_status status =
+          launchByWidth<Kernel::attention_dq_bf16_64,
+                        Kernel::attention_dq_bf16_128,
+                        Kernel::attention_dq_bf16_256>(context, args, queries))
+    return status;
+  if (dyna_status status =
+          launchByWidth<Kernel::attention_dkv_bf16_64,
+                        Kernel::attention_dkv_bf16_128,
+                        Kernel::attention_dk_bf16_256>(context, args, keys))
+    return status;
+  // Both do not fit into the registers of one kernel.
+  return args.headDim <= 128
+             ? DYNA_OK
+             : launch<Kernel::attention_dv_bf16_256>(context, args, keys);
+}

@@ -1,0 +1,44 @@
+//===- CudaKernels.h - The kernels of CUDA devices --------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What runtime/abi/Kernels.h says of the functions there: these do it. Their
+// context is bound to a CudaDevice (CudaDevice::of); they give it work and wait
+// for nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_CUDA_CUDAKERNELS_H
+#define DYNA_RUNTIME_DEVICE_CUDA_CUDAKERNELS_H
+
+#include "runtime/abi/Kernels.h"
+#include "runtime/base/Status.h"
+
+namespace dyna {
+
+/// Those that there are; null: a call is refused by its name.
+const dyna_kernels &cudaKernels();
+
+namespace cuda {
+
+/// The status of a call; its message goes into the context.
+dyna_status give(dyna_context *context, const Status &status);
+
+dyna_status launchKernel(dyna_context *context, const dyna_device_code *code,
+                         int64_t function, const void *args, int64_t argsBytes,
+                         int64_t grid);
+
+dyna_status attentionF32(dyna_context *context, const dyna_attention *p);
+dyna_status attentionF64(dyna_context *context, const dyna_attention *p);
+dyna_status attentionBf16(dyna_context *context, const dyna_attention *p);
+dyna_status attentionGradF32(dyna_context *context,
+                             const dyna_attention_grad *p);
+dyna_status attentionGradF64(dyna_context *context,
+                             const dyna_attention_grad *p);
+dyna_status attentionGradBf16(dyna_context *context,
+                              const dyna_attention_grad *p);
+
+} // namespace cuda
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_CUDA_CUDAKERNELS_H

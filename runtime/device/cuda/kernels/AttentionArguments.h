@@ -1,0 +1,109 @@
+//===- AttentionArguments.h - What attention's kernels take -----*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_ATTENTIONARGUMENTS_H
+#define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_ATTENTIONARGUMENTS_H
+
+#include "runtime/abi/Abi.h"
+
+namespace dyna {
+namespace gpu {
+
+/// The keys [begin, end) that a query sees; none: both 0.
+struct KeyRange {
+  int32_t begin, end;
+};
+
+/// Of all kernels of attention; forward ones leave the second half alone. Rows are
+/// token-major, strides count elements. tq and tkv are below 2^31.
+struct AttentionArguments {
+  const dyna_segment *segments;
+  int64_t count;
+  int32_t tq, tkv;
+  int32_t heads, kvHeads, headDim;
+  int32_t causal;
+  double scale;
+  const void *q, *k, *v;
+  void *out;
+  void *lse; ///< [tq, heads], may be null in the forward kernel
+  int64_t qStride, kStride, vStride, outStride;
+  /// All rows of heads begin at multiples of 16 bytes, in every operand.
+  int32_t isAligned;
+
+  int32_t reserved;
+  const void *dout; ///< strides as out
+  void *dq, *dk, *dv;
+  int64_t dqStride, dkStride, dvStride;
+  void *delta;      ///< [tq, heads]: sums of out times dout
+  KeyRange *ranges; ///< [tq]; of the bf16 kernels
+};
+
+//===----------------------------------------------------------------------===//
+// f32 and f64: tiles multiplied element by element
+//===----------------------------------------------------------------------===//
+
+constexpr int kFmaThreads = 128;
+constexpr int kFmaTile = 32;  ///< queries, and keys
+constexpr int kFmaChunk = 32; ///< columns of a head at a time
+constexpr int kMaxHeadDim = 256;
+
+template <typename T> struct FmaShared {
+  T rows[kFmaTile][kFmaChunk + 1];
+  T columns[kFmaTile][kFmaChunk + 1];
+  T weights[kFmaTile][kFmaTile + 1];
+  T lse[kFmaTile];
+  T delta[kFmaTile];
+  KeyRange ranges[kFmaTile];
+  int32_t bounds[2 * kFmaThreads];
+};
+using FmaSharedF32 = FmaShared<float>;
+using FmaSharedF64 = FmaShared<double>;
+
+//===----------------------------------------------------------------------===//
+// bf16: tiles multiplied by tensor cores
+//===----------------------------------------------------------------------===//
+
+constexpr int kMmaThreads = 128;
+/// Rows that a block owns: 16 per warp.
+constexpr int kMmaRows = 64;
+
+/// Rows of bf16, each 16 bytes longer than it is: eight rows below each other lie
+/// in different banks.
+template <int rows, int width> struct MmaTile {
+  alignas(16) uint16_t data[rows][width + 8];
+};
+
+/// Keys at a time of the forward kernel, for heads of up to `width` columns.
+template <int width> constexpr int kForwardKeys = width <= 128 ? 64 : 32;
+
+template <int width> struct MmaForwardShared {
+  MmaTile<kMmaRows, width> q;
+  MmaTile<kForwardKeys<width>, width> k, v;
+};
+
+/// What the other side of a gradient has at a time, and in how many stages, of
+/// which one is loaded while another is read. Blocks of all GPUs have 99 KiB.
+template <int width> constexpr int kGradRows = width <= 128 ? 32 : 16;
+template <int width> constexpr int kGradStages = width <= 128 ? 2 : 1;
+
+template <int width> struct MmaQueryGradShared {
+  MmaTile<kMmaRows, width> q, dout;
+  MmaTile<kGradRows<width>, width> k[kGradStages<width>], v[kGradStages<width>];
+};
+
+template <int width> struct MmaKeyGradShared {
+  MmaTile<kMmaRows, width> k, v;
+  struct Stage {
+    MmaTile<kGradRows<width>, width> q, dout;
+    float lse[kGradRows<width>]; ///< in units of log2
+    float delta[kGradRows<width>];
+    KeyRange ranges[kGradRows<width>];
+  } stages[kGradStages<width>];
+  int32_t bounds[2 * kMmaThreads];
+};
+
+} // namespace gpu
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_CUDA_KERNELS_ATTENTIONARGUMENTS_H

@@ -1,0 +1,39 @@
+//===- FunctionTable.h - The kernels written by hand, for their device ----===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A program has one of two archives, which define the same symbol: that of this
+// folder, with code for GPUs, or that of test/standins, with code of the processor.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_FUNCTIONTABLE_H
+#define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_FUNCTIONTABLE_H
+
+#include "runtime/abi/DeviceCode.h"
+#include "runtime/device/cuda/kernels/Kernels.h"
+
+/// Kernel number k is gpu::Kernel(k).
+extern "C" const dyna_device_code dyna_cuda_kernels;
+
+namespace dyna {
+namespace gpu {
+
+inline constexpr int64_t kKernelCount = static_cast<int64_t>(Kernel::Count);
+
+inline constexpr dyna_device_function kKernelFunctions[] = {
+#define DYNA_CUDA_KERNEL(name, Arguments, Shared, threads)                     \
+  {#name, sizeof(Arguments), threads, KernelRow<Kernel::name>::sharedBytes},
+#include "runtime/device/cuda/kernels/Kernels.def"
+};
+
+/// What a block can have on every GPU from compute capability 8.0 on.
+inline constexpr int kSharedOfAll = 99 << 10;
+#define DYNA_CUDA_KERNEL(name, Arguments, Shared, threads)                     \
+  static_assert(KernelRow<Kernel::name>::sharedBytes <= kSharedOfAll, #name);
+#include "runtime/device/cuda/kernels/Kernels.def"
+
+} // namespace gpu
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_CUDA_KERNELS_FUNCTIONTABLE_H

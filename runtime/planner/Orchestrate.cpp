@@ -24,15 +24,34 @@ SwitchMaker switchMaker(const SwitchNetwork &network,
           }};
 }
 
-double Orchestration::switchSeconds(const std::vector<int> &phases) const {
+double SwitchSeconds::of(const std::vector<int> &phases) const {
   double seconds = 0;
-  int before = home();
+  int before = home;
   for (int graph : phases)
-    if (graph != home()) {
-      seconds += valueSeconds[before][graph] + gradientSeconds[graph];
+    if (graph != home) {
+      seconds += values[before][graph] + gradients[graph];
       before = graph;
     }
   return seconds;
+}
+
+SwitchSeconds
+timeSwitches(const SwitchTable &table,
+             const std::function<double(const GraphSwitch &)> &seconds) {
+  const int count = table.graphs();
+  SwitchSeconds all;
+  all.home = table.home();
+  all.values.assign(count, std::vector<double>(count, 0));
+  all.gradients.assign(count, 0);
+  for (int to = 0; to < count; ++to) {
+    if (to == table.home())
+      continue;
+    for (int before = 0; before < count; ++before)
+      if (before != to)
+        all.values[before][to] = seconds(table.values(before, to));
+    all.gradients[to] = seconds(table.gradients(to));
+  }
+  return all;
 }
 
 std::vector<int64_t>
@@ -135,20 +154,10 @@ settle(const std::vector<const ExecutableGraph *> &graphs, int home,
   made.parameterBytes = parameterBytes(graphs, home);
   DYNA_ASSIGN_OR_RETURN(made.switches,
                         SwitchTable::create(graphs, home, maker.plan));
+  made.seconds = timeSwitches(made.switches, maker.seconds);
   const int count = made.switches.graphs();
-  made.valueSeconds.assign(count, std::vector<double>(count, 0));
-  made.gradientSeconds.assign(count, 0);
-  for (int to = 0; to < count; ++to) {
-    if (to == home)
-      continue;
-    for (int before = 0; before < count; ++before)
-      if (before != to)
-        made.valueSeconds[before][to] =
-            maker.seconds(made.switches.values(before, to));
-    made.gradientSeconds[to] = maker.seconds(made.switches.gradients(to));
-  }
   if (searchOrder) {
-    made.order = OrderSearch(made.valueSeconds, home).order();
+    made.order = OrderSearch(made.seconds.values, home).order();
     return made;
   }
   for (int graph = 0; graph < count; ++graph)

@@ -48,6 +48,24 @@ struct OrchestrateOptions {
   int home = -1;
 };
 
+/// What the switches of a table take.
+struct SwitchSeconds {
+  int home = 0;
+  /// `[home or the graph before][to]`, and from each graph home.
+  std::vector<std::vector<double>> values;
+  std::vector<double> gradients;
+
+  /// Of all switches of a step with phases of these graphs in this order: values
+  /// to each, and the gradients of each home, one behind the other. Home, whose
+  /// phase is the last, whether it has samples or not, may be left out.
+  double of(const std::vector<int> &phases) const;
+};
+
+/// By `seconds` of each.
+SwitchSeconds
+timeSwitches(const SwitchTable &table,
+             const std::function<double(const GraphSwitch &)> &seconds);
+
 /// Graphs are numbered as they were given.
 struct Orchestration {
   /// Graphs in the order of their phases; home is the last.
@@ -55,15 +73,12 @@ struct Orchestration {
   /// Of each rank: parameters and their state, that are there at one time.
   std::vector<int64_t> parameterBytes;
   SwitchTable switches;
-  /// Seconds of these: `[home or the graph before][to]`, and from each graph.
-  std::vector<std::vector<double>> valueSeconds;
-  std::vector<double> gradientSeconds;
+  SwitchSeconds seconds;
 
   int home() const { return order.back(); }
-  /// Of all switches of a step with phases of these graphs in this order: values
-  /// to each, and the gradients of each home, one behind the other. Home, whose
-  /// phase is the last, whether it has samples or not, may be left out.
-  double switchSeconds(const std::vector<int> &phases) const;
+  double switchSeconds(const std::vector<int> &phases) const {
+    return seconds.of(phases);
+  }
 };
 
 /// Bytes of parameters and their state that are on each rank at one time, at most:

@@ -31,6 +31,9 @@ int64_t PlanReport::peakBytes() const {
   int64_t most = 0;
   for (const Stage &stage : stages)
     most = std::max(most, stage.peakBytes);
+  if (stages.empty())
+    for (int64_t bytes : rankBytes)
+      most = std::max(most, bytes);
   return most;
 }
 
@@ -83,6 +86,18 @@ void PlanReport::add(const PlanReport &other) {
     stages[s].peakBytes =
         std::max(stages[s].peakBytes, other.stages[s].peakBytes);
   }
+  switchSeconds += other.switchSeconds;
+  switchBytes += other.switchBytes;
+  for (const auto &phase : other.phases) {
+    auto own =
+        std::find_if(phases.begin(), phases.end(), [&](const auto &known) {
+          return known.first == phase.first;
+        });
+    if (own == phases.end())
+      phases.push_back(phase);
+    else
+      own->second.add(phase.second);
+  }
 }
 
 std::string PlanReport::json(const std::string &name) const {
@@ -101,10 +116,12 @@ std::string PlanReport::json(const std::string &name) const {
     text +=
         formatText("\"plan_seconds\": %.6g, \"longest_plan_seconds\": %.6g, ",
                    planSeconds, longestPlanSeconds);
+  if (!phases.empty() || switchBytes > 0)
+    text += formatText("\"switch_seconds\": %.9g, \"switch_bytes\": %d, ",
+                       switchSeconds, switchBytes);
   if (phases.empty())
     return text + stagesJson() + "}";
-  text += formatText("\"switch_seconds\": %.9g, %s, \"phases\": [",
-                     switchSeconds, rankBytesJson());
+  text += rankBytesJson() + ", \"phases\": [";
   for (size_t p = 0; p < phases.size(); ++p)
     text += (p > 0 ? ", " : "") + phases[p].second.json(phases[p].first);
   return text + "]}";
@@ -250,6 +267,47 @@ StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
   return reportPlan(graph, plan, work, times);
 }
 
+/// Of one graph.
+static std::string describeStages(const PlanReport &report) {
+  std::string text = formatText("  %-6s %8s %10s %8s %6s %12s\n", "stage",
+                                "busy", "imbalance", "bubble", "stock", "peak");
+  for (size_t s = 0; s < report.stages.size(); ++s) {
+    const int stage = static_cast<int>(s);
+    text += formatText(
+        "  %-6d %7.1f%% %9.1f%% %7.1f%% %6.2f %12s\n", stage,
+        report.seconds > 0 ? 100 * report.stages[s].busy / report.seconds : 0.0,
+        100 * report.imbalance(stage), 100 * report.bubble(),
+        report.stock(stage), formatBytes(report.stages[s].peakBytes));
+  }
+  return text;
+}
+
+/// Of a step of several: seconds and bytes are means of all steps.
+static std::string describePhases(const PlanReport &report) {
+  const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
+  std::string text =
+      formatText("  %-12s %8s %9s %8s %11s %11s %11s %11s %11s %10s %12s\n",
+                 "phase", "samples", "tokens", "micro-", "seconds", "for load",
+                 "longest way", "busiest", "switches s", "sent", "peak");
+  for (const auto &[strategy, phase] : report.phases)
+    text += formatText(
+        "  %-12s %8d %9d %8.1f %11.6g %11.6g %11.6g %11.6g %11.6g %10s "
+        "%12s\n",
+        strategy, phase.samples, phase.tokens,
+        static_cast<double>(phase.microBatches) / steps, phase.seconds / steps,
+        phase.loadBound / steps, phase.pathBound / steps, phase.bound / steps,
+        phase.switchSeconds / steps,
+        formatBytes(static_cast<int64_t>(
+            static_cast<double>(phase.switchBytes) / steps)),
+        formatBytes(phase.peakBytes()));
+  return text +
+         formatText("  of a step %.6g s are switches, in which ranks "
+                    "send %s to others\n",
+                    report.switchSeconds / steps,
+                    formatBytes(static_cast<int64_t>(
+                        static_cast<double>(report.switchBytes) / steps)));
+}
+
 std::string describeReport(const std::string &name, const PlanReport &report) {
   const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
   std::string text = formatText(
@@ -263,16 +321,8 @@ std::string describeReport(const std::string &name, const PlanReport &report) {
       report.samples == 1 ? "" : "s", report.tokens,
       100 * report.paddingShare(), report.seconds / steps,
       report.loadBound / steps, report.pathBound / steps, report.bound / steps);
-  text += formatText("  %-6s %8s %10s %8s %6s %12s\n", "stage", "busy",
-                     "imbalance", "bubble", "stock", "peak");
-  for (size_t s = 0; s < report.stages.size(); ++s) {
-    const int stage = static_cast<int>(s);
-    text += formatText(
-        "  %-6d %7.1f%% %9.1f%% %7.1f%% %6.2f %12s\n", stage,
-        report.seconds > 0 ? 100 * report.stages[s].busy / report.seconds : 0.0,
-        100 * report.imbalance(stage), 100 * report.bubble(),
-        report.stock(stage), formatBytes(report.stages[s].peakBytes));
-  }
+  text +=
+      report.phases.empty() ? describeStages(report) : describePhases(report);
   text += formatText("  of the bubble %.1f%% of the step: exchanges when no "
                      "micro-batch is left\n  peak of ranks:",
                      100 * report.exchangeShare());

@@ -54,10 +54,12 @@ struct PlanReport {
   std::vector<int64_t> rankBytes; ///< peak of each rank, as of its stage
   /// None of a step of several graphs, each of which has its own.
   std::vector<Stage> stages;
-  /// Of such a step: `seconds` of each phase and of the switches around them.
-  std::vector<std::pair<std::string, PlanReport>>
-      phases; ///< by their strategies
+  /// Of such a step: each phase, by its strategy; of several steps, those of one
+  /// strategy added up. `seconds` of a phase are without the switches around it.
+  std::vector<std::pair<std::string, PlanReport>> phases;
+  /// Of all switches of a step, and of a phase of those around it.
   double switchSeconds = 0;
+  int64_t switchBytes = 0; ///< that all ranks send to others
 
   double tokensPerSecond() const {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
@@ -84,7 +86,7 @@ struct PlanReport {
   /// Sets numbers and sizes of micro-batches, samples and tokens, as the plan of
   /// one step has them; `lengths` are of its samples, none: not known.
   void count(const plan::Plan &plan, const std::vector<int64_t> &lengths);
-  /// Adds the steps of a report of the same graph.
+  /// Adds the steps of a report of the same graph, or graphs.
   void add(const PlanReport &other);
   /// One JSON object on one line; `name`, if there is one, says whose.
   std::string json(const std::string &name) const;

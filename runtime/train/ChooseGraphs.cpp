@@ -5,11 +5,6 @@
 #include "runtime/train/ChooseGraphs.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/PersistentLayout.h"
-#include "runtime/planner/CutMiniBatch.h"
-#include "runtime/planner/PlacePhases.h"
-#include "runtime/planner/Policy.h"
-#include "runtime/planner/RankMemory.h"
 #include "runtime/train/Devices.h"
 #include "runtime/train/NamedStrategies.h"
 #include "runtime/transport/ProcessTransport.h"
@@ -45,32 +40,18 @@ void addNotes(Session &session, std::vector<std::string> notes,
   }
 }
 
-/// Where the flag leaves it open, micro-batches are no larger than a rank may
-/// take beside the other graphs; where nothing fits, its region's size says what
-/// is missing.
-Status limitMicroBatches(Session &session, RunGraph &graph, bool training) {
+/// Where the flag leaves it open, by --rank-memory.
+Status limitByFlag(Session &session, PlannedGraph &graph, bool training) {
   const TrainOptions &options = session.options;
-  if (options.rankMemory.empty() || options.tokensPerMicroBatch != 0)
+  if (options.rankMemory.empty())
     return Status::ok();
   DYNA_ASSIGN_OR_RETURN(int64_t rankBytes, parseBytes(options.rankMemory));
-  PlanRequest request = planRequest(options, graph.graph->strategy());
-  DYNA_ASSIGN_OR_RETURN(request.tokensPerMicroBatch,
-                        largestMicroBatchWithin(
-                            *graph.planner, graph.options,
-                            persistentOf(session, graph, training),
-                            rankBytes - heldBeside(session, graph, training)));
-  const int64_t most = graph.options.maxTokensPerMicroBatch;
-  if (request.tokensPerMicroBatch == 0 || request.tokensPerMicroBatch == most)
-    return Status::ok();
-  DYNA_ASSIGN_OR_RETURN(
-      auto policy, choosePolicy(graph.planner->costs(), std::move(request)));
-  graph.options = policy.options;
-  graph.microBatches = policy.microBatches;
-  policy.notes.push_back(formatText(
-      "micro-batches have at most %d tokens, not %d: larger ones do not fit %s "
-      "of a rank (--rank-memory)",
-      graph.options.maxTokensPerMicroBatch, most, formatBytes(rankBytes)));
-  addNotes(session, policy.notes, graph.name);
+  std::vector<std::string> notes;
+  DYNA_RETURN_IF_ERROR(
+      limitMicroBatches(session.stepGraphs(), graph,
+                        planRequest(options, graph.graph->strategy()), training,
+                        rankBytes, notes));
+  addNotes(session, std::move(notes), graph.name);
   return Status::ok();
 }
 
@@ -89,23 +70,16 @@ Status checkRanks(const TrainOptions &options, const Strategy &strategy) {
 }
 
 /// And how its plans are made.
-StatusOr<RunGraph> makeGraph(Session &session, Strategy strategy) {
+StatusOr<PlannedGraph> makeGraph(Session &session, Strategy strategy) {
   const TrainOptions &options = session.options;
   DYNA_RETURN_IF_ERROR(checkRanks(options, strategy));
-  RunGraph made;
-  made.name = strategy.name;
   DYNA_ASSIGN_OR_RETURN(auto costs,
                         CostModel::open(*session.model, options.costs));
-  const PlanRequest request = planRequest(options, std::move(strategy));
-  DYNA_ASSIGN_OR_RETURN(auto policy, choosePolicy(costs, request));
+  std::vector<std::string> notes;
   DYNA_ASSIGN_OR_RETURN(
-      ExecutableGraph graph,
-      ExecutableGraph::create(*session.model, policy.strategy));
-  made.graph = std::make_unique<ExecutableGraph>(std::move(graph));
-  made.planner = std::make_unique<Planner>(*made.graph, std::move(costs));
-  made.options = policy.options;
-  made.microBatches = policy.microBatches;
-  addNotes(session, policy.notes, made.name);
+      PlannedGraph made,
+      planGraph(costs, planRequest(options, std::move(strategy)), notes));
+  addNotes(session, std::move(notes), made.name);
   return made;
 }
 
@@ -132,32 +106,18 @@ Status chooseRanges(Session &session) {
     names.push_back(strategy.name);
   DYNA_ASSIGN_OR_RETURN(LengthRanges ranges,
                         parseLengthRanges(options.ranges, names));
-  std::vector<RunGraph> graphs;
+  DYNA_RETURN_IF_ERROR(checkEqualRanks(ranges, strategies));
+  std::vector<PlannedGraph> graphs;
   for (const LengthRange &range : ranges.ranges()) {
-    const Strategy &own = strategies[range.strategy],
-                   &first = strategies[ranges.ranges().front().strategy];
-    if (own.ranks() != first.ranks())
-      return Status::invalidArgument(formatText(
-          "strategy '%s' has %d ranks, but strategy '%s' has %d: --ranges "
-          "needs strategies of as many ranks",
-          describeStrategy(own), own.ranks(), describeStrategy(first),
-          first.ranks()));
-    DYNA_ASSIGN_OR_RETURN(RunGraph graph,
+    DYNA_ASSIGN_OR_RETURN(PlannedGraph graph,
                           makeGraph(session, strategies[range.strategy]));
     graphs.push_back(std::move(graph));
   }
-  std::vector<const ExecutableGraph *> executable;
-  for (const RunGraph &graph : graphs)
-    executable.push_back(graph.graph.get());
-  OrchestrateOptions wanted;
-  wanted.home = ranges.home();
-  DYNA_ASSIGN_OR_RETURN(
-      Orchestration orchestration,
-      orchestrate(
-          executable,
-          switchMaker(networkOf(graphs.front().planner->costs().cluster(),
-                                executable.front()->ranks())),
-          wanted));
+  std::vector<const PlannedGraph *> all;
+  for (const PlannedGraph &graph : graphs)
+    all.push_back(&graph);
+  DYNA_ASSIGN_OR_RETURN(Orchestration orchestration,
+                        orchestrateRanges(ranges, all));
   session.homeRange = orchestration.home();
   session.orchestration.emplace(std::move(orchestration));
   for (int range = 0; range < ranges.size(); ++range)
@@ -195,81 +155,30 @@ Status chooseGraphs(Session &session, bool training) {
     DYNA_ASSIGN_OR_RETURN(session.home,
                           makeGraph(session, std::move(strategy)));
   }
-  for (RunGraph *graph : session.graphs())
-    DYNA_RETURN_IF_ERROR(limitMicroBatches(session, *graph, training));
+  for (PlannedGraph *graph : session.graphs())
+    DYNA_RETURN_IF_ERROR(limitByFlag(session, *graph, training));
   session.options.tokensPerMicroBatch =
       session.home.options.maxTokensPerMicroBatch;
   return Status::ok();
 }
 
-RunGraph &graphOfLongest(Session &session) {
+PlannedGraph &graphOfLongest(Session &session) {
   return session.ranges ? *session.graphs()[session.ranges->byLength().back()]
                         : session.home;
 }
 
 Status setLongestSample(Session &session, int64_t longest) {
-  if (!session.ranges) {
-    session.home.options.longestSample = longest;
-    return Status::ok();
-  }
-  DYNA_RETURN_IF_ERROR(session.ranges->hold(longest));
-  const std::vector<RunGraph *> graphs = session.graphs();
-  for (int range = 0; range < session.ranges->size(); ++range)
-    graphs[range]->options.longestSample =
-        std::min(longest, session.ranges->ranges()[range].last);
+  if (session.ranges)
+    return setLongestSample(session.stepGraphs(), *session.ranges, longest);
+  session.home.options.longestSample = longest;
   return Status::ok();
-}
-
-Persistent persistentOf(const Session &session, const RunGraph &graph,
-                        bool training) {
-  if (&graph == &session.home)
-    return training ? Persistent::Training : Persistent::Masters;
-  return training ? Persistent::Gradients : Persistent::Values;
-}
-
-int64_t homeBytes(const Session &session, int rank, bool training) {
-  return persistentLayout(session.home.graph->rankView(rank),
-                          persistentOf(session, session.home, training))
-      .bytes;
-}
-
-int64_t heldBytes(Session &session, int rank, bool training) {
-  int64_t most = 0;
-  if (session.orchestration) {
-    const SwitchTable &switches = session.orchestration->switches;
-    const std::vector<int> &order = session.orchestration->order;
-    most = largestNeighbours(switches, order, rank, training).bytes;
-    for (int graph : order)
-      most = std::max(most, heldBeside(switches, order, graph, rank, training,
-                                       /*takesTurns=*/true));
-  }
-  return homeBytes(session, rank, training) + most;
-}
-
-int64_t heldBeside(Session &session, const RunGraph &graph, bool training) {
-  if (&graph == &session.home)
-    return 0;
-  const std::vector<RunGraph *> graphs = session.graphs();
-  const int number = static_cast<int>(
-      std::find(graphs.begin(), graphs.end(), &graph) - graphs.begin());
-  int64_t most = 0;
-  for (int rank = 0; rank < graph.graph->ranks(); ++rank)
-    most = std::max(most,
-                    homeBytes(session, rank, training) +
-                        heldBeside(session.orchestration->switches,
-                                   session.orchestration->order, number, rank,
-                                   training, /*takesTurns=*/true) -
-                        persistentLayout(graph.graph->rankView(rank),
-                                         persistentOf(session, graph, training))
-                            .bytes);
-  return most;
 }
 
 void joinGraphs(Session &session, std::vector<int64_t> regionBytes) {
   if (!session.ranges)
     return;
-  std::vector<const RunGraph *> graphs;
-  for (const RunGraph *graph : session.graphs())
+  std::vector<const PlannedGraph *> graphs;
+  for (const PlannedGraph *graph : session.graphs())
     graphs.push_back(graph);
   session.ranged = std::make_unique<RangedGraphs>(
       std::move(graphs), *session.ranges, *std::move(session.orchestration),

@@ -125,7 +125,7 @@ std::vector<std::string> describeRanges(Session &session) {
   std::vector<std::string> lines;
   if (!session.ranges)
     return lines;
-  const std::vector<RunGraph *> graphs = session.graphs();
+  const std::vector<PlannedGraph *> graphs = session.graphs();
   for (int index = 0; index < session.ranges->size(); ++index) {
     const LengthRange &range = session.ranges->ranges()[index];
     lines.push_back(formatText(

@@ -10,10 +10,9 @@
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/CpuFeatures.h"
 #include "runtime/executor/OpenProgram.h"
-#include "runtime/plan/PersistentLayout.h"
 #include "runtime/planner/CutMiniBatch.h"
-#include "runtime/planner/Policy.h"
 #include "runtime/planner/RankMemory.h"
+#include "runtime/planner/StepRegions.h"
 #include "runtime/train/Agreement.h"
 #include "runtime/train/Checkpointing.h"
 #include "runtime/train/ChooseGraphs.h"
@@ -21,7 +20,6 @@
 #include "runtime/train/MemoryNeed.h"
 #include "runtime/train/PlanFiles.h"
 #include "runtime/train/Progress.h"
-#include "runtime/train/RunRegions.h"
 #include "runtime/train/SearchRanges.h"
 #include "runtime/transport/ProcessTransport.h"
 #include "runtime/transport/threads/ThreadTransport.h"
@@ -200,15 +198,16 @@ StatusOr<int64_t> freeBytes(const TrainOptions &options) {
 Status limitSamples(Session &session, bool training, bool runsHere) {
   const TrainOptions &options = session.options;
   // Of several graphs, the one that has the longest samples.
-  RunGraph &graph = graphOfLongest(session);
+  PlannedGraph &graph = graphOfLongest(session);
   const PlanOptions &plan = graph.options;
   const int64_t most = longestSample(*session.model, plan);
   session.sampleLimit = most;
   const bool isSaid = !options.rankMemory.empty();
   if (most <= plan.maxTokensPerMicroBatch || (!isSaid && !runsHere))
     return Status::ok();
-  const Persistent persistent = persistentOf(session, graph, training);
-  const int64_t beside = heldBeside(session, graph, training);
+  const StepGraphs graphs = session.stepGraphs();
+  const Persistent persistent = graphs.persistentOf(graph, training);
+  const int64_t beside = graphs.heldBeside(graph, training);
   int64_t rankBytes = 0;
   if (isSaid) {
     DYNA_ASSIGN_OR_RETURN(rankBytes, parseBytes(options.rankMemory));
@@ -218,7 +217,7 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
       return Status::ok();
     int64_t held = 0;
     for (int rank = 0; rank < graph.graph->ranks(); ++rank)
-      held = std::max(held, heldBytes(session, rank, training));
+      held = std::max(held, graphs.heldBytes(rank, training));
     // The other half of what is left is for data and for more micro-batches.
     room /= launchedProcesses() > 1 ? 1 : graph.graph->ranks();
     rankBytes = room - std::max<int64_t>(room - held, 0) / 2;
@@ -269,9 +268,9 @@ StatusOr<int64_t> chooseRankBytes(const TrainOptions &options,
 }
 
 /// The regions of all ranks, if those of this process fit the memory there is.
-StatusOr<RunRegions> chooseRegions(Session &session,
-                                   const std::vector<int> &local, int threads,
-                                   bool training, Transport *processes) {
+StatusOr<StepRegions> chooseRegions(Session &session,
+                                    const std::vector<int> &local, int threads,
+                                    bool training, Transport *processes) {
   const TrainOptions &options = session.options;
   if (!options.save.empty() || !options.load.empty() || !options.resume.empty())
     session.fileBytes = checkpointBufferBytes(*session.model);
@@ -282,12 +281,14 @@ StatusOr<RunRegions> chooseRegions(Session &session,
                  estimateBatchBytes(*session.model, session.home.options,
                                     session.options.tokensPerBatch,
                                     session.data->statistics().meanTokens());
+  const StepGraphs graphs = session.stepGraphs();
   int64_t held = 0;
   for (int rank : local)
-    held += homeBytes(session, rank, training);
+    held += graphs.homeBytes(rank, training);
   const bool isSaid = !options.rankMemory.empty();
-  DYNA_ASSIGN_OR_RETURN(auto regions,
-                        sizeRunRegions(session, training, -1, false));
+  DYNA_ASSIGN_OR_RETURN(
+      auto regions,
+      sizeStepRegions(graphs, options.tokensPerBatch, training, -1, false));
   auto localBytes = [&] {
     int64_t bytes = 0;
     for (int rank : local)
@@ -298,8 +299,9 @@ StatusOr<RunRegions> chooseRegions(Session &session,
                         chooseRankBytes(options, need, held + localBytes(),
                                         local.size(), processes));
   if (rankBytes >= 0) {
-    DYNA_ASSIGN_OR_RETURN(
-        regions, sizeRunRegions(session, training, rankBytes, !isSaid));
+    DYNA_ASSIGN_OR_RETURN(regions,
+                          sizeStepRegions(graphs, options.tokensPerBatch,
+                                          training, rankBytes, !isSaid));
   }
   if (regions.isLimited && !isSaid)
     session.notes.push_back(
@@ -361,13 +363,13 @@ std::string describeStart(const Checkpoint *start,
 
 /// Of all graphs, with their ranges.
 std::string describeGraphs(const Session &session) {
-  auto describe = [](const RunGraph &graph) {
+  auto describe = [](const PlannedGraph &graph) {
     Strategy strategy = graph.graph->strategy();
     strategy.name.clear();
     return describeStrategy(strategy);
   };
   std::string text;
-  for (const RunGraph &graph : session.others)
+  for (const PlannedGraph &graph : session.others)
     text += describe(graph) + "; ";
   return text + describe(session.home);
 }
@@ -450,11 +452,11 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
   executor.seed = static_cast<uint64_t>(options.seed);
   executor.checkMemory = options.checkMemory;
   executor.timesCoreWaits = session.hasCosts();
+  const StepGraphs graphs = session.stepGraphs();
   std::vector<GraphUse> uses = {
-      {session.home.graph.get(),
-       persistentOf(session, session.home, training)}};
-  for (const RunGraph &graph : session.others)
-    uses.push_back({graph.graph.get(), persistentOf(session, graph, training)});
+      {session.home.graph.get(), graphs.persistentOf(session.home, training)}};
+  for (const PlannedGraph &graph : session.others)
+    uses.push_back({graph.graph.get(), graphs.persistentOf(graph, training)});
   DYNA_ASSIGN_OR_RETURN(
       auto team,
       RankTeam::create(uses, *session.variant, std::move(ranks), executor));
@@ -474,7 +476,7 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
   int threads = threadsOfRank(session.options, ranks);
   DYNA_ASSIGN_OR_RETURN(auto regions, chooseRegions(session, local, threads,
                                                     training, processes));
-  regions.apply(session);
+  regions.apply(session.stepGraphs());
   joinGraphs(session, regions.bytes);
   return makeRanks(session, ranks, threads, regions.bytes, training);
 }
@@ -525,7 +527,7 @@ Status openPlanning(const Model &model, const TrainOptions &options,
   DYNA_RETURN_IF_ERROR(openData(model, session));
   DYNA_ASSIGN_OR_RETURN(auto regions,
                         chooseRegions(session, {}, 1, true, nullptr));
-  regions.apply(session);
+  regions.apply(session.stepGraphs());
   joinGraphs(session, regions.bytes);
   return Status::ok();
 }

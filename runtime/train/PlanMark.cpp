@@ -76,16 +76,16 @@ std::string planPrefix(const Session &session) {
   std::string facts = formatText("%016x %016x %s\n", session.model->hash(),
                                  session.data->dataset().fingerprint(),
                                  session.home.graph->name());
-  for (const RunGraph &graph : session.others)
+  for (const PlannedGraph &graph : session.others)
     facts += graph.graph->name() + "\n";
   facts += session.costsMark() + "\n";
   for (const auto &[name, value] : commonFlags(session.options))
     if (mattersToPlans(name))
       facts += name + "=" + value + "\n";
-  std::vector<const RunGraph *> graphs = {&session.home};
-  for (const RunGraph &graph : session.others)
+  std::vector<const PlannedGraph *> graphs = {&session.home};
+  for (const PlannedGraph &graph : session.others)
     graphs.push_back(&graph);
-  for (const RunGraph *graph : graphs)
+  for (const PlannedGraph *graph : graphs)
     for (int64_t limit : graph->options.dynamicLimits)
       facts += std::to_string(limit) + "\n";
   if (session.ranged)

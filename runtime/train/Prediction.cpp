@@ -5,7 +5,7 @@
 #include "runtime/train/Prediction.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/PersistentLayout.h"
+#include "runtime/planner/StepReport.h"
 #include "runtime/sim/PlanTimes.h"
 #include "runtime/sim/PlanTrace.h"
 
@@ -34,69 +34,14 @@ predictStep(const Session &session, const plan::Plan &plan,
   return std::optional<PlanReport>(std::move(report));
 }
 
-/// Numbers and sizes of micro-batches, samples and tokens of all phases.
-static void countPhases(PlanReport &report, const VerifiedStep &step) {
-  report.steps = 1;
-  for (const VerifiedStep::Phase &phase : step.phases()) {
-    PlanReport own;
-    own.count(phase.plan.plan(), phase.plan.lengths());
-    report.samples += own.samples;
-    report.tokens += own.tokens;
-    report.padding += own.padding;
-    report.microBatches += own.microBatches;
-    report.largestMicroBatch =
-        std::max(report.largestMicroBatch, own.largestMicroBatch);
-  }
-}
-
-/// Of each rank while a phase computes: home's parameters, and the end of what is in
-/// the region then.
-static void setPeakBytes(PlanReport &report, const ExecutableGraph &home,
-                         const ExecutableGraph &graph, const VerifiedStep &step,
-                         int phase) {
-  for (PlanReport::Stage &stage : report.stages)
-    stage.peakBytes = 0;
-  for (int rank = 0; rank < graph.ranks(); ++rank) {
-    const int64_t bytes = persistentLayout(home.rankView(rank)).bytes +
-                          stepBytes(step.blocks(rank), phase);
-    PlanReport::Stage &stage = report.stages[graph.placeOf(rank).stage];
-    stage.peakBytes = std::max(stage.peakBytes, bytes);
-    report.rankBytes[rank] = bytes;
-  }
-}
-
 StatusOr<std::optional<PlanReport>> predictPhases(const Session &session,
                                                   const PlannedPhases &phases) {
   if (!session.hasCosts())
     return std::optional<PlanReport>();
-  PlanReport report;
-  countPhases(report, phases.step);
-  std::vector<double> busy(session.home.graph->ranks());
-  report.rankBytes.resize(busy.size());
-  for (int k = 0; k < phases.step.phaseCount(); ++k) {
-    const VerifiedStep::Phase &phase = phases.step.phases()[k];
-    const RunGraph &graph = session.ranged->graph(phase.switches.graph);
-    PlanWork work(*graph.graph, phase.plan.plan(), graph.planner->costs());
-    DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
-    PlanReport own = reportPlan(*graph.graph, phase.plan.plan(), work, times);
-    own.count(phase.plan.plan(), phase.plan.lengths());
-    setPeakBytes(own, *session.home.graph, *graph.graph, phases.step, k);
-    for (size_t rank = 0; rank < busy.size(); ++rank) {
-      busy[rank] += times.ranks[rank].busy;
-      report.rankBytes[rank] =
-          std::max(report.rankBytes[rank], own.rankBytes[rank]);
-    }
-    report.seconds += own.seconds;
-    report.loadBound += own.loadBound;
-    report.pathBound += own.pathBound;
-    report.exchange += own.exchange;
-    report.otherSchedules += own.otherSchedules;
-    report.phases.emplace_back(graph.name, std::move(own));
-  }
-  report.switchSeconds = session.ranged->switchSeconds(phases.step);
-  report.seconds += report.switchSeconds;
-  report.bound = *std::max_element(busy.begin(), busy.end());
-  return std::optional<PlanReport>(std::move(report));
+  const StepPlanner &planner = session.ranged->planner();
+  DYNA_ASSIGN_OR_RETURN(auto played,
+                        playPhases(planner, phases.step, ofHosts()));
+  return std::optional<PlanReport>(reportStep(planner, phases.step, played));
 }
 
 PlanReport reportMeasured(const PlannedPhases &phases, double seconds,
@@ -138,43 +83,12 @@ Status tracePrediction(const Session &session, const plan::Plan &plan,
   return Status::ok();
 }
 
-/// On the tracks that the executor has them on.
-static void traceSwitch(TraceWriter &writer, const TracedStep &step,
-                        const RunGraph &graph, bool isGradients,
-                        double seconds) {
-  TraceArguments arguments;
-  arguments.step = step.step;
-  arguments.phase = step.phase;
-  arguments.strategy = graph.name.c_str();
-  for (int rank = 0; seconds > 0 && rank < graph.graph->ranks(); ++rank) {
-    const int process = step.firstProcess + rank, track = isGradients ? 2 : 1;
-    writer.nameTrack(process, track,
-                     isGradients ? "switches: gradients" : "switches: values");
-    writer.slice(process, track,
-                 isGradients ? "gradients go home" : "values come", "switch",
-                 step.begin, seconds, arguments);
-  }
-}
-
 Status tracePrediction(const Session &session, const PlannedPhases &phases,
                        int64_t step, double begin, TraceWriter &writer) {
-  TracedStep next = {step, begin, session.home.graph->ranks(), "predicted", 0};
-  for (int k = 0; k < phases.step.phaseCount(); ++k) {
-    const VerifiedStep::Phase &phase = phases.step.phases()[k];
-    const RunGraph &graph = session.ranged->graph(phase.switches.graph);
-    const auto [values, gradients] =
-        session.ranged->switchSeconds(phases.step, k);
-    next.phase = k;
-    traceSwitch(writer, next, graph, false, values);
-    next.begin += values;
-    PlanWork work(*graph.graph, phase.plan.plan(), graph.planner->costs());
-    DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
-    tracePlan(writer, next, *graph.graph, phase.plan.plan(), work, times,
-              /*ofHosts=*/true);
-    next.begin += times.makespan;
-    traceSwitch(writer, next, graph, true, gradients);
-    next.begin += gradients;
-  }
+  DYNA_ASSIGN_OR_RETURN(auto played, playPhases(session.ranged->planner(),
+                                                phases.step, ofHosts()));
+  traceStep(writer, {step, begin, session.home.graph->ranks(), "predicted"},
+            played, /*ofHosts=*/true);
   return Status::ok();
 }
 

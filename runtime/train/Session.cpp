@@ -10,12 +10,16 @@
 
 namespace dyna {
 
-std::vector<RunGraph *> Session::graphs() {
-  std::vector<RunGraph *> all;
-  for (RunGraph &graph : others)
+std::vector<PlannedGraph *> Session::graphs() {
+  std::vector<PlannedGraph *> all;
+  for (PlannedGraph &graph : others)
     all.push_back(&graph);
   all.insert(all.begin() + homeRange, &home);
   return all;
+}
+
+StepGraphs Session::stepGraphs() {
+  return {graphs(), homeRange, orchestration ? &*orchestration : nullptr};
 }
 
 int64_t Session::peakBytes() const {

@@ -26,10 +26,10 @@ struct Session {
   const Model *model = nullptr;
   const dyna_variant *variant = nullptr;
   /// Home's, the only one unless `ranged`.
-  RunGraph home;
+  PlannedGraph home;
   /// Of --ranges beside home, in the order of their ranges; and what plans their
   /// steps, once memory is shared out; null: there is one strategy.
-  std::vector<RunGraph> others;
+  std::vector<PlannedGraph> others;
   std::optional<LengthRanges> ranges;
   int homeRange = 0;
   /// Until `ranged` has it.
@@ -65,7 +65,9 @@ struct Session {
   /// Those of --costs, as checkpoints and other processes know them; empty: none.
   std::string costsMark() const;
   /// All graphs, by their ranges.
-  std::vector<RunGraph *> graphs();
+  std::vector<PlannedGraph *> graphs();
+  /// The same with what they share; it lasts no longer than the orchestration.
+  StepGraphs stepGraphs();
   /// Whether this process writes what a run leaves: metrics, checkpoints.
   bool writesFiles() const { return ranks->hasRankZero(); }
 };

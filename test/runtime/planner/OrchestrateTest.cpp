@@ -253,7 +253,7 @@ TEST(Orchestrate, PlansItsSwitchesForTheNetwork) {
   auto made = orchestrate(graphs.list, maker);
   ASSERT_TRUE(made.isOk()) << made.status().message();
   const int first = made->order[0];
-  EXPECT_GT(made->valueSeconds[made->home()][first], 0);
+  EXPECT_GT(made->seconds.values[made->home()][first], 0);
   network.betweenRate /= 2;
   auto slower = orchestrate(graphs.list, switchMaker(network));
   ASSERT_TRUE(slower.isOk()) << slower.status().message();

@@ -1,18 +1,18 @@
-//===- RunRegions.h - The regions of a run's ranks --------------*- C++ -*-===//
+//===- StepRegions.h - The regions of the ranks of steps --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_TRAIN_RUNREGIONS_H
-#define DYNA_RUNTIME_TRAIN_RUNREGIONS_H
+#ifndef DYNA_RUNTIME_PLANNER_STEPREGIONS_H
+#define DYNA_RUNTIME_PLANNER_STEPREGIONS_H
 
-#include "runtime/train/Session.h"
+#include "runtime/planner/StepGraphs.h"
 
 #include <vector>
 
 namespace dyna {
 
 /// What ranks have beside home's parameters. Bytes, of each rank.
-struct RunRegions {
+struct StepRegions {
   std::vector<int64_t> bytes;
   std::vector<int64_t> most; ///< that steps can use, without taking turns
   /// For the micro-batches of each graph, in the order of ranges.
@@ -20,7 +20,7 @@ struct RunRegions {
   bool isLimited = false; ///< some graph has less than its plans can use
 
   /// To the options of the graphs.
-  void apply(Session &session) const;
+  void apply(const StepGraphs &graphs) const;
 };
 
 /// For arenas of at most `rankBytes` (-1: not limited), which have home's parameters
@@ -29,9 +29,11 @@ struct RunRegions {
 /// leave, whatever neighbours a step happens to have. ResourceExhausted, with the
 /// numbers, where one phase does not fit by itself, or two layouts do not side by
 /// side; with `atLeast` such a rank gets what it needs all the same.
-StatusOr<RunRegions> sizeRunRegions(Session &session, bool training,
-                                    int64_t rankBytes, bool atLeast);
+/// `tokensPerStep`: of a mini-batch, about.
+StatusOr<StepRegions> sizeStepRegions(const StepGraphs &graphs,
+                                      int64_t tokensPerStep, bool training,
+                                      int64_t rankBytes, bool atLeast);
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_TRAIN_RUNREGIONS_H
+#endif // DYNA_RUNTIME_PLANNER_STEPREGIONS_H

@@ -1,0 +1,186 @@
+//===- StepRegions.cpp - The regions of the ranks of steps ----------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/StepRegions.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/planner/PlacePhases.h"
+#include "runtime/planner/RankMemory.h"
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+class RegionSizes {
+public:
+  RegionSizes(const StepGraphs &graphs, int64_t tokensPerStep, bool training)
+      : graphs_(graphs), tokensPerStep_(tokensPerStep), training_(training) {}
+
+  StatusOr<StepRegions> within(int64_t rankBytes, bool atLeast) const;
+
+private:
+  /// What the plans of a graph can be.
+  PlanOptions widestOptions(const PlannedGraph &graph) const {
+    PlanOptions options = graph.options;
+    options.switched = !graphs_.isHome(graph);
+    // Of more micro-batches in flight than fill a mini-batch, none can be full.
+    options.inFlight = static_cast<int>(
+        std::min<int64_t>(options.inFlight, graph.microBatches + 1));
+    options.tokensPerStep = tokensPerStep_;
+    return options;
+  }
+  /// Of a rank's arena: with so many nothing is refused.
+  StatusOr<int64_t> enoughBytes() const;
+  /// Of several graphs, one whose phase does not fit by itself.
+  Status refusePhase(const PlannedGraph &graph, int64_t rankBytes,
+                     const Status &status) const;
+  /// Each graph's phase fits by itself, but not beside the one before it, or not
+  /// what its switches pass on.
+  Status refuseNeighbours(int rank, int64_t rankBytes, int64_t need) const;
+  Status sizeGraphs(int64_t given, int64_t rankBytes, bool atLeast,
+                    StepRegions &regions,
+                    std::vector<std::vector<int64_t>> &most) const;
+
+  const StepGraphs &graphs_;
+  const int64_t tokensPerStep_;
+  const bool training_;
+};
+
+StatusOr<int64_t> RegionSizes::enoughBytes() const {
+  std::vector<std::vector<int64_t>> least;
+  int64_t most = 0;
+  for (const PlannedGraph *graph : graphs_.graphs()) {
+    DYNA_ASSIGN_OR_RETURN(auto own, graph->planner->leastDynamicBytes(
+                                        widestOptions(*graph), training_));
+    for (size_t rank = 0; rank < own.size(); ++rank)
+      most = std::max(
+          most,
+          graphs_.heldBeside(*graph, training_) + own[rank] +
+              persistentLayout(graph->graph->rankView(static_cast<int>(rank)),
+                               graphs_.persistentOf(*graph, training_))
+                  .bytes);
+    least.push_back(std::move(own));
+  }
+  const Orchestration &made = graphs_.orchestration();
+  const RegionNeed need =
+      needOfRegions(made.switches, made.order, least, training_);
+  for (size_t rank = 0; rank < need.least.size(); ++rank)
+    most = std::max(most, graphs_.homeBytes(static_cast<int>(rank), training_) +
+                              need.least[rank]);
+  return most;
+}
+
+Status RegionSizes::refusePhase(const PlannedGraph &graph, int64_t rankBytes,
+                                const Status &status) const {
+  DYNA_ASSIGN_OR_RETURN(int64_t enough, enoughBytes());
+  const std::string beside =
+      graphs_.isHome(graph)
+          ? ""
+          : formatText(", beside %s of '%s', which is home",
+                       formatBytes(graphs_.heldBeside(graph, training_)),
+                       graphs_.home().name);
+  return Status::resourceExhausted(
+      formatText("--rank-memory %d: strategy '%s'%s: %s; --rank-memory %d is "
+                 "enough, and smaller --tokens-per-micro-batch helps",
+                 rankBytes, graph.name, beside, status.message(), enough));
+}
+
+Status RegionSizes::refuseNeighbours(int rank, int64_t rankBytes,
+                                     int64_t need) const {
+  DYNA_ASSIGN_OR_RETURN(int64_t enough, enoughBytes());
+  const Orchestration &made = graphs_.orchestration();
+  const Neighbours pair =
+      largestNeighbours(made.switches, made.order, rank, training_);
+  const int64_t home = graphs_.homeBytes(rank, training_);
+  const std::string needed = formatText(
+      "a rank may take %s, but rank %d needs %s at least: %s for parameters "
+      "and their state of '%s', which is home, and %s",
+      formatBytes(rankBytes), rank, formatBytes(home + need), formatBytes(home),
+      graphs_.home().name, formatBytes(need));
+  if (pair.bytes < need)
+    return Status::resourceExhausted(
+        formatText("%s while what another strategy has goes home: "
+                   "--rank-memory %d is enough",
+                   needed, enough));
+  return Status::resourceExhausted(formatText(
+      "%s while the parameters of '%s' come and those of '%s' are still there, "
+      "for which %s are left; each of the two fits alone: --rank-memory %d is "
+      "enough",
+      needed, graphs_.graphs()[pair.behind]->name,
+      graphs_.graphs()[pair.before]->name,
+      formatBytes(std::max<int64_t>(rankBytes - home, 0)), enough));
+}
+
+Status RegionSizes::sizeGraphs(int64_t given, int64_t rankBytes, bool atLeast,
+                               StepRegions &regions,
+                               std::vector<std::vector<int64_t>> &most) const {
+  for (const PlannedGraph *graph : graphs_.graphs()) {
+    const int64_t beside = graphs_.heldBeside(*graph, training_);
+    auto sized = sizeDynamicRegions(
+        *graph->planner, widestOptions(*graph),
+        graphs_.persistentOf(*graph, training_),
+        rankBytes < 0 ? rankBytes : std::max<int64_t>(rankBytes - beside, 0),
+        atLeast);
+    if (sized.status().code() == StatusCode::ResourceExhausted) {
+      if (graphs_.areSeveral())
+        return refusePhase(*graph, given, sized.status());
+      return Status::resourceExhausted(
+          sized.status().message() +
+          "; larger --rank-memory or smaller --tokens-per-micro-batch helps");
+    }
+    DYNA_RETURN_IF_ERROR(sized.status());
+    regions.isLimited |= sized->areLimited();
+    regions.limits.push_back(sized->bytes);
+    most.push_back(sized->most);
+  }
+  return Status::ok();
+}
+
+StatusOr<StepRegions> RegionSizes::within(int64_t rankBytes,
+                                          bool atLeast) const {
+  const int64_t given = rankBytes;
+  // Everything in an arena is of whole blocks: less than one is of no use.
+  if (rankBytes > 0)
+    rankBytes -= rankBytes % plan::placeAlignment;
+  StepRegions regions;
+  std::vector<std::vector<int64_t>> most;
+  DYNA_RETURN_IF_ERROR(sizeGraphs(given, rankBytes, atLeast, regions, most));
+  if (!graphs_.areSeveral()) {
+    regions.bytes = regions.limits.front();
+    regions.most = most.front();
+    return regions;
+  }
+  const Orchestration &made = graphs_.orchestration();
+  regions.most = needOfRegions(made.switches, made.order, most, training_).most;
+  regions.bytes = regions.most;
+  if (rankBytes < 0)
+    return regions;
+  const RegionNeed need =
+      needOfRegions(made.switches, made.order, regions.limits, training_);
+  for (int rank = 0; rank < static_cast<int>(regions.bytes.size()); ++rank) {
+    const int64_t room = rankBytes - graphs_.homeBytes(rank, training_);
+    if (need.least[rank] > room && !atLeast)
+      return refuseNeighbours(rank, rankBytes, need.least[rank]);
+    regions.bytes[rank] =
+        std::min(regions.most[rank], std::max(room, need.least[rank]));
+  }
+  return regions;
+}
+
+} // namespace
+
+void StepRegions::apply(const StepGraphs &graphs) const {
+  for (size_t number = 0; number < graphs.graphs().size(); ++number)
+    graphs.graphs()[number]->options.dynamicLimits = limits[number];
+}
+
+StatusOr<StepRegions> sizeStepRegions(const StepGraphs &graphs,
+                                      int64_t tokensPerStep, bool training,
+                                      int64_t rankBytes, bool atLeast) {
+  return RegionSizes(graphs, tokensPerStep, training)
+      .within(rankBytes, atLeast);
+}
+
+} // namespace dyna

@@ -37,13 +37,23 @@ naive::Attention ragged(std::vector<int64_t> lengths, int64_t heads,
 /// The given query and key ranges.
 naive::Attention sliced(std::vector<dyna_segment> segments, int64_t tkv,
                         int64_t heads, int64_t kvHeads, int64_t headDim,
-                        bool causal) {
-  naive::Attention p = ragged({}, heads, kvHeads, headDim, causal, 5);
+                        bool causal, int64_t pad = 5) {
+  naive::Attention p = ragged({}, heads, kvHeads, headDim, causal, pad);
   p.segments = std::move(segments);
   for (const dyna_segment &s : p.segments)
     p.tq += s.q_len;
   p.tkv = tkv;
   return p;
+}
+
+/// Many short segments, some empty: several share every tile.
+naive::Attention packed(int64_t heads, int64_t kvHeads, int64_t headDim,
+                        bool causal) {
+  std::mt19937 random(5);
+  std::vector<int64_t> lengths;
+  for (int i = 0; i < 50; ++i)
+    lengths.push_back(static_cast<int64_t>(random() % 10));
+  return ragged(lengths, heads, kvHeads, headDim, causal, 8);
 }
 
 std::vector<AttentionCase> attentionCases() {
@@ -67,6 +77,16 @@ std::vector<AttentionCase> attentionCases() {
                             360, 2, 1, 16, true)},
       {"blind", sliced({{0, 0, 80, 0, 30, 0}, {1, 80, 4, 30, 0, 0}}, 30, 2, 2,
                        16, true)},
+      {"packed", packed(4, 2, 8, true)},
+      {"packedFull", packed(1, 1, 128, false)},
+      {"headDim129", ragged({50, 20}, 2, 1, 129, true)},
+      // Keys in another order, apart from each other, those of nobody between.
+      {"keysApart", sliced({{0, 0, 20, 150, 30, 10},
+                            {1, 20, 25, 70, 40, 15},
+                            {2, 45, 9, 0, 9, 0},
+                            {3, 54, 20, 9, 20, 0}},
+                           200, 2, 1, 32, true)},
+      {"blindTiles", sliced({{0, 0, 140, 0, 5, 0}}, 90, 1, 1, 72, true, 0)},
       {"keysOnly", sliced({{0, 0, 0, 0, 20, 0}}, 40, 1, 1, 16, false)},
       {"empty", sliced({}, 0, 2, 2, 16, true)},
   };
@@ -246,6 +266,30 @@ TEST_P(AttentionConformance, LargeScoresStayFinite) {
   naive::attention(run.p, naive::toDoubles(q), wideK, wideK, expected, lse);
   // Scores of some thousands carry errors of 1e-4 into the exponent.
   expectNear(download<float>(*out), expected, 1e-3, "out");
+}
+
+TEST_P(AttentionConformance, NobodyHasToWantTheSums) {
+  AttentionRun run(ragged({30, 70}, 2, 1, 24, true));
+  std::unique_ptr<Buffer> segmentData = put(run);
+  const naive::Attention &p = run.p;
+  std::mt19937 random(9);
+  std::unique_ptr<Buffer> q =
+      upload(naive::randomElements<Bf16>(p.tq * p.qStride, random));
+  std::unique_ptr<Buffer> k =
+      upload(naive::randomElements<Bf16>(p.tkv * p.kStride, random));
+  std::unique_ptr<Buffer> lse = upload(filled<float>(p.tq * p.heads, 0));
+  run.description.q = q->data();
+  run.description.k = run.description.v = k->data();
+  std::vector<uint16_t> results[2];
+  for (int i = 0; i < 2; ++i) {
+    std::unique_ptr<Buffer> out = upload(filled<Bf16>(p.tq * p.outStride, 5));
+    run.description.out = out->data();
+    run.description.lse = i == 0 ? lse->data() : nullptr;
+    ASSERT_EQ(dyna_attention_bf16(&context, &run.description), DYNA_OK)
+        << message;
+    results[i] = download<uint16_t>(*out);
+  }
+  EXPECT_EQ(results[0], results[1]);
 }
 
 TEST_P(AttentionConformance, NotANumberIsNotHidden) {

@@ -301,7 +301,7 @@ DYNA_GPU void keyGrad(const AttentionArguments &args, FmaShared<T> &shared) {
   for (int32_t row = queries.begin; row < queries.end; row += kTile)
     for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head) {
       const int32_t endRow = least(row + kTile, queries.end);
-      barrier(); // the last tile's have been read
+      // Barriers of the products below lie before and behind what reads these.
       if (int i = threadIndex(); i < kTile) {
         int64_t at = (row + i) * int64_t(args.heads) + head;
         bool isThere = row + i < endRow;

@@ -57,8 +57,7 @@ private:
   }
 
   StatusOr<Decision> decide(const ::dyna::Model &model) {
-    DYNA_ASSIGN_OR_RETURN(auto costModel,
-                          ::dyna::CostModel::open(model, costs));
+    DYNA_ASSIGN_OR_RETURN(auto costModel, openCosts(model, costs, cluster));
     DYNA_ASSIGN_OR_RETURN(auto given, strategiesOf(strategies));
     Decision decision;
     DYNA_ASSIGN_OR_RETURN(decision.ranges, readRanges(given));

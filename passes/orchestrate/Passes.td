@@ -29,6 +29,8 @@ def Orchestrate : Pass<"dyna-orchestrate", "::mlir::ModuleOp"> {
            "Tokens of the samples that each has, such as s: 0-64; l: 65-, with home=l behind them to say which makes the update; empty: all, where there is one strategy">,
     Option<"costs", "costs", "std::string", "\"\"",
            "File of what layers and links take (runtime/cost/Costs.proto), to cut stages and plan switches by; empty: estimated">,
+    Option<"cluster", "cluster", "std::string", "\"\"",
+           "Described devices to do the same by, and nodes x devices of each, such as a800-80g:4x8; empty, and without costs: ranks of this machine, all on one node">,
     Option<"searchOrder", "search-order", "bool", "false",
            "Order the turns by the time of their switches, not as the ranges are written">];
   let statistics = [Statistic<"numSwitches", "switches", "Switch plans made">];

@@ -45,12 +45,13 @@ private:
     FailureOr<Orchestrated> orchestrated = readOrchestration(op, model);
     if (failed(orchestrated))
       return failure();
-    auto costModel = ::dyna::CostModel::open(model, costs);
+    auto costModel = openCosts(model, costs, cluster);
     if (!costModel.isOk())
       return refuse(getOperation(), costModel.status());
     auto step = beginStep(*orchestrated, *costModel, requestOf(*this));
     if (!step.isOk())
       return refuse(getOperation(), step.status());
+    sayNotes(getOperation(), step->notes);
     for (const StepDraft::Phase &phase : step->phases)
       sayNotes(getOperation(), phase.draft.notes);
     return addStep(getOperation(), *orchestrated, std::move(*step),
@@ -58,8 +59,7 @@ private:
   }
 
   ::dyna::StatusOr<PlanDraft> begin(const ::dyna::Model &model) {
-    DYNA_ASSIGN_OR_RETURN(auto costModel,
-                          ::dyna::CostModel::open(model, costs));
+    DYNA_ASSIGN_OR_RETURN(auto costModel, openCosts(model, costs, cluster));
     return beginPlan(model, costModel, requestOf(*this));
   }
 };

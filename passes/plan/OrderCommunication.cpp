@@ -29,7 +29,7 @@ private:
     FailureOr<::dyna::Model> model = modelOf(module);
     if (failed(model))
       return failure();
-    auto costModel = ::dyna::CostModel::open(*model, costs);
+    auto costModel = openCosts(*model, costs, cluster);
     if (!costModel.isOk())
       return refuse(module, costModel.status());
     auto plans = llvm::to_vector(module.getOps<exec::PlanOp>());

@@ -11,12 +11,17 @@ include "mlir/Pass/PassBase.td"
 // Options that several passes have
 //===----------------------------------------------------------------------===//
 
+/// What layers and links take, beside a file of costs.
+defvar Plan_Cluster = Option<"cluster", "cluster", "std::string", "\"\"",
+    "Described devices to do the same by, and nodes x devices of each, such as a800-80g:4x8; empty, and without costs: ranks of this machine, all on one node">;
+
 /// What a mini-batch is, and who runs it.
 defvar Plan_MiniBatch = [
     Option<"strategy", "strategy", "std::string", "\"dp=1\"",
            "A strategy, such as dp=2,pp=2 or a: tp=2,zero=1; its name becomes the graph's">,
     Option<"costs", "costs", "std::string", "\"\"",
            "File of what layers take (runtime/cost/Costs.proto), to cut them into stages by; empty: estimated">,
+    Plan_Cluster,
     ListOption<"lengths", "lengths", "int64_t", "Tokens of each sample of the mini-batch">,
     Option<"targetTokens", "target-tokens", "int64_t", "-1",
            "What the sum of losses is divided by; -1: all tokens">,
@@ -25,7 +30,9 @@ defvar Plan_MiniBatch = [
     Option<"microBatches", "micro-batches", "std::string", "\"\"",
            "What they are made of, as a binary's --micro-batches says; empty: its default">,
     Option<"tokensPerMicroBatch", "tokens-per-micro-batch", "int64_t", "-1",
-           "Tokens of a micro-batch, at most; -1: chosen">];
+           "Tokens of a micro-batch, at most; -1: chosen">,
+    Option<"mergeRanges", "merge-ranges", "std::string", "\"never\"",
+           "In a module with an exec.orchestration, never: each strategy gets the samples of its range; or auto, as runs do: a range that is not worth its switch in this step joins the next longer one">];
 
 /// What orders go by, beside the schedule.
 defvar Plan_Order = [
@@ -60,7 +67,8 @@ def BuildMicroBatches : Pass<"dyna-build-micro-batches", "::mlir::ModuleOp"> {
     that chose is said in a remark. Everything else is left alone.
 
     In a module with an `exec.orchestration` (`dyna-orchestrate`), which has strategies of its own, samples go to these by
-    length. Each that has some, and home, gets a draft, and an `exec.step` says which samples are whose.
+    length, and with `merge-ranges=auto` on by what switches take (`AssignStrategies.h`). Each that has some, and home, gets a
+    draft, and an `exec.step` says which samples are whose.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = !listconcat(Plan_MiniBatch, [
@@ -84,6 +92,7 @@ def Schedule : Pass<"dyna-schedule", "::mlir::ModuleOp"> {
   let options = [
     Option<"costs", "costs", "std::string", "\"\"",
            "File of what layers take (runtime/cost/Costs.proto); empty: estimated">,
+    Plan_Cluster,
     Option<"pipeline", "pipeline", "std::string", "\"\"",
            "Name of a schedule; empty: the one that the micro-batches were cut for">,
     Plan_OtherWord,
@@ -116,6 +125,7 @@ def OrderCommunication : Pass<"dyna-order-communication", "::mlir::ModuleOp"> {
   let options = [
     Option<"costs", "costs", "std::string", "\"\"",
            "File of what layers take (runtime/cost/Costs.proto), to expect tensors by; empty: estimated">,
+    Plan_Cluster,
     Option<"pipeline", "pipeline", "std::string", "\"\"",
            "Name of the schedule whose rules for waits complete plans follow; empty: a binary's default">,
     Plan_OtherWord,

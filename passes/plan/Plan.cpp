@@ -48,6 +48,7 @@ private:
     auto step = makeStep(*orchestrated, model);
     if (!step.isOk())
       return refuse(getOperation(), step.status());
+    sayNotes(getOperation(), step->notes);
     for (const StepDraft::Phase &phase : step->phases)
       sayNotes(getOperation(), phase.draft.notes);
     return addStep(getOperation(), *orchestrated, std::move(*step),
@@ -56,8 +57,7 @@ private:
 
   ::dyna::StatusOr<StepDraft> makeStep(const Orchestrated &orchestrated,
                                        const ::dyna::Model &model) {
-    DYNA_ASSIGN_OR_RETURN(auto costModel,
-                          ::dyna::CostModel::open(model, costs));
+    DYNA_ASSIGN_OR_RETURN(auto costModel, openCosts(model, costs, cluster));
     DYNA_ASSIGN_OR_RETURN(StepDraft step,
                           beginStep(orchestrated, costModel, requestOf(*this)));
     for (StepDraft::Phase &phase : step.phases) {
@@ -68,8 +68,7 @@ private:
   }
 
   ::dyna::StatusOr<PlanDraft> makePlan(const ::dyna::Model &model) {
-    DYNA_ASSIGN_OR_RETURN(auto costModel,
-                          ::dyna::CostModel::open(model, costs));
+    DYNA_ASSIGN_OR_RETURN(auto costModel, openCosts(model, costs, cluster));
     DYNA_ASSIGN_OR_RETURN(PlanDraft draft,
                           beginPlan(model, costModel, requestOf(*this)));
     DYNA_RETURN_IF_ERROR(schedulePlan(draft, costModel));

@@ -59,6 +59,18 @@ Status mlir::dyna::checkCount(const char *option, int64_t value, int64_t most,
   return bytes;
 }
 
+::dyna::StatusOr<::dyna::CostModel>
+mlir::dyna::openCosts(const ::dyna::Model &model, const std::string &costs,
+                      const std::string &cluster) {
+  if (cluster.empty())
+    return ::dyna::CostModel::open(model, costs);
+  if (!costs.empty())
+    return Status::invalidArgument(
+        "costs and cluster both say what things take: give one");
+  DYNA_ASSIGN_OR_RETURN(auto table, ::dyna::CostTable::described(cluster));
+  return ::dyna::CostModel::create(model, std::move(table));
+}
+
 ::dyna::StatusOr<std::string>
 mlir::dyna::scheduleWord(const std::string &pipeline,
                          const std::string &schedule) {
@@ -89,6 +101,10 @@ Status mlir::dyna::checkRequest(const MiniBatchRequest &request) {
     return Status::invalidArgument(
         "split-backward says how gradients are made, but with evaluate there "
         "are none: give one of them");
+  if (request.mergeRanges != "auto" && request.mergeRanges != "never")
+    return Status::invalidArgument("merge-ranges expects auto or never, but "
+                                   "got '" +
+                                   request.mergeRanges + "'");
   if (request.lengths.empty())
     return Status::invalidArgument(
         "lengths expects the tokens of each sample, such as 30,5,40");
@@ -252,18 +268,42 @@ mlir::dyna::beginPlan(const ::dyna::Model &model,
   return cutDraft({std::move(graph)}, std::move(policy), costs, request);
 }
 
+static PlanDraft draftOf(const ::dyna::SwitchTable &switches, int turn,
+                         bool evaluate) {
+  PlanDraft draft = {switches.graph(turn)};
+  draft.isPhase = true;
+  draft.heldBeside = countBeside(switches, turn, evaluate);
+  draft.options.switched = turn != switches.home();
+  return draft;
+}
+
 ::dyna::StatusOr<PlanDraft>
 mlir::dyna::beginPhase(const ::dyna::SwitchTable &switches, int turn,
                        const ::dyna::CostModel &costs,
                        const MiniBatchRequest &request) {
-  const ::dyna::ExecutableGraph &graph = switches.graph(turn);
-  DYNA_ASSIGN_OR_RETURN(auto policy,
-                        makePolicy(costs, graph.strategy(), request));
-  PlanDraft draft = {graph};
-  draft.isPhase = true;
-  draft.heldBeside = countBeside(switches, turn, request.evaluate);
-  draft.options.switched = turn != switches.home();
-  return cutDraft(std::move(draft), std::move(policy), costs, request);
+  DYNA_ASSIGN_OR_RETURN(
+      auto policy, makePolicy(costs, switches.graph(turn).strategy(), request));
+  return cutDraft(draftOf(switches, turn, request.evaluate), std::move(policy),
+                  costs, request);
+}
+
+::dyna::StatusOr<::dyna::PlanOptions>
+mlir::dyna::phaseOptions(const ::dyna::SwitchTable &switches, int turn,
+                         const ::dyna::CostModel &costs,
+                         const MiniBatchRequest &request, int64_t longest) {
+  MiniBatchRequest own = request;
+  if (own.tokensPerBatch <= 0)
+    own.tokensPerBatch = tokensOf(request);
+  own.lengths = {longest};
+  DYNA_ASSIGN_OR_RETURN(
+      auto policy, makePolicy(costs, switches.graph(turn).strategy(), own));
+  PlanDraft draft = draftOf(switches, turn, request.evaluate);
+  const bool isSwitched = draft.options.switched;
+  draft.options = std::move(policy.options);
+  draft.options.switched = isSwitched;
+  DYNA_ASSIGN_OR_RETURN(draft.rankMemory,
+                        bytesOf("rank-memory", request.rankMemory));
+  return limitOptions(draft, ::dyna::Planner(draft.graph, costs));
 }
 
 //===----------------------------------------------------------------------===//

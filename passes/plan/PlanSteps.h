@@ -22,7 +22,8 @@ constexpr const char *defaultStrategy = "dp=1"; ///< as Passes.td has it
 /// The options of a pass that begins a plan, as the user gave them: -1 and empty
 /// where nothing was said.
 struct MiniBatchRequest {
-  std::string strategy, microBatches, pipeline, schedule, recompute, rankMemory;
+  std::string strategy, microBatches, mergeRanges, pipeline, schedule,
+      recompute, rankMemory;
   std::vector<int64_t> lengths;
   int64_t targetTokens, tokensPerBatch, tokensPerMicroBatch;
   int64_t inFlight;
@@ -33,6 +34,7 @@ template <typename BeginningPass>
 MiniBatchRequest requestOf(const BeginningPass &pass) {
   return {pass.strategy,
           pass.microBatches,
+          pass.mergeRanges,
           pass.pipeline,
           pass.schedule,
           pass.recompute,
@@ -77,6 +79,11 @@ struct PlanDraft {
 ::dyna::StatusOr<std::string> scheduleWord(const std::string &pipeline,
                                            const std::string &schedule);
 
+/// What a pass's options of these names say, of which one may be given.
+::dyna::StatusOr<::dyna::CostModel> openCosts(const ::dyna::Model &model,
+                                              const std::string &costs,
+                                              const std::string &cluster);
+
 /// `costs` is that of the model, here and below.
 ::dyna::StatusOr<PlanDraft> beginPlan(const ::dyna::Model &model,
                                       const ::dyna::CostModel &costs,
@@ -86,6 +93,12 @@ struct PlanDraft {
 ::dyna::StatusOr<PlanDraft> beginPhase(const ::dyna::SwitchTable &switches,
                                        int turn, const ::dyna::CostModel &costs,
                                        const MiniBatchRequest &request);
+/// Those that plans of a turn are made with, whatever samples of the request it gets,
+/// of which none is longer than `longest`, at least 1: within rank-memory.
+::dyna::StatusOr<::dyna::PlanOptions>
+phaseOptions(const ::dyna::SwitchTable &switches, int turn,
+             const ::dyna::CostModel &costs, const MiniBatchRequest &request,
+             int64_t longest);
 ::dyna::Status schedulePlan(PlanDraft &draft, const ::dyna::CostModel &costs);
 ::dyna::Status orderPlan(PlanDraft &draft, const ::dyna::CostModel &costs);
 

@@ -70,7 +70,7 @@ private:
       return failure();
     if (Status status = checkOptions(); !status.isOk())
       return refuse(module, status);
-    auto costModel = ::dyna::CostModel::open(*model, costs);
+    auto costModel = openCosts(*model, costs, cluster);
     if (!costModel.isOk())
       return refuse(module, costModel.status());
     SmallVector<exec::PlanOp> drafts;

@@ -5,9 +5,10 @@
 #include "passes/plan/StepPhases.h"
 
 #include "dialects/exec/SwitchTranslation.h"
+#include "runtime/base/Text.h"
 #include "runtime/plan/InstructionTable.h"
 #include "runtime/plan/StepVerifier.h"
-#include "runtime/planner/AssignStrategies.h"
+#include "runtime/planner/GraphEstimates.h"
 #include "runtime/planner/JoinPhases.h"
 #include "runtime/planner/PlacePhases.h"
 
@@ -23,6 +24,64 @@ using ::dyna::Status;
 // Plans
 //===----------------------------------------------------------------------===//
 
+/// What merges are decided by: a turn's phases as its plans are made, switches on the
+/// cluster of the costs.
+static ::dyna::StatusOr<::dyna::GraphEstimates>
+estimateTurns(const Orchestrated &orchestrated, const ::dyna::CostModel &costs,
+              const MiniBatchRequest &request) {
+  std::vector<::dyna::PhaseEstimate> phases;
+  std::vector<int> order;
+  for (int turn = 0; turn <= orchestrated.home(); ++turn) {
+    int64_t longest = 1;
+    for (int64_t length : request.lengths)
+      if (length <= orchestrated.ranges.ranges()[turn].last)
+        longest = std::max(longest, length);
+    DYNA_ASSIGN_OR_RETURN(
+        auto options,
+        phaseOptions(orchestrated.switches, turn, costs, request, longest));
+    phases.emplace_back(orchestrated.switches.graph(turn), costs, options);
+    order.push_back(turn);
+  }
+  const auto network = ::dyna::networkOf(
+      costs.cluster(), orchestrated.switches.graph(0).ranks());
+  return ::dyna::GraphEstimates(
+      std::move(phases), std::move(order),
+      ::dyna::timeSwitches(orchestrated.switches,
+                           ::dyna::switchMaker(network).seconds));
+}
+
+static ::dyna::StatusOr<::dyna::Assignment>
+assign(const Orchestrated &orchestrated, const ::dyna::CostModel &costs,
+       const MiniBatchRequest &request) {
+  if (request.mergeRanges == "never" || request.evaluate)
+    return ::dyna::assignByRange(request.lengths, orchestrated.ranges);
+  DYNA_ASSIGN_OR_RETURN(auto estimates,
+                        estimateTurns(orchestrated, costs, request));
+  return ::dyna::assignSamples(request.lengths, orchestrated.ranges, estimates);
+}
+
+/// Of samples whose range's strategy has none of them.
+static std::vector<std::string>
+describeMerges(const Orchestrated &orchestrated,
+               const ::dyna::Assignment &assigned,
+               const std::vector<int64_t> &lengths) {
+  const auto &ranges = orchestrated.ranges.ranges();
+  std::vector<std::string> notes;
+  for (size_t turn = 0; turn < ranges.size(); ++turn) {
+    std::vector<int> from(ranges.size());
+    for (int sample : assigned.samples[turn])
+      ++from[orchestrated.ranges.rangeOf(lengths[sample])];
+    for (size_t range = 0; range < ranges.size(); ++range)
+      if (range != turn && from[range] > 0)
+        notes.push_back(::dyna::formatText(
+            "%d sample%s of '%s' join those of '%s': alone they are not worth "
+            "their switch",
+            from[range], from[range] == 1 ? "" : "s", ranges[range].name,
+            ranges[turn].name));
+  }
+  return notes;
+}
+
 ::dyna::StatusOr<StepDraft>
 mlir::dyna::beginStep(const Orchestrated &orchestrated,
                       const ::dyna::CostModel &costs,
@@ -32,14 +91,13 @@ mlir::dyna::beginStep(const Orchestrated &orchestrated,
     return Status::invalidArgument(
         "strategy is given, but the module has strategies of its own "
         "(exec.orchestration): leave it out");
-  DYNA_ASSIGN_OR_RETURN(
-      auto assigned,
-      ::dyna::assignByRange(request.lengths, orchestrated.ranges));
+  DYNA_ASSIGN_OR_RETURN(auto assigned, assign(orchestrated, costs, request));
   MiniBatchRequest own = request;
   if (own.targetTokens < 0)
     own.targetTokens = std::accumulate(request.lengths.begin(),
                                        request.lengths.end(), int64_t(0));
   StepDraft step;
+  step.notes = describeMerges(orchestrated, assigned, request.lengths);
   bool areJoined = false;
   for (int turn = 0; turn <= orchestrated.home(); ++turn) {
     const bool isHome = turn == orchestrated.home();

@@ -24,9 +24,11 @@ struct StepDraft {
     std::vector<int64_t> samples; ///< as plan::Phase has them
   };
   std::vector<Phase> phases;
+  std::vector<std::string> notes; ///< where samples went, for people
 };
 
-/// Deals the samples by their lengths, and begins a plan for every turn that has
+/// Deals the samples by their lengths, on which ranges merge if the request says so
+/// and it trains, and begins a plan for every turn that has
 /// some, and for home.
 ::dyna::StatusOr<StepDraft> beginStep(const Orchestrated &orchestrated,
                                       const ::dyna::CostModel &costs,

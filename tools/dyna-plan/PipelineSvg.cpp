@@ -20,13 +20,23 @@ using plan::Instruction;
 struct Look {
   const char *name, *colour, *ink;
 };
-enum Colour { Forward, Backward, Weight, Recompute, Update, Exchange, None };
+enum Colour {
+  Forward,
+  Backward,
+  Weight,
+  Recompute,
+  Update,
+  Exchange,
+  Switch,
+  None
+};
 constexpr Look looks[] = {{"forward", "#4477aa", "#ffffff"},
                           {"backward", "#ccbb44", "#000000"},
                           {"weight gradients", "#228833", "#ffffff"},
                           {"computed again", "#aa3377", "#ffffff"},
                           {"update", "#66ccee", "#000000"},
                           {"parameters exchanged", "#bbbbbb", "#000000"},
+                          {"switches", "#ee6677", "#000000"},
                           {"idle", "#e4e4e4", "#000000"}};
 
 Colour colourOf(const Instruction &i) {
@@ -123,7 +133,8 @@ public:
 
 private:
   const double makespan_;
-  bool isThere[None + 1] = {false, false, false, false, false, false, true};
+  bool isThere[None + 1] = {false, false, false, false,
+                            false, false, false, true};
 };
 
 } // namespace
@@ -152,16 +163,52 @@ void PipelineSvg::add(const std::string &title, const ExecutableGraph &graph,
                       const plan::Plan &plan, const PlanTimes &times) {
   Panel &panel = panels_.emplace_back();
   panel.title = title;
-  panel.makespan = times.makespan;
+  addPhase(panel, "", graph, plan, times);
+}
+
+void PipelineSvg::add(const std::string &title,
+                      const std::vector<PlayedPhase> &phases) {
+  Panel &panel = panels_.emplace_back();
+  panel.title = title;
+  panel.rows.resize(phases.front().graph->graph->ranks());
+  for (const PlayedPhase &phase : phases) {
+    addSwitch(panel, phase.switches.valueSeconds);
+    addPhase(panel, phase.graph->name, *phase.graph->graph, phase.plan->plan(),
+             phase.times);
+    addSwitch(panel, phase.switches.gradientSeconds);
+  }
+}
+
+void PipelineSvg::addPhase(Panel &panel, const std::string &strategy,
+                           const ExecutableGraph &graph, const plan::Plan &plan,
+                           const PlanTimes &times) {
   const double end = endOfMicroBatches(plan, times);
+  panel.rows.resize(plan.rankCount());
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
     const auto &place = graph.placeOf(rank);
-    panel.rows.push_back(
-        {formatText("rank %d", rank),
-         formatText("stage %d of replica %d", place.stage, place.replica),
-         barsOf(plan.ranks[rank], times.ranks[rank], 1e-9 * times.makespan)});
-    fillBehind(panel.rows.back().bars, end, times.makespan);
+    Row &row = panel.rows[rank];
+    row.name = formatText("rank %d", rank);
+    row.place += formatText(
+        "%s%sstage %d of replica %d", row.place.empty() ? "" : "; ",
+        strategy.empty() ? "" : strategy + ": ", place.stage, place.replica);
+    std::vector<Bar> bars =
+        barsOf(plan.ranks[rank], times.ranks[rank], 1e-9 * times.makespan);
+    fillBehind(bars, end, times.makespan);
+    for (Bar &bar : bars) {
+      bar.begin += panel.makespan;
+      bar.end += panel.makespan;
+      row.bars.push_back(bar);
+    }
   }
+  panel.makespan += times.makespan;
+}
+
+void PipelineSvg::addSwitch(Panel &panel, double seconds) {
+  if (seconds <= 0)
+    return;
+  for (Row &row : panel.rows)
+    row.bars.push_back({Switch, -1, panel.makespan, panel.makespan + seconds});
+  panel.makespan += seconds;
 }
 
 /// Where no micro-batch is left anywhere, what is no update is an exchange, or

@@ -5,7 +5,7 @@
 #ifndef DYNA_TOOLS_DYNA_PLAN_PIPELINESVG_H
 #define DYNA_TOOLS_DYNA_PLAN_PIPELINESVG_H
 
-#include "runtime/sim/PlanTimes.h"
+#include "runtime/planner/StepReport.h"
 
 #include <string>
 #include <vector>
@@ -20,6 +20,9 @@ public:
   /// `title` is plain text.
   void add(const std::string &title, const ExecutableGraph &graph,
            const plan::Plan &plan, const PlanTimes &times);
+  /// Of several graphs: phases from left to right, each between its switches, in
+  /// which nothing else goes on.
+  void add(const std::string &title, const std::vector<PlayedPhase> &phases);
   std::string finish() const;
 
 private:
@@ -36,10 +39,16 @@ private:
   struct Panel {
     std::string title;
     std::vector<Row> rows;
-    double makespan;
+    double makespan = 0;
   };
   static std::vector<Bar> barsOf(const plan::RankProgram &program,
                                  const RankTimes &times, double gap);
+  /// Behind what the panel has; `strategy` names what the rows' places are of,
+  /// where there are several.
+  static void addPhase(Panel &panel, const std::string &strategy,
+                       const ExecutableGraph &graph, const plan::Plan &plan,
+                       const PlanTimes &times);
+  static void addSwitch(Panel &panel, double seconds);
 
   static void fillBehind(std::vector<Bar> &bars, double begin, double makespan);
 

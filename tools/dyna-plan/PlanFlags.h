@@ -5,11 +5,9 @@
 #ifndef DYNA_TOOLS_DYNA_PLAN_PLANFLAGS_H
 #define DYNA_TOOLS_DYNA_PLAN_PLANFLAGS_H
 
-#include "runtime/base/Text.h"
-#include "runtime/planner/Policy.h"
+#include "runtime/base/Status.h"
 #include "llvm/Support/CommandLine.h"
 
-#include <functional>
 #include <string>
 
 namespace dyna {
@@ -30,10 +28,21 @@ struct PlanFlags {
   llvm::cl::opt<std::string> strategies{
       "strategies",
       llvm::cl::desc(
-          "search: the strategies between which a step should switch "
-          "by the lengths of its samples, on the devices of "
-          "--cluster"),
+          "Those of --ranges, such as \"a: dp=4; b: tp=4\"; or search: "
+          "those between which a step should switch by the lengths of its "
+          "samples, with their ranges, on the devices of --cluster"),
       llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> ranges{
+      "ranges",
+      llvm::cl::desc("Lengths of the samples that each of the strategies has, "
+                     "as a run takes them, such as \"a: 0-1024; b: 1025-\"; "
+                     "beside the step stands each strategy alone"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> mergeRanges{
+      "merge-ranges",
+      llvm::cl::desc("auto: a range not worth its switch in a step joins the "
+                     "next longer one; never (default: auto)"),
+      llvm::cl::init("auto"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> switches{
       "switch",
       llvm::cl::desc("No steps, but the way of parameters from strategy to "
@@ -117,68 +126,8 @@ struct PlanFlags {
                            llvm::cl::desc("One JSON object per line, no table"),
                            llvm::cl::cat(category)};
 
-  Status check() const {
-    auto expect = [](bool holds, const std::string &what) {
-      return holds ? Status::ok() : Status::invalidArgument(what);
-    };
-    DYNA_RETURN_IF_ERROR(
-        expect(!model.empty(),
-               "expects a model: a .mlir file, a config.json or a training "
-               "binary"));
-    if (!switches.empty()) {
-      const std::reference_wrapper<const llvm::cl::Option> ofSteps[] = {
-          strategy, strategies,     lengths,
-          columns,  compare,        attention,
-          simulate, tokensPerBatch, tokensPerMicroBatch,
-          steps,    trace,          recompute,
-          svg};
-      for (const llvm::cl::Option &option : ofSteps)
-        DYNA_RETURN_IF_ERROR(
-            expect(option.getNumOccurrences() == 0,
-                   "--" + option.ArgStr.str() +
-                       " is about steps, and --switch about what is between "
-                       "them: give one"));
-    }
-    DYNA_RETURN_IF_ERROR(
-        expect(!lengths.empty() || !switches.empty(),
-               "expects --lengths: numbers, or a file of them"));
-    DYNA_RETURN_IF_ERROR(
-        expect(cluster.empty() || costs.empty(),
-               "--costs and --cluster both say what things take: give one"));
-    DYNA_RETURN_IF_ERROR(
-        expect(tokensPerBatch >= 1 && tokensPerBatch <= maxTokensPerBatch,
-               formatText("--tokens-per-batch expects 1 to %d, but got %d",
-                          maxTokensPerBatch, tokensPerBatch.getValue())));
-    for (int64_t tokens : tokensPerMicroBatch)
-      DYNA_RETURN_IF_ERROR(expect(
-          tokens >= 0 && tokens <= maxMicroBatchTokens,
-          formatText("--tokens-per-micro-batch expects 0 to %d, but got %d",
-                     maxMicroBatchTokens, tokens)));
-    DYNA_RETURN_IF_ERROR(expect(
-        attention == "fused" || attention == "stored",
-        "--attention expects fused or stored, but got '" + attention + "'"));
-    DYNA_RETURN_IF_ERROR(
-        expect(!planTimes || json, "--plan-times is shown with --json alone"));
-    DYNA_RETURN_IF_ERROR(
-        expect(strategy != "search" || (trace.empty() && svg.empty()),
-               "--trace and --svg are of one strategy, not of a search"));
-    DYNA_RETURN_IF_ERROR(expect(strategies.empty() || strategies == "search",
-                                "--strategies expects search, but got '" +
-                                    strategies +
-                                    "'; --strategy takes one strategy"));
-    if (!strategies.empty()) {
-      const std::reference_wrapper<const llvm::cl::Option> ofPlans[] = {
-          strategy,  compare,  tokensPerMicroBatch, steps,
-          recompute, simulate, planTimes,           report,
-          trace,     svg};
-      for (const llvm::cl::Option &option : ofPlans)
-        DYNA_RETURN_IF_ERROR(
-            expect(option.getNumOccurrences() == 0,
-                   "--" + option.ArgStr.str() +
-                       " is about plans, and --strategies search makes none"));
-    }
-    return expect(steps >= 0, "--steps expects 0 or more");
-  }
+  /// What is missing, does not go together or is out of range, in one line.
+  Status check() const;
 };
 
 } // namespace dyna

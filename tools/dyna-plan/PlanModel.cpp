@@ -14,6 +14,7 @@
 #include "passes/plan/ManifestBuilder.h"
 #include "runtime/base/InputFile.h"
 #include "runtime/base/Printable.h"
+#include "runtime/base/Text.h"
 #include "runtime/cost/StoredScores.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -173,6 +174,17 @@ mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
                                     const CostTable &table, bool isAgain) {
   return compile(flags, strategy.tp > 1 ? describeStrategy(strategy) : "",
                  table, isAgain);
+}
+
+std::string splittingStrategies(const std::vector<Strategy> &strategies) {
+  std::string text;
+  for (Strategy one : strategies) {
+    if (one.tp == 1)
+      continue;
+    one.name = formatText("s%d", text.size());
+    text += (text.empty() ? "" : "; ") + describeStrategy(one);
+  }
+  return text;
 }
 
 mlir::FailureOr<Model> compileDegrees(const PlanFlags &flags,

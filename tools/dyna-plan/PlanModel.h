@@ -11,6 +11,9 @@
 #include "runtime/plan/Strategy.h"
 #include "tools/dyna-plan/PlanFlags.h"
 
+#include <string>
+#include <vector>
+
 namespace dyna {
 
 /// One line for people; returns the exit code of what a user can put right.
@@ -27,6 +30,10 @@ mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
                                     const Strategy &strategy,
                                     const CostTable &table,
                                     bool isAgain = false);
+
+/// Strategies as text that the distribute phase reads, under names of their own:
+/// those that split layers; empty where none of them does.
+std::string splittingStrategies(const std::vector<Strategy> &strategies);
 
 /// The same at the tensor degrees of several strategies as text; none: at 1 alone.
 /// Warnings stay away.

@@ -4,6 +4,7 @@
 
 #include "tools/dyna-plan/SearchStrategies.h"
 
+#include "runtime/base/Text.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlanSteps.h"
 #include "tools/dyna-plan/SimulationFlag.h"

@@ -5,6 +5,7 @@
 #include "tools/dyna-plan/SwitchFlag.h"
 
 #include "runtime/base/Printable.h"
+#include "runtime/base/Text.h"
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/SwitchTable.h"
 #include "runtime/planner/PartitionLayers.h"
@@ -34,19 +35,6 @@ StatusOr<std::vector<Strategy>> parseSwitch(llvm::StringRef text) {
         "dp=2,tp=2\", but got '" +
         text.str() + "'");
   return strategies;
-}
-
-/// As the distribute phase reads them, under names of their own; empty where
-/// none of them splits a layer.
-std::string splitting(const std::vector<Strategy> &strategies) {
-  std::string text;
-  for (Strategy one : strategies) {
-    if (one.tp == 1)
-      continue;
-    one.name = formatText("s%d", text.size());
-    text += (text.empty() ? "" : "; ") + describeStrategy(one);
-  }
-  return text;
 }
 
 /// As people gave it, without its cut.
@@ -119,7 +107,7 @@ int planSwitches(const PlanFlags &flags) {
   auto table = openTable(flags);
   if (!table.isOk())
     return fail(table.status());
-  auto model = compileDegrees(flags, splitting(*strategies), *table);
+  auto model = compileDegrees(flags, splittingStrategies(*strategies), *table);
   if (mlir::failed(model))
     return 2;
   auto costs = CostModel::create(*model, std::move(*table));

@@ -3,8 +3,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Plans mini-batches of given lengths as a training binary would, under one
-// strategy and several schedules, and plays them with the costs of a described
-// cluster. The model is compiled up to its manifest: there is no code.
+// strategy or several by ranges of lengths, and several schedules, and plays them
+// with the costs of a described cluster. The model is compiled up to its manifest: there is no code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +14,7 @@
 #include "tools/ToolSupport.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlanSteps.h"
+#include "tools/dyna-plan/RangedSteps.h"
 #include "tools/dyna-plan/SearchSets.h"
 #include "tools/dyna-plan/SearchStrategies.h"
 #include "tools/dyna-plan/SimulationFlag.h"
@@ -34,6 +35,8 @@ int run(const PlanFlags &flags) {
   auto lengths = readLengths(flags.lengths, columns);
   if (!lengths.isOk())
     return fail(lengths.status());
+  if (!flags.ranges.empty())
+    return planRanges(flags, *lengths);
   if (!flags.strategies.empty())
     return searchSets(flags, *std::move(lengths));
   if (flags.strategy == "search")

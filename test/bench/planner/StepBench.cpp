@@ -84,7 +84,7 @@ struct StepBench {
   std::unique_ptr<Estimates> estimates;
   std::vector<int64_t> limits;
 
-  /// As a run plans a step (RangedGraphs.h), with times of its parts in `ms`.
+  /// As a run plans a step (StepPlanner.h), with times of its parts in `ms`.
   StatusOr<std::string> planOnce(const std::vector<int64_t> &lengths,
                                  double *ms, int &microBatches) const;
 };

@@ -1,0 +1,35 @@
+"""What `dyna-plan --ranges --json` says of steps fits together: check_ranges.py STEPS ONE_STRATEGY."""
+
+import json
+import sys
+
+
+def near(a, b):
+    return abs(a - b) <= 1e-6 * max(abs(a), abs(b), 1e-30)
+
+
+row, short = (json.load(open(path)) for path in sys.argv[1:3])
+phases = row["phases"]
+assert sorted(phase["plan"] for phase in phases) == ["long", "short"], row
+for key in ["samples", "tokens", "micro_batches"]:
+    assert row[key] == sum(phase[key] for phase in phases), (key, row)
+assert row["samples"] == 308, row
+for key in ["switch_seconds", "switch_bytes"]:
+    assert row[key] > 0 and near(row[key], sum(phase.get(key, 0) for phase in phases)), (key, row)
+# One phase behind the other, and their switches.
+assert near(row["seconds"], row["switch_seconds"] + sum(phase["seconds"] for phase in phases)), row
+assert row["seconds"] >= row["bound_seconds"] > 0 and row["plan_seconds"] > 0, row
+for phase in phases:
+    assert phase["seconds"] >= phase["load_bound_seconds"] > 0, phase
+    assert len(phase["rank_peak_bytes"]) == 4, phase
+assert row["rank_peak_bytes"] == [max(bytes) for bytes in zip(*(phase["rank_peak_bytes"] for phase in phases))], row
+# Home has nothing to fetch and nothing to send.
+assert [("switch_bytes" in phase) for phase in phases].count(False) == 1, row
+
+alone = {one["strategy"]: one for one in row["alone"]}
+assert sorted(alone) == ["long", "short"] and all(one["fits"] for one in alone.values()), row
+for one in alone.values():
+    assert near(one["gain"] * row["seconds"], one["seconds"]), row
+# The strategy alone is a step of one range.
+assert near(alone["short"]["seconds"], short["seconds"]) and short["switch_seconds"] == 0, (row, short)
+assert near(short["alone"][0]["gain"], 1), short

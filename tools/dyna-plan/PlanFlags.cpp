@@ -1,0 +1,96 @@
+//===- PlanFlags.cpp - What dyna-plan is asked for ------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "tools/dyna-plan/PlanFlags.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/planner/Policy.h"
+
+#include <functional>
+
+namespace dyna {
+namespace {
+
+using Options =
+    std::initializer_list<std::reference_wrapper<const llvm::cl::Option>>;
+
+Status expect(bool holds, const std::string &what) {
+  return holds ? Status::ok() : Status::invalidArgument(what);
+}
+
+/// `why` follows the name of the first of them that is given.
+Status expectNone(Options options, const std::string &why) {
+  for (const llvm::cl::Option &option : options)
+    DYNA_RETURN_IF_ERROR(expect(option.getNumOccurrences() == 0,
+                                "--" + option.ArgStr.str() + why));
+  return Status::ok();
+}
+
+Status checkNumbers(const PlanFlags &flags) {
+  DYNA_RETURN_IF_ERROR(expect(
+      flags.tokensPerBatch >= 1 && flags.tokensPerBatch <= maxTokensPerBatch,
+      formatText("--tokens-per-batch expects 1 to %d, but got %d",
+                 maxTokensPerBatch, flags.tokensPerBatch.getValue())));
+  for (int64_t tokens : flags.tokensPerMicroBatch)
+    DYNA_RETURN_IF_ERROR(expect(
+        tokens >= 0 && tokens <= maxMicroBatchTokens,
+        formatText("--tokens-per-micro-batch expects 0 to %d, but got %d",
+                   maxMicroBatchTokens, tokens)));
+  return expect(flags.steps >= 0, "--steps expects 0 or more");
+}
+
+/// Those that give several strategies, or look for them.
+Status checkStrategies(const PlanFlags &flags) {
+  DYNA_RETURN_IF_ERROR(
+      expect(flags.mergeRanges == "auto" || flags.mergeRanges == "never",
+             "--merge-ranges expects auto or never, but got '" +
+                 flags.mergeRanges + "'"));
+  if (flags.strategies == "search")
+    return expectNone({flags.strategy, flags.compare, flags.tokensPerMicroBatch,
+                       flags.steps, flags.recompute, flags.simulate,
+                       flags.planTimes, flags.report, flags.trace, flags.svg,
+                       flags.ranges, flags.mergeRanges},
+                      " is about plans, and --strategies search makes none");
+  if (!flags.ranges.empty())
+    return expectNone({flags.strategy},
+                      " is one strategy for all lengths, and --ranges has one "
+                      "for each: give one of the two");
+  DYNA_RETURN_IF_ERROR(
+      expect(flags.strategies.empty(),
+             "--strategies expects search, or --ranges beside it, such as \"a: "
+             "0-1024; b: 1025-\", but got '" +
+                 flags.strategies + "' alone; --strategy takes one strategy"));
+  return expectNone({flags.mergeRanges}, " is about --ranges: give these, too");
+}
+
+} // namespace
+
+Status PlanFlags::check() const {
+  DYNA_RETURN_IF_ERROR(expect(
+      !model.empty(),
+      "expects a model: a .mlir file, a config.json or a training binary"));
+  if (!switches.empty())
+    DYNA_RETURN_IF_ERROR(expectNone(
+        {strategy, strategies, ranges, mergeRanges, lengths, columns, compare,
+         attention, simulate, tokensPerBatch, tokensPerMicroBatch, steps, trace,
+         recompute, svg},
+        " is about steps, and --switch about what is between them: give one"));
+  DYNA_RETURN_IF_ERROR(expect(!lengths.empty() || !switches.empty(),
+                              "expects --lengths: numbers, or a file of them"));
+  DYNA_RETURN_IF_ERROR(
+      expect(cluster.empty() || costs.empty(),
+             "--costs and --cluster both say what things take: give one"));
+  DYNA_RETURN_IF_ERROR(checkNumbers(*this));
+  DYNA_RETURN_IF_ERROR(expect(attention == "fused" || attention == "stored",
+                              "--attention expects fused or stored, but got '" +
+                                  attention + "'"));
+  DYNA_RETURN_IF_ERROR(
+      expect(!planTimes || json, "--plan-times is shown with --json alone"));
+  DYNA_RETURN_IF_ERROR(
+      expect(strategy != "search" || (trace.empty() && svg.empty()),
+             "--trace and --svg are of one strategy, not of a search"));
+  return checkStrategies(*this);
+}
+
+} // namespace dyna

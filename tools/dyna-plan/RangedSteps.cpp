@@ -1,0 +1,321 @@
+//===- RangedSteps.cpp - Steps that switch, planned and played ------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "tools/dyna-plan/RangedSteps.h"
+
+#include "runtime/base/Json.h"
+#include "runtime/base/OutputFile.h"
+#include "runtime/base/Printable.h"
+#include "runtime/base/Text.h"
+#include "runtime/planner/CutMiniBatch.h"
+#include "runtime/planner/StepRegions.h"
+#include "runtime/planner/StepReport.h"
+#include "tools/dyna-plan/PlanModel.h"
+#include "tools/dyna-plan/PlanSteps.h"
+#include "tools/dyna-plan/SimulationFlag.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <numeric>
+#include <set>
+
+namespace dyna {
+namespace {
+
+/// What all plans of one command have in common.
+struct Setting {
+  const PlanFlags &flags;
+  const CostModel &costs;
+  StepLengths steps;
+  SimulationOptions conditions;
+
+  int64_t memory() const { return costs.table().device().memory_bytes(); }
+  int64_t longest() const {
+    int64_t longest = 0;
+    for (const std::vector<int64_t> &step : steps)
+      for (int64_t length : step)
+        longest = std::max(longest, length);
+    return longest;
+  }
+};
+
+/// Strategies with the lengths that each has, and what plans their steps.
+class RangedSteps {
+public:
+  /// As a run with --ranges makes it, whose --rank-memory is what a device has.
+  /// What that does not hold is planned all the same, to be told how much.
+  static StatusOr<std::unique_ptr<RangedSteps>>
+  create(const Setting &setting, const std::vector<Strategy> &strategies,
+         LengthRanges ranges, PlanRequest request);
+
+  StatusOr<PlanReport> play(const Setting &setting, const std::string &name,
+                            StepOutputs &outputs) const;
+  const std::vector<std::string> &notes() const { return notes_; }
+  /// "home is 'b'", for people.
+  std::string describeHome() const {
+    return formatText("'%s' is home: it has the masters and makes the update",
+                      planner_->home().name);
+  }
+
+private:
+  std::vector<std::string> notes_;
+  std::vector<PlannedGraph> graphs_;
+  std::unique_ptr<StepPlanner> planner_;
+};
+
+StatusOr<std::unique_ptr<RangedSteps>>
+RangedSteps::create(const Setting &setting,
+                    const std::vector<Strategy> &strategies,
+                    LengthRanges ranges, PlanRequest request) {
+  auto made = std::make_unique<RangedSteps>();
+  auto takeNotes = [&](const std::vector<std::string> &notes,
+                       const std::string &strategy) {
+    for (const std::string &note : notes)
+      made->notes_.push_back(formatText("strategy '%s': %s", strategy, note));
+  };
+  for (const LengthRange &range : ranges.ranges()) {
+    request.strategy = strategies[range.strategy];
+    std::vector<std::string> notes;
+    DYNA_ASSIGN_OR_RETURN(PlannedGraph graph,
+                          planGraph(setting.costs, request, notes));
+    takeNotes(notes, range.name);
+    made->graphs_.push_back(std::move(graph));
+  }
+  std::vector<PlannedGraph *> all;
+  for (PlannedGraph &graph : made->graphs_)
+    all.push_back(&graph);
+  DYNA_ASSIGN_OR_RETURN(Orchestration orchestration,
+                        orchestrateRanges(ranges, {all.begin(), all.end()}));
+  const StepGraphs graphs(all, orchestration.home(), &orchestration);
+  const int64_t rankBytes = setting.memory() > 0 ? setting.memory() : -1;
+  for (PlannedGraph *graph : all)
+    if (rankBytes > 0) {
+      std::vector<std::string> notes;
+      DYNA_RETURN_IF_ERROR(limitMicroBatches(graphs, *graph, request,
+                                             /*training=*/true, rankBytes,
+                                             notes));
+      takeNotes(notes, graph->name);
+    }
+  DYNA_RETURN_IF_ERROR(setLongestSample(graphs, ranges, setting.longest()));
+  DYNA_ASSIGN_OR_RETURN(StepRegions regions,
+                        sizeStepRegions(graphs, request.tokensPerBatch,
+                                        /*training=*/true, rankBytes,
+                                        /*atLeast=*/true));
+  regions.apply(graphs);
+  made->planner_ = std::make_unique<StepPlanner>(
+      std::vector<const PlannedGraph *>(all.begin(), all.end()),
+      std::move(ranges), std::move(orchestration),
+      setting.flags.mergeRanges != "never", std::move(regions.bytes));
+  return made;
+}
+
+StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
+                                       const std::string &name,
+                                       StepOutputs &outputs) const {
+  PlanReport all;
+  for (const std::vector<int64_t> &samples : setting.steps) {
+    const std::vector<int64_t> lengths =
+        joinedLengths(setting.costs.model(), samples, planner_->home().options);
+    const auto begin = std::chrono::steady_clock::now();
+    DYNA_ASSIGN_OR_RETURN(
+        VerifiedStep step,
+        planner_->plan(
+            lengths,
+            std::accumulate(lengths.begin(), lengths.end(), INT64_C(0)),
+            /*trains=*/true, /*update=*/true));
+    const std::chrono::duration<double> planning =
+        std::chrono::steady_clock::now() - begin;
+    DYNA_ASSIGN_OR_RETURN(auto phases,
+                          playPhases(*planner_, step, setting.conditions));
+    if (outputs.hasTrace)
+      traceStep(outputs.trace,
+                {all.steps, all.seconds, outputs.processes, name}, phases,
+                setting.conditions.ranks == SimulationOptions::Ranks::Host);
+    if (outputs.hasSvg && all.steps == 0)
+      outputs.svg.add(name, phases);
+    PlanReport report = reportStep(*planner_, step, phases);
+    report.samples = static_cast<int64_t>(samples.size());
+    if (outputs.hasPlanTimes)
+      report.planSeconds = report.longestPlanSeconds = planning.count();
+    all.add(report);
+  }
+  outputs.processes += planner_->home().graph->ranks();
+  return all;
+}
+
+/// One of the strategies for all samples; `report` is of the same steps.
+struct Alone {
+  std::string strategy;
+  PlanReport report;
+};
+
+std::string describeGains(const std::string &name, const PlanReport &report,
+                          const std::vector<Alone> &alone, int64_t memory) {
+  std::string text;
+  for (const Alone &one : alone)
+    text += formatText("%s takes %.6g s a step, and '%s' alone %.3f times as "
+                       "long%s\n",
+                       name, report.seconds / static_cast<double>(report.steps),
+                       one.strategy, one.report.seconds / report.seconds,
+                       fits(one.report, memory) ? "" : ", but does not fit");
+  return text;
+}
+
+/// The report's object, with the strategies alone behind it.
+std::string jsonOf(const std::string &name, const PlanReport &report,
+                   const std::vector<Alone> &alone, int64_t memory) {
+  std::string text = report.json(name);
+  text.pop_back();
+  text += ", \"alone\": [";
+  for (size_t i = 0; i < alone.size(); ++i)
+    text += formatText("%s{\"strategy\": %s, \"seconds\": %.9g, \"gain\": "
+                       "%.9g, \"fits\": %s}",
+                       i > 0 ? ", " : "", quoteJson(alone[i].strategy),
+                       alone[i].report.seconds,
+                       alone[i].report.seconds / report.seconds,
+                       fits(alone[i].report, memory) ? "true" : "false");
+  return text + "]}";
+}
+
+void sayNotes(const std::vector<std::string> &notes,
+              std::set<std::string> &said) {
+  for (const std::string &note : notes)
+    if (said.insert(note).second)
+      llvm::errs() << "note: " << printable(note) << '\n';
+}
+
+/// Each strategy of a range that holds all samples, which another need not.
+StatusOr<std::vector<Alone>> playAlone(const Setting &setting,
+                                       const std::vector<Strategy> &strategies,
+                                       const LengthRanges &ranges,
+                                       const PlanRequest &request,
+                                       std::set<std::string> &said) {
+  std::vector<Alone> all;
+  for (const LengthRange &range : ranges.ranges()) {
+    DYNA_ASSIGN_OR_RETURN(LengthRanges own,
+                          parseLengthRanges(range.name + ": 0-", {range.name}));
+    StepOutputs none;
+    auto steps = RangedSteps::create(setting, {strategies[range.strategy]},
+                                     std::move(own), request);
+    auto report = steps.isOk() ? (*steps)->play(setting, range.name, none)
+                               : StatusOr<PlanReport>(steps.status());
+    if (report.isOk())
+      all.push_back({range.name, *std::move(report)});
+    else
+      sayNotes({formatText("strategy '%s' alone: %s", range.name,
+                           report.status().message())},
+               said);
+  }
+  return all;
+}
+
+/// Those of --strategies, or those that a binary was compiled with.
+StatusOr<std::vector<Strategy>> namedStrategies(const PlanFlags &flags,
+                                                const Model &model) {
+  if (!flags.strategies.empty())
+    return parseStrategies(flags.strategies);
+  std::vector<Strategy> strategies;
+  for (const std::string &text : model.manifest().strategies()) {
+    DYNA_ASSIGN_OR_RETURN(Strategy strategy, parseStrategy(text));
+    strategies.push_back(std::move(strategy));
+  }
+  if (strategies.empty())
+    return Status::invalidArgument(
+        "--ranges names strategies: --strategies says which they are, such as "
+        "\"a: dp=4; b: tp=4\"");
+  return strategies;
+}
+
+Status checkDevices(const std::vector<Strategy> &strategies,
+                    const LengthRanges &ranges, int64_t devices) {
+  const Strategy &first = strategies[ranges.ranges().front().strategy];
+  if (devices > 0 && first.ranks() > devices)
+    return Status::invalidArgument(
+        formatText("the strategies have %d ranks, but the cluster %d devices",
+                   first.ranks(), devices));
+  return Status::ok();
+}
+
+Status writeOutputs(const PlanFlags &flags, const StepOutputs &outputs) {
+  if (outputs.hasTrace)
+    DYNA_RETURN_IF_ERROR(replaceFile(flags.trace, outputs.trace.finish()));
+  return outputs.hasSvg ? replaceFile(flags.svg, outputs.svg.finish())
+                        : Status::ok();
+}
+
+Status planAll(const PlanFlags &flags, const CostModel &costs,
+               const std::vector<int64_t> &lengths) {
+  DYNA_ASSIGN_OR_RETURN(auto strategies, namedStrategies(flags, costs.model()));
+  std::vector<std::string> names;
+  for (const Strategy &strategy : strategies)
+    names.push_back(strategy.name);
+  DYNA_ASSIGN_OR_RETURN(LengthRanges ranges,
+                        parseLengthRanges(flags.ranges, names));
+  DYNA_RETURN_IF_ERROR(checkEqualRanks(ranges, strategies));
+  DYNA_RETURN_IF_ERROR(
+      checkDevices(strategies, ranges, costs.cluster().devices()));
+  Setting setting{flags, costs, {}, {}};
+  setting.steps =
+      dealSteps(lengths, costs.model().manifest().facts().positions(), flags);
+  DYNA_ASSIGN_OR_RETURN(setting.conditions, parseSimulation(flags.simulate));
+  DYNA_ASSIGN_OR_RETURN(auto requests, requestsOf(flags, setting.steps));
+  StepOutputs outputs;
+  outputs.hasTrace = !flags.trace.empty();
+  outputs.hasSvg = !flags.svg.empty();
+  outputs.hasPlanTimes = flags.planTimes;
+  std::set<std::string> said;
+  Reports reports;
+  std::string gains;
+  for (auto &[name, request] : requests) {
+    // A run chooses schedules by itself, and micro-batches before it knows its
+    // samples.
+    if (flags.compare.empty()) {
+      request.pipeline.clear();
+      name = "ranges";
+    }
+    request.longestSample = 0;
+    DYNA_ASSIGN_OR_RETURN(
+        auto steps, RangedSteps::create(setting, strategies, ranges, request));
+    sayNotes(steps->notes(), said);
+    if (ranges.size() > 1)
+      sayNotes({steps->describeHome()}, said);
+    DYNA_ASSIGN_OR_RETURN(PlanReport report,
+                          steps->play(setting, name, outputs));
+    DYNA_ASSIGN_OR_RETURN(
+        auto alone, playAlone(setting, strategies, ranges, request, said));
+    gains += flags.json ? jsonOf(name, report, alone, setting.memory()) + "\n"
+                        : describeGains(name, report, alone, setting.memory());
+    reports.emplace_back(name, std::move(report));
+  }
+  DYNA_RETURN_IF_ERROR(writeOutputs(flags, outputs));
+  if (!flags.json)
+    print(reports, setting.memory(), flags);
+  llvm::outs() << gains;
+  return Status::ok();
+}
+
+} // namespace
+
+int planRanges(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
+  auto table = openTable(flags);
+  if (!table.isOk())
+    return fail(table.status());
+  std::string degrees;
+  if (!flags.strategies.empty()) {
+    auto strategies = parseStrategies(flags.strategies);
+    if (!strategies.isOk())
+      return fail(strategies.status());
+    degrees = splittingStrategies(*strategies);
+  }
+  auto model = compileDegrees(flags, degrees, *table);
+  if (mlir::failed(model))
+    return 2;
+  auto costs = CostModel::create(*model, std::move(*table));
+  if (!costs.isOk())
+    return fail(costs.status());
+  const Status status = planAll(flags, *costs, lengths);
+  return status.isOk() ? 0 : fail(status);
+}
+
+} // namespace dyna

@@ -79,9 +79,9 @@ void joinFrom(std::vector<Transfer> &transfers, size_t first) {
 } // namespace
 
 StatusOr<std::vector<Transfer>> planMove(const std::vector<RankBox> &from,
-                                         const std::vector<RankBox> &to,
-                                         MoveLoad &load) {
+                                         const std::vector<RankBox> &to) {
   std::vector<Transfer> transfers;
+  std::map<int, int64_t> load; // elements that a rank sends to others
   for (const RankBox &wanted : to) {
     if (wanted.box.isEmpty())
       continue;
@@ -112,12 +112,6 @@ StatusOr<std::vector<Transfer>> planMove(const std::vector<RankBox> &from,
     joinFrom(transfers, first);
   }
   return transfers;
-}
-
-StatusOr<std::vector<Transfer>> planMove(const std::vector<RankBox> &from,
-                                         const std::vector<RankBox> &to) {
-  MoveLoad load;
-  return planMove(from, to, load);
 }
 
 std::vector<Transfer> planSum(const std::vector<RankBox> &from,

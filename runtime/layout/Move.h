@@ -48,12 +48,8 @@ struct Transfer {
   }
 };
 
-/// Elements that each rank has been told to send to others. Plans of several
-/// tensors that share one are balanced together.
-using MoveLoad = std::map<int, int64_t>;
-
 /// Every element of every box in `to` once, from a rank that has it: itself if
-/// it can, else the one with the least load, of these the first (HotSPa,
+/// it can, else the one that sends the fewest so far, of these the first (HotSPa,
 /// section 5.2, Algorithm 1, without its preference for ranks of one node).
 /// Ordered by `to`, then by place. Fails with the first box that nobody has.
 /// The same on every rank that asks.
@@ -61,9 +57,6 @@ using MoveLoad = std::map<int, int64_t>;
 /// A box in `to` is cut where boxes that have a part of it begin and end, so
 /// into no more than the product, over dimensions, of their number; pieces of
 /// one sender that touch are joined again. All in all O(|to| pieces |from|).
-StatusOr<std::vector<Transfer>> planMove(const std::vector<RankBox> &from,
-                                         const std::vector<RankBox> &to,
-                                         MoveLoad &load);
 StatusOr<std::vector<Transfer>> planMove(const std::vector<RankBox> &from,
                                          const std::vector<RankBox> &to);
 

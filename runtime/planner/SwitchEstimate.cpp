@@ -4,7 +4,10 @@
 
 #include "runtime/planner/SwitchEstimate.h"
 
+#include "runtime/planner/switches/Lots.h"
+
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <utility>
 
@@ -21,62 +24,24 @@ std::vector<int64_t> keyOf(const std::vector<RankBox> &boxes) {
   return key;
 }
 
-/// Where boxes begin and end along a dimension.
-void addBorders(const std::vector<RankBox> &boxes, int dimension,
-                std::vector<int64_t> &borders) {
-  for (const RankBox &one : boxes) {
-    borders.push_back(one.box.begin[dimension]);
-    borders.push_back(one.box.begin[dimension] + one.box.size[dimension]);
-  }
-}
-
-std::vector<int64_t> bordersOf(const std::vector<RankBox> &from,
-                               const std::vector<RankBox> &to, int dimension) {
-  std::vector<int64_t> borders;
-  addBorders(from, dimension, borders);
-  addBorders(to, dimension, borders);
-  std::sort(borders.begin(), borders.end());
-  borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
-  return borders;
-}
-
-void ranksWith(const std::vector<RankBox> &boxes, int64_t row, int64_t column,
-               std::vector<int> &ranks) {
-  ranks.clear();
-  for (const RankBox &one : boxes) {
-    const Box &box = one.box;
-    if (box.begin[0] <= row && row < box.begin[0] + box.size[0] &&
-        box.begin[1] <= column && column < box.begin[1] + box.size[1])
-      ranks.push_back(one.rank);
-  }
-}
-
 /// Bytes that come to each node over the network, and to each rank.
 class Arrivals {
 public:
   Arrivals(const Cluster &cluster, int ranks)
       : cluster_(cluster), ofRank_(ranks, 0),
         ofNode_(cluster.nodeOf(ranks - 1) + 1, 0),
-        holds_(ofNode_.size(), false), lacks_(ofNode_.size(), 0),
-        hasIt_(ranks, false) {}
+        holds_(ofNode_.size(), false), lacks_(ofNode_.size(), 0) {}
 
-  /// To every needer, or with `once` to one of them.
-  void add(const std::vector<int> &holders, const std::vector<int> &needers,
-           double bytes, bool once) {
-    for (int rank : holders)
-      hasIt_[rank] = holds_[cluster_.nodeOf(rank)] = true;
-    int lacking = 0;
-    bool isNear = false;
-    for (int rank : needers) {
-      lacking += !hasIt_[rank];
-      isNear = isNear || holds_[cluster_.nodeOf(rank)];
-    }
-    if (once)
-      addOnce(needers, bytes, lacking, isNear);
+  /// To every needer that lacks it, or where it goes to one of them, evenly to all.
+  void add(const switches::Lot &lot) {
+    for (int rank : lot.holders)
+      holds_[cluster_.nodeOf(rank)] = true;
+    if (lot.delivery == Delivery::Once)
+      addOnce(lot);
     else
-      addAll(needers, bytes);
-    for (int rank : holders)
-      hasIt_[rank] = holds_[cluster_.nodeOf(rank)] = false;
+      addAll(lot);
+    for (int rank : lot.holders)
+      holds_[cluster_.nodeOf(rank)] = false;
   }
 
   double seconds() const {
@@ -101,14 +66,13 @@ public:
   }
 
 private:
-  void addAll(const std::vector<int> &needers, double bytes) {
-    for (int rank : needers) {
-      if (hasIt_[rank])
-        continue;
+  void addAll(const switches::Lot &lot) {
+    const auto bytes = static_cast<double>(lot.bytes);
+    for (int rank : lot.lacking) {
       ofRank_[rank] += bytes;
       lacks_[cluster_.nodeOf(rank)] = 1;
     }
-    for (int rank : needers) {
+    for (int rank : lot.lacking) {
       const int node = cluster_.nodeOf(rank);
       // One copy crosses the network.
       if (std::exchange(lacks_[node], 0) == 1 && !holds_[node])
@@ -116,21 +80,24 @@ private:
     }
   }
 
-  void addOnce(const std::vector<int> &needers, double bytes, int lacking,
-               bool isNear) {
-    const int count = static_cast<int>(needers.size());
-    if (lacking < count || count == 0)
-      return; // stays where it is
-    int takers = 0;
-    for (int rank : needers)
-      takers += !isNear || holds_[cluster_.nodeOf(rank)];
-    for (int rank : needers) {
+  /// None lacks it where one that may get it has it.
+  void addOnce(const switches::Lot &lot) {
+    if (lot.lacking.empty())
+      return;
+    int near = 0;
+    for (int rank : lot.lacking)
+      near += holds_[cluster_.nodeOf(rank)] ? 1 : 0;
+    const double share =
+        static_cast<double>(lot.bytes) /
+        static_cast<double>(near > 0 ? near
+                                     : static_cast<int>(lot.lacking.size()));
+    for (int rank : lot.lacking) {
       const int node = cluster_.nodeOf(rank);
-      if (isNear && !holds_[node])
+      if (near > 0 && !holds_[node])
         continue;
-      ofRank_[rank] += bytes / takers;
-      if (!isNear)
-        ofNode_[node] += bytes / takers;
+      ofRank_[rank] += share;
+      if (near == 0)
+        ofNode_[node] += share;
     }
   }
 
@@ -138,7 +105,6 @@ private:
   std::vector<double> ofRank_, ofNode_;
   std::vector<bool> holds_; ///< nodes
   std::vector<int> lacks_;
-  std::vector<bool> hasIt_;
 };
 
 } // namespace
@@ -160,41 +126,35 @@ SwitchLayout::SwitchLayout(const ExecutableGraph &graph)
 SwitchEstimator::SwitchEstimator(const Model &model, const Cluster &cluster)
     : cluster_(cluster) {
   for (int p = 0; p < model.parameters(); ++p)
-    parameters_.push_back(
-        {static_cast<double>(elementBytes(model.computeType(p))),
-         static_cast<double>(elementBytes(model.gradientType()))});
+    parameters_.push_back({elementBytes(model.computeType(p)),
+                           elementBytes(model.gradientType())});
 }
 
 double SwitchEstimator::seconds(SwitchKind kind, const SwitchLayout &from,
                                 const SwitchLayout &to) const {
   const bool once = kind == SwitchKind::Gradients;
   // Of an element, all parameters of a pair of classes together.
-  std::map<std::pair<int, int>, double> bytes;
+  std::map<std::pair<int, int>, int64_t> bytes;
   for (size_t p = 0; p < parameters_.size(); ++p)
     bytes[{from.listOf_[p], to.listOf_[p]}] +=
         once ? parameters_[p].gradientBytes : parameters_[p].valueBytes;
-  Arrivals arrivals(cluster_, std::max(from.ranks_, to.ranks_));
-  std::vector<int> holders, needers;
+  std::vector<SwitchTensor> tensors;
   for (auto [pair, perElement] : bytes) {
     const SwitchLayout::Lists &before = from.lists_[pair.first];
     const SwitchLayout::Lists &behind = to.lists_[pair.second];
+    SwitchTensor &tensor = tensors.emplace_back();
+    tensor.elementBytes = perElement;
+    tensor.delivery = once ? Delivery::Once : Delivery::All;
     // What is updated is what is valid then, and where gradients are wanted.
-    const auto &has = kind == SwitchKind::First ? before.current : before.boxes;
-    const auto &needs = once ? behind.current : behind.boxes;
-    const auto rows = bordersOf(has, needs, 0),
-               columns = bordersOf(has, needs, 1);
-    for (size_t r = 0; r + 1 < rows.size(); ++r)
-      for (size_t c = 0; c + 1 < columns.size(); ++c) {
-        ranksWith(needs, rows[r], columns[c], needers);
-        if (needers.empty())
-          continue;
-        ranksWith(has, rows[r], columns[c], holders);
-        arrivals.add(holders, needers,
-                     perElement * static_cast<double>(rows[r + 1] - rows[r]) *
-                         static_cast<double>(columns[c + 1] - columns[c]),
-                     once);
-      }
+    tensor.from = kind == SwitchKind::First ? before.current : before.boxes;
+    tensor.to = once ? behind.current : behind.boxes;
   }
+  auto lots = switches::findLots(tensors);
+  // Of a model's parameters each rank of a graph has a part, all of them all.
+  assert(lots.isOk());
+  Arrivals arrivals(cluster_, std::max(from.ranks_, to.ranks_));
+  for (const switches::Lot &lot : lots->lots)
+    arrivals.add(lot);
   return arrivals.seconds();
 }
 

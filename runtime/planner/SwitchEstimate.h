@@ -5,8 +5,8 @@
 // A search asks for a thousand pairs of graphs in the time in which one switch is
 // planned. So a switch is estimated by what crosses each cut: bytes that a node lacks
 // over the network ports of its ranks, and bytes that a rank lacks over its own.
-// Parameters that lie alike are a class, and classes are cut along the borders of
-// both layouts into cells with the same holders and needers.
+// Parameters that lie alike are a class, and classes are cut into lots as for a plan
+// (switches/Lots.h).
 //
 // What goes to one of several ranks (gradients) stays with one that has it, or goes
 // to all of them evenly. Ports are full duplex; network and node work at once.
@@ -54,7 +54,7 @@ public:
 
 private:
   struct Parameter {
-    double valueBytes, gradientBytes; ///< of an element
+    int64_t valueBytes, gradientBytes; ///< of an element
   };
   std::vector<Parameter> parameters_;
   Cluster cluster_;

@@ -198,6 +198,14 @@ DYNA_STANDIN_EXPORT void dyna_standin_reset(void) {
   all.streams = all.buffers = 0;
 }
 
+DYNA_STANDIN_EXPORT int32_t dyna_standin_holds(const void *data, size_t bytes) {
+  return inContext([&](CUctx_st &context) -> Result {
+           const auto address = reinterpret_cast<uint64_t>(data);
+           return context.memory.view(address, bytes) ? kSuccess
+                                                      : kInvalidValue;
+         }) == kSuccess;
+}
+
 //===----------------------------------------------------------------------===//
 // Devices and contexts
 //===----------------------------------------------------------------------===//
@@ -452,6 +460,26 @@ DYNA_STANDIN_EXPORT Result cuMemsetD8Async(Address target, unsigned char value,
       return kInvalidValue;
     return give(context, stream, [=]() -> Result {
       memset(to, value, bytes);
+      return kSuccess;
+    });
+  });
+}
+
+/// `height` rows of `width` bytes, `pitch` bytes apart.
+DYNA_STANDIN_EXPORT Result cuMemsetD2D8Async(Address target, size_t pitch,
+                                             unsigned char value, size_t width,
+                                             size_t height,
+                                             StreamHandle stream) {
+  return inContext([&](CUctx_st &context) -> Result {
+    if (width == 0 || height == 0 || pitch < width)
+      return kInvalidValue;
+    auto *to = static_cast<char *>(
+        context.memory.view(target, pitch * (height - 1) + width));
+    if (!to)
+      return kInvalidValue;
+    return give(context, stream, [=]() -> Result {
+      for (size_t row = 0; row < height; ++row)
+        memset(to + row * pitch, value, width);
       return kSuccess;
     });
   });

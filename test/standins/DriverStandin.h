@@ -30,6 +30,7 @@
 #ifndef DYNA_TEST_STANDINS_DRIVERSTANDIN_H
 #define DYNA_TEST_STANDINS_DRIVERSTANDIN_H
 
+#include <cstddef>
 #include <cstdint>
 
 // Exported beside the driver's functions, for tests, which find them by dlsym.
@@ -39,5 +40,7 @@ extern "C" int64_t dyna_standin_live(void);
 /// Forgets all devices with what they have, as the end of a process does. None
 /// may be used any more.
 extern "C" void dyna_standin_reset(void);
+/// Whether the range lies in one allocation of the thread's device.
+extern "C" int32_t dyna_standin_holds(const void *data, size_t bytes);
 
 #endif // DYNA_TEST_STANDINS_DRIVERSTANDIN_H

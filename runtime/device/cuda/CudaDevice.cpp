@@ -111,17 +111,19 @@ CudaDevice::create(const CudaOptions &options) {
   for (std::unique_ptr<Stream> &stream : device->streams_) {
     DYNA_ASSIGN_OR_RETURN(stream, device->createStream());
   }
+  DYNA_ASSIGN_OR_RETURN(device->products_,
+                        Products::create(device->context_, options.products));
   return device;
 }
 
 CudaDevice::~CudaDevice() = default;
 
 std::string CudaDevice::describe() const {
-  return formatText("%s, compute capability %d.%d, %s, driver of CUDA %s",
-                    context_->label(), context_->capability() / 10,
-                    context_->capability() % 10,
-                    formatBytes(context_->totalBytes()),
-                    versionText(context_->driver().version));
+  return formatText(
+      "%s, compute capability %d.%d, %s, driver of CUDA %s, %s",
+      context_->label(), context_->capability() / 10,
+      context_->capability() % 10, formatBytes(context_->totalBytes()),
+      versionText(context_->driver().version), products_->describe());
 }
 
 StatusOr<std::unique_ptr<Buffer>> CudaDevice::allocate(int64_t bytes) {
@@ -302,6 +304,16 @@ Status CudaDevice::launch(StreamHandle stream, const dyna_device_code &code,
   return launch(stream, loaded.kernel(function), blocks,
                 loaded.threads(function), loaded.sharedBytes(function),
                 arguments, argumentBytes);
+}
+
+Status CudaDevice::clear(StreamHandle stream, void *data, int64_t bytes) {
+  DYNA_RETURN_IF_ERROR(context_->enter());
+  if (bytes == 0)
+    return Status::ok();
+  return context_->checkWork(
+      context_->driver().fill(reinterpret_cast<Address>(data), 0,
+                              static_cast<size_t>(bytes), stream),
+      "clearing memory", lastKernel(*context_, stream));
 }
 
 //===----------------------------------------------------------------------===//

@@ -24,6 +24,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/CudaCode.h"
 #include "runtime/device/cuda/CudaModule.h"
+#include "runtime/device/cuda/Products.h"
 
 #include <array>
 #include <map>
@@ -35,6 +36,7 @@ struct CudaOptions {
   int threads = 0; ///< of the host's team; 0: all available cores
   /// How long freeing waits for work before the device is given up.
   double idleSeconds = 30;
+  cuda::ProductOptions products = {};
 };
 
 /// Streams that every device has: copies and messages run beside kernels.
@@ -55,7 +57,8 @@ public:
   }
 
   std::string describe() const override;
-  int64_t scratchBytes() const override { return 0; }
+  /// The workspace of products.
+  int64_t scratchBytes() const override { return products_->scratchBytes(); }
   Team &team() override { return *team_; }
   /// 10 major + minor of its compute capability.
   int capability() const { return context_->capability(); }
@@ -111,6 +114,11 @@ public:
                 int64_t blocks, int threads, int64_t sharedBytes,
                 const void *arguments, int64_t argumentBytes);
 
+  /// Zeros for memory of this device. `stream` is a handle as above.
+  Status clear(cuda::StreamHandle stream, void *data, int64_t bytes);
+
+  cuda::Products &products() { return *products_; }
+
 private:
   CudaDevice();
 
@@ -124,6 +132,7 @@ private:
   std::unique_ptr<Team> team_;
   std::array<std::unique_ptr<Stream>, kCudaStreamRoles> streams_;
   std::map<const dyna_device_code *, std::unique_ptr<CudaCode>> codes_;
+  std::unique_ptr<cuda::Products> products_;
 };
 
 } // namespace dyna

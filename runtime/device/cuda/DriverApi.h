@@ -111,6 +111,8 @@ inline void *const kLaunchBufferBytes = reinterpret_cast<void *>(2);
     Result(Address, Address, size_t, StreamHandle))                            \
   X(fill, cuMemsetD8Async,                                                     \
     Result(Address, unsigned char, size_t, StreamHandle))                      \
+  X(fillRows, cuMemsetD2D8Async,                                               \
+    Result(Address, size_t, unsigned char, size_t, size_t, StreamHandle))      \
   X(createStream, cuStreamCreate, Result(StreamHandle *, unsigned))            \
   X(destroyStream, cuStreamDestroy_v2, Result(StreamHandle))                   \
   X(queryStream, cuStreamQuery, Result(StreamHandle))                          \

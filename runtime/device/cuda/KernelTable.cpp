@@ -6,6 +6,7 @@
 
 #include "runtime/device/Failure.h"
 #include "runtime/device/cuda/CudaDevice.h"
+#include "runtime/device/cuda/MatrixKernels.h"
 
 using namespace dyna;
 using namespace dyna::cuda;
@@ -15,6 +16,13 @@ const dyna_kernels &dyna::cudaKernels() {
     dyna_kernels kernels = {};
     kernels.backend = "cuda";
     kernels.launch_kernel = launchKernel;
+    kernels.matmul_f32 = matmulF32;
+    kernels.matmul_f64 = matmulF64;
+    kernels.matmul_bf16 = matmulBf16;
+    kernels.matmul_bf16_f32 = matmulBf16F32;
+    kernels.head_f32 = headF32;
+    kernels.head_f64 = headF64;
+    kernels.head_bf16 = headBf16;
     kernels.attention_f32 = attentionF32;
     kernels.attention_f64 = attentionF64;
     kernels.attention_bf16 = attentionBf16;

@@ -33,7 +33,8 @@ PrimaryContext::create(int ordinal, double idleSeconds) {
   DYNA_RETURN_IF_ERROR(
       check(driver.deviceName(name, sizeof(name), made->ordinal_),
             "asking for its name"));
-  made->label_ += " (" + printable(name) + ")";
+  made->name_ = printable(name);
+  made->label_ += " (" + made->name_ + ")";
   int major = 0, minor = 0, shared = 0;
   for (auto [value, attribute] : {std::pair(&major, kCapabilityMajor),
                                   {&minor, kCapabilityMinor},
@@ -110,10 +111,13 @@ Status PrimaryContext::checkWork(Result result, std::string_view what,
                                  const char *kernel) {
   if (result == kSuccess)
     return Status::ok();
+  return end(formatText("%s: %s", what, driver_.describe(result)), kernel);
+}
+
+Status PrimaryContext::end(std::string_view what, const char *kernel) {
   std::string last =
       kernel ? formatText("; the last kernel there was %s", kernel) : "";
-  return fail(StatusCode::DeviceError,
-              formatText("%s: %s%s", what, driver_.describe(result), last));
+  return fail(StatusCode::DeviceError, formatText("%s%s", what, last));
 }
 
 Status PrimaryContext::poll(const std::function<Result()> &query,

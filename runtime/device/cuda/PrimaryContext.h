@@ -40,7 +40,8 @@ public:
   ~PrimaryContext();
 
   const Driver &driver() const { return driver_; }
-  const std::string &label() const { return label_; } ///< with its name
+  const std::string &name() const { return name_; }
+  const std::string &label() const { return label_; } ///< with number and name
   int capability() const { return capability_; }      ///< 10 major + minor
   int64_t totalBytes() const { return totalBytes_; }
   int64_t maxSharedBytes() const { return maxSharedBytes_; } ///< of a block
@@ -54,6 +55,8 @@ public:
   /// `kernel`, unless null, was launched last on the stream.
   Status checkWork(Result result, std::string_view what,
                    const char *kernel = nullptr);
+  /// Of a library that gave work, or failed to: ends the device's use.
+  Status end(std::string_view what, const char *kernel = nullptr);
 
   /// Asks until there is another answer than "not ready", more and more seldom.
   /// A deadline that passes ends the device's use: DeadlineExceeded says `what`
@@ -85,7 +88,7 @@ private:
   Driver driver_;
   Ordinal ordinal_ = 0;
   Context context_ = nullptr;
-  std::string label_;
+  std::string name_, label_;
   int capability_ = 0;
   int64_t totalBytes_ = 0;
   int64_t maxSharedBytes_ = 0;

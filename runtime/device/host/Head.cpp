@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Collectives.h"
+#include "runtime/device/Arguments.h"
 #include "runtime/device/Failure.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/device/host/HostKernels.h"
@@ -48,29 +49,9 @@ dyna_status checkPart(dyna_context *context, const dyna_head &p,
 
 dyna_status check(dyna_context *context, const dyna_head *p, int64_t element,
                   const char *name) {
-  if (!p)
-    return fail(context, DYNA_INVALID_ARGUMENT, "%s without a description",
-                name);
-  if (p->rows < 0 || p->width <= 0 || p->vocab <= 0)
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s of %d rows, width %d, vocabulary %d: rows must not be "
-                "negative, the others positive",
-                name, p->rows, p->width, p->vocab);
-  if (p->whole_vocab != 0)
-    if (dyna_status status = checkPart(context, *p, name))
-      return status;
-  if (p->narrow_dw && element != 2)
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s: only a bf16 head adds to a bf16 gradient", name);
-  if (!p->loss_sum || !p->matmul ||
-      (p->dx && (!p->dw || !p->matmul_input || !p->matmul_weight)))
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s: loss_sum, or a matrix product, or (with dx) dw is null",
-                name);
-  if (p->rows > 0 && (!p->x || !p->w || !p->targets || !p->workspace))
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s: x, w, targets or the workspace is null", name);
-  return DYNA_OK;
+  if (dyna_status status = checkHead(context, p, element, name))
+    return status;
+  return p->whole_vocab == 0 ? DYNA_OK : checkPart(context, *p, name);
 }
 
 /// Head and loss of one call. The workspace is laid out as its formula says.

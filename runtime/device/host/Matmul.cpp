@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Collectives.h"
+#include "runtime/device/Arguments.h"
 #include "runtime/device/Failure.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/device/host/HostKernels.h"
@@ -52,26 +53,8 @@ constexpr int64_t kLeastSliceFlops = 1000000;
 
 dyna_status check(dyna_context *context, const dyna_matmul *p,
                   const char *name) {
-  if (!p)
-    return fail(context, DYNA_INVALID_ARGUMENT, "%s without a description",
-                name);
-  if (p->m < 0 || p->n < 0 || p->k < 0)
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s of m=%d n=%d k=%d: sizes must not be negative", name, p->m,
-                p->n, p->k);
-  int64_t leastA = p->transpose_a ? p->m : p->k;
-  int64_t leastB = p->transpose_b ? p->k : p->n;
-  if (p->lda < leastA || p->ldb < leastB || p->ldc < p->n)
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s of m=%d n=%d k=%d: leading dimensions %d, %d, %d "
-                "must be at least %d, %d, %d",
-                name, p->m, p->n, p->k, p->lda, p->ldb, p->ldc, leastA, leastB,
-                p->n);
-  bool product = p->m > 0 && p->n > 0;
-  if (product && (!p->c || (p->k > 0 && (!p->a || !p->b))))
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s of m=%d n=%d k=%d: a, b or c is null", name, p->m, p->n,
-                p->k);
+  if (dyna_status status = checkMatmul(context, p, name))
+    return status;
   return dyna_progress(context);
 }
 

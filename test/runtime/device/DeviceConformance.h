@@ -34,6 +34,9 @@ struct Backend {
   /// Whether a call can look at segments, and refuses those that lie outside of
   /// the micro-batch.
   bool readsSegments = true;
+  /// Whether calls are done when they return: what they refuse of what tensors
+  /// hold, they refuse then, and they advance exchanges.
+  bool finishes = true;
 };
 
 inline std::string nameOf(const testing::TestParamInfo<Backend> &info) {

@@ -12,6 +12,8 @@
 #define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_KERNELS_H
 
 #include "runtime/device/cuda/kernels/AttentionArguments.h"
+#include "runtime/device/cuda/kernels/HeadArguments.h"
+#include "runtime/device/cuda/kernels/ProductArguments.h"
 
 #include <cstdint>
 #include <type_traits>

@@ -11,25 +11,51 @@
 #include "test/runtime/device/DeviceConformance.h"
 
 #include <cstdlib>
+#include <dlfcn.h>
 
 using namespace dyna;
+
+/// As the end of the process would.
+static void forgetDevices() {
+  void *library = dlopen(DYNA_STANDINS "/cuda/libcuda.so.1", RTLD_NOW);
+  void *reset = library ? dlsym(library, "dyna_standin_reset") : nullptr;
+  if (reset)
+    reinterpret_cast<void (*)()>(reset)();
+}
+
+static Backend makeBackend(const std::string &name, int seed, bool useLibrary) {
+  auto make = [seed, useLibrary]() -> StatusOr<std::unique_ptr<Device>> {
+    setenv(cuda::kLibraryPathVariable, DYNA_STANDINS "/cuda", 1);
+    setenv("DYNA_STANDIN_SEED", std::to_string(seed).c_str(), 1);
+    CudaOptions options;
+    options.threads = 1;
+    options.products.useLibrary = useLibrary;
+    auto device = CudaDevice::create(options);
+    if (!device.isOk()) {
+      // An earlier test has ended the use of the device.
+      forgetDevices();
+      device = CudaDevice::create(options);
+    }
+    if (!device.isOk())
+      return device.status();
+    return std::unique_ptr<Device>(std::move(*device));
+  };
+  return {name,
+          make,
+          dyna_matmul_f64,
+          /*optional=*/false,
+          /*readsSegments=*/false,
+          /*finishes=*/false};
+}
 
 std::vector<Backend> dyna::conformanceBackends() {
   std::vector<Backend> backends;
   for (int seed = 0; seed < DYNA_STANDIN_SEEDS; ++seed) {
     std::string text = std::to_string(seed);
-    auto make = [text]() -> StatusOr<std::unique_ptr<Device>> {
-      setenv(cuda::kLibraryPathVariable, DYNA_STANDINS "/cuda", 1);
-      setenv("DYNA_STANDIN_SEED", text.c_str(), 1);
-      CudaOptions options;
-      options.threads = 1;
-      auto device = CudaDevice::create(options);
-      if (!device.isOk())
-        return device.status();
-      return std::unique_ptr<Device>(std::move(*device));
-    };
-    backends.push_back({"Seed" + text, make, nullptr, /*optional=*/false,
-                        /*readsSegments=*/false});
+    backends.push_back(makeBackend("Seed" + text, seed, true));
+#ifdef DYNA_STANDIN_OWN_PRODUCTS
+    backends.push_back(makeBackend("OwnProductsSeed" + text, seed, false));
+#endif
   }
   return backends;
 }

@@ -21,5 +21,6 @@ std::vector<Backend> dyna::conformanceBackends() {
       return device.status();
     return std::unique_ptr<Device>(std::move(*device));
   };
-  return {{"Gpu", make, nullptr, /*optional=*/true, /*readsSegments=*/false}};
+  return {{"Gpu", make, dyna_matmul_f64, /*optional=*/true,
+           /*readsSegments=*/false, /*finishes=*/false}};
 }

@@ -1,0 +1,230 @@
+//===- Head.cpp - Head and loss in chunks, on CUDA --------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Gives the device work of sizes that the call says; which rows have a target is
+// found there (kernels/Head.cu). Where their number is not known, all rows are
+// taken, those without a target as zeros: nobody waits.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/Arguments.h"
+#include "runtime/device/Failure.h"
+#include "runtime/device/cuda/CudaDevice.h"
+#include "runtime/device/cuda/HandKernels.h"
+#include "runtime/device/cuda/MatrixKernels.h"
+
+#include <algorithm>
+
+using namespace dyna;
+using namespace dyna::cuda;
+using gpu::Kernel;
+
+namespace {
+
+/// Head and loss of one call. The workspace is laid out as its formula says.
+class Head {
+public:
+  Head(dyna_context *context, const dyna_head &p, int64_t element)
+      : context_(context), p_(p), element_(element),
+        sumElement_(element == 8 ? 8 : 4), rowBytes_(p.width * element),
+        stride_(dyna_head_stride(p.vocab)),
+        // All rows, in their order, need no list.
+        isWhole_(p.target_rows == p.rows),
+        count_(p.target_rows < 0 ? p.rows : p.target_rows) {
+    constexpr int64_t rows = DYNA_HEAD_CHUNK_ROWS;
+    char *at = static_cast<char *>(p.workspace);
+    auto take = [&](int64_t bytes) {
+      char *taken = at;
+      at += dyna_align_block(bytes);
+      return taken;
+    };
+    gathered_ = take(rows * rowBytes_);
+    gatheredGradient_ = take(rows * rowBytes_);
+    logits_ = take(rows * stride_ * sumElement_);
+    gradient_ = element == 2 ? take(rows * stride_ * element) : logits_;
+    losses_ = reinterpret_cast<double *>(take(rows * 8));
+    if (p.dx && p.narrow_dw) {
+      lowerHalves_ = reinterpret_cast<uint16_t *>(take(2 * p.width * p.vocab));
+      slice_ = reinterpret_cast<float *>(
+          take(4 * p.width * std::min<int64_t>(p.vocab, DYNA_HEAD_SLICE_ROWS)));
+    }
+    used_ = reinterpret_cast<int64_t *>(at);
+  }
+
+  dyna_status run() {
+    if (dyna_status status = listRows())
+      return status;
+    if (count_ == 0)
+      return clear(p_.loss_sum, 8);
+    for (int64_t first = 0; first < count_; first += DYNA_HEAD_CHUNK_ROWS)
+      if (dyna_status status = runChunk(
+              first, std::min<int64_t>(DYNA_HEAD_CHUNK_ROWS, count_ - first)))
+        return status;
+    return DYNA_OK;
+  }
+
+private:
+  dyna_status clear(void *data, int64_t bytes) {
+    return give(context_,
+                CudaDevice::of(*context_).clear(
+                    static_cast<StreamHandle>(context_->stream), data, bytes));
+  }
+
+  /// Lists the rows that have a target, which are checked; clears the gradient of
+  /// all where some have none.
+  dyna_status listRows() {
+    if (p_.rows == 0)
+      return DYNA_OK;
+    gpu::HeadListArguments list = {};
+    list.targets = p_.targets, list.used = used_;
+    list.rows = p_.rows, list.vocab = p_.vocab;
+    list.announced = p_.target_rows, list.ignored = p_.ignore_index;
+    if (dyna_status status = launch<Kernel::head_list>(context_, list, 1))
+      return status;
+    return p_.dx && !isWhole_ ? clear(p_.dx, p_.rows * rowBytes_) : DYNA_OK;
+  }
+
+  /// Rows of x or dx that have a target, side by side in `gathered`, or back.
+  dyna_status copyRows(const void *from, void *to, int64_t first, int64_t count,
+                       bool isBack) {
+    gpu::HeadRowsArguments copy = {};
+    copy.from = from, copy.to = to, copy.used = used_ + first;
+    copy.isBack = isBack;
+    uint64_t bits = reinterpret_cast<uint64_t>(from) |
+                    reinterpret_cast<uint64_t>(to) |
+                    static_cast<uint64_t>(rowBytes_);
+    copy.wordBytes = 16;
+    while (bits % static_cast<uint64_t>(copy.wordBytes) != 0)
+      copy.wordBytes /= 2;
+    copy.words = rowBytes_ / copy.wordBytes;
+    return launch<Kernel::head_rows>(context_, copy, count);
+  }
+
+  dyna_status runChunk(int64_t first, int64_t count) {
+    const void *x = static_cast<const char *>(p_.x) + first * rowBytes_;
+    if (!isWhole_) {
+      if (dyna_status status =
+              copyRows(p_.x, gathered_, first, count, /*isBack=*/false))
+        return status;
+      x = gathered_;
+    }
+    dyna_matmul logits = {};
+    logits.m = count, logits.n = p_.vocab, logits.k = p_.width;
+    logits.a = x, logits.lda = p_.width;
+    logits.b = p_.w, logits.ldb = p_.width, logits.transpose_b = 1;
+    logits.c = logits_, logits.ldc = stride_;
+    if (dyna_status status = p_.matmul(context_, &logits))
+      return status;
+    if (dyna_status status = computeLosses(first, count))
+      return status;
+    if (!p_.dx)
+      return DYNA_OK;
+    if (dyna_status status = addInput(first, count))
+      return status;
+    return addWeight(x, first, count);
+  }
+
+  /// Logits become their gradient (in training).
+  dyna_status computeLosses(int64_t first, int64_t count) {
+    gpu::HeadLossArguments loss = {};
+    loss.logits = logits_, loss.gradient = p_.dx ? gradient_ : nullptr;
+    loss.targets = p_.targets, loss.used = isWhole_ ? nullptr : used_;
+    loss.losses = losses_;
+    loss.first = first, loss.stride = stride_, loss.vocab = p_.vocab;
+    loss.scale = p_.gradient_scale;
+    dyna_status status =
+        element_ == 8   ? launch<Kernel::head_loss_f64>(context_, loss, count)
+        : element_ == 4 ? launch<Kernel::head_loss_f32>(context_, loss, count)
+                        : launch<Kernel::head_loss_bf16>(context_, loss, count);
+    if (status)
+      return status;
+    return launch<Kernel::head_sum>(
+        context_, {losses_, p_.loss_sum, count, first == 0, 0}, 1);
+  }
+
+  dyna_status addInput(int64_t first, int64_t count) {
+    void *dx = isWhole_ ? static_cast<char *>(p_.dx) + first * rowBytes_
+                        : gatheredGradient_;
+    dyna_matmul input = {};
+    input.m = count, input.n = p_.width, input.k = p_.vocab;
+    input.a = gradient_, input.lda = stride_;
+    input.b = p_.w, input.ldb = p_.width;
+    input.c = dx, input.ldc = p_.width;
+    if (dyna_status status = p_.matmul_input(context_, &input))
+      return status;
+    return isWhole_ ? DYNA_OK : copyRows(dx, p_.dx, first, count, true);
+  }
+
+  dyna_status addWeight(const void *x, int64_t first, int64_t count) {
+    dyna_matmul weight = {};
+    weight.m = p_.vocab, weight.n = p_.width, weight.k = count;
+    weight.a = gradient_, weight.lda = stride_, weight.transpose_a = 1;
+    weight.b = x, weight.ldb = p_.width;
+    weight.c = p_.dw, weight.ldc = p_.width, weight.accumulate = 1;
+    if (!slice_)
+      return p_.matmul_weight(context_, &weight);
+    weight.c = slice_, weight.accumulate = 0;
+    for (int64_t row = 0; row < p_.vocab; row += DYNA_HEAD_SLICE_ROWS) {
+      weight.a = gradient_ + row * element_;
+      weight.m = std::min<int64_t>(DYNA_HEAD_SLICE_ROWS, p_.vocab - row);
+      if (dyna_status status = p_.matmul_weight(context_, &weight))
+        return status;
+      gpu::HeadSplitArguments split = {};
+      split.source = slice_;
+      split.upper = static_cast<uint16_t *>(p_.dw) + row * p_.width;
+      split.lower = lowerHalves_ + row * p_.width;
+      split.elements = weight.m * p_.width;
+      split.isFirst = first == 0, split.isLast = first + count == count_;
+      constexpr int64_t perBlock =
+          gpu::kHeadSplitThreads * gpu::kHeadSplitElements;
+      if (dyna_status status = launch<Kernel::head_split>(
+              context_, split, (split.elements + perBlock - 1) / perBlock))
+        return status;
+    }
+    return DYNA_OK;
+  }
+
+  dyna_context *context_;
+  const dyna_head &p_;
+  const int64_t element_, sumElement_;
+  const int64_t rowBytes_; ///< of x and dx
+  const int64_t stride_;   ///< of logits
+  const bool isWhole_;     ///< every row has a target
+  const int64_t count_;    ///< rows that are taken
+  char *gathered_, *gatheredGradient_, *logits_, *gradient_;
+  double *losses_;
+  /// With a bf16 weight gradient: the lower halves of its f32 sums, and what a
+  /// chunk adds to some rows.
+  uint16_t *lowerHalves_ = nullptr;
+  float *slice_ = nullptr;
+  int64_t *used_; ///< rows with a target, ascending, then -1
+};
+
+dyna_status runHead(dyna_context *context, const dyna_head *p, int64_t element,
+                    const char *name) {
+  if (dyna_status status = checkHead(context, p, element, name))
+    return status;
+  if (p->whole_vocab != 0)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: a vocabulary of %d shared among ranks is not there for "
+                "CUDA devices yet",
+                name, p->whole_vocab);
+  if (p->target_rows > p->rows)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: %d of %d rows are said to have a target", name,
+                p->target_rows, p->rows);
+  return Head(context, *p, element).run();
+}
+
+} // namespace
+
+dyna_status cuda::headF32(dyna_context *context, const dyna_head *p) {
+  return runHead(context, p, 4, "head_f32");
+}
+dyna_status cuda::headF64(dyna_context *context, const dyna_head *p) {
+  return runHead(context, p, 8, "head_f64");
+}
+dyna_status cuda::headBf16(dyna_context *context, const dyna_head *p) {
+  return runHead(context, p, 2, "head_bf16");
+}

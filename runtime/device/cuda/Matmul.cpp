@@ -1,0 +1,92 @@
+//===- Matmul.cpp - Products that compiled code asks for --------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/Arguments.h"
+#include "runtime/device/Failure.h"
+#include "runtime/device/cuda/CudaDevice.h"
+#include "runtime/device/cuda/HandKernels.h"
+#include "runtime/device/cuda/MatrixKernels.h"
+
+using namespace dyna;
+using namespace dyna::cuda;
+using gpu::Kernel;
+
+namespace {
+
+/// Whether rows of a matrix begin at multiples of so many bytes.
+bool isAligned(const void *data, int64_t stride, int64_t element,
+               int64_t bytes) {
+  return reinterpret_cast<uint64_t>(data) % static_cast<uint64_t>(bytes) == 0 &&
+         stride * element % bytes == 0;
+}
+
+int64_t tiles(const dyna_matmul &p, int64_t tile) {
+  return ((p.m + tile - 1) / tile) * ((p.n + tile - 1) / tile);
+}
+
+/// By a kernel of our own; no size is 0.
+dyna_status multiply(dyna_context *context, ProductKind kind,
+                     const dyna_matmul &p) {
+  if (p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s of m=%d n=%d k=%d: kernels of CUDA devices take sizes of "
+                "%d at most",
+                nameOf(kind), p.m, p.n, p.k, INT32_MAX);
+  gpu::ProductArguments args = {};
+  args.a = p.a, args.b = p.b, args.c = p.c;
+  args.lda = p.lda, args.ldb = p.ldb, args.ldc = p.ldc;
+  args.m = static_cast<int32_t>(p.m), args.n = static_cast<int32_t>(p.n);
+  args.k = static_cast<int32_t>(p.k);
+  args.transposeA = p.transpose_a != 0, args.transposeB = p.transpose_b != 0;
+  args.accumulate = p.accumulate != 0;
+  if (kind == ProductKind::F32)
+    return launch<Kernel::product_f32>(context, args,
+                                       tiles(p, gpu::kFmaProductTile));
+  if (kind == ProductKind::F64)
+    return launch<Kernel::product_f64>(context, args,
+                                       tiles(p, gpu::kFmaProductTile));
+  const int64_t result = resultBytes(kind);
+  args.isWide = result == 4;
+  args.isAligned = isAligned(p.a, p.lda, 2, 16) && isAligned(p.b, p.ldb, 2, 16);
+  args.hasPairs = isAligned(p.c, p.ldc, result, 2 * result);
+  const int64_t blocks = tiles(p, gpu::kMmaProductTile);
+  if (p.transpose_a)
+    return p.transpose_b
+               ? launch<Kernel::product_bf16_tt>(context, args, blocks)
+               : launch<Kernel::product_bf16_tn>(context, args, blocks);
+  return p.transpose_b ? launch<Kernel::product_bf16_nt>(context, args, blocks)
+                       : launch<Kernel::product_bf16_nn>(context, args, blocks);
+}
+
+dyna_status run(dyna_context *context, const dyna_matmul *p, ProductKind kind) {
+  if (dyna_status status = checkMatmul(context, p, nameOf(kind)))
+    return status;
+  if (p->epilogue)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s with an epilogue, which is code of the host", nameOf(kind));
+  StatusOr<bool> isDone = CudaDevice::of(*context).products().multiply(
+      kind, *p, static_cast<StreamHandle>(context->stream));
+  if (!isDone.isOk())
+    return give(context, isDone.status());
+  if (!*isDone)
+    if (dyna_status status = multiply(context, kind, *p))
+      return status;
+  context->matrix_flops += 2 * p->m * p->n * p->k;
+  return DYNA_OK;
+}
+
+} // namespace
+
+dyna_status cuda::matmulF32(dyna_context *context, const dyna_matmul *p) {
+  return run(context, p, ProductKind::F32);
+}
+dyna_status cuda::matmulF64(dyna_context *context, const dyna_matmul *p) {
+  return run(context, p, ProductKind::F64);
+}
+dyna_status cuda::matmulBf16(dyna_context *context, const dyna_matmul *p) {
+  return run(context, p, ProductKind::Bf16);
+}
+dyna_status cuda::matmulBf16F32(dyna_context *context, const dyna_matmul *p) {
+  return run(context, p, ProductKind::Bf16F32);
+}

@@ -1,0 +1,113 @@
+//===- Products.cpp - Matrix products of a CUDA device ----------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cuda/Products.h"
+
+#include "runtime/base/Files.h"
+#include "runtime/base/Text.h"
+
+using namespace dyna;
+using namespace dyna::cuda;
+
+//===----------------------------------------------------------------------===//
+// Making
+//===----------------------------------------------------------------------===//
+
+StatusOr<std::unique_ptr<Products>>
+Products::create(std::shared_ptr<PrimaryContext> context,
+                 const ProductOptions &options) {
+  std::unique_ptr<Products> made(new Products(std::move(context), options));
+  if (!options.useLibrary)
+    made->whyNot_ = "cuBLASLt is not wanted";
+  else
+    DYNA_RETURN_IF_ERROR(made->openLibrary());
+  if (made->blas_ && !options.file.empty())
+    DYNA_RETURN_IF_ERROR(made->readRecords());
+  return made;
+}
+
+Status Products::openLibrary() {
+  StatusOr<Blas> blas = Blas::open();
+  if (!blas.isOk()) {
+    whyNot_ = blas.status().message();
+    return Status::ok();
+  }
+  DYNA_RETURN_IF_ERROR(context_->enter());
+  const int64_t bytes = blasWorkspaceBytes(context_->capability());
+  Result result = context_->driver().allocate(&workspace_.address,
+                                              static_cast<size_t>(bytes));
+  if (result == kOutOfMemory)
+    return Status::resourceExhausted(
+        formatText("%s has not the %s of memory left that cuBLASLt works in",
+                   context_->label(), formatBytes(bytes)));
+  DYNA_RETURN_IF_ERROR(
+      context_->check(result, "taking the workspace of cuBLASLt"));
+  workspace_.bytes = bytes;
+  DYNA_ASSIGN_OR_RETURN(
+      blas_, BlasProducts::create(context_, *blas, workspace_, options_.tf32));
+  return Status::ok();
+}
+
+Products::~Products() {
+  blas_.reset();
+  if (workspace_.bytes > 0 && context_->awaitIdle())
+    (void)context_->driver().release(workspace_.address);
+}
+
+Status Products::readRecords() {
+  if (!fileExists(options_.file))
+    return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(ProductRecords records, readProductFile(options_.file));
+  // Of another device or library: timed again, and replaced.
+  if (records.fits(blas_->noRecords()))
+    blas_->use(records);
+  return Status::ok();
+}
+
+std::string Products::describe() const {
+  if (!blas_)
+    return "products by own kernels (" + whyNot_ + ")";
+  std::string text = "products by cuBLASLt " + blas_->library().versionText();
+  if (options_.tf32)
+    text += " with TF32";
+  if (size_t timed = blas_->records().products.size())
+    text += formatText(", algorithms of %d classes timed", timed);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// A sum over nothing is 0.
+Status Products::clear(ProductKind kind, const dyna_matmul &p,
+                       StreamHandle stream) {
+  const int64_t element = resultBytes(kind);
+  return context_->checkWork(
+      context_->driver().fillRows(reinterpret_cast<Address>(p.c),
+                                  static_cast<size_t>(p.ldc * element), 0,
+                                  static_cast<size_t>(p.n * element),
+                                  static_cast<size_t>(p.m), stream),
+      "clearing a product");
+}
+
+StatusOr<bool> Products::multiply(ProductKind kind, const dyna_matmul &p,
+                                  StreamHandle stream) {
+  DYNA_RETURN_IF_ERROR(context_->enter());
+  if (p.m == 0 || p.n == 0 || (p.k == 0 && p.accumulate))
+    return true;
+  if (p.k == 0) {
+    DYNA_RETURN_IF_ERROR(clear(kind, p, stream));
+    return true;
+  }
+  return blas_ ? blas_->multiply(kind, p, stream) : StatusOr<bool>(false);
+}
+
+Status Products::measure(StreamHandle stream, Device::Deadline deadline) {
+  if (!blas_ || options_.file.empty() || blas_->classes() == measuredClasses_)
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(blas_->measure(stream, deadline));
+  measuredClasses_ = blas_->classes();
+  return writeProductFile(options_.file, blas_->records());
+}

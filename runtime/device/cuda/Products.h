@@ -1,0 +1,71 @@
+//===- Products.h - Matrix products of a CUDA device ------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// cuBLASLt where it is found and has an algorithm; the rest is for kernels of our
+// own (Matmul.cpp). Nothing here waits but `measure`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_CUDA_PRODUCTS_H
+#define DYNA_RUNTIME_DEVICE_CUDA_PRODUCTS_H
+
+#include "runtime/device/cuda/BlasProducts.h"
+
+#include <memory>
+#include <string>
+
+namespace dyna::cuda {
+
+struct ProductOptions {
+  bool useLibrary = true; ///< cuBLASLt, if there is one
+  bool tf32 =
+      false; ///< products of f32 may round operands to 10 bits (cuBLASLt)
+  /// Where algorithms that were timed are kept; empty: nowhere, and none is.
+  std::string file;
+};
+
+class Products {
+public:
+  /// Opens the library and takes its workspace. No library is no failure; a file
+  /// that is none is.
+  static StatusOr<std::unique_ptr<Products>>
+  create(std::shared_ptr<PrimaryContext> context,
+         const ProductOptions &options);
+  Products(const Products &) = delete;
+  Products &operator=(const Products &) = delete;
+  ~Products();
+
+  /// "products by cuBLASLt 13.0.2, 14 of them timed", or why by own kernels.
+  std::string describe() const;
+  int64_t scratchBytes() const { return workspace_.bytes; }
+
+  /// Gives the product to the stream; `p` has no epilogue, sizes may be 0. False:
+  /// nothing was given, it is for a kernel of our own.
+  StatusOr<bool> multiply(ProductKind kind, const dyna_matmul &p,
+                          StreamHandle stream);
+
+  /// With a file, and after products of new classes: times the algorithms of these
+  /// and keeps the fastest, for this run and later ones. Waits: between steps.
+  Status measure(StreamHandle stream, Device::Deadline deadline);
+
+private:
+  Products(std::shared_ptr<PrimaryContext> context,
+           const ProductOptions &options)
+      : context_(std::move(context)), options_(options) {}
+  Status openLibrary();
+  Status readRecords();
+  Status clear(ProductKind kind, const dyna_matmul &p, StreamHandle stream);
+
+  std::shared_ptr<PrimaryContext> context_;
+  ProductOptions options_;
+  BlasWorkspace workspace_; ///< none without a library
+  std::unique_ptr<BlasProducts> blas_;
+  std::string whyNot_; ///< the library is not used
+  int64_t measuredClasses_ =
+      0; ///< classes that were there when `measure` ended
+};
+
+} // namespace dyna::cuda
+
+#endif // DYNA_RUNTIME_DEVICE_CUDA_PRODUCTS_H

@@ -1,0 +1,335 @@
+//===- Head.cu - Head and loss ----------------------------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Everything of the head but its products. Sums are taken in an order that depends
+// on sizes alone: no atomics.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/cuda/kernels/Gpu.h"
+
+#include <cmath>
+
+namespace dyna {
+namespace gpu {
+namespace head {
+
+//===----------------------------------------------------------------------===//
+// Rows with a target
+//===----------------------------------------------------------------------===//
+
+/// How many of the block's threads before this one have a 1; `total`: of all.
+DYNA_GPU int32_t countBefore(HeadListShared &shared, int32_t one,
+                             int32_t &total) {
+  const int lane = threadIndex() % 32, warp = threadIndex() / 32;
+  int32_t sum = one;
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    int32_t other = shuffle(sum, lane >= distance ? lane - distance : lane);
+    if (lane >= distance)
+      sum += other;
+  }
+  if (lane == 31)
+    shared.sums[warp] = sum;
+  barrier();
+  int32_t before = 0;
+  total = 0;
+  for (int i = 0; i < kHeadListThreads / 32; ++i) {
+    before += i < warp ? shared.sums[i] : 0;
+    total += shared.sums[i];
+  }
+  barrier();
+  return before + sum - one;
+}
+
+DYNA_GPU void listRows(const HeadListArguments &args, HeadListShared &shared) {
+  int64_t count = 0;
+  for (int64_t begin = 0; begin < args.rows; begin += kHeadListThreads) {
+    const int64_t row = begin + threadIndex();
+    const int32_t target = row < args.rows ? args.targets[row] : args.ignored;
+    const bool isUsed = target != args.ignored;
+    if (isUsed && (target < 0 || target >= args.vocab))
+      fail("a target id is outside the vocabulary; check that the data was "
+           "made with the model's tokenizer");
+    int32_t total;
+    const int32_t before = countBefore(shared, isUsed, total);
+    if (isUsed)
+      args.used[count + before] = row;
+    count += total;
+  }
+  if (args.announced >= 0 && count != args.announced)
+    fail("another number of rows has a target than was announced");
+  for (int64_t i = count + threadIndex(); i < args.rows; i += kHeadListThreads)
+    args.used[i] = -1;
+}
+
+struct alignas(16) Word16 {
+  uint32_t parts[4];
+};
+
+template <typename Word>
+DYNA_GPU void copyRow(const HeadRowsArguments &args, int64_t from, int64_t to) {
+  const Word *source = static_cast<const Word *>(args.from) + from * args.words;
+  Word *target = static_cast<Word *>(args.to) + to * args.words;
+  for (int64_t i = threadIndex(); i < args.words; i += kHeadRowsThreads)
+    target[i] = from < 0 ? Word() : source[i];
+}
+
+DYNA_GPU void copyRows(const HeadRowsArguments &args) {
+  const int64_t here = blockIndex(), there = args.used[here];
+  if (args.isBack && there < 0)
+    return;
+  const int64_t from = args.isBack ? here : there;
+  const int64_t to = args.isBack ? there : here;
+  switch (args.wordBytes) {
+  case 16:
+    return copyRow<Word16>(args, from, to);
+  case 8:
+    return copyRow<uint64_t>(args, from, to);
+  case 4:
+    return copyRow<uint32_t>(args, from, to);
+  default:
+    return copyRow<uint16_t>(args, from, to);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Loss and gradient
+//===----------------------------------------------------------------------===//
+
+constexpr double kLog2E = 1.4426950408889634074;
+constexpr double kLn2 = 0.69314718055994530942;
+
+/// Elements that are read at once: 16 bytes.
+template <typename T> struct alignas(16) Piece {
+  static constexpr int size = 16 / sizeof(T);
+  T values[size];
+};
+
+/// The largest of some logits and the sum of 2^((logit - largest) log2 e).
+template <typename T> struct Softmax {
+  T most = -INFINITY;
+  double sum = 0;
+
+  DYNA_GPU void add(const Piece<T> &piece, int count) {
+    T here = most;
+#pragma unroll
+    for (int i = 0; i < Piece<T>::size; ++i)
+      here = i < count && piece.values[i] > here ? piece.values[i] : here;
+    T added = 0;
+#pragma unroll
+    for (int i = 0; i < Piece<T>::size; ++i)
+      if (i < count)
+        added += exp2((piece.values[i] - here) * T(kLog2E));
+    rescale(here);
+    sum += static_cast<double>(added);
+  }
+  DYNA_GPU void add(T otherMost, double otherSum) {
+    const T here = otherMost > most ? otherMost : most;
+    rescale(here);
+    sum += factor(otherMost, here) * otherSum;
+    most = here;
+  }
+
+private:
+  /// Of a sum that was taken beside another largest. Equal ones may be infinite.
+  static DYNA_GPU double factor(T before, T now) {
+    return before == now
+               ? 1.0
+               : static_cast<double>(exp2((before - now) * T(kLog2E)));
+  }
+  DYNA_GPU void rescale(T now) {
+    sum *= factor(most, now);
+    most = now;
+  }
+};
+
+/// Of all of the block's logits, for every thread.
+template <typename T>
+DYNA_GPU Softmax<T> join(Softmax<T> mine, HeadLossShared &shared) {
+  const int lane = threadIndex() % 32, warp = threadIndex() / 32;
+#pragma unroll
+  for (int mask = 1; mask < 32; mask *= 2) {
+    const T most = shuffleXor(mine.most, mask);
+    const double sum = shuffleXor(mine.sum, mask);
+    mine.add(most, sum);
+  }
+  if (lane == 0) {
+    shared.most[warp] = static_cast<double>(mine.most);
+    shared.sums[warp] = mine.sum;
+  }
+  barrier();
+  Softmax<T> all;
+  for (int i = 0; i < kHeadLossThreads / 32; ++i)
+    all.add(static_cast<T>(shared.most[i]), shared.sums[i]);
+  return all;
+}
+
+/// Writes `count` elements of a gradient in the compute type.
+DYNA_GPU void store(float *to, const Piece<float> &piece, int count) {
+  if (count == Piece<float>::size) {
+    *reinterpret_cast<Piece<float> *>(to) = piece;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < Piece<float>::size; ++i)
+    if (i < count)
+      to[i] = piece.values[i];
+}
+DYNA_GPU void store(double *to, const Piece<double> &piece, int count) {
+  if (count == Piece<double>::size) {
+    *reinterpret_cast<Piece<double> *>(to) = piece;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < Piece<double>::size; ++i)
+    if (i < count)
+      to[i] = piece.values[i];
+}
+DYNA_GPU void store(uint16_t *to, const Piece<float> &piece, int count) {
+  struct alignas(8) Four {
+    uint32_t pairs[2];
+  };
+  const Four four = {{packBf16(piece.values[0], piece.values[1]),
+                      packBf16(piece.values[2], piece.values[3])}};
+  if (count == 4) {
+    *reinterpret_cast<Four *>(to) = four;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (i < count)
+      to[i] = static_cast<uint16_t>(four.pairs[i / 2] >> (i % 2 * 16));
+}
+
+/// Calls work(column, piece, elements that are there) for a thread's share of a
+/// row. Rows begin at multiples of 64 bytes, and have room for whole pieces.
+template <typename T, typename Work>
+DYNA_GPU void forPieces(const T *row, int64_t vocab, Work work) {
+  constexpr int size = Piece<T>::size;
+  for (int64_t at = threadIndex() * size; at < vocab;
+       at += kHeadLossThreads * size) {
+    const int count = vocab - at < size ? static_cast<int>(vocab - at) : size;
+    Piece<T> piece;
+    if (count == size)
+      piece = *reinterpret_cast<const Piece<T> *>(row + at);
+    else
+#pragma unroll
+      for (int i = 0; i < size; ++i)
+        piece.values[i] = i < count ? row[at + i] : T(0);
+    work(at, piece, count);
+  }
+}
+
+template <typename T, typename Gradient>
+DYNA_GPU void computeLoss(const HeadLossArguments &args,
+                          HeadLossShared &shared) {
+  const int64_t i = blockIndex();
+  const int64_t row = args.used ? args.used[args.first + i] : args.first + i;
+  const T *logits = static_cast<const T *>(args.logits) + i * args.stride;
+  Gradient *gradient =
+      args.gradient ? static_cast<Gradient *>(args.gradient) + i * args.stride
+                    : nullptr;
+  if (row < 0) { // the same for the whole block
+    if (threadIndex() == 0)
+      args.losses[i] = 0;
+    if (gradient)
+      for (int64_t at = threadIndex(); at < args.vocab; at += kHeadLossThreads)
+        gradient[at] = Gradient(0);
+    return;
+  }
+  Softmax<T> mine;
+  forPieces(logits, args.vocab, [&](int64_t, const Piece<T> &piece, int count) {
+    mine.add(piece, count);
+  });
+  const int64_t target = args.targets[row];
+  const T atTarget = logits[target];
+  // Behind the barrier in it, nobody needs the logits of others any more.
+  const Softmax<T> all = join(mine, shared);
+  if (threadIndex() == 0)
+    args.losses[i] = log2(all.sum) * kLn2 + (static_cast<double>(all.most) -
+                                             static_cast<double>(atTarget));
+  if (!gradient)
+    return;
+  const T factor = static_cast<T>(args.scale / all.sum);
+  const T scale = static_cast<T>(args.scale);
+  forPieces(
+      logits, args.vocab, [&](int64_t at, const Piece<T> &piece, int count) {
+        Piece<T> result;
+#pragma unroll
+        for (int e = 0; e < Piece<T>::size; ++e) {
+          T value = exp2((piece.values[e] - all.most) * T(kLog2E)) * factor;
+          result.values[e] = at + e == target ? value - scale : value;
+        }
+        store(gradient + at, result, count);
+      });
+}
+
+DYNA_GPU void sumLosses(const HeadSumArguments &args, HeadSumShared &shared) {
+  double sum = 0;
+  for (int64_t i = threadIndex(); i < args.count; i += kHeadSumThreads)
+    sum += args.losses[i];
+#pragma unroll
+  for (int mask = 1; mask < 32; mask *= 2)
+    sum += shuffleXor(sum, mask);
+  if (threadIndex() % 32 == 0)
+    shared.sums[threadIndex() / 32] = sum;
+  barrier();
+  if (threadIndex() != 0)
+    return;
+  double all = args.isFirst ? 0 : *args.sum;
+  for (int i = 0; i < kHeadSumThreads / 32; ++i)
+    all += shared.sums[i];
+  *args.sum = all;
+}
+
+//===----------------------------------------------------------------------===//
+// A gradient of bf16
+//===----------------------------------------------------------------------===//
+
+union FloatBits {
+  float value;
+  uint32_t bits;
+};
+
+DYNA_GPU void addSplit(const HeadSplitArguments &args) {
+  const int64_t begin =
+      int64_t(blockIndex()) * kHeadSplitThreads * kHeadSplitElements +
+      threadIndex();
+#pragma unroll
+  for (int i = 0; i < kHeadSplitElements; ++i) {
+    const int64_t at = begin + i * kHeadSplitThreads;
+    if (at >= args.elements)
+      return;
+    FloatBits sum;
+    sum.bits = static_cast<uint32_t>(args.upper[at]) << 16;
+    if (!args.isFirst)
+      sum.bits |= args.lower[at];
+    sum.value += args.source[at];
+    if (args.isLast) {
+      args.upper[at] = static_cast<uint16_t>(packBf16(sum.value, 0));
+      continue;
+    }
+    args.upper[at] = static_cast<uint16_t>(sum.bits >> 16);
+    args.lower[at] = static_cast<uint16_t>(sum.bits);
+  }
+}
+
+} // namespace head
+} // namespace gpu
+} // namespace dyna
+
+DYNA_KERNEL(head_list) { dyna::gpu::head::listRows(args, shared); }
+DYNA_KERNEL(head_rows) { dyna::gpu::head::copyRows(args); }
+DYNA_KERNEL(head_loss_f32) {
+  dyna::gpu::head::computeLoss<float, float>(args, shared);
+}
+DYNA_KERNEL(head_loss_f64) {
+  dyna::gpu::head::computeLoss<double, double>(args, shared);
+}
+DYNA_KERNEL(head_loss_bf16) {
+  dyna::gpu::head::computeLoss<float, uint16_t>(args, shared);
+}
+DYNA_KERNEL(head_sum) { dyna::gpu::head::sumLosses(args, shared); }
+DYNA_KERNEL(head_split) { dyna::gpu::head::addSplit(args); }

@@ -1,0 +1,88 @@
+//===- HeadArguments.h - What kernels of the head take ----------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_HEADARGUMENTS_H
+#define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_HEADARGUMENTS_H
+
+#include <cstdint>
+
+namespace dyna {
+namespace gpu {
+
+/// Lists the rows that have a target, ascending, then -1 up to `rows`. One block.
+struct HeadListArguments {
+  const int32_t *targets;
+  int64_t *used;
+  int64_t rows, vocab;
+  int64_t announced; ///< how many have a target; -1: not known
+  int32_t ignored;   ///< the target of rows without one
+  int32_t reserved;
+};
+constexpr int kHeadListThreads = 1024;
+struct HeadListShared {
+  int32_t sums[kHeadListThreads / 32];
+};
+
+/// Copies rows of `words` words of `wordBytes` (2, 4, 8 or 16; all addresses are
+/// multiples of it): row `used[i]` to row i, or back. Where `used[i]` is -1, zeros
+/// to row i, or nothing. A block per row.
+struct HeadRowsArguments {
+  const void *from;
+  void *to;
+  const int64_t *used;
+  int64_t words;
+  int32_t wordBytes;
+  int32_t isBack;
+};
+constexpr int kHeadRowsThreads = 128;
+
+/// Row i of logits (f32, of f64 f64) has the target of row `used[i]`, or of row
+/// `first` + i where `used` is null; with -1 it has none: no loss, no gradient.
+/// losses[i] is its loss. `gradient`, unless null, gets that of the loss times
+/// `scale` in the compute type, and may be the logits. A block per row.
+struct HeadLossArguments {
+  const void *logits;
+  void *gradient;
+  const int32_t *targets;
+  const int64_t *used;
+  double *losses;
+  int64_t first;
+  int64_t stride; ///< elements, of logits and gradient
+  int64_t vocab;
+  double scale;
+};
+constexpr int kHeadLossThreads = 512;
+struct HeadLossShared {
+  double most[kHeadLossThreads / 32];
+  double sums[kHeadLossThreads / 32];
+};
+
+/// *sum = the `count` losses, or more by them. One block.
+struct HeadSumArguments {
+  const double *losses;
+  double *sum;
+  int64_t count;
+  int32_t isFirst;
+  int32_t reserved;
+};
+constexpr int kHeadSumThreads = 128;
+struct HeadSumShared {
+  double sums[kHeadSumThreads / 32];
+};
+
+/// Adds to f32 sums in two halves: the upper ones are bf16, cut off, until the last
+/// addition rounds them. The first finds no lower ones.
+struct HeadSplitArguments {
+  const float *source;
+  uint16_t *upper, *lower;
+  int64_t elements;
+  int32_t isFirst, isLast;
+};
+constexpr int kHeadSplitThreads = 256;
+constexpr int kHeadSplitElements = 4; ///< of a thread
+
+} // namespace gpu
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_CUDA_KERNELS_HEADARGUMENTS_H

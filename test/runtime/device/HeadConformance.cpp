@@ -101,6 +101,7 @@ protected:
     check<T, Sum>(300, 40, 97, 0, true);   // rows used in place
     check<T, Sum>(300, 40, 97, 4, false);  // evaluation
     check<T, Sum>(20, 16, 1024, 10, true); // no row has a target
+    check<T, Sum>(3000, 2, 3, 4, true);    // more rows than a block has threads
     check<T, Sum>(0, 16, 50, 0, true);
     check<T, Sum>(1, 1, 1, 0, true);
   }

@@ -223,6 +223,15 @@ TEST_F(CudaProductsTest, AlgorithmsSuitTheirProducts) {
   ASSERT_EQ(dyna_matmul_f32(&context, &p), DYNA_OK) << message;
   EXPECT_EQ(download(*device, *stream, *c), Floats(256, 30));
   EXPECT_EQ(countOf(DYNA_STANDIN_ELEMENTS), 2);
+  // Addresses count: an element further on there are no vectors.
+  p.m = p.n = p.k = 8, p.a = p.b = static_cast<const float *>(p.a) + 1;
+  ASSERT_EQ(dyna_matmul_f32(&context, &p), DYNA_OK) << message;
+  EXPECT_EQ(countOf(DYNA_STANDIN_ELEMENTS), 3);
+  // Parts of a sum of bf16 are added in f32.
+  p.m = p.n = 8, p.k = 48, p.lda = p.ldb = p.ldc = 8, p.a = p.b = a->data();
+  ASSERT_EQ(dyna_matmul_bf16(&context, &p), DYNA_OK) << message;
+  EXPECT_EQ(countOf(DYNA_STANDIN_PARTS), 2);
+  EXPECT_EQ(countOf(DYNA_STANDIN_ROUNDING), 0);
 }
 
 TEST_F(CudaProductsTest, Tf32IsForThoseWhoAskForIt) {

@@ -145,6 +145,7 @@ public:
       PlanOptions options;
       options.maxTokensPerMicroBatch = 24;
       options.switched = g != home_;
+      options.splitBackward = splitsBackward_;
       DYNA_ASSIGN_OR_RETURN(
           phase.plan,
           trains ? planners_[g]->training(lengths, batch.targets, options)
@@ -158,6 +159,8 @@ public:
     return step;
   }
 
+  /// From now on gradients of weights are made apart.
+  void splitBackward() { splitsBackward_ = true; }
   /// From now on every step has regions as small as it does with, whatever phases
   /// of these sizes it has.
   void useTightRegions() { isTight_ = true; }
@@ -237,7 +240,7 @@ private:
   int home_ = 0;
   std::optional<SwitchTable> table_;
   std::vector<int64_t> regionBytes_; ///< of each rank; empty: not limited
-  bool isTight_ = false;
+  bool isTight_ = false, splitsBackward_ = false;
   std::unique_ptr<RankTeam> team_;
 };
 

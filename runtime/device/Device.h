@@ -113,6 +113,16 @@ public:
   /// Blocks until all work of the stream is done and returns its first failure.
   virtual Status synchronize(Stream &stream, Deadline deadline) = 0;
 
+  /// Whether work may go on when the call that gave it has returned.
+  virtual bool runsLate() const { return false; }
+  /// Seconds of the device's clock between two events that are recorded and done;
+  /// of devices that run late.
+  virtual StatusOr<double> secondsBetween(const Event &begin,
+                                          const Event &end) {
+    return Status::invalidArgument(
+        "this device does not run late: its events have no times");
+  }
+
   /// Makes calls with this context run here, on `stream`. Both must outlive it.
   virtual void bind(dyna_context &context, Stream &stream) = 0;
 };

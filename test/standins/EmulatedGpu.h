@@ -69,6 +69,8 @@ template <typename T> inline T shuffle(T value, int lane) {
   });
 }
 
+inline void fenceForHost() {}
+
 inline void fail(const char *why) { dyna_emulated_trap(why); }
 
 //===----------------------------------------------------------------------===//

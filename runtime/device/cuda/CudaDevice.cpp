@@ -113,10 +113,19 @@ CudaDevice::create(const CudaOptions &options) {
   }
   DYNA_ASSIGN_OR_RETURN(device->products_,
                         Products::create(device->context_, options.products));
+  // Kernels reach page-locked memory at the address that the host has for it.
+  DYNA_ASSIGN_OR_RETURN(device->badRow_,
+                        device->allocateHost(sizeof(gpu::BadRow)));
+  gpu::BadRow *bad = device->badRow();
+  *bad = {};
+  device->context_->explainFailures([bad] { return explainBadRow(*bad); });
   return device;
 }
 
-CudaDevice::~CudaDevice() = default;
+CudaDevice::~CudaDevice() {
+  if (context_)
+    context_->explainFailures(nullptr);
+}
 
 std::string CudaDevice::describe() const {
   return formatText(
@@ -287,7 +296,7 @@ Status CudaDevice::launch(StreamHandle stream, const CudaKernel &kernel,
   return Status::ok();
 }
 
-Status CudaDevice::load(const dyna_device_code &code) {
+Status CudaDevice::loadCode(const dyna_device_code &code) {
   std::unique_ptr<CudaCode> &loaded = codes_[&code];
   if (loaded)
     return Status::ok();
@@ -298,7 +307,7 @@ Status CudaDevice::load(const dyna_device_code &code) {
 Status CudaDevice::launch(StreamHandle stream, const dyna_device_code &code,
                           int64_t function, int64_t blocks,
                           const void *arguments, int64_t argumentBytes) {
-  DYNA_RETURN_IF_ERROR(load(code));
+  DYNA_RETURN_IF_ERROR(loadCode(code));
   const CudaCode &loaded = *codes_[&code];
   DYNA_RETURN_IF_ERROR(loaded.check(function, argumentBytes));
   return launch(stream, loaded.kernel(function), blocks,
@@ -362,20 +371,20 @@ Status CudaDevice::synchronize(Stream &stream, Deadline deadline) {
       lastKernel(*context_, handleOf(stream)));
 }
 
-StatusOr<double> CudaDevice::milliseconds(const Event &begin,
-                                          const Event &end) {
+StatusOr<double> CudaDevice::secondsBetween(const Event &begin,
+                                            const Event &end) {
   auto &first = static_cast<const CudaEvent &>(begin);
   auto &last = static_cast<const CudaEvent &>(end);
   if (!first.isRecorded || !last.isRecorded)
     return Status::invalidArgument(
         "the time between two events that were not both recorded");
   DYNA_RETURN_IF_ERROR(context_->enter());
-  float time = 0;
+  float time = 0; // in milliseconds
   Result result = context_->driver().elapsed(&time, first.handle, last.handle);
   if (result == kNotReady)
     return Status::invalidArgument(
         "the time between two events that are not both done");
   DYNA_RETURN_IF_ERROR(
       context_->checkWork(result, "asking for the time between events"));
-  return static_cast<double>(time);
+  return static_cast<double>(time) * 1e-3;
 }

@@ -25,6 +25,7 @@
 #include "runtime/device/cuda/CudaCode.h"
 #include "runtime/device/cuda/CudaModule.h"
 #include "runtime/device/cuda/Products.h"
+#include "runtime/device/cuda/kernels/StepArguments.h"
 
 #include <array>
 #include <map>
@@ -87,8 +88,9 @@ public:
   Status streamWait(Stream &stream, Event &event) override;
   Status wait(Event &event, Deadline deadline) override;
   Status synchronize(Stream &stream, Deadline deadline) override;
-  /// Time of the device between two recorded events that are done.
-  StatusOr<double> milliseconds(const Event &begin, const Event &end);
+  bool runsLate() const override { return true; }
+  StatusOr<double> secondsBetween(const Event &begin,
+                                  const Event &end) override;
 
   /// `context.stream` becomes the driver's handle.
   void bind(dyna_context &context, Stream &stream) override;
@@ -101,7 +103,7 @@ public:
   }
   /// Loads what a program brings, which stays where it is. A launch does so where
   /// it was not done, but waits for the driver then.
-  Status load(const dyna_device_code &code);
+  Status loadCode(const dyna_device_code &code);
   /// Launches kernel number `function` of `code`, in blocks of as many threads as
   /// it says, as the launch below.
   Status launch(cuda::StreamHandle stream, const dyna_device_code &code,
@@ -119,6 +121,12 @@ public:
 
   cuda::Products &products() { return *products_; }
 
+  /// Where a kernel says which index it refuses; the failure of this device is
+  /// told in those words then.
+  gpu::BadRow *badRow() const {
+    return static_cast<gpu::BadRow *>(badRow_->data());
+  }
+
 private:
   CudaDevice();
 
@@ -131,6 +139,7 @@ private:
   std::shared_ptr<cuda::PrimaryContext> context_;
   std::unique_ptr<Team> team_;
   std::array<std::unique_ptr<Stream>, kCudaStreamRoles> streams_;
+  std::unique_ptr<StagingMemory> badRow_;
   std::map<const dyna_device_code *, std::unique_ptr<CudaCode>> codes_;
   std::unique_ptr<cuda::Products> products_;
 };

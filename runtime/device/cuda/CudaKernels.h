@@ -11,8 +11,10 @@
 #ifndef DYNA_RUNTIME_DEVICE_CUDA_CUDAKERNELS_H
 #define DYNA_RUNTIME_DEVICE_CUDA_CUDAKERNELS_H
 
+#include "runtime/abi/DeviceCode.h"
 #include "runtime/abi/Kernels.h"
 #include "runtime/base/Status.h"
+#include "runtime/device/cuda/kernels/StepArguments.h"
 
 namespace dyna {
 
@@ -37,6 +39,15 @@ dyna_status attentionGradF64(dyna_context *context,
                              const dyna_attention_grad *p);
 dyna_status attentionGradBf16(dyna_context *context,
                               const dyna_attention_grad *p);
+dyna_status checkIds(dyna_context *context, const int32_t *ids, int64_t count,
+                     int64_t rows);
+dyna_status checkPositions(dyna_context *context, const int64_t *positions,
+                           int64_t count, int64_t rows);
+dyna_status noteLosses(dyna_context *context, const double *losses,
+                       int64_t count, double *squaredNorm);
+dyna_status clipNorm(dyna_context *context, const dyna_clip *p);
+/// What a check left for the host, as a failure; OK: nothing.
+Status explainBadRow(const gpu::BadRow &bad);
 
 } // namespace cuda
 } // namespace dyna

@@ -28,6 +28,8 @@ const CudaImage *dyna::chooseImage(const std::vector<CudaImage> &images,
 }
 
 static std::string nameOf(const CudaImage &image) {
+  if (image.capability == 0)
+    return "emulated";
   return formatText("%s_%d", image.isPtx ? "compute" : "sm", image.capability);
 }
 

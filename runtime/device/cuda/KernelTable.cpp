@@ -29,6 +29,10 @@ const dyna_kernels &dyna::cudaKernels() {
     kernels.attention_grad_f32 = attentionGradF32;
     kernels.attention_grad_f64 = attentionGradF64;
     kernels.attention_grad_bf16 = attentionGradBf16;
+    kernels.check_ids = checkIds;
+    kernels.check_positions = checkPositions;
+    kernels.note_losses = noteLosses;
+    kernels.clip_norm = clipNorm;
     return kernels;
   }();
   return table;

@@ -111,6 +111,8 @@ Status PrimaryContext::checkWork(Result result, std::string_view what,
                                  const char *kernel) {
   if (result == kSuccess)
     return Status::ok();
+  if (Status why = explain_ ? explain_() : Status::ok(); !why.isOk())
+    return failure_ = why;
   return end(formatText("%s: %s", what, driver_.describe(result)), kernel);
 }
 

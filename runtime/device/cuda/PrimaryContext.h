@@ -58,6 +58,13 @@ public:
   /// Of a library that gave work, or failed to: ends the device's use.
   Status end(std::string_view what, const char *kernel = nullptr);
 
+  /// `explain` is asked when work fails, and its own failure, unless it is OK,
+  /// stands in for the driver's: a kernel knows more than that it failed. Null:
+  /// nobody is asked.
+  void explainFailures(std::function<Status()> explain) {
+    explain_ = std::move(explain);
+  }
+
   /// Asks until there is another answer than "not ready", more and more seldom.
   /// A deadline that passes ends the device's use: DeadlineExceeded says `what`
   /// was waited for.
@@ -94,6 +101,7 @@ private:
   int64_t maxSharedBytes_ = 0;
   double idleSeconds_ = 0;
   Status failure_;
+  std::function<Status()> explain_;
   std::vector<EventHandle> events_;
   std::vector<StreamRecord> streams_;
   std::set<std::string, std::less<>> names_;

@@ -80,6 +80,9 @@ template <typename T> DYNA_GPU T shuffle(T value, int lane) {
   return __shfl_sync(0xffffffffu, value, lane);
 }
 
+/// What this thread wrote before is seen by the host, too, whatever comes then.
+DYNA_GPU void fenceForHost() { __threadfence_system(); }
+
 /// Ends the kernel, and the use of the device, as failed.
 DYNA_GPU void fail(const char *) { __trap(); }
 

@@ -14,6 +14,7 @@
 #include "runtime/device/cuda/kernels/AttentionArguments.h"
 #include "runtime/device/cuda/kernels/HeadArguments.h"
 #include "runtime/device/cuda/kernels/ProductArguments.h"
+#include "runtime/device/cuda/kernels/StepArguments.h"
 
 #include <cstdint>
 #include <type_traits>

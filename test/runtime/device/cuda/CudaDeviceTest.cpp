@@ -312,15 +312,15 @@ TEST_P(CudaOrder, EventsTellTimes) {
   std::unique_ptr<Buffer> a = allocate(*device, kBytes);
   std::unique_ptr<Event> begin = std::move(*device->createEvent());
   std::unique_ptr<Event> end = std::move(*device->createEvent());
-  EXPECT_FALSE(device->milliseconds(*begin, *end).isOk());
+  EXPECT_FALSE(device->secondsBetween(*begin, *end).isOk());
   EXPECT_OK(device->record(stream, *begin));
   EXPECT_OK(device->fill(stream, *a, 0, kBytes, 0));
   EXPECT_OK(device->fill(stream, *a, 0, kBytes, 1));
   EXPECT_OK(device->record(stream, *end));
   EXPECT_OK(device->wait(*end, in(30)));
-  StatusOr<double> time = device->milliseconds(*begin, *end);
+  StatusOr<double> time = device->secondsBetween(*begin, *end);
   ASSERT_TRUE(time.isOk()) << time.status().message();
-  EXPECT_EQ(*time, 3); // the stand-in's time is pieces of work
+  EXPECT_FLOAT_EQ(*time, 3e-3); // the stand-in's time is pieces of work
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,53 @@
+//===- StepArguments.h - What kernels around a step are given ---*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_STEPARGUMENTS_H
+#define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_STEPARGUMENTS_H
+
+#include <cstdint>
+
+namespace dyna {
+namespace gpu {
+
+/// In memory of the host, which is read when a kernel has failed.
+struct BadRow {
+  /// Why it failed; the others are written before.
+  enum Kind : int64_t { None = 0, Token = 1, Position = 2 };
+  int64_t kind;
+  int64_t row;   ///< of the micro-batch
+  int64_t value; ///< what it has
+  int64_t rows;  ///< of the table
+};
+
+/// One of `ids` and `positions` is null.
+struct CheckRowsArguments {
+  const int32_t *ids;
+  const int64_t *positions;
+  int64_t count, rows;
+  BadRow *bad;
+};
+
+constexpr int kCheckThreads = 512;
+
+struct CheckRowsShared {
+  int64_t first[kCheckThreads / 32];
+};
+
+struct NoteLossesArguments {
+  const double *losses;
+  int64_t count;
+  double *squaredNorm;
+};
+
+struct ClipNormArguments {
+  const double *squaredNorms;
+  int64_t count;
+  double limit;
+  double *norm, *scale;
+};
+
+} // namespace gpu
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_CUDA_KERNELS_STEPARGUMENTS_H

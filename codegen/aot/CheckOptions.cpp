@@ -188,7 +188,6 @@ int OptionsCheck::checkSearch() {
   return 0;
 }
 
-/// Code for CUDA can be looked at; the runtime has no such device yet.
 int OptionsCheck::checkTarget() {
   if (!llvm::is_contained({"cpu", "cuda"}, options.target))
     return usageError("--target expects cpu or cuda, but got '" +
@@ -206,9 +205,7 @@ int OptionsCheck::checkTarget() {
     return usageError("--matmul=" + options.matmul +
                       " goes with --target=cpu; CUDA's products are the "
                       "device's");
-  if (options.stopAfter.empty())
-    return usageError("--target=cuda makes no binary yet: --stop-after=lower, "
-                      "embed or llvm shows the code");
+  isas.push_back(getLaunchingSet(options.architectures == "emulated"));
   return 0;
 }
 

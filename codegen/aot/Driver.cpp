@@ -362,11 +362,13 @@ LogicalResult Driver::makeManifest() {
     return failure();
   manifest = std::move(*built);
   manifest.set_ranges(ranges);
+  manifest.set_target(options.target);
   if (auto fits = ::dyna::Model::create(manifest); !fits.isOk())
     return module->emitError("no binary can run this model: ")
            << fits.status().message();
-  manifest.set_matmul(options.computeType == "f64" ? "generated"
-                                                   : options.matmul);
+  const bool isGenerated =
+      options.target == "cpu" && options.computeType == "f64";
+  manifest.set_matmul(isGenerated ? "generated" : options.matmul);
   return success();
 }
 
@@ -393,7 +395,10 @@ LogicalResult Driver::lowerCuda() {
                       })) ||
       stopped)
     return success(stopped);
-  return stopAtLlvm();
+  if (options.stopAfter == "llvm")
+    return stopAtLlvm();
+  variants.push_back(module.get());
+  return success();
 }
 
 /// Code is lowered once per variant, in vectors as wide as its registers; what

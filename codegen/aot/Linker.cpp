@@ -75,7 +75,16 @@ readLibraries(llvm::StringRef directory, llvm::StringRef file) {
 static llvm::Expected<std::vector<std::string>>
 readLibraries(const LinkOptions &options) {
   std::vector<std::string> libraries;
-  std::vector<std::string> files = {"link-libraries.txt"};
+  llvm::SmallString<256> kernels(options.runtimeDirectory);
+  llvm::sys::path::append(kernels, "cuda-libraries.txt");
+  if (options.target == "cuda" && !llvm::sys::fs::exists(kernels))
+    return failure("there are no runtime libraries for CUDA in '" +
+                   options.runtimeDirectory +
+                   "': they are built where nvcc and ptxas are found "
+                   "(tools/setup.sh --cuda installs both)");
+  std::vector<std::string> files = {options.target == "cpu"
+                                        ? "link-libraries.txt"
+                                        : options.target + "-libraries.txt"};
   for (const std::string &library : options.libraries)
     files.push_back("link-" + library + ".txt");
   for (const std::string &file : files) {

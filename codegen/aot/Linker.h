@@ -20,6 +20,9 @@ struct LinkOptions {
   std::string driver;
   /// Folder of the runtime's static libraries and `link-libraries.txt`.
   std::string runtimeDirectory;
+  /// What the objects are compiled for: "cpu", "cuda" or "emulated"; the last two
+  /// have `<target>-libraries.txt` in place of link-libraries.txt.
+  std::string target = "cpu";
   /// Optional libraries: for each, `link-<name>.txt` in that folder says what
   /// to link.
   std::vector<std::string> libraries;

@@ -4,6 +4,7 @@
 
 #include "codegen/aot/ObjectEmitter.h"
 
+#include "codegen/cuda/Passes.h"
 #include "codegen/layers/ToLlvm.h"
 #include "dialects/dyna/Dyna.h"
 
@@ -37,6 +38,13 @@ static constexpr InstructionSet kInstructionSets[] = {
 
 ArrayRef<InstructionSet> mlir::dyna::getInstructionSets() {
   return kInstructionSets;
+}
+
+const InstructionSet &mlir::dyna::getLaunchingSet(bool isEmulated) {
+  static constexpr InstructionSet any = {"cuda", 0, "x86-64", ""};
+  static constexpr InstructionSet emulated = {
+      "emulated", DYNA_FEATURE_AVX2, "x86-64-v3", "+avx2,+fma,+bmi2,+f16c"};
+  return isEmulated ? emulated : any;
 }
 
 const InstructionSet *mlir::dyna::findInstructionSet(StringRef name) {
@@ -167,13 +175,13 @@ public:
         llvm::ConstantDataArray::getString(context, bytes, /*AddNull=*/false),
         "dyna_manifest");
 
-    auto *programType =
-        llvm::StructType::get(context, {i32, i32, pointer, pointer, i64});
+    auto *programType = llvm::StructType::get(
+        context, {i32, i32, pointer, pointer, i64, pointer});
     auto *program = llvm::ConstantStruct::get(
         programType,
         {llvm::ConstantInt::get(i32, DYNA_ABI_VERSION),
          llvm::ConstantInt::get(i32, isas.size()), variantTable, manifestBytes,
-         llvm::ConstantInt::get(i64, bytes.size())});
+         llvm::ConstantInt::get(i64, bytes.size()), makeDeviceCode()});
     new llvm::GlobalVariable(module, programType, /*isConstant=*/true,
                              llvm::GlobalValue::ExternalLinkage, program,
                              "dyna_compiled_program");
@@ -184,6 +192,18 @@ private:
     return new llvm::GlobalVariable(
         module, value->getType(),
         /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, value, name);
+  }
+
+  /// What the layer functions' object has, if they launch anything.
+  llvm::Constant *makeDeviceCode() {
+    if (manifest.target() != "cuda")
+      return llvm::ConstantPointerNull::get(pointer);
+    auto *code = new llvm::GlobalVariable(
+        module, llvm::Type::getInt8Ty(context), /*isConstant=*/true,
+        llvm::GlobalValue::ExternalLinkage, /*Initializer=*/nullptr,
+        cuda::codeName);
+    code->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    return code;
   }
 
   llvm::Constant *makeString(StringRef text) {

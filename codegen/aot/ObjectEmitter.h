@@ -31,6 +31,9 @@ struct InstructionSet {
 
 /// All known sets, best first.
 llvm::ArrayRef<InstructionSet> getInstructionSets();
+/// What the host's side of code for another device is compiled for: any x86-64,
+/// or, where its kernels are emulated on the processor, one that computes them fast.
+const InstructionSet &getLaunchingSet(bool isEmulated);
 const InstructionSet *findInstructionSet(llvm::StringRef name);
 
 struct EmitOptions {

@@ -55,16 +55,16 @@ public:
   }
 
   /// An array of structs, of as many fields each.
-  LLVM::GlobalOp table(StringRef name, ArrayRef<SmallVector<Field>> rows) {
+  LLVM::GlobalOp table(StringRef name, ArrayRef<SmallVector<Field>> rows,
+                       LLVM::Linkage linkage = LLVM::Linkage::Internal) {
     builder.setInsertionPointToEnd(module.getBody());
     SmallVector<Type> types;
     for (const Field &field : rows.front())
       types.push_back(typeOf(field));
     auto rowType = LLVM::LLVMStructType::getLiteral(module.getContext(), types);
     auto type = LLVM::LLVMArrayType::get(rowType, rows.size());
-    auto global =
-        LLVM::GlobalOp::create(builder, type, /*isConstant=*/true,
-                               LLVM::Linkage::Internal, name, Attribute());
+    auto global = LLVM::GlobalOp::create(builder, type, /*isConstant=*/true,
+                                         linkage, name, Attribute());
     builder.setInsertionPointToStart(
         &global.getInitializerRegion().emplaceBlock());
     Value value = LLVM::UndefOp::create(builder, type);
@@ -270,5 +270,6 @@ void EmbedKernelsPass::runOnOperation() {
       addressOf("dyna_images", images), constants.i64(images.size()),
       addressOf("dyna_kernel_table", functions),
       constants.i64(functions.size())};
-  constants.table(codeName, {row});
+  // The program's tables point to it.
+  constants.table(codeName, {row}, LLVM::Linkage::External);
 }

@@ -4,6 +4,7 @@
 
 #include "codegen/cuda/Lowering.h"
 
+#include "codegen/cuda/Passes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "runtime/abi/Kernels.h"
 

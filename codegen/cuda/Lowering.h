@@ -30,10 +30,8 @@ namespace mlir::dyna::cuda {
 
 using namespace layers;
 
-/// Name of the module of kernels and of the table that describes them
-/// (dyna_device_code).
+/// Name of the module of kernels.
 inline constexpr llvm::StringLiteral kernelsName = "dyna_kernels";
-inline constexpr llvm::StringLiteral codeName = "dyna_device_code";
 
 inline constexpr int64_t warpThreads = 32;
 /// Bytes that a thread reads or writes at once.

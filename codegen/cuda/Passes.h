@@ -16,6 +16,9 @@
 
 namespace mlir::dyna::cuda {
 
+/// Name of the dyna_device_code that an object with kernels defines.
+inline constexpr llvm::StringLiteral codeName = "dyna_device_code";
+
 #define GEN_PASS_DECL
 #include "codegen/cuda/Passes.h.inc"
 

@@ -275,6 +275,9 @@ typedef struct dyna_variant {
   const dyna_layer_function *functions;
 } dyna_variant;
 
+/// Kernels for devices that have code of their own (DeviceCode.h).
+typedef struct dyna_device_code dyna_device_code;
+
 /// What the compiled object defines and the runtime reads. Variants stand in
 /// order of preference; the manifest is a serialised `dyna.plan.Manifest`.
 typedef struct dyna_program {
@@ -283,6 +286,8 @@ typedef struct dyna_program {
   const dyna_variant *variants;
   const uint8_t *manifest;
   int64_t manifest_size;
+  /// What layer functions launch; null: they are compiled for the host.
+  const dyna_device_code *device_code;
 } dyna_program;
 
 extern const dyna_program dyna_compiled_program;

@@ -45,12 +45,12 @@ typedef struct dyna_device_function {
 } dyna_device_function;
 
 /// Images by architecture, cubins before PTX; kernels by number.
-typedef struct dyna_device_code {
+struct dyna_device_code {
   const dyna_device_image *images;
   int64_t image_count;
   const dyna_device_function *functions;
   int64_t function_count;
-} dyna_device_code;
+};
 
 #ifdef __cplusplus
 } // extern "C"

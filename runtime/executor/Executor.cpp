@@ -73,6 +73,9 @@ Status Executor::initialize(const std::vector<GraphUse> &graphs) {
       machine_.start(persistentBytes(), options_.dynamicBytes, options_.seed));
   for (const auto &seat : seats_)
     DYNA_RETURN_IF_ERROR(seat->connect());
+  if (options_.trace)
+    clock_ =
+        std::make_unique<DeviceClock>(machine_.device(), machine_.stream());
   if (options_.trace && options_.transport)
     options_.transport->noteTime(&spent_);
   if (options_.checkMemory)
@@ -344,7 +347,7 @@ Status Executor::runProgram(Run &run) {
     result.flops += static_cast<double>(machine_.context().matrix_flops);
     result.formulaFlops += formulaFlops(run, i);
     if (options_.trace)
-      trace(run, i, before, live[run.index]);
+      DYNA_RETURN_IF_ERROR(trace(run, i, before, live[run.index]));
     // What was started goes on between instructions too, not only in kernels
     // and waits.
     if (options_.transport)
@@ -364,11 +367,17 @@ Status Executor::openBody(Run &run) {
 }
 
 Status Executor::openResults(const GraphSeat &seat, int64_t losses) {
-  return machine_.openResults(seat.view().layers() + losses);
+  DYNA_RETURN_IF_ERROR(machine_.openResults(seat.view().layers() + losses));
+  return clock_ ? clock_->start(*options_.trace) : Status::ok();
 }
 
 Status Executor::readResults(std::deque<Run> &runs) {
-  DYNA_ASSIGN_OR_RETURN(RankMachine::Results results, machine_.readResults());
+  StatusOr<RankMachine::Results> read = machine_.readResults();
+  if (!read.isOk())
+    return Status(read.status().code(),
+                  formatText("step %d: %s", runs.front().scalars.step,
+                             read.status().message()));
+  const RankMachine::Results &results = *read;
   for (Run &run : runs) {
     const auto first = results.numbers.begin() + run.lossIndex(0);
     std::vector<double> &losses = run.result.microBatchLosses;
@@ -379,7 +388,7 @@ Status Executor::readResults(std::deque<Run> &runs) {
     if (run.hasNorm)
       run.result.gradientNorm = results.gradientNorm;
   }
-  return Status::ok();
+  return clock_ ? clock_->read(*options_.trace) : Status::ok();
 }
 
 Status Executor::shareResults(StepResult &result) {
@@ -423,9 +432,12 @@ static int messageNumber(const Run &run, const Instruction &i) {
   return i.microBatch + (run.phase > 0 ? run.phase << phaseBits : 0);
 }
 
-void Executor::trace(const Run &run, const Instruction &i, const Moment &before,
-                     int64_t liveBytes) {
+Status Executor::trace(const Run &run, const Instruction &i,
+                       const Moment &before, int64_t liveBytes) {
   TraceRecorder &recorder = *options_.trace;
+  if (recorder.isFull())
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(clock_->mark(recorder.size()));
   TraceSlice slice;
   slice.name = instructionName(i.op);
   slice.category =
@@ -475,6 +487,7 @@ void Executor::trace(const Run &run, const Instruction &i, const Moment &before,
     slice.seconds = recorder.at(spent.end) - slice.beginSeconds;
     recorder.add(slice);
   }
+  return Status::ok();
 }
 
 Status Executor::runInstruction(Run &run) {

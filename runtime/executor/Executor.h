@@ -14,6 +14,7 @@
 #define DYNA_RUNTIME_EXECUTOR_EXECUTOR_H
 
 #include "runtime/data/BatchReader.h"
+#include "runtime/executor/DeviceClock.h"
 #include "runtime/executor/GraphSeat.h"
 #include "runtime/executor/MemoryCheck.h"
 #include "runtime/executor/Step.h"
@@ -21,6 +22,7 @@
 #include "runtime/plan/StepVerifier.h"
 #include "runtime/plan/VerifiedPlan.h"
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -37,6 +39,9 @@ struct ExecutorOptions {
   bool checkMemory = false;
   /// Sets StepResult::coreWaitSeconds.
   bool timesCoreWaits = false;
+  /// After which a device that has not done what it was given is given up: longer
+  /// than any step.
+  std::chrono::seconds patience = std::chrono::minutes(30);
   /// Records slices if not null; must outlive the executor.
   TraceRecorder *trace = nullptr;
   /// This rank's end of the wires, null for the only one; must outlive the
@@ -91,7 +96,7 @@ private:
   Executor(const dyna_variant &variant, Device &device,
            const ExecutorOptions &options)
       : variant_(variant), options_(options),
-        machine_(device, options.transport) {}
+        machine_(device, options.transport, options.patience) {}
   Status checkGraphs(const std::vector<GraphUse> &graphs) const;
   Status initialize(const std::vector<GraphUse> &graphs);
   /// The seat that the plan was made for.
@@ -122,8 +127,8 @@ private:
   };
   Moment now() const;
   /// Adds the slice of an instruction that has just run, and those in it.
-  void trace(const Run &run, const plan::Instruction &i, const Moment &before,
-             int64_t liveBytes);
+  Status trace(const Run &run, const plan::Instruction &i, const Moment &before,
+               int64_t liveBytes);
   Status runInstruction(Run &run);
   double formulaFlops(const Run &run, const plan::Instruction &i) const;
 
@@ -133,6 +138,7 @@ private:
   std::vector<std::unique_ptr<GraphSeat>> seats_;
   std::unique_ptr<MemoryCheck> memoryCheck_;
   std::vector<Transport::Spent> spent_; ///< of the instruction, if traced
+  std::unique_ptr<DeviceClock> clock_;  ///< null: nothing is traced
 };
 
 } // namespace dyna

@@ -5,12 +5,9 @@
 #include "runtime/executor/RankMachine.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace dyna {
 
-/// Longer than any instruction takes; a device that hangs is noticed.
-static constexpr std::chrono::minutes patience{30};
 static constexpr int64_t pageBytes = 4096;
 
 Status RankMachine::start(int64_t persistentBytes, int64_t dynamicBytes,
@@ -59,7 +56,9 @@ Status RankMachine::openResults(int64_t count) {
   if (!results_ || results_->bytes() < bytes) {
     // Rarely: mini-batches of one run have about as many micro-batches.
     DYNA_ASSIGN_OR_RETURN(auto results, device_.allocate(2 * bytes));
+    DYNA_ASSIGN_OR_RETURN(auto onHost, device_.allocateHost(2 * bytes));
     results_ = std::move(results);
+    resultsOnHost_ = std::move(onHost);
   }
   resultCount_ = count;
   DYNA_RETURN_IF_ERROR(device_.fill(*stream_, *results_, bytesOf(kResultHead),
@@ -68,24 +67,27 @@ Status RankMachine::openResults(int64_t count) {
 }
 
 StatusOr<RankMachine::Results> RankMachine::readResults() {
-  std::vector<double> all(kResultHead + resultCount_);
+  // A copy to other memory would wait, and for longer than patience.
+  const double *all = static_cast<double *>(resultsOnHost_->data());
   if (!read_) {
     DYNA_ASSIGN_OR_RETURN(read_, device_.createEvent());
   }
-  DYNA_RETURN_IF_ERROR(device_.copyToHost(*stream_, all.data(), *results_, 0,
+  DYNA_RETURN_IF_ERROR(device_.copyToHost(*stream_, resultsOnHost_->data(),
+                                          *results_, 0,
                                           bytesOf(kResultHead + resultCount_)));
   DYNA_RETURN_IF_ERROR(device_.record(*stream_, *read_));
   DYNA_RETURN_IF_ERROR(
-      device_.wait(*read_, std::chrono::steady_clock::now() + patience));
+      device_.wait(*read_, std::chrono::steady_clock::now() + patience_));
   if (staging_.size() > 1)
     staging_.erase(staging_.begin(), staging_.end() - 1);
   stagedBytes_ = 0;
-  return Results{all[0], {all.begin() + kResultHead, all.end()}};
+  const double *numbers = all + kResultHead;
+  return Results{all[0], {numbers, numbers + resultCount_}};
 }
 
 Status RankMachine::synchronize() {
   return device_.synchronize(*stream_,
-                             std::chrono::steady_clock::now() + patience);
+                             std::chrono::steady_clock::now() + patience_);
 }
 
 const char *RankMachine::message() {

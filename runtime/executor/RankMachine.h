@@ -20,6 +20,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/transport/Transport.h"
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -28,9 +29,10 @@ namespace dyna {
 class RankMachine {
 public:
   /// `device` and `transport`, which is null for the only rank, must outlive
-  /// the machine.
-  RankMachine(Device &device, Transport *transport)
-      : device_(device), transport_(transport) {}
+  /// the machine. The device is given up when it takes longer than `patience`.
+  RankMachine(Device &device, Transport *transport,
+              std::chrono::seconds patience)
+      : device_(device), transport_(transport), patience_(patience) {}
   RankMachine(const RankMachine &) = delete;
 
   /// Takes the arena, filled with zeros: ResourceExhausted when there is not
@@ -88,8 +90,7 @@ public:
   };
   /// All of it, once what writes it is done: one copy, and the one wait of a step.
   StatusOr<Results> readResults();
-  /// Waits until all of it is done: longer than any instruction takes, but not
-  /// for ever.
+  /// Waits until all of it is done, but not for ever.
   Status synchronize();
 
   /// What compiled functions get.
@@ -101,9 +102,11 @@ public:
 private:
   Device &device_;
   Transport *transport_;
+  const std::chrono::seconds patience_;
   std::unique_ptr<Buffer> arena_;
   static constexpr int64_t kResultHead = 2;
   std::unique_ptr<Buffer> results_;
+  std::unique_ptr<StagingMemory> resultsOnHost_; ///< as long
   int64_t resultCount_ = 0;
   std::unique_ptr<Event> read_; ///< the results are on the host
   /// Of this step's uploads; the last one has room after `stagedBytes_`.

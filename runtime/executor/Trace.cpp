@@ -31,6 +31,12 @@ void TraceRecorder::add(const TraceSlice &slice) {
     slices_.push_back(slice);
 }
 
+void TraceRecorder::move(size_t slice, double beginSeconds, double seconds) {
+  slices_[slice].beginSeconds = beginSeconds;
+  slices_[slice].seconds = seconds;
+  slices_[slice].coreSeconds = -1;
+}
+
 void TraceRecorder::write(TraceWriter &writer, int rank) const {
   writer.nameProcess(rank, formatText("rank %d", rank));
   bool switches = false;

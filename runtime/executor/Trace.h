@@ -66,6 +66,9 @@ public:
   /// The same for a moment of the clock.
   double at(std::chrono::steady_clock::time_point moment) const;
   void add(const TraceSlice &slice);
+  /// A slice that is already there was at another time; the thread's own time says
+  /// nothing of it then.
+  void move(size_t slice, double beginSeconds, double seconds);
   /// Draws every switch of the step whose slices began at `first`: those of its
   /// instructions carry its track until then.
   void addSwitches(size_t first);

@@ -18,6 +18,7 @@ uint64_t manifestHash(const plan::Manifest &manifest) {
   hashed.clear_matmul();
   hashed.clear_strategies();
   hashed.clear_ranges();
+  hashed.clear_target();
   uint64_t hash = UINT64_C(0xCBF29CE484222325);
   for (unsigned char byte : hashed.SerializeAsString())
     hash = (hash ^ byte) * UINT64_C(0x100000001B3);

@@ -4,11 +4,22 @@
 
 #include "runtime/train/Devices.h"
 
-#include "runtime/device/host/HostDevice.h"
+#include "runtime/base/Text.h"
 
 #include <algorithm>
 
 namespace dyna {
+
+Status checkDevices(const Model &model, const TrainOptions &options) {
+  const std::string &said = model.manifest().target();
+  const std::string target = said.empty() ? "cpu" : said;
+  if (target != dyna_device_kind.target)
+    return Status::invalidArgument(formatText(
+        "the layers of this program were compiled for %s, but it was linked "
+        "with the runtime for %s: compile it again",
+        target, dyna_device_kind.target));
+  return dyna_device_kind.checkFlags(options);
+}
 
 int threadsOfRank(const TrainOptions &options,
                   const std::vector<RankResources> &ranks) {
@@ -20,20 +31,6 @@ int threadsOfRank(const TrainOptions &options,
   int share =
       given > 0 ? static_cast<int>(ranks.size()) : transport->ranksPerCore();
   return std::max(1, all / share);
-}
-
-StatusOr<std::unique_ptr<Device>> openDevice(const TrainOptions &options,
-                                             const dyna_variant &variant,
-                                             int threads) {
-  HostOptions host;
-  host.threads = threads;
-  // The kernels follow the instruction set that was asked for.
-  if (!options.isa.empty())
-    host.isa = variant.features & DYNA_FEATURE_AVX512 ? HostIsa::Avx512
-               : variant.features & DYNA_FEATURE_AVX2 ? HostIsa::Avx2
-                                                      : HostIsa::Baseline;
-  DYNA_ASSIGN_OR_RETURN(auto device, HostDevice::create(host));
-  return std::unique_ptr<Device>(std::move(device));
 }
 
 } // namespace dyna

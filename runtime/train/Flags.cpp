@@ -219,7 +219,7 @@ std::vector<Flag> ranksFlags() {
       integer(
           "Ranks", "timeout",
           "seconds after which a rank that waits for another gives up, or a "
-          "process for others to start",
+          "process for others to start, or a run for its device",
           &O::timeout, 1, 1e6, Stored::Yes),
       choice("Ranks", "pipeline", pipelines.c_str(), &O::pipeline,
              scheduleNames(), Stored::Yes),
@@ -330,6 +330,9 @@ std::vector<Flag> otherFlags() {
                &O::describe, {"table", "json", "proto"}),
       integer("Other", "threads", "worker threads (default: all cores)",
               &O::threads, 1, 1024, Stored::Yes),
+      integer("Other", "device",
+              "which GPU, as the driver counts them (dynac --target=cuda)",
+              &O::device, 0, 1023, Stored::No),
       text("Other", "isa", "NAME", "instruction set, instead of the best one",
            &O::isa),
       text("Other", "memory-limit", "BYTES",

@@ -78,6 +78,27 @@ Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
   return Status::ok();
 }
 
+int64_t roomOnDevice(int64_t free) { return free < 0 ? -1 : free - free / 32; }
+
+Status checkDeviceNeed(int64_t persistent, int64_t dynamic,
+                       const TrainOptions &options, int64_t free) {
+  const int64_t missing = persistent + dynamic - roomOnDevice(free);
+  if (free < 0 || missing <= 0)
+    return Status::ok();
+  const char *remedy =
+      persistent > roomOnDevice(free)
+          ? "train a smaller model or use a device with more memory"
+          : "lower --tokens-per-micro-batch or --in-flight or choose "
+            "--recompute full";
+  return Status::resourceExhausted(formatText(
+      "the run needs %s of device memory (%s for parameters and their state, "
+      "%s for micro-batches of %d tokens), but the device has %s free for it: "
+      "%s are missing; %s",
+      formatBytes(persistent + dynamic), formatBytes(persistent),
+      formatBytes(dynamic), options.tokensPerMicroBatch,
+      formatBytes(roomOnDevice(free)), formatBytes(missing), remedy));
+}
+
 Status checkAddressNeed(const MemoryNeed &need, int64_t threads,
                         int64_t addressesOfThread, int64_t available) {
   int64_t stacks = threads * addressesOfThread;

@@ -38,6 +38,16 @@ int64_t estimateBatchBytes(const Model &model, const PlanOptions &options,
 Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
                        int64_t available);
 
+/// What of the `free` bytes of a device an arena may take; the rest is for what
+/// steps leave there for the host, and for how memory is dealt. -1: not known.
+int64_t roomOnDevice(int64_t free);
+
+/// Whether `persistent` and `dynamic` bytes (see above) fit what is `free` (-1: not
+/// known) in the memory of a device; the failure says what is missing and which
+/// flag lowers it.
+Status checkDeviceNeed(int64_t persistent, int64_t dynamic,
+                       const TrainOptions &options, int64_t free);
+
 /// Whether the addresses that the limits of this process leave (-1: there is no
 /// limit) hold `need`, the stacks of as many threads more, and what libraries
 /// take for themselves. Some of these have no way to say that there is none

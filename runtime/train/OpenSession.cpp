@@ -180,8 +180,12 @@ int64_t startedThreads(const TrainOptions &options, int64_t ranks,
   return ranks * team - 1 + std::min(options.planAhead, options.planThreads);
 }
 
-/// Of this process, or of one of as many on this machine; -1: not known.
-StatusOr<int64_t> freeBytes(const TrainOptions &options) {
+/// For arenas of this process: of the device, if it has memory of its own; else of
+/// this machine, or of one of as many processes on it; -1: not known.
+StatusOr<int64_t> freeBytes(const Session &session) {
+  if (session.opened)
+    return roomOnDevice(session.opened->freeBytes());
+  const TrainOptions &options = session.options;
   int64_t room = availableMemory();
   if (room >= 0)
     room /= launchedProcesses() > 1 ? launchedProcessesHere() : 1;
@@ -212,7 +216,7 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
   if (isSaid) {
     DYNA_ASSIGN_OR_RETURN(rankBytes, parseBytes(options.rankMemory));
   } else {
-    DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(options));
+    DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(session));
     if (room < 0)
       return Status::ok();
     int64_t held = 0;
@@ -247,17 +251,19 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
 /// What a rank's arena may take: what the user says; -1, not limited, where
 /// `most`, what plans could use, is there beside `need` on all machines of the
 /// job; else an equal part of what there is.
-StatusOr<int64_t> chooseRankBytes(const TrainOptions &options,
+StatusOr<int64_t> chooseRankBytes(const Session &session,
                                   const MemoryNeed &need, int64_t most,
                                   size_t localRanks, Transport *processes) {
+  const TrainOptions &options = session.options;
   if (!options.rankMemory.empty())
     return parseBytes(options.rankMemory);
   if (localRanks == 0) // what others have, who run the plans, nobody here knows
     return -1;
   constexpr int64_t enough = std::numeric_limits<int64_t>::max();
-  DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(options));
+  DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(session));
   room = room < 0 ? enough : room;
-  room = std::max<int64_t>(room - need.total(), 0);
+  if (!session.opened)
+    room = std::max<int64_t>(room - need.total(), 0);
   int64_t share =
       most <= room ? enough : room / static_cast<int64_t>(localRanks);
   // All make the same plans, for all ranks.
@@ -296,7 +302,7 @@ StatusOr<StepRegions> chooseRegions(Session &session,
     return bytes;
   };
   DYNA_ASSIGN_OR_RETURN(int64_t rankBytes,
-                        chooseRankBytes(options, need, held + localBytes(),
+                        chooseRankBytes(session, need, held + localBytes(),
                                         local.size(), processes));
   if (rankBytes >= 0) {
     DYNA_ASSIGN_OR_RETURN(regions,
@@ -307,8 +313,13 @@ StatusOr<StepRegions> chooseRegions(Session &session,
     session.notes.push_back(
         "the memory there is limits plans, which may so differ from run to "
         "run; --rank-memory says what a rank may take");
-  need.persistent = held;
-  need.dynamic = localBytes();
+  if (session.opened) {
+    DYNA_RETURN_IF_ERROR(checkDeviceNeed(held, localBytes(), options,
+                                         session.opened->freeBytes()));
+  } else {
+    need.persistent = held;
+    need.dynamic = localBytes();
+  }
   DYNA_RETURN_IF_ERROR(checkMemoryNeed(need, options, availableMemory()));
   // The tables of the data have been taken.
   need.data = 0;
@@ -332,6 +343,18 @@ Status checkThreads(const TrainOptions &options) {
       "--threads is %d, but this machine gives this process %d cores: use at "
       "most as many",
       options.threads, cores));
+}
+
+/// As many as devices of this kind can be for now.
+Status checkRanks(const Session &session) {
+  const int most = dyna_device_kind.mostRanks;
+  const int ranks = session.home.graph->ranks();
+  if (most == 0 || ranks <= most)
+    return Status::ok();
+  return Status::invalidArgument(formatText(
+      "strategy '%s' has %d ranks, but a run of --target=%s has one device and "
+      "%d rank: leave out --strategy and --ranges",
+      session.home.graph->name(), ranks, dyna_device_kind.target, most));
 }
 
 /// Processes that do not know of each other would each do all the work.
@@ -434,8 +457,12 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
                  bool training) {
   const TrainOptions &options = session.options;
   for (RankResources &rank : ranks) {
-    DYNA_ASSIGN_OR_RETURN(auto device,
-                          openDevice(options, *session.variant, threads));
+    auto device = std::move(session.opened);
+    if (!device) {
+      DYNA_ASSIGN_OR_RETURN(device,
+                            dyna_device_kind.open(options, *session.program,
+                                                  *session.variant, threads));
+    }
     session.devices.push_back(device.get());
     rank.device = std::move(device);
     rank.dynamicBytes = dynamic[rank.rank];
@@ -451,6 +478,7 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
   ExecutorOptions executor;
   executor.seed = static_cast<uint64_t>(options.seed);
   executor.checkMemory = options.checkMemory;
+  executor.patience = std::chrono::seconds(options.timeout);
   executor.timesCoreWaits = session.hasCosts();
   const StepGraphs graphs = session.stepGraphs();
   std::vector<GraphUse> uses = {
@@ -488,12 +516,22 @@ Status openSession(const dyna_program &program, const Model &model,
                    const Checkpoint *start, Session &session) {
   session.options = options;
   session.model = &model;
+  session.program = &program;
+  DYNA_RETURN_IF_ERROR(checkDevices(model, options));
   DYNA_ASSIGN_OR_RETURN(auto variant,
                         chooseVariant(program, options.isa, cpuFeatures()));
   session.variant = variant;
   DYNA_RETURN_IF_ERROR(checkThreads(options));
   DYNA_RETURN_IF_ERROR(findRanges(session));
   DYNA_RETURN_IF_ERROR(chooseGraphs(session, training));
+  DYNA_RETURN_IF_ERROR(checkRanks(session));
+  // What fits is asked of it from here on.
+  if (dyna_device_kind.hasOwnMemory) {
+    DYNA_ASSIGN_OR_RETURN(
+        session.opened,
+        dyna_device_kind.open(options, program, *variant,
+                              static_cast<int>(options.threads)));
+  }
   DYNA_RETURN_IF_ERROR(limitSamples(session, training, /*runsHere=*/true));
   DYNA_RETURN_IF_ERROR(openData(model, session));
   DYNA_ASSIGN_OR_RETURN(auto ranks, makeResources(session));

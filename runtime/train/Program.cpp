@@ -12,6 +12,7 @@
 #include "runtime/executor/OpenProgram.h"
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/train/DescribeData.h"
+#include "runtime/train/Devices.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/NamedStrategies.h"
 #include "runtime/train/OpenSession.h"
@@ -56,7 +57,8 @@ int exitCode(const Status &status, const char *name) {
   return status.code() == StatusCode::Internal ? 1 : 2;
 }
 
-void describe(const Model &model, const TrainOptions &options) {
+void describe(const dyna_program &program, const Model &model,
+              const TrainOptions &options) {
   if (options.describe == "json")
     return write(manifestToJson(model));
   if (options.describe == "proto")
@@ -64,7 +66,7 @@ void describe(const Model &model, const TrainOptions &options) {
   int64_t tokens = options.tokensPerMicroBatch;
   if (tokens == 0)
     tokens = std::max<int64_t>(model.manifest().facts().positions(), 1024);
-  print(describeManifest(model, tokens));
+  print(describeManifest(model, tokens) + dyna_device_kind.describe(program));
 }
 
 void warn(const std::string &text) { sayLine("warning: " + text); }
@@ -354,7 +356,7 @@ static int runGuarded(const dyna_program &program, int argc,
   if (!model.isOk())
     return exitCode(model.status(), name.c_str());
   if (!options.describe.empty()) {
-    describe(*model, options);
+    describe(program, *model, options);
     return exitCode(Status::ok(), name.c_str());
   }
   int stoppedBy = 0;

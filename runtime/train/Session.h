@@ -24,7 +24,11 @@ namespace dyna {
 struct Session {
   TrainOptions options;
   const Model *model = nullptr;
+  const dyna_program *program = nullptr;
   const dyna_variant *variant = nullptr;
+  /// Of the only rank, where devices have memory of their own; until the rank has
+  /// it.
+  std::unique_ptr<Device> opened;
   /// Home's, the only one unless `ranged`.
   PlannedGraph home;
   /// Of --ranges beside home, in the order of their ranges; and what plans their

@@ -91,6 +91,7 @@ struct TrainOptions {
 
   // Machine.
   int64_t threads = 0;
+  int64_t device = 0; ///< which one, of a kind that there are several of
   std::string isa;
   std::string memoryLimit; ///< "4GiB"
   bool progress = false;

@@ -98,11 +98,9 @@ struct Flags {
       cl::desc("Optional libraries to link in: mpi and redis, where they were "
                "found"),
       cl::CommaSeparated, cl::cat(category)};
-  cl::opt<std::string> target{
-      "target",
-      cl::desc("What layers run on: cpu, or cuda, of which there is code to "
-               "look at (--stop-after=lower, embed or llvm) but no binary yet"),
-      cl::init("cpu"), cl::cat(category)};
+  cl::opt<std::string> target{"target",
+                              cl::desc("What layers run on: cpu, or cuda"),
+                              cl::init("cpu"), cl::cat(category)};
   cl::opt<std::string> arch{
       "arch",
       cl::desc("Of --target=cuda: some of sm_80, sm_90, sm_100 and sm_120 "
@@ -163,6 +161,8 @@ struct Flags {
     options.matmul = matmul;
     options.optimizationLevel = level;
     options.keepObjects = keepObjects;
+    if (target == "cuda")
+      options.link.target = arch == "emulated" ? "emulated" : "cuda";
     options.link.driver = linker;
     options.link.verbose = verbose;
     options.link.runtimeDirectory = runtimeDir;

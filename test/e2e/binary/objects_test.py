@@ -93,6 +93,16 @@ class ObjectsTest(common.BinaryTest):
         program = common.binary("gpt2", "f32", ("--keep-objects",))
         self.assertFalse(symbols(f"{program}.avx2.o", "-u") <= allowed("bf16"))
 
+    def test_code_for_cuda_leaves_all_to_the_device(self):
+        for compute_type in TYPES:
+            with self.subTest(type=compute_type):
+                program = common.binary("gpt2", compute_type, ("--keep-objects", "--target=cuda", "--arch=emulated"))
+                imported = symbols(f"{program}.emulated.o", "-u")
+                emulated = {name for name in imported if name.startswith("dyna_emulated_")}
+                self.assertIn("dyna_launch_kernel", imported)
+                self.assertLessEqual(imported - emulated,
+                                     (allowed(compute_type) | OF_OTHER_DEVICES) - LIBM - {"dyna_launch"})
+
     def test_tensor_degrees_import_exchanges(self):
         program = common.binary("gpt2", "f32", ("--keep-objects", "--isa=avx2", "--strategies=tp=2,sp=1"))
         imported = symbols(f"{program}.avx2.o", "-u")

@@ -150,6 +150,7 @@ const Change notCovered[] = {
     {"matmul", [](auto &m) { m.set_matmul("library"); }},
     {"strategies", [](auto &m) { m.add_strategies("c: dp=4"); }},
     {"ranges", [](auto &m) { m.set_ranges("c: 0-"); }},
+    {"target", [](auto &m) { m.set_target("cuda"); }},
 };
 
 TEST(ManifestHashTest, CoversEveryFieldThatPlansDependOn) {

@@ -39,4 +39,24 @@ TEST(MemoryNeedTest, NamesTheFlagThatHelps) {
   }
 }
 
+TEST(MemoryNeedTest, DevicesHaveTheirOwn) {
+  TrainOptions options;
+  options.tokensPerMicroBatch = 512;
+  EXPECT_EQ(roomOnDevice(-1), -1);
+  EXPECT_EQ(roomOnDevice(3200), 3100);
+  EXPECT_TRUE(checkDeviceNeed(3000, 1000, options, -1).isOk());
+  EXPECT_TRUE(checkDeviceNeed(3000, 100, options, 3200).isOk());
+  Status status = checkDeviceNeed(3000, 101, options, 3200);
+  EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);
+  EXPECT_EQ(
+      status.message(),
+      "the run needs 3.0 KiB of device memory (2.9 KiB for parameters and "
+      "their state, 101 B for micro-batches of 512 tokens), but the "
+      "device has 3.0 KiB free for it: 1 B are missing; lower "
+      "--tokens-per-micro-batch or --in-flight or choose --recompute "
+      "full");
+  EXPECT_THAT(checkDeviceNeed(3101, 0, options, 3200).message(),
+              HasSubstr("1 B are missing; train a smaller model"));
+}
+
 } // namespace

@@ -246,6 +246,9 @@ TEST_F(TrainFilesTest, UserErrorsAreOneLineAndCode2) {
       {training({"--tokens-per-batch=268435456", "--memory-limit=1G"}),
        "lower --tokens-per-batch"},
       {training({"--isa=future"}), "--isa=future needs"},
+      {training({"--device=0"}), "--device is for programs of dynac "
+                                 "--target=cuda: this one runs on the "
+                                 "processor"},
       {training({"--held-out-fraction=0.9999"}), "--held-out-fraction"},
       {training({"--long-documents=error"}), "positions"},
       {training({"--lr=1e5", "--clip=0", "--weight-decay=1e5", "--warmup=0",

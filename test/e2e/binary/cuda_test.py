@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Binaries of --target=cuda, on the stand-ins of CUDA's libraries: kernels run on the processor, device memory is
+out of the host's reach, and work runs late, in an order drawn from a seed. Their numbers are those of the host's
+binary, within what docs/numerics.md says of each type."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import common
+
+STANDINS = pathlib.Path(os.environ["DYNA_BUILD"]) / "standins"
+EMULATED = ("--target=cuda", "--arch=emulated")
+# Of losses, relative to them, over a few steps: as in test/e2e/golden/compare_golden.py.
+BOUNDS = {"f64": 1e-10, "f32": 1e-5, "bf16": 3e-3}
+# Few tokens: a thread of a kernel is a fiber here.
+SHORT = ("--tokens-per-batch=120", "--tokens-per-micro-batch=70")
+
+
+class CudaTest(common.BinaryTest):
+    def setUp(self):
+        super().setUp()
+        for name in list(os.environ):
+            if name.startswith("DYNA_STANDIN_"):
+                del os.environ[name]
+        os.environ["DYNA_CUDA_LIBRARY_PATH"] = str(STANDINS / "cuda")
+
+    def emulated(self, name="gpt2", compute_type="f32"):
+        return common.binary(name, compute_type, EMULATED)
+
+    def run_short(self, program, name, *flags, steps=3):
+        return self.train(program, name, *SHORT, *flags, steps=steps)
+
+    def refuse(self, command, *words, **settings):
+        environment = {**os.environ, **{key: str(value) for key, value in settings.items()}}
+        self.assert_refused(common.run(command, env=environment), *words)
+
+    def assert_close(self, given, wanted, bound):
+        self.assertEqual(len(given), len(wanted))
+        for step, (one, other) in enumerate(zip(given, wanted)):
+            self.assertLessEqual(abs(one - other), bound * abs(other), f"the loss of step {step}: {one!r}, not {other!r}")
+
+    def test_losses_are_those_of_the_host(self):
+        for name in ("gpt2", "llama"):
+            for compute_type, bound in BOUNDS.items():
+                with self.subTest(model=name, type=compute_type):
+                    label = f"{name}-{compute_type}"
+                    host = self.run_short(common.binary(name, compute_type), f"{label}-host")
+                    device = self.run_short(self.emulated(name, compute_type), f"{label}-cuda")
+                    wanted = common.losses(f"{host}.jsonl")
+                    self.assertNotEqual(wanted[0], wanted[-1])
+                    self.assert_close(common.losses(f"{device}.jsonl"), wanted, bound)
+
+    def test_no_order_of_streams_changes_a_bit(self):
+        program = self.emulated()
+        runs = []
+        for seed in (0, 1, 2):
+            os.environ["DYNA_STANDIN_SEED"] = str(seed)
+            stem = self.run_short(program, f"seed-{seed}", "--held-out-fraction=0.2", steps=2)
+            runs.append((common.losses(f"{stem}.jsonl"), (stem / "step-2" / "model.safetensors").read_bytes()))
+        self.assertEqual(runs[0], runs[1])
+        self.assertEqual(runs[0], runs[2])
+
+    def test_runs_go_on_on_the_other_device(self):
+        """Saved on one, resumed on the other, the curve is that of a run on one alone."""
+        for compute_type in ("f64", "bf16"):
+            programs = {"host": common.binary("llama", compute_type), "cuda": self.emulated("llama", compute_type)}
+            flags = ["--schedule-steps=4", "--warmup=1"]
+            whole = self.run_short(programs["host"], f"{compute_type}-whole", *flags, steps=4)
+            for first, second in (("host", "cuda"), ("cuda", "host")):
+                with self.subTest(type=compute_type, first=first):
+                    stem = self.run_short(programs[first], f"{compute_type}-{first}", *flags, steps=2)
+                    done = common.run([programs[second], "--resume", stem, f"--metrics={stem}.jsonl", "--no-progress", "--steps=4"])
+                    # Not even a warning: it is the same model.
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+                    self.assert_close(common.losses(f"{stem}.jsonl"), common.losses(f"{whole}.jsonl"), BOUNDS[compute_type])
+
+    def test_evaluation(self):
+        saved = self.run_short(common.binary("gpt2", "f64"), "saved", steps=1)
+        found = {}
+        for label, program in (("host", common.binary("gpt2", "f64")), ("cuda", self.emulated("gpt2", "f64"))):
+            common.succeed([program, "--evaluate", "--load", saved, "--data", self.corpus, "--no-progress",
+                            "--held-out-tokens=300", f"--metrics={self.folder}/{label}.jsonl"])
+            found[label] = common.json.loads((self.folder / f"{label}.jsonl").read_text())["loss"]
+        self.assert_close([found["cuda"]], [found["host"]], BOUNDS["f64"])
+
+    def test_the_rest_of_a_run(self):
+        """Files that a run writes, memory checked after every instruction, recomputation."""
+        trace, norms, counts = (self.folder / name for name in ("trace.json", "norms.json", "counts.json"))
+        flags = [f"--trace={trace}", f"--print-grad-norms={norms}", f"--counts={counts}", "--recompute=selective",
+                 "--in-flight=2", "--check-memory"]
+        device = self.run_short(self.emulated("gpt2", "f64"), "cuda", *flags, steps=2)
+        # When the device did it: each piece of work takes the stand-in a millisecond.
+        slices = [event for event in common.json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X"]
+        self.assertTrue(slices)
+        for event in slices:
+            self.assertAlmostEqual(event["dur"] % 1000, 0 if event["dur"] % 1000 < 500 else 1000, delta=0.01)
+        self.assertTrue(all(event["dur"] >= 1000 for event in slices if event["name"] == "FORWARD"))
+        on_device = common.json.loads(norms.read_text()), common.json.loads(counts.read_text())
+        host = self.run_short(common.binary("gpt2", "f64"), "host", *flags, steps=2)
+        self.assert_close(common.losses(f"{device}.jsonl"), common.losses(f"{host}.jsonl"), BOUNDS["f64"])
+        wanted = common.json.loads(norms.read_text()), common.json.loads(counts.read_text())
+        self.assertEqual(set(on_device[0]["gradient_norms"]), set(wanted[0]["gradient_norms"]))
+        for parameter, norm in wanted[0]["gradient_norms"].items():
+            self.assertLessEqual(abs(on_device[0]["gradient_norms"][parameter] - norm), 1e-10 * max(norm, 1e-2), parameter)
+
+    def test_what_a_binary_says_of_itself(self):
+        said = common.succeed([self.emulated(), "--describe"])
+        self.assertRegex(said, r"cuda\n  kernels for: emulated\n  driver: CUDA 13.0 \(.*libcuda.so.1\)\n  device 0: stand-in, sm_0, 1.0 GiB")
+        self.assertEqual(common.described(self.emulated())["target"], "cuda")
+        self.assertEqual(common.described(common.binary())["target"], "cpu")
+        os.environ["DYNA_CUDA_LIBRARY_PATH"] = str(self.folder)
+        self.assertIn("no CUDA driver", common.succeed([self.emulated(), "--describe"]))
+
+    def test_it_needs_no_library(self):
+        """Neither CUDA's nor the host's matrix library: what is used is opened when it runs."""
+        needed = subprocess.run(["readelf", "-d", self.emulated()], stdout=subprocess.PIPE, text=True, check=True).stdout
+        libraries = re.findall(r"\(NEEDED\).*\[(.*)\]", needed)
+        self.assertTrue(libraries)
+        for library in libraries:
+            self.assertRegex(library, r"^(lib(c|m|dl|pthread|stdc\+\+|gcc_s|atomic)\.so|ld-linux)")
+
+    def test_code_for_gpus(self):
+        program = common.binary("gpt2", "bf16", ("--target=cuda", "--arch=sm_80,sm_90"))
+        self.assertRegex(common.succeed([program, "--describe"]), r"kernels for: (sm_80, sm_90, )?PTX of sm_80\n")
+        run = common.training(program, self.corpus, steps=1)
+        self.refuse(run, "no CUDA driver", DYNA_CUDA_LIBRARY_PATH=self.folder)
+        self.refuse(run, "too old", DYNA_CUDA_LIBRARY_PATH=STANDINS / "old")
+        self.refuse(run, "architecture sm_70", "it has sm_80, sm_90, compute_80", "--arch=sm_70", DYNA_STANDIN_CAPABILITY=70)
+
+    def test_bad_input_is_one_line(self):
+        program = self.emulated()
+        run = common.training(program, self.corpus, *SHORT, steps=2)
+        self.refuse(run, "architecture sm_90", "it has emulated", DYNA_STANDIN_CAPABILITY=90)
+        self.refuse([*run, "--device=1"], "there is no CUDA device 1: the driver has 1")
+        self.refuse(run, "finds no device", DYNA_STANDIN_DEVICES=0)
+        self.refuse([*run, "--strategy=dp=2"], "has 2 ranks", "one device and 1 rank")
+        self.refuse(run, "of device memory", "are missing", DYNA_STANDIN_MEMORY=1 << 20)
+        self.refuse(run, "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA device 0 (stand-in)", DYNA_STANDIN_FAULT=200)
+        self.refuse([*run, "--timeout=1"], "not done by its deadline", DYNA_STANDIN_HANG=200)
+        self.refuse([program, "--profile", self.folder / "costs"], "--profile", "not there for them yet")
+        self.refuse(common.training(common.binary(), self.corpus, "--device=0"), "--device is for programs of dynac --target=cuda")
+
+
+if __name__ == "__main__":
+    common.main()

@@ -6,6 +6,9 @@ For every model and compute type: `dynac`, then 20 steps of the binary on the
 committed samples. Losses of all steps and the norm of every gradient of the first
 step must lie within BOUNDS of test/golden/*.json. In f64 the same run is repeated
 with other micro-batches and other ways of scheduling, which must not matter.
+
+On a machine without `dynac`, binaries that were compiled elsewhere (`--compile-only`) are run
+where they lie: `--work` alone says where.
 """
 
 import argparse
@@ -90,25 +93,32 @@ def compare(name, golden, given, bounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dynac", required=True, type=pathlib.Path)
+    parser.add_argument("--dynac", type=pathlib.Path, help="without it the binaries are there already")
+    parser.add_argument("--compile-only", action="store_true")
     parser.add_argument("--golden", required=True, type=pathlib.Path, help="folder of the golden files")
     parser.add_argument("--work", required=True, type=pathlib.Path, help="folder for binaries and results")
     parser.add_argument("--models", default="gpt2,llama")
     parser.add_argument("--types", default="f64,f32,bf16")
     parser.add_argument("--dynac-flag", action="append", default=[], help="handed on to dynac")
+    parser.add_argument("--run-flag", action="append", default=[], help="handed on to the binaries")
     options = parser.parse_args()
+    if options.compile_only and not options.dynac:
+        parser.error("--compile-only needs --dynac")
     options.work.mkdir(parents=True, exist_ok=True)
     good = True
     for model in options.models.split(","):
         golden = json.loads((options.golden / f"{model}.json").read_text())
         for type_ in options.types.split(","):
             binary = options.work / f"train-{model}-{type_}"
-            run([options.dynac, options.golden / f"{model}.mlir", "-o", binary, f"--compute-type={type_}", *options.dynac_flag])
+            if options.dynac:
+                run([options.dynac, options.golden / f"{model}.mlir", "-o", binary, f"--compute-type={type_}", *options.dynac_flag])
+            if options.compile_only:
+                continue
             for i, variant in enumerate(F64_VARIANTS if type_ == "f64" else [[]]):
                 result = options.work / f"{model}-{type_}-{i}.json"
                 result.unlink(missing_ok=True)
                 data = ",".join(str(options.golden / f"{model}_{part}") for part in ("inputs", "targets"))
-                run([binary, "--data", data, *golden["flags"], *variant,
+                run([binary, "--data", data, *golden["flags"], *variant, *options.run_flag,
                      f"--print-grad-norms={result}", "--no-progress"])
                 name = " ".join([model, type_, *variant])
                 good &= compare(name, golden, json.loads(result.read_text()), BOUNDS[type_])

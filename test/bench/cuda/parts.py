@@ -1,0 +1,299 @@
+"""What DIR/run.sh of a packed folder runs on a machine with a GPU, most important first.
+
+    DIR/run.sh [--out DIR] [--seconds N] [PART...]      --list names the parts
+
+Each part prints JSON lines and adds them to OUT/results.jsonl at once, so that what was measured stays if the machine
+goes; `--seconds` (540) is for all parts together, and one that would start behind it is left out, with a line that says
+so. Numbers are medians of steps behind three warm ones; the same work is given to PyTorch, where it is there.
+"""
+import argparse
+import csv
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tarfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+BINARIES = HERE / "binaries"
+WARM = 3
+# Of bf16, dense, as its makers say: what utilisation is counted against.
+PEAK_FLOPS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "B200": 2250e12}
+
+
+class Machine:
+    def __init__(self, out, seconds):
+        self.out, self.end = out, time.monotonic() + seconds
+        out.mkdir(parents=True, exist_ok=True)
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    def emit(self, **record):
+        line = json.dumps(record)
+        print(line, flush=True)
+        with (self.out / "results.jsonl").open("a") as file:
+            file.write(line + "\n")
+
+    def run(self, name, command, **options):
+        """Output of a program that may fail, which is a result too; None if it did."""
+        try:
+            done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=max(1, self.left()), **options)
+        except subprocess.TimeoutExpired:
+            self.emit(what=name, error="out of time")
+            return None
+        except OSError as error:
+            self.emit(what=name, error=str(error))
+            return None
+        (self.out / f"{re.sub('[^a-z0-9.]+', '-', name.lower())}.log").write_text(done.stdout)
+        if done.returncode != 0:
+            lines = done.stdout.strip().splitlines()
+            self.emit(what=name, error=f"exit code {done.returncode}: {lines[-1][:300] if lines else 'nothing was said'}")
+            return None
+        return done.stdout
+
+
+def models():
+    return sorted((path.name[len("train-"):] for path in BINARIES.glob("train-*")),
+                  key=lambda name: config(name)["n_embd"] * config(name)["n_layer"])
+
+
+def config(model):
+    return json.loads((HERE / f"{model}.json").read_text())
+
+
+def part_device(machine):
+    """What there is: driver, GPU, what of it the binaries find; how fast it copies and multiplies."""
+    said = machine.run("device.nvidia-smi", ["nvidia-smi", "--query-gpu=name,memory.total,driver_version,clocks.max.sm,"
+                                             "power.limit", "--format=csv,noheader"])
+    if said:
+        machine.emit(what="device", nvidia_smi=said.strip())
+    said = machine.run("device.describe", [BINARIES / f"train-{models()[0]}", "--describe"])
+    if said:
+        machine.emit(what="device.described", text=said[said.find("\ncuda"):].strip().splitlines())
+    ceilings = """
+import json, torch
+def rate(work, amount):
+    for _ in range(3): work()
+    times = []
+    for _ in range(10):
+        a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        a.record(); work(); b.record(); torch.cuda.synchronize(); times.append(a.elapsed_time(b))
+    return amount / sorted(times)[5] * 1e3
+x, y = torch.empty(2**30, dtype=torch.uint8, device="cuda"), torch.empty(2**30, dtype=torch.uint8, device="cuda")
+a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+print(json.dumps({"copy_bytes_per_s": rate(lambda: y.copy_(x), 2 * 2**30), "product_flops": rate(lambda: a @ b, 2 * 8192**3),
+                  "torch": torch.__version__}))
+"""
+    said = machine.run("device.ceilings", [sys.executable, "-c", ceilings])
+    if said:
+        machine.emit(what="device.ceilings", **json.loads(said.splitlines()[-1]))
+
+
+def part_suites(machine):
+    """The conformance suites of devices and kernels."""
+    if not (BINARIES / "suites").exists():
+        machine.emit(what="suites", error="not in this folder")
+        return
+    said = machine.run("suites", [BINARIES / "suites"])
+    if said:
+        found = {word: int(count) for word, count in re.findall(r"\[  (PASSED|SKIPPED) +\] (\d+) tests?", said)}
+        machine.emit(what="suites", passed=found.get("PASSED", 0), skipped=found.get("SKIPPED", 0))
+
+
+def part_golden(machine):
+    """Training runs against PyTorch's golden numbers."""
+    said = machine.run("golden", [sys.executable, HERE / "compare_golden.py", "--golden", HERE / "golden", "--work",
+                                  BINARIES / "golden"])
+    if said:
+        machine.emit(what="golden", errors=[line for line in said.splitlines() if "largest errors" in line])
+
+
+def train(machine, name, model, lengths, batch, micro, steps, *flags):
+    """Metrics of the steps behind the warm ones."""
+    folder = machine.out / "work"
+    folder.mkdir(exist_ok=True)
+    lines, metrics = folder / "lengths.txt", folder / "metrics.jsonl"
+    lines.write_text("\n".join(map(str, lengths)) + "\n")
+    metrics.unlink(missing_ok=True)
+    if machine.run(name, [BINARIES / f"train-{model}", "--data", f"synthetic:lengths={lines}", "--tokens-per-batch", batch,
+                          "--tokens-per-micro-batch", micro, "--steps", steps + WARM, "--lr", "3e-4", "--seed", "1",
+                          "--metrics", metrics, "--no-progress", *flags]) is None:
+        return None
+    found = [json.loads(line) for line in metrics.read_text().splitlines()]
+    return [line for line in found if "seconds" in line and "step" in line][WARM:]
+
+
+def flops_of_token(model, length):
+    """As published utilisations count them: 6 per parameter, 12 per layer, width and position seen on average
+    without the mask."""
+    c = config(model)
+    width, layers = c["n_embd"], c["n_layer"]
+    parameters = 12 * layers * width**2 + (c["vocab_size"] + c["n_positions"]) * width
+    return 6 * parameters + 12 * layers * width * length
+
+
+def torch(machine, name, job):
+    said = machine.run(name, [sys.executable, HERE / "torch_train.py"], input=json.dumps(job))
+    return json.loads(said.splitlines()[-1]) if said else None
+
+
+def peak_of(machine):
+    said = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL).stdout if os.access("/usr/bin/nvidia-smi", os.X_OK) else ""
+    return next((peak for name, peak in PEAK_FLOPS.items() if name in said), None)
+
+
+def contexts(model):
+    return [n for n in (1024, 4096) if n <= config(model)["n_positions"]] or [config(model)["n_positions"]]
+
+
+def part_steps(machine, steps=10):
+    """A step of each model, samples of one length: tokens a second, and of the peak."""
+    for context in sorted({n for model in models() for n in contexts(model)}):
+        for model in models():
+            if context not in contexts(model):
+                continue
+            micro = max(context, min(16384, 16 * context))
+            measured = train(machine, f"steps.{model}.{context}", model, [context] * 64, micro, micro, steps)
+            if measured:
+                median = statistics.median(line["seconds"] for line in measured)
+                speed, peak = micro / median, peak_of(machine)
+                machine.emit(what="steps", model=model, context=context, tokens=micro, steps=len(measured),
+                             median_step_s=round(median, 5), tokens_per_s=round(speed, 1),
+                             mfu=round(speed * flops_of_token(model, context) / peak, 4) if peak else None)
+
+
+def part_breakdown(machine):
+    """One traced step of each model: seconds per instruction, and between them."""
+    for model in models():
+        context = contexts(model)[0]
+        trace = machine.out / f"trace-{model}.json"
+        if not train(machine, f"breakdown.{model}", model, [context] * 64, 16 * context, 16 * context, 1, "--trace", trace):
+            continue
+        slices = [e for e in json.loads(trace.read_text())["traceEvents"] if e.get("ph") == "X"]
+        spent = {}
+        for event in slices:
+            key = event["name"].split()[0]
+            spent[key] = spent.get(key, 0) + event["dur"] * 1e-6
+        machine.emit(what="breakdown", model=model, slices=len(slices),
+                     seconds={key: round(value, 6) for key, value in sorted(spent.items(), key=lambda kv: -kv[1])})
+
+
+def part_torch(machine, steps=10):
+    """PyTorch on the steps of `steps`, compiled."""
+    for model in models():
+        for context in contexts(model):
+            micro = max(context, min(16384, 16 * context))
+            found = torch(machine, f"torch.{model}.{context}", {
+                "model": config(model), "dtype": "bf16", "mode": "equal", "batches": [[context] * (micro // context)] * steps,
+                "row": context, "micro": micro, "compile": True, "threads": 8, "warmup": WARM, "device": "cuda"})
+            if found:
+                machine.emit(what="torch", model=model, context=context,
+                             tokens_per_s=round(micro / found["median_step_s"], 1), **found)
+
+
+def part_lengths(machine, steps=10, batch=65536, micro=16384):
+    """Real lengths: ours, and PyTorch's padded and packed ones."""
+    lengths = [int(word) for word in (HERE / "lengths.txt").read_text().split()]
+    for model in models():
+        most = config(model)["n_positions"]
+        cut = [min(n, most) for n in lengths]
+        measured = train(machine, f"lengths.{model}", model, cut, batch, micro, steps)
+        if measured:
+            machine.emit(what="lengths", model=model, steps=len(measured),
+                         tokens_per_s=round(sum(line["tokens"] for line in measured) / sum(line["seconds"] for line in measured), 1))
+        batches, current = [], []
+        for n in cut:
+            if sum(current) + n > batch:
+                batches.append(current)
+                current = []
+            current.append(n)
+        for mode in ("padded", "varlen"):
+            found = torch(machine, f"lengths.torch.{model}.{mode}", {
+                "model": config(model), "dtype": "bf16", "mode": mode, "batches": batches[:steps], "row": most,
+                "micro": micro, "compile": True, "threads": 8, "warmup": WARM, "device": "cuda"})
+            if found:
+                machine.emit(what="lengths.torch", model=model, mode=mode, **found)
+
+
+def kernels_of(text):
+    """From ncu's CSV: calls, seconds and bytes of memory by kernel."""
+    lines = text.splitlines()
+    head = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
+    found = {}
+    for row in csv.DictReader(lines[head:]) if head is not None else []:
+        kernel = found.setdefault(row["Kernel Name"], {"calls": 0, "seconds": 0.0, "bytes": 0.0})
+        value = float(row["Metric Value"].replace(",", ""))
+        unit = row["Metric Unit"].lower()
+        if row["Metric Name"] == "gpu__time_duration.sum":
+            kernel["calls"] += 1
+            kernel["seconds"] += value * {"s": 1, "ms": 1e-3, "us": 1e-6, "usecond": 1e-6, "ns": 1e-9, "nsecond": 1e-9}[unit]
+        elif row["Metric Name"] == "dram__bytes.sum":
+            kernel["bytes"] += value * {"gbyte": 1e9, "mbyte": 1e6, "kbyte": 1e3, "byte": 1}[unit]
+    return found
+
+
+def part_kernels(machine):
+    """Kernels of a step by what ncu says of each: time, bytes a second."""
+    model = models()[min(1, len(models()) - 1)]
+    lines = machine.out / "kernel-lengths.txt"
+    lines.write_text("1024\n" * 32)
+    said = machine.run("kernels", ["ncu", "--clock-control", "none", "--csv", "--metrics",
+                                   "gpu__time_duration.sum,dram__bytes.sum", "--launch-count", 4000, BINARIES / f"train-{model}",
+                                   "--data", f"synthetic:lengths={lines}", "--tokens-per-batch", 8192, "--steps", 1, "--lr",
+                                   "1e-4", "--seed", 1, "--no-progress"])
+    for name, kernel in sorted(kernels_of(said or "").items(), key=lambda item: -item[1]["seconds"]):
+        machine.emit(what="kernels", model=model, kernel=name, calls=kernel["calls"], us=round(kernel["seconds"] * 1e6, 1),
+                     bytes_per_s=round(kernel["bytes"] / kernel["seconds"]) if kernel["seconds"] else None)
+
+
+def part_sanitizer(machine):
+    """compute-sanitizer over the suites: what kernels access, and races of shared memory."""
+    for tool in ("memcheck", "racecheck"):
+        said = machine.run(f"sanitizer.{tool}", ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9",
+                                                 BINARIES / "suites", "--gtest_brief=1"])
+        if said:
+            machine.emit(what="sanitizer", tool=tool, errors=0)
+
+
+PARTS = {name[len("part_"):]: function for name, function in list(globals().items()) if name.startswith("part_")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help="of: " + ", ".join(PARTS) + " (default: all, in this order)")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("results"))
+    parser.add_argument("--seconds", type=float, default=540)
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    if options.list:
+        for name, function in PARTS.items():
+            print(f"{name:10} {function.__doc__.splitlines()[0]}")
+        return
+    unknown = [name for name in options.parts if name not in PARTS]
+    if unknown:
+        parser.error(f"there is no part {unknown[0]!r}; there are: {', '.join(PARTS)}")
+    archive = HERE / "binaries.tar.xz"
+    if not BINARIES.exists() and archive.exists():
+        with tarfile.open(archive) as packed:
+            packed.extractall(HERE)
+    if not list(BINARIES.glob("train-*")):
+        parser.error(f"{HERE} has no training binaries: run.sh --pack DIR makes a folder that has")
+    machine = Machine(options.out, options.seconds)
+    for name in options.parts or PARTS:
+        if machine.left() <= 0:
+            machine.emit(what=name, error="left out: the time is up")
+            continue
+        begin = time.monotonic()
+        PARTS[name](machine)
+        machine.emit(what="part", name=name, seconds=round(time.monotonic() - begin, 1))
+
+
+if __name__ == "__main__":
+    main()

@@ -46,6 +46,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path, help="is made, or filled again")
     parser.add_argument("--build-dir", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--arch", default="sm_80,sm_90,sm_100", help="as dynac's; emulated: tiny models, for tests of these scripts")
+    parser.add_argument("--types", default="f64,f32,bf16", help="of the golden models")
     options = parser.parse_args()
     begin = time.monotonic()
     folder, tools = options.folder, options.build_dir / "bin"
@@ -68,7 +69,7 @@ def main():
         if file.suffix in (".json", ".bin", ".idx"):
             shutil.copy(file, golden)
     run(sys.executable, ROOT / "test/e2e/golden/compare_golden.py", "--dynac", tools / "dynac", "--golden",
-        ROOT / "test/golden", "--work", binaries / "golden", "--compile-only", *(f"--dynac-flag={flag}" for flag in target))
+        ROOT / "test/golden", "--work", binaries / "golden", "--compile-only", "--types", options.types, *(f"--dynac-flag={flag}" for flag in target))
 
     suites = tools / ("device_cuda_conformance_test" if emulated else "device_cuda_gpu_test")
     if suites.exists():

@@ -211,11 +211,16 @@ LogicalResult mlir::dyna::verifyStep(exec::StepOp op,
   if (limit >= 0)
     limits.assign(orchestrated.turns[0].graph->ranks(), limit);
   ::dyna::StepPosition position;
+  const plan::StepPlan step = exec::exportStep(op);
   auto proven = ::dyna::VerifiedStep::prove(
-      orchestrated.switches, exec::exportStep(op), miniBatchOf(op),
+      orchestrated.switches, step, miniBatchOf(op),
       static_cast<int64_t>(plans.back().getTargetTokens()), limits, &position);
-  if (proven.isOk())
+  if (proven.isOk()) {
+    // What would look at gradients between steps are runs alone.
+    if (Status status = ::dyna::checkUpdated(step); !status.isOk())
+      return refuse(op, status);
     return success();
+  }
   Operation *place =
       position.phase < 0
           ? op

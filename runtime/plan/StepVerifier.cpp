@@ -352,6 +352,19 @@ Status checkOrder(const SwitchTable &table, const plan::StepPlan &step,
 
 } // namespace
 
+Status checkUpdated(const plan::StepPlan &step) {
+  if (!trains(step))
+    return Status::ok();
+  for (const plan::RankProgram &program : step.phases.back().plan.ranks)
+    for (const Instruction &i : program.instructions)
+      if (i.op == Instruction::UPDATE)
+        return Status::ok();
+  return refuse(PlanRule::Returned,
+                formatText("phase %d, which is home's, updates nothing: the "
+                           "gradients of the step are lost",
+                           step.phaseCount() - 1));
+}
+
 StatusOr<VerifiedStep>
 VerifiedStep::prove(const SwitchTable &switches, plan::StepPlan step,
                     const std::vector<int64_t> &lengths, int64_t targets,

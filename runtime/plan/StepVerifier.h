@@ -17,7 +17,8 @@
 //   for: sums are the same in every run;
 // - (P14) gradients leave once all backwards have added to them and they are
 //   reduced, and are back home, in the phase behind at the latest, before home
-//   reduces, measures or applies them.
+//   reduces, measures or applies them; that it does apply them is asked of steps
+//   that are not to leave them (`checkUpdated`).
 //
 // P9 and P10 hold of each phase by itself. P11 is proven of all of them together:
 // a rank starts one thing after another, messages, exchanges and buckets of
@@ -47,6 +48,10 @@ struct StepPosition {
   int phase = -1;
   PlanPosition at;
 };
+
+/// P14 of a step that is to train, for who knows that: home applies the gradients.
+/// That it does so once, and all ranks do or none does, holds of its plan (P5).
+Status checkUpdated(const plan::StepPlan &step);
 
 class VerifiedStep {
 public:

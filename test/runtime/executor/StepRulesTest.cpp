@@ -94,6 +94,21 @@ TEST_F(StepRulesTest, OnlyHomeGathersAndUpdates) {
   EXPECT_THAT(refusal(step), HasSubstr("only home updates parameters (P12)"));
 }
 
+/// Such steps are legal where who runs them looks at gradients, and nowhere else.
+TEST_F(StepRulesTest, HomeUpdatesUnlessGradientsAreToStay) {
+  plan::StepPlan step = good();
+  EXPECT_TRUE(checkUpdated(step).isOk());
+  for (plan::RankProgram &program : step.phases.back().plan.ranks)
+    program.instructions.erase(
+        std::remove_if(
+            program.instructions.begin(), program.instructions.end(),
+            [](const Instruction &i) { return i.op == Instruction::UPDATE; }),
+        program.instructions.end());
+  EXPECT_EQ(refusal(step), "");
+  EXPECT_THAT(checkUpdated(step).message(),
+              HasSubstr("phase 2, which is home's, updates nothing"));
+}
+
 TEST_F(StepRulesTest, PlansThatAreNoPhasesHaveNoSwitches) {
   plan::StepPlan step = good();
   plan::Plan &plan = step.phases[0].plan;

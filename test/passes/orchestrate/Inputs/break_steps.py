@@ -64,6 +64,8 @@ edits = {
     "switch of no phase": edited("s", lambda lines: lines.insert(find(lines, "do switch_wait"), "      do switch_wait phase 1 bucket 0\n")),
     "gradients before their reduction": edited("s", gradients_early),
     "norm before gradients are home": edited("l", norm_early),
+    "no update at all": re.sub(r" +do update .*\n", "", whole),
+    "an update twice": edited("l", lambda lines: lines.insert(find(lines, "do update"), lines[find(lines, "do update")])),
 }
 for what, text in edits.items():
     path = os.path.join(work, what.replace(" ", "-") + ".mlir")

@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/planner/LengthRanges.h"
+#include "runtime/planner/StepRegions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -205,9 +206,11 @@ std::string ChosenStrategies::json() const {
                            found_.branches, found_.complete);
 }
 
-StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
-                                            const StrategySpace &space,
-                                            std::vector<int64_t> lengths) {
+/// Of lengths as they are to count.
+static StatusOr<ChosenStrategies> search(const CostModel &costs,
+                                         const StrategySpace &space,
+                                         std::vector<int64_t> lengths,
+                                         int mostRanges, int64_t &held) {
   double tokens = 0;
   for (int64_t length : lengths)
     tokens += static_cast<double>(length);
@@ -218,12 +221,84 @@ StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
                         StrategyCandidates::create(costs, space, distribution));
   StrategySearch search;
   search.ends = usualEnds(distribution.longest());
+  search.mostRanges = std::min(search.mostRanges, mostRanges);
   auto found = searchStrategies(candidates, distribution, search);
-  if (found.status().code() == StatusCode::ResourceExhausted)
+  if (found.status().code() == StatusCode::ResourceExhausted) {
+    held = candidates.longestHeld();
     return candidates.lackOfRoom();
+  }
   DYNA_RETURN_IF_ERROR(found.status());
   return ChosenStrategies(std::move(candidates), *std::move(found),
                           std::move(distribution));
+}
+
+/// Bytes that some rank of a run lacks for what was found, as it shares out memory.
+static StatusOr<int64_t> lackingBytes(const CostModel &costs,
+                                      const StrategySpace &space,
+                                      const ChosenStrategies &chosen) {
+  if (space.memoryBytes == 0 || chosen.found().best.ranges.size() < 2)
+    return 0;
+  DYNA_ASSIGN_OR_RETURN(auto strategies, parseStrategies(chosen.strategies()));
+  std::vector<std::string> names, notes;
+  std::vector<PlannedGraph> graphs;
+  PlanRequest request;
+  request.tokensPerBatch = space.tokensPerStep;
+  for (const Strategy &strategy : strategies) {
+    names.push_back(strategy.name);
+    request.strategy = strategy;
+    DYNA_ASSIGN_OR_RETURN(PlannedGraph graph, planGraph(costs, request, notes));
+    graphs.push_back(std::move(graph));
+  }
+  DYNA_ASSIGN_OR_RETURN(LengthRanges ranges,
+                        parseLengthRanges(chosen.ranges(), names));
+  std::vector<PlannedGraph *> all;
+  for (PlannedGraph &graph : graphs)
+    all.push_back(&graph);
+  DYNA_ASSIGN_OR_RETURN(Orchestration orchestration,
+                        orchestrateRanges(ranges, {all.begin(), all.end()}));
+  const StepGraphs step(all, orchestration.home(), &orchestration);
+  for (PlannedGraph *graph : all) {
+    request.strategy = graph->graph->strategy();
+    DYNA_RETURN_IF_ERROR(limitMicroBatches(step, *graph, request,
+                                           /*training=*/true, space.memoryBytes,
+                                           notes));
+  }
+  DYNA_RETURN_IF_ERROR(setLongestSample(step, ranges, chosen.longest()));
+  DYNA_ASSIGN_OR_RETURN(StepRegions regions,
+                        sizeStepRegions(step, space.tokensPerStep,
+                                        /*training=*/true, space.memoryBytes,
+                                        /*atLeast=*/true));
+  int64_t lacking = 0;
+  for (size_t rank = 0; rank < regions.bytes.size(); ++rank)
+    lacking = std::max(
+        lacking,
+        step.homeBytes(static_cast<int>(rank), true) + regions.bytes[rank] -
+            (space.memoryBytes - space.memoryBytes % plan::placeAlignment));
+  return lacking;
+}
+
+StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
+                                            const StrategySpace &space,
+                                            std::vector<int64_t> lengths) {
+  // Each takes the switches of what was found a little further from the edge.
+  constexpr int mostTries = 4;
+  StrategySpace within = space;
+  for (int attempt = 0;; ++attempt) {
+    const int mostRanges =
+        attempt < mostTries ? StrategySearch().mostRanges : 1;
+    int64_t held = 0;
+    auto chosen = search(costs, within, lengths, mostRanges, held);
+    if (!chosen.isOk() && space.shortens && held > 0) {
+      cutLengths(lengths, held);
+      chosen = search(costs, within, lengths, mostRanges, held);
+    }
+    DYNA_RETURN_IF_ERROR(chosen.status());
+    DYNA_ASSIGN_OR_RETURN(int64_t lacking,
+                          lackingBytes(costs, within, *chosen));
+    if (lacking <= 0)
+      return chosen;
+    within.passedBytes += lacking;
+  }
 }
 
 } // namespace dyna

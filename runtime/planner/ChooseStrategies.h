@@ -48,6 +48,8 @@ public:
 
   const StrategyCandidates &candidates() const { return candidates_; }
   const FoundStrategies &found() const { return found_; }
+  /// Tokens of the longest sample, as it counted.
+  int64_t longest() const { return lengths_.longest(); }
 
   /// As --strategies and --ranges take them, in the order of the step.
   std::string strategies() const;
@@ -73,6 +75,10 @@ private:
 /// For samples of such lengths, of which there is one at least, in steps of
 /// `space.tokensPerStep` tokens in the mean. The model of `costs` must outlive the
 /// answer. Fails where no strategy of so many ranks holds the longest sample.
+///
+/// What is found has room in a run of as much memory, what its switches pass on
+/// included: their plans are made, and where these do not fit, the search goes on
+/// with so much less for steps of several strategies.
 StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
                                             const StrategySpace &space,
                                             std::vector<int64_t> lengths);

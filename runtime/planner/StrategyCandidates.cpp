@@ -322,6 +322,8 @@ StrategyCandidates::roomOf(int candidate,
   const Placed &home = *entries_[graphs[0]].placed;
   const Placed &own = *entries_[candidate].placed;
   const bool isHome = candidate == graphs[0];
+  const int64_t memory =
+      space_.memoryBytes - (graphs.size() > 1 ? space_.passedBytes : 0);
   // As in a run, home counts beside a phase as on its fullest rank.
   int64_t beside = 0;
   for (int rank = 0; rank < space_.ranks && !isHome; ++rank) {
@@ -335,9 +337,9 @@ StrategyCandidates::roomOf(int candidate,
     for (size_t i = 1; i < graphs.size(); ++i)
       others.push_back(heldBeside(home, *entries_[graphs[i]].placed)[rank]);
     if (others.size() > 1 &&
-        mostSideBySide(others) > space_.memoryBytes - home.homeBytes[rank])
+        mostSideBySide(others) > memory - home.homeBytes[rank])
       return std::vector<int64_t>(space_.ranks, -1);
-    room.push_back(space_.memoryBytes - beside -
+    room.push_back(memory - beside -
                    (isHome ? home.homeBytes[rank] : own.guestBytes[rank]));
   }
   return room;

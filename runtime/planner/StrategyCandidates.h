@@ -38,6 +38,12 @@ namespace dyna {
 struct StrategySpace {
   int ranks = 1;
   int64_t memoryBytes = 0; ///< of a rank; 0: not limited
+  /// Of that, what steps of several strategies leave for what their switches pass on
+  /// and add late, which plans of switches alone say.
+  int64_t passedBytes = 0;
+  /// Samples that no strategy has room for count as if they were no longer than one
+  /// has room for, as runs cut them.
+  bool shortens = false;
   int64_t tokensPerStep = 65536;
   std::vector<bool> zero = {false, true};
   /// Of tensor degrees above 1, where both were compiled.
@@ -92,6 +98,8 @@ public:
   /// The failure where no strategy takes the longest sample: what the one takes
   /// that needs least, and what would be enough.
   Status lackOfRoom() const;
+  /// Then, tokens of the longest that that one has room for; 0: of none.
+  int64_t longestHeld() const { return leastNeed_.tokens; }
 
 private:
   /// What does not depend on recomputation.

@@ -224,7 +224,10 @@ std::vector<Flag> ranksFlags() {
       choice("Ranks", "pipeline", pipelines.c_str(), &O::pipeline,
              scheduleNames(), Stored::Yes),
       text("Ranks", "rank-memory", "BYTES",
-           "of each rank's parameters and micro-batches, for example 512MiB "
+           "of each rank's parameters and micro-batches, for example 512MiB; "
+           "with --ranges also those of the graph that comes or goes, and what "
+           "switches pass on or keep to add, but not what MPI packs, up to 4 "
+           "MiB for each other rank "
            "(default: the machine's free memory, shared by its ranks)",
            &O::rankMemory, Stored::Yes),
       text(

@@ -34,6 +34,8 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
   StrategySpace space;
   space.ranks = ranks;
   space.tokensPerStep = options.tokensPerBatch;
+  // What then does not fit is cut, and said, as under one strategy.
+  space.shortens = true;
   if (!options.rankMemory.empty()) {
     DYNA_ASSIGN_OR_RETURN(space.memoryBytes, parseBytes(options.rankMemory));
   }

@@ -20,7 +20,8 @@ struct FoundRanges {
 /// The strategies over the compiled tensor degrees, and the lengths that each
 /// takes, whose expected step is the shortest for samples as these, switches
 /// included (StrategySearch.h): by the costs of the flags, within --rank-memory.
-/// Fails where no strategy of so many ranks holds the longest sample.
+/// Samples that none of so many ranks has room for count as cut to what one has.
+/// Fails where there is room for none at all.
 StatusOr<FoundRanges> searchRanges(const Model &model,
                                    const TrainOptions &options,
                                    const SampleStatistics &samples, int ranks);

@@ -5,6 +5,7 @@
 #include "runtime/planner/ChooseStrategies.h"
 
 #include "runtime/planner/LengthRanges.h"
+#include "runtime/planner/StepRegions.h"
 #include "test/runtime/plan/TinyPlans.h"
 #include "test/runtime/planner/TwoNodes.h"
 
@@ -118,6 +119,95 @@ TEST(ChooseStrategies, TextsSayWhatWasFound) {
   }
   EXPECT_GT(several, 0);
   EXPECT_GT(fewer, 0);
+}
+
+/// What a run of as much memory says of what was found.
+Status runOf(const CostModel &costs, const StrategySpace &space,
+             const ChosenStrategies &chosen) {
+  auto strategies = parseStrategies(chosen.strategies());
+  EXPECT_TRUE(strategies.isOk());
+  std::vector<std::string> names, notes;
+  std::vector<PlannedGraph> graphs;
+  std::vector<PlannedGraph *> all;
+  for (const Strategy &strategy : *strategies) {
+    PlanRequest request;
+    request.tokensPerBatch = space.tokensPerStep;
+    request.strategy = strategy;
+    names.push_back(strategy.name);
+    auto graph = planGraph(costs, request, notes);
+    EXPECT_TRUE(graph.isOk()) << graph.status().message();
+    graphs.push_back(std::move(*graph));
+  }
+  for (PlannedGraph &graph : graphs)
+    all.push_back(&graph);
+  auto ranges = parseLengthRanges(chosen.ranges(), names);
+  EXPECT_TRUE(ranges.isOk());
+  auto orchestration = orchestrateRanges(*ranges, {all.begin(), all.end()});
+  EXPECT_TRUE(orchestration.isOk());
+  const StepGraphs step(all, orchestration->home(), &*orchestration);
+  for (PlannedGraph *graph : all) {
+    PlanRequest request;
+    request.tokensPerBatch = space.tokensPerStep;
+    request.strategy = graph->graph->strategy();
+    EXPECT_TRUE(
+        limitMicroBatches(step, *graph, request, true, space.memoryBytes, notes)
+            .isOk());
+  }
+  EXPECT_TRUE(setLongestSample(step, *ranges, chosen.longest()).isOk());
+  return sizeStepRegions(step, space.tokensPerStep, true, space.memoryBytes,
+                         false)
+      .status();
+}
+
+/// At the very edge too, where what switches pass on decides.
+TEST(ChooseStrategies, WhatIsFoundHasRoomInARun) {
+  TinyOptions options;
+  options.hidden = 12;
+  options.blocks = 4;
+  options.degrees = {{2, false}, {4, false}};
+  const Model model = *Model::create(tinyManifest(options));
+  const CostModel costs = twoNodes(model);
+  std::vector<int64_t> lengths(400, 10);
+  lengths.resize(410, 900);
+  StrategySpace space;
+  space.ranks = 4;
+  space.tokensPerStep = 4096;
+  int several = 0;
+  for (int64_t memory = 440000; memory < 560000; memory += 4000) {
+    space.memoryBytes = memory;
+    auto chosen = chooseStrategies(costs, space, lengths);
+    if (!chosen.isOk() || chosen->found().best.ranges.size() < 2)
+      continue;
+    ++several;
+    EXPECT_EQ(runOf(costs, space, *chosen).message(), "") << memory;
+  }
+  EXPECT_GT(several, 5);
+}
+
+/// Runs cut what no strategy has room for, and so does their search.
+TEST(ChooseStrategies, SamplesAreCutWhereRunsCutThem) {
+  TinyOptions options;
+  options.hidden = 12;
+  options.blocks = 4;
+  options.degrees = {{2, false}, {4, false}};
+  const Model model = *Model::create(tinyManifest(options));
+  const CostModel costs = twoNodes(model);
+  std::vector<int64_t> lengths(400, 10);
+  lengths.resize(410, 900);
+  StrategySpace space;
+  space.ranks = 4;
+  space.tokensPerStep = 4096;
+  space.memoryBytes = 80000;
+  ASSERT_FALSE(chooseStrategies(costs, space, lengths).isOk());
+  space.shortens = true;
+  auto chosen = chooseStrategies(costs, space, lengths);
+  ASSERT_TRUE(chosen.isOk()) << chosen.status().message();
+  EXPECT_LT(chosen->longest(), 900);
+  EXPECT_GT(chosen->longest(), 10);
+  space.memoryBytes = 1000000; // enough
+  chosen = chooseStrategies(costs, space, lengths);
+  ASSERT_TRUE(chosen.isOk());
+  EXPECT_EQ(chosen->longest(), 900);
 }
 
 /// Where nothing has room, what is said to be enough is.

@@ -4,6 +4,8 @@
 
 #include "test/reference/CompiledModel.h"
 
+#include "runtime/abi/Kernels.h"
+
 #include <algorithm>
 #include <cstring>
 #include <set>

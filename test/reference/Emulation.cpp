@@ -4,7 +4,7 @@
 
 #include "test/reference/Emulation.h"
 
-#include "runtime/abi/DeviceCode.h"
+#include "runtime/abi/Kernels.h"
 #include "test/standins/Fibers.h"
 
 #include <atomic>

@@ -73,7 +73,7 @@ struct Bench {
       must(device->record(*stream, *end));
       must(device->wait(*end, soon()));
       if (i > 0)
-        times.push_back(must(device->milliseconds(*begin, *end)));
+        times.push_back(1e3 * must(device->secondsBetween(*begin, *end)));
     }
     std::sort(times.begin(), times.end());
     double median = times[times.size() / 2];

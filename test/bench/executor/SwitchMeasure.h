@@ -80,7 +80,7 @@ class SwitchedRank {
 public:
   SwitchedRank(const Switched &switched, dyna::Transport &transport)
       : switched_(switched), device_(dyna::makeTestDevice()),
-        machine_(*device_, &transport),
+        machine_(*device_, &transport, std::chrono::seconds(30)),
         graph_(*switched.graphs[0], dyna::Persistent::Gradients, machine_, 0),
         home_(*switched.graphs[1], dyna::Persistent::Training, machine_,
               (graph_.layout().bytes + 4095) / 4096 * 4096) {

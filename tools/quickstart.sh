@@ -104,6 +104,7 @@ again() { # padded or plain, pair
   train --seed "$2" --steps "$few" ${few_held_out[@]+"${few_held_out[@]}"} --no-progress ${pad[@]+"${pad[@]}"} \
     --metrics "$out/$1-$2.jsonl" >"$out/$1-$2.txt"
 }
+echo "quickstart: $((2 * pairs)) runs of $few steps follow, the same samples padded and as they are"
 for ((pair = 1; pair <= pairs; pair++)); do
   order=(plain padded)
   ((pair % 2)) || order=(padded plain)

@@ -153,13 +153,18 @@ def contexts(model):
     return [n for n in (1024, 4096) if n <= config(model)["n_positions"]] or [config(model)["n_positions"]]
 
 
+def tokens_of_step(context):
+    """Enough to fill a GPU; few for models that only try these scripts."""
+    return 16384 if context >= 1024 else 4 * context
+
+
 def part_steps(machine, steps=10):
     """A step of each model, samples of one length: tokens a second, and of the peak."""
     for context in sorted({n for model in models() for n in contexts(model)}):
         for model in models():
             if context not in contexts(model):
                 continue
-            micro = max(context, min(16384, 16 * context))
+            micro = tokens_of_step(context)
             measured = train(machine, f"steps.{model}.{context}", model, [context] * 64, micro, micro, steps)
             if measured:
                 median = statistics.median(line["seconds"] for line in measured)
@@ -174,7 +179,7 @@ def part_breakdown(machine):
     for model in models():
         context = contexts(model)[0]
         trace = machine.out / f"trace-{model}.json"
-        if not train(machine, f"breakdown.{model}", model, [context] * 64, 16 * context, 16 * context, 1, "--trace", trace):
+        if not train(machine, f"breakdown.{model}", model, [context] * 64, tokens_of_step(context), tokens_of_step(context), 1, "--trace", trace):
             continue
         slices = [e for e in json.loads(trace.read_text())["traceEvents"] if e.get("ph") == "X"]
         spent = {}
@@ -189,7 +194,7 @@ def part_torch(machine, steps=10):
     """PyTorch on the steps of `steps`, compiled."""
     for model in models():
         for context in contexts(model):
-            micro = max(context, min(16384, 16 * context))
+            micro = tokens_of_step(context)
             found = torch(machine, f"torch.{model}.{context}", {
                 "model": config(model), "dtype": "bf16", "mode": "equal", "batches": [[context] * (micro // context)] * steps,
                 "row": context, "micro": micro, "compile": True, "threads": 8, "warmup": WARM, "device": "cuda"})

@@ -53,8 +53,9 @@ FailureOr<PlanOp> mlir::exec::importPlan(OpBuilder &builder, Location location,
   for (const plan::MicroBatch &microBatch : plan.microBatches)
     importMicroBatch(builder, location, microBatch);
   for (auto [number, program] : llvm::enumerate(plan.ranks)) {
-    auto place = [&](int64_t plan::PhasePlaces::*member) {
-      const int64_t bytes = program.places.*member;
+    auto place = [&, &places =
+                         program.places](int64_t plan::PhasePlaces::*member) {
+      const int64_t bytes = places.*member;
       return bytes == plan::PhasePlaces().*member
                  ? IntegerAttr()
                  : builder.getI64IntegerAttr(bytes);

@@ -74,7 +74,7 @@ public:
     int64_t threads = 1;
     int64_t steps = 0;
     /// Called, if given, before threads are waited for: ends what they wait for.
-    std::function<void()> stop;
+    std::function<void()> stop = nullptr;
   };
 
   PlanAhead(Reader read, Maker make, const Options &options);

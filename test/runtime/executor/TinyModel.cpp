@@ -599,9 +599,12 @@ TinyProgram::TinyProgram(const TinyOptions &options)
     fillAll<double, double>(options, functions_.get());
   variants_[0] = {"future", UINT64_C(1) << 60, functions_.get()};
   variants_[1] = {"plain", 0, functions_.get()};
-  program_ = {DYNA_ABI_VERSION, 2, variants_,
+  program_ = {DYNA_ABI_VERSION,
+              2,
+              variants_,
               reinterpret_cast<const uint8_t *>(bytes_.data()),
-              static_cast<int64_t>(bytes_.size())};
+              static_cast<int64_t>(bytes_.size()),
+              /*device_code=*/nullptr};
 }
 
 } // namespace dyna

@@ -208,9 +208,9 @@ runEverything(Host &host, decltype(dyna_attention_f32) forward,
     segments.push_back({0, tokens, n, tokens, n, 0});
     tokens += n;
   }
-  dyna_segments all = {segments.data(), int64_t(segments.size()),
-                       tokens,          tokens,
-                       nullptr,         nullptr};
+  dyna_segments all = {};
+  all.data = segments.data(), all.count = int64_t(segments.size());
+  all.tq = all.tkv = tokens;
   std::mt19937 random(1);
   auto x = naive::randomElements<T>(tokens * width, random);
   auto w = naive::randomElements<T>(vocab * width, random);
@@ -312,8 +312,9 @@ TEST(HostDevice, ThreadsChangeNoBitOfSharedKeys) {
   std::vector<dyna_segment> segments;
   for (int64_t i = 0; i < slices; ++i)
     segments.push_back({0, i * rows, rows, 0, keys, keys - rows});
-  dyna_segments all = {segments.data(), slices, slices * rows, keys,
-                       nullptr,         nullptr};
+  dyna_segments all = {};
+  all.data = segments.data(), all.count = slices;
+  all.tq = slices * rows, all.tkv = keys;
   std::mt19937 random(2);
   auto q = naive::randomElements<float>(slices * rows * width, random);
   auto k = naive::randomElements<float>(keys * width, random);

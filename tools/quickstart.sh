@@ -90,7 +90,7 @@ train() {
     --schedule-steps "$steps" --lr 1e-3 "$@"
 }
 train --seed 1 --steps "$steps" ${held_out[@]+--held-out-tokens 131072} --metrics "$out/metrics.jsonl" --save "$out/checkpoints" \
-  --trace "$out/trace.json" --trace-steps 2 --progress
+  --trace "$out/trace.json" --trace-steps 2
 
 # What planning for lengths brings: a few steps as they are, and the same samples padded to
 # the longest of their micro-batch. A machine has other work, which comes and goes: the runs

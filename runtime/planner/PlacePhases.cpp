@@ -225,7 +225,9 @@ struct Hold {
   int64_t before = 0; ///< at the end of the phase before: values, as they come
   int64_t own = 0;    ///< in its own phase
   int64_t behind = 0; ///< in the phase behind, unless that takes turns
-  int64_t atHome = 0; ///< the same where home is behind, which reads no values
+  int64_t late =
+      0; ///< beside that: what waits to be added where home is behind
+  int64_t atHome = 0; ///< in home's phase, which reads no values of it
 };
 
 Hold holdOf(const SwitchTable &switches, int graph, int rank, bool trains) {
@@ -242,7 +244,8 @@ Hold holdOf(const SwitchTable &switches, int graph, int rank, bool trains) {
   const GraphSwitch::Side &go = switches.gradients(graph).sides[rank];
   hold.own += held.gradients;
   hold.behind = hold.own + go.passedBytes;
-  hold.atHome = held.gradients + go.passedBytes + go.gotBytes;
+  hold.late = go.gotBytes;
+  hold.atHome = held.gradients + go.passedBytes + hold.late;
   return hold;
 }
 
@@ -267,7 +270,11 @@ int64_t heldBeside(const SwitchTable &switches, const std::vector<int> &order,
   if (isHome)
     return before;
   const Hold own = holdOf(switches, graph, rank, trains);
-  return before + next + (takesTurns ? own.own : own.behind);
+  if (takesTurns)
+    return own.own;
+  // Values come to a graph behind, or gradients go to home: it is the one or the
+  // other.
+  return before + own.behind + std::max(next, own.late);
 }
 
 int64_t mostSideBySide(const std::vector<HeldParameters> &graphs) {

@@ -199,6 +199,46 @@ TEST(StepMemoryTest, RegionsAreAsLargeAsIsSaid) {
   EXPECT_LT(inTurn, programs / 5);
 }
 
+/// What a run sizes for all its graphs holds steps that some have no samples in: then
+/// graphs that are never next to each other in a whole step are. Samples are short,
+/// so that layouts side by side, and what is passed on, take the most.
+TEST(StepMemoryTest, RegionsHoldStepsWithoutSomeGraphs) {
+  const MiniBatch small = tinyBatch({1, 1, 2, 1, 1, 2, 1, 1, 2, 1, 1, 1}, 1);
+  int apart = 0;
+  for (const std::vector<std::string> &sequence :
+       {std::vector<std::string>{"dp=4", "pp=4,layers=2+1+1+1", "dp=4,zero=1",
+                                 "pp=4,layers=1+1+2+1"},
+        {"dp=2,tp=2", "pp=4,layers=1+1+1+2", "dp=4", "pp=4,layers=1+1+2+1"},
+        {"dp=2,pp=2,layers=3+2", "tp=4,sp=1", "pp=4,layers=1+2+1+1", "tp=4"}})
+    for (bool onTwoNodes : {false, true}) {
+      SCOPED_TRACE(testing::PrintToString(sequence));
+      Steps steps(sequence, plan::BF16, carriageOf(sequence, onTwoNodes));
+      const int graphs = steps.home() + 1;
+      std::vector<int> phaseOf;
+      for (size_t s = 0; s < small.samples.size(); ++s)
+        phaseOf.push_back(static_cast<int>(s) % graphs);
+      auto whole = steps.plan(small, phaseOf);
+      ASSERT_TRUE(whole.isOk()) << whole.status().message();
+      const std::vector<int64_t> regions = steps.needOf(*whole).least;
+      for (int without = 0; without + 1 < 1 << graphs; ++without) {
+        std::vector<int> used = phaseOf;
+        for (int &phase : used)
+          if (without >> phase & 1)
+            phase = -1;
+        auto step = steps.plan(small, used);
+        ASSERT_TRUE(step.isOk()) << step.status().message();
+        EXPECT_OK(placePhases(steps.table(), regions, *step));
+      }
+      for (int rank = 0; rank < steps.graph(0).ranks(); ++rank) {
+        const Neighbours most = largestNeighbours(steps.table(), {0, 1, 2, 3},
+                                                  rank, /*trains=*/true);
+        apart += most.behind == 2 && most.before == 0 &&
+                 most.bytes == regions[static_cast<size_t>(rank)];
+      }
+    }
+  EXPECT_GT(apart, 0) << "neighbours in whole steps take more";
+}
+
 /// Of two graphs none leaves a hole. What waits to be added is there while the phase
 /// that it leaves still computes, and beside home's micro-batches; either are the
 /// largest here.

@@ -51,7 +51,8 @@ LengthDistribution::Part LengthDistribution::between(int64_t first,
     part.probability = 1;
   const double there = std::max(1.0, expected / part.probability);
   const double scale = there / count;
-  part.longest = lengths_[end - 1];
+  // Runs make room for all that a range allows.
+  part.longest = std::min(last, lengths_.back());
   part.load.sum.samples = std::llround(there);
   part.load.sum.tokens = std::llround(scale * (tokens_[end] - tokens_[begin]));
   part.load.sum.squares =

@@ -41,7 +41,7 @@ public:
   struct Part {
     double probability = 0; ///< that there are any
     PhaseLoad load;         ///< expected, if there are
-    int64_t longest = 0;    ///< of any step, in tokens
+    int64_t longest = 0;    ///< that there may be in any step, in tokens
   };
   /// O(log lengths).
   Part between(int64_t first, int64_t last) const;

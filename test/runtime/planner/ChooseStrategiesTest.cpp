@@ -159,27 +159,44 @@ Status runOf(const CostModel &costs, const StrategySpace &space,
       .status();
 }
 
-/// At the very edge too, where what switches pass on decides.
+/// At the very edge too. Over links without latency switches pass things on, which
+/// the search learns of from the switches of what it found; and the second lengths
+/// leave a range with samples that are much shorter than it allows.
 TEST(ChooseStrategies, WhatIsFoundHasRoomInARun) {
+  const auto table = CostTable::parse(
+      "device { name: \"d\" f64_flops: 1e8 f32_flops: 1e8 bf16_flops: 1e8 "
+      "bytes_per_second: 1e9 launch_seconds: 1e-5 }\n"
+      "cluster { nodes: 2 devices_per_node: 2 inside { latency_seconds: 1e-9 "
+      "bytes_per_second: 1e10 } between { latency_seconds: 1e-9 "
+      "bytes_per_second: 1e9 } }\n",
+      "costs");
+  ASSERT_TRUE(table.isOk()) << table.status().message();
   TinyOptions options;
-  options.hidden = 12;
+  options.hidden = 48;
   options.blocks = 4;
   options.degrees = {{2, false}, {4, false}};
   const Model model = *Model::create(tinyManifest(options));
-  const CostModel costs = twoNodes(model);
-  std::vector<int64_t> lengths(400, 10);
-  lengths.resize(410, 900);
+  const CostModel costs = *CostModel::create(model, *table);
   StrategySpace space;
   space.ranks = 4;
   space.tokensPerStep = 4096;
+  space.zero = {true};
   int several = 0;
-  for (int64_t memory = 440000; memory < 560000; memory += 4000) {
-    space.memoryBytes = memory;
-    auto chosen = chooseStrategies(costs, space, lengths);
-    if (!chosen.isOk() || chosen->found().best.ranges.size() < 2)
-      continue;
-    ++several;
-    EXPECT_EQ(runOf(costs, space, *chosen).message(), "") << memory;
+  struct Edge {
+    int64_t many, few, memory;
+  };
+  for (const Edge &edge : {Edge{64, 512, 838040}, {16, 128, 208896}}) {
+    std::vector<int64_t> lengths(400, edge.many);
+    lengths.resize(410, edge.few);
+    for (int64_t more = -2048; more <= 2048; more += 1024) {
+      space.memoryBytes = edge.memory + more;
+      auto chosen = chooseStrategies(costs, space, lengths);
+      if (!chosen.isOk() || chosen->found().best.ranges.size() < 2)
+        continue;
+      ++several;
+      EXPECT_EQ(runOf(costs, space, *chosen).message(), "")
+          << space.memoryBytes;
+    }
   }
   EXPECT_GT(several, 5);
 }

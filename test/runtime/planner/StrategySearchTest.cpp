@@ -99,7 +99,7 @@ TEST(LengthDistribution, LongestOfFewIsNotThatOfAll) {
 TEST(StrategySearch, LongSamplesHaveTheirOwn) {
   TableCosts costs(2, 5);
   costs.list[1] = {0, 2, 0, 1000, 1};
-  costs.list[0].longest = 100;
+  costs.list[0].longest = 128; // just what a range up to 64 allows
   std::vector<int64_t> lengths(90, 10);
   lengths.resize(100, 400);
   auto found = searchStrategies(costs, LengthDistribution(lengths, 1000),
@@ -113,6 +113,13 @@ TEST(StrategySearch, LongSamplesHaveTheirOwn) {
   EXPECT_DOUBLE_EQ(found->best.phases, 9000 + 2 * 40000);
   EXPECT_DOUBLE_EQ(found->best.switches, 5 + 5);
   EXPECT_DOUBLE_EQ(found->bestSingle.seconds(), 98000);
+  // With less it has no range, though no sample is that long.
+  costs.list[0].longest = 127;
+  auto without = searchStrategies(costs, LengthDistribution(lengths, 1000),
+                                  {usualEnds(400), 4});
+  ASSERT_TRUE(without.isOk()) << without.status().message();
+  EXPECT_EQ(without->best.ranges.size(), 1u);
+  costs.list[0].longest = 128;
   // Without the masters it still has the long samples.
   costs.list[1].update = 1000;
   auto asGuest = searchStrategies(costs, LengthDistribution(lengths, 1000),

@@ -87,6 +87,10 @@ dyna_status dyna_check_positions(dyna_context *, const int64_t *positions,
 /// in any order, each after the products of its rows are complete: element-wise
 /// code that finds its operand still in cache. Its rows are cut as by
 /// dyna_launch(rows = m, min_rows = epilogue_min_rows).
+///
+/// A device that has no code for rows is told by a description instead: with
+/// `described` not 0, `epilogue` is null and `epilogue_args` points to a
+/// dyna_epilogue, read by the call. Then `accumulate` is 0.
 typedef struct dyna_matmul {
   int64_t m, n, k;
   const void *a;
@@ -98,12 +102,41 @@ typedef struct dyna_matmul {
   int32_t transpose_a;
   int32_t transpose_b;
   int32_t accumulate;
-  int32_t reserved;
+  int32_t described;
   dyna_rows_body epilogue;
   const void *epilogue_args;
   int64_t epilogue_args_bytes;
   int64_t epilogue_min_rows;
 } dyna_matmul;
+
+/// What a described epilogue makes of P, the product:
+enum {
+  DYNA_EPILOGUE_NONE = 0,
+  /// C = P + bias.
+  DYNA_EPILOGUE_BIAS = 1,
+  /// aux = P + bias, C = gelu(P + bias), by tanh; aux may be null.
+  DYNA_EPILOGUE_BIAS_GELU = 2,
+  /// C = P * gelu'(aux), by tanh.
+  DYNA_EPILOGUE_GELU_GRAD = 3,
+  DYNA_EPILOGUE_COUNT
+};
+
+/// `bias` has n elements, `aux` is an [m, n] matrix, both of the type of C, and
+/// neither shares memory with C.
+typedef struct dyna_epilogue {
+  int32_t kind; ///< DYNA_EPILOGUE_*
+  int32_t reserved;
+  const void *bias; ///< of the kinds that add one
+  void *aux;        ///< written by BIAS_GELU, read by GELU_GRAD
+  int64_t aux_stride;
+} dyna_epilogue;
+
+/// The description of a product's epilogue; null if it has none, or one that is
+/// code.
+static inline const dyna_epilogue *
+dyna_described_epilogue(const dyna_matmul *product) {
+  return product->described ? (const dyna_epilogue *)product->epilogue_args : 0;
+}
 
 typedef dyna_status (*dyna_matmul_function)(dyna_context *,
                                             const dyna_matmul *);
@@ -195,7 +228,7 @@ dyna_status dyna_attention_grad_bf16(dyna_context *,
 //===----------------------------------------------------------------------===//
 
 /// Logits x * w^T, softmax cross-entropy against `targets`, in chunks of at
-/// most DYNA_HEAD_CHUNK_ROWS rows: the logits are never stored whole. Rows
+/// most `chunk_rows` rows: the logits are never stored whole. Rows
 /// whose target is `ignore_index` cost no product: only the others are
 /// gathered.
 ///
@@ -239,7 +272,7 @@ typedef struct dyna_head {
   dyna_matmul_function matmul_weight;
   int64_t whole_vocab; ///< 0: w is the whole vocabulary
   int32_t group;       ///< index into `context->groups`
-  int32_t reserved2;
+  int32_t chunk_rows;  ///< 0: DYNA_HEAD_CHUNK_ROWS
   int64_t target_rows;
 } dyna_head;
 
@@ -274,9 +307,14 @@ dyna_status dyna_clip_norm(dyna_context *, const dyna_clip *);
 // Scratch formulas
 //===----------------------------------------------------------------------===//
 
-/// Rows of one chunk of the head. Every chunk reads and writes the whole weight
-/// gradient: fewer rows cost time, more cost memory for the logits.
+/// Rows of one chunk of the head where its caller says nothing else. Every chunk
+/// reads and writes the whole weight gradient: fewer rows cost time, more cost
+/// memory for the logits.
 #define DYNA_HEAD_CHUNK_ROWS 512
+
+static inline int64_t dyna_head_chunk_rows(const dyna_head *head) {
+  return head->chunk_rows ? head->chunk_rows : DYNA_HEAD_CHUNK_ROWS;
+}
 
 /// Bytes linear in rounded tokens, segments and 1.
 typedef struct dyna_linear_bytes {
@@ -309,8 +347,11 @@ static inline int64_t dyna_head_stride(int64_t vocab) {
 
 /// What the ranks that share a vocabulary exchange per chunk: three numbers of
 /// each row. Comes on top of dyna_head_workspace, in its constant part.
+static inline int64_t dyna_head_chunk_exchange_workspace(int64_t chunk_rows) {
+  return dyna_align_block(3 * chunk_rows * 8);
+}
 static inline int64_t dyna_head_exchange_workspace(void) {
-  return dyna_align_block(3 * DYNA_HEAD_CHUNK_ROWS * 8);
+  return dyna_head_chunk_exchange_workspace(DYNA_HEAD_CHUNK_ROWS);
 }
 
 /// Rows of a bf16 weight gradient that a chunk adds to at a time.
@@ -327,10 +368,12 @@ static inline int64_t dyna_head_sum_workspace(int64_t width, int64_t vocab) {
 }
 
 /// Gathered rows, their gradient, logits and (bf16) the logits' gradient.
-static inline dyna_linear_bytes
-dyna_head_workspace(int64_t element, int64_t width, int64_t vocab) {
+static inline dyna_linear_bytes dyna_head_chunk_workspace(int64_t element,
+                                                          int64_t width,
+                                                          int64_t vocab,
+                                                          int64_t chunk_rows) {
   int64_t accumulator = element == 8 ? 8 : 4;
-  int64_t rows = DYNA_HEAD_CHUNK_ROWS;
+  int64_t rows = chunk_rows;
   int64_t stride = dyna_head_stride(vocab);
   dyna_linear_bytes bytes = {0, 0, 0, 0};
   bytes.tq = 8; // the indices of the rows that have a target
@@ -340,6 +383,10 @@ dyna_head_workspace(int64_t element, int64_t width, int64_t vocab) {
       (element == 2 ? dyna_align_block(rows * stride * element) : 0) +
       dyna_align_block(rows * 8);
   return bytes;
+}
+static inline dyna_linear_bytes
+dyna_head_workspace(int64_t element, int64_t width, int64_t vocab) {
+  return dyna_head_chunk_workspace(element, width, vocab, DYNA_HEAD_CHUNK_ROWS);
 }
 
 //===----------------------------------------------------------------------===//

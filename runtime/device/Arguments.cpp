@@ -8,6 +8,32 @@
 
 using namespace dyna;
 
+/// A description that is there has all that its kind needs.
+static dyna_status checkEpilogue(dyna_context *context, const dyna_matmul &p,
+                                 const char *name) {
+  const dyna_epilogue *epilogue = dyna_described_epilogue(&p);
+  if (!epilogue || p.epilogue || epilogue->kind <= DYNA_EPILOGUE_NONE ||
+      epilogue->kind >= DYNA_EPILOGUE_COUNT)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s with a description of an epilogue that there is not, or "
+                "with code beside it",
+                name);
+  if (p.accumulate)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s with a described epilogue, which adds to nothing", name);
+  const bool isGradient = epilogue->kind == DYNA_EPILOGUE_GELU_GRAD;
+  if ((!isGradient && !epilogue->bias) || (isGradient && !epilogue->aux))
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s with epilogue %d: bias or aux is null", name,
+                epilogue->kind);
+  if (epilogue->aux && epilogue->kind != DYNA_EPILOGUE_BIAS &&
+      epilogue->aux_stride < p.n)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s of n=%d with epilogue %d: rows of aux are %d apart", name,
+                p.n, epilogue->kind, epilogue->aux_stride);
+  return DYNA_OK;
+}
+
 dyna_status dyna::checkMatmul(dyna_context *context, const dyna_matmul *p,
                               const char *name) {
   if (!p)
@@ -30,7 +56,7 @@ dyna_status dyna::checkMatmul(dyna_context *context, const dyna_matmul *p,
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s of m=%d n=%d k=%d: a, b or c is null", name, p->m, p->n,
                 p->k);
-  return DYNA_OK;
+  return p->described ? checkEpilogue(context, *p, name) : DYNA_OK;
 }
 
 dyna_status dyna::checkHead(dyna_context *context, const dyna_head *p,
@@ -43,6 +69,10 @@ dyna_status dyna::checkHead(dyna_context *context, const dyna_head *p,
                 "%s of %d rows, width %d, vocabulary %d: rows must not be "
                 "negative, the others positive",
                 name, p->rows, p->width, p->vocab);
+  if (p->chunk_rows < 0)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s in chunks of %d rows: they must not be negative", name,
+                p->chunk_rows);
   if (p->narrow_dw && element != 2)
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s: only a bf16 head adds to a bf16 gradient", name);

@@ -93,6 +93,37 @@ std::vector<Sum> sums(const BlasWork &work, int64_t begin, int64_t end) {
   return result;
 }
 
+template <typename Sum> constexpr Sum kGeluCubic = Sum(0.044715);
+template <typename Sum>
+const Sum kGeluScale = std::sqrt(Sum(2) / std::acos(Sum(-1)));
+
+/// By tanh.
+template <typename Sum> Sum gelu(Sum x) {
+  Sum t = std::tanh(kGeluScale<Sum> * (x + kGeluCubic<Sum> * x * x * x));
+  return x / 2 * (1 + t);
+}
+template <typename Sum> Sum geluGrad(Sum x) {
+  Sum t = std::tanh(kGeluScale<Sum> * (x + kGeluCubic<Sum> * x * x * x));
+  Sum slope = kGeluScale<Sum> * (1 + 3 * kGeluCubic<Sum> * x * x);
+  return (1 + t) / 2 + x / 2 * (1 - t * t) * slope;
+}
+
+/// What becomes of element (i, j) before it is rounded.
+template <typename C, typename Sum>
+Sum applyEpilogue(const BlasWork &work, Sum value, int64_t i, int64_t j) {
+  auto *aux = static_cast<C *>(work.aux);
+  if (work.epilogue == BlasEpilogue::None)
+    return value;
+  if (work.epilogue == BlasEpilogue::GeluGrad)
+    return value * geluGrad(static_cast<Sum>(widen(aux[j * work.ldAux + i])));
+  value += widen(static_cast<const C *>(work.bias)[i]);
+  if (work.epilogue == BlasEpilogue::Bias)
+    return value;
+  if (aux)
+    narrow(value, aux[j * work.ldAux + i]);
+  return gelu(value);
+}
+
 template <typename C, typename Sum>
 void write(const BlasWork &work, const std::vector<Sum> &sums) {
   const auto *c = static_cast<const C *>(work.c);
@@ -104,7 +135,7 @@ void write(const BlasWork &work, const std::vector<Sum> &sums) {
       // C is not read where it does not count: it may hold anything.
       if (work.beta != 0)
         value += static_cast<Sum>(work.beta) * widen(c[j * work.ldc + i]);
-      narrow(value, d[j * work.ldd + i]);
+      narrow(applyEpilogue<C>(work, value, i, j), d[j * work.ldd + i]);
     }
 }
 

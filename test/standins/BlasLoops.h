@@ -21,6 +21,15 @@ enum class BlasStage : int32_t {
   Sum,      ///< those of the second half are added, and D is written
 };
 
+/// What D is made of, from what it would be otherwise (P): rows of D have a bias
+/// each.
+enum class BlasEpilogue : int32_t {
+  None,
+  Bias,     ///< D = P + bias
+  BiasGelu, ///< D = gelu(P + bias), aux = P + bias if there is one
+  GeluGrad, ///< D = P gelu'(aux)
+};
+
 /// A kernel's arguments: a product, all matrices column-major.
 struct BlasWork {
   BlasTypes types;
@@ -34,6 +43,11 @@ struct BlasWork {
   void *d;
   int64_t lda, ldb, ldc, ldd; ///< elements from column to column
   void *workspace;            ///< m n sums
+  BlasEpilogue epilogue;
+  int32_t reserved;
+  const void *bias; ///< m elements
+  void *aux;        ///< as D
+  int64_t ldAux;
 };
 
 /// With one kernel, "standin_product", of one thread.

@@ -25,6 +25,7 @@ namespace {
 
 std::atomic<int64_t> live{0};
 int64_t products[DYNA_STANDIN_ALGORITHMS];
+int64_t epilogues = 0;
 
 constexpr uint64_t kMagic = 0x6f67696c61736c62;
 
@@ -71,6 +72,19 @@ struct cublasLtContext {
 struct dyna::cuda::BlasOperation {
   int32_t compute, scale;
   int32_t transposeA = kBlasAsIs, transposeB = kBlasAsIs;
+  uint32_t epilogue = kBlasEpilogueNone;
+  const void *bias = nullptr;
+  void *aux = nullptr;
+  int64_t auxLeading = 0;
+
+  bool hasBias() const {
+    return epilogue == kBlasEpilogueBias || epilogue == kBlasEpilogueBiasGelu ||
+           epilogue == kBlasEpilogueBiasGeluAux;
+  }
+  bool hasAux() const {
+    return epilogue == kBlasEpilogueBiasGeluAux ||
+           epilogue == kBlasEpilogueGeluGrad;
+  }
 };
 
 struct dyna::cuda::BlasLayout {
@@ -112,6 +126,29 @@ struct Described {
   BlasLayout a, b, c, d;
 };
 
+uint64_t alignmentOf(const void *address) {
+  auto bits = reinterpret_cast<uint64_t>(address) | 256;
+  return bits & (~bits + 1);
+}
+
+/// `isF64`: for which there are none. Only addresses are looked at.
+BlasResult checkEpilogue(const Described &p, bool isF64) {
+  const BlasOperation &o = p.operation;
+  if (o.epilogue == kBlasEpilogueNone)
+    return kBlasSuccess;
+  if (isF64 || (!o.hasBias() && !o.hasAux()))
+    return kBlasNotSupported;
+  const auto element = static_cast<uint64_t>(bytesOf(p.d.type));
+  if (o.hasBias() && (!o.bias || alignmentOf(o.bias) % element != 0))
+    return kBlasInvalidValue;
+  if (!o.hasAux())
+    return kBlasSuccess;
+  if (!o.aux || o.auxLeading < static_cast<int64_t>(p.d.rows) ||
+      o.auxLeading % kBlasAuxElements != 0)
+    return kBlasInvalidValue;
+  return alignmentOf(o.aux) % 16 == 0 ? kBlasSuccess : kBlasNotSupported;
+}
+
 BlasResult check(const Described &p) {
   const BlasOperation &o = p.operation;
   const bool isF64 = p.a.type == kBlasF64 && p.c.type == kBlasF64;
@@ -136,7 +173,7 @@ BlasResult check(const Described &p) {
   if ((b ? p.b.columns : p.b.rows) != k || p.c.rows != m || p.c.columns != n ||
       p.d.rows != m || p.d.columns != n)
     return kBlasInvalidValue;
-  return kBlasSuccess;
+  return checkEpilogue(p, isF64);
 }
 
 uint64_t depth(const Described &p) {
@@ -170,6 +207,8 @@ bool suits(const Described &p, int algorithm, const uint64_t (&alignments)[4]) {
     for (size_t i = 0; i < 4; ++i)
       if (!hasVectors(*layouts[i], alignments[i]))
         return false;
+    if (p.operation.hasBias() && alignmentOf(p.operation.bias) % 16 != 0)
+      return false;
     return depth(p) % 4 == 0;
   default:
     return true;
@@ -179,8 +218,10 @@ bool suits(const Described &p, int algorithm, const uint64_t (&alignments)[4]) {
 /// What an algorithm is for beside sizes.
 uint64_t kindOf(const Described &p) {
   return static_cast<uint64_t>(
-      ((p.a.type * 32 + p.c.type) * 128 + p.operation.compute) * 4 +
-      p.operation.transposeA * 2 + p.operation.transposeB);
+             ((p.a.type * 32 + p.c.type) * 128 + p.operation.compute) * 4 +
+             p.operation.transposeA * 2 + p.operation.transposeB) *
+             256 +
+         p.operation.epilogue;
 }
 
 BlasResult choose(const Described &p, int algorithm,
@@ -211,6 +252,9 @@ int numberOf(const BlasAlgorithm &algorithm, const Described &p) {
 DYNA_STANDIN_EXPORT int64_t dyna_standin_blas_live(void) { return live; }
 DYNA_STANDIN_EXPORT const int64_t *dyna_standin_blas_products(void) {
   return products;
+}
+DYNA_STANDIN_EXPORT int64_t dyna_standin_blas_epilogues(void) {
+  return epilogues;
 }
 
 //===----------------------------------------------------------------------===//
@@ -279,6 +323,14 @@ cublasLtMatmulDescSetAttribute(BlasOperation *operation, int32_t attribute,
     return set(operation->transposeA, data, bytes);
   case kBlasTransposeB:
     return set(operation->transposeB, data, bytes);
+  case kBlasEpilogue:
+    return set(operation->epilogue, data, bytes);
+  case kBlasBiasPointer:
+    return set(operation->bias, data, bytes);
+  case kBlasAuxPointer:
+    return set(operation->aux, data, bytes);
+  case kBlasAuxLeading:
+    return set(operation->auxLeading, data, bytes);
   default:
     return kBlasInvalidValue;
   }
@@ -388,11 +440,6 @@ size_t extentOf(const BlasLayout &layout) {
       bytesOf(layout.type));
 }
 
-uint64_t alignmentOf(const void *address) {
-  auto bits = reinterpret_cast<uint64_t>(address) | 256;
-  return bits & (~bits + 1);
-}
-
 double scalar(const void *address, int32_t type) {
   return type == kBlasF64
              ? *static_cast<const double *>(address)
@@ -453,6 +500,22 @@ DYNA_STANDIN_EXPORT BlasResult cublasLtMatmul(
       !driver().holds(a, extentOf(p.a)) || !driver().holds(b, extentOf(p.b)) ||
       !driver().holds(c, extentOf(p.c)) || !driver().holds(d, extentOf(p.d)) ||
       (needed > 0 && !driver().holds(workspace, needed));
+  if (operation->hasBias()) {
+    work.bias = operation->bias;
+    work.isOutside |=
+        !driver().holds(work.bias, p.d.rows * size_t(bytesOf(p.d.type)));
+  }
+  if (operation->hasAux()) {
+    work.aux = operation->aux, work.ldAux = operation->auxLeading;
+    const BlasLayout aux = {p.d.type, p.d.rows, p.d.columns, work.ldAux};
+    work.isOutside |= !driver().holds(work.aux, extentOf(aux));
+  }
+  work.epilogue =
+      operation->epilogue == kBlasEpilogueNone       ? BlasEpilogue::None
+      : operation->epilogue == kBlasEpilogueBias     ? BlasEpilogue::Bias
+      : operation->epilogue == kBlasEpilogueGeluGrad ? BlasEpilogue::GeluGrad
+                                                     : BlasEpilogue::BiasGelu;
+  epilogues += work.epilogue != BlasEpilogue::None;
   ++products[number];
   if (number != DYNA_STANDIN_PARTS) {
     work.stage = number == DYNA_STANDIN_ROUNDING ? BlasStage::Rounding

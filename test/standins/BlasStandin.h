@@ -11,7 +11,8 @@
 // Descriptors, layouts and preferences mean what they mean to the library. Refused
 // are types that do not go together, sizes that do not fit, leading dimensions
 // that are too small, algorithms of other products, a workspace that is too small
-// or not aligned. It proposes, if the preferences and the product allow:
+// or not aligned; epilogues in f64, without the vector or matrix that they take,
+// with an aux whose columns are no multiple of eight elements apart. It proposes, if the preferences and the product allow:
 //
 //   Rounding   parts of the sum over k are added in the type of C
 //   Parts      they are added in the compute type, in the workspace: two pieces of
@@ -33,6 +34,9 @@
 
 /// Handles, descriptors, layouts and preferences made and not destroyed.
 extern "C" int64_t dyna_standin_blas_live(void);
+
+/// Products so far that had an epilogue.
+extern "C" int64_t dyna_standin_blas_epilogues(void);
 
 /// Products so far by each algorithm, in the order above.
 extern "C" const int64_t *dyna_standin_blas_products(void);

@@ -64,6 +64,10 @@ enum : int32_t {
   // cublasLtMatmulDescAttributes_t, and their values (cublasOperation_t)
   kBlasTransposeA = 3,
   kBlasTransposeB = 4,
+  kBlasEpilogue = 7,
+  kBlasBiasPointer = 8,
+  kBlasAuxPointer = 11,
+  kBlasAuxLeading = 12,
   kBlasAsIs = 0,
   kBlasTransposed = 1,
   // cublasLtMatrixLayoutAttribute_t
@@ -79,12 +83,21 @@ enum : int32_t {
 };
 
 enum : uint32_t {
+  // cublasLtEpilogue_t
+  kBlasEpilogueNone = 1,
+  kBlasEpilogueBias = 4,
+  kBlasEpilogueBiasGelu = 36,
+  kBlasEpilogueBiasGeluAux = 164,
+  kBlasEpilogueGeluGrad = 192,
   // cublasLtReductionScheme_t: where parts of a sum over k are added up. Not to
   // cut k into parts is always allowed.
   kBlasReduceInPlace = 1,
   kBlasReduceInComputeType = 2,
   kBlasReduceInOutputType = 4,
 };
+
+/// The library wants columns of aux to be so many elements apart, or a multiple.
+inline constexpr int64_t kBlasAuxElements = 8;
 
 /// Alignment that the library wants of its workspace.
 inline constexpr int64_t kBlasWorkspaceAlignment = 256;

@@ -78,6 +78,27 @@ int64_t cuda::blasWorkspaceBytes(int capability) {
   return int64_t(capability >= 90 ? 32 : 8) << 20;
 }
 
+bool cuda::hasFastEpilogues(int capability) {
+  // Known of 9.0, where they are, and of 12.0, where they are not; others are as
+  // 9.0 until somebody measures.
+  return capability / 10 != 12;
+}
+
+/// The library's name of a class's epilogue.
+static uint32_t epilogueOf(const ProductClass &shape) {
+  switch (shape.epilogue) {
+  case DYNA_EPILOGUE_BIAS:
+    return kBlasEpilogueBias;
+  case DYNA_EPILOGUE_BIAS_GELU:
+    return shape.auxStride > 0 ? kBlasEpilogueBiasGeluAux
+                               : kBlasEpilogueBiasGelu;
+  case DYNA_EPILOGUE_GELU_GRAD:
+    return kBlasEpilogueGeluGrad;
+  default:
+    return kBlasEpilogueNone;
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Making and freeing
 //===----------------------------------------------------------------------===//
@@ -139,6 +160,24 @@ Status BlasProducts::describe(const ProductClass &shape, Case &made) {
     DYNA_RETURN_IF_ERROR(
         check(blas_.setOperation(made.operation, attribute, &value, 4),
               "describing a transpose"));
+  if (shape.epilogue) {
+    const uint32_t epilogue = epilogueOf(shape);
+    DYNA_RETURN_IF_ERROR(
+        check(blas_.setOperation(made.operation, kBlasEpilogue, &epilogue, 4),
+              "describing an epilogue"));
+    if (shape.auxStride > 0)
+      DYNA_RETURN_IF_ERROR(
+          check(blas_.setOperation(made.operation, kBlasAuxLeading,
+                                   &shape.auxStride, 8),
+                "describing the rows of an epilogue"));
+    // What is asked for algorithms looks at addresses for how they are aligned,
+    // and at no more.
+    DYNA_RETURN_IF_ERROR(check(
+        setEpiloguePointers(made,
+                            reinterpret_cast<const void *>(shape.alignBias),
+                            reinterpret_cast<const void *>(shape.alignAux)),
+        "describing what an epilogue takes"));
+  }
   const int32_t operand = operandType(shape.kind);
   const int32_t result = resultType(shape.kind);
   // Sizes follow; until then any that the leading dimensions allow.
@@ -280,6 +319,17 @@ Status BlasProducts::orderWorkspace(StreamHandle stream) {
   return status;
 }
 
+BlasResult BlasProducts::setEpiloguePointers(const Case &made, const void *bias,
+                                             const void *aux) {
+  for (auto [attribute, pointer] :
+       {std::pair(kBlasBiasPointer, bias), {kBlasAuxPointer, aux}})
+    if (pointer)
+      if (BlasResult result = blas_.setOperation(made.operation, attribute,
+                                                 &pointer, sizeof(pointer)))
+        return result;
+  return kBlasSuccess;
+}
+
 BlasResult BlasProducts::call(const Case &made, ProductKind kind,
                               const dyna_matmul &p, const BlasChoice &choice,
                               StreamHandle stream) {
@@ -290,6 +340,10 @@ BlasResult BlasProducts::call(const Case &made, ProductKind kind,
   const void *beta =
       isF64 ? static_cast<const void *>(p.accumulate ? &wideOne : &wideZero)
             : (p.accumulate ? &one : &zero);
+  if (const dyna_epilogue *epilogue = dyna_described_epilogue(&p))
+    if (BlasResult result =
+            setEpiloguePointers(made, epilogue->bias, epilogue->aux))
+      return result;
   return blas_.multiply(handle_, made.operation, alpha, p.b, made.b, p.a,
                         made.a, beta, p.c, made.c, p.c, made.c,
                         &choice.algorithm,
@@ -302,6 +356,9 @@ StatusOr<bool> BlasProducts::multiply(ProductKind kind, const dyna_matmul &p,
   DYNA_RETURN_IF_ERROR(context_->enter());
   const ProductClass shape = ProductClass::of(kind, p);
   DYNA_ASSIGN_OR_RETURN(Case * made, caseOf(shape));
+  // Without the epilogue it is another class, which is not asked in vain.
+  if (shape.epilogue && made->choices.empty())
+    return false;
   DYNA_RETURN_IF_ERROR(resize(*made, shape, p.m, p.n, p.k));
   DYNA_RETURN_IF_ERROR(orderWorkspace(stream));
   BlasResult result = kBlasNotSupported;
@@ -396,6 +453,24 @@ Status BlasProducts::measureCase(const ProductClass &shape, Case &made,
   DYNA_ASSIGN_OR_RETURN(p.c, take(p.m, p.ldc, resultBytes(shape.kind)));
   if (!p.a || !p.b || !p.c)
     return Status::ok();
+  dyna_epilogue epilogue = {};
+  if (shape.epilogue) {
+    epilogue.kind = static_cast<int32_t>(shape.epilogue);
+    epilogue.aux_stride = shape.auxStride;
+    p.described = 1, p.epilogue_args = &epilogue;
+    if (shape.alignBias > 0) {
+      DYNA_ASSIGN_OR_RETURN(epilogue.bias,
+                            take(1, p.n, resultBytes(shape.kind)));
+      if (!epilogue.bias)
+        return Status::ok();
+    }
+    if (shape.auxStride > 0) {
+      DYNA_ASSIGN_OR_RETURN(
+          epilogue.aux, take(p.m, shape.auxStride, resultBytes(shape.kind)));
+      if (!epilogue.aux)
+        return Status::ok();
+    }
+  }
   DYNA_RETURN_IF_ERROR(resize(made, shape, p.m, p.n, p.k));
   double least = -1;
   size_t fastest = 0;

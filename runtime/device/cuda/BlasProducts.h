@@ -39,6 +39,10 @@ struct BlasWorkspace {
 /// capability are as fast as with more.
 int64_t blasWorkspaceBytes(int capability);
 
+/// Whether the library's epilogues are faster on such a device than a pass over
+/// the product behind it.
+bool hasFastEpilogues(int capability);
+
 class BlasProducts {
 public:
   /// Binds a handle of the library to the device. `tf32`: products of f32 may
@@ -50,8 +54,9 @@ public:
   BlasProducts &operator=(const BlasProducts &) = delete;
   ~BlasProducts();
 
-  /// Gives the product to the stream; `p` has no size of 0, and no epilogue. False:
-  /// the library has no algorithm for it, and nothing was given.
+  /// Gives the product to the stream; `p` has no size of 0, and no epilogue but a
+  /// described one. False: the library has no algorithm for it, and nothing was
+  /// given.
   StatusOr<bool> multiply(ProductKind kind, const dyna_matmul &p,
                           StreamHandle stream);
 
@@ -95,6 +100,9 @@ private:
   /// Up to `count` algorithms for the layouts as they are.
   StatusOr<std::vector<BlasChoice>>
   propose(const Case &made, const ProductClass &shape, int count);
+  /// Where bias and aux lie, of a class that has them.
+  BlasResult setEpiloguePointers(const Case &made, const void *bias,
+                                 const void *aux);
   BlasResult call(const Case &made, ProductKind kind, const dyna_matmul &p,
                   const BlasChoice &choice, StreamHandle stream);
   Status orderWorkspace(StreamHandle stream);

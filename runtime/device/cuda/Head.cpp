@@ -31,8 +31,9 @@ public:
         stride_(dyna_head_stride(p.vocab)),
         // All rows, in their order, need no list.
         isWhole_(p.target_rows == p.rows),
-        count_(p.target_rows < 0 ? p.rows : p.target_rows) {
-    constexpr int64_t rows = DYNA_HEAD_CHUNK_ROWS;
+        count_(p.target_rows < 0 ? p.rows : p.target_rows),
+        chunkRows_(dyna_head_chunk_rows(&p)) {
+    const int64_t rows = chunkRows_;
     char *at = static_cast<char *>(p.workspace);
     auto take = [&](int64_t bytes) {
       char *taken = at;
@@ -57,9 +58,9 @@ public:
       return status;
     if (count_ == 0)
       return clear(p_.loss_sum, 8);
-    for (int64_t first = 0; first < count_; first += DYNA_HEAD_CHUNK_ROWS)
-      if (dyna_status status = runChunk(
-              first, std::min<int64_t>(DYNA_HEAD_CHUNK_ROWS, count_ - first)))
+    for (int64_t first = 0; first < count_; first += chunkRows_)
+      if (dyna_status status =
+              runChunk(first, std::min(chunkRows_, count_ - first)))
         return status;
     return DYNA_OK;
   }
@@ -192,6 +193,7 @@ private:
   const int64_t stride_;   ///< of logits
   const bool isWhole_;     ///< every row has a target
   const int64_t count_;    ///< rows that are taken
+  const int64_t chunkRows_;
   char *gathered_, *gatheredGradient_, *logits_, *gradient_;
   double *losses_;
   /// With a bf16 weight gradient: the lower halves of its f32 sums, and what a

@@ -59,6 +59,46 @@ dyna_status multiply(dyna_context *context, ProductKind kind,
                        : launch<Kernel::product_bf16_nn>(context, args, blocks);
 }
 
+/// By a kernel of our own, over the product in C; no size is 0.
+dyna_status applyEpilogue(dyna_context *context, ProductKind kind,
+                          const dyna_matmul &p, const dyna_epilogue &epilogue) {
+  const int64_t element = resultBytes(kind);
+  const int64_t piece = gpu::kProductEpilogueBytes / element;
+  gpu::ProductEpilogueArguments args = {};
+  args.isGelu = epilogue.kind == DYNA_EPILOGUE_BIAS_GELU;
+  args.isGradient = epilogue.kind == DYNA_EPILOGUE_GELU_GRAD;
+  args.c = p.c, args.ldc = p.ldc;
+  args.bias = args.isGradient ? nullptr : epilogue.bias;
+  args.aux = epilogue.kind == DYNA_EPILOGUE_BIAS ? nullptr : epilogue.aux;
+  args.auxStride = epilogue.aux_stride;
+  args.m = p.m, args.n = p.n;
+  auto fits = [&](const void *data, int64_t stride) {
+    return isAligned(data, stride, element, gpu::kProductEpilogueBytes);
+  };
+  args.isAligned = p.n % piece == 0 && fits(p.c, p.ldc) && fits(args.bias, 0) &&
+                   fits(args.aux, args.aux ? args.auxStride : 0);
+  const int64_t pieces = p.m * (args.isAligned ? p.n / piece : p.n);
+  const int64_t blocks = (pieces + gpu::kProductEpilogueThreads - 1) /
+                         gpu::kProductEpilogueThreads;
+  if (element == 8)
+    return launch<Kernel::product_epilogue_f64>(context, args, blocks);
+  return element == 4
+             ? launch<Kernel::product_epilogue_f32>(context, args, blocks)
+             : launch<Kernel::product_epilogue_bf16>(context, args, blocks);
+}
+
+dyna_status run(dyna_context *context, const dyna_matmul *p, ProductKind kind);
+
+/// The product, and what is done behind it after it.
+dyna_status runApart(dyna_context *context, const dyna_matmul &p,
+                     ProductKind kind) {
+  dyna_matmul plain = p;
+  plain.described = 0, plain.epilogue_args = nullptr;
+  if (dyna_status status = run(context, &plain, kind))
+    return status;
+  return applyEpilogue(context, kind, p, *dyna_described_epilogue(&p));
+}
+
 dyna_status run(dyna_context *context, const dyna_matmul *p, ProductKind kind) {
   if (dyna_status status = checkMatmul(context, p, nameOf(kind)))
     return status;
@@ -69,6 +109,8 @@ dyna_status run(dyna_context *context, const dyna_matmul *p, ProductKind kind) {
       kind, *p, static_cast<StreamHandle>(context->stream));
   if (!isDone.isOk())
     return give(context, isDone.status());
+  if (!*isDone && p->described)
+    return runApart(context, *p, kind);
   if (!*isDone)
     if (dyna_status status = multiply(context, kind, *p))
       return status;

@@ -52,38 +52,60 @@ ProductClass ProductClass::of(ProductKind kind, const dyna_matmul &p) {
   result.alignA = alignmentOf(p.a);
   result.alignB = alignmentOf(p.b);
   result.alignC = alignmentOf(p.c);
+  if (const dyna_epilogue *epilogue = dyna_described_epilogue(&p)) {
+    result.epilogue = epilogue->kind;
+    if (epilogue->kind != DYNA_EPILOGUE_GELU_GRAD)
+      result.alignBias = alignmentOf(epilogue->bias);
+    if (epilogue->kind != DYNA_EPILOGUE_BIAS && epilogue->aux) {
+      result.auxStride = epilogue->aux_stride;
+      result.alignAux = alignmentOf(epilogue->aux);
+    }
+  }
   return result;
 }
 
+/// Numbers of a class without an epilogue, and of one with.
+static constexpr size_t kPlainNumbers = 13, kAllNumbers = 17;
+
 std::string ProductClass::text() const {
   std::string text;
-  for (int64_t number : key())
-    text += formatText(text.empty() ? "%d" : " %d", number);
+  const auto numbers = key();
+  const size_t count = epilogue ? kAllNumbers : kPlainNumbers;
+  for (size_t i = 0; i < count; ++i)
+    text += formatText(i == 0 ? "%d" : " %d", numbers[i]);
   return text;
 }
 
 /// Whether numbers of a class may be those of one.
-static bool isValid(const std::array<int64_t, 13> &key) {
+static bool isValid(const std::array<int64_t, kAllNumbers> &key, size_t count) {
   bool isValid = key[0] >= 0 && key[0] < kProductKinds;
   for (size_t i = 1; i < 4; ++i)
     isValid &= key[i] == 0 || key[i] == 1;
-  for (size_t i = 4; i < key.size(); ++i)
+  for (size_t i = 4; i < kPlainNumbers; ++i)
     isValid &= key[i] > 0 && key[i] <= INT32_MAX;
+  // A class that says that it has an epilogue has one.
+  if (count == kAllNumbers)
+    isValid &= key[13] > DYNA_EPILOGUE_NONE && key[13] < DYNA_EPILOGUE_COUNT;
+  for (size_t i = 14; i < count; ++i)
+    isValid &= key[i] >= 0 && key[i] <= INT32_MAX;
   return isValid;
 }
 
 StatusOr<ProductClass> ProductClass::parse(std::string_view text) {
-  std::array<int64_t, 13> key = {};
+  std::array<int64_t, kAllNumbers> key = {};
+  size_t count = 0;
   const char *at = text.data(), *const end = text.data() + text.size();
   bool isGood = true;
-  for (size_t i = 0; i < key.size() && isGood; ++i) {
-    if (i > 0)
+  while (isGood && count < kAllNumbers &&
+         (at != end || count < kPlainNumbers)) {
+    if (count > 0)
       isGood = at < end && *at++ == ' ';
-    auto [rest, error] = std::from_chars(at, end, key[i]);
+    auto [rest, error] = std::from_chars(at, end, key[count++]);
     isGood &= error == std::errc();
     at = rest;
   }
-  if (!isGood || at != end || !isValid(key))
+  isGood &= count == kPlainNumbers || count == kAllNumbers;
+  if (!isGood || at != end || !isValid(key, count))
     return Status::invalidArgument(
         formatText("'%s' describes no product", printable(text)));
   ProductClass result;
@@ -93,5 +115,7 @@ StatusOr<ProductClass> ProductClass::parse(std::string_view text) {
   result.m = key[4], result.n = key[5], result.k = key[6];
   result.lda = key[7], result.ldb = key[8], result.ldc = key[9];
   result.alignA = key[10], result.alignB = key[11], result.alignC = key[12];
+  result.epilogue = key[13], result.auxStride = key[14];
+  result.alignBias = key[15], result.alignAux = key[16];
   return result;
 }

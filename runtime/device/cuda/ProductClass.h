@@ -38,15 +38,18 @@ struct ProductClass {
   int64_t m = 0, n = 0, k = 0;
   int64_t lda = 0, ldb = 0, ldc = 0;          ///< elements
   int64_t alignA = 0, alignB = 0, alignC = 0; ///< bytes
+  /// DYNA_EPILOGUE_*; what it does not have is 0.
+  int64_t epilogue = DYNA_EPILOGUE_NONE, auxStride = 0;
+  int64_t alignBias = 0, alignAux = 0;
 
   /// `p` has no size of 0.
   static ProductClass of(ProductKind kind, const dyna_matmul &p);
 
-  /// Numbers with a blank between them, and back.
+  /// Numbers with a blank between them, four more with an epilogue; and back.
   std::string text() const;
   static StatusOr<ProductClass> parse(std::string_view text);
 
-  std::array<int64_t, 13> key() const {
+  std::array<int64_t, 17> key() const {
     return {static_cast<int64_t>(kind),
             transposeA,
             transposeB,
@@ -59,7 +62,11 @@ struct ProductClass {
             ldc,
             alignA,
             alignB,
-            alignC};
+            alignC,
+            epilogue,
+            auxStride,
+            alignBias,
+            alignAux};
   }
   friend bool operator<(const ProductClass &a, const ProductClass &b) {
     return a.key() < b.key();

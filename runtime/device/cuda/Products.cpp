@@ -71,6 +71,8 @@ std::string Products::describe() const {
   std::string text = "products by cuBLASLt " + blas_->library().versionText();
   if (options_.tf32)
     text += " with TF32";
+  if (!takesEpilogues_)
+    text += ", epilogues by own kernels";
   if (size_t timed = blas_->records().products.size())
     text += formatText(", algorithms of %d classes timed", timed);
   return text;
@@ -97,6 +99,8 @@ StatusOr<bool> Products::multiply(ProductKind kind, const dyna_matmul &p,
   DYNA_RETURN_IF_ERROR(context_->enter());
   if (p.m == 0 || p.n == 0 || (p.k == 0 && p.accumulate))
     return true;
+  if (p.described && (p.k == 0 || !takesEpilogues_))
+    return false;
   if (p.k == 0) {
     DYNA_RETURN_IF_ERROR(clear(kind, p, stream));
     return true;

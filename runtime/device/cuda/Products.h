@@ -13,6 +13,7 @@
 #include "runtime/device/cuda/BlasProducts.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace dyna::cuda {
@@ -21,6 +22,9 @@ struct ProductOptions {
   bool useLibrary = true; ///< cuBLASLt, if there is one
   bool tf32 =
       false; ///< products of f32 may round operands to 10 bits (cuBLASLt)
+  /// Whether cuBLASLt does described epilogues; unset: as is faster on the
+  /// device. Otherwise a kernel of our own follows the product.
+  std::optional<bool> epilogues;
   /// Where algorithms that were timed are kept; empty: nowhere, and none is.
   std::string file;
 };
@@ -40,8 +44,9 @@ public:
   std::string describe() const;
   int64_t scratchBytes() const { return workspace_.bytes; }
 
-  /// Gives the product to the stream; `p` has no epilogue, sizes may be 0. False:
-  /// nothing was given, it is for a kernel of our own.
+  /// Gives the product to the stream; `p` has no epilogue but a described one,
+  /// sizes may be 0. False: nothing was given, it is for kernels of our own, or,
+  /// with an epilogue, to be asked for without.
   StatusOr<bool> multiply(ProductKind kind, const dyna_matmul &p,
                           StreamHandle stream);
 
@@ -52,13 +57,16 @@ public:
 private:
   Products(std::shared_ptr<PrimaryContext> context,
            const ProductOptions &options)
-      : context_(std::move(context)), options_(options) {}
+      : context_(std::move(context)), options_(options),
+        takesEpilogues_(options.epilogues.value_or(
+            hasFastEpilogues(context_->capability()))) {}
   Status openLibrary();
   Status readRecords();
   Status clear(ProductKind kind, const dyna_matmul &p, StreamHandle stream);
 
   std::shared_ptr<PrimaryContext> context_;
   ProductOptions options_;
+  bool takesEpilogues_;
   BlasWorkspace workspace_; ///< none without a library
   std::unique_ptr<BlasProducts> blas_;
   std::string whyNot_; ///< the library is not used

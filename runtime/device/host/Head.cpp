@@ -61,8 +61,9 @@ public:
        const TypedKernels &kernels)
       : context_(context), p_(p), part_(*context, p), element_(element),
         kernels_(kernels), team_(HostDevice::of(*context).team()),
-        rowBytes_(p.width * element), stride_(dyna_head_stride(p.vocab)) {
-    constexpr int64_t rows = DYNA_HEAD_CHUNK_ROWS;
+        rowBytes_(p.width * element), stride_(dyna_head_stride(p.vocab)),
+        chunkRows_(dyna_head_chunk_rows(&p)) {
+    const int64_t rows = chunkRows_;
     char *at = static_cast<char *>(p.workspace);
     auto take = [&](int64_t bytes) {
       char *taken = at;
@@ -88,10 +89,9 @@ public:
     if (dyna_status status = findRows(name))
       return status;
     double sum = 0;
-    for (int64_t first = 0; first < usedCount_; first += DYNA_HEAD_CHUNK_ROWS)
+    for (int64_t first = 0; first < usedCount_; first += chunkRows_)
       if (dyna_status status = runChunk(
-              used_ + first,
-              std::min<int64_t>(DYNA_HEAD_CHUNK_ROWS, usedCount_ - first), sum))
+              used_ + first, std::min(chunkRows_, usedCount_ - first), sum))
         return status;
     *p_.loss_sum = sum;
     return DYNA_OK;
@@ -269,6 +269,7 @@ private:
   Team &team_;
   const int64_t rowBytes_; ///< of x and dx
   const int64_t stride_;   ///< of logits
+  const int64_t chunkRows_;
   char *gathered_, *gatheredGradient_, *logits_, *gradient_;
   double *losses_;
   /// With a part of the vocabulary: the largest logits, the sums of

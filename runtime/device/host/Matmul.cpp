@@ -55,6 +55,9 @@ dyna_status check(dyna_context *context, const dyna_matmul *p,
                   const char *name) {
   if (dyna_status status = checkMatmul(context, p, name))
     return status;
+  if (p->described)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s with a described epilogue: the host's are code", name);
   return dyna_progress(context);
 }
 

@@ -37,6 +37,8 @@ struct Backend {
   /// Whether calls are done when they return: what they refuse of what tensors
   /// hold, they refuse then, and they advance exchanges.
   bool finishes = true;
+  /// Whether products take described epilogues.
+  bool describesEpilogues = false;
 };
 
 inline std::string nameOf(const testing::TestParamInfo<Backend> &info) {

@@ -84,6 +84,38 @@ inline void matmul(const dyna_matmul &p, const Matrix &a, const Matrix &b,
     }
 }
 
+/// By tanh.
+inline double gelu(double x) {
+  double scale = std::sqrt(2 / std::acos(-1.0));
+  return x / 2 * (1 + std::tanh(scale * (x + 0.044715 * x * x * x)));
+}
+inline double geluGrad(double x) {
+  double scale = std::sqrt(2 / std::acos(-1.0));
+  double t = std::tanh(scale * (x + 0.044715 * x * x * x));
+  return (1 + t) / 2 + x / 2 * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
+}
+
+/// What the description makes of the product in `c`, and of `aux`.
+inline void epilogue(const dyna_matmul &p, const dyna_epilogue &described,
+                     const Matrix &bias, Matrix &c, Matrix &aux) {
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t j = 0; j < p.n; ++j) {
+      double &value = c[i * p.ldc + j];
+      double *saved =
+          aux.empty() ? nullptr : &aux[i * described.aux_stride + j];
+      if (described.kind == DYNA_EPILOGUE_GELU_GRAD) {
+        value *= geluGrad(*saved);
+        continue;
+      }
+      value += bias[j];
+      if (described.kind == DYNA_EPILOGUE_BIAS)
+        continue;
+      if (saved)
+        *saved = value;
+      value = gelu(value);
+    }
+}
+
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//

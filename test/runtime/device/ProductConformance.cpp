@@ -53,6 +53,73 @@ protected:
     expectNear(download<C>(*deviceC), expected, bound, "c");
   }
 
+  /// One product with a described epilogue; flags 1: B is transposed, 2: rows are
+  /// padded, 4: without what is optional.
+  template <typename T>
+  void checkEpilogue(dyna_matmul_function function, Sizes sizes, int kind,
+                     int flags) {
+    SCOPED_TRACE(testing::Message()
+                 << "m=" << sizes.m << " n=" << sizes.n << " k=" << sizes.k
+                 << " epilogue " << kind << " flags " << flags);
+    std::mt19937 random(static_cast<uint32_t>(sizes.m * 17 + kind * 8 + flags));
+    dyna_matmul p = {};
+    p.m = sizes.m, p.n = sizes.n, p.k = sizes.k;
+    p.transpose_b = flags & 1;
+    const int64_t pad = flags & 2 ? 3 : 0;
+    p.lda = p.k + pad, p.ldb = (p.transpose_b ? p.k : p.n) + pad;
+    p.ldc = p.n + pad;
+    dyna_epilogue epilogue = {};
+    epilogue.kind = kind;
+    epilogue.aux_stride = p.n + 2 * pad;
+    auto a = naive::randomElements<T>(p.lda * p.m, random);
+    auto b =
+        naive::randomElements<T>(p.ldb * (p.transpose_b ? p.n : p.k), random);
+    auto c = naive::randomElements<T>(p.ldc * p.m, random);
+    auto bias = naive::randomElements<T>(p.n, random);
+    // Both sides of where gelu bends.
+    auto aux = naive::randomElements<T>(epilogue.aux_stride * p.m, random);
+    for (T &element : aux)
+      naive::fromDouble(4 * naive::toDouble(element), element);
+    const bool hasAux = kind == DYNA_EPILOGUE_GELU_GRAD ||
+                        (kind == DYNA_EPILOGUE_BIAS_GELU && !(flags & 4));
+    Matrix expected = naive::toDoubles(c), wantedAux;
+    if (hasAux)
+      wantedAux = naive::toDoubles(aux);
+    naive::matmul(p, naive::toDoubles(a), naive::toDoubles(b), expected);
+    naive::epilogue(p, epilogue, naive::toDoubles(bias), expected, wantedAux);
+
+    auto deviceA = upload(a), deviceB = upload(b), deviceC = upload(c);
+    auto deviceBias = upload(bias), deviceAux = upload(aux);
+    p.a = deviceA->data(), p.b = deviceB->data(), p.c = deviceC->data();
+    if (kind != DYNA_EPILOGUE_GELU_GRAD)
+      epilogue.bias = deviceBias->data();
+    if (hasAux)
+      epilogue.aux = deviceAux->data();
+    p.described = 1, p.epilogue_args = &epilogue;
+    p.epilogue_args_bytes = sizeof(epilogue);
+    context.matrix_flops = 1;
+    ASSERT_EQ(function(&context, &p), DYNA_OK) << message;
+    EXPECT_EQ(context.matrix_flops, 1 + 2 * p.m * p.n * p.k);
+    expectNear(download<T>(*deviceC), expected, tolerance<T>(), "c");
+    if (kind == DYNA_EPILOGUE_BIAS_GELU && hasAux)
+      expectNear(download<T>(*deviceAux), wantedAux, tolerance<T>(), "aux");
+  }
+
+  template <typename T> void checkEpilogues(dyna_matmul_function run) {
+    if (!GetParam().describesEpilogues)
+      GTEST_SKIP() << "epilogues are code here";
+    for (Sizes sizes : {Sizes{1, 8, 1},
+                        {5, 8, 0},
+                        {0, 8, 3},
+                        {33, 64, 17},
+                        {130, 48, 70},
+                        {70, 136, 48},
+                        {40, 13, 20}})
+      for (int kind = 1; kind < DYNA_EPILOGUE_COUNT; ++kind)
+        for (int flags = 0; flags < 8 && !HasFatalFailure(); ++flags)
+          checkEpilogue<T>(run, sizes, kind, flags);
+  }
+
   template <typename AB, typename C> void checkAll(dyna_matmul_function run) {
     for (Sizes sizes : kSizes)
       for (int flags = 0; flags < 16 && !HasFatalFailure(); ++flags)
@@ -76,6 +143,47 @@ TEST_P(ProductConformance, MatmulF64) {
   if (GetParam().matmulF64 != dyna_matmul_f64)
     GTEST_SKIP() << "the f64 product is generated code here";
   checkAll<double, double>(dyna_matmul_f64);
+}
+
+TEST_P(ProductConformance, EpiloguesF32) {
+  checkEpilogues<float>(dyna_matmul_f32);
+}
+TEST_P(ProductConformance, EpiloguesBf16) {
+  checkEpilogues<Bf16>(dyna_matmul_bf16);
+}
+TEST_P(ProductConformance, EpiloguesF64) {
+  checkEpilogues<double>(dyna_matmul_f64);
+}
+
+TEST_P(ProductConformance, EpiloguesThatLackSomethingAreRefused) {
+  dyna_matmul product = {};
+  product.described = 1;
+  auto refuse = [&](const char *word) {
+    EXPECT_EQ(dyna_matmul_f32(&context, &product), DYNA_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(message).find(word), std::string::npos) << message;
+  };
+  refuse("that there is not");
+  dyna_epilogue epilogue = {};
+  product.epilogue_args = &epilogue;
+  for (int kind : {-1, 0, int(DYNA_EPILOGUE_COUNT)}) {
+    epilogue.kind = kind;
+    refuse("that there is not");
+  }
+  for (int kind = 1; kind < DYNA_EPILOGUE_COUNT; ++kind) {
+    epilogue.kind = kind;
+    refuse("bias or aux is null");
+  }
+  float element = 0;
+  epilogue.kind = DYNA_EPILOGUE_GELU_GRAD;
+  product.n = product.ldb = product.ldc = 8;
+  epilogue.aux = &element, epilogue.aux_stride = 7;
+  refuse("rows of aux are 7 apart");
+  product.accumulate = 1;
+  refuse("adds to nothing");
+  if (GetParam().describesEpilogues)
+    return;
+  product.accumulate = 0, epilogue.aux_stride = 8;
+  refuse("the host's are code");
 }
 
 TEST_P(ProductConformance, ProductsAreWorkOfTheirStream) {

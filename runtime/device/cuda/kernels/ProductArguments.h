@@ -42,6 +42,25 @@ using FmaProductSharedF32 = FmaProductShared<float>;
 using FmaProductSharedF64 = FmaProductShared<double>;
 
 //===----------------------------------------------------------------------===//
+// What a product could not be told (dyna_epilogue): a thread has one piece
+//===----------------------------------------------------------------------===//
+
+constexpr int kProductEpilogueThreads = 256;
+constexpr int kProductEpilogueBytes = 16; ///< of a piece, if aligned
+
+/// C, the product, becomes what the description says; as dyna_epilogue.
+struct ProductEpilogueArguments {
+  void *c;
+  const void *bias;
+  void *aux;
+  int64_t ldc, auxStride;
+  int64_t m, n;
+  int32_t isGelu, isGradient; ///< else only the bias is added
+  int32_t isAligned; ///< pieces begin at multiples of 16 bytes everywhere
+  int32_t reserved;
+};
+
+//===----------------------------------------------------------------------===//
 // bf16: eight warps, each with 32 x 64 elements of a tile
 //===----------------------------------------------------------------------===//
 

@@ -23,13 +23,14 @@ static void forgetDevices() {
     reinterpret_cast<void (*)()>(reset)();
 }
 
-static Backend makeBackend(const std::string &name, int seed, bool useLibrary) {
-  auto make = [seed, useLibrary]() -> StatusOr<std::unique_ptr<Device>> {
+static Backend makeBackend(const std::string &name, int seed,
+                           const cuda::ProductOptions &products = {}) {
+  auto make = [seed, products]() -> StatusOr<std::unique_ptr<Device>> {
     setenv(cuda::kLibraryPathVariable, DYNA_STANDINS "/cuda", 1);
     setenv("DYNA_STANDIN_SEED", std::to_string(seed).c_str(), 1);
     CudaOptions options;
     options.threads = 1;
-    options.products.useLibrary = useLibrary;
+    options.products = products;
     auto device = CudaDevice::create(options);
     if (!device.isOk()) {
       // An earlier test has ended the use of the device.
@@ -45,16 +46,19 @@ static Backend makeBackend(const std::string &name, int seed, bool useLibrary) {
           dyna_matmul_f64,
           /*optional=*/false,
           /*readsSegments=*/false,
-          /*finishes=*/false};
+          /*finishes=*/false,
+          /*describesEpilogues=*/true};
 }
 
 std::vector<Backend> dyna::conformanceBackends() {
   std::vector<Backend> backends;
   for (int seed = 0; seed < DYNA_STANDIN_SEEDS; ++seed) {
     std::string text = std::to_string(seed);
-    backends.push_back(makeBackend("Seed" + text, seed, true));
+    backends.push_back(makeBackend("Seed" + text, seed));
 #ifdef DYNA_STANDIN_OWN_PRODUCTS
-    backends.push_back(makeBackend("OwnProductsSeed" + text, seed, false));
+    cuda::ProductOptions own;
+    own.useLibrary = false;
+    backends.push_back(makeBackend("OwnProductsSeed" + text, seed, own));
 #endif
   }
   return backends;

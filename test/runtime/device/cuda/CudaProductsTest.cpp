@@ -197,8 +197,85 @@ TEST_F(CudaProductsTest, ClassesRoundTokensAlone) {
   for (const char *bad :
        {"", "1 0 0 0 1 1 1 1 1 1 1 1", "4 0 0 0 1 1 1 1 1 1 1 1 1",
         "0 2 0 0 1 1 1 1 1 1 1 1 1", "0 0 0 0 0 1 1 1 1 1 1 1 1",
-        "0 0 0 0 1 1 1 1 1 1 1 1 1 ", "0 0 0 0 1 1 1 1 1 1 1 1 x"})
+        "0 0 0 0 1 1 1 1 1 1 1 1 1 ", "0 0 0 0 1 1 1 1 1 1 1 1 x",
+        "0 0 0 0 1 1 1 1 1 1 1 1 1 1", "0 0 0 0 1 1 1 1 1 1 1 1 1 0 0 0 0",
+        "0 0 0 0 1 1 1 1 1 1 1 1 1 4 0 0 0",
+        "0 0 0 0 1 1 1 1 1 1 1 1 1 3 -1 0 0",
+        "0 0 0 0 1 1 1 1 1 1 1 1 1 1 0 0 0 0"})
     EXPECT_FALSE(ProductClass::parse(bad).isOk()) << bad;
+
+  // What an epilogue takes counts, as far as it takes it.
+  dyna_epilogue epilogue = {};
+  epilogue.kind = DYNA_EPILOGUE_BIAS_GELU;
+  epilogue.bias = data + 4, epilogue.aux = data + 32, epilogue.aux_stride = 320;
+  p.transpose_a = 0, p.described = 1, p.epilogue_args = &epilogue;
+  shape = ProductClass::of(ProductKind::Bf16, p);
+  EXPECT_EQ(shape.epilogue, DYNA_EPILOGUE_BIAS_GELU);
+  EXPECT_EQ(shape.auxStride, 320);
+  EXPECT_EQ(shape.alignBias, 4);
+  EXPECT_EQ(shape.alignAux, 32);
+  again = ProductClass::parse(shape.text());
+  ASSERT_TRUE(again.isOk()) << again.status().message();
+  EXPECT_TRUE(*again == shape);
+  epilogue.aux = nullptr;
+  ProductClass without = ProductClass::of(ProductKind::Bf16, p);
+  EXPECT_EQ(without.auxStride, 0);
+  EXPECT_FALSE(without == shape);
+  epilogue.kind = DYNA_EPILOGUE_BIAS;
+  EXPECT_FALSE(ProductClass::of(ProductKind::Bf16, p) == without);
+}
+
+/// C [m, n] = A B + bias, by the library where it can and may.
+TEST_F(CudaProductsTest, EpiloguesAreTheLibrarysWhereItHasThem) {
+  auto epilogues = [&] {
+    return standin<int64_t()>("dyna_standin_blas_epilogues")();
+  };
+  cuda::ProductOptions apart;
+  apart.epilogues = false;
+  EXPECT_THAT(make(apart)->describe(), HasSubstr("epilogues by own kernels"));
+  EXPECT_THAT(make()->describe(), Not(HasSubstr("epilogues")));
+  EXPECT_TRUE(cuda::hasFastEpilogues(90));
+  EXPECT_FALSE(cuda::hasFastEpilogues(120));
+  struct {
+    cuda::ProductOptions options;
+    int32_t kind;
+    int64_t auxStride;
+    int64_t expected;
+  } cases[] = {{{}, DYNA_EPILOGUE_BIAS, 0, 1},
+               {{}, DYNA_EPILOGUE_BIAS_GELU, 0, 1},
+               {{}, DYNA_EPILOGUE_BIAS_GELU, 16, 1},
+               {{}, DYNA_EPILOGUE_GELU_GRAD, 16, 1},
+               // Rows of aux are not whole groups of eight apart.
+               {{}, DYNA_EPILOGUE_GELU_GRAD, 17, 0},
+               {{}, DYNA_EPILOGUE_BIAS_GELU, 17, 0},
+               {apart, DYNA_EPILOGUE_BIAS, 0, 0},
+               {apart, DYNA_EPILOGUE_GELU_GRAD, 16, 0}};
+  for (const auto &[options, kind, auxStride, expected] : cases) {
+    SCOPED_TRACE(testing::Message() << kind << ", " << auxStride);
+    auto device = make(options);
+    auto stream = std::move(*device->createStream());
+    dyna_context context = makeContext(*device, *stream);
+    auto ones = upload(*device, *stream, Floats(32 * 16, 1));
+    auto bias = upload(*device, *stream, Floats(16, 2));
+    auto aux = upload(*device, *stream, Floats(32 * 17, 30));
+    auto c = upload(*device, *stream, Floats(32 * 16, 0));
+    dyna_epilogue epilogue = {};
+    epilogue.kind = kind, epilogue.bias = bias->data();
+    epilogue.aux = auxStride ? aux->data() : nullptr;
+    epilogue.aux_stride = auxStride;
+    dyna_matmul p = {};
+    p.m = 32, p.n = p.k = p.lda = p.ldb = p.ldc = 16;
+    p.a = p.b = ones->data(), p.c = c->data();
+    p.described = 1, p.epilogue_args = &epilogue;
+    const int64_t before = epilogues();
+    ASSERT_EQ(dyna_matmul_f32(&context, &p), DYNA_OK) << message;
+    EXPECT_EQ(epilogues() - before, expected);
+    // So far out gelu is what it is of, and its slope 1.
+    float sum = kind == DYNA_EPILOGUE_GELU_GRAD ? 16 : 18;
+    EXPECT_EQ(download(*device, *stream, *c), Floats(32 * 16, sum));
+    if (kind == DYNA_EPILOGUE_BIAS_GELU && auxStride)
+      EXPECT_EQ(download(*device, *stream, *aux)[0], 18);
+  }
 }
 
 /// What the library would propose first is not taken where it rounds parts; a
@@ -345,6 +422,40 @@ TEST_F(CudaProductsTest, TimedAlgorithmsAreKept) {
   (void)product(*device, 16, 16, 32, 1, 1);
   ASSERT_TRUE(measure(*device).isOk());
   EXPECT_THAT(readAll(), HasSubstr("library 130100\n"));
+}
+
+/// With what the epilogue takes, which is not the caller's.
+TEST_F(CudaProductsTest, EpiloguesAreTimedToo) {
+  cuda::ProductOptions options;
+  options.file = file;
+  for (const char *expected : {"nothing is timed yet", "from the file"}) {
+    auto device = make(options);
+    auto stream = std::move(*device->createStream());
+    dyna_context context = makeContext(*device, *stream);
+    auto ones = upload(*device, *stream, Floats(16 * 64, 1));
+    auto aux = upload(*device, *stream, Floats(16 * 16, 30));
+    auto c = upload(*device, *stream, Floats(16 * 16, 0));
+    dyna_epilogue epilogue = {};
+    epilogue.kind = DYNA_EPILOGUE_GELU_GRAD;
+    epilogue.aux = aux->data(), epilogue.aux_stride = 16;
+    dyna_matmul p = {};
+    p.m = p.n = p.ldc = 16, p.k = p.lda = p.ldb = 64, p.transpose_b = 1;
+    p.a = p.b = ones->data(), p.c = c->data();
+    p.described = 1, p.epilogue_args = &epilogue;
+    const int64_t parts = countOf(DYNA_STANDIN_PARTS);
+    ASSERT_EQ(dyna_matmul_f32(&context, &p), DYNA_OK) << message;
+    // Here one piece of work is faster than two, which is found by timing.
+    EXPECT_EQ(countOf(DYNA_STANDIN_PARTS) - parts, *expected == 'n')
+        << expected;
+    EXPECT_EQ(download(*device, *stream, *c), Floats(256, 64));
+    ASSERT_TRUE(
+        device->products()
+            .measure(static_cast<cuda::StreamHandle>(stream->handle()), soon())
+            .isOk());
+    EXPECT_EQ(download(*device, *stream, *aux), Floats(256, 30));
+    EXPECT_THAT(device->describe(), HasSubstr("algorithms of 1 classes timed"));
+  }
+  EXPECT_THAT(readAll(), HasSubstr(" 3 16 0 64 :"));
 }
 
 TEST_F(CudaProductsTest, FilesThatAreDamagedAreRefused) {

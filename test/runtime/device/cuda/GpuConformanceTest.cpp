@@ -22,5 +22,6 @@ std::vector<Backend> dyna::conformanceBackends() {
     return std::unique_ptr<Device>(std::move(*device));
   };
   return {{"Gpu", make, dyna_matmul_f64, /*optional=*/true,
-           /*readsSegments=*/false, /*finishes=*/false}};
+           /*readsSegments=*/false, /*finishes=*/false,
+           /*describesEpilogues=*/true}};
 }

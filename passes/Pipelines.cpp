@@ -46,7 +46,12 @@ void mlir::dyna::buildDistributePhase(OpPassManager &manager,
     manager.addPass(createSelectFunctions(select));
 }
 
-void mlir::dyna::buildMemoryPhase(OpPassManager &manager) {
+void mlir::dyna::buildMemoryPhase(OpPassManager &manager,
+                                  const MemoryPhaseOptions &options) {
+  // First: all of the rest asks for it.
+  SetTargetOptions target;
+  target.target = options.target;
+  manager.addPass(createSetTarget(target));
   // Before planning: what stays inside of a sweep needs no place.
   manager.addNestedPass<FunctionOp>(createFuseRows());
   // Behind it, as a sweep may have come between products that could be one.
@@ -66,7 +71,7 @@ void mlir::dyna::registerPhases() {
       "The distribute phase: layers and their functions at the tensor degrees "
       "of the strategies.",
       buildDistributePhase);
-  PassPipelineRegistration<>(
+  PassPipelineRegistration<MemoryPhaseOptions>(
       "dyna-memory",
       "The memory phase: fuses row-wise ops, plans and verifies memory.",
       buildMemoryPhase);

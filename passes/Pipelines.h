@@ -46,6 +46,13 @@ struct DistributePhaseOptions : PassPipelineOptions<DistributePhaseOptions> {
       llvm::cl::desc("Leave functions of this role alone; empty: all")};
 };
 
+struct MemoryPhaseOptions : PassPipelineOptions<MemoryPhaseOptions> {
+  Option<std::string> target{
+      *this, "target", llvm::cl::init(""),
+      llvm::cl::desc("What is planned for: cpu or cuda; empty: what the module "
+                     "says, else cpu")};
+};
+
 /// In: parameters, layers, a model. Out: the same in one floating-point type.
 void buildConvertPhase(OpPassManager &manager,
                        const ConvertPhaseOptions &options);
@@ -64,8 +71,9 @@ void buildDistributePhase(OpPassManager &manager,
 
 /// In: layer functions. Out: row-wise ops in sweeps, a place for every value,
 /// sizes of tiers and workspaces; `dyna-verify-memory` holds. Running it
-/// twice changes nothing.
-void buildMemoryPhase(OpPassManager &manager);
+/// twice changes nothing; a module planned for one target is refused for another.
+void buildMemoryPhase(OpPassManager &manager,
+                      const MemoryPhaseOptions &options = {});
 
 /// The passes of all phases and the pipeline `dyna-memory`.
 void registerPhases();

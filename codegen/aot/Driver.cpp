@@ -14,6 +14,7 @@
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/TextInput.h"
 #include "passes/Pipelines.h"
+#include "passes/memory/Target.h"
 #include "passes/orchestrate/Passes.h"
 #include "passes/plan/ManifestBuilder.h"
 #include "passes/plan/Passes.h"
@@ -305,7 +306,9 @@ LogicalResult Driver::findStrategies() {
   distribute.strategy = *degrees;
   if (!degrees->empty())
     buildDistributePhase(passes, distribute);
-  buildMemoryPhase(passes);
+  MemoryPhaseOptions memory;
+  memory.target = options.target;
+  buildMemoryPhase(passes, memory);
   if (failed(passes.run(*copy)))
     return failure();
   llvm::Expected<ChosenTexts> chosen = chooseStrategies(*copy, choice);
@@ -352,7 +355,11 @@ LogicalResult Driver::runModulePhases() {
           buildDistributePhase(passes, distribute);
       })))
     return failure();
-  return stopped ? success() : runPhase("memory", buildMemoryPhase);
+  MemoryPhaseOptions memory;
+  memory.target = options.target;
+  return stopped ? success() : runPhase("memory", [&](OpPassManager &passes) {
+    buildMemoryPhase(passes, memory);
+  });
 }
 
 /// What the binary would refuse when it starts is refused here.
@@ -362,7 +369,8 @@ LogicalResult Driver::makeManifest() {
     return failure();
   manifest = std::move(*built);
   manifest.set_ranges(ranges);
-  manifest.set_target(options.target);
+  // What it was planned for, which code generation has asked, too.
+  manifest.set_target(stringifyTargetName(targetOf(*module).name).str());
   if (auto fits = ::dyna::Model::create(manifest); !fits.isOk())
     return module->emitError("no binary can run this model: ")
            << fits.status().message();

@@ -7,6 +7,7 @@
 #include "codegen/cpu/Lowering.h"
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/Requirements.h"
+#include "passes/memory/Target.h"
 
 namespace mlir::dyna::cpu {
 #define GEN_PASS_DEF_CONVERTTOCPU
@@ -24,7 +25,8 @@ public:
 
   void runOnOperation() override {
     FailureOr<LoweringOptions> options = checkOptions();
-    if (failed(options) || failed(requireFunctions(getOperation())))
+    if (failed(options) || failed(requireFunctions(getOperation())) ||
+        failed(requireTarget(getOperation(), TargetName::Cpu)))
       return signalPassFailure();
     CpuModule module(getOperation(), *options);
     for (auto function : llvm::to_vector(getOperation().getOps<FunctionOp>()))

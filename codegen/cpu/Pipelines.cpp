@@ -29,7 +29,9 @@ void mlir::dyna::cpu::registerCpuPipelines() {
       "Plans the memory of layer functions and lowers them to the LLVM "
       "dialect.",
       [](OpPassManager &manager, const LowerCpuOptions &options) {
-        buildMemoryPhase(manager);
+        MemoryPhaseOptions memory;
+        memory.target = "cpu";
+        buildMemoryPhase(manager, memory);
         buildLowerCpuPipeline(manager, options);
       });
 }

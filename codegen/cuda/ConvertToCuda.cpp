@@ -7,6 +7,7 @@
 #include "codegen/cuda/Lowering.h"
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/Requirements.h"
+#include "passes/memory/Target.h"
 
 namespace mlir::dyna::cuda {
 #define GEN_PASS_DEF_CONVERTTOCUDA
@@ -24,7 +25,8 @@ public:
   using ConvertToCudaBase::ConvertToCudaBase;
 
   void runOnOperation() override {
-    if (failed(requireFunctions(getOperation())))
+    if (failed(requireFunctions(getOperation())) ||
+        failed(requireTarget(getOperation(), TargetName::Cuda)))
       return signalPassFailure();
     CudaModule module(getOperation());
     for (auto function : llvm::to_vector(getOperation().getOps<FunctionOp>()))
@@ -33,6 +35,8 @@ public:
     for (Operation &op : llvm::make_early_inc_range(*getOperation().getBody()))
       if (isa<FunctionOp, LayerOp, ModelOp, ParameterOp>(op))
         op.erase();
+    // There is nothing left that is planned.
+    kTarget.removeFrom(getOperation());
   }
 };
 } // namespace

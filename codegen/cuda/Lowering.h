@@ -38,8 +38,8 @@ inline constexpr int64_t warpThreads = 32;
 inline constexpr int64_t accessBytes = 16;
 /// Bytes of shared memory that every block of every architecture can have.
 inline constexpr int64_t sharedBytes = 48 << 10;
-/// Blocks that sums over rows or elements are split into: it is fixed, so that
-/// results are. What scratch memory has room for.
+/// Blocks that sums of squares are split into: it is fixed, so that results are.
+/// What scratch memory has room for.
 inline constexpr int64_t sumParts = DYNA_MAX_CHUNKS;
 
 /// Rows of a block where a warp has one.

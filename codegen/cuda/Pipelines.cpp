@@ -24,7 +24,9 @@ void mlir::dyna::cuda::registerCudaPipelines() {
       "Plans the memory of layer functions and lowers them to host code and "
       "kernels in the LLVM dialect.",
       [](OpPassManager &manager) {
-        buildMemoryPhase(manager);
+        MemoryPhaseOptions memory;
+        memory.target = "cuda";
+        buildMemoryPhase(manager, memory);
         buildLowerCudaPipeline(manager);
       });
 }

@@ -13,9 +13,9 @@
 //   narrow rows           the team is a warp with a whole row
 //   wide rows             the team is a block with a whole row
 //
-// Results that sum over rows (gradients of vectors) are added up per block,
-// of which there is then a fixed number, each in a row of its own in the scratch
-// memory; a second kernel, over columns, adds those in order.
+// Results that sum over rows (gradients of vectors) are added up per block, of
+// which there are then as many as the number of rows says, each with a row of its
+// own in the scratch memory; a second kernel, over columns, adds those in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +23,7 @@
 #include "codegen/layers/RowsSlots.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "passes/memory/Target.h"
 #include "runtime/abi/Abi.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
@@ -370,48 +371,77 @@ void CudaRows::emit(RowsOp op, Value rows) {
 // The layer function's side
 //===----------------------------------------------------------------------===//
 
-/// The kernel that adds the partial sums to the accumulators, all of a sweep
-/// together: a thread has some columns of one of them.
+/// Threads of the second kernel that share some columns: each adds up as many
+/// partial sums, one after the other, of which some are loaded at once.
+static constexpr int64_t sumGroups = 8, sumsAtOnce = 4;
+
+/// Blocks that add up rows apart, by the number of rows alone, so that results
+/// are the same each time: a team has two rows at least. All groups of the second
+/// kernel have as many.
+static Value partsOf(CodeBuilder &host, const Target &target, Value rows,
+                     const Teams &teams) {
+  constexpr int64_t unit = sumGroups * sumsAtOnce;
+  assert(target.partialSums % unit == 0 && "room for whole groups");
+  Value wanted = host.ceilDiv(rows, host.i64(2 * teams.perBlock()));
+  return host.min(host.i64(target.partialSums), host.roundUp(wanted, unit));
+}
+
+/// The kernel that adds `parts` partial sums to the accumulators, all of a sweep
+/// together: a thread has a share of the sums of some columns of one of them.
 static void addPartials(CudaModule &module, FunctionLowering &function,
-                        const RowsPlan &plan, const RowsSlots &given) {
+                        const RowsPlan &plan, const RowsSlots &given,
+                        Value parts) {
   CodeBuilder &host = function.getCode();
   Type type = plan.accumulator;
   int64_t width = plan.width;
   int64_t lanes = accessLanes(type, {width});
   Slots slots;
+  unsigned partsSlot = slots.add(parts);
   SmallVector<std::pair<unsigned, unsigned>> places;
   for (auto [index, sum] : llvm::enumerate(plan.accumulations)) {
     unsigned from = slots.add(given.slots.get(given.arguments.partials[index]));
     places.push_back({from, slots.add(function.address(sum.accumulator))});
   }
-  constexpr int64_t threads = 64;
-  int64_t blocksEach = divideUp(width, threads * lanes);
+  int64_t blocksEach = divideUp(width, warpThreads * lanes);
   int64_t sums = plan.accumulations.size();
+  int64_t shareBytes = lanes * sizeOf(type);
   module.launch(
-      function, "sum", slots, threads, host.i64(blocksEach * sums),
-      [&](Kernel &kernel) {
+      function, "sum", slots, sumGroups * warpThreads,
+      host.i64(blocksEach * sums), [&](Kernel &kernel) {
         CodeBuilder &code = kernel.code;
         Value block = kernel.blockIndex();
         Value which = arith::DivUIOp::create(code, block, code.i64(blocksEach));
         Value rest = arith::RemUIOp::create(code, block, code.i64(blocksEach));
-        Value thread =
-            code.add(code.mul(rest, code.i64(threads)), kernel.thread());
-        Value column = code.mul(thread, code.i64(lanes));
+        // A group is a warp.
+        Value group = code.shiftRight(kernel.thread(), 5);
+        Value lane = code.bitAnd(kernel.thread(), code.i64(warpThreads - 1));
+        Value column =
+            code.mul(code.add(code.mul(rest, code.i64(warpThreads)), lane),
+                     code.i64(lanes));
+        Value isColumn = code.less(column, code.i64(width));
+        Value shared =
+            kernel.sharedMemory(sumGroups * warpThreads * shareBytes);
+        auto shareOf = [&](Value ofGroup) {
+          Value index =
+              code.add(code.mul(ofGroup, code.i64(warpThreads)), lane);
+          return code.offset(shared, code.mul(index, code.i64(lanes)), type);
+        };
         auto load = [&](Value base, Type element) {
           return code.loadElements(base, element, lanes,
                                    lanes * sizeOf(element));
         };
-        auto add = [&](unsigned fromSlot, unsigned toSlot, Type element) {
+        // The partial sums of a group follow each other.
+        auto addShare = [&](unsigned fromSlot) {
           Value from = code.offset(kernel.slot(fromSlot), column, type);
-          Value to = code.offset(kernel.slot(toSlot), column, element);
-          // A few loads at once; the sum is rounded to `element` once.
-          constexpr int64_t together = 8;
+          Value each =
+              code.shiftRight(kernel.slot(partsSlot), llvm::Log2_64(sumGroups));
+          Value first = code.mul(group, each);
           Value zero = code.constant(VectorType::get(lanes, type), 0.0);
           SmallVector<Value> sum = code.forLoop(
-              code.i64(0), code.i64(sumParts), together, zero,
+              first, code.add(first, each), sumsAtOnce, zero,
               [&](Value part, ValueRange carried) {
                 SmallVector<Value> terms;
-                for (int64_t i = 0; i < together; ++i)
+                for (int64_t i = 0; i < sumsAtOnce; ++i)
                   terms.push_back(
                       load(code.offset(from,
                                        code.mul(code.add(part, code.i64(i)),
@@ -423,16 +453,27 @@ static void addPartials(CudaModule &module, FunctionLowering &function,
                   total = code.add(total, term);
                 return SmallVector<Value>{total};
               });
-          code.storeElements(code.add(load(to, element), sum[0]), to, element,
+          code.storeElements(sum[0], shareOf(group), type, shareBytes);
+        };
+        // In the order of the groups; rounded to `element` once.
+        auto addShares = [&](unsigned toSlot, Type element) {
+          Value to = code.offset(kernel.slot(toSlot), column, element);
+          Value sum = load(shareOf(code.i64(0)), type);
+          for (int64_t i = 1; i < sumGroups; ++i)
+            sum = code.add(sum, load(shareOf(code.i64(i)), type));
+          code.storeElements(code.add(load(to, element), sum), to, element,
                              lanes * sizeOf(element));
         };
-        code.ifThen(code.less(column, code.i64(width)), [&] {
-          for (int64_t i = 0; i < sums; ++i)
-            code.ifThen(code.equal(which, code.i64(i)), [&] {
-              add(places[i].first, places[i].second,
-                  elementOf(plan.accumulations[i].accumulator));
+        Value isFirst = code.bitAnd(isColumn, code.equal(group, code.i64(0)));
+        for (int64_t i = 0; i < sums; ++i)
+          code.ifThen(code.equal(which, code.i64(i)), [&] {
+            code.ifThen(isColumn, [&] { addShare(places[i].first); });
+            kernel.syncBlock();
+            code.ifThen(isFirst, [&] {
+              addShares(places[i].second,
+                        elementOf(plan.accumulations[i].accumulator));
             });
-        });
+          });
       });
 }
 
@@ -453,16 +494,15 @@ LogicalResult CudaModule::lowerRows(FunctionLowering &function, RowsOp op) {
   Value rows = function.getTokens(op);
   unsigned rowsSlot = slots->slots.add(rows);
   Teams teams = dealRows(*plan, lanesOf(function, *plan, slots->arguments));
-  // Sums over rows have a fixed number of parts.
   Value blocks = plan->accumulations.empty()
                      ? host.ceilDiv(rows, host.i64(teams.perBlock()))
-                     : host.i64(sumParts);
+                     : partsOf(host, targetOf(op), rows, teams);
   launch(
       function, "rows", slots->slots, teams.blockThreads,
       host.mul(blocks, host.i64(teams.columnGroups)), [&](Kernel &kernel) {
         CudaRows(kernel, *slots, *plan, teams).emit(op, kernel.slot(rowsSlot));
       });
   if (!plan->accumulations.empty())
-    addPartials(*this, function, *plan, *slots);
+    addPartials(*this, function, *plan, *slots, blocks);
   return success();
 }

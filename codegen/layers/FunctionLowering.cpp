@@ -107,7 +107,7 @@ static LogicalResult lower(FunctionLowering &function, Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](RowsOp op) {
         // Done together with the product before it?
-        if (fuses && getEpilogueProduct(op))
+        if ((fuses && getEpilogueProduct(op)) || function.isDescribed(op))
           return success();
         return module.lowerRows(function, op);
       })
@@ -142,12 +142,39 @@ static LogicalResult lower(FunctionLowering &function, Operation *op) {
       });
 }
 
+/// Sweeps that one product, or the products of a run together, can be told to
+/// do. A run writes where its parts lie.
+void FunctionLowering::findDescribed() {
+  if (module.takesEpilogues())
+    return;
+  for (RowsOp rows : source.getBody().front().getOps<RowsOp>()) {
+    SmallVector<DescribedEpilogue> epilogues = describedEpilogues(rows);
+    if (epilogues.empty())
+      continue;
+    const ProductRun *run = runOf(epilogues.front().product);
+    bool fits =
+        run ? run->ops.size() == epilogues.size() : epilogues.size() == 1;
+    for (const DescribedEpilogue &epilogue : epilogues) {
+      Value result = epilogue.product->getResult(0);
+      fits &= !run || (llvm::is_contained(run->ops, epilogue.product) &&
+                       epilogue.kind == DYNA_EPILOGUE_BIAS &&
+                       placeOf(epilogue.result) == placeOf(result));
+    }
+    if (!fits)
+      continue;
+    for (const DescribedEpilogue &epilogue : epilogues)
+      described[epilogue.product] = epilogue;
+    describedRows.insert(rows);
+  }
+}
+
 LogicalResult FunctionLowering::run() {
   if (mlir::failed(checkPlaces()))
     return mlir::failure();
   for (const ProductRun &run : findJoinedRuns(source))
     for (Operation *op : run.ops)
       runs[op] = run;
+  findDescribed();
   for (Operation &op : source.getBody().front().without_terminator()) {
     code.setLoc(op.getLoc());
     if (mlir::failed(lower(*this, &op)))

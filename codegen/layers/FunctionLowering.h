@@ -20,6 +20,7 @@
 #include "codegen/rows/CodeBuilder.h"
 #include "dialects/dyna/Dyna.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/memory/Epilogues.h"
 #include "passes/memory/ProductRuns.h"
 #include "passes/memory/TokenParts.h"
 #include "llvm/ADT/DenseMap.h"
@@ -58,10 +59,10 @@ public:
   /// The product for matrices of `input` into `output`: a library function, or
   /// generated code in this module.
   virtual LLVM::LLVMFuncOp getMatmul(Type input, Type output) = 0;
-  /// Whether a sweep directly behind a product is done with it; otherwise it is
-  /// a sweep like any other.
+  /// Whether a product calls code for the rows of the sweep directly behind it.
+  /// Otherwise that is a sweep like any other, unless it can be described.
   virtual bool takesEpilogues() const = 0;
-  /// Only where the target takes epilogues.
+  /// Only where the target takes such epilogues.
   virtual FailureOr<PreparedRows> prepareEpilogue(FunctionLowering &function,
                                                   RowsOp op);
 
@@ -172,6 +173,13 @@ public:
     auto found = runs.find(product);
     return found == runs.end() ? nullptr : &found->second;
   }
+  /// What the product is told to do behind it; null: nothing.
+  const DescribedEpilogue *describedBehind(Operation *product) const {
+    auto found = described.find(product);
+    return found == described.end() ? nullptr : &found->second;
+  }
+  /// Whether the sweep is done by the products in front of it.
+  bool isDescribed(RowsOp rows) const { return describedRows.contains(rows); }
   /// One or the other, decided when the code runs. What both use has to have
   /// its address taken before.
   void choose(Value condition, function_ref<void()> then,
@@ -192,6 +200,7 @@ private:
   Value segmentsField(int64_t offset);
   RankRows tokensOf(dist::GroupAttr group);
   LogicalResult checkPlaces();
+  void findDescribed();
   LogicalResult lowerReturn(ReturnOp op);
   void copyRows(Value value, PlaceAttr to);
 
@@ -205,6 +214,8 @@ private:
   const TokenParts parts;
   DenseMap<Attribute, RankRows> tokens;
   DenseMap<Operation *, ProductRun> runs;
+  DenseMap<Operation *, DescribedEpilogue> described;
+  DenseSet<Operation *> describedRows;
   unsigned bodies = 0;
 };
 

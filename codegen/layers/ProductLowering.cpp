@@ -9,6 +9,7 @@
 
 #include "codegen/layers/FunctionLowering.h"
 
+#include "passes/memory/Target.h"
 #include "runtime/abi/Kernels.h"
 
 using namespace mlir;
@@ -24,6 +25,7 @@ namespace {
 struct KernelProduct : MatrixProduct {
   Value m = {}, n = {}, k = {};
   int64_t lda = 0, ldb = 0, ldc = 0;
+  const DescribedEpilogue *epilogue = nullptr;
 };
 } // namespace
 
@@ -39,6 +41,11 @@ static KernelProduct describe(FunctionLowering &function, Operation *op) {
     product.m = code.i64(widthOf(product.a));
     product.n = code.i64(widthOf(product.b));
     product.k = function.getTokens(product.a);
+  }
+  // Nothing of what it would be without is in memory.
+  if (const DescribedEpilogue *epilogue = function.describedBehind(op)) {
+    product.epilogue = epilogue;
+    product.c = epilogue->result;
   }
   auto strideOf = [&](Value matrix) {
     auto type = cast<RankedTensorType>(matrix.getType());
@@ -71,6 +78,24 @@ static KernelProduct describeRun(FunctionLowering &function,
   return product;
 }
 
+/// Fills a dyna_epilogue. A run's is that of its first product: the vectors of
+/// the others follow.
+static Value emitEpilogueStruct(FunctionLowering &function,
+                                const DescribedEpilogue &epilogue) {
+  CodeBuilder &code = function.getCode();
+  auto addressOf = [&](Value value) {
+    return value ? function.address(value) : code.null();
+  };
+  StructBuilder fields(code, sizeof(dyna_epilogue));
+  fields.setI32(offsetof(dyna_epilogue, kind), epilogue.kind);
+  fields.setI32(offsetof(dyna_epilogue, reserved), 0);
+  fields.set(offsetof(dyna_epilogue, bias), addressOf(epilogue.bias));
+  fields.set(offsetof(dyna_epilogue, aux), addressOf(epilogue.aux));
+  fields.setI64(offsetof(dyna_epilogue, aux_stride),
+                epilogue.aux ? function.strideOf(epilogue.aux) : 0);
+  return fields.get();
+}
+
 /// Fills a dyna_matmul.
 static Value emitMatmulStruct(FunctionLowering &function,
                               const KernelProduct &product,
@@ -89,16 +114,21 @@ static Value emitMatmulStruct(FunctionLowering &function,
   fields.setI32(offsetof(dyna_matmul, transpose_a), product.transposeA);
   fields.setI32(offsetof(dyna_matmul, transpose_b), product.transposeB);
   fields.setI32(offsetof(dyna_matmul, accumulate), bool(product.accumulator));
-  fields.setI32(offsetof(dyna_matmul, reserved), 0);
+  fields.setI32(offsetof(dyna_matmul, described), bool(product.epilogue));
   Value body = code.null(), slots = code.null();
   if (epilogue) {
     body = LLVM::AddressOfOp::create(code, epilogue->body);
     slots = epilogue->slots;
+  } else if (product.epilogue) {
+    slots = emitEpilogueStruct(function, *product.epilogue);
   }
   fields.set(offsetof(dyna_matmul, epilogue), body);
   fields.set(offsetof(dyna_matmul, epilogue_args), slots);
   fields.setI64(offsetof(dyna_matmul, epilogue_args_bytes),
-                epilogue ? epilogue->slotsBytes : 0);
+                epilogue ? epilogue->slotsBytes
+                         : (product.epilogue
+                                ? static_cast<int64_t>(sizeof(dyna_epilogue))
+                                : 0));
   fields.setI64(offsetof(dyna_matmul, epilogue_min_rows),
                 epilogue ? epilogue->minRows : 0);
   return fields.get();
@@ -137,15 +167,22 @@ static void callRun(FunctionLowering &function, const ProductRun &run,
   SmallVector<Operation *> ops = run.ops;
   llvm::sort(ops,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  CodeBuilder &code = function.getCode();
   // Addresses and sizes are taken here, in front of the branch.
   KernelProduct joined = describeRun(function, run, ops.front());
   SmallVector<KernelProduct> apart;
+  SmallVector<Value> biases;
   for (Operation *op : ops) {
     apart.push_back(describe(function, op));
     for (Value matrix : {apart.back().a, apart.back().b, apart.back().c})
       function.address(matrix);
   }
   Value isOne = areNeighbours(function, run.matrices());
+  if (joined.epilogue) {
+    for (Operation *op : run.ops)
+      biases.push_back(function.describedBehind(op)->bias);
+    isOne = code.bitAnd(isOne, areNeighbours(function, biases));
+  }
   function.choose(
       isOne, [&] { callProduct(function, joined, epilogue); },
       [&] {
@@ -314,7 +351,9 @@ static LogicalResult emitHead(FunctionLowering &function, Operation *op,
   fields.set(offsetof(dyna_head, matmul_weight), matmul(accumulator));
   fields.setI64(offsetof(dyna_head, whole_vocab), shard ? shard.getRows() : 0);
   fields.setI32(offsetof(dyna_head, group), shard ? shard.getGroup() : 0);
-  fields.setI32(offsetof(dyna_head, reserved2), 0);
+  int64_t chunk = targetOf(op).headChunkRows;
+  fields.setI32(offsetof(dyna_head, chunk_rows),
+                chunk == DYNA_HEAD_CHUNK_ROWS ? 0 : chunk);
   fields.set(offsetof(dyna_head, target_rows), function.getTargets(x));
   function.call(typedKernel(function, "dyna_head", element),
                 {function.getContext(), fields.get()});

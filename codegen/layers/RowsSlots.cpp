@@ -5,6 +5,7 @@
 #include "codegen/layers/RowsSlots.h"
 
 #include "codegen/rows/VectorMath.h"
+#include "passes/memory/Target.h"
 #include "runtime/abi/Kernels.h"
 
 using namespace mlir;
@@ -48,8 +49,8 @@ static LogicalResult addSums(FunctionLowering &function, RowsOp op,
   if (failed(scratch))
     return failure();
   Value base = function.address(*scratch);
-  int64_t bytes =
-      dyna_align_block(DYNA_MAX_CHUNKS * plan.width * sizeOf(plan.accumulator));
+  int64_t bytes = dyna_align_block(targetOf(op).partialSums * plan.width *
+                                   sizeOf(plan.accumulator));
   for (size_t i = 0; i < plan.accumulations.size(); ++i)
     result.arguments.partials.push_back(
         result.slots.add(function.getCode().offsetBytes(base, i * bytes)));

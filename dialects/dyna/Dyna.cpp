@@ -4,7 +4,9 @@
 
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/KnownAttributes.h"
+#include "dialects/dyna/TargetName.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -147,6 +149,15 @@ LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 #define GET_ATTRDEF_CLASSES
 #include "dialects/dyna/DynaAttributes.cpp.inc"
 
+static constexpr KnownAttribute attributes[] = {
+    {kTarget.name, "modules", [](Operation *op) { return isa<ModuleOp>(op); },
+     "\"cpu\" or \"cuda\"",
+     [](Attribute value) {
+       auto name = dyn_cast<StringAttr>(value);
+       return name && symbolizeTargetName(name.getValue());
+     }},
+};
+
 void DynaDialect::initialize() {
   addTypes<
 #define GET_TYPEDEF_LIST
@@ -160,9 +171,7 @@ void DynaDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/dyna/Dyna.cpp.inc"
       >::addTo(*this);
-  // No phase leaves any.
-  addInterface(
-      std::make_unique<KnownAttributes>(this, ArrayRef<KnownAttribute>()));
+  addInterface(std::make_unique<KnownAttributes>(this, attributes));
 }
 
 LogicalResult DynaDialect::verifyOperationAttribute(Operation *op,

@@ -3,9 +3,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Builders.h"
+#include "passes/memory/Epilogues.h"
 #include "passes/memory/Passes.h"
 #include "passes/memory/RowGroups.h"
 #include "passes/memory/Scratch.h"
+#include "passes/memory/Target.h"
 #include "passes/memory/TokenParts.h"
 #include "passes/memory/Values.h"
 
@@ -92,7 +94,8 @@ static int64_t rowWidth(Operation &op) {
   return width;
 }
 
-static FusionNode describe(Operation &op, const TokenParts &parts) {
+static FusionNode describe(Operation &op, const TokenParts &parts,
+                           const Target &target) {
   FusionNode node;
   if (isRowWise(op)) {
     node.kind = FusionNode::RowWise;
@@ -102,7 +105,8 @@ static FusionNode describe(Operation &op, const TokenParts &parts) {
     node.rows = group ? group.getIndex() : -1;
     // The whole row must be in memory.
     node.wholeRows = op.hasTrait<mlir::dyna::OpTrait::PairsFeatures>();
-  } else if (isRowProduct(&op)) {
+  } else if (isRowProduct(&op) &&
+             target.epilogues == Target::Epilogues::AnySweep) {
     node.kind = FusionNode::RowProduct;
   }
   return node;
@@ -110,13 +114,14 @@ static FusionNode describe(Operation &op, const TokenParts &parts) {
 
 /// The ops of the block but the terminator, as the decision sees them.
 static FusionGraph describe(Block &block, const TokenParts &parts,
+                            const Target &target,
                             SmallVector<Operation *> &ops) {
   FusionGraph graph;
   DenseMap<Value, int> numberOf;
   for (Value argument : block.getArguments())
     numberOf[argument] = graph.addArgument(parts.bytesOf(argument).tq);
   for (Operation &op : block.without_terminator()) {
-    FusionNode node = describe(op, parts);
+    FusionNode node = describe(op, parts, target);
     // An exchange reads what its collectives do.
     op.walk([&](Operation *reader) {
       for (Value operand : reader->getOperands())
@@ -172,11 +177,15 @@ struct FuseRows : mlir::dyna::impl::FuseRowsBase<FuseRows> {
     prepare(block);
 
     SmallVector<Operation *> ops;
-    FusionGraph graph = describe(block, TokenParts(getOperation()), ops);
+    const Target &target = targetOf(getOperation());
+    FusionGraph graph =
+        describe(block, TokenParts(getOperation()), target, ops);
     int64_t steps = 0;
     std::vector<FusionUnit> units = planSweeps(graph, &steps);
     numSteps += static_cast<unsigned>(steps);
     assert(isLegal(graph, units) && "sweeps that cannot run");
+    if (target.epilogues == Target::Epilogues::Described)
+      takeDescribedEpilogues(ops, units);
 
     for (const FusionUnit &unit : units) {
       if (unit.leader >= 0)

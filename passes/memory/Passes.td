@@ -7,6 +7,19 @@
 
 include "mlir/Pass/PassBase.td"
 
+def SetTarget : Pass<"dyna-set-target", "::mlir::ModuleOp"> {
+  let summary = "Says which target the module is planned for.";
+  let description = [{
+    Writes `dyna.target` onto the module, which the passes behind it and code generation go by: what
+    a target changes is the struct `Target` (`Target.h`). The CPU is what a module without it is planned for, so that none is
+    written for it. Without the option the module stays as it is. Sweeps and places are not planned twice: a module whose
+    functions have places for one target is refused for another.
+  }];
+  let dependentDialects = ["::mlir::dyna::DynaDialect"];
+  let options = [
+    Option<"target", "target", "std::string", "\"\"", "cpu or cuda; empty: as the module says">];
+}
+
 def FuseRows : Pass<"dyna-fuse-rows", "::mlir::dyna::FunctionOp"> {
   let summary = "Gathers row-wise ops into sweeps over the rows.";
   let description = [{
@@ -17,6 +30,9 @@ def FuseRows : Pass<"dyna-fuse-rows", "::mlir::dyna::FunctionOp"> {
     accumulator come from outside of its sweep; a sweep stands directly behind a matrix
     product that feeds it where it can. Which ops go together is decided by
     `RowGroups.h`; other ops keep their order as far as the sweeps permit.
+    For CUDA no product hands rows to a sweep; instead what its library does behind a product (a bias, with gelu, the
+    gradient of gelu) is cut out of sweeps and put directly behind the product, where that moves fewer bytes
+    (`Epilogues.h`).
     Removes ops without uses. For n ops of a function about n log n, whichever earlier values they
     read: a sweep with more than 64 neighbours is not compared with all of them each time that it
     grows, and searches for paths are bounded. More only where one sweep is fed by very many matrix

@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/memory/Scratch.h"
+#include "passes/memory/Target.h"
 #include "passes/memory/Values.h"
 #include "runtime/abi/Kernels.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -48,8 +49,9 @@ static std::optional<LinearBytes> scratchOfRows(RowsOp rows) {
     auto type = cast<RankedTensorType>(result.getType());
     // Summed in the accumulator type even where the result is narrower.
     Type sum = getAccumulatorType(type.getElementType());
-    bytes += dyna_align_block(DYNA_MAX_CHUNKS * type.getNumElements() *
-                              sum.getIntOrFloatBitWidth() / 8);
+    bytes +=
+        dyna_align_block(targetOf(rows).partialSums * type.getNumElements() *
+                         sum.getIntOrFloatBitWidth() / 8);
   }
   if (bytes == 0)
     return std::nullopt;
@@ -58,10 +60,12 @@ static std::optional<LinearBytes> scratchOfRows(RowsOp rows) {
 
 template <typename HeadOp> static LinearBytes scratchOfHead(HeadOp head) {
   auto type = cast<RankedTensorType>(head.getWeight().getType());
-  LinearBytes bytes = fromAbi(dyna_head_workspace(
-      elementBytes(head.getX()), type.getDimSize(1), type.getDimSize(0)));
+  int64_t chunk = targetOf(head).headChunkRows;
+  LinearBytes bytes = fromAbi(
+      dyna_head_chunk_workspace(elementBytes(head.getX()), type.getDimSize(1),
+                                type.getDimSize(0), chunk));
   if (head.getShardAttr())
-    bytes.constant += dyna_head_exchange_workspace();
+    bytes.constant += dyna_head_chunk_exchange_workspace(chunk);
   return bytes;
 }
 

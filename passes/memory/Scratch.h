@@ -31,7 +31,7 @@ LinearBytes stridedBytes(const LinearBytes &alone, int64_t rowBytes,
 /// - attention_grad, linear_cross_entropy, linear_cross_entropy_train: what the
 ///   runtime's kernels ask for (runtime/abi/Kernels.h);
 /// - rows: for each vector that the sweep adds to, in the order of the results,
-///   DYNA_MAX_CHUNKS partial sums of its width, each such block aligned;
+///   the target's partial sums of its width, each such block aligned;
 /// - embedding_grad, positions_grad: links from row to row, under bf16;
 /// - sum_squares: DYNA_MAX_CHUNKS partial sums of 8 bytes.
 /// An op that is left out has no place for scratch, for which its lowering

@@ -4,14 +4,10 @@
 
 #include "passes/memory/Values.h"
 #include "dialects/dist/Dist.h"
+#include "passes/memory/Target.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
-
-bool mlir::dyna::isRowProduct(Operation *op) {
-  auto product = dyn_cast_if_present<MatrixProductOpInterface>(op);
-  return product && product.getProduct().isPerRow();
-}
 
 static bool usesInBody(RowsOp rows, Value value) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
@@ -19,11 +15,16 @@ static bool usesInBody(RowsOp rows, Value value) {
   });
 }
 
+static bool takesAnySweep(RowsOp rows) {
+  return targetOf(rows).epilogues == Target::Epilogues::AnySweep;
+}
+
 Operation *mlir::dyna::getEpilogueProduct(RowsOp rows) {
   Operation *before = rows->getPrevNode();
   if (!isRowProduct(before) || !usesInBody(rows, before->getResult(0)))
     return nullptr;
-  return before;
+  return takesAnySweep(rows) || !describedEpilogues(rows).empty() ? before
+                                                                  : nullptr;
 }
 
 RowsOp mlir::dyna::getEpilogue(Operation *product) {
@@ -58,6 +59,16 @@ bool mlir::dyna::mayReplace(RowsOp rows, Value operand, OpResult result) {
   if (operand.getType() != result.getType() || !last ||
       last->getBlock() != &body)
     return false;
+  // What a product is told is done while it is made, or after it has been
+  // written to where its result goes; of the product itself there is nothing.
+  if (!takesAnySweep(rows)) {
+    SmallVector<DescribedEpilogue> epilogues = describedEpilogues(rows);
+    auto isOf = [&](const DescribedEpilogue &epilogue) {
+      return epilogue.product == operand.getDefiningOp();
+    };
+    if (!epilogues.empty() && llvm::none_of(epilogues, isOf))
+      return false;
+  }
 
   // One pass over the row: each of its elements is read before one is stored.
   if (llvm::all_of(body.without_terminator(),

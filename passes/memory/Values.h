@@ -11,15 +11,13 @@
 #define DYNA_PASSES_MEMORY_VALUES_H
 
 #include "dialects/dyna/Dyna.h"
+#include "passes/memory/Epilogues.h"
 
 namespace mlir::dyna {
 
-/// A matrix product whose result's rows can be handed to a sweep as they are
-/// made. False for null.
-bool isRowProduct(Operation *op);
-
 /// The product in whose epilogue the sweep runs: the row product directly
-/// before it, if the sweep uses its result. The two are one step: the sweep
+/// before it, if the sweep uses its result and the target has such epilogues
+/// (Target.h). The two are one step: the sweep
 /// writes its first rows while the product still reads its operands.
 Operation *getEpilogueProduct(RowsOp rows);
 
@@ -32,6 +30,7 @@ RowsOp getEpilogue(Operation *product);
 /// - the operand has one use in the sweep, and only element-wise ops lie
 /// between
 ///   it and the result.
+/// A described epilogue writes over nothing but its products.
 /// Code generation guarantees that in a pass all operands of an element are
 /// read before any result is stored, that a yielded value is computed in one
 /// pass and stored there, and that an operand with one use is read in one pass.

@@ -6,6 +6,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
+#include "passes/memory/Target.h"
 #include "passes/memory/TokenParts.h"
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
@@ -49,6 +50,9 @@ public:
     for (const std::string &strategy : strategies)
       manifest.add_strategies(strategy);
     manifest.set_format(1);
+    // Nothing is said of what it is without.
+    if (TargetName target = targetOf(module).name; target != TargetName::Cpu)
+      manifest.set_target(stringifyTargetName(target).str());
     manifest.set_producer("dynac " DYNA_VERSION);
     manifest.set_hash(::dyna::manifestHash(manifest));
     return manifest;

@@ -8,6 +8,7 @@
 #include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
 #include "runtime/cost/StoredScores.h"
+#include "runtime/plan/HeadChunks.h"
 
 #include <algorithm>
 #include <iterator>
@@ -337,9 +338,8 @@ double CostModel::estimateExchanges(const KindAt &at, cost::Direction direction,
   for (const plan::LayerExchange &exchange : kind.roles(role).exchanges()) {
     // What is repeated for chunks of targets has a latency for each.
     int64_t tokens = exchange.per_chunk() ? work.targets : work.tokens;
-    int64_t times = exchange.per_chunk() ? (tokens + DYNA_HEAD_CHUNK_ROWS - 1) /
-                                               DYNA_HEAD_CHUNK_ROWS
-                                         : 1;
+    const int64_t chunk = headChunkRows(manifest.target());
+    int64_t times = exchange.per_chunk() ? (tokens + chunk - 1) / chunk : 1;
     int ranks = groupSize(manifest, at.tp, exchange.group());
     GroupShape shape{ranks,
                      at.perNode > 0 ? std::min(ranks, at.perNode) : ranks};

@@ -5,6 +5,7 @@
 #include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
 #include "runtime/executor/Run.h"
+#include "runtime/plan/HeadChunks.h"
 
 #include <numeric>
 
@@ -56,7 +57,7 @@ static Traffic statedExchanges(const Run &run, const Instruction &i) {
   for (const plan::LayerExchange &exchange :
        run.view().exchanges(i.layer, roleOf(i))) {
     const Staging &staging = run.staging[i.microBatch];
-    constexpr int64_t chunk = DYNA_HEAD_CHUNK_ROWS;
+    const int64_t chunk = headChunkRows(run.seat.model().manifest().target());
     bool perChunk = exchange.per_chunk();
     int64_t times = perChunk ? (staging.targets + chunk - 1) / chunk : 1;
     stated.collectiveCalls += times;

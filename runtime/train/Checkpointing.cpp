@@ -238,8 +238,19 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
   return state;
 }
 
+/// Of what is computed: how much memory functions work in is another matter,
+/// and differs between targets.
 std::string modelHashText(const Model &model) {
-  return formatText("%016x", model.hash());
+  plan::Manifest computed = model.manifest();
+  auto clear = [](auto *kinds) {
+    for (plan::LayerKind &kind : *kinds)
+      for (plan::LayerKind::Role &role : *kind.mutable_roles())
+        role.clear_workspace();
+  };
+  clear(computed.mutable_kinds());
+  for (plan::TensorDegree &degree : *computed.mutable_degrees())
+    clear(degree.mutable_kinds());
+  return formatText("%016x", manifestHash(computed));
 }
 
 std::vector<int64_t> checkpointBytes(const Model &model) {

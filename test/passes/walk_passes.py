@@ -23,6 +23,8 @@ OPTIONS = {"dyna-deduce-layouts": ["", "=strategy=tp=2", "=strategy=tp=3,sp=1"],
            "dyna-order-communication": ["", "=naive", "=schedule=1f1b"],
            "dyna-plan": ["=lengths=3,5", "=lengths=3,5 strategy=pp=2", "=tokens-per-micro-batch=0 lengths=1"],
            "dyna-report-memory": ["=output=/dev/null", "=output=/dev/null tq=9223372036854775807"],
+           "dyna-set-target": ["", "=target=cuda", "=target=cpu"],
+           "dyna-memory": ["", "=target=cuda"],
            "dyna-select-functions": ["", "=layer=block", "=role=backward"],
            "dyna-convert-compute-type": ["=type=bf16", "=type=f64"],
            "dyna-differentiate": ["", "=gradients=bf16"]}

@@ -149,7 +149,9 @@ CompiledProgram::compile(ModuleOp module, const CompileOptions &options) {
   distribute.strategy = options.strategies;
   if (!options.strategies.empty())
     buildDistributePhase(phases, distribute);
-  buildMemoryPhase(phases);
+  MemoryPhaseOptions memory;
+  memory.target = options.emulated ? "cuda" : "cpu";
+  buildMemoryPhase(phases, memory);
   if (failed(phases.run(*copy)) || !program->readMemory(*copy))
     return nullptr;
 

@@ -5,6 +5,7 @@
 #include "test/reference/Emulation.h"
 
 #include "runtime/abi/Kernels.h"
+#include "test/runtime/device/Naive.h"
 #include "test/standins/Fibers.h"
 
 #include <atomic>
@@ -73,11 +74,50 @@ static dyna_status multiply(dyna_context *, const dyna_matmul *p) {
   return DYNA_OK;
 }
 
+/// The host's product, and what is described behind it: rounded as often as a
+/// device does that has to do the two apart.
+template <typename T, dyna_matmul_function product>
+static dyna_status multiplyAndApply(dyna_context *context,
+                                    const dyna_matmul *p) {
+  const dyna_epilogue *epilogue = dyna_described_epilogue(p);
+  if (!epilogue)
+    return product(context, p);
+  dyna_matmul plain = *p;
+  plain.described = 0, plain.epilogue_args = nullptr;
+  plain.epilogue_args_bytes = 0;
+  if (dyna_status status = product(context, &plain))
+    return status;
+  auto *c = static_cast<T *>(p->c), *aux = static_cast<T *>(epilogue->aux);
+  const auto *bias = static_cast<const T *>(epilogue->bias);
+  for (int64_t i = 0; i < p->m; ++i)
+    for (int64_t j = 0; j < p->n; ++j) {
+      T &element = c[i * p->ldc + j];
+      T *saved = aux ? &aux[i * epilogue->aux_stride + j] : nullptr;
+      double value = naive::toDouble(element);
+      if (epilogue->kind == DYNA_EPILOGUE_GELU_GRAD) {
+        value *= naive::geluGrad(naive::toDouble(*saved));
+      } else {
+        value += naive::toDouble(bias[j]);
+        if (saved)
+          naive::fromDouble(value, *saved);
+        if (epilogue->kind == DYNA_EPILOGUE_BIAS_GELU)
+          value = naive::gelu(value);
+      }
+      naive::fromDouble(value, element);
+    }
+  return DYNA_OK;
+}
+
 std::vector<std::pair<const char *, void *>>
 mlir::dyna::reference::emulationKernels() {
   return {
       {"dyna_launch_kernel", reinterpret_cast<void *>(&launchKernel)},
       {"dyna_matmul_f64", reinterpret_cast<void *>(&multiply)},
+      {"dyna_matmul_f32",
+       reinterpret_cast<void *>(&multiplyAndApply<float, dyna_matmul_f32>)},
+      {"dyna_matmul_bf16",
+       reinterpret_cast<void *>(
+           &multiplyAndApply<naive::Bf16, dyna_matmul_bf16>)},
       {"dyna_emulated_run", reinterpret_cast<void *>(&dyna_emulated_run)},
       {"dyna_emulated_thread", reinterpret_cast<void *>(&dyna_emulated_thread)},
       {"dyna_emulated_block", reinterpret_cast<void *>(&dyna_emulated_block)},

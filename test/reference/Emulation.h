@@ -12,8 +12,8 @@ namespace mlir::dyna::reference {
 
 /// Names and addresses of what code for the emulated architecture calls and the
 /// host's device lacks: launches of kernels, which have ended when the call
-/// returns, each with another seed; products in f64; and what kernels ask of a
-/// GPU.
+/// returns, each with another seed; products in f64, and what is described
+/// behind others; and what kernels ask of a GPU.
 std::vector<std::pair<const char *, void *>> emulationKernels();
 
 } // namespace mlir::dyna::reference

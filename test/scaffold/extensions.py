@@ -220,7 +220,7 @@ class Pass:
         copy.new(folder + "MergeSquares.cpp", given("MergeSquares.cpp"))
         copy.before(folder + "Passes.td", "def JoinProducts : Pass<", given("MergeSquares.td"))
         copy.replace(folder + "CMakeLists.txt", " MemoryPlan.cpp ", " MemoryPlan.cpp MergeSquares.cpp ")
-        copy.after("passes/Pipelines.cpp", "void mlir::dyna::buildMemoryPhase(OpPassManager &manager) {\n",
+        copy.after("passes/Pipelines.cpp", "  manager.addPass(createSetTarget(target));\n",
                    "  // Before sweeps are made: ops inside of one are not looked at.\n"
                    "  manager.addNestedPass<FunctionOp>(createMergeSquares());\n")
         copy.new("test/passes/memory/merge-squares.mlir", given("merge-squares.mlir"))

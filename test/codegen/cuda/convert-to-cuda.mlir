@@ -9,6 +9,7 @@
 // RUN: not dyna-opt %s --dyna-convert-to-cuda --dyna-embed-kernels=arch=sm_75 2>&1 | FileCheck %s --check-prefix=ARCH
 // ARCH: error: expects architectures among sm_80, sm_90, sm_100 and sm_120, or emulated alone, but got 'sm_75'
 
+module attributes {dyna.target = "cuda"} {
 dyna.layer @l[%b: tensor<32xf32>](%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
   %y = dyna.bias %x, %b : tensor<?x32xf32>, tensor<32xf32>
   dyna.return %y : tensor<?x32xf32>
@@ -89,11 +90,11 @@ dyna.function @wide of @l as forward(%w: tensor<8192xf32> in <parameter>, %x: te
   dyna.return %y : tensor<?x8192xf32>
 }
 
-// A sweep behind a product is no epilogue here.
-// HOST-LABEL: llvm.func @epilogue(
+// A sweep behind a product is none of its business, if it cannot be described.
+// HOST-LABEL: llvm.func @sweep(
 // HOST:         llvm.call @dyna_matmul_f32
 // HOST:         llvm.call @dyna_launch_kernel
-dyna.function @epilogue of @l as forward(%w: tensor<32x32xf32> in <parameter>, %x: tensor<?x32xf32> in <input>)
+dyna.function @sweep of @l as forward(%w: tensor<32x32xf32> in <parameter>, %x: tensor<?x32xf32> in <input>)
     -> (tensor<?x32xf32> in <output>) {
   %m = dyna.linear %x, %w {places = [#dyna.place<workspace>]} : tensor<?x32xf32>, tensor<32x32xf32>
   %y = dyna.rows : tensor<?x32xf32> {
@@ -104,15 +105,25 @@ dyna.function @epilogue of @l as forward(%w: tensor<32x32xf32> in <parameter>, %
 }
 
 // A sum over rows stays in registers over all rows of a warp; the warps of a block add theirs
-// in order, in shared memory, and each of the 32 blocks has a row of the scratch memory.
+// in order, in shared memory, and each block has a row of the scratch memory. Eight warps add those
+// up, a share each, and the first the shares.
 // CHECK-LABEL: llvm.func @sum_rows0(
 // CHECK:         scf.for {{.*}} iter_args(
 // CHECK:           arith.addf
 // CHECK:           scf.yield
 // CHECK:         nvvm.barrier0
 // CHECK-LABEL: llvm.func @sum_sum1(
-// CHECK:         %[[PARTS:.*]] = arith.constant 32 : i64
-// CHECK:         scf.for %{{.*}} to %[[PARTS]]
+// CHECK-SAME:    nvvm.maxntid = array<i32: 256>
+// CHECK:         scf.for {{.*}} iter_args(
+// CHECK-COUNT-4:   llvm.load
+// CHECK:         nvvm.barrier0
+// CHECK-COUNT-9: llvm.load
+// CHECK:         llvm.store
+
+// As many blocks as the rows want, in whole groups, 512 at most.
+// HOST-LABEL: llvm.func @sum(
+// HOST-DAG:     %[[MOST:.*]] = arith.constant 512 : i64
+// HOST:         arith.minsi %[[MOST]]
 dyna.function @sum of @l as forward(%g: tensor<64xf32> in <gradient>, %x: tensor<?x64xf32> in <input>)
     -> (tensor<64xf32> in <gradient>) {
   %y = dyna.rows : tensor<64xf32> {
@@ -120,4 +131,26 @@ dyna.function @sum of @l as forward(%g: tensor<64xf32> in <gradient>, %x: tensor
     dyna.yield %0 : tensor<64xf32>
   } {places = [#dyna.place<gradient>, #dyna.place<workspace>]}
   dyna.return %y : tensor<64xf32>
+}
+
+// What a product can be told is a part of the call: C is where the sweep's result lies, and no
+// kernel is launched.
+// HOST-LABEL: llvm.func @described(
+// HOST:         llvm.getelementptr inbounds %[[PRODUCT:[^ ]*]][84]
+// HOST-NEXT:    llvm.store %c1_i32
+// HOST:         llvm.store %c2_i32, %[[EPILOGUE:[^ ]*]] :
+// HOST:         llvm.store %[[EPILOGUE]], %{{.*}} : !llvm.ptr, !llvm.ptr
+// HOST:         llvm.call @dyna_matmul_f32(%{{.*}}, %[[PRODUCT]])
+// HOST-NOT:     llvm.call @dyna_launch_kernel
+// HOST:         llvm.return
+dyna.function @described of @l as forward(%w: tensor<32x32xf32> in <parameter, index = 1>, %b: tensor<32xf32> in <parameter>, %x: tensor<?x32xf32> in <input>)
+    -> (tensor<?x32xf32> in <output>, tensor<?x32xf32> in <products>) {
+  %m = dyna.linear %x, %w {places = [#dyna.place<products>]} : tensor<?x32xf32>, tensor<32x32xf32>
+  %y:2 = dyna.rows : tensor<?x32xf32>, tensor<?x32xf32> {
+    %0 = dyna.bias %m, %b : tensor<?x32xf32>, tensor<32xf32>
+    %1 = dyna.gelu %0 tanh : tensor<?x32xf32>
+    dyna.yield %1, %0 : tensor<?x32xf32>, tensor<?x32xf32>
+  } {places = [#dyna.place<output>, #dyna.place<products>]}
+  dyna.return %y#0, %y#1 : tensor<?x32xf32>, tensor<?x32xf32>
+}
 }

@@ -120,7 +120,7 @@ module attributes {dyna.groups = []} {}
 
 // -----
 
-// expected-error @+1 {{'builtin.module' op does not know the attribute 'exec.strategies'; it knows 'sym_visibility', 'dist.groups'}}
+// expected-error @+1 {{'builtin.module' op does not know the attribute 'exec.strategies'; it knows 'sym_visibility', 'dyna.target', 'dist.groups'}}
 module attributes {exec.strategies = "dp=2"} {}
 
 // -----
@@ -152,4 +152,10 @@ dyna.parameter @w : tensor<8xf32> {learning_rate = 1.0 : f64}
 // expected-error @+1 {{'dyna.layer' op does not know the attribute 'my_name'; it knows 'sym_visibility', 'tiers'}}
 dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {my_name = "l"} {
   dyna.return %x : tensor<?x8xf32>
+}
+
+// -----
+
+// expected-error @+1 {{'builtin.module' op expects 'dyna.target' to be "cpu" or "cuda", but got "tpu"}}
+module attributes {dyna.target = "tpu"} {
 }

@@ -1,0 +1,45 @@
+//===- Target.cpp - What planning knows of a target -----------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "passes/memory/Target.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "runtime/plan/HeadChunks.h"
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+static constexpr Target targets[] = {
+    {TargetName::Cpu, Target::Epilogues::AnySweep, DYNA_MAX_CHUNKS,
+     ::dyna::headChunkRows("cpu")},
+    // A GPU of 132 processors runs four blocks of a norm's sweep on each.
+    {TargetName::Cuda, Target::Epilogues::Described, 512,
+     ::dyna::headChunkRows("cuda")},
+};
+
+const Target &Target::get(TargetName name) {
+  const Target &target = targets[static_cast<size_t>(name)];
+  assert(target.name == name && "targets in the order of their names");
+  return target;
+}
+
+const Target &mlir::dyna::targetOf(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  StringAttr name = module ? kTarget.of(module) : StringAttr();
+  std::optional<TargetName> known =
+      name ? symbolizeTargetName(name.getValue()) : std::nullopt;
+  return Target::get(known.value_or(TargetName::Cpu));
+}
+
+LogicalResult mlir::dyna::requireTarget(ModuleOp module, TargetName name) {
+  TargetName planned = targetOf(module).name;
+  if (planned == name)
+    return success();
+  return emitError(module.getLoc())
+         << "expects a module planned for " << stringifyTargetName(name)
+         << ", but this one is planned for " << stringifyTargetName(planned)
+         << "; run --dyna-memory=target=" << stringifyTargetName(name)
+         << " on one without places";
+}

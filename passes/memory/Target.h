@@ -1,0 +1,48 @@
+//===- Target.h - What planning knows of a target ---------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Fusion, memory planning and code generation agree on these numbers because
+// all of them ask the module for its target (`dyna.target`). Only what really
+// differs stands here; everything else is planned alike.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_MEMORY_TARGET_H
+#define DYNA_PASSES_MEMORY_TARGET_H
+
+#include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/TargetName.h"
+
+namespace mlir::dyna {
+
+struct Target {
+  /// What a product takes along: rows of its result that are still at hand when
+  /// they are made, so that reading them is free.
+  enum class Epilogues {
+    /// Any sweep over the rows of its result, as code that the product calls.
+    AnySweep,
+    /// What the product's library can be told (Epilogues.h).
+    Described
+  };
+
+  TargetName name;
+  Epilogues epilogues;
+  /// Rows of partial sums that a sweep has for each vector it adds to: at most
+  /// so many groups of rows are added up apart.
+  int64_t partialSums;
+  /// Rows of the head whose logits exist at one time.
+  int64_t headChunkRows;
+
+  static const Target &get(TargetName name);
+};
+
+/// The target that the module around `op`, or `op` itself, is planned for.
+const Target &targetOf(Operation *op);
+
+/// An error that says what to run, unless the module is planned for `name`.
+LogicalResult requireTarget(ModuleOp module, TargetName name);
+
+} // namespace mlir::dyna
+
+#endif // DYNA_PASSES_MEMORY_TARGET_H

@@ -7,20 +7,19 @@
 namespace dyna {
 
 Status DeviceClock::record(size_t slice) {
-  if (count_ == marks_.size()) {
-    DYNA_ASSIGN_OR_RETURN(auto event, device_.createEvent());
-    marks_.push_back({std::move(event), 0});
-  }
-  Mark &mark = marks_[count_++];
+  Mark &mark = steps_.back().marks.emplace_back();
+  DYNA_ASSIGN_OR_RETURN(mark.event, device_.createEvent());
   mark.slice = slice;
   return device_.record(stream_, *mark.event);
 }
 
 Status DeviceClock::start(const TraceRecorder &recorder) {
-  count_ = 0;
   if (!device_.runsLate())
     return Status::ok();
-  begin_ = recorder.now();
+  const bool isIdle = steps_.empty();
+  Step &step = steps_.emplace_back();
+  if (isIdle)
+    step.begin = recorder.now();
   return record(0);
 }
 
@@ -29,15 +28,25 @@ Status DeviceClock::mark(size_t slice) {
 }
 
 Status DeviceClock::read(TraceRecorder &recorder) {
-  double before = 0;
-  for (size_t i = 1; i < count_; ++i) {
+  if (steps_.empty())
+    return Status::ok();
+  Step &step = steps_.front();
+  const Event &start = *step.marks[0].event;
+  if (!step.begin) {
     DYNA_ASSIGN_OR_RETURN(
-        double after,
-        device_.secondsBetween(*marks_[0].event, *marks_[i].event));
-    recorder.move(marks_[i].slice, begin_ + before, after - before);
+        double passed, device_.secondsBetween(*before_.marks[0].event, start));
+    step.begin = *before_.begin + passed;
+  }
+  double before = 0;
+  for (size_t i = 1; i < step.marks.size(); ++i) {
+    DYNA_ASSIGN_OR_RETURN(double after,
+                          device_.secondsBetween(start, *step.marks[i].event));
+    recorder.move(step.marks[i].slice, *step.begin + before, after - before);
     before = after;
   }
-  count_ = 0;
+  step.marks.resize(1);
+  before_ = std::move(step);
+  steps_.pop_front();
   return Status::ok();
 }
 

@@ -8,40 +8,45 @@
 #include "runtime/device/Device.h"
 #include "runtime/executor/Trace.h"
 
+#include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace dyna {
 
 /// Slices of a trace know when the host gave their work. Where a device runs late,
-/// its stream gets a mark behind each, and once all of the step is done, slices
+/// its stream gets a mark behind each, and once all of a step is done, slices
 /// are moved to when the work was done: from the mark before to their own.
 class DeviceClock {
 public:
   DeviceClock(Device &device, Stream &stream)
       : device_(device), stream_(stream) {}
 
-  /// A step begins, and the device has nothing to do: its clock and the recorder's
-  /// say the same.
+  /// A step begins, behind those that are not read. If there is none, the device
+  /// has nothing to do: its clock and the recorder's say the same.
   Status start(const TraceRecorder &recorder);
   /// What was given since the last mark is slice number `slice`.
   Status mark(size_t slice);
-  /// All marks are done: moves their slices.
+  /// All marks of the first step are done: moves their slices.
   Status read(TraceRecorder &recorder);
 
 private:
   struct Mark {
-    std::unique_ptr<Event> event; ///< of a step before, if there was one
+    std::unique_ptr<Event> event;
     size_t slice = 0;
   };
-  /// The next one, recorded.
+  struct Step {
+    std::optional<double> begin; ///< in the recorder's seconds, where known
+    std::vector<Mark> marks;     ///< its start, then slices
+  };
+  /// One more of the last step.
   Status record(size_t slice);
 
   Device &device_;
   Stream &stream_;
-  double begin_ = 0; ///< of the step, in the recorder's seconds
-  std::vector<Mark> marks_;
-  size_t count_ = 0; ///< of this step, that of its start among them
+  std::deque<Step> steps_; ///< not read yet
+  Step before_;            ///< the last one read: its start alone
 };
 
 } // namespace dyna

@@ -30,6 +30,26 @@ Executor::create(const std::vector<GraphUse> &graphs,
   return executor;
 }
 
+/// What the device was given is told with the step, whose it is.
+static Status inStep(const StepScalars &scalars, const Status &status) {
+  return status.isOk()
+             ? status
+             : Status(status.code(), formatText("step %d: %s", scalars.step,
+                                                status.message()));
+}
+
+struct Executor::Launched {
+  StepScalars scalars;
+  StepResult result;
+  Traffic before;
+  std::deque<Run> runs; ///< one
+};
+
+Executor::Executor(const dyna_variant &variant, Device &device,
+                   const ExecutorOptions &options)
+    : variant_(variant), options_(options),
+      machine_(device, options.transport, options.patience) {}
+
 Executor::~Executor() {
   if (options_.transport)
     options_.transport->noteTime(nullptr);
@@ -189,6 +209,15 @@ Status Executor::runPhase(Run &run) {
 
 Status Executor::run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
+  if (!launched_.empty())
+    return Status::internal("a step is run while another is in flight");
+  DYNA_RETURN_IF_ERROR(launch(verified, miniBatch, scalars));
+  return finish(result);
+}
+
+Status Executor::launch(const VerifiedPlan &verified,
+                        const MiniBatch &miniBatch,
+                        const StepScalars &scalars) {
   const plan::Plan &plan = verified.plan();
   DYNA_ASSIGN_OR_RETURN(GraphSeat * seat, seatOf(plan));
   DYNA_RETURN_IF_ERROR(
@@ -197,18 +226,40 @@ Status Executor::run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
     return Status::invalidArgument(
         "strategy '" + plan.graph +
         "' is not home, and has a place in steps of several strategies alone");
-  result = StepResult();
-  const Traffic before = machine_.traffic();
-  std::deque<Run> runs;
-  runs.emplace_back(machine_, *seat, variant_, plan, miniBatch, scalars,
-                    result);
-  auto runAll = [&]() -> Status {
-    DYNA_RETURN_IF_ERROR(openResults(*seat, plan.microBatchCount()));
-    DYNA_RETURN_IF_ERROR(runPhase(runs.front()));
-    DYNA_RETURN_IF_ERROR(readResults(runs));
-    return shareResults(result);
+  if (!machine_.canOpenStep())
+    return Status::internal(formatText("%d steps are in flight: read one first",
+                                       machine_.stepsInFlight()));
+  auto step = std::make_unique<Launched>();
+  step->scalars = scalars;
+  step->before = machine_.traffic();
+  Run &run = step->runs.emplace_back(machine_, *seat, variant_, plan, miniBatch,
+                                     step->scalars, step->result);
+  auto giveAll = [&]() -> Status {
+    DYNA_RETURN_IF_ERROR(openStep(*seat, plan.microBatchCount(), scalars));
+    DYNA_RETURN_IF_ERROR(runPhase(run));
+    return inStep(scalars, machine_.closeStep());
   };
-  Status status = runAll();
+  if (Status status = giveAll(); !status.isOk())
+    return endStep(status, step->before, step->result);
+  launched_.push_back(std::move(step));
+  return Status::ok();
+}
+
+Status Executor::finish(StepResult &result) {
+  if (launched_.empty())
+    return Status::internal("there is no step to be read");
+  const std::unique_ptr<Launched> step = std::move(launched_.front());
+  launched_.pop_front();
+  Status status = readStep(step->runs);
+  if (status.isOk())
+    status = shareResults(step->result);
+  status = endStep(status, step->before, step->result);
+  result = std::move(step->result);
+  return status;
+}
+
+Status Executor::endStep(const Status &status, const Traffic &before,
+                         StepResult &result) {
   result.traffic = machine_.traffic();
   result.traffic.add(before, -1);
   if (!status.isOk() && options_.transport)
@@ -273,6 +324,8 @@ Status Executor::run(const VerifiedStep &step,
                      const std::vector<MiniBatch> &batches,
                      const StepScalars &scalars, StepResult &result) {
   result = StepResult();
+  if (!launched_.empty())
+    return Status::internal("a step is run while another is in flight");
   DYNA_ASSIGN_OR_RETURN(auto phases, openPhases(step, batches));
   const std::vector<StepBlock> &blocks = step.blocks(machine_.rank());
   result.dynamicBytes = stepBytes(blocks);
@@ -285,7 +338,7 @@ Status Executor::run(const VerifiedStep &step,
   for (const VerifiedStep::Phase &phase : step.phases())
     losses += phase.plan.plan().microBatchCount();
   auto runAll = [&]() -> Status {
-    DYNA_RETURN_IF_ERROR(openResults(*phases.back().seat, losses));
+    DYNA_RETURN_IF_ERROR(openStep(*phases.back().seat, losses, scalars));
     int64_t firstLoss = 0;
     for (int k = 0; k < step.phaseCount(); ++k) {
       Run &run = runs.emplace_back(machine_, *phases[k].seat, variant_,
@@ -301,7 +354,8 @@ Status Executor::run(const VerifiedStep &step,
       firstLoss += run.plan.microBatchCount();
       DYNA_RETURN_IF_ERROR(runPhase(run));
     }
-    DYNA_RETURN_IF_ERROR(readResults(runs));
+    DYNA_RETURN_IF_ERROR(inStep(scalars, machine_.closeStep()));
+    DYNA_RETURN_IF_ERROR(readStep(runs));
     for (const StepResult &phase : own)
       addPhase(result, phase);
     result.switches = switches.sent();
@@ -311,13 +365,9 @@ Status Executor::run(const VerifiedStep &step,
   };
   const Traffic before = machine_.traffic();
   Status status = runAll();
-  result.traffic = machine_.traffic();
-  result.traffic.add(before, -1);
   if (options_.trace)
     options_.trace->addSwitches(traced);
-  if (!status.isOk() && options_.transport)
-    options_.transport->abort(status);
-  return status;
+  return endStep(status, before, result);
 }
 
 Status Executor::runProgram(Run &run) {
@@ -366,17 +416,19 @@ Status Executor::openBody(Run &run) {
   return memoryCheck_ ? memoryCheck_->openBody(run) : Status::ok();
 }
 
-Status Executor::openResults(const GraphSeat &seat, int64_t losses) {
-  DYNA_RETURN_IF_ERROR(machine_.openResults(seat.view().layers() + losses));
-  return clock_ ? clock_->start(*options_.trace) : Status::ok();
+Status Executor::openStep(const GraphSeat &seat, int64_t losses,
+                          const StepScalars &scalars) {
+  Status status =
+      machine_.openStep(seat.view().layers() + losses, scalars.skipsLeft);
+  if (status.isOk() && clock_)
+    status = clock_->start(*options_.trace);
+  return inStep(scalars, status);
 }
 
-Status Executor::readResults(std::deque<Run> &runs) {
-  StatusOr<RankMachine::Results> read = machine_.readResults();
+Status Executor::readStep(std::deque<Run> &runs) {
+  StatusOr<RankMachine::Results> read = machine_.readStep();
   if (!read.isOk())
-    return Status(read.status().code(),
-                  formatText("step %d: %s", runs.front().scalars.step,
-                             read.status().message()));
+    return inStep(runs.front().scalars, read.status());
   const RankMachine::Results &results = *read;
   for (Run &run : runs) {
     const auto first = results.numbers.begin() + run.lossIndex(0);
@@ -388,7 +440,9 @@ Status Executor::readResults(std::deque<Run> &runs) {
     if (run.hasNorm)
       run.result.gradientNorm = results.gradientNorm;
   }
-  return clock_ ? clock_->read(*options_.trace) : Status::ok();
+  if (!clock_ || results.hasFailedBehind)
+    return Status::ok();
+  return inStep(runs.front().scalars, clock_->read(*options_.trace));
 }
 
 Status Executor::shareResults(StepResult &result) {

@@ -70,9 +70,18 @@ public:
 
   /// Runs this rank's program, if the plan was proven for this mini-batch's
   /// lengths and fits what the rank took. After a failure the parameters may be
-  /// half updated: the run is over, and other ranks are told.
+  /// half updated: the run is over, and other ranks are told. No step is in flight.
   Status run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
              const StepScalars &scalars, StepResult &result);
+
+  /// The same in two halves: gives the device all of the step, behind what it has,
+  /// and later waits for the first of the steps that were given, at most
+  /// `kStepsInFlight`. Plan and mini-batch must live until then. In between nothing
+  /// is called but these two. Where the device fails in a step, those before it
+  /// can be read, as far as they came to their end, and its own failure names it.
+  Status launch(const VerifiedPlan &verified, const MiniBatch &miniBatch,
+                const StepScalars &scalars);
+  Status finish(StepResult &result);
 
   /// The same for a step of several graphs, whose seats the executor has: those
   /// of all phases but the last with gradients, the last one's, home's, with all
@@ -93,10 +102,11 @@ public:
   const MemoryReport &memoryReport() const;
 
 private:
+  /// A step that was launched.
+  struct Launched;
+
   Executor(const dyna_variant &variant, Device &device,
-           const ExecutorOptions &options)
-      : variant_(variant), options_(options),
-        machine_(device, options.transport, options.patience) {}
+           const ExecutorOptions &options);
   Status checkGraphs(const std::vector<GraphUse> &graphs) const;
   Status initialize(const std::vector<GraphUse> &graphs);
   /// The seat that the plan was made for.
@@ -115,9 +125,13 @@ private:
 
   Status runProgram(Run &run);
   /// For a step with so many losses; home is `seat`.
-  Status openResults(const GraphSeat &seat, int64_t losses);
+  Status openStep(const GraphSeat &seat, int64_t losses,
+                  const StepScalars &scalars);
   /// The only wait of a step for its device: what the phases left there.
-  Status readResults(std::deque<Run> &runs);
+  Status readStep(std::deque<Run> &runs);
+  /// What was sent since `before`; tells other ranks of a failure.
+  Status endStep(const Status &status, const Traffic &before,
+                 StepResult &result);
   /// Sums losses over ranks, and tells all what each one was used.
   Status shareResults(StepResult &result);
   /// What a trace tells instructions by.
@@ -139,6 +153,7 @@ private:
   std::unique_ptr<MemoryCheck> memoryCheck_;
   std::vector<Transport::Spent> spent_; ///< of the instruction, if traced
   std::unique_ptr<DeviceClock> clock_;  ///< null: nothing is traced
+  std::deque<std::unique_ptr<Launched>> launched_; ///< not read yet
 };
 
 } // namespace dyna

@@ -231,9 +231,11 @@ static Status clip(Run &run) {
                : Status::ok();
   DYNA_RETURN_IF_ERROR(noteLosses(run));
   const dyna_clip clip = {run.machine.result(run.normIndex(0)),
-                          run.view().layers(), run.scalars.clip,
+                          run.view().layers(),
+                          run.scalars.clip,
                           run.machine.gradientNorm(),
-                          run.machine.gradientScale()};
+                          run.machine.gradientScale(),
+                          run.machine.skipsLeft()};
   return done(run, dyna_clip_norm(&run.machine.context(), &clip));
 }
 

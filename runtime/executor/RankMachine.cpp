@@ -15,6 +15,9 @@ Status RankMachine::start(int64_t persistentBytes, int64_t dynamicBytes,
   dynamicStart_ = (persistentBytes + pageBytes - 1) / pageBytes * pageBytes;
   DYNA_ASSIGN_OR_RETURN(auto stream, device_.createStream());
   stream_ = std::move(stream);
+  DYNA_ASSIGN_OR_RETURN(uploads_, device_.createStream());
+  DYNA_ASSIGN_OR_RETURN(uploaded_, device_.createEvent());
+  DYNA_ASSIGN_OR_RETURN(skipsLeft_, device_.allocate(sizeof(int64_t)));
   DYNA_ASSIGN_OR_RETURN(auto arena,
                         device_.allocate(dynamicStart_ + dynamicBytes));
   arena_ = std::move(arena);
@@ -30,59 +33,112 @@ Status RankMachine::start(int64_t persistentBytes, int64_t dynamicBytes,
 }
 
 Status RankMachine::upload(int64_t offset, const void *source, int64_t bytes) {
-  if (staging_.empty() || staging_.back()->bytes() - stagedBytes_ < bytes) {
+  StepInFlight &step = openMemory();
+  if (step.staging.empty() ||
+      step.staging.back().onHost->bytes() - step.stagedBytes < bytes) {
     // Twice as much as there was: soon one block has room for a whole step.
     int64_t room = 2 * bytes;
-    for (const auto &block : staging_)
-      room += 2 * block->bytes();
-    DYNA_ASSIGN_OR_RETURN(auto block, device_.allocateHost(room));
-    staging_.push_back(std::move(block));
-    stagedBytes_ = 0;
+    for (const StagingBlock &block : step.staging)
+      room += 2 * block.onHost->bytes();
+    StagingBlock block;
+    DYNA_ASSIGN_OR_RETURN(block.onHost, device_.allocateHost(room));
+    if (device_.runsLate()) {
+      DYNA_ASSIGN_OR_RETURN(block.onDevice, device_.allocate(room));
+    }
+    step.staging.push_back(std::move(block));
+    step.stagedBytes = 0;
   }
-  char *staged = static_cast<char *>(staging_.back()->data()) + stagedBytes_;
-  stagedBytes_ += dyna_align_block(bytes);
-  stagedBytes_ = std::min(stagedBytes_, staging_.back()->bytes());
+  const StagingBlock &block = step.staging.back();
+  const int64_t begin = step.stagedBytes;
+  step.stagedBytes =
+      std::min(begin + dyna_align_block(bytes), block.onHost->bytes());
+  char *staged = static_cast<char *>(block.onHost->data()) + begin;
   std::copy_n(static_cast<const char *>(source), bytes, staged);
-  return toDevice(offset, staged, bytes);
+  if (!block.onDevice)
+    return toDevice(offset, staged, bytes);
+  // What lies at its place in the arena may still be needed by the work before, so
+  // that it goes there in the order of the stream.
+  DYNA_RETURN_IF_ERROR(
+      device_.copyToDevice(*uploads_, *block.onDevice, begin, staged, bytes));
+  DYNA_RETURN_IF_ERROR(device_.record(*uploads_, *uploaded_));
+  DYNA_RETURN_IF_ERROR(device_.streamWait(*stream_, *uploaded_));
+  return device_.copy(*stream_, *arena_, offset, *block.onDevice, begin, bytes);
 }
 
 static constexpr int64_t bytesOf(int64_t numbers) {
   return numbers * static_cast<int64_t>(sizeof(double));
 }
 
-Status RankMachine::openResults(int64_t count) {
-  static constexpr double head[kResultHead] = {0, 1};
-  const int64_t bytes = bytesOf(kResultHead + count);
+/// No factor of clipping, nor the 0 behind the numbers: stands there until the
+/// copy has come.
+static constexpr double kNotArrived = -1;
+
+Status RankMachine::openStep(int64_t count, int64_t skipsLeft) {
+  StepInFlight &step = openMemory();
+  const int64_t bytes = bytesOf(kResultHead + count + 1);
+  const int64_t onHost = static_cast<int64_t>(sizeof(Given)) + bytes;
+  // Rarely: mini-batches of one run have about as many micro-batches.
   if (!results_ || results_->bytes() < bytes) {
-    // Rarely: mini-batches of one run have about as many micro-batches.
-    DYNA_ASSIGN_OR_RETURN(auto results, device_.allocate(2 * bytes));
-    DYNA_ASSIGN_OR_RETURN(auto onHost, device_.allocateHost(2 * bytes));
-    results_ = std::move(results);
-    resultsOnHost_ = std::move(onHost);
+    DYNA_ASSIGN_OR_RETURN(results_, device_.allocate(2 * bytes));
   }
-  resultCount_ = count;
+  if (!step.memory || step.memory->bytes() < onHost) {
+    DYNA_ASSIGN_OR_RETURN(step.memory, device_.allocateHost(2 * onHost));
+  }
+  isOpen_ = true;
+  step.count = count;
+  *step.given() = {{0, 1}, skipsLeft};
+  step.results()[1] = step.results()[kResultHead + count] = kNotArrived;
+  if (inFlight_ == 0)
+    DYNA_RETURN_IF_ERROR(device_.copyToDevice(*stream_, *skipsLeft_, 0,
+                                              &step.given()->skipsLeft,
+                                              sizeof(step.given()->skipsLeft)));
   DYNA_RETURN_IF_ERROR(device_.fill(*stream_, *results_, bytesOf(kResultHead),
-                                    bytesOf(count), 0));
-  return device_.copyToDevice(*stream_, *results_, 0, head, sizeof(head));
+                                    bytes - bytesOf(kResultHead), 0));
+  return device_.copyToDevice(*stream_, *results_, 0, step.given()->head,
+                              sizeof(step.given()->head));
 }
 
-StatusOr<RankMachine::Results> RankMachine::readResults() {
-  // A copy to other memory would wait, and for longer than patience.
-  const double *all = static_cast<double *>(resultsOnHost_->data());
-  if (!read_) {
-    DYNA_ASSIGN_OR_RETURN(read_, device_.createEvent());
+Status RankMachine::closeStep() {
+  StepInFlight &step = openMemory();
+  if (!step.done) {
+    DYNA_ASSIGN_OR_RETURN(step.done, device_.createEvent());
   }
-  DYNA_RETURN_IF_ERROR(device_.copyToHost(*stream_, resultsOnHost_->data(),
-                                          *results_, 0,
-                                          bytesOf(kResultHead + resultCount_)));
-  DYNA_RETURN_IF_ERROR(device_.record(*stream_, *read_));
+  // A copy to other memory would wait, and for longer than patience.
   DYNA_RETURN_IF_ERROR(
-      device_.wait(*read_, std::chrono::steady_clock::now() + patience_));
-  if (staging_.size() > 1)
-    staging_.erase(staging_.begin(), staging_.end() - 1);
-  stagedBytes_ = 0;
+      device_.copyToHost(*stream_, step.results(), *results_, 0,
+                         bytesOf(kResultHead + step.count + 1)));
+  DYNA_RETURN_IF_ERROR(device_.record(*stream_, *step.done));
+  ++inFlight_;
+  isOpen_ = false;
+  return Status::ok();
+}
+
+bool RankMachine::hasArrived(const StepInFlight &step) {
+  const volatile double *all = step.results();
+  return all[1] != kNotArrived && all[kResultHead + step.count] != kNotArrived;
+}
+
+StatusOr<RankMachine::Results> RankMachine::readStep() {
+  if (inFlight_ == 0)
+    return Status::internal("there is no step to be read");
+  StepInFlight &step = steps_[first_];
+  Status done =
+      device_.wait(*step.done, std::chrono::steady_clock::now() + patience_);
+  const bool isLast = inFlight_ == 1 && !isOpen_;
+  if (!done.isOk() && (isLast || !hasArrived(step)))
+    return done;
+  first_ = (first_ + 1) % kStepsInFlight;
+  step.stagedBytes = 0;
+  // Freeing waits for all that the device has, thus only when it has nothing.
+  if (--inFlight_ == 0 && !isOpen_) {
+    first_ = 0;
+    for (StepInFlight &each : steps_)
+      if (each.staging.size() > 1)
+        each.staging.erase(each.staging.begin(), each.staging.end() - 1);
+  }
+  const double *all = step.results();
   const double *numbers = all + kResultHead;
-  return Results{all[0], {numbers, numbers + resultCount_}};
+  return Results{all[0], {numbers, numbers + step.count}, !done.isOk()};
 }
 
 Status RankMachine::synchronize() {

@@ -11,6 +11,12 @@
 // have their dynamic regions, and phases of steps what they have of parameters
 // (StepMemory.h).
 //
+// A step is opened, given to the stream and closed; what it left for the host is
+// read later. Where the device runs late the next one is opened before that: what
+// the host and the copies have of a step is there once for each of the
+// `kStepsInFlight`. What kernels have is there once, as the stream runs one step
+// behind the other.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_EXECUTOR_RANKMACHINE_H
@@ -20,11 +26,16 @@
 #include "runtime/device/Device.h"
 #include "runtime/transport/Transport.h"
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <vector>
 
 namespace dyna {
+
+/// Steps that were given to a device and are not read yet, at most: it has work
+/// while the host reads one and gives the next.
+inline constexpr int kStepsInFlight = 2;
 
 class RankMachine {
 public:
@@ -68,28 +79,43 @@ public:
   Status toDevice(int64_t offset, const void *source, int64_t bytes) {
     return device_.copyToDevice(*stream_, *arena_, offset, source, bytes);
   }
-  /// The same of data that need not stay: it goes through memory of the host that
-  /// is kept until the results of the step are read.
+  /// The same of data that need not stay, for the step that is open: it goes
+  /// through memory that is kept until the results of the step are read. Where the
+  /// device runs late it comes there on a stream of its own, beside kernels.
   Status upload(int64_t offset, const void *source, int64_t bytes);
   Status toHost(void *target, int64_t offset, int64_t bytes) {
     return device_.copyToHost(*stream_, target, *arena_, offset, bytes);
   }
-  /// What a step leaves for the host lies in one block of device memory: the
-  /// norm of its gradient (0), the factor of clipping (1), then numbers (f64) that
-  /// functions write, as many from now on, all 0.
-  Status openResults(int64_t count);
+  /// Opens a step, which `canOpenStep`. What it leaves for the host lies in one
+  /// block of device memory: the norm of its gradient (0), the factor of clipping
+  /// (1), then numbers (f64) that functions write, `count` of them, all 0 now.
+  /// `skipsLeft` is how many steps that are not finite may still be passed over;
+  /// while another one is in flight the device alone knows, and it is ignored.
+  Status openStep(int64_t count, int64_t skipsLeft);
+  /// Whether there are fewer in flight than may be.
+  bool canOpenStep() const { return inFlight_ < kStepsInFlight; }
+  /// All of the open step is given: so is the copy of what it leaves.
+  Status closeStep();
+  int stepsInFlight() const { return inFlight_; }
   double *gradientNorm() const { return result(-2); }
   double *gradientScale() const { return result(-1); }
   /// Where a function writes one of the numbers.
   double *result(int64_t index) const {
     return static_cast<double *>(results_->data()) + kResultHead + index;
   }
+  /// Stays from step to step, as dyna_clip counts it down.
+  int64_t *skipsLeft() const {
+    return static_cast<int64_t *>(skipsLeft_->data());
+  }
   struct Results {
     double gradientNorm;
     std::vector<double> numbers;
+    bool hasFailedBehind; ///< the device, which says nothing any more
   };
-  /// All of it, once what writes it is done: one copy, and the one wait of a step.
-  StatusOr<Results> readResults();
+  /// Of the first step in flight, once all of it is done: the one wait of a step.
+  /// Where the device failed behind it, in the step that follows, what it left is
+  /// there nevertheless, and reading that step fails.
+  StatusOr<Results> readStep();
   /// Waits until all of it is done, but not for ever.
   Status synchronize();
 
@@ -100,19 +126,48 @@ public:
   void clearMessage() { message_[0] = '\0'; }
 
 private:
+  static constexpr int64_t kResultHead = 2;
+  /// Memory that one or more uploads of a step go through.
+  struct StagingBlock {
+    std::unique_ptr<StagingMemory> onHost;
+    std::unique_ptr<Buffer> onDevice; ///< null unless the device runs late
+  };
+  /// What a step begins with, copied from memory of the host: where that is not
+  /// page-locked, a driver may wait for the stream first.
+  struct Given {
+    double head[kResultHead];
+    int64_t skipsLeft;
+  };
+  /// What there is of a step until it is read.
+  struct StepInFlight {
+    std::unique_ptr<StagingMemory> memory; ///< Given, then the results
+    Given *given() const { return static_cast<Given *>(memory->data()); }
+    double *results() const { return reinterpret_cast<double *>(given() + 1); }
+    int64_t count = 0;
+    std::unique_ptr<Event> done; ///< the results are on the host
+    std::vector<StagingBlock> staging;
+    int64_t stagedBytes = 0; ///< of the last block
+  };
+  /// Of the step that is open, or would be next.
+  StepInFlight &openMemory() {
+    return steps_[(first_ + inFlight_) % kStepsInFlight];
+  }
+  /// Whether its results are on the host, whatever waits say.
+  static bool hasArrived(const StepInFlight &step);
+
   Device &device_;
   Transport *transport_;
   const std::chrono::seconds patience_;
   std::unique_ptr<Buffer> arena_;
-  static constexpr int64_t kResultHead = 2;
+  /// Of all steps in flight: each is copied before the next one's is cleared.
   std::unique_ptr<Buffer> results_;
-  std::unique_ptr<StagingMemory> resultsOnHost_; ///< as long
-  int64_t resultCount_ = 0;
-  std::unique_ptr<Event> read_; ///< the results are on the host
-  /// Of this step's uploads; the last one has room after `stagedBytes_`.
-  std::vector<std::unique_ptr<StagingMemory>> staging_;
-  int64_t stagedBytes_ = 0;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Buffer> skipsLeft_; ///< one int64_t
+  std::array<StepInFlight, kStepsInFlight> steps_;
+  int first_ = 0; ///< of the steps in flight
+  int inFlight_ = 0;
+  bool isOpen_ = false;
+  std::unique_ptr<Stream> stream_, uploads_;
+  std::unique_ptr<Event> uploaded_; ///< the last upload
   int64_t dynamicStart_ = 0;
   char message_[1024] = {};
   dyna_context context_ = {};

@@ -96,6 +96,18 @@ Status RankTeam::run(const VerifiedStep &step,
       result);
 }
 
+Status RankTeam::launch(const VerifiedPlan &plan, const MiniBatch &miniBatch,
+                        const StepScalars &scalars) {
+  return onAllRanks([&](Rank &rank) {
+    return rank.executor->launch(plan, miniBatch, scalars);
+  });
+}
+
+Status RankTeam::finish(StepResult &result) {
+  return runAll(
+      [](Executor &rank, StepResult &own) { return rank.finish(own); }, result);
+}
+
 Status
 RankTeam::runAll(const std::function<Status(Executor &, StepResult &)> &body,
                  StepResult &result) {

@@ -63,7 +63,13 @@ public:
   /// The same for a step of several graphs; `batches[k]` is that of phase k.
   Status run(const VerifiedStep &step, const std::vector<MiniBatch> &batches,
              const StepScalars &scalars, StepResult &result);
-  /// What one rank of this process did in the last run.
+  /// The same in two halves, as Executor has them: a plan is given to all ranks,
+  /// and the first of those that were given is read. Where devices run late the
+  /// next may be given in between.
+  Status launch(const VerifiedPlan &plan, const MiniBatch &miniBatch,
+                const StepScalars &scalars);
+  Status finish(StepResult &result);
+  /// What one rank of this process did in the last run, or the last step read.
   const StepResult &lastResult(size_t local) const { return results_[local]; }
 
   /// Of every mark, whether any process sets it; all ask together.

@@ -19,6 +19,10 @@ struct StepScalars {
   int64_t step = 0;
   dyna_optimizer optimizer = {};
   double clip = 0; ///< global-norm limit, 0: none
+  /// So many steps, from this one on, may be not finite: behind one more, no step
+  /// changes anything. Of a step that is launched while another is in flight it is
+  /// what that one leaves.
+  int64_t skipsLeft = INT64_MAX;
 };
 
 /// Bytes that switches sent to one rank.

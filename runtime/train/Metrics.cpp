@@ -209,6 +209,9 @@ Status MetricsFile::write(const StepMetrics &m) {
       phaseFields(m) +
       formatText("\"plan_seconds\": %.6f, \"plan_wait_seconds\": %.6f",
                  m.planSeconds, m.planWaitSeconds) +
+      (m.launchedAhead ? formatText(", \"launched_ahead\": %s",
+                                    *m.launchedAhead ? "true" : "false")
+                       : "") +
       (m.predictedSeconds > 0
            ? formatText(", \"predicted_seconds\": %.6f, "
                         "\"core_wait_seconds\": %.6f",

@@ -52,6 +52,9 @@ struct StepMetrics {
   std::optional<PlanReport> predicted;
   double planSeconds = 0; ///< that making this step's plan took, ahead of it
   double planWaitSeconds = 0; ///< that the step waited for it, in `seconds`
+  /// Whether the device had the step before the one before was read, where it runs
+  /// late.
+  std::optional<bool> launchedAhead;
   /// As of plans.
   std::string fallback;
   /// Where modes of recomputation were chosen: forwards of one layer and

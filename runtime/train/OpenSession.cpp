@@ -283,7 +283,9 @@ StatusOr<StepRegions> chooseRegions(Session &session,
   MemoryNeed need;
   need.data = session.dataBytes;
   need.files = session.fileBytes;
-  need.batches = (1 + session.options.planAhead) *
+  // Where a device runs late, two steps are in flight.
+  const int64_t running = session.opened && session.opened->runsLate() ? 2 : 1;
+  need.batches = (running + session.options.planAhead) *
                  estimateBatchBytes(*session.model, session.home.options,
                                     session.options.tokensPerBatch,
                                     session.data->statistics().meanTokens());

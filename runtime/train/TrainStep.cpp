@@ -20,34 +20,91 @@
 
 namespace dyna {
 
-static double secondsSince(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-      .count();
+//===----------------------------------------------------------------------===//
+// In flight
+//===----------------------------------------------------------------------===//
+
+size_t Trainer::stepsAhead() const {
+  const bool isLate = session_.device().runsLate() &&
+                      session_.home.graph->ranks() == 1 && !session_.ranged;
+  return isLate ? kStepsInFlight - 1 : 0;
 }
 
-Status Trainer::runStep(int64_t step, const PlannedStep &planned,
-                        double waited) {
-  auto begin = std::chrono::steady_clock::now();
-  const MiniBatch &batch = planned.batch;
-  StepResult result;
+Status Trainer::launchStep(int64_t step, PlannedStep planned, double waited) {
+  LaunchedStep launched;
+  launched.step = step;
+  launched.waited = waited;
+  launched.begin = Clock::now();
   const TraceRecorder *trace =
       session_.traces.empty() ? nullptr : session_.traces[0].get();
-  const double traceBegin = trace ? trace->now() : 0;
+  launched.traceBegin = trace ? trace->now() : 0;
   // Once for all: the process of the first rank shows all that is predicted.
-  const bool isPredicted = trace && !trace->isFull() && session_.hasCosts() &&
-                           session_.ranks->firstRank() == 0;
-  DYNA_RETURN_IF_ERROR(runPlan(step, planned, result));
+  launched.isPredicted = trace && !trace->isFull() && session_.hasCosts() &&
+                         session_.ranks->firstRank() == 0;
+  launched.isAhead = !launched_.empty();
+  launched.planned = std::move(planned);
+  // Before it is given: plan and data lie here as long as the ranks need them.
+  LaunchedStep &last = launched_.emplace_back(std::move(launched));
+  Status status;
+  if (stepsAhead() == 0 || !last.planned.update)
+    status = runPlan(step, last.planned, last.result.emplace());
+  else
+    status = session_.ranks->launch(*last.planned.plan, last.planned.batch,
+                                    scalarsOf(step));
+  if (status.isOk())
+    return last.result ? finishSteps() : status;
+  launched_.pop_back();
+  // The device may have failed in a step before, which says so then.
+  DYNA_RETURN_IF_ERROR(finishSteps());
+  return status;
+}
+
+Status Trainer::finishSteps(size_t count) {
+  while (launched_.size() > count)
+    DYNA_RETURN_IF_ERROR(finishStep());
+  return Status::ok();
+}
+
+void Trainer::dropSteps() {
+  for (; !launched_.empty(); launched_.pop_front()) {
+    StepResult unused;
+    // A failure comes again from whatever uses the device next.
+    (void)session_.ranks->finish(unused);
+  }
+}
+
+Status Trainer::finishStep() {
+  StepResult result;
+  if (std::optional<StepResult> &done = launched_.front().result) {
+    result = std::move(*done);
+  } else {
+    DYNA_RETURN_IF_ERROR(session_.ranks->finish(result));
+    counts_.add(*session_.ranks);
+  }
+  const LaunchedStep launched = std::move(launched_.front());
+  launched_.pop_front();
+  // The device has begun with it when it had done the step before.
+  const bool follows = finished_ > launched.begin;
+  const Clock::time_point begin = follows ? finished_ : launched.begin;
+  const double waited = follows ? 0 : launched.waited;
+  finished_ = Clock::now();
+  const int64_t step = launched.step;
+  const PlannedStep &planned = launched.planned;
+  const MiniBatch &batch = planned.batch;
   StepMetrics metrics;
   metrics.step = step + 1;
   metrics.loss = result.lossSum / static_cast<double>(batch.targets);
   metrics.tokens = batch.tokens;
   metrics.targets = batch.targets;
-  metrics.seconds = waited + secondsSince(begin);
+  metrics.seconds =
+      waited + std::chrono::duration<double>(finished_ - begin).count();
+  if (session_.device().runsLate())
+    metrics.launchedAhead = launched.isAhead;
   metrics.predictedSeconds = planned.predictedSeconds;
   metrics.coreWaitSeconds = result.coreWaitSeconds;
-  if (isPredicted && planned.isWhole()) {
+  if (launched.isPredicted && planned.isWhole()) {
     // Slices of a track must not overlap where a step was sooner done.
-    const double predictedBegin = std::max(traceBegin, predictedEnd_);
+    const double predictedBegin = std::max(launched.traceBegin, predictedEnd_);
     DYNA_RETURN_IF_ERROR(planned.plan
                              ? tracePrediction(session_, planned.plan->plan(),
                                                step, predictedBegin, predicted_)
@@ -79,14 +136,17 @@ Status Trainer::runStep(int64_t step, const PlannedStep &planned,
   checkLogged(metrics_.write(metrics));
   bool isFinite =
       std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
-  // Nothing was updated, and what was trained until here can be saved.
-  if (!isFinite && skipped_ >= options_.skipNonfinite)
+  // Nothing was updated, in this step or behind it, and what was trained until here
+  // can be saved.
+  if (!isFinite && skipped_ >= options_.skipNonfinite) {
+    dropSteps();
     return saveAndFail(Status::invalidArgument(formatText(
         "step %d: the %s is not finite: training diverged, use a lower --lr, "
         "a longer --warmup or %s, or pass over single steps with "
         "--skip-nonfinite N",
         step + 1, std::isfinite(metrics.loss) ? "gradient" : "loss",
         options_.clip > 0 ? "a lower --clip" : "--clip 1")));
+  }
   if (!isFinite) {
     ++skipped_;
     if (session_.writesFiles())
@@ -140,13 +200,19 @@ void Trainer::countStep(const StepMetrics &metrics, const StepResult &result,
   progress_.update(metrics);
 }
 
-Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
-                        StepResult &result) {
-  bool looks = !options_.gradNorms.empty() && summary_.steps == 0;
+StepScalars Trainer::scalarsOf(int64_t step) const {
   StepScalars scalars;
   scalars.step = step;
   scalars.optimizer = optimizerAt(options_, step);
   scalars.clip = options_.clip;
+  scalars.skipsLeft = std::max<int64_t>(options_.skipNonfinite - skipped_, 0);
+  return scalars;
+}
+
+Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
+                        StepResult &result) {
+  bool looks = !options_.gradNorms.empty() && summary_.steps == 0;
+  const StepScalars scalars = scalarsOf(step);
   DYNA_RETURN_IF_ERROR(
       planned.plan
           ? session_.ranks->run(*planned.plan, planned.batch, scalars, result)

@@ -264,7 +264,7 @@ StatusOr<PlannedStep> Trainer::readStep(int64_t step) {
 
 StatusOr<Trainer::Agreed> Trainer::agree(int64_t step,
                                          const StatusOr<PlannedStep> &planned) {
-  bool isSaveDue = !options_.save.empty() && summary_.steps > 0 &&
+  bool isSaveDue = !options_.save.empty() && step > summary_.firstStep &&
                    saves_.isDue(step, SaveSchedule::Clock::now());
   DYNA_ASSIGN_OR_RETURN(
       auto marks,
@@ -287,11 +287,15 @@ Status Trainer::runSteps() {
                    [&source] { source->stop(); }});
   saves_.start(SaveSchedule::Clock::now());
   for (int64_t step = summary_.firstStep; step < options_.steps; ++step) {
-    const auto begin = std::chrono::steady_clock::now();
+    // A step is not told later because the next one's plan is late.
+    if (!launched_.empty() && !plans.isReady())
+      DYNA_RETURN_IF_ERROR(finishSteps());
+    const auto begin = Clock::now();
     StatusOr<PlannedStep> planned = plans.next();
-    const std::chrono::duration<double> waited =
-        std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double> waited = Clock::now() - begin;
     DYNA_ASSIGN_OR_RETURN(Agreed agreed, agree(step, planned));
+    if (agreed.hasFailed || agreed.isSaveDue)
+      DYNA_RETURN_IF_ERROR(finishSteps());
     if (agreed.hasFailed)
       return saveAndFail(
           planned.isOk()
@@ -302,12 +306,14 @@ Status Trainer::runSteps() {
       break;
     if (agreed.isSaveDue)
       DYNA_RETURN_IF_ERROR(saveOnTheWay(step));
-    DYNA_RETURN_IF_ERROR(runStep(step, *planned, waited.count()));
+    DYNA_RETURN_IF_ERROR(launchStep(step, std::move(*planned), waited.count()));
+    // What was given is in it, though the device may not have done it yet.
     if (step + 1 - summary_.firstStep == options_.traceSteps)
       for (auto &trace : session_.traces)
         trace->close();
+    DYNA_RETURN_IF_ERROR(finishSteps(stepsAhead()));
   }
-  return Status::ok();
+  return finishSteps();
 }
 
 //===----------------------------------------------------------------------===//

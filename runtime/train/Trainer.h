@@ -16,6 +16,7 @@
 #include "runtime/train/SaveSchedule.h"
 #include "runtime/train/Session.h"
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <optional>
@@ -100,10 +101,37 @@ private:
   StatusOr<Agreed> agree(int64_t step, const StatusOr<PlannedStep> &planned);
   /// Without its plan.
   StatusOr<PlannedStep> readStep(int64_t step);
-  /// `waited`: seconds for the plan.
-  Status runStep(int64_t step, const PlannedStep &planned, double waited);
+
+  using Clock = std::chrono::steady_clock;
+  /// A step that was given to the ranks, and is not counted yet.
+  struct LaunchedStep {
+    int64_t step = 0;
+    PlannedStep planned;
+    double waited = 0; ///< seconds for the plan
+    Clock::time_point begin;
+    double traceBegin = 0;
+    bool isPredicted = false; ///< in the trace
+    bool isAhead = false;     ///< launched before the one before was read
+    /// Where it was run at once.
+    std::optional<StepResult> result;
+  };
+  /// How many steps are left in flight when the next plan is asked for. On a device
+  /// that runs late one is, so that it has work while the host reads a step, tells
+  /// of it and launches the next one. What changes in between what steps read, or
+  /// reads what they change, finishes them first.
+  size_t stepsAhead() const;
+  Status launchStep(int64_t step, PlannedStep planned, double waited);
+  /// Reads the first step that was launched, and does what is to be done with its
+  /// numbers.
+  Status finishStep();
+  /// The same until `count` are left.
+  Status finishSteps(size_t count = 0);
+  /// Those behind a step that ends the run: they changed nothing.
+  void dropSteps();
   void countStep(const StepMetrics &metrics, const StepResult &result,
                  bool isFinite);
+  StepScalars scalarsOf(int64_t step) const;
+  /// At once; with --print-grad-norms it looks at the first step's gradients.
   Status runPlan(int64_t step, const PlannedStep &planned, StepResult &result);
   Status collectGradientNorms();
   Status writeGradientNorms() const;
@@ -120,7 +148,9 @@ private:
   const Checkpoint *loaded_;
   const ResumedRun *resumed_;
   BatchReader reader_; ///< ahead of the steps
-  DataCursor cursor_;  ///< after the last step that was trained
+  DataCursor cursor_;  ///< after the last step that was counted
+  std::deque<LaunchedStep> launched_;
+  Clock::time_point finished_; ///< when a step was last read
   Progress progress_;
   MetricsFile metrics_;
   /// Open from the start to the end, so that their readers wait.

@@ -198,6 +198,24 @@ DYNA_STANDIN_EXPORT void dyna_standin_reset(void) {
   all.streams = all.buffers = 0;
 }
 
+DYNA_STANDIN_EXPORT int64_t dyna_standin_given(void) {
+  int64_t given = 0;
+  (void)inContext([&](CUctx_st &context) -> Result {
+    given = context.given;
+    return kSuccess;
+  });
+  return given;
+}
+
+DYNA_STANDIN_EXPORT int64_t dyna_standin_waiting(void) {
+  int64_t waiting = 0;
+  (void)inContext([&](CUctx_st &context) -> Result {
+    waiting = context.streams.waiting();
+    return kSuccess;
+  });
+  return waiting;
+}
+
 DYNA_STANDIN_EXPORT int32_t dyna_standin_holds(const void *data, size_t bytes) {
   return inContext([&](CUctx_st &context) -> Result {
            const auto address = reinterpret_cast<uint64_t>(data);

@@ -40,6 +40,10 @@ extern "C" int64_t dyna_standin_live(void);
 /// Forgets all devices with what they have, as the end of a process does. None
 /// may be used any more.
 extern "C" void dyna_standin_reset(void);
+/// Of the thread's device: how much work (as DYNA_STANDIN_FAULT counts it) was
+/// given so far, and of all work how much has not run.
+extern "C" int64_t dyna_standin_given(void);
+extern "C" int64_t dyna_standin_waiting(void);
 /// Whether the range lies in one allocation of the thread's device.
 extern "C" int32_t dyna_standin_holds(const void *data, size_t bytes);
 

@@ -102,6 +102,13 @@ void LateStreams::askFor(LateStream &stream, const Mark *mark) {
   sweep();
 }
 
+int64_t LateStreams::waiting() const {
+  int64_t count = 0;
+  for (const auto &stream : streams_)
+    count += static_cast<int64_t>(stream->work.size());
+  return count;
+}
+
 bool LateStreams::finish() {
   auto isBusy = [](const auto &stream) { return !stream->isIdle(); };
   while (std::any_of(streams_.begin(), streams_.end(), isBusy)) {

@@ -63,6 +63,8 @@ public:
   /// Someone asks for a stream or mark: runs nothing, something, or all that it
   /// waits for.
   void askFor(LateStream &stream, const Mark *mark);
+  /// Work that has not run, on all streams.
+  int64_t waiting() const;
   /// Runs everything; false when some of it hangs.
   bool finish();
   /// Forgets all work.

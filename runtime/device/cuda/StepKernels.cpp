@@ -59,11 +59,12 @@ dyna_status cuda::noteLosses(dyna_context *context, const double *losses,
 
 dyna_status cuda::clipNorm(dyna_context *context, const dyna_clip *p) {
   if (!p || p->count < 0 || (p->count > 0 && !p->squared_norms) || !p->norm ||
-      !p->scale)
+      !p->scale || !p->skips_left)
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "clip_norm without squared norms, or without a place for the "
-                "norm and the factor");
+                "norm, the factor and the steps that may be passed over");
   return launch<gpu::Kernel::clip_norm>(
-      context, {p->squared_norms, p->count, p->limit, p->norm, p->scale},
+      context,
+      {p->squared_norms, p->count, p->limit, p->norm, p->scale, p->skips_left},
       /*blocks=*/1);
 }

@@ -23,17 +23,19 @@ dyna_status host::noteLosses(dyna_context *context, const double *losses,
 
 dyna_status host::clipNorm(dyna_context *context, const dyna_clip *p) {
   if (!p || p->count < 0 || (p->count > 0 && !p->squared_norms) || !p->norm ||
-      !p->scale)
+      !p->scale || !p->skips_left)
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "clip_norm without squared norms, or without a place for the "
-                "norm and the factor");
+                "norm, the factor and the steps that may be passed over");
   double sum = 0;
   for (int64_t i = 0; i < p->count; ++i)
     sum += p->squared_norms[i];
   const double norm = std::sqrt(sum);
   *p->norm = norm;
-  *p->scale = !std::isfinite(norm)              ? std::nan("")
-              : p->limit > 0 && norm > p->limit ? p->limit / norm
-                                                : 1;
+  if (!std::isfinite(norm) && *p->skips_left >= 0)
+    --*p->skips_left;
+  *p->scale = !std::isfinite(norm) || *p->skips_left < 0 ? std::nan("")
+              : p->limit > 0 && norm > p->limit          ? p->limit / norm
+                                                         : 1;
   return DYNA_OK;
 }

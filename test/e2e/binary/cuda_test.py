@@ -7,7 +7,10 @@ binary, within what docs/numerics.md says of each type."""
 import os
 import pathlib
 import re
+import signal
+import struct
 import subprocess
+import time
 
 import common
 
@@ -105,6 +108,135 @@ class CudaTest(common.BinaryTest):
         self.assertEqual(set(on_device[0]["gradient_norms"]), set(wanted[0]["gradient_norms"]))
         for parameter, norm in wanted[0]["gradient_norms"].items():
             self.assertLessEqual(abs(on_device[0]["gradient_norms"][parameter] - norm), 1e-10 * max(norm, 1e-2), parameter)
+
+    def outcome(self, program, stem, *flags, resume=False):
+        """A run that may fail: how it ended and what it said, its metrics, and what it saved."""
+        command = [program, "--resume", stem, f"--metrics={stem}.jsonl", "--no-progress"] if resume else \
+            common.training(program, self.corpus, *SHORT, f"--save={stem}", f"--metrics={stem}.jsonl", steps=12)
+        done = common.run([*command, *flags])
+        lines = common.lines_of(f"{stem}.jsonl")
+        told = [[line[name] for name in ("step", "loss", "gradient_norm", "learning_rate", "micro_batches")] for line in lines]
+        saved = {file.relative_to(stem): file.read_bytes() for file in stem.glob("step-*/*.safetensors")}
+        states = [common.json.loads(file.read_text()) for file in sorted(stem.glob("step-*/state.json"))]
+        self.assertTrue(saved)
+        return (done.returncode, done.stderr.replace(str(stem), "DIR"), told,
+                [[state[name] for name in ("step", "skipped", "cursor")] for state in states], saved), lines
+
+    def test_a_step_is_launched_before_the_one_before_is_read(self):
+        """And nobody can tell by its numbers. Without plans that are made ahead none is."""
+        program = self.emulated()
+        ahead, lines = self.outcome(program, self.folder / "ahead")
+        by_turns, others = self.outcome(program, self.folder / "by-turns", "--plan-ahead=0")
+        self.assertEqual(ahead, by_turns)
+        # A plan may be late once.
+        self.assertFalse(lines[0]["launched_ahead"])
+        self.assertGreaterEqual(sum(line["launched_ahead"] for line in lines), len(lines) // 2)
+        self.assertFalse(any(line["launched_ahead"] for line in others))
+        self.assertTrue(all(line["seconds"] > 0 for line in lines))
+        # What is saved on the way is what was trained until then.
+        flags = ("--save-every=5", "--keep=9")
+        ahead, lines = self.outcome(program, self.folder / "saves", *flags)
+        by_turns, _ = self.outcome(program, self.folder / "saves-by-turns", "--plan-ahead=0", *flags)
+        self.assertEqual(ahead, by_turns)
+        self.assertEqual([state[0] for state in ahead[3]], [10, 12, 5])
+        self.assertFalse(any(lines[step]["launched_ahead"] for step in (0, 5, 10)))
+        self.assertGreaterEqual(sum(line["launched_ahead"] for line in lines), len(lines) // 2)
+        # The host does one after the other, and says nothing of it.
+        host = self.run_short(common.binary(), "host", steps=1)
+        self.assertNotIn("launched_ahead", common.lines_of(f"{host}.jsonl")[0])
+
+    def test_divergence_is_as_if_steps_were_read_at_once(self):
+        """The step behind one that is not finite is launched already: it changes nothing."""
+        program = self.emulated()
+        wild = ("--lr=1e5", "--clip=0", "--weight-decay=1e5", "--warmup=0", "--schedule=constant")
+        stems = {"ahead": (self.folder / "ahead", ()), "by-turns": (self.folder / "by-turns", ("--plan-ahead=0",))}
+        for skips in (0, 2):
+            ends = {}
+            for label, (stem, flags) in stems.items():
+                common.shutil.rmtree(stem, ignore_errors=True)
+                ends[label], lines = self.outcome(program, stem, *wild, *flags, f"--skip-nonfinite={skips}")
+            self.assertEqual(ends["ahead"], ends["by-turns"])
+            code, said, told, states, _ = ends["ahead"]
+            self.assertEqual(code, 2)
+            self.assertIn("training diverged", said)
+            self.assertEqual(said.count("is skipped"), skips)
+            self.assertLess(len(told), 12)
+            self.assertEqual([state[1] for state in states], [skips])
+        # The number is the run's, however often it is resumed.
+        for skips, said_again in ((3, ["(3 of 3)"]), (1, [])):
+            ends = {}
+            for label, (stem, flags) in stems.items():
+                ends[label], _ = self.outcome(program, stem, *flags, f"--skip-nonfinite={skips}", resume=True)
+            self.assertEqual(ends["ahead"], ends["by-turns"])
+            code, said, _, _, _ = ends["ahead"]
+            self.assertEqual(code, 2)
+            self.assertEqual(re.findall(r"\(\d of \d\)", said), said_again)
+
+    def test_one_step_that_is_not_finite_behind_and_before_others(self):
+        """A row of the embedding is no number: steps with its token are not finite, all others are."""
+        program = self.emulated("llama")
+        corpus = common.corpus(self.folder / "corpus")
+        (corpus / "document-5.txt").write_text("the ragged Z of text", encoding="utf-8")
+        file = self.run_short(program, "start", steps=1) / "step-1" / "model.safetensors"
+        content = bytearray(file.read_bytes())
+        size = struct.unpack("<Q", content[:8])[0]
+        entry = common.json.loads(content[8:8 + size])["model.embed_tokens.weight"]
+        width = common.LLAMA["hidden_size"]
+        begin = 8 + size + entry["data_offsets"][0] + 4 * width * ord("Z")
+        content[begin:begin + 4 * width] = struct.pack("<f", float("nan")) * width
+        broken = self.folder / "broken.safetensors"
+        broken.write_bytes(content)
+        for skips, code in ((0, 2), (9, 0)):
+            ends = {}
+            for label, flags in (("ahead", ()), ("by-turns", ("--plan-ahead=0",))):
+                ends[label], lines = self.outcome(program, self.folder / f"{label}-{skips}", *flags, f"--data={corpus}", f"--load={broken}",
+                                                  f"--skip-nonfinite={skips}", "--seed=4")
+            self.assertEqual(ends["ahead"], ends["by-turns"])
+            self.assertEqual(ends["ahead"][0], code)
+        # It was about something: finite steps come behind the first that is not.
+        finite = [line["gradient_norm"] is not None for line in lines]
+        self.assertTrue(finite[0])
+        self.assertIn(True, finite[finite.index(False):])
+
+    def test_a_signal_ends_a_run_whole(self):
+        """What is in flight is finished and saved, and the rest comes when it is resumed."""
+        program = self.emulated()
+        stem = self.folder / "stopped"
+        flags = ("--schedule-steps=40", "--warmup=2")
+        run = subprocess.Popen([str(word) for word in common.training(
+            program, self.corpus, *SHORT, *flags, f"--save={stem}", f"--metrics={stem}.jsonl", steps=40)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        metrics = pathlib.Path(f"{stem}.jsonl")
+        while run.poll() is None and (not metrics.exists() or metrics.read_text().count("\n") < 3):
+            time.sleep(0.01)
+        run.send_signal(signal.SIGINT)
+        said = run.communicate(timeout=300)[1]
+        self.assertEqual(run.returncode, 130, said)
+        steps = len(common.losses(metrics))
+        self.assertGreaterEqual(steps, 3)
+        self.assertLess(steps, 40)
+        self.assertEqual([file.name for file in stem.glob("step-*")], [f"step-{steps}"])
+        common.succeed([program, "--resume", stem, f"--metrics={metrics}", "--no-progress", f"--steps={steps + 3}"])
+        whole = self.run_short(program, "whole", *flags, steps=steps + 3)
+        self.assertEqual(common.losses(metrics), common.losses(f"{whole}.jsonl"))
+        name = f"step-{steps + 3}/model.safetensors"
+        self.assertEqual((stem / name).read_bytes(), (whole / name).read_bytes())
+
+    def test_a_trace_shows_that_the_device_goes_on(self):
+        """From one step to the next it has a few pieces of work, a millisecond each; the host needs far longer."""
+        trace = self.folder / "trace.json"
+        stem = self.run_short(self.emulated(), "traced", f"--trace={trace}", "--trace-steps=5", steps=6)
+        slices = [event for event in common.json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X"]
+        steps = [[event for event in slices if event["args"]["step"] == step + 1] for step in range(5)]
+        self.assertTrue(all(steps))
+        self.assertEqual(sum(map(len, steps)), len(slices))
+        ahead = [line["launched_ahead"] for line in common.lines_of(f"{stem}.jsonl")]
+        self.assertIn(True, ahead[:5])
+        for step in range(1, 5):
+            pause = steps[step][0]["ts"] - steps[step - 1][-1]["ts"] - steps[step - 1][-1]["dur"]
+            self.assertGreaterEqual(pause, 0)
+            if ahead[step]:
+                self.assertLessEqual(pause, 20000, f"before step {step}")
 
     def test_what_a_binary_says_of_itself(self):
         said = common.succeed([self.emulated(), "--describe"])

@@ -59,9 +59,13 @@ DYNA_KERNEL(clip_norm) {
     sum += args.squaredNorms[i];
   const double norm = gpu::squareRoot(sum);
   *args.norm = norm;
-  // Of infinity and of no number it is no number.
+  // Of infinity and of no number it is no number, else 0.
   const double excess = norm - norm;
-  *args.scale = excess != 0                           ? excess
+  int64_t left = *args.skipsLeft;
+  if (excess != 0 && left >= 0)
+    *args.skipsLeft = --left;
+  // Below 0 no step changes anything, whatever its norm is.
+  *args.scale = excess != 0 || left < 0               ? gpu::squareRoot(-1.0)
                 : args.limit > 0 && norm > args.limit ? args.limit / norm
                                                       : 1;
 }

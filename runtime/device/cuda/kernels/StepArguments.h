@@ -45,6 +45,7 @@ struct ClipNormArguments {
   int64_t count;
   double limit;
   double *norm, *scale;
+  int64_t *skipsLeft;
 };
 
 } // namespace gpu

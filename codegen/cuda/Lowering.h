@@ -25,6 +25,7 @@
 
 #include "codegen/layers/FunctionLowering.h"
 #include "runtime/abi/Abi.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace mlir::dyna::cuda {
 
@@ -38,6 +39,8 @@ inline constexpr int64_t warpThreads = 32;
 inline constexpr int64_t accessBytes = 16;
 /// Bytes of shared memory that every block of every architecture can have.
 inline constexpr int64_t sharedBytes = 48 << 10;
+/// Slots of a kernel's struct, which may have 4 KiB.
+inline constexpr int64_t mostSlots = 512;
 /// Blocks that sums of squares are split into: it is fixed, so that results are.
 /// What scratch memory has room for.
 inline constexpr int64_t sumParts = DYNA_MAX_CHUNKS;
@@ -137,9 +140,18 @@ public:
   void copyRows(FunctionLowering &function, const RowsCopy &copy) override;
 
 private:
+  /// Of the sweeps over parameters, the ops that one launch does: `first`, and of
+  /// those of its kind directly behind it as many as may run with all before.
+  /// None if an earlier launch has done `first`.
+  template <typename Op>
+  SmallVector<Op> takeRun(Op first, int64_t most,
+                          function_ref<bool(Op before, Op op)> mayJoin);
+
   ModuleOp kernels;
   LLVM::GlobalOp deviceCode;
   int64_t count = 0;
+  /// Ops that were launched together with one before them.
+  DenseSet<Operation *> launched;
 };
 
 } // namespace mlir::dyna::cuda

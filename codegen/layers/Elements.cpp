@@ -41,13 +41,18 @@ FailureOr<Elements> mlir::dyna::layers::elementsOf(FunctionLowering &function,
   return elements;
 }
 
+Value mlir::dyna::layers::isAbsent(CodeBuilder &code,
+                                   const Elements &elements) {
+  Value isAbsent = code.equal(elements.count, code.i64(0));
+  for (Value pointer : elements.pointers)
+    isAbsent = code.bitOr(isAbsent, code.isNull(pointer));
+  return isAbsent;
+}
+
 void mlir::dyna::layers::unlessAbsent(FunctionLowering &function,
                                       const Elements &elements,
                                       function_ref<Value()> launch) {
   CodeBuilder &code = function.getCode();
-  Value isAbsent = code.equal(elements.count, code.i64(0));
-  for (Value pointer : elements.pointers)
-    isAbsent = code.bitOr(isAbsent, code.isNull(pointer));
   auto choose = [&](Value condition, function_ref<Value()> yes,
                     function_ref<Value()> no) -> Value {
     auto branch = scf::IfOp::create(code, TypeRange(code.i32Type()), condition,
@@ -60,7 +65,7 @@ void mlir::dyna::layers::unlessAbsent(FunctionLowering &function,
     return branch.getResult(0);
   };
   function.check(choose(
-      isAbsent, [&] { return code.i32(DYNA_OK); },
+      isAbsent(code, elements), [&] { return code.i32(DYNA_OK); },
       [&] {
         return choose(elements.isValid, launch,
                       [&] { return code.i32(DYNA_INVALID_ARGUMENT); });

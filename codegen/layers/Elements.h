@@ -29,9 +29,11 @@ struct Elements {
 FailureOr<Elements> elementsOf(FunctionLowering &function, Operation *op,
                                ArrayRef<Value> tensors);
 
-/// Emits `launch`, which returns a status, to be run unless there are no
-/// elements or one tensor is null; leaves the layer function where the rows are
-/// not valid.
+/// Whether there is nothing to do: no elements, or one tensor is null.
+Value isAbsent(CodeBuilder &code, const Elements &elements);
+
+/// Emits `launch`, which returns a status, to be run unless the elements are
+/// absent; leaves the layer function where the rows are not valid.
 void unlessAbsent(FunctionLowering &function, const Elements &elements,
                   function_ref<Value()> launch);
 

@@ -93,6 +93,11 @@ class Slots {
 public:
   /// The number of the slot that will hold `value` (a pointer, i64 or f64).
   unsigned add(Value value);
+  /// The same, but always a slot of its own behind all others: for tables.
+  unsigned append(Value value) {
+    values.push_back(value);
+    return values.size() - 1;
+  }
   Value get(unsigned index) const { return values[index]; }
   /// Fills an array on the stack.
   Value store(CodeBuilder &code) const;

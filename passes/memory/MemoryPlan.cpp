@@ -5,6 +5,7 @@
 #include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Packing.h"
 #include "passes/memory/ProductRuns.h"
+#include "passes/memory/Target.h"
 #include "passes/memory/TokenParts.h"
 #include "passes/memory/Values.h"
 #include "llvm/ADT/SetVector.h"
@@ -120,6 +121,7 @@ private:
   void pack();
   void pileJoints(Piles &piles);
   void pileGroups(Piles &piles);
+  Span scratchLife(Operation *op) const;
   void pileScratch(Piles &piles);
   void record();
   /// First and last moment of the values of some groups.
@@ -452,6 +454,16 @@ void FunctionPlanner::pileGroups(Piles &piles) {
   }
 }
 
+/// When the scratch memory of an op is needed.
+Span FunctionPlanner::scratchLife(Operation *op) const {
+  Span life = {timeOf(op), timeOf(op)};
+  if (isa<SumSquaresOp>(op) && targetOf(op).sumsAtOnce)
+    for (SumSquaresOp other : block.getOps<SumSquaresOp>())
+      life = {std::min(life.begin, timeOf(other)),
+              std::max(life.end, timeOf(other))};
+  return life;
+}
+
 void FunctionPlanner::pileScratch(Piles &piles) {
   for (Operation &op : block.without_terminator()) {
     std::optional<LinearBytes> scratch = scratchOf(&op);
@@ -459,7 +471,9 @@ void FunctionPlanner::pileScratch(Piles &piles) {
       continue;
     int64_t now = timeOf(&op);
     if (LinearBytes{0, 0, 0, scratch->constant} == *scratch) {
-      piles.constants.items.push_back({now, now, scratch->constant, false});
+      Span life = scratchLife(&op);
+      piles.constants.items.push_back(
+          {life.begin, life.end, scratch->constant, false});
       piles.constants.place.push_back([&](int64_t offset) {
         scratchPlaces[&op] = piles.inConstants(offset);
       });

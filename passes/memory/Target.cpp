@@ -11,10 +11,10 @@ using namespace mlir::dyna;
 
 static constexpr Target targets[] = {
     {TargetName::Cpu, Target::Epilogues::AnySweep, DYNA_MAX_CHUNKS,
-     ::dyna::headChunkRows("cpu")},
+     ::dyna::headChunkRows("cpu"), false},
     // A GPU of 132 processors runs four blocks of a norm's sweep on each.
     {TargetName::Cuda, Target::Epilogues::Described, 512,
-     ::dyna::headChunkRows("cuda")},
+     ::dyna::headChunkRows("cuda"), true},
 };
 
 const Target &Target::get(TargetName name) {

@@ -33,6 +33,9 @@ struct Target {
   int64_t partialSums;
   /// Rows of the head whose logits exist at one time.
   int64_t headChunkRows;
+  /// Whether the sums of squares of a function are taken at one time, so that the
+  /// scratch memory of each is there while all are.
+  bool sumsAtOnce;
 
   static const Target &get(TargetName name);
 };

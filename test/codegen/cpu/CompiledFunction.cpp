@@ -21,24 +21,29 @@
 
 using namespace dyna::test;
 
-static mlir::OwningOpRef<mlir::ModuleOp>
-lower(mlir::MLIRContext &context, const std::string &text,
-      const std::string &pipelineOptions) {
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-  if (!module)
-    return nullptr;
-  mlir::PassManager manager(&context);
-  mlir::dyna::cpu::LowerCpuOptions options;
-  if (failed(options.parseFromString(pipelineOptions)))
-    return nullptr;
-  mlir::dyna::cpu::buildLowerCpuPipeline(manager, options);
-  if (failed(manager.run(*module)))
-    return nullptr;
-  return module;
-}
-
 CompiledModule::CompiledModule(const std::string &text,
                                const std::string &pipelineOptions) {
+  mlir::dyna::cpu::LowerCpuOptions options;
+  if (succeeded(options.parseFromString(pipelineOptions)))
+    compile(
+        text,
+        [&](mlir::OpPassManager &manager) {
+          mlir::dyna::cpu::buildLowerCpuPipeline(manager, options);
+        },
+        testKernels());
+}
+
+CompiledModule::CompiledModule(
+    const std::string &text,
+    const std::function<void(mlir::OpPassManager &)> &lower,
+    const Kernels &kernels) {
+  compile(text, lower, kernels);
+}
+
+void CompiledModule::compile(
+    const std::string &text,
+    const std::function<void(mlir::OpPassManager &)> &lower,
+    const Kernels &kernels) {
   static bool initialized = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
@@ -51,8 +56,12 @@ CompiledModule::CompiledModule(const std::string &text,
   mlir::registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
 
-  auto module = lower(context, text, pipelineOptions);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   if (!module)
+    return;
+  mlir::PassManager manager(&context);
+  lower(manager);
+  if (failed(manager.run(*module)))
     return;
   for (auto function : module->getOps<mlir::LLVM::LLVMFuncOp>())
     if (function.isExternal())
@@ -74,9 +83,9 @@ CompiledModule::CompiledModule(const std::string &text,
     return;
   }
   engine = std::move(*created);
-  engine->registerSymbols([](llvm::orc::MangleAndInterner intern) {
+  engine->registerSymbols([&](llvm::orc::MangleAndInterner intern) {
     llvm::orc::SymbolMap symbols;
-    for (auto &[name, address] : testKernels())
+    for (auto &[name, address] : kernels)
       symbols[intern(name)] = {llvm::orc::ExecutorAddr::fromPtr(address),
                                llvm::JITSymbolFlags::Exported};
     return symbols;

@@ -16,16 +16,24 @@
 #include "mlir/IR/MLIRContext.h"
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace dyna::test {
+
+/// Names and addresses of functions that compiled code calls.
+using Kernels = std::vector<std::pair<std::string, void *>>;
 
 /// A compiled module.
 class CompiledModule {
 public:
   CompiledModule(const std::string &text,
                  const std::string &pipelineOptions = "");
+  /// Lowered by other passes, into code that calls `kernels`.
+  CompiledModule(const std::string &text,
+                 const std::function<void(mlir::OpPassManager &)> &lower,
+                 const Kernels &kernels);
 
   bool ok() const { return engine != nullptr; }
   /// The functions that the module imports.
@@ -33,6 +41,10 @@ public:
   dyna_layer_function find(const std::string &name);
 
 private:
+  void compile(const std::string &text,
+               const std::function<void(mlir::OpPassManager &)> &lower,
+               const Kernels &kernels);
+
   mlir::MLIRContext context;
   std::unique_ptr<mlir::ExecutionEngine> engine;
   std::vector<std::string> importNames;
@@ -105,8 +117,8 @@ struct KernelLog {
 };
 KernelLog &kernelLog();
 
-/// Names and addresses of the stand-ins.
-std::vector<std::pair<std::string, void *>> testKernels();
+/// The stand-ins.
+Kernels testKernels();
 
 } // namespace dyna::test
 

@@ -124,7 +124,7 @@ static dyna_status exchangeAll(dyna_context *, const dyna_exchange *exchanges,
   return DYNA_OK;
 }
 
-std::vector<std::pair<std::string, void *>> dyna::test::testKernels() {
+Kernels dyna::test::testKernels() {
   auto address = [](auto *function) {
     return reinterpret_cast<void *>(function);
   };

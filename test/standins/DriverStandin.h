@@ -18,11 +18,13 @@
 //   DYNA_STANDIN_MEMORY      bytes of each: 1 GiB
 //   DYNA_STANDIN_CAPABILITY  10 major + minor: 0, that of emulated code
 //   DYNA_STANDIN_DRIVER      version: 13000
+//   DYNA_STANDIN_NAME        of each device: stand-in
 //   DYNA_STANDIN_FAULT       n: the n-th copy, fill or launch of the process,
 //   DYNA_STANDIN_HANG        counted in the order given from then on, accesses an
 //                            illegal address or never ends
 //
-// DYNA_STANDIN_DEVICES and DYNA_STANDIN_DRIVER are read at every question. Beside
+// DYNA_STANDIN_DEVICES, DYNA_STANDIN_DRIVER and DYNA_STANDIN_NAME are read at
+// every question. Beside
 // it, `standins/old/libcuda.so.1` is of CUDA 10.2 and lacks a function.
 //
 //===----------------------------------------------------------------------===//

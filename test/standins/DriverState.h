@@ -1,0 +1,135 @@
+//===- DriverState.h - What the driver's stand-in knows ---------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Shared by its sources: devices, and how a call gets at that of its thread.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TEST_STANDINS_DRIVERSTATE_H
+#define DYNA_TEST_STANDINS_DRIVERSTATE_H
+
+#include "runtime/device/cuda/DriverApi.h"
+#include "test/standins/DeviceMemory.h"
+#include "test/standins/Fibers.h"
+#include "test/standins/LateStreams.h"
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#define DYNA_STANDIN_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace dyna::standins {
+template <typename T> using DriverFunction = T;
+} // namespace dyna::standins
+
+// Declared with the types that the device calls them by, and outside of all
+// namespaces: a definition with another type does not compile. Only sources of
+// the stand-in include this.
+using namespace dyna::cuda;
+#define DYNA_STANDIN_DECLARE(member, symbol, ...)                              \
+  DYNA_STANDIN_EXPORT dyna::standins::DriverFunction<__VA_ARGS__> symbol;
+DYNA_CUDA_DRIVER_FUNCTIONS(DYNA_STANDIN_DECLARE)
+#undef DYNA_STANDIN_DECLARE
+
+struct CUevent_st {
+  /// Null: never recorded, thus done.
+  std::shared_ptr<dyna::standins::Mark> mark;
+};
+
+struct CUfunc_st {
+  const dyna_emulated_image *image;
+  const dyna_emulated_entry *entry;
+};
+
+struct CUmod_st {
+  const dyna_emulated_image *image;
+  std::vector<std::unique_ptr<CUfunc_st>> functions;
+};
+
+/// The primary context of one device.
+struct CUctx_st {
+  CUctx_st();
+  ~CUctx_st();
+
+  dyna::standins::DeviceMemory memory;
+  dyna::standins::LateStreams streams;
+  std::set<CUevent_st *> events;
+  std::set<CUmod_st *> modules;
+  /// Of work that failed; ends the context.
+  Result error = kSuccess;
+  int64_t fault, hang; ///< numbers of work; 0: none
+  int64_t given = 0;   ///< work so far
+};
+
+namespace dyna::standins {
+
+inline constexpr int kMaxDevices = 8;
+
+/// All devices of the process. Calls come from any thread, one at a time.
+struct Machine {
+  std::mutex mutex;
+  bool isStarted = false;
+  std::unique_ptr<CUctx_st> contexts[kMaxDevices];
+  int retained[kMaxDevices] = {};
+  std::set<void *> hostMemory;
+  int64_t streams = 0; ///< made and not destroyed
+  int64_t buffers = 0;
+  std::string failure; ///< how the last kernel failed
+};
+
+Machine &machine();
+
+/// Of the thread: what its calls go to.
+extern thread_local CUctx_st *current;
+
+/// A call that blocks would block for ever.
+[[noreturn]] void endProcess(const char *call);
+
+/// Calls `function` with the thread's context, one thread at a time.
+template <typename F> Result inContext(F function) {
+  std::lock_guard<std::mutex> lock(machine().mutex);
+  if (!machine().isStarted)
+    return kNotInitialized;
+  bool isAlive = false;
+  for (const auto &context : machine().contexts)
+    isAlive |= context && context.get() == current;
+  if (!isAlive)
+    return kInvalidContext;
+  if (current->error != kSuccess)
+    return current->error;
+  // Work that fails meanwhile is for the next call, or who asks for it.
+  return function(*current);
+}
+
+inline LateStream *streamOf(CUctx_st &context, StreamHandle handle) {
+  auto *stream = reinterpret_cast<LateStream *>(handle);
+  return context.streams.has(stream) ? stream : nullptr;
+}
+
+/// Gives the stream a copy, fill or launch, which returns its result when it
+/// runs.
+template <typename F>
+Result give(CUctx_st &context, StreamHandle handle, F run) {
+  LateStream *stream = streamOf(context, handle);
+  if (!stream) // the default stream too: it would wait for all others
+    return kInvalidHandle;
+  int64_t number = ++context.given;
+  Work work;
+  work.hangs = number == context.hang;
+  bool faults = number == context.fault;
+  work.run = [&context, run, faults] {
+    // What failed has ended everything.
+    if (context.error == kSuccess)
+      context.error = faults ? kIllegalAddress : run();
+  };
+  context.streams.give(*stream, std::move(work));
+  return kSuccess;
+}
+
+} // namespace dyna::standins
+
+#endif // DYNA_TEST_STANDINS_DRIVERSTATE_H

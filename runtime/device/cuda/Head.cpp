@@ -79,7 +79,7 @@ private:
       return DYNA_OK;
     gpu::HeadListArguments list = {};
     list.targets = p_.targets, list.used = used_;
-    list.rows = p_.rows, list.vocab = p_.vocab;
+    list.rows = p_.rows;
     list.announced = p_.target_rows, list.ignored = p_.ignore_index;
     if (dyna_status status = launch<Kernel::head_list>(context_, list, 1))
       return status;
@@ -134,6 +134,7 @@ private:
     loss.losses = losses_;
     loss.first = first, loss.stride = stride_, loss.vocab = p_.vocab;
     loss.scale = p_.gradient_scale;
+    loss.bad = CudaDevice::of(*context_).badRow();
     dyna_status status =
         element_ == 8   ? launch<Kernel::head_loss_f64>(context_, loss, count)
         : element_ == 4 ? launch<Kernel::head_loss_f32>(context_, loss, count)

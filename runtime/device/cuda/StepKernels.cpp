@@ -13,6 +13,12 @@ using namespace dyna::cuda;
 Status cuda::explainBadRow(const gpu::BadRow &bad) {
   if (bad.kind == gpu::BadRow::None)
     return Status::ok();
+  if (bad.kind == gpu::BadRow::Target)
+    return Status::invalidArgument(formatText(
+        "target id %d of row %d is outside the vocabulary of %d; check that "
+        "the data was made with the model's tokenizer",
+        static_cast<int32_t>(bad.target),
+        static_cast<int64_t>(bad.target >> 32), bad.rows));
   return Status::invalidArgument(
       formatText("%s %d in row %d of the micro-batch: the table has %d rows",
                  bad.kind == gpu::BadRow::Token ? "token id" : "position",

@@ -49,9 +49,6 @@ DYNA_GPU void listRows(const HeadListArguments &args, HeadListShared &shared) {
     const int64_t row = begin + threadIndex();
     const int32_t target = row < args.rows ? args.targets[row] : args.ignored;
     const bool isUsed = target != args.ignored;
-    if (isUsed && (target < 0 || target >= args.vocab))
-      fail("a target id is outside the vocabulary; check that the data was "
-           "made with the model's tokenizer");
     int32_t total;
     const int32_t before = countBefore(shared, isUsed, total);
     if (isUsed)
@@ -239,11 +236,21 @@ DYNA_GPU void computeLoss(const HeadLossArguments &args,
         gradient[at] = Gradient(0);
     return;
   }
+  const int64_t target = args.targets[row];
+  if (target < 0 || target >= args.vocab) { // the same for the whole block
+    if (threadIndex() != 0)
+      return;
+    args.bad->rows = args.vocab;
+    args.bad->target =
+        static_cast<uint64_t>(row) << 32 | static_cast<uint32_t>(target);
+    args.bad->kind = BadRow::Target;
+    fenceForHost();
+    fail("a target id that the vocabulary does not have");
+  }
   Softmax<T> mine;
   forPieces(logits, args.vocab, [&](int64_t, const Piece<T> &piece, int count) {
     mine.add(piece, count);
   });
-  const int64_t target = args.targets[row];
   const T atTarget = logits[target];
   // Behind the barrier in it, nobody needs the logits of others any more.
   const Softmax<T> all = join(mine, shared);

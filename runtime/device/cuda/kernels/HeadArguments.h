@@ -5,6 +5,8 @@
 #ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_HEADARGUMENTS_H
 #define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_HEADARGUMENTS_H
 
+#include "runtime/device/cuda/kernels/StepArguments.h"
+
 #include <cstdint>
 
 namespace dyna {
@@ -14,7 +16,7 @@ namespace gpu {
 struct HeadListArguments {
   const int32_t *targets;
   int64_t *used;
-  int64_t rows, vocab;
+  int64_t rows;
   int64_t announced; ///< how many have a target; -1: not known
   int32_t ignored;   ///< the target of rows without one
   int32_t reserved;
@@ -39,7 +41,8 @@ constexpr int kHeadRowsThreads = 128;
 
 /// Row i of logits (f32, of f64 f64) has the target of row `used[i]`, or of row
 /// `first` + i where `used` is null; with -1 it has none: no loss, no gradient.
-/// losses[i] is its loss. `gradient`, unless null, gets that of the loss times
+/// losses[i] is its loss. A target that `vocab` does not have ends the kernel as
+/// failed, and is named in `bad`. `gradient`, unless null, gets that of the loss times
 /// `scale` in the compute type, and may be the logits. A block per row.
 struct HeadLossArguments {
   const void *logits;
@@ -51,6 +54,7 @@ struct HeadLossArguments {
   int64_t stride; ///< elements, of logits and gradient
   int64_t vocab;
   double scale;
+  BadRow *bad;
 };
 constexpr int kHeadLossThreads = 512;
 struct HeadLossShared {

@@ -5,17 +5,30 @@
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/cuda/CudaDevice.h"
+#include "runtime/device/cuda/Library.h"
 #include "runtime/device/cuda/kernels/FunctionTable.h"
+#include "runtime/plan/DescribeManifest.h"
 #include "runtime/train/Devices.h"
+
+#include <chrono>
 
 namespace dyna {
 namespace {
 
-Status checkFlags(const TrainOptions &options) {
+/// For which products are timed at a time.
+constexpr double kTimingSeconds = 30;
+
+Status checkFlags(const Model &model, const TrainOptions &options) {
   if (!options.profile.empty())
     return Status::invalidArgument(
         "--profile measures calls that end when they return, which those of a "
         "CUDA device do not: it is not there for them yet");
+  const plan::ElementType type = model.manifest().compute_type();
+  if (options.tf32 && type != plan::F32)
+    return Status::invalidArgument(
+        formatText("--tf32 is about products of f32, but this program computes "
+                   "in %s: leave it out",
+                   elementTypeName(type)));
   return Status::ok();
 }
 
@@ -25,12 +38,38 @@ StatusOr<std::unique_ptr<Device>> open(const TrainOptions &options,
   CudaOptions cuda;
   cuda.ordinal = static_cast<int>(options.device);
   cuda.threads = threads;
+  cuda.products.tf32 = options.tf32;
+  cuda.products.file = options.algorithms;
+  cuda.products.isFixed = options.deterministic;
   DYNA_ASSIGN_OR_RETURN(auto device, CudaDevice::create(cuda));
   // Before anything runs: a program without code for this device says so.
   if (program.device_code)
     DYNA_RETURN_IF_ERROR(device->loadCode(*program.device_code));
   DYNA_RETURN_IF_ERROR(device->loadCode(dyna_cuda_kernels));
   return std::unique_ptr<Device>(std::move(device));
+}
+
+StatusOr<std::string> timeAlgorithms(Device &device,
+                                     Device::Deadline deadline) {
+  using Clock = std::chrono::steady_clock;
+  auto &gpu = static_cast<CudaDevice &>(device);
+  cuda::Products &products = gpu.products();
+  if (products.unmeasured() == 0)
+    return std::string();
+  const auto begin = Clock::now();
+  Stream &stream = gpu.stream(CudaStreamRole::Compute);
+  DYNA_ASSIGN_OR_RETURN(
+      int64_t timed,
+      products.measure(static_cast<cuda::StreamHandle>(stream.handle()),
+                       kTimingSeconds, deadline));
+  const std::chrono::duration<double> took = Clock::now() - begin;
+  std::string text =
+      formatText("algorithms of %d more classes of products timed in %.1f s",
+                 timed, took.count());
+  // It is for later runs: this one goes on.
+  if (Status kept = products.keep(); !kept.isOk())
+    text += ", but not kept: " + kept.message();
+  return text;
 }
 
 /// One line for each device of the driver.
@@ -57,20 +96,44 @@ std::string devicesText(const cuda::Driver &driver) {
   return text;
 }
 
+std::string blasText() {
+  auto blas = cuda::Blas::open();
+  return blas.isOk() ? formatText("library: cuBLASLt %s (%s)",
+                                  blas->versionText(), printable(blas->path))
+                     : "no cuBLASLt, products by own kernels: " +
+                           blas.status().message();
+}
+
+/// Attention is our own so far; whoever asks what is there sees it all the same.
+std::string dnnText() {
+  auto library = cuda::Library::open({"libcudnn.so.9"});
+  if (!library.isOk())
+    return "no cuDNN, which is not used yet: " + library.status().message();
+  using GetVersion = size_t();
+  auto *getVersion =
+      reinterpret_cast<GetVersion *>(library->find("cudnnGetVersion"));
+  const size_t version = getVersion ? getVersion() : 0;
+  return formatText("library: cuDNN %d.%d.%d (%s), not used yet",
+                    version / 10000, version / 100 % 100, version % 100,
+                    printable(library->path()));
+}
+
 std::string describe(const dyna_program &program) {
   std::string text = "cuda\n  kernels for: ";
   text += program.device_code ? describeImages(*program.device_code) : "none";
   auto driver = cuda::Driver::open();
-  if (!driver.isOk())
-    return text + "\n  " + driver.status().message() + "\n";
-  text += formatText("\n  driver: CUDA %s (%s)\n",
-                     cuda::versionText(driver->version), driver->path);
-  return text + devicesText(*driver);
+  text += "\n  ";
+  text += driver.isOk() ? formatText("driver: CUDA %s (%s)",
+                                     cuda::versionText(driver->version),
+                                     printable(driver->path))
+                        : driver.status().message();
+  text += "\n  " + blasText() + "\n  " + dnnText() + "\n";
+  return driver.isOk() ? text + devicesText(*driver) : text;
 }
 
 } // namespace
 
-const DeviceKind dyna_device_kind = {"cuda",     true, 1,
-                                     checkFlags, open, describe};
+const DeviceKind dyna_device_kind = {
+    "cuda", true, 1, checkFlags, open, timeAlgorithms, describe};
 
 } // namespace dyna

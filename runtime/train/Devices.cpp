@@ -18,7 +18,7 @@ Status checkDevices(const Model &model, const TrainOptions &options) {
         "the layers of this program were compiled for %s, but it was linked "
         "with the runtime for %s: compile it again",
         target, dyna_device_kind.target));
-  return dyna_device_kind.checkFlags(options);
+  return dyna_device_kind.checkFlags(model, options);
 }
 
 int threadsOfRank(const TrainOptions &options,

@@ -30,13 +30,18 @@ struct DeviceKind {
   /// Of a run; 0: any number.
   int mostRanks;
   /// InvalidArgument where the flags ask for what there is no such device for.
-  Status (*checkFlags)(const TrainOptions &options);
+  Status (*checkFlags)(const Model &model, const TrainOptions &options);
   /// The device of one rank, ready for the code of this variant; `threads` of the
   /// host serve it, 0: one for every core.
   StatusOr<std::unique_ptr<Device>> (*open)(const TrainOptions &options,
                                             const dyna_program &program,
                                             const dyna_variant &variant,
                                             int threads);
+  /// With --algorithms, between steps: times those of the products that a device
+  /// has had new, for later steps and runs; waits for it. Returns a line for
+  /// people; empty where there was nothing to time.
+  StatusOr<std::string> (*timeAlgorithms)(Device &device,
+                                          Device::Deadline deadline);
   /// For people: what the program has for such devices, and what of them this
   /// machine has. Lines; none where there is nothing to say.
   std::string (*describe)(const dyna_program &program);

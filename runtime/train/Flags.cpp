@@ -336,6 +336,20 @@ std::vector<Flag> otherFlags() {
       integer("Other", "device",
               "which GPU, as the driver counts them (dynac --target=cuda)",
               &O::device, 0, 1023, Stored::No),
+      toggle("Other", "tf32",
+             "products of f32 may round their operands to 10 bits of mantissa, "
+             "which GPUs multiply faster (dynac --target=cuda)",
+             &O::tf32),
+      text("Other", "algorithms", "FILE",
+           "time the algorithms that cuBLASLt has for products, once for each "
+           "kind of product, between steps, and keep the fastest in FILE, for "
+           "this run and later ones (dynac --target=cuda)",
+           &O::algorithms, Stored::No, true),
+      toggle("Other", "deterministic",
+             "the same command gives the same bits: nothing depends on times "
+             "or on what memory is free; --algorithms is only read (dynac "
+             "--target=cuda)",
+             &O::deterministic),
       text("Other", "isa", "NAME", "instruction set, instead of the best one",
            &O::isa),
       text("Other", "memory-limit", "BYTES",

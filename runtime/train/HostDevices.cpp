@@ -2,17 +2,20 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
+#include "runtime/base/Text.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/train/Devices.h"
 
 namespace dyna {
 namespace {
 
-Status checkFlags(const TrainOptions &options) {
-  if (options.isGiven("device"))
-    return Status::invalidArgument(
-        "--device is for programs of dynac --target=cuda: this one runs on the "
-        "processor");
+Status checkFlags(const Model &, const TrainOptions &options) {
+  for (const char *flag : {"device", "tf32", "algorithms", "deterministic"})
+    if (options.isGiven(flag))
+      return Status::invalidArgument(
+          formatText("--%s is for programs of dynac --target=cuda: this one "
+                     "runs on the processor",
+                     flag));
   return Status::ok();
 }
 
@@ -31,11 +34,15 @@ StatusOr<std::unique_ptr<Device>> open(const TrainOptions &options,
   return std::unique_ptr<Device>(std::move(device));
 }
 
+StatusOr<std::string> timeAlgorithms(Device &, Device::Deadline) {
+  return std::string();
+}
+
 std::string describe(const dyna_program &) { return ""; }
 
 } // namespace
 
-const DeviceKind dyna_device_kind = {"cpu",      false, 0,
-                                     checkFlags, open,  describe};
+const DeviceKind dyna_device_kind = {"cpu", false,          0,       checkFlags,
+                                     open,  timeAlgorithms, describe};
 
 } // namespace dyna

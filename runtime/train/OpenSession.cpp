@@ -196,6 +196,16 @@ StatusOr<int64_t> freeBytes(const Session &session) {
   return room;
 }
 
+/// What is free differs from run to run, and plans that it limits with it.
+Status refuseIfDeterministic(const TrainOptions &options) {
+  return options.deterministic
+             ? Status::invalidArgument(
+                   "--deterministic: the memory that happens to be free limits "
+                   "what is planned here; say by --rank-memory what may be "
+                   "taken")
+             : Status::ok();
+}
+
 /// A sample may have as many tokens as the model has positions, as long as it
 /// fits a rank's memory alone in its micro-batch; in any case as many as a
 /// micro-batch of several has.
@@ -235,6 +245,7 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
     while (2 * rounded <= longest)
       rounded *= 2;
     longest = rounded;
+    DYNA_RETURN_IF_ERROR(refuseIfDeterministic(options));
   }
   session.sampleLimit = longest;
   if (longest < most)
@@ -311,10 +322,12 @@ StatusOr<StepRegions> chooseRegions(Session &session,
                           sizeStepRegions(graphs, options.tokensPerBatch,
                                           training, rankBytes, !isSaid));
   }
-  if (regions.isLimited && !isSaid)
+  if (regions.isLimited && !isSaid) {
+    DYNA_RETURN_IF_ERROR(refuseIfDeterministic(options));
     session.notes.push_back(
         "the memory there is limits plans, which may so differ from run to "
         "run; --rank-memory says what a rank may take");
+  }
   if (session.opened) {
     DYNA_RETURN_IF_ERROR(checkDeviceNeed(held, localBytes(), options,
                                          session.opened->freeBytes()));

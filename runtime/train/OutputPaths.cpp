@@ -29,7 +29,8 @@ std::vector<NamedPath> outputsOf(const TrainOptions &options) {
                            {"--trace", options.trace},
                            {"--profile", options.profile},
                            {"--print-grad-norms", options.gradNorms},
-                           {"--counts", options.counts}})
+                           {"--counts", options.counts},
+                           {"--algorithms", options.algorithms}})
     if (!output.path.empty())
       outputs.push_back(std::move(output));
   return outputs;

@@ -92,6 +92,9 @@ struct TrainOptions {
   // Machine.
   int64_t threads = 0;
   int64_t device = 0; ///< which one, of a kind that there are several of
+  bool tf32 = false;
+  std::string algorithms; ///< a file; empty: none are timed
+  bool deterministic = false;
   std::string isa;
   std::string memoryLimit; ///< "4GiB"
   bool progress = false;

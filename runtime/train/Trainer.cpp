@@ -10,6 +10,7 @@
 #include "runtime/data/Padding.h"
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/train/DescribeData.h"
+#include "runtime/train/Devices.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/OpenPlans.h"
 #include "runtime/train/Signals.h"
@@ -307,6 +308,7 @@ Status Trainer::runSteps() {
     if (agreed.isSaveDue)
       DYNA_RETURN_IF_ERROR(saveOnTheWay(step));
     DYNA_RETURN_IF_ERROR(launchStep(step, std::move(*planned), waited.count()));
+    DYNA_RETURN_IF_ERROR(timeAlgorithms(step + 1 - summary_.firstStep));
     // What was given is in it, though the device may not have done it yet.
     if (step + 1 - summary_.firstStep == options_.traceSteps)
       for (auto &trace : session_.traces)
@@ -314,6 +316,24 @@ Status Trainer::runSteps() {
     DYNA_RETURN_IF_ERROR(finishSteps(stepsAhead()));
   }
   return finishSteps();
+}
+
+/// What was new in the first steps, then ever more seldom what came since: after
+/// 1, 2, 4, 8, ... of them.
+Status Trainer::timeAlgorithms(int64_t done) {
+  if (options_.algorithms.empty() || (done & (done - 1)) != 0)
+    return Status::ok();
+  // It waits, and its work would come between those of the steps.
+  DYNA_RETURN_IF_ERROR(finishSteps());
+  for (Device *device : session_.devices) {
+    const auto deadline = std::chrono::steady_clock::now() +
+                          std::chrono::seconds(options_.timeout);
+    DYNA_ASSIGN_OR_RETURN(std::string note,
+                          dyna_device_kind.timeAlgorithms(*device, deadline));
+    if (!note.empty() && !options_.noProgress)
+      progress_.note(note);
+  }
+  return Status::ok();
 }
 
 //===----------------------------------------------------------------------===//

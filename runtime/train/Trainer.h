@@ -94,6 +94,9 @@ private:
   void checkLogged(const Status &written);
   Status evaluateHeldOut(std::optional<Evaluation> &result, const char *when);
   Status runSteps();
+  /// Between steps, of which so many are done: lets devices time what is new to
+  /// them, and tells of it.
+  Status timeAlgorithms(int64_t done);
   /// What all processes do alike before a step, whoever of them wants it.
   struct Agreed {
     bool isSaveDue = false, hasFailed = false;

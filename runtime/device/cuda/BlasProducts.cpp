@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 using namespace dyna;
@@ -284,7 +285,7 @@ StatusOr<BlasProducts::Case *> BlasProducts::caseOf(const ProductClass &shape) {
           static_cast<int64_t>(choice.workspaceBytes) <= workspace_.bytes) {
         choice.algorithm = record->second.algorithm;
         made.choices = {choice};
-        made.isTimed = true;
+        made.isTimed = made.isMeasured = true;
         made.microseconds = record->second.microseconds;
         return Status::ok();
       }
@@ -490,13 +491,30 @@ Status BlasProducts::measureCase(const ProductClass &shape, Case &made,
   return Status::ok();
 }
 
-Status BlasProducts::measure(StreamHandle stream, Device::Deadline deadline) {
+int64_t BlasProducts::unmeasured() const {
+  return std::count_if(cases_.begin(), cases_.end(), [](const auto &entry) {
+    return !entry.second.isMeasured;
+  });
+}
+
+StatusOr<int64_t> BlasProducts::measure(StreamHandle stream, double seconds,
+                                        Device::Deadline deadline) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   DYNA_RETURN_IF_ERROR(context_->enter());
   DYNA_RETURN_IF_ERROR(orderWorkspace(stream));
-  for (auto &[shape, made] : cases_)
-    if (!made.isTimed && !made.choices.empty())
+  int64_t timed = 0;
+  for (auto &[shape, made] : cases_) {
+    if (made.isMeasured)
+      continue;
+    if (Clock::now() >= end)
+      break;
+    if (!made.choices.empty())
       DYNA_RETURN_IF_ERROR(measureCase(shape, made, stream, deadline));
-  return Status::ok();
+    made.isMeasured = true;
+    timed += made.isTimed ? 1 : 0;
+  }
+  return timed;
 }
 
 //===----------------------------------------------------------------------===//

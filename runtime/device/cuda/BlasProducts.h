@@ -62,8 +62,11 @@ public:
 
   /// Times the proposed algorithms of every class that was seen and not timed, on
   /// memory of its own; a class for which there is none left keeps its first one.
+  /// Begins with no class after `seconds`: those left are for the next call.
+  /// Returns how many were timed.
   /// Waits: not inside of a step. All other work of the device should be done.
-  Status measure(StreamHandle stream, Device::Deadline deadline);
+  StatusOr<int64_t> measure(StreamHandle stream, double seconds,
+                            Device::Deadline deadline);
 
   /// Algorithms that earlier runs timed, and what they were timed for; replaces
   /// none that was chosen already.
@@ -73,7 +76,8 @@ public:
   ProductRecords noRecords() const;
 
   const Blas &library() const { return blas_; }
-  int64_t classes() const { return static_cast<int64_t>(cases_.size()); }
+  /// Classes that `measure` has not come to.
+  int64_t unmeasured() const;
 
 private:
   /// One class: what the library is told of it, and what it proposed.
@@ -83,6 +87,7 @@ private:
     int64_t m = 0, n = 0, k = 0;     ///< that the layouts have
     std::vector<BlasChoice> choices; ///< the first is taken; none: not done
     bool isTimed = false;
+    bool isMeasured = false; ///< timed, or found to be impossible to time
     double microseconds = 0;
   };
 

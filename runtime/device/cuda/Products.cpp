@@ -5,6 +5,8 @@
 #include "runtime/device/cuda/Products.h"
 
 #include "runtime/base/Files.h"
+#include "runtime/base/OutputFile.h"
+#include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 
 using namespace dyna;
@@ -56,12 +58,25 @@ Products::~Products() {
 }
 
 Status Products::readRecords() {
+  auto refuse = [&](const char *why) {
+    return Status::invalidArgument(
+        formatText("%s %s, and none is to be timed: run once without that, for "
+                   "some steps, and the file is written",
+                   printable(options_.file), why));
+  };
+  if (!options_.isFixed)
+    DYNA_RETURN_IF_ERROR(OutputFile::checkReplace(options_.file));
   if (!fileExists(options_.file))
-    return Status::ok();
+    return options_.isFixed
+               ? refuse("has no algorithms of products: there is no such file")
+               : Status::ok();
   DYNA_ASSIGN_OR_RETURN(ProductRecords records, readProductFile(options_.file));
-  // Of another device or library: timed again, and replaced.
   if (records.fits(blas_->noRecords()))
     blas_->use(records);
+  else if (options_.isFixed)
+    return refuse("has algorithms of products of another device, library or "
+                  "setting of TF32");
+  // Else timed again, and replaced.
   return Status::ok();
 }
 
@@ -75,6 +90,8 @@ std::string Products::describe() const {
     text += ", epilogues by own kernels";
   if (size_t timed = blas_->records().products.size())
     text += formatText(", algorithms of %d classes timed", timed);
+  if (options_.isFixed)
+    text += ", none to be timed";
   return text;
 }
 
@@ -108,10 +125,20 @@ StatusOr<bool> Products::multiply(ProductKind kind, const dyna_matmul &p,
   return blas_ ? blas_->multiply(kind, p, stream) : StatusOr<bool>(false);
 }
 
-Status Products::measure(StreamHandle stream, Device::Deadline deadline) {
-  if (!blas_ || options_.file.empty() || blas_->classes() == measuredClasses_)
-    return Status::ok();
-  DYNA_RETURN_IF_ERROR(blas_->measure(stream, deadline));
-  measuredClasses_ = blas_->classes();
-  return writeProductFile(options_.file, blas_->records());
+int64_t Products::unmeasured() const {
+  return blas_ && !options_.file.empty() && !options_.isFixed
+             ? blas_->unmeasured()
+             : 0;
+}
+
+StatusOr<int64_t> Products::measure(StreamHandle stream, double seconds,
+                                    Device::Deadline deadline) {
+  return unmeasured() > 0 ? blas_->measure(stream, seconds, deadline)
+                          : StatusOr<int64_t>(0);
+}
+
+Status Products::keep() const {
+  return blas_ && !options_.file.empty() && !options_.isFixed
+             ? writeProductFile(options_.file, blas_->records())
+             : Status::ok();
 }

@@ -27,12 +27,15 @@ struct ProductOptions {
   std::optional<bool> epilogues;
   /// Where algorithms that were timed are kept; empty: nowhere, and none is.
   std::string file;
+  /// Nothing is timed: an algorithm is the file's, which has to be there, or else
+  /// the library's first. So the same products have the same bits in every run.
+  bool isFixed = false;
 };
 
 class Products {
 public:
   /// Opens the library and takes its workspace. No library is no failure; a file
-  /// that is none is.
+  /// that is none, or cannot be written, is.
   static StatusOr<std::unique_ptr<Products>>
   create(std::shared_ptr<PrimaryContext> context,
          const ProductOptions &options);
@@ -40,7 +43,8 @@ public:
   Products &operator=(const Products &) = delete;
   ~Products();
 
-  /// "products by cuBLASLt 13.0.2, 14 of them timed", or why by own kernels.
+  /// "products by cuBLASLt 13.0.2, algorithms of 14 classes timed", or why by own
+  /// kernels.
   std::string describe() const;
   int64_t scratchBytes() const { return workspace_.bytes; }
 
@@ -50,9 +54,15 @@ public:
   StatusOr<bool> multiply(ProductKind kind, const dyna_matmul &p,
                           StreamHandle stream);
 
-  /// With a file, and after products of new classes: times the algorithms of these
-  /// and keeps the fastest, for this run and later ones. Waits: between steps.
-  Status measure(StreamHandle stream, Device::Deadline deadline);
+  /// Classes of products, since the start, that `measure` is to time; none without
+  /// a file.
+  int64_t unmeasured() const;
+  /// Times the algorithms of these and takes the fastest from now on, for about
+  /// `seconds`; returns of how many classes. Waits: between steps.
+  StatusOr<int64_t> measure(StreamHandle stream, double seconds,
+                            Device::Deadline deadline);
+  /// Writes what was timed into the file, for later runs.
+  Status keep() const;
 
 private:
   Products(std::shared_ptr<PrimaryContext> context,
@@ -70,8 +80,6 @@ private:
   BlasWorkspace workspace_; ///< none without a library
   std::unique_ptr<BlasProducts> blas_;
   std::string whyNot_; ///< the library is not used
-  int64_t measuredClasses_ =
-      0; ///< classes that were there when `measure` ended
 };
 
 } // namespace dyna::cuda

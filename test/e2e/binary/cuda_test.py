@@ -238,13 +238,86 @@ class CudaTest(common.BinaryTest):
             if ahead[step]:
                 self.assertLessEqual(pause, 20000, f"before step {step}")
 
+    def test_algorithms_in_a_file(self):
+        """Timed after the first steps, kept, and taken from then on: what the library proposes first here adds parts."""
+        program, file = self.emulated(), self.folder / "algorithms"
+        plain = common.losses(f"{self.run_short(program, 'plain')}.jsonl")
+        first = common.losses(f"{self.run_short(program, 'first', f'--algorithms={file}')}.jsonl")
+        self.assertEqual(first[0], plain[0])
+        self.assertNotEqual(first[1:], plain[1:])
+        self.assert_close(first, plain, BOUNDS["f32"])
+        text = file.read_text()
+        self.assertRegex(text, r"^dyna products 1\ndevice stand-in, compute capability 0.0\nlibrary 130000\n")
+        runs = [common.losses(f"{self.run_short(program, name, f'--algorithms={file}')}.jsonl") for name in ("second", "third")]
+        self.assertEqual(runs[0], runs[1])
+        self.assertNotEqual(runs[0][0], plain[0])
+        self.assert_close(runs[0], plain, BOUNDS["f32"])
+        self.assertEqual(file.read_text(), text, "nothing was new")
+
+        run = [word for word in common.training(program, self.corpus, *SHORT, f"--algorithms={file}", steps=2) if word != "--no-progress"]
+        self.refuse([*run, f"--metrics={file}"], "--metrics and --algorithms both write")
+        # Of another device, or another library: timed again, and replaced.
+        for name, value, line in (("NAME", "other", "device other,"), ("BLAS", "130100", "library 130100\n")):
+            self.assertNotIn(line, file.read_text())
+            done = common.run(run, env={**os.environ, f"DYNA_STANDIN_{name}": value})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, r"algorithms of \d+ more classes of products timed in \d+\.\d s")
+            self.assertIn(line, file.read_text())
+        file.write_text(text.replace(":", "."))
+        self.refuse(run, f"{file}:", "remove the file")
+        self.refuse([*run, f"--algorithms={self.folder}/no/such/file"], "no/such/file")
+
+    def test_deterministic(self):
+        """Nothing is timed, whatever the order of streams; a file is only read."""
+        program, file = self.emulated(), self.folder / "algorithms"
+        flags = ("--deterministic", f"--algorithms={file}")
+        run = common.training(program, self.corpus, *SHORT, steps=2)
+        self.refuse([*run, *flags], "no such file", "run once without")
+        runs = []
+        for seed in (0, 5):
+            os.environ["DYNA_STANDIN_SEED"] = str(seed)
+            stem = self.run_short(program, f"bare-{seed}", "--deterministic", steps=2)
+            runs.append((common.losses(f"{stem}.jsonl"), (stem / "step-2" / "model.safetensors").read_bytes()))
+        self.assertEqual(runs[0], runs[1])
+        self.run_short(program, "timed", flags[1], steps=1)
+        text, runs = file.read_text(), []
+        for seed in (0, 5, 6):
+            os.environ["DYNA_STANDIN_SEED"] = str(seed)
+            # The second step has classes of products that the file has not.
+            stem = self.run_short(program, f"fixed-{seed}", *flags, steps=3)
+            runs.append((common.losses(f"{stem}.jsonl"), (stem / "step-3" / "model.safetensors").read_bytes()))
+            self.assertEqual(file.read_text(), text)
+        self.assertEqual(runs[0], runs[1])
+        self.assertEqual(runs[0], runs[2])
+        self.refuse([*run, *flags, "--tf32"], "setting of TF32")
+        self.refuse([*run, *flags], "another device", DYNA_STANDIN_NAME="other")
+
+    def test_tf32(self):
+        program, flags = self.emulated(), ("--schedule-steps=4", "--warmup=1")
+        plain = common.losses(f"{self.run_short(program, 'plain', *flags)}.jsonl")
+        rounded = common.losses(f"{self.run_short(program, 'tf32', *flags, '--tf32')}.jsonl")
+        self.assertNotEqual(rounded[0], plain[0])
+        # Operands with ten bits of mantissa, where bf16 has seven.
+        self.assert_close(rounded, plain, BOUNDS["bf16"])
+        # The checkpoint knows nothing of it: any program goes on.
+        done = common.run([common.binary(), "--resume", self.folder / "tf32", f"--metrics={self.folder}/tf32.jsonl", "--no-progress", "--steps=4"])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        run = common.training(self.emulated("gpt2", "bf16"), self.corpus, *SHORT, "--tf32")
+        self.refuse(run, "--tf32 is about products of f32", "computes in bf16")
+
     def test_what_a_binary_says_of_itself(self):
         said = common.succeed([self.emulated(), "--describe"])
-        self.assertRegex(said, r"cuda\n  kernels for: emulated\n  driver: CUDA 13.0 \(.*libcuda.so.1\)\n  device 0: stand-in, sm_0, 1.0 GiB")
+        self.assertRegex(said, r"cuda\n  kernels for: emulated\n  driver: CUDA 13.0 \(.*libcuda.so.1\)\n"
+                               r"  library: cuBLASLt 13.0.0 \(.*libcublasLt.so.13\)\n"
+                               r"  library: cuDNN 9.19.0 \(.*libcudnn.so.9\), not used yet\n  device 0: stand-in, sm_0, 1.0 GiB")
         self.assertEqual(common.described(self.emulated())["target"], "cuda")
         self.assertEqual(common.described(common.binary())["target"], "cpu")
         os.environ["DYNA_CUDA_LIBRARY_PATH"] = str(self.folder)
-        self.assertIn("no CUDA driver", common.succeed([self.emulated(), "--describe"]))
+        said = common.succeed([self.emulated(), "--describe"])
+        self.assertIn("no CUDA driver", said)
+        os.environ["DYNA_CUDA_LIBRARY_PATH"] = str(STANDINS / "old")
+        said = common.succeed([self.emulated(), "--describe"])
+        self.assertRegex(said, r"no cuBLASLt, products by own kernels: .* is of version 11.4.2 and lacks")
 
     def test_it_needs_no_library(self):
         """Neither CUDA's nor the host's matrix library: what is used is opened when it runs."""
@@ -273,7 +346,8 @@ class CudaTest(common.BinaryTest):
         self.refuse(run, "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA device 0 (stand-in)", DYNA_STANDIN_FAULT=200)
         self.refuse([*run, "--timeout=1"], "not done by its deadline", DYNA_STANDIN_HANG=200)
         self.refuse([program, "--profile", self.folder / "costs"], "--profile", "not there for them yet")
-        self.refuse(common.training(common.binary(), self.corpus, "--device=0"), "--device is for programs of dynac --target=cuda")
+        for flag in ("--device=0", "--tf32", "--deterministic", f"--algorithms={self.folder}/algorithms"):
+            self.refuse(common.training(common.binary(), self.corpus, flag), f"{flag.split('=')[0]} is for programs of dynac --target=cuda")
 
 
 if __name__ == "__main__":

@@ -113,6 +113,23 @@ TEST(CommandLineTest, StoredArgumentsGiveTheSameRun) {
               testing::ElementsAre("--data", "--seed"));
 }
 
+/// What a run computes on is no part of it: a checkpoint says nothing of it, and
+/// can be resumed on what there is.
+TEST(CommandLineTest, FlagsOfDevicesAreNotStored) {
+  TrainOptions options;
+  ASSERT_TRUE(parseCommandLine({"--data=x", "--device=1", "--tf32",
+                                "--algorithms=a", "--deterministic"},
+                               options)
+                  .isOk());
+  EXPECT_TRUE(options.tf32);
+  EXPECT_TRUE(options.deterministic);
+  EXPECT_EQ(options.algorithms, "a");
+  TrainOptions without;
+  ASSERT_TRUE(parseCommandLine({"--data=x"}, without).isOk());
+  EXPECT_EQ(runArguments(options), runArguments(without));
+  EXPECT_TRUE(changedFlags(options, without).empty());
+}
+
 TEST(CommandLineTest, HelpNamesEveryFlagWithItsDefault) {
   std::string help = helpText("train-gpt");
   EXPECT_NE(help.find("--describe[=WORD]"), std::string::npos) << help;

@@ -249,6 +249,9 @@ TEST_F(TrainFilesTest, UserErrorsAreOneLineAndCode2) {
       {training({"--device=0"}), "--device is for programs of dynac "
                                  "--target=cuda: this one runs on the "
                                  "processor"},
+      {training({"--tf32"}), "--tf32 is for programs of dynac --target=cuda"},
+      {training({"--algorithms=" + path("a")}), "--algorithms is for programs"},
+      {training({"--deterministic"}), "--deterministic is for programs"},
       {training({"--held-out-fraction=0.9999"}), "--held-out-fraction"},
       {training({"--long-documents=error"}), "positions"},
       {training({"--lr=1e5", "--clip=0", "--weight-decay=1e5", "--warmup=0",

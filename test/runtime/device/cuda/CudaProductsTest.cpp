@@ -115,6 +115,16 @@ protected:
     device.bind(context, stream);
     return context;
   }
+  /// Times what is new, and keeps it.
+  Status measure(CudaDevice &device, double seconds = 30) {
+    auto stream = std::move(*device.createStream());
+    StatusOr<int64_t> timed = device.products().measure(
+        static_cast<cuda::StreamHandle>(stream->handle()), seconds, soon());
+    if (!timed.isOk())
+      return timed.status();
+    lastTimed = *timed;
+    return device.products().keep();
+  }
   std::string readAll() const {
     std::ostringstream text;
     text << std::ifstream(file).rdbuf();
@@ -127,6 +137,7 @@ protected:
       testing::TempDir() + "products." + std::to_string(getpid());
   std::array<int64_t, DYNA_STANDIN_ALGORITHMS> before;
   int64_t live;
+  int64_t lastTimed = 0; ///< classes, by the last call of `measure`
   char message[512] = "";
 };
 
@@ -386,11 +397,6 @@ TEST_F(CudaProductsTest, EpiloguesAndMemoryOfTheHostAreRefused) {
 TEST_F(CudaProductsTest, TimedAlgorithmsAreKept) {
   cuda::ProductOptions options;
   options.file = file;
-  auto measure = [&](CudaDevice &device) {
-    auto stream = std::move(*device.createStream());
-    return device.products().measure(
-        static_cast<cuda::StreamHandle>(stream->handle()), soon());
-  };
   {
     auto device = make(options);
     (void)product(*device, 16, 16, 64, 1, 1);
@@ -411,7 +417,9 @@ TEST_F(CudaProductsTest, TimedAlgorithmsAreKept) {
     int64_t vectors = countOf(DYNA_STANDIN_VECTORS);
     EXPECT_EQ(product(*device, 16, 16, 64, 1, 1), Floats(256, 64));
     EXPECT_EQ(countOf(DYNA_STANDIN_VECTORS), vectors + 1) << "from the file";
+    EXPECT_EQ(device->products().unmeasured(), 0);
     ASSERT_TRUE(measure(*device).isOk());
+    EXPECT_EQ(lastTimed, 0);
     EXPECT_EQ(countOf(DYNA_STANDIN_VECTORS), vectors + 1) << "timed once";
     EXPECT_EQ(readAll(), text);
   }
@@ -448,10 +456,7 @@ TEST_F(CudaProductsTest, EpiloguesAreTimedToo) {
     EXPECT_EQ(countOf(DYNA_STANDIN_PARTS) - parts, *expected == 'n')
         << expected;
     EXPECT_EQ(download(*device, *stream, *c), Floats(256, 64));
-    ASSERT_TRUE(
-        device->products()
-            .measure(static_cast<cuda::StreamHandle>(stream->handle()), soon())
-            .isOk());
+    ASSERT_TRUE(measure(*device).isOk());
     EXPECT_EQ(download(*device, *stream, *aux), Floats(256, 30));
     EXPECT_THAT(device->describe(), HasSubstr("algorithms of 1 classes timed"));
   }
@@ -464,11 +469,7 @@ TEST_F(CudaProductsTest, FilesThatAreDamagedAreRefused) {
   {
     auto device = make(options);
     (void)product(*device, 16, 16, 64, 1, 1);
-    auto stream = std::move(*device->createStream());
-    ASSERT_TRUE(
-        device->products()
-            .measure(static_cast<cuda::StreamHandle>(stream->handle()), soon())
-            .isOk());
+    ASSERT_TRUE(measure(*device).isOk());
   }
   const std::string text = readAll();
   ASSERT_TRUE(create(options).isOk());
@@ -484,4 +485,68 @@ TEST_F(CudaProductsTest, FilesThatAreDamagedAreRefused) {
     EXPECT_THAT(device.status().message(), HasSubstr(file + ":"));
     EXPECT_THAT(device.status().message(), HasSubstr("remove the file"));
   }
+}
+
+/// Time that is up leaves classes for the next call; without a file none is due.
+TEST_F(CudaProductsTest, TimingTakesItsTime) {
+  cuda::ProductOptions options;
+  options.file = file;
+  auto device = make(options);
+  (void)product(*device, 16, 16, 64, 1, 1);
+  (void)product(*device, 16, 16, 32, 1, 1);
+  EXPECT_EQ(device->products().unmeasured(), 2);
+  ASSERT_TRUE(measure(*device, /*seconds=*/0).isOk());
+  EXPECT_EQ(lastTimed, 0);
+  EXPECT_EQ(device->products().unmeasured(), 2);
+  ASSERT_TRUE(measure(*device).isOk());
+  EXPECT_EQ(lastTimed, 2);
+  EXPECT_EQ(device->products().unmeasured(), 0);
+  EXPECT_THAT(device->describe(), HasSubstr("algorithms of 2 classes timed"));
+  auto without = make();
+  (void)product(*without, 16, 16, 64, 1, 1);
+  EXPECT_EQ(without->products().unmeasured(), 0);
+}
+
+/// The file's algorithms, else the library's first: nothing is timed or written.
+TEST_F(CudaProductsTest, FixedAlgorithmsStayWhatTheyAre) {
+  cuda::ProductOptions options;
+  options.file = file, options.isFixed = true;
+  auto missing = create(options);
+  ASSERT_FALSE(missing.isOk());
+  EXPECT_THAT(missing.status().message(), HasSubstr("there is no such file"));
+
+  options.isFixed = false;
+  {
+    auto device = make(options);
+    (void)product(*device, 16, 16, 64, 1, 1);
+    ASSERT_TRUE(measure(*device).isOk());
+  }
+  const std::string text = readAll();
+  options.isFixed = true;
+  {
+    auto device = make(options);
+    EXPECT_THAT(device->describe(), HasSubstr("timed, none to be timed"));
+    int64_t vectors = countOf(DYNA_STANDIN_VECTORS);
+    int64_t parts = countOf(DYNA_STANDIN_PARTS);
+    (void)product(*device, 16, 16, 64, 1, 1);
+    EXPECT_EQ(countOf(DYNA_STANDIN_VECTORS), vectors + 1) << "from the file";
+    (void)product(*device, 8, 16, 80, 1, 1);
+    EXPECT_EQ(countOf(DYNA_STANDIN_PARTS), parts + 1) << "the first proposed";
+    EXPECT_EQ(device->products().unmeasured(), 0);
+    ASSERT_TRUE(measure(*device).isOk());
+    EXPECT_EQ(lastTimed, 0);
+    EXPECT_EQ(readAll(), text);
+  }
+  options.tf32 = true;
+  auto other = create(options);
+  ASSERT_FALSE(other.isOk());
+  EXPECT_THAT(other.status().message(),
+              HasSubstr("another device, library or setting of TF32"));
+}
+
+/// What cannot be written in the end is said at the start.
+TEST_F(CudaProductsTest, FilesThatCannotBeWrittenAreRefused) {
+  cuda::ProductOptions options;
+  options.file = testing::TempDir() + "/no/such/folder/products";
+  EXPECT_FALSE(create(options).isOk());
 }

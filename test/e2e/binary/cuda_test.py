@@ -291,6 +291,11 @@ class CudaTest(common.BinaryTest):
         self.assertEqual(runs[0], runs[2])
         self.refuse([*run, *flags, "--tf32"], "setting of TF32")
         self.refuse([*run, *flags], "another device", DYNA_STANDIN_NAME="other")
+        # What is free may not decide on plans.
+        limited = [*run, "--deterministic", "--recompute=auto", "--in-flight=4"]
+        os.environ["DYNA_STANDIN_MEMORY"] = "2100000"
+        self.refuse(limited, "--deterministic", "the memory that happens to be free", "--rank-memory")
+        common.succeed([*limited, "--rank-memory=1900KiB"])
 
     def test_tf32(self):
         program, flags = self.emulated(), ("--schedule-steps=4", "--warmup=1")

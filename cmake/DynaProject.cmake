@@ -55,20 +55,47 @@ find_package(Threads REQUIRED)
 find_package(Protobuf REQUIRED)
 find_library(DYNA_DNNL_LIBRARY dnnl REQUIRED)
 # CUDA is used where it is and never needed.
+set(dyna_cache "$ENV{XDG_CACHE_HOME}")
+if(NOT dyna_cache)
+  set(dyna_cache "$ENV{HOME}/.cache")
+endif()
 find_package(CUDAToolkit QUIET)
-if(NOT CUDAToolkit_FOUND)
-  # Where tools/setup.sh --cuda puts it.
-  set(dyna_cache "$ENV{XDG_CACHE_HOME}")
-  if(NOT dyna_cache)
-    set(dyna_cache "$ENV{HOME}/.cache")
-  endif()
-  if(EXISTS ${dyna_cache}/dyna/cuda-13.0/nvidia/cu13)
-    set(CUDAToolkit_ROOT ${dyna_cache}/dyna/cuda-13.0/nvidia/cu13)
-    find_package(CUDAToolkit QUIET)
-  endif()
+# Where tools/setup.sh --cuda puts it.
+if(NOT CUDAToolkit_FOUND AND EXISTS ${dyna_cache}/dyna/cuda-13.0/nvidia/cu13)
+  set(CUDAToolkit_ROOT ${dyna_cache}/dyna/cuda-13.0/nvidia/cu13)
+  find_package(CUDAToolkit QUIET)
 endif()
 set(DYNA_HAS_CUDA ${CUDAToolkit_FOUND})
 message(STATUS "CUDA toolkit: ${CUDAToolkit_VERSION}")
+
+# cuDNN's attention: headers of cuDNN and of NVIDIA's frontend, which asks for nvrtc's
+# too, of the toolkit or where tools/setup.sh --cuda puts them. The library is for tests
+# alone. Cudnn.h says which is old.
+set(DYNA_CUDNN_INCLUDE_DIRS)
+if(DYNA_HAS_CUDA)
+  set(places ${CUDAToolkit_INCLUDE_DIRS} ${dyna_cache}/dyna/cudnn-9.19/nvidia/cudnn/include
+    ${dyna_cache}/dyna/cudnn-9.19/nvidia/cu13/include ${dyna_cache}/dyna/cudnn-frontend-1.32/include)
+  foreach(header cudnn_version.h cudnn_frontend.h nvrtc.h)
+    find_path(DYNA_PATH_${header} ${header} HINTS ${places})
+    list(APPEND DYNA_CUDNN_INCLUDE_DIRS ${DYNA_PATH_${header}})
+  endforeach()
+  find_file(DYNA_CUDNN_LIBRARY libcudnn.so.9
+    HINTS ${CUDAToolkit_LIBRARY_DIR} ${dyna_cache}/dyna/cudnn-9.19/nvidia/cudnn/lib)
+  set(version 0)
+  if(DYNA_PATH_cudnn_version.h)
+    file(STRINGS ${DYNA_PATH_cudnn_version.h}/cudnn_version.h lines REGEX "define CUDNN_(MAJOR|MINOR|PATCHLEVEL) ")
+    string(REGEX MATCHALL "[0-9]+" numbers "${lines}")
+    list(JOIN numbers . version)
+  endif()
+  if(DYNA_CUDNN_INCLUDE_DIRS MATCHES NOTFOUND OR version VERSION_LESS 9.8)
+    message(STATUS "cuDNN's attention: not built, for lack of ${DYNA_CUDNN_INCLUDE_DIRS}, version ${version}")
+    set(DYNA_CUDNN_INCLUDE_DIRS)
+  else()
+    list(APPEND DYNA_CUDNN_INCLUDE_DIRS ${CUDAToolkit_INCLUDE_DIRS})
+    list(REMOVE_DUPLICATES DYNA_CUDNN_INCLUDE_DIRS)
+    message(STATUS "cuDNN's attention: built with cuDNN ${version}")
+  endif()
+endif()
 
 # Includes start at the root of the source tree or of the build tree.
 include_directories(${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})

@@ -110,7 +110,7 @@ typedef struct dyna_segment {
 /// without gap or overlap. The per-row arrays say the same row by row, for code
 /// that works on rows. `row_sample` and `row_position` have tq entries. All of
 /// these lie on the device; what code that launches work there must know of them
-/// stands in the last five fields.
+/// stands in the last fields.
 typedef struct dyna_segments {
   const dyna_segment *data;
   int64_t count;
@@ -124,6 +124,8 @@ typedef struct dyna_segments {
   int64_t pairs;         ///< of a query and a key of its segment
   int64_t
       causal_pairs; ///< those that a causal mask leaves (dyna_visible_pairs)
+  /// Not 0: the keys of every segment are the rows of its own queries.
+  int64_t keys_are_queries;
 } dyna_segments;
 
 /// By which the manifest lists the tiers; the fields of dyna_saved, in order. A

@@ -157,6 +157,7 @@ static Status load(Run &run, const Instruction &i) {
   segments.tkv = staging.extent.tkv;
   segments.longest_query = segments.longest_key = staging.longest;
   segments.targets = staging.targets;
+  segments.keys_are_queries = 1; // `stage` makes no others
   segments.pairs = staging.pairs;
   segments.causal_pairs = staging.causalPairs;
   segments.row_sample =

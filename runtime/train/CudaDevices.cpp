@@ -41,7 +41,12 @@ StatusOr<std::unique_ptr<Device>> open(const TrainOptions &options,
   cuda.products.tf32 = options.tf32;
   cuda.products.file = options.algorithms;
   cuda.products.isFixed = options.deterministic;
+  cuda.attention.useLibrary = options.attention == "cudnn";
   DYNA_ASSIGN_OR_RETURN(auto device, CudaDevice::create(cuda));
+  if (cuda.attention.useLibrary && !device->attention().whyNot().empty())
+    return Status::invalidArgument(
+        formatText("--attention=cudnn: %s; --attention=own needs no library",
+                   device->attention().whyNot()));
   // Before anything runs: a program without code for this device says so.
   if (program.device_code)
     DYNA_RETURN_IF_ERROR(device->loadCode(*program.device_code));

@@ -350,6 +350,10 @@ std::vector<Flag> otherFlags() {
              "or on what memory is free; --algorithms is only read (dynac "
              "--target=cuda)",
              &O::deterministic),
+      choice("Other", "attention",
+             "of bf16 on a GPU: own, by kernels of this program; cudnn, where "
+             "there is cuDNN and it has a plan",
+             &O::attention, {"own", "cudnn"}, Stored::No),
       text("Other", "isa", "NAME", "instruction set, instead of the best one",
            &O::isa),
       text("Other", "memory-limit", "BYTES",

@@ -10,7 +10,8 @@ namespace dyna {
 namespace {
 
 Status checkFlags(const Model &, const TrainOptions &options) {
-  for (const char *flag : {"device", "tf32", "algorithms", "deterministic"})
+  for (const char *flag :
+       {"device", "tf32", "algorithms", "deterministic", "attention"})
     if (options.isGiven(flag))
       return Status::invalidArgument(
           formatText("--%s is for programs of dynac --target=cuda: this one "

@@ -95,6 +95,7 @@ struct TrainOptions {
   bool tf32 = false;
   std::string algorithms; ///< a file; empty: none are timed
   bool deterministic = false;
+  std::string attention = "own"; ///< or "cudnn"
   std::string isa;
   std::string memoryLimit; ///< "4GiB"
   bool progress = false;

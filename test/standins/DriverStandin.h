@@ -25,7 +25,9 @@
 //
 // DYNA_STANDIN_DEVICES, DYNA_STANDIN_DRIVER and DYNA_STANDIN_NAME are read at
 // every question. Beside
-// it, `standins/old/libcuda.so.1` is of CUDA 10.2 and lacks a function.
+// it, `standins/old/libcuda.so.1` is of CUDA 10.2 and lacks a function, and
+// `standins/named/libcuda.so.1` has its own name inside: once it is loaded, libraries
+// that open the driver by that name get it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,6 +48,10 @@ extern "C" void dyna_standin_reset(void);
 /// given so far, and of all work how much has not run.
 extern "C" int64_t dyna_standin_given(void);
 extern "C" int64_t dyna_standin_waiting(void);
+/// Libraries of machine code that are loaded (CodeLibraries.cpp), and kernels that
+/// were found in such, ever.
+extern "C" int64_t dyna_standin_libraries(void);
+extern "C" int64_t dyna_standin_kernels_found(void);
 /// Whether the range lies in one allocation of the thread's device.
 extern "C" int32_t dyna_standin_holds(const void *data, size_t bytes);
 

@@ -304,22 +304,6 @@ StatusOr<BlasProducts::Case *> BlasProducts::caseOf(const ProductClass &shape) {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// What was on another stream must be done with the workspace.
-Status BlasProducts::orderWorkspace(StreamHandle stream) {
-  StreamHandle last = std::exchange(lastStream_, stream);
-  if (last == stream || !last || !context_->find(last))
-    return Status::ok();
-  DYNA_ASSIGN_OR_RETURN(EventHandle event, context_->takeEvent());
-  Status status = context_->checkWork(context_->driver().record(event, last),
-                                      "recording the end of a product");
-  if (status.isOk())
-    status =
-        context_->checkWork(context_->driver().streamWait(stream, event, 0),
-                            "making a product wait for one of another stream");
-  context_->giveBack(event);
-  return status;
-}
-
 BlasResult BlasProducts::setEpiloguePointers(const Case &made, const void *bias,
                                              const void *aux) {
   for (auto [attribute, pointer] :
@@ -361,7 +345,7 @@ StatusOr<bool> BlasProducts::multiply(ProductKind kind, const dyna_matmul &p,
   if (shape.epilogue && made->choices.empty())
     return false;
   DYNA_RETURN_IF_ERROR(resize(*made, shape, p.m, p.n, p.k));
-  DYNA_RETURN_IF_ERROR(orderWorkspace(stream));
+  DYNA_RETURN_IF_ERROR(context_->follow(lastStream_, stream));
   BlasResult result = kBlasNotSupported;
   if (!made->choices.empty())
     result = call(*made, kind, p, made->choices.front(), stream);
@@ -502,7 +486,7 @@ StatusOr<int64_t> BlasProducts::measure(StreamHandle stream, double seconds,
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   DYNA_RETURN_IF_ERROR(context_->enter());
-  DYNA_RETURN_IF_ERROR(orderWorkspace(stream));
+  DYNA_RETURN_IF_ERROR(context_->follow(lastStream_, stream));
   int64_t timed = 0;
   for (auto &[shape, made] : cases_) {
     if (made.isMeasured)

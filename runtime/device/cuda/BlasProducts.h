@@ -110,7 +110,6 @@ private:
                                  const void *aux);
   BlasResult call(const Case &made, ProductKind kind, const dyna_matmul &p,
                   const BlasChoice &choice, StreamHandle stream);
-  Status orderWorkspace(StreamHandle stream);
   Status measureCase(const ProductClass &shape, Case &made, StreamHandle stream,
                      Device::Deadline deadline);
   StatusOr<double> time(const ProductClass &shape, const Case &made,

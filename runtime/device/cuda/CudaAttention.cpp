@@ -3,12 +3,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Chooses kernels (kernels/Attention*.cu) and how many blocks they have, which
-// depends on rows and heads alone: segments lie on the device.
+// depends on rows and heads alone: segments lie on the device. bf16 is for a plan of
+// cuDNN's where the device has one (AttentionPlans.h).
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/CheckAttention.h"
 #include "runtime/device/Failure.h"
+#include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/HandKernels.h"
 
 #include <initializer_list>
@@ -146,6 +148,41 @@ dyna_status runFmaGrad(dyna_context *context, const dyna_attention_grad *p,
   return launch<dv>(context, args, keys);
 }
 
+//===----------------------------------------------------------------------===//
+// cuDNN
+//===----------------------------------------------------------------------===//
+
+AttentionTensors tensorsOf(const dyna_attention &p) {
+  AttentionTensors tensors = {};
+  tensors.q = p.q, tensors.k = p.k, tensors.v = p.v;
+  tensors.out = p.out, tensors.lse = p.lse;
+  return tensors;
+}
+AttentionTensors tensorsOf(const dyna_attention_grad &p) {
+  AttentionTensors tensors = tensorsOf(p.forward);
+  tensors.dout = p.dout;
+  tensors.dq = p.dq, tensors.dk = p.dk, tensors.dv = p.dv;
+  return tensors;
+}
+
+/// Does the call by a plan, if there is one for it: `isDone` says so.
+template <typename Operands>
+dyna_status runPlanned(dyna_context *context, const Operands &p, bool &isDone) {
+  AttentionPlans &plans = CudaDevice::of(*context).attention();
+  const auto stream = static_cast<StreamHandle>(context->stream);
+  StatusOr<AttentionPlans::Call> call = plans.prepare(p, stream);
+  if (!call.isOk())
+    return give(context, call.status());
+  isDone = call->plan != nullptr;
+  if (!isDone)
+    return DYNA_OK;
+  if (dyna_status status = launch<Kernel::attention_tables>(
+          context, call->tables,
+          divideUp(call->tables.filled + 1, gpu::kTablesThreads)))
+    return status;
+  return give(context, plans.run(*call, tensorsOf(p), stream));
+}
+
 } // namespace
 
 dyna_status cuda::attentionF32(dyna_context *context, const dyna_attention *p) {
@@ -176,6 +213,9 @@ dyna_status cuda::attentionBf16(dyna_context *context,
   if (dyna_status status = checkSizes(context, *p, name))
     return status;
   countFlops(context, *p, DYNA_ATTENTION_PRODUCTS);
+  bool isDone = false;
+  if (dyna_status status = runPlanned(context, *p, isDone); status || isDone)
+    return status;
   AttentionArguments args = argumentsOf(*p);
   return launchByWidth<Kernel::attention_bf16_64, Kernel::attention_bf16_128,
                        Kernel::attention_bf16_256>(
@@ -190,6 +230,9 @@ dyna_status cuda::attentionGradBf16(dyna_context *context,
   if (dyna_status status = checkSizes(context, p->forward, name))
     return status;
   countFlops(context, p->forward, DYNA_ATTENTION_GRAD_PRODUCTS);
+  bool isDone = false;
+  if (dyna_status status = runPlanned(context, *p, isDone); status || isDone)
+    return status;
   AttentionArguments args = argumentsOf(*p, 2);
   const int64_t queries = divideUp(args.tq, gpu::kMmaRows) * args.heads;
   const int64_t keys = divideUp(args.tkv, gpu::kMmaRows) * args.kvHeads;

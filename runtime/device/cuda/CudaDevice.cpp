@@ -113,6 +113,9 @@ CudaDevice::create(const CudaOptions &options) {
   }
   DYNA_ASSIGN_OR_RETURN(device->products_,
                         Products::create(device->context_, options.products));
+  DYNA_ASSIGN_OR_RETURN(
+      device->attention_,
+      AttentionPlans::create(device->context_, options.attention));
   // Kernels reach page-locked memory at the address that the host has for it.
   DYNA_ASSIGN_OR_RETURN(device->badRow_,
                         device->allocateHost(sizeof(gpu::BadRow)));
@@ -129,10 +132,11 @@ CudaDevice::~CudaDevice() {
 
 std::string CudaDevice::describe() const {
   return formatText(
-      "%s, compute capability %d.%d, %s, driver of CUDA %s, %s",
+      "%s, compute capability %d.%d, %s, driver of CUDA %s, %s, %s",
       context_->label(), context_->capability() / 10,
       context_->capability() % 10, formatBytes(context_->totalBytes()),
-      versionText(context_->driver().version), products_->describe());
+      versionText(context_->driver().version), products_->describe(),
+      attention_->describe());
 }
 
 StatusOr<std::unique_ptr<Buffer>> CudaDevice::allocate(int64_t bytes) {

@@ -22,6 +22,7 @@
 #define DYNA_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
 
 #include "runtime/device/Device.h"
+#include "runtime/device/cuda/AttentionPlans.h"
 #include "runtime/device/cuda/CudaCode.h"
 #include "runtime/device/cuda/CudaModule.h"
 #include "runtime/device/cuda/Products.h"
@@ -38,6 +39,7 @@ struct CudaOptions {
   /// How long freeing waits for work before the device is given up.
   double idleSeconds = 30;
   cuda::ProductOptions products = {};
+  cuda::AttentionOptions attention = {};
 };
 
 /// Streams that every device has: copies and messages run beside kernels.
@@ -58,8 +60,10 @@ public:
   }
 
   std::string describe() const override;
-  /// The workspace of products.
-  int64_t scratchBytes() const override { return products_->scratchBytes(); }
+  /// The workspaces of products and of attention.
+  int64_t scratchBytes() const override {
+    return products_->scratchBytes() + attention_->scratchBytes();
+  }
   Team &team() override { return *team_; }
   /// 10 major + minor of its compute capability.
   int capability() const { return context_->capability(); }
@@ -120,6 +124,7 @@ public:
   Status clear(cuda::StreamHandle stream, void *data, int64_t bytes);
 
   cuda::Products &products() { return *products_; }
+  cuda::AttentionPlans &attention() { return *attention_; }
 
   /// Where a kernel says which index it refuses; the failure of this device is
   /// told in those words then.
@@ -142,6 +147,7 @@ private:
   std::unique_ptr<StagingMemory> badRow_;
   std::map<const dyna_device_code *, std::unique_ptr<CudaCode>> codes_;
   std::unique_ptr<cuda::Products> products_;
+  std::unique_ptr<cuda::AttentionPlans> attention_;
 };
 
 } // namespace dyna

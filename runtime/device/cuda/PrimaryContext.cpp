@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 using namespace dyna;
 using namespace dyna::cuda;
@@ -208,6 +209,20 @@ PrimaryContext::StreamRecord *PrimaryContext::find(StreamHandle handle) {
     if (stream.handle == handle)
       return &stream;
   return nullptr;
+}
+
+Status PrimaryContext::follow(StreamHandle &last, StreamHandle stream) {
+  StreamHandle before = std::exchange(last, stream);
+  if (before == stream || !before || !find(before))
+    return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(EventHandle event, takeEvent());
+  Status status = checkWork(driver_.record(event, before),
+                            "recording the end of what used a workspace");
+  if (status.isOk())
+    status = checkWork(driver_.streamWait(stream, event, 0),
+                       "making a stream wait for a workspace");
+  giveBack(event);
+  return status;
 }
 
 const char *PrimaryContext::keepName(std::string_view name) {

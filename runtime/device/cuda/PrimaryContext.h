@@ -85,6 +85,9 @@ public:
   void destroyStream(StreamHandle handle);
   /// Null for a handle of another device.
   StreamRecord *find(StreamHandle handle);
+  /// Makes `stream` wait for what was given to `last` so far, unless they are one,
+  /// and `last` becomes `stream`: of memory that calls on any stream use in turn.
+  Status follow(StreamHandle &last, StreamHandle stream);
   /// A copy of the name that lives as long as this does.
   const char *keepName(std::string_view name);
 

@@ -26,8 +26,7 @@ const char *cuda::nameOf(ProductKind kind) {
   return "";
 }
 
-/// Up to four sizes between a power of two and the next.
-static int64_t roundTokens(int64_t tokens) {
+int64_t cuda::roundTokens(int64_t tokens) {
   int64_t unit = 16;
   while (tokens > 8 * unit)
     unit *= 2;

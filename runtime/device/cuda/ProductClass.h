@@ -28,6 +28,9 @@ inline int64_t resultBytes(ProductKind kind) {
   return kind == ProductKind::F64 ? 8 : kind == ProductKind::Bf16 ? 2 : 4;
 }
 
+/// Rounded up: there are four sizes from a power of two to the next.
+int64_t roundTokens(int64_t tokens);
+
 /// What an algorithm is chosen by. Micro-batches are ragged, so the size that
 /// counts tokens (m, or k where A is transposed: weight gradients) is rounded up,
 /// to a fourth of its power of two; the others are those of layers, and few.

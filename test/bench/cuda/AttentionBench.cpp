@@ -2,10 +2,14 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One JSON line per direction and size, of bf16: milliseconds of the device,
-// between events. Rates count visible pairs alone, as runs do. Usage:
+// One JSON line per direction, size and path (own kernels; cuDNN with gradients in a
+// fixed order, and in any), of bf16: milliseconds of the device, between events. Rates
+// count visible pairs alone, as runs do. The first call of cuDNN's makes its plan, and
+// is no part of them; where cuDNN has no plan there is a line that says why. Usage:
 // bench_cuda_attention [--repeats N] [--tokens N] [--peak TFLOPS]; `bound` is
 // the peak that was given.
+// bench_cuda_attention --properties prints the device as cuDNN describes it: what
+// CudnnPlanTest makes plans for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +43,28 @@ Device::Deadline soon() {
   return std::chrono::steady_clock::now() + std::chrono::seconds(60);
 }
 
+struct Path {
+  const char *name;
+  bool useLibrary, isOrdered;
+};
+constexpr Path kPaths[] = {{"own", false, true},
+                           {"cudnn", true, true},
+                           {"cudnn-any-order", true, false}};
+
+CudaOptions optionsOf(const Path &path) {
+  CudaOptions options;
+  options.attention.useLibrary = path.useLibrary;
+  options.attention.isOrdered = path.isOrdered;
+  options.attention.workspaceBytes = int64_t(4) << 30;
+  return options;
+}
+
 struct Bench {
-  std::unique_ptr<CudaDevice> device = must(CudaDevice::create({}));
+  explicit Bench(const Path &path)
+      : path(path), device(must(CudaDevice::create(optionsOf(path)))) {}
+
+  Path path;
+  std::unique_ptr<CudaDevice> device;
   std::unique_ptr<Stream> stream = must(device->createStream());
   dyna_context context = {};
   char message[512] = "";
@@ -63,6 +87,7 @@ struct Bench {
   template <typename Body>
   void report(const char *what, const std::string &size, Body body) {
     std::vector<double> times;
+    const int64_t before = device->attention().calls();
     for (int i = 0; i <= repeats; ++i) { // the first is the warm-up
       std::unique_ptr<Event> begin = must(device->createEvent());
       std::unique_ptr<Event> end = must(device->createEvent());
@@ -75,14 +100,22 @@ struct Bench {
       if (i > 0)
         times.push_back(1e3 * must(device->secondsBetween(*begin, *end)));
     }
+    if (path.useLibrary && device->attention().calls() == before) {
+      std::printf("{\"what\":\"%s\",\"path\":\"%s\",\"size\":\"%s\","
+                  "\"error\":\"%s\"}\n",
+                  what, path.name, size.c_str(),
+                  device->attention().describe().c_str());
+      return;
+    }
     std::sort(times.begin(), times.end());
     double median = times[times.size() / 2];
     double rate = static_cast<double>(context.matrix_flops) / median / 1e9;
     std::printf(
-        "{\"what\":\"%s\",\"size\":\"%s\",\"dtype\":\"bf16\",\"ranks\":1,"
-        "\"warm_up\":1,\"repeats\":%d,\"median_ms\":%.4f,\"p99_ms\":%.4f,"
+        "{\"what\":\"%s\",\"path\":\"%s\",\"size\":\"%s\",\"dtype\":\"bf16\","
+        "\"ranks\":1,\"warm_up\":1,\"repeats\":%d,\"median_ms\":%.4f,\"p99_"
+        "ms\":%.4f,"
         "\"tflops\":%.2f",
-        what, size.c_str(), repeats, median,
+        what, path.name, size.c_str(), repeats, median,
         times[std::min(times.size() - 1, times.size() * 99 / 100)], rate);
     if (peak > 0)
       std::printf(",\"bound\":%.1f,\"ratio\":%.3f}\n", peak, rate / peak);
@@ -104,6 +137,8 @@ struct Bench {
     }
     auto table = put(rows.data(), int64_t(rows.size() * sizeof(dyna_segment)));
     segments.data = static_cast<const dyna_segment *>(table->data());
+    segments.keys_are_queries = 1;
+    segments.longest_query = segments.longest_key = std::min(length, tokens);
     segments.count = static_cast<int64_t>(rows.size());
     segments.tq = segments.tkv = tokens;
     const int64_t q = heads * headDim, kv = kvHeads * headDim;
@@ -143,29 +178,25 @@ struct Bench {
   }
 };
 
-} // namespace
+/// The first line of a run without cuDNN says why, and there are no others.
+bool isThere(const Path &path, Bench &bench) {
+  if (!path.useLibrary || bench.device->attention().whyNot().empty())
+    return true;
+  std::printf("{\"what\":\"attention\",\"path\":\"%s\",\"error\":\"%s\"}\n",
+              path.name, bench.device->attention().describe().c_str());
+  return false;
+}
 
-int main(int argc, char **argv) {
-  Bench bench;
-  int64_t tokens = 16384;
-  for (int i = 1; i < argc; i += 2) {
-    std::string flag = argv[i];
-    double value = i + 1 < argc ? std::atof(argv[i + 1]) : 0;
-    if (value <= 0)
-      stop(flag + " needs a number above 0");
-    if (flag == "--repeats")
-      bench.repeats = static_cast<int>(value);
-    else if (flag == "--tokens")
-      tokens = static_cast<int64_t>(value);
-    else if (flag == "--peak")
-      bench.peak = value;
-    else
-      stop("unknown flag " + flag);
-  }
+void runAll(const Path &path, int64_t tokens, int repeats, double peak) {
+  Bench bench(path);
+  bench.repeats = repeats;
+  bench.peak = peak;
   bench.device->bind(bench.context, *bench.stream);
   bench.context.message = bench.message;
   bench.context.message_capacity = sizeof(bench.message);
   std::fprintf(stderr, "%s\n", bench.device->describe().c_str());
+  if (!isThere(path, bench))
+    return;
   // GPT-2 124M and 1.3B, LLaMA with shared keys; short and long samples.
   for (int64_t length : {tokens / 128, tokens / 16, tokens / 4}) {
     length = std::max<int64_t>(length, 1);
@@ -173,4 +204,33 @@ int main(int argc, char **argv) {
     bench.run(tokens, length, 16, 16, 128);
     bench.run(tokens, length, 32, 8, 128);
   }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  int64_t tokens = 16384;
+  int repeats = 20;
+  double peak = 0;
+  if (argc == 2 && std::string(argv[1]) == "--properties") {
+    auto device = must(CudaDevice::create(optionsOf(kPaths[1])));
+    std::printf("%s\n", must(device->attention().properties()).c_str());
+    return 0;
+  }
+  for (int i = 1; i < argc; i += 2) {
+    std::string flag = argv[i];
+    double value = i + 1 < argc ? std::atof(argv[i + 1]) : 0;
+    if (value <= 0)
+      stop(flag + " needs a number above 0");
+    if (flag == "--repeats")
+      repeats = static_cast<int>(value);
+    else if (flag == "--tokens")
+      tokens = static_cast<int64_t>(value);
+    else if (flag == "--peak")
+      peak = value;
+    else
+      stop("unknown flag " + flag);
+  }
+  for (const Path &path : kPaths)
+    runAll(path, tokens, repeats, peak);
 }

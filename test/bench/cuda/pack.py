@@ -74,6 +74,9 @@ def main():
     suites = tools / ("device_cuda_conformance_test" if emulated else "device_cuda_gpu_test")
     if suites.exists():
         shutil.copy(suites, binaries / "suites")
+    attention = tools / ("bench_cuda_attention_emulated" if emulated else "bench_cuda_attention")
+    if attention.exists():
+        shutil.copy(attention, binaries / "attention")
     with tarfile.open(folder / "binaries.tar.xz", "w:xz", preset=3) as archive:
         archive.add(binaries, "binaries")
     lengths, source = real_lengths(4000, cut=4096)

@@ -76,6 +76,13 @@ def part_device(machine):
     said = machine.run("device.describe", [BINARIES / f"train-{models()[0]}", "--describe"])
     if said:
         machine.emit(what="device.described", text=said[said.find("\ncuda"):].strip().splitlines())
+    bench = BINARIES / "attention"
+    said = machine.run("device.properties", [bench, "--properties"]) if bench.exists() else None
+    if said:
+        # To replace test/runtime/device/cuda/h200.json, for which plans are made where there is no GPU.
+        properties = said.strip().splitlines()[-1]
+        (machine.out / "device-properties.json").write_text(properties + "\n")
+        machine.emit(what="device.properties", properties=json.loads(properties))
     ceilings = """
 import json, torch
 def rate(work, amount):
@@ -256,6 +263,36 @@ def part_kernels(machine):
     for name, kernel in sorted(kernels_of(said or "").items(), key=lambda item: -item[1]["seconds"]):
         machine.emit(what="kernels", model=model, kernel=name, calls=kernel["calls"], us=round(kernel["seconds"] * 1e6, 1),
                      bytes_per_s=round(kernel["bytes"] / kernel["seconds"]) if kernel["seconds"] else None)
+
+
+def part_attention(machine):
+    """Attention alone, by own kernels and by cuDNN, and which is faster."""
+    bench = BINARIES / "attention"
+    if not bench.exists():
+        machine.emit(what="attention", error="not in this folder")
+        return
+    peak = peak_of(machine)
+    said = machine.run("attention", [bench, *(["--peak", peak / 1e12] if peak else [])])
+    for record in records_of(said or ""):
+        machine.emit(**record)
+    for record in faster_paths(records_of(said or "")):
+        machine.emit(**record)
+
+
+def records_of(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def faster_paths(records):
+    """Of each call: the path that took least time, and how much longer the others took."""
+    calls = {}
+    for record in records:
+        if "median_ms" in record:
+            calls.setdefault((record["what"], record["size"]), {})[record["path"]] = record["median_ms"]
+    for (what, size), paths in calls.items():
+        best = min(paths, key=paths.get)
+        yield {"what": f"{what}.fastest", "size": size, "path": best,
+               "times": {path: round(time / paths[best], 3) for path, time in sorted(paths.items())}}
 
 
 def part_sanitizer(machine):

@@ -98,7 +98,10 @@ public:
     segments.data = p.segments.data();
     segments.count = static_cast<int64_t>(p.segments.size());
     segments.tq = p.tq, segments.tkv = p.tkv;
+    segments.keys_are_queries = p.tq == p.tkv;
     for (const dyna_segment &segment : p.segments) {
+      segments.keys_are_queries &= segment.kv_begin == segment.q_begin &&
+                                   segment.kv_len == segment.q_len;
       segments.longest_query = std::max(segments.longest_query, segment.q_len);
       segments.longest_key = std::max(segments.longest_key, segment.kv_len);
       segments.pairs += dyna_visible_pairs(&segment, 0);

@@ -252,6 +252,8 @@ TEST_F(TrainFilesTest, UserErrorsAreOneLineAndCode2) {
       {training({"--tf32"}), "--tf32 is for programs of dynac --target=cuda"},
       {training({"--algorithms=" + path("a")}), "--algorithms is for programs"},
       {training({"--deterministic"}), "--deterministic is for programs"},
+      {training({"--attention=cudnn"}), "--attention is for programs of dynac "
+                                        "--target=cuda"},
       {training({"--held-out-fraction=0.9999"}), "--held-out-fraction"},
       {training({"--long-documents=error"}), "positions"},
       {training({"--lr=1e5", "--clip=0", "--weight-decay=1e5", "--warmup=0",

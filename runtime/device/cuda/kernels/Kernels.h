@@ -12,6 +12,7 @@
 #define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_KERNELS_H
 
 #include "runtime/device/cuda/kernels/AttentionArguments.h"
+#include "runtime/device/cuda/kernels/AttentionTablesArguments.h"
 #include "runtime/device/cuda/kernels/HeadArguments.h"
 #include "runtime/device/cuda/kernels/ProductArguments.h"
 #include "runtime/device/cuda/kernels/StepArguments.h"

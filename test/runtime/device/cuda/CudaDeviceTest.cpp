@@ -130,7 +130,7 @@ TEST_F(CudaDeviceTest, DescribesItself) {
   EXPECT_EQ(device->describe(),
             "CUDA device 0 (stand-in), compute capability "
             "0.0, 1.0 GiB, driver of CUDA 13.0, products by "
-            "cuBLASLt 13.0.0");
+            "cuBLASLt 13.0.0, attention by own kernels (cuDNN is not wanted)");
   settings.set("DYNA_STANDIN_DEVICES", 2);
   EXPECT_THAT(make(1)->describe(), StartsWith("CUDA device 1 (stand-in)"));
   EXPECT_EQ(CudaDevice::create({2, 1, 1}).status().message(),

@@ -69,9 +69,10 @@ set(DYNA_HAS_CUDA ${CUDAToolkit_FOUND})
 message(STATUS "CUDA toolkit: ${CUDAToolkit_VERSION}")
 
 # cuDNN's attention: headers of cuDNN and of NVIDIA's frontend, which asks for nvrtc's
-# too, of the toolkit or where tools/setup.sh --cuda puts them. The library is for tests
-# alone. Cudnn.h says which is old.
+# too, of the toolkit or where tools/setup.sh --cuda puts them. The library, in
+# DYNA_CUDNN_FOLDER, is for tests alone. Cudnn.h says which is old.
 set(DYNA_CUDNN_INCLUDE_DIRS)
+set(DYNA_CUDNN_FOLDER)
 if(DYNA_HAS_CUDA)
   set(places ${CUDAToolkit_INCLUDE_DIRS} ${dyna_cache}/dyna/cudnn-9.19/nvidia/cudnn/include
     ${dyna_cache}/dyna/cudnn-9.19/nvidia/cu13/include ${dyna_cache}/dyna/cudnn-frontend-1.32/include)
@@ -93,6 +94,9 @@ if(DYNA_HAS_CUDA)
   else()
     list(APPEND DYNA_CUDNN_INCLUDE_DIRS ${CUDAToolkit_INCLUDE_DIRS})
     list(REMOVE_DUPLICATES DYNA_CUDNN_INCLUDE_DIRS)
+    if(DYNA_CUDNN_LIBRARY)
+      get_filename_component(DYNA_CUDNN_FOLDER ${DYNA_CUDNN_LIBRARY} DIRECTORY)
+    endif()
     message(STATUS "cuDNN's attention: built with cuDNN ${version}")
   endif()
 endif()

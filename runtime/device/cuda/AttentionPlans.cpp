@@ -29,7 +29,11 @@ AttentionPlans::create(std::shared_ptr<PrimaryContext> context,
 }
 
 Status AttentionPlans::openLibrary() {
-  if (context_->capability() < kOldestCapability) {
+  // Code that runs on the processor says 0, and is as good as any.
+  int capability = context_->capability();
+  if (capability < 10)
+    capability = kOldestCapability;
+  if (capability < kOldestCapability) {
     whyNot_ = formatText("cuDNN is taken from compute capability %d.%d on",
                          kOldestCapability / 10, kOldestCapability % 10);
     return Status::ok();
@@ -40,7 +44,7 @@ Status AttentionPlans::openLibrary() {
     whyNot_ = cudnn.status().message();
     return Status::ok();
   }
-  auto device = CudnnDevice::create(*cudnn, context_->capability());
+  auto device = CudnnDevice::create(*cudnn, capability);
   if (!device.isOk()) {
     whyNot_ = device.status().message();
     return Status::ok();

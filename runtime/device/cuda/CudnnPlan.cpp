@@ -164,21 +164,6 @@ StatusOr<std::string> CudnnDevice::properties() const {
 
 namespace {
 
-/// Numbers of tensors, by which a call finds them.
-enum Number : int64_t {
-  Q = 1,
-  K,
-  V,
-  Out,
-  Lse,
-  Dout,
-  Dq,
-  Dk,
-  Dv,
-  Lengths,
-  FirstTable
-};
-
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 using Attributes = fe::graph::Tensor_attributes;
 
@@ -188,8 +173,8 @@ public:
       : graph_(graph), shape_(shape) {}
 
   void makeForward() {
-    Tensor q = queries(Q, gpu::kTableQ), k = keys(K, gpu::kTableK),
-           v = keys(V, gpu::kTableV), lengths = this->lengths();
+    Tensor q = queries(kCudnnQ, gpu::kTableQ), k = keys(kCudnnK, gpu::kTableK),
+           v = keys(kCudnnV, gpu::kTableV), lengths = this->lengths();
     auto attributes = fe::graph::SDPA_attributes();
     attributes.set_name("attention")
         .set_generate_stats(true)
@@ -200,16 +185,18 @@ public:
     if (shape_.causal)
       attributes.set_causal_mask(true);
     auto [out, lse] = graph_.sdpa(q, k, v, std::move(attributes));
-    shapeRows(*out, shape_.heads, shape_.headDim, Out, gpu::kTableOut);
+    shapeRows(*out, shape_.heads, shape_.headDim, kCudnnOut, gpu::kTableOut);
     shapeSums(*lse);
     out->set_output(true);
     lse->set_output(true);
   }
 
   void makeGradient() {
-    Tensor q = queries(Q, gpu::kTableQ), k = keys(K, gpu::kTableK),
-           v = keys(V, gpu::kTableV), out = queries(Out, gpu::kTableOut),
-           dout = queries(Dout, gpu::kTableOut), lengths = this->lengths();
+    Tensor q = queries(kCudnnQ, gpu::kTableQ), k = keys(kCudnnK, gpu::kTableK),
+           v = keys(kCudnnV, gpu::kTableV),
+           out = queries(kCudnnOut, gpu::kTableOut),
+           dout = queries(kCudnnDout, gpu::kTableOut),
+           lengths = this->lengths();
     Attributes sums;
     shapeSums(sums);
     Tensor lse = graph_.tensor(sums);
@@ -226,20 +213,20 @@ public:
       attributes.set_causal_mask(true);
     auto [dq, dk, dv] =
         graph_.sdpa_backward(q, k, v, out, dout, lse, std::move(attributes));
-    shapeRows(*dq, shape_.heads, shape_.headDim, Dq, gpu::kTableDq);
-    shapeRows(*dk, shape_.kvHeads, shape_.headDim, Dk, gpu::kTableDk);
-    shapeRows(*dv, shape_.kvHeads, shape_.headDim, Dv, gpu::kTableDv);
+    shapeRows(*dq, shape_.heads, shape_.headDim, kCudnnDq, gpu::kTableDq);
+    shapeRows(*dk, shape_.kvHeads, shape_.headDim, kCudnnDk, gpu::kTableDk);
+    shapeRows(*dv, shape_.kvHeads, shape_.headDim, kCudnnDv, gpu::kTableDv);
     for (const Tensor &gradient : {dq, dk, dv})
       gradient->set_output(true);
   }
 
 private:
-  Tensor queries(Number number, gpu::AttentionTable table) {
+  Tensor queries(CudnnTensor number, gpu::AttentionTable table) {
     Attributes rows;
     shapeRows(rows, shape_.heads, shape_.headDim, number, table);
     return graph_.tensor(rows);
   }
-  Tensor keys(Number number, gpu::AttentionTable table) {
+  Tensor keys(CudnnTensor number, gpu::AttentionTable table) {
     Attributes rows;
     shapeRows(rows, shape_.kvHeads, shape_.headDim, number, table);
     return graph_.tensor(rows);
@@ -247,7 +234,7 @@ private:
 
   /// Rows of heads beside each other, where `table` says that segments begin.
   void shapeRows(Attributes &tensor, int64_t heads, int64_t headDim,
-                 Number number, gpu::AttentionTable table) {
+                 CudnnTensor number, gpu::AttentionTable table) {
     const int64_t row = shape_.strides[table];
     tensor.set_uid(number)
         .set_data_type(fe::DataType_t::BFLOAT16)
@@ -256,7 +243,7 @@ private:
         .set_ragged_offset(this->table(table));
   }
   void shapeSums(Attributes &tensor) {
-    tensor.set_uid(Lse)
+    tensor.set_uid(kCudnnLse)
         .set_data_type(fe::DataType_t::FLOAT)
         .set_dim({shape_.segments, shape_.heads, shape_.longest, 1})
         .set_stride({shape_.longest * shape_.heads, 1, shape_.heads, 1})
@@ -266,13 +253,13 @@ private:
   Tensor table(gpu::AttentionTable which) {
     Tensor &made = tables_[which];
     if (!made)
-      made = graph_.tensor(column(FirstTable + which, shape_.segments + 1,
+      made = graph_.tensor(column(kCudnnTables + which, shape_.segments + 1,
                                   fe::DataType_t::INT64));
     return made;
   }
   Tensor lengths() {
     return graph_.tensor(
-        column(Lengths, shape_.segments, fe::DataType_t::INT32));
+        column(kCudnnLengths, shape_.segments, fe::DataType_t::INT32));
   }
   static Attributes column(int64_t number, int64_t size, fe::DataType_t type) {
     Attributes tensor;
@@ -312,6 +299,8 @@ CudnnPlan::make(const CudnnDevice &device, const AttentionClass &shape) {
         .set_io_data_type(fe::DataType_t::BFLOAT16)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
+    // Nobody captures streams; to find out is for CUDA's runtime.
+    graph.set_cuda_graph_retention(fe::CudaGraphRetention_t::NONE);
     GraphMaker maker(graph, shape);
     if (shape.isGradient)
       maker.makeGradient();
@@ -350,12 +339,14 @@ Status CudnnPlan::run(const CudnnDevice &device,
     if (address)
       at[number] = const_cast<void *>(address);
   };
-  give(Q, tensors.q), give(K, tensors.k), give(V, tensors.v);
-  give(Out, tensors.out), give(Lse, tensors.lse), give(Dout, tensors.dout);
-  give(Dq, tensors.dq), give(Dk, tensors.dk), give(Dv, tensors.dv);
-  give(Lengths, tensors.lengths);
+  give(kCudnnQ, tensors.q), give(kCudnnK, tensors.k), give(kCudnnV, tensors.v);
+  give(kCudnnOut, tensors.out), give(kCudnnLse, tensors.lse),
+      give(kCudnnDout, tensors.dout);
+  give(kCudnnDq, tensors.dq), give(kCudnnDk, tensors.dk),
+      give(kCudnnDv, tensors.dv);
+  give(kCudnnLengths, tensors.lengths);
   for (int64_t table = 0; table < gpu::kAttentionTables; ++table)
-    give(FirstTable + table, tensors.tables[table]);
+    give(kCudnnTables + table, tensors.tables[table]);
   return guarded(StatusCode::DeviceError, "attention by cuDNN", [&] {
     return state_->graph.execute(on.handle, at, workspace);
   });

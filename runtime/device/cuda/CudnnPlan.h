@@ -22,6 +22,21 @@ struct AttentionTensors {
   void *dq, *dk, *dv;
 };
 
+/// By which cuDNN knows the tensors of a plan: tables follow the last one.
+enum CudnnTensor : int64_t {
+  kCudnnQ = 1,
+  kCudnnK,
+  kCudnnV,
+  kCudnnOut,
+  kCudnnLse,
+  kCudnnDout,
+  kCudnnDq,
+  kCudnnDk,
+  kCudnnDv,
+  kCudnnLengths,
+  kCudnnTables
+};
+
 class CudnnPlan {
 public:
   /// Describes the class to cuDNN, which chooses an engine and compiles its kernels:

@@ -209,6 +209,7 @@ protected:
 TEST_F(AttentionPlansTest, DevicesSayWhatTheyUse) {
   EXPECT_THAT(make({0, 1})->describe(),
               HasSubstr("attention by own kernels (cuDNN is not wanted)"));
+  settings.set("DYNA_STANDIN_CAPABILITY", 80);
   std::unique_ptr<CudaDevice> device = make(withCudnn());
   EXPECT_THAT(device->describe(),
               HasSubstr("attention by own kernels (cuDNN is taken from compute "

@@ -507,6 +507,10 @@ cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
       !driver().holds(pack.workspace, static_cast<size_t>(bytes)) ||
       reinterpret_cast<uintptr_t>(pack.workspace) % 16 != 0)
     return CUDNN_STATUS_BAD_PARAM;
+  const auto *begin = static_cast<const char *>(pack.workspace);
+  for (const auto &[number, address] : work->addresses)
+    if (address >= begin && address < begin + bytes)
+      return CUDNN_STATUS_BAD_PARAM; // a tensor in the engine's own memory
   work->workspace = pack.workspace;
   work->workspaceBytes = static_cast<size_t>(bytes);
   Arguments arguments = {work.get()};

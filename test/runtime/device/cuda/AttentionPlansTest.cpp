@@ -15,6 +15,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
 #include <random>
 
 using namespace dyna;
@@ -218,7 +220,7 @@ TEST_F(AttentionPlansTest, DevicesSayWhatTheyUse) {
   EXPECT_FALSE(device->attention().properties().isOk());
 }
 
-TEST_F(AttentionPlansTest, NoLibraryAndOldOnesAreOneLine) {
+TEST_F(AttentionPlansTest, OldLibrariesAndWhatIsNoneAreOneLine) {
   settings.set("DYNA_STANDIN_CAPABILITY", 90);
   settings.set(kLibraryPathVariable,
                DYNA_STANDINS "/cuda:" DYNA_STANDINS "/old");
@@ -231,11 +233,18 @@ TEST_F(AttentionPlansTest, NoLibraryAndOldOnesAreOneLine) {
   EXPECT_THAT(old, HasSubstr("attention by own kernels (compiled without the "
                              "headers of cuDNN and of its frontend)"));
 #endif
-  // Where the system has one, the stand-in is no driver for it.
-  settings.set(kLibraryPathVariable, DYNA_STANDINS "/cuda");
-  std::string none = make(withCudnn())->describe();
-  EXPECT_THAT(none, HasSubstr("attention by own kernels ("));
-  EXPECT_THAT(none, Not(HasSubstr("\n")));
+  // A file that is none.
+  const std::string folder = testing::TempDir();
+  const std::string path = folder + "/libcudnn.so.9";
+  std::ofstream(path) << "no library";
+  settings.set(kLibraryPathVariable, folder + ":" DYNA_STANDINS "/cuda");
+  std::string broken = make(withCudnn())->describe();
+  std::remove(path.c_str());
+  EXPECT_THAT(broken, HasSubstr("attention by own kernels ("));
+  EXPECT_THAT(broken, Not(HasSubstr("\n")));
+#ifdef DYNA_HAS_CUDNN
+  EXPECT_THAT(broken, HasSubstr("libcudnn.so.9 cannot be used: "));
+#endif
 }
 
 TEST_F(AttentionPlansTest, TablesSayWhereSegmentsBegin) {

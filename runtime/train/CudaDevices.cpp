@@ -5,7 +5,7 @@
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/cuda/CudaDevice.h"
-#include "runtime/device/cuda/Library.h"
+#include "runtime/device/cuda/Cudnn.h"
 #include "runtime/device/cuda/kernels/FunctionTable.h"
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/train/Devices.h"
@@ -109,18 +109,14 @@ std::string blasText() {
                            blas.status().message();
 }
 
-/// Attention is our own so far; whoever asks what is there sees it all the same.
 std::string dnnText() {
-  auto library = cuda::Library::open({"libcudnn.so.9"});
-  if (!library.isOk())
-    return "no cuDNN, which is not used yet: " + library.status().message();
-  using GetVersion = size_t();
-  auto *getVersion =
-      reinterpret_cast<GetVersion *>(library->find("cudnnGetVersion"));
-  const size_t version = getVersion ? getVersion() : 0;
-  return formatText("library: cuDNN %d.%d.%d (%s), not used yet",
-                    version / 10000, version / 100 % 100, version % 100,
-                    printable(library->path()));
+  auto cudnn = cuda::Cudnn::open();
+  return cudnn.isOk()
+             ? formatText("library: cuDNN %s (%s), for --attention=cudnn",
+                          cudnn->versionText(),
+                          printable(cudnn->library.path()))
+             : "no cuDNN, attention by own kernels alone: " +
+                   cudnn.status().message();
 }
 
 std::string describe(const dyna_program &program) {

@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// `standins/cuda/libcudnn.so.9` of the build folder has a version and no more:
-// nothing is computed by it yet.
+// `standins/dnn/libcudnn.so.9` of the build folder has a version and no more, for
+// what a program says of the libraries it finds.
 //
 //===----------------------------------------------------------------------===//
 

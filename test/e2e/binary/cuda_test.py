@@ -311,10 +311,12 @@ class CudaTest(common.BinaryTest):
         self.refuse(run, "--tf32 is about products of f32", "computes in bf16")
 
     def test_what_a_binary_says_of_itself(self):
+        os.environ["DYNA_CUDA_LIBRARY_PATH"] = f"{STANDINS}/cuda:{STANDINS}/dnn"
         said = common.succeed([self.emulated(), "--describe"])
         self.assertRegex(said, r"cuda\n  kernels for: emulated\n  driver: CUDA 13.0 \(.*libcuda.so.1\)\n"
                                r"  library: cuBLASLt 13.0.0 \(.*libcublasLt.so.13\)\n"
-                               r"  library: cuDNN 9.19.0 \(.*libcudnn.so.9\), not used yet\n  device 0: stand-in, sm_0, 1.0 GiB")
+                               r"  (library: cuDNN 9.19.0 \(.*libcudnn.so.9\), for --attention=cudnn|no cuDNN, attention by own kernels alone: compiled without .*)\n"
+                               r"  device 0: stand-in, sm_0, 1.0 GiB")
         self.assertEqual(common.described(self.emulated())["target"], "cuda")
         self.assertEqual(common.described(common.binary())["target"], "cpu")
         os.environ["DYNA_CUDA_LIBRARY_PATH"] = str(self.folder)

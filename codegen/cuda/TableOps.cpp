@@ -6,7 +6,6 @@
 #include "codegen/layers/TableRows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -57,120 +56,90 @@ LogicalResult CudaModule::lowerEmbedding(FunctionLowering &function,
 }
 
 namespace {
-/// Adds the rows of dy to rows of a table. A warp has some columns of a row of
-/// dy. If it is the first row of its id, the warp adds up all rows of that id,
-/// in order, and adds the sum to the table, rounded once: no two warps touch the
-/// same element, and results are the same each time. Who is first, and who
-/// follows, is found by looking at the ids of all rows, a lane at one each:
-/// those are few bytes, and the same for all warps.
+/// Rows of a run that are on their way at once.
+constexpr int64_t rowsAtOnce = 4;
+/// Accesses of each that a thread has.
+constexpr int64_t piecesPerThread = 2;
+
+/// Adds the rows of dy to rows of a table. A warp has some columns of a run: of all
+/// rows with one id. It adds them up in order and adds the sum to the table, rounded
+/// once: no two warps touch the same element, and results are the same each time.
 struct TableGradient {
-  Kernel &kernel;
   CodeBuilder &code;
-  Value ids, dy, table, rows;
+  Value ids, dy, table, runRows, runStarts;
+  /// The rows of the micro-batch that dy has, where those are a part; else null.
+  Value firstRow, endRow;
   Type idType, dyElement, element;
-  int64_t width, lanes, pieces;
-  Value lane;
+  int64_t width, lanes;
 
-  Value laneBits(Value isSame) {
-    // The mask of the lanes for which it holds, known to all.
-    Value bit = arith::ShLIOp::create(code, code.i32(1),
-                                      code.truncate(lane, code.i32Type()));
-    Value mask = code.select(isSame, bit, code.i32(0));
-    for (int64_t other = warpThreads / 2; other >= 1; other /= 2)
-      mask = code.bitOr(mask, kernel.shuffleXor(mask, other));
-    return mask;
+  Value loadIndex(Value indices, Value place) {
+    Type i32 = code.i32Type();
+    return code.zeroExtend(code.load(code.offset(indices, place, i32), i32),
+                           code.i64Type());
   }
-
-  /// Of the 32 rows from `first` on, those with this id.
-  Value sameIds(Value id, Value first) {
-    Value row = code.add(first, lane);
-    Value last = code.sub(rows, code.i64(1));
-    Value other = loadId(code, ids, code.min(row, last), idType);
-    return laneBits(code.bitAnd(code.less(row, rows), code.equal(other, id)));
-  }
-
-  /// Whether no row before has this id.
-  Value isFirst(Value row, Value id) {
-    Type i64 = code.i64Type(), i32 = code.i32Type();
-    // Stops at the first 32 rows that have one.
-    auto search = scf::WhileOp::create(
-        code, TypeRange{i64, i32}, ValueRange{code.i64(0), code.i32(0)},
-        [&](OpBuilder &, Location, ValueRange now) {
-          Value goesOn = code.bitAnd(code.less(now[0], row),
-                                     code.equal(now[1], code.i32(0)));
-          scf::ConditionOp::create(code, goesOn, now);
-        },
-        [&](OpBuilder &, Location, ValueRange now) {
-          Value mask = sameIds(id, now[0]);
-          // Of the last 32 only those before the row.
-          Value left = code.min(code.sub(row, now[0]), code.i64(31));
-          Value before = arith::ShLIOp::create(code, code.i32(-1),
-                                               code.truncate(left, i32));
-          before = code.bitXor(before, code.i32(-1));
-          Value isWhole = code.less(code.i64(31), code.sub(row, now[0]));
-          mask = code.select(isWhole, mask, code.bitAnd(mask, before));
-          scf::YieldOp::create(
-              code, ValueRange{code.add(now[0], code.i64(warpThreads)), mask});
-        });
-    return code.equal(search.getResult(1), code.i32(0));
-  }
-
-  /// The sums of this warp's columns over the rows from `row` on.
-  SmallVector<Value> sumRows(Value row, Value id, ArrayRef<Piece> own) {
-    Type sumType = getAccumulatorType(element);
-    SmallVector<Value> zeros(
-        own.size(), code.constant(VectorType::get(lanes, sumType), 0.0));
-    Value start = code.bitAnd(row, code.i64(-warpThreads));
-    return code.forLoop(
-        start, rows, warpThreads, zeros, [&](Value first, ValueRange carried) {
-          Value mask = sameIds(id, first);
-          SmallVector<Value> state = {mask};
-          llvm::append_range(state, carried);
-          auto loop = scf::WhileOp::create(
-              code, ValueRange(state).getTypes(), state,
-              [&](OpBuilder &, Location, ValueRange now) {
-                Value isEmpty = code.equal(now[0], code.i32(0));
-                Value more = code.select(
-                    isEmpty, code.constant(code.getI1Type(), int64_t(0)),
-                    code.constant(code.getI1Type(), int64_t(1)));
-                scf::ConditionOp::create(code, more, now);
-              },
-              [&](OpBuilder &, Location, ValueRange now) {
-                Value next = math::CountTrailingZerosOp::create(code, now[0]);
-                Value from = rowOf(
-                    dy, code.add(first, code.zeroExtend(next, code.i64Type())),
-                    dyElement);
-                Value rest = code.bitAnd(now[0], code.sub(now[0], code.i32(1)));
-                SmallVector<Value> result = {rest};
-                for (auto [piece, sum] : llvm::zip(own, now.drop_front()))
-                  result.push_back(code.add(sum, load(from, piece, dyElement)));
-                scf::YieldOp::create(code, result);
-              });
-          return llvm::to_vector_of<Value>(loop.getResults().drop_front());
-        });
-  }
-
   Value rowOf(Value base, Value row, Type type) {
     return code.offset(base, code.mul(row, code.i64(width)), type);
   }
+  /// Of dy, and of the ids.
+  Value localRow(Value row) { return firstRow ? code.sub(row, firstRow) : row; }
   Value load(Value row, const Piece &piece, Type type) {
     return code.loadElements(code.offset(row, piece.column, type), type,
                              piece.width, alignmentOf(piece, width, type));
   }
 
-  void emit(Value row, Value firstColumn,
+  /// The first place of [begin, end) whose row is not before `row`.
+  Value findRow(Value begin, Value end, Value row) {
+    auto search = scf::WhileOp::create(
+        code, TypeRange{code.i64Type(), code.i64Type()}, ValueRange{begin, end},
+        [&](OpBuilder &, Location, ValueRange now) {
+          scf::ConditionOp::create(code, code.less(now[0], now[1]), now);
+        },
+        [&](OpBuilder &, Location, ValueRange now) {
+          Value middle = code.shiftRight(code.add(now[0], now[1]), 1);
+          Value isBefore = code.less(loadIndex(runRows, middle), row);
+          Value low =
+              code.select(isBefore, code.add(middle, code.i64(1)), now[0]);
+          Value high = code.select(isBefore, now[1], middle);
+          scf::YieldOp::create(code, ValueRange{low, high});
+        });
+    return search.getResult(0);
+  }
+
+  /// The sums over the rows at [begin, end), in order.
+  SmallVector<Value> sumRows(Value begin, Value end, ArrayRef<Piece> own) {
+    Type sumType = getAccumulatorType(element);
+    SmallVector<Value> zeros(
+        own.size(), code.constant(VectorType::get(lanes, sumType), 0.0));
+    Value last = code.sub(end, code.i64(1));
+    return code.forLoop(
+        begin, end, rowsAtOnce, zeros, [&](Value first, ValueRange carried) {
+          SmallVector<Value> sums(carried), isThere;
+          SmallVector<SmallVector<Value>> terms;
+          for (int64_t i = 0; i < rowsAtOnce; ++i) {
+            Value place = code.add(first, code.i64(i));
+            isThere.push_back(code.less(place, end));
+            // Behind the run its last row is loaded again.
+            Value row = loadIndex(runRows, code.min(place, last));
+            Value from = rowOf(dy, localRow(row), dyElement);
+            SmallVector<Value> &ofRow = terms.emplace_back();
+            for (const Piece &piece : own)
+              ofRow.push_back(load(from, piece, dyElement));
+          }
+          for (auto [counts, ofRow] : llvm::zip(isThere, terms))
+            for (auto [sum, term] : llvm::zip(sums, ofRow))
+              sum = code.select(counts, code.add(sum, term), sum);
+          return sums;
+        });
+  }
+
+  void emit(Value run, ArrayRef<Piece> own,
             function_ref<void(Value, function_ref<void(Value)>)> visit) {
-    SmallVector<Piece> own;
-    for (int64_t i = 0; i < pieces; ++i) {
-      Value column = code.add(firstColumn, code.i64(i * lanes * warpThreads));
-      Piece piece = {code.min(column, code.i64(width - lanes)), lanes, lanes, i,
-                     code.less(column, code.i64(width))};
-      own.push_back(piece);
-    }
-    Value id = loadId(code, ids, row, idType);
-    visit(id, [&](Value tableRow) {
-      code.ifThen(isFirst(row, id), [&] {
-        SmallVector<Value> sums = sumRows(row, id, own);
+    Value begin = loadIndex(runStarts, run);
+    Value end = loadIndex(runStarts, code.add(run, code.i64(1)));
+    auto addRun = [&] {
+      Value row = localRow(loadIndex(runRows, begin));
+      visit(loadId(code, ids, row, idType), [&](Value tableRow) {
+        SmallVector<Value> sums = sumRows(begin, end, own);
         Value to = rowOf(table, tableRow, element);
         for (auto [piece, sum] : llvm::zip(own, sums))
           code.ifActive(piece, [&, piece = piece, sum = sum] {
@@ -179,10 +148,25 @@ struct TableGradient {
                                element, alignmentOf(piece, width, element));
           });
       });
-    });
+    };
+    if (!firstRow)
+      return addRun();
+    begin = findRow(begin, end, firstRow);
+    end = findRow(begin, end, endRow);
+    code.ifThen(code.less(begin, end), addRun);
   }
 };
 } // namespace
+
+/// Runs are those of the micro-batch's tokens: others have no table.
+static LogicalResult checkIdsAreTokens(FunctionLowering &function,
+                                       Operation *op, Value ids) {
+  if (!ids || function.placeOf(ids).getMemory() == Memory::SavedInput)
+    return success();
+  return op->emitOpError("expects the ids of the micro-batch's tokens, which "
+                         "are the input that the layer keeps, but got ids in ")
+         << function.placeOf(ids);
+}
 
 LogicalResult CudaModule::lowerTableGradient(FunctionLowering &function,
                                              Operation *op, Value dy,
@@ -191,6 +175,8 @@ LogicalResult CudaModule::lowerTableGradient(FunctionLowering &function,
   if (function.placeOf(accumulator) != function.placeOf(op->getResult(0)))
     return op->emitOpError(
         "expects its accumulator in the place of its result");
+  if (failed(checkIdsAreTokens(function, op, ids)))
+    return failure();
   CodeBuilder &host = function.getCode();
   auto dyType = cast<RankedTensorType>(dy.getType());
   auto tableType = cast<RankedTensorType>(accumulator.getType());
@@ -203,20 +189,30 @@ LogicalResult CudaModule::lowerTableGradient(FunctionLowering &function,
                       wholeRows(accumulator, shard));
   else
     function.checkPositions(op, rows, size);
+  RowRuns runs = function.getRuns(ids ? offsetof(dyna_segments, token_runs)
+                                      : offsetof(dyna_segments, position_runs));
   Slots slots;
   unsigned idsSlot = slots.add(idsOf(function, op, ids));
   unsigned dySlot = slots.add(function.address(dy));
   unsigned tableSlot = slots.add(function.address(accumulator));
-  unsigned rowsSlot = slots.add(rows);
+  unsigned runRowsSlot = slots.add(runs.rows);
+  unsigned runStartsSlot = slots.add(runs.starts);
+  unsigned runsSlot = slots.add(runs.count);
+  std::optional<unsigned> firstSlot, endSlot;
+  if (function.hasPart(op)) {
+    Value first = function.getFirstToken(op);
+    firstSlot = slots.add(first);
+    endSlot = slots.add(host.add(first, rows));
+  }
   TableRows tableRows(function, slots, shard, accumulator);
   int64_t lanes = accessLanes(
       sizeOf(dyElement) < sizeOf(element) ? dyElement : element, {width});
   int64_t share = (width + warpThreads * lanes - 1) / (warpThreads * lanes);
-  int64_t pieces = std::min<int64_t>(share, 32 / lanes);
+  int64_t pieces = std::min(share, piecesPerThread);
   int64_t groups = (share + pieces - 1) / pieces;
+  Value blocks = host.ceilDiv(runs.count, host.i64(rowsPerBlock));
   launch(function, "table", slots, rowsPerBlock * warpThreads,
-         host.mul(host.ceilDiv(rows, host.i64(rowsPerBlock)), host.i64(groups)),
-         [&](Kernel &kernel) {
+         host.mul(blocks, host.i64(groups)), [&](Kernel &kernel) {
            CodeBuilder &code = kernel.code;
            Value lane = code.bitAnd(kernel.thread(), code.i64(warpThreads - 1));
            Value group = arith::RemUIOp::create(code, kernel.blockIndex(),
@@ -226,24 +222,32 @@ LogicalResult CudaModule::lowerTableGradient(FunctionLowering &function,
            Value column = code.mul(
                code.add(code.mul(group, code.i64(pieces * warpThreads)), lane),
                code.i64(lanes));
-           Value row = code.add(code.mul(block, code.i64(rowsPerBlock)),
+           SmallVector<Piece> own;
+           for (int64_t i = 0; i < pieces; ++i) {
+             Value here = code.add(column, code.i64(i * lanes * warpThreads));
+             own.push_back({code.min(here, code.i64(width - lanes)), lanes,
+                            lanes, i, code.less(here, code.i64(width))});
+           }
+           Value run = code.add(code.mul(block, code.i64(rowsPerBlock)),
                                 code.shiftRight(kernel.thread(), 5));
-           Type idType = ids ? code.i32Type() : code.i64Type();
-           TableGradient gradient = {kernel,
-                                     code,
+           auto slotOf = [&](std::optional<unsigned> slot) {
+             return slot ? kernel.slot(*slot) : Value();
+           };
+           TableGradient gradient = {code,
                                      kernel.slot(idsSlot),
                                      kernel.slot(dySlot),
                                      kernel.slot(tableSlot),
-                                     kernel.slot(rowsSlot),
-                                     idType,
+                                     kernel.slot(runRowsSlot),
+                                     kernel.slot(runStartsSlot),
+                                     slotOf(firstSlot),
+                                     slotOf(endSlot),
+                                     ids ? code.i32Type() : code.i64Type(),
                                      dyElement,
                                      element,
                                      width,
-                                     lanes,
-                                     pieces,
-                                     lane};
-           code.ifThen(code.less(row, gradient.rows), [&] {
-             gradient.emit(row, column,
+                                     lanes};
+           code.ifThen(code.less(run, kernel.slot(runsSlot)), [&] {
+             gradient.emit(run, own,
                            [&](Value id, function_ref<void(Value)> here) {
                              tableRows.visit(code, slots, kernel.arguments(),
                                              id, here, [] {});

@@ -297,6 +297,26 @@ Value FunctionLowering::getTargets(Value value) {
                          : segmentsField(offsetof(dyna_segments, targets));
 }
 
+Value FunctionLowering::getTargetRows(Value value) {
+  return parts.of(value) ? code.null()
+                         : code.loadField(getSegments(),
+                                          offsetof(dyna_segments, target_rows),
+                                          code.pointerType());
+}
+
+RowRuns FunctionLowering::getRuns(size_t field) {
+  auto load = [&](size_t offset, Type type) {
+    return code.loadField(getSegments(), static_cast<int64_t>(field + offset),
+                          type);
+  };
+  RowRuns runs = {load(offsetof(dyna_row_runs, rows), code.pointerType()),
+                  load(offsetof(dyna_row_runs, starts), code.pointerType()),
+                  load(offsetof(dyna_row_runs, count), code.i64Type())};
+  check(code.select(code.isNull(runs.starts), code.i32(DYNA_INVALID_ARGUMENT),
+                    code.i32(DYNA_OK)));
+  return runs;
+}
+
 //===----------------------------------------------------------------------===//
 // Groups of ranks
 //===----------------------------------------------------------------------===//

@@ -122,6 +122,11 @@ struct RankRows {
   Value begin, size;
 };
 
+/// A dyna_row_runs, known when the code runs.
+struct RowRuns {
+  Value rows, starts, count;
+};
+
 /// Lowers one `dyna.function`.
 class FunctionLowering {
 public:
@@ -146,8 +151,16 @@ public:
   Value getFirstToken(Operation *op) {
     return tokensOf(parts.ofRows(op)).begin;
   }
+  /// Whether an op sweeps over this rank's tokens alone.
+  bool hasPart(Operation *op) const { return bool(parts.ofRows(op)); }
   /// The address of the position, i64, of the first of them.
   Value getPositions(Operation *op);
+  /// The numbers, i32, of the micro-batch's rows with a target; null where the
+  /// rows of `value` are a part, or nobody asked for them.
+  Value getTargetRows(Value value);
+  /// The runs of the micro-batch's rows at a field of its segments; leaves the
+  /// layer function where there are none.
+  RowRuns getRuns(size_t field);
 
   PlaceAttr placeOf(Value value) { return source.getPlaceOf(value); }
   /// The place behind those of the results: the op's scratch memory.

@@ -355,6 +355,7 @@ static LogicalResult emitHead(FunctionLowering &function, Operation *op,
   fields.setI32(offsetof(dyna_head, chunk_rows),
                 chunk == DYNA_HEAD_CHUNK_ROWS ? 0 : chunk);
   fields.set(offsetof(dyna_head, target_rows), function.getTargets(x));
+  fields.set(offsetof(dyna_head, used_rows), function.getTargetRows(x));
   function.call(typedKernel(function, "dyna_head", element),
                 {function.getContext(), fields.get()});
   return success();

@@ -4,6 +4,7 @@
 
 #include "passes/memory/Target.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "runtime/abi/Abi.h"
 #include "runtime/plan/HeadChunks.h"
 
 using namespace mlir;
@@ -11,10 +12,11 @@ using namespace mlir::dyna;
 
 static constexpr Target targets[] = {
     {TargetName::Cpu, Target::Epilogues::AnySweep, DYNA_MAX_CHUNKS,
-     ::dyna::headChunkRows("cpu"), false},
+     ::dyna::headChunkRows("cpu"), false, 0},
     // A GPU of 132 processors runs four blocks of a norm's sweep on each.
     {TargetName::Cuda, Target::Epilogues::Described, 512,
-     ::dyna::headChunkRows("cuda"), true},
+     ::dyna::headChunkRows("cuda"), true,
+     DYNA_BATCH_TOKEN_RUNS | DYNA_BATCH_POSITION_RUNS | DYNA_BATCH_TARGET_ROWS},
 };
 
 const Target &Target::get(TargetName name) {

@@ -36,6 +36,9 @@ struct Target {
   /// Whether the sums of squares of a function are taken at one time, so that the
   /// scratch memory of each is there while all are.
   bool sumsAtOnce;
+  /// DYNA_BATCH_*: the tables of a micro-batch that its code reads where it has
+  /// ops for them.
+  uint32_t batchTables;
 
   static const Target &get(TargetName name);
 };

@@ -47,6 +47,7 @@ public:
       return failure();
     if (failed(addDegrees()))
       return failure();
+    addBatchTables();
     for (const std::string &strategy : strategies)
       manifest.add_strategies(strategy);
     manifest.set_format(1);
@@ -69,6 +70,7 @@ private:
   LogicalResult addDegrees();
   LogicalResult addLocalKind(plan::TensorDegree *degree, LayerOp layer);
   void addGroups();
+  void addBatchTables();
 
   ModuleOp module;
   ArrayRef<std::string> strategies;
@@ -469,6 +471,22 @@ void ManifestBuilder::addGroups() {
     out->set_tp(group.getMesh().getMesh().size());
     addParts(out->mutable_parts(), group.getParts());
   }
+}
+
+/// Those that the target's code has for the ops that there are.
+void ManifestBuilder::addBatchTables() {
+  uint32_t read = 0;
+  for (FunctionOp function : module.getOps<FunctionOp>())
+    function.walk([&](Operation *op) {
+      llvm::TypeSwitch<Operation *>(op)
+          .Case([&](EmbeddingGradOp) { read |= DYNA_BATCH_TOKEN_RUNS; })
+          .Case([&](PositionsGradOp) { read |= DYNA_BATCH_POSITION_RUNS; })
+          .Case<AttentionOp, AttentionGradOp>(
+              [&](auto) { read |= DYNA_BATCH_OFFSETS; })
+          .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>(
+              [&](auto) { read |= DYNA_BATCH_TARGET_ROWS; });
+    });
+  manifest.set_batch_tables(read & targetOf(module).batchTables);
 }
 
 FailureOr<plan::Manifest>

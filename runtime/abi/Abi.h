@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-#define DYNA_ABI_VERSION 5
+#define DYNA_ABI_VERSION 6
 /// Row counts in memory formulas are rounded up to a multiple of this.
 #define DYNA_ROW_ALIGNMENT 32
 /// Bytes to which every tensor and block is aligned.
@@ -106,11 +106,32 @@ typedef struct dyna_segment {
   int64_t position0;
 } dyna_segment;
 
+/// Rows of a micro-batch in *runs*: those that have a token id, or a position, in
+/// common. Run i is rows[starts[i]] up to, not including, rows[starts[i + 1]],
+/// ascending; runs are in order of what they have in common. `starts[0]` is 0,
+/// `starts[count]` tq. No run is empty.
+typedef struct dyna_row_runs {
+  const int32_t *rows;   ///< [tq]
+  const int32_t *starts; ///< [count + 1]
+  int64_t count;
+} dyna_row_runs;
+
+/// Tables of a micro-batch that not every backend needs: bits. The manifest says
+/// which compiled code asks for (`batch_tables`).
+enum {
+  DYNA_BATCH_OFFSETS = 1,
+  DYNA_BATCH_TOKEN_RUNS = 2,
+  DYNA_BATCH_POSITION_RUNS = 4,
+  DYNA_BATCH_TARGET_ROWS = 8,
+  DYNA_BATCH_TABLES = 15, ///< all of them
+};
+
 /// The segments of one micro-batch, in order of q_begin; they cover [0, tq)
 /// without gap or overlap. The per-row arrays say the same row by row, for code
-/// that works on rows. `row_sample` and `row_position` have tq entries. All of
-/// these lie on the device; what code that launches work there must know of them
-/// stands in the last fields.
+/// that works on rows. `row_sample` and `row_position` have tq entries. All
+/// arrays lie on the device; what code that launches work there must know of
+/// them stands in the numbers. The tables at the end are null unless they were
+/// asked for.
 typedef struct dyna_segments {
   const dyna_segment *data;
   int64_t count;
@@ -126,6 +147,10 @@ typedef struct dyna_segments {
       causal_pairs; ///< those that a causal mask leaves (dyna_visible_pairs)
   /// Not 0: the keys of every segment are the rows of its own queries.
   int64_t keys_are_queries;
+  const int32_t *offsets; ///< [count + 1]: q_begin of each segment, then tq
+  dyna_row_runs token_runs;
+  dyna_row_runs position_runs;
+  const int32_t *target_rows; ///< [targets]: rows that have one, ascending
 } dyna_segments;
 
 /// By which the manifest lists the tiers; the fields of dyna_saved, in order. A

@@ -243,6 +243,8 @@ dyna_status dyna_attention_grad_bf16(dyna_context *,
 /// `target_rows` says how many rows have a target, which code that launches
 /// work cannot see: a call with another number is refused, or, where the device
 /// runs late, undefined. -1: not known, so that the device has to be asked.
+/// `used_rows`, where it is not null, lists these rows, ascending, so that a
+/// device need not look for them; it goes with a number that is known.
 ///
 /// With `narrow_dw` not 0 (bf16 only) dw is bf16: what the call adds is summed
 /// over its chunks in f32, with the help of the workspace, and rounded once.
@@ -274,6 +276,7 @@ typedef struct dyna_head {
   int32_t group;       ///< index into `context->groups`
   int32_t chunk_rows;  ///< 0: DYNA_HEAD_CHUNK_ROWS
   int64_t target_rows;
+  const int32_t *used_rows;
 } dyna_head;
 
 dyna_status dyna_head_f32(dyna_context *, const dyna_head *);

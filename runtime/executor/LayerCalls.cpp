@@ -148,22 +148,7 @@ static Status load(Run &run, const Instruction &i) {
   DYNA_RETURN_IF_ERROR(run.machine.upload(
       run.machine.dynamicStart() + batch, staging.batch.data(),
       static_cast<int64_t>(staging.batch.size())));
-  auto at = [&](int64_t offset) { return run.machine.dynamic(batch + offset); };
-  dyna_segments &segments = run.segments[m];
-  segments.data =
-      static_cast<const dyna_segment *>(at(staging.layout.segments));
-  segments.count = staging.extent.s;
-  segments.tq = staging.extent.tq;
-  segments.tkv = staging.extent.tkv;
-  segments.longest_query = segments.longest_key = staging.longest;
-  segments.targets = staging.targets;
-  segments.keys_are_queries = 1; // `stage` makes no others
-  segments.pairs = staging.pairs;
-  segments.causal_pairs = staging.causalPairs;
-  segments.row_sample =
-      static_cast<const int64_t *>(at(staging.layout.rowSample));
-  segments.row_position =
-      static_cast<const int64_t *>(at(staging.layout.rowPosition));
+  run.segments[m] = segmentsAt(staging, run.machine.dynamic(batch));
   return Status::ok();
 }
 

@@ -8,7 +8,8 @@
 #include "runtime/plan/ProgramBlocks.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <numeric>
 
 namespace dyna {
 namespace {
@@ -37,13 +38,83 @@ Status checkSample(const Model &model, const Sample &sample) {
   return Status::ok();
 }
 
+/// Sorts the numbers of rows by their keys, which are not negative, and says where
+/// the runs of equal keys begin, and after the last one. Rows of a key stay in
+/// order: digit by digit, from the lowest. Returns the number of runs.
+template <typename Key>
+int64_t makeRuns(const Key *keys, int64_t count, int32_t *rows,
+                 int32_t *starts) {
+  constexpr int bits = 11, digits = 1 << bits;
+  Key largest = 0;
+  for (int64_t row = 0; row < count; ++row)
+    largest = std::max(largest, keys[row]);
+  int passes = 0;
+  for (Key rest = largest; rest > 0; rest >>= bits)
+    ++passes;
+  // They take turns; the last pass writes to `rows`.
+  std::vector<int32_t> spare(static_cast<size_t>(count));
+  int32_t *from = passes % 2 == 0 ? rows : spare.data();
+  int32_t *to = passes % 2 == 0 ? spare.data() : rows;
+  std::iota(from, from + count, 0);
+  for (int pass = 0; pass < passes; ++pass, std::swap(from, to)) {
+    auto digitOf = [&](int32_t row) {
+      return static_cast<size_t>(keys[row] >> (pass * bits)) % digits;
+    };
+    std::array<int32_t, digits + 1> places = {};
+    for (int64_t i = 0; i < count; ++i)
+      ++places[digitOf(from[i]) + 1];
+    std::partial_sum(places.begin(), places.end(), places.begin());
+    for (int64_t i = 0; i < count; ++i)
+      to[places[digitOf(from[i])]++] = from[i];
+  }
+  int64_t runs = 0;
+  for (int64_t i = 0; i < count; ++i)
+    if (i == 0 || keys[rows[i]] != keys[rows[i - 1]])
+      starts[runs++] = static_cast<int32_t>(i);
+  starts[runs] = static_cast<int32_t>(count);
+  return runs;
+}
+
+/// The tables that there is room for, from what has been staged.
+void addTables(Staging &staging) {
+  const BatchLayout &layout = staging.layout;
+  const int64_t rows = staging.extent.tq;
+  unsigned char *batch = staging.batch.data();
+  auto table = [&](int64_t offset) {
+    return reinterpret_cast<int32_t *>(batch + offset);
+  };
+  if (layout.offsets >= 0) {
+    const auto *segments =
+        reinterpret_cast<const dyna_segment *>(batch + layout.segments);
+    int32_t *offsets = table(layout.offsets);
+    for (int64_t i = 0; i < staging.extent.s; ++i)
+      offsets[i] = static_cast<int32_t>(segments[i].q_begin);
+    offsets[staging.extent.s] = static_cast<int32_t>(rows);
+  }
+  if (layout.tokenRuns.rows >= 0)
+    staging.tokenRuns =
+        makeRuns(staging.tokens.data(), rows, table(layout.tokenRuns.rows),
+                 table(layout.tokenRuns.starts));
+  if (layout.positionRuns.rows >= 0)
+    staging.positionRuns = makeRuns(
+        reinterpret_cast<const int64_t *>(batch + layout.rowPosition), rows,
+        table(layout.positionRuns.rows), table(layout.positionRuns.starts));
+  if (layout.targetRows >= 0) {
+    const int32_t *targets = table(layout.targets);
+    int32_t *used = table(layout.targetRows);
+    for (int64_t row = 0; row < rows; ++row)
+      if (targets[row] != ignoreTarget)
+        *used++ = static_cast<int32_t>(row);
+  }
+}
+
 } // namespace
 
 StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
                         const MiniBatch &miniBatch) {
   Staging staging;
   staging.extent = extentOf(microBatch);
-  staging.layout = batchLayout(staging.extent);
+  staging.layout = batchLayout(staging.extent, model.batchTables());
   staging.tokens.resize(staging.extent.tq);
   staging.batch.resize(staging.layout.bytes, 0);
   unsigned char *batch = staging.batch.data();
@@ -77,7 +148,41 @@ StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
     staging.causalPairs += length * (length + 1) / 2;
     row += length;
   }
+  addTables(staging);
   return staging;
+}
+
+dyna_segments segmentsAt(const Staging &staging, const void *address) {
+  const BatchLayout &layout = staging.layout;
+  const char *batch = static_cast<const char *>(address);
+  auto at = [&](auto *&pointer, int64_t offset) {
+    if (offset >= 0)
+      pointer =
+          reinterpret_cast<std::decay_t<decltype(pointer)>>(batch + offset);
+  };
+  auto runsAt = [&](dyna_row_runs &runs, const BatchLayout::Runs &places,
+                    int64_t count) {
+    at(runs.rows, places.rows);
+    at(runs.starts, places.starts);
+    runs.count = count;
+  };
+  dyna_segments segments = {};
+  at(segments.data, layout.segments);
+  at(segments.row_sample, layout.rowSample);
+  at(segments.row_position, layout.rowPosition);
+  segments.count = staging.extent.s;
+  segments.tq = staging.extent.tq;
+  segments.tkv = staging.extent.tkv;
+  segments.longest_query = segments.longest_key = staging.longest;
+  segments.targets = staging.targets;
+  segments.pairs = staging.pairs;
+  segments.causal_pairs = staging.causalPairs;
+  segments.keys_are_queries = 1; // `stage` makes no others
+  at(segments.offsets, layout.offsets);
+  runsAt(segments.token_runs, layout.tokenRuns, staging.tokenRuns);
+  runsAt(segments.position_runs, layout.positionRuns, staging.positionRuns);
+  at(segments.target_rows, layout.targetRows);
+  return segments;
 }
 
 int64_t countTargets(const MiniBatch &miniBatch) {

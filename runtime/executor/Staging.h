@@ -14,23 +14,32 @@
 
 namespace dyna {
 
-/// The host's side of LOAD: what is copied to the device.
+/// The host's side of LOAD: what is copied to the device, with the tables that the
+/// model's code asks for.
 struct Staging {
   std::vector<int32_t> tokens;
   std::vector<unsigned char> batch; ///< as BatchLayout says
   BatchLayout layout;
   Extent extent;
-  int64_t longest = 0;     ///< tokens of the longest segment
-  int64_t targets = 0;     ///< that are in the loss
-  int64_t pairs = 0;       ///< of a query and a key of its segment
-  int64_t causalPairs = 0; ///< those whose key is not after the query
+  int64_t longest = 0;      ///< tokens of the longest segment
+  int64_t targets = 0;      ///< that are in the loss
+  int64_t pairs = 0;        ///< of a query and a key of its segment
+  int64_t causalPairs = 0;  ///< those whose key is not after the query
+  int64_t tokenRuns = 0;    ///< where there is a table of them
+  int64_t positionRuns = 0; ///< the same
 };
 
 /// Lays the samples of a micro-batch end to end, those with longer segments
 /// padded by tokens without targets. Token and target ids must be
-/// in the vocabulary, samples no longer than the model's positions.
+/// in the vocabulary, samples no longer than the model's positions. Linear in
+/// tokens, tables too (times the digits of the largest token id or position, of
+/// 11 bits each).
 StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
                         const MiniBatch &miniBatch);
+
+/// What layer functions are told of it when `batch` has been copied to the
+/// device's memory at `address`.
+dyna_segments segmentsAt(const Staging &staging, const void *address);
 
 /// Targets of a mini-batch that are in the loss, counted.
 int64_t countTargets(const MiniBatch &miniBatch);

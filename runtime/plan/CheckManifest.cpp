@@ -306,6 +306,10 @@ Status checkManifest(const plan::Manifest &manifest) {
   if (facts.positions() < 0 || facts.positions() > maxMicroBatchTokens)
     return bad("positions " + std::to_string(facts.positions()) +
                " are out of range");
+  if (manifest.batch_tables() & ~uint32_t(DYNA_BATCH_TABLES))
+    return bad(formatText("tables %d of micro-batches are not known, expects "
+                          "bits of %d",
+                          manifest.batch_tables(), DYNA_BATCH_TABLES));
   DYNA_RETURN_IF_ERROR(checkParameters(manifest));
   for (const plan::LayerKind &kind : manifest.kinds()) {
     DYNA_RETURN_IF_ERROR(checkKind(kind, master));

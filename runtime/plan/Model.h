@@ -41,6 +41,9 @@ public:
   const plan::Manifest &manifest() const { return manifest_; }
   uint64_t hash() const { return manifest_.hash(); }
 
+  /// What a micro-batch has beside its segments: DYNA_BATCH_*.
+  uint32_t batchTables() const { return manifest_.batch_tables(); }
+
   int layers() const { return manifest_.layers_size(); }
   const plan::Layer &layer(int index) const { return manifest_.layers(index); }
   /// As it is compiled for a rank that has no others along the tensor axis.

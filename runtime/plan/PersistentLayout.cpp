@@ -86,18 +86,31 @@ PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
   return layout;
 }
 
-BatchLayout batchLayout(const Extent &extent) {
+BatchLayout batchLayout(const Extent &extent, uint32_t tables) {
   BatchLayout layout;
   auto place = [&](int64_t bytes) {
     int64_t offset = layout.bytes;
     layout.bytes += dyna_align_block(bytes);
     return offset;
   };
-  int64_t rows = dyna_round_rows(extent.tq);
+  const int64_t rows = dyna_round_rows(extent.tq);
+  const int64_t segments = dyna_round_rows(extent.s);
   layout.targets = place(4 * rows);
-  layout.segments = place(sizeof(dyna_segment) * dyna_round_rows(extent.s));
+  layout.segments = place(sizeof(dyna_segment) * segments);
   layout.rowSample = place(8 * rows);
   layout.rowPosition = place(8 * rows);
+  auto placeRuns = [&](BatchLayout::Runs &runs) {
+    runs.rows = place(4 * rows);
+    runs.starts = place(4 * (rows + 1));
+  };
+  if (tables & DYNA_BATCH_OFFSETS)
+    layout.offsets = place(4 * (segments + 1));
+  if (tables & DYNA_BATCH_TOKEN_RUNS)
+    placeRuns(layout.tokenRuns);
+  if (tables & DYNA_BATCH_POSITION_RUNS)
+    placeRuns(layout.positionRuns);
+  if (tables & DYNA_BATCH_TARGET_ROWS)
+    layout.targetRows = place(4 * rows);
   return layout;
 }
 

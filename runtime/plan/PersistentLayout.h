@@ -71,16 +71,26 @@ PersistentLayout persistentLayout(const RankView &view,
                                   const std::vector<int64_t> &rowsAtHome = {});
 
 /// The block of a micro-batch that LOAD fills beside the token ids, which go to
-/// the first layer's input. Offsets count from the block's start.
+/// the first layer's input. Offsets count from the block's start; tables that are
+/// not there have -1.
 struct BatchLayout {
+  /// dyna_row_runs; there is room for as many runs as rows.
+  struct Runs {
+    int64_t rows = -1;   ///< i32 [tq]
+    int64_t starts = -1; ///< i32 [tq + 1]
+  };
   int64_t targets = 0;     ///< i32 [tq]
   int64_t segments = 0;    ///< dyna_segment [s]
   int64_t rowSample = 0;   ///< i64 [tq]
   int64_t rowPosition = 0; ///< i64 [tq]
+  int64_t offsets = -1;    ///< i32 [s + 1]
+  Runs tokenRuns, positionRuns;
+  int64_t targetRows = -1; ///< i32 [tq]
   int64_t bytes = 0;
 };
 
-BatchLayout batchLayout(const Extent &extent);
+/// `tables`: those that compiled code asks for (DYNA_BATCH_*).
+BatchLayout batchLayout(const Extent &extent, uint32_t tables);
 
 } // namespace dyna
 

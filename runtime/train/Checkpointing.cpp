@@ -238,10 +238,12 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
   return state;
 }
 
-/// Of what is computed: how much memory functions work in is another matter,
+/// Of what is computed: how much memory functions work in, and which tables of
+/// micro-batches they ask for, is another matter,
 /// and differs between targets.
 std::string modelHashText(const Model &model) {
   plan::Manifest computed = model.manifest();
+  computed.clear_batch_tables();
   auto clear = [](auto *kinds) {
     for (plan::LayerKind &kind : *kinds)
       for (plan::LayerKind::Role &role : *kind.mutable_roles())

@@ -37,6 +37,7 @@ struct RunState {
   static StatusOr<RunState> fromJson(const std::string &text);
 };
 
+/// Of what a saved run depends on, whatever device it runs on.
 std::string modelHashText(const Model &model);
 
 /// Bytes of the files of a checkpoint, or a little more.

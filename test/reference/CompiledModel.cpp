@@ -243,7 +243,17 @@ void CompiledModel::call(size_t index, Role role, MicroBatch *micro,
         llvm::count_if(batch.targets,
                        [&](int32_t target) { return target != batch.ignored; }),
         pairs,
-        causalPairs};
+        causalPairs,
+        nullptr,
+        {},
+        {},
+        nullptr};
+    if (program.batchTables() & DYNA_BATCH_TOKEN_RUNS)
+      segments.token_runs = micro->tokenRuns.get();
+    if (program.batchTables() & DYNA_BATCH_POSITION_RUNS)
+      segments.position_runs = micro->positionRuns.get();
+    if (program.batchTables() & DYNA_BATCH_TARGET_ROWS)
+      segments.target_rows = micro->targetRows.data();
     if (!micro->saved.empty()) {
       Saved &blocks = micro->saved[index];
       saved = {blocks.input.data(), blocks.products.data(),
@@ -279,6 +289,22 @@ void CompiledModel::checkGuards(const MicroBatch &micro,
         failure = where + " wrote outside of " + name;
 }
 
+template <typename Key>
+void CompiledModel::Runs::fill(const std::vector<Key> &keys) {
+  std::map<Key, std::vector<int32_t>> rowsOf;
+  for (size_t row = 0; row < keys.size(); ++row)
+    rowsOf[keys[row]].push_back(static_cast<int32_t>(row));
+  starts = {0};
+  for (const auto &[key, run] : rowsOf) {
+    rows.insert(rows.end(), run.begin(), run.end());
+    starts.push_back(static_cast<int32_t>(rows.size()));
+  }
+}
+
+dyna_row_runs CompiledModel::Runs::get() const {
+  return {rows.data(), starts.data(), static_cast<int64_t>(starts.size()) - 1};
+}
+
 void CompiledModel::prepare(MicroBatch &micro, const Batch &batch, bool saves) {
   micro.batch = &batch;
   for (const Segment &s : batch.segments.list)
@@ -287,6 +313,11 @@ void CompiledModel::prepare(MicroBatch &micro, const Batch &batch, bool saves) {
   micro.samples = batch.segments.rowSamples();
   micro.positions = batch.segments.rowPositions();
   micro.targets = storeIds(batch.targets);
+  micro.tokenRuns.fill(batch.ids);
+  micro.positionRuns.fill(micro.positions);
+  for (size_t row = 0; row < batch.targets.size(); ++row)
+    if (batch.targets[row] != batch.ignored)
+      micro.targetRows.push_back(static_cast<int32_t>(row));
   micro.loss = Slab(8);
   auto tokens = static_cast<int64_t>(micro.samples.size());
   auto count = static_cast<int64_t>(micro.segments.size());

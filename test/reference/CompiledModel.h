@@ -108,10 +108,18 @@ private:
   struct Saved {
     Slab input, products, elementwise, deferred;
   };
+  /// Rows by what they have in common.
+  struct Runs {
+    template <typename Key> void fill(const std::vector<Key> &keys);
+    dyna_row_runs get() const;
+    std::vector<int32_t> rows, starts;
+  };
   struct MicroBatch {
     const Batch *batch;
     std::vector<dyna_segment> segments;
     std::vector<int64_t> samples, positions;
+    Runs tokenRuns, positionRuns;
+    std::vector<int32_t> targetRows;
     Slab targets, loss;
     std::vector<Saved> saved; ///< by call
   };

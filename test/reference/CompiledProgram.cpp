@@ -13,6 +13,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "passes/Pipelines.h"
+#include "passes/memory/Target.h"
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
 #include "test/reference/Emulation.h"
@@ -154,6 +155,7 @@ CompiledProgram::compile(ModuleOp module, const CompileOptions &options) {
   buildMemoryPhase(phases, memory);
   if (failed(phases.run(*copy)) || !program->readMemory(*copy))
     return nullptr;
+  program->tables = targetOf(*copy).batchTables;
 
   PassManager lowering(module.getContext());
   if (options.emulated) {

@@ -60,6 +60,8 @@ public:
 
   /// In which the gradients of parameters are added up.
   Type gradientElement() const { return gradients; }
+  /// DYNA_BATCH_*: what its code reads of a micro-batch beside its segments.
+  uint32_t batchTables() const { return tables; }
   const CompiledLayer &layer(StringRef kind) const {
     return layers.at(kind.str());
   }
@@ -72,6 +74,7 @@ private:
 
   std::unique_ptr<llvm::orc::LLJIT> jit;
   Type gradients;
+  uint32_t tables = 0;
   std::map<std::string, CompiledLayer> layers;
 };
 

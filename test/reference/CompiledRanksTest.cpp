@@ -40,6 +40,7 @@ struct Case {
   const char *type;
   CompiledTolerances tolerances;
   StepOptions step;
+  bool emulated = false; ///< kernels of a GPU, on the processor
 };
 
 void PrintTo(const Case &test, std::ostream *stream) { *stream << test.name; }
@@ -192,6 +193,7 @@ TEST_P(CompiledRanksTest, EqualsOneRank) {
   CompileOptions options;
   options.type = test.type;
   options.strategies = strategy();
+  options.emulated = test.emulated;
   auto program = CompiledProgram::compile(*module, options);
   ASSERT_TRUE(program);
   ModelOp model = *module->getOps<ModelOp>().begin();
@@ -260,5 +262,14 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"LlamaTp4F64", llama, 4, false, "f64", f64Tolerances, {}},
         Case{"LlamaTp8SpF64", llama, 8, true, "f64", f64Tolerances, {}},
         Case{"Gpt2Tp4SpF32", gpt2, 4, true, "f32", f32Tolerances, {}},
-        Case{"LlamaTp4SpBf16", llama, 4, true, "bf16", bf16Tolerances, {}}),
+        Case{"LlamaTp4SpBf16", llama, 4, true, "bf16", bf16Tolerances, {}},
+        // Runs of rows where a rank has a part of the tokens, or of the table.
+        Case{"EmulatedGpt2Tp3SpF64",
+             gpt2,
+             3,
+             true,
+             "f64",
+             f64Tolerances,
+             {Recompute::Full, false},
+             true}),
     [](const testing::TestParamInfo<Case> &info) { return info.param.name; });

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <sys/mman.h>
 #include <vector>
@@ -184,8 +185,8 @@ public:
   Block(const dyna_emulated_launch &launch, int32_t index, Random &random)
       : launch(launch), index(index), random_(random),
         fibers_(static_cast<size_t>(launch.block)),
-        inWarp_((fibers_.size() + DYNA_EMULATED_WARP - 1) /
-                DYNA_EMULATED_WARP) {}
+        inWarp_((fibers_.size() + DYNA_EMULATED_WARP - 1) / DYNA_EMULATED_WARP),
+        isGreedy_(random.below(2) == 1) {}
   ~Block() {
     std::free(shared_);
 #ifdef DYNA_FIBERS_TSAN
@@ -220,6 +221,8 @@ private:
   void leave();
   void arrive(size_t thread);
   void arriveInWarp(size_t thread);
+  void readyWarp(size_t warp);
+  void readyBlock();
   bool shuffle(size_t begin, size_t end);
   bool together(size_t begin, size_t end);
   void nameDeadlock();
@@ -230,6 +233,9 @@ private:
   size_t running_ = 0;
   size_t atBarrier_ = 0;
   std::vector<size_t> inWarp_; ///< of each, how many wait in it
+  /// Who became ready last goes on first: a warp runs on as far as it can while
+  /// the others stand still. Else the next one is drawn, and all come along.
+  const bool isGreedy_;
   size_t ended_ = 0;
   void *scheduler_ = nullptr; ///< its stack pointer
   void *shared_ = nullptr;
@@ -300,10 +306,11 @@ bool Block::run() {
 #ifdef DYNA_FIBERS_TSAN
     fibers_[thread].sanitizer = __tsan_create_fiber(0);
 #endif
-    ready_.push_back(thread);
   }
+  readyBlock();
   while (!ready_.empty() && failure.empty()) {
-    size_t &picked = ready_[random_.below(ready_.size())];
+    size_t &picked =
+        isGreedy_ ? ready_.back() : ready_[random_.below(ready_.size())];
     size_t thread = picked;
     picked = ready_.back();
     ready_.pop_back();
@@ -332,10 +339,7 @@ void Block::arrive(size_t thread) {
     if (++atBarrier_ < fibers_.size())
       break;
     atBarrier_ = 0;
-    for (size_t i = 0; i < fibers_.size(); ++i) {
-      fibers_[i].at = At::Ready;
-      ready_.push_back(i);
-    }
+    readyBlock();
     break;
   case At::WarpBarrier:
   case At::Xor:
@@ -360,9 +364,29 @@ void Block::arriveInWarp(size_t thread) {
   if (at == At::Together ? !together(begin, end)
                          : at != At::WarpBarrier && !shuffle(begin, end))
     return;
-  for (size_t i = begin; i < end; ++i) {
-    fibers_[i].at = At::Ready;
-    ready_.push_back(i);
+  readyWarp(thread / DYNA_EMULATED_WARP);
+}
+
+/// One behind the other, from a lane on that is drawn.
+void Block::readyWarp(size_t warp) {
+  const size_t begin = warp * DYNA_EMULATED_WARP;
+  const size_t size =
+      std::min<size_t>(DYNA_EMULATED_WARP, fibers_.size() - begin);
+  const size_t first = random_.below(size);
+  for (size_t i = 0; i < size; ++i) {
+    const size_t thread = begin + (first + i) % size;
+    fibers_[thread].at = At::Ready;
+    ready_.push_back(thread);
+  }
+}
+
+/// Warp by warp, in an order that is drawn.
+void Block::readyBlock() {
+  std::vector<size_t> warps(inWarp_.size());
+  std::iota(warps.begin(), warps.end(), size_t(0));
+  for (size_t left = warps.size(); left > 0; --left) {
+    std::swap(warps[random_.below(left)], warps[left - 1]);
+    readyWarp(warps[left - 1]);
   }
 }
 

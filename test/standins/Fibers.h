@@ -11,7 +11,9 @@
 //
 // and `dyna_emulated_run` runs it as a grid of blocks of threads, a fiber per
 // thread: each runs on until it waits for others (barrier, shuffle) or ends, then
-// another is resumed, in an order drawn from the seed. Nothing else depends on
+// another is resumed, in an order drawn from the seed. In half of the blocks any
+// may be next; in the others a warp goes on as long as it can while the rest stand
+// still, which shows barriers that only fast warps need. Nothing else depends on
 // the seed, so that a kernel whose result does has a race: it lacks a barrier.
 // Warps are 32 threads in order of their index. Blocks run one after another, in
 // seeded order too.

@@ -88,6 +88,44 @@ TEST(Fibers, AMissingBarrierShows) {
   EXPECT_GE(wrong, 10);
 }
 
+/// A loop that uses shared memory again has to wait until all have read: a warp that
+/// is a turn ahead writes what others have not read yet.
+TEST(Fibers, AWarpThatRunsAheadShows) {
+  struct Arguments {
+    int32_t *out;
+    bool barrier;
+  };
+  auto kernel = [](const void *a) {
+    const auto &arguments = *static_cast<const Arguments *>(a);
+    int32_t thread = dyna_emulated_thread(), total = 0;
+    auto *parts = static_cast<int32_t *>(dyna_emulated_shared(32 * 4));
+    for (int32_t turn = 0; turn < 3; ++turn) {
+      uint32_t sum = sumOfWarp(static_cast<uint32_t>(thread * (turn + 1)));
+      if (thread % 32 == 0)
+        parts[thread / 32] = static_cast<int32_t>(sum);
+      dyna_emulated_barrier();
+      for (int32_t warp = 0; warp < 32; ++warp)
+        total += parts[warp];
+      if (arguments.barrier)
+        dyna_emulated_barrier();
+    }
+    arguments.out[thread] = total;
+  };
+  const std::vector<int32_t> expected(1024, 6 * (1023 * 1024 / 2));
+  int wrong = 0;
+  for (bool barrier : {true, false})
+    for (uint64_t seed = 0; seed < 10; ++seed) {
+      std::vector<int32_t> out(1024, -1);
+      Arguments arguments = {out.data(), barrier};
+      EXPECT_EQ(run(kernel, &arguments, 1, 1024, seed), "");
+      if (barrier)
+        EXPECT_EQ(out, expected);
+      else
+        wrong += out != expected;
+    }
+  EXPECT_GE(wrong, 3);
+}
+
 TEST(Fibers, ASeedSaysTheOrder) {
   struct Order {
     std::vector<int32_t> *seen;

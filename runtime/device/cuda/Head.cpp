@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Gives the device work of sizes that the call says; which rows have a target is
-// found there (kernels/Head.cu). Where their number is not known, all rows are
-// taken, those without a target as zeros: nobody waits.
+// Gives the device work of sizes that the call says. Which rows have a target the
+// call says, too, or it is found there (kernels/Head.cu). Where their number is
+// not known, all rows are taken, those without a target as zeros: nobody waits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,8 @@ public:
       slice_ = reinterpret_cast<float *>(
           take(4 * p.width * std::min<int64_t>(p.vocab, DYNA_HEAD_SLICE_ROWS)));
     }
-    used_ = reinterpret_cast<int64_t *>(at);
+    list_ = reinterpret_cast<int32_t *>(at);
+    used_ = p.used_rows ? p.used_rows : list_;
   }
 
   dyna_status run() {
@@ -72,18 +73,19 @@ private:
                     static_cast<StreamHandle>(context_->stream), data, bytes));
   }
 
-  /// Lists the rows that have a target, which are checked; clears the gradient of
-  /// all where some have none.
+  /// Where some rows have no target: lists those that have one, unless the call
+  /// does, and clears the gradient of all.
   dyna_status listRows() {
-    if (p_.rows == 0)
+    if (isWhole_)
       return DYNA_OK;
-    gpu::HeadListArguments list = {};
-    list.targets = p_.targets, list.used = used_;
-    list.rows = p_.rows;
-    list.announced = p_.target_rows, list.ignored = p_.ignore_index;
-    if (dyna_status status = launch<Kernel::head_list>(context_, list, 1))
-      return status;
-    return p_.dx && !isWhole_ ? clear(p_.dx, p_.rows * rowBytes_) : DYNA_OK;
+    if (used_ == list_) {
+      gpu::HeadListArguments list = {};
+      list.targets = p_.targets, list.used = list_, list.rows = p_.rows;
+      list.announced = p_.target_rows, list.ignored = p_.ignore_index;
+      if (dyna_status status = launch<Kernel::head_list>(context_, list, 1))
+        return status;
+    }
+    return p_.dx ? clear(p_.dx, p_.rows * rowBytes_) : DYNA_OK;
   }
 
   /// Rows of x or dx that have a target, side by side in `gathered`, or back.
@@ -201,7 +203,8 @@ private:
   /// chunk adds to some rows.
   uint16_t *lowerHalves_ = nullptr;
   float *slice_ = nullptr;
-  int64_t *used_; ///< rows with a target, ascending, then -1
+  int32_t *list_;       ///< room for a list of our own
+  const int32_t *used_; ///< rows with a target, ascending; then, in ours, -1
 };
 
 dyna_status runHead(dyna_context *context, const dyna_head *p, int64_t element,

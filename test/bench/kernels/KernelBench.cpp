@@ -227,12 +227,22 @@ void benchAttention(Bench &bench, const char *dtype,
       pairs += n * n;
       causalPairs += n * (n + 1) / 2;
     }
-    dyna_segments all = {segments.data(), int64_t(segments.size()),
-                         tokens,          tokens,
-                         nullptr,         nullptr,
-                         longest,         longest,
-                         tokens,          pairs,
-                         causalPairs};
+    dyna_segments all = {segments.data(),
+                         int64_t(segments.size()),
+                         tokens,
+                         tokens,
+                         nullptr,
+                         nullptr,
+                         longest,
+                         longest,
+                         tokens,
+                         pairs,
+                         causalPairs,
+                         /*keys_are_queries=*/1,
+                         nullptr,
+                         {},
+                         {},
+                         nullptr};
     auto q = randomData<T>(tokens * width), k = randomData<T>(tokens * width);
     auto v = randomData<T>(tokens * width),
          dout = randomData<T>(tokens * width);

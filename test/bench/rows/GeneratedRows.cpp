@@ -178,9 +178,22 @@ int main(int argc, char **argv) {
   dyna_tensor params[2] = {{aligned, kWidth}, {aligned + kWidth, kWidth}};
   std::vector<int64_t> zeros(rows, 0), positions(rows);
   dyna_segment segment = {0, 0, rows, 0, rows, 0};
-  dyna_segments segments = {
-      &segment, 1,    rows, rows,        zeros.data(),         positions.data(),
-      rows,     rows, rows, rows * rows, rows * (rows + 1) / 2};
+  dyna_segments segments = {&segment,
+                            1,
+                            rows,
+                            rows,
+                            zeros.data(),
+                            positions.data(),
+                            rows,
+                            rows,
+                            rows,
+                            rows * rows,
+                            rows * (rows + 1) / 2,
+                            /*keys_are_queries=*/1,
+                            nullptr,
+                            {},
+                            {},
+                            nullptr};
   dyna_tensor input = {in, rows}, output = {out, rows};
   dyna_saved saved = {in, nullptr, nullptr, nullptr, nullptr};
   for (const char *kind : {"norm", "tanh", "erf"}) {

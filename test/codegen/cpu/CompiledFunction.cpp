@@ -220,7 +220,12 @@ dyna_status Call::run(dyna_layer_function function) {
                             longest,
                             tokens(),
                             pairs,
-                            causalPairs};
+                            causalPairs,
+                            /*keys_are_queries=*/1,
+                            nullptr,
+                            {},
+                            {},
+                            nullptr};
   return function(&context, params.data(), grads.data(), &saved, workspace,
                   segmentRows.empty() && !tokens() ? nullptr : &segments,
                   in.data(), out.data());

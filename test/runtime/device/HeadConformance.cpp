@@ -37,10 +37,18 @@ protected:
   }
 
   /// `ignored`: of ten rows, how many have no target. `Sum`: in which the
-  /// gradient of w is added up.
+  /// gradient of w is added up. With `lists` the call says which rows have one.
+  /// Returns the loss, then dx and dw.
   template <typename T, typename Sum = typename Functions<T>::Sum>
+  Matrix check(int64_t rows, int64_t width, int64_t vocab, int ignored,
+               bool train, bool lists = false) {
+    Matrix results;
+    check<T, Sum>(rows, width, vocab, ignored, train, lists, results);
+    return results;
+  }
+  template <typename T, typename Sum>
   void check(int64_t rows, int64_t width, int64_t vocab, int ignored,
-             bool train) {
+             bool train, bool lists, Matrix &results) {
     using F = Functions<T>;
     constexpr bool narrow = sizeof(Sum) == 2;
     SCOPED_TRACE(rows);
@@ -69,6 +77,13 @@ protected:
     head.targets = static_cast<const int32_t *>(targetData->data());
     head.loss_sum = static_cast<double *>(loss->data());
     head.workspace = workspace->data();
+    std::vector<int32_t> usedRows;
+    for (int32_t row = 0; row < rows; ++row)
+      if (targets[static_cast<size_t>(row)] != -100)
+        usedRows.push_back(row);
+    auto usedData = upload(usedRows);
+    if (lists)
+      head.used_rows = static_cast<const int32_t *>(usedData->data());
     if (train)
       head.dx = dxData->data(), head.dw = dwData->data();
     context.matrix_flops = 0;
@@ -85,7 +100,11 @@ protected:
         naive::head(head, naive::toDoubles(x), naive::toDoubles(w),
                     targets.data(), dx, wideDw);
     double relative = sizeof(T) == 8 ? 1e-13 : 1e-6;
-    EXPECT_NEAR(download<double>(*loss)[0], expected,
+    results = download<double>(*loss);
+    for (const Matrix &gradient : {naive::toDoubles(download<T>(*dxData)),
+                                   naive::toDoubles(download<Sum>(*dwData))})
+      results.insert(results.end(), gradient.begin(), gradient.end());
+    EXPECT_NEAR(results[0], expected,
                 relative * std::fmax(1, std::fabs(expected)));
     if (!train) {
       EXPECT_EQ(naive::toDoubles(download<Sum>(*dwData)), naive::toDoubles(dw));
@@ -97,13 +116,16 @@ protected:
 
   template <typename T, typename Sum = typename Functions<T>::Sum>
   void checkAll() {
-    check<T, Sum>(600, 33, 517, 4, true);  // gathered rows, three chunks
-    check<T, Sum>(300, 40, 97, 0, true);   // rows used in place
-    check<T, Sum>(300, 40, 97, 4, false);  // evaluation
-    check<T, Sum>(20, 16, 1024, 10, true); // no row has a target
-    check<T, Sum>(3000, 2, 3, 4, true);    // more rows than a block has threads
+    check<T, Sum>(600, 33, 517, 4, true);       // gathered rows, three chunks
+    check<T, Sum>(300, 40, 97, 0, true);        // rows used in place
+    check<T, Sum>(300, 40, 97, 4, false, true); // evaluation
+    check<T, Sum>(20, 16, 1024, 10, true);      // no row has a target
+    check<T, Sum>(3000, 2, 3, 4, true); // more rows than a block has threads
     check<T, Sum>(0, 16, 50, 0, true);
     check<T, Sum>(1, 1, 1, 0, true);
+    for (int ignored : {0, 4, 10}) // the same bits
+      EXPECT_TRUE((check<T, Sum>(90, 9, 20, ignored, true, true)) ==
+                  (check<T, Sum>(90, 9, 20, ignored, true, false)));
   }
 };
 
@@ -173,6 +195,12 @@ TEST_P(HeadConformance, CountsTargetsThatAreNotAnnounced) {
     ASSERT_EQ(dyna_head_f32(&context, &head), DYNA_OK) << message;
     EXPECT_NEAR(download<double>(*loss)[0], 2 * std::log(50), 1e-5);
   }
+  // A list says which rows, not how many.
+  head.used_rows = head.targets, head.target_rows = -1;
+  EXPECT_EQ(dyna_head_f32(&context, &head), DYNA_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(message).find("listed, but not how many"),
+            std::string::npos)
+      << message;
 }
 
 TEST_P(HeadConformance, RefusesTargetsOutsideTheVocabulary) {

@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+
 using namespace dyna;
 using testing::HasSubstr;
 
@@ -56,6 +58,37 @@ TEST_F(MemoryCheckTest, PoisonedMemoryGivesTheSameNumbers) {
   TinyRun plain(options(plan::RECOMPUTE_SELECTIVE, true, 2));
   TinyRun checked(options(plan::RECOMPUTE_SELECTIVE, true, 2), {}, true);
   EXPECT_EQ(plain.train(2), checked.train(2));
+}
+
+// What code asks for beside segments has its bytes in plans, all of them are
+// written, and nothing else changes; the tiny model's functions look at it.
+TEST_F(MemoryCheckTest, TablesOfMicroBatchesAreInTheFormulas) {
+  for (int64_t tokensOfSample : {32, 12}) {
+    std::map<uint32_t, double> losses;
+    for (uint32_t tables : {0u, uint32_t(DYNA_BATCH_TABLES)}) {
+      TinyOptions tiny;
+      tiny.batchTables = tables;
+      TinyRun run(options(plan::RECOMPUTE_SELECTIVE, true, 2), tiny, true);
+      MiniBatch batch = tinyBatch(std::vector<int64_t>(5, tokensOfSample));
+      StepResult result;
+      Status status = run.step(0, batch, result);
+      ASSERT_TRUE(status.isOk()) << status.message();
+      losses[tables] = result.lossSum;
+      int blocks = 0;
+      for (const BlockReport &block : run.executor->memoryReport().blocks) {
+        if (block.name.kind != BlockKind::Batch)
+          continue;
+        const auto &microBatch =
+            run.lastPlan.microBatches[block.name.microBatch];
+        EXPECT_EQ(block.assigned,
+                  batchLayout(extentOf(microBatch), tables).bytes);
+        EXPECT_EQ(block.touchedEnd, block.assigned);
+        ++blocks;
+      }
+      EXPECT_GT(blocks, 1);
+    }
+    EXPECT_EQ(losses[0], losses[DYNA_BATCH_TABLES]);
+  }
 }
 
 TEST_F(MemoryCheckTest, StrayWritesAreFound) {

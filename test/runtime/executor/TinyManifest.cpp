@@ -220,7 +220,8 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
   plan::Manifest manifest;
   plan::ElementType type = options.compute;
   int64_t V = options.vocabulary, H = options.hidden;
-  tinySizes = {V, H, options.headBias};
+  tinySizes = {V, H, options.headBias, options.batchTables};
+  manifest.set_batch_tables(options.batchTables);
   manifest.set_format(1);
   manifest.set_model("tiny");
   manifest.set_compute_type(type);

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <vector>
 
 namespace dyna {
@@ -122,6 +123,49 @@ struct Tiny : TinyTypes<C, M, G> {
            segments.pairs == pairs && segments.causal_pairs == causalPairs;
   }
 
+  /// Whether these are the runs of rows with equal keys, or nobody asked.
+  template <typename Key>
+  static bool areRuns(uint32_t table, const dyna_row_runs &runs,
+                      const Key *keys, int64_t rows) {
+    if (!(tinySizes.batchTables & table))
+      return !runs.rows && !runs.starts && runs.count == 0;
+    std::map<Key, std::vector<int32_t>> rowsOf;
+    for (int64_t row = 0; row < rows; ++row)
+      rowsOf[keys[row]].push_back(static_cast<int32_t>(row));
+    const int32_t *start = runs.starts;
+    if (runs.count != static_cast<int64_t>(rowsOf.size()) || *start != 0)
+      return false;
+    for (const auto &[key, run] : rowsOf) {
+      const auto length = static_cast<int32_t>(run.size());
+      if (start[1] != start[0] + length ||
+          !std::equal(run.begin(), run.end(), runs.rows + start[0]))
+        return false;
+      ++start;
+    }
+    return true;
+  }
+
+  /// The same of the other tables.
+  static bool areOffsets(const dyna_segments &segments) {
+    const int32_t *offsets = segments.offsets;
+    if (!(tinySizes.batchTables & DYNA_BATCH_OFFSETS))
+      return !offsets;
+    for (int64_t s = 0; s < segments.count; ++s)
+      if (*offsets++ != segments.data[s].q_begin)
+        return false;
+    return *offsets == segments.tq;
+  }
+  static bool areTargetRows(const dyna_segments &segments,
+                            const int32_t *targets) {
+    const int32_t *rows = segments.target_rows;
+    if (!(tinySizes.batchTables & DYNA_BATCH_TARGET_ROWS))
+      return !rows;
+    for (int32_t row = 0; row < segments.tq; ++row)
+      if (targets[row] >= 0 && *rows++ != row)
+        return false;
+    return rows == segments.target_rows + segments.targets;
+  }
+
   //===--- Embedding ------------------------------------------------------===//
 
   static dyna_status embed(dyna_context *context, const dyna_tensor *params,
@@ -129,7 +173,11 @@ struct Tiny : TinyTypes<C, M, G> {
                            void *workspace, const dyna_segments *segments,
                            const dyna_tensor *in, const dyna_tensor *out) {
     const int32_t *tokens = static_cast<const int32_t *>(in[0].data);
-    if (!areDescribed(*segments))
+    if (!areDescribed(*segments) || !areOffsets(*segments) ||
+        !areRuns(DYNA_BATCH_TOKEN_RUNS, segments->token_runs, tokens,
+                 segments->tq) ||
+        !areRuns(DYNA_BATCH_POSITION_RUNS, segments->position_runs,
+                 segments->row_position, segments->tq))
       return DYNA_INTERNAL;
     Part part(context, V);
     C *x = SP ? static_cast<C *>(workspace) : compute(out[0]);
@@ -453,7 +501,8 @@ struct Tiny : TinyTypes<C, M, G> {
     Part part(context, V);
     int64_t tq = segments->tq, elements = dyna_round_rows(tq) * W;
     if (std::count_if(targets, targets + tq,
-                      [](int32_t t) { return t >= 0; }) != segments->targets)
+                      [](int32_t t) { return t >= 0; }) != segments->targets ||
+        !areTargetRows(*segments, targets))
       return DYNA_INTERNAL;
     // The largest logit of each row, its sum of exponentials and its target's
     // logit; then the logits of one row.

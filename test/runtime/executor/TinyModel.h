@@ -56,6 +56,8 @@ struct TinyOptions {
   bool nestedTie = false;
   /// Beside tp=1; they must divide `hidden`.
   std::vector<TinyDegree> degrees = {};
+  /// DYNA_BATCH_*: asked for, and compared with what they are of.
+  uint32_t batchTables = 0;
 };
 
 constexpr int64_t tinyVocabulary = 11, tinyWidth = 6, tinyHidden = 5;
@@ -72,6 +74,7 @@ void addPart(google::protobuf::RepeatedPtrField<plan::AxisPart> *parts,
 struct TinySizes {
   int64_t vocabulary = tinyVocabulary, hidden = tinyHidden;
   bool headBias = true;
+  uint32_t batchTables = 0;
 };
 extern TinySizes tinySizes;
 

@@ -109,6 +109,7 @@ const Change covered[] = {
      [](auto &m) { m.mutable_layers(1)->set_parameters(0, 77); }},
     {"layers.producers",
      [](auto &m) { m.mutable_layers(2)->set_producers(0, 0); }},
+    {"batch_tables", [](auto &m) { m.set_batch_tables(DYNA_BATCH_OFFSETS); }},
     {"degrees", [](auto &m) { m.mutable_degrees()->RemoveLast(); }},
     {"degrees.tp", [](auto &m) { m.mutable_degrees(0)->set_tp(3); }},
     {"degrees.sp", [](auto &m) { m.mutable_degrees(0)->set_sp(true); }},

@@ -45,6 +45,8 @@ const BadManifest badManifests[] = {
      [](auto &m) { m.set_gradient_type(plan::BF16); }}, // beside f64
     {"vocabulary 0", [](auto &m) { m.mutable_facts()->set_vocabulary(0); }},
     {"positions -1", [](auto &m) { m.mutable_facts()->set_positions(-1); }},
+    {"tables 16 of micro-batches",
+     [](auto &m) { m.set_batch_tables(DYNA_BATCH_TABLES + 1); }},
     {"'wte' is there twice",
      [](auto &m) { m.mutable_parameters(1)->set_name("wte"); }},
     {"has no name", [](auto &m) { m.mutable_parameters(1)->set_name(""); }},

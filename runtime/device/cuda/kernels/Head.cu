@@ -52,7 +52,7 @@ DYNA_GPU void listRows(const HeadListArguments &args, HeadListShared &shared) {
     int32_t total;
     const int32_t before = countBefore(shared, isUsed, total);
     if (isUsed)
-      args.used[count + before] = row;
+      args.used[count + before] = static_cast<int32_t>(row);
     count += total;
   }
   if (args.announced >= 0 && count != args.announced)

@@ -15,7 +15,7 @@ namespace gpu {
 /// Lists the rows that have a target, ascending, then -1 up to `rows`. One block.
 struct HeadListArguments {
   const int32_t *targets;
-  int64_t *used;
+  int32_t *used;
   int64_t rows;
   int64_t announced; ///< how many have a target; -1: not known
   int32_t ignored;   ///< the target of rows without one
@@ -32,7 +32,7 @@ struct HeadListShared {
 struct HeadRowsArguments {
   const void *from;
   void *to;
-  const int64_t *used;
+  const int32_t *used;
   int64_t words;
   int32_t wordBytes;
   int32_t isBack;
@@ -48,7 +48,7 @@ struct HeadLossArguments {
   const void *logits;
   void *gradient;
   const int32_t *targets;
-  const int64_t *used;
+  const int32_t *used;
   double *losses;
   int64_t first;
   int64_t stride; ///< elements, of logits and gradient

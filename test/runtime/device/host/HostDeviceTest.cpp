@@ -263,7 +263,8 @@ runEverything(Host &host, decltype(dyna_attention_f32) forward,
                  0,
                  0,
                  0,
-                 tokens - (tokens + 2) / 3};
+                 tokens - (tokens + 2) / 3,
+                 nullptr};
   EXPECT_EQ(head(&host.context, &h), DYNA_OK);
 
   std::vector<uint8_t> bytes;

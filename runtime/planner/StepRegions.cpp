@@ -102,7 +102,8 @@ Status RegionSizes::refuseNeighbours(int rank, int64_t rankBytes,
   if (pair.bytes < need)
     return Status::resourceExhausted(
         formatText("%s while what another strategy has goes home: "
-                   "--rank-memory %d is enough",
+                   "--rank-memory %d is enough, and less with smaller "
+                   "--tokens-per-micro-batch",
                    needed, enough));
   return Status::resourceExhausted(formatText(
       "%s while the parameters of '%s' come and those of '%s' are still there, "

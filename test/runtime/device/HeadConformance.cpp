@@ -41,14 +41,15 @@ protected:
   /// Returns the loss, then dx and dw.
   template <typename T, typename Sum = typename Functions<T>::Sum>
   Matrix check(int64_t rows, int64_t width, int64_t vocab, int ignored,
-               bool train, bool lists = false) {
+               bool train, bool lists = false, int32_t chunkRows = 0) {
     Matrix results;
-    check<T, Sum>(rows, width, vocab, ignored, train, lists, results);
+    check<T, Sum>(rows, width, vocab, ignored, train, lists, chunkRows,
+                  results);
     return results;
   }
   template <typename T, typename Sum>
   void check(int64_t rows, int64_t width, int64_t vocab, int ignored,
-             bool train, bool lists, Matrix &results) {
+             bool train, bool lists, int32_t chunkRows, Matrix &results) {
     using F = Functions<T>;
     constexpr bool narrow = sizeof(Sum) == 2;
     SCOPED_TRACE(rows);
@@ -68,7 +69,9 @@ protected:
     auto dxData = upload(filled<T>(rows * width, 77));
     auto targetData = upload(targets);
     auto loss = upload<double>({-1});
-    dyna_linear_bytes formula = dyna_head_workspace(sizeof(T), width, vocab);
+    head.chunk_rows = chunkRows;
+    dyna_linear_bytes formula = dyna_head_chunk_workspace(
+        sizeof(T), width, vocab, dyna_head_chunk_rows(&head));
     if (narrow)
       formula.constant += dyna_head_sum_workspace(width, vocab);
     auto workspace = upload(makeWorkspace(formula, rows, rows, 1));
@@ -116,10 +119,12 @@ protected:
 
   template <typename T, typename Sum = typename Functions<T>::Sum>
   void checkAll() {
-    check<T, Sum>(600, 33, 517, 4, true);       // gathered rows, three chunks
-    check<T, Sum>(300, 40, 97, 0, true);        // rows used in place
-    check<T, Sum>(300, 40, 97, 4, false, true); // evaluation
-    check<T, Sum>(20, 16, 1024, 10, true);      // no row has a target
+    check<T, Sum>(600, 33, 517, 4, true); // gathered rows, three chunks
+    check<T, Sum>(300, 40, 97, 0, true);  // rows used in place
+    check<T, Sum>(600, 33, 517, 4, true, false, 50); // chunks as the call says
+    check<T, Sum>(600, 33, 517, 4, true, false, 4096); // one chunk
+    check<T, Sum>(300, 40, 97, 4, false, true);        // evaluation
+    check<T, Sum>(20, 16, 1024, 10, true);             // no row has a target
     check<T, Sum>(3000, 2, 3, 4, true); // more rows than a block has threads
     check<T, Sum>(0, 16, 50, 0, true);
     check<T, Sum>(1, 1, 1, 0, true);

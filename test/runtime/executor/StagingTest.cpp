@@ -115,6 +115,8 @@ void expectStaged(const Model &model, const Drawn &drawn) {
   ASSERT_EQ(segments.tq, rows);
   ASSERT_EQ(segments.tkv, rows);
   ASSERT_EQ(segments.count, count);
+  // Else cuDNN does no call.
+  EXPECT_EQ(segments.keys_are_queries, 1);
   std::vector<int32_t> offsets, used;
   for (int64_t s = 0, row = 0; s < count; ++s) {
     EXPECT_EQ(segments.data[s].q_begin, row);

@@ -4,6 +4,7 @@
 
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/executor/TinyParameters.h"
+#include "test/runtime/executor/TinySegments.h"
 
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
@@ -13,7 +14,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <map>
 #include <vector>
 
 namespace dyna {
@@ -108,62 +108,6 @@ struct Tiny : TinyTypes<C, M, G> {
     dyna_collective all = exchangeOf(summand, sum, segments);
     return SP ? dyna_reduce_scatter(context, &all)
               : dyna_all_reduce(context, &all);
-  }
-
-  /// Whether the segments say of themselves what they are.
-  static bool areDescribed(const dyna_segments &segments) {
-    int64_t query = 0, key = 0, pairs = 0, causalPairs = 0;
-    for (int64_t s = 0; s < segments.count; ++s) {
-      query = std::max(query, segments.data[s].q_len);
-      key = std::max(key, segments.data[s].kv_len);
-      pairs += dyna_visible_pairs(&segments.data[s], 0);
-      causalPairs += dyna_visible_pairs(&segments.data[s], 1);
-    }
-    return segments.longest_query == query && segments.longest_key == key &&
-           segments.pairs == pairs && segments.causal_pairs == causalPairs;
-  }
-
-  /// Whether these are the runs of rows with equal keys, or nobody asked.
-  template <typename Key>
-  static bool areRuns(uint32_t table, const dyna_row_runs &runs,
-                      const Key *keys, int64_t rows) {
-    if (!(tinySizes.batchTables & table))
-      return !runs.rows && !runs.starts && runs.count == 0;
-    std::map<Key, std::vector<int32_t>> rowsOf;
-    for (int64_t row = 0; row < rows; ++row)
-      rowsOf[keys[row]].push_back(static_cast<int32_t>(row));
-    const int32_t *start = runs.starts;
-    if (runs.count != static_cast<int64_t>(rowsOf.size()) || *start != 0)
-      return false;
-    for (const auto &[key, run] : rowsOf) {
-      const auto length = static_cast<int32_t>(run.size());
-      if (start[1] != start[0] + length ||
-          !std::equal(run.begin(), run.end(), runs.rows + start[0]))
-        return false;
-      ++start;
-    }
-    return true;
-  }
-
-  /// The same of the other tables.
-  static bool areOffsets(const dyna_segments &segments) {
-    const int32_t *offsets = segments.offsets;
-    if (!(tinySizes.batchTables & DYNA_BATCH_OFFSETS))
-      return !offsets;
-    for (int64_t s = 0; s < segments.count; ++s)
-      if (*offsets++ != segments.data[s].q_begin)
-        return false;
-    return *offsets == segments.tq;
-  }
-  static bool areTargetRows(const dyna_segments &segments,
-                            const int32_t *targets) {
-    const int32_t *rows = segments.target_rows;
-    if (!(tinySizes.batchTables & DYNA_BATCH_TARGET_ROWS))
-      return !rows;
-    for (int32_t row = 0; row < segments.tq; ++row)
-      if (targets[row] >= 0 && *rows++ != row)
-        return false;
-    return rows == segments.target_rows + segments.targets;
   }
 
   //===--- Embedding ------------------------------------------------------===//

@@ -16,7 +16,8 @@ set(DYNA_SANITIZE "" CACHE STRING "Sanitizers of this build: thread, address, un
 find_program(DYNA_CCACHE ccache)
 if(DYNA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${DYNA_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${DYNA_CCACHE})
+  # Without these it takes no source that starts with a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${DYNA_CCACHE})
 endif()
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter)
@@ -105,6 +106,8 @@ endif()
 # Includes start at the root of the source tree or of the build tree.
 include_directories(${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 
+include(Precompiled)
+
 # dyna_runtime_library(<name> SOURCES ... LINK ...): a static library of the
 # training binary. Sees no MLIR or LLVM header.
 function(dyna_runtime_library name)
@@ -113,6 +116,7 @@ function(dyna_runtime_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINK} Threads::Threads)
   # A training binary keeps only what it calls.
   target_compile_options(${name} PRIVATE -ffunction-sections -fdata-sections)
+  dyna_precompile(${name} runtime)
 endfunction()
 
 # dyna_compiler_library(<name> SOURCES ... LINK ... DEPENDS ...): a static library
@@ -126,14 +130,31 @@ function(dyna_compiler_library name)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
+  dyna_precompile(${name} compiler)
 endfunction()
 
-# dyna_unit_test(<name> SOURCES ... LINK ...): a GoogleTest binary, run by `check`. Its
-# tests are labelled with the first folder below test/.
-function(dyna_unit_test name)
+# dyna_tool(<name> SOURCES ... LINK ...): a program on the compiler's libraries, installed.
+function(dyna_tool name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} SYSTEM PRIVATE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
+  dyna_precompile(${name} compiler)
+  install(TARGETS ${name} RUNTIME DESTINATION bin)
+endfunction()
+
+# dyna_unit_test(<name> [COMPILER] SOURCES ... LINK ...): a GoogleTest binary, run by `check`. Its
+# tests are labelled with the first folder below test/. Tests of the compiler start with
+# its precompiled headers.
+function(dyna_unit_test name)
+  cmake_parse_arguments(ARG "COMPILER" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main GTest::gmock)
+  if(ARG_COMPILER)
+    dyna_precompile(${name} compiler)
+  else()
+    dyna_precompile(${name} tests)
+  endif()
   file(RELATIVE_PATH label ${CMAKE_SOURCE_DIR}/test ${CMAKE_CURRENT_SOURCE_DIR})
   string(REGEX REPLACE "/.*" "" label ${label})
   set_property(GLOBAL APPEND PROPERTY DYNA_TEST_BINARIES ${name})

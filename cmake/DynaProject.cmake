@@ -13,11 +13,16 @@ endif()
 option(DYNA_BUILD_TESTS "Build the tests" ON)
 set(DYNA_SANITIZE "" CACHE STRING "Sanitizers of this build: thread, address, undefined or address,undefined")
 
+include(Precompiled)
+
 find_program(DYNA_CCACHE ccache)
 if(DYNA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${DYNA_CCACHE})
-  # Without these it takes no source that starts with a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${DYNA_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${DYNA_CCACHE})
+  if(DYNA_PRECOMPILE)
+    # Else it takes no source that starts with a precompiled header.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${DYNA_CCACHE})
+  endif()
 endif()
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter)
@@ -105,8 +110,6 @@ endif()
 
 # Includes start at the root of the source tree or of the build tree.
 include_directories(${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-
-include(Precompiled)
 
 # dyna_runtime_library(<name> SOURCES ... LINK ...): a static library of the
 # training binary. Sees no MLIR or LLVM header.

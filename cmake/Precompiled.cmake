@@ -1,6 +1,6 @@
-# Headers of others that most sources include, parsed once: MLIR's take four seconds of
-# a source's five. One form per include path, all with -fPIC, since one made for PIC does
-# not fit a source compiled for PIE.
+# Headers of others that most sources include, parsed once: of the 7.2 s that
+# dialects/dyna/DynaOpFacts.cpp takes headers are 5.5 s. One form per include path, all
+# with -fPIC, since one made for PIC does not fit a source compiled for PIE.
 option(DYNA_PRECOMPILE "Parse the headers of MLIR, Protocol Buffers and GoogleTest once" OFF)
 
 # dyna_precompile(<target> <runtime|tests|compiler>): the target's C++ sources start with

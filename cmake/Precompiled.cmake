@@ -1,7 +1,12 @@
 # Headers of others that most sources include, parsed once: of the 7.2 s that
 # dialects/dyna/DynaOpFacts.cpp takes headers are 5.5 s. One form per include path, all
-# with -fPIC, since one made for PIC does not fit a source compiled for PIE.
-option(DYNA_PRECOMPILE "Parse the headers of MLIR, Protocol Buffers and GoogleTest once" OFF)
+# with -fPIC, since one made for PIC does not fit a source compiled for PIE. Builds with
+# sanitizers are without, which shows that each source includes what it uses.
+set(dyna_precompile_default ON)
+if(DYNA_SANITIZE)
+  set(dyna_precompile_default OFF)
+endif()
+option(DYNA_PRECOMPILE "Parse the headers of MLIR, Protocol Buffers and GoogleTest once" ${dyna_precompile_default})
 
 # dyna_precompile(<target> <runtime|tests|compiler>): the target's C++ sources start with
 # that header of cmake/precompiled. Sources with flags of their own leave it out by

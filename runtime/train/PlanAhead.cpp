@@ -104,9 +104,10 @@ bool PlanAhead::hasStep() const {
   return !slots_.empty() && slots_.front().step.has_value();
 }
 
-bool PlanAhead::isReady() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return hasStep();
+bool PlanAhead::isReady(std::chrono::milliseconds patience) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return !threads_.empty() &&
+         changed_.wait_for(lock, patience, [this] { return hasStep(); });
 }
 
 StatusOr<PlannedStep> PlanAhead::next() {

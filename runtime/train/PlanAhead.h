@@ -18,6 +18,7 @@
 #include "runtime/planner/PlanReport.h"
 #include "runtime/train/RangedGraphs.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -84,8 +85,9 @@ public:
   /// The next step; a failure comes after all steps before it. Not to be
   /// called more than `steps` times, nor after a failure.
   StatusOr<PlannedStep> next();
-  /// Whether `next` would not wait.
-  bool isReady();
+  /// Whether `next` would not wait, now or within `patience`. Never, where steps
+  /// are made when they are asked for.
+  bool isReady(std::chrono::milliseconds patience = {});
   /// Calls of `next` that found no step ready.
   int64_t waits() const { return waits_; }
 

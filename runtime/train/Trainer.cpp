@@ -23,6 +23,9 @@
 
 namespace dyna {
 
+/// How long a step that is done may wait to be told, for the next plan to come.
+static constexpr std::chrono::milliseconds kPlanPatience{100};
+
 static std::string describeRun(const Session &session) {
   plan::ElementType type = session.model->manifest().compute_type();
   std::string device = session.device().describe();
@@ -288,8 +291,9 @@ Status Trainer::runSteps() {
                    [&source] { source->stop(); }});
   saves_.start(SaveSchedule::Clock::now());
   for (int64_t step = summary_.firstStep; step < options_.steps; ++step) {
-    // A step is not told later because the next one's plan is late.
-    if (!launched_.empty() && !plans.isReady())
+    // The device goes on if the next plan comes before it is done; a step is not
+    // told much later because that one is late.
+    if (!launched_.empty() && !plans.isReady(kPlanPatience))
       DYNA_RETURN_IF_ERROR(finishSteps());
     const auto begin = Clock::now();
     StatusOr<PlannedStep> planned = plans.next();

@@ -328,6 +328,20 @@ class CudaTest(common.BinaryTest):
         self.refuse(limited, "--deterministic", "the memory that happens to be free", "--rank-memory")
         common.succeed([*limited, "--rank-memory=6350KiB"])
 
+    def test_attention_by_cudnn(self):
+        """Its plans, made by the library for a GPU, train as own kernels do, within a rounding of other sums."""
+        if not (STANDINS / "cudnn" / "libcudnn.so.9").exists():
+            self.skipTest("no cuDNN in this build")
+        os.environ["DYNA_CUDA_LIBRARY_PATH"] = f"{STANDINS}/cudnn:{STANDINS}/cuda"
+        # The workspace of a GPU's plans is taken from the device.
+        os.environ["DYNA_STANDIN_MEMORY"] = str(3 << 30)
+        # Heads of 8 values: cuDNN has none of another multiple.
+        program = common.binary("gpt2", "bf16", EMULATED, (("n_head", 4),))
+        own = common.losses(f"{self.run_short(program, 'own', steps=2)}.jsonl")
+        dnn = common.losses(f"{self.run_short(program, 'dnn', '--attention=cudnn', steps=2)}.jsonl")
+        self.assertNotEqual(own, dnn)
+        self.assert_close(dnn, own, BOUNDS["bf16"])
+
     def test_tf32(self):
         program, flags = self.emulated(), ("--schedule-steps=4", "--warmup=1")
         plain = common.losses(f"{self.run_short(program, 'plain', *flags)}.jsonl")

@@ -135,6 +135,31 @@ TEST(PlanAheadTest, SlowPlansThatKeepUpAreNotWaitedFor) {
   }
 }
 
+// Whoever has patience gets a plan that comes within it; one that does not come is
+// not waited for any longer, and one that nobody makes not at all.
+TEST(PlanAheadTest, PatienceIsForPlansThatAreBeingMade) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds forever{60000};
+  std::atomic<bool> isAllowed{false};
+  Numbers numbers;
+  auto read = [&] { return numbers(); };
+  auto make = [&](PlannedStep &) {
+    EXPECT_TRUE(comesTrue([&] { return isAllowed.load(); }));
+    return Status::ok();
+  };
+  PlanAhead plans(read, make, {1, 1, 2});
+  EXPECT_FALSE(plans.isReady());
+  EXPECT_FALSE(plans.isReady(milliseconds(2)));
+  isAllowed = true;
+  EXPECT_TRUE(plans.isReady(forever));
+  EXPECT_TRUE(plans.next().isOk());
+
+  PlanAhead whenAsked(read, make, {0, 1, 2});
+  auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(whenAsked.isReady(forever));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, forever);
+}
+
 // Plans are functions of their mini-batches, whoever makes them.
 TEST(PlanAheadTest, PlansHaveTheSameBytesWithAnyNumberOfThreads) {
   TinyProgram program;

@@ -20,8 +20,9 @@ if(DYNA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${DYNA_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${DYNA_CCACHE})
   if(DYNA_PRECOMPILE)
-    # Else it takes no source that starts with a precompiled header.
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${DYNA_CCACHE})
+    # Else it takes no source that starts with a precompiled header. What a source includes
+    # is known from the compiler, which is asked for it in any case.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 ${DYNA_CCACHE})
   endif()
 endif()
 
@@ -122,10 +123,11 @@ function(dyna_runtime_library name)
   dyna_precompile(${name} runtime)
 endfunction()
 
-# dyna_compiler_library(<name> SOURCES ... LINK ... DEPENDS ...): a static library
-# of the compiler, on the shared MLIR and LLVM.
+# dyna_compiler_library(<name> [BELOW] SOURCES ... LINK ... DEPENDS ...): a static library
+# of the compiler, on the shared MLIR and LLVM. BELOW: of a dialect whose headers are
+# precompiled for all others.
 function(dyna_compiler_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "BELOW" "" "SOURCES;LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_include_directories(${name} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
   target_compile_definitions(${name} PUBLIC ${LLVM_DEFINITIONS_LIST})
@@ -133,7 +135,11 @@ function(dyna_compiler_library name)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
-  dyna_precompile(${name} compiler)
+  if(ARG_BELOW)
+    dyna_precompile(${name} mlir)
+  else()
+    dyna_precompile(${name} compiler)
+  endif()
 endfunction()
 
 # dyna_tool(<name> SOURCES ... LINK ...): a program on the compiler's libraries, installed.

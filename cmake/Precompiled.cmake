@@ -8,7 +8,7 @@ if(DYNA_SANITIZE)
 endif()
 option(DYNA_PRECOMPILE "Parse the headers of MLIR, Protocol Buffers and GoogleTest once" ${dyna_precompile_default})
 
-# dyna_precompile(<target> <runtime|tests|compiler>): the target's C++ sources start with
+# dyna_precompile(<target> <runtime|tests|mlir|compiler>): the target's C++ sources start with
 # that header of cmake/precompiled. Sources with flags of their own leave it out by
 # SKIP_PRECOMPILE_HEADERS.
 function(dyna_precompile target form)
@@ -23,8 +23,13 @@ function(dyna_precompile target form)
     if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
       target_compile_options(${made} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
     endif()
-    if(form STREQUAL compiler)
+    if(form MATCHES "mlir|compiler")
       target_include_directories(${made} SYSTEM PRIVATE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+    endif()
+    if(form STREQUAL compiler)
+      add_dependencies(${made} DynaDialectIncGen DistDialectIncGen)
+    elseif(form STREQUAL tests)
+      target_link_libraries(${made} PRIVATE GTest::gmock)
     endif()
     target_precompile_headers(${made} PRIVATE
       "$<$<COMPILE_LANGUAGE:CXX>:${CMAKE_SOURCE_DIR}/cmake/precompiled/${form}.h>")

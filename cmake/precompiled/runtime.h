@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parsed once (cmake/Precompiled.cmake). Headers of others alone: sources still
-// include what they use, which a build without -DDYNA_PRECOMPILE=ON checks.
+// Parsed once (cmake/Precompiled.cmake). Sources still include what they use, which
+// builds with -DDYNA_PRECOMPILE=OFF check.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace mlir::dyna;
 
-static llvm::Error failure(const llvm::Twine &message) {
+static llvm::Error refusal(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
@@ -26,7 +26,7 @@ static llvm::Expected<std::string> findDriver(llvm::StringRef wanted) {
   if (!wanted.empty()) {
     if (auto path = llvm::sys::findProgramByName(wanted))
       return *path;
-    return failure("linker driver '" + wanted + "' is not on PATH");
+    return refusal("linker driver '" + wanted + "' is not on PATH");
   }
 #ifdef DYNA_LINK_DRIVER
   return std::string(DYNA_LINK_DRIVER);
@@ -34,7 +34,7 @@ static llvm::Expected<std::string> findDriver(llvm::StringRef wanted) {
   for (llvm::StringRef name : {"c++", "g++", "clang++", "clang++-22"})
     if (auto path = llvm::sys::findProgramByName(name))
       return *path;
-  return failure("no C++ compiler on PATH to link with (tried c++, g++, "
+  return refusal("no C++ compiler on PATH to link with (tried c++, g++, "
                  "clang++, clang++-22); install g++ or name one with --linker");
 }
 
@@ -44,12 +44,12 @@ static llvm::Expected<std::vector<std::string>>
 readLibraries(llvm::StringRef directory, llvm::StringRef file) {
   llvm::SmallString<256> folder(directory);
   if (std::error_code error = llvm::sys::fs::make_absolute(folder))
-    return failure("cannot find '" + directory + "': " + error.message());
+    return refusal("cannot find '" + directory + "': " + error.message());
   llvm::SmallString<256> path(folder);
   llvm::sys::path::append(path, file);
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
-    return failure("cannot read '" + path + "' (" +
+    return refusal("cannot read '" + path + "' (" +
                    buffer.getError().message() +
                    "): the runtime libraries are not there; build or install "
                    "Dyna, or name their folder with --runtime-dir");
@@ -61,7 +61,7 @@ readLibraries(llvm::StringRef directory, llvm::StringRef file) {
     if (!library.empty() && library[0] == '@') {
       library = (folder + library.substr(1)).str();
       if (!llvm::sys::fs::exists(library))
-        return failure("'" + library + "', which " + file +
+        return refusal("'" + library + "', which " + file +
                        " asks for, is not there: build the target "
                        "quickstart-tools, or install Dyna");
     }
@@ -78,7 +78,7 @@ readLibraries(const LinkOptions &options) {
   llvm::SmallString<256> kernels(options.runtimeDirectory);
   llvm::sys::path::append(kernels, "cuda-libraries.txt");
   if (options.target == "cuda" && !llvm::sys::fs::exists(kernels))
-    return failure("there are no runtime libraries for CUDA in '" +
+    return refusal("there are no runtime libraries for CUDA in '" +
                    options.runtimeDirectory +
                    "': they are built where nvcc and ptxas are found "
                    "(tools/setup.sh --cuda installs both)");
@@ -182,7 +182,7 @@ llvm::Error mlir::dyna::linkTrainingBinary(llvm::ArrayRef<std::string> objects,
   if (options.verbose)
     llvm::errs() << llvm::join(arguments, " ") << '\n' << printed;
   if (code != 0)
-    return failure(
+    return refusal(
         "linking '" + output + "' with " + *driver + " failed: " +
         (message.empty() ? mainLine(printed) : llvm::StringRef(message)) +
         (options.verbose ? "" : " (--verbose shows everything)"));

@@ -33,7 +33,7 @@ struct Made {
 
 } // namespace
 
-static llvm::Error failure(llvm::StringRef output, int error) {
+static llvm::Error noFolder(llvm::StringRef output, int error) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                  "cannot write '" + output +
                                      "': " + std::strerror(error));
@@ -75,17 +75,17 @@ llvm::Expected<std::unique_ptr<PrivateFolder>>
 PrivateFolder::create(llvm::StringRef output) {
   llvm::SmallString<256> pattern(output);
   if (std::error_code error = llvm::sys::fs::make_absolute(pattern))
-    return failure(output, error.value());
+    return noFolder(output, error.value());
   llvm::sys::path::remove_filename(pattern);
   llvm::sys::path::append(pattern, ".dynac-XXXXXX");
   Made made;
   if (pattern.size() >= sizeof made.path)
-    return failure(output, ENAMETOOLONG);
+    return noFolder(output, ENAMETOOLONG);
   std::memcpy(made.path, pattern.data(), pattern.size());
 
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return failure(output, errno);
+    return noFolder(output, errno);
   pid_t process = ::fork();
   if (process == 0)
     keepFolder(ends[1], made);
@@ -100,7 +100,7 @@ PrivateFolder::create(llvm::StringRef output) {
   std::unique_ptr<PrivateFolder> folder(
       new PrivateFolder(made.path, ends[0], process));
   if (error != 0 || process < 0)
-    return failure(output, error);
+    return noFolder(output, error);
   return folder;
 }
 

@@ -25,6 +25,7 @@ StatusOr<PlannedGraph> planGraph(const CostModel &costs,
   made.planner = std::make_unique<Planner>(*made.graph, costs);
   made.options = policy.options;
   made.microBatches = policy.microBatches;
+  made.isSizeOpen = request.tokensPerMicroBatch == 0;
   notes.insert(notes.end(), policy.notes.begin(), policy.notes.end());
   return made;
 }

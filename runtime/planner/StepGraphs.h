@@ -30,6 +30,8 @@ struct PlannedGraph {
   std::unique_ptr<Planner> planner;
   PlanOptions options;
   int64_t microBatches = 1; ///< of one replica in one step, if all are full
+  /// Nobody said how large micro-batches are: they may be as small as memory asks.
+  bool isSizeOpen = false;
 };
 
 /// Of a request, which names its strategy; `notes` gets those of its policy.

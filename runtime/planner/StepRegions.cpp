@@ -31,6 +31,13 @@ private:
     options.tokensPerStep = tokensPerStep_;
     return options;
   }
+  /// Of the smallest micro-batches that a run would try: samples one by one.
+  PlanOptions smallestOptions(const PlannedGraph &graph) const {
+    PlanOptions options = widestOptions(graph);
+    if (graph.isSizeOpen && options.longestSample > 0)
+      options.maxTokensPerMicroBatch = 1;
+    return options;
+  }
   /// Of a rank's arena: with so many nothing is refused.
   StatusOr<int64_t> enoughBytes() const;
   /// Of several graphs, one whose phase does not fit by itself.
@@ -53,7 +60,7 @@ StatusOr<int64_t> RegionSizes::enoughBytes() const {
   int64_t most = 0;
   for (const PlannedGraph *graph : graphs_.graphs()) {
     DYNA_ASSIGN_OR_RETURN(auto own, graph->planner->leastDynamicBytes(
-                                        widestOptions(*graph), training_));
+                                        smallestOptions(*graph), training_));
     for (size_t rank = 0; rank < own.size(); ++rank)
       most = std::max(
           most,

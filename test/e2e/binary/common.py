@@ -16,6 +16,8 @@ import subprocess
 import sys
 import unittest
 
+import shared_binaries
+
 DYNAC = os.environ["DYNA_DYNAC"]
 DYNA_OPT = os.environ["DYNA_OPT"]
 DYNA_TRANSLATE = os.environ["DYNA_TRANSLATE"]
@@ -60,12 +62,11 @@ def model(name="gpt2", **changes):
 
 @functools.lru_cache(maxsize=None)
 def binary(name="gpt2", compute_type="f32", flags=(), changes=()):
-    """Compiles a model once per script; returns the path of the training binary."""
+    """Compiles a model once; returns the path of the script's training binary."""
     source = model(name, **dict(changes))
     path = WORK / "binaries" / "-".join([source.stem, compute_type, *(flag.strip("-") for flag in flags)])
     path.parent.mkdir(parents=True, exist_ok=True)
-    succeed([DYNAC, source, "-o", path, f"--compute-type={compute_type}", *flags])
-    return path
+    return shared_binaries.compile_binary(DYNAC, source, path, [f"--compute-type={compute_type}", *flags])
 
 
 # Where a kind of layer lists its functions and its saved tiers (runtime/abi/Abi.h).

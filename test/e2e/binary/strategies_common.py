@@ -20,6 +20,7 @@ import subprocess
 import typing
 
 import common
+import shared_binaries
 
 STEPS = 5
 TOKENS = 512
@@ -139,9 +140,9 @@ def program(family, compute_type="f64", degrees=None, flags=()):
     common.succeed([common.DYNA_TRANSLATE, "--from-config", config, "-o", module])
     binary = stem.with_suffix(".bin")
     strategies = degree_list(degrees)
-    common.succeed([common.DYNAC, module, "-o", binary, f"--compute-type={compute_type}", "--isa=avx2", *flags,
-                    *([f"--strategies={strategies}"] if strategies else [])], timeout=600)
-    return binary
+    return shared_binaries.compile_binary(common.DYNAC, module, binary,
+                                          [f"--compute-type={compute_type}", "--isa=avx2", *flags,
+                                           *([f"--strategies={strategies}"] if strategies else [])])
 
 
 def command(binary, data, case, *flags, steps=STEPS):

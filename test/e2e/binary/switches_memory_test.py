@@ -55,6 +55,20 @@ class MemoryTest(switches.SwitchesTest):
                     common.succeed(self.command(case, self.runs / f"odd-{case.label}-{more}",
                                                 f"--rank-memory={enough + more}", steps=1))
 
+    def test_what_is_enough_where_sizes_are_open(self):
+        """Micro-batches become as small as memory asks, down to single samples, before a run is refused."""
+        case = Case("gpt2", (PIPELINE, SHARDS))
+        said = self.enough(case)
+        command = [word for word in self.command(case, self.runs / "open", steps=2) if not word.startswith("--tokens-per-micro-batch=")]
+        done = common.run([*command, "--rank-memory=1MiB"])
+        self.assertEqual(done.returncode, 2, done.stderr)
+        enough = int(re.search(r"--rank-memory (\d+) is enough", done.stderr)[1])
+        self.assertLess(enough, said)
+        trained = common.run([word for word in command if word != "--no-progress"] + [f"--rank-memory={enough}"])
+        self.assertEqual(trained.returncode, 0, trained.stderr)
+        self.assertIn("micro-batches have at most", trained.stderr)
+        self.assertNotIn("samples have at most", trained.stderr)
+
     def test_layouts_that_do_not_fit_at_once(self):
         """Parameters, gradients and state of all graphs are more than what there is."""
         case = Case("gpt2", (REPLICAS, PIPELINE, MIXED, SHARDS))

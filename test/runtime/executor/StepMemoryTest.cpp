@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 
+#include <numeric>
+
 using namespace dyna;
 using plan::Instruction;
 using testing::HasSubstr;
@@ -209,7 +211,11 @@ TEST(StepMemoryTest, RegionsHoldStepsWithoutSomeGraphs) {
        {std::vector<std::string>{"dp=4", "pp=4,layers=2+1+1+1", "dp=4,zero=1",
                                  "pp=4,layers=1+1+2+1"},
         {"dp=2,tp=2", "pp=4,layers=1+1+1+2", "dp=4", "pp=4,layers=1+1+2+1"},
-        {"dp=2,pp=2,layers=3+2", "tp=4,sp=1", "pp=4,layers=1+2+1+1", "tp=4"}})
+        {"dp=2,pp=2,layers=3+2", "tp=4,sp=1", "pp=4,layers=1+2+1+1", "tp=4"},
+        {"dp=4", "tp=4"},
+        {"pp=4,layers=2+1+1+1", "dp=4,zero=1"},
+        {"tp=4", "dp=4"},
+        {"dp=4", "dp=2,pp=2,layers=3+2,order=tp+pp+dp", "tp=4"}})
     for (bool onTwoNodes : {false, true}) {
       SCOPED_TRACE(testing::PrintToString(sequence));
       Steps steps(sequence, plan::BF16, carriageOf(sequence, onTwoNodes));
@@ -230,8 +236,10 @@ TEST(StepMemoryTest, RegionsHoldStepsWithoutSomeGraphs) {
         EXPECT_OK(placePhases(steps.table(), regions, *step));
       }
       for (int rank = 0; rank < steps.graph(0).ranks(); ++rank) {
-        const Neighbours most = largestNeighbours(steps.table(), {0, 1, 2, 3},
-                                                  rank, /*trains=*/true);
+        std::vector<int> order(graphs);
+        std::iota(order.begin(), order.end(), 0);
+        const Neighbours most =
+            largestNeighbours(steps.table(), order, rank, /*trains=*/true);
         apart += most.behind == 2 && most.before == 0 &&
                  most.bytes == regions[static_cast<size_t>(rank)];
       }

@@ -19,15 +19,6 @@ RankedTensorType mlir::dyna::localType(RankedTensorType type,
   return RankedTensorType::get(shape, type.getElementType());
 }
 
-RankedTensorType mlir::dyna::globalType(RankedTensorType type,
-                                        const Layout &layout) {
-  SmallVector<int64_t> shape(type.getShape());
-  for (auto [size, parts] : llvm::zip_equal(shape, layout.dims))
-    if (!ShapedType::isDynamic(size))
-      size *= ::dyna::groupSize(parts);
-  return RankedTensorType::get(shape, type.getElementType());
-}
-
 dist::GroupAttr GroupTable::find(dist::MeshAttr meshAttr,
                                  const AxisParts &parts) {
   AxisParts canonical = ::dyna::canonicalParts(parts);

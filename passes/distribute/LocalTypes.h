@@ -14,10 +14,6 @@ namespace mlir::dyna {
 /// first rank, the largest; ranks that have less leave the rest alone.
 RankedTensorType localType(RankedTensorType type, const ::dyna::Layout &layout);
 
-/// The inverse where parts are even: what collectives move.
-RankedTensorType globalType(RankedTensorType type,
-                            const ::dyna::Layout &layout);
-
 /// The groups of a module: whole axes have fixed indices, factors are listed
 /// in its attribute `dist.groups` in the order in which they were first asked
 /// for.

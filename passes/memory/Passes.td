@@ -13,7 +13,8 @@ def SetTarget : Pass<"dyna-set-target", "::mlir::ModuleOp"> {
     Writes `dyna.target` onto the module, which the passes behind it and code generation go by: what
     a target changes is the struct `Target` (`Target.h`). The CPU is what a module without it is planned for, so that none is
     written for it. Without the option the module stays as it is. Sweeps and places are not planned twice: a module whose
-    functions have places for one target is refused for another.
+    functions have places for one target is refused for another, and so is one with an op that the target's kernels do
+    not take: heads of more than 256 elements on CUDA.
   }];
   let dependentDialects = ["::mlir::dyna::DynaDialect"];
   let options = [

@@ -27,25 +27,28 @@ struct SetTarget : mlir::dyna::impl::SetTargetBase<SetTarget> {
   using SetTargetBase::SetTargetBase;
 
   void runOnOperation() override {
-    if (target.empty())
-      return;
     ModuleOp module = getOperation();
+    if (failed(setTarget(module)) ||
+        failed(checkLimits(module, targetOf(module))))
+      signalPassFailure();
+  }
+
+  LogicalResult setTarget(ModuleOp module) {
+    if (target.empty())
+      return success();
     std::optional<TargetName> wanted = symbolizeTargetName(target);
-    if (!wanted) {
-      emitError(module.getLoc())
-          << "expects a target cpu or cuda, but got '" << target << "'";
-      return signalPassFailure();
-    }
+    if (!wanted)
+      return emitError(module.getLoc())
+             << "expects a target cpu or cuda, but got '" << target << "'";
     if (*wanted == targetOf(module).name)
-      return;
-    if (isPlanned(module)) {
-      (void)requireTarget(module, *wanted);
-      return signalPassFailure();
-    }
+      return success();
+    if (isPlanned(module))
+      return requireTarget(module, *wanted);
     kTarget.removeFrom(module);
     if (*wanted != TargetName::Cpu)
       kTarget.set(module,
                   StringAttr::get(&getContext(), stringifyTargetName(*wanted)));
+    return success();
   }
 };
 

@@ -5,6 +5,7 @@
 #include "passes/memory/Target.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "runtime/abi/Abi.h"
+#include "runtime/abi/DeviceLimits.h"
 #include "runtime/plan/HeadChunks.h"
 
 using namespace mlir;
@@ -12,11 +13,12 @@ using namespace mlir::dyna;
 
 static constexpr Target targets[] = {
     {TargetName::Cpu, Target::Epilogues::AnySweep, DYNA_MAX_CHUNKS,
-     ::dyna::headChunkRows("cpu"), false, 0},
+     ::dyna::headChunkRows("cpu"), false, 0, 0},
     // A GPU of 132 processors runs four blocks of a norm's sweep on each.
     {TargetName::Cuda, Target::Epilogues::Described, 512,
      ::dyna::headChunkRows("cuda"), true,
-     DYNA_BATCH_TOKEN_RUNS | DYNA_BATCH_POSITION_RUNS | DYNA_BATCH_TARGET_ROWS},
+     DYNA_BATCH_TOKEN_RUNS | DYNA_BATCH_POSITION_RUNS | DYNA_BATCH_TARGET_ROWS,
+     DYNA_CUDA_HEAD_DIM},
 };
 
 const Target &Target::get(TargetName name) {
@@ -33,6 +35,19 @@ const Target &mlir::dyna::targetOf(Operation *op) {
   std::optional<TargetName> known =
       name ? symbolizeTargetName(name.getValue()) : std::nullopt;
   return Target::get(known.value_or(TargetName::Cpu));
+}
+
+LogicalResult mlir::dyna::checkLimits(ModuleOp module, const Target &target) {
+  WalkResult result = module.walk([&](AttentionOp op) {
+    if (target.headDim == 0 || op.getHeadDim() <= target.headDim)
+      return WalkResult::advance();
+    op.emitOpError("has heads of ")
+        << op.getHeadDim() << " elements, of which a module for "
+        << stringifyTargetName(target.name) << " has at most "
+        << target.headDim;
+    return WalkResult::interrupt();
+  });
+  return success(!result.wasInterrupted());
 }
 
 LogicalResult mlir::dyna::requireTarget(ModuleOp module, TargetName name) {

@@ -39,12 +39,17 @@ struct Target {
   /// DYNA_BATCH_*: the tables of a micro-batch that its code reads where it has
   /// ops for them.
   uint32_t batchTables;
+  /// Elements of a head of attention, at most; 0: any number.
+  int64_t headDim;
 
   static const Target &get(TargetName name);
 };
 
 /// The target that the module around `op`, or `op` itself, is planned for.
 const Target &targetOf(Operation *op);
+
+/// An error where the module has an op that the target's kernels do not take.
+LogicalResult checkLimits(ModuleOp module, const Target &target);
 
 /// An error that says what to run, unless the module is planned for `name`.
 LogicalResult requireTarget(ModuleOp module, TargetName name);

@@ -4,9 +4,8 @@
 
 #include "passes/memory/TokenParts.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "runtime/abi/Abi.h"
+#include "runtime/base/TokenParts.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -103,9 +102,6 @@ LinearBytes TokenParts::bytesOf(Value value) const {
   dist::GroupAttr group = of(value);
   if (!group)
     return bytes;
-  constexpr int64_t unit = DYNA_BLOCK_ALIGNMENT / DYNA_ROW_ALIGNMENT;
-  int64_t rows = llvm::divideCeil(DYNA_ROW_ALIGNMENT, group.getSize());
-  bytes.tq = llvm::alignTo(
-      llvm::divideCeil(bytes.tq * rows, DYNA_ROW_ALIGNMENT), unit);
+  bytes.tq = ::dyna::tokenPartBytes(bytes.tq, group.getSize());
   return bytes;
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/abi/Abi.h"
 #include "runtime/base/Text.h"
+#include "runtime/base/TokenParts.h"
 #include "runtime/layout/Layout.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/plan/ManifestChecks.h"
@@ -84,10 +85,8 @@ Status checkInputTier(const plan::LayerKind &kind,
   int64_t row = elementBytes(input.type());
   for (int64_t size : input.shape())
     row *= size;
-  if (input.rows() == plan::TensorSpec::TQ_PART) {
-    int64_t rows = (DYNA_ROW_ALIGNMENT + tp - 1) / tp;
-    row = (row * rows + DYNA_ROW_ALIGNMENT - 1) / DYNA_ROW_ALIGNMENT;
-  }
+  if (input.rows() == plan::TensorSpec::TQ_PART)
+    row = tokenPartBytes(row, tp);
   if (kind.tiers(DYNA_TIER_INPUT).tq() < row)
     return bad(formatText("%s: the input tier has %d bytes per token, its "
                           "input needs %d",

@@ -5,7 +5,7 @@
 #include "runtime/plan/StepMemory.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/GradientUse.h"
 #include "runtime/plan/PlanRules.h"
 
 #include <algorithm>
@@ -109,12 +109,9 @@ int64_t placeIn(const plan::PhasePlaces &places, StepBlockKind kind) {
 }
 
 bool trains(const plan::StepPlan &step) {
-  for (const plan::Phase &phase : step.phases)
-    for (const plan::RankProgram &program : phase.plan.ranks)
-      for (const Instruction &i : program.instructions)
-        if (i.op == Instruction::EVALUATE)
-          return false;
-  return true;
+  return std::all_of(
+      step.phases.begin(), step.phases.end(),
+      [](const plan::Phase &phase) { return trains(phase.plan); });
 }
 
 int headOf(const plan::RankProgram &program, int phase) {

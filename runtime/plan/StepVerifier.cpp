@@ -5,7 +5,7 @@
 #include "runtime/plan/StepVerifier.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/GradientUse.h"
 #include "runtime/plan/PlanRules.h"
 
 #include <algorithm>
@@ -42,19 +42,6 @@ Status checkSamples(const plan::StepPlan &step,
       return refuse(PlanRule::Switched,
                     formatText("sample %d is in no phase", sample));
   return Status::ok();
-}
-
-/// To those of its layer's parameters.
-bool addsGradients(const Instruction &i) {
-  return i.op == Instruction::BACKWARD || i.op == Instruction::BACKWARD_WEIGHT;
-}
-
-bool trains(const plan::Plan &plan) {
-  for (const plan::RankProgram &program : plan.ranks)
-    for (const Instruction &i : program.instructions)
-      if (i.op == Instruction::EVALUATE)
-        return false;
-  return true;
 }
 
 /// P12.
@@ -137,7 +124,7 @@ private:
     reduced_.clear();
     additions_.assign(view().layers(), 0);
     for (const Instruction &i : program.instructions)
-      if (addsGradients(i))
+      if (addsGradients(i.op))
         ++additions_[i.layer];
     users_.assign(view().parameters(), {});
     for (int l = view().firstLayer(); l < view().endLayer(); ++l)
@@ -151,14 +138,12 @@ private:
       return checkBucket(i, op);
     if (op.kind == ExchangeKind::Reduction && !op.starts)
       reduced_.insert(i.layer);
-    if (addsGradients(i))
+    if (addsGradients(i.op))
       --additions_[i.layer];
     if (isPerMicroBatch(i.op) && roleOf(i) >= 0)
       return checkArrived(i.layer);
-    const bool needsGradients =
-        (op.kind == ExchangeKind::Reduction && op.starts) ||
-        i.op == Instruction::GRAD_NORM || i.op == Instruction::UPDATE;
-    return needsGradients && isHome() ? checkReturned(i.layer) : Status::ok();
+    return needsWholeGradients(i.op) && isHome() ? checkReturned(i.layer)
+                                                 : Status::ok();
   }
 
   Status checkBucket(const Instruction &i, const ExchangeOp &op) {

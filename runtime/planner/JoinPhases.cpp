@@ -6,7 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/ExchangeStarts.h"
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/GradientUse.h"
 
 #include <algorithm>
 #include <utility>
@@ -70,13 +70,6 @@ private:
   std::vector<bool> waited_;
 };
 
-/// Whether home's gradients must be whole before it.
-bool readsGradients(const Instruction &i) {
-  const ExchangeOp op = exchangeOf(i.op);
-  return (op.kind == ExchangeKind::Reduction && op.starts) ||
-         i.op == Instruction::GRAD_NORM || i.op == Instruction::UPDATE;
-}
-
 /// A start among the instructions of a rank.
 struct PlacedStart {
   int before; ///< the instruction of its phase's program behind it
@@ -96,7 +89,7 @@ public:
     for (int index = 0; index < program.count(); ++index) {
       const Instruction &i = program.instructions[index];
       const ExchangeOp op = exchangeOf(i.op);
-      if (i.op == Instruction::BACKWARD || i.op == Instruction::BACKWARD_WEIGHT)
+      if (addsGradients(i.op))
         added_[i.layer] = index + 1;
       else if (op.kind == ExchangeKind::Reduction && !op.starts)
         reduced_[i.layer] = index + 1;
@@ -304,7 +297,7 @@ Status joinPhases(const SwitchTable &switches, bool trains,
         startUpTo(index);
         if (isPerMicroBatch(i.op) && roleOf(i) >= 0)
           values[k].waitFor(view.layer(i.layer).parameters(), out);
-        if (k > 0 && k + 1 == count && readsGradients(i))
+        if (k > 0 && k + 1 == count && needsWholeGradients(i.op))
           gradients[k - 1].waitAll(out);
         out.push_back(i);
       }

@@ -15,6 +15,9 @@
 
 namespace dyna {
 
+/// Tokens of a micro-batch, where nobody says.
+inline constexpr int64_t kUsualMicroBatch = 4096;
+
 struct PlanOptions {
   RecomputeModes recompute = {plan::RECOMPUTE_NONE};
   /// The modes of a training step are chosen for each stage and micro-batch
@@ -25,7 +28,7 @@ struct PlanOptions {
   std::vector<RecomputeModes> microBatchRecompute;
   Batching batching = Batching::Ragged;
   /// Of a micro-batch of several samples, padding included.
-  int64_t maxTokensPerMicroBatch = 4096;
+  int64_t maxTokensPerMicroBatch = kUsualMicroBatch;
   /// A longer sample than that is alone in its micro-batch, and has at most so
   /// many tokens; where this is less, there are no such samples.
   int64_t longestSample = 0;

@@ -12,7 +12,6 @@
 namespace dyna {
 namespace {
 
-constexpr int64_t defaultMicroBatch = 4096;
 /// Micro-batches per stage that keep a pipeline busy four fifths of the time.
 constexpr int64_t fillsPipeline = 4;
 constexpr int64_t mostInFlight = 1024;
@@ -55,12 +54,12 @@ int64_t chooseMicroBatch(const PlanRequest &request, int64_t share,
                          int64_t positions) {
   if (request.tokensPerMicroBatch != 0)
     return request.tokensPerMicroBatch;
-  int64_t size = std::min(request.tokensPerBatch, defaultMicroBatch);
+  int64_t size = std::min(request.tokensPerBatch, kUsualMicroBatch);
   const int stages = request.strategy.pp;
   if (stages > 1)
     size =
         std::min(size, std::max<int64_t>(1, share / (fillsPipeline * stages)));
-  return std::max({size, std::min(positions, defaultMicroBatch),
+  return std::max({size, std::min(positions, kUsualMicroBatch),
                    std::min(request.longestSample, maxMicroBatchTokens)});
 }
 

@@ -20,8 +20,6 @@ namespace dyna {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-/// As Policy.h has it, where nobody says.
-constexpr int64_t usualMicroBatch = 4096;
 
 bool isCompiled(const Model &model, int tp, bool sp) {
   if (tp == 1)
@@ -451,7 +449,7 @@ int64_t StrategyCandidates::tokensInFlight(int candidate,
   if (!isNew)
     return std::min(most, found->second);
   const Entry &entry = entries_[candidate];
-  const int64_t all = std::max(entry.options.longestSample, usualMicroBatch);
+  const int64_t all = std::max(entry.options.longestSample, kUsualMicroBatch);
   const std::vector<int64_t> room = roomOf(candidate, graphs);
   int64_t low = 0, high = all;
   if (hasRoomFor(entry, room, all, inFlight))
@@ -472,7 +470,7 @@ double StrategyCandidates::phaseSeconds(int candidate,
   if (!holds(candidate, graphs, longest))
     return never;
   const Entry &entry = entries_[candidate];
-  const int64_t wanted = std::max(longest, usualMicroBatch);
+  const int64_t wanted = std::max(longest, kUsualMicroBatch);
   // As many at a time as stages, or as many of the longest sample as have room:
   // how many samples are as long is not known here, so all are taken for such.
   for (int inFlight = entry.placed->graph.stages();; inFlight /= 2) {

@@ -38,6 +38,8 @@ StatusOr<std::unique_ptr<Device>> open(const TrainOptions &options,
   CudaOptions cuda;
   cuda.ordinal = static_cast<int>(options.device);
   cuda.threads = threads;
+  // A step that takes long is no reason to give the device up.
+  cuda.idleSeconds = static_cast<double>(options.timeout);
   cuda.products.tf32 = options.tf32;
   cuda.products.file = options.algorithms;
   cuda.products.isFixed = options.deterministic;

@@ -102,8 +102,20 @@ def cycles(root):
     return [f"these include each other: {', '.join(cycle)}" for cycle in sorted(found)]
 
 
+def differences(root):
+    """What docs/architecture.md says of the rooms of runtime/ otherwise than this script, which enforces it."""
+    page = root / "docs/architecture.md"
+    text = page.read_text() if page.exists() else ""
+    begin = text.find("Rooms of `runtime/`")
+    if begin < 0:
+        return [f"docs/architecture.md: no 'Rooms of `runtime/`', which are {', '.join(ROOMS)}"]
+    listed = text[text.index(":", begin):text.index("`test/lint/check_layering.py`", begin)]
+    rooms = re.findall(r"`(\w+)`", re.sub(r"\([^()]*(?:\([^()]*\)[^()]*)*\)", "", listed))
+    return [] if rooms == ROOMS else [f"docs/architecture.md: rooms of runtime/ are {', '.join(rooms)}, expected {', '.join(ROOMS)}"]
+
+
 if __name__ == "__main__":
     root = pathlib.Path(sys.argv[1])
-    bad = violations(root) + cycles(root)
+    bad = violations(root) + cycles(root) + differences(root)
     print("\n".join(bad) if bad else "every include points the right way")
     sys.exit(1 if bad else 0)

@@ -5,7 +5,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from check_layering import cycles, violations  # noqa: E402
+from check_layering import ROOMS, cycles, differences, violations  # noqa: E402
 
 CASES = [  # (file, include line, is it wrong?)
     ("runtime/plan/A.h", '#include "runtime/abi/Abi.h"', False),
@@ -68,4 +68,14 @@ for back, expected in [(None, []), ("A.h", ["runtime/plan/A, runtime/plan/B, run
         if found != expected:
             failures += 1
             print(f"C.h includes {back}: expected {expected}, but found {found}")
+
+for told, expected in [(ROOMS, 0), (ROOMS[:-1], 1), (ROOMS[1:] + ROOMS[:1], 1)]:
+    with tempfile.TemporaryDirectory() as folder:
+        page = pathlib.Path(folder) / "docs/architecture.md"
+        page.parent.mkdir()
+        rooms = ", ".join(f"`{room}` (`within`, [a page](of-`its`.md))" for room in told)
+        page.write_text(f"Rooms of `runtime/`, lowest first: {rooms}. `test/lint/check_layering.py` enforces it.")
+        if len(differences(pathlib.Path(folder))) != expected:
+            failures += 1
+            print(f"a page that tells {told}: expected {expected} differences")
 sys.exit(failures)

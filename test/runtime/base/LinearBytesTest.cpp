@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/LinearBytes.h"
+#include "runtime/base/TokenParts.h"
 
 #include <gtest/gtest.h>
 
@@ -43,6 +44,29 @@ TEST(LinearBytesTest, formulasAreComparedAndWritten) {
   EXPECT_EQ(a.str(), "1*Tq + 2*Tkv + 3*S + 4");
   EXPECT_EQ((LinearBytes{1536, 0, 0, 64}.str()), "1536*Tq + 64");
   EXPECT_EQ(LinearBytes().str(), "0");
+}
+
+/// The least with which so many tokens have room for each rank's part, in whole blocks.
+TEST(LinearBytesTest, partsOfTokensHaveRoom) {
+  for (int64_t ranks = 1; ranks <= 40; ++ranks)
+    for (int64_t rowBytes : {1, 2, 4, 6, 10, 63, 64, 96, 1000}) {
+      const int64_t perToken = tokenPartBytes(rowBytes, ranks);
+      auto suffices = [&](int64_t bytes) {
+        for (int64_t tokens : {32, 64, 320}) {
+          // What the first rank has of them.
+          int64_t rows = 0;
+          for (int64_t block = 0; block < tokens; block += 32)
+            for (int64_t row = 0; row < 32; row += ranks)
+              ++rows;
+          if (bytes * tokens < rows * rowBytes || bytes * tokens % 64 != 0)
+            return false;
+        }
+        return true;
+      };
+      EXPECT_TRUE(suffices(perToken)) << ranks << " ranks, " << rowBytes;
+      EXPECT_FALSE(suffices(perToken - 1) || suffices(perToken - 2))
+          << ranks << " ranks, " << rowBytes;
+    }
 }
 
 } // namespace

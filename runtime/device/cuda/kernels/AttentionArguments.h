@@ -6,6 +6,7 @@
 #define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_ATTENTIONARGUMENTS_H
 
 #include "runtime/abi/Abi.h"
+#include "runtime/abi/DeviceLimits.h"
 
 namespace dyna {
 namespace gpu {
@@ -46,7 +47,7 @@ struct AttentionArguments {
 constexpr int kFmaThreads = 128;
 constexpr int kFmaTile = 32;  ///< queries, and keys
 constexpr int kFmaChunk = 32; ///< columns of a head at a time
-constexpr int kMaxHeadDim = 256;
+constexpr int kMaxHeadDim = DYNA_CUDA_HEAD_DIM;
 
 template <typename T> struct FmaShared {
   T rows[kFmaTile][kFmaChunk + 1];

@@ -1,0 +1,25 @@
+//===- TokenParts.h - Bytes of a rank's part of tokens ----------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_BASE_TOKENPARTS_H
+#define DYNA_RUNTIME_BASE_TOKENPARTS_H
+
+#include "runtime/abi/Abi.h"
+
+namespace dyna {
+
+/// Bytes per token of the whole, for tensors of `rowBytes` per token of which each
+/// of `ranks` ranks has an equal part of every DYNA_ROW_ALIGNMENT tokens, rounded
+/// up. Of so many tokens they make whole blocks.
+inline int64_t tokenPartBytes(int64_t rowBytes, int64_t ranks) {
+  constexpr int64_t unit = DYNA_BLOCK_ALIGNMENT / DYNA_ROW_ALIGNMENT;
+  const int64_t rows = (DYNA_ROW_ALIGNMENT + ranks - 1) / ranks;
+  const int64_t bytes =
+      (rowBytes * rows + DYNA_ROW_ALIGNMENT - 1) / DYNA_ROW_ALIGNMENT;
+  return (bytes + unit - 1) / unit * unit;
+}
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_BASE_TOKENPARTS_H

@@ -105,7 +105,9 @@ def cycles(root):
 def differences(root):
     """What docs/architecture.md says of the rooms of runtime/ otherwise than this script, which enforces it."""
     page = root / "docs/architecture.md"
-    text = page.read_text() if page.exists() else ""
+    if not page.exists():
+        return []
+    text = page.read_text()
     begin = text.find("Rooms of `runtime/`")
     if begin < 0:
         return [f"docs/architecture.md: no 'Rooms of `runtime/`', which are {', '.join(ROOMS)}"]

@@ -59,7 +59,7 @@ class MemoryTest(switches.SwitchesTest):
         """Micro-batches become as small as memory asks, down to single samples, before a run is refused."""
         case = Case("gpt2", (PIPELINE, SHARDS))
         said = self.enough(case)
-        command = [word for word in self.command(case, self.runs / "open", steps=2) if not word.startswith("--tokens-per-micro-batch=")]
+        command = [word for word in self.command(case, self.runs / "open", steps=2) if not str(word).startswith("--tokens-per-micro-batch=")]
         done = common.run([*command, "--rank-memory=1MiB"])
         self.assertEqual(done.returncode, 2, done.stderr)
         enough = int(re.search(r"--rank-memory (\d+) is enough", done.stderr)[1])

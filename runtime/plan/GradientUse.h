@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What steps of several graphs go by, from the rows of Instructions.def.
+// What the proof of a step of several graphs goes by, and what joins its phases.
 //
 //===----------------------------------------------------------------------===//
 

@@ -274,6 +274,9 @@ class CudaTest(common.BinaryTest):
         program, file = self.emulated(), self.folder / "algorithms"
         plain = common.losses(f"{self.run_short(program, 'plain')}.jsonl")
         first = common.losses(f"{self.run_short(program, 'first', f'--algorithms={file}')}.jsonl")
+        # Behind the first step and the second there is timed, with nothing in flight.
+        lines = common.lines_of(f"{self.folder}/first.jsonl")
+        self.assertEqual([line["launched_ahead"] for line in lines], [False, False, False])
         self.assertEqual(first[0], plain[0])
         self.assertNotEqual(first[1:], plain[1:])
         self.assert_close(first, plain, BOUNDS["f32"])

@@ -10,6 +10,6 @@
 #define DYNA_RUNTIME_ABI_DEVICELIMITS_H
 
 /// Elements of a head, in attention on CUDA devices.
-#define DYNA_CUDA_HEAD_DIM 256
+enum { DYNA_CUDA_HEAD_DIM = 256 };
 
 #endif // DYNA_RUNTIME_ABI_DEVICELIMITS_H

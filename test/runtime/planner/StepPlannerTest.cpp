@@ -33,7 +33,8 @@ CostModel costsOf(double seconds) {
 class Steps {
 public:
   Steps(const CostModel &costs, const std::string &strategies,
-        const std::string &ranges, bool merges, int64_t rankBytes = -1) {
+        const std::string &ranges, bool merges, int64_t rankBytes = -1,
+        int64_t tokensPerMicroBatch = 0) {
     auto all = *parseStrategies(strategies);
     std::vector<std::string> names;
     for (const Strategy &strategy : all)
@@ -41,6 +42,7 @@ public:
     LengthRanges parsed = *parseLengthRanges(ranges, names);
     PlanRequest request;
     request.tokensPerBatch = 256;
+    request.tokensPerMicroBatch = tokensPerMicroBatch;
     std::vector<std::string> notes;
     for (const LengthRange &range : parsed.ranges()) {
       request.strategy = all[range.strategy];
@@ -54,6 +56,11 @@ public:
     Orchestration orchestration =
         *orchestrateRanges(parsed, {pointers.begin(), pointers.end()});
     const StepGraphs view(pointers, orchestration.home(), &orchestration);
+    if (rankBytes >= 0)
+      for (PlannedGraph *graph : pointers)
+        EXPECT_TRUE(
+            limitMicroBatches(view, *graph, request, true, rankBytes, notes)
+                .isOk());
     EXPECT_TRUE(setLongestSample(view, parsed, 60).isOk());
     auto regions =
         sizeStepRegions(view, request.tokensPerBatch, true, rankBytes, false);
@@ -180,19 +187,28 @@ TEST(StepPlanner, ReportsAddUp) {
 }
 
 // At what is enough there are plans, and below it there is a refusal that says so.
+// Micro-batches whose size is given need more than those that may shrink.
 TEST(StepPlanner, RegionsAreRefusedWithWhatIsEnough) {
   const CostModel costs = costsOf(1e-9);
-  const Steps small(costs, strategies, ranges, false, 4096);
-  ASSERT_FALSE(small.refusal.isOk());
-  const std::string &text = small.refusal.message();
-  const size_t at = text.rfind("--rank-memory ");
-  ASSERT_NE(at, std::string::npos) << text;
-  const int64_t enough = std::stoll(text.substr(at + 14));
-  const Steps fitting(costs, strategies, ranges, false, enough);
-  ASSERT_TRUE(fitting.refusal.isOk()) << fitting.refusal.message();
-  EXPECT_EQ(fitting.plan({8, 50, 9}).phaseCount(), 2);
-  EXPECT_FALSE(
-      Steps(costs, strategies, ranges, false, enough - 64).refusal.isOk());
+  auto enoughWith = [&](int64_t tokens) -> int64_t {
+    const Steps small(costs, strategies, ranges, false, 4096, tokens);
+    EXPECT_FALSE(small.refusal.isOk());
+    const std::string &text = small.refusal.message();
+    const size_t at = text.rfind("--rank-memory ");
+    EXPECT_NE(at, std::string::npos) << text;
+    return at == std::string::npos ? 0 : std::stoll(text.substr(at + 14));
+  };
+  const int64_t open = enoughWith(0), given = enoughWith(256);
+  EXPECT_LT(open, given);
+  for (auto [tokens, enough] : {std::pair<int64_t, int64_t>(0, open),
+                                std::pair<int64_t, int64_t>(256, given)}) {
+    const Steps fitting(costs, strategies, ranges, false, enough, tokens);
+    ASSERT_TRUE(fitting.refusal.isOk()) << fitting.refusal.message();
+    EXPECT_EQ(fitting.plan({8, 50, 9}).phaseCount(), 2);
+    EXPECT_FALSE(
+        Steps(costs, strategies, ranges, false, enough - 64, tokens)
+            .refusal.isOk());
+  }
 }
 
 TEST(StepPlanner, UnequalRanksAreNamed) {

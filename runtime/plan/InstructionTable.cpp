@@ -275,6 +275,25 @@ int roleOf(const Instruction &instruction) {
              : role;
 }
 
+/// By role.
+static constexpr Pass passes[] = {
+    Pass::Forward, // evaluates
+    Pass::Forward,  Pass::Recompute, Pass::Recompute, Pass::Backward,
+    Pass::Backward, Pass::Weight,    Pass::Update,
+    Pass::None, // norms
+    Pass::None, // casts
+};
+static_assert(std::size(passes) == DYNA_ROLE_COUNT,
+              "say what pass of a stage a function of a new role belongs to");
+static_assert(passes[DYNA_ROLE_RECOMPUTE_FULL] == Pass::Recompute &&
+              passes[DYNA_ROLE_BACKWARD_WEIGHT] == Pass::Weight &&
+              passes[DYNA_ROLE_UPDATE] == Pass::Update);
+
+Pass passOf(Instruction::Op op) {
+  const int role = rowOf(op).calls;
+  return role < 0 ? Pass::None : passes[role];
+}
+
 std::string describeInstruction(const Instruction &instruction) {
   std::string text = instructionName(instruction.op);
   if (namesLayer(instruction.op))

@@ -142,6 +142,11 @@ ExchangeOp exchangeOf(plan::Instruction::Op op);
 /// The DYNA_ROLE_* that an instruction calls, -1 for those that call nothing.
 int roleOf(const plan::Instruction &instruction);
 
+/// Of a stage's work, by the role that is called: schedules, reports and pictures go
+/// by it, not by names of instructions.
+enum class Pass { None, Forward, Recompute, Backward, Weight, Update };
+Pass passOf(plan::Instruction::Op op);
+
 /// Whether it works on a micro-batch; the others on parameters.
 inline bool isPerMicroBatch(plan::Instruction::Op op) {
   return hasField(op, Field::MicroBatch);

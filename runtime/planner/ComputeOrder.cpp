@@ -91,9 +91,8 @@ private:
           describeInstruction(i), view_.firstLayer(), view_.endLayer() - 1));
     const bool isFirst = i.layer == view_.firstLayer();
     const bool isLast = i.layer == view_.endLayer() - 1;
-    switch (i.op) {
-    case Instruction::FORWARD:
-    case Instruction::EVALUATE:
+    switch (passOf(i.op)) {
+    case Pass::Forward:
       if (order_.trains != (i.op == Instruction::FORWARD))
         return Status::invalidArgument(
             "a plan trains on all micro-batches or evaluates all, but rank " +
@@ -102,12 +101,11 @@ private:
       if (isFirst)
         add(ItemKind::Forward, i.microBatch);
       break;
-    case Instruction::BACKWARD:
-    case Instruction::BACKWARD_INPUT:
+    case Pass::Backward:
       if (isLast)
         add(ItemKind::Backward, i.microBatch);
       break;
-    case Instruction::BACKWARD_WEIGHT:
+    case Pass::Weight:
       if (weightItems_ && !isInside(ItemKind::Weight, i.microBatch))
         add(ItemKind::Weight, i.microBatch);
       if (!weightItems_ && !isInside(ItemKind::Backward, i.microBatch))

@@ -94,8 +94,7 @@ public:
       else if (op.kind == ExchangeKind::Reduction && !op.starts)
         reduced_[i.layer] = index + 1;
       // The last one is that of the last micro-batch.
-      const bool isBackward =
-          i.op == Instruction::BACKWARD || i.op == Instruction::BACKWARD_INPUT;
+      const bool isBackward = passOf(i.op) == Pass::Backward;
       if ((isBackward && i.layer == view.endLayer() - 1) ||
           (i.op == Instruction::EVALUATE && i.layer == view.firstLayer()))
         lastPass_ = index;

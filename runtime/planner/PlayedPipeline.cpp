@@ -24,27 +24,26 @@ public:
         stage_(stage), endLayer_(endLayer) {}
 
   void add(const Instruction &i, int m, double seconds, const TaskTime &time) {
-    switch (i.op) {
-    case Instruction::EVALUATE:
-    case Instruction::FORWARD:
+    switch (passOf(i.op)) {
+    case Pass::Forward:
       problem_.forward[stage_][m] += seconds;
       return addItem(ItemKind::Forward, m, time);
-    case Instruction::RECOMPUTE:
+    case Pass::Recompute:
       // Only the layer that backward begins with waits for nothing else.
       if (i.layer + 1 == endLayer_)
         problem_.recompute[stage_][m] += seconds;
       problem_.backward[stage_][m] += seconds;
       return addItem(ItemKind::Backward, m, time);
-    case Instruction::BACKWARD:
-    case Instruction::BACKWARD_INPUT:
+    case Pass::Backward:
       problem_.backward[stage_][m] += seconds;
       return addItem(ItemKind::Backward, m, time);
-    case Instruction::BACKWARD_WEIGHT:
+    case Pass::Weight:
       problem_.backward[stage_][m] += seconds;
       problem_.weight[stage_][m] += seconds;
       isSplit = true;
       return addItem(ItemKind::Weight, m, time);
-    default:
+    case Pass::Update:
+    case Pass::None:
       return;
     }
   }

@@ -40,22 +40,21 @@ constexpr Look looks[] = {{"forward", "#4477aa", "#ffffff"},
                           {"idle", "#e4e4e4", "#000000"}};
 
 Colour colourOf(const Instruction &i) {
-  switch (i.op) {
-  case Instruction::FORWARD:
-  case Instruction::EVALUATE:
+  switch (passOf(i.op)) {
+  case Pass::Forward:
     return Forward;
-  case Instruction::BACKWARD:
-  case Instruction::BACKWARD_INPUT:
+  case Pass::Backward:
     return Backward;
-  case Instruction::BACKWARD_WEIGHT:
+  case Pass::Weight:
     return Weight;
-  case Instruction::RECOMPUTE:
+  case Pass::Recompute:
     return Recompute;
-  case Instruction::UPDATE:
+  case Pass::Update:
     return Update;
-  default:
+  case Pass::None:
     return None;
   }
+  return None;
 }
 
 /// 1, 2 or 5 times a power of ten, about an eighth of the whole.

@@ -7,6 +7,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 using namespace dyna;
 using plan::Instruction;
 using testing::HasSubstr;
@@ -27,18 +29,15 @@ struct ClearGradientsTest : testing::Test {
     once = run.readAll(ParameterPart::Gradient);
   }
 
-  /// The plan with a clearing of every layer that has parameters of its own.
-  plan::Plan clearing(bool atTheEnd) const {
+  static bool clears(const Instruction &i) {
+    return i.op == Instruction::CLEAR_GRADS;
+  }
+  /// The plan as the planner wrote it, and what it is without clearing.
+  plan::Plan clearing() const { return run.lastPlan; }
+  plan::Plan without() const {
     plan::Plan plan = run.lastPlan;
     auto &list = plan.ranks[0].instructions;
-    const RankView &view = run.graph->replicaView(0);
-    for (int layer = 0; layer < view.layers(); ++layer) {
-      Instruction clear;
-      clear.op = Instruction::CLEAR_GRADS;
-      clear.layer = layer;
-      if (view.ownsParameters(layer))
-        list.insert(atTheEnd ? list.end() : list.begin(), clear);
-    }
+    list.erase(std::remove_if(list.begin(), list.end(), clears), list.end());
     return plan;
   }
   Status execute(const plan::Plan &plan) {
@@ -54,29 +53,43 @@ struct ClearGradientsTest : testing::Test {
   std::vector<double> once;
 };
 
+TEST_F(ClearGradientsTest, ThePlannerWritesItForEachLayerWithParameters) {
+  const RankView &view = run.graph->replicaView(0);
+  int owners = 0;
+  for (int layer = 0; layer < view.layers(); ++layer)
+    owners += view.ownsParameters(layer);
+  const auto &list = run.lastPlan.ranks[0].instructions;
+  EXPECT_GT(owners, 0);
+  EXPECT_EQ(std::count_if(list.begin(), list.end(), clears), owners);
+}
+
 TEST_F(ClearGradientsTest, GradientsStartFromNothing) {
-  EXPECT_OK(execute(run.lastPlan));
+  EXPECT_OK(execute(without()));
   EXPECT_NE(gradients(), once);
-  EXPECT_OK(execute(clearing(false)));
+  EXPECT_OK(execute(clearing()));
   EXPECT_EQ(gradients(), once);
 }
 
 TEST_F(ClearGradientsTest, InAWrongPlaceItIsRefused) {
+  plan::Plan late = without();
+  Instruction clear;
+  clear.op = Instruction::CLEAR_GRADS;
+  late.ranks[0].instructions.push_back(clear);
   EXPECT_THAT(
-      execute(clearing(true)).message(),
+      execute(late).message(),
       HasSubstr("(CLEAR_GRADS layer 0): cleared after a micro-batch has "
                 "passed forward"));
-  plan::Plan twice = clearing(false);
+  plan::Plan twice = clearing();
   auto &list = twice.ranks[0].instructions;
-  list.insert(list.begin(), list.front());
+  list.insert(list.begin(), *std::find_if(list.begin(), list.end(), clears));
   EXPECT_THAT(execute(twice).message(), HasSubstr("cleared twice"));
 }
 
 TEST_F(ClearGradientsTest, StandsInFiles) {
-  plan::Plan plan = clearing(false);
-  auto again = readPlan(writePlan(plan));
+  auto again = readPlan(writePlan(clearing()));
   ASSERT_TRUE(again.isOk()) << again.status().message();
-  EXPECT_TRUE(again->ranks[0].instructions == plan.ranks[0].instructions);
+  EXPECT_TRUE(again->ranks[0].instructions ==
+              run.lastPlan.ranks[0].instructions);
   EXPECT_OK(execute(*again));
   EXPECT_EQ(gradients(), once);
 }

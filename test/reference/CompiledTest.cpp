@@ -378,11 +378,11 @@ nameOf(const testing::TestParamInfo<std::tuple<Configuration, int>> &info) {
 
 INSTANTIATE_TEST_SUITE_P(F64, CompiledTest,
                          testing::Combine(testing::Values(f64Configuration),
-                                          testing::Range(0, 10)),
+                                          testing::Range(0, 4)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(F32, CompiledTest,
                          testing::Combine(testing::Values(f32Configuration),
-                                          testing::Range(0, 5)),
+                                          testing::Range(0, 2)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(
     F32Generated, CompiledTest,
@@ -391,12 +391,23 @@ INSTANTIATE_TEST_SUITE_P(
     nameOf);
 INSTANTIATE_TEST_SUITE_P(Bf16, CompiledTest,
                          testing::Combine(testing::Values(bf16Configuration),
-                                          testing::Range(0, 5)),
+                                          testing::Range(0, 2)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(
     Bf16Gradients, CompiledTest,
     testing::Combine(testing::Values(bf16GradientsConfiguration),
-                     testing::Range(0, 2)),
+                     testing::Range(0, 1)),
+    nameOf);
+// More of them.
+INSTANTIATE_TEST_SUITE_P(CheckAllF64, CompiledTest,
+                         testing::Combine(testing::Values(f64Configuration),
+                                          testing::Range(4, 10)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    CheckAllOthers, CompiledTest,
+    testing::Combine(testing::Values(f32Configuration, bf16Configuration,
+                                     bf16GradientsConfiguration),
+                     testing::Range(2, 5)),
     nameOf);
 INSTANTIATE_TEST_SUITE_P(
     Emulated, CompiledTest,

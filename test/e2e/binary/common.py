@@ -62,7 +62,13 @@ def model(name="gpt2", **changes):
 
 @functools.lru_cache(maxsize=None)
 def binary(name="gpt2", compute_type="f32", flags=(), changes=()):
-    """Compiles a model once; returns the path of the script's training binary."""
+    """Compiles a model once; returns the path of the script's training binary.
+
+    What LLVM makes of its code is tried elsewhere (test/reference, golden runs): unless flags say how far, it is not
+    optimised, which takes a third of the time.
+    """
+    if not any(flag.startswith("-O") for flag in flags):
+        flags = (*flags, "-O0")
     source = model(name, **dict(changes))
     path = WORK / "binaries" / "-".join([source.stem, compute_type, *(flag.strip("-") for flag in flags)])
     path.parent.mkdir(parents=True, exist_ok=True)

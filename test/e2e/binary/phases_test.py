@@ -59,7 +59,7 @@ class PhasesTest(common.BinaryTest):
     def test_dumps_while_compiling(self):
         folder = self.folder / "deep" / "dumps"
         program = self.folder / "program"
-        common.succeed([common.DYNAC, common.model(), "-o", program, f"--dump-dir={folder}"])
+        common.succeed([common.DYNAC, common.model(), "-o", program, "-O0", f"--dump-dir={folder}"])
         names = {f"{phase}.mlir" for phase in PHASES} | {"optimised.avx2.ll", "optimised.avx512.ll"}
         self.assertEqual({path.name for path in folder.iterdir()}, names)
         for phase in PHASES:
@@ -69,11 +69,11 @@ class PhasesTest(common.BinaryTest):
         self.assertEqual({path.name for path in self.folder.iterdir()}, {"deep", "program"})
 
     def test_time_passes(self):
-        done = self.dynac(common.model(), "-o", self.folder / "program", "--time-passes")
+        done = self.dynac(common.model(), "-o", self.folder / "program", "-O0", "--time-passes")
         self.assertEqual(done.returncode, 0)
         for word in ("parser", "differentiate", "memory", "lower", "objects", "link", "Total"):
             self.assertIn(word, done.stderr)
-        self.assertNotIn("Total", self.dynac(common.model(), "-o", self.folder / "program").stderr)
+        self.assertNotIn("Total", self.dynac(common.model(), "-o", self.folder / "program", "-O0").stderr)
 
     def test_names_the_output_after_the_input(self):
         done = self.dynac(common.model(), cwd=self.folder)
@@ -161,17 +161,17 @@ class PhasesTest(common.BinaryTest):
                     self.assertIn(f"lib/{line[2:]}", listed.stdout, path.name)
 
     def test_a_missing_linker(self):
-        done = self.dynac(common.model(), "-o", self.folder / "program", "--linker=no-such-linker")
+        done = self.dynac(common.model(), "-o", self.folder / "program", "-O0", "--linker=no-such-linker")
         self.assert_refused(done, "no-such-linker")
-        done = self.dynac(common.model(), "-o", self.folder / "program", "--linker=false")
+        done = self.dynac(common.model(), "-o", self.folder / "program", "-O0", "--linker=false")
         self.assert_refused(done, "false", "it said nothing")
         # Of many lines the one that says most; all of them only when asked for.
         linker = self.folder.parent / "linker"
         linker.write_text("#!/bin/sh\necho 'in function f:'\necho 'undefined reference to g'\necho 'error: exit 1'\nexit 1\n")
         linker.chmod(0o755)
-        done = self.dynac(common.model(), "-o", self.folder / "program", f"--linker={linker}")
+        done = self.dynac(common.model(), "-o", self.folder / "program", "-O0", f"--linker={linker}")
         self.assert_refused(done, "undefined reference to g", "--verbose")
-        done = self.dynac(common.model(), "-o", self.folder / "program", f"--linker={linker}", "--verbose")
+        done = self.dynac(common.model(), "-o", self.folder / "program", "-O0", f"--linker={linker}", "--verbose")
         self.assertEqual(done.returncode, 2)
         self.assertIn("in function f:", done.stderr)
         self.assertIn("-Wl,--gc-sections", done.stderr)
@@ -215,7 +215,7 @@ class PhasesTest(common.BinaryTest):
     def test_a_failed_compilation_leaves_an_old_program_alone(self):
         program = self.folder / "program"
         program.write_text("old")
-        self.dynac(common.model(), "-o", program, "--linker=false")
+        self.dynac(common.model(), "-o", program, "-O0", "--linker=false")
         self.assertEqual(program.read_text(), "old")
         self.assertEqual([path.name for path in self.folder.iterdir()], ["program"])
 

@@ -72,6 +72,7 @@ public:
   std::vector<std::string> notes() const override;
 
 private:
+  class PieceHashes;
   Status takeFingerprint();
 
   ByteTokens bytes_;

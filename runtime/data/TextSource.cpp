@@ -143,61 +143,78 @@ DocumentShape TextDataset::shape(int64_t index) const {
           1};
 }
 
-/// All sizes and contents. Threads take pieces of files in turn; of several
+/// The pieces of all files, hashed by threads that take them in turn; of several
 /// that cannot be read the first is reported.
-Status TextDataset::takeFingerprint() {
-  constexpr int64_t pieceBytes = 4 << 20;
-  auto pieces = [](const TextFile &file) {
-    return (file.facts.bytes + pieceBytes - 1) / pieceBytes;
-  };
-  std::vector<int64_t> firstPieces = {0}; // of each file, then of none
-  for (const TextFile &file : listing_.files)
-    firstPieces.push_back(firstPieces.back() + pieces(file));
-  int64_t count = firstPieces.back();
-  std::vector<uint64_t> hashes(static_cast<size_t>(count));
-  std::atomic<int64_t> next{0}, firstFailed{count};
-  std::mutex mutex;
-  Status failure;
-  auto look = [&](int64_t piece, std::string &bytes) -> Status {
-    int64_t file =
-        std::upper_bound(firstPieces.begin(), firstPieces.end(), piece) -
-        firstPieces.begin() - 1;
-    const FileFacts &facts = listing_.files[static_cast<size_t>(file)].facts;
-    int64_t begin =
-        (piece - firstPieces[static_cast<size_t>(file)]) * pieceBytes;
-    bytes.resize(
-        static_cast<size_t>(std::min(pieceBytes, facts.bytes - begin)));
-    DYNA_RETURN_IF_ERROR(readPart(describe(file), facts, begin, bytes.data(),
-                                  static_cast<int64_t>(bytes.size())));
-    hashes[static_cast<size_t>(piece)] = hashBytes(bytes, 0);
-    return Status::ok();
-  };
-  auto work = [&] {
+class TextDataset::PieceHashes {
+public:
+  explicit PieceHashes(const TextDataset &dataset) : dataset_(dataset) {
+    for (const TextFile &file : dataset.listing_.files)
+      first_.push_back(first_.back() +
+                       (file.facts.bytes + pieceBytes - 1) / pieceBytes);
+    hashes_.resize(static_cast<size_t>(first_.back()));
+    firstFailed_ = first_.back();
+  }
+
+  StatusOr<std::vector<uint64_t>> take() {
+    const int64_t helpers = std::min<int64_t>(
+        first_.back(), std::max(1u, std::thread::hardware_concurrency()));
+    std::vector<std::thread> threads;
+    threads.reserve(static_cast<size_t>(helpers));
+    for (int64_t i = 1; i < helpers; ++i) {
+      // Fewer do the same work.
+      auto thread = startThread("text", [this] { work(); });
+      if (!thread.isOk())
+        break;
+      threads.push_back(std::move(*thread));
+    }
+    work();
+    for (std::thread &thread : threads)
+      thread.join();
+    DYNA_RETURN_IF_ERROR(failure_);
+    return std::move(hashes_);
+  }
+
+private:
+  static constexpr int64_t pieceBytes = 4 << 20;
+
+  void work() {
     std::string bytes;
-    for (int64_t piece; (piece = next++) < firstFailed;) {
+    for (int64_t piece; (piece = next_++) < firstFailed_;) {
       Status status = guarded([&] { return look(piece, bytes); });
-      std::lock_guard<std::mutex> lock(mutex);
-      if (!status.isOk() && piece < firstFailed) {
-        firstFailed = piece;
-        failure = std::move(status);
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (!status.isOk() && piece < firstFailed_) {
+        firstFailed_ = piece;
+        failure_ = std::move(status);
       }
     }
-  };
-  int64_t helpers = std::min<int64_t>(
-      count, std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<std::thread> threads;
-  threads.reserve(static_cast<size_t>(helpers));
-  for (int64_t i = 1; i < helpers; ++i) {
-    // Fewer do the same work.
-    auto thread = startThread("text", work);
-    if (!thread.isOk())
-      break;
-    threads.push_back(std::move(*thread));
   }
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
-  DYNA_RETURN_IF_ERROR(failure);
+  Status look(int64_t piece, std::string &bytes) {
+    const int64_t file = std::upper_bound(first_.begin(), first_.end(), piece) -
+                         first_.begin() - 1;
+    const FileFacts &facts =
+        dataset_.listing_.files[static_cast<size_t>(file)].facts;
+    const int64_t begin =
+        (piece - first_[static_cast<size_t>(file)]) * pieceBytes;
+    bytes.resize(
+        static_cast<size_t>(std::min(pieceBytes, facts.bytes - begin)));
+    DYNA_RETURN_IF_ERROR(readPart(dataset_.describe(file), facts, begin,
+                                  bytes.data(),
+                                  static_cast<int64_t>(bytes.size())));
+    hashes_[static_cast<size_t>(piece)] = hashBytes(bytes, 0);
+    return Status::ok();
+  }
+
+  const TextDataset &dataset_;
+  std::vector<int64_t> first_ = {0}; ///< of each file, then of none
+  std::vector<uint64_t> hashes_;
+  std::atomic<int64_t> next_{0}, firstFailed_{0};
+  std::mutex mutex_;
+  Status failure_;
+};
+
+/// All sizes and contents.
+Status TextDataset::takeFingerprint() {
+  DYNA_ASSIGN_OR_RETURN(auto hashes, PieceHashes(*this).take());
   fingerprint_ = 0;
   for (const TextFile &file : listing_.files)
     fingerprint_ =

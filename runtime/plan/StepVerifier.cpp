@@ -370,6 +370,28 @@ VerifiedStep::proveRanks(const SwitchTable &switches, plan::StepPlan step,
                   regionLimits, unasked);
 }
 
+/// A phase by itself. `lengths` are of its samples.
+static Status checkPhase(const SwitchTable &switches, const plan::Plan &plan,
+                         int graph,
+                         const std::optional<std::vector<int>> &ranks,
+                         const std::vector<int64_t> &lengths, int64_t targets,
+                         ExchangeStarts &starts, StepPosition &position) {
+  VerifyOptions options;
+  options.dynamicLimit = maxBlockBytes;
+  options.targets = targets;
+  options.isPhase = true;
+  options.isSwitched = graph != switches.home();
+  options.starts = &starts;
+  options.failedAt = &position.at;
+  const ExecutableGraph &own = switches.graph(graph);
+  Status status = ranks ? verifyRanks(own, plan, *ranks, lengths, options)
+                        : verifyPlan(own, plan, lengths, options);
+  return status.isOk()
+             ? status
+             : Status(status.code(), formatText("phase %d: %s", position.phase,
+                                                status.message()));
+}
+
 StatusOr<VerifiedStep>
 VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
                        const std::optional<std::vector<int>> &ranks,
@@ -380,48 +402,34 @@ VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
   DYNA_RETURN_IF_ERROR(checkSamples(step, lengths));
   VerifiedStep proven;
   proven.targets_ = targets;
-  std::vector<std::vector<int64_t>> lengthsOf;
+  std::vector<std::vector<int64_t>> lengthsOf(step.phases.size());
   std::vector<ExchangeStarts> starts(step.phases.size());
   for (int k = 0; k < step.phaseCount(); ++k) {
-    const plan::Phase &phase = step.phases[k];
-    VerifyOptions options;
-    options.dynamicLimit = maxBlockBytes;
-    options.targets = targets;
-    options.isPhase = true;
-    options.isSwitched = phases[k].graph != switches.home();
+    for (int64_t sample : step.phases[k].samples)
+      lengthsOf[k].push_back(lengths[sample]);
     position.phase = k;
-    options.starts = &starts[k];
-    options.failedAt = &position.at;
-    std::vector<int64_t> &own = lengthsOf.emplace_back();
-    for (int64_t sample : phase.samples)
-      own.push_back(lengths[sample]);
-    const ExecutableGraph &graph = switches.graph(phases[k].graph);
-    if (Status status =
-            ranks ? verifyRanks(graph, phase.plan, *ranks, own, options)
-                  : verifyPlan(graph, phase.plan, own, options);
-        !status.isOk())
-      return Status(status.code(),
-                    formatText("phase %d: %s", k, status.message()));
+    DYNA_RETURN_IF_ERROR(checkPhase(switches, step.phases[k].plan,
+                                    phases[k].graph, ranks, lengthsOf[k],
+                                    targets, starts[k], position));
   }
   position = StepPosition();
   DYNA_RETURN_IF_ERROR(checkPurposes(step));
   const bool training = trains(step);
-  const int allRanks = switches.graph(switches.home()).ranks();
-  std::vector<int> checked(allRanks);
-  std::iota(checked.begin(), checked.end(), 0);
-  proven.blocks_.resize(allRanks);
-  for (int rank : ranks.value_or(checked))
+  std::vector<int> all(switches.graph(switches.home()).ranks());
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<int> &checked = ranks ? *ranks : all;
+  for (int rank : checked)
     DYNA_RETURN_IF_ERROR(
         RankSwitches(switches, step, phases, training, rank).check(position));
   if (!ranks)
     DYNA_RETURN_IF_ERROR(
         checkOrder(switches, step, phases, std::move(starts), position));
-  for (int rank : ranks.value_or(checked)) {
-    std::vector<StepBlock> &blocks = proven.blocks_[rank];
-    blocks = stepBlocks(switches, phases, step, training, rank);
+  proven.blocks_.resize(all.size());
+  for (int rank : checked) {
+    proven.blocks_[rank] = stepBlocks(switches, phases, step, training, rank);
     int failed = -1;
     if (Status status = checkStepMemory(
-            step, blocks, rank,
+            step, proven.blocks_[rank], rank,
             regionLimits.empty() ? maxBlockBytes : regionLimits[rank], failed);
         !status.isOk()) {
       position = {failed, {rank, -1}};

@@ -240,6 +240,72 @@ private:
   std::vector<std::vector<PlacedStart>> placed_;
 };
 
+/// The programs of one rank in all phases, with what switches between them.
+class RankJoiner {
+public:
+  RankJoiner(const std::vector<SwitchTable::PhaseSwitches> &phases, bool trains,
+             int rank)
+      : phases_(phases) {
+    for (int k = 0; k < static_cast<int>(phases.size()); ++k) {
+      values_.emplace_back(phases[k].values, rank, k, false);
+      gradients_.emplace_back(trains ? phases[k].gradients : nullptr, rank, k,
+                              true);
+    }
+  }
+
+  /// `starts` of the switches to the phase behind this one, in their order.
+  void join(int k, const RankView &view, const std::vector<PlacedStart> &starts,
+            plan::RankProgram &program) {
+    std::vector<Instruction> out;
+    out.reserve(program.instructions.size());
+    if (k == 0)
+      startFirst(out);
+    size_t next = 0;
+    auto startUpTo = [&](int index) {
+      for (; next < starts.size() && starts[next].before <= index; ++next)
+        start(k, starts[next], out);
+    };
+    const bool isLast = k + 1 == static_cast<int>(phases_.size());
+    for (int index = 0; index < program.count(); ++index) {
+      const Instruction &i = program.instructions[index];
+      startUpTo(index);
+      if (isPerMicroBatch(i.op) && roleOf(i) >= 0)
+        values_[k].waitFor(view.layer(i.layer).parameters(), out);
+      if (k > 0 && isLast && needsWholeGradients(i.op))
+        gradients_[k - 1].waitAll(out);
+      out.push_back(i);
+    }
+    startUpTo(program.count());
+    values_[k].waitAll(out);
+    if (k > 0)
+      gradients_[k - 1].waitAll(out);
+    program.instructions = std::move(out);
+  }
+
+private:
+  /// What comes from home.
+  void startFirst(std::vector<Instruction> &out) {
+    for (int b = 0; phases_[0].values && b < phases_[0].values->buckets(); ++b)
+      if (values_[0].side().takesPart(b))
+        values_[0].start(b, out);
+  }
+  void start(int k, const PlacedStart &start, std::vector<Instruction> &out) {
+    if (start.ofGradients) {
+      // Each is added behind those of the phase before.
+      if (k > 0)
+        gradients_[k - 1].waitAll(out);
+      gradients_[k].start(start.bucket, out);
+    } else {
+      // What came to this phase goes on.
+      values_[k].waitFor(values_[k + 1].side().sent[start.bucket], out);
+      values_[k + 1].start(start.bucket, out);
+    }
+  }
+
+  const std::vector<SwitchTable::PhaseSwitches> &phases_;
+  std::vector<Buckets> values_, gradients_;
+};
+
 } // namespace
 
 Status joinPhases(const SwitchTable &switches, bool trains,
@@ -257,55 +323,12 @@ Status joinPhases(const SwitchTable &switches, bool trains,
                               .place());
     starts.push_back(std::move(placed));
   }
+  starts.emplace_back(ranks); // nothing follows the last one
   for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<Buckets> values, gradients;
-    for (int k = 0; k < count; ++k) {
-      values.emplace_back(phases[k].values, rank, k, false);
-      gradients.emplace_back(trains ? phases[k].gradients : nullptr, rank, k,
-                             true);
-    }
-    for (int k = 0; k < count; ++k) {
-      plan::RankProgram &program = step.phases[k].plan.ranks[rank];
-      const RankView &view = switches.graph(phases[k].graph).replicaView(rank);
-      std::vector<Instruction> out;
-      out.reserve(program.instructions.size());
-      if (k == 0 && phases[0].values)
-        for (int b = 0; b < phases[0].values->buckets(); ++b)
-          if (values[0].side().takesPart(b))
-            values[0].start(b, out);
-      size_t next = 0;
-      auto startUpTo = [&](int index) {
-        for (; k + 1 < count && next < starts[k][rank].size() &&
-               starts[k][rank][next].before <= index;
-             ++next) {
-          const PlacedStart &start = starts[k][rank][next];
-          if (start.ofGradients) {
-            // Each is added behind those of the phase before.
-            if (k > 0)
-              gradients[k - 1].waitAll(out);
-            gradients[k].start(start.bucket, out);
-          } else {
-            // What came to this phase goes on.
-            values[k].waitFor(values[k + 1].side().sent[start.bucket], out);
-            values[k + 1].start(start.bucket, out);
-          }
-        }
-      };
-      for (int index = 0; index < program.count(); ++index) {
-        const Instruction &i = program.instructions[index];
-        startUpTo(index);
-        if (isPerMicroBatch(i.op) && roleOf(i) >= 0)
-          values[k].waitFor(view.layer(i.layer).parameters(), out);
-        if (k > 0 && k + 1 == count && needsWholeGradients(i.op))
-          gradients[k - 1].waitAll(out);
-        out.push_back(i);
-      }
-      startUpTo(program.count());
-      values[k].waitAll(out);
-      if (k > 0)
-        gradients[k - 1].waitAll(out);
-      program.instructions = std::move(out);
-    }
+    RankJoiner joiner(phases, trains, rank);
+    for (int k = 0; k < count; ++k)
+      joiner.join(k, switches.graph(phases[k].graph).replicaView(rank),
+                  starts[k][rank], step.phases[k].plan.ranks[rank]);
   }
   return Status::ok();
 }

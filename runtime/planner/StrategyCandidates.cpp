@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -239,11 +240,24 @@ StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
   return all;
 }
 
-void StrategyCandidates::keep(const LengthDistribution &lengths) {
-  const int most = space_.mostKept;
-  if (most == 0 || candidates() <= most)
-    return;
-  // As home, and as a guest beside the home that leaves most room.
+/// How good a strategy is for some lengths.
+struct StrategyCandidates::Merit {
+  /// How many times what the best takes, at the least.
+  double least = never;
+  /// In how many of them it is the best.
+  int wins = 0;
+};
+
+/// Powers of two from 256, up to the longest.
+static std::vector<int64_t> endsOfParts(const LengthDistribution &lengths) {
+  std::vector<int64_t> ends = {0};
+  for (int64_t end = 256; end < lengths.longest(); end *= 2)
+    ends.push_back(end);
+  ends.push_back(lengths.longest());
+  return ends;
+}
+
+int StrategyCandidates::smallestHome() const {
   auto bytesOf = [&](int c) {
     const auto &bytes = entries_[c].placed->homeBytes;
     return *std::max_element(bytes.begin(), bytes.end());
@@ -252,53 +266,58 @@ void StrategyCandidates::keep(const LengthDistribution &lengths) {
   for (int c = 1; c < candidates(); ++c)
     if (bytesOf(c) < bytesOf(small))
       small = c;
-  std::vector<int64_t> ends = {0};
-  for (int64_t end = 256; end < lengths.longest(); end *= 2)
-    ends.push_back(end);
-  ends.push_back(lengths.longest());
-  // How many times the best of its lengths a strategy takes, at the least; and
-  // with that, in how many.
-  std::vector<double> least(candidates(), never);
-  std::vector<int> wins(candidates(), 0);
-  int single =
-      small; // the best alone, which may be the only one for the longest
+  return small;
+}
+
+/// For some lengths, as home, or as a guest beside the home that leaves most room;
+/// the best one.
+int StrategyCandidates::judge(const LengthDistribution::Part &part, bool asHome,
+                              int small, std::vector<Merit> &merits) const {
+  std::vector<double> seconds(candidates());
+  for (int c = 0; c < candidates(); ++c)
+    seconds[c] = phaseSeconds(c,
+                              asHome || c == small ? std::vector<int>{c}
+                                                   : std::vector<int>{small, c},
+                              part.load, part.longest);
+  const auto best = std::min_element(seconds.begin(), seconds.end());
+  for (int c = 0; c < candidates() && *best < never; ++c) {
+    merits[c].least = std::min(merits[c].least, seconds[c] / *best);
+    merits[c].wins += seconds[c] <= *best;
+  }
+  return static_cast<int>(best - seconds.begin());
+}
+
+void StrategyCandidates::keep(const LengthDistribution &lengths) {
+  const int most = space_.mostKept;
+  if (most == 0 || candidates() <= most)
+    return;
+  const int small = smallestHome();
+  const std::vector<int64_t> ends = endsOfParts(lengths);
+  std::vector<Merit> merits(candidates());
+  // The best alone, which may be the only one for the longest.
+  int single = small;
   for (size_t i = 0; i + 1 < ends.size(); ++i)
     for (size_t j = i + 1; j < ends.size(); ++j) {
       const auto part = lengths.between(ends[i] + 1, ends[j]);
       if (part.probability == 0)
         continue;
-      for (bool asHome : {true, false}) {
-        std::vector<double> seconds(candidates());
-        for (int c = 0; c < candidates(); ++c)
-          seconds[c] =
-              phaseSeconds(c,
-                           asHome || c == small ? std::vector<int>{c}
-                                                : std::vector<int>{small, c},
-                           part.load, part.longest);
-        const double best = *std::min_element(seconds.begin(), seconds.end());
-        if (asHome && i == 0 && j + 1 == ends.size())
-          single = static_cast<int>(
-              std::min_element(seconds.begin(), seconds.end()) -
-              seconds.begin());
-        for (int c = 0; c < candidates() && best < never; ++c) {
-          least[c] = std::min(least[c], seconds[c] / best);
-          wins[c] += seconds[c] <= best;
-        }
-      }
+      const int best = judge(part, true, small, merits);
+      if (i == 0 && j + 1 == ends.size())
+        single = best;
+      judge(part, false, small, merits);
     }
   std::vector<int> order(candidates());
-  for (int c = 0; c < candidates(); ++c)
-    order[c] = c;
+  std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::tuple(least[a], -wins[a], a) <
-           std::tuple(least[b], -wins[b], b);
+    return std::tuple(merits[a].least, -merits[a].wins, a) <
+           std::tuple(merits[b].least, -merits[b].wins, b);
   });
-  std::vector<Entry> kept;
   for (int needed : {single, small})
     std::rotate(order.begin(), std::find(order.begin(), order.end(), needed),
                 std::find(order.begin(), order.end(), needed) + 1);
   order.resize(std::max(most, 2));
   std::sort(order.begin(), order.end());
+  std::vector<Entry> kept;
   for (int c : order)
     kept.push_back(entries_[c]);
   entries_ = std::move(kept);

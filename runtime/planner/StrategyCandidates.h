@@ -130,7 +130,11 @@ private:
   StrategyCandidates(const CostModel &costs, const StrategySpace &space)
       : space_(space), switching_(costs.model(), costs.cluster()) {}
   class Maker;
+  struct Merit;
   void keep(const LengthDistribution &lengths);
+  int smallestHome() const;
+  int judge(const LengthDistribution::Part &part, bool asHome, int small,
+            std::vector<Merit> &merits) const;
   /// What ranks have for micro-batches under one of the graphs of a run, home first:
   /// the rule of who counts whose parameters is here alone.
   std::vector<int64_t> roomOf(int candidate,

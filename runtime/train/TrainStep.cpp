@@ -73,6 +73,79 @@ void Trainer::dropSteps() {
   }
 }
 
+Status Trainer::tracePredicted(const LaunchedStep &launched) {
+  const PlannedStep &planned = launched.planned;
+  if (!launched.isPredicted || !planned.isWhole())
+    return Status::ok();
+  // Slices of a track must not overlap where a step was sooner done.
+  const double begin = std::max(launched.traceBegin, predictedEnd_);
+  DYNA_RETURN_IF_ERROR(planned.plan
+                           ? tracePrediction(session_, planned.plan->plan(),
+                                             launched.step, begin, predicted_)
+                           : tracePrediction(session_, *planned.phases,
+                                             launched.step, begin, predicted_));
+  predictedEnd_ = begin + planned.predictedSeconds;
+  return Status::ok();
+}
+
+StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
+                               const StepResult &result, double seconds,
+                               double waited) const {
+  const PlannedStep &planned = launched.planned;
+  const MiniBatch &batch = planned.batch;
+  StepMetrics metrics;
+  metrics.step = launched.step + 1;
+  metrics.loss = result.lossSum / static_cast<double>(batch.targets);
+  metrics.tokens = batch.tokens;
+  metrics.targets = batch.targets;
+  metrics.seconds = waited + seconds;
+  if (session_.device().runsLate())
+    metrics.launchedAhead = launched.isAhead;
+  metrics.predictedSeconds = planned.predictedSeconds;
+  metrics.coreWaitSeconds = result.coreWaitSeconds;
+  metrics.gflops = result.flops / metrics.seconds / 1e9;
+  metrics.learningRate = learningRate(options_, launched.step);
+  metrics.gradientNorm = result.gradientNorm;
+  for (const RankUse &use : result.uses)
+    metrics.peakBytes += use.peakBytes;
+  metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
+  metrics.measured =
+      planned.plan
+          ? reportMeasured(session_, *planned.plan, seconds, result.uses)
+          : reportMeasured(*planned.phases, seconds, result.uses);
+  metrics.predicted = planned.predicted;
+  metrics.planSeconds = planned.planSeconds;
+  metrics.planWaitSeconds = waited;
+  for (const plan::Plan *plan : planned.plans())
+    metrics.addPlan(*plan, session_.home.options.chooseRecompute);
+  if (planned.phases)
+    metrics.phases = session_.ranged->describePhases(planned.phases->step);
+  metrics.switchSeconds = result.switchSeconds;
+  metrics.switchBytes = result.switchBytes;
+  return metrics;
+}
+
+Status Trainer::takeNonfinite(const StepMetrics &metrics) {
+  // Nothing was updated, in this step or behind it, and what was trained until here
+  // can be saved.
+  if (skipped_ >= options_.skipNonfinite) {
+    dropSteps();
+    return saveAndFail(Status::invalidArgument(formatText(
+        "step %d: the %s is not finite: training diverged, use a lower --lr, "
+        "a longer --warmup or %s, or pass over single steps with "
+        "--skip-nonfinite N",
+        metrics.step, std::isfinite(metrics.loss) ? "gradient" : "loss",
+        options_.clip > 0 ? "a lower --clip" : "--clip 1")));
+  }
+  ++skipped_;
+  if (session_.writesFiles())
+    progress_.note(formatText(
+        "warning: step %d is skipped, its loss or gradient is not finite "
+        "(%d of %d)",
+        metrics.step, skipped_, options_.skipNonfinite));
+  return Status::ok();
+}
+
 Status Trainer::finishStep() {
   StepResult result;
   if (std::optional<StepResult> &done = launched_.front().result) {
@@ -86,82 +159,25 @@ Status Trainer::finishStep() {
   // The device has begun with it when it had done the step before.
   const bool follows = finished_ > launched.begin;
   const Clock::time_point begin = follows ? finished_ : launched.begin;
-  const double waited = follows ? 0 : launched.waited;
   finished_ = Clock::now();
-  const int64_t step = launched.step;
-  const PlannedStep &planned = launched.planned;
-  const MiniBatch &batch = planned.batch;
-  StepMetrics metrics;
-  metrics.step = step + 1;
-  metrics.loss = result.lossSum / static_cast<double>(batch.targets);
-  metrics.tokens = batch.tokens;
-  metrics.targets = batch.targets;
-  metrics.seconds =
-      waited + std::chrono::duration<double>(finished_ - begin).count();
-  if (session_.device().runsLate())
-    metrics.launchedAhead = launched.isAhead;
-  metrics.predictedSeconds = planned.predictedSeconds;
-  metrics.coreWaitSeconds = result.coreWaitSeconds;
-  if (launched.isPredicted && planned.isWhole()) {
-    // Slices of a track must not overlap where a step was sooner done.
-    const double predictedBegin = std::max(launched.traceBegin, predictedEnd_);
-    DYNA_RETURN_IF_ERROR(planned.plan
-                             ? tracePrediction(session_, planned.plan->plan(),
-                                               step, predictedBegin, predicted_)
-                             : tracePrediction(session_, *planned.phases, step,
-                                               predictedBegin, predicted_));
-    predictedEnd_ = predictedBegin + planned.predictedSeconds;
-  }
-  metrics.gflops = result.flops / metrics.seconds / 1e9;
-  metrics.learningRate = learningRate(options_, step);
-  metrics.gradientNorm = result.gradientNorm;
-  for (const RankUse &use : result.uses)
-    metrics.peakBytes += use.peakBytes;
-  metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
-  metrics.measured =
-      planned.plan ? reportMeasured(session_, *planned.plan,
-                                    metrics.seconds - waited, result.uses)
-                   : reportMeasured(*planned.phases, metrics.seconds - waited,
-                                    result.uses);
-  metrics.predicted = planned.predicted;
-  metrics.planSeconds = planned.planSeconds;
-  metrics.planWaitSeconds = waited;
-  const std::vector<const plan::Plan *> plans = planned.plans();
-  for (const plan::Plan *plan : plans)
-    metrics.addPlan(*plan, session_.home.options.chooseRecompute);
-  if (planned.phases)
-    metrics.phases = session_.ranged->describePhases(planned.phases->step);
-  metrics.switchSeconds = result.switchSeconds;
-  metrics.switchBytes = result.switchBytes;
+  DYNA_RETURN_IF_ERROR(tracePredicted(launched));
+  const StepMetrics metrics =
+      metricsOf(launched, result,
+                std::chrono::duration<double>(finished_ - begin).count(),
+                follows ? 0 : launched.waited);
   checkLogged(metrics_.write(metrics));
-  bool isFinite =
+  const bool isFinite =
       std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
-  // Nothing was updated, in this step or behind it, and what was trained until here
-  // can be saved.
-  if (!isFinite && skipped_ >= options_.skipNonfinite) {
-    dropSteps();
-    return saveAndFail(Status::invalidArgument(formatText(
-        "step %d: the %s is not finite: training diverged, use a lower --lr, "
-        "a longer --warmup or %s, or pass over single steps with "
-        "--skip-nonfinite N",
-        step + 1, std::isfinite(metrics.loss) ? "gradient" : "loss",
-        options_.clip > 0 ? "a lower --clip" : "--clip 1")));
-  }
-  if (!isFinite) {
-    ++skipped_;
-    if (session_.writesFiles())
-      progress_.note(formatText(
-          "warning: step %d is skipped, its loss or gradient is not finite "
-          "(%d of %d)",
-          step + 1, skipped_, options_.skipNonfinite));
-  }
+  if (!isFinite)
+    DYNA_RETURN_IF_ERROR(takeNonfinite(metrics));
+  const PlannedStep &planned = launched.planned;
   cursor_ = planned.cursor;
   countStep(metrics, result, isFinite);
   if (ruleOf(session_.home.options.batching).pads)
-    for (const plan::Plan *plan : plans)
+    for (const plan::Plan *plan : planned.plans())
       summary_.addPadding(*plan);
   else
-    summary_.addPadding(batch.lengths(), options_.tokensPerMicroBatch);
+    summary_.addPadding(planned.batch.lengths(), options_.tokensPerMicroBatch);
   return Status::ok();
 }
 

@@ -129,6 +129,13 @@ private:
   Status finishStep();
   /// The same until `count` are left.
   Status finishSteps(size_t count = 0);
+  /// Into the trace, beside what was executed.
+  Status tracePredicted(const LaunchedStep &launched);
+  /// Of a step that took `seconds`, without `waited` for its plan.
+  StepMetrics metricsOf(const LaunchedStep &launched, const StepResult &result,
+                        double seconds, double waited) const;
+  /// Passes over the step, or ends the run.
+  Status takeNonfinite(const StepMetrics &metrics);
   /// Those behind a step that ends the run: they changed nothing.
   void dropSteps();
   void countStep(const StepMetrics &metrics, const StepResult &result,

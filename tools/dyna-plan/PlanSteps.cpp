@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <numeric>
 
 namespace dyna {
 
@@ -88,6 +89,50 @@ static Status checkRoom(const ExecutableGraph &graph, int64_t memory) {
   return Status::ok();
 }
 
+/// What plans of all steps are made by.
+struct StepsOfRequest {
+  const CostModel &costs;
+  const ExecutableGraph &graph;
+  const Planner &planner;
+  const PlanOptions &options;
+  const SimulationOptions &conditions;
+  const std::string &name;
+};
+
+/// Planned, proven and played. `before` is what steps before it have.
+static StatusOr<PlanReport> planStep(const StepsOfRequest &of,
+                                     const std::vector<int64_t> &step,
+                                     const PlanReport &before,
+                                     StepOutputs &outputs) {
+  const std::vector<int64_t> lengths =
+      joinedLengths(of.costs.model(), step, of.options);
+  const int64_t tokens =
+      std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
+  const auto begin = std::chrono::steady_clock::now();
+  DYNA_ASSIGN_OR_RETURN(auto plan,
+                        of.planner.training(lengths, tokens, of.options));
+  plan.lengths = lengths;
+  VerifyOptions verify;
+  verify.dynamicLimit = std::numeric_limits<int64_t>::max();
+  DYNA_RETURN_IF_ERROR(verifyPlan(of.graph, plan, lengths, verify));
+  const std::chrono::duration<double> planning =
+      std::chrono::steady_clock::now() - begin;
+  PlanWork work(of.graph, plan, of.costs);
+  DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, of.conditions));
+  if (outputs.hasTrace)
+    tracePlan(outputs.trace,
+              {before.steps, before.seconds, outputs.processes, of.name},
+              of.graph, plan, work, times,
+              of.conditions.ranks == SimulationOptions::Ranks::Host);
+  if (outputs.hasSvg && before.steps == 0)
+    outputs.svg.add(of.name, of.graph, plan, times);
+  PlanReport report = reportPlan(of.graph, plan, work, times);
+  report.samples = static_cast<int64_t>(step.size());
+  if (outputs.hasPlanTimes)
+    report.planSeconds = report.longestPlanSeconds = planning.count();
+  return report;
+}
+
 StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
                                const StepLengths &steps,
                                const SimulationOptions &conditions,
@@ -97,55 +142,30 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
   notes = policy.notes;
   DYNA_ASSIGN_OR_RETURN(
       auto graph, ExecutableGraph::create(costs.model(), policy.strategy));
-  int64_t devices = costs.cluster().devices();
+  const int64_t devices = costs.cluster().devices();
   if (devices > 0 && graph.ranks() > devices)
     return Status::invalidArgument(
         formatText("the strategy has %d ranks, but the cluster %d devices",
                    graph.ranks(), devices));
+  const int64_t memory = costs.table().device().memory_bytes();
   if (outputs.endsWithoutRoom)
-    DYNA_RETURN_IF_ERROR(
-        checkRoom(graph, costs.table().device().memory_bytes()));
+    DYNA_RETURN_IF_ERROR(checkRoom(graph, memory));
   Planner planner(graph, costs);
   // What does not fit the devices is planned all the same, to be told how much.
-  if (int64_t memory = costs.table().device().memory_bytes(); memory > 0) {
+  if (memory > 0) {
     DYNA_ASSIGN_OR_RETURN(auto regions,
                           sizeDynamicRegions(planner, policy.options,
                                              Persistent::Training, memory,
                                              /*atLeast=*/true));
     policy.options.dynamicLimits = std::move(regions.bytes);
   }
+  const StepsOfRequest of = {costs,          graph,      planner,
+                             policy.options, conditions, name};
   PlanReport all;
   for (const std::vector<int64_t> &step : steps) {
-    std::vector<int64_t> lengths =
-        joinedLengths(costs.model(), step, policy.options);
-    int64_t tokens = 0;
-    for (int64_t length : lengths)
-      tokens += length;
-    const auto begin = std::chrono::steady_clock::now();
-    DYNA_ASSIGN_OR_RETURN(auto plan,
-                          planner.training(lengths, tokens, policy.options));
-    plan.lengths = lengths;
-    VerifyOptions verify;
-    verify.dynamicLimit = std::numeric_limits<int64_t>::max();
-    DYNA_RETURN_IF_ERROR(verifyPlan(graph, plan, lengths, verify));
-    const std::chrono::duration<double> planning =
-        std::chrono::steady_clock::now() - begin;
-    PlanWork work(graph, plan, costs);
-    DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, conditions));
-    if (outputs.hasTrace)
-      tracePlan(outputs.trace,
-                {all.steps, all.seconds, outputs.processes, name}, graph, plan,
-                work, times,
-                conditions.ranks == SimulationOptions::Ranks::Host);
-    if (outputs.hasSvg && all.steps == 0)
-      outputs.svg.add(name, graph, plan, times);
-    PlanReport report = reportPlan(graph, plan, work, times);
-    report.samples = static_cast<int64_t>(step.size());
-    if (outputs.hasPlanTimes)
-      report.planSeconds = report.longestPlanSeconds = planning.count();
+    DYNA_ASSIGN_OR_RETURN(auto report, planStep(of, step, all, outputs));
     all.add(report);
-    if (outputs.endsWithoutRoom &&
-        !fits(all, costs.table().device().memory_bytes()))
+    if (outputs.endsWithoutRoom && !fits(all, memory))
       break;
   }
   outputs.processes += graph.ranks();

@@ -70,6 +70,31 @@ std::string tryStrategies(const CostModel &costs,
   return refused;
 }
 
+/// The best first, as many as are looked at.
+void printBest(Reports reports, int64_t devices, int64_t memory,
+               const PlanFlags &flags) {
+  auto rank = [&](const auto &entry) {
+    return std::tuple(!fits(entry.second, memory),
+                      -entry.second.tokensPerSecond(), entry.first);
+  };
+  llvm::sort(reports,
+             [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
+  int64_t fitting =
+      std::count_if(reports.begin(), reports.end(), [&](const auto &entry) {
+        return fits(entry.second, memory);
+      });
+  llvm::errs() << formatText(
+      "note: %d plans of %d devices tried, %d fit; the best first\n",
+      reports.size(), devices, fitting);
+  constexpr size_t mostShown = 10;
+  if (!flags.json && reports.size() > mostShown) {
+    llvm::errs() << formatText("note: %d of them are shown; --json has all\n",
+                               mostShown);
+    reports.resize(mostShown);
+  }
+  print(reports, memory, flags);
+}
+
 } // namespace
 
 int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
@@ -80,7 +105,6 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
   if (!conditions.isOk())
     return fail(conditions.status());
   const int64_t devices = table->cluster().devices();
-  const int64_t memory = table->device().memory_bytes();
   const int perNode = table->cluster().description().devices_per_node();
   if (devices == 0)
     return fail(Status::invalidArgument(
@@ -117,27 +141,7 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
   if (reports.empty())
     return fail(
         Status::invalidArgument("no strategy can be planned: " + refused));
-  auto rank = [&](const auto &entry) {
-    return std::tuple(!fits(entry.second, memory),
-                      -entry.second.tokensPerSecond(), entry.first);
-  };
-  llvm::sort(reports,
-             [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
-  int64_t fitting =
-      std::count_if(reports.begin(), reports.end(), [&](const auto &entry) {
-        return fits(entry.second, memory);
-      });
-  llvm::errs() << formatText(
-      "note: %d plans of %d devices tried, %d fit; the best first\n",
-      reports.size(), devices, fitting);
-  constexpr size_t mostShown = 10;
-  const bool isCut = !flags.json && reports.size() > mostShown;
-  if (isCut)
-    llvm::errs() << formatText("note: %d of them are shown; --json has all\n",
-                               mostShown);
-  if (isCut)
-    reports.resize(mostShown);
-  print(reports, memory, flags);
+  printBest(std::move(reports), devices, table->device().memory_bytes(), flags);
   return 0;
 }
 

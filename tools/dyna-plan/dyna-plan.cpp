@@ -26,6 +26,67 @@
 namespace dyna {
 namespace {
 
+/// What was asked for beside the report.
+Status writeOutputs(const PlanFlags &flags, StepOutputs &outputs) {
+  if (outputs.hasTrace)
+    DYNA_RETURN_IF_ERROR(replaceFile(flags.trace, outputs.trace.finish()));
+  if (outputs.hasSvg)
+    DYNA_RETURN_IF_ERROR(replaceFile(flags.svg, outputs.svg.finish()));
+  return Status::ok();
+}
+
+/// Every request, with the notes of all, each once.
+StatusOr<Reports> planRequests(const CostModel &costs, const Strategy &strategy,
+                               const PlanFlags &flags, const StepLengths &steps,
+                               StepOutputs &outputs) {
+  DYNA_ASSIGN_OR_RETURN(auto conditions, parseSimulation(flags.simulate));
+  DYNA_ASSIGN_OR_RETURN(auto requests, requestsOf(flags, steps));
+  Reports reports;
+  std::set<std::string> said;
+  for (auto &[name, request] : requests) {
+    request.strategy = strategy;
+    std::vector<std::string> notes;
+    DYNA_ASSIGN_OR_RETURN(
+        auto report,
+        planSteps(costs, request, steps, conditions, name, outputs, notes));
+    for (const std::string &note : notes)
+      if (said.insert(note).second)
+        llvm::errs() << "note: " << printable(note) << '\n';
+    reports.emplace_back(name, std::move(report));
+  }
+  return reports;
+}
+
+int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
+  auto strategy = parseStrategy(
+      flags.strategy.empty() ? "dp=1" : flags.strategy.getValue());
+  if (!strategy.isOk())
+    return fail(strategy.status());
+  auto table = openTable(flags);
+  if (!table.isOk())
+    return fail(table.status());
+  auto model = compileModel(flags, *strategy, *table);
+  if (mlir::failed(model))
+    return 2;
+  auto costs = CostModel::create(*model, std::move(*table));
+  if (!costs.isOk())
+    return fail(costs.status());
+  StepOutputs outputs;
+  outputs.hasTrace = !flags.trace.empty();
+  outputs.hasSvg = !flags.svg.empty();
+  outputs.hasPlanTimes = flags.planTimes;
+  auto reports = planRequests(
+      *costs, *strategy, flags,
+      dealSteps(lengths, model->manifest().facts().positions(), flags),
+      outputs);
+  if (!reports.isOk())
+    return fail(reports.status());
+  if (Status status = writeOutputs(flags, outputs); !status.isOk())
+    return fail(status);
+  print(*reports, costs->table().device().memory_bytes(), flags);
+  return 0;
+}
+
 int run(const PlanFlags &flags) {
   if (Status status = flags.check(); !status.isOk())
     return fail(status);
@@ -41,55 +102,7 @@ int run(const PlanFlags &flags) {
     return searchSets(flags, *std::move(lengths));
   if (flags.strategy == "search")
     return search(flags, *lengths);
-  auto strategy = parseStrategy(
-      flags.strategy.empty() ? "dp=1" : flags.strategy.getValue());
-  if (!strategy.isOk())
-    return fail(strategy.status());
-  auto table = openTable(flags);
-  if (!table.isOk())
-    return fail(table.status());
-  auto model = compileModel(flags, *strategy, *table);
-  if (mlir::failed(model))
-    return 2;
-  auto costs = CostModel::create(*model, std::move(*table));
-  if (!costs.isOk())
-    return fail(costs.status());
-  auto steps =
-      dealSteps(*lengths, model->manifest().facts().positions(), flags);
-  auto conditions = parseSimulation(flags.simulate);
-  if (!conditions.isOk())
-    return fail(conditions.status());
-  StepOutputs outputs;
-  outputs.hasTrace = !flags.trace.empty();
-  outputs.hasSvg = !flags.svg.empty();
-  outputs.hasPlanTimes = flags.planTimes;
-  auto requests = requestsOf(flags, steps);
-  if (!requests.isOk())
-    return fail(requests.status());
-  Reports reports;
-  std::set<std::string> said;
-  for (auto &[name, request] : *requests) {
-    request.strategy = *strategy;
-    std::vector<std::string> notes;
-    auto report =
-        planSteps(*costs, request, steps, *conditions, name, outputs, notes);
-    if (!report.isOk())
-      return fail(report.status());
-    for (const std::string &note : notes)
-      if (said.insert(note).second)
-        llvm::errs() << "note: " << printable(note) << '\n';
-    reports.emplace_back(name, std::move(*report));
-  }
-  if (outputs.hasTrace)
-    if (Status status = replaceFile(flags.trace, outputs.trace.finish());
-        !status.isOk())
-      return fail(status);
-  if (outputs.hasSvg)
-    if (Status status = replaceFile(flags.svg, outputs.svg.finish());
-        !status.isOk())
-      return fail(status);
-  print(reports, costs->table().device().memory_bytes(), flags);
-  return 0;
+  return planStrategy(flags, *lengths);
 }
 
 } // namespace

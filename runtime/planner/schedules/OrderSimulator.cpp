@@ -204,8 +204,9 @@ void OrderSimulator::save(Moment &moment, Stage *states, int64_t items,
   std::copy(now_.begin(), now_.end(), states);
 }
 
-double OrderSimulator::simulate(const MicroBatchOrder &order, Mode mode,
-                                double bound, StageOrders *out) {
+/// To where the order differs from the base; how many items came before.
+int64_t OrderSimulator::begin(const MicroBatchOrder &order, Mode mode,
+                              double &makespan) {
   forwards_ = order.forwards.data();
   backwards_ = order.backwards.data();
   for (int k = 0; k < count_; ++k)
@@ -220,99 +221,127 @@ double OrderSimulator::simulate(const MicroBatchOrder &order, Mode mode,
     firstBackward = differ(order.backwards, base_.backwards);
   }
   arrivals_ = mode == Mode::Record ? &ofBase_ : &ofTrial_;
-  double makespan = 0;
-  const int64_t before = restore(mode, std::min(firstForward, count_ - 1),
-                                 std::min(firstBackward, count_ - 1), makespan);
-  int64_t items = before;
+  return restore(mode, std::min(firstForward, count_ - 1),
+                 std::min(firstBackward, count_ - 1), makespan);
+}
+
+/// Of a stage whose next item is no weight gradient.
+bool OrderSimulator::runsBackward(int s) const {
+  const Next &next = next_[s];
+  const bool backward = next.backward <= next.time;
+  if (!backward || next.forward > next.time || !rule_.fillsFirst)
+    return backward;
+  return now_[s].forwards - now_[s].backwards >= stages_ - s;
+}
+
+/// The stage that has input of it, or -1.
+int OrderSimulator::runBackward(int s, Simulation &now) {
   const int last = stages_ - 1;
+  Stage &stage = now_[s];
+  const Row &row = rows_[s];
+  const int position = stage.backwards++, m = backwards_[position];
+  double begin = stage.free + row.recompute[m];
+  begin = std::max(
+      begin, s < last ? arrivals_->gradient[s * count_ + position]
+                      : arrivals_->forward[stages_ * count_ + position_[m]]);
+  stage.free = begin + row.backward[m];
+  stage.left -= row.backward[m];
+  stage.held -= row.held[m] - row.late[m];
+  now.makespan = std::max(now.makespan, stage.free);
+  int neighbour = -1;
+  if (s > 0) {
+    // The stage before begins early enough to have computed again what it
+    // needs by then, as soon as it can know.
+    const double comes = stage.free + message_;
+    const size_t cell = (s - 1) * count_ + position;
+    arrivals_->gradient[cell] = comes;
+    arrivals_->ready[cell] =
+        std::max(comes - rows_[s - 1].recompute[m], next_[s].time);
+    neighbour = s - 1;
+  } else if (now.mode == Mode::Record) {
+    ends_[position] = stage.free;
+  } else if (position >= watched_ && stage.free > ends_[position]) {
+    now.makespan = never;
+  }
+  if (now.out)
+    (*now.out)[s].push_back({ItemKind::Backward, m});
+  if (now.mode == Mode::Record && s == last && stage.backwards % apart == 0) {
+    const int moment = stage.backwards / apart;
+    save(byBackward_[moment], &statesByBackward_[moment * stages_], now.items,
+         now.makespan);
+  }
+  return neighbour;
+}
+
+/// The stage that has input of it, or -1.
+int OrderSimulator::runForward(int s, Simulation &now) {
+  const int last = stages_ - 1;
+  Stage &stage = now_[s];
+  const Row &row = rows_[s];
+  const int position = stage.forwards++, m = forwards_[position];
+  const double begin = s == 0 ? 0 : arrivals_->forward[s * count_ + position];
+  stage.free = std::max(stage.free, begin) + row.forward[m];
+  stage.left -= row.forward[m];
+  stage.held += row.held[m];
+  arrivals_->forward[(s + 1) * count_ + position] =
+      stage.free + (s < last ? message_ : 0);
+  if (now.out)
+    (*now.out)[s].push_back({ItemKind::Forward, m});
+  if (now.mode == Mode::Record && s == 0 && stage.forwards % apart == 0) {
+    const int moment = stage.forwards / apart;
+    save(byForward_[moment], &statesByForward_[moment * stages_], now.items,
+         now.makespan);
+  }
+  return s < last ? s + 1 : -1;
+}
+
+void OrderSimulator::runWeight(int s, Simulation &now) {
+  Stage &stage = now_[s];
+  const Row &row = rows_[s];
+  const int m = backwards_[stage.weights++];
+  stage.free += row.weight[m];
+  stage.left -= row.weight[m];
+  stage.held -= row.late[m];
+  now.makespan = std::max(now.makespan, stage.free);
+  if (now.out)
+    (*now.out)[s].push_back({ItemKind::Weight, m});
+}
+
+double OrderSimulator::simulate(const MicroBatchOrder &order, Mode mode,
+                                double bound, StageOrders *out) {
+  Simulation now = {mode, bound + rounding * bound, out};
+  const int64_t before = begin(order, mode, now.makespan);
+  now.items = before;
   for (int s = 0; s < stages_; ++s)
     decide(s);
-  bound += rounding * bound;
   while (true) {
     const int s = first();
-    const double time = next_[s].time;
-    if (time == never)
+    const Next &next = next_[s];
+    if (next.time == never)
       break;
+    if (next.time + now_[s].left + rows_[s].up > now.bound) {
+      now.makespan = never;
+      break;
+    }
+    ++now.items;
     int neighbour = -1;
-    Stage &stage = now_[s];
-    const Row &row = rows_[s];
-    if (time + stage.left + row.up > bound) {
-      makespan = never;
+    if (runsBackward(s))
+      neighbour = runBackward(s, now);
+    else if (next.forward <= next.time)
+      neighbour = runForward(s, now);
+    else
+      runWeight(s, now);
+    if (now.makespan == never)
       break;
-    }
-    ++items;
-    bool backward = next_[s].backward <= time;
-    bool forward = next_[s].forward <= time;
-    if (backward && forward && rule_.fillsFirst)
-      backward = stage.forwards - stage.backwards >= stages_ - s;
-    if (backward) {
-      int position = stage.backwards++, m = backwards_[position];
-      double begin = stage.free + row.recompute[m];
-      begin = std::max(
-          begin, s < last
-                     ? arrivals_->gradient[s * count_ + position]
-                     : arrivals_->forward[stages_ * count_ + position_[m]]);
-      stage.free = begin + row.backward[m];
-      stage.left -= row.backward[m];
-      stage.held -= row.held[m] - row.late[m];
-      makespan = std::max(makespan, stage.free);
-      if (s > 0) {
-        // The stage before begins early enough to have computed again what it
-        // needs by then, as soon as it can know.
-        double comes = stage.free + message_;
-        size_t cell = (s - 1) * count_ + position;
-        arrivals_->gradient[cell] = comes;
-        arrivals_->ready[cell] =
-            std::max(comes - rows_[s - 1].recompute[m], time);
-        neighbour = s - 1;
-      } else if (mode == Mode::Record) {
-        ends_[position] = stage.free;
-      } else if (position >= watched_ && stage.free > ends_[position]) {
-        makespan = never;
-        break;
-      }
-      if (out)
-        (*out)[s].push_back({ItemKind::Backward, m});
-      if (mode == Mode::Record && s == last && stage.backwards % apart == 0) {
-        int moment = stage.backwards / apart;
-        save(byBackward_[moment], &statesByBackward_[moment * stages_], items,
-             makespan);
-      }
-    } else if (forward) {
-      int position = stage.forwards++, m = forwards_[position];
-      double begin = s == 0 ? 0 : arrivals_->forward[s * count_ + position];
-      stage.free = std::max(stage.free, begin) + row.forward[m];
-      stage.left -= row.forward[m];
-      stage.held += row.held[m];
-      arrivals_->forward[(s + 1) * count_ + position] =
-          stage.free + (s < last ? message_ : 0);
-      if (s < last)
-        neighbour = s + 1;
-      if (out)
-        (*out)[s].push_back({ItemKind::Forward, m});
-      if (mode == Mode::Record && s == 0 && stage.forwards % apart == 0) {
-        int moment = stage.forwards / apart;
-        save(byForward_[moment], &statesByForward_[moment * stages_], items,
-             makespan);
-      }
-    } else {
-      int m = backwards_[stage.weights++];
-      stage.free += row.weight[m];
-      stage.left -= row.weight[m];
-      stage.held -= row.late[m];
-      makespan = std::max(makespan, stage.free);
-      if (out)
-        (*out)[s].push_back({ItemKind::Weight, m});
-    }
     decide(s);
     if (neighbour >= 0)
       decide(neighbour);
   }
-  items_ += items - before;
+  items_ += now.items - before;
   for (const Stage &stage : now_)
     if (stage.backwards < count_)
       return never;
-  return makespan > bound ? never : makespan;
+  return now.makespan > now.bound ? never : now.makespan;
 }
 
 double OrderSimulator::evaluate(const MicroBatchOrder &order, double bound,

@@ -91,10 +91,23 @@ private:
     double up; ///< the least from the end of a backward to the end of all
   };
   enum class Mode { Try, Record, Play };
+  /// Of one order.
+  struct Simulation {
+    Mode mode;
+    double bound;
+    StageOrders *out;
+    int64_t items = 0;
+    double makespan = 0; ///< `never` once it is given up
+  };
 
   void fillRows(const PipelineProblem &problem, std::vector<int> mostKept);
   double simulate(const MicroBatchOrder &order, Mode mode, double bound,
                   StageOrders *items);
+  int64_t begin(const MicroBatchOrder &order, Mode mode, double &makespan);
+  bool runsBackward(int s) const;
+  int runBackward(int s, Simulation &now);
+  int runForward(int s, Simulation &now);
+  void runWeight(int s, Simulation &now);
   int64_t restore(Mode mode, int forwards, int backwards, double &makespan);
   void save(Moment &moment, Stage *states, int64_t items, double makespan);
   bool forwardFits(int s) const;

@@ -61,7 +61,7 @@ StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags,
   const auto modes = orElse(flags.recompute, std::string());
   std::vector<NamedRequest> requests;
   for (const std::string &words :
-       orElse(flags.compare, std::string(ruleOf(defaultSchedule(2)).name)))
+       orElse(flags.compare, PlanFlags::defaultWord()))
     for (int64_t size : sizes)
       for (const std::string &mode : modes) {
         NamedRequest &one = requests.emplace_back(NamedRequest{words, common});

@@ -76,9 +76,9 @@ struct PlanFlags {
   const std::string compareHelp =
       "Schedules and ways to make micro-batches to plan with, named by " +
       knownWords() + " (default: " + defaultWord() + ")";
-  llvm::cl::list<std::string> compare{
-      "compare", llvm::cl::desc(compareHelp),
-      llvm::cl::CommaSeparated, llvm::cl::cat(category)};
+  llvm::cl::list<std::string> compare{"compare", llvm::cl::desc(compareHelp),
+                                      llvm::cl::CommaSeparated,
+                                      llvm::cl::cat(category)};
   llvm::cl::opt<std::string> attention{
       "attention",
       llvm::cl::desc(

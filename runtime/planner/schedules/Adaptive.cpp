@@ -20,10 +20,11 @@ StatusOr<StageOrders> order(const PipelineProblem &problem) {
   DYNA_RETURN_IF_ERROR(checkMemory(problem));
   std::vector<int> most;
   for (int s = 0; s < problem.stages(); ++s)
-    most.push_back(problem.limits.empty()
-                       ? cyclicMostKept({s, problem.stages(), problem.microBatches(),
-                                   problem.inFlight})
-                       : problem.mostKeptOf(s));
+    most.push_back(
+        problem.limits.empty()
+            ? cyclicMostKept({s, problem.stages(), problem.microBatches(),
+                              problem.inFlight})
+            : problem.mostKeptOf(s));
   return searchOrders(problem, most);
 }
 

@@ -426,8 +426,8 @@ TEST(CutMiniBatchTest, RowsAreAsOtherProgramsMakeThem) {
 TEST(CutMiniBatchTest, MicroBatchesUsuallyHave4096Tokens) {
   PlanOptions options;
   options.batching = Batching::Tokens;
-  auto cut = cutMiniBatch(graphOf("pp=1"), costs(), Lengths(12, 1024), options,
-                          true);
+  auto cut =
+      cutMiniBatch(graphOf("pp=1"), costs(), Lengths(12, 1024), options, true);
   ASSERT_TRUE(cut.isOk()) << cut.status().message();
   EXPECT_EQ(cut->size(), 3);
   for (const plan::MicroBatch &microBatch : *cut)

@@ -78,8 +78,7 @@ TEST_F(PolicyTest, WordsOfBothTables) {
     for (const std::string &name : table)
       EXPECT_THAT(knownWords(), HasSubstr(name + ", "));
   const std::string example = knownWords();
-  EXPECT_TRUE(
-      takeWords(example.substr(example.rfind(' ') + 1), request).isOk())
+  EXPECT_TRUE(takeWords(example.substr(example.rfind(' ') + 1), request).isOk())
       << example;
   // No word may mean two things.
   for (const std::string &name : batchingNames())

@@ -205,9 +205,8 @@ TEST(StepPlanner, RegionsAreRefusedWithWhatIsEnough) {
     const Steps fitting(costs, strategies, ranges, false, enough, tokens);
     ASSERT_TRUE(fitting.refusal.isOk()) << fitting.refusal.message();
     EXPECT_EQ(fitting.plan({8, 50, 9}).phaseCount(), 2);
-    EXPECT_FALSE(
-        Steps(costs, strategies, ranges, false, enough - 64, tokens)
-            .refusal.isOk());
+    EXPECT_FALSE(Steps(costs, strategies, ranges, false, enough - 64, tokens)
+                     .refusal.isOk());
   }
 }
 

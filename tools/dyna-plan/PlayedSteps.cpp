@@ -1,8 +1,8 @@
-//===- PlanSteps.cpp - Steps, planned and played -*- C++ -*-===//
+//===- PlayedSteps.cpp - Steps, planned and played -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "tools/dyna-plan/PlanSteps.h"
+#include "tools/dyna-plan/PlayedSteps.h"
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"

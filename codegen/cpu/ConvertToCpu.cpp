@@ -4,7 +4,7 @@
 
 #include "codegen/cpu/Passes.h"
 
-#include "codegen/cpu/Lowering.h"
+#include "codegen/cpu/CpuLowering.h"
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/Requirements.h"
 #include "passes/memory/Target.h"
@@ -28,7 +28,7 @@ public:
     if (failed(options) || failed(requireFunctions(getOperation())) ||
         failed(requireTarget(getOperation(), TargetName::Cpu)))
       return signalPassFailure();
-    CpuModule module(getOperation(), *options);
+    CpuLowering module(getOperation(), *options);
     for (auto function : llvm::to_vector(getOperation().getOps<FunctionOp>()))
       if (failed(FunctionLowering(module, function).run()))
         return signalPassFailure();

@@ -23,7 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/Lowering.h"
+#include "codegen/cpu/CpuLowering.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -51,7 +51,7 @@ struct Operand {
 
 class MatmulEmitter {
 public:
-  MatmulEmitter(CpuModule &module, StringRef name, Type type);
+  MatmulEmitter(CpuLowering &module, StringRef name, Type type);
 
   void emit(LLVM::LLVMFuncOp function);
   /// Adds 2 m n k to the context's count, as the library's products do.
@@ -93,7 +93,7 @@ private:
     return code.offset(base, code.add(code.mul(row, stride), column), type);
   }
 
-  CpuModule &module;
+  CpuLowering &module;
   std::string name;
   Type type;
   Blocking sizes;
@@ -105,7 +105,7 @@ private:
 
 } // namespace
 
-static Blocking blockingFor(CpuModule &module, Type type) {
+static Blocking blockingFor(CpuLowering &module, Type type) {
   // 8 x 3 vectors use 24 of the 32 registers of AVX-512, 4 x 3 fit 16.
   bool wide = module.getOptions().vectorBits == 512;
   Blocking sizes;
@@ -117,7 +117,7 @@ static Blocking blockingFor(CpuModule &module, Type type) {
   return sizes;
 }
 
-MatmulEmitter::MatmulEmitter(CpuModule &module, StringRef name, Type type)
+MatmulEmitter::MatmulEmitter(CpuLowering &module, StringRef name, Type type)
     : module(module), name(name), type(type), sizes(blockingFor(module, type)) {
 }
 
@@ -505,7 +505,7 @@ void MatmulEmitter::packPartial(CodeBuilder &code, Value source,
   });
 }
 
-void mlir::dyna::cpu::emitGeneratedMatmul(CpuModule &module,
+void mlir::dyna::cpu::emitGeneratedMatmul(CpuLowering &module,
                                           LLVM::LLVMFuncOp function,
                                           Type type) {
   MatmulEmitter(module, function.getName(), type).emit(function);

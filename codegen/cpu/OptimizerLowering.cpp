@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/Lowering.h"
+#include "codegen/cpu/CpuLowering.h"
 #include "codegen/layers/Elements.h"
 
 #include "runtime/abi/Kernels.h"
@@ -43,7 +43,7 @@ emitBlocks(CodeBuilder &code, Value begin, Value end, Value count,
 }
 
 /// Launches over the elements, unless there are none or one tensor is null.
-static void launchElements(CpuModule &module, FunctionLowering &function,
+static void launchElements(CpuLowering &module, FunctionLowering &function,
                            const Launch &launch, const Elements &elements) {
   CodeBuilder &code = function.getCode();
   Value blocks = code.ceilDiv(elements.count, code.i64(blockElements));
@@ -90,7 +90,7 @@ static void emitAdamwPiece(CodeBuilder &code, const AdamwScalars &scalars,
     store(state.master, 4);
 }
 
-LogicalResult CpuModule::lowerAdamw(FunctionLowering &function, AdamwOp op) {
+LogicalResult CpuLowering::lowerAdamw(FunctionLowering &function, AdamwOp op) {
   for (auto [index, operand] : llvm::enumerate(op.getOperands()))
     if (function.placeOf(operand) != function.placeOf(op->getResult(index)))
       return op.emitOpError("expects operand ")
@@ -162,7 +162,7 @@ LogicalResult CpuModule::lowerAdamw(FunctionLowering &function, AdamwOp op) {
 // Casts
 //===----------------------------------------------------------------------===//
 
-LogicalResult CpuModule::lowerCast(FunctionLowering &function, CastOp op) {
+LogicalResult CpuLowering::lowerCast(FunctionLowering &function, CastOp op) {
   if (isFusedCast(op))
     return success();
   CodeBuilder &code = function.getCode();
@@ -207,7 +207,7 @@ LogicalResult CpuModule::lowerCast(FunctionLowering &function, CastOp op) {
 //===----------------------------------------------------------------------===//
 
 /// The body: leaves the sum of chunk `chunk` in partial[chunk].
-static LLVM::LLVMFuncOp emitSumSquaresBody(CpuModule &module,
+static LLVM::LLVMFuncOp emitSumSquaresBody(CpuLowering &module,
                                            FunctionLowering &function,
                                            SumSquaresOp op, const Slots &slots,
                                            unsigned xSlot, unsigned countSlot,
@@ -241,8 +241,8 @@ static LLVM::LLVMFuncOp emitSumSquaresBody(CpuModule &module,
       });
 }
 
-LogicalResult CpuModule::lowerSumSquares(FunctionLowering &function,
-                                         SumSquaresOp op) {
+LogicalResult CpuLowering::lowerSumSquares(FunctionLowering &function,
+                                           SumSquaresOp op) {
   FailureOr<PlaceAttr> scratch = function.scratchOf(op);
   if (failed(scratch))
     return failure();

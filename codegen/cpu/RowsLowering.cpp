@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/Lowering.h"
+#include "codegen/cpu/CpuLowering.h"
 #include "codegen/layers/RowsSlots.h"
 
 #include "runtime/abi/Kernels.h"
@@ -30,7 +30,7 @@ struct CpuRowsSlots : RowsSlots {
 
 class CpuRows : public RowsTarget {
 public:
-  CpuRows(CpuModule &module, const CpuRowsSlots &slots, CodeBuilder &code,
+  CpuRows(CpuLowering &module, const CpuRowsSlots &slots, CodeBuilder &code,
           Value args, Type accumulator)
       : module(module), slots(slots), builder(code), args(args),
         lanes(module.vectorWidth(accumulator)) {}
@@ -62,7 +62,7 @@ private:
             function_ref<void(Value, const Piece &, function_ref<Angles()>)>
                 turn) override;
 
-  CpuModule &module;
+  CpuLowering &module;
   const CpuRowsSlots &slots;
   CodeBuilder &builder;
   Value args;
@@ -140,7 +140,7 @@ void CpuRows::emit(RowsOp op, const RowsPlan &plan, Value begin, Value end,
 /// Lets the body choose between ordinary and streaming stores, where the latter
 /// can be better: the sweep stands alone, writes whole cache lines that it has
 /// not just read, and adds nothing up.
-static void addStreamingSlot(CpuModule &module, FunctionLowering &function,
+static void addStreamingSlot(CpuLowering &module, FunctionLowering &function,
                              RowsOp op, const RowsPlan &plan,
                              CpuRowsSlots &slots) {
   int64_t rowBytes = 0;
@@ -211,7 +211,7 @@ struct PartialSums {
 } // namespace
 
 /// Adds the partial sums to the accumulator, a launch over columns.
-static void addPartials(CpuModule &module, FunctionLowering &function,
+static void addPartials(CpuLowering &module, FunctionLowering &function,
                         const RowsPlan &plan, Value partials, Value accumulator,
                         Type element, Value chunks) {
   CodeBuilder &code = function.getCode();
@@ -244,7 +244,7 @@ static void addPartials(CpuModule &module, FunctionLowering &function,
                 code.i64((width + block - 1) / block));
 }
 
-static FailureOr<PreparedRows> prepareRows(CpuModule &module,
+static FailureOr<PreparedRows> prepareRows(CpuLowering &module,
                                            FunctionLowering &function,
                                            RowsOp op, bool isEpilogue) {
   FailureOr<RowsPlan> plan = planRows(op);
@@ -287,12 +287,12 @@ static FailureOr<PreparedRows> prepareRows(CpuModule &module,
   return prepared;
 }
 
-FailureOr<PreparedRows> CpuModule::prepareEpilogue(FunctionLowering &function,
-                                                   RowsOp op) {
+FailureOr<PreparedRows> CpuLowering::prepareEpilogue(FunctionLowering &function,
+                                                     RowsOp op) {
   return prepareRows(*this, function, op, /*isEpilogue=*/true);
 }
 
-LogicalResult CpuModule::lowerRows(FunctionLowering &function, RowsOp op) {
+LogicalResult CpuLowering::lowerRows(FunctionLowering &function, RowsOp op) {
   FailureOr<PreparedRows> prepared =
       prepareRows(*this, function, op, /*isEpilogue=*/false);
   if (failed(prepared))

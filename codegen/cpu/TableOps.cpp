@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/Lowering.h"
+#include "codegen/cpu/CpuLowering.h"
 #include "codegen/layers/TableRows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,8 +17,8 @@ using namespace mlir::dyna::cpu;
 /// Columns that one body adds up for all rows: four cache lines of f32.
 static constexpr int64_t gradientColumns = 64;
 
-LogicalResult CpuModule::lowerEmbedding(FunctionLowering &function,
-                                        EmbeddingOp op) {
+LogicalResult CpuLowering::lowerEmbedding(FunctionLowering &function,
+                                          EmbeddingOp op) {
   CodeBuilder &code = function.getCode();
   auto type = cast<RankedTensorType>(op.getResult().getType());
   int64_t width = type.getDimSize(1);
@@ -201,7 +201,7 @@ struct TableGradient {
 /// Launches what each column block needs first where rows of the table are
 /// added to once, as one body.
 static void
-launchLists(CpuModule &module, FunctionLowering &function, Operation *op,
+launchLists(CpuLowering &module, FunctionLowering &function, Operation *op,
             const Slots &slots, unsigned rowsSlot, int64_t size,
             function_ref<TableGradient(CodeBuilder &, Value)> read) {
   LLVM::LLVMFuncOp body = module.createBody(
@@ -218,7 +218,7 @@ launchLists(CpuModule &module, FunctionLowering &function, Operation *op,
 
 /// Launches the additions, each body for some blocks of columns.
 static void
-launchColumns(CpuModule &module, FunctionLowering &function, Operation *op,
+launchColumns(CpuLowering &module, FunctionLowering &function, Operation *op,
               const Slots &slots, unsigned rowsSlot, int64_t width,
               function_ref<TableGradient(CodeBuilder &, Value)> read) {
   int64_t whole = width / gradientColumns;
@@ -247,10 +247,10 @@ launchColumns(CpuModule &module, FunctionLowering &function, Operation *op,
                 code.i64(blocks));
 }
 
-LogicalResult CpuModule::lowerTableGradient(FunctionLowering &function,
-                                            Operation *op, Value dy,
-                                            Value accumulator, Value ids,
-                                            ShardAttr shard) {
+LogicalResult CpuLowering::lowerTableGradient(FunctionLowering &function,
+                                              Operation *op, Value dy,
+                                              Value accumulator, Value ids,
+                                              ShardAttr shard) {
   if (function.placeOf(accumulator) != function.placeOf(op->getResult(0)))
     return op->emitOpError(
         "expects its accumulator in the place of its result");

@@ -4,7 +4,7 @@
 
 #include "codegen/cuda/Passes.h"
 
-#include "codegen/cuda/Lowering.h"
+#include "codegen/cuda/CudaLowering.h"
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/Requirements.h"
 #include "passes/memory/Target.h"
@@ -28,7 +28,7 @@ public:
     if (failed(requireFunctions(getOperation())) ||
         failed(requireTarget(getOperation(), TargetName::Cuda)))
       return signalPassFailure();
-    CudaModule module(getOperation());
+    CudaLowering module(getOperation());
     for (auto function : llvm::to_vector(getOperation().getOps<FunctionOp>()))
       if (failed(FunctionLowering(module, function).run()))
         return signalPassFailure();

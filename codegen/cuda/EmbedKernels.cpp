@@ -4,8 +4,8 @@
 
 #include "codegen/cuda/Passes.h"
 
+#include "codegen/cuda/CudaLowering.h"
 #include "codegen/cuda/EmulateKernels.h"
-#include "codegen/cuda/Lowering.h"
 #include "codegen/cuda/PtxEmitter.h"
 #include "runtime/abi/DeviceCode.h"
 #include "runtime/base/OutputFile.h"
@@ -235,7 +235,7 @@ void EmbedKernelsPass::runOnOperation() {
   SmallVector<LLVM::LLVMFuncOp> all;
   SmallVector<int64_t> argumentBytes;
   for (auto function : kernels.getOps<LLVM::LLVMFuncOp>()) {
-    // As CudaModule made them.
+    // As CudaLowering made them.
     auto block = function->getAttrOfType<DenseI32ArrayAttr>(
         NVVM::NVVMDialect::getMaxntidAttrName());
     TypeAttr parameter;

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cuda/Lowering.h"
+#include "codegen/cuda/CudaLowering.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -37,10 +37,6 @@ Value Kernel::gridSize() {
   return special(gridValue, [](CodeBuilder &code) -> Value {
     return NVVM::GridDimXOp::create(code, code.i32Type());
   });
-}
-
-Value Kernel::globalThread() {
-  return code.add(code.mul(blockIndex(), code.i64(block)), thread());
 }
 
 Value Kernel::sharedMemory(int64_t bytes) {

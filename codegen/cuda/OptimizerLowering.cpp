@@ -18,7 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cuda/Lowering.h"
+#include "codegen/cuda/CudaLowering.h"
 #include "codegen/layers/Elements.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -39,8 +39,8 @@ static constexpr int64_t squareSums = DYNA_MAX_CHUNKS;
 
 template <typename Op>
 SmallVector<Op>
-CudaModule::takeRun(Op first, int64_t most,
-                    function_ref<bool(Op before, Op op)> mayJoin) {
+CudaLowering::takeRun(Op first, int64_t most,
+                      function_ref<bool(Op before, Op op)> mayJoin) {
   if (launched.contains(first))
     return {};
   SmallVector<Op> run = {first};
@@ -257,7 +257,7 @@ static auto blocksOfSweep(CodeBuilder &host, int64_t lanes) {
 // AdamW
 //===----------------------------------------------------------------------===//
 
-LogicalResult CudaModule::lowerAdamw(FunctionLowering &function, AdamwOp op) {
+LogicalResult CudaLowering::lowerAdamw(FunctionLowering &function, AdamwOp op) {
   for (auto [index, operand] : llvm::enumerate(op.getOperands()))
     if (function.placeOf(operand) != function.placeOf(op->getResult(index)))
       return op.emitOpError("expects operand ")
@@ -326,7 +326,7 @@ LogicalResult CudaModule::lowerAdamw(FunctionLowering &function, AdamwOp op) {
 // Casts
 //===----------------------------------------------------------------------===//
 
-LogicalResult CudaModule::lowerCast(FunctionLowering &function, CastOp op) {
+LogicalResult CudaLowering::lowerCast(FunctionLowering &function, CastOp op) {
   if (isFusedCast(op))
     return success();
   SmallVector<Type> types = typesOf(op);
@@ -366,7 +366,7 @@ LogicalResult CudaModule::lowerCast(FunctionLowering &function, CastOp op) {
 /// Parts that the sum over a tensor is split into: by its size alone, as the
 /// scratch memory is.
 static int64_t squareParts(Value x) {
-  // Blocks and chunks as passes/memory/Scratch.cpp counts them.
+  // Blocks and chunks as passes/memory/OpScratch.cpp counts them.
   constexpr int64_t blockElements = 1024, minimumBlocks = 32;
   int64_t blocks = llvm::divideCeil(typeOf(x).getNumElements(), blockElements);
   return std::min<int64_t>(llvm::divideCeil(blocks, minimumBlocks), squareSums);
@@ -466,8 +466,8 @@ static void emitTotal(Kernel &kernel, TensorTable &table, Value total) {
   });
 }
 
-LogicalResult CudaModule::lowerSumSquares(FunctionLowering &function,
-                                          SumSquaresOp op) {
+LogicalResult CudaLowering::lowerSumSquares(FunctionLowering &function,
+                                            SumSquaresOp op) {
   if (function.placeOf(op.getAccumulator()) != function.placeOf(op.getResult()))
     return op.emitOpError("expects its accumulator in the place of its result");
   CodeBuilder &host = function.getCode();

@@ -19,7 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cuda/Lowering.h"
+#include "codegen/cuda/CudaLowering.h"
 #include "codegen/layers/RowsSlots.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -388,7 +388,7 @@ static Value partsOf(CodeBuilder &host, const Target &target, Value rows,
 
 /// The kernel that adds `parts` partial sums to the accumulators, all of a sweep
 /// together: a thread has a share of the sums of some columns of one of them.
-static void addPartials(CudaModule &module, FunctionLowering &function,
+static void addPartials(CudaLowering &module, FunctionLowering &function,
                         const RowsPlan &plan, const RowsSlots &given,
                         Value parts) {
   CodeBuilder &host = function.getCode();
@@ -477,7 +477,7 @@ static void addPartials(CudaModule &module, FunctionLowering &function,
       });
 }
 
-LogicalResult CudaModule::lowerRows(FunctionLowering &function, RowsOp op) {
+LogicalResult CudaLowering::lowerRows(FunctionLowering &function, RowsOp op) {
   FailureOr<RowsPlan> plan = planRows(op);
   if (failed(plan))
     return failure();

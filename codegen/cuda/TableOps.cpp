@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cuda/Lowering.h"
+#include "codegen/cuda/CudaLowering.h"
 #include "codegen/layers/TableRows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,8 +17,8 @@ static Value loadId(CodeBuilder &code, Value ids, Value row, Type type) {
   return type == code.i64Type() ? id : code.zeroExtend(id, code.i64Type());
 }
 
-LogicalResult CudaModule::lowerEmbedding(FunctionLowering &function,
-                                         EmbeddingOp op) {
+LogicalResult CudaLowering::lowerEmbedding(FunctionLowering &function,
+                                           EmbeddingOp op) {
   CodeBuilder &host = function.getCode();
   auto type = cast<RankedTensorType>(op.getResult().getType());
   int64_t width = type.getDimSize(1);
@@ -168,10 +168,10 @@ static LogicalResult checkIdsAreTokens(FunctionLowering &function,
          << function.placeOf(ids);
 }
 
-LogicalResult CudaModule::lowerTableGradient(FunctionLowering &function,
-                                             Operation *op, Value dy,
-                                             Value accumulator, Value ids,
-                                             ShardAttr shard) {
+LogicalResult CudaLowering::lowerTableGradient(FunctionLowering &function,
+                                               Operation *op, Value dy,
+                                               Value accumulator, Value ids,
+                                               ShardAttr shard) {
   if (function.placeOf(accumulator) != function.placeOf(op->getResult(0)))
     return op->emitOpError(
         "expects its accumulator in the place of its result");

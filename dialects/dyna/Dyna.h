@@ -93,6 +93,18 @@ struct Work {
   }
 };
 
+/// An op sums so many bytes of each row over the ranks of a group (`dist.groups`), a
+/// chunk of rows at a time.
+struct InnerExchange {
+  int64_t group = 0;
+  int64_t bytesPerRow = 0;
+};
+using InnerExchanges = SmallVector<InnerExchange, 2>;
+
+/// What the host knows of the rows of a micro-batch: where each segment begins, the
+/// rows of each token and of each position, those with a target.
+enum class BatchTable { Offsets, TokenRuns, PositionRuns, TargetRows };
+
 /// `c = op(a) op(b)`, or, with an accumulator, what that is with this added.
 struct MatrixProduct {
   Value a = {}, b = {}, c = {};

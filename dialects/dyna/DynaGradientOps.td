@@ -15,7 +15,7 @@
 // Tables
 //===----------------------------------------------------------------------===//
 
-def Dyna_EmbeddingGradOp : Dyna_ComputeOp<"embedding_grad", [Dyna_Accumulates, Dyna_TableOpInterface,
+def Dyna_EmbeddingGradOp : Dyna_ComputeOp<"embedding_grad", [Dyna_Accumulates, Dyna_TableOpInterface, Dyna_ReadsBatchTable,
     AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "Adds rows of a gradient to the rows of a table they came from.";
   let description = [{
@@ -45,7 +45,7 @@ def Dyna_EmbeddingGradOp : Dyna_ComputeOp<"embedding_grad", [Dyna_Accumulates, D
   }];
 }
 
-def Dyna_PositionsGradOp : Dyna_ComputeOp<"positions_grad", [Dyna_Accumulates, Dyna_CountsTokens,
+def Dyna_PositionsGradOp : Dyna_ComputeOp<"positions_grad", [Dyna_Accumulates, Dyna_CountsTokens, Dyna_ReadsBatchTable,
     AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "Adds rows of a gradient to the rows of a position table.";
   let description = [{
@@ -135,7 +135,7 @@ def Dyna_BiasGradOp : Dyna_ComputeOp<"bias_grad", [Dyna_Elementwise, Dyna_Accumu
   let hasVerifier = 1;
 }
 
-def Dyna_AttentionGradOp : Dyna_ComputeOp<"attention_grad", [Dyna_Product, Dyna_AnyStride,
+def Dyna_AttentionGradOp : Dyna_ComputeOp<"attention_grad", [Dyna_Product, Dyna_ReadsBatchTable, Dyna_AnyStride,
     AllTypesMatch<["query", "result", "d_result", "d_query"]>,
     AllTypesMatch<["key", "d_key"]>, AllTypesMatch<["value", "d_value"]>]> {
   let summary = "Gradients of `dyna.attention` with respect to query, key and value.";
@@ -283,6 +283,7 @@ def Dyna_RmsNormGradWeightOp : Dyna_ComputeOp<"rms_norm_grad_weight", [Dyna_RowW
 //===----------------------------------------------------------------------===//
 
 def Dyna_LinearCrossEntropyTrainOp : Dyna_ComputeOp<"linear_cross_entropy_train", [Dyna_Product, Dyna_Accumulates, Dyna_TableOpInterface,
+    Dyna_Exchanges, Dyna_ReadsBatchTable,
     AllTypesMatch<["x", "d_x"]>, AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "The loss with both its gradients, chunk by chunk.";
   let description = [{

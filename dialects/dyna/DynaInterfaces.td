@@ -91,6 +91,33 @@ def Dyna_TableOpInterface : OpInterface<"TableOpInterface"> {
   ];
 }
 
+def Dyna_ExchangingOpInterface : OpInterface<"ExchangingOpInterface"> {
+  let cppNamespace = "::mlir::dyna";
+  let description = [{
+    An op that needs numbers of other ranks in its middle, so that its kernel exchanges
+    with them by itself. Plans are verified by what it says of that.
+  }];
+  let methods = [
+    InterfaceMethod<"One after another; none where this rank has all that it needs.",
+                    "::mlir::dyna::InnerExchanges", "getInnerExchanges">,
+  ];
+}
+
+def Dyna_Exchanges : DeclareOpInterfaceMethods<Dyna_ExchangingOpInterface>;
+
+def Dyna_BatchTableOpInterface : OpInterface<"BatchTableOpInterface"> {
+  let cppNamespace = "::mlir::dyna";
+  let description = [{
+    An op that goes by a table of a micro-batch's rows: the host can bring it along, for
+    targets whose code reads it.
+  }];
+  let methods = [
+    InterfaceMethod<"Which table.", "::mlir::dyna::BatchTable", "getBatchTable">,
+  ];
+}
+
+def Dyna_ReadsBatchTable : DeclareOpInterfaceMethods<Dyna_BatchTableOpInterface>;
+
 /// Constraints on `places`, where it is present:
 ///   - (PLACES1) the number of places is that of the results, or one more;
 ///   - (PLACES2) the place of scratch is in `workspace`.

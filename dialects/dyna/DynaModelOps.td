@@ -87,7 +87,7 @@ def Dyna_LinearOp : Dyna_ComputeOp<"linear", [Dyna_Differentiable, Dyna_MatrixPr
   let hasVerifier = 1;
 }
 
-def Dyna_AttentionOp : Dyna_ComputeOp<"attention", [Dyna_Differentiable, Dyna_Product, Dyna_AnyStride, Dyna_InferType]> {
+def Dyna_AttentionOp : Dyna_ComputeOp<"attention", [Dyna_Differentiable, Dyna_Product, Dyna_ReadsBatchTable, Dyna_AnyStride, Dyna_InferType]> {
   let summary = "Softmax attention inside each segment.";
   let description = [{
     Query head `h` reads key/value head `h / (heads / kv_heads)`; a head's features
@@ -283,7 +283,8 @@ def Dyna_DropoutOp : Dyna_ComputeOp<"dropout", [Dyna_Differentiable, Dyna_Elemen
 // Loss
 //===----------------------------------------------------------------------===//
 
-def Dyna_LinearCrossEntropyOp : Dyna_ComputeOp<"linear_cross_entropy", [Dyna_Differentiable, Dyna_Product, Dyna_TableOpInterface]> {
+def Dyna_LinearCrossEntropyOp : Dyna_ComputeOp<"linear_cross_entropy", [Dyna_Differentiable, Dyna_Product, Dyna_TableOpInterface,
+    Dyna_Exchanges, Dyna_ReadsBatchTable]> {
   let summary = "Output head and cross-entropy loss in one; logits are never stored whole.";
   let description = [{
     The sum over all rows whose target is not `ignore_index` of

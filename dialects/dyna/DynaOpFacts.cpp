@@ -74,6 +74,37 @@ Work mlir::dyna::workIn(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Other ranks, and the rows of a micro-batch
+//===----------------------------------------------------------------------===//
+
+/// Of the softmax over a vocabulary that is dealt to ranks: the largest logit of
+/// every row, then its sum of exponentials and its target's logit, in f64.
+static InnerExchanges softmaxExchanges(ShardAttr shard) {
+  constexpr int64_t number = sizeof(double);
+  if (!shard)
+    return {};
+  return {{shard.getGroup(), number}, {shard.getGroup(), 2 * number}};
+}
+
+InnerExchanges LinearCrossEntropyOp::getInnerExchanges() {
+  return softmaxExchanges(getShardAttr());
+}
+InnerExchanges LinearCrossEntropyTrainOp::getInnerExchanges() {
+  return softmaxExchanges(getShardAttr());
+}
+
+BatchTable AttentionOp::getBatchTable() { return BatchTable::Offsets; }
+BatchTable AttentionGradOp::getBatchTable() { return BatchTable::Offsets; }
+BatchTable EmbeddingGradOp::getBatchTable() { return BatchTable::TokenRuns; }
+BatchTable PositionsGradOp::getBatchTable() { return BatchTable::PositionRuns; }
+BatchTable LinearCrossEntropyOp::getBatchTable() {
+  return BatchTable::TargetRows;
+}
+BatchTable LinearCrossEntropyTrainOp::getBatchTable() {
+  return BatchTable::TargetRows;
+}
+
+//===----------------------------------------------------------------------===//
 // Accumulators
 //===----------------------------------------------------------------------===//
 

@@ -3,8 +3,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A plan goes to exec and back without loss: what breaks a constraint of exec is
-// refused on the way in. Only its graph is named by the module that it stands in. A graph
-// goes one way; `ExecutableGraph` is made from the strategy that `strategyOf`
+// refused on the way in. Only its graph is named by the module that it stands in. A
+// graph goes one way; `ExecutableGraph` is made from the strategy that `strategyOf`
 // reads off again.
 //
 //===----------------------------------------------------------------------===//

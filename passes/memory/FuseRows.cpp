@@ -4,9 +4,9 @@
 
 #include "mlir/IR/Builders.h"
 #include "passes/memory/Epilogues.h"
+#include "passes/memory/OpScratch.h"
 #include "passes/memory/Passes.h"
 #include "passes/memory/RowGroups.h"
-#include "passes/memory/Scratch.h"
 #include "passes/memory/Target.h"
 #include "passes/memory/TokenParts.h"
 #include "passes/memory/Values.h"

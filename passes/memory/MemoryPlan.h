@@ -16,7 +16,7 @@
 #ifndef DYNA_PASSES_MEMORY_MEMORYPLAN_H
 #define DYNA_PASSES_MEMORY_MEMORYPLAN_H
 
-#include "passes/memory/Scratch.h"
+#include "passes/memory/OpScratch.h"
 #include "passes/memory/TierSlots.h"
 #include "llvm/ADT/MapVector.h"
 

@@ -201,25 +201,4 @@ Packing packItems(const std::vector<PackItem> &items) {
   return best;
 }
 
-bool isValidPacking(const std::vector<PackItem> &items,
-                    const Packing &packing) {
-  if (packing.offsets.size() != items.size())
-    return false;
-  auto begin = [&](size_t index) { return packing.offsets[index]; };
-  auto end = [&](size_t index) { return begin(index) + items[index].size; };
-  for (size_t a = 0; a < items.size(); ++a) {
-    if (begin(a) < 0 || end(a) > packing.size)
-      return false;
-    for (size_t b = 0; b < items.size(); ++b) {
-      if (a == b || items[b].size == 0 || !aliveTogether(items[a], items[b]))
-        continue;
-      if (items[a].onTop
-              ? begin(a) < end(b)
-              : items[a].size > 0 && begin(a) < end(b) && begin(b) < end(a))
-        return false;
-    }
-  }
-  return true;
-}
-
 } // namespace mlir::dyna

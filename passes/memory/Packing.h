@@ -50,10 +50,6 @@ int64_t maxLive(const std::vector<PackItem> &items);
 /// blocks are alive together.
 Packing packItems(const std::vector<PackItem> &items);
 
-/// Whether no two items that are alive together overlap, everything lies in
-/// [0, size), and `onTop` holds.
-bool isValidPacking(const std::vector<PackItem> &items, const Packing &packing);
-
 } // namespace mlir::dyna
 
 #endif // DYNA_PASSES_MEMORY_PACKING_H

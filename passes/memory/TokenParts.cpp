@@ -4,7 +4,7 @@
 
 #include "passes/memory/TokenParts.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "runtime/base/TokenParts.h"
+#include "runtime/base/TokenPartBytes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

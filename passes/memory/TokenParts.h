@@ -13,7 +13,7 @@
 #define DYNA_PASSES_MEMORY_TOKENPARTS_H
 
 #include "dialects/dist/Dist.h"
-#include "passes/memory/Scratch.h"
+#include "passes/memory/OpScratch.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace mlir::dyna {

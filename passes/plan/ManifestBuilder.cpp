@@ -270,9 +270,9 @@ private:
           if (collective.isExchange())
             addTensor(add(collective.getGroup().getIndex()), collective);
         })
-        .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>([&](auto head) {
-          if (ShardAttr shard = head.getShardAttr())
-            addHead(shard.getGroup());
+        .Case([&](ExchangingOpInterface inside) {
+          for (const InnerExchange &sum : inside.getInnerExchanges())
+            addSum(sum);
         });
   }
 
@@ -323,16 +323,12 @@ private:
       tensor->set_dealt_group(static_cast<int32_t>(dealt.getIndex()));
   }
 
-  /// dyna_head: the largest logit of every row, then its sum of exponentials
-  /// and its target's logit, in f64.
-  void addHead(int64_t group) {
-    for (int64_t numbers : {1, 2}) {
-      plan::LayerExchange *exchange = add(group);
-      exchange->set_per_chunk(true);
-      plan::LayerExchange::Tensor *tensor = exchange->add_tensors();
-      tensor->set_kind(plan::LayerExchange::ALL_REDUCE);
-      tensor->mutable_bytes()->set_tq(numbers * int64_t(sizeof(double)));
-    }
+  void addSum(const InnerExchange &sum) {
+    plan::LayerExchange *exchange = add(sum.group);
+    exchange->set_per_chunk(true);
+    plan::LayerExchange::Tensor *tensor = exchange->add_tensors();
+    tensor->set_kind(plan::LayerExchange::ALL_REDUCE);
+    tensor->mutable_bytes()->set_tq(sum.bytesPerRow);
   }
 
   TokenParts tokens;
@@ -473,19 +469,20 @@ void ManifestBuilder::addGroups() {
   }
 }
 
+static constexpr uint32_t maskOf(BatchTable table) {
+  return 1u << static_cast<unsigned>(table);
+}
+static_assert(maskOf(BatchTable::Offsets) == DYNA_BATCH_OFFSETS &&
+              maskOf(BatchTable::TokenRuns) == DYNA_BATCH_TOKEN_RUNS &&
+              maskOf(BatchTable::PositionRuns) == DYNA_BATCH_POSITION_RUNS &&
+              maskOf(BatchTable::TargetRows) == DYNA_BATCH_TARGET_ROWS);
+
 /// Those that the target's code has for the ops that there are.
 void ManifestBuilder::addBatchTables() {
   uint32_t read = 0;
   for (FunctionOp function : module.getOps<FunctionOp>())
-    function.walk([&](Operation *op) {
-      llvm::TypeSwitch<Operation *>(op)
-          .Case([&](EmbeddingGradOp) { read |= DYNA_BATCH_TOKEN_RUNS; })
-          .Case([&](PositionsGradOp) { read |= DYNA_BATCH_POSITION_RUNS; })
-          .Case<AttentionOp, AttentionGradOp>(
-              [&](auto) { read |= DYNA_BATCH_OFFSETS; })
-          .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>(
-              [&](auto) { read |= DYNA_BATCH_TARGET_ROWS; });
-    });
+    function.walk(
+        [&](BatchTableOpInterface op) { read |= maskOf(op.getBatchTable()); });
   manifest.set_batch_tables(read & targetOf(module).batchTables);
 }
 

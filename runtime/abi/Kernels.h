@@ -357,9 +357,6 @@ static inline int64_t dyna_head_stride(int64_t vocab) {
 static inline int64_t dyna_head_chunk_exchange_workspace(int64_t chunk_rows) {
   return dyna_align_block(3 * chunk_rows * 8);
 }
-static inline int64_t dyna_head_exchange_workspace(void) {
-  return dyna_head_chunk_exchange_workspace(DYNA_HEAD_CHUNK_ROWS);
-}
 
 /// Rows of a bf16 weight gradient that a chunk adds to at a time.
 #define DYNA_HEAD_SLICE_ROWS 4096

@@ -44,8 +44,9 @@ cost::Layer layerOf(const plan::LayerKind &kind);
 class CostModel {
 public:
   /// Measured by `table`. Fails where it names a kind that the model lacks, or
-  /// says that it is another layer there: it is that of another model; or has scores, which the model does not keep,
-  /// or the other way round. `model` must outlive this.
+  /// says that it is another layer there: it is that of another model; or has
+  /// scores, which the model does not keep, or the other way round. `model` must
+  /// outlive this.
   static StatusOr<CostModel> create(const Model &model, CostTable table);
   /// The same for a file, or for an empty path nothing measured.
   static StatusOr<CostModel> open(const Model &model, const std::string &path);

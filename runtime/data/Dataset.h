@@ -10,8 +10,8 @@
 // set is read once, on all cores.
 //
 // Files that change while they are open are noticed at the next read (size,
-// time of writing and time of change), and what a set holds has a fingerprint, for runs that go on
-// another day.
+// time of writing and time of change), and what a set holds has a fingerprint, for
+// runs that go on another day.
 //
 // Tokens of text
 // --------------

@@ -98,7 +98,8 @@ public:
   int64_t arenaBytes() const { return machine_.arena().bytes(); }
   /// Of tensors that stay.
   int64_t persistentBytes() const;
-  /// Of the last run; empty unless `checkMemory`.
+  /// Of the last run; empty unless `checkMemory`. Tests compare formulas with
+  /// what was touched by it.
   const MemoryReport &memoryReport() const;
 
 private:

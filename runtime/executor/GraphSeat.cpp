@@ -152,15 +152,6 @@ Status GraphSeat::writeBox(int parameter, ParameterPart part, const Box &box,
   return machine_.synchronize();
 }
 
-Status GraphSeat::readPart(int parameter, ParameterPart part, void *target) {
-  return readBox(parameter, part, partBox(parameter, part), target);
-}
-
-Status GraphSeat::writePart(int parameter, ParameterPart part,
-                            const void *source) {
-  return writeBox(parameter, part, partBox(parameter, part), source);
-}
-
 Status GraphSeat::clearGradients() {
   for (int p = 0; p < view_.parameters(); ++p)
     if (int64_t place = placeOf(p, ParameterPart::Gradient); place >= 0)

@@ -69,8 +69,6 @@ public:
   /// those that it updates (optimizer state, masters beside a copy).
   RowRange partRows(int parameter, ParameterPart part) const;
   int64_t partBytes(int parameter, ParameterPart part) const;
-  Status readPart(int parameter, ParameterPart part, void *target);
-  Status writePart(int parameter, ParameterPart part, const void *source);
   /// Some of `partRows`, and of each a range of columns: a box of the *logical*
   /// tensor, of rows and columns, that this rank has. Packed in host memory.
   Status readBox(int parameter, ParameterPart part, const Box &box,

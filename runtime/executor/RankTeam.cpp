@@ -419,15 +419,6 @@ Status RankTeam::writeRows(int parameter, ParameterPart part, RowRange rows,
   return carry(transfers, size, take, give);
 }
 
-Status RankTeam::readPart(int parameter, ParameterPart part, void *target) {
-  return readRows(parameter, part, {0, model().rows(parameter)}, target);
-}
-
-Status RankTeam::writePart(int parameter, ParameterPart part,
-                           const void *source) {
-  return writeRows(parameter, part, {0, model().rows(parameter)}, source);
-}
-
 int64_t RankTeam::arenaBytes() const {
   int64_t bytes = 0;
   for (const Rank &rank : ranks_)

@@ -97,9 +97,6 @@ public:
   /// Any part but gradients; every process gives all of the rows.
   Status writeRows(int parameter, ParameterPart part, RowRange rows,
                    const void *source);
-  /// Of all rows.
-  Status readPart(int parameter, ParameterPart part, void *target);
-  Status writePart(int parameter, ParameterPart part, const void *source);
   /// All rows of a part, in pieces of at most `kRowChunkBytes` or one row: who
   /// goes through them never holds a second copy of a large tensor.
   std::vector<RowRange> rowChunks(int parameter, ParameterPart part) const;

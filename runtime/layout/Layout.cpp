@@ -124,18 +124,6 @@ Box localBox(const Mesh &mesh, const Layout &layout, const Shape &shape,
   return box;
 }
 
-Shape localShape(const Layout &layout, const Shape &shape) {
-  Shape local = shape;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    int64_t parts = groupSize(layout.dims[d]);
-    if (parts == 1)
-      continue;
-    bool even = shape[d] != kDynamicSize && shape[d] % parts == 0;
-    local[d] = even ? shape[d] / parts : kDynamicSize;
-  }
-  return local;
-}
-
 bool splitRefines(int64_t count, int64_t outer, int64_t inner) {
   if (outer == 1 || inner == 1)
     return true;
@@ -191,49 +179,6 @@ bool samePlacement(const Mesh &meshA, const Layout &a, const Mesh &meshB,
       return false;
   }
   return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Composition and projection
-//===----------------------------------------------------------------------===//
-
-StatusOr<Layout> splitFurther(const Mesh &mesh, const Layout &outer,
-                              const Layout &inner, const Shape &shape) {
-  DYNA_RETURN_IF_ERROR(checkLayout(mesh, outer, shape.size()));
-  DYNA_RETURN_IF_ERROR(checkLayout(mesh, inner, shape.size()));
-  Layout both = outer;
-  auto append = [](AxisParts &to, const AxisParts &from) {
-    to.insert(to.end(), from.begin(), from.end());
-  };
-  append(both.partial, inner.partial);
-  for (size_t d = 0; d < shape.size(); ++d) {
-    int64_t coarse = groupSize(outer.dims[d]), fine = groupSize(inner.dims[d]);
-    DYNA_RETURN_IF_ERROR(checkRefines(shape, int(d), coarse, fine));
-    append(both.dims[d], inner.dims[d]);
-  }
-  DYNA_RETURN_IF_ERROR(checkLayout(mesh, both, shape.size()));
-  return both;
-}
-
-StatusOr<Layout> withoutAxis(const Mesh &mesh, const Layout &layout, int axis) {
-  auto keep = [&](const AxisParts &parts, AxisParts &kept) -> Status {
-    for (AxisPart part : parts) {
-      if (part.axis == axis && part.size > 1)
-        return Status::invalidArgument(
-            "layout " + describeLayout(mesh, layout) + " uses axis '" +
-            mesh.axes()[axis].name + "', which is to be removed");
-      if (part.axis == axis)
-        continue;
-      part.axis -= part.axis > axis;
-      kept.push_back(part);
-    }
-    return Status::ok();
-  };
-  Layout result = Layout::replicated(layout.dims.size());
-  for (size_t d = 0; d < layout.dims.size(); ++d)
-    DYNA_RETURN_IF_ERROR(keep(layout.dims[d], result.dims[d]));
-  DYNA_RETURN_IF_ERROR(keep(layout.partial, result.partial));
-  return result;
 }
 
 } // namespace dyna

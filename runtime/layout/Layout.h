@@ -93,10 +93,6 @@ int64_t partSize(int64_t count, int64_t parts, int64_t index);
 Box localBox(const Mesh &mesh, const Layout &layout, const Shape &shape,
              int64_t position);
 
-/// The local shape that all ranks share; kDynamicSize for a dimension where
-/// they differ or where the size is unknown.
-Shape localShape(const Layout &layout, const Shape &shape);
-
 /// Whether cutting each of `outer` parts again into `inner` gives the parts of
 /// one cut into outer * inner. For kDynamicSize: for every size.
 /// Linear in outer * inner.
@@ -114,15 +110,6 @@ inline bool samePlacement(const Mesh &mesh, const Layout &a, const Layout &b,
                           const Shape &shape) {
   return samePlacement(mesh, a, mesh, b, shape);
 }
-
-/// `inner` as a layout of the local tensors of `outer`: the outer parts
-/// followed by the inner ones. `shape` is that of the global tensor. Fails if
-/// the two use the same ranks twice, or where uneven parts do not nest.
-StatusOr<Layout> splitFurther(const Mesh &mesh, const Layout &outer,
-                              const Layout &inner, const Shape &shape);
-
-/// The layout on Mesh::without(axis): fails if it uses the axis.
-StatusOr<Layout> withoutAxis(const Mesh &mesh, const Layout &layout, int axis);
 
 /// "tp" or "tp:2/1"; "[dp, tp]"; "[[dp, tp], []] partial [pp]".
 std::string describePart(const Mesh &mesh, const AxisPart &part);

@@ -135,31 +135,6 @@ std::vector<int64_t> Mesh::groupRanks(int64_t position,
   return members;
 }
 
-std::vector<std::vector<int64_t>>
-Mesh::allGroups(const AxisParts &parts) const {
-  std::vector<std::vector<int64_t>> groups;
-  for (int64_t position = 0; position < size(); ++position)
-    if (indexIn(position, parts) == 0)
-      groups.push_back(groupRanks(position, parts));
-  return groups;
-}
-
-StatusOr<Mesh> Mesh::without(int axis, int64_t coordinate) const {
-  const MeshAxis &removed = axes_[axis];
-  if (coordinate < 0 || coordinate >= removed.size)
-    return Status::invalidArgument(
-        "mesh axis '" + removed.name + "' has size " +
-        std::to_string(removed.size) + " and so no coordinate " +
-        std::to_string(coordinate));
-  std::vector<int64_t> kept;
-  for (int64_t position = 0; position < size(); ++position)
-    if (this->coordinate(position, wholeAxis(axis)) == coordinate)
-      kept.push_back(ranks_[position]);
-  std::vector<MeshAxis> axes = axes_;
-  axes.erase(axes.begin() + axis);
-  return create(std::move(axes), std::move(kept));
-}
-
 std::string Mesh::describe() const {
   std::string text;
   for (const MeshAxis &axis : axes_)

@@ -95,13 +95,6 @@ public:
   /// The same as ranks: the order in which a collective takes them.
   std::vector<int64_t> groupRanks(int64_t position,
                                   const AxisParts &parts) const;
-  /// Every group along `parts`, ordered by the position of its first member.
-  /// Each rank is in exactly one of them.
-  std::vector<std::vector<int64_t>> allGroups(const AxisParts &parts) const;
-
-  /// The mesh of the ranks whose coordinate on `axis` is `coordinate`, without
-  /// that axis.
-  StatusOr<Mesh> without(int axis, int64_t coordinate) const;
 
   /// "dp=2,tp=4", and " ranks [..]" where a rank is not its position.
   std::string describe() const;

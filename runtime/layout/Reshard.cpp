@@ -150,16 +150,6 @@ Status checkStep(const Mesh &mesh, const ReshardStep &step,
 // What a step moves
 //===----------------------------------------------------------------------===//
 
-Shape wholeShape(const Mesh &mesh, const ReshardStep &step, const Shape &shape,
-                 int64_t position) {
-  Layout whole = step.before;
-  bool gathers =
-      step.kind == ReshardKind::AllGather || step.kind == ReshardKind::AllToAll;
-  if (gathers)
-    whole.dims[step.dim] = step.after.dims[step.dim];
-  return localBox(mesh, whole, shape, position).size;
-}
-
 int64_t bytesSent(const Mesh &mesh, const ReshardStep &step, const Shape &shape,
                   int64_t elementBytes, int64_t position) {
   int64_t ranks = groupSize(step.group);

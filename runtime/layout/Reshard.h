@@ -86,11 +86,6 @@ StatusOr<Layout> layoutAfter(const Mesh &mesh, const ReshardStep &step,
 /// Fails unless the step leads from `before` to `after`, however written.
 Status checkStep(const Mesh &mesh, const ReshardStep &step, const Shape &shape);
 
-/// The sizes of what the ABI calls the whole tensor of a step: what the ranks
-/// of the group hold together. The shape must be known.
-Shape wholeShape(const Mesh &mesh, const ReshardStep &step, const Shape &shape,
-                 int64_t position);
-
 /// Bytes that the rank at `position` sends, each element once to each rank that
 /// needs it: exact, also for uneven parts. An all_reduce counts as a
 /// reduce_scatter and an all_gather of its flattened elements.

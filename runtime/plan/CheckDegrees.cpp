@@ -4,7 +4,7 @@
 
 #include "runtime/abi/Abi.h"
 #include "runtime/base/Text.h"
-#include "runtime/base/TokenParts.h"
+#include "runtime/base/TokenPartBytes.h"
 #include "runtime/layout/Layout.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/plan/ManifestChecks.h"

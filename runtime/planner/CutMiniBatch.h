@@ -23,9 +23,9 @@ namespace dyna {
 /// without a micro-batch while another has two or more samples.
 ///
 /// Fails where a sample has more tokens than one may, or alone keeps more bytes
-/// than there are (ResourceExhausted), naming it, and where the rule pads but attention is not causal, so that real tokens would look at
-/// padding. O(shares * (the rule's + micro-batches * stages)), with 1 to about
-/// 12 shares.
+/// than there are (ResourceExhausted), naming it, and where the rule pads but
+/// attention is not causal, so that real tokens would look at padding. O(shares *
+/// (the rule's + micro-batches * stages)), with 1 to about 12 shares.
 StatusOr<std::vector<plan::MicroBatch>>
 cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
              const std::vector<int64_t> &lengths, const PlanOptions &options,

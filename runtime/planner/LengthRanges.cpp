@@ -181,13 +181,4 @@ std::string describeLengths(const LengthRange &range) {
                         : formatText("%d-%d", range.first, range.last);
 }
 
-std::string describeLengthRanges(const LengthRanges &ranges) {
-  std::string text;
-  for (const LengthRange &range : ranges.ranges())
-    text += (text.empty() ? "" : "; ") + describe(range);
-  if (ranges.home() >= 0)
-    text += "; " + homeKey + ranges.ranges()[ranges.home()].name;
-  return text;
-}
-
 } // namespace dyna

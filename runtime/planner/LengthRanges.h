@@ -69,8 +69,6 @@ private:
 StatusOr<LengthRanges> parseLengthRanges(const std::string &text,
                                          const std::vector<std::string> &names);
 
-/// Parses to the same ranges again.
-std::string describeLengthRanges(const LengthRanges &ranges);
 /// "1025-4096" or "4097-".
 std::string describeLengths(const LengthRange &range);
 

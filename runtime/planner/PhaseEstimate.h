@@ -74,8 +74,6 @@ public:
   /// With ZeRO, until each rank has the rows that others updated.
   double gatherSeconds() const { return gatherSeconds_; }
   const std::shared_ptr<const StageTables> &tables() const { return tables_; }
-  /// Of all gradients over their holders, by itself.
-  double reductionSeconds() const { return reductionSeconds_; }
 
 private:
   double pathSeconds(const RaggedShape &shape) const;

@@ -11,10 +11,10 @@
 //
 // so that the bubble is the same for all stages. What of it comes when all
 // micro-batches are done is for gradients, norms and rows of parameters that ranks
-// exchange around the update, and is told apart: no schedule helps there. A step cannot take less than the
-// busiest rank is busy: that is the bound beside its time. Nor less than what no
-// order of its micro-batches can do better (PipelineBounds.h) and, behind that,
-// the sum of norms and the longest update.
+// exchange around the update, and is told apart: no schedule helps there. A step
+// cannot take less than the busiest rank is busy: that is the bound beside its
+// time. Nor less than what no order of its micro-batches can do better
+// (PipelineBounds.h) and, behind that, the sum of norms and the longest update.
 //
 //===----------------------------------------------------------------------===//
 

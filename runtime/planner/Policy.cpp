@@ -87,6 +87,15 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
 
 } // namespace
 
+std::string knownWords() {
+  std::string names;
+  for (const auto &table : {batchingNames(), scheduleNames()})
+    for (const std::string &name : table)
+      names += (names.empty() ? "" : ", ") + name;
+  return names + ", or by two as " + batchingNames().back() + "+" +
+         scheduleNames().front();
+}
+
 Status takeWords(const std::string &words, PlanRequest &request) {
   bool namesSchedule = false, namesBatching = false;
   for (size_t begin = 0; begin <= words.size();) {
@@ -94,15 +103,9 @@ Status takeWords(const std::string &words, PlanRequest &request) {
     const std::string word = words.substr(begin, end - begin);
     begin = end + 1;
     const bool isSchedule = findSchedule(word).isOk();
-    if (!isSchedule && !findBatching(word).isOk()) {
-      std::string names;
-      for (const auto &table : {batchingNames(), scheduleNames()})
-        for (const std::string &name : table)
-          names += (names.empty() ? "" : ", ") + name;
-      return Status::invalidArgument("plans are named by " + names +
-                                     ", or by two as packed+1f1b, but got '" +
-                                     words + "'");
-    }
+    if (!isSchedule && !findBatching(word).isOk())
+      return Status::invalidArgument("plans are named by " + knownWords() +
+                                     ", but got '" + words + "'");
     if (std::exchange(isSchedule ? namesSchedule : namesBatching, true))
       return Status::invalidArgument(
           std::string("'") + words + "' names two " +

@@ -56,9 +56,12 @@ struct Policy {
   std::vector<std::string> notes;
 };
 
+/// The words that stand for a batching or a schedule, and how two of them are
+/// joined: what follows "named by".
+std::string knownWords();
+
 /// Sets what words ask for that stand for a schedule or a batching; two are
-/// joined by '+', as in packed+1f1b. Fails with the words there are, or where two
-/// are of one table.
+/// joined by '+'. Fails with the words there are, or where two are of one table.
 Status takeWords(const std::string &words, PlanRequest &request);
 
 /// Sets how many micro-batches are in flight under `options.schedule`: `wished`,
@@ -74,7 +77,8 @@ void setInFlight(PlanOptions &options, int64_t wished, int stages,
 /// matrix products busy (more only cost memory); in a pipeline they are smaller,
 /// so that there are four for each stage, but never smaller than the model's
 /// longest sample. Samples may have as many tokens as the model has positions,
-/// or the longest one; what memory leaves of that is for the caller to say. One stage works in windows of `inFlight` micro-batches.
+/// or the longest one; what memory leaves of that is for the caller to say. One
+/// stage works in windows of `inFlight` micro-batches.
 StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request);
 
 } // namespace dyna

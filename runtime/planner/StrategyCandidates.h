@@ -3,9 +3,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The strategies of a model on so many ranks, and what they take: phases by
-// PhaseEstimate.h, switches by SwitchEstimate.h, memory by what stages hold. All degrees in powers of two that were compiled, with and without
-// ZeRO and sp, each mode of recomputation and numbering of ranks: hundreds, of which
-// a search that is exact keeps what is among the best for some lengths.
+// PhaseEstimate.h, switches by SwitchEstimate.h, memory by what stages hold. All
+// degrees in powers of two that were compiled, with and without ZeRO and sp, each
+// mode of recomputation and numbering of ranks: hundreds, of which a search that is
+// exact keeps what is among the best for some lengths.
 //
 // Memory of a rank in a phase (Orchestrate.h):
 //
@@ -61,9 +62,9 @@ struct StrategySpace {
 class StrategyCandidates : public StepCosts {
 public:
   /// The model of `costs` must outlive it. Fails where no strategy has the number
-  /// of ranks, or none has room for its parameters, with the numbers. Tables and graphs of all
-  /// strategies are made, switches only estimated between those that are kept, each
-  /// pair when it is first asked for: one thread at a time.
+  /// of ranks, or none has room for its parameters, with the numbers. Tables and
+  /// graphs of all strategies are made, switches only estimated between those that
+  /// are kept, each pair when it is first asked for: one thread at a time.
   static StatusOr<StrategyCandidates> create(const CostModel &costs,
                                              const StrategySpace &space,
                                              const LengthDistribution &lengths);

@@ -32,11 +32,6 @@ public:
   explicit TaskGraph(int lanes) : last_(lanes, -1) {}
 
   int lanes() const { return static_cast<int>(last_.size()); }
-  /// The number of a new, empty lane.
-  int addLane() {
-    last_.push_back(-1);
-    return lanes() - 1;
-  }
   int tasks() const { return static_cast<int>(seconds_.size()); }
   void reserve(size_t tasks, size_t waits);
 

@@ -24,7 +24,8 @@ std::unique_ptr<PlanSource> fetchPlans(const Session &session,
                                        std::unique_ptr<Store> store,
                                        std::unique_ptr<PlanSource> maker);
 
-/// Puts the ranks' parts of a step's plan, of all its phases, but for those of `without`, if given.
+/// Puts the ranks' parts of a step's plan, of all its phases, but for those of
+/// `without`, if given.
 Status putPlan(Store &store, const std::string &prefix, const PlannedStep &step,
                const std::vector<int> *without = nullptr);
 

@@ -11,6 +11,7 @@
 
 #include "runtime/plan/Strategy.h"
 #include "runtime/planner/LengthRanges.h"
+#include "test/runtime/planner/DescribeRanges.h"
 
 #include <algorithm>
 #include <set>

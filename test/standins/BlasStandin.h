@@ -12,7 +12,8 @@
 // are types that do not go together, sizes that do not fit, leading dimensions
 // that are too small, algorithms of other products, a workspace that is too small
 // or not aligned; epilogues in f64, without the vector or matrix that they take,
-// with an aux whose columns are no multiple of eight elements apart. It proposes, if the preferences and the product allow:
+// with an aux whose columns are no multiple of eight elements apart. It proposes,
+// if the preferences and the product allow:
 //
 //   Rounding   parts of the sum over k are added in the type of C
 //   Parts      they are added in the compute type, in the workspace: two pieces of

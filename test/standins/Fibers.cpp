@@ -4,126 +4,29 @@
 //
 // One host thread runs one block at a time: `Block` is its scheduler, whose own
 // stack is the host's. A fiber leaves by `pause`, which says where it waits, and
-// only the scheduler resumes. The switch of stacks is our own: swapcontext asks
-// the system to change the mask of signals each time, which makes a shuffle a
-// hundred times as long.
+// only the scheduler resumes.
 //
 //===----------------------------------------------------------------------===//
 
 #include "test/standins/Fibers.h"
 
 #include "runtime/base/Text.h"
+#include "test/standins/FiberStack.h"
 #include "test/standins/Random.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <numeric>
 #include <string>
-#include <sys/mman.h>
 #include <vector>
 
-#ifndef __x86_64__
-#error                                                                         \
-    "fibers switch stacks in x86-64 code; CMake builds the stand-ins there alone"
-#endif
-
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#define DYNA_FIBERS_ASAN 1
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
-#define DYNA_FIBERS_TSAN 1
-#include <sanitizer/tsan_interface.h>
-#endif
-
 using namespace dyna;
+using standins::fiberStackOf;
+using standins::kStackBytes;
 using standins::Random;
 
-//===----------------------------------------------------------------------===//
-// Stacks
-//===----------------------------------------------------------------------===//
-
-/// Keeps what a called function must keep on the stack, stores the stack pointer
-/// in *from, goes on where `to` was stored.
-extern "C" void dyna_fiber_switch(void **from, void *to);
-asm(R"(
-  .text
-  .p2align 4
-  .hidden dyna_fiber_switch
-  .globl dyna_fiber_switch
-  .type dyna_fiber_switch,@function
-dyna_fiber_switch:
-  pushq %rbp
-  pushq %rbx
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  ret
-  .size dyna_fiber_switch, .-dyna_fiber_switch
-)");
-
 namespace {
-
-constexpr size_t kPage = 4096;
-constexpr size_t kStackBytes = size_t(256) << 10;
-/// Registers that dyna_fiber_switch keeps.
-constexpr size_t kKept = 6;
-
-/// Memory for one fiber, below it a page that may not be touched.
-class Stack {
-public:
-  Stack() {
-    base_ = mmap(nullptr, kStackBytes + kPage, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base_ == MAP_FAILED || mprotect(base_, kPage, PROT_NONE) != 0)
-      std::abort(); // a test on a machine without memory
-  }
-  Stack(const Stack &) = delete;
-  Stack &operator=(const Stack &) = delete;
-  ~Stack() { munmap(base_, kStackBytes + kPage); }
-
-  char *bottom() const { return static_cast<char *>(base_) + kPage; }
-
-  /// A stack pointer from which dyna_fiber_switch enters `function`.
-  void *prepare(void (*function)()) {
-#ifdef DYNA_FIBERS_ASAN
-    // A fiber that was left where it stood has poisoned parts.
-    ASAN_UNPOISON_MEMORY_REGION(bottom(), kStackBytes);
-#endif
-    void **top = reinterpret_cast<void **>(bottom() + kStackBytes);
-    *--top = nullptr; // where `function` would return to
-    *--top = reinterpret_cast<void *>(function);
-    for (size_t i = 0; i < kKept; ++i)
-      *--top = nullptr;
-    return top;
-  }
-
-private:
-  void *base_;
-};
-
-/// Of this host thread, kept from one block to the next.
-Stack &stackOf(size_t thread) {
-  static thread_local std::vector<std::unique_ptr<Stack>> stacks;
-  while (stacks.size() <= thread)
-    stacks.push_back(std::make_unique<Stack>());
-  return *stacks[thread];
-}
 
 //===----------------------------------------------------------------------===//
 // A block
@@ -268,7 +171,8 @@ void Block::resume(size_t thread) {
   running_ = thread;
 #ifdef DYNA_FIBERS_ASAN
   void *fake = nullptr;
-  __sanitizer_start_switch_fiber(&fake, stackOf(thread).bottom(), kStackBytes);
+  __sanitizer_start_switch_fiber(&fake, fiberStackOf(thread).bottom(),
+                                 kStackBytes);
 #endif
 #ifdef DYNA_FIBERS_TSAN
   __tsan_switch_to_fiber(fibers_[thread].sanitizer, 0);
@@ -302,7 +206,7 @@ bool Block::run() {
   hostFiber_ = __tsan_get_current_fiber();
 #endif
   for (size_t thread = 0; thread < fibers_.size(); ++thread) {
-    fibers_[thread].stackPointer = stackOf(thread).prepare(&Block::enter);
+    fibers_[thread].stackPointer = fiberStackOf(thread).prepare(&Block::enter);
 #ifdef DYNA_FIBERS_TSAN
     fibers_[thread].sanitizer = __tsan_create_fiber(0);
 #endif

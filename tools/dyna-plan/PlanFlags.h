@@ -6,6 +6,8 @@
 #define DYNA_TOOLS_DYNA_PLAN_PLANFLAGS_H
 
 #include "runtime/base/Status.h"
+#include "runtime/planner/Policy.h"
+#include "runtime/planner/schedules/Schedules.h"
 #include "llvm/Support/CommandLine.h"
 
 #include <string>
@@ -13,6 +15,9 @@
 namespace dyna {
 
 struct PlanFlags {
+  /// What --compare is where it is not given.
+  static std::string defaultWord() { return ruleOf(defaultSchedule(2)).name; }
+
   llvm::cl::OptionCategory category{"dyna-plan options"};
   llvm::cl::opt<std::string> model{
       llvm::cl::Positional,
@@ -68,12 +73,12 @@ struct PlanFlags {
       "costs",
       llvm::cl::desc("Measured costs (docs/costs.md), instead of --cluster"),
       llvm::cl::cat(category)};
-  llvm::cl::list<std::string> compare{
-      "compare",
-      llvm::cl::desc("Schedules and ways to make micro-batches to plan with, "
-                     "such as padded,tokens,1f1b,tokens+gpipe (default: the "
-                     "first schedule)"),
-      llvm::cl::CommaSeparated, llvm::cl::cat(category)};
+  const std::string compareHelp =
+      "Schedules and ways to make micro-batches to plan with, named by " +
+      knownWords() + " (default: " + defaultWord() + ")";
+  llvm::cl::list<std::string> compare{"compare", llvm::cl::desc(compareHelp),
+                                      llvm::cl::CommaSeparated,
+                                      llvm::cl::cat(category)};
   llvm::cl::opt<std::string> attention{
       "attention",
       llvm::cl::desc(

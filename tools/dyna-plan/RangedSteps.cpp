@@ -12,7 +12,7 @@
 #include "runtime/planner/StepRegions.h"
 #include "runtime/planner/StepReport.h"
 #include "tools/dyna-plan/PlanModel.h"
-#include "tools/dyna-plan/PlanSteps.h"
+#include "tools/dyna-plan/PlayedSteps.h"
 #include "tools/dyna-plan/SimulationFlag.h"
 #include "llvm/Support/raw_ostream.h"
 

@@ -6,7 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "tools/dyna-plan/PlanModel.h"
-#include "tools/dyna-plan/PlanSteps.h"
+#include "tools/dyna-plan/PlayedSteps.h"
 #include "tools/dyna-plan/SimulationFlag.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -38,7 +38,8 @@ std::vector<Strategy> candidates(const Model &model, int tp, int64_t devices) {
   return all;
 }
 
-/// Adds what can be planned, and says from time to time what is next; why the last of the others cannot, if any.
+/// Adds what can be planned, and says from time to time what is next; why the last
+/// of the others cannot, if any.
 std::string tryStrategies(const CostModel &costs,
                           const std::vector<Strategy> &strategies,
                           const std::vector<NamedRequest> &requests,

@@ -4,7 +4,8 @@
 //
 // Plans mini-batches of given lengths as a training binary would, under one
 // strategy or several by ranges of lengths, and several schedules, and plays them
-// with the costs of a described cluster. The model is compiled up to its manifest: there is no code.
+// with the costs of a described cluster. The model is compiled up to its manifest:
+// there is no code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +14,7 @@
 #include "tools/LengthsFile.h"
 #include "tools/ToolSupport.h"
 #include "tools/dyna-plan/PlanModel.h"
-#include "tools/dyna-plan/PlanSteps.h"
+#include "tools/dyna-plan/PlayedSteps.h"
 #include "tools/dyna-plan/RangedSteps.h"
 #include "tools/dyna-plan/SearchSets.h"
 #include "tools/dyna-plan/SearchStrategies.h"

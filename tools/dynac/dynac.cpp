@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "codegen/aot/Driver.h"
+#include "codegen/aot/CompilerDriver.h"
 #include "frontends/Frontends.h"
 #include "runtime/base/Files.h"
 #include "runtime/base/Printable.h"

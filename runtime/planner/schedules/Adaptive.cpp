@@ -10,25 +10,21 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/planner/schedules/CyclicOrders.h"
 #include "runtime/planner/schedules/OrderSearch.h"
-
-#include <algorithm>
 
 namespace dyna {
 namespace {
-
-int mostKept(const StageShape &shape) {
-  return std::min(2 * (shape.stages - shape.stage) - 1, shape.microBatches);
-}
 
 StatusOr<StageOrders> order(const PipelineProblem &problem) {
   DYNA_RETURN_IF_ERROR(checkMemory(problem));
   std::vector<int> most;
   for (int s = 0; s < problem.stages(); ++s)
-    most.push_back(problem.limits.empty()
-                       ? mostKept({s, problem.stages(), problem.microBatches(),
-                                   problem.inFlight})
-                       : problem.mostKeptOf(s));
+    most.push_back(
+        problem.limits.empty()
+            ? cyclicMostKept({s, problem.stages(), problem.microBatches(),
+                              problem.inFlight})
+            : problem.mostKeptOf(s));
   return searchOrders(problem, most);
 }
 
@@ -36,7 +32,7 @@ StatusOr<StageOrders> order(const PipelineProblem &problem) {
 
 extern const ScheduleRule scheduleAdaptive = {
     "adaptive", "an order found by simulation in the memory there is",
-    order,      mostKept,
+    order,      cyclicMostKept,
     false,      false,
     true,       true};
 

@@ -102,11 +102,11 @@ StatusOr<StageOrders> order(const PipelineProblem &problem) {
   return cyclicOrders(unlimited, injected);
 }
 
-int mostKept(const StageShape &shape) {
+} // namespace
+
+int cyclicMostKept(const StageShape &shape) {
   return std::min(2 * (shape.stages - shape.stage) - 1, shape.microBatches);
 }
-
-} // namespace
 
 StageOrders cyclicOrders(const PipelineProblem &problem,
                          const std::vector<int> &injected) {
@@ -115,7 +115,7 @@ StageOrders cyclicOrders(const PipelineProblem &problem,
 
 extern const ScheduleRule scheduleCyclic = {
     "cyclic", "one forward and one backward of those ready, in cycles",
-    order,    mostKept,
+    order,    cyclicMostKept,
     false,    false,
     false,    true};
 

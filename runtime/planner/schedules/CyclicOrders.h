@@ -18,6 +18,9 @@ namespace dyna {
 StageOrders cyclicOrders(const PipelineProblem &problem,
                          const std::vector<int> &injected);
 
+/// `ScheduleRule::mostKept` of these orders where no memory is limited.
+int cyclicMostKept(const StageShape &shape);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLANNER_SCHEDULES_CYCLICORDERS_H

@@ -62,7 +62,8 @@ constexpr int64_t kMostPieces = 16;
 int64_t mostPieces(const Box &box, int64_t elementBytes, int64_t smallest);
 
 /// `smallestPiece` is in bytes. Fails with the first box that nobody has. Cells
-/// that nobody needs are left out. O(boxes + cells of a class times the boxes around each).
+/// that nobody needs are left out. O(boxes + cells of a class times the boxes
+/// around each).
 StatusOr<Lots> findLots(const std::vector<SwitchTensor> &tensors,
                         int64_t smallestPiece = 1);
 

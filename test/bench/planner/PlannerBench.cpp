@@ -6,7 +6,8 @@
 // from the quantiles of GPT-2 token counts of two public collections: a
 // FLAN-like mixture of tasks, and source files. One line per strategy and
 // collection; `imbalance` is the largest micro-batch's work over the mean.
-// Before that plans by every batching; then what the planner is made of, alone: MicroBatchBench.h.
+// Before that plans by every batching; then what the planner is made of, alone:
+// MicroBatchBench.h.
 //
 //===----------------------------------------------------------------------===//
 

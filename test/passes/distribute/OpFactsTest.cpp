@@ -261,6 +261,55 @@ TEST_F(OpFactsTest, TablesAreKnown) {
   });
 }
 
+/// A softmax over rows of a table that ranks may share takes what all of them
+/// have, before it has a result.
+TEST_F(OpFactsTest, OpsThatExchangeInsideSaySo) {
+  forEach([&](Operation *op, const FactorRule &rule) {
+    auto inside = dyn_cast<ExchangingOpInterface>(op);
+    auto lookup = dyn_cast<TableOpInterface>(op);
+    ASSERT_EQ(bool(inside), lookup && multiplies(rule))
+        << "its kernel would exchange what no plan knows of";
+    if (!inside)
+      return;
+    ShardAttr before = lookup.getShardAttr();
+    lookup.setShardAttr(nullptr);
+    EXPECT_TRUE(inside.getInnerExchanges().empty()) << "the whole table";
+    lookup.setShardAttr(ShardAttr::get(&context, 3, 5));
+    EXPECT_FALSE(inside.getInnerExchanges().empty());
+    for (const InnerExchange &sum : inside.getInnerExchanges()) {
+      EXPECT_EQ(sum.group, 3);
+      EXPECT_GT(sum.bytesPerRow, 0);
+    }
+    lookup.setShardAttr(before);
+  });
+}
+
+/// Who adds rows to rows of a table looks for those of each; who multiplies
+/// within segments, or the rows with a target alone, for these.
+TEST_F(OpFactsTest, OpsThatGoByTablesOfMicroBatchesSaySo) {
+  forEach([](Operation *op, const FactorRule &rule) {
+    std::optional<BatchTable> expected;
+    bool takesSegments =
+        llvm::any_of(op->getOperandTypes(), llvm::IsaPred<SegmentsType>);
+    bool isLookup = isa<TableOpInterface>(op), isSum = false;
+    for (auto [accumulator, result] : accumulationsOf(op))
+      isSum |= !hasTokens(accumulator) && hasTokens(op);
+    if (multiplies(rule) && workIn(op).perTarget > 0)
+      expected = BatchTable::TargetRows;
+    else if (multiplies(rule) && takesSegments)
+      expected = BatchTable::Offsets;
+    else if (isSum && isLookup)
+      expected = BatchTable::TokenRuns;
+    else if (isSum && takesSegments)
+      expected = BatchTable::PositionRuns;
+    auto reads = dyn_cast<BatchTableOpInterface>(op);
+    ASSERT_EQ(bool(reads), expected.has_value())
+        << "a table that is not asked for is made by a kernel, if at all";
+    if (reads)
+      EXPECT_EQ(reads.getBatchTable(), *expected);
+  });
+}
+
 TEST_F(OpFactsTest, ElementwiseOpsSaySo) {
   forEach([](Operation *op, const FactorRule &rule) {
     using namespace mlir::dyna::OpTrait;

@@ -13,6 +13,31 @@ namespace {
 
 using Items = std::vector<PackItem>;
 
+/// Whether no two items that are alive together overlap, everything lies in
+/// [0, size), and `onTop` holds.
+bool isValidPacking(const Items &items, const Packing &packing) {
+  if (packing.offsets.size() != items.size())
+    return false;
+  auto begin = [&](size_t index) { return packing.offsets[index]; };
+  auto end = [&](size_t index) { return begin(index) + items[index].size; };
+  auto aliveTogether = [](const PackItem &a, const PackItem &b) {
+    return a.begin <= b.end && b.begin <= a.end;
+  };
+  for (size_t a = 0; a < items.size(); ++a) {
+    if (begin(a) < 0 || end(a) > packing.size)
+      return false;
+    for (size_t b = 0; b < items.size(); ++b) {
+      if (a == b || items[b].size == 0 || !aliveTogether(items[a], items[b]))
+        continue;
+      if (items[a].onTop
+              ? begin(a) < end(b)
+              : items[a].size > 0 && begin(a) < end(b) && begin(b) < end(a))
+        return false;
+    }
+  }
+  return true;
+}
+
 /// The least size of any packing, by trying every offset from 0 to `below` - 1
 /// for every item. Sizes are small integers, and some optimum uses only those.
 void searchOffsets(const Items &items, Packing &partial, size_t next,

@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/LinearBytes.h"
-#include "runtime/base/TokenParts.h"
+#include "runtime/base/TokenPartBytes.h"
 
 #include <gtest/gtest.h>
 

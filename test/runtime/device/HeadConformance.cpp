@@ -322,7 +322,8 @@ protected:
     result.dx = filled<T>(whole.rows * whole.width, 77);
     dyna_linear_bytes formula =
         dyna_head_workspace(sizeof(T), whole.width, room);
-    formula.constant += dyna_head_exchange_workspace();
+    formula.constant +=
+        dyna_head_chunk_exchange_workspace(DYNA_HEAD_CHUNK_ROWS);
     auto workspace = makeWorkspace(formula, whole.rows, whole.rows, 1);
     dyna_head head = makeHead<T>(whole.targets);
     head.rows = whole.rows, head.width = whole.width, head.vocab = room;

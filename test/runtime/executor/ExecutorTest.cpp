@@ -216,8 +216,8 @@ TEST_F(ExecutorTest, EveryParameterTakesOneStepOfAdamW) {
     gradients.emplace_back(before[p].size());
     for (size_t i = 0; i < gradients[p].size(); ++i)
       gradients[p][i] = 0.25 * (p + 1) - 0.125 * static_cast<double>(i);
-    EXPECT_OK(run.executor->seat().writePart(p, ParameterPart::Gradient,
-                                             gradients[p].data()));
+    EXPECT_OK(writePart(run.executor->seat(), p, ParameterPart::Gradient,
+                        gradients[p].data()));
   }
   MiniBatch none;
   StepResult result;
@@ -248,7 +248,7 @@ TEST_F(ExecutorTest, CopiesInBf16FollowTheMasters) {
     for (int p = 0; p < run.model->parameters(); ++p) {
       std::vector<uint16_t> copy(run.model->elements(p));
       EXPECT_OK(
-          run.executor->seat().readPart(p, ParameterPart::Copy, copy.data()));
+          readPart(run.executor->seat(), p, ParameterPart::Copy, copy.data()));
       std::vector<double> master = run.read(p);
       for (size_t i = 0; i < copy.size(); ++i) {
         uint32_t wide = static_cast<uint32_t>(copy[i]) << 16;

@@ -22,6 +22,7 @@
 #include "runtime/executor/RankTeam.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/transport/threads/ThreadTransport.h"
+#include "test/runtime/executor/WholeParts.h"
 
 #include <gmock/gmock.h>
 
@@ -119,7 +120,7 @@ public:
         dyna_parameter_uniforms(key, i, &u, &v);
         values[i] = model.parameter(p).normal_std() * (2 * v - 1);
       }
-      EXPECT_OK(team_->writePart(p, ParameterPart::Master, values.data()));
+      EXPECT_OK(writePart(*team_, p, ParameterPart::Master, values.data()));
     }
   }
 
@@ -137,8 +138,8 @@ public:
     const Model &model = graph_.model();
     for (int p = 0; p < model.parameters(); ++p) {
       outcome.parameters.emplace_back(model.elements(p));
-      DYNA_RETURN_IF_ERROR(team_->readPart(p, ParameterPart::Master,
-                                           outcome.parameters.back().data()));
+      DYNA_RETURN_IF_ERROR(readPart(*team_, p, ParameterPart::Master,
+                                    outcome.parameters.back().data()));
     }
     return Status::ok();
   }

@@ -12,6 +12,7 @@
 #include "test/runtime/executor/TinyRun.h"
 
 #include "runtime/device/cuda/Library.h"
+#include "test/runtime/executor/WholeParts.h"
 #include "test/standins/Settings.h"
 
 #include <gmock/gmock.h>
@@ -92,8 +93,8 @@ public:
     executor = std::move(*Executor::create({{host_.graph.get()}},
                                            late_->variant(), *device, made));
     for (int p = 0; p < host_.model->parameters(); ++p)
-      EXPECT_OK(executor->seat().writePart(p, ParameterPart::Master,
-                                           host_.read(p).data()));
+      EXPECT_OK(writePart(executor->seat(), p, ParameterPart::Master,
+                          host_.read(p).data()));
   }
 
   /// Of another length each, which needs more memory for copies and results; steps
@@ -166,7 +167,7 @@ public:
           {ParameterPart::Gradient, &outcome.gradients}})
       for (int p = 0; p < host_.model->parameters(); ++p) {
         Numbers values(host_.model->elements(p));
-        EXPECT_OK(executor->seat().readPart(p, part, values.data()));
+        EXPECT_OK(readPart(executor->seat(), p, part, values.data()));
         all->insert(all->end(), values.begin(), values.end());
       }
   }

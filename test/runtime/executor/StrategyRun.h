@@ -17,6 +17,7 @@
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/runtime/executor/TinyRun.h"
+#include "test/runtime/executor/WholeParts.h"
 
 #include <gmock/gmock.h>
 
@@ -269,7 +270,7 @@ private:
     RowRange rows = seat().partRows(p, ParameterPart::Master);
     std::vector<T> own(all.begin() + rows.begin * width,
                        all.begin() + rows.end * width);
-    return seat().writePart(p, ParameterPart::Master, own.data());
+    return writePart(seat(), p, ParameterPart::Master, own.data());
   }
   Status write(int p, const std::vector<double> &all) {
     return view().masterType() == plan::F64 ? writeAs<double>(p, all)
@@ -277,7 +278,8 @@ private:
   }
   template <typename T> Status readAs(int p, std::vector<double> &values) {
     std::vector<T> own(seat().partBytes(p, ParameterPart::Master) / sizeof(T));
-    DYNA_RETURN_IF_ERROR(seat().readPart(p, ParameterPart::Master, own.data()));
+    DYNA_RETURN_IF_ERROR(
+        readPart(seat(), p, ParameterPart::Master, own.data()));
     values.assign(own.begin(), own.end());
     return Status::ok();
   }

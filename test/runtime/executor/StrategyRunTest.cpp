@@ -274,8 +274,8 @@ void meet(const dyna_context &context) {
   GraphSeat &own = m.executors[context.rank]->seat();
   m.gradients[context.rank].resize(
       own.partBytes(parameter, ParameterPart::Gradient) / sizeof(double));
-  EXPECT_OK(own.readPart(parameter, ParameterPart::Gradient,
-                         m.gradients[context.rank].data()));
+  EXPECT_OK(readPart(own, parameter, ParameterPart::Gradient,
+                     m.gradients[context.rank].data()));
 }
 
 // The reductions of later layers are done when the first layer's backward

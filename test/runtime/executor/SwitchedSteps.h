@@ -12,6 +12,7 @@
 #include "runtime/planner/Planner.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/runtime/executor/TinyRun.h"
+#include "test/runtime/executor/WholeParts.h"
 #include "test/runtime/plan/NaiveSwitch.h"
 #include "test/runtime/transport/RendezvousTransport.h"
 
@@ -115,10 +116,10 @@ public:
       for (size_t i = 0; i < values.size(); ++i)
         values[i] = 0.02 * std::sin(static_cast<double>(13 * p + i + 1));
       std::vector<float> narrow(values.begin(), values.end());
-      EXPECT_OK(team_->writePart(p, ParameterPart::Master,
-                                 model_.masterType() == plan::F64
-                                     ? static_cast<void *>(values.data())
-                                     : narrow.data()));
+      EXPECT_OK(writePart(*team_, p, ParameterPart::Master,
+                          model_.masterType() == plan::F64
+                              ? static_cast<void *>(values.data())
+                              : narrow.data()));
     }
     auto cast = VerifiedPlan::prove(graph(home_), *planners_[home_]->cast(), {},
                                     {maxBlockBytes});
@@ -218,9 +219,9 @@ public:
       std::vector<double> values(model_.elements(p));
       std::vector<float> narrow(model_.elements(p));
       const bool wide = model_.masterType() == plan::F64;
-      EXPECT_OK(team_->readPart(p, ParameterPart::Master,
-                                wide ? static_cast<void *>(values.data())
-                                     : narrow.data()));
+      EXPECT_OK(
+          readPart(*team_, p, ParameterPart::Master,
+                   wide ? static_cast<void *>(values.data()) : narrow.data()));
       if (!wide)
         values.assign(narrow.begin(), narrow.end());
       all.insert(all.end(), values.begin(), values.end());

@@ -3,10 +3,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/runtime/executor/TinyModel.h"
+#include "test/runtime/executor/TinyExchanges.h"
 #include "test/runtime/executor/TinyParameters.h"
 #include "test/runtime/executor/TinySegments.h"
 
-#include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
 #include "runtime/abi/Random.h"
 #include "runtime/plan/Bytes.h"
@@ -35,9 +35,13 @@ using Part = TinyPart;
 /// dealt to the tensor-parallel ranks, of which there may be one; with SP each
 /// has some of the tokens between layers.
 template <typename C, typename M, typename G = M, bool SP = false>
-struct Tiny : TinyTypes<C, M, G> {
+struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
   using TinyTypes<C, M, G>::compute;
   using TinyTypes<C, M, G>::gradient;
+  using TinyExchanges<C, SP>::exchangeOf;
+  using TinyExchanges<C, SP>::gather;
+  using TinyExchanges<C, SP>::reduce;
+  using TinyExchanges<C, SP>::rowsHere;
 
   //===--- Faults ---------------------------------------------------------===//
 
@@ -70,44 +74,6 @@ struct Tiny : TinyTypes<C, M, G> {
   /// one token.
   static void count(dyna_context *context, int64_t products) {
     context->matrix_flops += products * 2 * W * Part(context, H).size;
-  }
-
-  //===--- Exchanges ------------------------------------------------------===//
-
-  static dyna_collective exchangeOf(const void *in, void *out, int64_t rows,
-                                    int64_t elements, int32_t element,
-                                    int32_t reduction = DYNA_REDUCE_SUM) {
-    return {in, out, 1, rows, elements, DYNA_GROUP_TP, element, reduction, 0};
-  }
-  static dyna_collective exchangeOf(const void *in, void *out,
-                                    const dyna_segments *segments) {
-    return exchangeOf(in, out, segments->tq, W,
-                      sizeof(C) == 8 ? DYNA_ELEMENT_F64 : DYNA_ELEMENT_BF16);
-  }
-
-  /// Rows of an activation between layers.
-  static int64_t rowsHere(const dyna_context *context,
-                          const dyna_segments *segments) {
-    return SP ? Part(context, segments->tq).size : segments->tq;
-  }
-
-  /// All rows of an activation, collected in `scratch` if this rank has some.
-  static dyna_status gather(dyna_context *context,
-                            const dyna_segments *segments, C *&activation,
-                            C *scratch) {
-    if (!SP)
-      return DYNA_OK;
-    dyna_collective all = exchangeOf(activation, scratch, segments);
-    activation = scratch;
-    return dyna_all_gather(context, &all);
-  }
-
-  /// This rank's rows of a sum over ranks. `summand` is `sum` without SP.
-  static dyna_status reduce(dyna_context *context,
-                            const dyna_segments *segments, C *summand, C *sum) {
-    dyna_collective all = exchangeOf(summand, sum, segments);
-    return SP ? dyna_reduce_scatter(context, &all)
-              : dyna_all_reduce(context, &all);
   }
 
   //===--- Embedding ------------------------------------------------------===//

@@ -12,6 +12,7 @@
 #include "runtime/planner/Planner.h"
 #include "test/runtime/device/TestDevice.h"
 #include "test/runtime/executor/TinyModel.h"
+#include "test/runtime/executor/WholeParts.h"
 
 #include <gtest/gtest.h>
 
@@ -124,22 +125,22 @@ public:
   void write(int p, const std::vector<double> &values) {
     if (model->masterType() == plan::F64) {
       EXPECT_OK(
-          executor->seat().writePart(p, ParameterPart::Master, values.data()));
+          writePart(executor->seat(), p, ParameterPart::Master, values.data()));
       return;
     }
     std::vector<float> narrow(values.begin(), values.end());
     EXPECT_OK(
-        executor->seat().writePart(p, ParameterPart::Master, narrow.data()));
+        writePart(executor->seat(), p, ParameterPart::Master, narrow.data()));
   }
 
   std::vector<double> read(int p, ParameterPart part = ParameterPart::Master) {
     if (model->masterType() == plan::F64) {
       std::vector<double> values(model->elements(p));
-      EXPECT_OK(executor->seat().readPart(p, part, values.data()));
+      EXPECT_OK(readPart(executor->seat(), p, part, values.data()));
       return values;
     }
     std::vector<float> narrow(model->elements(p));
-    EXPECT_OK(executor->seat().readPart(p, part, narrow.data()));
+    EXPECT_OK(readPart(executor->seat(), p, part, narrow.data()));
     return std::vector<double>(narrow.begin(), narrow.end());
   }
 

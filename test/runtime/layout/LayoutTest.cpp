@@ -72,16 +72,6 @@ TEST(Layout, FactorReplicatesOverTheRest) {
               ElementsAre(Rows{0, 1}, Rows{1, 2}, Rows{0, 1}, Rows{1, 2}));
 }
 
-TEST(Layout, LocalShapeIsStaticWhereRanksAgree) {
-  const Mesh &mesh = twoByTwo();
-  Layout layout = parse(mesh, "[[dp], [tp], []]");
-  EXPECT_THAT(localShape(layout, {8, 6, 5}), ElementsAre(4, 3, 5));
-  EXPECT_THAT(localShape(layout, {8, 7, kDynamicSize}),
-              ElementsAre(4, kDynamicSize, kDynamicSize));
-  EXPECT_THAT(localShape(layout, {kDynamicSize, 0, 1}),
-              ElementsAre(kDynamicSize, 0, 1));
-}
-
 TEST(Layout, CanonicalFormIsShortest) {
   Mesh mesh = makeMesh({{"dp", 1}, {"tp", 8}});
   auto canonical = [&](const std::string &text) {
@@ -262,6 +252,27 @@ TEST(Layout, SamePlacementComparesRanksNotPositions) {
   EXPECT_FALSE(samePlacement(ascending, split, elsewhere, split, {4}));
 }
 
+/// `inner` as a layout of the local tensors of `outer`, where `checkRefines`
+/// says that there is one: the outer parts followed by the inner ones. `shape`
+/// is that of the global tensor.
+StatusOr<Layout> splitFurther(const Mesh &mesh, const Layout &outer,
+                              const Layout &inner, const Shape &shape) {
+  DYNA_RETURN_IF_ERROR(checkLayout(mesh, outer, shape.size()));
+  DYNA_RETURN_IF_ERROR(checkLayout(mesh, inner, shape.size()));
+  Layout both = outer;
+  auto append = [](AxisParts &to, const AxisParts &from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(both.partial, inner.partial);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    int64_t coarse = groupSize(outer.dims[d]), fine = groupSize(inner.dims[d]);
+    DYNA_RETURN_IF_ERROR(checkRefines(shape, int(d), coarse, fine));
+    append(both.dims[d], inner.dims[d]);
+  }
+  DYNA_RETURN_IF_ERROR(checkLayout(mesh, both, shape.size()));
+  return both;
+}
+
 TEST(Layout, SplittingFurtherIsALayoutOfTheLocalTensor) {
   Random random(5);
   int composed = 0, refused = 0;
@@ -298,21 +309,6 @@ TEST(Layout, SplittingFurtherRefusesWhatDoesNotNest) {
               HasSubstr("size unknown"));
   EXPECT_THAT(splitFurther(mesh, tp, tp, {8}).status().message(),
               HasSubstr("which overlap"));
-}
-
-TEST(Layout, WithoutAnAxisNamesTheSameRows) {
-  Mesh mesh = makeMesh({{"dp", 2}, {"pp", 3}, {"tp", 2}});
-  Layout layout = parse(mesh, "[[tp, dp], []]");
-  Mesh stage = *mesh.without(1, 2);
-  StatusOr<Layout> projected = withoutAxis(mesh, layout, 1);
-  ASSERT_TRUE(projected.isOk());
-  EXPECT_EQ(describeLayout(stage, *projected), "[[tp, dp], []]");
-  for (int64_t i = 0; i < stage.size(); ++i)
-    EXPECT_EQ(
-        localBox(stage, *projected, {9, 2}, i),
-        localBox(mesh, layout, {9, 2}, *mesh.positionOf(stage.rankAt(i))));
-  EXPECT_THAT(withoutAxis(mesh, layout, 0).status().message(),
-              HasSubstr("uses axis 'dp', which is to be removed"));
 }
 
 } // namespace

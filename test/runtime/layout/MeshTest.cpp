@@ -38,7 +38,7 @@ TEST(Mesh, WithoutAxesHoldsOneRank) {
   Mesh mesh = makeMesh({});
   EXPECT_EQ(mesh.size(), 1);
   EXPECT_EQ(mesh, Mesh());
-  EXPECT_THAT(mesh.allGroups({}), ElementsAre(ElementsAre(0)));
+  EXPECT_THAT(mesh.groupRanks(0, {}), ElementsAre(0));
 }
 
 TEST(Mesh, FactorsAreDigitsOfACoordinate) {
@@ -59,9 +59,6 @@ TEST(Mesh, GroupsFollowTheOrderOfTheirParts) {
   EXPECT_THAT(mesh.groupRanks(4, {dp}), ElementsAre(1, 4));
   EXPECT_THAT(mesh.groupRanks(4, {dp, tp}), ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_THAT(mesh.groupRanks(4, {tp, dp}), ElementsAre(0, 3, 1, 4, 2, 5));
-  EXPECT_THAT(
-      mesh.allGroups({dp}),
-      ElementsAre(ElementsAre(0, 3), ElementsAre(1, 4), ElementsAre(2, 5)));
 }
 
 TEST(Mesh, RanksMayBeAssignedFreely) {
@@ -84,15 +81,6 @@ TEST(Mesh, IndexAndGroupAgree) {
     for (size_t i = 0; i < group.size(); ++i)
       EXPECT_EQ(mesh.indexIn(group[i], parts), int64_t(i));
   }
-}
-
-TEST(Mesh, WithoutAnAxisKeepsTheOthers) {
-  Mesh mesh = makeMesh({{"dp", 2}, {"pp", 2}, {"tp", 2}});
-  StatusOr<Mesh> stage = mesh.without(1, 1);
-  ASSERT_TRUE(stage.isOk());
-  EXPECT_EQ(stage->describe(), "dp=2,tp=2 ranks [2,3,6,7]");
-  EXPECT_THAT(mesh.without(1, 2).status().message(),
-              HasSubstr("'pp' has size 2 and so no coordinate 2"));
 }
 
 TEST(Mesh, RefusesBadAxes) {

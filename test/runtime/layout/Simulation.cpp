@@ -208,10 +208,23 @@ private:
 
 } // namespace
 
+Shape wholeShape(const Mesh &mesh, const ReshardStep &step, const Shape &shape,
+                 int64_t position) {
+  Layout whole = step.before;
+  bool gathers =
+      step.kind == ReshardKind::AllGather || step.kind == ReshardKind::AllToAll;
+  if (gathers)
+    whole.dims[step.dim] = step.after.dims[step.dim];
+  return localBox(mesh, whole, shape, position).size;
+}
+
 bool carryOut(const Mesh &mesh, const ReshardStep &step, const Shape &shape,
               Arrays &arrays) {
-  for (const std::vector<int64_t> &ranks : mesh.allGroups(step.group)) {
-    Shape whole = wholeShape(mesh, step, shape, *mesh.positionOf(ranks[0]));
+  for (int64_t position = 0; position < mesh.size(); ++position) {
+    if (mesh.indexIn(position, step.group) != 0)
+      continue;
+    const std::vector<int64_t> ranks = mesh.groupRanks(position, step.group);
+    Shape whole = wholeShape(mesh, step, shape, position);
     // All ranks of a group must call with the same sizes.
     for (int64_t rank : ranks)
       if (wholeShape(mesh, step, shape, *mesh.positionOf(rank)) != whole)

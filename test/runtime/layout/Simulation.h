@@ -25,6 +25,11 @@ using Arrays = std::map<int64_t, Array>;
 /// addends of partial values differ from rank to rank.
 Arrays fill(const Mesh &mesh, const Layout &layout, const Shape &shape);
 
+/// The sizes of what the ABI calls the whole tensor of a step: what the ranks
+/// of the group hold together.
+Shape wholeShape(const Mesh &mesh, const ReshardStep &step, const Shape &shape,
+                 int64_t position);
+
 /// Carries out a step; false if an array has not the size that the ABI expects.
 bool carryOut(const Mesh &mesh, const ReshardStep &step, const Shape &shape,
               Arrays &arrays);

@@ -2,6 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
+#include "runtime/base/Text.h"
 #include "runtime/plan/DescribeManifest.h"
 #include "test/runtime/plan/TinyDegrees.h"
 
@@ -32,6 +33,26 @@ TEST(DegreesTest, PartsOfTheInputNeedLessRoom) {
   block->mutable_tiers(DYNA_TIER_INPUT)->set_tq((whole + 3) / 4 - 1);
   EXPECT_THAT(checkManifest(manifest).message(),
               HasSubstr("bytes per token, its input needs"));
+}
+
+/// Three ranks have up to 11 of every 32 tokens, of 48 bytes each here: 16.5
+/// bytes for each token of the whole, and blocks of whole alignments.
+TEST(DegreesTest, PartsOfTheInputAreRoundedUp) {
+  plan::Manifest manifest = tinyManifest();
+  ASSERT_EQ(manifest.kinds(1).tiers(DYNA_TIER_INPUT).tq(), 48);
+  addDegree(manifest, 3, true);
+  auto *tier = manifest.mutable_degrees(0)->mutable_kinds(1)->mutable_tiers(
+      DYNA_TIER_INPUT);
+  tier->set_tq(18);
+  Status status = checkManifest(manifest);
+  EXPECT_TRUE(status.isOk()) << status.message();
+  for (int64_t less : {17, 16}) {
+    tier->set_tq(less);
+    EXPECT_THAT(checkManifest(manifest).message(),
+                HasSubstr(formatText("the input tier has %d bytes per token, "
+                                     "its input needs 18",
+                                     less)));
+  }
 }
 
 struct BadDegrees {

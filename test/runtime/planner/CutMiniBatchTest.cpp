@@ -422,6 +422,18 @@ TEST(CutMiniBatchTest, RowsAreAsOtherProgramsMakeThem) {
   }
 }
 
+// Where nobody says, which docs, help and the choice of strategies go by.
+TEST(CutMiniBatchTest, MicroBatchesUsuallyHave4096Tokens) {
+  PlanOptions options;
+  options.batching = Batching::Tokens;
+  auto cut =
+      cutMiniBatch(graphOf("pp=1"), costs(), Lengths(12, 1024), options, true);
+  ASSERT_TRUE(cut.isOk()) << cut.status().message();
+  EXPECT_EQ(cut->size(), 3);
+  for (const plan::MicroBatch &microBatch : *cut)
+    EXPECT_EQ(shapeOf(microBatch).tokens, 4096);
+}
+
 TEST(CutMiniBatchTest, LongSamplesStandAloneAndRelaxNothing) {
   // Of 100 tokens at most; in shares one of 90 is above every other.
   Lengths lengths(40, 10);

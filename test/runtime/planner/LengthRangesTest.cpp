@@ -4,6 +4,7 @@
 
 #include "runtime/planner/LengthRanges.h"
 #include "runtime/base/Text.h"
+#include "test/runtime/planner/DescribeRanges.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

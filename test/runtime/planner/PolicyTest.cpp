@@ -73,6 +73,13 @@ TEST_F(PolicyTest, WordsOfBothTables) {
   EXPECT_EQ(choose("pp=2", request)->options.batching, Batching::Tokens);
   EXPECT_EQ(choose("pp=2", request)->options.schedule,
             Schedule::OneForwardOneBackward);
+  // The words that people read are those there are, the example among them.
+  for (const auto &table : {batchingNames(), scheduleNames()})
+    for (const std::string &name : table)
+      EXPECT_THAT(knownWords(), HasSubstr(name + ", "));
+  const std::string example = knownWords();
+  EXPECT_TRUE(takeWords(example.substr(example.rfind(' ') + 1), request).isOk())
+      << example;
   // No word may mean two things.
   for (const std::string &name : batchingNames())
     EXPECT_FALSE(findSchedule(name).isOk()) << name;

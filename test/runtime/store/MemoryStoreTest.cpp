@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/store/memory/MemoryStore.h"
+#include "test/runtime/store/MemoryStore.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-//===- PlanSteps.cpp - Steps, planned and played -*- C++ -*-===//
+//===- PlayedSteps.cpp - Steps, planned and played -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "tools/dyna-plan/PlanSteps.h"
+#include "tools/dyna-plan/PlayedSteps.h"
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"
@@ -62,7 +62,7 @@ StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags,
   const auto modes = orElse(flags.recompute, std::string());
   std::vector<NamedRequest> requests;
   for (const std::string &words :
-       orElse(flags.compare, std::string(ruleOf(defaultSchedule(2)).name)))
+       orElse(flags.compare, PlanFlags::defaultWord()))
     for (int64_t size : sizes)
       for (const std::string &mode : modes) {
         NamedRequest &one = requests.emplace_back(NamedRequest{words, common});

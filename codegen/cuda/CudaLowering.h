@@ -1,4 +1,4 @@
-//===- Lowering.h - State of the conversion to CUDA code -*- C++ -*-===//
+//===- CudaLowering.h - State of the conversion to CUDA code -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -20,8 +20,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_CODEGEN_CUDA_LOWERING_H
-#define DYNA_CODEGEN_CUDA_LOWERING_H
+#ifndef DYNA_CODEGEN_CUDA_CUDALOWERING_H
+#define DYNA_CODEGEN_CUDA_CUDALOWERING_H
 
 #include "codegen/layers/FunctionLowering.h"
 #include "runtime/abi/Abi.h"
@@ -70,8 +70,6 @@ public:
   Value thread(); ///< in its block, i64
   Value blockIndex();
   Value gridSize();
-  /// thread() + blockIndex() * blockThreads().
-  Value globalThread();
 
   /// Shared memory of the block, one piece of `bytes`; asked for once.
   Value sharedMemory(int64_t bytes);
@@ -111,9 +109,9 @@ private:
   Value threadValue, blockValue, gridValue;
 };
 
-class CudaModule : public ModuleLowering {
+class CudaLowering : public ModuleLowering {
 public:
-  explicit CudaModule(ModuleOp module);
+  explicit CudaLowering(ModuleOp module);
 
   /// Makes a kernel of blocks of `block` threads and launches it in `grid` of
   /// them (0: not at all). Returns the status, unchecked.
@@ -156,4 +154,4 @@ private:
 
 } // namespace mlir::dyna::cuda
 
-#endif // DYNA_CODEGEN_CUDA_LOWERING_H
+#endif // DYNA_CODEGEN_CUDA_CUDALOWERING_H

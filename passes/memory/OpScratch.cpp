@@ -1,8 +1,8 @@
-//===- Scratch.cpp - Bytes of tensors, and scratch that ops need ----------===//
+//===- OpScratch.cpp - Bytes of tensors, and scratch that ops need ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "passes/memory/Scratch.h"
+#include "passes/memory/OpScratch.h"
 #include "passes/memory/Target.h"
 #include "passes/memory/Values.h"
 #include "runtime/abi/Kernels.h"

@@ -1,8 +1,8 @@
-//===- Driver.cpp - The phases of dynac ----------------------- -*- C++ -*-===//
+//===- CompilerDriver.cpp - The phases of dynac -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "codegen/aot/Driver.h"
+#include "codegen/aot/CompilerDriver.h"
 
 #include "codegen/aot/CheckOptions.h"
 #include "codegen/aot/ObjectEmitter.h"

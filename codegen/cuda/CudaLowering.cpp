@@ -1,8 +1,8 @@
-//===- Lowering.cpp - State of the conversion to CUDA code ----------------===//
+//===- CudaLowering.cpp - State of the conversion to CUDA code ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cuda/Lowering.h"
+#include "codegen/cuda/CudaLowering.h"
 
 #include "codegen/cuda/Passes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace mlir::dyna;
 using namespace mlir::dyna::cuda;
 
-CudaModule::CudaModule(ModuleOp module) : ModuleLowering(module) {
+CudaLowering::CudaLowering(ModuleOp module) : ModuleLowering(module) {
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   kernels = ModuleOp::create(builder, module.getLoc(), kernelsName);
   Type pointer = LLVM::LLVMPointerType::get(module.getContext());
@@ -25,9 +25,10 @@ CudaModule::CudaModule(ModuleOp module) : ModuleLowering(module) {
       /*isConstant=*/true, LLVM::Linkage::External, codeName, Attribute());
 }
 
-Value CudaModule::launchUnchecked(FunctionLowering &function, StringRef what,
-                                  const Slots &slots, int64_t block, Value grid,
-                                  function_ref<void(Kernel &)> emit) {
+Value CudaLowering::launchUnchecked(FunctionLowering &function, StringRef what,
+                                    const Slots &slots, int64_t block,
+                                    Value grid,
+                                    function_ref<void(Kernel &)> emit) {
   CodeBuilder &host = function.getCode();
   MLIRContext *context = getModule().getContext();
   OpBuilder builder = OpBuilder::atBlockEnd(kernels.getBody());
@@ -73,7 +74,7 @@ Value CudaModule::launchUnchecked(FunctionLowering &function, StringRef what,
       .getResult();
 }
 
-LLVM::LLVMFuncOp CudaModule::getMatmul(Type input, Type output) {
+LLVM::LLVMFuncOp CudaLowering::getMatmul(Type input, Type output) {
   Type pointer = LLVM::LLVMPointerType::get(getModule().getContext());
   StringRef name = input.isF64()     ? "dyna_matmul_f64"
                    : input.isF32()   ? "dyna_matmul_f32"
@@ -82,7 +83,7 @@ LLVM::LLVMFuncOp CudaModule::getMatmul(Type input, Type output) {
   return declareKernel(name, {pointer, pointer});
 }
 
-void CudaModule::copyRows(FunctionLowering &function, const RowsCopy &copy) {
+void CudaLowering::copyRows(FunctionLowering &function, const RowsCopy &copy) {
   CodeBuilder &host = function.getCode();
   Slots slots;
   unsigned from = slots.add(copy.from), to = slots.add(copy.to);

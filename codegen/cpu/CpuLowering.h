@@ -1,4 +1,4 @@
-//===- Lowering.h - State of the conversion to CPU code -*- C++ -*-===//
+//===- CpuLowering.h - State of the conversion to CPU code -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -18,8 +18,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_CODEGEN_CPU_LOWERING_H
-#define DYNA_CODEGEN_CPU_LOWERING_H
+#ifndef DYNA_CODEGEN_CPU_CPULOWERING_H
+#define DYNA_CODEGEN_CPU_CPULOWERING_H
 
 #include "codegen/layers/FunctionLowering.h"
 
@@ -37,9 +37,9 @@ struct LoweringOptions {
   int64_t streamingBytes = 128 << 20;
 };
 
-class CpuModule : public ModuleLowering {
+class CpuLowering : public ModuleLowering {
 public:
-  CpuModule(ModuleOp module, const LoweringOptions &options)
+  CpuLowering(ModuleOp module, const LoweringOptions &options)
       : ModuleLowering(module), options(options) {}
 
   const LoweringOptions &getOptions() const { return options; }
@@ -96,9 +96,9 @@ void emitCopy(CodeBuilder &code, Value from, Value to, int64_t width,
               Type element, int64_t lanes);
 
 /// Fills `function`, a `dyna_matmul_function`, with a product of `type`.
-void emitGeneratedMatmul(CpuModule &module, LLVM::LLVMFuncOp function,
+void emitGeneratedMatmul(CpuLowering &module, LLVM::LLVMFuncOp function,
                          Type type);
 
 } // namespace mlir::dyna::cpu
 
-#endif // DYNA_CODEGEN_CPU_LOWERING_H
+#endif // DYNA_CODEGEN_CPU_CPULOWERING_H

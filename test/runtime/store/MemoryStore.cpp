@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/store/memory/MemoryStore.h"
+#include "test/runtime/store/MemoryStore.h"
 
 namespace dyna {
 
@@ -29,17 +29,6 @@ Status MemoryStore::remove(const std::string &key) {
   std::lock_guard<std::mutex> lock(mutex_);
   values_.erase(key);
   return Status::ok();
-}
-
-int64_t MemoryStore::losses() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return losses_;
-}
-
-void MemoryStore::lose() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  values_.clear();
-  ++losses_;
 }
 
 size_t MemoryStore::size() const {

@@ -1,8 +1,8 @@
-//===- Lowering.cpp - State of the conversion to CPU code -*- C++ -*-===//
+//===- CpuLowering.cpp - State of the conversion to CPU code -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "codegen/cpu/Lowering.h"
+#include "codegen/cpu/CpuLowering.h"
 
 #include "runtime/abi/Kernels.h"
 
@@ -17,7 +17,7 @@ int64_t mlir::dyna::cpu::minimumRows(int64_t width) {
   return std::max<int64_t>((rows + 31) / 32 * 32, 32);
 }
 
-LLVM::LLVMFuncOp CpuModule::createBody(
+LLVM::LLVMFuncOp CpuLowering::createBody(
     StringRef name, Location location,
     function_ref<void(CodeBuilder &, Value, Value, Value, Value)> emit) {
   CodeBuilder code(location, getModule().getContext());
@@ -32,7 +32,7 @@ LLVM::LLVMFuncOp CpuModule::createBody(
   return body;
 }
 
-LLVM::LLVMFuncOp CpuModule::getMatmul(Type input, Type output) {
+LLVM::LLVMFuncOp CpuLowering::getMatmul(Type input, Type output) {
   MLIRContext *context = getModule().getContext();
   Type pointer = LLVM::LLVMPointerType::get(context);
   if (input.isBF16())
@@ -52,7 +52,7 @@ LLVM::LLVMFuncOp CpuModule::getMatmul(Type input, Type output) {
   return function;
 }
 
-LLVM::GlobalOp CpuModule::getTable(ArrayRef<double> values) {
+LLVM::GlobalOp CpuLowering::getTable(ArrayRef<double> values) {
   OpBuilder builder = OpBuilder::atBlockBegin(getModule().getBody());
   auto type = RankedTensorType::get(values.size(), builder.getF64Type());
   auto contents = DenseElementsAttr::get(type, values);
@@ -66,8 +66,8 @@ LLVM::GlobalOp CpuModule::getTable(ArrayRef<double> values) {
       "dyna_table" + std::to_string(tables++), contents, /*alignment=*/64);
 }
 
-Value CpuModule::launchUnchecked(FunctionLowering &function,
-                                 const Launch &launch, Value rows) {
+Value CpuLowering::launchUnchecked(FunctionLowering &function,
+                                   const Launch &launch, Value rows) {
   CodeBuilder &code = function.getCode();
   LLVM::LLVMFuncOp kernel =
       declareKernel("dyna_launch",
@@ -82,12 +82,12 @@ Value CpuModule::launchUnchecked(FunctionLowering &function,
       .getResult();
 }
 
-void CpuModule::launch(FunctionLowering &function, const Launch &launch,
-                       Value rows) {
+void CpuLowering::launch(FunctionLowering &function, const Launch &launch,
+                         Value rows) {
   function.check(launchUnchecked(function, launch, rows));
 }
 
-void CpuModule::copyRows(FunctionLowering &function, const RowsCopy &copy) {
+void CpuLowering::copyRows(FunctionLowering &function, const RowsCopy &copy) {
   CodeBuilder &code = function.getCode();
   Type element = copy.element;
   int64_t width = copy.width, lanes = vectorWidth(code.getF32Type());
@@ -110,7 +110,7 @@ void CpuModule::copyRows(FunctionLowering &function, const RowsCopy &copy) {
          function.getTokens(copy.activation));
 }
 
-SmallVector<Attribute> CpuModule::passthrough(OpBuilder &builder) {
+SmallVector<Attribute> CpuLowering::passthrough(OpBuilder &builder) {
   // Without this, LLVM halves 512-bit vectors on the CPUs that prefer 256.
   std::string bits = std::to_string(options.vectorBits);
   return {builder.getStrArrayAttr({"prefer-vector-width", bits}),

@@ -1,9 +1,9 @@
-//===- PlanSteps.h - Steps, planned and played -*- C++ -*-===//
+//===- PlayedSteps.h - Steps, planned and played -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_TOOLS_DYNA_PLAN_PLANSTEPS_H
-#define DYNA_TOOLS_DYNA_PLAN_PLANSTEPS_H
+#ifndef DYNA_TOOLS_DYNA_PLAN_PLAYEDSTEPS_H
+#define DYNA_TOOLS_DYNA_PLAN_PLAYEDSTEPS_H
 
 #include "runtime/planner/PlanReport.h"
 #include "runtime/planner/Policy.h"
@@ -65,4 +65,4 @@ void print(const Reports &reports, int64_t memory, const PlanFlags &flags);
 
 } // namespace dyna
 
-#endif // DYNA_TOOLS_DYNA_PLAN_PLANSTEPS_H
+#endif // DYNA_TOOLS_DYNA_PLAN_PLAYEDSTEPS_H

@@ -1,4 +1,4 @@
-//===- Scratch.h - Bytes of tensors, and scratch that ops need -*- C++ -*-===//
+//===- OpScratch.h - Bytes of tensors, and scratch that ops need -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_PASSES_MEMORY_SCRATCH_H
-#define DYNA_PASSES_MEMORY_SCRATCH_H
+#ifndef DYNA_PASSES_MEMORY_OPSCRATCH_H
+#define DYNA_PASSES_MEMORY_OPSCRATCH_H
 
 #include "dialects/dyna/Dyna.h"
 #include <optional>
@@ -40,4 +40,4 @@ std::optional<LinearBytes> scratchOf(Operation *op);
 
 } // namespace mlir::dyna
 
-#endif // DYNA_PASSES_MEMORY_SCRATCH_H
+#endif // DYNA_PASSES_MEMORY_OPSCRATCH_H

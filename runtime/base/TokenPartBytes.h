@@ -1,9 +1,9 @@
-//===- TokenParts.h - Bytes of a rank's part of tokens ----------*- C++ -*-===//
+//===- TokenPartBytes.h - Bytes of a rank's part of tokens -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_BASE_TOKENPARTS_H
-#define DYNA_RUNTIME_BASE_TOKENPARTS_H
+#ifndef DYNA_RUNTIME_BASE_TOKENPARTBYTES_H
+#define DYNA_RUNTIME_BASE_TOKENPARTBYTES_H
 
 #include "runtime/abi/Abi.h"
 
@@ -22,4 +22,4 @@ inline int64_t tokenPartBytes(int64_t rowBytes, int64_t ranks) {
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_BASE_TOKENPARTS_H
+#endif // DYNA_RUNTIME_BASE_TOKENPARTBYTES_H

@@ -1,4 +1,4 @@
-//===- Driver.h - The phases of dynac ------------------------- -*- C++ -*-===//
+//===- CompilerDriver.h - The phases of dynac -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -18,8 +18,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_CODEGEN_AOT_DRIVER_H
-#define DYNA_CODEGEN_AOT_DRIVER_H
+#ifndef DYNA_CODEGEN_AOT_COMPILERDRIVER_H
+#define DYNA_CODEGEN_AOT_COMPILERDRIVER_H
 
 #include "codegen/aot/DriverOptions.h"
 
@@ -32,4 +32,4 @@ int runDriver(const DriverOptions &options);
 
 } // namespace mlir::dyna
 
-#endif // DYNA_CODEGEN_AOT_DRIVER_H
+#endif // DYNA_CODEGEN_AOT_COMPILERDRIVER_H

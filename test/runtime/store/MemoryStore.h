@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_STORE_MEMORY_MEMORYSTORE_H
-#define DYNA_RUNTIME_STORE_MEMORY_MEMORYSTORE_H
+#ifndef DYNA_TEST_RUNTIME_STORE_MEMORYSTORE_H
+#define DYNA_TEST_RUNTIME_STORE_MEMORYSTORE_H
 
 #include "runtime/store/Store.h"
 
@@ -19,10 +19,7 @@ public:
              std::chrono::seconds kept) override;
   StatusOr<std::optional<std::string>> find(const std::string &key) override;
   Status remove(const std::string &key) override;
-  int64_t losses() const override;
 
-  /// Forgets everything, as a server does that starts again.
-  void lose();
   /// Values that are there.
   size_t size() const;
 
@@ -33,9 +30,8 @@ private:
   };
   mutable std::mutex mutex_;
   std::map<std::string, Value> values_;
-  int64_t losses_ = 0;
 };
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_STORE_MEMORY_MEMORYSTORE_H
+#endif // DYNA_TEST_RUNTIME_STORE_MEMORYSTORE_H

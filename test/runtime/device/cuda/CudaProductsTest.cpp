@@ -289,6 +289,26 @@ TEST_F(CudaProductsTest, EpiloguesAreTheLibrarysWhereItHasThem) {
   }
 }
 
+/// The end of the last tile can be counted, too.
+TEST_F(CudaProductsTest, OwnKernelsCountIn32Bits) {
+  cuda::ProductOptions own;
+  own.useLibrary = false;
+  auto device = make(own);
+  auto stream = std::move(*device->createStream());
+  dyna_context context = makeContext(*device, *stream);
+  const int64_t most = INT32_MAX - 127;
+  for (int64_t dyna_matmul::*size :
+       {&dyna_matmul::m, &dyna_matmul::n, &dyna_matmul::k}) {
+    dyna_matmul p = {};
+    p.m = p.n = p.k = 1;
+    p.*size = most + 1;
+    p.lda = p.ldb = p.ldc = most + 1;
+    p.a = p.b = p.c = message;
+    EXPECT_EQ(dyna_matmul_f32(&context, &p), DYNA_INVALID_ARGUMENT);
+    EXPECT_THAT(message, HasSubstr("take sizes of 2147483520 at most"));
+  }
+}
+
 /// What the library would propose first is not taken where it rounds parts; a
 /// product that the class's algorithm cannot do gets another.
 TEST_F(CudaProductsTest, AlgorithmsSuitTheirProducts) {

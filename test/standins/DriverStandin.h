@@ -21,7 +21,8 @@
 //   DYNA_STANDIN_NAME        of each device: stand-in
 //   DYNA_STANDIN_FAULT       n: the n-th copy, fill or launch of the process,
 //   DYNA_STANDIN_HANG        counted in the order given from then on, accesses an
-//                            illegal address or never ends
+//                            illegal address or never ends; a copy to the host
+//                            that does so has come in parts
 //
 // DYNA_STANDIN_DEVICES, DYNA_STANDIN_DRIVER and DYNA_STANDIN_NAME are read at
 // every question. Beside

@@ -14,10 +14,12 @@
 #include "test/standins/Fibers.h"
 #include "test/standins/LateStreams.h"
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #define DYNA_STANDIN_EXPORT extern "C" __attribute__((visibility("default")))
@@ -111,9 +113,10 @@ inline LateStream *streamOf(CUctx_st &context, StreamHandle handle) {
 }
 
 /// Gives the stream a copy, fill or launch, which returns its result when it
-/// runs.
+/// runs. `tear`, if there is one, is what it has done when it faults.
 template <typename F>
-Result give(CUctx_st &context, StreamHandle handle, F run) {
+Result give(CUctx_st &context, StreamHandle handle, F run,
+            std::function<void()> tear = nullptr) {
   LateStream *stream = streamOf(context, handle);
   if (!stream) // the default stream too: it would wait for all others
     return kInvalidHandle;
@@ -121,10 +124,13 @@ Result give(CUctx_st &context, StreamHandle handle, F run) {
   Work work;
   work.hangs = number == context.hang;
   bool faults = number == context.fault;
-  work.run = [&context, run, faults] {
+  work.run = [&context, run, faults, tear = std::move(tear)] {
     // What failed has ended everything.
-    if (context.error == kSuccess)
-      context.error = faults ? kIllegalAddress : run();
+    if (context.error != kSuccess)
+      return;
+    if (faults && tear)
+      tear();
+    context.error = faults ? kIllegalAddress : run();
   };
   context.streams.give(*stream, std::move(work));
   return kSuccess;

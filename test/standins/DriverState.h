@@ -15,6 +15,7 @@
 #include "test/standins/LateStreams.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -77,7 +78,8 @@ struct Machine {
   bool isStarted = false;
   std::unique_ptr<CUctx_st> contexts[kMaxDevices];
   int retained[kMaxDevices] = {};
-  std::set<void *> hostMemory;
+  std::map<const char *, size_t>
+      hostMemory;      ///< page-locked: bytes at an address
   int64_t streams = 0; ///< made and not destroyed
   int64_t buffers = 0;
   std::string failure; ///< how the last kernel failed
@@ -110,6 +112,21 @@ template <typename F> Result inContext(F function) {
 inline LateStream *streamOf(CUctx_st &context, StreamHandle handle) {
   auto *stream = reinterpret_cast<LateStream *>(handle);
   return context.streams.has(stream) ? stream : nullptr;
+}
+
+/// For other memory than that which is page-locked a driver may wait for the stream.
+inline void checkPageLocked(CUctx_st &context, StreamHandle handle,
+                            const void *data, const char *call) {
+  const std::map<const char *, size_t> &locked = machine().hostMemory;
+  auto next = locked.upper_bound(static_cast<const char *>(data));
+  if (next != locked.begin()) {
+    const auto &[begin, bytes] = *std::prev(next);
+    if (static_cast<const char *>(data) < begin + bytes)
+      return;
+  }
+  if (LateStream *stream = streamOf(context, handle);
+      stream && context.streams.neverEnds(*stream))
+    endProcess(call);
 }
 
 /// Gives the stream a copy, fill or launch, which returns its result when it

@@ -5,6 +5,7 @@
 #include "runtime/executor/RankMachine.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dyna {
 
@@ -32,68 +33,80 @@ Status RankMachine::start(int64_t persistentBytes, int64_t dynamicBytes,
   return synchronize();
 }
 
-Status RankMachine::upload(int64_t offset, const void *source, int64_t bytes) {
-  StepInFlight &step = openMemory();
-  if (step.staging.empty() ||
-      step.staging.back().onHost->bytes() - step.stagedBytes < bytes) {
-    // Twice as much as there was: soon one block has room for a whole step.
-    int64_t room = 2 * bytes;
-    for (const StagingBlock &block : step.staging)
-      room += 2 * block.onHost->bytes();
-    StagingBlock block;
-    DYNA_ASSIGN_OR_RETURN(block.onHost, device_.allocateHost(room));
-    if (device_.runsLate()) {
-      DYNA_ASSIGN_OR_RETURN(block.onDevice, device_.allocate(room));
-    }
-    step.staging.push_back(std::move(block));
-    step.stagedBytes = 0;
+StatusOr<RankMachine::StagingBlock *>
+RankMachine::stagingBlock(StepInFlight &step, int64_t bytes) {
+  int64_t held = 0;
+  for (StagingBlock &block : step.staging) {
+    if (block.room() >= bytes)
+      return &block;
+    held += block.onHost->bytes();
   }
-  const StagingBlock &block = step.staging.back();
-  const int64_t begin = step.stagedBytes;
-  step.stagedBytes =
-      std::min(begin + dyna_align_block(bytes), block.onHost->bytes());
-  char *staged = static_cast<char *>(block.onHost->data()) + begin;
+  // As much again as there is: soon there is room for a whole step.
+  StagingBlock block;
+  const int64_t room = std::max(dyna_align_block(bytes), held);
+  DYNA_ASSIGN_OR_RETURN(block.onHost, device_.allocateHost(room));
+  if (device_.runsLate()) {
+    DYNA_ASSIGN_OR_RETURN(block.onDevice, device_.allocate(room));
+  }
+  return &step.staging.emplace_back(std::move(block));
+}
+
+Status RankMachine::upload(int64_t offset, const void *source, int64_t bytes) {
+  DYNA_ASSIGN_OR_RETURN(StagingBlock * block,
+                        stagingBlock(openMemory(), bytes));
+  const int64_t begin = block->used;
+  block->used =
+      std::min(begin + dyna_align_block(bytes), block->onHost->bytes());
+  char *staged = static_cast<char *>(block->onHost->data()) + begin;
   std::copy_n(static_cast<const char *>(source), bytes, staged);
-  if (!block.onDevice)
+  if (!block->onDevice)
     return toDevice(offset, staged, bytes);
   // What lies at its place in the arena may still be needed by the work before, so
   // that it goes there in the order of the stream.
   DYNA_RETURN_IF_ERROR(
-      device_.copyToDevice(*uploads_, *block.onDevice, begin, staged, bytes));
+      device_.copyToDevice(*uploads_, *block->onDevice, begin, staged, bytes));
   DYNA_RETURN_IF_ERROR(device_.record(*uploads_, *uploaded_));
   DYNA_RETURN_IF_ERROR(device_.streamWait(*stream_, *uploaded_));
-  return device_.copy(*stream_, *arena_, offset, *block.onDevice, begin, bytes);
+  return device_.copy(*stream_, *arena_, offset, *block->onDevice, begin,
+                      bytes);
 }
 
 static constexpr int64_t bytesOf(int64_t numbers) {
   return numbers * static_cast<int64_t>(sizeof(double));
 }
 
-/// No factor of clipping, nor the 0 behind the numbers: stands there until the
-/// copy has come.
-static constexpr double kNotArrived = -1;
+/// A NaN that no arithmetic makes: stands for a number until its copy has come.
+static constexpr uint64_t kNotArrived = 0x7ff4'6e6f'7468'6572;
+
+Status RankMachine::takeResults(StepInFlight &step, int64_t bytes) {
+  // Rarely: mini-batches of one run have about as many micro-batches. Steps in
+  // flight have the smaller ones, and freeing would wait for them.
+  if (!results_ || results_->bytes() < bytes) {
+    DYNA_ASSIGN_OR_RETURN(auto taken, device_.allocate(2 * bytes));
+    outgrownResults_.push_back(std::exchange(results_, std::move(taken)));
+  }
+  const int64_t onHost = static_cast<int64_t>(sizeof(Given)) + bytes;
+  if (!step.memory || step.memory->bytes() < onHost) {
+    DYNA_ASSIGN_OR_RETURN(auto taken, device_.allocateHost(2 * onHost));
+    outgrownMemory_.push_back(std::exchange(step.memory, std::move(taken)));
+  }
+  return Status::ok();
+}
 
 Status RankMachine::openStep(int64_t count, int64_t skipsLeft) {
   StepInFlight &step = openMemory();
-  const int64_t bytes = bytesOf(kResultHead + count + 1);
-  const int64_t onHost = static_cast<int64_t>(sizeof(Given)) + bytes;
-  // Rarely: mini-batches of one run have about as many micro-batches.
-  if (!results_ || results_->bytes() < bytes) {
-    DYNA_ASSIGN_OR_RETURN(results_, device_.allocate(2 * bytes));
-  }
-  if (!step.memory || step.memory->bytes() < onHost) {
-    DYNA_ASSIGN_OR_RETURN(step.memory, device_.allocateHost(2 * onHost));
-  }
+  const int64_t bytes = bytesOf(kResultHead + count);
+  DYNA_RETURN_IF_ERROR(takeResults(step, bytes));
   isOpen_ = true;
   step.count = count;
   *step.given() = {{0, 1}, skipsLeft};
-  step.results()[1] = step.results()[kResultHead + count] = kNotArrived;
+  std::fill_n(step.resultBits(), kResultHead + count, kNotArrived);
   if (inFlight_ == 0)
     DYNA_RETURN_IF_ERROR(device_.copyToDevice(*stream_, *skipsLeft_, 0,
                                               &step.given()->skipsLeft,
                                               sizeof(step.given()->skipsLeft)));
   DYNA_RETURN_IF_ERROR(device_.fill(*stream_, *results_, bytesOf(kResultHead),
-                                    bytes - bytesOf(kResultHead), 0));
+                                    bytesOf(count), 0));
   return device_.copyToDevice(*stream_, *results_, 0, step.given()->head,
                               sizeof(step.given()->head));
 }
@@ -104,9 +117,9 @@ Status RankMachine::closeStep() {
     DYNA_ASSIGN_OR_RETURN(step.done, device_.createEvent());
   }
   // A copy to other memory would wait, and for longer than patience.
-  DYNA_RETURN_IF_ERROR(
-      device_.copyToHost(*stream_, step.results(), *results_, 0,
-                         bytesOf(kResultHead + step.count + 1)));
+  DYNA_RETURN_IF_ERROR(device_.copyToHost(*stream_, step.results(), *results_,
+                                          0,
+                                          bytesOf(kResultHead + step.count)));
   DYNA_RETURN_IF_ERROR(device_.record(*stream_, *step.done));
   ++inFlight_;
   isOpen_ = false;
@@ -114,8 +127,12 @@ Status RankMachine::closeStep() {
 }
 
 bool RankMachine::hasArrived(const StepInFlight &step) {
-  const volatile double *all = step.results();
-  return all[1] != kNotArrived && all[kResultHead + step.count] != kNotArrived;
+  // Parts of a copy that failed may have come, in any order.
+  const volatile uint64_t *all = step.resultBits();
+  for (int64_t i = 0; i < kResultHead + step.count; ++i)
+    if (all[i] == kNotArrived)
+      return false;
+  return true;
 }
 
 StatusOr<RankMachine::Results> RankMachine::readStep() {
@@ -128,13 +145,13 @@ StatusOr<RankMachine::Results> RankMachine::readStep() {
   if (!done.isOk() && (isLast || !hasArrived(step)))
     return done;
   first_ = (first_ + 1) % kStepsInFlight;
-  step.stagedBytes = 0;
+  for (StagingBlock &block : step.staging)
+    block.used = 0;
   // Freeing waits for all that the device has, thus only when it has nothing.
   if (--inFlight_ == 0 && !isOpen_) {
     first_ = 0;
-    for (StepInFlight &each : steps_)
-      if (each.staging.size() > 1)
-        each.staging.erase(each.staging.begin(), each.staging.end() - 1);
+    outgrownResults_.clear();
+    outgrownMemory_.clear();
   }
   const double *all = step.results();
   const double *numbers = all + kResultHead;

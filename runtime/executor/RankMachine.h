@@ -127,10 +127,13 @@ public:
 
 private:
   static constexpr int64_t kResultHead = 2;
-  /// Memory that one or more uploads of a step go through.
+  /// Memory that one or more uploads of a step go through. Stays, and is used
+  /// again when the step has been read.
   struct StagingBlock {
     std::unique_ptr<StagingMemory> onHost;
     std::unique_ptr<Buffer> onDevice; ///< null unless the device runs late
+    int64_t used = 0;
+    int64_t room() const { return onHost->bytes() - used; }
   };
   /// What a step begins with, copied from memory of the host: where that is not
   /// page-locked, a driver may wait for the stream first.
@@ -143,15 +146,21 @@ private:
     std::unique_ptr<StagingMemory> memory; ///< Given, then the results
     Given *given() const { return static_cast<Given *>(memory->data()); }
     double *results() const { return reinterpret_cast<double *>(given() + 1); }
+    uint64_t *resultBits() const {
+      return reinterpret_cast<uint64_t *>(given() + 1);
+    }
     int64_t count = 0;
     std::unique_ptr<Event> done; ///< the results are on the host
     std::vector<StagingBlock> staging;
-    int64_t stagedBytes = 0; ///< of the last block
   };
   /// Of the step that is open, or would be next.
   StepInFlight &openMemory() {
     return steps_[(first_ + inFlight_) % kStepsInFlight];
   }
+  /// One with room for so much more of the step.
+  StatusOr<StagingBlock *> stagingBlock(StepInFlight &step, int64_t bytes);
+  /// Makes room for results of so many bytes.
+  Status takeResults(StepInFlight &step, int64_t bytes);
   /// Whether its results are on the host, whatever waits say.
   static bool hasArrived(const StepInFlight &step);
 
@@ -162,6 +171,9 @@ private:
   /// Of all steps in flight: each is copied before the next one's is cleared.
   std::unique_ptr<Buffer> results_;
   std::unique_ptr<Buffer> skipsLeft_; ///< one int64_t
+  /// Too small for later steps; freed when nothing is in flight.
+  std::vector<std::unique_ptr<Buffer>> outgrownResults_;
+  std::vector<std::unique_ptr<StagingMemory>> outgrownMemory_;
   std::array<StepInFlight, kStepsInFlight> steps_;
   int first_ = 0; ///< of the steps in flight
   int inFlight_ = 0;

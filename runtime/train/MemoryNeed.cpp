@@ -5,6 +5,8 @@
 #include "runtime/train/MemoryNeed.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/executor/RankMachine.h"
+#include "runtime/plan/PersistentLayout.h"
 
 #include <algorithm>
 
@@ -78,15 +80,29 @@ Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
   return Status::ok();
 }
 
-int64_t roomOnDevice(int64_t free) { return free < 0 ? -1 : free - free / 32; }
+int64_t stagedOnDevice(const Model &model, int64_t tokens, double meanTokens) {
+  Extent extent;
+  extent.tq = extent.tkv = tokens;
+  extent.s = static_cast<int64_t>(static_cast<double>(tokens) /
+                                  std::max(meanTokens, 1.0));
+  const int64_t bytes = batchLayout(extent, model.batchTables()).bytes +
+                        tokens * static_cast<int64_t>(sizeof(int32_t));
+  // It grows by as much as there is.
+  return kStepsInFlight * 2 * bytes;
+}
+
+int64_t roomOnDevice(int64_t free, int64_t staged) {
+  return free < 0 ? -1
+                  : std::max<int64_t>(free - std::max(free / 32, staged), 0);
+}
 
 Status checkDeviceNeed(int64_t persistent, int64_t dynamic,
-                       const TrainOptions &options, int64_t free) {
-  const int64_t missing = persistent + dynamic - roomOnDevice(free);
-  if (free < 0 || missing <= 0)
+                       const TrainOptions &options, int64_t room) {
+  const int64_t missing = persistent + dynamic - room;
+  if (room < 0 || missing <= 0)
     return Status::ok();
   const char *remedy =
-      persistent > roomOnDevice(free)
+      persistent > room
           ? "train a smaller model or use a device with more memory"
           : "lower --tokens-per-micro-batch or --in-flight or choose "
             "--recompute full";
@@ -95,8 +111,8 @@ Status checkDeviceNeed(int64_t persistent, int64_t dynamic,
       "%s for micro-batches of %d tokens), but the device has %s free for it: "
       "%s are missing; %s",
       formatBytes(persistent + dynamic), formatBytes(persistent),
-      formatBytes(dynamic), options.tokensPerMicroBatch,
-      formatBytes(roomOnDevice(free)), formatBytes(missing), remedy));
+      formatBytes(dynamic), options.tokensPerMicroBatch, formatBytes(room),
+      formatBytes(missing), remedy));
 }
 
 Status checkAddressNeed(const MemoryNeed &need, int64_t threads,

@@ -38,15 +38,19 @@ int64_t estimateBatchBytes(const Model &model, const PlanOptions &options,
 Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
                        int64_t available);
 
-/// What of the `free` bytes of a device an arena may take; the rest is for what
-/// steps leave there for the host, and for how memory is dealt. -1: not known.
-int64_t roomOnDevice(int64_t free);
+/// Memory on a device that micro-batches of the steps in flight come to before they
+/// go to their places in arenas (RankMachine), as much as it may grow to.
+int64_t stagedOnDevice(const Model &model, int64_t tokens, double meanTokens);
 
-/// Whether `persistent` and `dynamic` bytes (see above) fit what is `free` (-1: not
-/// known) in the memory of a device; the failure says what is missing and which
-/// flag lowers it.
+/// What of the `free` bytes of a device an arena may take; the rest, a 32nd or
+/// `staged` where that is more, is for what is staged there, what steps leave for
+/// the host, and how memory is dealt. -1: not known.
+int64_t roomOnDevice(int64_t free, int64_t staged);
+
+/// Whether `persistent` and `dynamic` bytes fit the `room` (-1: not known) that there
+/// is on a device; the failure says what is missing and which flag lowers it.
 Status checkDeviceNeed(int64_t persistent, int64_t dynamic,
-                       const TrainOptions &options, int64_t free);
+                       const TrainOptions &options, int64_t room);
 
 /// Whether the addresses that the limits of this process leave (-1: there is no
 /// limit) hold `need`, the stacks of as many threads more, and what libraries

@@ -180,11 +180,20 @@ int64_t startedThreads(const TrainOptions &options, int64_t ranks,
   return ranks * team - 1 + std::min(options.planAhead, options.planThreads);
 }
 
+/// Of a device with memory of its own that runs late.
+int64_t roomThere(const Session &session) {
+  const int64_t free = session.opened->freeBytes();
+  const int64_t staged = stagedOnDevice(
+      *session.model, session.options.tokensPerBatch,
+      session.data ? session.data->statistics().meanTokens() : 1);
+  return roomOnDevice(free, session.opened->runsLate() ? staged : 0);
+}
+
 /// For arenas of this process: of the device, if it has memory of its own; else of
 /// this machine, or of one of as many processes on it; -1: not known.
 StatusOr<int64_t> freeBytes(const Session &session) {
   if (session.opened)
-    return roomOnDevice(session.opened->freeBytes());
+    return roomThere(session);
   const TrainOptions &options = session.options;
   int64_t room = availableMemory();
   if (room >= 0)
@@ -294,8 +303,8 @@ StatusOr<StepRegions> chooseRegions(Session &session,
   MemoryNeed need;
   need.data = session.dataBytes;
   need.files = session.fileBytes;
-  // Where a device runs late, two steps are in flight.
-  const int64_t running = session.opened && session.opened->runsLate() ? 2 : 1;
+  const int64_t running =
+      session.opened && session.opened->runsLate() ? kStepsInFlight : 1;
   need.batches = (running + session.options.planAhead) *
                  estimateBatchBytes(*session.model, session.home.options,
                                     session.options.tokensPerBatch,
@@ -329,8 +338,8 @@ StatusOr<StepRegions> chooseRegions(Session &session,
         "run; --rank-memory says what a rank may take");
   }
   if (session.opened) {
-    DYNA_RETURN_IF_ERROR(checkDeviceNeed(held, localBytes(), options,
-                                         session.opened->freeBytes()));
+    DYNA_RETURN_IF_ERROR(
+        checkDeviceNeed(held, localBytes(), options, roomThere(session)));
   } else {
     need.persistent = held;
     need.dynamic = localBytes();

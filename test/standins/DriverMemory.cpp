@@ -46,14 +46,14 @@ DYNA_STANDIN_EXPORT Result cuMemHostAlloc(void **data, size_t bytes, unsigned) {
       return kInvalidValue;
     if (posix_memalign(data, 4096, bytes) != 0)
       return kOutOfMemory;
-    machine().hostMemory.insert(*data);
+    machine().hostMemory[static_cast<const char *>(*data)] = bytes;
     return kSuccess;
   });
 }
 
 DYNA_STANDIN_EXPORT Result cuMemFreeHost(void *data) {
   return inContext([&](CUctx_st &context) -> Result {
-    if (machine().hostMemory.erase(data) == 0)
+    if (machine().hostMemory.erase(static_cast<const char *>(data)) == 0)
       return kInvalidValue;
     if (!context.streams.finish())
       endProcess("cuMemFreeHost");
@@ -70,6 +70,7 @@ DYNA_STANDIN_EXPORT Result cuMemcpyHtoDAsync_v2(Address target,
     void *to = context.memory.view(target, bytes);
     if (!to || context.memory.overlaps(source, bytes))
       return kInvalidValue;
+    checkPageLocked(context, stream, source, "cuMemcpyHtoDAsync");
     return give(context, stream, [=]() -> Result {
       memcpy(to, source, bytes);
       return kSuccess;
@@ -84,10 +85,19 @@ DYNA_STANDIN_EXPORT Result cuMemcpyDtoHAsync_v2(void *target, Address source,
     const void *from = context.memory.view(source, bytes);
     if (!from || context.memory.overlaps(target, bytes))
       return kInvalidValue;
-    return give(context, stream, [=]() -> Result {
+    checkPageLocked(context, stream, target, "cuMemcpyDtoHAsync");
+    auto copy = [=]() -> Result {
       memcpy(target, from, bytes);
       return kSuccess;
-    });
+    };
+    // What of it came first is nobody's promise: both ends, and not the middle.
+    auto tear = [=] {
+      const size_t end = bytes / 3;
+      memcpy(target, from, end);
+      memcpy(static_cast<char *>(target) + bytes - end,
+             static_cast<const char *>(from) + bytes - end, end);
+    };
+    return give(context, stream, copy, tear);
   });
 }
 

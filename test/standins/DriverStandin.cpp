@@ -97,8 +97,8 @@ DYNA_STANDIN_EXPORT void dyna_standin_reset(void) {
     all.contexts[device].reset();
     all.retained[device] = 0;
   }
-  for (void *data : all.hostMemory)
-    free(data);
+  for (const auto &[begin, bytes] : all.hostMemory)
+    free(const_cast<char *>(begin));
   all.hostMemory.clear();
   all.streams = all.buffers = 0;
 }

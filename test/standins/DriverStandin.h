@@ -8,7 +8,8 @@
 // code cannot touch device memory (DeviceMemory.h), modules are images of
 // Fibers.h. A call with a wrong handle, a range outside of an allocation, or on a
 // thread without a context fails as a driver's does. What would block the host
-// for ever ends the process with a line.
+// for ever ends the process with a line; so does a copy from or to memory that is
+// not page-locked, behind work that hangs.
 //
 // It does as environment variables say when a device is first retained, or
 // retained again after all were released:
@@ -21,7 +22,8 @@
 //   DYNA_STANDIN_NAME        of each device: stand-in
 //   DYNA_STANDIN_FAULT       n: the n-th copy, fill or launch of the process,
 //   DYNA_STANDIN_HANG        counted in the order given from then on, accesses an
-//                            illegal address or never ends
+//                            illegal address or never ends; a copy to the host
+//                            that does so has come in parts
 //
 // DYNA_STANDIN_DEVICES, DYNA_STANDIN_DRIVER and DYNA_STANDIN_NAME are read at
 // every question. Beside

@@ -14,10 +14,13 @@
 #include "test/standins/Fibers.h"
 #include "test/standins/LateStreams.h"
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #define DYNA_STANDIN_EXPORT extern "C" __attribute__((visibility("default")))
@@ -75,7 +78,8 @@ struct Machine {
   bool isStarted = false;
   std::unique_ptr<CUctx_st> contexts[kMaxDevices];
   int retained[kMaxDevices] = {};
-  std::set<void *> hostMemory;
+  std::map<const char *, size_t>
+      hostMemory;      ///< page-locked: bytes at an address
   int64_t streams = 0; ///< made and not destroyed
   int64_t buffers = 0;
   std::string failure; ///< how the last kernel failed
@@ -110,10 +114,26 @@ inline LateStream *streamOf(CUctx_st &context, StreamHandle handle) {
   return context.streams.has(stream) ? stream : nullptr;
 }
 
+/// For other memory than that which is page-locked a driver may wait for the stream.
+inline void checkPageLocked(CUctx_st &context, StreamHandle handle,
+                            const void *data, const char *call) {
+  const std::map<const char *, size_t> &locked = machine().hostMemory;
+  auto next = locked.upper_bound(static_cast<const char *>(data));
+  if (next != locked.begin()) {
+    const auto &[begin, bytes] = *std::prev(next);
+    if (static_cast<const char *>(data) < begin + bytes)
+      return;
+  }
+  if (LateStream *stream = streamOf(context, handle);
+      stream && context.streams.neverEnds(*stream))
+    endProcess(call);
+}
+
 /// Gives the stream a copy, fill or launch, which returns its result when it
-/// runs.
+/// runs. `tear`, if there is one, is what it has done when it faults.
 template <typename F>
-Result give(CUctx_st &context, StreamHandle handle, F run) {
+Result give(CUctx_st &context, StreamHandle handle, F run,
+            std::function<void()> tear = nullptr) {
   LateStream *stream = streamOf(context, handle);
   if (!stream) // the default stream too: it would wait for all others
     return kInvalidHandle;
@@ -121,10 +141,13 @@ Result give(CUctx_st &context, StreamHandle handle, F run) {
   Work work;
   work.hangs = number == context.hang;
   bool faults = number == context.fault;
-  work.run = [&context, run, faults] {
+  work.run = [&context, run, faults, tear = std::move(tear)] {
     // What failed has ended everything.
-    if (context.error == kSuccess)
-      context.error = faults ? kIllegalAddress : run();
+    if (context.error != kSuccess)
+      return;
+    if (faults && tear)
+      tear();
+    context.error = faults ? kIllegalAddress : run();
   };
   context.streams.give(*stream, std::move(work));
   return kSuccess;

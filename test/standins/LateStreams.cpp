@@ -102,6 +102,18 @@ void LateStreams::askFor(LateStream &stream, const Mark *mark) {
   sweep();
 }
 
+bool LateStreams::neverEnds(const LateStream &stream, const Mark *end) const {
+  for (const Work &work : stream.work) {
+    const Mark *mark = work.mark.get();
+    if (work.hangs ||
+        (work.isWait && !mark->isDone && neverEnds(*mark->stream, mark)))
+      return true;
+    if (end && mark == end)
+      return false;
+  }
+  return false;
+}
+
 int64_t LateStreams::waiting() const {
   int64_t count = 0;
   for (const auto &stream : streams_)

@@ -63,6 +63,9 @@ public:
   /// Someone asks for a stream or mark: runs nothing, something, or all that it
   /// waits for.
   void askFor(LateStream &stream, const Mark *mark);
+  /// Whether what was given to the stream so far, or before a mark of it, never
+  /// ends.
+  bool neverEnds(const LateStream &stream, const Mark *end = nullptr) const;
   /// Work that has not run, on all streams.
   int64_t waiting() const;
   /// Runs everything; false when some of it hangs.

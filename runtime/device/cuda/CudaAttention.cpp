@@ -12,6 +12,7 @@
 #include "runtime/device/Failure.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/HandKernels.h"
+#include "runtime/device/cuda/kernels/Sizes.h"
 
 #include <initializer_list>
 
@@ -23,6 +24,9 @@ using gpu::Kernel;
 namespace {
 
 constexpr int64_t kWarpsPerBlock = 4; ///< of the kernels that prepare
+static_assert(gpu::kFmaTile <= gpu::kMaxTile &&
+              gpu::kMmaRows <= gpu::kMaxTile &&
+              gpu::kForwardKeys<64> <= gpu::kMaxTile);
 
 int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -33,11 +37,11 @@ dyna_status checkSizes(dyna_context *context, const dyna_attention &p,
                 "%s: heads of %d elements, kernels of CUDA devices take %d at "
                 "most",
                 name, p.head_dim, gpu::kMaxHeadDim);
-  if (p.segments->tq > INT32_MAX || p.segments->tkv > INT32_MAX)
+  if (p.segments->tq > gpu::kMaxSize || p.segments->tkv > gpu::kMaxSize)
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s: %d queries and %d keys, kernels of CUDA devices take %d "
                 "at most",
-                name, p.segments->tq, p.segments->tkv, INT32_MAX);
+                name, p.segments->tq, p.segments->tkv, gpu::kMaxSize);
   return DYNA_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/HandKernels.h"
 #include "runtime/device/cuda/MatrixKernels.h"
+#include "runtime/device/cuda/kernels/Sizes.h"
 
 using namespace dyna;
 using namespace dyna::cuda;
@@ -21,6 +22,9 @@ bool isAligned(const void *data, int64_t stride, int64_t element,
          stride * element % bytes == 0;
 }
 
+static_assert(gpu::kFmaProductTile <= gpu::kMaxTile &&
+              gpu::kMmaProductTile <= gpu::kMaxTile);
+
 int64_t tiles(const dyna_matmul &p, int64_t tile) {
   return ((p.m + tile - 1) / tile) * ((p.n + tile - 1) / tile);
 }
@@ -28,11 +32,11 @@ int64_t tiles(const dyna_matmul &p, int64_t tile) {
 /// By a kernel of our own; no size is 0.
 dyna_status multiply(dyna_context *context, ProductKind kind,
                      const dyna_matmul &p) {
-  if (p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX)
+  if (p.m > gpu::kMaxSize || p.n > gpu::kMaxSize || p.k > gpu::kMaxSize)
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s of m=%d n=%d k=%d: kernels of CUDA devices take sizes of "
                 "%d at most",
-                nameOf(kind), p.m, p.n, p.k, INT32_MAX);
+                nameOf(kind), p.m, p.n, p.k, gpu::kMaxSize);
   gpu::ProductArguments args = {};
   args.a = p.a, args.b = p.b, args.c = p.c;
   args.lda = p.lda, args.ldb = p.ldb, args.ldc = p.ldc;

@@ -203,6 +203,29 @@ class CudaTest(common.BinaryTest):
             self.assertEqual(code, 2)
             self.assertEqual(re.findall(r"\(\d of \d\)", said), said_again)
 
+    def test_a_step_that_hangs_behind_one_that_is_not_finite(self):
+        """It is dropped, but waited for, with the run's patience: what saves copies to memory for which a driver waits for ever."""
+        run = common.training(self.emulated(), self.corpus, *SHORT, "--lr=1e5", "--clip=0", "--weight-decay=1e5", "--warmup=0",
+                              "--schedule=constant", steps=12)
+
+        def ends(*flags, **settings):
+            done = common.run([*run, *flags], env={**os.environ, **{key: str(value) for key, value in settings.items()}})
+            self.assertNotEqual(done.returncode, 0)
+            return done.stderr
+
+        self.assertIn("training diverged", ends())
+        # The first piece of work that is in that step: those before it fail a step that counts.
+        before, behind = 0, 1 << 14
+        while behind - before > 1:
+            middle = (before + behind) // 2
+            if "training diverged" in ends(DYNA_STANDIN_FAULT=middle):
+                behind = middle
+            else:
+                before = middle
+        said = ends(f"--save={self.folder}/run", "--timeout=1", DYNA_STANDIN_HANG=behind + 3)
+        self.assertIn("training diverged", said)
+        self.assertNotIn("for ever", said)
+
     def test_one_step_that_is_not_finite_behind_and_before_others(self):
         """A row of the embedding is no number: steps with its token are not finite, all others are."""
         program = self.emulated("llama")

@@ -12,6 +12,7 @@
 #include "test/runtime/executor/TinyRun.h"
 
 #include "runtime/device/cuda/Library.h"
+#include "runtime/executor/Staging.h"
 #include "test/runtime/executor/WholeParts.h"
 #include "test/standins/Settings.h"
 
@@ -32,6 +33,7 @@ template <typename F> F *standin(const char *function) {
 }
 int64_t workGiven() { return standin<int64_t()>("dyna_standin_given")(); }
 int64_t workWaiting() { return standin<int64_t()>("dyna_standin_waiting")(); }
+int64_t live() { return standin<int64_t()>("dyna_standin_live")(); }
 
 using Numbers = std::vector<double>;
 
@@ -111,7 +113,10 @@ public:
   static int64_t lostTargets() { return countTargets(batch(2)); }
 
   Status launch(int step, int64_t skipsLeft = INT64_MAX) {
-    const MiniBatch &batch = batches_.emplace_back(LateRun::batch(step));
+    return launch(step, batch(step), skipsLeft);
+  }
+  Status launch(int step, MiniBatch given, int64_t skipsLeft = INT64_MAX) {
+    const MiniBatch &batch = batches_.emplace_back(std::move(given));
     plan::Plan plan =
         *Planner(*host_.graph)
              .training(batch.lengths(), batch.targets, host_.options);
@@ -124,6 +129,21 @@ public:
     StepScalars scalars = TinyRun::scalars(step, /*clip=*/1.0);
     scalars.skipsLeft = skipsLeft;
     return executor->launch(plans_.back(), batch, scalars);
+  }
+
+  /// What micro-batches of a step bring, each copy by itself.
+  int64_t uploadedBytes(const MiniBatch &batch) {
+    plan::Plan plan =
+        *Planner(*host_.graph)
+             .training(batch.lengths(), batch.targets, host_.options);
+    int64_t bytes = 0;
+    for (const plan::MicroBatch &microBatch : plan.microBatches) {
+      Staging staging = std::move(*stage(*host_.model, microBatch, batch));
+      bytes +=
+          dyna_align_block(static_cast<int64_t>(4 * staging.tokens.size()));
+      bytes += dyna_align_block(static_cast<int64_t>(staging.batch.size()));
+    }
+    return bytes;
   }
 
   Status finish(Outcome &outcome) {
@@ -266,6 +286,65 @@ TEST_F(StepsInFlight, TheDeviceIsNeverWithoutWork) {
   EXPECT_EQ(workWaiting(), 0);
 }
 
+// The first step that needs more than those before comes while one is in flight:
+// what they have is kept for them, and freed when there is no work to wait for.
+TEST_F(StepsInFlight, MemoryThatIsOutgrownIsNotWaitedFor) {
+  auto batch = [](int step) {
+    return tinyBatch(std::vector<int64_t>(size_t(1) << (2 * step), 7), step);
+  };
+  Outcome wanted, given;
+  {
+    LateRun run;
+    for (int step = 0; step < 4; ++step) {
+      EXPECT_OK(run.launch(step, batch(step)));
+      EXPECT_OK(run.finish(wanted));
+    }
+    run.read(wanted);
+  }
+  LateRun run;
+  for (int step = 0; step < 4; ++step) {
+    const int64_t waiting = workWaiting(), before = workGiven();
+    EXPECT_OK(run.launch(step, batch(step)));
+    EXPECT_GE(workWaiting() - waiting, workGiven() - before) << step;
+    if (step > 0)
+      EXPECT_OK(run.finish(given));
+  }
+  const int64_t buffers = live();
+  EXPECT_OK(run.finish(given));
+  EXPECT_EQ(workWaiting(), 0);
+  EXPECT_LT(live(), buffers);
+  run.read(given);
+  expectSame(given, wanted);
+}
+
+// With a step in flight all the time, memory is what the largest steps need, within
+// the factor by which it grows, and no run of steps, however they vary, takes more.
+TEST_F(StepsInFlight, MemoryForUploadsIsUsedAgain) {
+  LateRun run;
+  Outcome outcome;
+  const int64_t free = run.device->freeBytes();
+  int64_t largest = 0, before = 0, after = 0;
+  int step = 0;
+  auto train = [&](size_t samples) {
+    const MiniBatch batch = tinyBatch(std::vector<int64_t>(samples, 7), step);
+    largest = std::max(largest, run.uploadedBytes(batch));
+    EXPECT_OK(run.launch(step, batch));
+    if (step++ > 0)
+      EXPECT_OK(run.finish(outcome));
+  };
+  for (size_t samples : {1, 2, 5, 11, 13, 29, 30, 61, 62, 63})
+    train(samples);
+  before = run.device->freeBytes();
+  EXPECT_GT(largest, 40 * 62 * 7);
+  EXPECT_LE(free - before, kStepsInFlight * 2 * largest);
+  for (int again = 0; again < 3; ++again)
+    for (size_t samples : {63, 3, 50, 1, 62})
+      train(samples);
+  after = run.device->freeBytes();
+  EXPECT_EQ(before, after);
+  EXPECT_OK(run.finish(outcome));
+}
+
 TEST_F(StepsInFlight, NoMoreThanTwo) {
   LateRun run;
   Outcome outcome;
@@ -369,6 +448,53 @@ TEST_P(StepsInFlightOrder, AFaultNamesItsStep) {
   EXPECT_GT(exact, 9 * early);
   if (GetParam() == 0)
     EXPECT_EQ(early, 0);
+}
+
+// A copy that fails may have come in parts, of which one that is missing is enough.
+TEST_F(StepsInFlight, ResultsThatCameInPartsAreNone) {
+  int64_t end = 0;
+  {
+    LateRun run;
+    EXPECT_OK(run.launch(0));
+    end = workGiven();
+    Outcome outcome;
+    EXPECT_OK(run.finish(outcome));
+  }
+  settings.set("DYNA_STANDIN_FAULT", end);
+  LateRun run;
+  Outcome outcome;
+  EXPECT_OK(run.launch(0));
+  EXPECT_OK(run.launch(1));
+  EXPECT_THAT(run.finish(outcome).message(),
+              AllOf(HasSubstr("step 0: "), HasSubstr("ILLEGAL_ADDRESS")));
+}
+
+// No step follows that would tell of it.
+TEST_F(StepsInFlight, AFaultBehindTheLastStepIsTold) {
+  int64_t given = 0;
+  for (bool faults : {false, true}) {
+    if (faults)
+      settings.set("DYNA_STANDIN_FAULT", given);
+    LateRun run;
+    Outcome outcome;
+    EXPECT_OK(run.launch(0));
+    run.read(outcome); // thus all of the step is done
+    EXPECT_EQ(workWaiting(), 0);
+    const auto soon =
+        std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    Stream &stream = run.device->stream(CudaStreamRole::Compute);
+    auto buffer = std::move(*run.device->allocate(8));
+    EXPECT_OK(run.device->fill(stream, *buffer, 0, 8, 0));
+    given = workGiven();
+    EXPECT_EQ(run.device->synchronize(stream, soon).isOk(), !faults);
+    const Status finished = run.finish(outcome);
+    EXPECT_EQ(finished.isOk(), !faults);
+    if (faults)
+      EXPECT_THAT(finished.message(),
+                  AllOf(HasSubstr("step 0: "), HasSubstr("ILLEGAL_ADDRESS")));
+    buffer.reset();
+    standin<void()>("dyna_standin_reset")();
+  }
 }
 
 TEST_F(StepsInFlight, AHangNamesItsStep) {

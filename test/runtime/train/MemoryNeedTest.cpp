@@ -42,11 +42,14 @@ TEST(MemoryNeedTest, NamesTheFlagThatHelps) {
 TEST(MemoryNeedTest, DevicesHaveTheirOwn) {
   TrainOptions options;
   options.tokensPerMicroBatch = 512;
-  EXPECT_EQ(roomOnDevice(-1), -1);
-  EXPECT_EQ(roomOnDevice(3200), 3100);
+  EXPECT_EQ(roomOnDevice(-1, 50), -1);
+  EXPECT_EQ(roomOnDevice(3200, 0), 3100);
+  EXPECT_EQ(roomOnDevice(3200, 100), 3100);
+  EXPECT_EQ(roomOnDevice(3200, 101), 3099);
+  EXPECT_EQ(roomOnDevice(3200, 4000), 0);
   EXPECT_TRUE(checkDeviceNeed(3000, 1000, options, -1).isOk());
-  EXPECT_TRUE(checkDeviceNeed(3000, 100, options, 3200).isOk());
-  Status status = checkDeviceNeed(3000, 101, options, 3200);
+  EXPECT_TRUE(checkDeviceNeed(3000, 100, options, 3100).isOk());
+  Status status = checkDeviceNeed(3000, 101, options, 3100);
   EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);
   EXPECT_EQ(
       status.message(),
@@ -55,7 +58,7 @@ TEST(MemoryNeedTest, DevicesHaveTheirOwn) {
       "device has 3.0 KiB free for it: 1 B are missing; lower "
       "--tokens-per-micro-batch or --in-flight or choose --recompute "
       "full");
-  EXPECT_THAT(checkDeviceNeed(3101, 0, options, 3200).message(),
+  EXPECT_THAT(checkDeviceNeed(3101, 0, options, 3100).message(),
               HasSubstr("1 B are missing; train a smaller model"));
 }
 

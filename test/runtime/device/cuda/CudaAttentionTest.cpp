@@ -10,6 +10,8 @@
 #include "runtime/device/cuda/CudaDevice.h"
 #include "test/runtime/device/KernelConformance.h"
 
+#include <utility>
+
 using namespace dyna;
 
 namespace {
@@ -136,10 +138,16 @@ TEST(CudaAttention, WhatKernelsDoNotTakeIsRefused) {
   EXPECT_STREQ(call.message, "attention_bf16: heads of 257 elements, kernels "
                              "of CUDA devices take 256 at most");
   p.head_dim = 256;
-  segments.tq = int64_t(1) << 31;
-  p.q = p.out = &p;
+  // Nor do the ends of their tiles overflow.
+  p.q = p.k = p.v = p.out = &p;
+  segments.tq = INT32_MAX - 126;
   EXPECT_EQ(dyna_attention_f64(&call.context, &p), DYNA_INVALID_ARGUMENT);
   EXPECT_STREQ(call.message,
-               "attention_f64: 2147483648 queries and 0 keys, kernels of CUDA "
-               "devices take 2147483647 at most");
+               "attention_f64: 2147483521 queries and 0 keys, kernels of CUDA "
+               "devices take 2147483520 at most");
+  segments.tkv = std::exchange(segments.tq, 1) + 1;
+  EXPECT_EQ(dyna_attention_bf16(&call.context, &p), DYNA_INVALID_ARGUMENT);
+  EXPECT_STREQ(call.message,
+               "attention_bf16: 1 queries and 2147483522 keys, kernels of CUDA "
+               "devices take 2147483520 at most");
 }

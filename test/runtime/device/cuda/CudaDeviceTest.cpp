@@ -16,6 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <dlfcn.h>
 #include <numeric>
 #include <thread>
@@ -432,8 +433,11 @@ Status runSix(CudaDevice &device, Device::Deadline deadline) {
                         device.load(images));
   DYNA_ASSIGN_OR_RETURN(CudaKernel kernel, module->kernel("add_scaled"));
   DYNA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, device.createEvent());
-  Floats host = numbers(0);
-  DYNA_RETURN_IF_ERROR(device.copyToDevice(two, *a, 0, host.data(), kBytes));
+  // A driver may wait where memory is not page-locked.
+  DYNA_ASSIGN_OR_RETURN(std::unique_ptr<StagingMemory> host,
+                        device.allocateHost(kBytes));
+  std::copy_n(numbers(0).data(), kCount, static_cast<float *>(host->data()));
+  DYNA_RETURN_IF_ERROR(device.copyToDevice(two, *a, 0, host->data(), kBytes));
   DYNA_RETURN_IF_ERROR(device.fill(two, *b, 0, kBytes, 0));
   DYNA_RETURN_IF_ERROR(device.record(two, *event));
   DYNA_RETURN_IF_ERROR(device.streamWait(one, *event));
@@ -444,7 +448,7 @@ Status runSix(CudaDevice &device, Device::Deadline deadline) {
         device.launch(static_cast<cuda::StreamHandle>(one.handle()), kernel, 8,
                       128, 0, &arguments, sizeof(arguments)));
   DYNA_RETURN_IF_ERROR(device.copy(one, *a, 0, *b, 0, kBytes));
-  DYNA_RETURN_IF_ERROR(device.copyToHost(one, host.data(), *a, 0, kBytes));
+  DYNA_RETURN_IF_ERROR(device.copyToHost(one, host->data(), *a, 0, kBytes));
   DYNA_RETURN_IF_ERROR(device.record(one, *event));
   return device.wait(*event, deadline);
 }

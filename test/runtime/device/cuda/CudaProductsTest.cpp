@@ -8,6 +8,7 @@
 
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/Library.h"
+#include "runtime/device/cuda/ProductFile.h"
 #include "test/standins/BlasStandin.h"
 #include "test/standins/Settings.h"
 
@@ -289,6 +290,26 @@ TEST_F(CudaProductsTest, EpiloguesAreTheLibrarysWhereItHasThem) {
   }
 }
 
+/// The end of the last tile can be counted, too.
+TEST_F(CudaProductsTest, OwnKernelsCountIn32Bits) {
+  cuda::ProductOptions own;
+  own.useLibrary = false;
+  auto device = make(own);
+  auto stream = std::move(*device->createStream());
+  dyna_context context = makeContext(*device, *stream);
+  const int64_t most = INT32_MAX - 127;
+  for (int64_t dyna_matmul::*size :
+       {&dyna_matmul::m, &dyna_matmul::n, &dyna_matmul::k}) {
+    dyna_matmul p = {};
+    p.m = p.n = p.k = 1;
+    p.*size = most + 1;
+    p.lda = p.ldb = p.ldc = most + 1;
+    p.a = p.b = p.c = message;
+    EXPECT_EQ(dyna_matmul_f32(&context, &p), DYNA_INVALID_ARGUMENT);
+    EXPECT_THAT(message, HasSubstr("take sizes of 2147483520 at most"));
+  }
+}
+
 /// What the library would propose first is not taken where it rounds parts; a
 /// product that the class's algorithm cannot do gets another.
 TEST_F(CudaProductsTest, AlgorithmsSuitTheirProducts) {
@@ -365,6 +386,32 @@ TEST_F(CudaProductsTest, ProductsOfTwoStreamsShareTheWorkspace) {
   EXPECT_GT(countOf(DYNA_STANDIN_PARTS), 0);
 }
 
+/// Timing has the workspace on a stream of its own, and leaves what was given before
+/// as it would have been.
+TEST_F(CudaProductsTest, TimingWaitsForTheWorkspace) {
+  cuda::ProductOptions options;
+  options.file = file;
+  for (int seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    settings.set("DYNA_STANDIN_SEED", seed);
+    std::remove(file.c_str());
+    auto device = make(options);
+    auto stream = std::move(*device->createStream());
+    auto a = upload(*device, *stream, Floats(16 * 64, 2));
+    auto c = upload(*device, *stream, Floats(16 * 16, 0));
+    dyna_context context = makeContext(*device, *stream);
+    dyna_matmul p = {};
+    p.m = p.n = 16, p.k = 64, p.lda = p.ldb = 64, p.ldc = 16;
+    p.transpose_b = p.accumulate = 1;
+    p.a = p.b = a->data(), p.c = c->data();
+    for (int i = 0; i < 8; ++i)
+      ASSERT_EQ(dyna_matmul_f32(&context, &p), DYNA_OK) << message;
+    ASSERT_TRUE(measure(*device).isOk());
+    EXPECT_EQ(lastTimed, 1);
+    EXPECT_EQ(download(*device, *stream, *c), Floats(256, 8 * 64 * 4));
+  }
+}
+
 TEST_F(CudaProductsTest, EpiloguesAndMemoryOfTheHostAreRefused) {
   auto device = make();
   auto stream = std::move(*device->createStream());
@@ -430,6 +477,38 @@ TEST_F(CudaProductsTest, TimedAlgorithmsAreKept) {
   (void)product(*device, 16, 16, 32, 1, 1);
   ASSERT_TRUE(measure(*device).isOk());
   EXPECT_THAT(readAll(), HasSubstr("library 130100\n"));
+}
+
+/// An algorithm that wants a larger workspace than there is would be refused at each
+/// product: such a class is as one that was never timed.
+TEST_F(CudaProductsTest, AlgorithmsThatNeedTooMuchAreTimedAgain) {
+  cuda::ProductOptions options;
+  options.file = file;
+  auto multiply = [&](CudaDevice &device) {
+    EXPECT_EQ(product(device, 128, 256, 64, 1, 1), Floats(128 * 256, 64));
+  };
+  {
+    auto device = make(options);
+    multiply(*device);
+    ASSERT_TRUE(measure(*device).isOk());
+  }
+  StatusOr<cuda::ProductRecords> records = cuda::readProductFile(file);
+  ASSERT_TRUE(records.isOk()) << records.status().message();
+  ASSERT_EQ(records->products.size(), 1u);
+  uint64_t &algorithm = records->products[0].algorithm.data[1];
+  ASSERT_EQ(algorithm, uint64_t(DYNA_STANDIN_VECTORS));
+  algorithm = DYNA_STANDIN_PARTS;
+  ASSERT_TRUE(cuda::writeProductFile(file, *records).isOk());
+  auto device = make(options);
+  multiply(*device);
+  EXPECT_EQ(countOf(DYNA_STANDIN_PARTS), 0);
+  EXPECT_EQ(device->products().unmeasured(), 1);
+  ASSERT_TRUE(measure(*device).isOk());
+  EXPECT_EQ(lastTimed, 1);
+  records = cuda::readProductFile(file);
+  ASSERT_TRUE(records.isOk()) << records.status().message();
+  EXPECT_EQ(records->products[0].algorithm.data[1],
+            uint64_t(DYNA_STANDIN_VECTORS));
 }
 
 /// With what the epilogue takes, which is not the caller's.

@@ -1,0 +1,23 @@
+//===- Sizes.h - How many rows kernels can count ----------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_SIZES_H
+#define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_SIZES_H
+
+#include <cstdint>
+
+namespace dyna {
+namespace gpu {
+
+/// Rows of the largest tile.
+constexpr int kMaxTile = 128;
+
+/// Kernels count rows and columns in 32 bits, from any of them on to the end of a
+/// tile that begins there, which may lie behind the last.
+constexpr int32_t kMaxSize = INT32_MAX - (kMaxTile - 1);
+
+} // namespace gpu
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DEVICE_CUDA_KERNELS_SIZES_H

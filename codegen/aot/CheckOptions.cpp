@@ -37,6 +37,9 @@ public:
 private:
   bool searches() const { return searchesStrategies(options); }
   int readStrategies();
+  int checkTypes();
+  int checkLibraries();
+  int readInstructionSets();
   int checkPlanning();
   int checkSearch();
   int checkRanges();
@@ -59,6 +62,23 @@ int OptionsCheck::checkOptions() {
         "--stop-after expects parse, differentiate, distribute, memory, "
         "orchestrate, plan, lower, embed or llvm, but got '" +
         options.stopAfter + "'");
+  if (int code = checkTypes())
+    return code;
+  if (options.optimizationLevel > 3)
+    return usageError("-O expects 0 to 3, but got " +
+                      llvm::Twine(options.optimizationLevel));
+  if (int code = checkLibraries())
+    return code;
+  if (int code = readStrategies())
+    return code;
+  if (int code = checkPlanning())
+    return code;
+  if (int code = checkTarget())
+    return code;
+  return readInstructionSets();
+}
+
+int OptionsCheck::checkTypes() {
   if (!llvm::is_contained({"f64", "f32", "bf16"}, options.computeType))
     return usageError("--compute-type expects f64, f32 or bf16, but got '" +
                       options.computeType + "'");
@@ -80,9 +100,10 @@ int OptionsCheck::checkOptions() {
     return usageError(
         "--matmul=generated covers f32 and f64; bf16 products come "
         "from the library");
-  if (options.optimizationLevel > 3)
-    return usageError("-O expects 0 to 3, but got " +
-                      llvm::Twine(options.optimizationLevel));
+  return 0;
+}
+
+int OptionsCheck::checkLibraries() {
   std::vector<std::string> known =
       optionalLibraries(options.link.runtimeDirectory);
   for (const std::string &library : options.link.libraries)
@@ -90,12 +111,10 @@ int OptionsCheck::checkOptions() {
       return usageError("--with=" + library + ": this build of Dyna has " +
                         (known.empty() ? "no optional library"
                                        : "only " + llvm::join(known, ", ")));
-  if (int code = readStrategies())
-    return code;
-  if (int code = checkPlanning())
-    return code;
-  if (int code = checkTarget())
-    return code;
+  return 0;
+}
+
+int OptionsCheck::readInstructionSets() {
   for (const std::string &name : options.instructionSets) {
     const InstructionSet *isa = findInstructionSet(name);
     if (!isa)

@@ -90,14 +90,69 @@ static void emitAdamwPiece(CodeBuilder &code, const AdamwScalars &scalars,
     store(state.master, 4);
 }
 
+namespace {
+/// What the body of an update is given.
+struct AdamwSlots {
+  Slots slots;
+  unsigned count = 0, scale = 0;
+  SmallVector<unsigned> pointers, scalars;
+
+  AdamwSlots(const Elements &elements, AdamwScalars &given) {
+    count = slots.add(elements.count);
+    for (Value pointer : elements.pointers)
+      pointers.push_back(slots.add(pointer));
+    for (Value *scalar : given.all())
+      scalars.push_back(slots.add(*scalar));
+    scale = slots.add(given.gradientScale);
+  }
+};
+} // namespace
+
+/// Elements at [begin, end), of `lanes` each; where the factor of the gradients is
+/// not a number they are cleared, and nothing else changes.
+static void emitAdamwBody(CodeBuilder &code, const AdamwSlots &given,
+                          ArrayRef<Type> types, int64_t lanes, Value args,
+                          Value begin, Value end) {
+  const Slots &slots = given.slots;
+  Type element = types.front();
+  AdamwScalars inner;
+  for (auto [scalar, slot] : llvm::zip(inner.all(), given.scalars))
+    *scalar = code.convertFloat(slots.load(code, args, slot), element);
+  Value scale = code.load(slots.load(code, args, given.scale), code.f64Type());
+  inner.gradientScale = code.convertFloat(scale, element);
+  SmallVector<Value> bases;
+  for (unsigned slot : given.pointers)
+    bases.push_back(slots.load(code, args, slot));
+  Value count = slots.load(code, args, given.count);
+  auto sweep = [&](Value first, int64_t run) {
+    SmallVector<Value> starts;
+    for (auto [index, base] : llvm::enumerate(bases))
+      starts.push_back(code.offset(base, first, types[index]));
+    code.forColumns(run, lanes, 2, [&](ArrayRef<Piece> pieces) {
+      for (const Piece &piece : pieces)
+        emitAdamwPiece(code, inner, starts, types, piece);
+    });
+  };
+  auto clear = [&](Value first, int64_t run) {
+    Value start = code.offset(bases[1], first, types[1]);
+    Value zero = code.constant(getAccumulatorType(types[1]), 0.0);
+    code.forColumns(run, lanes, 2, [&](ArrayRef<Piece> pieces) {
+      for (const Piece &piece : pieces)
+        storePiece(code, code.splat(zero, piece.width), start, types[1], piece);
+    });
+  };
+  code.ifThenElse(
+      code.isNan(scale),
+      [&] { emitBlocks(code, begin, end, count, lanes, clear); },
+      [&] { emitBlocks(code, begin, end, count, lanes, sweep); });
+}
+
 LogicalResult CpuLowering::lowerAdamw(FunctionLowering &function, AdamwOp op) {
   for (auto [index, operand] : llvm::enumerate(op.getOperands()))
     if (function.placeOf(operand) != function.placeOf(op->getResult(index)))
       return op.emitOpError("expects operand ")
              << index << " in the place of result " << index;
   CodeBuilder &code = function.getCode();
-  Type element = typeOf(op.getMaster()).getElementType();
-  int64_t lanes = vectorWidth(element);
   SmallVector<Value> tensors(op.getOperands());
   if (CastOp copy = castOf(op))
     tensors.push_back(copy.getResult());
@@ -107,54 +162,17 @@ LogicalResult CpuLowering::lowerAdamw(FunctionLowering &function, AdamwOp op) {
   if (failed(elements))
     return failure();
   AdamwScalars scalars = emitAdamwScalars(function, op.getDecay());
-  Slots slots;
-  SmallVector<unsigned> pointerSlots, scalarSlots;
-  unsigned countSlot = slots.add(elements->count);
-  for (Value pointer : elements->pointers)
-    pointerSlots.push_back(slots.add(pointer));
-  for (Value *scalar : scalars.all())
-    scalarSlots.push_back(slots.add(*scalar));
-  unsigned scaleSlot = slots.add(scalars.gradientScale);
-
+  AdamwSlots given(*elements, scalars);
   LLVM::LLVMFuncOp body = createBody(
       function.bodyName("adamw"), op.getLoc(),
       [&](CodeBuilder &code, Value args, Value begin, Value end, Value) {
-        AdamwScalars inner;
-        for (auto [scalar, slot] : llvm::zip(inner.all(), scalarSlots))
-          *scalar = code.convertFloat(slots.load(code, args, slot), element);
-        Value scale =
-            code.load(slots.load(code, args, scaleSlot), code.f64Type());
-        inner.gradientScale = code.convertFloat(scale, element);
-        SmallVector<Value> bases;
-        for (unsigned slot : pointerSlots)
-          bases.push_back(slots.load(code, args, slot));
-        Value count = slots.load(code, args, countSlot);
-        auto sweep = [&](Value first, int64_t run) {
-          SmallVector<Value> starts;
-          for (auto [index, base] : llvm::enumerate(bases))
-            starts.push_back(code.offset(base, first, types[index]));
-          code.forColumns(run, lanes, 2, [&](ArrayRef<Piece> pieces) {
-            for (const Piece &piece : pieces)
-              emitAdamwPiece(code, inner, starts, types, piece);
-          });
-        };
-        auto clear = [&](Value first, int64_t run) {
-          Value start = code.offset(bases[1], first, types[1]);
-          Value zero = code.constant(getAccumulatorType(types[1]), 0.0);
-          code.forColumns(run, lanes, 2, [&](ArrayRef<Piece> pieces) {
-            for (const Piece &piece : pieces)
-              storePiece(code, code.splat(zero, piece.width), start, types[1],
-                         piece);
-          });
-        };
-        code.ifThenElse(
-            code.isNan(scale),
-            [&] { emitBlocks(code, begin, end, count, lanes, clear); },
-            [&] { emitBlocks(code, begin, end, count, lanes, sweep); });
+        emitAdamwBody(code, given, types, vectorWidth(types.front()), args,
+                      begin, end);
       });
-  launchElements(*this, function,
-                 {body, slots.store(code), slots.bytes(), minimumBlocks},
-                 *elements);
+  launchElements(
+      *this, function,
+      {body, given.slots.store(code), given.slots.bytes(), minimumBlocks},
+      *elements);
   return success();
 }
 

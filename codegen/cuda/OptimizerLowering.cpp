@@ -257,6 +257,26 @@ static auto blocksOfSweep(CodeBuilder &host, int64_t lanes) {
 // AdamW
 //===----------------------------------------------------------------------===//
 
+/// A few elements. Where the factor of the gradients is not a number these are
+/// cleared, and nothing else changes.
+static void emitAdamw(Tensors &sweep, const AdamwScalars &scalars, Value isLost,
+                      Value at, int64_t width) {
+  CodeBuilder &code = sweep.code;
+  auto load = [&](unsigned i) { return sweep.load(i, at, width); };
+  Value p = load(0), g = load(1), m = load(2), v = load(3);
+  AdamwState state = emitAdamwStep(code, scalars, {p, m, v}, g);
+  auto keep = [&](Value before, Value now) {
+    return code.select(isLost, before, now);
+  };
+  Value master = keep(p, state.master);
+  sweep.store(master, 0, at, width);
+  sweep.store(code.like(g, 0.0), 1, at, width);
+  sweep.store(keep(m, state.m), 2, at, width);
+  sweep.store(keep(v, state.v), 3, at, width);
+  if (sweep.types.size() > 4)
+    sweep.store(master, 4, at, width);
+}
+
 LogicalResult CudaLowering::lowerAdamw(FunctionLowering &function, AdamwOp op) {
   for (auto [index, operand] : llvm::enumerate(op.getOperands()))
     if (function.placeOf(operand) != function.placeOf(op->getResult(index)))
@@ -300,24 +320,11 @@ LogicalResult CudaLowering::lowerAdamw(FunctionLowering &function, AdamwOp op) {
            inner.decay = table.value(kernel, entry, tensors);
            Value scale = code.load(kernel.slot(scaleSlot), code.f64Type());
            inner.gradientScale = code.convertFloat(scale, element);
-           // Then gradients are cleared, and nothing else changes.
            Value isLost = code.isNan(scale);
-           sweep.visit(table.firstBlock(kernel, entry), [&](Value at,
-                                                            int64_t width) {
-             auto load = [&](unsigned i) { return sweep.load(i, at, width); };
-             Value p = load(0), g = load(1), m = load(2), v = load(3);
-             AdamwState state = emitAdamwStep(code, inner, {p, m, v}, g);
-             auto keep = [&](Value before, Value now) {
-               return code.select(isLost, before, now);
-             };
-             Value master = keep(p, state.master);
-             sweep.store(master, 0, at, width);
-             sweep.store(code.like(g, 0.0), 1, at, width);
-             sweep.store(keep(m, state.m), 2, at, width);
-             sweep.store(keep(v, state.v), 3, at, width);
-             if (tensors > 4)
-               sweep.store(master, 4, at, width);
-           });
+           sweep.visit(table.firstBlock(kernel, entry),
+                       [&](Value at, int64_t width) {
+                         emitAdamw(sweep, inner, isLost, at, width);
+                       });
          });
   return success();
 }

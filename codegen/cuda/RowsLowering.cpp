@@ -386,15 +386,79 @@ static Value partsOf(CodeBuilder &host, const Target &target, Value rows,
   return host.min(host.i64(target.partialSums), host.roundUp(wanted, unit));
 }
 
+namespace {
+/// Of a block's threads, each with `lanes` columns of one sum; a group is a warp.
+struct PartialSums {
+  Kernel &kernel;
+  CodeBuilder &code;
+  Type type;
+  int64_t width, lanes;
+  Value group, lane, column, shared;
+
+  /// `rest`: the block, of those that have the columns of one sum.
+  PartialSums(Kernel &kernel, Type type, int64_t width, int64_t lanes,
+              Value rest)
+      : kernel(kernel), code(kernel.code), type(type), width(width),
+        lanes(lanes) {
+    group = code.shiftRight(kernel.thread(), 5);
+    lane = code.bitAnd(kernel.thread(), code.i64(warpThreads - 1));
+    column = code.mul(code.add(code.mul(rest, code.i64(warpThreads)), lane),
+                      code.i64(lanes));
+  }
+  int64_t shareBytes() const { return lanes * sizeOf(type); }
+  Value shareOf(Value ofGroup) {
+    Value index = code.add(code.mul(ofGroup, code.i64(warpThreads)), lane);
+    return code.offset(shared, code.mul(index, code.i64(lanes)), type);
+  }
+  Value load(Value base, Type element) {
+    return code.loadElements(base, element, lanes, lanes * sizeOf(element));
+  }
+
+  /// The group's share. Its partial sums follow each other.
+  void addShare(unsigned fromSlot, unsigned partsSlot) {
+    Value from = code.offset(kernel.slot(fromSlot), column, type);
+    Value each =
+        code.shiftRight(kernel.slot(partsSlot), llvm::Log2_64(sumGroups));
+    Value first = code.mul(group, each);
+    Value zero = code.constant(VectorType::get(lanes, type), 0.0);
+    SmallVector<Value> sum =
+        code.forLoop(first, code.add(first, each), sumsAtOnce, zero,
+                     [&](Value part, ValueRange carried) {
+                       SmallVector<Value> terms;
+                       for (int64_t i = 0; i < sumsAtOnce; ++i)
+                         terms.push_back(load(
+                             code.offset(from,
+                                         code.mul(code.add(part, code.i64(i)),
+                                                  code.i64(width)),
+                                         type),
+                             type));
+                       Value total = carried[0];
+                       for (Value term : terms)
+                         total = code.add(total, term);
+                       return SmallVector<Value>{total};
+                     });
+    code.storeElements(sum[0], shareOf(group), type, shareBytes());
+  }
+  /// In the order of the groups; rounded to `element` once.
+  void addShares(unsigned toSlot, Type element) {
+    Value to = code.offset(kernel.slot(toSlot), column, element);
+    Value sum = load(shareOf(code.i64(0)), type);
+    for (int64_t i = 1; i < sumGroups; ++i)
+      sum = code.add(sum, load(shareOf(code.i64(i)), type));
+    code.storeElements(code.add(load(to, element), sum), to, element,
+                       lanes * sizeOf(element));
+  }
+};
+} // namespace
+
 /// The kernel that adds `parts` partial sums to the accumulators, all of a sweep
 /// together: a thread has a share of the sums of some columns of one of them.
 static void addPartials(CudaLowering &module, FunctionLowering &function,
                         const RowsPlan &plan, const RowsSlots &given,
                         Value parts) {
   CodeBuilder &host = function.getCode();
-  Type type = plan.accumulator;
   int64_t width = plan.width;
-  int64_t lanes = accessLanes(type, {width});
+  int64_t lanes = accessLanes(plan.accumulator, {width});
   Slots slots;
   unsigned partsSlot = slots.add(parts);
   SmallVector<std::pair<unsigned, unsigned>> places;
@@ -404,7 +468,6 @@ static void addPartials(CudaLowering &module, FunctionLowering &function,
   }
   int64_t blocksEach = divideUp(width, warpThreads * lanes);
   int64_t sums = plan.accumulations.size();
-  int64_t shareBytes = lanes * sizeOf(type);
   module.launch(
       function, "sum", slots, sumGroups * warpThreads,
       host.i64(blocksEach * sums), [&](Kernel &kernel) {
@@ -412,66 +475,20 @@ static void addPartials(CudaLowering &module, FunctionLowering &function,
         Value block = kernel.blockIndex();
         Value which = arith::DivUIOp::create(code, block, code.i64(blocksEach));
         Value rest = arith::RemUIOp::create(code, block, code.i64(blocksEach));
-        // A group is a warp.
-        Value group = code.shiftRight(kernel.thread(), 5);
-        Value lane = code.bitAnd(kernel.thread(), code.i64(warpThreads - 1));
-        Value column =
-            code.mul(code.add(code.mul(rest, code.i64(warpThreads)), lane),
-                     code.i64(lanes));
-        Value isColumn = code.less(column, code.i64(width));
-        Value shared =
-            kernel.sharedMemory(sumGroups * warpThreads * shareBytes);
-        auto shareOf = [&](Value ofGroup) {
-          Value index =
-              code.add(code.mul(ofGroup, code.i64(warpThreads)), lane);
-          return code.offset(shared, code.mul(index, code.i64(lanes)), type);
-        };
-        auto load = [&](Value base, Type element) {
-          return code.loadElements(base, element, lanes,
-                                   lanes * sizeOf(element));
-        };
-        // The partial sums of a group follow each other.
-        auto addShare = [&](unsigned fromSlot) {
-          Value from = code.offset(kernel.slot(fromSlot), column, type);
-          Value each =
-              code.shiftRight(kernel.slot(partsSlot), llvm::Log2_64(sumGroups));
-          Value first = code.mul(group, each);
-          Value zero = code.constant(VectorType::get(lanes, type), 0.0);
-          SmallVector<Value> sum = code.forLoop(
-              first, code.add(first, each), sumsAtOnce, zero,
-              [&](Value part, ValueRange carried) {
-                SmallVector<Value> terms;
-                for (int64_t i = 0; i < sumsAtOnce; ++i)
-                  terms.push_back(
-                      load(code.offset(from,
-                                       code.mul(code.add(part, code.i64(i)),
-                                                code.i64(width)),
-                                       type),
-                           type));
-                Value total = carried[0];
-                for (Value term : terms)
-                  total = code.add(total, term);
-                return SmallVector<Value>{total};
-              });
-          code.storeElements(sum[0], shareOf(group), type, shareBytes);
-        };
-        // In the order of the groups; rounded to `element` once.
-        auto addShares = [&](unsigned toSlot, Type element) {
-          Value to = code.offset(kernel.slot(toSlot), column, element);
-          Value sum = load(shareOf(code.i64(0)), type);
-          for (int64_t i = 1; i < sumGroups; ++i)
-            sum = code.add(sum, load(shareOf(code.i64(i)), type));
-          code.storeElements(code.add(load(to, element), sum), to, element,
-                             lanes * sizeOf(element));
-        };
-        Value isFirst = code.bitAnd(isColumn, code.equal(group, code.i64(0)));
+        PartialSums own(kernel, plan.accumulator, width, lanes, rest);
+        Value isColumn = code.less(own.column, code.i64(width));
+        own.shared =
+            kernel.sharedMemory(sumGroups * warpThreads * own.shareBytes());
+        Value isFirst =
+            code.bitAnd(isColumn, code.equal(own.group, code.i64(0)));
         for (int64_t i = 0; i < sums; ++i)
           code.ifThen(code.equal(which, code.i64(i)), [&] {
-            code.ifThen(isColumn, [&] { addShare(places[i].first); });
+            code.ifThen(isColumn,
+                        [&] { own.addShare(places[i].first, partsSlot); });
             kernel.syncBlock();
             code.ifThen(isFirst, [&] {
-              addShares(places[i].second,
-                        elementOf(plan.accumulations[i].accumulator));
+              own.addShares(places[i].second,
+                            elementOf(plan.accumulations[i].accumulator));
             });
           });
       });

@@ -61,6 +61,44 @@ constexpr int64_t rowsAtOnce = 4;
 /// Accesses of each that a thread has.
 constexpr int64_t piecesPerThread = 2;
 
+/// How the columns of a table's row are dealt: `groups` blocks of `pieces` pieces
+/// a thread, of `lanes` columns each.
+struct TableColumns {
+  int64_t width, lanes, pieces, groups;
+
+  TableColumns(int64_t width, Type narrower) : width(width) {
+    lanes = accessLanes(narrower, {width});
+    int64_t share = (width + warpThreads * lanes - 1) / (warpThreads * lanes);
+    pieces = std::min(share, piecesPerThread);
+    groups = (share + pieces - 1) / pieces;
+  }
+  /// The number of the run of this thread's warp, and the thread's pieces.
+  Value find(Kernel &kernel, SmallVectorImpl<Piece> &own) const {
+    CodeBuilder &code = kernel.code;
+    Value lane = code.bitAnd(kernel.thread(), code.i64(warpThreads - 1));
+    Value group =
+        arith::RemUIOp::create(code, kernel.blockIndex(), code.i64(groups));
+    Value block =
+        arith::DivUIOp::create(code, kernel.blockIndex(), code.i64(groups));
+    Value column = code.mul(
+        code.add(code.mul(group, code.i64(pieces * warpThreads)), lane),
+        code.i64(lanes));
+    for (int64_t i = 0; i < pieces; ++i) {
+      Value here = code.add(column, code.i64(i * lanes * warpThreads));
+      own.push_back({code.min(here, code.i64(width - lanes)), lanes, lanes, i,
+                     code.less(here, code.i64(width))});
+    }
+    return code.add(code.mul(block, code.i64(rowsPerBlock)),
+                    code.shiftRight(kernel.thread(), 5));
+  }
+};
+
+/// What the kernel is given, beside the table's rows.
+struct TableSlots {
+  unsigned ids, dy, table, runRows, runStarts, runs;
+  std::optional<unsigned> first, end; ///< of a part of the micro-batch
+};
+
 /// Adds the rows of dy to rows of a table. A warp has some columns of a run: of all
 /// rows with one id. It adds them up in order and adds the sum to the table, rounded
 /// once: no two warps touch the same element, and results are the same each time.
@@ -71,6 +109,17 @@ struct TableGradient {
   Value firstRow, endRow;
   Type idType, dyElement, element;
   int64_t width, lanes;
+
+  TableGradient(Kernel &kernel, const TableSlots &given, Type idType,
+                Type dyElement, Type element, const TableColumns &columns)
+      : code(kernel.code), ids(kernel.slot(given.ids)),
+        dy(kernel.slot(given.dy)), table(kernel.slot(given.table)),
+        runRows(kernel.slot(given.runRows)),
+        runStarts(kernel.slot(given.runStarts)),
+        firstRow(given.first ? kernel.slot(*given.first) : Value()),
+        endRow(given.end ? kernel.slot(*given.end) : Value()), idType(idType),
+        dyElement(dyElement), element(element), width(columns.width),
+        lanes(columns.lanes) {}
 
   Value loadIndex(Value indices, Value place) {
     Type i32 = code.i32Type();
@@ -182,71 +231,41 @@ LogicalResult CudaLowering::lowerTableGradient(FunctionLowering &function,
   auto tableType = cast<RankedTensorType>(accumulator.getType());
   Type element = tableType.getElementType();
   Type dyElement = dyType.getElementType();
-  int64_t width = dyType.getDimSize(1), size = tableType.getDimSize(0);
   Value rows = function.getTokens(dy);
   if (ids)
     function.checkIds(function.address(ids), rows,
                       wholeRows(accumulator, shard));
   else
-    function.checkPositions(op, rows, size);
+    function.checkPositions(op, rows, tableType.getDimSize(0));
   RowRuns runs = function.getRuns(ids ? offsetof(dyna_segments, token_runs)
                                       : offsetof(dyna_segments, position_runs));
   Slots slots;
-  unsigned idsSlot = slots.add(idsOf(function, op, ids));
-  unsigned dySlot = slots.add(function.address(dy));
-  unsigned tableSlot = slots.add(function.address(accumulator));
-  unsigned runRowsSlot = slots.add(runs.rows);
-  unsigned runStartsSlot = slots.add(runs.starts);
-  unsigned runsSlot = slots.add(runs.count);
-  std::optional<unsigned> firstSlot, endSlot;
+  TableSlots given;
+  given.ids = slots.add(idsOf(function, op, ids));
+  given.dy = slots.add(function.address(dy));
+  given.table = slots.add(function.address(accumulator));
+  given.runRows = slots.add(runs.rows);
+  given.runStarts = slots.add(runs.starts);
+  given.runs = slots.add(runs.count);
   if (function.hasPart(op)) {
     Value first = function.getFirstToken(op);
-    firstSlot = slots.add(first);
-    endSlot = slots.add(host.add(first, rows));
+    given.first = slots.add(first);
+    given.end = slots.add(host.add(first, rows));
   }
   TableRows tableRows(function, slots, shard, accumulator);
-  int64_t lanes = accessLanes(
-      sizeOf(dyElement) < sizeOf(element) ? dyElement : element, {width});
-  int64_t share = (width + warpThreads * lanes - 1) / (warpThreads * lanes);
-  int64_t pieces = std::min(share, piecesPerThread);
-  int64_t groups = (share + pieces - 1) / pieces;
+  const TableColumns columns(dyType.getDimSize(1),
+                             sizeOf(dyElement) < sizeOf(element) ? dyElement
+                                                                 : element);
   Value blocks = host.ceilDiv(runs.count, host.i64(rowsPerBlock));
   launch(function, "table", slots, rowsPerBlock * warpThreads,
-         host.mul(blocks, host.i64(groups)), [&](Kernel &kernel) {
+         host.mul(blocks, host.i64(columns.groups)), [&](Kernel &kernel) {
            CodeBuilder &code = kernel.code;
-           Value lane = code.bitAnd(kernel.thread(), code.i64(warpThreads - 1));
-           Value group = arith::RemUIOp::create(code, kernel.blockIndex(),
-                                                code.i64(groups));
-           Value block = arith::DivUIOp::create(code, kernel.blockIndex(),
-                                                code.i64(groups));
-           Value column = code.mul(
-               code.add(code.mul(group, code.i64(pieces * warpThreads)), lane),
-               code.i64(lanes));
            SmallVector<Piece> own;
-           for (int64_t i = 0; i < pieces; ++i) {
-             Value here = code.add(column, code.i64(i * lanes * warpThreads));
-             own.push_back({code.min(here, code.i64(width - lanes)), lanes,
-                            lanes, i, code.less(here, code.i64(width))});
-           }
-           Value run = code.add(code.mul(block, code.i64(rowsPerBlock)),
-                                code.shiftRight(kernel.thread(), 5));
-           auto slotOf = [&](std::optional<unsigned> slot) {
-             return slot ? kernel.slot(*slot) : Value();
-           };
-           TableGradient gradient = {code,
-                                     kernel.slot(idsSlot),
-                                     kernel.slot(dySlot),
-                                     kernel.slot(tableSlot),
-                                     kernel.slot(runRowsSlot),
-                                     kernel.slot(runStartsSlot),
-                                     slotOf(firstSlot),
-                                     slotOf(endSlot),
-                                     ids ? code.i32Type() : code.i64Type(),
-                                     dyElement,
-                                     element,
-                                     width,
-                                     lanes};
-           code.ifThen(code.less(run, kernel.slot(runsSlot)), [&] {
+           Value run = columns.find(kernel, own);
+           TableGradient gradient(kernel, given,
+                                  ids ? code.i32Type() : code.i64Type(),
+                                  dyElement, element, columns);
+           code.ifThen(code.less(run, kernel.slot(given.runs)), [&] {
              gradient.emit(run, own,
                            [&](Value id, function_ref<void(Value)> here) {
                              tableRows.visit(code, slots, kernel.arguments(),

@@ -112,17 +112,64 @@ void RowsEmitter::startRow(Value row) {
     target.syncRow();
 }
 
+/// What is written once all values of some pieces are computed.
+struct RowsEmitter::Store {
+  Value value, pointer;
+  Type element;
+  Piece piece;
+  bool streaming;
+};
+
+/// What is stored of one piece: results, then what is stashed.
+void RowsEmitter::emitResults(const Piece &piece, int pass,
+                              SmallVectorImpl<Store> &stores) {
+  auto storeAt = [&](Value value, Value pointer, Type element,
+                     bool streaming = false) {
+    stores.push_back({value, builder.offset(pointer, piece.column, element),
+                      element, piece, streaming});
+  };
+  for (auto &[value, results] : plan.yields) {
+    if (plan.levelOf(value) != pass)
+      continue;
+    bool inPlace = value.getDefiningOp<RotaryOp>();
+    for (unsigned result : results) {
+      // A rotary has written its first place already.
+      if (!std::exchange(inPlace, false))
+        storeAt(get(value), resultRows.lookup(result), elementOf(value),
+                streaming && !plan.rereads.contains(value));
+    }
+  }
+  for (Value value : plan.stashes)
+    if (isStashed(value) && plan.levelOf(value) == pass &&
+        !value.getDefiningOp<RotaryOp>())
+      storeAt(get(value), stashPointers.lookup(value), plan.accumulator);
+}
+
+/// The piece's part of sums over rows.
+void RowsEmitter::emitAccumulations(const Piece &piece, int pass,
+                                    SmallVectorImpl<Store> &stores) {
+  for (auto [index, accumulation] : llvm::enumerate(plan.accumulations)) {
+    if (accumulation.pass != pass)
+      continue;
+    if (target.keepsPieces()) {
+      target.addToSum(index, piece,
+                      emitContribution(*this, accumulation.result));
+      continue;
+    }
+    Value sum = builder.add(loadPiece(partialPointers[index], plan.accumulator),
+                            emitContribution(*this, accumulation.result));
+    stores.push_back(
+        {sum,
+         builder.offset(partialPointers[index], piece.column, plan.accumulator),
+         plan.accumulator, piece, false});
+  }
+}
+
 /// Computes a few pieces of pass `pass`: first all values, then all stores, so
 /// that the arithmetic of the pieces overlaps. Returns the terms of the
 /// statistics that the pass adds up.
 SmallVector<Value> RowsEmitter::emitPieces(ArrayRef<Piece> pieces, int pass,
                                            ArrayRef<unsigned> statistics) {
-  struct Store {
-    Value value, pointer;
-    Type element;
-    Piece piece;
-    bool streaming;
-  };
   SmallVector<Store> stores;
   SmallVector<Value> terms;
   for (const Piece &piece : pieces) {
@@ -132,41 +179,10 @@ SmallVector<Value> RowsEmitter::emitPieces(ArrayRef<Piece> pieces, int pass,
       kept.resize(std::max<size_t>(kept.size(), piece.number + 1));
       std::swap(cache, kept[piece.number]);
     }
-    auto storeAt = [&](Value value, Value pointer, Type element,
-                       bool streaming = false) {
-      stores.push_back({value, builder.offset(pointer, piece.column, element),
-                        element, piece, streaming});
-    };
-    for (auto &[value, results] : plan.yields) {
-      if (plan.levelOf(value) != pass)
-        continue;
-      bool inPlace = value.getDefiningOp<RotaryOp>();
-      for (unsigned result : results) {
-        // A rotary has written its first place already.
-        if (!std::exchange(inPlace, false))
-          storeAt(get(value), resultRows.lookup(result), elementOf(value),
-                  streaming && !plan.rereads.contains(value));
-      }
-    }
-    for (Value value : plan.stashes)
-      if (isStashed(value) && plan.levelOf(value) == pass &&
-          !value.getDefiningOp<RotaryOp>())
-        storeAt(get(value), stashPointers.lookup(value), plan.accumulator);
+    emitResults(piece, pass, stores);
     for (unsigned index : statistics)
       terms.push_back(emitTerm(*this, plan.statistics[index]));
-    for (auto [index, accumulation] : llvm::enumerate(plan.accumulations)) {
-      if (accumulation.pass != pass)
-        continue;
-      if (target.keepsPieces()) {
-        target.addToSum(index, piece,
-                        emitContribution(*this, accumulation.result));
-        continue;
-      }
-      Value sum =
-          builder.add(loadPiece(partialPointers[index], plan.accumulator),
-                      emitContribution(*this, accumulation.result));
-      storeAt(sum, partialPointers[index], plan.accumulator);
-    }
+    emitAccumulations(piece, pass, stores);
     if (target.keepsPieces())
       std::swap(cache, kept[piece.number]);
   }

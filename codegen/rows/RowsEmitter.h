@@ -104,6 +104,11 @@ private:
   void startRow(Value row);
   void emitRotary(RotaryOp op, Value rowPosition);
   void emitPass(int pass);
+  struct Store;
+  void emitResults(const Piece &piece, int pass,
+                   SmallVectorImpl<Store> &stores);
+  void emitAccumulations(const Piece &piece, int pass,
+                         SmallVectorImpl<Store> &stores);
   SmallVector<Value> emitPieces(ArrayRef<Piece> pieces, int pass,
                                 ArrayRef<unsigned> statistics);
   Value loadPiece(Value pointer, Type element) {

@@ -168,7 +168,7 @@ static Status callForward(Run &run, const Instruction &i) {
            : dyna_tensor{run.block(Operand::Next),
                          run.view().rowsOf(outputOf(kind), extent)}};
   std::vector<dyna_tensor> grads;
-  if (i.op == Instruction::FORWARD)
+  if (writes(i.op, ParameterUse::UsedGradients))
     grads = run.seat.gradients(i.layer);
   return call(run, i, run.seat.values(i.layer), grads, in, out);
 }
@@ -189,7 +189,7 @@ static Status callBackward(Run &run, const Instruction &i) {
                            run.view().rowsOf(inputOf(kind), extent)}
              : none};
   std::vector<dyna_tensor> grads;
-  if (i.op != Instruction::BACKWARD_INPUT)
+  if (writes(i.op, ParameterUse::UsedGradients))
     grads = run.seat.gradients(i.layer);
   return call(run, i, run.seat.values(i.layer), grads, in, out);
 }

@@ -364,9 +364,11 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
 
   static dyna_status
   backwardInput(dyna_context *context, const dyna_tensor *params,
-                const dyna_tensor *, const dyna_saved *saved, void *workspace,
-                const dyna_segments *segments, const dyna_tensor *in,
-                const dyna_tensor *out) {
+                const dyna_tensor *grads, const dyna_saved *saved,
+                void *workspace, const dyna_segments *segments,
+                const dyna_tensor *in, const dyna_tensor *out) {
+    if (grads) // all gradients of parameters are left to the weight half
+      return DYNA_INTERNAL;
     BlockTiers tiers(*saved, segments->tq);
     C *dy = compute(in[0]);
     if (dyna_status status =

@@ -4,6 +4,7 @@
 
 #include "codegen/aot/CheckOptions.h"
 
+#include "codegen/cuda/PtxEmitter.h"
 #include "passes/orchestrate/Passes.h"
 #include "passes/plan/Passes.h"
 #include "passes/plan/StageCuts.h"
@@ -224,6 +225,9 @@ int OptionsCheck::checkTarget() {
     return usageError("--matmul=" + options.matmul +
                       " goes with --target=cpu; CUDA's products are the "
                       "device's");
+  if (!options.architectures.empty())
+    if (auto known = cuda::readArchitectures(options.architectures); !known)
+      return usageError("--arch " + llvm::toString(known.takeError()));
   isas.push_back(getLaunchingSet(options.architectures == "emulated"));
   return 0;
 }

@@ -106,36 +106,24 @@ public:
 private:
   using Rows = SmallVector<SmallVector<Constants::Field>>;
   FailureOr<SmallVector<int>> parseArchitectures();
+  /// Sets `oldestDriver`, too.
   LogicalResult addImages(ModuleOp kernels, ArrayRef<int> architectures,
                           Constants &constants, Rows &images);
   LogicalResult addEmulated(ModuleOp kernels,
                             ArrayRef<LLVM::LLVMFuncOp> functions,
                             ArrayRef<int64_t> argumentBytes,
                             Constants &constants, Rows &images);
+
+  int64_t oldestDriver = 0; ///< as dyna_device_code says it
 };
 } // namespace
 
 /// Empty for `emulated`.
 FailureOr<SmallVector<int>> EmbedKernelsPass::parseArchitectures() {
-  SmallVector<int> result;
-  if (arch == "emulated")
-    return result;
-  SmallVector<StringRef> names;
-  StringRef(arch).split(names, ',');
-  for (StringRef name : names) {
-    int number = 0;
-    StringRef digits = name;
-    if (!digits.consume_front("sm_") || digits.getAsInteger(10, number) ||
-        !llvm::is_contained(getArchitectures(), number))
-      return getOperation().emitError("expects architectures among sm_80, "
-                                      "sm_90, sm_100 and sm_120, or emulated "
-                                      "alone, but got '")
-             << name << "'";
-    result.push_back(number);
-  }
-  llvm::sort(result);
-  result.erase(llvm::unique(result), result.end());
-  return result;
+  llvm::Expected<SmallVector<int>> result = readArchitectures(arch);
+  if (!result)
+    return getOperation().emitError(llvm::toString(result.takeError()));
+  return *result;
 }
 
 LogicalResult EmbedKernelsPass::addImages(ModuleOp kernels,
@@ -156,6 +144,12 @@ LogicalResult EmbedKernelsPass::addImages(ModuleOp kernels,
     getOperation().emitWarning("the kernels are embedded as PTX alone, which "
                                "the driver compiles when a run starts: ")
         << llvm::toString(assembler.takeError());
+  if (assembler) {
+    llvm::Expected<int> version = versionOf(*assembler);
+    if (!version)
+      return getOperation().emitError(llvm::toString(version.takeError()));
+    oldestDriver = *version / 1000 * 1000;
+  }
   std::string lowest;
   for (int architecture : architectures) {
     FailureOr<std::string> ptx = emitPtx(kernels, architecture);
@@ -269,7 +263,7 @@ void EmbedKernelsPass::runOnOperation() {
   SmallVector<Constants::Field> row = {
       addressOf("dyna_images", images), constants.i64(images.size()),
       addressOf("dyna_kernel_table", functions),
-      constants.i64(functions.size())};
+      constants.i64(functions.size()), constants.i64(oldestDriver)};
   // The program's tables point to it.
   constants.table(codeName, {row}, LLVM::Linkage::External);
 }

@@ -33,6 +33,30 @@ static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
 
 ArrayRef<int> mlir::dyna::cuda::getArchitectures() { return kArchitectures; }
 
+llvm::Expected<SmallVector<int>>
+mlir::dyna::cuda::readArchitectures(StringRef text) {
+  SmallVector<int> result;
+  if (text == "emulated")
+    return result;
+  SmallVector<StringRef> names;
+  text.split(names, ',');
+  for (StringRef name : names) {
+    int number = 0;
+    StringRef digits = name.trim();
+    if (!digits.consume_front("sm_") || digits.getAsInteger(10, number) ||
+        !llvm::is_contained(kArchitectures, number))
+      return llvm::createStringError(
+          "expects architectures among sm_80 (which sm_86 and sm_89 run, too), "
+          "sm_90, sm_100 and sm_120, separated by commas, or emulated alone, "
+          "but got '" +
+          name + "'");
+    result.push_back(number);
+  }
+  llvm::sort(result);
+  result.erase(llvm::unique(result), result.end());
+  return result;
+}
+
 //===----------------------------------------------------------------------===//
 // PTX
 //===----------------------------------------------------------------------===//
@@ -126,45 +150,95 @@ llvm::Expected<std::string> mlir::dyna::cuda::findPtxas(StringRef given) {
       "no ptxas in $CUDA_HOME/bin, PATH or /usr/local/cuda/bin");
 }
 
-llvm::Expected<std::string>
-mlir::dyna::cuda::assemble(StringRef ptxas, StringRef ptx, int architecture) {
-  SmallString<128> paths[3];
-  static constexpr StringRef suffixes[] = {"ptx", "cubin", "log"};
-  for (auto [path, suffix] : llvm::zip(paths, suffixes))
+/// What is read and written by a run of ptxas, which are gone with it.
+namespace {
+class AssemblerFiles {
+public:
+  ~AssemblerFiles() {
+    for (StringRef path : made)
+      (void)llvm::sys::fs::remove(path);
+  }
+  /// Makes an empty file, whose name ends in `suffix`.
+  llvm::Error make(StringRef suffix, SmallString<128> &path) {
     if (std::error_code error =
             llvm::sys::fs::createTemporaryFile("dyna", suffix, path))
       return llvm::createStringError("cannot make a temporary file: " +
                                      error.message());
-  llvm::FileRemover removers[] = {llvm::FileRemover(paths[0]),
-                                  llvm::FileRemover(paths[1]),
-                                  llvm::FileRemover(paths[2])};
+    made.push_back(path.str().str());
+    return llvm::Error::success();
+  }
+
+private:
+  SmallVector<std::string, 3> made;
+};
+} // namespace
+
+static std::string readAll(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  return buffer ? (*buffer)->getBuffer().str() : std::string();
+}
+
+/// What `ptxas` printed, or its first line of complaint. `log` takes what it
+/// prints.
+static llvm::Expected<std::string>
+runAssembler(StringRef ptxas, ArrayRef<StringRef> arguments, StringRef log) {
+  std::optional<StringRef> redirects[] = {StringRef(""), log, log};
+  std::string message;
+  constexpr unsigned seconds = 300;
+  SmallVector<StringRef> command = {ptxas};
+  command.append(arguments.begin(), arguments.end());
+  int result =
+      llvm::sys::ExecuteAndWait(ptxas, command, std::nullopt, redirects,
+                                seconds, /*MemoryLimit=*/0, &message);
+  std::string printed = readAll(log);
+  if (result == 0)
+    return printed;
+  StringRef line = StringRef(printed).trim().split('\n').first;
+  return llvm::createStringError(ptxas + " " + arguments.front() + " failed: " +
+                                 (line.empty() ? StringRef(message) : line));
+}
+
+llvm::Expected<int> mlir::dyna::cuda::versionOf(StringRef ptxas) {
+  AssemblerFiles files;
+  SmallString<128> log;
+  if (llvm::Error error = files.make("log", log))
+    return std::move(error);
+  llvm::Expected<std::string> printed = runAssembler(ptxas, {"--version"}, log);
+  if (!printed)
+    return printed.takeError();
+  StringRef rest = StringRef(*printed).split("release ").second;
+  unsigned major = 0, minor = 0;
+  if (rest.consumeInteger(10, major) || !rest.consume_front(".") ||
+      rest.consumeInteger(10, minor) || major == 0 || major > 999 || minor > 99)
+    return llvm::createStringError(ptxas + " --version names no release of "
+                                           "CUDA");
+  return static_cast<int>(1000 * major + 10 * minor);
+}
+
+llvm::Expected<std::string>
+mlir::dyna::cuda::assemble(StringRef ptxas, StringRef ptx, int architecture) {
+  AssemblerFiles files;
+  SmallString<128> text, cubin, log;
+  if (llvm::Error error = files.make("ptx", text))
+    return std::move(error);
+  if (llvm::Error error = files.make("cubin", cubin))
+    return std::move(error);
+  if (llvm::Error error = files.make("log", log))
+    return std::move(error);
   {
     std::error_code error;
-    llvm::raw_fd_ostream stream(paths[0], error);
+    llvm::raw_fd_ostream stream(text, error);
     stream << ptx;
     stream.close();
     if (error || stream.has_error()) {
       stream.clear_error();
-      return llvm::createStringError("cannot write " + paths[0].str());
+      return llvm::createStringError("cannot write " + text.str());
     }
   }
   std::string name = "-arch=sm_" + std::to_string(architecture);
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(paths[2]),
-                                          StringRef(paths[2])};
-  std::string message;
-  constexpr unsigned seconds = 300;
-  int result = llvm::sys::ExecuteAndWait(
-      ptxas, {ptxas, name, "-O3", "-o", paths[1], paths[0]}, std::nullopt,
-      redirects, seconds, /*MemoryLimit=*/0, &message);
-  auto read = [](StringRef path) -> std::string {
-    auto buffer = llvm::MemoryBuffer::getFile(path);
-    return buffer ? (*buffer)->getBuffer().str() : std::string();
-  };
-  if (result != 0) {
-    std::string log = read(paths[2]);
-    StringRef line = StringRef(log).trim().split('\n').first;
-    return llvm::createStringError(ptxas + " " + name + " failed: " +
-                                   (line.empty() ? StringRef(message) : line));
-  }
-  return read(paths[1]);
+  llvm::Expected<std::string> printed =
+      runAssembler(ptxas, {name, "-O3", "-o", cubin, text}, log);
+  if (!printed)
+    return printed.takeError();
+  return readAll(cubin);
 }

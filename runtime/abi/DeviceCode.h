@@ -50,6 +50,10 @@ struct dyna_device_code {
   int64_t image_count;
   const dyna_device_function *functions;
   int64_t function_count;
+  /// Oldest version of the driver's interface that loads the images, 1000 major +
+  /// 10 minor: the first of the major version of the toolkit that made them, whose
+  /// minor versions are compatible. 0: any.
+  int64_t oldest_driver;
 };
 
 #ifdef __cplusplus

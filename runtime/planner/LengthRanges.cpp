@@ -45,7 +45,8 @@ StatusOr<LengthRange> parseRange(const std::string &text,
   LengthRange range;
   const size_t colon = text.find(':');
   if (colon == std::string::npos)
-    return bad("has no name: expects, for instance, short: 0-1024");
+    return bad("has no name: expects, for instance, short: 0-1024; where "
+               "ranges are searched for, search stands alone");
   range.name = trim(text.substr(0, colon));
   const auto found = std::find(names.begin(), names.end(), range.name);
   if (found == names.end()) {
@@ -53,10 +54,16 @@ StatusOr<LengthRange> parseRange(const std::string &text,
     for (const std::string &name : names)
       known += (known.empty() ? "" : ", ") + name;
     return bad("is of no strategy: " +
-               (names.empty() ? "none has a name" : "there are " + known));
+               (names.empty()
+                    ? "none has a name (give --strategies, or compile "
+                      "them in)"
+                    : "there are " + known));
   }
   range.strategy = static_cast<int>(found - names.begin());
   const std::string ends = trim(text.substr(colon + 1));
+  if (ends.find(':') != std::string::npos)
+    return bad("has two colons: ranges are separated by ';', as in short: "
+               "0-1024; long: 1025-");
   const size_t dash = ends.find('-');
   if (dash == std::string::npos ||
       !parseTokens(trim(ends.substr(0, dash)), range.first))

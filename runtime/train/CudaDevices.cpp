@@ -29,6 +29,11 @@ Status checkFlags(const Model &model, const TrainOptions &options) {
         formatText("--tf32 is about products of f32, but this program computes "
                    "in %s: leave it out",
                    elementTypeName(type)));
+  if (options.attention == "cudnn" && type != plan::BF16)
+    return Status::invalidArgument(formatText(
+        "--attention=cudnn is for attention in bf16, but this program "
+        "computes in %s: leave it out",
+        elementTypeName(type)));
   return Status::ok();
 }
 
@@ -79,8 +84,24 @@ StatusOr<std::string> timeAlgorithms(Device &device,
   return text;
 }
 
+/// Whether a device with `driver` runs the kernels of `code`.
+const char *verdict(const cuda::Driver &driver, const dyna_device_code &code,
+                    int capability) {
+  std::vector<CudaImage> images;
+  for (int64_t i = 0; i < code.image_count; ++i)
+    images.push_back({code.images[i].architecture,
+                      code.images[i].kind == DYNA_IMAGE_PTX,
+                      code.images[i].bytes});
+  if (!chooseImage(images, capability))
+    return "has no code here";
+  if (driver.version < code.oldest_driver)
+    return "needs a newer driver";
+  return "runs this program";
+}
+
 /// One line for each device of the driver.
-std::string devicesText(const cuda::Driver &driver) {
+std::string devicesText(const cuda::Driver &driver,
+                        const dyna_device_code &code) {
   std::string text;
   for (int number = 0; number < driver.devices; ++number) {
     cuda::Ordinal ordinal = 0;
@@ -95,9 +116,10 @@ std::string devicesText(const cuda::Driver &driver) {
         driver.deviceAttribute(&minor, kCapabilityMinor, ordinal) == kSuccess &&
         driver.deviceMemory(&bytes, ordinal) == kSuccess;
     text += isKnown
-                ? formatText("  device %d: %s, sm_%d, %s\n", number,
+                ? formatText("  device %d: %s, sm_%d, %s: %s\n", number,
                              printable(name), 10 * major + minor,
-                             formatBytes(static_cast<int64_t>(bytes)))
+                             formatBytes(static_cast<int64_t>(bytes)),
+                             verdict(driver, code, 10 * major + minor))
                 : formatText("  device %d: says nothing of itself\n", number);
   }
   return text;
@@ -124,6 +146,10 @@ std::string dnnText() {
 std::string describe(const dyna_program &program) {
   std::string text = "cuda\n  kernels for: ";
   text += program.device_code ? describeImages(*program.device_code) : "none";
+  if (int64_t oldest = dyna_cuda_kernels.oldest_driver)
+    text +=
+        formatText(" (toolkit of CUDA %d, for drivers of CUDA %s or newer)",
+                   oldest / 1000, cuda::versionText(static_cast<int>(oldest)));
   auto driver = cuda::Driver::open();
   text += "\n  ";
   text += driver.isOk() ? formatText("driver: CUDA %s (%s)",
@@ -131,7 +157,11 @@ std::string describe(const dyna_program &program) {
                                      printable(driver->path))
                         : driver.status().message();
   text += "\n  " + blasText() + "\n  " + dnnText() + "\n";
-  return driver.isOk() ? text + devicesText(*driver) : text;
+  if (!driver.isOk())
+    return text;
+  // A model without kernels of its own still needs those written by hand.
+  return text + devicesText(*driver, program.device_code ? *program.device_code
+                                                         : dyna_cuda_kernels);
 }
 
 } // namespace

@@ -145,6 +145,10 @@ static std::string noteEmptyRange(const Session &session,
   const std::string none =
       formatText("no sample has %s tokens, so that strategy '%s' gets none",
                  describeLengths(range), range.name);
+  const bool isHome = &range == &session.ranges->ranges()[session.homeRange];
+  if (isHome && !session.others.empty())
+    return none + "; it is home, so every step switches to it all the same: "
+                  "home=NAME, as one more range, makes another one home";
   return range.first > session.sampleLimit
              ? none + ": samples have at most " +
                    groupDigits(session.sampleLimit)

@@ -334,7 +334,8 @@ std::vector<Flag> otherFlags() {
       integer("Other", "threads", "worker threads (default: all cores)",
               &O::threads, 1, 1024, Stored::Yes),
       integer("Other", "device",
-              "which GPU, as the driver counts them (dynac --target=cuda)",
+              "which GPU, as the driver counts them (default 0; dynac "
+              "--target=cuda)",
               &O::device, 0, 1023, Stored::No),
       toggle("Other", "tf32",
              "products of f32 may round their operands to 10 bits of mantissa, "
@@ -352,7 +353,7 @@ std::vector<Flag> otherFlags() {
              &O::deterministic),
       choice("Other", "attention",
              "of bf16 on a GPU: own, by kernels of this program; cudnn, where "
-             "there is cuDNN and it has a plan",
+             "there is cuDNN and it has a plan; its workspace takes 1 GiB",
              &O::attention, {"own", "cudnn"}, Stored::No),
       text("Other", "isa", "NAME", "instruction set, instead of the best one",
            &O::isa),

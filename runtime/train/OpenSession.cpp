@@ -18,6 +18,7 @@
 #include "runtime/train/ChooseGraphs.h"
 #include "runtime/train/Devices.h"
 #include "runtime/train/MemoryNeed.h"
+#include "runtime/train/NamedStrategies.h"
 #include "runtime/train/PlanFiles.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/SearchRanges.h"
@@ -28,6 +29,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <set>
 
 namespace dyna {
 namespace {
@@ -106,37 +108,51 @@ StatusOr<int> searchedRanks(const Model &model, const TrainOptions &options) {
     return static_cast<int>(options.ranks);
   if (launchedProcesses() > 1)
     return launchedProcesses();
-  const plan::Manifest &manifest = model.manifest();
-  if (!manifest.ranges().empty() && manifest.strategies_size() > 0) {
-    DYNA_ASSIGN_OR_RETURN(Strategy compiled,
-                          parseStrategy(manifest.strategies(0)));
-    return compiled.ranks();
-  }
-  return Status::invalidArgument(
-      "--ranges search needs --ranks N, the number of ranks to share the work");
+  DYNA_ASSIGN_OR_RETURN(auto compiled, namedStrategies(model, ""));
+  std::set<int> ranks;
+  for (const Strategy &strategy : compiled)
+    ranks.insert(strategy.ranks());
+  if (ranks.size() == 1)
+    return *ranks.begin();
+  return Status::invalidArgument(formatText(
+      "--ranges search needs --ranks N, the number of ranks to share the work: "
+      "%s",
+      ranks.empty() ? "no strategies were compiled in that would tell"
+                    : "the compiled strategies have different numbers"));
 }
 
 /// What was compiled stands for what nobody says.
 Status takeCompiledRanges(Session &session) {
   TrainOptions &options = session.options;
   const plan::Manifest &manifest = session.model->manifest();
-  for (const std::string *said : {&options.strategy, &options.strategies,
-                                  &options.ranges, &options.profile})
+  for (const std::string *said :
+       {&options.strategy, &options.ranges, &options.profile})
     if (!said->empty())
       return Status::ok();
   if (manifest.ranges().empty() || manifest.strategies_size() == 0)
     return Status::ok();
+  const bool areRedefined = !options.strategies.empty();
+  // Those given now stand for compiled ones of the same names.
+  std::set<std::string> names;
+  if (areRedefined) {
+    DYNA_ASSIGN_OR_RETURN(auto given, parseStrategies(options.strategies));
+    for (const Strategy &strategy : given)
+      names.insert(strategy.name);
+  }
   DYNA_ASSIGN_OR_RETURN(Strategy compiled,
                         parseStrategy(manifest.strategies(0)));
-  if (options.ranks > 0 && options.ranks != compiled.ranks())
+  if (!areRedefined && options.ranks > 0 && options.ranks != compiled.ranks())
     return Status::invalidArgument(formatText(
         "--ranks is %d, but this program was compiled with strategies of %d "
         "ranks and ranges of lengths for them (--describe shows both): leave "
         "out --ranks, or give --strategy or --ranges search for %d",
         options.ranks, compiled.ranks(), options.ranks));
   // With the strategies, so that any other binary can resume the run.
-  for (const std::string &strategy : manifest.strategies())
-    options.strategies += (options.strategies.empty() ? "" : "; ") + strategy;
+  for (const std::string &text : manifest.strategies()) {
+    DYNA_ASSIGN_OR_RETURN(Strategy strategy, parseStrategy(text));
+    if (!names.count(strategy.name))
+      options.strategies += (options.strategies.empty() ? "" : "; ") + text;
+  }
   options.ranges = manifest.ranges();
   session.notes.push_back(formatText(
       "samples go to strategies by their lengths, as this program was compiled "

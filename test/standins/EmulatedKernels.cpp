@@ -25,4 +25,4 @@ static const dyna_device_image images[] = {
     {0, DYNA_IMAGE_EMULATED, &image, sizeof(image)}};
 
 const dyna_device_code dyna_cuda_kernels = {images, 1, kKernelFunctions,
-                                            kKernelCount};
+                                            kKernelCount, 0};

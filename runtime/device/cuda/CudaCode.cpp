@@ -15,6 +15,18 @@ CudaCode::load(const std::shared_ptr<PrimaryContext> &context,
   std::unique_ptr<CudaCode> loaded(new CudaCode(code));
   if (code.function_count == 0) // a model without any has no images either
     return loaded;
+  const int version = context->driver().version;
+  if (version < code.oldest_driver)
+    return Status::invalidArgument(formatText(
+        "%s: its driver is of CUDA %s, but this program's kernels were made "
+        "with "
+        "a toolkit of CUDA %d and need a driver of CUDA %s or newer%s: update "
+        "the driver, or build Dyna and the program with an older toolkit",
+        context->label(), cuda::versionText(version), code.oldest_driver / 1000,
+        cuda::versionText(static_cast<int>(code.oldest_driver)),
+        code.oldest_driver == 13000   ? " (release 580)"
+        : code.oldest_driver == 12000 ? " (release 525)"
+                                      : ""));
   std::vector<CudaImage> images;
   for (int64_t i = 0; i < code.image_count; ++i) {
     const dyna_device_image &image = code.images[i];
@@ -53,7 +65,7 @@ std::string dyna::describeImages(const dyna_device_code &code) {
     text += text.empty() ? "" : ", ";
     text += image.kind == DYNA_IMAGE_EMULATED ? "emulated"
             : image.kind == DYNA_IMAGE_PTX
-                ? formatText("PTX of sm_%d", image.architecture)
+                ? formatText("compute_%d (PTX)", image.architecture)
                 : formatText("sm_%d", image.architecture);
   }
   return text.empty() ? "none" : text;

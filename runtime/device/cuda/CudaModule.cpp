@@ -33,6 +33,20 @@ static std::string nameOf(const CudaImage &image) {
   return formatText("%s_%d", image.isPtx ? "compute" : "sm", image.capability);
 }
 
+/// What to compile for, that a device of `capability` runs it.
+static std::string adviceFor(int capability) {
+  if (capability == 0)
+    return "the stand-in runs what is compiled with --arch=emulated";
+  if (capability < 80)
+    return "GPUs before compute capability 8.0 are not supported";
+  // The latest of those that dynac knows: its code, or PTX, runs there.
+  int best = 80;
+  for (int known : {90, 100, 120})
+    if (known <= capability)
+      best = known;
+  return formatText("compile it with --arch=sm_%d", best);
+}
+
 StatusOr<std::unique_ptr<CudaModule>>
 CudaModule::load(const std::shared_ptr<PrimaryContext> &context,
                  const std::vector<CudaImage> &images) {
@@ -44,9 +58,9 @@ CudaModule::load(const std::shared_ptr<PrimaryContext> &context,
       all += (all.empty() ? "" : ", ") + nameOf(held);
     return Status::invalidArgument(formatText(
         "%s is of architecture sm_%d, for which this program holds no code "
-        "(it has %s); compile it with --arch=sm_%d",
+        "(it has %s); %s",
         context->label(), context->capability(), all.empty() ? "none" : all,
-        context->capability()));
+        adviceFor(context->capability())));
   }
   char log[1024] = "";
   int32_t options[] = {kJitErrorLog, kJitErrorLogBytes};

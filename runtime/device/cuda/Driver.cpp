@@ -17,8 +17,10 @@ std::string cuda::versionText(int version) {
 StatusOr<Driver> Driver::open() {
   StatusOr<Library> opened = Library::open({"libcuda.so.1"});
   if (!opened.isOk())
-    return Status::invalidArgument("no CUDA driver: " +
-                                   opened.status().message());
+    return Status::invalidArgument(
+        "no CUDA driver: " + opened.status().message() +
+        "; nvidia-smi tells whether this machine has one (a container is given "
+        "it with --gpus all)");
   const Library &library = *opened;
   Driver driver;
   driver.path = library.path();

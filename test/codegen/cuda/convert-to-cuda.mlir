@@ -7,7 +7,7 @@
 // RUN: not dyna-opt %s --dyna-embed-kernels 2>&1 | FileCheck %s --check-prefix=EARLY
 // EARLY: error: expects kernels in 'dyna_kernels'; run --dyna-convert-to-cuda before they are embedded
 // RUN: not dyna-opt %s --dyna-convert-to-cuda --dyna-embed-kernels=arch=sm_75 2>&1 | FileCheck %s --check-prefix=ARCH
-// ARCH: error: expects architectures among sm_80, sm_90, sm_100 and sm_120, or emulated alone, but got 'sm_75'
+// ARCH: error: expects architectures among sm_80 (which sm_86 and sm_89 run, too), sm_90, sm_100 and sm_120, separated by commas, or emulated alone, but got 'sm_75'
 
 module attributes {dyna.target = "cuda"} {
 dyna.layer @l[%b: tensor<32xf32>](%x: tensor<?x32xf32>) -> tensor<?x32xf32> {

@@ -386,7 +386,10 @@ class CudaTest(common.BinaryTest):
         self.assertRegex(said, r"cuda\n  kernels for: emulated\n  driver: CUDA 13.0 \(.*libcuda.so.1\)\n"
                                r"  library: cuBLASLt 13.0.0 \(.*libcublasLt.so.13\)\n"
                                r"  (library: cuDNN 9.19.0 \(.*libcudnn.so.9\), for --attention=cudnn|no cuDNN, attention by own kernels alone: compiled without .*)\n"
-                               r"  device 0: stand-in, sm_0, 1.0 GiB")
+                               r"  device 0: stand-in, sm_0, 1.0 GiB: runs this program")
+        os.environ["DYNA_STANDIN_CAPABILITY"] = "90"
+        self.assertRegex(common.succeed([self.emulated(), "--describe"]), r"sm_90, 1.0 GiB: has no code here")
+        del os.environ["DYNA_STANDIN_CAPABILITY"]
         self.assertEqual(common.described(self.emulated())["target"], "cuda")
         self.assertEqual(common.described(common.binary())["target"], "cpu")
         os.environ["DYNA_CUDA_LIBRARY_PATH"] = str(self.folder)
@@ -406,11 +409,12 @@ class CudaTest(common.BinaryTest):
 
     def test_code_for_gpus(self):
         program = common.binary("gpt2", "bf16", ("--target=cuda", "--arch=sm_80,sm_90"))
-        self.assertRegex(common.succeed([program, "--describe"]), r"kernels for: (sm_80, sm_90, )?PTX of sm_80\n")
+        self.assertRegex(common.succeed([program, "--describe"]), r"kernels for: (sm_80, sm_90, )?compute_80 \(PTX\) \(toolkit of CUDA \d+, for drivers of CUDA \d+.0 or newer\)\n")
         run = common.training(program, self.corpus, steps=1)
         self.refuse(run, "no CUDA driver", DYNA_CUDA_LIBRARY_PATH=self.folder)
         self.refuse(run, "too old", DYNA_CUDA_LIBRARY_PATH=STANDINS / "old")
-        self.refuse(run, "architecture sm_70", "it has sm_80, sm_90, compute_80", "--arch=sm_70", DYNA_STANDIN_CAPABILITY=70)
+        self.refuse(run, "its driver is of CUDA 12.0", "update the driver", DYNA_STANDIN_CAPABILITY=90, DYNA_STANDIN_DRIVER=12000)
+        self.refuse(run, "architecture sm_70", "it has sm_80, sm_90, compute_80", "before compute capability 8.0 are not supported", DYNA_STANDIN_CAPABILITY=70)
 
     def test_bad_input_is_one_line(self):
         program = self.emulated()
@@ -423,6 +427,8 @@ class CudaTest(common.BinaryTest):
         self.refuse(run, "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA device 0 (stand-in)", DYNA_STANDIN_FAULT=200)
         self.refuse([*run, "--timeout=1"], "not done by its deadline", DYNA_STANDIN_HANG=200)
         self.refuse([*run, "--attention=fast"], "--attention", "own", "cudnn")
+        self.refuse([*run, "--attention=cudnn"], "--attention=cudnn is for attention in bf16", "computes in f32")
+        run = common.training(self.emulated("gpt2", "bf16"), self.corpus, *SHORT, steps=2)
         self.refuse([*run, "--attention=cudnn"], "--attention=cudnn: ", "; --attention=own needs no library")
         self.refuse([program, "--profile", self.folder / "costs"], "--profile", "not there for them yet")
         for flag in ("--device=0", "--tf32", "--deterministic", f"--algorithms={self.folder}/algorithms"):

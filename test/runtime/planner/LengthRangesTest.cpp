@@ -115,7 +115,11 @@ TEST(LengthRanges, WhatIsWrongIsSaidWithItsNumbers) {
   EXPECT_EQ(refusal("mid: 0-8; mid: 9-"), "two ranges, 0-8 and 9-, are of the "
                                           "strategy 'mid', which can have one");
   EXPECT_EQ(refusal("0-8"),
-            "range '0-8' has no name: expects, for instance, short: 0-1024");
+            "range '0-8' has no name: expects, for instance, short: 0-1024; "
+            "where ranges are searched for, search stands alone");
+  EXPECT_EQ(refusal("short: 0-8 mid: 9-"),
+            "range 'short: 0-8 mid: 9-' has two colons: ranges are separated "
+            "by ';', as in short: 0-1024; long: 1025-");
   for (const char *text : {"", " ; "})
     EXPECT_EQ(refusal(text), "no ranges given: write, for instance, \"short: "
                              "0-1024; long: 1025-\"");
@@ -130,7 +134,8 @@ TEST(LengthRanges, WhatIsWrongIsSaidWithItsNumbers) {
                          "up to 1099511627776 as its end, but got '%s'",
                          end, end));
   EXPECT_EQ(parseLengthRanges("a: 0-", {}).status().message(),
-            "range 'a: 0-' is of no strategy: none has a name");
+            "range 'a: 0-' is of no strategy: none has a name (give "
+            "--strategies, or compile them in)");
 }
 
 } // namespace

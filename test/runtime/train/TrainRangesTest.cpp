@@ -213,6 +213,18 @@ TEST_F(TrainRangesTest, RangesWithoutSamplesAreNoted) {
   EXPECT_EQ(result.err.find("strategy 'short' gets none"), std::string::npos);
 }
 
+TEST_F(TrainRangesTest, AHomeWithoutSamplesIsNotedAsOne) {
+  for (std::string home : {"long", "short"}) {
+    Result result = run(training(
+        {"--strategies=short: dp=2; long: pp=2",
+         "--ranges=short: 0-5000; long: 5001-; home=" + home, "--steps=1"}));
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(result.err.find("every step switches to it") != std::string::npos,
+              home == "long")
+        << result.err;
+  }
+}
+
 TEST_F(TrainRangesTest, StrategiesThatNobodyAsksForAreNoted) {
   Result result = run(training({"--strategies=q: dp=2", "--steps=1"}));
   ASSERT_EQ(result.code, 0) << result.err;

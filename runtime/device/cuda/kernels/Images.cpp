@@ -49,6 +49,6 @@ static constexpr int kImages =
 
 extern "C" const dyna_device_image dyna_kernel_images[kImages];
 
-const dyna_device_code dyna_cuda_kernels = {dyna_kernel_images, kImages,
-                                            dyna::gpu::kKernelFunctions,
-                                            dyna::gpu::kKernelCount};
+const dyna_device_code dyna_cuda_kernels = {
+    dyna_kernel_images, kImages, dyna::gpu::kKernelFunctions,
+    dyna::gpu::kKernelCount, DYNA_CUDA_TOOLKIT_MAJOR * 1000};

@@ -44,7 +44,7 @@ const dyna_device_image images[] = {
     {0, DYNA_IMAGE_EMULATED, &image, sizeof(image)}};
 const dyna_device_function functions[] = {{"nothing", 8, 32, 0},
                                           {"store", sizeof(Store), 4, 8}};
-const dyna_device_code code = {images, 1, functions, 2};
+const dyna_device_code code = {images, 1, functions, 2, 0};
 
 class CudaCodeTest : public testing::Test {
 protected:
@@ -143,6 +143,20 @@ TEST_F(CudaCodeTest, CodeForOtherDevicesIsRefusedAtOnce) {
             "program holds no code (it has emulated); compile it with "
             "--arch=sm_90");
   EXPECT_EQ(describeImages(code), "emulated");
+}
+
+TEST_F(CudaCodeTest, ADriverOlderThanTheToolkitIsRefused) {
+  dyna_device_code newer = code;
+  newer.oldest_driver = 13000;
+  settings.set("DYNA_STANDIN_DRIVER", 12090);
+  open();
+  EXPECT_EQ(device->loadCode(newer).message(),
+            "CUDA device 0 (stand-in): its driver is of CUDA 12.9, but this "
+            "program's kernels were made with a toolkit of CUDA 13 and need a "
+            "driver of CUDA 13.0 or newer (release 580): update the driver, or "
+            "build Dyna and the program with an older toolkit");
+  newer.oldest_driver = 12000;
+  EXPECT_TRUE(device->loadCode(newer).isOk());
 }
 
 TEST_F(CudaCodeTest, AnIndexThatIsRefusedIsNamed) {

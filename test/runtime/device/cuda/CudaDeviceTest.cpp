@@ -376,6 +376,22 @@ TEST_F(CudaDeviceTest, CodeThatIsNotThereIsRefused) {
             "CUDA device 0 (stand-in) is of architecture sm_90, for which this "
             "program holds no code (it has sm_80, compute_100); compile it "
             "with --arch=sm_90");
+  // What is advised is what dynac has.
+  for (auto [capability, advice] :
+       std::initializer_list<std::pair<int, const char *>>{
+           {75, "GPUs before compute capability 8.0 are not supported"},
+           {86, "compile it with --arch=sm_80"},
+           {89, "compile it with --arch=sm_80"},
+           {103, "compile it with --arch=sm_100"},
+           {110, "compile it with --arch=sm_100"},
+           {121, "compile it with --arch=sm_120"},
+           {0, "the stand-in runs what is compiled with --arch=emulated"}}) {
+    settings.set("DYNA_STANDIN_CAPABILITY", capability);
+    std::unique_ptr<CudaDevice> other = make();
+    EXPECT_THAT(other->load(std::vector<CudaImage>()).status().message(),
+                testing::EndsWith(advice));
+  }
+  settings.set("DYNA_STANDIN_CAPABILITY", 90);
   EXPECT_THAT(device->load(std::vector<CudaImage>()).status().message(),
               HasSubstr("it has none"));
   EXPECT_EQ(device->load({{80, true, ".version 8.0"}}).status().message(),

@@ -225,6 +225,10 @@ int OptionsCheck::checkTarget() {
     return usageError("--matmul=" + options.matmul +
                       " goes with --target=cpu; CUDA's products are the "
                       "device's");
+  if (llvm::is_contained(options.link.libraries, "mpi"))
+    return usageError(
+        "--with=mpi goes with --target=cpu: a run on CUDA has one "
+        "device and one rank so far");
   if (!options.architectures.empty())
     if (auto known = cuda::readArchitectures(options.architectures); !known)
       return usageError("--arch " + llvm::toString(known.takeError()));

@@ -82,6 +82,10 @@ private:
     if (!valid)
       return bad("has the name '" + name +
                  "': letters, digits, '_', '-' and '.' make a name");
+    if (name == "search" || name == "home")
+      return bad("is named " + name +
+                 ", which means something else to --strategy and --ranges: "
+                 "choose another name");
     strategy_.name = name;
     return Status::ok();
   }

@@ -96,6 +96,30 @@ Status checkFlags(const TrainOptions &options) {
   return Status::ok();
 }
 
+/// A run that goes on has its ranges: a strategy that is named now, and that none
+/// of them is of, was meant to be used.
+void noteUnused(Session &session, const LengthRanges &ranges) {
+  const TrainOptions &options = session.options;
+  if (options.resume.empty() || !options.isGiven("strategies"))
+    return;
+  auto given = parseStrategies(options.strategies);
+  if (!given.isOk()) // was read before
+    return;
+  std::string unused, used;
+  for (const Strategy &strategy : *given) {
+    const bool isUsed = std::any_of(
+        ranges.ranges().begin(), ranges.ranges().end(),
+        [&](const LengthRange &range) { return range.name == strategy.name; });
+    std::string &list = isUsed ? used : unused;
+    list += (list.empty() ? "" : ", ") + strategy.name;
+  }
+  if (!unused.empty())
+    session.notes.push_back(
+        formatText("no range is of the strategies %s: the saved ranges are of "
+                   "%s; --ranges gives others",
+                   unused, used.empty() ? "other ones" : used));
+}
+
 Status chooseRanges(Session &session) {
   const TrainOptions &options = session.options;
   DYNA_RETURN_IF_ERROR(checkFlags(options));
@@ -107,6 +131,7 @@ Status chooseRanges(Session &session) {
   DYNA_ASSIGN_OR_RETURN(LengthRanges ranges,
                         parseLengthRanges(options.ranges, names));
   DYNA_RETURN_IF_ERROR(checkEqualRanks(ranges, strategies));
+  noteUnused(session, ranges);
   std::vector<PlannedGraph> graphs;
   for (const LengthRange &range : ranges.ranges()) {
     DYNA_ASSIGN_OR_RETURN(PlannedGraph graph,

@@ -132,13 +132,6 @@ Status takeCompiledRanges(Session &session) {
   if (manifest.ranges().empty() || manifest.strategies_size() == 0)
     return Status::ok();
   const bool areRedefined = !options.strategies.empty();
-  // Those given now stand for compiled ones of the same names.
-  std::set<std::string> names;
-  if (areRedefined) {
-    DYNA_ASSIGN_OR_RETURN(auto given, parseStrategies(options.strategies));
-    for (const Strategy &strategy : given)
-      names.insert(strategy.name);
-  }
   DYNA_ASSIGN_OR_RETURN(Strategy compiled,
                         parseStrategy(manifest.strategies(0)));
   if (!areRedefined && options.ranks > 0 && options.ranks != compiled.ranks())
@@ -148,11 +141,10 @@ Status takeCompiledRanges(Session &session) {
         "out --ranks, or give --strategy or --ranges search for %d",
         options.ranks, compiled.ranks(), options.ranks));
   // With the strategies, so that any other binary can resume the run.
-  for (const std::string &text : manifest.strategies()) {
-    DYNA_ASSIGN_OR_RETURN(Strategy strategy, parseStrategy(text));
-    if (!names.count(strategy.name))
-      options.strategies += (options.strategies.empty() ? "" : "; ") + text;
-  }
+  // Those given now stand for compiled ones of the same names.
+  DYNA_ASSIGN_OR_RETURN(auto strategies,
+                        namedStrategies(*session.model, options.strategies));
+  options.strategies = describeStrategies(strategies);
   options.ranges = manifest.ranges();
   session.notes.push_back(formatText(
       "samples go to strategies by their lengths, as this program was compiled "

@@ -57,6 +57,10 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
       result.strategies, result.ranges));
   if (options.evaluate) // which has other steps
     return result;
+  if (options.costs.empty())
+    result.notes.push_back(
+        "expected times are estimates, not measured: --profile FILE measures "
+        "what --costs FILE reads");
   if (found.best.ranges.size() == 1)
     result.notes.push_back(formatText("a step is expected to take %.3g s under "
                                       "this one strategy",

@@ -192,6 +192,7 @@ class SearchTest(switches.SwitchesTest):
             degrees = dict(part.split("=") for part in strategy.split(": ")[1].split(","))
             self.assertEqual(int(degrees.get("dp", 1)) * int(degrees.get("tp", 1)) * int(degrees.get("pp", 1)), 4)
         self.assertIn("a step is expected to take", said[0])
+        self.assertIn("expected times are estimates, not measured", said[0])
         self.reference("gpt2")
         for kind, (difference, where) in self.references["gpt2"].compare(stem).items():
             self.assertLessEqual(difference, strategies.TOLERANCE, f"{kind} of {where}")
@@ -209,6 +210,11 @@ class SearchTest(switches.SwitchesTest):
             resumed = self.runs / f"resumed-{more}"
             shutil.copytree(stem, resumed)
             common.succeed([binary, "--resume", resumed, f"--steps={strategies.STEPS + 1}", "--no-progress", *flags])
+        # Named in vain: the saved ranges are of others.
+        shutil.copytree(stem, self.runs / "resumed-in-vain")
+        done = common.run([binary, "--resume", self.runs / "resumed-in-vain", f"--steps={strategies.STEPS + 1}", "--no-progress", "--strategies=vain: dp=4,recompute=full"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "note: no range is of the strategies .*vain.*: the saved ranges are of .*--ranges gives others")
         done = common.run([binary, "--resume", stem, f"--steps={strategies.STEPS + 1}", "--no-progress", "--strategy=none"])
         self.assertEqual(done.returncode, 2)
         for name in (own, "t4s1"):

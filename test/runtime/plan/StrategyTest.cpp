@@ -145,6 +145,8 @@ TEST(StrategyTest, ErrorsNameTextKeyAndExpectation) {
       {"pp=3,layers=4+4", "gives layers for 2 stages, but has pp=3"},
       {"pp=2,layers=4+0", "has layers=0"},
       {"a b: dp=2", "has the name 'a b'"},
+      {"home: dp=2", "is named home, which means something else"},
+      {"search: dp=2", "is named search, which means something else"},
       {"order=dp+tp", "has order=dp+tp: expects dp, pp and tp, each once"},
       {"order=dp+tp+tp", "has order=dp+tp+tp"},
       {"order=dp+tp+pp+dp", "has order=dp+tp+pp+dp"},

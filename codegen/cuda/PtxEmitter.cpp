@@ -9,6 +9,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "runtime/abi/DeviceCode.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
@@ -28,10 +29,8 @@
 using namespace mlir;
 using namespace mlir::dyna::cuda;
 
-static constexpr int kArchitectures[] = {80, 90, 100, 120};
+static constexpr int kArchitectures[] = DYNA_ARCHITECTURES;
 static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
-
-ArrayRef<int> mlir::dyna::cuda::getArchitectures() { return kArchitectures; }
 
 llvm::Expected<SmallVector<int>>
 mlir::dyna::cuda::readArchitectures(StringRef text) {

@@ -12,9 +12,6 @@
 
 namespace mlir::dyna::cuda {
 
-/// The architectures that code is made for, as numbers: 80 for sm_80.
-ArrayRef<int> getArchitectures();
-
 /// The architectures that "sm_80,sm_90" names, ascending; none of "emulated". An
 /// error that says what is expected otherwise.
 llvm::Expected<SmallVector<int>> readArchitectures(StringRef text);

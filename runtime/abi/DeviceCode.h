@@ -17,6 +17,9 @@
 extern "C" {
 #endif
 
+/// The architectures that code is made for, ascending: {80, 90, 100, 120}.
+#define DYNA_ARCHITECTURES {80, 90, 100, 120}
+
 /// What `kind` says of an image.
 enum {
   /// A cubin: for `architecture` and those of the same major number above it.

@@ -100,7 +100,8 @@ Status checkFlags(const TrainOptions &options) {
 /// of them is of, was meant to be used.
 void noteUnused(Session &session, const LengthRanges &ranges) {
   const TrainOptions &options = session.options;
-  if (options.resume.empty() || !options.isGiven("strategies"))
+  if (options.resume.empty() || !options.isGiven("strategies") ||
+      options.isGiven("ranges"))
     return;
   auto given = parseStrategies(options.strategies);
   if (!given.isOk()) // was read before

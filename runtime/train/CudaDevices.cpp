@@ -10,6 +10,7 @@
 #include "runtime/plan/DescribeManifest.h"
 #include "runtime/train/Devices.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace dyna {
@@ -84,24 +85,42 @@ StatusOr<std::string> timeAlgorithms(Device &device,
   return text;
 }
 
-/// Whether a device with `driver` runs the kernels of `code`.
-const char *verdict(const cuda::Driver &driver, const dyna_device_code &code,
+/// What a device loads: the program's kernels, if it has any, and those written by
+/// hand.
+std::vector<const dyna_device_code *> codesOf(const dyna_program &program) {
+  std::vector<const dyna_device_code *> codes = {&dyna_cuda_kernels};
+  if (program.device_code)
+    codes.push_back(program.device_code);
+  return codes;
+}
+
+/// The oldest driver that loads all of them; 0: any.
+int64_t oldestDriver(const dyna_program &program) {
+  int64_t oldest = 0;
+  for (const dyna_device_code *code : codesOf(program))
+    oldest = std::max(oldest, code->oldest_driver);
+  return oldest;
+}
+
+/// Whether a device with `driver` runs the program.
+const char *verdict(const cuda::Driver &driver, const dyna_program &program,
                     int capability) {
-  std::vector<CudaImage> images;
-  for (int64_t i = 0; i < code.image_count; ++i)
-    images.push_back({code.images[i].architecture,
-                      code.images[i].kind == DYNA_IMAGE_PTX,
-                      code.images[i].bytes});
-  if (!chooseImage(images, capability))
-    return "has no code here";
-  if (driver.version < code.oldest_driver)
-    return "needs a newer driver";
-  return "runs this program";
+  for (const dyna_device_code *code : codesOf(program)) {
+    std::vector<CudaImage> images;
+    for (int64_t i = 0; i < code->image_count; ++i)
+      images.push_back({code->images[i].architecture,
+                        code->images[i].kind == DYNA_IMAGE_PTX,
+                        code->images[i].bytes});
+    if (code->function_count > 0 && !chooseImage(images, capability))
+      return "has no code here";
+  }
+  return driver.version < oldestDriver(program) ? "needs a newer driver"
+                                                : "runs this program";
 }
 
 /// One line for each device of the driver.
 std::string devicesText(const cuda::Driver &driver,
-                        const dyna_device_code &code) {
+                        const dyna_program &program) {
   std::string text;
   for (int number = 0; number < driver.devices; ++number) {
     cuda::Ordinal ordinal = 0;
@@ -119,7 +138,7 @@ std::string devicesText(const cuda::Driver &driver,
                 ? formatText("  device %d: %s, sm_%d, %s: %s\n", number,
                              printable(name), 10 * major + minor,
                              formatBytes(static_cast<int64_t>(bytes)),
-                             verdict(driver, code, 10 * major + minor))
+                             verdict(driver, program, 10 * major + minor))
                 : formatText("  device %d: says nothing of itself\n", number);
   }
   return text;
@@ -146,7 +165,7 @@ std::string dnnText() {
 std::string describe(const dyna_program &program) {
   std::string text = "cuda\n  kernels for: ";
   text += program.device_code ? describeImages(*program.device_code) : "none";
-  if (int64_t oldest = dyna_cuda_kernels.oldest_driver)
+  if (int64_t oldest = oldestDriver(program))
     text +=
         formatText(" (toolkit of CUDA %d, for drivers of CUDA %s or newer)",
                    oldest / 1000, cuda::versionText(static_cast<int>(oldest)));
@@ -157,11 +176,7 @@ std::string describe(const dyna_program &program) {
                                      printable(driver->path))
                         : driver.status().message();
   text += "\n  " + blasText() + "\n  " + dnnText() + "\n";
-  if (!driver.isOk())
-    return text;
-  // A model without kernels of its own still needs those written by hand.
-  return text + devicesText(*driver, program.device_code ? *program.device_code
-                                                         : dyna_cuda_kernels);
+  return driver.isOk() ? text + devicesText(*driver, program) : text;
 }
 
 } // namespace

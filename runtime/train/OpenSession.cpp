@@ -29,7 +29,6 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <set>
 
 namespace dyna {
 namespace {
@@ -100,25 +99,6 @@ Status openData(const Model &model, Session &session) {
     if (index)
       longest = std::max(longest, index->statistics().longestSample());
   return setLongestSample(session, longest);
-}
-
-/// Ranks that strategies are sought for.
-StatusOr<int> searchedRanks(const Model &model, const TrainOptions &options) {
-  if (options.ranks > 0)
-    return static_cast<int>(options.ranks);
-  if (launchedProcesses() > 1)
-    return launchedProcesses();
-  DYNA_ASSIGN_OR_RETURN(auto compiled, namedStrategies(model, ""));
-  std::set<int> ranks;
-  for (const Strategy &strategy : compiled)
-    ranks.insert(strategy.ranks());
-  if (ranks.size() == 1)
-    return *ranks.begin();
-  return Status::invalidArgument(formatText(
-      "--ranges search needs --ranks N, the number of ranks to share the work: "
-      "%s",
-      ranks.empty() ? "no strategies were compiled in that would tell"
-                    : "the compiled strategies have different numbers"));
 }
 
 /// What was compiled stands for what nobody says.

@@ -7,8 +7,11 @@
 #include "runtime/base/ParseBytes.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/ChooseStrategies.h"
+#include "runtime/train/NamedStrategies.h"
+#include "runtime/transport/ProcessTransport.h"
 
 #include <algorithm>
+#include <set>
 
 namespace dyna {
 namespace {
@@ -26,6 +29,24 @@ std::vector<int64_t> lengthsOf(const SampleStatistics &samples) {
 }
 
 } // namespace
+
+StatusOr<int> searchedRanks(const Model &model, const TrainOptions &options) {
+  if (options.ranks > 0)
+    return static_cast<int>(options.ranks);
+  if (launchedProcesses() > 1)
+    return launchedProcesses();
+  DYNA_ASSIGN_OR_RETURN(auto compiled, namedStrategies(model, ""));
+  std::set<int> ranks;
+  for (const Strategy &strategy : compiled)
+    ranks.insert(strategy.ranks());
+  if (ranks.size() == 1)
+    return *ranks.begin();
+  return Status::invalidArgument(formatText(
+      "--ranges search needs --ranks N, the number of ranks to share the work: "
+      "%s",
+      ranks.empty() ? "no strategies were compiled in that would tell"
+                    : "the compiled strategies have different numbers"));
+}
 
 StatusOr<FoundRanges> searchRanges(const Model &model,
                                    const TrainOptions &options,

@@ -17,6 +17,10 @@ struct FoundRanges {
   std::vector<std::string> notes; ///< what was considered, and what it gains
 };
 
+/// The ranks to search for: --ranks, else those of the launcher's processes, else
+/// those that all compiled strategies have; InvalidArgument where none says it.
+StatusOr<int> searchedRanks(const Model &model, const TrainOptions &options);
+
 /// The strategies over the compiled tensor degrees, and the lengths that each
 /// takes, whose expected step is the shortest for samples as these, switches
 /// included (StrategySearch.h): by the costs of the flags, within --rank-memory.

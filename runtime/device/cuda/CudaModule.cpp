@@ -4,6 +4,7 @@
 
 #include "runtime/device/cuda/CudaModule.h"
 
+#include "runtime/abi/DeviceCode.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 
@@ -41,7 +42,7 @@ static std::string adviceFor(int capability) {
     return "GPUs before compute capability 8.0 are not supported";
   // The latest of those that dynac knows: its code, or PTX, runs there.
   int best = 80;
-  for (int known : {90, 100, 120})
+  for (int known : DYNA_ARCHITECTURES)
     if (known <= capability)
       best = known;
   return formatText("compile it with --arch=sm_%d", best);

@@ -410,6 +410,11 @@ class CudaTest(common.BinaryTest):
     def test_code_for_gpus(self):
         program = common.binary("gpt2", "bf16", ("--target=cuda", "--arch=sm_80,sm_90"))
         self.assertRegex(common.succeed([program, "--describe"]), r"kernels for: (sm_80, sm_90, )?compute_80 \(PTX\) \(toolkit of CUDA \d+, for drivers of CUDA \d+.0 or newer\)\n")
+        os.environ.update(DYNA_CUDA_LIBRARY_PATH=f"{STANDINS}/cuda", DYNA_STANDIN_CAPABILITY="90")
+        for driver, said in (("13000", "runs this program"), ("12000", "needs a newer driver")):
+            os.environ["DYNA_STANDIN_DRIVER"] = driver
+            self.assertRegex(common.succeed([program, "--describe"]), f"device 0: .*: {said}\n")
+        del os.environ["DYNA_STANDIN_DRIVER"], os.environ["DYNA_STANDIN_CAPABILITY"]
         run = common.training(program, self.corpus, steps=1)
         self.refuse(run, "no CUDA driver", DYNA_CUDA_LIBRARY_PATH=self.folder)
         self.refuse(run, "too old", DYNA_CUDA_LIBRARY_PATH=STANDINS / "old")

@@ -102,12 +102,23 @@ findColumns(const std::vector<std::string> &header,
                  shortened(names)));
 }
 
+/// Data of a training run are no lengths, which people try.
+bool looksLikeJson(const std::string &line) {
+  const size_t at = line.find_first_not_of(" \t");
+  return at != std::string::npos && (line[at] == '{' || line[at] == '[');
+}
+
 class Reader {
 public:
   explicit Reader(const std::vector<std::string> &columns)
       : columns_(columns) {}
 
   Status line(const std::string &text) {
+    if (places_.empty() && looksLikeJson(text))
+      return Status::invalidArgument(
+          "this is JSON, not lengths: expects a number of tokens a line, or "
+          "columns that the first line names; a training binary writes those "
+          "of its data with --write-lengths FILE");
     std::vector<std::string> fields = split(text);
     if (fields.size() == 1 && fields[0].empty())
       return Status::ok();

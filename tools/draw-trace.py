@@ -57,6 +57,8 @@ def bars_of(slices):
     """What follows one another of one micro-batch and kind of work is one bar: (work, micro-batch, phase, begin, end)."""
     bars = []
     for event in sorted(slices, key=lambda event: event["ts"]):
+        if event.get("cat") == "phase":  # has the name of its strategy
+            continue
         work, number, phase = WORK.get(event["name"]), event["args"].get("micro_batch"), event["args"].get("phase")
         begin, end = event["ts"], event["ts"] + event["dur"]
         if work is None or event["dur"] <= 0:

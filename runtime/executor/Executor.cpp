@@ -366,7 +366,7 @@ Status Executor::run(const VerifiedStep &step,
   const Traffic before = machine_.traffic();
   Status status = runAll();
   if (options_.trace)
-    options_.trace->addSwitches(traced);
+    options_.trace->addPhases(traced);
   return endStep(status, before, result);
 }
 

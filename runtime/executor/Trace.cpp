@@ -66,12 +66,43 @@ void TraceRecorder::write(TraceWriter &writer, int rank) const {
   writer.nameTrack(rank, TRACK_INSTRUCTIONS, "instructions");
   writer.nameTrack(rank, TRACK_VALUE_SWITCH, "switches: values");
   writer.nameTrack(rank, TRACK_GRADIENT_SWITCH, "switches: gradients");
+  writer.nameTrack(rank, TRACK_PHASE, "phases");
 }
 
-void TraceRecorder::addSwitches(size_t first) {
+/// What is left of a slice of one instruction that stands for several.
+static void forgetInstruction(TraceSlice &slice) {
+  slice.layer = slice.microBatch = slice.bucket = -1;
+  slice.coreSeconds = -1;
+  slice.flops = 0;
+  slice.arrow = 0;
+}
+
+void TraceRecorder::addPhases(size_t first) {
+  const size_t end = slices_.size();
+  std::map<int, TraceSlice> phases;
+  for (size_t index = first; index < end; ++index) {
+    const TraceSlice &slice = slices_[index];
+    if (slice.phase < 0 || slice.bucket >= 0 || slice.isInner ||
+        slice.layer < 0)
+      continue;
+    TraceSlice &life = phases.insert({slice.phase, slice}).first->second;
+    life.seconds = slice.beginSeconds + slice.seconds - life.beginSeconds;
+  }
+  addSwitches(first, end);
+  for (auto &[number, phase] : phases) {
+    forgetInstruction(phase);
+    phase.name = phase.strategy ? phase.strategy : "phase";
+    phase.category = "phase";
+    phase.track = TRACK_PHASE;
+    phase.sentBytes = 0;
+    add(phase);
+  }
+}
+
+void TraceRecorder::addSwitches(size_t first, size_t end) {
   // By track and phase: all of its buckets.
   std::map<std::pair<int, int>, TraceSlice> lives;
-  for (size_t index = first; index < slices_.size(); ++index) {
+  for (size_t index = first; index < end; ++index) {
     const TraceSlice &slice = slices_[index];
     if (slice.bucket < 0 || slice.isInner)
       continue;
@@ -81,15 +112,13 @@ void TraceRecorder::addSwitches(size_t first) {
       life.seconds = slice.beginSeconds + slice.seconds - life.beginSeconds;
     life.sentBytes += isNew ? 0 : slice.sentBytes;
   }
-  for (size_t index = first; index < slices_.size(); ++index)
+  for (size_t index = first; index < end; ++index)
     if (slices_[index].bucket >= 0)
       slices_[index].track = TRACK_INSTRUCTIONS;
   for (auto &[key, life] : lives) {
     life.name =
         key.first == TRACK_VALUE_SWITCH ? "values come" : "gradients go home";
-    life.bucket = -1;
-    life.coreSeconds = -1;
-    life.flops = 0;
+    forgetInstruction(life);
     add(life);
   }
 }

@@ -27,7 +27,8 @@ namespace dyna {
 enum TraceTrack {
   TRACK_INSTRUCTIONS = 0,
   TRACK_VALUE_SWITCH, ///< from the first start to the last wait
-  TRACK_GRADIENT_SWITCH
+  TRACK_GRADIENT_SWITCH,
+  TRACK_PHASE ///< from its first layer function to its last
 };
 
 struct TraceSlice {
@@ -69,9 +70,9 @@ public:
   /// A slice that is already there was at another time; the thread's own time says
   /// nothing of it then.
   void move(size_t slice, double beginSeconds, double seconds);
-  /// Draws every switch of the step whose slices began at `first`: those of its
-  /// instructions carry its track until then.
-  void addSwitches(size_t first);
+  /// Draws every switch and phase of the step whose slices began at `first`: those
+  /// of a switch's instructions carry its track until then.
+  void addPhases(size_t first);
   /// Records no more.
   void close() { limit_ = slices_.size(); }
   bool isFull() const { return slices_.size() >= limit_; }
@@ -87,6 +88,7 @@ public:
                             int firstRank = 0, TraceWriter writer = {});
 
 private:
+  void addSwitches(size_t first, size_t end);
   void write(TraceWriter &writer, int rank) const;
 
   size_t limit_;

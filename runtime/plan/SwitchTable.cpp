@@ -217,6 +217,13 @@ SwitchTable::createWays(const std::vector<const ExecutableGraph *> &graphs,
   return table;
 }
 
+std::string SwitchTable::names() const {
+  std::string all;
+  for (const ExecutableGraph *graph : graphs_)
+    all += formatText("%s'%s'", all.empty() ? "" : ", ", graph->name());
+  return all;
+}
+
 int SwitchTable::find(const std::string &name) const {
   for (int index = 0; index < graphs(); ++index)
     if (graphs_[index]->name() == name)
@@ -236,8 +243,9 @@ SwitchTable::switchesOf(const plan::StepPlan &step) const {
     if (phase.graph < 0)
       return refuse(PlanRule::Switched,
                     formatText("phase %d is for strategy '%s', which is none "
-                               "of this run's",
-                               number, name));
+                               "of this run's: it has %s; --strategies and "
+                               "--ranges name those that plans are made for",
+                               number, name, names()));
     for (const PhaseSwitches &other : phases)
       if (other.graph == phase.graph)
         return refuse(PlanRule::Switched,

@@ -100,6 +100,8 @@ public:
   int home() const { return home_; }
   /// By the name in a plan; -1 if there is none.
   int find(const std::string &name) const;
+  /// Of all, for people.
+  std::string names() const;
 
   /// To a graph other than home; `before` is the graph of the phase before, -1
   /// for the first phase.

@@ -89,21 +89,30 @@ PlanReport reportStep(const StepPlanner &planner, const VerifiedStep &step,
   return report;
 }
 
-/// On the tracks that the executor has them on.
-static void traceSwitch(TraceWriter &writer, const TracedStep &step,
-                        const PlannedGraph &graph, bool isGradients,
-                        double seconds) {
+namespace {
+/// A track that the executor has, too (runtime/executor/Trace.h).
+struct PhaseTrack {
+  int track;
+  const char *name, *category;
+};
+const PhaseTrack valueTrack = {1, "switches: values", "switch"},
+                 gradientTrack = {2, "switches: gradients", "switch"},
+                 phaseTrack = {3, "phases", "phase"};
+} // namespace
+
+/// One slice on each rank, from where `step` begins.
+static void tracePhase(TraceWriter &writer, const TracedStep &step,
+                       const PlannedGraph &graph, const PhaseTrack &track,
+                       const std::string &name, double seconds) {
   TraceArguments arguments;
   arguments.step = step.step;
   arguments.phase = step.phase;
   arguments.strategy = graph.name.c_str();
   for (int rank = 0; seconds > 0 && rank < graph.graph->ranks(); ++rank) {
-    const int process = step.firstProcess + rank, track = isGradients ? 2 : 1;
-    writer.nameTrack(process, track,
-                     isGradients ? "switches: gradients" : "switches: values");
-    writer.slice(process, track,
-                 isGradients ? "gradients go home" : "values come", "switch",
-                 step.begin, seconds, arguments);
+    const int process = step.firstProcess + rank;
+    writer.nameTrack(process, track.track, track.name);
+    writer.slice(process, track.track, name, track.category, step.begin,
+                 seconds, arguments);
   }
 }
 
@@ -112,13 +121,16 @@ void traceStep(TraceWriter &writer, TracedStep step,
   for (size_t k = 0; k < phases.size(); ++k) {
     const PlayedPhase &phase = phases[k];
     step.phase = static_cast<int>(k);
-    traceSwitch(writer, step, *phase.graph, false, phase.switches.valueSeconds);
+    tracePhase(writer, step, *phase.graph, valueTrack, "values come",
+               phase.switches.valueSeconds);
     step.begin += phase.switches.valueSeconds;
+    tracePhase(writer, step, *phase.graph, phaseTrack, phase.graph->name,
+               phase.times.makespan);
     tracePlan(writer, step, *phase.graph->graph, phase.plan->plan(), phase.work,
               phase.times, ofHosts);
     step.begin += phase.times.makespan;
-    traceSwitch(writer, step, *phase.graph, true,
-                phase.switches.gradientSeconds);
+    tracePhase(writer, step, *phase.graph, gradientTrack, "gradients go home",
+               phase.switches.gradientSeconds);
     step.begin += phase.switches.gradientSeconds;
   }
 }

@@ -27,8 +27,10 @@ const NamedBound allBounds[] = {
 
 std::string quoted(double number) { return formatText("%.6g", number); }
 
+/// Short switches are not said to take no time.
 std::string milliseconds(double seconds) {
-  return formatText("%.2f ms", seconds * 1e3);
+  return seconds == 0 || seconds >= 1e-4 ? formatText("%.2f ms", seconds * 1e3)
+                                         : formatText("%.2f us", seconds * 1e6);
 }
 
 /// The members that all plans have.

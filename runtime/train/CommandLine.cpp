@@ -241,6 +241,14 @@ Status checkExclusions(const TrainOptions &options) {
       return Status::invalidArgument(formatText(
           "--plan-only trains nothing, so --%s is for the processes that do",
           flag));
+  for (const char *flag :
+       {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans",
+        "plans", "profile", "evaluate", "print-grad-norms", "plan-only"})
+    if (!options.writeLengths.empty() && options.isGiven(flag))
+      return Status::invalidArgument(
+          formatText("--write-lengths only writes lengths: there is nothing "
+                     "for --%s to do, leave it out",
+                     flag));
   if (!options.planOnly.empty() && options.store.empty())
     return bad("--plan-only needs --store ADDRESS, where its plans go");
   if (options.isGiven("store-retry") && options.store.empty())

@@ -328,6 +328,10 @@ std::vector<Flag> otherFlags() {
   return {
       toggle("Other", "evaluate", "only evaluate the loss on --data",
              &O::evaluate),
+      text("Other", "write-lengths", "FILE",
+           "only write the tokens of each sample of --data, a line each, as "
+           "dyna-plan and dynac take them as --lengths",
+           &O::writeLengths, Stored::No, true),
       describe("Other", "describe",
                "print what the binary is: table (default), json or proto",
                &O::describe, {"table", "json", "proto"}),

@@ -568,9 +568,10 @@ Status openPlanning(const Model &model, const TrainOptions &options,
   session.model = &model;
   if (int processes = launchedProcesses(); processes > 1)
     return Status::invalidArgument(formatText(
-        "--plan-only was started as one of %d processes: start planners alone, "
-        "each with its own I/N",
-        processes));
+        "%s was started as one of %d processes: start %s",
+        options.planOnly.empty() ? "--write-lengths" : "--plan-only", processes,
+        options.planOnly.empty() ? "one, without a launcher"
+                                 : "planners alone, each with its own I/N"));
   DYNA_RETURN_IF_ERROR(findRanges(session));
   DYNA_RETURN_IF_ERROR(chooseGraphs(session, /*training=*/true));
   DYNA_RETURN_IF_ERROR(limitSamples(session, true, /*runsHere=*/false));

@@ -30,6 +30,7 @@ std::vector<NamedPath> outputsOf(const TrainOptions &options) {
                            {"--profile", options.profile},
                            {"--print-grad-norms", options.gradNorms},
                            {"--counts", options.counts},
+                           {"--write-lengths", options.writeLengths},
                            {"--algorithms", options.algorithms}})
     if (!output.path.empty())
       outputs.push_back(std::move(output));

@@ -258,12 +258,29 @@ Status planOnly(const Model &model, const TrainOptions &options,
   return Status::ok();
 }
 
+/// In the order of the files, whatever --shuffle says.
+Status writeLengths(const Model &model, const TrainOptions &options) {
+  Session session;
+  DYNA_RETURN_IF_ERROR(openPlanning(model, options, session));
+  std::string text;
+  for (int64_t number = 0; number < session.data->size(); ++number) {
+    DYNA_ASSIGN_OR_RETURN(Sample sample, session.data->read(number));
+    text += formatText("%d\n", sample.tokens.size());
+  }
+  DYNA_RETURN_IF_ERROR(replaceFile(options.writeLengths, text));
+  for (const std::string &line : describeData(session))
+    sayLine(line);
+  return Status::ok();
+}
+
 Status startRun(const dyna_program &program, const Model &model,
                 TrainOptions options, int &stoppedBy) {
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
   DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
   if (!options.planOnly.empty())
     return planOnly(model, options, stoppedBy);
+  if (!options.writeLengths.empty())
+    return writeLengths(model, options);
   std::optional<Checkpoint> loaded;
   if (!options.load.empty()) {
     DYNA_ASSIGN_OR_RETURN(Checkpoint checkpoint, loadCheckpoint(options.load));

@@ -22,7 +22,8 @@ struct TrainOptions {
   bool help = false;
   bool version = false;
   bool evaluate = false;
-  std::string describe; ///< "", "table", "json" or "proto"
+  std::string writeLengths; ///< a file; empty: not asked for
+  std::string describe;     ///< "", "table", "json" or "proto"
 
   // Data.
   std::vector<std::string> data;

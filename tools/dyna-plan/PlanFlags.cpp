@@ -70,13 +70,14 @@ Status PlanFlags::check() const {
   DYNA_RETURN_IF_ERROR(expect(
       !model.empty(),
       "expects a model: a .mlir file, a config.json or a training binary"));
-  if (!switches.empty())
+  const bool isSwitch = switches.getNumOccurrences() > 0;
+  if (isSwitch)
     DYNA_RETURN_IF_ERROR(expectNone(
-        {strategy, strategies, ranges, mergeRanges, lengths, columns, compare,
-         attention, simulate, tokensPerBatch, tokensPerMicroBatch, steps, trace,
-         recompute, svg},
+        {strategy, ranges, mergeRanges, lengths, columns, compare, attention,
+         simulate, tokensPerBatch, tokensPerMicroBatch, steps, trace, recompute,
+         svg},
         " is about steps, and --switch about what is between them: give one"));
-  DYNA_RETURN_IF_ERROR(expect(!lengths.empty() || !switches.empty(),
+  DYNA_RETURN_IF_ERROR(expect(!lengths.empty() || isSwitch,
                               "expects --lengths: numbers, or a file of them"));
   DYNA_RETURN_IF_ERROR(
       expect(cluster.empty() || costs.empty(),
@@ -90,7 +91,7 @@ Status PlanFlags::check() const {
   DYNA_RETURN_IF_ERROR(
       expect(strategy != "search" || (trace.empty() && svg.empty()),
              "--trace and --svg are of one strategy, not of a search"));
-  return checkStrategies(*this);
+  return isSwitch ? Status::ok() : checkStrategies(*this);
 }
 
 } // namespace dyna

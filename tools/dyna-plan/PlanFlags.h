@@ -51,7 +51,8 @@ struct PlanFlags {
   llvm::cl::opt<std::string> switches{
       "switch",
       llvm::cl::desc("No steps, but the way of parameters from strategy to "
-                     "strategy, such as \"dp=2,tp=2 -> dp=4\""),
+                     "strategy, such as \"dp=2,tp=2 -> dp=4\", or by names of "
+                     "--strategies or of a training binary: \"a -> b\""),
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> lengths{
       "lengths",

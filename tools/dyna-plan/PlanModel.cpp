@@ -187,6 +187,15 @@ std::string splittingStrategies(const std::vector<Strategy> &strategies) {
   return text;
 }
 
+StatusOr<std::vector<Strategy>> compiledStrategies(const Model &model) {
+  std::vector<Strategy> strategies;
+  for (const std::string &text : model.manifest().strategies()) {
+    DYNA_ASSIGN_OR_RETURN(Strategy strategy, parseStrategy(text));
+    strategies.push_back(std::move(strategy));
+  }
+  return strategies;
+}
+
 mlir::FailureOr<Model> compileDegrees(const PlanFlags &flags,
                                       const std::string &strategies,
                                       const CostTable &table) {

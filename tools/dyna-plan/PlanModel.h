@@ -35,6 +35,9 @@ mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
 /// those that split layers; empty where none of them does.
 std::string splittingStrategies(const std::vector<Strategy> &strategies);
 
+/// Those that a training binary was compiled with; none: it was not.
+StatusOr<std::vector<Strategy>> compiledStrategies(const Model &model);
+
 /// The same at the tensor degrees of several strategies as text; none: at 1 alone.
 /// Warnings stay away.
 mlir::FailureOr<Model> compileDegrees(const PlanFlags &flags,

@@ -17,6 +17,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -40,6 +41,10 @@ struct Setting {
   }
 };
 
+std::string countOf(int64_t number, const char *noun) {
+  return formatText("%d %s%s", number, noun, number == 1 ? "" : "s");
+}
+
 /// Strategies with the lengths that each has, and what plans their steps.
 class RangedSteps {
 public:
@@ -50,7 +55,7 @@ public:
          LengthRanges ranges, PlanRequest request);
 
   StatusOr<PlanReport> play(const Setting &setting, const std::string &name,
-                            StepOutputs &outputs) const;
+                            StepOutputs &outputs);
   const std::vector<std::string> &notes() const { return notes_; }
   /// "home is 'b'", for people.
   std::string describeHome() const {
@@ -58,8 +63,17 @@ public:
                       planner_->home().name);
   }
 
+  /// Of all steps that were played: which ranges gave samples to others.
+  std::vector<std::string> describeMerged() const;
+
 private:
+  void countMerged(const VerifiedStep &step);
+
+  struct Merged {
+    int64_t samples = 0, steps = 0;
+  };
   std::vector<std::string> notes_;
+  std::map<std::pair<int, int>, Merged> merged_; ///< from one range to another
   std::vector<PlannedGraph> graphs_;
   std::unique_ptr<StepPlanner> planner_;
 };
@@ -110,9 +124,34 @@ RangedSteps::create(const Setting &setting,
   return made;
 }
 
+void RangedSteps::countMerged(const VerifiedStep &step) {
+  for (const VerifiedStep::Phase &phase : step.phases()) {
+    std::map<int, int64_t> samples; // by their own range
+    for (int64_t length : phase.plan.lengths())
+      ++samples[planner_->ranges().rangeOf(length)];
+    samples.erase(phase.switches.graph);
+    for (const auto &[range, count] : samples) {
+      Merged &merged = merged_[{range, phase.switches.graph}];
+      merged.samples += count;
+      ++merged.steps;
+    }
+  }
+}
+
+std::vector<std::string> RangedSteps::describeMerged() const {
+  std::vector<std::string> lines;
+  for (const auto &[ranges, merged] : merged_)
+    lines.push_back(formatText(
+        "'%s' has %s of '%s', in %s: too few there to be worth a switch "
+        "(--merge-ranges never keeps them apart)",
+        planner_->graph(ranges.second).name, countOf(merged.samples, "sample"),
+        planner_->graph(ranges.first).name, countOf(merged.steps, "step")));
+  return lines;
+}
+
 StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
                                        const std::string &name,
-                                       StepOutputs &outputs) const {
+                                       StepOutputs &outputs) {
   PlanReport all;
   for (const std::vector<int64_t> &samples : setting.steps) {
     const std::vector<int64_t> lengths =
@@ -126,6 +165,7 @@ StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
             /*trains=*/true, /*update=*/true));
     const std::chrono::duration<double> planning =
         std::chrono::steady_clock::now() - begin;
+    countMerged(step);
     DYNA_ASSIGN_OR_RETURN(auto phases,
                           playPhases(*planner_, step, setting.conditions));
     if (outputs.hasTrace)
@@ -153,12 +193,21 @@ struct Alone {
 std::string describeGains(const std::string &name, const PlanReport &report,
                           const std::vector<Alone> &alone, int64_t memory) {
   std::string text;
-  for (const Alone &one : alone)
+  const Alone *best = nullptr;
+  for (const Alone &one : alone) {
     text += formatText("%s takes %.6g s a step, and '%s' alone %.3f times as "
                        "long%s\n",
                        name, report.seconds / static_cast<double>(report.steps),
                        one.strategy, one.report.seconds / report.seconds,
                        fits(one.report, memory) ? "" : ", but does not fit");
+    if (fits(one.report, memory) &&
+        (!best || one.report.seconds < best->report.seconds))
+      best = &one;
+  }
+  if (best && best->report.seconds < report.seconds)
+    text += formatText("'%s' alone is faster for these lengths: one strategy, "
+                       "without ranges, is better here\n",
+                       best->strategy);
   return text;
 }
 
@@ -215,11 +264,7 @@ StatusOr<std::vector<Strategy>> namedStrategies(const PlanFlags &flags,
                                                 const Model &model) {
   if (!flags.strategies.empty())
     return parseStrategies(flags.strategies);
-  std::vector<Strategy> strategies;
-  for (const std::string &text : model.manifest().strategies()) {
-    DYNA_ASSIGN_OR_RETURN(Strategy strategy, parseStrategy(text));
-    strategies.push_back(std::move(strategy));
-  }
+  DYNA_ASSIGN_OR_RETURN(auto strategies, compiledStrategies(model));
   if (strategies.empty())
     return Status::invalidArgument(
         "--ranges names strategies: --strategies says which they are, such as "
@@ -282,6 +327,7 @@ Status planAll(const PlanFlags &flags, const CostModel &costs,
       sayNotes({steps->describeHome()}, said);
     DYNA_ASSIGN_OR_RETURN(PlanReport report,
                           steps->play(setting, name, outputs));
+    sayNotes(steps->describeMerged(), said);
     DYNA_ASSIGN_OR_RETURN(
         auto alone, playAlone(setting, strategies, ranges, request, said));
     gains += flags.json ? jsonOf(name, report, alone, setting.memory()) + "\n"

@@ -21,20 +21,76 @@
 namespace dyna {
 namespace {
 
-StatusOr<std::vector<Strategy>> parseSwitch(llvm::StringRef text) {
-  std::vector<Strategy> strategies;
+/// What stands between the arrows: strategies, or names of some.
+StatusOr<std::vector<std::string>> splitSwitch(llvm::StringRef text) {
   llvm::SmallVector<llvm::StringRef> parts;
   text.split(parts, "->");
-  for (llvm::StringRef part : parts) {
-    DYNA_ASSIGN_OR_RETURN(Strategy strategy, parseStrategy(part.trim().str()));
-    strategies.push_back(std::move(strategy));
-  }
-  if (strategies.size() < 2)
+  std::vector<std::string> texts;
+  for (llvm::StringRef part : parts)
+    texts.push_back(part.trim().str());
+  if (texts.size() < 2)
     return Status::invalidArgument(
         "--switch expects strategies with -> between them, such as \"dp=4 -> "
         "dp=2,tp=2\", but got '" +
         text.str() + "'");
+  return texts;
+}
+
+bool isName(const std::string &text) {
+  return !text.empty() && text.find('=') == std::string::npos;
+}
+
+StatusOr<Strategy> findNamed(const std::string &name,
+                             const std::vector<Strategy> &known) {
+  std::string names;
+  for (const Strategy &strategy : known) {
+    if (strategy.name == name)
+      return strategy;
+    names += (names.empty() ? "" : ", ") + strategy.name;
+  }
+  return Status::invalidArgument(formatText(
+      "--switch names strategy '%s', but %s: write one, such as dp=2,tp=2, or "
+      "name it in --strategies",
+      name, names.empty() ? "none has a name" : "there are " + names));
+}
+
+/// `known` are those that have names.
+StatusOr<std::vector<Strategy>>
+readStrategies(const std::vector<std::string> &texts,
+               const std::vector<Strategy> &known) {
+  std::vector<Strategy> strategies;
+  for (const std::string &text : texts) {
+    DYNA_ASSIGN_OR_RETURN(Strategy strategy, isName(text)
+                                                 ? findNamed(text, known)
+                                                 : parseStrategy(text));
+    strategies.push_back(std::move(strategy));
+  }
   return strategies;
+}
+
+/// Those of --strategies.
+StatusOr<std::vector<Strategy>> givenStrategies(const PlanFlags &flags) {
+  return flags.strategies.empty()
+             ? StatusOr<std::vector<Strategy>>(std::vector<Strategy>())
+             : parseStrategies(flags.strategies);
+}
+
+/// A graph, compiled at the degrees of what is written out.
+mlir::FailureOr<Model> compileWritten(const PlanFlags &flags,
+                                      const std::vector<std::string> &texts,
+                                      std::vector<Strategy> written,
+                                      const CostTable &table) {
+  for (const std::string &text : texts) {
+    if (isName(text))
+      continue;
+    auto strategy = parseStrategy(text);
+    if (!strategy.isOk()) {
+      fail(strategy.status());
+      return mlir::failure();
+    }
+    written.push_back(*std::move(strategy));
+  }
+  return compileDegrees(flags, splittingStrategies(written), table);
 }
 
 /// As people gave it, without its cut.
@@ -101,15 +157,24 @@ reportAll(const CostModel &costs, const std::vector<Strategy> &strategies,
 } // namespace
 
 int planSwitches(const PlanFlags &flags) {
-  auto strategies = parseSwitch(flags.switches);
-  if (!strategies.isOk())
-    return fail(strategies.status());
+  auto texts = splitSwitch(flags.switches.getValue());
+  if (!texts.isOk())
+    return fail(texts.status());
+  auto given = givenStrategies(flags);
+  if (!given.isOk())
+    return fail(given.status());
   auto table = openTable(flags);
   if (!table.isOk())
     return fail(table.status());
-  auto model = compileDegrees(flags, splittingStrategies(*strategies), *table);
+  auto model = compileWritten(flags, *texts, *given, *table);
   if (mlir::failed(model))
     return 2;
+  auto compiled = compiledStrategies(*model);
+  if (!compiled.isOk())
+    return fail(compiled.status());
+  auto strategies = readStrategies(*texts, joinStrategies(*given, *compiled));
+  if (!strategies.isOk())
+    return fail(strategies.status());
   auto costs = CostModel::create(*model, std::move(*table));
   if (!costs.isOk())
     return fail(costs.status());

@@ -91,7 +91,7 @@ int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
 int run(const PlanFlags &flags) {
   if (Status status = flags.check(); !status.isOk())
     return fail(status);
-  if (!flags.switches.empty())
+  if (flags.switches.getNumOccurrences() > 0)
     return planSwitches(flags);
   std::vector<std::string> columns(flags.columns.begin(), flags.columns.end());
   auto lengths = readLengths(flags.lengths, columns);

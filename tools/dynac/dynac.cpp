@@ -128,6 +128,11 @@ struct Flags {
 
   /// Fails where --lengths are none.
   dyna::StatusOr<mlir::dyna::DriverOptions> read() const {
+    // As a variable that is not set gives it.
+    for (const cl::opt<std::string> *flag : {&strategies, &ranges})
+      if (flag->getNumOccurrences() > 0 && flag->empty())
+        return dyna::Status::invalidArgument("--" + flag->ArgStr.str() +
+                                             " is given, but empty");
     mlir::dyna::DriverOptions options;
     options.extend = mlir::dyna::registerFamilies;
     options.input = input;

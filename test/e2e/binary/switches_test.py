@@ -70,7 +70,7 @@ class EqualityTest(switches.SwitchesTest):
         plain = [flag for flag in self.command(case, self.runs / "other", f"--plans={folder}")
                  if not str(flag).startswith(("--strategies", "--ranges", "--merge"))]
         for command, words in ((self.command(Case("gpt2", (A, C)), self.runs / "other", f"--plans={folder}"),
-                                "none of this run's"), ([*plain, "--strategy=dp=4"], "3 phases, but this run has one")):
+                                "none of this run's: it has "), ([*plain, "--strategy=dp=4"], "3 phases, but this run has one")):
             done = common.run(command)
             self.assertEqual(done.returncode, 2)
             self.assertIn(words, done.stderr)
@@ -157,11 +157,25 @@ class TraceTest(switches.SwitchesTest):
         for rank in range(4):
             self.assertEqual(tracks[rank, 1], "switches: values")
             self.assertEqual(tracks[rank, 2], "switches: gradients")
+            self.assertEqual(tracks[rank, 3], "phases")
         # Two graphs beside home, each fetched and returned once a step.
         for name, track in (("values come", 1), ("gradients go home", 2)):
             lives = [e for e in events if e["name"] == name and e["pid"] == 0]
             self.assertEqual([(e["args"]["step"], e["args"]["phase"], e["tid"]) for e in lives],
                              [(step, phase, track) for step in (1, 2) for phase in range(2)])
+        # A slice for each phase, by its strategy, around its functions; one after another.
+        names = ["s0", "s1", "s2"]
+        for step in (1, 2):
+            phases = [e for e in events if e.get("cat") == "phase" and e["pid"] == 0 and e["args"]["step"] == step]
+            self.assertEqual([(e["args"]["phase"], e["tid"]) for e in phases], [(phase, 3) for phase in range(len(phases))])
+            self.assertEqual(sorted(e["name"] for e in phases), sorted(names))
+            functions = [e for e in events if e["pid"] == 0 and e.get("tid") == 0 and e.get("ph") == "X" and "layer" in e["args"]
+                         and e["args"]["step"] == step]
+            self.assertTrue(functions)
+            for phase in phases:
+                own = [e for e in functions if e["args"]["phase"] == phase["args"]["phase"]]
+                self.assertEqual(phase["ts"], min(e["ts"] for e in own))
+                self.assertAlmostEqual(phase["ts"] + phase["dur"], max(e["ts"] + e["dur"] for e in own), delta=0.01)
         starts = [e for e in events if e["name"] == "SWITCH_START" and e["pid"] == 0]
         self.assertTrue(starts and all(e["cat"] == "switch" and "bucket" in e["args"] for e in starts))
         # Bytes of all ranks are what metrics have.

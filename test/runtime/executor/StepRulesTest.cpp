@@ -62,7 +62,9 @@ TEST_F(StepRulesTest, PhasesAreOfGraphsOfTheRun) {
   step.phases[1].plan.graph = step.phases[0].plan.graph;
   EXPECT_THAT(refusal(step), HasSubstr("phase 1 is for strategy 'dp=1,tp=2"));
   step.phases[1].plan.graph = "dp=7";
-  EXPECT_THAT(refusal(step), HasSubstr("which is none of this run's (P12)"));
+  EXPECT_THAT(refusal(step),
+              HasSubstr("which is none of this run's: it has 'dp=1,tp=2"));
+  EXPECT_THAT(refusal(step), HasSubstr("are made for (P12)"));
 }
 
 TEST_F(StepRulesTest, EverySampleIsInOnePhase) {

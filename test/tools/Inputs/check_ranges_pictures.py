@@ -14,12 +14,27 @@ assert {event["pid"] for event in switches} == set(range(8)), switches[:3]
 for pid in range(8):
     own = [event for event in switches if event["pid"] == pid]
     functions = [event for event in events if event.get("pid") == pid and event.get("ph") == "X"
-                 and event.get("cat") not in ("switch", "step") and "phase" in event.get("args", {})]
+                 and event.get("cat") not in ("switch", "step", "phase") and "phase" in event.get("args", {})]
     assert own and functions, pid
     for one in own:
         for other in functions:
             begin, end = max(one["ts"], other["ts"]), min(one["ts"] + one["dur"], other["ts"] + other["dur"])
             assert end - begin < 0.01, (one, other)
+
+# A track of phases, by their strategies: each has all functions of its own, and they do not overlap.
+tracks = {event["args"]["name"] for event in events if event["name"] == "thread_name" and event["tid"] == 3}
+assert tracks == {"phases"}, tracks
+for pid in range(8):
+    phases = [event for event in events if event.get("cat") == "phase" and event["pid"] == pid]
+    assert {event["name"] for event in phases} == {"short", "long"}, phases
+    places = {(event["args"]["step"], event["args"]["phase"]): (event["ts"], event["ts"] + event["dur"]) for event in phases}
+    assert len(places) == len(phases), phases
+    for event in events:
+        if event.get("pid") == pid and event.get("ph") == "X" and {"layer", "phase"} <= event.get("args", {}).keys():
+            begin, end = places[event["args"]["step"], event["args"]["phase"]]
+            assert begin - 0.01 <= event["ts"] and event["ts"] + event["dur"] <= end + 0.01, (event, begin, end)
+    spans = sorted(places.values())
+    assert all(one[1] <= other[0] + 0.01 for one, other in zip(spans, spans[1:])), spans
 
 assert svg.count('font-weight="bold"') == 2, "a panel for each schedule"
 bars = re.findall(r"<title>switches: ([0-9.e-]+) to ([0-9.e-]+) s</title>", svg)

@@ -66,6 +66,8 @@ private:
   LogicalResult stopAtLlvm();
   LogicalResult checkStages();
   LogicalResult cutStages();
+  /// Of those that are compiled and that the target does not run yet.
+  void noteRanks() const;
   void buildOrchestratePhase(OpPassManager &passes) const;
   void buildPlanPhase(OpPassManager &passes) const;
   LogicalResult runPhase(StringRef name,
@@ -252,6 +254,20 @@ LogicalResult Driver::cutStages() {
   for (const std::string &note : notes)
     llvm::errs() << "note: " << ::dyna::printable(note) << '\n';
   return success();
+}
+
+void Driver::noteRanks() const {
+  if (options.target == "cpu")
+    return;
+  std::string several;
+  for (const std::string &text : strategies)
+    if (auto strategy = ::dyna::parseStrategy(text);
+        strategy.isOk() && strategy->ranks() > 1)
+      several += (several.empty() ? "" : ", ") + strategy->name;
+  if (!several.empty())
+    llvm::errs() << "note: strategies of several ranks do not run on CUDA so "
+                    "far, where a run has one device and one rank: "
+                 << ::dyna::printable(several) << '\n';
 }
 
 void Driver::buildOrchestratePhase(OpPassManager &passes) const {
@@ -441,8 +457,11 @@ LogicalResult Driver::lowerVariants() {
 }
 
 LogicalResult Driver::runPhases() {
-  if (failed(runModulePhases()) || stopped)
+  if (failed(runModulePhases()))
     return success(stopped);
+  noteRanks();
+  if (stopped)
+    return success();
   if (!options.costs.empty() && failed(cutStages()))
     return failure();
   const bool isOrchestrated =

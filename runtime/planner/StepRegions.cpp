@@ -40,9 +40,14 @@ private:
   }
   /// Of a rank's arena: with so many nothing is refused.
   StatusOr<int64_t> enoughBytes() const;
-  /// Of several graphs, one whose phase does not fit by itself.
-  Status refusePhase(const PlannedGraph &graph, int64_t rankBytes,
-                     const Status &status) const;
+  /// A graph's regions by themselves, beside what its ranks have of the others.
+  StatusOr<DynamicRegions> sizeGraph(const PlannedGraph &graph,
+                                     const PlanOptions &options,
+                                     int64_t rankBytes, bool atLeast) const;
+  /// Of several graphs, one whose phase does not fit by itself; `status` says so of
+  /// its widest plans.
+  Status refusePhase(const PlannedGraph &graph, int64_t given,
+                     int64_t rankBytes, const Status &status) const;
   /// Each graph's phase fits by itself, but not beside the one before it, or not
   /// what its switches pass on.
   Status refuseNeighbours(int rank, int64_t rankBytes, int64_t need) const;
@@ -79,9 +84,26 @@ StatusOr<int64_t> RegionSizes::enoughBytes() const {
   return most;
 }
 
-Status RegionSizes::refusePhase(const PlannedGraph &graph, int64_t rankBytes,
-                                const Status &status) const {
+StatusOr<DynamicRegions> RegionSizes::sizeGraph(const PlannedGraph &graph,
+                                                const PlanOptions &options,
+                                                int64_t rankBytes,
+                                                bool atLeast) const {
+  const int64_t beside = graphs_.heldBeside(graph, training_);
+  return sizeDynamicRegions(
+      *graph.planner, options, graphs_.persistentOf(graph, training_),
+      rankBytes < 0 ? rankBytes : std::max<int64_t>(rankBytes - beside, 0),
+      atLeast);
+}
+
+Status RegionSizes::refusePhase(const PlannedGraph &graph, int64_t given,
+                                int64_t rankBytes, const Status &status) const {
   DYNA_ASSIGN_OR_RETURN(int64_t enough, enoughBytes());
+  // What is enough goes by the smallest plans, and so does what is said to be
+  // missing.
+  const Status least =
+      sizeGraph(graph, smallestOptions(graph), rankBytes, /*atLeast=*/false)
+          .status();
+  const Status &said = least.isOk() ? status : least;
   const std::string beside =
       graphs_.isHome(graph)
           ? ""
@@ -91,7 +113,7 @@ Status RegionSizes::refusePhase(const PlannedGraph &graph, int64_t rankBytes,
   return Status::resourceExhausted(
       formatText("--rank-memory %d: strategy '%s'%s: %s; --rank-memory %d is "
                  "enough, and smaller --tokens-per-micro-batch helps",
-                 rankBytes, graph.name, beside, status.message(), enough));
+                 given, graph.name, beside, said.message(), enough));
 }
 
 Status RegionSizes::refuseNeighbours(int rank, int64_t rankBytes,
@@ -125,15 +147,10 @@ Status RegionSizes::sizeGraphs(int64_t given, int64_t rankBytes, bool atLeast,
                                StepRegions &regions,
                                std::vector<std::vector<int64_t>> &most) const {
   for (const PlannedGraph *graph : graphs_.graphs()) {
-    const int64_t beside = graphs_.heldBeside(*graph, training_);
-    auto sized = sizeDynamicRegions(
-        *graph->planner, widestOptions(*graph),
-        graphs_.persistentOf(*graph, training_),
-        rankBytes < 0 ? rankBytes : std::max<int64_t>(rankBytes - beside, 0),
-        atLeast);
+    auto sized = sizeGraph(*graph, widestOptions(*graph), rankBytes, atLeast);
     if (sized.status().code() == StatusCode::ResourceExhausted) {
       if (graphs_.areSeveral())
-        return refusePhase(*graph, given, sized.status());
+        return refusePhase(*graph, given, rankBytes, sized.status());
       return Status::resourceExhausted(
           sized.status().message() +
           "; larger --rank-memory or smaller --tokens-per-micro-batch helps");

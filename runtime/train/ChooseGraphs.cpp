@@ -92,7 +92,10 @@ Status checkFlags(const TrainOptions &options) {
       return Status::invalidArgument(formatText(
           "--ranges and %s do not go together: %s", flag,
           std::string(flag) == "--strategy" ? "ranges name the strategies"
-                                            : "give one strategy for it"));
+                                            : "measure one strategy of each "
+                                              "tensor degree, --strategy NAME "
+                                              "--profile FILE, all into one "
+                                              "file, which is --costs then"));
   return Status::ok();
 }
 
@@ -162,7 +165,8 @@ Status chooseRanges(Session &session) {
 
 Status chooseGraphs(Session &session, bool training) {
   const TrainOptions &options = session.options;
-  if (options.ranges.empty() && options.mergeRanges != "auto")
+  if (options.ranges.empty() &&
+      (options.mergeRanges != "auto" || options.isGiven("merge-ranges")))
     return Status::invalidArgument(
         "--merge-ranges is about --ranges, which are not given");
   if (!options.ranges.empty())

@@ -35,6 +35,13 @@ Status checkFlags(const Model &model, const TrainOptions &options) {
         "--attention=cudnn is for attention in bf16, but this program "
         "computes in %s: leave it out",
         elementTypeName(type)));
+  // Where it is not known, layers that cuDNN does not take go to own kernels.
+  const int64_t head = model.manifest().facts().head_dim();
+  if (options.attention == "cudnn" && (head % 8 != 0 || head > 256))
+    return Status::invalidArgument(formatText(
+        "--attention=cudnn takes heads of a multiple of 8 elements, up to 256, "
+        "but those of this program have %d: leave it out, own kernels take any",
+        head));
   return Status::ok();
 }
 

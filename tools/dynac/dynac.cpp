@@ -129,7 +129,7 @@ struct Flags {
   /// Fails where --lengths are none.
   dyna::StatusOr<mlir::dyna::DriverOptions> read() const {
     // As a variable that is not set gives it.
-    for (const cl::opt<std::string> *flag : {&strategies, &ranges})
+    for (const cl::opt<std::string> *flag : {&strategies, &ranges, &arch})
       if (flag->getNumOccurrences() > 0 && flag->empty())
         return dyna::Status::invalidArgument("--" + flag->ArgStr.str() +
                                              " is given, but empty");

@@ -433,7 +433,12 @@ class CudaTest(common.BinaryTest):
         self.refuse([*run, "--timeout=1"], "not done by its deadline", DYNA_STANDIN_HANG=200)
         self.refuse([*run, "--attention=fast"], "--attention", "own", "cudnn")
         self.refuse([*run, "--attention=cudnn"], "--attention=cudnn is for attention in bf16", "computes in f32")
-        run = common.training(self.emulated("gpt2", "bf16"), self.corpus, *SHORT, steps=2)
+        small = common.binary("gpt2", "bf16", EMULATED, (("n_head", 8),))
+        size = common.described(small)["facts"]["head_dim"]
+        self.assertNotEqual(int(size) % 8, 0)
+        run = common.training(small, self.corpus, *SHORT, steps=2)
+        self.refuse([*run, "--attention=cudnn"], "--attention=cudnn takes heads of a multiple of 8", f"have {size}: leave it out")
+        run = common.training(common.binary("gpt2", "bf16", EMULATED, (("n_head", 4),)), self.corpus, *SHORT, steps=2)
         self.refuse([*run, "--attention=cudnn"], "--attention=cudnn: ", "; --attention=own needs no library")
         self.refuse([program, "--profile", self.folder / "costs"], "--profile", "not there for them yet")
         for flag in ("--device=0", "--tf32", "--deterministic", f"--algorithms={self.folder}/algorithms"):

@@ -258,7 +258,11 @@ class RefusalTest(common.BinaryTest):
         ranges = "--ranges=a: 0-8; b: 9-"
         self.assertIn("--strategy", self.refusal(self.STRATEGIES, ranges, "--strategy=dp=2"))
         self.assertIn("or leave out --ranks", self.refusal(self.STRATEGIES, ranges, "--ranks=3"))
-        self.assertIn("--merge-ranges is about --ranges", self.refusal("--merge-ranges=never"))
+        for word in ("never", "auto"):
+            self.assertIn("--merge-ranges is about --ranges", self.refusal(f"--merge-ranges={word}"))
+        profiled = common.run([strategies.program("gpt2"), self.STRATEGIES, ranges, f"--profile={common.WORK / 'none.costs'}"])
+        self.assertEqual(profiled.returncode, 2)
+        self.assertIn("measure one strategy of each tensor degree", profiled.stderr)
         self.assertIn("needs --ranks", self.refusal("--ranges=search"))
         self.assertIn("--strategies", self.refusal("--ranges=search", "--ranks=2", self.STRATEGIES))
         self.assertIn("is given twice", self.refusal("--strategies=a: dp=2; b: dp=2", ranges))

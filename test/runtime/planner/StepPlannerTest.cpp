@@ -210,6 +210,32 @@ TEST(StepPlanner, RegionsAreRefusedWithWhatIsEnough) {
   }
 }
 
+TEST(StepPlanner, RefusalsNeedNoMoreThanIsEnough) {
+  const CostModel costs = costsOf(1e-9);
+  int refused = 0;
+  for (int64_t tokens : {0, 16, 256})
+    for (int64_t memory = 4096; memory < 1 << 20; memory += 4096) {
+      const Steps steps(costs, strategies, ranges, false, memory, tokens);
+      if (steps.refusal.isOk())
+        break;
+      const std::string &text = steps.refusal.message();
+      const auto enough =
+          std::stoll(text.substr(text.rfind("--rank-memory ") + 14));
+      const size_t need = text.find(" needs "), unit = text.find(' ', need + 7);
+      ASSERT_NE(need, std::string::npos) << text;
+      const double factor = text.substr(unit + 1, 3) == "KiB"   ? 1024
+                            : text.substr(unit + 1, 3) == "MiB" ? 1 << 20
+                                                                : 1;
+      // Sizes for people are rounded to a tenth.
+      EXPECT_LE((std::stod(text.substr(need + 7)) - 0.05) * factor,
+                double(enough))
+          << text;
+      EXPECT_GT(enough, memory) << text;
+      ++refused;
+    }
+  EXPECT_GT(refused, 10);
+}
+
 TEST(StepPlanner, UnequalRanksAreNamed) {
   auto all = *parseStrategies("a: dp=2; b: dp=4");
   const Status status =

@@ -171,7 +171,10 @@ static std::string reportFields(const StepMetrics &m) {
       ", \"samples\": %d, \"largest_micro_batch\": %d, \"padding\": %d, "
       "\"padding_share\": %.6f",
       ran.samples, ran.largestMicroBatch, ran.padding, ran.paddingShare());
-  if (!ran.stages.empty())
+  // The host that launches functions does not know how long they took.
+  if (m.launchedAhead)
+    text += ", \"bubble\": null, " + ran.rankBytesJson();
+  else if (!ran.stages.empty())
     text += formatText(", \"bubble\": %.6f, ", ran.bubble()) + ran.stagesJson();
   else if (!ran.rankBytes.empty())
     text +=

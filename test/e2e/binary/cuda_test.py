@@ -175,6 +175,13 @@ class CudaTest(common.BinaryTest):
         # The host does one after the other, and says nothing of it.
         host = self.run_short(common.binary(), "host", steps=1)
         self.assertNotIn("launched_ahead", common.lines_of(f"{host}.jsonl")[0])
+        # The host knows how long functions took that it called, not those that it launched.
+        self.assertGreaterEqual(common.lines_of(f"{host}.jsonl")[0]["bubble"], 0)
+        self.assertIn("stages", common.lines_of(f"{host}.jsonl")[0])
+        for line in lines:
+            self.assertIsNone(line["bubble"])
+            self.assertNotIn("stages", line)
+            self.assertEqual(len(line["rank_peak_bytes"]), 1)
 
     def test_divergence_is_as_if_steps_were_read_at_once(self):
         """The step behind one that is not finite is launched already: it changes nothing."""

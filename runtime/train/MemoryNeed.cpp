@@ -91,28 +91,44 @@ int64_t stagedOnDevice(const Model &model, int64_t tokens, double meanTokens) {
   return kStepsInFlight * 2 * bytes;
 }
 
-int64_t roomOnDevice(int64_t free, int64_t staged) {
+int64_t DeviceMemory::room() const {
   return free < 0 ? -1
                   : std::max<int64_t>(free - std::max(free / 32, staged), 0);
 }
 
+/// What helps a run that does not fit.
+static std::string remedyOnDevice(int64_t persistent, int64_t dynamic,
+                                  const TrainOptions &options,
+                                  const DeviceMemory &memory) {
+  const int64_t most = DeviceMemory{memory.free, 0}.room();
+  if (persistent > most)
+    return "train a smaller model or use a device with more memory";
+  const std::string smaller = "lower --tokens-per-micro-batch or --in-flight "
+                              "or choose --recompute full";
+  const std::string less =
+      formatText("lower --tokens-per-batch: of the device %s are kept for "
+                 "steps of %d tokens on their way there",
+                 formatBytes(memory.staged), options.tokensPerBatch);
+  if (persistent + dynamic <= most)
+    return less;
+  return persistent > memory.room() ? smaller + ", and " + less : smaller;
+}
+
 Status checkDeviceNeed(int64_t persistent, int64_t dynamic,
-                       const TrainOptions &options, int64_t room) {
+                       const TrainOptions &options,
+                       const DeviceMemory &memory) {
+  const int64_t room = memory.room();
   const int64_t missing = persistent + dynamic - room;
   if (room < 0 || missing <= 0)
     return Status::ok();
-  const char *remedy =
-      persistent > room
-          ? "train a smaller model or use a device with more memory"
-          : "lower --tokens-per-micro-batch or --in-flight or choose "
-            "--recompute full";
   return Status::resourceExhausted(formatText(
       "the run needs %s of device memory (%s for parameters and their state, "
       "%s for micro-batches of %d tokens), but the device has %s free for it: "
       "%s are missing; %s",
       formatBytes(persistent + dynamic), formatBytes(persistent),
       formatBytes(dynamic), options.tokensPerMicroBatch, formatBytes(room),
-      formatBytes(missing), remedy));
+      formatBytes(missing),
+      remedyOnDevice(persistent, dynamic, options, memory)));
 }
 
 Status checkAddressNeed(const MemoryNeed &need, int64_t threads,

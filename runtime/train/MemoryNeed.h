@@ -42,15 +42,19 @@ Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
 /// go to their places in arenas (RankMachine), as much as it may grow to.
 int64_t stagedOnDevice(const Model &model, int64_t tokens, double meanTokens);
 
-/// What of the `free` bytes of a device an arena may take; the rest, a 32nd or
-/// `staged` where that is more, is for what is staged there, what steps leave for
-/// the host, and how memory is dealt. -1: not known.
-int64_t roomOnDevice(int64_t free, int64_t staged);
+struct DeviceMemory {
+  int64_t free = -1;  ///< -1: not known
+  int64_t staged = 0; ///< of it, stagedOnDevice
+  /// What an arena may take; the rest, a 32nd or `staged` where that is more, is
+  /// for what is staged there, what steps leave for the host, and how memory is
+  /// dealt. -1: not known.
+  int64_t room() const;
+};
 
-/// Whether `persistent` and `dynamic` bytes fit the `room` (-1: not known) that there
-/// is on a device; the failure says what is missing and which flag lowers it.
+/// Whether `persistent` and `dynamic` bytes fit the room that there is on a device;
+/// the failure says what is missing and which flag lowers it.
 Status checkDeviceNeed(int64_t persistent, int64_t dynamic,
-                       const TrainOptions &options, int64_t room);
+                       const TrainOptions &options, const DeviceMemory &memory);
 
 /// Whether the addresses that the limits of this process leave (-1: there is no
 /// limit) hold `need`, the stacks of as many threads more, and what libraries

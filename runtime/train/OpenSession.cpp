@@ -169,19 +169,18 @@ int64_t startedThreads(const TrainOptions &options, int64_t ranks,
 }
 
 /// Of a device with memory of its own that runs late.
-int64_t roomThere(const Session &session) {
-  const int64_t free = session.opened->freeBytes();
+DeviceMemory memoryThere(const Session &session) {
   const int64_t staged = stagedOnDevice(
       *session.model, session.options.tokensPerBatch,
       session.data ? session.data->statistics().meanTokens() : 1);
-  return roomOnDevice(free, session.opened->runsLate() ? staged : 0);
+  return {session.opened->freeBytes(), session.opened->runsLate() ? staged : 0};
 }
 
 /// For arenas of this process: of the device, if it has memory of its own; else of
 /// this machine, or of one of as many processes on it; -1: not known.
 StatusOr<int64_t> freeBytes(const Session &session) {
   if (session.opened)
-    return roomThere(session);
+    return memoryThere(session).room();
   const TrainOptions &options = session.options;
   int64_t room = availableMemory();
   if (room >= 0)
@@ -327,7 +326,7 @@ StatusOr<StepRegions> chooseRegions(Session &session,
   }
   if (session.opened) {
     DYNA_RETURN_IF_ERROR(
-        checkDeviceNeed(held, localBytes(), options, roomThere(session)));
+        checkDeviceNeed(held, localBytes(), options, memoryThere(session)));
   } else {
     need.persistent = held;
     need.dynamic = localBytes();

@@ -8,7 +8,10 @@
 #include <gtest/gtest.h>
 
 using namespace dyna;
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 namespace {
 
@@ -42,14 +45,17 @@ TEST(MemoryNeedTest, NamesTheFlagThatHelps) {
 TEST(MemoryNeedTest, DevicesHaveTheirOwn) {
   TrainOptions options;
   options.tokensPerMicroBatch = 512;
-  EXPECT_EQ(roomOnDevice(-1, 50), -1);
-  EXPECT_EQ(roomOnDevice(3200, 0), 3100);
-  EXPECT_EQ(roomOnDevice(3200, 100), 3100);
-  EXPECT_EQ(roomOnDevice(3200, 101), 3099);
-  EXPECT_EQ(roomOnDevice(3200, 4000), 0);
-  EXPECT_TRUE(checkDeviceNeed(3000, 1000, options, -1).isOk());
-  EXPECT_TRUE(checkDeviceNeed(3000, 100, options, 3100).isOk());
-  Status status = checkDeviceNeed(3000, 101, options, 3100);
+  auto room = [](int64_t free, int64_t staged) {
+    return DeviceMemory{free, staged}.room();
+  };
+  EXPECT_EQ(room(-1, 50), -1);
+  EXPECT_EQ(room(3200, 0), 3100);
+  EXPECT_EQ(room(3200, 100), 3100);
+  EXPECT_EQ(room(3200, 101), 3099);
+  EXPECT_EQ(room(3200, 4000), 0);
+  EXPECT_TRUE(checkDeviceNeed(3000, 1000, options, {-1, 0}).isOk());
+  EXPECT_TRUE(checkDeviceNeed(3000, 100, options, {3200, 0}).isOk());
+  Status status = checkDeviceNeed(3000, 101, options, {3200, 0});
   EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);
   EXPECT_EQ(
       status.message(),
@@ -58,8 +64,30 @@ TEST(MemoryNeedTest, DevicesHaveTheirOwn) {
       "device has 3.0 KiB free for it: 1 B are missing; lower "
       "--tokens-per-micro-batch or --in-flight or choose --recompute "
       "full");
-  EXPECT_THAT(checkDeviceNeed(3101, 0, options, 3100).message(),
+  EXPECT_THAT(checkDeviceNeed(3101, 0, options, {3200, 0}).message(),
               HasSubstr("1 B are missing; train a smaller model"));
+}
+
+TEST(MemoryNeedTest, WhatIsOnItsWayToADeviceTakesItsPart) {
+  TrainOptions options;
+  options.tokensPerBatch = 4096;
+  // Without it all would fit.
+  EXPECT_TRUE(checkDeviceNeed(2000, 100, options, {3200, 1100}).isOk());
+  EXPECT_THAT(
+      checkDeviceNeed(2000, 101, options, {3200, 1100}).message(),
+      EndsWith("1 B are missing; lower --tokens-per-batch: of the device 1.1 "
+               "KiB are kept for steps of 4096 tokens on their way there"));
+  // Parameters would, and not these micro-batches.
+  EXPECT_THAT(checkDeviceNeed(3000, 101, options, {3200, 1100}).message(),
+              AllOf(HasSubstr("; lower --tokens-per-micro-batch"),
+                    HasSubstr(", and lower --tokens-per-batch")));
+  EXPECT_THAT(checkDeviceNeed(2000, 1101, options, {3200, 1100}).message(),
+              AllOf(HasSubstr("; lower --tokens-per-micro-batch"),
+                    Not(HasSubstr("--tokens-per-batch"))));
+  // Nor would parameters.
+  EXPECT_THAT(
+      checkDeviceNeed(3101, 0, options, {3200, 3200}).message(),
+      EndsWith("train a smaller model or use a device with more memory"));
 }
 
 } // namespace

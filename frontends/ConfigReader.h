@@ -47,6 +47,9 @@ public:
   /// Fields that decide nothing here.
   void ignore(ArrayRef<StringRef> fields);
 
+  /// Of the whole configuration.
+  Location location() const { return locateOffset(0); }
+
   InFlightDiagnostic error(StringRef field);
   InFlightDiagnostic warning(StringRef field);
   /// Warns of fields that nobody asked for; false after any error.

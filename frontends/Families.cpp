@@ -75,7 +75,7 @@ public:
 
   OwningOpRef<ModuleOp> write(StringRef family,
                               const DerivedFacts &layers) const override {
-    ModelBuilder model(getContext());
+    ModelBuilder model(UnknownLoc::get(getContext()));
     if (family == "gpt2")
       writeGpt2(model, gpt2Of(layers));
     else

@@ -149,7 +149,7 @@ void mlir::dyna::writeGpt2(ModelBuilder &model, const Gpt2Config &config) {
 
 OwningOpRef<ModuleOp> mlir::dyna::buildGpt2(MLIRContext *context,
                                             const Gpt2Config &config) {
-  ModelBuilder model(context);
+  ModelBuilder model(UnknownLoc::get(context));
   writeGpt2(model, config);
   return model.finish();
 }
@@ -160,5 +160,7 @@ OwningOpRef<ModuleOp> mlir::dyna::importGpt2(MLIRContext *context,
   std::optional<Gpt2Config> config = readGpt2Config(reader);
   if (!config)
     return {};
-  return buildGpt2(context, *config);
+  ModelBuilder model(reader.location());
+  writeGpt2(model, *config);
+  return model.finish();
 }

@@ -168,7 +168,7 @@ void mlir::dyna::writeLlama(ModelBuilder &model, const LlamaConfig &config) {
 
 OwningOpRef<ModuleOp> mlir::dyna::buildLlama(MLIRContext *context,
                                              const LlamaConfig &config) {
-  ModelBuilder model(context);
+  ModelBuilder model(UnknownLoc::get(context));
   writeLlama(model, config);
   return model.finish();
 }
@@ -179,5 +179,7 @@ OwningOpRef<ModuleOp> mlir::dyna::importLlama(MLIRContext *context,
   std::optional<LlamaConfig> config = readLlamaConfig(reader);
   if (!config)
     return {};
-  return buildLlama(context, *config);
+  ModelBuilder model(reader.location());
+  writeLlama(model, *config);
+  return model.finish();
 }

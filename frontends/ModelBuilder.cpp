@@ -99,10 +99,10 @@ Value LayerBuilder::dropout(Value x, Value segments, double probability) {
 // ModelBuilder
 //===----------------------------------------------------------------------===//
 
-ModelBuilder::ModelBuilder(MLIRContext *context)
-    : location_(UnknownLoc::get(context)), module_(ModuleOp::create(location_)),
-      builder_(location_, context), symbols_(*module_) {
-  context->getOrLoadDialect<DynaDialect>();
+ModelBuilder::ModelBuilder(Location location)
+    : location_(location), module_(ModuleOp::create(location)),
+      builder_(location, location.getContext()), symbols_(*module_) {
+  context()->getOrLoadDialect<DynaDialect>();
   builder_.setInsertionPointToEnd(module_->getBody());
 }
 

@@ -8,7 +8,7 @@
 // them; each call declares the parameters that do not exist yet, so calling two
 // kinds with one name ties them.
 //
-//   ModelBuilder model(context);
+//   ModelBuilder model(UnknownLoc::get(context));
 //   LayerBuilder b = model.beginLayer("embed", {{"tokens", model.ids()}});
 //   Value x = EmbeddingOp::create(b, b.input(0), b.parameter(...),
 //                                 ShardAttr());
@@ -95,7 +95,8 @@ enum class Input { Tokens, Previous, Targets, Segments };
 
 class ModelBuilder {
 public:
-  explicit ModelBuilder(MLIRContext *context);
+  /// `location` is that of all ops, where the model is described.
+  explicit ModelBuilder(Location location);
   MLIRContext *context() { return builder_.getContext(); }
 
   Type ids();

@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 
@@ -77,6 +78,14 @@ static void forgetInstruction(TraceSlice &slice) {
   slice.arrow = 0;
 }
 
+/// From where one of the two begins to where one ends.
+static void spanBoth(TraceSlice &all, const TraceSlice &slice) {
+  const double end = std::max(all.beginSeconds + all.seconds,
+                              slice.beginSeconds + slice.seconds);
+  all.beginSeconds = std::min(all.beginSeconds, slice.beginSeconds);
+  all.seconds = end - all.beginSeconds;
+}
+
 void TraceRecorder::addPhases(size_t first) {
   const size_t end = slices_.size();
   std::map<int, TraceSlice> phases;
@@ -86,7 +95,7 @@ void TraceRecorder::addPhases(size_t first) {
         slice.layer < 0)
       continue;
     TraceSlice &life = phases.insert({slice.phase, slice}).first->second;
-    life.seconds = slice.beginSeconds + slice.seconds - life.beginSeconds;
+    spanBoth(life, slice);
   }
   addSwitches(first, end);
   for (auto &[number, phase] : phases) {
@@ -108,8 +117,7 @@ void TraceRecorder::addSwitches(size_t first, size_t end) {
       continue;
     auto [found, isNew] = lives.insert({{slice.track, slice.phase}, slice});
     TraceSlice &life = found->second;
-    if (!isNew)
-      life.seconds = slice.beginSeconds + slice.seconds - life.beginSeconds;
+    spanBoth(life, slice);
     life.sentBytes += isNew ? 0 : slice.sentBytes;
   }
   for (size_t index = first; index < end; ++index)

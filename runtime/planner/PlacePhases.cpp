@@ -227,7 +227,8 @@ struct Hold {
   int64_t behind = 0; ///< in the phase behind, unless that takes turns
   int64_t late =
       0; ///< beside that: what waits to be added where home is behind
-  int64_t atHome = 0; ///< in home's phase, which reads no values of it
+  int64_t goingHome = 0; ///< behind the phase, as home reads no values of it
+  int64_t atHome = 0;    ///< in home's phase
 };
 
 Hold holdOf(const SwitchTable &switches, int graph, int rank, bool trains) {
@@ -245,7 +246,8 @@ Hold holdOf(const SwitchTable &switches, int graph, int rank, bool trains) {
   hold.own += held.gradients;
   hold.behind = hold.own + go.passedBytes;
   hold.late = go.gotBytes;
-  hold.atHome = held.gradients + go.passedBytes + hold.late;
+  hold.goingHome = held.gradients + go.passedBytes;
+  hold.atHome = hold.goingHome + hold.late;
   return hold;
 }
 
@@ -320,9 +322,11 @@ RegionNeed needOfRegions(const SwitchTable &switches,
       };
       least = std::max(least, beside(true) + bytes);
       most = std::max(most, beside(false) + bytes);
-      // What goes home waits behind the phase, too.
+      // Where home is next, and takes turns, gradients and what is passed on with
+      // them are all that is there.
       if (graph != order.back())
-        least = std::max(least, holdOf(switches, graph, rank, trains).behind);
+        least =
+            std::max(least, holdOf(switches, graph, rank, trains).goingHome);
     }
     need.least.push_back(least);
     need.most.push_back(std::max(most, least));

@@ -30,7 +30,7 @@ std::string quoted(double number) { return formatText("%.6g", number); }
 /// Short switches are not said to take no time.
 std::string milliseconds(double seconds) {
   return seconds == 0 || seconds >= 1e-4 ? formatText("%.2f ms", seconds * 1e3)
-                                         : formatText("%.2f us", seconds * 1e6);
+                                         : formatText("%.3g us", seconds * 1e6);
 }
 
 /// The members that all plans have.

@@ -4,6 +4,7 @@
 
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
+#include "runtime/device/cuda/AttentionClass.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/Cudnn.h"
 #include "runtime/device/cuda/kernels/FunctionTable.h"
@@ -37,11 +38,12 @@ Status checkFlags(const Model &model, const TrainOptions &options) {
         elementTypeName(type)));
   // Where it is not known, layers that cuDNN does not take go to own kernels.
   const int64_t head = model.manifest().facts().head_dim();
-  if (options.attention == "cudnn" && (head % 8 != 0 || head > 256))
+  if (options.attention == "cudnn" && !cuda::arePlannedHeads(head))
     return Status::invalidArgument(formatText(
-        "--attention=cudnn takes heads of a multiple of 8 elements, up to 256, "
-        "but those of this program have %d: leave it out, own kernels take any",
-        head));
+        "--attention=cudnn takes heads of a multiple of %d elements, up to %d, "
+        "but those of this program have %d: leave it out, or give "
+        "--attention=own",
+        cuda::kPlannedHeadStep, cuda::kPlannedHeadMost, head));
   return Status::ok();
 }
 

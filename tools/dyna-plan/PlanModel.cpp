@@ -30,10 +30,8 @@ int fail(const Status &status) {
   return 2;
 }
 
-namespace {
-
 /// Graphs and configurations are text.
-bool isProgram(const std::string &path) {
+bool isTrainingBinary(const std::string &path) {
   constexpr char magic[] = {'\x7f', 'E', 'L', 'F'};
   char begin[sizeof(magic)];
   auto file = openRegularFile(path);
@@ -43,6 +41,8 @@ bool isProgram(const std::string &path) {
   return count.isOk() && *count == sizeof(begin) &&
          std::equal(begin, begin + sizeof(begin), magic);
 }
+
+namespace {
 
 /// The manifest that a training binary was compiled from, which it prints.
 StatusOr<Model> describeProgram(const PlanFlags &flags) {
@@ -82,7 +82,7 @@ StatusOr<Model> describeProgram(const PlanFlags &flags) {
 /// `strategies` as text; empty: tensor degree 1 alone.
 mlir::FailureOr<Model> modelOf(const PlanFlags &flags,
                                const std::string &strategies, bool isAgain) {
-  if (isProgram(flags.model)) {
+  if (isTrainingBinary(flags.model)) {
     auto model = describeProgram(flags);
     if (!model.isOk()) {
       fail(model.status());

@@ -19,6 +19,9 @@ namespace dyna {
 /// One line for people; returns the exit code of what a user can put right.
 int fail(const Status &status);
 
+/// Whether the model of this name is no text, but a program that describes it.
+bool isTrainingBinary(const std::string &path);
+
 /// What --costs, --cluster and --attention say.
 StatusOr<CostTable> openTable(const PlanFlags &flags);
 

@@ -63,8 +63,9 @@ public:
                       planner_->home().name);
   }
 
-  /// Of all steps that were played: which ranges gave samples to others.
-  std::vector<std::string> describeMerged() const;
+  /// Of all steps that were played, as `name`: which ranges gave samples to
+  /// others.
+  std::vector<std::string> describeMerged(const std::string &name) const;
 
 private:
   void countMerged(const VerifiedStep &step);
@@ -138,14 +139,16 @@ void RangedSteps::countMerged(const VerifiedStep &step) {
   }
 }
 
-std::vector<std::string> RangedSteps::describeMerged() const {
+std::vector<std::string>
+RangedSteps::describeMerged(const std::string &name) const {
   std::vector<std::string> lines;
   for (const auto &[ranges, merged] : merged_)
     lines.push_back(formatText(
-        "'%s' has %s of '%s', in %s: too few there to be worth a switch "
+        "%s: '%s' has %s of '%s', in %s: too few there to be worth a switch "
         "(--merge-ranges never keeps them apart)",
-        planner_->graph(ranges.second).name, countOf(merged.samples, "sample"),
-        planner_->graph(ranges.first).name, countOf(merged.steps, "step")));
+        name, planner_->graph(ranges.second).name,
+        countOf(merged.samples, "sample"), planner_->graph(ranges.first).name,
+        countOf(merged.steps, "step")));
   return lines;
 }
 
@@ -190,6 +193,21 @@ struct Alone {
   PlanReport report;
 };
 
+/// What the table says already where ranges win.
+std::string describeBest(const std::string &name, const PlanReport &report,
+                         const Alone &best, int64_t memory) {
+  if (!fits(report, memory))
+    return formatText("'%s' alone fits, which %s does not: one strategy, "
+                      "without ranges, is better here\n",
+                      best.strategy, name);
+  // Not what would be told as 1.000 times as long.
+  if (best.report.seconds < 0.9995 * report.seconds)
+    return formatText("'%s' alone is faster for these lengths than %s: one "
+                      "strategy, without ranges, is better here\n",
+                      best.strategy, name);
+  return "";
+}
+
 std::string describeGains(const std::string &name, const PlanReport &report,
                           const std::vector<Alone> &alone, int64_t memory) {
   std::string text;
@@ -204,11 +222,7 @@ std::string describeGains(const std::string &name, const PlanReport &report,
         (!best || one.report.seconds < best->report.seconds))
       best = &one;
   }
-  if (best && best->report.seconds < report.seconds)
-    text += formatText("'%s' alone is faster for these lengths: one strategy, "
-                       "without ranges, is better here\n",
-                       best->strategy);
-  return text;
+  return best ? text + describeBest(name, report, *best, memory) : text;
 }
 
 /// The report's object, with the strategies alone behind it.
@@ -317,7 +331,7 @@ Status planAll(const PlanFlags &flags, const CostModel &costs,
     // samples.
     if (flags.compare.empty()) {
       request.pipeline.clear();
-      name = "ranges";
+      name = "ranges" + name.substr(PlanFlags::defaultWord().size());
     }
     request.longestSample = 0;
     DYNA_ASSIGN_OR_RETURN(
@@ -327,7 +341,7 @@ Status planAll(const PlanFlags &flags, const CostModel &costs,
       sayNotes({steps->describeHome()}, said);
     DYNA_ASSIGN_OR_RETURN(PlanReport report,
                           steps->play(setting, name, outputs));
-    sayNotes(steps->describeMerged(), said);
+    sayNotes(steps->describeMerged(name), said);
     DYNA_ASSIGN_OR_RETURN(
         auto alone, playAlone(setting, strategies, ranges, request, said));
     gains += flags.json ? jsonOf(name, report, alone, setting.memory()) + "\n"

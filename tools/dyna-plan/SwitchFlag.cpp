@@ -68,29 +68,19 @@ readStrategies(const std::vector<std::string> &texts,
   return strategies;
 }
 
+/// With the names that a binary was compiled with behind those given.
+StatusOr<std::vector<Strategy>> readKnown(const std::vector<std::string> &texts,
+                                          std::vector<Strategy> given,
+                                          const Model &model) {
+  DYNA_ASSIGN_OR_RETURN(auto compiled, compiledStrategies(model));
+  return readStrategies(texts, joinStrategies(std::move(given), compiled));
+}
+
 /// Those of --strategies.
 StatusOr<std::vector<Strategy>> givenStrategies(const PlanFlags &flags) {
   return flags.strategies.empty()
              ? StatusOr<std::vector<Strategy>>(std::vector<Strategy>())
              : parseStrategies(flags.strategies);
-}
-
-/// A graph, compiled at the degrees of what is written out.
-mlir::FailureOr<Model> compileWritten(const PlanFlags &flags,
-                                      const std::vector<std::string> &texts,
-                                      std::vector<Strategy> written,
-                                      const CostTable &table) {
-  for (const std::string &text : texts) {
-    if (isName(text))
-      continue;
-    auto strategy = parseStrategy(text);
-    if (!strategy.isOk()) {
-      fail(strategy.status());
-      return mlir::failure();
-    }
-    written.push_back(*std::move(strategy));
-  }
-  return compileDegrees(flags, splittingStrategies(written), table);
 }
 
 /// As people gave it, without its cut.
@@ -166,13 +156,19 @@ int planSwitches(const PlanFlags &flags) {
   auto table = openTable(flags);
   if (!table.isOk())
     return fail(table.status());
-  auto model = compileWritten(flags, *texts, *given, *table);
+  // A binary has degrees and names of its own; a graph is compiled here, for
+  // what the switch goes through.
+  const bool isCompiled = isTrainingBinary(flags.model);
+  StatusOr<std::vector<Strategy>> strategies{std::vector<Strategy>()};
+  if (!isCompiled)
+    strategies = readStrategies(*texts, *given);
+  if (!strategies.isOk())
+    return fail(strategies.status());
+  auto model = compileDegrees(flags, splittingStrategies(*strategies), *table);
   if (mlir::failed(model))
     return 2;
-  auto compiled = compiledStrategies(*model);
-  if (!compiled.isOk())
-    return fail(compiled.status());
-  auto strategies = readStrategies(*texts, joinStrategies(*given, *compiled));
+  if (isCompiled)
+    strategies = readKnown(*texts, *std::move(given), *model);
   if (!strategies.isOk())
     return fail(strategies.status());
   auto costs = CostModel::create(*model, std::move(*table));

@@ -90,7 +90,7 @@ const char *cuda::whyNotPlanned(const dyna_attention &p) {
   // causal mask are one.
   if (!segments.keys_are_queries || segments.tq != segments.tkv)
     return "keys are not those of the queries' own rows";
-  if (p.head_dim % 8 != 0 || p.head_dim > 256)
+  if (!arePlannedHeads(p.head_dim))
     return "heads are no multiple of 8 elements, or of more than 256";
   return whyNotAligned({p.q, p.k, p.v, p.out},
                        {p.q_stride, p.k_stride, p.v_stride, p.out_stride});

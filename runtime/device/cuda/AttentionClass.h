@@ -69,6 +69,12 @@ private:
   std::array<double, 10 + gpu::kAttentionTables> key() const;
 };
 
+/// Elements of a head that plans take: multiples of the first, up to the second.
+constexpr int64_t kPlannedHeadStep = 8, kPlannedHeadMost = 256;
+inline bool arePlannedHeads(int64_t elements) {
+  return elements % kPlannedHeadStep == 0 && elements <= kPlannedHeadMost;
+}
+
 /// Why a call is for our own kernels: what plans do not do, or do differently. Null:
 /// a plan may do it, which only its library knows.
 const char *whyNotPlanned(const dyna_attention &p);

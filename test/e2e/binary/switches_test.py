@@ -3,6 +3,7 @@
 """Steps of several strategies train to the numbers of one rank: a cover, which switches_all_test.py runs all of."""
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -165,17 +166,19 @@ class TraceTest(switches.SwitchesTest):
                              [(step, phase, track) for step in (1, 2) for phase in range(2)])
         # A slice for each phase, by its strategy, around its functions; one after another.
         names = ["s0", "s1", "s2"]
-        for step in (1, 2):
-            phases = [e for e in events if e.get("cat") == "phase" and e["pid"] == 0 and e["args"]["step"] == step]
+        for step, rank in itertools.product((1, 2), range(4)):
+            phases = [e for e in events if e.get("cat") == "phase" and e["pid"] == rank and e["args"]["step"] == step]
             self.assertEqual([(e["args"]["phase"], e["tid"]) for e in phases], [(phase, 3) for phase in range(len(phases))])
             self.assertEqual(sorted(e["name"] for e in phases), sorted(names))
-            functions = [e for e in events if e["pid"] == 0 and e.get("tid") == 0 and e.get("ph") == "X" and "layer" in e["args"]
+            functions = [e for e in events if e["pid"] == rank and e.get("tid") == 0 and e.get("ph") == "X" and "layer" in e["args"]
                          and e["args"]["step"] == step]
             self.assertTrue(functions)
             for phase in phases:
                 own = [e for e in functions if e["args"]["phase"] == phase["args"]["phase"]]
                 self.assertEqual(phase["ts"], min(e["ts"] for e in own))
                 self.assertAlmostEqual(phase["ts"] + phase["dur"], max(e["ts"] + e["dur"] for e in own), delta=0.01)
+            for one, other in itertools.pairwise(phases):
+                self.assertLessEqual(one["ts"] + one["dur"], other["ts"] + 0.01)
         starts = [e for e in events if e["name"] == "SWITCH_START" and e["pid"] == 0]
         self.assertTrue(starts and all(e["cat"] == "switch" and "bucket" in e["args"] for e in starts))
         # Bytes of all ranks are what metrics have.

@@ -247,6 +247,69 @@ TEST(StepMemoryTest, RegionsHoldStepsWithoutSomeGraphs) {
   EXPECT_GT(apart, 0) << "neighbours in whole steps take more";
 }
 
+/// Gradients between other ranks go by rank 0.
+StatusOr<SwitchPlan> byRankZero(const std::vector<SwitchTensor> &tensors) {
+  SwitchNetwork network;
+  network.ranks = network.ranksPerNode = 4;
+  network.insideRate = network.betweenRate = 1e9;
+  DYNA_ASSIGN_OR_RETURN(SwitchPlan direct, planSwitch(tensors, network));
+  SwitchPlan made;
+  std::vector<int> places; // of the direct plan's buckets
+  for (SwitchBucket &bucket : direct.buckets) {
+    places.push_back(static_cast<int>(made.buckets.size()));
+    if (bucket.after >= 0)
+      bucket.after = places[static_cast<size_t>(bucket.after)];
+    SwitchBucket on;
+    for (SwitchTransfer &t : bucket.transfers)
+      if (tensors[static_cast<size_t>(t.tensor)].delivery == Delivery::Once &&
+          t.source == SwitchPlace::Old && t.target == SwitchPlace::New &&
+          t.from != 0 && t.to != 0 && t.from != t.to) {
+        on.transfers.push_back(t);
+        on.transfers.back().from = 0;
+        on.transfers.back().source = SwitchPlace::Passing;
+        t.to = 0;
+        t.target = SwitchPlace::Passing;
+      }
+    on.after = places.back();
+    made.buckets.push_back(std::move(bucket));
+    if (!on.transfers.empty())
+      made.buckets.push_back(std::move(on));
+  }
+  return made;
+}
+
+/// In steps whose micro-batches need nothing, what rank 0 passes on is more than what
+/// it has while it computes.
+TEST(StepMemoryTest, RegionsHoldWhatIsPassedOnHome) {
+  const MiniBatch small = tinyBatch({1, 1, 2, 1}, 1);
+  int larger = 0;
+  for (const std::vector<std::string> &pair :
+       {std::vector<std::string>{"tp=4", "dp=4,zero=1"},
+        {"pp=4,layers=1+1+1+2", "dp=4,zero=1"},
+        {"dp=2,tp=2", "dp=4,zero=1"},
+        {"pp=4,layers=1+1+1+2", "tp=4"}}) {
+    SCOPED_TRACE(testing::PrintToString(pair));
+    Steps steps(pair, plan::BF16, {byRankZero});
+    auto step = steps.plan(small, {0, 0, 0, 1});
+    ASSERT_TRUE(step.isOk()) << step.status().message();
+    for (plan::Phase &phase : step->phases)
+      for (plan::RankProgram &program : phase.plan.ranks)
+        program.dynamicBytes = 0;
+    std::vector<int64_t> regions = steps.needOf(*step).least;
+    EXPECT_OK(placePhases(steps.table(), regions, *step));
+    if (const HeldParameters &held = steps.table().held(0, 0);
+        regions[0] > held.values + held.gradients) {
+      ++larger;
+      EXPECT_EQ(regions[0],
+                held.gradients +
+                    steps.table().gradients(0).sides[0].passedBytes);
+    }
+    regions[0] -= 64;
+    EXPECT_FALSE(placePhases(steps.table(), regions, *step).isOk());
+  }
+  EXPECT_GT(larger, 0);
+}
+
 /// Of two graphs none leaves a hole. What waits to be added is there while the phase
 /// that it leaves still computes, and beside home's micro-batches; either are the
 /// largest here.

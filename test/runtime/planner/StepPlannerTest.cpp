@@ -231,6 +231,9 @@ TEST(StepPlanner, RefusalsNeedNoMoreThanIsEnough) {
                 double(enough))
           << text;
       EXPECT_GT(enough, memory) << text;
+      const Steps again(costs, strategies, ranges, false, enough, tokens);
+      EXPECT_TRUE(again.refusal.isOk()) << text << "\n"
+                                        << again.refusal.message();
       ++refused;
     }
   EXPECT_GT(refused, 10);

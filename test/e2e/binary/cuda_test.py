@@ -360,6 +360,29 @@ class CudaTest(common.BinaryTest):
         self.refuse(limited, "--deterministic", "the memory that happens to be free", "--rank-memory")
         common.succeed([*limited, "--rank-memory=6350KiB"])
 
+    def test_what_is_accepted_fits(self):
+        """Steps on their way to the device, too: the least memory that is not refused is enough for all steps."""
+        missing = re.compile(r"([0-9.]+) (B|KiB|MiB) are missing")
+        units = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+        # Many short samples have the most bytes beside their tokens.
+        short = self.folder / "short.jsonl"
+        short.write_text("".join('{"text": "%s"}\n' % ("abcdefgh"[: 1 + i % 3]) for i in range(3000)))
+        for data, flags in ((self.corpus, ("--tokens-per-batch=120", "--tokens-per-micro-batch=70")),
+                            (short, ("--tokens-per-batch=2000", "--tokens-per-micro-batch=70"))):
+            run = common.training(self.emulated(), data, *flags, steps=4)
+            memory, refusals = 1 << 20, 0
+            while True:
+                done = common.run(run, env={**os.environ, "DYNA_STANDIN_MEMORY": str(memory)})
+                if done.returncode == 0:
+                    break
+                self.assert_refused(done, "of device memory", "are missing")
+                number, unit = missing.search(done.stderr).groups()
+                # Of what is there a part stays free, and what is missing is said in tenths.
+                memory += int((float(number) + 0.05) * units[unit] * 1.002) + 1024
+                refusals += 1
+                self.assertLess(refusals, 20)
+            self.assertGreater(refusals, 0)
+
     def test_attention_by_cudnn(self):
         """Its plans, made by the library for a GPU, train as own kernels do, within a rounding of other sums."""
         if not (STANDINS / "cudnn" / "libcudnn.so.9").exists():

@@ -10,6 +10,8 @@
 
 #include "test/runtime/executor/SwitchedSteps.h"
 
+#include <random>
+
 using namespace dyna;
 
 namespace {
@@ -21,7 +23,18 @@ const std::vector<std::vector<std::string>> strategies = {
      "tp=4,sp=1", "dp=2,pp=2,layers=3+2,zero=1"},
     {"dp=2,tp=2,pp=2,sp=1,layers=2+3", "tp=4,pp=2,sp=1,layers=2+3",
      "dp=2,tp=4,sp=1", "tp=2,pp=4,sp=1,layers=1+1+2+1", "dp=8,zero=1",
-     "dp=2,tp=2,pp=2,layers=3+2"}};
+     "dp=2,tp=2,pp=2,layers=3+2"},
+    {"dp=2,tp=2,pp=4,sp=1,layers=1+1+2+1",
+     "dp=2,tp=2,pp=4,sp=1,zero=1,layers=1+1+2+1,order=tp+pp+dp",
+     "dp=4,tp=2,pp=2,sp=1,zero=1,layers=2+3",
+     "dp=2,tp=4,pp=2,sp=1,layers=2+3,order=pp+tp+dp",
+     "dp=2,tp=4,pp=2,sp=1,zero=1,layers=3+2", "dp=16,zero=1",
+     "tp=4,pp=4,sp=1,layers=1+1+2+1",
+     "dp=4,pp=4,layers=2+1+1+1,order=pp+dp+tp"},
+    {"dp=3,tp=2,pp=2,sp=1,layers=2+3",
+     "dp=3,tp=2,pp=2,sp=1,zero=1,layers=2+3,order=tp+pp+dp",
+     "dp=2,tp=2,pp=3,sp=1,layers=2+1+2", "dp=3,pp=4,zero=1,layers=1+1+1+2",
+     "dp=12,zero=1", "dp=2,tp=3,pp=2,layers=2+3"}};
 
 /// Planners of some strategies, for which nothing is run.
 struct Joined {
@@ -64,6 +77,58 @@ struct Joined {
   Model model;
   std::vector<std::unique_ptr<Planner>> planners;
 };
+
+/// What goes straight, dealt to buckets of a few transfers of any tensors.
+SwitchTable::Make shuffled(int ranks, unsigned seed) {
+  return [=](const std::vector<SwitchTensor> &tensors) -> StatusOr<SwitchPlan> {
+    SwitchNetwork network;
+    network.ranks = network.ranksPerNode = ranks;
+    network.insideRate = network.betweenRate = 1e9;
+    DYNA_ASSIGN_OR_RETURN(SwitchPlan direct, planSwitch(tensors, network));
+    std::mt19937 random(seed);
+    SwitchPlan made;
+    std::vector<SwitchTransfer> all;
+    for (const SwitchBucket &bucket : direct.buckets) {
+      if (bucket.after >= 0)
+        return Status::invalidArgument("a way with a detour");
+      all.insert(all.end(), bucket.transfers.begin(), bucket.transfers.end());
+    }
+    std::shuffle(all.begin(), all.end(), random);
+    for (const SwitchTransfer &t : all) {
+      if (made.buckets.empty() || random() % 3 == 0)
+        made.buckets.emplace_back();
+      made.buckets.back().transfers.push_back(t);
+    }
+    return made;
+  };
+}
+
+TEST(JoinPhasesTest, AnyBucketsAreJoined) {
+  int tried = 0;
+  for (const auto &all : strategies) {
+    Joined joined(all);
+    const int count = static_cast<int>(all.size());
+    for (int first = 0; first < count; ++first)
+      for (int home = 0; home < count; ++home)
+        for (unsigned seed = 0; seed < 2; ++seed) {
+          if (first == home)
+            continue;
+          SCOPED_TRACE(all[first] + " -> " + all[home] + ", seed " +
+                       std::to_string(seed));
+          const int ranks = joined.planners[home]->graph().ranks();
+          auto table = SwitchTable::create({&joined.planners[first]->graph(),
+                                            &joined.planners[home]->graph()},
+                                           1, shuffled(ranks, seed));
+          if (!table.isOk())
+            continue; // the same, by two names, or ways with detours
+          for (int samples : {1, 5}) {
+            EXPECT_OK(joined.prove(*table, first, home, samples));
+            ++tried;
+          }
+        }
+  }
+  EXPECT_GT(tried, 300);
+}
 
 TEST(JoinPhasesTest, EveryPairOfGraphsIsJoined) {
   int tried = 0;

@@ -4,9 +4,11 @@
 
 #include "runtime/base/Guard.h"
 #include "runtime/base/Json.h"
+#include "runtime/base/ShareWork.h"
 #include "runtime/data/Sources.h"
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 using namespace dyna;
@@ -82,7 +84,6 @@ Status JsonLinesDataset::checkLines() {
           std::max<int64_t>(1, input)};
     }
   };
-  std::vector<std::thread> threads;
   auto guardedCheck = [&](size_t part) {
     if (Status status = guarded([&] {
           check(part);
@@ -91,21 +92,11 @@ Status JsonLinesDataset::checkLines() {
         !status.isOk())
       results[part] = status;
   };
-  threads.reserve(count);
-  size_t part = 1;
-  for (; part < count; ++part) {
-    auto thread =
-        startThread("lines", [&guardedCheck, part] { guardedCheck(part); });
-    if (!thread.isOk())
-      break;
-    threads.push_back(std::move(*thread));
-  }
-  guardedCheck(0);
-  // Those for which there was no thread.
-  for (; part < count; ++part)
-    guardedCheck(part);
-  for (std::thread &thread : threads)
-    thread.join();
+  std::atomic<size_t> next{0};
+  shareWork(static_cast<int64_t>(count), [&] {
+    for (size_t part; (part = next++) < count;)
+      guardedCheck(part);
+  });
   for (const Status &status : results)
     DYNA_RETURN_IF_ERROR(status);
   return Status::ok();

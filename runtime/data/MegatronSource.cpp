@@ -18,7 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/Guard.h"
+#include "runtime/base/ShareWork.h"
 #include "runtime/data/Sources.h"
 
 #include "runtime/abi/Random.h"
@@ -26,7 +26,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <thread>
 
 using namespace dyna;
 
@@ -278,7 +277,7 @@ Status MegatronDataset::checkTokens() {
   int64_t blocks = (tokens + blockTokens - 1) / blockTokens;
   std::vector<uint64_t> hashes(static_cast<size_t>(blocks));
   std::atomic<int64_t> next{0}, foreign{tokens};
-  auto check = [&] {
+  shareWork(blocks, [&] {
     for (int64_t block; (block = next++) < blocks;) {
       int64_t begin = block * blockTokens;
       int64_t count = std::min(blockTokens, tokens - begin);
@@ -292,21 +291,7 @@ Status MegatronDataset::checkTokens() {
              !foreign.compare_exchange_weak(found, begin + at)) {
       }
     }
-  };
-  int64_t helpers = std::min<int64_t>(
-      blocks, std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<std::thread> threads;
-  threads.reserve(helpers);
-  for (int64_t i = 1; i < helpers; ++i) {
-    // Fewer do the same work.
-    auto thread = startThread("token ids", check);
-    if (!thread.isOk())
-      break;
-    threads.push_back(std::move(*thread));
-  }
-  check();
-  for (std::thread &thread : threads)
-    thread.join();
+  });
   if (foreign < tokens)
     return badToken(foreign);
   for (int64_t start : starts_)

@@ -6,6 +6,7 @@
 
 #include "runtime/abi/Random.h"
 #include "runtime/base/Guard.h"
+#include "runtime/base/ShareWork.h"
 
 #include <algorithm>
 #include <atomic>
@@ -156,20 +157,7 @@ public:
   }
 
   StatusOr<std::vector<uint64_t>> take() {
-    const int64_t helpers = std::min<int64_t>(
-        first_.back(), std::max(1u, std::thread::hardware_concurrency()));
-    std::vector<std::thread> threads;
-    threads.reserve(static_cast<size_t>(helpers));
-    for (int64_t i = 1; i < helpers; ++i) {
-      // Fewer do the same work.
-      auto thread = startThread("text", [this] { work(); });
-      if (!thread.isOk())
-        break;
-      threads.push_back(std::move(*thread));
-    }
-    work();
-    for (std::thread &thread : threads)
-      thread.join();
+    shareWork(first_.back(), [this] { work(); });
     DYNA_RETURN_IF_ERROR(failure_);
     return std::move(hashes_);
   }

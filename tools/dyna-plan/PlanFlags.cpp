@@ -4,6 +4,7 @@
 
 #include "tools/dyna-plan/PlanFlags.h"
 
+#include "runtime/base/FileId.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/Policy.h"
 
@@ -64,6 +65,26 @@ Status checkStrategies(const PlanFlags &flags) {
   return expectNone({flags.mergeRanges}, " is about --ranges: give these, too");
 }
 
+/// Files that are read are not written over.
+Status checkOutputs(const PlanFlags &flags) {
+  for (const auto *output : {&flags.trace, &flags.svg}) {
+    const auto id = fileIdOf(output->getValue());
+    for (const std::string *input :
+         {&flags.model.getValue(), &flags.lengths.getValue(),
+          &flags.costs.getValue()})
+      DYNA_RETURN_IF_ERROR(expect(!id || id != fileIdOf(*input),
+                                  "--" + output->ArgStr.str() +
+                                      " would write over " +
+                                      output->getValue() +
+                                      ", which is read here: name another "
+                                      "file"));
+  }
+  return expect(flags.trace.empty() || flags.svg.empty() ||
+                    !areOneOutput(flags.trace, flags.svg),
+                "--trace and --svg both write " + flags.svg.getValue() +
+                    ": give each a file of its own");
+}
+
 } // namespace
 
 Status PlanFlags::check() const {
@@ -83,6 +104,7 @@ Status PlanFlags::check() const {
       expect(cluster.empty() || costs.empty(),
              "--costs and --cluster both say what things take: give one"));
   DYNA_RETURN_IF_ERROR(checkNumbers(*this));
+  DYNA_RETURN_IF_ERROR(checkOutputs(*this));
   DYNA_RETURN_IF_ERROR(expect(attention == "fused" || attention == "stored",
                               "--attention expects fused or stored, but got '" +
                                   attention + "'"));

@@ -26,7 +26,8 @@ struct PlanFlags {
   llvm::cl::opt<std::string> strategy{
       "strategy",
       llvm::cl::desc(
-          "Strategy, such as dp=4,pp=8; or search: the best of all "
+          "Strategy, such as dp=4,pp=8, or the name of one of a training "
+          "binary; or search: the best of all "
           "dp, tp, pp in powers of two, with and without ZeRO, on the "
           "devices of --cluster"),
       llvm::cl::cat(category)};

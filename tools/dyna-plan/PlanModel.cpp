@@ -187,6 +187,23 @@ std::string splittingStrategies(const std::vector<Strategy> &strategies) {
   return text;
 }
 
+StatusOr<Strategy> readStrategy(const std::string &flag,
+                                const std::string &text,
+                                const std::vector<Strategy> &known,
+                                const std::string &more) {
+  if (text.empty() || text.find('=') != std::string::npos)
+    return parseStrategy(text);
+  std::string names;
+  for (const Strategy &strategy : known) {
+    if (strategy.name == text)
+      return strategy;
+    names += (names.empty() ? "" : ", ") + strategy.name;
+  }
+  return Status::invalidArgument(formatText(
+      "%s names strategy '%s', but %s: write one, such as dp=2,tp=2%s", flag,
+      text, names.empty() ? "none has a name" : "there are " + names, more));
+}
+
 StatusOr<std::vector<Strategy>> compiledStrategies(const Model &model) {
   std::vector<Strategy> strategies;
   for (const std::string &text : model.manifest().strategies()) {

@@ -41,6 +41,13 @@ std::string splittingStrategies(const std::vector<Strategy> &strategies);
 /// Those that a training binary was compiled with; none: it was not.
 StatusOr<std::vector<Strategy>> compiledStrategies(const Model &model);
 
+/// A strategy that is written, or one of `known` by its name. `flag` is whose text
+/// it is, and `more` what else than to write one would do.
+StatusOr<Strategy> readStrategy(const std::string &flag,
+                                const std::string &text,
+                                const std::vector<Strategy> &known,
+                                const std::string &more = "");
+
 /// The same at the tensor degrees of several strategies as text; none: at 1 alone.
 /// Warnings stay away.
 mlir::FailureOr<Model> compileDegrees(const PlanFlags &flags,

@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <cmath>
 
@@ -69,8 +70,14 @@ StatusOr<SimulationOptions> parseSimulation(const std::string &text) {
   SimulationOptions options;
   llvm::SmallVector<StringRef> words;
   StringRef(text).split(words, ',', -1, /*KeepEmpty=*/!text.empty());
-  for (StringRef word : words)
+  llvm::StringSet<> said;
+  for (StringRef word : words) {
     DYNA_RETURN_IF_ERROR(readWord(word, options));
+    const StringRef what = word.split('=').first;
+    if (!said.insert(what).second)
+      return Status::invalidArgument(
+          formatText("--simulate says '%s' twice: give it once", what.str()));
+  }
   const bool ofDevices = options.streams != SimulationOptions::Streams::Lines ||
                          options.sharing != SimulationOptions::Sharing::None ||
                          options.eagerBytes >= 0;

@@ -36,33 +36,15 @@ StatusOr<std::vector<std::string>> splitSwitch(llvm::StringRef text) {
   return texts;
 }
 
-bool isName(const std::string &text) {
-  return !text.empty() && text.find('=') == std::string::npos;
-}
-
-StatusOr<Strategy> findNamed(const std::string &name,
-                             const std::vector<Strategy> &known) {
-  std::string names;
-  for (const Strategy &strategy : known) {
-    if (strategy.name == name)
-      return strategy;
-    names += (names.empty() ? "" : ", ") + strategy.name;
-  }
-  return Status::invalidArgument(formatText(
-      "--switch names strategy '%s', but %s: write one, such as dp=2,tp=2, or "
-      "name it in --strategies",
-      name, names.empty() ? "none has a name" : "there are " + names));
-}
-
 /// `known` are those that have names.
 StatusOr<std::vector<Strategy>>
 readStrategies(const std::vector<std::string> &texts,
                const std::vector<Strategy> &known) {
   std::vector<Strategy> strategies;
   for (const std::string &text : texts) {
-    DYNA_ASSIGN_OR_RETURN(Strategy strategy, isName(text)
-                                                 ? findNamed(text, known)
-                                                 : parseStrategy(text));
+    DYNA_ASSIGN_OR_RETURN(
+        Strategy strategy,
+        readStrategy("--switch", text, known, ", or name it in --strategies"));
     strategies.push_back(std::move(strategy));
   }
   return strategies;

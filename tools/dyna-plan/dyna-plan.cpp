@@ -58,9 +58,23 @@ StatusOr<Reports> planRequests(const CostModel &costs, const Strategy &strategy,
   return reports;
 }
 
+/// That of --strategy, which may name one of a training binary's.
+StatusOr<Strategy> strategyOf(const PlanFlags &flags, const Model *binary) {
+  std::vector<Strategy> known;
+  if (binary) {
+    DYNA_ASSIGN_OR_RETURN(known, compiledStrategies(*binary));
+  }
+  return readStrategy(
+      "--strategy", flags.strategy.empty() ? "dp=1" : flags.strategy.getValue(),
+      known);
+}
+
 int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
-  auto strategy = parseStrategy(
-      flags.strategy.empty() ? "dp=1" : flags.strategy.getValue());
+  // A graph is compiled for its strategy, and a binary knows strategies.
+  const bool isCompiled = isTrainingBinary(flags.model);
+  StatusOr<Strategy> strategy{Strategy()};
+  if (!isCompiled)
+    strategy = strategyOf(flags, nullptr);
   if (!strategy.isOk())
     return fail(strategy.status());
   auto table = openTable(flags);
@@ -69,6 +83,10 @@ int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
   auto model = compileModel(flags, *strategy, *table);
   if (mlir::failed(model))
     return 2;
+  if (isCompiled)
+    strategy = strategyOf(flags, &*model);
+  if (!strategy.isOk())
+    return fail(strategy.status());
   auto costs = CostModel::create(*model, std::move(*table));
   if (!costs.isOk())
     return fail(costs.status());
@@ -88,8 +106,16 @@ int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
   return 0;
 }
 
+/// Before anything is compiled.
+Status checkWords(const PlanFlags &flags) {
+  DYNA_RETURN_IF_ERROR(parseSimulation(flags.simulate).status());
+  return requestsOf(flags, {}).status();
+}
+
 int run(const PlanFlags &flags) {
   if (Status status = flags.check(); !status.isOk())
+    return fail(status);
+  if (Status status = checkWords(flags); !status.isOk())
     return fail(status);
   if (flags.switches.getNumOccurrences() > 0)
     return planSwitches(flags);

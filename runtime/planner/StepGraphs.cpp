@@ -66,6 +66,12 @@ Persistent StepGraphs::persistentOf(const PlannedGraph &graph,
   return training ? Persistent::Gradients : Persistent::Values;
 }
 
+PlanOptions StepGraphs::optionsOf(const PlannedGraph &graph) const {
+  PlanOptions options = graph.options;
+  options.switched = !isHome(graph);
+  return options;
+}
+
 int64_t StepGraphs::homeBytes(int rank, bool training) const {
   return persistentLayout(home().graph->rankView(rank),
                           persistentOf(home(), training))
@@ -108,9 +114,11 @@ Status limitMicroBatches(const StepGraphs &graphs, PlannedGraph &graph,
                          std::vector<std::string> &notes) {
   if (request.tokensPerMicroBatch != 0)
     return Status::ok();
+  // As regions are sized (StepRegions.h).
+  rankBytes -= rankBytes % plan::placeAlignment;
   DYNA_ASSIGN_OR_RETURN(
       request.tokensPerMicroBatch,
-      largestMicroBatchWithin(*graph.planner, graph.options,
+      largestMicroBatchWithin(*graph.planner, graphs.optionsOf(graph),
                               graphs.persistentOf(graph, training),
                               rankBytes - graphs.heldBeside(graph, training)));
   const int64_t most = graph.options.maxTokensPerMicroBatch;

@@ -68,6 +68,8 @@ public:
 
   /// What a graph has of the parameters.
   Persistent persistentOf(const PlannedGraph &graph, bool training) const;
+  /// How its plans are made as part of the step.
+  PlanOptions optionsOf(const PlannedGraph &graph) const;
   /// Bytes that a rank has of home's parameters and their state, all the time.
   int64_t homeBytes(int rank, bool training) const;
   /// What it has of all parameters at one time, at most, where phases take turns

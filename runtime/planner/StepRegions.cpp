@@ -23,30 +23,29 @@ public:
 private:
   /// What the plans of a graph can be.
   PlanOptions widestOptions(const PlannedGraph &graph) const {
-    PlanOptions options = graph.options;
-    options.switched = !graphs_.isHome(graph);
+    PlanOptions options = graphs_.optionsOf(graph);
     // Of more micro-batches in flight than fill a mini-batch, none can be full.
     options.inFlight = static_cast<int>(
         std::min<int64_t>(options.inFlight, graph.microBatches + 1));
     options.tokensPerStep = tokensPerStep_;
     return options;
   }
-  /// Of the smallest micro-batches that a run would try: samples one by one.
+  /// Where sizes are open, of micro-batches as large as the longest sample, which
+  /// runs choose where there is room for that: no sample is refused or shortened.
   PlanOptions smallestOptions(const PlannedGraph &graph) const {
     PlanOptions options = widestOptions(graph);
     if (graph.isSizeOpen && options.longestSample > 0)
-      options.maxTokensPerMicroBatch = 1;
+      options.maxTokensPerMicroBatch = options.longestSample;
     return options;
   }
-  /// Of a rank's arena: with so many nothing is refused.
+  /// Of a rank's arena: with so many nothing is refused, whatever rank it is of.
   StatusOr<int64_t> enoughBytes() const;
   /// A graph's regions by themselves, beside what its ranks have of the others.
   StatusOr<DynamicRegions> sizeGraph(const PlannedGraph &graph,
                                      const PlanOptions &options,
                                      int64_t rankBytes, bool atLeast) const;
-  /// Of several graphs, one whose phase does not fit by itself; `status` says so of
-  /// its widest plans.
-  Status refusePhase(const PlannedGraph &graph, int64_t given,
+  /// A graph that does not fit by itself; `status` says so of its widest plans.
+  Status refuseGraph(const PlannedGraph &graph, int64_t given,
                      int64_t rankBytes, const Status &status) const;
   /// Each graph's phase fits by itself, but not beside the one before it, or not
   /// what its switches pass on.
@@ -75,6 +74,8 @@ StatusOr<int64_t> RegionSizes::enoughBytes() const {
                   .bytes);
     least.push_back(std::move(own));
   }
+  if (!graphs_.areSeveral())
+    return most;
   const Orchestration &made = graphs_.orchestration();
   const RegionNeed need =
       needOfRegions(made.switches, made.order, least, training_);
@@ -95,7 +96,7 @@ StatusOr<DynamicRegions> RegionSizes::sizeGraph(const PlannedGraph &graph,
       atLeast);
 }
 
-Status RegionSizes::refusePhase(const PlannedGraph &graph, int64_t given,
+Status RegionSizes::refuseGraph(const PlannedGraph &graph, int64_t given,
                                 int64_t rankBytes, const Status &status) const {
   DYNA_ASSIGN_OR_RETURN(int64_t enough, enoughBytes());
   // What is enough goes by the smallest plans, and so does what is said to be
@@ -104,16 +105,18 @@ Status RegionSizes::refusePhase(const PlannedGraph &graph, int64_t given,
       sizeGraph(graph, smallestOptions(graph), rankBytes, /*atLeast=*/false)
           .status();
   const Status &said = least.isOk() ? status : least;
-  const std::string beside =
-      graphs_.isHome(graph)
-          ? ""
-          : formatText(", beside %s of '%s', which is home",
-                       formatBytes(graphs_.heldBeside(graph, training_)),
-                       graphs_.home().name);
+  std::string phase;
+  if (graphs_.areSeveral())
+    phase = formatText("--rank-memory %d: strategy '%s'", given, graph.name);
+  if (!graphs_.isHome(graph))
+    phase += formatText(", beside %s of '%s', which is home",
+                        formatBytes(graphs_.heldBeside(graph, training_)),
+                        graphs_.home().name);
   return Status::resourceExhausted(
-      formatText("--rank-memory %d: strategy '%s'%s: %s; --rank-memory %d is "
-                 "enough, and smaller --tokens-per-micro-batch helps",
-                 given, graph.name, beside, said.message(), enough));
+      formatText("%s%s%s; --rank-memory %d is enough, and %s", phase,
+                 phase.empty() ? "" : ": ", said.message(), enough,
+                 graph.isSizeOpen ? "shorter samples or more recomputation help"
+                                  : "smaller --tokens-per-micro-batch helps"));
 }
 
 Status RegionSizes::refuseNeighbours(int rank, int64_t rankBytes,
@@ -131,8 +134,7 @@ Status RegionSizes::refuseNeighbours(int rank, int64_t rankBytes,
   if (pair.bytes < need)
     return Status::resourceExhausted(
         formatText("%s while what another strategy has goes home: "
-                   "--rank-memory %d is enough, and less with smaller "
-                   "--tokens-per-micro-batch",
+                   "--rank-memory %d is enough",
                    needed, enough));
   return Status::resourceExhausted(formatText(
       "%s while the parameters of '%s' come and those of '%s' are still there, "
@@ -148,13 +150,8 @@ Status RegionSizes::sizeGraphs(int64_t given, int64_t rankBytes, bool atLeast,
                                std::vector<std::vector<int64_t>> &most) const {
   for (const PlannedGraph *graph : graphs_.graphs()) {
     auto sized = sizeGraph(*graph, widestOptions(*graph), rankBytes, atLeast);
-    if (sized.status().code() == StatusCode::ResourceExhausted) {
-      if (graphs_.areSeveral())
-        return refusePhase(*graph, given, rankBytes, sized.status());
-      return Status::resourceExhausted(
-          sized.status().message() +
-          "; larger --rank-memory or smaller --tokens-per-micro-batch helps");
-    }
+    if (sized.status().code() == StatusCode::ResourceExhausted)
+      return refuseGraph(*graph, given, rankBytes, sized.status());
     DYNA_RETURN_IF_ERROR(sized.status());
     regions.isLimited |= sized->areLimited();
     regions.limits.push_back(sized->bytes);

@@ -209,13 +209,13 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
   const TrainOptions &options = session.options;
   // Of several graphs, the one that has the longest samples.
   PlannedGraph &graph = graphOfLongest(session);
-  const PlanOptions &plan = graph.options;
+  const StepGraphs graphs = session.stepGraphs();
+  const PlanOptions plan = graphs.optionsOf(graph);
   const int64_t most = longestSample(*session.model, plan);
   session.sampleLimit = most;
   const bool isSaid = !options.rankMemory.empty();
   if (most <= plan.maxTokensPerMicroBatch || (!isSaid && !runsHere))
     return Status::ok();
-  const StepGraphs graphs = session.stepGraphs();
   const Persistent persistent = graphs.persistentOf(graph, training);
   const int64_t beside = graphs.heldBeside(graph, training);
   int64_t rankBytes = 0;

@@ -46,11 +46,15 @@ bool goesByMemory(const PlanOptions &options) {
          (ruleOf(options.schedule).adapts || options.chooseRecompute);
 }
 
-PlanOptions withoutRecompute(PlanOptions options) {
+/// The same mode everywhere, instead of one for each stage and micro-batch.
+PlanOptions withMode(PlanOptions options, plan::Recompute mode) {
   options.chooseRecompute = false;
-  options.recompute = {plan::RECOMPUTE_NONE};
+  options.recompute = {mode};
   return options;
 }
+
+constexpr plan::Recompute modes[] = {
+    plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL};
 
 } // namespace
 
@@ -100,11 +104,11 @@ StatusOr<Planner::Cut> Planner::cutFor(const std::vector<int64_t> &lengths,
                           start(lengths, targetTokens, options, trains));
     return best;
   }
-  std::optional<plan::Plan> chosen, plain;
+  std::optional<plan::Plan> chosen;
+  std::vector<std::pair<plan::Recompute, plan::Plan>> cuts;
   Status failed;
   double shortest = never;
-  for (plan::Recompute mode : {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
-                               plan::RECOMPUTE_FULL}) {
+  for (plan::Recompute mode : modes) {
     PlanOptions uniform = options;
     uniform.recompute = {mode};
     auto cut = start(lengths, targetTokens, uniform, trains);
@@ -114,8 +118,7 @@ StatusOr<Planner::Cut> Planner::cutFor(const std::vector<int64_t> &lengths,
       continue;
     }
     DYNA_RETURN_IF_ERROR(cut.status());
-    if (mode == plan::RECOMPUTE_NONE)
-      plain = *cut;
+    cuts.emplace_back(mode, *cut);
     auto seconds =
         chooseModes(*cut, std::vector<int64_t>(graph_.ranks(), 0), uniform);
     if (seconds.isOk() && *seconds < shortest)
@@ -127,18 +130,31 @@ StatusOr<Planner::Cut> Planner::cutFor(const std::vector<int64_t> &lengths,
   if (!chosen)
     return failed;
   best.plan = std::move(*chosen);
-  if (!plain || sameMicroBatches(*plain, best.plan))
-    return best;
-  // Those were estimates; in the end no step is longer than without recomputing.
-  Cut none{*plain};
-  DYNA_ASSIGN_OR_RETURN(double without,
-                        fillAndPlay(none.plan, withoutRecompute(options)));
-  plan::Plan filled = best.plan;
-  DYNA_ASSIGN_OR_RETURN(double seconds, fillAndPlay(filled, options));
-  if (without < seconds)
-    return Cut{*std::move(plain)};
-  if (seconds < never)
+  cuts.erase(std::remove_if(cuts.begin(), cuts.end(),
+                            [&](const auto &cut) {
+                              return sameMicroBatches(cut.second, best.plan);
+                            }),
+             cuts.end());
+  return cuts.empty() ? best : shortestOf(best.plan, std::move(cuts), options);
+}
+
+StatusOr<Planner::Cut>
+Planner::shortestOf(const plan::Plan &chosen,
+                    std::vector<std::pair<plan::Recompute, plan::Plan>> cuts,
+                    const PlanOptions &options) const {
+  Cut best{chosen};
+  plan::Plan filled = chosen;
+  DYNA_ASSIGN_OR_RETURN(double shortest, fillAndPlay(filled, options));
+  if (shortest < never)
     best = {std::move(filled), /*isFilled=*/true};
+  for (auto &[mode, cut] : cuts) {
+    DYNA_ASSIGN_OR_RETURN(double seconds,
+                          fillAndPlay(cut, withMode(options, mode)));
+    if (seconds < shortest) {
+      shortest = seconds;
+      best = {std::move(cut), /*isFilled=*/true};
+    }
+  }
   return best;
 }
 
@@ -214,9 +230,13 @@ Status Planner::fill(plan::Plan &plan, const PlanOptions &options,
 Status Planner::fillFastest(plan::Plan &plan,
                             const PlanOptions &options) const {
   std::vector<PlanOptions> candidates = withSimpleOrders(options);
-  if (choosesModes(options))
+  if (choosesModes(options)) {
     for (const PlanOptions &chosen : withSimpleOrders(options))
-      candidates.push_back(withoutRecompute(chosen));
+      candidates.push_back(withMode(chosen, plan::RECOMPUTE_NONE));
+    for (plan::Recompute mode :
+         {plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL})
+      candidates.push_back(withMode(options, mode));
+  }
   if (candidates.size() == 1)
     return fill(plan, options, /*trains=*/true);
   std::optional<plan::Plan> best;

@@ -145,16 +145,15 @@ double PhaseEstimate::pipelineSeconds(const PhaseLoad &load, int64_t perReplica,
   const double seconds = tables_->slowest(mean);
   const double longest =
       pathSeconds({1, load.longest, load.longest * load.longest});
-  const double each =
-      seconds * static_cast<double>(count) / static_cast<double>(replicas_);
+  // Of samples one by one, fewer than fill all replicas the same, some have one
+  // more than others.
+  const double each = seconds * static_cast<double>(perReplica);
   const double hidden = tables_->backward(0, mean);
   const double path = pathSeconds(mean);
   // With fewer at a time than stages, some always wait.
   const double waiting =
       inFlight > 0 && inFlight < stages_
-          ? path *
-                std::max(1.0, static_cast<double>(count) /
-                                  (static_cast<double>(replicas_) * inFlight))
+          ? path * std::max(1.0, static_cast<double>(perReplica) / inFlight)
           : 0;
   return std::max(
              {std::max(each, seconds) + path - seconds, longest, waiting}) +
@@ -166,7 +165,7 @@ double PhaseEstimate::seconds(const PhaseLoad &load, int64_t mostTokens,
   const int64_t samples = load.sum.samples;
   if (samples == 0)
     return 0;
-  const int64_t most = std::max<int64_t>(1, samples / replicas_);
+  const int64_t most = (samples + replicas_ - 1) / replicas_;
   const int64_t tokens = mostTokens * replicas_;
   const int64_t least = std::min(most, (load.sum.tokens + tokens - 1) / tokens);
   double best = std::numeric_limits<double>::infinity();

@@ -141,6 +141,12 @@ private:
   StatusOr<Cut> cutFor(const std::vector<int64_t> &lengths,
                        int64_t targetTokens, const PlanOptions &options,
                        bool trains) const;
+  /// Of what was chosen by estimates, and of cuts for one mode everywhere, the one
+  /// that is played in the least time.
+  StatusOr<Cut>
+  shortestOf(const plan::Plan &chosen,
+             std::vector<std::pair<plan::Recompute, plan::Plan>> cuts,
+             const PlanOptions &options) const;
   /// Of all replicas (ChooseRecompute.h), and the longest makespan.
   StatusOr<double> chooseModes(const plan::Plan &plan,
                                const std::vector<int64_t> &beside,

@@ -18,6 +18,7 @@
 #include "runtime/planner/AssignStrategies.h"
 #include "runtime/planner/JoinPhases.h"
 #include "runtime/planner/Orchestrate.h"
+#include "runtime/planner/PlacePhases.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/planner/Policy.h"
 #include "test/bench/WideModel.h"
@@ -25,6 +26,8 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -64,7 +67,6 @@ private:
 enum Part { Assign, Plans, Join, Prove, Encode, Whole, Parts };
 constexpr const char *partNames[Parts] = {"assign", "plans",  "join",
                                           "prove",  "encode", "step"};
-constexpr int repeats = 15;
 
 /// Adds what this thread had of a core to `ms[part]` when it goes.
 class PartTimer {
@@ -82,7 +84,7 @@ struct StepBench {
   LengthRanges ranges;
   Orchestration turns;
   std::unique_ptr<Estimates> estimates;
-  std::vector<int64_t> limits;
+  std::vector<int64_t> limits; ///< of the ranks' regions
 
   /// As a run plans a step (StepPlanner.h), with times of its parts in `ms`.
   StatusOr<std::string> planOnce(const std::vector<int64_t> &lengths,
@@ -121,6 +123,7 @@ StatusOr<std::string> StepBench::planOnce(const std::vector<int64_t> &lengths,
   {
     PartTimer timer(ms, Join);
     DYNA_RETURN_IF_ERROR(joinPhases(turns.switches, true, step));
+    DYNA_RETURN_IF_ERROR(placePhases(turns.switches, limits, step));
   }
   {
     PartTimer timer(ms, Prove);
@@ -155,14 +158,10 @@ prepare(const CostModel &costs, const std::string &words, int64_t longest) {
     made.planner = std::make_unique<Planner>(*made.graph, costs);
     made.options = policy.options;
     DYNA_ASSIGN_OR_RETURN(
-        auto regions, made.planner->largestDynamicBytes(made.options, true));
-    bench->limits.resize(regions.size());
-    for (size_t rank = 0; rank < regions.size(); ++rank)
-      bench->limits[rank] = std::max(bench->limits[rank], regions[rank]);
+        made.options.dynamicLimits,
+        made.planner->largestDynamicBytes(made.options, true));
     all.push_back(made.graph.get());
   }
-  for (StepGraph &graph : bench->graphs)
-    graph.options.dynamicLimits = bench->limits;
   DYNA_ASSIGN_OR_RETURN(bench->ranges,
                         parseLengthRanges("short: 0-256; mid: 257-1024; "
                                           "long: 1025-",
@@ -170,12 +169,18 @@ prepare(const CostModel &costs, const std::string &words, int64_t longest) {
   DYNA_ASSIGN_OR_RETURN(
       bench->turns,
       orchestrate(all, switchMaker(networkOf(costs.cluster(), 32))));
+  std::vector<std::vector<int64_t>> dynamic;
+  for (const StepGraph &graph : bench->graphs)
+    dynamic.push_back(graph.options.dynamicLimits);
+  bench->limits =
+      needOfRegions(bench->turns.switches, bench->turns.order, dynamic, true)
+          .most;
   bench->estimates = std::make_unique<Estimates>(bench->graphs, bench->turns);
   return bench;
 }
 
 Status benchWords(const CostModel &costs, const char *words,
-                  const std::vector<int64_t> &lengths) {
+                  const std::vector<int64_t> &lengths, int repeats) {
   DYNA_ASSIGN_OR_RETURN(
       auto bench,
       prepare(costs, words, *std::max_element(lengths.begin(), lengths.end())));
@@ -218,8 +223,11 @@ Status benchWords(const CostModel &costs, const char *words,
 } // namespace
 } // namespace dyna
 
-int main() {
+int main(int argc, char **argv) {
   using namespace dyna;
+  const int repeats = argc == 3 && !std::strcmp(argv[1], "--repeats")
+                          ? std::max(1, std::atoi(argv[2]))
+                          : 15;
   TinyOptions tiny;
   tiny.blocks = 60;
   tiny.hidden = 40704;
@@ -234,7 +242,8 @@ int main() {
       *CostModel::create(model, *CostTable::described("a800-80g:4x8"));
   int failures = 0;
   for (const char *words : {"", "ragged+1f1b", "tokens+1f1b"})
-    if (Status done = benchWords(costs, words, lognormalLengths(65536, 8192));
+    if (Status done =
+            benchWords(costs, words, lognormalLengths(65536, 8192), repeats);
         !done.isOk()) {
       std::fprintf(stderr, "step of '%s': %s\n", words, done.message().c_str());
       ++failures;

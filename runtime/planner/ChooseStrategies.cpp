@@ -6,11 +6,13 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/planner/LengthRanges.h"
-#include "runtime/planner/StepRegions.h"
+#include "runtime/planner/SizedSteps.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <random>
 #include <set>
 
 namespace dyna {
@@ -74,7 +76,27 @@ ChosenStrategies::ChosenStrategies(StrategyCandidates candidates,
                                    FoundStrategies found,
                                    LengthDistribution lengths)
     : candidates_(std::move(candidates)), found_(std::move(found)),
-      lengths_(std::move(lengths)) {
+      lengths_(std::move(lengths)), expected_(found_.best.seconds()) {
+  nameRanges();
+}
+
+void ChosenStrategies::take(const Played &played) {
+  played_ = played;
+  if (!played.isAlone())
+    return;
+  FoundStep alone = found_.bestSingle;
+  if (alone.ranges.empty() || alone.home != played.candidate) {
+    alone = FoundStep();
+    alone.ranges = {{played.candidate, 0, LengthRange().last}};
+    alone.home = played.candidate;
+    alone.phases = found_.singles[played.candidate];
+  }
+  found_.best = std::move(alone);
+  nameRanges();
+}
+
+void ChosenStrategies::nameRanges() {
+  names_.clear();
   // Names from the shortest on, whatever the order of the step.
   std::vector<FoundRange> byLength = found_.best.ranges;
   std::sort(byLength.begin(), byLength.end(),
@@ -184,8 +206,25 @@ std::string ChosenStrategies::table() const {
              "expected step %.3f s: phases %.3f, switches %.3f, update %.3f\n",
              found_.best.seconds(), found_.best.phases, found_.best.switches,
              found_.best.update) +
-         singlesTable() + "\n--strategies \"" + strategies() +
+         playedText() + singlesTable() + "\n--strategies \"" + strategies() +
          "\" --ranges \"" + ranges() + "\"\n";
+}
+
+/// What estimates of several strategies are worth.
+std::string ChosenStrategies::playedText() const {
+  if (!played_ || played_->candidate < 0)
+    return "";
+  const std::string steps =
+      formatText("%d drawn step%s, planned and played: ", played_->steps,
+                 played_->steps == 1 ? "" : "s");
+  if (!played_->isAlone())
+    return steps +
+           formatText("%.3f s, and the best of its strategies alone %.3f\n",
+                      played_->found, played_->alone);
+  return steps +
+         formatText("several strategies, of which %.3f s were expected, take "
+                    "%.3f s, and this one alone %.3f\n",
+                    expected_, played_->found, played_->alone);
 }
 
 std::string ChosenStrategies::json() const {
@@ -200,6 +239,10 @@ std::string ChosenStrategies::json() const {
         "\"single\": \"%s\", \"single_seconds\": %.6g, ",
         describeStrategy(candidates_.strategy(found_.bestSingle.home)),
         found_.bestSingle.seconds());
+  if (played_ && played_->candidate >= 0)
+    text +=
+        formatText("\"played_seconds\": %.6g, \"played_alone_seconds\": %.6g, ",
+                   played_->found, played_->alone);
   return text + formatText("\"considered\": %d, \"kept\": %d, \"branches\": "
                            "%d, \"complete\": %d}\n",
                            candidates_.considered(), candidates_.candidates(),
@@ -232,49 +275,75 @@ static StatusOr<ChosenStrategies> search(const CostModel &costs,
                           std::move(distribution));
 }
 
-/// Bytes that some rank of a run lacks for what was found, as it shares out memory.
-static StatusOr<int64_t> lackingBytes(const CostModel &costs,
-                                      const StrategySpace &space,
-                                      const ChosenStrategies &chosen) {
-  if (space.memoryBytes == 0 || chosen.found().best.ranges.size() < 2)
-    return 0;
-  DYNA_ASSIGN_OR_RETURN(auto strategies, parseStrategies(chosen.strategies()));
+/// As a run with the memory of a device makes it.
+static StatusOr<std::unique_ptr<SizedSteps>>
+sizeSteps(const CostModel &costs, const StrategySpace &space,
+          const std::string &strategies, const std::string &ranges,
+          int64_t longest) {
+  SizedSteps::Asked asked;
+  DYNA_ASSIGN_OR_RETURN(asked.strategies, parseStrategies(strategies));
   std::vector<std::string> names, notes;
-  std::vector<PlannedGraph> graphs;
-  PlanRequest request;
-  request.tokensPerBatch = space.tokensPerStep;
-  for (const Strategy &strategy : strategies) {
+  for (const Strategy &strategy : asked.strategies)
     names.push_back(strategy.name);
-    request.strategy = strategy;
-    DYNA_ASSIGN_OR_RETURN(PlannedGraph graph, planGraph(costs, request, notes));
-    graphs.push_back(std::move(graph));
+  DYNA_ASSIGN_OR_RETURN(asked.ranges, parseLengthRanges(ranges, names));
+  asked.request.tokensPerBatch = space.tokensPerStep;
+  asked.memoryBytes = space.memoryBytes;
+  asked.longest = longest;
+  return SizedSteps::create(costs, std::move(asked), notes);
+}
+
+/// Mini-batches of these lengths, always the same ones: few of large steps.
+static std::vector<std::vector<int64_t>>
+drawSteps(const std::vector<int64_t> &lengths, int64_t tokensPerStep) {
+  constexpr int64_t enoughTokens = 1 << 19;
+  const int64_t count = std::clamp<int64_t>(enoughTokens / tokensPerStep, 1, 4);
+  std::mt19937_64 random(1);
+  std::vector<std::vector<int64_t>> steps(static_cast<size_t>(count));
+  for (std::vector<int64_t> &step : steps)
+    for (int64_t tokens = 0; tokens < tokensPerStep; tokens += step.back())
+      step.push_back(lengths[random() % lengths.size()]);
+  return steps;
+}
+
+/// What was found, beside each of its strategies and the best single one alone.
+static StatusOr<ChosenStrategies::Played>
+playFound(const CostModel &costs, const StrategySpace &space,
+          const ChosenStrategies &chosen, const SizedSteps &found,
+          const std::vector<int64_t> &lengths) {
+  constexpr size_t mostPlayed = 3;
+  ChosenStrategies::Played played;
+  const auto steps = drawSteps(lengths, space.tokensPerStep);
+  played.steps = static_cast<int64_t>(steps.size());
+  DYNA_ASSIGN_OR_RETURN(played.found, found.play(steps));
+  played.alone = std::numeric_limits<double>::infinity();
+  std::vector<int> singles;
+  for (const FoundRange &range : chosen.found().best.ranges)
+    singles.push_back(range.candidate);
+  if (!chosen.found().bestSingle.ranges.empty())
+    singles.push_back(chosen.found().bestSingle.home);
+  const std::vector<double> &expected = chosen.found().singles;
+  std::sort(singles.begin(), singles.end(), [&](int a, int b) {
+    return std::pair(expected[a], a) < std::pair(expected[b], b);
+  });
+  singles.erase(std::unique(singles.begin(), singles.end()), singles.end());
+  singles.resize(std::min(singles.size(), mostPlayed));
+  for (int candidate : singles) {
+    if (!std::isfinite(expected[candidate]))
+      continue;
+    Strategy strategy = chosen.candidates().strategy(candidate);
+    strategy.name = "a";
+    DYNA_ASSIGN_OR_RETURN(auto alone,
+                          sizeSteps(costs, space, describeStrategy(strategy),
+                                    "a: 0-", chosen.longest()));
+    if (alone->lackingBytes() > 0)
+      continue;
+    DYNA_ASSIGN_OR_RETURN(double seconds, alone->play(steps));
+    if (seconds < played.alone) {
+      played.alone = seconds;
+      played.candidate = candidate;
+    }
   }
-  DYNA_ASSIGN_OR_RETURN(LengthRanges ranges,
-                        parseLengthRanges(chosen.ranges(), names));
-  std::vector<PlannedGraph *> all;
-  for (PlannedGraph &graph : graphs)
-    all.push_back(&graph);
-  DYNA_ASSIGN_OR_RETURN(Orchestration orchestration,
-                        orchestrateRanges(ranges, {all.begin(), all.end()}));
-  const StepGraphs step(all, orchestration.home(), &orchestration);
-  for (PlannedGraph *graph : all) {
-    request.strategy = graph->graph->strategy();
-    DYNA_RETURN_IF_ERROR(limitMicroBatches(step, *graph, request,
-                                           /*training=*/true, space.memoryBytes,
-                                           notes));
-  }
-  DYNA_RETURN_IF_ERROR(setLongestSample(step, ranges, chosen.longest()));
-  DYNA_ASSIGN_OR_RETURN(StepRegions regions,
-                        sizeStepRegions(step, space.tokensPerStep,
-                                        /*training=*/true, space.memoryBytes,
-                                        /*atLeast=*/true));
-  int64_t lacking = 0;
-  for (size_t rank = 0; rank < regions.bytes.size(); ++rank)
-    lacking = std::max(
-        lacking,
-        step.homeBytes(static_cast<int>(rank), true) + regions.bytes[rank] -
-            (space.memoryBytes - space.memoryBytes % plan::placeAlignment));
-  return lacking;
+  return played;
 }
 
 StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
@@ -293,11 +362,22 @@ StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
       chosen = search(costs, within, lengths, mostRanges, held);
     }
     DYNA_RETURN_IF_ERROR(chosen.status());
-    DYNA_ASSIGN_OR_RETURN(int64_t lacking,
-                          lackingBytes(costs, within, *chosen));
-    if (lacking <= 0)
+    if (chosen->found().best.ranges.size() < 2)
       return chosen;
-    within.passedBytes += lacking;
+    DYNA_ASSIGN_OR_RETURN(auto steps,
+                          sizeSteps(costs, within, chosen->strategies(),
+                                    chosen->ranges(), chosen->longest()));
+    within.passedBytes += steps->lackingBytes();
+    if (steps->lackingBytes() > 0)
+      continue;
+    if (!space.plays)
+      return chosen;
+    auto played = playFound(costs, within, *chosen, *steps, lengths);
+    if (played.isOk())
+      chosen->take(*played);
+    else if (played.status().code() != StatusCode::ResourceExhausted)
+      return played.status();
+    return chosen;
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "runtime/planner/StrategyCandidates.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,18 @@ public:
   /// Tokens of the longest sample, as it counted.
   int64_t longest() const { return lengths_.longest(); }
 
+  /// Steps that were drawn, planned and played: what was found, and the fastest
+  /// strategy alone. Where the latter takes no more, it is what was found from then
+  /// on.
+  struct Played {
+    int64_t steps = 0;
+    double found = 0, alone = 0; ///< seconds
+    int candidate = -1;          ///< that alone was fastest
+    /// As fast to three digits, it is simpler.
+    bool isAlone() const { return alone < 1.0005 * found; }
+  };
+  void take(const Played &played);
+
   /// As --strategies and --ranges take them, in the order of the step.
   std::string strategies() const;
   std::string ranges() const;
@@ -69,7 +82,12 @@ private:
   StrategyCandidates candidates_;
   FoundStrategies found_;
   LengthDistribution lengths_;
+  void nameRanges();
+  std::string playedText() const;
+
   std::vector<std::pair<int, std::string>> names_;
+  std::optional<Played> played_;
+  double expected_ = 0; ///< of what was found by estimates
 };
 
 /// For samples of such lengths, of which there is one at least, in steps of
@@ -78,7 +96,9 @@ private:
 ///
 /// What is found has room in a run of as much memory, what its switches pass on
 /// included: their plans are made, and where these do not fit, the search goes on
-/// with so much less for steps of several strategies.
+/// with so much less for steps of several strategies. Estimates leave out how uneven
+/// micro-batches are, so steps of several strategies are drawn, planned and played
+/// beside each of them and the best single one alone: one that is faster wins.
 StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
                                             const StrategySpace &space,
                                             std::vector<int64_t> lengths);

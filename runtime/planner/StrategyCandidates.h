@@ -46,6 +46,9 @@ struct StrategySpace {
   /// has room for, as runs cut them.
   bool shortens = false;
   int64_t tokensPerStep = 65536;
+  /// Whether steps of several strategies are played beside single ones, which takes
+  /// as long as planning some steps.
+  bool plays = true;
   std::vector<bool> zero = {false, true};
   /// Of tensor degrees above 1, where both were compiled.
   std::vector<bool> sp = {false, true};

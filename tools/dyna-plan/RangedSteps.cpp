@@ -9,7 +9,7 @@
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/CutMiniBatch.h"
-#include "runtime/planner/StepRegions.h"
+#include "runtime/planner/SizedSteps.h"
 #include "runtime/planner/StepReport.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlayedSteps.h"
@@ -60,7 +60,7 @@ public:
   /// "home is 'b'", for people.
   std::string describeHome() const {
     return formatText("'%s' is home: it has the masters and makes the update",
-                      planner_->home().name);
+                      planner().home().name);
   }
 
   /// Of all steps that were played, as `name`: which ranges gave samples to
@@ -68,6 +68,7 @@ public:
   std::vector<std::string> describeMerged(const std::string &name) const;
 
 private:
+  const StepPlanner &planner() const { return steps_->planner(); }
   void countMerged(const VerifiedStep &step);
 
   struct Merged {
@@ -75,8 +76,7 @@ private:
   };
   std::vector<std::string> notes_;
   std::map<std::pair<int, int>, Merged> merged_; ///< from one range to another
-  std::vector<PlannedGraph> graphs_;
-  std::unique_ptr<StepPlanner> planner_;
+  std::unique_ptr<SizedSteps> steps_;
 };
 
 StatusOr<std::unique_ptr<RangedSteps>>
@@ -84,44 +84,16 @@ RangedSteps::create(const Setting &setting,
                     const std::vector<Strategy> &strategies,
                     LengthRanges ranges, PlanRequest request) {
   auto made = std::make_unique<RangedSteps>();
-  auto takeNotes = [&](const std::vector<std::string> &notes,
-                       const std::string &strategy) {
-    for (const std::string &note : notes)
-      made->notes_.push_back(formatText("strategy '%s': %s", strategy, note));
-  };
-  for (const LengthRange &range : ranges.ranges()) {
-    request.strategy = strategies[range.strategy];
-    std::vector<std::string> notes;
-    DYNA_ASSIGN_OR_RETURN(PlannedGraph graph,
-                          planGraph(setting.costs, request, notes));
-    takeNotes(notes, range.name);
-    made->graphs_.push_back(std::move(graph));
-  }
-  std::vector<PlannedGraph *> all;
-  for (PlannedGraph &graph : made->graphs_)
-    all.push_back(&graph);
-  DYNA_ASSIGN_OR_RETURN(Orchestration orchestration,
-                        orchestrateRanges(ranges, {all.begin(), all.end()}));
-  const StepGraphs graphs(all, orchestration.home(), &orchestration);
-  const int64_t rankBytes = setting.memory() > 0 ? setting.memory() : -1;
-  for (PlannedGraph *graph : all)
-    if (rankBytes > 0) {
-      std::vector<std::string> notes;
-      DYNA_RETURN_IF_ERROR(limitMicroBatches(graphs, *graph, request,
-                                             /*training=*/true, rankBytes,
-                                             notes));
-      takeNotes(notes, graph->name);
-    }
-  DYNA_RETURN_IF_ERROR(setLongestSample(graphs, ranges, setting.longest()));
-  DYNA_ASSIGN_OR_RETURN(StepRegions regions,
-                        sizeStepRegions(graphs, request.tokensPerBatch,
-                                        /*training=*/true, rankBytes,
-                                        /*atLeast=*/true));
-  regions.apply(graphs);
-  made->planner_ = std::make_unique<StepPlanner>(
-      std::vector<const PlannedGraph *>(all.begin(), all.end()),
-      std::move(ranges), std::move(orchestration),
-      setting.flags.mergeRanges != "never", std::move(regions.bytes));
+  SizedSteps::Asked asked;
+  asked.strategies = strategies;
+  asked.ranges = std::move(ranges);
+  asked.request = std::move(request);
+  asked.memoryBytes = setting.memory();
+  asked.longest = setting.longest();
+  asked.merges = setting.flags.mergeRanges != "never";
+  DYNA_ASSIGN_OR_RETURN(
+      made->steps_,
+      SizedSteps::create(setting.costs, std::move(asked), made->notes_));
   return made;
 }
 
@@ -129,7 +101,7 @@ void RangedSteps::countMerged(const VerifiedStep &step) {
   for (const VerifiedStep::Phase &phase : step.phases()) {
     std::map<int, int64_t> samples; // by their own range
     for (int64_t length : phase.plan.lengths())
-      ++samples[planner_->ranges().rangeOf(length)];
+      ++samples[planner().ranges().rangeOf(length)];
     samples.erase(phase.switches.graph);
     for (const auto &[range, count] : samples) {
       Merged &merged = merged_[{range, phase.switches.graph}];
@@ -146,8 +118,8 @@ RangedSteps::describeMerged(const std::string &name) const {
     lines.push_back(formatText(
         "%s: '%s' has %s of '%s', in %s: too few there to be worth a switch "
         "(--merge-ranges never keeps them apart)",
-        name, planner_->graph(ranges.second).name,
-        countOf(merged.samples, "sample"), planner_->graph(ranges.first).name,
+        name, planner().graph(ranges.second).name,
+        countOf(merged.samples, "sample"), planner().graph(ranges.first).name,
         countOf(merged.steps, "step")));
   return lines;
 }
@@ -158,11 +130,11 @@ StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
   PlanReport all;
   for (const std::vector<int64_t> &samples : setting.steps) {
     const std::vector<int64_t> lengths =
-        joinedLengths(setting.costs.model(), samples, planner_->home().options);
+        joinedLengths(setting.costs.model(), samples, planner().home().options);
     const auto begin = std::chrono::steady_clock::now();
     DYNA_ASSIGN_OR_RETURN(
         VerifiedStep step,
-        planner_->plan(
+        planner().plan(
             lengths,
             std::accumulate(lengths.begin(), lengths.end(), INT64_C(0)),
             /*trains=*/true, /*update=*/true));
@@ -170,20 +142,20 @@ StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
         std::chrono::steady_clock::now() - begin;
     countMerged(step);
     DYNA_ASSIGN_OR_RETURN(auto phases,
-                          playPhases(*planner_, step, setting.conditions));
+                          playPhases(planner(), step, setting.conditions));
     if (outputs.hasTrace)
       traceStep(outputs.trace,
                 {all.steps, all.seconds, outputs.processes, name}, phases,
                 setting.conditions.ranks == SimulationOptions::Ranks::Host);
     if (outputs.hasSvg && all.steps == 0)
       outputs.svg.add(name, phases);
-    PlanReport report = reportStep(*planner_, step, phases);
+    PlanReport report = reportStep(planner(), step, phases);
     report.samples = static_cast<int64_t>(samples.size());
     if (outputs.hasPlanTimes)
       report.planSeconds = report.longestPlanSeconds = planning.count();
     all.add(report);
   }
-  outputs.processes += planner_->home().graph->ranks();
+  outputs.processes += planner().home().graph->ranks();
   return all;
 }
 

@@ -4,6 +4,8 @@
 
 #include "runtime/planner/ChooseStrategies.h"
 
+#include "runtime/base/Text.h"
+
 #include "runtime/planner/LengthRanges.h"
 #include "runtime/planner/StepRegions.h"
 #include "test/runtime/plan/TinyPlans.h"
@@ -12,6 +14,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 using namespace dyna;
@@ -71,6 +74,7 @@ TEST(ChooseStrategies, TextsSayWhatWasFound) {
   StrategySpace space;
   space.ranks = 4;
   space.tokensPerStep = 4096;
+  space.plays = false;
   int several = 0, fewer = 0;
   for (int64_t memory : {500000, 700000, 900000, 1100000}) {
     space.memoryBytes = memory;
@@ -180,6 +184,7 @@ TEST(ChooseStrategies, WhatIsFoundHasRoomInARun) {
   StrategySpace space;
   space.ranks = 4;
   space.tokensPerStep = 4096;
+  space.plays = false;
   space.zero = {true};
   int several = 0;
   struct Edge {
@@ -214,6 +219,7 @@ TEST(ChooseStrategies, SamplesAreCutWhereRunsCutThem) {
   StrategySpace space;
   space.ranks = 4;
   space.tokensPerStep = 4096;
+  space.plays = false;
   space.memoryBytes = 80000;
   ASSERT_FALSE(chooseStrategies(costs, space, lengths).isOk());
   space.shortens = true;
@@ -225,6 +231,82 @@ TEST(ChooseStrategies, SamplesAreCutWhereRunsCutThem) {
   chosen = chooseStrategies(costs, space, lengths);
   ASSERT_TRUE(chosen.isOk());
   EXPECT_EQ(chosen->longest(), 900);
+}
+
+/// What several strategies take is told by plans in the end, and one that is faster
+/// alone wins.
+TEST(ChooseStrategies, WhatIsFoundIsPlayed) {
+  TinyOptions options;
+  options.hidden = 48;
+  options.blocks = 4;
+  options.degrees = {{2, false}, {4, false}};
+  plan::Manifest manifest = tinyManifest(options);
+  manifest.mutable_facts()->set_positions(1024);
+  const Model model = *Model::create(std::move(manifest));
+  int several = 0, alone = 0;
+  for (double launch : {1e-5, 1e-4})
+    for (int64_t memory : {838040, 1000000, 1500000})
+      for (auto [few, tokens] :
+           {std::pair(512, 4096), {900, 4096}, {300, 1024}, {512, 1024}}) {
+        const auto table = CostTable::parse(
+            formatText("device { name: \"d\" f64_flops: 1e8 f32_flops: 1e8 "
+                       "bf16_flops: 1e8 bytes_per_second: 1e9 launch_seconds: "
+                       "%g } cluster { nodes: 2 devices_per_node: 2 inside { "
+                       "bytes_per_second: 1e10 } between { bytes_per_second: "
+                       "1e9 } }",
+                       launch),
+            "costs");
+        ASSERT_TRUE(table.isOk()) << table.status().message();
+        const CostModel costs = *CostModel::create(model, *table);
+        std::vector<int64_t> lengths(400, 64);
+        lengths.resize(410, few);
+        StrategySpace space;
+        space.ranks = 4;
+        space.tokensPerStep = tokens;
+        space.zero = {true};
+        space.memoryBytes = memory;
+        space.plays = false;
+        auto expected = chooseStrategies(costs, space, lengths);
+        space.plays = true;
+        auto chosen = chooseStrategies(costs, space, lengths);
+        ASSERT_EQ(expected.isOk(), chosen.isOk());
+        if (!chosen.isOk() || expected->found().best.ranges.size() < 2)
+          continue;
+        const std::string text = chosen->table(), json = chosen->json();
+        if (json.find("played_alone_seconds") == std::string::npos)
+          continue; // no strategy holds all
+        EXPECT_THAT(text, HasSubstr("planned and played: "));
+        auto number = [&](const std::string &key) {
+          const size_t at = json.find("\"" + key + "\": ");
+          EXPECT_NE(at, std::string::npos) << json;
+          return std::stod(json.substr(at + key.size() + 4));
+        };
+        const double found = number("played_seconds"),
+                     single = number("played_alone_seconds");
+        if (chosen->found().best.ranges.size() > 1) {
+          EXPECT_LT(found, single);
+          EXPECT_EQ(chosen->strategies(), expected->strategies());
+          ++several;
+        } else {
+          EXPECT_LT(single, 1.001 * found);
+        }
+        // Had one been faster.
+        for (int candidate = 0; candidate < expected->candidates().candidates();
+             ++candidate) {
+          if (!std::isfinite(expected->found().singles[candidate]))
+            continue;
+          expected->take({1, 2.0, 1.0, candidate});
+          EXPECT_EQ(expected->ranges(), "a: 0-");
+          Strategy named = expected->candidates().strategy(candidate);
+          named.name = "a";
+          EXPECT_EQ(expected->strategies(), describeStrategy(named));
+          EXPECT_THAT(expected->table(),
+                      HasSubstr("take 2.000 s, and this one alone 1.000"));
+          ++alone;
+        }
+      }
+  EXPECT_GT(several, 0);
+  EXPECT_GT(alone, 0);
 }
 
 /// Where nothing has room, what is said to be enough is.
@@ -240,6 +322,7 @@ TEST(ChooseStrategies, ALackOfRoomIsSaidWithWhatIsEnough) {
   StrategySpace space;
   space.ranks = 4;
   space.tokensPerStep = 4096;
+  space.plays = false;
   space.memoryBytes = 80000;
   auto refused = chooseStrategies(costs, space, lengths);
   ASSERT_FALSE(refused.isOk());

@@ -114,7 +114,12 @@ bool parseNodes(const std::string &text, cost::Cluster &cluster) {
   return true;
 }
 
-Status checkPoint(const cost::Point &point) {
+/// Whether functions of this direction run for micro-batches, not for steps.
+bool isPerMicroBatch(cost::Direction direction) {
+  return direction != cost::UPDATE && direction != cost::GRAD_NORM;
+}
+
+Status checkPoint(const cost::Point &point, cost::Direction direction) {
   const std::pair<const char *, int64_t> works[] = {
       {"tokens", point.tokens()},
       {"pairs", point.pairs()},
@@ -136,6 +141,11 @@ Status checkPoint(const cost::Point &point) {
   if (point.targets() > point.tokens())
     return Status::invalidArgument(formatText("%d targets, but %d tokens",
                                               point.targets(), point.tokens()));
+  if (point.tokens() == 0 && isPerMicroBatch(direction))
+    return Status::invalidArgument(
+        formatText("has no tokens: %s runs on a micro-batch, say how many "
+                   "tokens that has",
+                   cost::Direction_Name(direction)));
   return Status::ok();
 }
 
@@ -182,7 +192,7 @@ Status CostTable::add(const cost::Entry &entry, int index) {
   std::vector<MeasuredPoint> points;
   std::map<std::array<int64_t, 3>, int> places;
   for (const cost::Point &point : entry.points()) {
-    if (Status status = checkPoint(point); !status.isOk())
+    if (Status status = checkPoint(point, key.direction); !status.isOk())
       return refuse(formatText("point %d: %s",
                                static_cast<int>(points.size()) + 1,
                                status.message()));

@@ -96,7 +96,7 @@ class ProfileTest(common.BinaryTest):
     def test_what_is_refused(self):
         program = self.program()
         other = self.folder / "other.costs"
-        other.write_text('entries { kind: "tail" direction: FORWARD points { seconds: 1 } }\n')
+        other.write_text('entries { kind: "tail" direction: FORWARD points { tokens: 1 seconds: 1 } }\n')
         note = self.folder / "note.txt"
         note.write_text("dear diary\n")
         new = self.folder / "new.costs"

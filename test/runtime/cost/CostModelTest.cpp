@@ -186,7 +186,7 @@ TEST_F(CostModelTest, TheNoteSaysWhatWasUsed) {
                 "estimated from flops and bytes of device 'host'"));
   // A table for other degrees has nothing for this one.
   EXPECT_THAT(chooseLayers(costs("entries { kind: \"block\" tp: 4 direction: "
-                                 "FORWARD points { seconds: 1 } }"),
+                                 "FORWARD points { tokens: 1 seconds: 1 } }"),
                            strategy)
                   ->note,
               HasSubstr(": costs.txt has no entry for this strategy: "

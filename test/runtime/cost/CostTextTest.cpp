@@ -49,14 +49,14 @@ TEST(CostTextTest, EveryFieldComesBack) {
 TEST(CostTextTest, MergedOnesKeepWhatWasNotMeasured) {
   cost::Table before = tableOf(R"(
     entries { kind: "x" direction: FORWARD points { tokens: 1 seconds: 1 } }
-    entries { kind: "x" tp: 2 direction: FORWARD points { seconds: 2 } }
-    entries { kind: "x" tp: 2 sp: true direction: FORWARD points { seconds: 3 } }
-    entries { kind: "y" tp: 2 direction: FORWARD points { seconds: 4 } }
+    entries { kind: "x" tp: 2 direction: FORWARD points { tokens: 1 seconds: 2 } }
+    entries { kind: "x" tp: 2 sp: true direction: FORWARD points { tokens: 1 seconds: 3 } }
+    entries { kind: "y" tp: 2 direction: FORWARD points { tokens: 1 seconds: 4 } }
     layers { kind: "y" parameters: 4 }
-    cluster { inside { latency_seconds: 1 } })");
+    cluster { inside { latency_seconds: 1 bytes_per_second: 1 } })");
   cost::Table measured = tableOf(R"(
-    entries { kind: "x" tp: 1 direction: FORWARD points { seconds: 10 } }
-    entries { kind: "x" tp: 2 direction: FORWARD points { seconds: 20 } }
+    entries { kind: "x" tp: 1 direction: FORWARD points { tokens: 1 seconds: 10 } }
+    entries { kind: "x" tp: 2 direction: FORWARD points { tokens: 1 seconds: 20 } }
     device { name: "new" f64_flops: 1 f32_flops: 1 bf16_flops: 1
              bytes_per_second: 1 })");
   cost::Table merged = mergeCosts(before, measured);

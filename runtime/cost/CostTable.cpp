@@ -233,6 +233,10 @@ StatusOr<CostTable> CostTable::parse(const std::string &text,
   table.fingerprint_ = Checksum::of(message.SerializeAsString());
   for (int i = 0; i < message.entries_size(); ++i)
     DYNA_RETURN_IF_ERROR(table.add(message.entries(i), i));
+  if (const std::string &type = message.compute_type();
+      !type.empty() && type != "f64" && type != "f32" && type != "bf16")
+    return Status::invalidArgument(formatText(
+        "%s: compute_type expects f64, f32 or bf16, but got '%s'", name, type));
   std::set<std::string> described;
   for (const cost::Layer &layer : message.layers())
     if (!described.insert(layer.kind()).second)

@@ -33,7 +33,7 @@ int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths) {
                    : compileDegrees(flags, degrees, *table);
   if (mlir::failed(model))
     return 2;
-  auto costs = CostModel::create(*model, *table);
+  auto costs = openCosts(*model, *table);
   if (!costs.isOk())
     return fail(costs.status());
   StrategySpace space;

@@ -48,6 +48,7 @@ COSTS = [
      ["cluster: inside: latency_seconds is 1e-06, but bytes_per_second is not said"]),
     ("timeless", entry(point(tokens=0, seconds=1), head="tp: 2", direction="FORWARD"),
      ["entry 7 (block tp=2 FORWARD)", "point 1", "has no tokens"]),
+    ("type", GOOD + 'compute_type: "f16"\n', ["compute_type expects f64, f32 or bf16, but got 'f16'"]),
     ("nodes", GOOD + "cluster { nodes: -4 devices_per_node: 8 }\n", ["cluster: nodes expects 0 or more, but got -4"]),
     ("cut", GOOD[:-20], ["cut.costs:6:"]),
     ("junk", random.Random(3).randbytes(3000), ["junk.costs:"]),

@@ -78,6 +78,7 @@ class ProfileTest(common.BinaryTest):
         self.assertIn("one rank has no links", done.stderr)
         alone, text = entries(costs), costs.read_text()
         self.assertNotIn("cluster", text)
+        self.assertIn('\ncompute_type: "f32"\n', text)
         self.profile(costs, "--strategy=t")
         self.assertRegex(costs.read_text(), r"(?m)^# tp=2: .*; time of cores, on the wall where ranks exchange; ")
         self.profile(costs, "--strategy=s")
@@ -99,11 +100,14 @@ class ProfileTest(common.BinaryTest):
         other.write_text('entries { kind: "tail" direction: FORWARD points { tokens: 1 seconds: 1 } }\n')
         note = self.folder / "note.txt"
         note.write_text("dear diary\n")
+        half = self.folder / "half.costs"
+        half.write_text('compute_type: "bf16" entries { kind: "head" direction: FORWARD points { tokens: 1 seconds: 1 } }\n')
         new = self.folder / "new.costs"
         for flags, words in (
             (["--profile", self.folder], [f"{self.folder}"]),
             (["--profile", other], ["no costs of this model", "'tail'", "other.costs"]),
             (["--profile", note], ["no costs of this model", "note.txt:1:"]),
+            (["--profile", half], [f"{half} was measured in bf16, this program computes in f32; name another file"]),
             (["--profile", new, "--data", self.corpus], ["nothing for --data"]),
             (["--profile", new, "--costs", other], ["nothing for --costs"]),
             (["--profile", new, "--strategy=tp=4"], ["tp=4"]),

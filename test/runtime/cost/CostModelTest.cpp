@@ -203,6 +203,24 @@ TEST_F(CostModelTest, TheNoteSaysWhatWasUsed) {
   EXPECT_EQ(chooseLayers(CostModel(*model), strategy)->note, "");
 }
 
+// The tiny model computes in f64.
+TEST_F(CostModelTest, KnowsInWhatItWasMeasured) {
+  const std::string measured = entry("block", "FORWARD", 3);
+  auto told = [&](const std::string &text) {
+    return costs(text).describeOtherType();
+  };
+  EXPECT_EQ(told("compute_type: \"f32\" " + measured),
+            "costs.txt: costs were measured in f32, this program computes in "
+            "f64: measure again with --profile");
+  EXPECT_EQ(costs("compute_type: \"bf16\" " + measured).otherComputeType(),
+            "bf16");
+  EXPECT_EQ(told("compute_type: \"f64\" " + measured), "");
+  // Older files do not say; nor is there something wrong with a device alone.
+  EXPECT_EQ(told(measured), "");
+  EXPECT_EQ(told("compute_type: \"f32\" cluster {}"), "");
+  EXPECT_EQ(CostModel(*model).describeOtherType(), "");
+}
+
 TEST_F(CostModelTest, TheCutTakesTheEntriesOfItsDegree) {
   std::string text = bothWays("embedding", 0, 0) + bothWays("block", 1, 2) +
                      bothWays("head", 1, 2);

@@ -152,6 +152,9 @@ const BadTable badTables[] = {
      "entries { kind: \"a\" tp: 2 direction: BACKWARD "
      "points { tokens: 10 seconds: 2 } points { tokens: 0 seconds: 1 } }",
      {"entry 2 (a tp=2 BACKWARD): point 2: has no tokens"}},
+    {"compute_type: \"f16\" entries { kind: \"a\" direction: UPDATE "
+     "points { seconds: 1 } }",
+     {"file: compute_type expects f64, f32 or bf16, but got 'f16'"}},
     {"entries { kind: \"a\" sp: true direction: FORWARD "
      "points { tokens: 10 seconds: 1 } }",
      {"entry 1 (a tp=1,sp=1 FORWARD)", "tp is 1"}},

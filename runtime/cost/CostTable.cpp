@@ -165,9 +165,12 @@ int farOff(const CostCurve &curve, const std::vector<MeasuredPoint> &points) {
 
 } // namespace
 
+std::string describeKindOf(const CostKey &key) {
+  return formatText("%s tp=%d%s", key.kind, key.tp, key.sp ? ",sp=1" : "");
+}
+
 std::string describeCostKey(const CostKey &key) {
-  return formatText("%s tp=%d%s %s", key.kind, key.tp, key.sp ? ",sp=1" : "",
-                    cost::Direction_Name(key.direction));
+  return describeKindOf(key) + " " + cost::Direction_Name(key.direction);
 }
 
 Status CostTable::add(const cost::Entry &entry, int index) {

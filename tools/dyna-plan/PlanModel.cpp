@@ -16,12 +16,15 @@
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/cost/StoredScores.h"
+#include "runtime/planner/LackingCosts.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <set>
 
 namespace dyna {
 
@@ -171,6 +174,20 @@ StatusOr<CostModel> openCosts(const Model &model, CostTable table) {
   if (const std::string note = costs.describeOtherType(); !note.empty())
     llvm::errs() << "note: " << printable(note) << '\n';
   return costs;
+}
+
+void noteLacking(const CostModel &costs,
+                 const std::vector<Strategy> &strategies) {
+  std::set<std::string> said;
+  for (const Strategy &strategy : strategies) {
+    AskedCosts asked;
+    asked.update = true;
+    if (strategy.recompute)
+      asked.recompute = {{*strategy.recompute}};
+    const std::string note = describeLacking(costs, strategy, asked);
+    if (!note.empty() && said.insert(note).second)
+      llvm::errs() << "note: " << printable(note) << '\n';
+  }
 }
 
 static mlir::FailureOr<Model> compile(const PlanFlags &flags,

@@ -29,6 +29,10 @@ StatusOr<CostTable> openTable(const PlanFlags &flags);
 /// type.
 StatusOr<CostModel> openCosts(const Model &model, CostTable table);
 
+/// Says what a file of costs lacks for strategies that a search tries or found.
+void noteLacking(const CostModel &costs,
+                 const std::vector<Strategy> &strategies);
+
 /// A graph or a config.json, compiled up to the memory phase at the strategy's
 /// tensor degree: there is no code. Its compute type is that of --compute-type, or
 /// else that in which the costs were measured, or bf16. Or what a training binary

@@ -137,6 +137,7 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
         tp == 1 ? openCosts(*model, *table) : CostModel::create(*model, *table);
     if (!costs.isOk())
       return fail(costs.status());
+    noteLacking(*costs, {degree});
     refused = tryStrategies(*costs, candidates(*model, tp, devices), requests,
                             flags, steps, *conditions, said, reports);
   }

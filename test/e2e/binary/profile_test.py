@@ -79,6 +79,12 @@ class ProfileTest(common.BinaryTest):
         alone, text = entries(costs), costs.read_text()
         self.assertNotIn("cluster", text)
         self.assertIn('\ncompute_type: "f32"\n', text)
+        # What was measured at one degree says nothing of another.
+        done = common.run(common.training(self.program(), self.corpus, "--strategy=t", f"--costs={costs}", steps=1))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(re.findall(r"(?m)^.*lacks.*$", done.stderr),
+                         [f"note: {costs} lacks embed tp=2, block tp=2 and head tp=2: estimated from flops and bytes of device "
+                          f"'{re.search('(?s)device {.*?name: .(.*?).$', text, re.MULTILINE)[1]}'"])
         self.profile(costs, "--strategy=t")
         self.assertRegex(costs.read_text(), r"(?m)^# tp=2: .*; time of cores, on the wall where ranks exchange; ")
         self.profile(costs, "--strategy=s")

@@ -264,6 +264,8 @@ mlir::dyna::beginPlan(const ::dyna::Model &model,
   DYNA_ASSIGN_OR_RETURN(auto strategy, ::dyna::parseStrategy(request.strategy));
   DYNA_ASSIGN_OR_RETURN(auto policy,
                         makePolicy(costs, std::move(strategy), request));
+  if (std::string note = costs.describeOtherType(); !note.empty())
+    policy.notes.push_back(std::move(note));
   DYNA_ASSIGN_OR_RETURN(auto graph, placeStrategy(model, policy.strategy));
   return cutDraft({std::move(graph)}, std::move(policy), costs, request);
 }

@@ -29,6 +29,8 @@ llvm::Error mlir::dyna::cutStages(ModuleOp module, StringRef path,
   auto costs = ::dyna::CostModel::open(*model, path.str());
   if (!costs.isOk())
     return refuse(costs.status());
+  if (std::string note = costs->describeOtherType(); !note.empty())
+    notes.push_back(std::move(note));
   for (std::string &text : strategies) {
     auto strategy = ::dyna::parseStrategy(text);
     if (!strategy.isOk())

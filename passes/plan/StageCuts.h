@@ -14,7 +14,8 @@ namespace mlir::dyna {
 llvm::Error checkCosts(StringRef path);
 
 /// Gives those of `strategies` that say no layers the cut by the costs in
-/// `path`; each leaves a line in `notes`. `module` is behind the memory phase.
+/// `path`; each leaves a line in `notes`, and so do costs that were measured in
+/// another compute type. `module` is behind the memory phase.
 llvm::Error cutStages(ModuleOp module, StringRef path,
                       std::vector<std::string> &strategies,
                       std::vector<std::string> &notes);

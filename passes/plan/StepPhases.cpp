@@ -98,6 +98,8 @@ mlir::dyna::beginStep(const Orchestrated &orchestrated,
                                        request.lengths.end(), int64_t(0));
   StepDraft step;
   step.notes = describeMerges(orchestrated, assigned, request.lengths);
+  if (std::string note = costs.describeOtherType(); !note.empty())
+    step.notes.push_back(std::move(note));
   bool areJoined = false;
   for (int turn = 0; turn <= orchestrated.home(); ++turn) {
     const bool isHome = turn == orchestrated.home();

@@ -24,7 +24,7 @@ struct StepDraft {
     std::vector<int64_t> samples; ///< as plan::Phase has them
   };
   std::vector<Phase> phases;
-  std::vector<std::string> notes; ///< where samples went, for people
+  std::vector<std::string> notes; ///< where samples went, and more, for people
 };
 
 /// Deals the samples by their lengths, on which ranges merge if the request says so

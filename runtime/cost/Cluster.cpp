@@ -26,6 +26,12 @@ Status checkLink(const cost::Link &link, const char *name) {
         formatText("cluster: %s: bytes_per_second expects a rate of at least "
                    "1, or 0 for no time, but got %g",
                    name, rate));
+  // Bytes that take no time behind a latency are a rate that was forgotten.
+  if (latency > 0 && rate == 0)
+    return Status::invalidArgument(
+        formatText("cluster: %s: latency_seconds is %g, but bytes_per_second "
+                   "is not said: give it, or leave out both for no time",
+                   name, latency));
   return Status::ok();
 }
 

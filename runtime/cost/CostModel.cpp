@@ -8,6 +8,7 @@
 #include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
 #include "runtime/cost/StoredScores.h"
+#include "runtime/plan/DescribeManifest.h"
 #include "runtime/plan/HeadChunks.h"
 
 #include <algorithm>
@@ -288,6 +289,24 @@ StatusOr<CostModel> CostModel::open(const Model &model,
 
 CostKey CostModel::keyOf(const KindAt &at, cost::Direction direction) const {
   return {model_->manifest().kinds(at.kind).name(), at.tp, at.sp, direction};
+}
+
+std::string CostModel::otherComputeType() const {
+  const std::string &measured = table_.message().compute_type();
+  const bool isOther =
+      !table_.curves().empty() &&
+      measured != elementTypeName(model_->manifest().compute_type());
+  return isOther ? measured : "";
+}
+
+std::string CostModel::describeOtherType() const {
+  const std::string measured = otherComputeType();
+  return measured.empty()
+             ? ""
+             : formatText("%s: costs were measured in %s, this program "
+                          "computes in %s: measure again with --profile",
+                          table_.name(), measured,
+                          elementTypeName(model_->manifest().compute_type()));
 }
 
 cost::Direction directionOf(int role) {

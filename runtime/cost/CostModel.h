@@ -64,6 +64,11 @@ public:
     return table_.curves().count(keyOf(at, direction)) > 0;
   }
   CostKey keyOf(const KindAt &at, cost::Direction direction) const;
+  /// What the table's entries were measured in, where that is another compute type
+  /// than the model's; else empty, as where the table does not say.
+  std::string otherComputeType() const;
+  /// The same as a line for people; empty: there is nothing to say.
+  std::string describeOtherType() const;
   double estimate(const KindAt &at, cost::Direction direction,
                   const Work &work) const;
   /// Of that, what ranks exchange inside of the function.

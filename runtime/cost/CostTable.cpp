@@ -114,7 +114,12 @@ bool parseNodes(const std::string &text, cost::Cluster &cluster) {
   return true;
 }
 
-Status checkPoint(const cost::Point &point) {
+/// Whether functions of this direction run for micro-batches, not for steps.
+bool isPerMicroBatch(cost::Direction direction) {
+  return direction != cost::UPDATE && direction != cost::GRAD_NORM;
+}
+
+Status checkPoint(const cost::Point &point, cost::Direction direction) {
   const std::pair<const char *, int64_t> works[] = {
       {"tokens", point.tokens()},
       {"pairs", point.pairs()},
@@ -136,6 +141,11 @@ Status checkPoint(const cost::Point &point) {
   if (point.targets() > point.tokens())
     return Status::invalidArgument(formatText("%d targets, but %d tokens",
                                               point.targets(), point.tokens()));
+  if (point.tokens() == 0 && isPerMicroBatch(direction))
+    return Status::invalidArgument(
+        formatText("has no tokens: %s runs on a micro-batch, say how many "
+                   "tokens that has",
+                   cost::Direction_Name(direction)));
   return Status::ok();
 }
 
@@ -155,9 +165,12 @@ int farOff(const CostCurve &curve, const std::vector<MeasuredPoint> &points) {
 
 } // namespace
 
+std::string describeKindOf(const CostKey &key) {
+  return formatText("%s tp=%d%s", key.kind, key.tp, key.sp ? ",sp=1" : "");
+}
+
 std::string describeCostKey(const CostKey &key) {
-  return formatText("%s tp=%d%s %s", key.kind, key.tp, key.sp ? ",sp=1" : "",
-                    cost::Direction_Name(key.direction));
+  return describeKindOf(key) + " " + cost::Direction_Name(key.direction);
 }
 
 Status CostTable::add(const cost::Entry &entry, int index) {
@@ -182,7 +195,7 @@ Status CostTable::add(const cost::Entry &entry, int index) {
   std::vector<MeasuredPoint> points;
   std::map<std::array<int64_t, 3>, int> places;
   for (const cost::Point &point : entry.points()) {
-    if (Status status = checkPoint(point); !status.isOk())
+    if (Status status = checkPoint(point, key.direction); !status.isOk())
       return refuse(formatText("point %d: %s",
                                static_cast<int>(points.size()) + 1,
                                status.message()));
@@ -223,6 +236,10 @@ StatusOr<CostTable> CostTable::parse(const std::string &text,
   table.fingerprint_ = Checksum::of(message.SerializeAsString());
   for (int i = 0; i < message.entries_size(); ++i)
     DYNA_RETURN_IF_ERROR(table.add(message.entries(i), i));
+  if (const std::string &type = message.compute_type();
+      !type.empty() && type != "f64" && type != "f32" && type != "bf16")
+    return Status::invalidArgument(formatText(
+        "%s: compute_type expects f64, f32 or bf16, but got '%s'", name, type));
   std::set<std::string> described;
   for (const cost::Layer &layer : message.layers())
     if (!described.insert(layer.kind()).second)

@@ -37,6 +37,9 @@ struct CostKey {
   }
 };
 
+/// "block tp=2,sp=1"
+std::string describeKindOf(const CostKey &key);
+
 /// "block tp=2,sp=1 BACKWARD"
 std::string describeCostKey(const CostKey &key);
 

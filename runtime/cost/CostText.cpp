@@ -60,6 +60,8 @@ std::string writeCosts(const cost::Table &table,
   std::string text;
   for (const std::string &comment : comments)
     text += "# " + comment + "\n";
+  if (!table.compute_type().empty())
+    text += "compute_type: " + quoted(table.compute_type()) + "\n";
   for (const cost::Layer &layer : table.layers()) {
     text += "layers { kind: " + quoted(layer.kind());
     for (auto [field, value] :
@@ -132,6 +134,8 @@ cost::Table mergeCosts(const cost::Table &before, const cost::Table &measured) {
   }
   if (measured.layers().empty())
     *merged.mutable_layers() = before.layers();
+  if (measured.compute_type().empty())
+    merged.set_compute_type(before.compute_type());
   if (!measured.has_device() && before.has_device())
     *merged.mutable_device() = before.device();
   if (!measured.has_cluster() && before.has_cluster())

@@ -25,8 +25,8 @@ std::string writeCosts(const cost::Table &table,
 std::vector<std::string> costComments(const std::string &text);
 
 /// What stands in the file after a measurement: of `measured` all entries, and
-/// layers, device and cluster where it has them; of `before`, which may be empty, the
-/// entries of other functions and tensor degrees, and what is left.
+/// compute type, layers, device and cluster where it has them; of `before`, which may
+/// be empty, the entries of other functions and tensor degrees, and what is left.
 cost::Table mergeCosts(const cost::Table &before, const cost::Table &measured);
 
 } // namespace dyna

@@ -5,6 +5,7 @@
 #include "runtime/planner/PartitionLayers.h"
 
 #include "runtime/plan/ExecutableGraph.h"
+#include "runtime/planner/LackingCosts.h"
 #include "runtime/planner/StageCosts.h"
 
 #include <algorithm>
@@ -133,34 +134,19 @@ KindAt kindAt(const Model &model, int layer, const Strategy &strategy) {
 
 /// "costs from FILE" and what that lacks, or that all is estimated.
 std::string describeSource(const CostModel &costs, const Strategy &strategy,
-                           const RecomputeModes &recompute) {
-  std::string estimate = "estimated from flops and bytes of device '" +
-                         costs.table().device().name() + "'";
-  std::vector<std::string> lacking;
-  bool measured = false;
-  for (int l = 0; l < costs.model().layers(); ++l)
-    for (cost::Direction pass : passesOf(costs.model(), l, recompute)) {
-      KindAt at = kindAt(costs.model(), l, strategy);
-      std::string name = describeCostKey(costs.keyOf(at, pass));
-      if (costs.isMeasured(at, pass))
-        measured = true;
-      else if (std::find(lacking.begin(), lacking.end(), name) == lacking.end())
-        lacking.push_back(name);
-    }
+                           const std::vector<std::string> &lacking) {
+  const std::string estimate = describeEstimate(costs);
   const std::string &file = costs.table().name();
-  std::string from = "costs from " + file;
-  if (!measured)
-    return file.empty() ? estimate
-           // The device is where the estimate comes from.
-           : costs.table().curves().empty()
-               ? from + ": " + estimate
-               : file + " has no entry for this strategy: " + estimate;
-  if (lacking.empty())
-    return from;
-  std::string names;
-  for (const std::string &name : lacking)
-    names += (names.empty() ? "" : "; ") + name;
-  return from + "; it lacks " + names + ": " + estimate;
+  if (file.empty())
+    return estimate;
+  const std::string from = "costs from " + file;
+  if (costs.table().curves().empty())
+    return from + ": " + estimate; // the device is where it comes from
+  if (!hasCostsOfDegree(costs, strategy))
+    return file + " has no entry for this strategy: " + estimate;
+  return lacking.empty()
+             ? from
+             : from + "; it lacks " + joinNames(lacking) + ": " + estimate;
 }
 
 } // namespace
@@ -186,24 +172,23 @@ std::vector<double> layerCosts(const CostModel &costs, const Strategy &strategy,
 StatusOr<StageCut> chooseLayers(const CostModel &costs, Strategy strategy,
                                 const RecomputeModes &recompute, bool anyMode) {
   if (!strategy.layers.empty())
-    return StageCut{std::move(strategy), ""};
+    return StageCut{std::move(strategy), "", {}};
   DYNA_RETURN_IF_ERROR(checkStages(strategy, costs.model().layers()));
   RecomputeModes modes =
       strategy.recompute ? RecomputeModes{*strategy.recompute} : recompute;
-  std::vector<std::vector<double>> layers = {
-      layerCosts(costs, strategy, modes)};
-  if (anyMode)
-    for (plan::Recompute mode :
-         {plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL})
-      layers.push_back(layerCosts(costs, strategy, {mode}));
+  std::vector<std::vector<double>> layers;
+  for (const RecomputeModes &possible : possibleModes(modes, anyMode))
+    layers.push_back(layerCosts(costs, strategy, possible));
   strategy.layers = partitionLayersForAny(layers, strategy.pp);
-  std::string note;
-  if (strategy.pp > 1) {
-    for (int count : strategy.layers)
-      note += (note.empty() ? "stage cut " : "+") + std::to_string(count);
-    note += ": " + describeSource(costs, strategy, modes);
-  }
-  return StageCut{std::move(strategy), std::move(note)};
+  StageCut cut = {std::move(strategy), "", {}};
+  if (cut.strategy.pp == 1)
+    return cut;
+  for (int count : cut.strategy.layers)
+    cut.note += (cut.note.empty() ? "stage cut " : "+") + std::to_string(count);
+  cut.lacking =
+      lackingCosts(costs, cut.strategy, {possibleModes(modes, anyMode)});
+  cut.note += ": " + describeSource(costs, cut.strategy, cut.lacking);
+  return cut;
 }
 
 } // namespace dyna

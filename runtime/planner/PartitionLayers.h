@@ -43,6 +43,8 @@ std::vector<double> layerCosts(const CostModel &costs, const Strategy &strategy,
 struct StageCut {
   Strategy strategy;
   std::string note;
+  std::vector<std::string>
+      lacking; ///< of which the note tells (LackingCosts.h)
 };
 
 /// The strategy with `layers` filled in: as given, or cut by cost. Where the

@@ -5,6 +5,7 @@
 #include "runtime/planner/Policy.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/planner/LackingCosts.h"
 
 #include <algorithm>
 #include <utility>
@@ -39,14 +40,21 @@ StatusOr<RecomputeModes> wishedRecompute(int layers, PlanRequest &request,
   return modes;
 }
 
-/// Leaves a note that says how the layers of each stage were chosen.
-StatusOr<Strategy> cutStages(const CostModel &costs, Strategy strategy,
+/// Leaves a note that says how the layers of each stage were chosen, and one of what
+/// costs lack for all the rest.
+StatusOr<Strategy> cutStages(const CostModel &costs, const PlanRequest &request,
                              const RecomputeModes &modes, bool anyMode,
                              std::vector<std::string> &notes) {
-  DYNA_ASSIGN_OR_RETURN(
-      StageCut cut, chooseLayers(costs, std::move(strategy), modes, anyMode));
+  DYNA_ASSIGN_OR_RETURN(StageCut cut,
+                        chooseLayers(costs, request.strategy, modes, anyMode));
   if (!cut.note.empty())
     notes.push_back(cut.note);
+  const AskedCosts asked = {possibleModes(modes, anyMode),
+                            request.splitBackward, /*update=*/true};
+  std::string lacking =
+      describeLacking(costs, cut.strategy, asked, cut.lacking);
+  if (!request.isAgain && !lacking.empty())
+    notes.push_back(std::move(lacking));
   return std::move(cut.strategy);
 }
 
@@ -150,9 +158,9 @@ StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
   DYNA_ASSIGN_OR_RETURN(auto modes,
                         wishedRecompute(model.layers(), request, policy.notes));
   options.recompute = modes;
-  DYNA_ASSIGN_OR_RETURN(auto cut,
-                        cutStages(costs, request.strategy, modes,
-                                  options.chooseRecompute, policy.notes));
+  DYNA_ASSIGN_OR_RETURN(
+      auto cut,
+      cutStages(costs, request, modes, options.chooseRecompute, policy.notes));
   policy.strategy = std::move(cut);
 
   const int64_t share =

@@ -45,6 +45,8 @@ struct PlanRequest {
   int64_t longestSample = 0;
   int64_t inFlight = 0;
   bool splitBackward = false;
+  /// It was asked before, for other micro-batches: what costs lack is known.
+  bool isAgain = false;
 };
 
 struct Policy {

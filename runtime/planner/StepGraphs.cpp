@@ -125,6 +125,7 @@ Status limitMicroBatches(const StepGraphs &graphs, PlannedGraph &graph,
   if (request.tokensPerMicroBatch == 0 || request.tokensPerMicroBatch == most)
     return Status::ok();
   request.strategy = graph.graph->strategy();
+  request.isAgain = true;
   DYNA_ASSIGN_OR_RETURN(
       auto policy, choosePolicy(graph.planner->costs(), std::move(request)));
   graph.options = policy.options;

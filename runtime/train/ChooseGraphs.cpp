@@ -185,6 +185,9 @@ Status chooseGraphs(Session &session, bool training) {
     DYNA_ASSIGN_OR_RETURN(session.home,
                           makeGraph(session, std::move(strategy)));
   }
+  if (std::string note = session.home.planner->costs().describeOtherType();
+      !note.empty())
+    session.notes.push_back(std::move(note));
   for (PlannedGraph *graph : session.graphs())
     DYNA_RETURN_IF_ERROR(limitByFlag(session, *graph, training));
   session.options.tokensPerMicroBatch =

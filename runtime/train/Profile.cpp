@@ -368,6 +368,11 @@ StatusOr<Before> readBefore(const std::string &path, const Model &model) {
     return Status::invalidArgument(
         "--profile would write over what is no costs of this model: " +
         costs.status().message() + "; name another file, or remove it");
+  if (const std::string type = costs->otherComputeType(); !type.empty())
+    return Status::invalidArgument(formatText(
+        "--profile would mix compute types: %s was measured in %s, this "
+        "program computes in %s; name another file, or remove it",
+        path, type, elementTypeName(model.manifest().compute_type())));
   before.table = costs->table().message();
   before.comments = costComments(text);
   return before;
@@ -449,7 +454,9 @@ Status writeProfile(const Session &session, const Profiler &profiler,
                     const MeasuredLinks &links, const Before &before) {
   const TrainOptions &options = session.options;
   cost::Table measured = profiler.grid().table();
-  for (const plan::LayerKind &kind : session.model->manifest().kinds())
+  const plan::Manifest &manifest = session.model->manifest();
+  measured.set_compute_type(elementTypeName(manifest.compute_type()));
+  for (const plan::LayerKind &kind : manifest.kinds())
     *measured.add_layers() = layerOf(kind);
   *measured.mutable_device() =
       deviceOf(*session.model, measured, profiler.flopRate(),

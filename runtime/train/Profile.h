@@ -30,7 +30,7 @@ StatusOr<Model> thinModel(const Model &model, int most);
 /// file; entries of other tensor degrees stay in it. `stoppedBy`: a signal's
 /// number, upon which nothing is written. Fails before anything is measured where
 /// the file could not be written, or holds something else than costs of this
-/// model.
+/// model in its compute type.
 Status profile(const dyna_program &program, const Model &model,
                TrainOptions options, int &stoppedBy);
 

@@ -89,7 +89,9 @@ struct PlanFlags {
           "a kernel (default: fused)"),
       llvm::cl::init("fused"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> computeType{
-      "compute-type", llvm::cl::desc("f64, f32 or bf16 (default: bf16)"),
+      "compute-type",
+      llvm::cl::desc("f64, f32 or bf16 (default: that in which --costs were "
+                     "measured, else bf16)"),
       llvm::cl::init("bf16"), llvm::cl::cat(category)};
   llvm::cl::opt<int64_t> tokensPerBatch{
       "tokens-per-batch",

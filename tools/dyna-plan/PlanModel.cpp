@@ -16,12 +16,15 @@
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/cost/StoredScores.h"
+#include "runtime/planner/LackingCosts.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <set>
 
 namespace dyna {
 
@@ -79,8 +82,17 @@ StatusOr<Model> describeProgram(const PlanFlags &flags) {
   return model.isOk() ? std::move(model) : refuse(model.status().message());
 }
 
+/// Costs say what one compute type takes: unless another one is given, the model is
+/// compiled in theirs.
+std::string computeTypeOf(const PlanFlags &flags, const CostTable &table) {
+  const std::string &measured = table.message().compute_type();
+  return flags.computeType.getNumOccurrences() > 0 || measured.empty()
+             ? flags.computeType.getValue()
+             : measured;
+}
+
 /// `strategies` as text; empty: tensor degree 1 alone.
-mlir::FailureOr<Model> modelOf(const PlanFlags &flags,
+mlir::FailureOr<Model> modelOf(const PlanFlags &flags, const CostTable &table,
                                const std::string &strategies, bool isAgain) {
   if (isTrainingBinary(flags.model)) {
     auto model = describeProgram(flags);
@@ -119,7 +131,7 @@ mlir::FailureOr<Model> modelOf(const PlanFlags &flags,
     return mlir::failure();
   mlir::PassManager passes(&context, mlir::ModuleOp::getOperationName());
   mlir::dyna::ConvertPhaseOptions convert;
-  convert.type = flags.computeType.getValue();
+  convert.type = computeTypeOf(flags, table);
   mlir::dyna::buildConvertPhase(passes, convert);
   mlir::dyna::buildDifferentiatePhase(passes);
   if (!strategies.empty()) {
@@ -156,10 +168,32 @@ StatusOr<CostTable> openTable(const PlanFlags &flags) {
   return table;
 }
 
+StatusOr<CostModel> openCosts(const Model &model, CostTable table) {
+  DYNA_ASSIGN_OR_RETURN(CostModel costs,
+                        CostModel::create(model, std::move(table)));
+  if (const std::string note = costs.describeOtherType(); !note.empty())
+    llvm::errs() << "note: " << printable(note) << '\n';
+  return costs;
+}
+
+void noteLacking(const CostModel &costs,
+                 const std::vector<Strategy> &strategies) {
+  std::set<std::string> said;
+  for (const Strategy &strategy : strategies) {
+    AskedCosts asked;
+    asked.update = true;
+    if (strategy.recompute)
+      asked.recompute = {{*strategy.recompute}};
+    const std::string note = describeLacking(costs, strategy, asked);
+    if (!note.empty() && said.insert(note).second)
+      llvm::errs() << "note: " << printable(note) << '\n';
+  }
+}
+
 static mlir::FailureOr<Model> compile(const PlanFlags &flags,
                                       const std::string &strategies,
                                       const CostTable &table, bool isAgain) {
-  auto model = modelOf(flags, strategies, isAgain);
+  auto model = modelOf(flags, table, strategies, isAgain);
   if (mlir::failed(model) || !table.scores())
     return model;
   StatusOr<Model> keeps = keepScores(*model, *table.scores());

@@ -6,7 +6,7 @@
 #define DYNA_TOOLS_DYNA_PLAN_PLANMODEL_H
 
 #include "mlir/Support/LLVM.h"
-#include "runtime/cost/CostTable.h"
+#include "runtime/cost/CostModel.h"
 #include "runtime/plan/Model.h"
 #include "runtime/plan/Strategy.h"
 #include "tools/dyna-plan/PlanFlags.h"
@@ -25,10 +25,20 @@ bool isTrainingBinary(const std::string &path);
 /// What --costs, --cluster and --attention say.
 StatusOr<CostTable> openTable(const PlanFlags &flags);
 
+/// The table's costs of the model; says if they were measured in another compute
+/// type.
+StatusOr<CostModel> openCosts(const Model &model, CostTable table);
+
+/// Says what a file of costs lacks for strategies that a search tries or found.
+void noteLacking(const CostModel &costs,
+                 const std::vector<Strategy> &strategies);
+
 /// A graph or a config.json, compiled up to the memory phase at the strategy's
-/// tensor degree: there is no code. Or what a training binary says of itself,
-/// which is run for it. Keeps scores where the table has some. Diagnostics have
-/// been printed where it fails; where it is done again, warnings stay away.
+/// tensor degree: there is no code. Its compute type is that of --compute-type, or
+/// else that in which the costs were measured, or bf16. Or what a training binary
+/// says of itself, which is run for it. Keeps scores where the table has some.
+/// Diagnostics have been printed where it fails; where it is done again, warnings
+/// stay away.
 mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
                                     const Strategy &strategy,
                                     const CostTable &table,

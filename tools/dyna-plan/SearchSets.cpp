@@ -33,7 +33,7 @@ int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths) {
                    : compileDegrees(flags, degrees, *table);
   if (mlir::failed(model))
     return 2;
-  auto costs = CostModel::create(*model, *table);
+  auto costs = openCosts(*model, *table);
   if (!costs.isOk())
     return fail(costs.status());
   StrategySpace space;
@@ -43,6 +43,10 @@ int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths) {
   auto chosen = chooseStrategies(*costs, space, std::move(lengths));
   if (!chosen.isOk())
     return fail(chosen.status());
+  std::vector<Strategy> found;
+  for (const FoundRange &range : chosen->found().best.ranges)
+    found.push_back(chosen->candidates().strategy(range.candidate));
+  noteLacking(*costs, found);
   llvm::outs() << (flags.json ? chosen->json() : chosen->table());
   return 0;
 }

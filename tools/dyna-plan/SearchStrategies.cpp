@@ -133,9 +133,11 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
         return fail(asked.status());
       requests = std::move(*asked);
     }
-    auto costs = CostModel::create(*model, *table);
+    auto costs =
+        tp == 1 ? openCosts(*model, *table) : CostModel::create(*model, *table);
     if (!costs.isOk())
       return fail(costs.status());
+    noteLacking(*costs, {degree});
     refused = tryStrategies(*costs, candidates(*model, tp, devices), requests,
                             flags, steps, *conditions, said, reports);
   }

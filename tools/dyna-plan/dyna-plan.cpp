@@ -87,7 +87,7 @@ int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
     strategy = strategyOf(flags, &*model);
   if (!strategy.isOk())
     return fail(strategy.status());
-  auto costs = CostModel::create(*model, std::move(*table));
+  auto costs = openCosts(*model, std::move(*table));
   if (!costs.isOk())
     return fail(costs.status());
   StepOutputs outputs;

@@ -167,6 +167,36 @@ class CostsTest(common.BinaryTest):
         self.train_traced(self.program(), "none")
         self.assertNotIn("predicted_seconds", common.lines_of(self.folder / "none.jsonl")[0])
 
+    def test_what_costs_lack_is_said_once(self):
+        """Of a strategy that cuts nothing, too; and that they were measured in another compute type."""
+        estimate = "estimated from flops and bytes of device 'host'"
+        text = "".join(f'entries {{ kind: "{kind}" direction: {direction} points {{ tokens: 4096 seconds: 1 }} }}\n'
+                       for kind in ("embed", "block", "head") for direction in ("FORWARD", "BACKWARD", "UPDATE"))
+        part = self.write("part", text.replace('entries { kind: "block" direction: BACKWARD', "#"))
+        lacks = f"{part} lacks block tp=1 BACKWARD: {estimate}"
+        for flags, notes in ((["--strategy=dp=2"], [lacks]),
+                             (["--strategy=pp=2,layers=3+3"], [lacks]),
+                             # Smaller micro-batches are a second choice, of which nothing new is to be said.
+                             (["--strategy=dp=2", "--rank-memory=4MiB"], [lacks]),
+                             (["--strategies=a: dp=2; b: pp=2,layers=3+3", "--ranges=a: 0-20; b: 21-"],
+                              [f"strategy 'a': {lacks}", f"strategy 'b': {lacks}"]),
+                             (["--strategy=pp=2"], ["it lacks block tp=1 BACKWARD"])):
+            with self.subTest(flags=flags):
+                done = common.run(common.training(self.program(), self.corpus, *flags, f"--costs={part}", steps=1))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual("micro-batches have at most" in done.stderr, "--rank-memory=4MiB" in flags, done.stderr)
+                said = [line for line in done.stderr.splitlines() if "lacks" in line]
+                self.assertEqual(len(said), len(notes), done.stderr)
+                for line, note in zip(said, notes):
+                    self.assertIn(note, line)
+        for kind, notes in (("f64", []), ("f32", ["costs were measured in f32, this program computes in f64: measure again with --profile"])):
+            costs = self.write(kind, f'{text}compute_type: "{kind}"\n')
+            done = common.run(common.training(self.program(), self.corpus, "--strategy=dp=2", f"--costs={costs}", steps=1))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("lacks", done.stderr)
+            self.assertEqual([line for line in done.stderr.splitlines() if "measured in" in line],
+                             [f"note: {costs}: {note}" for note in notes])
+
     def test_bad_files(self):
         program, module = self.program(), self.memory_phase("--compute-type=f64")
         good = CUTS["head"][0]

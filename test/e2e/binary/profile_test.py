@@ -78,6 +78,13 @@ class ProfileTest(common.BinaryTest):
         self.assertIn("one rank has no links", done.stderr)
         alone, text = entries(costs), costs.read_text()
         self.assertNotIn("cluster", text)
+        self.assertIn('\ncompute_type: "f32"\n', text)
+        # What was measured at one degree says nothing of another.
+        done = common.run(common.training(self.program(), self.corpus, "--strategy=t", f"--costs={costs}", steps=1))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(re.findall(r"(?m)^.*lacks.*$", done.stderr),
+                         [f"note: {costs} lacks embed tp=2, block tp=2 and head tp=2: estimated from flops and bytes of device "
+                          f"'{re.search('(?s)device {.*?name: .(.*?).$', text, re.MULTILINE)[1]}'"])
         self.profile(costs, "--strategy=t")
         self.assertRegex(costs.read_text(), r"(?m)^# tp=2: .*; time of cores, on the wall where ranks exchange; ")
         self.profile(costs, "--strategy=s")
@@ -96,14 +103,17 @@ class ProfileTest(common.BinaryTest):
     def test_what_is_refused(self):
         program = self.program()
         other = self.folder / "other.costs"
-        other.write_text('entries { kind: "tail" direction: FORWARD points { seconds: 1 } }\n')
+        other.write_text('entries { kind: "tail" direction: FORWARD points { tokens: 1 seconds: 1 } }\n')
         note = self.folder / "note.txt"
         note.write_text("dear diary\n")
+        half = self.folder / "half.costs"
+        half.write_text('compute_type: "bf16" entries { kind: "head" direction: FORWARD points { tokens: 1 seconds: 1 } }\n')
         new = self.folder / "new.costs"
         for flags, words in (
             (["--profile", self.folder], [f"{self.folder}"]),
             (["--profile", other], ["no costs of this model", "'tail'", "other.costs"]),
             (["--profile", note], ["no costs of this model", "note.txt:1:"]),
+            (["--profile", half], [f"{half} was measured in bf16, this program computes in f32; name another file"]),
             (["--profile", new, "--data", self.corpus], ["nothing for --data"]),
             (["--profile", new, "--costs", other], ["nothing for --costs"]),
             (["--profile", new, "--strategy=tp=4"], ["tp=4"]),

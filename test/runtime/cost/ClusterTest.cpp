@@ -104,6 +104,11 @@ TEST(ClusterTest, WhatCannotBeIsRefused) {
       {"between { bytes_per_second: 0.5 }",
        "between: bytes_per_second expects a rate of at least 1"},
       {"inside { bytes_per_second: inf }", "inside: bytes_per_second"},
+      {"inside { latency_seconds: 1e-6 }",
+       "cluster: inside: latency_seconds is 1e-06, but bytes_per_second is not "
+       "said"},
+      {"devices_per_node: 8 between { latency_seconds: 2 }",
+       "cluster: between: latency_seconds is 2, but bytes_per_second"},
   };
   for (const auto &bad : cases) {
     auto table =
@@ -111,6 +116,16 @@ TEST(ClusterTest, WhatCannotBeIsRefused) {
     ASSERT_FALSE(table.isOk()) << bad.text;
     EXPECT_THAT(table.status().message(), HasSubstr(bad.words));
     EXPECT_THAT(table.status().message(), HasSubstr("file: "));
+  }
+}
+
+TEST(ClusterTest, WhatIsNotSaidTakesNoTime) {
+  for (const char *text :
+       {"cluster {}", "cluster { inside {} between {} }",
+        "cluster { inside { latency_seconds: 0 bytes_per_second: 0 } }"}) {
+    auto table = CostTable::parse(text, "file");
+    ASSERT_TRUE(table.isOk()) << table.status().message();
+    EXPECT_EQ(table->cluster().messageSeconds(0, 1, 1e9), 0);
   }
 }
 

@@ -186,7 +186,7 @@ TEST_F(CostModelTest, TheNoteSaysWhatWasUsed) {
                 "estimated from flops and bytes of device 'host'"));
   // A table for other degrees has nothing for this one.
   EXPECT_THAT(chooseLayers(costs("entries { kind: \"block\" tp: 4 direction: "
-                                 "FORWARD points { seconds: 1 } }"),
+                                 "FORWARD points { tokens: 1 seconds: 1 } }"),
                            strategy)
                   ->note,
               HasSubstr(": costs.txt has no entry for this strategy: "
@@ -201,6 +201,24 @@ TEST_F(CostModelTest, TheNoteSaysWhatWasUsed) {
                 "device 'd'"));
   strategy.pp = 1;
   EXPECT_EQ(chooseLayers(CostModel(*model), strategy)->note, "");
+}
+
+// The tiny model computes in f64.
+TEST_F(CostModelTest, KnowsInWhatItWasMeasured) {
+  const std::string measured = entry("block", "FORWARD", 3);
+  auto told = [&](const std::string &text) {
+    return costs(text).describeOtherType();
+  };
+  EXPECT_EQ(told("compute_type: \"f32\" " + measured),
+            "costs.txt: costs were measured in f32, this program computes in "
+            "f64: measure again with --profile");
+  EXPECT_EQ(costs("compute_type: \"bf16\" " + measured).otherComputeType(),
+            "bf16");
+  EXPECT_EQ(told("compute_type: \"f64\" " + measured), "");
+  // Older files do not say; nor is there something wrong with a device alone.
+  EXPECT_EQ(told(measured), "");
+  EXPECT_EQ(told("compute_type: \"f32\" cluster {}"), "");
+  EXPECT_EQ(CostModel(*model).describeOtherType(), "");
 }
 
 TEST_F(CostModelTest, TheCutTakesTheEntriesOfItsDegree) {

@@ -56,7 +56,7 @@ TEST(CostTableTest, FingerprintsAreOfWhatFilesSay) {
 
 TEST(CostTableTest, TheBuiltInDeviceStandsIn) {
   auto table = CostTable::parse("entries { kind: \"head\" direction: FORWARD "
-                                "points { seconds: 1 } }",
+                                "points { tokens: 1 seconds: 1 } }",
                                 "no device");
   ASSERT_TRUE(table.isOk());
   for (const cost::Device &device :
@@ -90,7 +90,7 @@ const BadTable badTables[] = {
      {"entry 1 (a tp=1 FORWARD)", "has no points"}},
     {"entries { kind: \"a\" tp: -2 direction: FORWARD points { seconds: 1 } }",
      {"tp expects 1 or more, but got -2"}},
-    {"entries { kind: \"a\" direction: FORWARD points { seconds: 1 } "
+    {"entries { kind: \"a\" direction: FORWARD points { tokens: 1 seconds: 1 } "
      "points { tokens: 4 seconds: -1 } }",
      {"point 2: seconds expects 0 to", "got -1"}},
     {"entries { kind: \"a\" direction: FORWARD points { seconds: nan } }",
@@ -102,9 +102,9 @@ const BadTable badTables[] = {
     {"entries { kind: \"a\" direction: FORWARD "
      "points { pairs: 9223372036854775807 } }",
      {"point 1: pairs", "9223372036854775807"}},
-    {"entries { kind: \"a\" direction: FORWARD points { seconds: 1 } } "
-     "entries { kind: \"a\" tp: 1 direction: FORWARD points { seconds: 2 } }",
-     {"entry 2 (a tp=1 FORWARD)", "is there twice"}},
+    {"entries { kind: \"a\" direction: UPDATE points { seconds: 1 } } "
+     "entries { kind: \"a\" tp: 1 direction: UPDATE points { seconds: 2 } }",
+     {"entry 2 (a tp=1 UPDATE)", "is there twice"}},
     {"entries { kind: \"a\" direction: FORWARD "
      "points { tokens: 4 pairs: 10 seconds: 1 } "
      "points { tokens: 4 seconds: 2 } "
@@ -147,6 +147,14 @@ const BadTable badTables[] = {
     {"entries { kind: \"a\" direction: FORWARD "
      "points { tokens: 10 targets: 11 seconds: 1 } }",
      {"point 1: 11 targets, but 10 tokens"}},
+    // A micro-batch has tokens; an update has no micro-batch.
+    {"entries { kind: \"a\" direction: UPDATE points { seconds: 1 } } "
+     "entries { kind: \"a\" tp: 2 direction: BACKWARD "
+     "points { tokens: 10 seconds: 2 } points { tokens: 0 seconds: 1 } }",
+     {"entry 2 (a tp=2 BACKWARD): point 2: has no tokens"}},
+    {"compute_type: \"f16\" entries { kind: \"a\" direction: UPDATE "
+     "points { seconds: 1 } }",
+     {"file: compute_type expects f64, f32 or bf16, but got 'f16'"}},
     {"entries { kind: \"a\" sp: true direction: FORWARD "
      "points { tokens: 10 seconds: 1 } }",
      {"entry 1 (a tp=1,sp=1 FORWARD)", "tp is 1"}},

@@ -32,7 +32,8 @@ const char *const everything = R"(
     memory_bytes: 77 instruction_seconds: 7e-07 step_seconds: 0.0001 }
   cluster { nodes: 3 devices_per_node: 8
     inside { latency_seconds: 2e-06 bytes_per_second: 1e10 }
-    between { latency_seconds: 3e-06 bytes_per_second: 2e9 } })";
+    between { latency_seconds: 3e-06 bytes_per_second: 2e9 } }
+  compute_type: "bf16")";
 
 TEST(CostTextTest, EveryFieldComesBack) {
   cost::Table table = tableOf(everything);
@@ -49,14 +50,15 @@ TEST(CostTextTest, EveryFieldComesBack) {
 TEST(CostTextTest, MergedOnesKeepWhatWasNotMeasured) {
   cost::Table before = tableOf(R"(
     entries { kind: "x" direction: FORWARD points { tokens: 1 seconds: 1 } }
-    entries { kind: "x" tp: 2 direction: FORWARD points { seconds: 2 } }
-    entries { kind: "x" tp: 2 sp: true direction: FORWARD points { seconds: 3 } }
-    entries { kind: "y" tp: 2 direction: FORWARD points { seconds: 4 } }
+    entries { kind: "x" tp: 2 direction: FORWARD points { tokens: 1 seconds: 2 } }
+    entries { kind: "x" tp: 2 sp: true direction: FORWARD points { tokens: 1 seconds: 3 } }
+    entries { kind: "y" tp: 2 direction: FORWARD points { tokens: 1 seconds: 4 } }
     layers { kind: "y" parameters: 4 }
-    cluster { inside { latency_seconds: 1 } })");
+    cluster { inside { latency_seconds: 1 bytes_per_second: 1 } }
+    compute_type: "f32")");
   cost::Table measured = tableOf(R"(
-    entries { kind: "x" tp: 1 direction: FORWARD points { seconds: 10 } }
-    entries { kind: "x" tp: 2 direction: FORWARD points { seconds: 20 } }
+    entries { kind: "x" tp: 1 direction: FORWARD points { tokens: 1 seconds: 10 } }
+    entries { kind: "x" tp: 2 direction: FORWARD points { tokens: 1 seconds: 20 } }
     device { name: "new" f64_flops: 1 f32_flops: 1 bf16_flops: 1
              bytes_per_second: 1 })");
   cost::Table merged = mergeCosts(before, measured);
@@ -68,6 +70,9 @@ TEST(CostTextTest, MergedOnesKeepWhatWasNotMeasured) {
   EXPECT_EQ(merged.layers(0).parameters(), 4);
   EXPECT_EQ(merged.device().name(), "new");
   EXPECT_EQ(merged.cluster().inside().latency_seconds(), 1);
+  EXPECT_EQ(merged.compute_type(), "f32");
+  measured.set_compute_type("f64");
+  EXPECT_EQ(mergeCosts(before, measured).compute_type(), "f64");
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include "runtime/planner/StageCosts.h"
 #include "test/runtime/executor/TinyModel.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 
 using namespace dyna;
@@ -171,6 +172,87 @@ TEST_F(PolicyTest, NotesSayWhatWasChosenAndWhatIsNotUsed) {
                   HasSubstr("as few as 2 micro-batches for 2 stages: if "
                             "all take the same, each stage then waits "
                             "for 33 %")));
+}
+
+// Times of 4096 tokens, each function's where it is not left out.
+std::string measuredBut(const std::vector<std::string> &left,
+                        const std::string &degree = "") {
+  std::string text;
+  for (const char *kind : {"embedding", "block", "head"})
+    for (const char *direction :
+         {"FORWARD", "BACKWARD", "RECOMPUTE_FULL", "UPDATE"})
+      if (std::string name = std::string(kind) + " " + direction;
+          std::find(left.begin(), left.end(), name) == left.end())
+        text += "entries { kind: \"" + std::string(kind) + "\" " + degree +
+                " direction: " + direction +
+                " points { tokens: 4096 seconds: 1 } }\n";
+  return text;
+}
+
+// Said once: behind the stage cut if there was one, else alone.
+TEST_F(PolicyTest, NotesSayWhatCostsLack) {
+  auto notesOf = [&](const std::string &text, const std::string &strategy,
+                     PlanRequest request = {}) {
+    request.strategy = *parseStrategy(strategy);
+    CostModel costs =
+        *CostModel::create(*model, *CostTable::parse(text, "my.costs"));
+    return choosePolicy(costs, request)->notes;
+  };
+  const std::string estimate =
+      ": estimated from flops and bytes of device 'host'";
+  EXPECT_THAT(notesOf(measuredBut({}), "dp=1"), IsEmpty());
+  EXPECT_THAT(notesOf(measuredBut({}), "dp=2,tp=2"),
+              ElementsAre("my.costs lacks embedding tp=2, block tp=2 and head "
+                          "tp=2" +
+                          estimate));
+  EXPECT_THAT(notesOf(measuredBut({}, "tp: 2"), "tp=2,sp=1"),
+              ElementsAre("my.costs lacks embedding tp=2,sp=1, block "
+                          "tp=2,sp=1 and head tp=2,sp=1" +
+                          estimate));
+  const std::string partly = measuredBut({"block BACKWARD", "head UPDATE"});
+  EXPECT_THAT(
+      notesOf(partly, "dp=2"),
+      ElementsAre("my.costs lacks block tp=1 BACKWARD and head tp=1 UPDATE" +
+                  estimate));
+  EXPECT_THAT(notesOf(partly, "pp=2,layers=2+3"),
+              ElementsAre(HasSubstr("lacks block tp=1 BACKWARD and")));
+  // The cut goes by passes, and says of them what is lacking.
+  EXPECT_THAT(
+      notesOf(partly, "pp=2"),
+      ElementsAre(testing::EndsWith("costs from my.costs; it lacks block tp=1 "
+                                    "BACKWARD" +
+                                    estimate),
+                  "my.costs lacks head tp=1 UPDATE" + estimate));
+  EXPECT_THAT(
+      notesOf(measuredBut({}), "tp=2,pp=2"),
+      ElementsAre(HasSubstr("my.costs has no entry for this strategy")));
+  // A device alone is there to estimate by.
+  EXPECT_THAT(notesOf("cluster {}", "dp=2,tp=2"), IsEmpty());
+  PlanRequest again;
+  again.isAgain = true;
+  EXPECT_THAT(notesOf(partly, "dp=2", again), IsEmpty());
+}
+
+// What is chosen later, or computed in halves, is asked for, too.
+TEST_F(PolicyTest, NotesSayWhatCostsLackOfModes) {
+  auto notesOf = [&](const std::string &text, PlanRequest request) {
+    CostModel costs =
+        *CostModel::create(*model, *CostTable::parse(text, "my.costs"));
+    return choosePolicy(costs, request)->notes;
+  };
+  const std::string text = measuredBut({"block RECOMPUTE_FULL"});
+  PlanRequest request;
+  EXPECT_THAT(notesOf(text, request), IsEmpty());
+  for (const char *word : {"full", "auto"}) {
+    request.recompute = word;
+    EXPECT_THAT(notesOf(text, request),
+                ElementsAre(HasSubstr("block tp=1 RECOMPUTE_FULL")))
+        << word;
+  }
+  request = {};
+  request.splitBackward = true;
+  EXPECT_THAT(notesOf(text, request),
+              ElementsAre(HasSubstr("block tp=1 BACKWARD_INPUT")));
 }
 
 TEST_F(PolicyTest, WhatDoesNotExistIsRefused) {

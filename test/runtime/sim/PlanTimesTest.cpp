@@ -125,7 +125,8 @@ TEST(PlanTimesTest, MessagesTakeTheirTime) {
 // first block and the embedding end at once, and their sums go one after another.
 TEST(PlanTimesTest, ReductionsTakeTheirTime) {
   CostModel costs =
-      costsOf(modelWithDegrees(), 0, 10, 0, 5, "inside { latency_seconds: 7 }");
+      costsOf(modelWithDegrees(), 0, 10, 0, 5,
+              "inside { latency_seconds: 7 bytes_per_second: 1e30 }");
   Timed timed("dp=2", {40, 10}, costs, microBatchesOf(40));
   int updates = 0;
   for (const Instruction &i : timed.plan.ranks[0].instructions)
@@ -299,8 +300,9 @@ TEST(PlanTimesTest, GathersCarryComputedValues) {
 
 // With ZeRO nobody has all rows before all have sent theirs.
 TEST(PlanTimesTest, GathersTakeTheirTimeAndMeet) {
-  CostModel costs = costsOf(modelWithDegrees(), 1, 10, 100, 5,
-                            "inside { latency_seconds: 7 }");
+  CostModel costs =
+      costsOf(modelWithDegrees(), 1, 10, 100, 5,
+              "inside { latency_seconds: 7 bytes_per_second: 1e30 }");
   Timed timed("dp=2,zero=1", fourTens, costs, microBatchesOf(10));
   auto gathered = [](const plan::Plan &plan, const PlanTimes &times) {
     return endsOf(plan, times, 0, Instruction::GATHER_PARAMS_WAIT).front();

@@ -344,8 +344,9 @@ double endOf(const plan::Plan &plan, const PlanTimes &times, int rank,
 
 // A receiver that is late keeps the sender waiting, unless messages are eager.
 TEST(PlayPlanTest, EagerMessagesWaitForNobody) {
-  CostModel costs = costsOf(modelWithDegrees(), 1, 10, 100, 60,
-                            "inside { latency_seconds: 2 }");
+  CostModel costs =
+      costsOf(modelWithDegrees(), 1, 10, 100, 60,
+              "inside { latency_seconds: 2 bytes_per_second: 1e30 }");
   PlanOptions sequential = microBatchesOf(10);
   sequential.schedule = Schedule::Sequential;
   Timed timed("pp=2,layers=3+2", fourTens, costs, sequential);
@@ -478,7 +479,8 @@ TEST(PlayPlanTest, HostRanksMoveWhatTheyExchange) {
 // Two replicas sum the gradients of a layer while they go on with the one before.
 TEST(PlayPlanTest, WhatHostsMoveTheyDoNotCompute) {
   CostModel costs =
-      costsOf(modelWithDegrees(), 0, 10, 0, 0, "inside { latency_seconds: 7 }");
+      costsOf(modelWithDegrees(), 0, 10, 0, 0,
+              "inside { latency_seconds: 7 bytes_per_second: 1e30 }");
   Timed timed("dp=2", {10, 10}, costs, microBatchesOf(10));
   PlanWork work(timed.planner.graph(), timed.plan, costs);
   Options host;

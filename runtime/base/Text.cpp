@@ -131,6 +131,10 @@ std::string dyna::formatBytes(int64_t bytes) {
                    : formatText("%.1f %s", value, units[unit]);
 }
 
+std::string dyna::countOf(int64_t number, const std::string &noun) {
+  return formatText("%d %s%s", number, noun, number == 1 ? "" : "s");
+}
+
 std::string dyna::groupDigits(int64_t value) {
   std::string digits = std::to_string(value);
   for (int64_t at = static_cast<int64_t>(digits.size()) - 3;

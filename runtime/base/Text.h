@@ -146,6 +146,9 @@ std::string formatBytes(int64_t bytes);
 /// 1234567 as "1,234,567".
 std::string groupDigits(int64_t value);
 
+/// "1 step", "4 steps".
+std::string countOf(int64_t number, const std::string &noun);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_BASE_TEXT_H

@@ -72,7 +72,8 @@ Status checkAgreement(Transport &transport,
     for (size_t rank = 1; rank < ranks; ++rank)
       if (all[rank * facts.size() + f] != all[f])
         return Status::invalidArgument(formatText(
-            "rank %d has another %s than rank 0 (here, on rank %d: %s): start "
+            "rank %d differs from rank 0 in its %s (here, on rank %d: %s): "
+            "start "
             "all processes with one program, the same flags and the same data",
             rank, facts[f].name, transport.rank(),
             facts[f].value.empty() ? "none" : facts[f].value.c_str()));

@@ -85,6 +85,7 @@ StatusOr<PlannedGraph> makeGraph(Session &session, Strategy strategy) {
 
 /// What does not go together.
 Status checkFlags(const TrainOptions &options) {
+  DYNA_RETURN_IF_ERROR(checkBatching(options));
   for (auto [flag, isGiven] :
        {std::pair("--strategy", !options.strategy.empty()),
         {"--profile", !options.profile.empty()}})
@@ -122,6 +123,18 @@ void noteUnused(Session &session, const LengthRanges &ranges) {
         formatText("no range is of the strategies %s: the saved ranges are of "
                    "%s; --ranges gives others",
                    unused, used.empty() ? "other ones" : used));
+}
+
+/// One stage works in windows, which 'gpipe' is about too.
+void noteUnusedPipeline(Session &session) {
+  const std::string &pipeline = session.options.pipeline;
+  if (pipeline.empty() || pipeline == ruleOf(Schedule::GPipe).name)
+    return;
+  for (const PlannedGraph *graph : session.graphs())
+    if (graph->graph->stages() > 1)
+      return;
+  session.notes.push_back(
+      formatText("--pipeline %s is not used: there is one stage", pipeline));
 }
 
 Status chooseRanges(Session &session) {
@@ -188,6 +201,7 @@ Status chooseGraphs(Session &session, bool training) {
   if (std::string note = session.home.planner->costs().describeOtherType();
       !note.empty())
     session.notes.push_back(std::move(note));
+  noteUnusedPipeline(session);
   for (PlannedGraph *graph : session.graphs())
     DYNA_RETURN_IF_ERROR(limitByFlag(session, *graph, training));
   session.options.tokensPerMicroBatch =

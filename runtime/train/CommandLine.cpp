@@ -8,6 +8,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/data/BatchReader.h"
 #include "runtime/plan/Bytes.h"
+#include "runtime/planner/batching/Batchings.h"
 #include "runtime/train/Flags.h"
 #include "runtime/train/SaveSchedule.h"
 
@@ -268,9 +269,24 @@ Status checkExclusions(const TrainOptions &options) {
   return Status::ok();
 }
 
+Status checkBatching(const TrainOptions &options) {
+  if (options.microBatches.empty())
+    return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(Batching batching, findBatching(options.microBatches));
+  const bool makesRows =
+      batching == Batching::Packed || batching == Batching::PackedMasked;
+  if (options.pad && makesRows)
+    return Status::invalidArgument(formatText(
+        "--pad and --micro-batches %s do not go together: samples fill rows, "
+        "and what is padded before goes to others; leave out --pad",
+        options.microBatches));
+  return options.ranges.empty() ? Status::ok() : checkRanged(batching);
+}
+
 Status resolveOptions(TrainOptions &options) {
   auto bad = [](const char *what) { return Status::invalidArgument(what); };
   DYNA_RETURN_IF_ERROR(checkExclusions(options));
+  DYNA_RETURN_IF_ERROR(checkBatching(options));
   if (!options.heldOut.empty() && options.heldOutFraction > 0)
     return bad("give --held-out or --held-out-fraction, not both");
   if (options.data.empty())

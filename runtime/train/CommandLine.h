@@ -40,6 +40,10 @@ std::string storedValue(const std::vector<std::string> &arguments,
 /// is looked at.
 Status checkExclusions(const TrainOptions &options);
 
+/// Whether samples that become micro-batches as asked can be padded, or be dealt to
+/// ranges, before.
+Status checkBatching(const TrainOptions &options);
+
 /// Whether the flags fit together; fills in the defaults that depend on others.
 Status resolveOptions(TrainOptions &options);
 

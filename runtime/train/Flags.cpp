@@ -362,7 +362,9 @@ std::vector<Flag> otherFlags() {
       text("Other", "isa", "NAME", "instruction set, instead of the best one",
            &O::isa),
       text("Other", "memory-limit", "BYTES",
-           "of parameters, micro-batches and mini-batches, for example 4GiB",
+           "of this process's parameters, micro-batches, mini-batches and "
+           "tables of data, and what saves take, for example 4GiB; not of the "
+           "program and its libraries",
            &O::memoryLimit),
       toggle("Other", "progress", "show the progress bar in any case",
              &O::progress),

@@ -29,25 +29,38 @@ constexpr int64_t libraryBytes = int64_t(32) << 20;
 /// Bins of real lengths are hardly ever emptier.
 constexpr double binFill = 0.75;
 
-Status doesNotFit(const MemoryNeed &need, const TrainOptions &options,
-                  const std::string &limit) {
-  const char *remedy = "train a smaller model or use a larger machine";
+/// Of what micro-batches take at least: how many are in flight is no part of it.
+std::string smallerMicroBatches(const TrainOptions &options) {
+  std::string remedy = "lower --tokens-per-micro-batch";
+  // These recompute all as it is, before memory is refused.
+  if (options.recompute != "full" && options.recompute != "auto")
+    remedy += " or choose --recompute full";
+  return remedy;
+}
+
+std::string remedyFor(const MemoryNeed &need, const TrainOptions &options) {
   if (need.data > std::max({need.persistent, need.dynamic, need.batches}))
-    remedy = "give the data in fewer, larger documents, or as Megatron-LM .idx "
-             "and .bin, whose tables are smallest";
-  else if (need.batches > std::max(need.persistent, need.dynamic))
-    remedy = "lower --tokens-per-batch";
-  else if (need.dynamic > need.persistent || !options.memoryLimit.empty())
-    remedy = "lower --tokens-per-micro-batch or --in-flight or choose "
-             "--recompute full";
+    return "give the data in fewer, larger documents, or as Megatron-LM .idx "
+           "and .bin, whose tables are smallest";
+  if (need.batches > std::max(need.persistent, need.dynamic))
+    return "lower --tokens-per-batch";
+  if (need.isLowered)
+    return "lower --rank-memory";
+  if (need.dynamic > need.persistent || !options.memoryLimit.empty())
+    return smallerMicroBatches(options);
+  return "train a smaller model or use a larger machine";
+}
+
+Status doesNotFit(const MemoryNeed &need, const TrainOptions &options,
+                  const std::string &limit, const std::string &enough = "") {
   return Status::resourceExhausted(formatText(
       "the run needs %s (%s for parameters and their state, %s for "
       "micro-batches of %d tokens, %s for mini-batches of %d tokens, %s "
-      "for the tables of the data, %s for saving and loading), but %s: %s",
+      "for the tables of the data, %s for saving and loading), but %s: %s%s",
       formatBytes(need.total()), formatBytes(need.persistent),
       formatBytes(need.dynamic), options.tokensPerMicroBatch,
       formatBytes(need.batches), options.tokensPerBatch, formatBytes(need.data),
-      formatBytes(need.files), limit, remedy));
+      formatBytes(need.files), limit, remedyFor(need, options), enough));
 }
 
 } // namespace
@@ -67,13 +80,18 @@ int64_t estimateBatchBytes(const Model &model, const PlanOptions &options,
 
 Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
                        int64_t available) {
+  const bool isThere = available < 0 || need.total() <= available;
   if (!options.memoryLimit.empty()) {
     DYNA_ASSIGN_OR_RETURN(int64_t limit, parseBytes(options.memoryLimit));
+    // To the byte: what is printed of it is rounded.
+    std::string enough;
+    if (need.isAll && isThere)
+      enough = formatText("; --memory-limit %d is enough", need.total());
     if (need.total() > limit)
       return doesNotFit(need, options,
-                        "--memory-limit is " + formatBytes(limit));
+                        "--memory-limit is " + formatBytes(limit), enough);
   }
-  if (available >= 0 && need.total() > available)
+  if (!isThere)
     return doesNotFit(need, options,
                       "this machine has only " + formatBytes(available) +
                           " available");
@@ -103,8 +121,9 @@ static std::string remedyOnDevice(int64_t persistent, int64_t dynamic,
   const int64_t most = DeviceMemory{memory.free, 0}.room();
   if (persistent > most)
     return "train a smaller model or use a device with more memory";
-  const std::string smaller = "lower --tokens-per-micro-batch or --in-flight "
-                              "or choose --recompute full";
+  const std::string smaller = options.rankMemory.empty()
+                                  ? smallerMicroBatches(options)
+                                  : "lower --rank-memory";
   const std::string less =
       formatText("lower --tokens-per-batch: of the device %s are kept for "
                  "steps of %d tokens on their way there",

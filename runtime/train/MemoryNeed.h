@@ -23,6 +23,8 @@ struct MemoryNeed {
   int64_t batches = 0;    ///< mini-batches in host memory, with their plans
   int64_t data = 0;       ///< tables of documents and samples
   int64_t files = 0;      ///< what saving and loading take for a while
+  bool isAll = true;      ///< what is known is the whole need
+  bool isLowered = false; ///< it would fit with less --rank-memory
   int64_t total() const {
     return persistent + dynamic + batches + data + files;
   }
@@ -34,7 +36,7 @@ int64_t estimateBatchBytes(const Model &model, const PlanOptions &options,
                            int64_t tokens, double meanTokens);
 
 /// Whether `need` fits what is `available` (-1: unknown) and --memory-limit;
-/// the failure says what takes most and which flag lowers it.
+/// the failure says what takes most, which flag lowers it and what limit is enough.
 Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
                        int64_t available);
 

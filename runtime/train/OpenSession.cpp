@@ -28,6 +28,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <limits>
 
 namespace dyna {
@@ -73,6 +74,7 @@ Status openData(const Model &model, Session &session) {
   const auto documents = *std::move(session.documents);
   session.documents.reset();
   MemoryNeed need;
+  need.isAll = false;
   need.data = dataBytes(session.options, documents.first, documents.second);
   session.dataBytes = need.data;
   DYNA_RETURN_IF_ERROR(
@@ -192,6 +194,23 @@ StatusOr<int64_t> freeBytes(const Session &session) {
   return room;
 }
 
+/// What a run takes of the host beside the arenas of its ranks; more rather than
+/// less before its data are open.
+MemoryNeed needBesideArenas(const Session &session) {
+  const TrainOptions &options = session.options;
+  MemoryNeed need;
+  need.data = session.dataBytes;
+  need.files = session.fileBytes;
+  const int64_t running =
+      session.opened && session.opened->runsLate() ? kStepsInFlight : 1;
+  need.batches =
+      (running + options.planAhead) *
+      estimateBatchBytes(
+          *session.model, session.home.options, options.tokensPerBatch,
+          session.data ? session.data->statistics().meanTokens() : 1);
+  return need;
+}
+
 /// What is free differs from run to run, and plans that it limits with it.
 Status refuseIfDeterministic(const TrainOptions &options) {
   return options.deterministic
@@ -225,10 +244,13 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
     DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(session));
     if (room < 0)
       return Status::ok();
+    if (!session.opened)
+      room = std::max<int64_t>(room - needBesideArenas(session).total(), 0);
     int64_t held = 0;
     for (int rank = 0; rank < graph.graph->ranks(); ++rank)
       held = std::max(held, graphs.heldBytes(rank, training));
-    // The other half of what is left is for data and for more micro-batches.
+    // The other half of what is left is for tables of data and for more
+    // micro-batches.
     room /= launchedProcesses() > 1 ? 1 : graph.graph->ranks();
     rankBytes = room - std::max<int64_t>(room - held, 0) / 2;
   }
@@ -255,29 +277,93 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
   return Status::ok();
 }
 
+/// Of the ranks of this process.
+int64_t sumOf(const std::vector<int> &local,
+              const std::vector<int64_t> &bytes) {
+  int64_t sum = 0;
+  for (int rank : local)
+    sum += bytes[rank];
+  return sum;
+}
+
+constexpr int64_t kNotLimited = std::numeric_limits<int64_t>::max();
+
+/// For the arenas of this process, beside `need`.
+StatusOr<int64_t> roomForRanks(const Session &session, const MemoryNeed &need,
+                               const std::vector<int> &local) {
+  if (local.empty()) // what others have, who run the plans, nobody here knows
+    return kNotLimited;
+  DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(session));
+  if (room < 0)
+    return kNotLimited;
+  return session.opened ? room : std::max<int64_t>(room - need.total(), 0);
+}
+
 /// What a rank's arena may take: what the user says; -1, not limited, where
-/// `most`, what plans could use, is there beside `need` on all machines of the
-/// job; else an equal part of what there is.
-StatusOr<int64_t> chooseRankBytes(const Session &session,
-                                  const MemoryNeed &need, int64_t most,
-                                  size_t localRanks, Transport *processes) {
-  const TrainOptions &options = session.options;
+/// `most`, what plans could use, is in the room there is on all machines of the
+/// job; else an equal part of it.
+StatusOr<int64_t> chooseRankBytes(const TrainOptions &options, int64_t room,
+                                  int64_t most, size_t localRanks,
+                                  Transport *processes) {
   if (!options.rankMemory.empty())
     return parseBytes(options.rankMemory);
-  if (localRanks == 0) // what others have, who run the plans, nobody here knows
+  if (localRanks == 0)
     return -1;
-  constexpr int64_t enough = std::numeric_limits<int64_t>::max();
-  DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(session));
-  room = room < 0 ? enough : room;
-  if (!session.opened)
-    room = std::max<int64_t>(room - need.total(), 0);
   int64_t share =
-      most <= room ? enough : room / static_cast<int64_t>(localRanks);
+      most <= room ? kNotLimited : room / static_cast<int64_t>(localRanks);
   // All make the same plans, for all ranks.
   if (processes) {
     DYNA_ASSIGN_OR_RETURN(share, agreeOnLeast(*processes, share));
   }
-  return share == enough ? -1 : share;
+  return share == kNotLimited ? -1 : share;
+}
+
+/// Of arenas of so many bytes.
+using SizeRegions = std::function<StatusOr<StepRegions>(int64_t)>;
+
+/// Regions in arenas of `rankBytes`. Where some rank needs more than such a part at
+/// least, the others have less, so that those of this process fit `room` together
+/// wherever they can.
+StatusOr<StepRegions> fitRegions(const SizeRegions &size,
+                                 const std::vector<int> &local, int64_t room,
+                                 int64_t rankBytes) {
+  DYNA_ASSIGN_OR_RETURN(StepRegions regions, size(rankBytes));
+  // One rank has no other to take from.
+  if (local.size() < 2 || sumOf(local, regions.bytes) <= room)
+    return regions;
+  DYNA_ASSIGN_OR_RETURN(StepRegions best, size(0));
+  if (sumOf(local, best.bytes) > room)
+    return best;
+  int64_t low = 0, high = rankBytes;
+  const int64_t close = std::max<int64_t>(rankBytes / 256, 1);
+  while (high - low > close) {
+    const int64_t middle = low + (high - low) / 2;
+    DYNA_ASSIGN_OR_RETURN(regions, size(middle));
+    const bool fits = sumOf(local, regions.bytes) <= room;
+    (fits ? low : high) = middle;
+    if (fits)
+      best = std::move(regions);
+  }
+  return best;
+}
+
+/// Whether arenas of `regions`, which hold `held` bytes more, fit the memory there
+/// is beside `need`.
+Status checkRegions(const Session &session, MemoryNeed need, int64_t held,
+                    int64_t regions, int64_t moreThreads) {
+  const TrainOptions &options = session.options;
+  if (session.opened) {
+    DYNA_RETURN_IF_ERROR(
+        checkDeviceNeed(held, regions, options, memoryThere(session)));
+  } else {
+    need.persistent = held;
+    need.dynamic = regions;
+  }
+  DYNA_RETURN_IF_ERROR(checkMemoryNeed(need, options, availableMemory()));
+  // The tables of the data have been taken.
+  need.data = 0;
+  return checkAddressNeed(need, moreThreads, addressesOfThread(),
+                          availableAddresses());
 }
 
 /// The regions of all ranks, if those of this process fit the memory there is.
@@ -285,38 +371,29 @@ StatusOr<StepRegions> chooseRegions(Session &session,
                                     const std::vector<int> &local, int threads,
                                     bool training, Transport *processes) {
   const TrainOptions &options = session.options;
-  if (!options.save.empty() || !options.load.empty() || !options.resume.empty())
-    session.fileBytes = checkpointBufferBytes(*session.model);
-  MemoryNeed need;
-  need.data = session.dataBytes;
-  need.files = session.fileBytes;
-  const int64_t running =
-      session.opened && session.opened->runsLate() ? kStepsInFlight : 1;
-  need.batches = (running + session.options.planAhead) *
-                 estimateBatchBytes(*session.model, session.home.options,
-                                    session.options.tokensPerBatch,
-                                    session.data->statistics().meanTokens());
+  MemoryNeed need = needBesideArenas(session);
   const StepGraphs graphs = session.stepGraphs();
   int64_t held = 0;
   for (int rank : local)
     held += graphs.homeBytes(rank, training);
   const bool isSaid = !options.rankMemory.empty();
-  DYNA_ASSIGN_OR_RETURN(
-      auto regions,
-      sizeStepRegions(graphs, options.tokensPerBatch, training, -1, false));
-  auto localBytes = [&] {
-    int64_t bytes = 0;
-    for (int rank : local)
-      bytes += regions.bytes[rank];
-    return bytes;
+  const SizeRegions atLeast = [&](int64_t rankBytes) {
+    return sizeStepRegions(graphs, options.tokensPerBatch, training, rankBytes,
+                           /*atLeast=*/true);
   };
+  DYNA_ASSIGN_OR_RETURN(auto regions, atLeast(-1));
+  DYNA_ASSIGN_OR_RETURN(int64_t room, roomForRanks(session, need, local));
   DYNA_ASSIGN_OR_RETURN(int64_t rankBytes,
-                        chooseRankBytes(session, need, held + localBytes(),
+                        chooseRankBytes(options, room,
+                                        held + sumOf(local, regions.bytes),
                                         local.size(), processes));
-  if (rankBytes >= 0) {
+  if (isSaid) {
     DYNA_ASSIGN_OR_RETURN(regions,
                           sizeStepRegions(graphs, options.tokensPerBatch,
-                                          training, rankBytes, !isSaid));
+                                          training, rankBytes, false));
+  } else if (rankBytes >= 0) {
+    DYNA_ASSIGN_OR_RETURN(regions,
+                          fitRegions(atLeast, local, room - held, rankBytes));
   }
   if (regions.isLimited && !isSaid) {
     DYNA_RETURN_IF_ERROR(refuseIfDeterministic(options));
@@ -324,20 +401,16 @@ StatusOr<StepRegions> chooseRegions(Session &session,
         "the memory there is limits plans, which may so differ from run to "
         "run; --rank-memory says what a rank may take");
   }
-  if (session.opened) {
-    DYNA_RETURN_IF_ERROR(
-        checkDeviceNeed(held, localBytes(), options, memoryThere(session)));
-  } else {
-    need.persistent = held;
-    need.dynamic = localBytes();
+  const int64_t bytes = sumOf(local, regions.bytes);
+  if (isSaid && held + bytes > room) {
+    DYNA_ASSIGN_OR_RETURN(const StepRegions least, atLeast(0));
+    // Where sizes of micro-batches are open, less memory makes them smaller.
+    need.isLowered =
+        held + (session.home.isSizeOpen ? 0 : sumOf(local, least.bytes)) < room;
   }
-  DYNA_RETURN_IF_ERROR(checkMemoryNeed(need, options, availableMemory()));
-  // The tables of the data have been taken.
-  need.data = 0;
-  DYNA_RETURN_IF_ERROR(checkAddressNeed(
-      need,
-      startedThreads(options, static_cast<int64_t>(local.size()), threads),
-      addressesOfThread(), availableAddresses()));
+  DYNA_RETURN_IF_ERROR(checkRegions(
+      session, need, held, bytes,
+      startedThreads(options, static_cast<int64_t>(local.size()), threads)));
   return regions;
 }
 
@@ -532,6 +605,8 @@ Status openSession(const dyna_program &program, const Model &model,
   DYNA_ASSIGN_OR_RETURN(auto variant,
                         chooseVariant(program, options.isa, cpuFeatures()));
   session.variant = variant;
+  if (!options.save.empty() || !options.load.empty() || !options.resume.empty())
+    session.fileBytes = checkpointBufferBytes(model);
   DYNA_RETURN_IF_ERROR(checkThreads(options));
   DYNA_RETURN_IF_ERROR(findRanges(session));
   DYNA_RETURN_IF_ERROR(chooseGraphs(session, training));

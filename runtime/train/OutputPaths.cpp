@@ -9,6 +9,7 @@
 #include "runtime/base/Files.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/OpenDataset.h"
+#include "runtime/train/PlanFiles.h"
 
 #include <fcntl.h>
 #include <filesystem>
@@ -138,10 +139,14 @@ Status checkOutputPaths(const TrainOptions &options) {
   if (!options.save.empty())
     DYNA_RETURN_IF_ERROR(checkFolder("--save", options.save,
                                      folderOf(options.save + "/x"), options));
-  if (!options.dumpPlans.empty())
+  if (!options.dumpPlans.empty()) {
     DYNA_RETURN_IF_ERROR(checkFolder("--dump-plans", options.dumpPlans,
                                      folderOf(options.dumpPlans + "/x"),
                                      options));
+    if (Status status = checkPlansBehind(options.dumpPlans, options.steps);
+        !status.isOk())
+      return Status(status.code(), "--dump-plans: " + status.message());
+  }
   if (existing.empty())
     return Status::ok();
   for (const Input &input : inputsOf(options)) {

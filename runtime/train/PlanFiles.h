@@ -21,6 +21,10 @@ namespace dyna {
 /// `step` counts from 0, as in a run.
 std::string planPath(const std::string &folder, int64_t step);
 
+/// Whether nothing in a folder is called like the plan of a step behind `steps`, the
+/// last of those that are about to be written there.
+Status checkPlansBehind(const std::string &folder, int64_t steps);
+
 /// A line that tells two folders apart if one of their plans differs.
 StatusOr<std::string> describePlans(const std::string &folder);
 

@@ -10,7 +10,6 @@
 #include "runtime/base/OutputFile.h"
 #include "runtime/base/Text.h"
 #include "runtime/plan/PlanFile.h"
-#include "runtime/planner/batching/Batchings.h"
 
 #include <filesystem>
 
@@ -35,19 +34,30 @@ private:
   const std::string folder_;
 };
 
-/// Samples and tokens that a plan is about: what people compare first.
+/// Samples and tokens that plans are about: what people compare first.
 struct Amount {
   int64_t samples = 0, tokens = 0;
+  /// No segment is shorter than its sample here: tokens beyond those of the samples
+  /// are padding.
+  bool holdsSamples = true;
+
+  void add(const plan::Phase &phase, const std::vector<int64_t> &lengths);
 };
 
-Amount amountOf(const plan::Plan &plan) {
-  Amount amount;
-  for (const plan::MicroBatch &microBatch : plan.microBatches)
+void Amount::add(const plan::Phase &phase,
+                 const std::vector<int64_t> &lengths) {
+  // Nothing is proven yet: any number may be there.
+  auto at = [](const std::vector<int64_t> &list, int64_t place) {
+    return place >= 0 && place < static_cast<int64_t>(list.size()) ? list[place]
+                                                                   : -1;
+  };
+  for (const plan::MicroBatch &microBatch : phase.plan.microBatches)
     for (const plan::Segment &segment : microBatch.segments) {
-      ++amount.samples;
-      amount.tokens += segment.length;
+      ++samples;
+      tokens += segment.length;
+      const int64_t length = at(lengths, at(phase.samples, segment.sample));
+      holdsSamples &= segment.length >= length;
     }
-  return amount;
 }
 
 bool updates(const plan::Plan &plan) {
@@ -85,26 +95,41 @@ private:
     Amount got;
     bool isUpdating = false;
     for (const plan::Phase &phase : steps.phases) {
-      const Amount own = amountOf(phase.plan);
-      got.samples += own.samples;
-      got.tokens += own.tokens;
+      got.add(phase, step.batch.lengths());
       isUpdating |= updates(phase.plan);
     }
+    DYNA_RETURN_IF_ERROR(checkAmount(got, step));
+    DYNA_RETURN_IF_ERROR(take(std::move(steps), step));
+    // Last: plans of other runs mostly differ in more than this.
+    if (isUpdating == step.update)
+      return Status::ok();
+    return Status::invalidArgument(
+        step.update
+            ? "a plan without updates, which trains nothing, such as those of "
+              "the first step of a run with --print-grad-norms: give that "
+              "flag, or plans of a run without it"
+            : "a plan that updates, but --print-grad-norms looks at the "
+              "gradients before: leave it out, or give plans of a run with it");
+  }
+
+  /// How far segments are padded is the plan's own business: that no real token
+  /// looks there is proven.
+  static Status checkAmount(const Amount &got, const PlannedStep &step) {
     auto samples = static_cast<int64_t>(step.batch.samples.size());
-    // What is padded has more; the proof compares each sample's.
-    const bool pads = ruleOf(session_.home.options.batching).pads;
-    if (got.samples != samples || got.tokens < step.batch.tokens ||
-        (got.tokens > step.batch.tokens && !pads))
-      return Status::invalidArgument(formatText(
-          "a plan for %d samples of %d tokens, but step %d has %d samples of "
-          "%d tokens: give the data, --seed and --tokens-per-batch that it was "
-          "made with",
-          got.samples, got.tokens, step.step + 1, samples, step.batch.tokens));
-    if (isUpdating != step.update)
-      return Status::invalidArgument(
-          step.update ? "a plan without updates, which trains nothing"
-                      : "a plan that updates, but --print-grad-norms looks at "
-                        "the gradients before");
+    int64_t tokens = 0; // of --pad's, too
+    for (int64_t length : step.batch.lengths())
+      tokens += length;
+    if (got.samples == samples &&
+        (got.tokens == tokens || (got.tokens > tokens && got.holdsSamples)))
+      return Status::ok();
+    return Status::invalidArgument(formatText(
+        "a plan for %s of %s, but step %d has %s of %s: give the data, --seed, "
+        "--tokens-per-batch and --micro-batches that it was made with",
+        countOf(got.samples, "sample"), countOf(got.tokens, "token"),
+        step.step + 1, countOf(samples, "sample"), countOf(tokens, "token")));
+  }
+
+  Status take(plan::StepPlan steps, PlannedStep &step) const {
     if (session_.ranged)
       return takePhases(session_, std::move(steps), step);
     if (steps.phaseCount() != 1)

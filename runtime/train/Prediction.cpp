@@ -113,9 +113,11 @@ double PredictionErrors::p95() const {
   return sorted[place];
 }
 
-std::string PredictionErrors::describe(const char *things) const {
+std::string PredictionErrors::describe(const char *thing,
+                                       const char *things) const {
   return formatText("mean %.1f %%, p95 %.1f %%, over %d %s", 100 * mean(),
-                    100 * p95(), errors_.size(), things);
+                    100 * p95(), errors_.size(),
+                    errors_.size() == 1 ? thing : things);
 }
 
 } // namespace dyna

@@ -56,8 +56,8 @@ public:
   double mean() const; ///< 0 where there are none, as the next
   /// The smallest error that 95 of 100 do not exceed.
   double p95() const;
-  /// "mean 4.2 %, p95 9.8 %, over 40 steps"
-  std::string describe(const char *things) const;
+  /// "mean 4.2 %, p95 9.8 %, over 40 steps"; `thing` is one of the things.
+  std::string describe(const char *thing, const char *things) const;
 
 private:
   std::vector<double> errors_;

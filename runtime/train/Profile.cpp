@@ -489,10 +489,12 @@ Status writeProfile(const Session &session, const Profiler &profiler,
           noise.describe());
   auto [longer, shorter] = errorsOf(table, profiler.heldOut());
   if (!longer.empty())
-    sayLine("error off the grid: " +
-            longer.describe("calls of 0.1 ms and more"));
+    sayLine(
+        "error off the grid: " +
+        longer.describe("call of 0.1 ms or more", "calls of 0.1 ms and more"));
   if (!shorter.empty())
-    sayLine("error off the grid: " + shorter.describe("shorter calls"));
+    sayLine("error off the grid: " +
+            shorter.describe("shorter call", "shorter calls"));
   return Status::ok();
 }
 

@@ -56,8 +56,9 @@ void addPhases(std::string &text, const Session &session,
                                            ? PhaseSummary::Strategy()
                                            : found->second;
     addRow(text, ("strategy " + range.name).c_str(),
-           formatText("%s samples in %d of %d steps%s",
-                      groupDigits(own.samples), own.steps, summary.steps,
+           formatText("%s sample%s in %d of %s%s", groupDigits(own.samples),
+                      own.samples == 1 ? "" : "s", own.steps,
+                      countOf(summary.steps, "step"),
                       own.merged > 0
                           ? formatText(", %s of them merged from other ranges",
                                        groupDigits(own.merged))
@@ -117,22 +118,20 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
                    summary.flops / summary.seconds / 1e9));
   addPhases(text, session, summary);
   if (!summary.predictions.empty()) {
-    addRow(text, "error of predictions", summary.predictions.describe("steps"));
+    addRow(text, "error of predictions",
+           summary.predictions.describe("step", "steps"));
     addRow(text, "ranks without a core",
            formatText("%.1f %% of the time",
                       100 * summary.coreWaitSeconds / summary.seconds));
   }
   if (summary.steps > 0)
-    addRow(text,
-           options.pad || ruleOf(session.home.options.batching).pads
-               ? "padding"
-               : "padding avoided",
+    addRow(text, options.pad || summary.pads ? "padding" : "padding avoided",
            describePadding(summary));
   if (summary.otherSchedules > 0)
     addRow(text, "schedule",
-           formatText("%d steps had another than --pipeline, which fits or is "
+           formatText("%s had another than --pipeline, which fits or is "
                       "faster; --metrics say which",
-                      summary.otherSchedules));
+                      countOf(summary.otherSchedules, "step")));
   addRow(text, "peak memory", formatBytes(session.peakBytes()));
   if (!summary.savedTo.empty())
     addRow(text, "model", printable(summary.savedTo));

@@ -173,11 +173,8 @@ Status Trainer::finishStep() {
   const PlannedStep &planned = launched.planned;
   cursor_ = planned.cursor;
   countStep(metrics, result, isFinite);
-  if (ruleOf(session_.home.options.batching).pads)
-    for (const plan::Plan *plan : planned.plans())
-      summary_.addPadding(*plan);
-  else
-    summary_.addPadding(planned.batch.lengths(), options_.tokensPerMicroBatch);
+  summary_.addPadding(planned, ruleOf(session_.home.options.batching).pads,
+                      options_.tokensPerMicroBatch);
   return Status::ok();
 }
 

@@ -238,16 +238,22 @@ void Trainer::checkLogged(const Status &written) {
                  "; training goes on, and the metrics once there is room");
 }
 
-void TrainSummary::addPadding(const std::vector<int64_t> &lengths,
+void TrainSummary::addPadding(const PlannedStep &step, bool mayPad,
                               int64_t tokensPerMicroBatch) {
-  std::vector<int64_t> rows = paddedLengths(lengths, tokensPerMicroBatch);
-  paddedTokens += std::accumulate(rows.begin(), rows.end(), INT64_C(0));
-}
-
-void TrainSummary::addPadding(const plan::Plan &plan) {
-  for (const plan::MicroBatch &microBatch : plan.microBatches)
-    for (const plan::Segment &segment : microBatch.segments)
-      paddedTokens += segment.length;
+  auto sum = [](const std::vector<int64_t> &lengths) {
+    return std::accumulate(lengths.begin(), lengths.end(), INT64_C(0));
+  };
+  int64_t taken = 0;
+  for (const plan::Plan *plan : step.plans())
+    for (const plan::MicroBatch &microBatch : plan->microBatches)
+      for (const plan::Segment &segment : microBatch.segments)
+        taken += segment.length;
+  // Those from files do as they are.
+  const std::vector<int64_t> lengths = step.batch.lengths();
+  mayPad |= taken > sum(lengths);
+  pads |= mayPad;
+  paddedTokens +=
+      mayPad ? taken : sum(paddedLengths(lengths, tokensPerMicroBatch));
 }
 
 //===----------------------------------------------------------------------===//

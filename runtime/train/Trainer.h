@@ -57,10 +57,11 @@ struct TrainSummary {
   /// What padded micro-batches of the same samples would have computed; or did,
   /// where the plans pad.
   int64_t paddedTokens = 0;
+  bool pads = false; ///< some do
 
-  void addPadding(const std::vector<int64_t> &lengths,
+  /// `mayPad`: its plans were made to, whether they do or not.
+  void addPadding(const PlannedStep &step, bool mayPad,
                   int64_t tokensPerMicroBatch);
-  void addPadding(const plan::Plan &plan);
 };
 
 /// The run that --resume continues.

@@ -170,10 +170,11 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
   }
   outputs.processes += graph.ranks();
   if (all.otherSchedules > 0)
-    notes.push_back(
-        formatText("%s: %d of %d steps have another schedule, which "
-                   "fits the devices or is faster",
-                   name, all.otherSchedules, all.steps));
+    notes.push_back(formatText("%s: %d of %s %s another schedule, which "
+                               "fits the devices or is faster",
+                               name, all.otherSchedules,
+                               countOf(all.steps, "step"),
+                               all.otherSchedules == 1 ? "has" : "have"));
   return all;
 }
 

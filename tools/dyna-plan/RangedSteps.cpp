@@ -8,9 +8,9 @@
 #include "runtime/base/OutputFile.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
-#include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/SizedSteps.h"
 #include "runtime/planner/StepReport.h"
+#include "runtime/planner/batching/Batchings.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlayedSteps.h"
 #include "tools/dyna-plan/SimulationFlag.h"
@@ -40,10 +40,6 @@ struct Setting {
     return longest;
   }
 };
-
-std::string countOf(int64_t number, const char *noun) {
-  return formatText("%d %s%s", number, noun, number == 1 ? "" : "s");
-}
 
 /// Strategies with the lengths that each has, and what plans their steps.
 class RangedSteps {
@@ -128,9 +124,7 @@ StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
                                        const std::string &name,
                                        StepOutputs &outputs) {
   PlanReport all;
-  for (const std::vector<int64_t> &samples : setting.steps) {
-    const std::vector<int64_t> lengths =
-        joinedLengths(setting.costs.model(), samples, planner().home().options);
+  for (const std::vector<int64_t> &lengths : setting.steps) {
     const auto begin = std::chrono::steady_clock::now();
     DYNA_ASSIGN_OR_RETURN(
         VerifiedStep step,
@@ -150,7 +144,7 @@ StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
     if (outputs.hasSvg && all.steps == 0)
       outputs.svg.add(name, phases);
     PlanReport report = reportStep(planner(), step, phases);
-    report.samples = static_cast<int64_t>(samples.size());
+    report.samples = static_cast<int64_t>(lengths.size());
     if (outputs.hasPlanTimes)
       report.planSeconds = report.longestPlanSeconds = planning.count();
     all.add(report);
@@ -268,6 +262,17 @@ Status checkDevices(const std::vector<Strategy> &strategies,
   return Status::ok();
 }
 
+Status checkBatchings(const std::vector<NamedRequest> &requests) {
+  for (const auto &[name, request] : requests) {
+    if (request.microBatches.empty())
+      continue;
+    DYNA_ASSIGN_OR_RETURN(Batching batching,
+                          findBatching(request.microBatches));
+    DYNA_RETURN_IF_ERROR(checkRanged(batching));
+  }
+  return Status::ok();
+}
+
 Status writeOutputs(const PlanFlags &flags, const StepOutputs &outputs) {
   if (outputs.hasTrace)
     DYNA_RETURN_IF_ERROR(replaceFile(flags.trace, outputs.trace.finish()));
@@ -291,6 +296,7 @@ Status planAll(const PlanFlags &flags, const CostModel &costs,
       dealSteps(lengths, costs.model().manifest().facts().positions(), flags);
   DYNA_ASSIGN_OR_RETURN(setting.conditions, parseSimulation(flags.simulate));
   DYNA_ASSIGN_OR_RETURN(auto requests, requestsOf(flags, setting.steps));
+  DYNA_RETURN_IF_ERROR(checkBatchings(requests));
   StepOutputs outputs;
   outputs.hasTrace = !flags.trace.empty();
   outputs.hasSvg = !flags.svg.empty();

@@ -4,6 +4,7 @@
 
 #include "runtime/planner/batching/Batchings.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/planner/BalanceReplicas.h"
 
 #include <algorithm>
@@ -48,6 +49,17 @@ StatusOr<Batching> findBatching(const std::string &name) {
   }
   return Status::invalidArgument("the ways to make micro-batches are " + names +
                                  ", but got '" + name + "'");
+}
+
+Status checkRanged(Batching batching) {
+  const BatchingRule &rule = ruleOf(batching);
+  if (!rule.joins)
+    return Status::ok();
+  return Status::invalidArgument(formatText(
+      "--ranges deals samples by their lengths, but micro-batches of '%s' join "
+      "them to long rows before: choose '%s', whose samples stay apart, or one "
+      "strategy for all",
+      rule.name, ruleOf(Batching::PackedMasked).name));
 }
 
 PartitionOptions partitionOptions(const BatchingProblem &problem) {

@@ -79,6 +79,10 @@ std::vector<std::string> batchingNames();
 /// Fails with the names there are.
 StatusOr<Batching> findBatching(const std::string &name);
 
+/// Fails where samples are joined before they are planned: their rows, all about as
+/// long as the longest sample, are what would go to strategies by lengths.
+Status checkRanged(Batching batching);
+
 /// What rules that take shares give to those who cut by them: the problem's
 /// numbers, and `load`, which of several samples above `maxTokens` is endless.
 PartitionOptions partitionOptions(const BatchingProblem &problem);

@@ -210,6 +210,12 @@ const Case cases[] = {
        placeOf(e.at(Instruction::BACKWARD, 2), Operand::Workspace) =
            e.program.dynamicBytes;
      }},
+    // It begins inside.
+    {"ends past the region",
+     [](Editor e) {
+       placeOf(e.at(Instruction::BACKWARD, 2), Operand::Workspace) =
+           e.program.dynamicBytes / 64 * 64 - 64;
+     }},
     {"negative",
      [](Editor e) {
        placeOf(e.at(Instruction::BACKWARD, 2), Operand::Workspace) = -64;

@@ -63,6 +63,13 @@ TEST(CommandLineTest, MistakesAreOneClearLine) {
       {{"--data=x", "--save=m", "--save-every=soon"}, "such as 100, 30s"},
       {{"--data=x", "--min-lr=1"}, "--min-lr 1 is above --lr"},
       {{"--data=x", "--memory-limit=4Gigs"}, "--memory-limit: expects bytes"},
+      {{"--data=x", "--pad", "--micro-batches=packed"},
+       "--pad and --micro-batches packed do not go together"},
+      {{"--data=x", "--pad", "--micro-batches=packed-masked"},
+       "--pad and --micro-batches packed-masked do not go together"},
+      {{"--data=x", "--ranges=a: 0-", "--micro-batches=packed"},
+       "micro-batches of 'packed' join them to long rows before: choose "
+       "'packed-masked'"},
   };
   for (const auto &[arguments, message] : cases) {
     EXPECT_THAT(failure(arguments), HasSubstr(message));

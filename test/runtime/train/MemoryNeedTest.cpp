@@ -42,6 +42,42 @@ TEST(MemoryNeedTest, NamesTheFlagThatHelps) {
   }
 }
 
+// To the byte, as what is printed of it beside is rounded.
+TEST(MemoryNeedTest, NamesTheLimitThatIsEnough) {
+  TrainOptions options;
+  options.memoryLimit = "1MiB";
+  MemoryNeed need{3000001, 200, 50, 50};
+  auto message = [&](int64_t available) {
+    return checkMemoryNeed(need, options, available).message();
+  };
+  EXPECT_THAT(message(-1), EndsWith("; --memory-limit 3000301 is enough"));
+  options.memoryLimit = "3000301";
+  EXPECT_TRUE(checkMemoryNeed(need, options, -1).isOk());
+  options.memoryLimit = "3000300";
+  EXPECT_FALSE(checkMemoryNeed(need, options, -1).isOk());
+  // Not where more would be missing than the limit leaves, or more may come.
+  EXPECT_THAT(message(3000300), Not(HasSubstr("is enough")));
+  need.isAll = false;
+  EXPECT_THAT(message(-1), Not(HasSubstr("is enough")));
+}
+
+TEST(MemoryNeedTest, AdvisesWhatTheRunGoesBy) {
+  TrainOptions options;
+  options.memoryLimit = "1000";
+  MemoryNeed need{100, 1200, 50};
+  auto message = [&] { return checkMemoryNeed(need, options, -1).message(); };
+  EXPECT_THAT(message(),
+              AllOf(HasSubstr(": lower --tokens-per-micro-batch or choose "
+                              "--recompute full; "),
+                    Not(HasSubstr("--in-flight"))));
+  for (const char *mode : {"full", "auto"}) {
+    options.recompute = mode;
+    EXPECT_THAT(message(), HasSubstr(": lower --tokens-per-micro-batch; "));
+  }
+  need.isLowered = true;
+  EXPECT_THAT(message(), HasSubstr(": lower --rank-memory; "));
+}
+
 TEST(MemoryNeedTest, DevicesHaveTheirOwn) {
   TrainOptions options;
   options.tokensPerMicroBatch = 512;
@@ -62,8 +98,11 @@ TEST(MemoryNeedTest, DevicesHaveTheirOwn) {
       "the run needs 3.0 KiB of device memory (2.9 KiB for parameters and "
       "their state, 101 B for micro-batches of 512 tokens), but the "
       "device has 3.0 KiB free for it: 1 B are missing; lower "
-      "--tokens-per-micro-batch or --in-flight or choose --recompute "
-      "full");
+      "--tokens-per-micro-batch or choose --recompute full");
+  options.rankMemory = "1MiB";
+  EXPECT_THAT(checkDeviceNeed(3000, 101, options, {3200, 0}).message(),
+              EndsWith("; lower --rank-memory"));
+  options.rankMemory.clear();
   EXPECT_THAT(checkDeviceNeed(3101, 0, options, {3200, 0}).message(),
               HasSubstr("1 B are missing; train a smaller model"));
 }

@@ -17,7 +17,12 @@ TEST(PredictionTest, ErrorsAreRelativeToWhatWasMeasured) {
   errors.add(2.5, 2); // 25 %
   EXPECT_DOUBLE_EQ(errors.mean(), 0.375);
   EXPECT_DOUBLE_EQ(errors.p95(), 0.5);
-  EXPECT_EQ(errors.describe("steps"), "mean 37.5 %, p95 50.0 %, over 2 steps");
+  EXPECT_EQ(errors.describe("step", "steps"),
+            "mean 37.5 %, p95 50.0 %, over 2 steps");
+  PredictionErrors one;
+  one.add(1, 2);
+  EXPECT_EQ(one.describe("step", "steps"),
+            "mean 50.0 %, p95 50.0 %, over 1 step");
 }
 
 TEST(PredictionTest, WhatNobodyPredictedDoesNotCount) {

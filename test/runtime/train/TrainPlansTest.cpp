@@ -150,9 +150,72 @@ TEST_F(TrainPlansTest, PaddedPlansRunAgain) {
   result = run(piped({"--steps=3", padded, plans, "--save=" + path("s1")}));
   ASSERT_EQ(result.code, 0) << result.err;
   expectSame("s0/step-3", "s1/step-3");
-  result = run(piped({"--steps=3", plans}));
+  EXPECT_THAT(result.out, HasSubstr("padding  "));
+  // Padding is the plan's own business.
+  result = run(piped({"--steps=3", plans, "--save=" + path("s2")}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, Not(HasSubstr("padding avoided")));
+  expectSame("s0/step-3", "s2/step-3");
+  // Of other samples, some of which have more tokens.
+  result = run(piped({"--steps=3", plans, "--seed=5"}));
   EXPECT_EQ(result.code, 2);
   EXPECT_THAT(result.err, HasSubstr("a plan for "));
+}
+
+// Another hand may pad otherwise: here by less, for which there is room.
+TEST_F(TrainPlansTest, APlanIsPaddedByHand) {
+  ASSERT_EQ(run(piped({"--steps=1", "--micro-batches=padded",
+                       "--dump-plans=" + path("plans")}))
+                .code,
+            0);
+  plan::Plan plan = readStep("plans", 1);
+  ASSERT_EQ(run(piped({"--steps=1", "--metrics=" + path("plain.jsonl"),
+                       "--dump-plans=" + path("plain")}))
+                .code,
+            0);
+  const std::vector<int64_t> lengths = lengthsOf(readStep("plain", 1));
+  int64_t changed = 0;
+  for (plan::MicroBatch &microBatch : plan.microBatches)
+    for (plan::Segment &segment : microBatch.segments) {
+      if (segment.length <= lengths[segment.sample] + 1)
+        continue;
+      --segment.length;
+      ++changed;
+    }
+  ASSERT_GT(changed, 0);
+  writeStep("plans", 1, plan);
+  Result result = run(piped({"--steps=1", "--plans=" + path("plans"),
+                             "--metrics=" + path("m.jsonl")}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("padding  "));
+  const double loss = numbers("plain.jsonl", "loss").front();
+  EXPECT_NEAR(numbers("m.jsonl", "loss").front(), loss, 1e-10 * loss);
+}
+
+// Plans of a run with more steps would be taken for this one's.
+TEST_F(TrainPlansTest, PlansBehindTheLastStepStandInTheWay) {
+  auto dump = [&](const char *steps) {
+    return run(piped(
+        {std::string("--steps=") + steps, "--dump-plans=" + path("plans")}));
+  };
+  ASSERT_EQ(dump("4").code, 0);
+  EXPECT_EQ(dump("4").code, 0);
+  Result result = dump("2");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(linesOf(result.err), 1);
+  EXPECT_THAT(result.err,
+              HasSubstr("--dump-plans: " + planPath("plans", 3) +
+                        " is of a step behind the last of this run, 2, and "
+                        "would stay among its plans, as would 1 more: remove "
+                        "them, or name another folder"));
+  fs::remove(planPath("plans", 4));
+  EXPECT_THAT(dump("2").err, HasSubstr("its plans: remove it, or"));
+  fs::remove(planPath("plans", 3));
+  // Whatever else lies there is nobody's plan.
+  for (const char *name : {"step-3.plans", "step-x.plan", "step-.plan",
+                           "step-99999999999999999999.plan", "a-step-7.plan"})
+    std::ofstream(path("plans") + "/" + name) << "no plan";
+  EXPECT_EQ(dump("2").code, 0);
 }
 
 // So are those of steps of several graphs, made in turn or side by side.
@@ -321,6 +384,20 @@ TEST_F(TrainPlansTest, PlansOfOtherRunsAreRefusedWithNumbers) {
               HasSubstr("step-2.plan, the plan of step 2"));
   EXPECT_THAT(refusal({"--steps=1", "--print-grad-norms=" + path("g")}),
               HasSubstr("a plan that updates"));
+  ASSERT_EQ(run(piped({"--steps=1", "--print-grad-norms=" + path("g"),
+                       "--dump-plans=" + path("looks")}))
+                .code,
+            0);
+  auto refusalOfLooks = [&](const char *strategy) {
+    return run(piped({"--steps=1", "--plans=" + path("looks"), strategy})).err;
+  };
+  EXPECT_THAT(refusalOfLooks("--strategy=pp=2,layers=2+3"),
+              HasSubstr("looks/step-1.plan: a plan without updates, which "
+                        "trains nothing, such as those of the first step of a "
+                        "run with --print-grad-norms"));
+  // What else is wrong is told first.
+  EXPECT_THAT(refusalOfLooks("--strategy=pp=2,layers=3+2"),
+              HasSubstr("made for strategy"));
   EXPECT_THAT(refusal({"--steps=1", "--dump-plans=" + path("good")}),
               HasSubstr("name one folder"));
   EXPECT_THAT(refusal({"--steps=1", "--evaluate"}),
@@ -329,10 +406,6 @@ TEST_F(TrainPlansTest, PlansOfOtherRunsAreRefusedWithNumbers) {
   writeStep("good", 1, plan);
   EXPECT_THAT(refusal({"--steps=1"}),
               HasSubstr("made for model 0000000000000005, but this is"));
-  for (plan::RankProgram &program : plan.ranks)
-    program = plan::RankProgram();
-  writeStep("good", 1, plan);
-  EXPECT_THAT(refusal({"--steps=1"}), HasSubstr("without updates"));
   std::ofstream(planPath("good", 1)) << "nothing";
   EXPECT_THAT(refusal({"--steps=1"}), HasSubstr("these bytes are no plan"));
   EXPECT_THAT(refusal({"--steps=1", "--dump-plans=" + path("corpus")}),

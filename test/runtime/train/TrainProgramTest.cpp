@@ -210,6 +210,22 @@ TEST_F(TrainProgramTest, SaysWhatOfAFolderIsNoData) {
   }
 }
 
+TEST_F(TrainProgramTest, WhatOneStageDoesNotUseIsSaid) {
+  const char *note = "--pipeline 1f1b is not used: there is one stage";
+  const std::vector<std::string> given = {"--steps=1", "--pipeline=1f1b"};
+  EXPECT_THAT(run(training(given)).err, HasSubstr(note));
+  auto with = [&](const char *flag) {
+    std::vector<std::string> more = given;
+    more.push_back(flag);
+    return run(training(more)).err;
+  };
+  EXPECT_THAT(with("--strategy=dp=2"), HasSubstr(note));
+  EXPECT_THAT(with("--strategy=pp=2"), Not(HasSubstr(note)));
+  EXPECT_THAT(run(training({"--steps=1", "--pipeline=gpipe"})).err,
+              Not(HasSubstr("not used")));
+  EXPECT_THAT(run(training({"--steps=1"})).err, Not(HasSubstr("not used")));
+}
+
 // Padding only costs: what is computed for the loss is the same.
 TEST_F(TrainProgramTest, PaddingChangesNoLoss) {
   ASSERT_EQ(run(training({"--steps=5", "--metrics=" + path("a")})).code, 0);

@@ -26,8 +26,8 @@ struct DividedSizes {
   int64_t heads = 0, kvHeads = 0, feedForward = 0;
 };
 
-/// Strategies with names and all tensor degrees in powers of two that divide the
-/// ranks and the sizes, as text; empty: there is none but 1.
+/// Strategies with names and all searched tensor degrees (`isSearched`) that divide
+/// the ranks and the sizes, as text; empty: there is none but 1.
 std::string degreesToSearch(int64_t ranks, const DividedSizes &sizes);
 
 /// Strategies are sought for no more ranks than this.

@@ -97,10 +97,11 @@ public:
 
   Status addAll() {
     const Model &model = costs_.model();
-    for (int tp = 1; tp <= space_.ranks; tp *= 2)
-      for (int pp = 1; pp <= model.layers() && tp * pp <= space_.ranks; pp *= 2)
+    for (int tp = 1; tp <= space_.ranks; ++tp)
+      for (int pp = 1; pp <= model.layers() && tp * pp <= space_.ranks; ++pp)
         for (bool sp : tp > 1 ? space_.sp : std::vector<bool>{false})
-          if (space_.ranks % (tp * pp) == 0 && isCompiled(model, tp, sp))
+          if (space_.ranks % (tp * pp) == 0 && isSearched(pp) &&
+              isCompiled(model, tp, sp))
             for (plan::Recompute mode : space_.recompute) {
               Strategy strategy;
               strategy.dp = space_.ranks / (tp * pp);

@@ -4,7 +4,7 @@
 //
 // The strategies of a model on so many ranks, and what they take: phases by
 // PhaseEstimate.h, switches by SwitchEstimate.h, memory by what stages hold. All
-// degrees in powers of two that were compiled, with and without ZeRO and sp, each
+// tensor degrees that were compiled and divide the ranks, with and without ZeRO and sp, each
 // mode of recomputation and numbering of ranks: hundreds, of which a search that is
 // exact keeps what is among the best for some lengths.
 //
@@ -35,6 +35,14 @@
 #include <memory>
 
 namespace dyna {
+
+/// Whether a degree is one that is tried by itself: a power of two, or three times
+/// one, which matters where these divide the ranks.
+constexpr bool isSearched(int64_t degree) {
+  while (degree % 2 == 0)
+    degree /= 2;
+  return degree == 1 || degree == 3;
+}
 
 struct StrategySpace {
   int ranks = 1;

@@ -35,6 +35,10 @@ TEST(ChooseStrategies, DegreesDivideWhatIsSplit) {
   EXPECT_THAT(degreesToSearch(8, {8, 2, 8}), HasSubstr("tp8-sp"));
   EXPECT_EQ(degreesToSearch(8, {12, 6, 8}), two);
   EXPECT_EQ(degreesToSearch(8, {7, 0, 0}), "");
+  EXPECT_EQ(degreesToSearch(6, {12, 6, 12}),
+            two + "; tp3: tp=3; tp3-sp: tp=3,sp=1; tp6: tp=6; tp6-sp: "
+                  "tp=6,sp=1");
+  EXPECT_EQ(degreesToSearch(5, {5, 5, 5}), "");
 }
 
 TEST(ChooseStrategies, RanksAreWholeNodesOfTheCluster) {

@@ -165,7 +165,10 @@ Status checkSwitched(const std::vector<const ExecutableGraph *> &graphs) {
     for (size_t other = 0; other < i; ++other)
       if (graphs[other]->name() == graph.name())
         return Status::invalidArgument(formatText(
-            "strategy '%s' is given twice, by two names", graph.name()));
+            "strategies '%s' and '%s' are one, '%s': give the lengths of both "
+            "to one of them",
+            graphs[other]->strategy().name, graph.strategy().name,
+            graph.name()));
   }
   return Status::ok();
 }

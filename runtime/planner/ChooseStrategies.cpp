@@ -199,7 +199,7 @@ std::string ChosenStrategies::singlesTable() const {
 std::string ChosenStrategies::table() const {
   return formatText(
              "%d strategies on %d ranks; %d kept for the search, which looked "
-             "at %d branches and %d complete answers\n\n",
+             "at %d branches, %d of them to the end\n\n",
              candidates_.considered(), candidates_.graph(0).ranks(),
              candidates_.candidates(), found_.branches, found_.complete) +
          rangesTable() +

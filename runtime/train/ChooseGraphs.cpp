@@ -145,8 +145,14 @@ Status chooseRanges(Session &session) {
   std::vector<std::string> names;
   for (const Strategy &strategy : strategies)
     names.push_back(strategy.name);
-  DYNA_ASSIGN_OR_RETURN(LengthRanges ranges,
-                        parseLengthRanges(options.ranges, names));
+  auto parsed = parseLengthRanges(options.ranges, names);
+  if (!parsed.isOk() && !options.resume.empty() && !options.isGiven("ranges"))
+    return Status::invalidArgument(
+        parsed.status().message() +
+        "; the ranges are those of the saved run: --ranges gives others, and "
+        "--strategy one strategy for all lengths");
+  DYNA_RETURN_IF_ERROR(parsed.status());
+  LengthRanges ranges = *std::move(parsed);
   DYNA_RETURN_IF_ERROR(checkEqualRanks(ranges, strategies));
   noteUnused(session, ranges);
   std::vector<PlannedGraph> graphs;

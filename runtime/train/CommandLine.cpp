@@ -228,6 +228,10 @@ Status checkExclusions(const TrainOptions &options) {
           formatText("--evaluate trains nothing, so there is nothing for --%s "
                      "to write: give only one of them",
                      flag));
+  if (options.strategies == "search")
+    return bad("--strategies search is of dynac and dyna-plan: --ranges search "
+               "looks for strategies and ranges among the degrees that this "
+               "program has");
   if (options.evaluate && options.isGiven("plans"))
     return bad("--evaluate plans what it evaluates: --plans is for training");
   for (const char *flag : {"plans", "evaluate", "print-grad-norms"})

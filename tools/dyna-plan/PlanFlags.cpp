@@ -53,6 +53,10 @@ Status checkStrategies(const PlanFlags &flags) {
                        flags.planTimes, flags.report, flags.trace, flags.svg,
                        flags.ranges, flags.mergeRanges},
                       " is about plans, and --strategies search makes none");
+  DYNA_RETURN_IF_ERROR(expect(
+      flags.ranges != "search",
+      "--ranges search is of a training binary, over the degrees that it "
+      "has: --strategies search finds strategies and ranges here"));
   if (!flags.ranges.empty())
     return expectNone({flags.strategy},
                       " is one strategy for all lengths, and --ranges has one "

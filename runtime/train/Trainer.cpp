@@ -304,7 +304,12 @@ Status Trainer::runSteps() {
     const auto begin = Clock::now();
     StatusOr<PlannedStep> planned = plans.next();
     const std::chrono::duration<double> waited = Clock::now() - begin;
-    DYNA_ASSIGN_OR_RETURN(Agreed agreed, agree(step, planned));
+    auto answers = agree(step, planned);
+    // Others may wait for this one's plan until their patience is over, too: who
+    // knows why there is none says it.
+    if (!answers.isOk())
+      return planned.isOk() ? answers.status() : planned.status();
+    const Agreed agreed = *answers;
     if (agreed.hasFailed || agreed.isSaveDue)
       DYNA_RETURN_IF_ERROR(finishSteps());
     if (agreed.hasFailed)

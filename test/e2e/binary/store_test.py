@@ -301,6 +301,15 @@ class StoreTest(SharedTests, StoreRuns):
         self.assertEqual(self.saved("again"), self.expected)
         self.assertIn(f"planner 0 of 1: {STEPS} plans", self.end(planner))
 
+    def test_a_server_that_takes_nothing_is_said(self):
+        """By the process that it refuses, though others wait for its plan as long as it waits for them."""
+        self.server.ask("CONFIG", "SET", "maxmemory", "1")
+        try:
+            said = self.end(self.executors("full", "--timeout=4"), 2)
+        finally:
+            self.server.ask("CONFIG", "SET", "maxmemory", "0")
+        self.assertIn(f"the store {self.server.address} refuses: OOM", said)
+
     def test_a_planner_that_never_comes_ends_the_run(self):
         planner = self.planner(0, 2, "--timeout=30")
         self.wait_for_key(":planners")

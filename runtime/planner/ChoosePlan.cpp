@@ -168,7 +168,8 @@ StatusOr<double> Planner::fillAndPlay(plan::Plan &plan,
   return times.makespan;
 }
 
-Status Planner::writeWithin(plan::Plan &plan, PlanOptions options) const {
+Status Planner::writeWithin(plan::Plan &plan, PlanOptions options,
+                            double atMost) const {
   // The further stages run ahead, the more inputs wait behind them, which no
   // estimate of what a stage keeps knows: as many as fit, as under the cyclic
   // schedule, as under 1F1B, one.
@@ -184,15 +185,16 @@ Status Planner::writeWithin(plan::Plan &plan, PlanOptions options) const {
     for (int stage = 0; mostOf && stage < graph_.stages(); ++stage)
       options.mostKept.push_back(mostOf(graph_.stages() - 1 - stage));
     plan = empty;
-    Status written = writeWithinNumbers(plan, options);
-    if (written.code() != StatusCode::ResourceExhausted)
+    bool isSlower = false;
+    Status written = writeWithinNumbers(plan, options, atMost, isSlower);
+    if (written.code() != StatusCode::ResourceExhausted || isSlower)
       return written;
   }
   return Status::resourceExhausted("no order fits");
 }
 
-Status Planner::writeWithinNumbers(plan::Plan &plan,
-                                   PlanOptions options) const {
+Status Planner::writeWithinNumbers(plan::Plan &plan, PlanOptions options,
+                                   double atMost, bool &isSlower) const {
   constexpr int tries = 4;
   // Inputs that wait for their stage, gradients and workspaces come beside.
   std::vector<int64_t> beside(plan.rankCount(), 0), held = beside;
@@ -202,6 +204,13 @@ Status Planner::writeWithinNumbers(plan::Plan &plan,
     if (options.chooseRecompute)
       DYNA_RETURN_IF_ERROR(chooseModes(plan, beside, options).status());
     DYNA_RETURN_IF_ERROR(writeEstimated(plan, options, true, beside, &held));
+    // Placing takes far longer than playing, and with less memory nothing is
+    // shorter.
+    if (atMost < never) {
+      DYNA_ASSIGN_OR_RETURN(PlanTimes times, timePlan(graph_, plan, costs_));
+      if ((isSlower = times.makespan >= atMost))
+        return Status::resourceExhausted("another order is shorter");
+    }
     DYNA_RETURN_IF_ERROR(placeAll(plan, graph_.replicas(), nullptr));
     bool fits = true;
     for (int rank = 0; rank < plan.rankCount(); ++rank) {
@@ -222,7 +231,7 @@ Status Planner::writeWithinNumbers(plan::Plan &plan,
 Status Planner::fill(plan::Plan &plan, const PlanOptions &options,
                      bool trains) const {
   if (trains && goesByMemory(options))
-    return writeWithin(plan, options);
+    return writeWithin(plan, options, never);
   DYNA_RETURN_IF_ERROR(writeEstimated(plan, options, trains, {}));
   return place(plan, options);
 }
@@ -246,7 +255,7 @@ Status Planner::fillFastest(plan::Plan &plan,
     plan::Plan other = plan;
     // Placing takes far longer than playing: what is slower anyway is not placed.
     const bool isPlaced = goesByMemory(candidate);
-    Status status = isPlaced ? writeWithin(other, candidate)
+    Status status = isPlaced ? writeWithin(other, candidate, shortest)
                              : writeEstimated(other, candidate, true, {});
     double seconds = never;
     if (status.isOk()) {

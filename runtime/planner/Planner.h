@@ -167,8 +167,10 @@ private:
                         std::vector<int64_t> *held = nullptr) const;
   /// Where the schedule goes by memory, or what is computed again does: limits
   /// are made tighter until what they leave out fits too.
-  Status writeWithin(plan::Plan &plan, PlanOptions options) const;
-  Status writeWithinNumbers(plan::Plan &plan, PlanOptions options) const;
+  Status writeWithin(plan::Plan &plan, PlanOptions options,
+                     double atMost) const;
+  Status writeWithinNumbers(plan::Plan &plan, PlanOptions options,
+                            double atMost, bool &isSlower) const;
   Status place(plan::Plan &plan, const PlanOptions &options) const;
   /// `largest`: for micro-batches of this size, whatever the plan's are.
   Status placeAll(plan::Plan &plan, int replicas,

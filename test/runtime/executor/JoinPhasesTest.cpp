@@ -130,6 +130,59 @@ TEST(JoinPhasesTest, AnyBucketsAreJoined) {
   EXPECT_GT(tried, 300);
 }
 
+/// Each layer waits for what brings its own parameters, and for no more: the first
+/// ones run while values of the others still come.
+TEST(JoinPhasesTest, LayersWaitForTheirOwnValuesOnly) {
+  Joined joined({"dp=2,tp=2", "dp=4,zero=1", "tp=4"});
+  auto graph = [&](int g) { return &joined.planners[g]->graph(); };
+  const MiniBatch batch = tinyBatch({5, 6, 7, 8, 9, 10}, 1);
+  for (int first : {0, 2}) {
+    auto table = SwitchTable::create({graph(first), graph(1)}, 1, planNaively);
+    ASSERT_TRUE(table.isOk()) << table.status().message();
+    plan::StepPlan step;
+    step.phases.resize(2);
+    for (int k = 0; k < 2; ++k) {
+      PlanOptions options;
+      options.maxTokensPerMicroBatch = 24;
+      options.switched = k == 0;
+      auto plan = joined.planners[k ? 1 : first]->training(
+          {5, 6, 7}, batch.targets, options);
+      ASSERT_TRUE(plan.isOk()) << plan.status().message();
+      step.phases[k].plan = std::move(*plan);
+    }
+    EXPECT_OK(joinPhases(*table, true, step));
+    const GraphSwitch &values = table->values(-1, 0);
+    for (int rank = 0; rank < 4; ++rank) {
+      const RankView &view = graph(first)->replicaView(rank);
+      const auto &arrivals = values.sides[rank].arrivals;
+      int layers = 0, layersBeforeTheLastWait = 0;
+      std::vector<bool> waited(values.buckets(), false);
+      std::vector<int> sinceLayer; // buckets
+      for (const auto &i : step.phases[0].plan.ranks[rank].instructions) {
+        if (i.op == plan::Instruction::SWITCH_WAIT) {
+          EXPECT_FALSE(waited[i.bucket]);
+          waited[i.bucket] = true;
+          sinceLayer.push_back(i.bucket);
+          layersBeforeTheLastWait = layers;
+        }
+        if (!isPerMicroBatch(i.op) || roleOf(i) < 0)
+          continue;
+        ++layers;
+        std::vector<int> own;
+        for (int p : view.layer(i.layer).parameters())
+          own.insert(own.end(), arrivals[p].begin(), arrivals[p].end());
+        for (int bucket : own)
+          EXPECT_TRUE(waited[bucket]) << "layer " << i.layer;
+        for (int bucket : sinceLayer)
+          EXPECT_NE(std::find(own.begin(), own.end(), bucket), own.end())
+              << "layer " << i.layer << " waits for bucket " << bucket;
+        sinceLayer.clear();
+      }
+      EXPECT_GT(layersBeforeTheLastWait, 2) << "rank " << rank;
+    }
+  }
+}
+
 TEST(JoinPhasesTest, EveryPairOfGraphsIsJoined) {
   int tried = 0;
   for (const auto &all : strategies) {

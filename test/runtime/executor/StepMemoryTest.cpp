@@ -247,12 +247,9 @@ TEST(StepMemoryTest, RegionsHoldStepsWithoutSomeGraphs) {
   EXPECT_GT(apart, 0) << "neighbours in whole steps take more";
 }
 
-/// Gradients between other ranks go by rank 0.
-StatusOr<SwitchPlan> byRankZero(const std::vector<SwitchTensor> &tensors) {
-  SwitchNetwork network;
-  network.ranks = network.ranksPerNode = 4;
-  network.insideRate = network.betweenRate = 1e9;
-  DYNA_ASSIGN_OR_RETURN(SwitchPlan direct, planSwitch(tensors, network));
+/// What is delivered so, and goes straight between other ranks, goes by rank 0.
+SwitchPlan byRankZero(SwitchPlan direct, Delivery delivery,
+                      const std::vector<SwitchTensor> &tensors) {
   SwitchPlan made;
   std::vector<int> places; // of the direct plan's buckets
   for (SwitchBucket &bucket : direct.buckets) {
@@ -261,7 +258,7 @@ StatusOr<SwitchPlan> byRankZero(const std::vector<SwitchTensor> &tensors) {
       bucket.after = places[static_cast<size_t>(bucket.after)];
     SwitchBucket on;
     for (SwitchTransfer &t : bucket.transfers)
-      if (tensors[static_cast<size_t>(t.tensor)].delivery == Delivery::Once &&
+      if (tensors[static_cast<size_t>(t.tensor)].delivery == delivery &&
           t.source == SwitchPlace::Old && t.target == SwitchPlace::New &&
           t.from != 0 && t.to != 0 && t.from != t.to) {
         on.transfers.push_back(t);
@@ -277,6 +274,20 @@ StatusOr<SwitchPlan> byRankZero(const std::vector<SwitchTensor> &tensors) {
   }
   return made;
 }
+StatusOr<SwitchPlan>
+gradientsByRankZero(const std::vector<SwitchTensor> &tensors) {
+  SwitchNetwork network;
+  network.ranks = network.ranksPerNode = 4;
+  network.insideRate = network.betweenRate = 1e9;
+  DYNA_ASSIGN_OR_RETURN(SwitchPlan direct, planSwitch(tensors, network));
+  return byRankZero(std::move(direct), Delivery::Once, tensors);
+}
+/// Nobody hands values on that he gets to keep.
+StatusOr<SwitchPlan>
+valuesByRankZero(const std::vector<SwitchTensor> &tensors) {
+  DYNA_ASSIGN_OR_RETURN(SwitchPlan direct, planNaively(tensors));
+  return byRankZero(std::move(direct), Delivery::All, tensors);
+}
 
 /// In steps whose micro-batches need nothing, what rank 0 passes on is more than what
 /// it has while it computes.
@@ -289,7 +300,7 @@ TEST(StepMemoryTest, RegionsHoldWhatIsPassedOnHome) {
         {"dp=2,tp=2", "dp=4,zero=1"},
         {"pp=4,layers=1+1+1+2", "tp=4"}}) {
     SCOPED_TRACE(testing::PrintToString(pair));
-    Steps steps(pair, plan::BF16, {byRankZero});
+    Steps steps(pair, plan::BF16, {gradientsByRankZero});
     auto step = steps.plan(small, {0, 0, 0, 1});
     ASSERT_TRUE(step.isOk()) << step.status().message();
     for (plan::Phase &phase : step->phases)
@@ -308,6 +319,36 @@ TEST(StepMemoryTest, RegionsHoldWhatIsPassedOnHome) {
     EXPECT_FALSE(placePhases(steps.table(), regions, *step).isOk());
   }
   EXPECT_GT(larger, 0);
+}
+
+/// Rank 0 passes values on from the graph before too, and more of them than where all
+/// come from home.
+TEST(StepMemoryTest, RegionsHoldValuesThatArePassedOn) {
+  const MiniBatch small = tinyBatch({1, 1, 2, 1}, 1);
+  for (const std::vector<std::string> &sequence :
+       {std::vector<std::string>{"tp=4", "dp=4", "dp=4,zero=1"},
+        {"tp=4", "dp=4", "pp=4,layers=2+1+1+1"},
+        {"tp=4", "dp=4", "tp=2,pp=2,layers=3+2,order=tp+pp+dp"}})
+    for (bool isTraining : {false, true}) {
+      SCOPED_TRACE(testing::PrintToString(sequence));
+      Steps steps(sequence, plan::BF16, {valuesByRankZero});
+      auto passedOn = [&](int before) {
+        return steps.table().values(before, 1).sides[0].passedBytes;
+      };
+      EXPECT_GT(passedOn(0), passedOn(steps.home()));
+      auto step = steps.plan(small, {0, 0, 1, 2}, isTraining);
+      ASSERT_TRUE(step.isOk()) << step.status().message();
+      for (plan::Phase &phase : step->phases)
+        for (plan::RankProgram &program : phase.plan.ranks)
+          program.dynamicBytes = 0;
+      const std::vector<int64_t> regions = steps.needOf(*step).least;
+      EXPECT_OK(placePhases(steps.table(), regions, *step));
+      // Both layouts are there side by side, and what comes from one to the other.
+      const auto valuesOf = [&](int graph) {
+        return steps.table().held(graph, 0).values;
+      };
+      EXPECT_GE(regions[0], valuesOf(0) + valuesOf(1) + passedOn(0));
+    }
 }
 
 /// Of two graphs none leaves a hole. What waits to be added is there while the phase

@@ -221,6 +221,42 @@ TEST(Orchestrate, OfEqualHomesTheOneWithTheLeastSwitches) {
   }
 }
 
+/// In whatever order they are given.
+TEST(Orchestrate, SwitchesDecideAmongHomesOfAboutAsMuchMemory) {
+  struct Case {
+    std::vector<std::string> all;
+    std::string home;
+    std::ptrdiff_t homes; ///< that have about as much memory
+  };
+  for (Case one : {Case{{"pp=4,layers=2+1+1+1", "tp=2,pp=2,layers=3+2",
+                         "tp=2,pp=2,layers=3+2,order=tp+pp+dp"},
+                        "tp=2,pp=2,layers=3+2",
+                        2},
+                   Case{{"dp=4,zero=1", "tp=2,pp=2,layers=3+2",
+                         "tp=2,pp=2,layers=3+2,order=tp+pp+dp"},
+                        "dp=4,zero=1",
+                        3}})
+    do {
+      SCOPED_TRACE(testing::PrintToString(one.all));
+      Graphs graphs(one.all);
+      std::vector<int64_t> fullest;
+      for (int home = 0; home < graphs.count(); ++home) {
+        const auto bytes = parameterBytes(graphs.list, home);
+        fullest.push_back(*std::max_element(bytes.begin(), bytes.end()));
+      }
+      const double most = 1.01 * static_cast<double>(*std::min_element(
+                                     fullest.begin(), fullest.end()));
+      EXPECT_EQ(std::count_if(fullest.begin(), fullest.end(),
+                              [&](int64_t bytes) {
+                                return static_cast<double>(bytes) <= most;
+                              }),
+                one.homes);
+      auto made = make(graphs, true);
+      ASSERT_TRUE(made.isOk()) << made.status().message();
+      EXPECT_EQ(one.all[static_cast<size_t>(made->home())], one.home);
+    } while (std::next_permutation(one.all.begin(), one.all.end()));
+}
+
 TEST(Orchestrate, OneGraphIsHomeAndSwitchesNothing) {
   auto made = make(Graphs({"dp=2,tp=2"}), true);
   ASSERT_TRUE(made.isOk());

@@ -206,6 +206,35 @@ TEST(PlanSwitch, OneCopyGoesToANodeOverAllPorts) {
                    4 * 6400);
 }
 
+/// Two of four ranks have what the other two need, and another node. All of it
+/// leaves the two by their ports; what comes to the others, or leaves the node, is
+/// only a part of that.
+TEST(PlanSwitch, WhatLeavesSomeRanksOfANodeIsABound) {
+  SwitchCase one = {{bytesOn({0, 1}, {2}, 800), bytesOn({0, 1}, {3}, 800),
+                     bytesOn({0, 1}, {4}, 100), bytesOn({0, 1}, {5}, 100)},
+                    nodesOf(2, 4)};
+  auto bounds = boundsOf(one.tensors, one.network);
+  ASSERT_TRUE(bounds.isOk());
+  EXPECT_DOUBLE_EQ(bounds->inside, (1600 + 200) / (2 * 8 + 2.0));
+  EXPECT_DOUBLE_EQ(bounds->receive, 800 / 9.0);
+  EXPECT_DOUBLE_EQ(bounds->nodeOut, 200 / 4.0);
+  EXPECT_DOUBLE_EQ(bounds->largest(), bounds->inside);
+  EXPECT_GE(
+      timesOf(one.tensors, planOf(one, inBytes()), one.network).portSeconds,
+      bounds->inside * (1 - 1e-9));
+  // What one of the two and the other node need leaves them too, unless it is a
+  // summand for one of both, which may stay.
+  one.tensors.push_back(bytesOn({0}, {1, 4}, 100));
+  bounds = boundsOf(one.tensors, one.network);
+  ASSERT_TRUE(bounds.isOk());
+  EXPECT_DOUBLE_EQ(bounds->inside, (1600 + 200 + 100) / (2 * 8 + 2.0));
+  for (SwitchTensor &tensor : one.tensors)
+    tensor.delivery = Delivery::Once;
+  bounds = boundsOf(one.tensors, one.network);
+  ASSERT_TRUE(bounds.isOk());
+  EXPECT_DOUBLE_EQ(bounds->inside, (1600 + 200) / (2 * 8 + 2.0));
+}
+
 /// What one node has and three others need leaves it about once.
 TEST(PlanSwitch, NodesHandOn) {
   SwitchCase one = {{bytesOn({0, 1}, {2, 3, 4, 5, 6, 7}, 6400)}, nodesOf(4, 2)};
@@ -316,6 +345,25 @@ TEST(PlanSwitch, BucketsBoundWhatARankReceives) {
   EXPECT_EQ(planOf(one, options).buckets.size(), 3u);
   options.bucketBytes = 1200;
   EXPECT_EQ(planOf(one, options).buckets.size(), 2u);
+}
+
+/// A tensor of as many bytes as several buckets fills them, also where all of it goes
+/// one way: no transfer is larger than a bucket.
+TEST(PlanSwitch, WhatGoesOneWayIsCutIntoBuckets) {
+  for (const Box &box : {Box::whole({1200, 1}), Box::whole({1, 1200}),
+                         Box::whole({120, 10}), Box::whole({12, 100})})
+    for (int64_t bucketBytes : {100, 200, 400, 1200}) {
+      SwitchCase one = {{bytesOn({0}, {1}, 1200)}, nodesOf(1, 2)};
+      one.tensors[0].from[0].box = one.tensors[0].to[0].box = box;
+      SwitchOptions options = inBytes();
+      options.bucketBytes = bucketBytes;
+      const SwitchPlan plan = planOf(one, options);
+      EXPECT_EQ(carryOut(one.tensors, one.network.ranks, plan), "");
+      EXPECT_EQ(static_cast<int64_t>(plan.buckets.size()), 1200 / bucketBytes);
+      for (const SwitchBucket &bucket : plan.buckets)
+        for (const SwitchTransfer &transfer : bucket.transfers)
+          EXPECT_LE(transfer.box.volume(), bucketBytes);
+    }
 }
 
 /// Adding is work: those that have summands share it.

@@ -17,6 +17,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -100,6 +101,38 @@ TEST(StrategyCandidates, TheKeptOnesAreGoodEnough) {
         << "seed " << seed;
   }
   EXPECT_GT(several, 0);
+}
+
+/// Of the fullest rank.
+int64_t leastHome(const StrategyCandidates &all) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int c = 0; c < all.candidates(); ++c) {
+    int64_t most = 0;
+    for (int rank = 0; rank < all.graph(c).ranks(); ++rank)
+      most =
+          std::max(most, persistentLayout(all.graph(c).rankView(rank)).bytes);
+    least = std::min(least, most);
+  }
+  return least;
+}
+
+// Guests have most room beside the smallest home: it is kept, however slow.
+TEST(StrategyCandidates, TheSmallestHomeIsKept) {
+  const CostModel costs = twoNodes(tinyModel());
+  for (uint64_t seed = 2; seed <= 4; ++seed) {
+    const LengthDistribution lengths(drawLengths(seed), 60);
+    for (int64_t memory : {0, 1200000, 4000000}) {
+      auto all = StrategyCandidates::create(costs, spaceOf(memory, 0), lengths);
+      ASSERT_TRUE(all.isOk()) << all.status().message();
+      for (int most : {2, 4, 8}) {
+        auto kept =
+            StrategyCandidates::create(costs, spaceOf(memory, most), lengths);
+        ASSERT_TRUE(kept.isOk()) << kept.status().message();
+        EXPECT_EQ(leastHome(*kept), leastHome(*all))
+            << most << " are kept in " << memory << ", seed " << seed;
+      }
+    }
+  }
 }
 
 /// Tokens of the longest sample that a run of one strategy takes: what it does with

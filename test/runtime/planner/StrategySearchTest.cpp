@@ -152,6 +152,27 @@ TEST(StrategySearch, UsualEndsAreBelowTheLongest) {
   EXPECT_THAT(usualEnds(64), ElementsAre());
 }
 
+/// Values come from home or from the phase before, whichever takes less.
+TEST(StrategySearch, OrdersAreChosenByWhatThePhaseBeforeHas) {
+  TableCosts costs(3, 10);
+  auto &next = costs.switches[SwitchKind::Next];
+  next[2][1] = 1;
+  std::vector<int> order;
+  EXPECT_DOUBLE_EQ(bestOrder(costs, 0, {0, 1, 2}, {1, 1, 1}, order),
+                   10 + 1 + 2 * 10);
+  EXPECT_THAT(order, ElementsAre(2, 1, 0));
+  next[1][2] = 0.5;
+  EXPECT_DOUBLE_EQ(bestOrder(costs, 0, {0, 1, 2}, {1, 1, 1}, order),
+                   10 + 0.5 + 2 * 10);
+  EXPECT_THAT(order, ElementsAre(1, 2, 0));
+  // In half of the steps there is no phase before it.
+  EXPECT_DOUBLE_EQ(bestOrder(costs, 0, {0, 1, 2}, {1, 0.5, 1}, order),
+                   0.5 * (10 + 10) + 0.5 * (10 + 0.5 + 2 * 10));
+  // It may lack what home has.
+  next[1][2] = next[2][1] = 50;
+  EXPECT_DOUBLE_EQ(bestOrder(costs, 0, {0, 1, 2}, {1, 1, 1}, order), 4 * 10);
+}
+
 /// Every answer there is: each home, each way to cut the ends, each candidate for
 /// each range, each order.
 struct AllAnswers {

@@ -164,11 +164,13 @@ Status checkSwitched(const std::vector<const ExecutableGraph *> &graphs) {
           graphs.front()->ranks()));
     for (size_t other = 0; other < i; ++other)
       if (graphs[other]->name() == graph.name())
-        return Status::invalidArgument(formatText(
-            "strategies '%s' and '%s' are one, '%s': give the lengths of both "
-            "to one of them",
-            graphs[other]->strategy().name, graph.strategy().name,
-            graph.name()));
+        return Status::invalidArgument(
+            graph.strategy().name.empty()
+                ? formatText("strategy '%s' is given twice", graph.name())
+                : formatText("strategies '%s' and '%s' are one, '%s': give the "
+                             "lengths of both to one of them",
+                             graphs[other]->strategy().name,
+                             graph.strategy().name, graph.name()));
   }
   return Status::ok();
 }

@@ -10,6 +10,8 @@
 #include "runtime/planner/SwitchTimes.h"
 #include "runtime/planner/switches/DealRoutes.h"
 
+#include <algorithm>
+
 namespace dyna {
 namespace {
 
@@ -21,6 +23,8 @@ constexpr double kWorthOfDetours = 0.98;
 /// unless they are large.
 constexpr double kClearWorth = 0.85;
 constexpr size_t kPlayedTransfers = 200000;
+/// What takes no more than so many times the bound is not looked at again.
+constexpr double kNearBound = 1.05;
 
 /// Ports that take no time are all alike.
 SwitchNetwork withRates(SwitchNetwork network) {
@@ -51,6 +55,87 @@ StatusOr<SwitchPlan> orSimpler(const std::vector<SwitchTensor> &tensors,
              : plan;
 }
 
+/// The same buckets, where those that hand something on stand behind so many more
+/// of those that hand on nothing.
+SwitchPlan handOnLater(const SwitchPlan &plan, int by) {
+  const int count = static_cast<int>(plan.buckets.size());
+  std::vector<int> root(count), hops(count), order(count), place(count);
+  int roots = 0;
+  for (int b = 0; b < count; ++b) {
+    const int after = plan.buckets[b].after;
+    root[b] = after < 0 ? roots++ : root[after];
+    hops[b] = after < 0 ? 0 : hops[after] + 1;
+    order[b] = b;
+  }
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return std::pair(root[a] + by * hops[a], root[a]) <
+           std::pair(root[b] + by * hops[b], root[b]);
+  });
+  SwitchPlan later;
+  for (int at = 0; at < count; ++at) {
+    place[order[at]] = at;
+    later.buckets.push_back(plan.buckets[order[at]]);
+    if (int &after = later.buckets.back().after; after >= 0)
+      after = place[after];
+  }
+  return later;
+}
+
+/// What a plan gains by that: a port that waits for what it is to hand on sends
+/// nothing else meanwhile.
+SwitchPlan withFewWaits(const std::vector<SwitchTensor> &tensors,
+                        const SwitchNetwork &ports, double bound,
+                        SwitchPlan plan) {
+  if (transfersOf(plan) > kPlayedTransfers)
+    return plan;
+  double shortest = timesOf(tensors, plan, ports).seconds;
+  if (shortest <= kNearBound * bound)
+    return plan;
+  SwitchPlan best = plan;
+  for (int by : {2, 4, 8, 16, 32, 64}) {
+    SwitchPlan later = handOnLater(plan, by);
+    const double seconds = timesOf(tensors, later, ports).seconds;
+    if (seconds < shortest) {
+      shortest = seconds;
+      best = std::move(later);
+    }
+  }
+  return best;
+}
+
+/// With detours, where these are worth it, or without.
+StatusOr<SwitchPlan> planWays(const std::vector<SwitchTensor> &tensors,
+                              const switches::Lots &lots,
+                              const SwitchNetwork &ports,
+                              const SwitchOptions &options,
+                              switches::RouteSettings settings) {
+  auto deal = [&](const switches::Routes &routes) {
+    return switches::dealRoutes(tensors, lots, routes.lots, ports, options);
+  };
+  settings.hasDetours = false;
+  const switches::Routes direct =
+      switches::findRoutes(lots.lots, ports, settings);
+  if (settings.bound <
+      kLatenciesOfDetour * (ports.insideLatency + ports.betweenLatency))
+    return orSimpler(tensors, ports, options, deal(direct));
+  if (direct.seconds * kWorthOfDetours <= settings.bound)
+    return deal(direct);
+  settings.hasDetours = true;
+  const switches::Routes detours =
+      switches::findRoutes(lots.lots, ports, settings);
+  const double worth = detours.seconds / direct.seconds;
+  if (worth > kWorthOfDetours)
+    return deal(direct);
+  SwitchPlan plan = deal(detours);
+  if (worth < kClearWorth || transfersOf(plan) > kPlayedTransfers)
+    return plan;
+  SwitchPlan plain = deal(direct);
+  return timesOf(tensors, plain, ports).seconds <=
+                 timesOf(tensors, plan, ports).seconds
+             ? plain
+             : plan;
+}
+
 } // namespace
 
 StatusOr<SwitchPlan> planSwitch(const std::vector<SwitchTensor> &tensors,
@@ -70,31 +155,9 @@ StatusOr<SwitchPlan> planSwitch(const std::vector<SwitchTensor> &tensors,
   switches::RouteSettings settings;
   settings.sweeps = options.sweeps;
   settings.bound = boundsOf(lots.lots, ports).largest();
-  auto deal = [&](const switches::Routes &routes) {
-    return switches::dealRoutes(tensors, lots, routes.lots, ports, options);
-  };
-  settings.hasDetours = false;
-  const switches::Routes direct =
-      switches::findRoutes(lots.lots, ports, settings);
-  if (settings.bound <
-      kLatenciesOfDetour * (network.insideLatency + network.betweenLatency))
-    return orSimpler(tensors, ports, options, deal(direct));
-  if (direct.seconds * kWorthOfDetours <= settings.bound)
-    return deal(direct);
-  settings.hasDetours = true;
-  const switches::Routes detours =
-      switches::findRoutes(lots.lots, ports, settings);
-  const double worth = detours.seconds / direct.seconds;
-  if (worth > kWorthOfDetours)
-    return deal(direct);
-  SwitchPlan plan = deal(detours);
-  if (worth < kClearWorth || transfersOf(plan) > kPlayedTransfers)
-    return plan;
-  SwitchPlan plain = deal(direct);
-  return timesOf(tensors, plain, ports).seconds <=
-                 timesOf(tensors, plan, ports).seconds
-             ? plain
-             : plan;
+  DYNA_ASSIGN_OR_RETURN(SwitchPlan plan,
+                        planWays(tensors, lots, ports, options, settings));
+  return withFewWaits(tensors, ports, settings.bound, std::move(plan));
 }
 
 } // namespace dyna

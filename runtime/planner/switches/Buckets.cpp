@@ -22,10 +22,9 @@ void Buckets::makeRoom(const Route &route, int64_t bytes) {
     if (groups_.size() <= current_)
       groups_.resize(current_ + 1);
     Group &group = groups_[current_];
-    // Alone it may be what it is.
-    const bool isFirst = isEmpty(group, route);
+    findFirst(group, route);
     take(group, route, bytes, 1);
-    if (isFirst || !findFull(group, route))
+    if (!findFull(group, route))
       break;
     take(group, route, bytes, -1);
   }
@@ -74,26 +73,40 @@ void Buckets::take(Group &group, const Route &route, int64_t bytes,
   }
 }
 
-bool Buckets::isEmpty(const Group &group, const Route &route) const {
-  for (const Hop &hop : route)
-    for (int rank : {hop.from, hop.to})
-      if (static_cast<size_t>(hop.level) < group.size() &&
-          group[hop.level].used[rank].transfers > 0)
-        return false;
-  return true;
+void Buckets::findFirst(const Group &group, const Route &route) {
+  isFirst_.resize(route.size());
+  for (size_t i = 0; i < route.size(); ++i) {
+    const Hop &hop = route[i];
+    isFirst_[i] = First();
+    if (static_cast<size_t>(hop.level) >= group.size())
+      continue;
+    const Use &sender = group[hop.level].used[hop.from],
+              &receiver = group[hop.level].used[hop.to];
+    isFirst_[i] = {sender.transfers == 0, receiver.transfers == 0,
+                   sender.sent == 0, receiver.received == 0};
+  }
 }
 
 bool Buckets::findFull(const Group &group, const Route &route) {
   bool isAnyFull = false;
-  for (const Hop &hop : route)
-    for (int rank : {hop.from, hop.to}) {
-      const Use &use = group[hop.level].used[rank];
-      if (use.transfers <= options_.bucketTransfers &&
-          std::max(use.sent, use.received) <= options_.bucketBytes)
-        continue;
-      room_[rank] = current_ + 1;
-      isAnyFull = true;
-    }
+  auto check = [&](int rank, bool fits) {
+    if (fits)
+      return;
+    room_[rank] = current_ + 1;
+    isAnyFull = true;
+  };
+  for (size_t i = 0; i < route.size(); ++i) {
+    const First &first = isFirst_[i];
+    const Level &level = group[route[i].level];
+    const Use &sender = level.used[route[i].from],
+              &receiver = level.used[route[i].to];
+    const int64_t transfers = options_.bucketTransfers,
+                  bytes = options_.bucketBytes;
+    check(route[i].from, (sender.transfers <= transfers || first.atSender) &&
+                             (sender.sent <= bytes || first.sent));
+    check(route[i].to, (receiver.transfers <= transfers || first.atReceiver) &&
+                           (receiver.received <= bytes || first.received));
+  }
   return isAnyFull;
 }
 

@@ -50,7 +50,8 @@ private:
   using Group = std::vector<Level>;
 
   void take(Group &group, const Route &route, int64_t bytes, int sign) const;
-  bool isEmpty(const Group &group, const Route &route) const;
+  /// Which hops are the first that their sender sends there, or their receiver gets.
+  void findFirst(const Group &group, const Route &route);
   bool findFull(const Group &group, const Route &route);
 
   const SwitchNetwork &network_;
@@ -59,6 +60,13 @@ private:
   std::vector<size_t> room_; ///< of each rank the first group that has some
   std::vector<size_t> last_; ///< that each rank came to
   size_t current_ = 0;
+  /// By hop, before it is added: alone a piece may be what it is, at each of its
+  /// ranks, and in each direction.
+  struct First {
+    bool atSender = true, atReceiver = true; ///< the rank has nothing there
+    bool sent = true, received = true; ///< it sends, or gets, nothing there
+  };
+  std::vector<First> isFirst_;
 };
 
 } // namespace dyna::switches

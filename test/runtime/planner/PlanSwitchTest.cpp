@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 
 #include <functional>
+#include <numeric>
 
 using namespace dyna;
 using testing::HasSubstr;
@@ -328,12 +329,36 @@ TEST(PlanSwitch, DetoursAreTakenWhereTheyAreFasterWhenPlayed) {
         played[0] == played[1])
       continue;
     (played[0] < played[1] ? direct : detours) += 1;
-    EXPECT_EQ(timesOf(one.tensors, planOf(one, options), one.network).seconds,
+    // In another order of buckets it may be less.
+    EXPECT_LE(timesOf(one.tensors, planOf(one, options), one.network).seconds,
               std::min(played[0], played[1]))
         << i;
   }
   EXPECT_GE(direct, 5);
   EXPECT_GE(detours, 5);
+}
+
+/// From stages to replicas: every rank sends all it has to all others, each piece
+/// more than a bucket for its sender. Several senders share a bucket, and no port
+/// waits for what it is to hand on as long as it has something of its own to send.
+TEST(PlanSwitch, StagesBecomeReplicasNearTheBound) {
+  for (int ranks : {4, 8}) {
+    SwitchCase one = {{}, nodesOf(1, ranks)};
+    std::vector<int> all(static_cast<size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    for (int from = 0; from < ranks; ++from)
+      for (int layer = 0; layer < 24; ++layer)
+        one.tensors.push_back(bytesOn({from}, all, 300));
+    SwitchOptions options = inBytes();
+    options.bucketBytes = 1000;
+    const SwitchPlan plan = planOf(one, options);
+    EXPECT_EQ(refusalOf(one, plan), "");
+    auto bounds = boundsOf(one.tensors, one.network);
+    ASSERT_TRUE(bounds.isOk());
+    EXPECT_LE(timesOf(one.tensors, plan, one.network).seconds,
+              1.15 * bounds->largest())
+        << ranks;
+  }
 }
 
 TEST(PlanSwitch, BucketsBoundWhatARankReceives) {

@@ -172,9 +172,12 @@ readLengths(const std::string &textOrPath,
     if (!columns.empty())
       return Status::invalidArgument(
           "--length-columns is for a file, but --lengths lists numbers");
-    for (const std::string &length : listed)
-      DYNA_RETURN_IF_ERROR(isNumber(length) ? reader.line(length)
-                                            : noNumber(length));
+    for (size_t i = 0; i < listed.size(); ++i)
+      if (Status status = isNumber(listed[i]) ? reader.line(listed[i])
+                                              : noNumber(listed[i]);
+          !status.isOk())
+        return Status(status.code(), formatText("entry %d of --lengths: %s",
+                                                i + 1, status.message()));
     return std::move(reader.lengths);
   }
   DYNA_ASSIGN_OR_RETURN(std::string text, readFile(textOrPath, maxFileBytes));

@@ -84,12 +84,13 @@ StatusOr<PlanEntry> readPlanEntry(std::string_view bytes, int64_t step,
                                   int rank) {
   if (bytes.size() < headerBytes + secondsBytes ||
       bytes.substr(0, magic.size()) != magic)
-    return bad(
-        formatText("is none: %d bytes without its beginning", bytes.size()));
+    return bad(formatText("of step %d is none: %d bytes without its beginning",
+                          step + 1, bytes.size()));
   auto format = static_cast<int64_t>(numberAt(bytes, 8, 4));
   if (format != storeFormat)
-    return bad(formatText("is of format %d, but this program's are of %d",
-                          format, storeFormat));
+    return bad(
+        formatText("of step %d is of format %d, but this program's are of %d",
+                   step + 1, format, storeFormat));
   auto gotRank = static_cast<int64_t>(numberAt(bytes, 12, 4));
   auto gotStep = static_cast<int64_t>(numberAt(bytes, 16, 8));
   if (gotRank != rank || gotStep != step)

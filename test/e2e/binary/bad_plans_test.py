@@ -112,7 +112,9 @@ class BadPlansTest(common.BinaryTest):
             with self.subTest(lengths=str(text)[:30]):
                 self.assert_refused(self.plan(f"--lengths={text}", *flags), *words)
 
-        for text, word in (("0", "a sample of 0 tokens"), ("30,0,5", "a sample of 0 tokens"), ("-3", "'-3'"), ("30,-5", "'-5'"),
+        for text, word in (("0", "entry 1 of --lengths: a sample of 0 tokens"),
+                           ("30,0,5", "entry 2 of --lengths: a sample of 0 tokens"), ("-3", "'-3'"),
+                           ("30,-5", "entry 2 of --lengths: expects a number of tokens, but got '-5'"),
                            ("30,,5", "''"), ("30,5,", "''"), ("1e308", "'1e308'"), ("nan", "nan"), ("3.5", "'3.5'"),
                            ("99999999999999999999", "'99999999999999999999'"), ("30;5", "30;5")):
             refuse(text, word)

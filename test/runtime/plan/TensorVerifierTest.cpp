@@ -51,6 +51,20 @@ withProgramOf(int rank, const char *strategy,
   };
 }
 
+/// All ranks recompute everything, but one a single layer only in part.
+std::function<void(plan::Plan &)> inAnotherMode(const char *strategy) {
+  return [=](plan::Plan &p) {
+    PlanOptions full = tinyPlanOptions();
+    full.recompute = {plan::RECOMPUTE_FULL};
+    p = planOf(strategy, full);
+    Editor e(p, 1);
+    for (Instruction::Op op : {Instruction::FORWARD, Instruction::RECOMPUTE}) {
+      ASSERT_EQ(e.at(op, 2, 3).recompute, plan::RECOMPUTE_FULL);
+      e.at(op, 2, 3).recompute = plan::RECOMPUTE_SELECTIVE;
+    }
+  };
+}
+
 void exchangeMicroBatches(plan::RankProgram &program, int a, int b) {
   for (Instruction &i : program.instructions)
     if (isPerMicroBatch(i.op) && (i.microBatch == a || i.microBatch == b))
@@ -89,6 +103,10 @@ const Case cases[] = {
          3, pipeline,
          [](PlanOptions &o) { o.recompute = {plan::RECOMPUTE_SELECTIVE}; }),
      pipeline},
+    // The same calls, of which one pair is in another mode. Each rank by itself
+    // may: forward and recomputation agree.
+    {sameCalls, inAnotherMode("tp=2")},
+    {sameCalls, inAnotherMode("tp=2,sp=1"), "tp=2,sp=1"},
     {sameCalls,
      withProgramOf(1, "tp=2", [](PlanOptions &o) { o.splitBackward = true; })},
     {sameCalls, withProgramOf(1, "tp=2",

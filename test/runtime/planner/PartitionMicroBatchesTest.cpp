@@ -317,6 +317,47 @@ TEST(PartitionMicroBatchesTest, NoBoundIsBetterWhereManyAreGood) {
             bestOfAllBounds(lengths, order, costs, options));
 }
 
+/// Costs with steps, and runs as long as a step that are longer than those whose
+/// costs bound the sum from below. One run more is so nearly as good that a bound
+/// that is one sample in 64 too high would end the search there.
+TEST(PartitionMicroBatchesTest, RunsBetweenThoseThatBoundTheSumAreFound) {
+  for (int64_t asked : {64, 128})
+    for (bool alike : {true, false}) {
+      SCOPED_TRACE(asked);
+      const int64_t step = asked + asked / 64, runs = 520 / step;
+      Lengths lengths;
+      for (int64_t i = 0; i < runs * step; ++i)
+        lengths.push_back({alike ? 9 : 1 + i, 0});
+      Order order = orderSamples(lengths, SampleOrder::Length);
+      PartitionOptions options;
+      options.stages = 17;
+      options.replicas = 8;
+      // What runs as long as the step cost more than those below it: little enough
+      // to be better (`most`), and too much for that bound (`least`).
+      const auto share = static_cast<double>(options.replicas *
+                                             (options.stages - 1)),
+                 count = static_cast<double>(runs);
+      const double least = (1 - count / 64) / share, most = 1 / (share + count);
+      ASSERT_LT(least, most);
+      PaddedCosts costs;
+      costs.seconds = [=](const PaddedShape &shape) {
+        if (shape.samples <= asked)
+          return 1.0;
+        if (shape.samples <= step)
+          return 1 + (least + most) / 2;
+        return 1.1 * std::ceil(static_cast<double>(shape.samples) /
+                               static_cast<double>(step));
+      };
+      auto partition = partitionMicroBatches(lengths, order, costs, options);
+      ASSERT_TRUE(partition.isOk()) << partition.status().message();
+      checkPartition(*partition, lengths, order, costs, options);
+      EXPECT_EQ(partition->objective,
+                bestOfAllBounds(lengths, order, costs, options));
+      EXPECT_EQ(partition->microBatches.size(), static_cast<size_t>(runs));
+      EXPECT_GT(partition->tried, 1);
+    }
+}
+
 /// Differences of far less than what a search at fixed distances tells apart.
 TEST(PartitionMicroBatchesTest, BoundsCloseTogetherAreToldApart) {
   PaddedCosts costs;

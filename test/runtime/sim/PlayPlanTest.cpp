@@ -373,8 +373,9 @@ TEST(PlayPlanTest, EagerMessagesWaitForNobody) {
 // Two messages at once out of one node, from two devices to two: on links of
 // their own they take what one does; the node's ports are twice a device's.
 TEST(PlayPlanTest, LinksAreShared) {
-  const std::string links =
-      "inside { bytes_per_second: 1000 } between { bytes_per_second: 100 }";
+  constexpr const char *links =
+      "devices_per_node: 2 inside { bytes_per_second: %d } between { "
+      "bytes_per_second: 100 }";
   const double bytes = 10 * tinyWidth * 8;
   PlanOptions sequential = microBatchesOf(10);
   sequential.schedule = Schedule::Sequential;
@@ -382,7 +383,8 @@ TEST(PlayPlanTest, LinksAreShared) {
     const char *strategy;
     std::vector<int64_t> lengths;
     Options::Sharing sharing;
-    double speed; ///< of the first message, in bytes a second
+    double speed;      ///< of the first message, in bytes a second
+    int inside = 1000; ///< bytes a second
   };
   using Sharing = Options::Sharing;
   for (const Case &test : std::vector<Case>{
@@ -404,9 +406,21 @@ TEST(PlayPlanTest, LinksAreShared) {
             {10, 60},
             Sharing::Nodes,
             200},
+           // At most as fast as inside of a node, but never slower than its own
+           // link between nodes.
+           {"dp=2,pp=2,layers=3+2,order=pp+dp+tp",
+            {10, 60},
+            Sharing::Nodes,
+            150,
+            150},
+           {"dp=2,pp=2,layers=3+2,order=pp+dp+tp",
+            {10, 60},
+            Sharing::Nodes,
+            100,
+            50},
            {"dp=2,pp=2,layers=3+2", {10, 10}, Sharing::Nodes, 1000}}) {
     CostModel costs =
-        costsOf(modelWithDegrees(), 0, 1, 1, 0, "devices_per_node: 2 " + links);
+        costsOf(modelWithDegrees(), 0, 1, 1, 0, formatText(links, test.inside));
     PlanOptions options = sequential;
     options.maxTokensPerMicroBatch = 60;
     Timed timed(test.strategy, test.lengths, costs, options);

@@ -73,4 +73,33 @@ TEST(PlanMarkTest, PlannersThatFollowPlanEveryStep) {
   }
 }
 
+// What another run left at the same step, rank and prefix is found only if it is
+// the same plan: it is made from the lengths, in their order, and the targets.
+TEST(PlanMarkTest, KeysTellMiniBatchesOfOtherLengthsApart) {
+  auto stepOf = [](const std::vector<int64_t> &lengths, int64_t targets,
+                   int32_t token = 7) {
+    PlannedStep step;
+    step.step = 3;
+    step.batch.targets = targets;
+    for (int64_t length : lengths) {
+      Sample &sample = step.batch.samples.emplace_back();
+      sample.tokens.assign(length, token);
+      sample.targets = sample.tokens;
+      step.batch.tokens += length;
+    }
+    return step;
+  };
+  const PlannedStep step = stepOf({5, 12}, 10);
+  const std::string key = planKey("dyna:1", step, 2);
+  EXPECT_EQ(planKey("dyna:1", stepOf({5, 12}, 10, 9), 2), key);
+  std::vector<std::string> keys = {
+      key, planKey("dyna:1", stepOf({5, 12}, 9), 2), planKey("dyna:1", step, 1),
+      planKey("dyna:2", step, 2)};
+  for (const std::vector<int64_t> &lengths : std::vector<std::vector<int64_t>>{
+           {12, 5}, {6, 11}, {17}, {5, 6, 6}, {5, 1, 2}, {51, 2}})
+    keys.push_back(planKey("dyna:1", stepOf(lengths, 10), 2));
+  std::sort(keys.begin(), keys.end());
+  EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end());
+}
+
 } // namespace

@@ -268,7 +268,7 @@ class RefusalTest(common.BinaryTest):
         self.assertIn("measure one strategy of each tensor degree", profiled.stderr)
         self.assertIn("needs --ranks", self.refusal("--ranges=search"))
         self.assertIn("--strategies", self.refusal("--ranges=search", "--ranks=2", self.STRATEGIES))
-        self.assertIn("is given twice", self.refusal("--strategies=a: dp=2; b: dp=2", ranges))
+        self.assertIn("strategies 'a' and 'b' are one, 'dp=2,", self.refusal("--strategies=a: dp=2; b: dp=2", ranges))
 
     def test_micro_batches_fit_beside_other_layouts(self):
         """Where their size is open it is chosen for the memory that the other graphs leave."""

@@ -197,6 +197,9 @@ StatusOr<int64_t> freeBytes(const Session &session) {
 /// What a run takes of the host beside the arenas of its ranks; more rather than
 /// less before its data are open.
 MemoryNeed needBesideArenas(const Session &session) {
+  // Hardly any data have shorter ones in the mean; with one token a sample there
+  // would be no room left for large steps, and samples would be shortened for it.
+  constexpr double shortSamples = 8;
   const TrainOptions &options = session.options;
   MemoryNeed need;
   need.data = session.dataBytes;
@@ -205,9 +208,10 @@ MemoryNeed needBesideArenas(const Session &session) {
       session.opened && session.opened->runsLate() ? kStepsInFlight : 1;
   need.batches =
       (running + options.planAhead) *
-      estimateBatchBytes(
-          *session.model, session.home.options, options.tokensPerBatch,
-          session.data ? session.data->statistics().meanTokens() : 1);
+      estimateBatchBytes(*session.model, session.home.options,
+                         options.tokensPerBatch,
+                         session.data ? session.data->statistics().meanTokens()
+                                      : shortSamples);
   return need;
 }
 

@@ -86,7 +86,10 @@ SwitchPlan handOnLater(const SwitchPlan &plan, int by) {
 SwitchPlan withFewWaits(const std::vector<SwitchTensor> &tensors,
                         const SwitchNetwork &ports, double bound,
                         SwitchPlan plan) {
-  if (transfersOf(plan) > kPlayedTransfers)
+  const bool handsOn =
+      std::any_of(plan.buckets.begin(), plan.buckets.end(),
+                  [](const SwitchBucket &one) { return one.after >= 0; });
+  if (!handsOn || transfersOf(plan) > kPlayedTransfers)
     return plan;
   double shortest = timesOf(tensors, plan, ports).seconds;
   if (shortest <= kNearBound * bound)

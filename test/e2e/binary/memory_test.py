@@ -218,6 +218,17 @@ class MemoryTest(common.BinaryTest):
         done = common.run(common.training(program, self.corpus, "--memory-limit=600K"))
         self.assert_refused(done, "--memory-limit", "--tokens-per-micro-batch")
 
+    def test_large_steps_do_not_shorten_samples(self):
+        """What a mini-batch takes is known before its data are: not by so much that nothing is left for a sample."""
+        program = common.binary("gpt2", "f64", (), (("n_positions", 256),))
+        run = common.training(program, "synthetic:equal=200:documents=300", "--tokens-per-batch=60000", "--tokens-per-micro-batch=64",
+                              steps=1)
+        refused = common.run([*run, "--memory-limit=1MiB"])
+        enough = int(re.search(r"--memory-limit (\d+) is enough", refused.stderr)[1])
+        done = common.run([*run, f"--memory-limit={2 * enough}"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("samples have at most", done.stderr)
+
     def test_the_limit_that_a_refusal_names_is_enough(self):
         """Ranks that need more than others, mini-batches and longer samples than micro-batches included."""
         program = common.binary("gpt2", "f64", (), (("n_positions", 256),))

@@ -103,31 +103,40 @@ SwitchTable::Make shuffled(int ranks, unsigned seed) {
   };
 }
 
-TEST(JoinPhasesTest, AnyBucketsAreJoined) {
+/// Joins every pair of graphs by switches of `make(ranks, variant)`, for steps of so
+/// many samples; returns how many there were.
+template <typename Variant>
+int joinEveryPair(SwitchTable::Make (*make)(int, Variant),
+                  std::initializer_list<Variant> variants,
+                  std::initializer_list<int> samples) {
   int tried = 0;
   for (const auto &all : strategies) {
     Joined joined(all);
     const int count = static_cast<int>(all.size());
     for (int first = 0; first < count; ++first)
       for (int home = 0; home < count; ++home)
-        for (unsigned seed = 0; seed < 2; ++seed) {
+        for (Variant variant : variants) {
           if (first == home)
             continue;
-          SCOPED_TRACE(all[first] + " -> " + all[home] + ", seed " +
-                       std::to_string(seed));
+          SCOPED_TRACE(all[first] + " -> " + all[home] + ", " +
+                       std::to_string(variant));
           const int ranks = joined.planners[home]->graph().ranks();
           auto table = SwitchTable::create({&joined.planners[first]->graph(),
                                             &joined.planners[home]->graph()},
-                                           1, shuffled(ranks, seed));
+                                           1, make(ranks, variant));
           if (!table.isOk())
             continue; // the same, by two names, or ways with detours
-          for (int samples : {1, 5}) {
-            EXPECT_OK(joined.prove(*table, first, home, samples));
+          for (int some : samples) {
+            EXPECT_OK(joined.prove(*table, first, home, some));
             ++tried;
           }
         }
   }
-  EXPECT_GT(tried, 300);
+  return tried;
+}
+
+TEST(JoinPhasesTest, AnyBucketsAreJoined) {
+  EXPECT_GT(joinEveryPair<unsigned>(shuffled, {0, 1}, {1, 5}), 300);
 }
 
 /// Each layer waits for what brings its own parameters, and for no more: the first
@@ -184,30 +193,8 @@ TEST(JoinPhasesTest, LayersWaitForTheirOwnValuesOnly) {
 }
 
 TEST(JoinPhasesTest, EveryPairOfGraphsIsJoined) {
-  int tried = 0;
-  for (const auto &all : strategies) {
-    Joined joined(all);
-    const int count = static_cast<int>(all.size());
-    for (int first = 0; first < count; ++first)
-      for (int home = 0; home < count; ++home)
-        for (int64_t bytes : {64, 1024, 1 << 20}) {
-          if (first == home)
-            continue;
-          SCOPED_TRACE(all[first] + " -> " + all[home] + ", buckets of " +
-                       std::to_string(bytes));
-          const int ranks = joined.planners[home]->graph().ranks();
-          auto table = SwitchTable::create({&joined.planners[first]->graph(),
-                                            &joined.planners[home]->graph()},
-                                           1, onNodes(ranks, bytes));
-          if (!table.isOk())
-            continue; // the same, by two names
-          for (int samples : {1, 3, 12}) {
-            EXPECT_OK(joined.prove(*table, first, home, samples));
-            ++tried;
-          }
-        }
-  }
-  EXPECT_GT(tried, 800);
+  EXPECT_GT(joinEveryPair<int64_t>(onNodes, {64, 1024, 1 << 20}, {1, 3, 12}),
+            800);
 }
 
 } // namespace

@@ -330,6 +330,8 @@ LogicalResult Driver::findStrategies() {
   llvm::Expected<ChosenTexts> chosen = chooseStrategies(*copy, choice);
   if (!chosen)
     return refuse(chosen.takeError());
+  for (const std::string &note : chosen->notes)
+    llvm::errs() << "note: " << ::dyna::printable(note) << '\n';
   llvm::errs() << chosen->considered;
   auto parsed = ::dyna::parseStrategies(chosen->strategies);
   if (!parsed.isOk())

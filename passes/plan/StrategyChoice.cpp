@@ -8,6 +8,7 @@
 #include "passes/plan/Passes.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/ChooseStrategies.h"
+#include "runtime/planner/LackingCosts.h"
 #include "runtime/planner/LengthRanges.h"
 #include "runtime/planner/Policy.h"
 
@@ -81,6 +82,10 @@ mlir::dyna::chooseStrategies(ModuleOp module, const StrategyChoice &choice) {
   texts.strategies = chosen->strategies();
   texts.ranges = chosen->ranges();
   texts.considered += chosen->table();
+  if (std::string note = costs->describeOtherType(); !note.empty())
+    texts.notes.push_back(std::move(note));
+  for (std::string &note : ::dyna::describeLacking(*costs, chosen->chosen()))
+    texts.notes.push_back(std::move(note));
   return texts;
 }
 

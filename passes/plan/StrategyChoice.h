@@ -27,6 +27,8 @@ struct StrategyChoice {
 /// As --strategies and --ranges take them, and what was considered, as lines.
 struct ChosenTexts {
   std::string strategies, ranges, considered;
+  /// Where a file of costs lacks something or is of another compute type.
+  std::vector<std::string> notes;
 };
 
 /// The tensor degrees to distribute for, as strategies; empty: none but 1.

@@ -123,13 +123,19 @@ std::vector<int> ChosenStrategies::homeFirst() const {
   return all;
 }
 
+std::vector<Strategy> ChosenStrategies::chosen() const {
+  std::vector<Strategy> all;
+  for (const FoundRange &range : found_.best.ranges) {
+    all.push_back(candidates_.strategy(range.candidate));
+    all.back().name = nameOf(range.candidate);
+  }
+  return all;
+}
+
 std::string ChosenStrategies::strategies() const {
   std::string all;
-  for (const FoundRange &range : found_.best.ranges) {
-    Strategy strategy = candidates_.strategy(range.candidate);
-    strategy.name = nameOf(range.candidate);
+  for (const Strategy &strategy : chosen())
     all += (all.empty() ? "" : "; ") + describeStrategy(strategy);
-  }
   return all;
 }
 
@@ -218,11 +224,22 @@ std::string ChosenStrategies::table() const {
 
 /// What estimates of several strategies are worth.
 std::string ChosenStrategies::playedText() const {
-  if (!played_ || played_->candidate < 0)
+  if (!played_)
     return "";
   const std::string steps =
       formatText("%d drawn step%s, planned and played: ", played_->steps,
                  played_->steps == 1 ? "" : "s");
+  if (!std::isfinite(played_->found))
+    return steps +
+           (played_->isAlone()
+                ? formatText("of several strategies no order fits, and this "
+                             "one alone takes %.3f s\n",
+                             played_->alone)
+                : std::string("no order of one fits: give the ranks more "
+                              "memory, or ask for fewer tokens a step\n"));
+  if (played_->candidate < 0)
+    return steps + formatText("%.3f s; none of its strategies alone has room\n",
+                              played_->found);
   if (!played_->isAlone())
     return steps +
            formatText("%.3f s, and the best of its strategies alone %.3f\n",
@@ -245,10 +262,10 @@ std::string ChosenStrategies::json() const {
         "\"single\": \"%s\", \"single_seconds\": %.6g, ",
         describeStrategy(candidates_.strategy(found_.bestSingle.home)),
         found_.bestSingle.seconds());
+  if (played_ && std::isfinite(played_->found))
+    text += formatText("\"played_seconds\": %.6g, ", played_->found);
   if (played_ && played_->candidate >= 0)
-    text +=
-        formatText("\"played_seconds\": %.6g, \"played_alone_seconds\": %.6g, ",
-                   played_->found, played_->alone);
+    text += formatText("\"played_alone_seconds\": %.6g, ", played_->alone);
   return text + formatText("\"considered\": %d, \"kept\": %d, \"branches\": "
                            "%d, \"complete\": %d}\n",
                            candidates_.considered(), candidates_.candidates(),
@@ -313,6 +330,16 @@ drawSteps(const std::vector<int64_t> &lengths, int64_t tokensPerStep) {
   return steps;
 }
 
+/// Infinitely many seconds where no order of a step fits.
+static StatusOr<double>
+playOrLack(const SizedSteps &sized,
+           const std::vector<std::vector<int64_t>> &steps) {
+  auto seconds = sized.play(steps);
+  if (seconds.status().code() == StatusCode::ResourceExhausted)
+    return std::numeric_limits<double>::infinity();
+  return seconds;
+}
+
 /// What was found, beside each of its strategies and the best single one alone.
 static StatusOr<ChosenStrategies::Played>
 playFound(const CostModel &costs, const StrategySpace &space,
@@ -322,7 +349,7 @@ playFound(const CostModel &costs, const StrategySpace &space,
   ChosenStrategies::Played played;
   const auto steps = drawSteps(lengths, space.tokensPerStep);
   played.steps = static_cast<int64_t>(steps.size());
-  DYNA_ASSIGN_OR_RETURN(played.found, found.play(steps));
+  DYNA_ASSIGN_OR_RETURN(played.found, playOrLack(found, steps));
   played.alone = std::numeric_limits<double>::infinity();
   std::vector<int> singles;
   for (const FoundRange &range : chosen.found().best.ranges)
@@ -345,12 +372,9 @@ playFound(const CostModel &costs, const StrategySpace &space,
                                     "a: 0-", chosen.longest()));
     if (alone->lackingBytes() > 0)
       continue;
-    auto seconds = alone->play(steps);
-    if (seconds.status().code() == StatusCode::ResourceExhausted)
-      continue;
-    DYNA_RETURN_IF_ERROR(seconds.status());
-    if (*seconds < played.alone) {
-      played.alone = *seconds;
+    DYNA_ASSIGN_OR_RETURN(double seconds, playOrLack(*alone, steps));
+    if (seconds < played.alone) {
+      played.alone = seconds;
       played.candidate = candidate;
     }
   }
@@ -373,7 +397,8 @@ StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
       chosen = search(costs, within, lengths, mostRanges, held);
     }
     DYNA_RETURN_IF_ERROR(chosen.status());
-    if (chosen->found().best.ranges.size() < 2)
+    if (chosen->found().best.ranges.size() < 2 ||
+        (within.memoryBytes == 0 && !space.plays))
       return chosen;
     DYNA_ASSIGN_OR_RETURN(auto steps,
                           sizeSteps(costs, within, chosen->strategies(),
@@ -383,11 +408,9 @@ StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
       continue;
     if (!space.plays)
       return chosen;
-    auto played = playFound(costs, within, *chosen, *steps, lengths);
-    if (played.isOk())
-      chosen->take(*played);
-    else if (played.status().code() != StatusCode::ResourceExhausted)
-      return played.status();
+    DYNA_ASSIGN_OR_RETURN(auto played,
+                          playFound(costs, within, *chosen, *steps, lengths));
+    chosen->take(played);
     return chosen;
   }
 }

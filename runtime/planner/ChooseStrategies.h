@@ -57,19 +57,24 @@ public:
   /// on.
   struct Played {
     int64_t steps = 0;
-    double found = 0, alone = 0; ///< seconds
-    int candidate = -1;          ///< that alone was fastest
+    /// Seconds; infinite where no order of a step fits.
+    double found = 0, alone = 0;
+    int candidate = -1; ///< that alone was fastest
     /// As fast to three digits, it is simpler.
-    bool isAlone() const { return alone < 1.0005 * found; }
+    bool isAlone() const { return candidate >= 0 && alone < 1.0005 * found; }
   };
   void take(const Played &played);
 
-  /// As --strategies and --ranges take them, in the order of the step.
+  /// What was found, in the order of the step.
+  std::vector<Strategy> chosen() const;
+  /// As --strategies and --ranges take them, in that order.
   std::string strategies() const;
   std::string ranges() const;
   /// For people, several lines: what was considered, the step, each strategy of
   /// the search alone, and how to ask for what was found.
   std::string table() const;
+  /// What playing said of what was found, a line; empty: nothing was played.
+  std::string playedText() const;
   /// One line: an object.
   std::string json() const;
 
@@ -83,7 +88,6 @@ private:
   FoundStrategies found_;
   LengthDistribution lengths_;
   void nameRanges();
-  std::string playedText() const;
 
   std::vector<std::pair<int, std::string>> names_;
   std::optional<Played> played_;

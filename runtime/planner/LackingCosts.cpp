@@ -122,4 +122,21 @@ std::string describeLacking(const CostModel &costs, const Strategy &strategy,
                              ": " + describeEstimate(costs);
 }
 
+std::vector<std::string>
+describeLacking(const CostModel &costs,
+                const std::vector<Strategy> &strategies) {
+  std::vector<std::string> notes;
+  for (const Strategy &strategy : strategies) {
+    AskedCosts asked;
+    asked.update = true;
+    if (strategy.recompute)
+      asked.recompute = {{*strategy.recompute}};
+    std::string note = describeLacking(costs, strategy, asked);
+    if (!note.empty() &&
+        std::find(notes.begin(), notes.end(), note) == notes.end())
+      notes.push_back(std::move(note));
+  }
+  return notes;
+}
+
 } // namespace dyna

@@ -54,6 +54,12 @@ std::string describeLacking(const CostModel &costs, const Strategy &strategy,
                             const AskedCosts &asked,
                             const std::vector<std::string> &said = {});
 
+/// The lines of several strategies, those of one text once. What is asked for is a
+/// step of each as the strategy says it, its update included.
+std::vector<std::string>
+describeLacking(const CostModel &costs,
+                const std::vector<Strategy> &strategies);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLANNER_LACKINGCOSTS_H

@@ -100,6 +100,15 @@ void PlanReport::add(const PlanReport &other) {
   }
 }
 
+void PlanReport::orderPhases(const std::vector<std::string> &names) {
+  auto placeOf = [&](const auto &phase) {
+    return std::find(names.begin(), names.end(), phase.first);
+  };
+  std::sort(phases.begin(), phases.end(), [&](const auto &a, const auto &b) {
+    return placeOf(a) < placeOf(b);
+  });
+}
+
 std::string PlanReport::json(const std::string &name) const {
   std::string text = formatText(
       "{%s\"steps\": %d, \"samples\": %d, \"tokens\": %d, "

@@ -88,6 +88,9 @@ struct PlanReport {
   void count(const plan::Plan &plan, const std::vector<int64_t> &lengths);
   /// Adds the steps of a report of the same graph, or graphs.
   void add(const PlanReport &other);
+  /// Puts the phases, of which each has one of these names, in this order: steps
+  /// that lack some are added up as they come.
+  void orderPhases(const std::vector<std::string> &names);
   /// One JSON object on one line; `name`, if there is one, says whose.
   std::string json(const std::string &name) const;
   /// The end of that: `"stages": [...], "rank_peak_bytes": [...]`; stocks only

@@ -46,6 +46,8 @@ public:
   const PlannedGraph &graph(int range) const { return *graphs_[range]; }
   const PlannedGraph &home() const { return graph(orchestration_.home()); }
   const LengthRanges &ranges() const { return ranges_; }
+  /// Of the ranges, as a step comes to them.
+  const std::vector<int> &order() const { return orchestration_.order; }
   const std::vector<int64_t> &regionBytes() const { return regionBytes_; }
   const SwitchTable &switches() const { return orchestration_.switches; }
 

@@ -66,6 +66,13 @@ public:
   }
 
 private:
+  /// A bucket that a rank has a part in.
+  struct Passed {
+    int bucket;
+    int64_t bytes; ///< that it brings to be passed on
+    /// Of the rank's own buckets the last that hands on of them.
+    size_t last;
+  };
   struct Message {
     int from, to;
     bool operator<(const Message &other) const {
@@ -84,13 +91,17 @@ private:
       if (one.target == SwitchPlace::Passing)
         times_.passingBytes =
             std::max(times_.passingBytes, passing[one.to] += bytes);
+      if (one.source == SwitchPlace::Passing)
+        handOn(one.from, bucket.after);
       if (one.from != one.to)
         sizes_.push_back({{one.from, one.to}, bytes});
       ranks.insert(one.from);
       ranks.insert(one.to);
     }
-    for (int rank : ranks)
-      passed_[rank].push_back(passing[rank]);
+    for (int rank : ranks) {
+      std::vector<Passed> &own = passed_[rank];
+      own.push_back({static_cast<int>(index), passing[rank], own.size()});
+    }
     std::sort(sizes_.begin(), sizes_.end(),
               [](const auto &a, const auto &b) { return a.first < b.first; });
     PortLoads load(network_);
@@ -124,6 +135,16 @@ private:
     return at == arrived_[bucket].end() ? 0 : at->second;
   }
 
+  /// A bucket of a rank, the next of its own, hands on what `after` brought it.
+  void handOn(int rank, int after) {
+    std::vector<Passed> &own = passed_[rank];
+    auto brought = std::lower_bound(
+        own.begin(), own.end(), after,
+        [](const Passed &one, int bucket) { return one.bucket < bucket; });
+    if (brought != own.end() && brought->bucket == after)
+      brought->last = own.size();
+  }
+
   int64_t fullestRank() const {
     std::vector<int64_t> bytes(network_.ranks, 0);
     for (const SwitchTensor &tensor : tensors_)
@@ -132,13 +153,13 @@ private:
           bytes[one.rank] += one.box.volume() * tensor.elementBytes;
     int64_t most = 0;
     for (int rank = 0; rank < network_.ranks; ++rank) {
-      const std::vector<int64_t> &passed = passed_[rank];
-      int64_t underWay = 0, passing = 0;
+      const std::vector<Passed> &passed = passed_[rank];
+      std::vector<int64_t> freed(passed.size() + kBucketsUnderWay);
+      int64_t held = 0, passing = 0;
       for (size_t i = 0; i < passed.size(); ++i) {
-        underWay += passed[i];
-        if (i >= kBucketsUnderWay)
-          underWay -= passed[i - kBucketsUnderWay];
-        passing = std::max(passing, underWay);
+        freed[passed[i].last + kBucketsUnderWay] += passed[i].bytes;
+        held += passed[i].bytes - freed[i];
+        passing = std::max(passing, held);
       }
       most = std::max(most, bytes[rank] + passing);
     }
@@ -215,8 +236,7 @@ private:
   std::vector<std::map<int, double>> arrived_; ///< by bucket and rank
   /// Of each rank the ends of the buckets that it has a part in.
   std::vector<std::vector<double>> underWay_;
-  /// Of these what each passes on, in bytes.
-  std::vector<std::vector<int64_t>> passed_;
+  std::vector<std::vector<Passed>> passed_; ///< of each rank
   std::vector<std::pair<Message, int64_t>> sizes_;
   SwitchTimes times_;
 };

@@ -61,8 +61,8 @@ struct SwitchTimes {
   int64_t messages = 0;
   /// The largest that a rank passes on in one bucket.
   int64_t passingBytes = 0;
-  /// Of the fullest rank: tensors before and behind, and what it passes on in
-  /// the buckets that it has under way.
+  /// Of the fullest rank: tensors before and behind, and what it passes on, from
+  /// the bucket that brings it until the last that hands it on is under way no more.
   int64_t peakBytes = 0;
   /// [from][to] bytes between nodes, the diagonal inside of each.
   std::vector<std::vector<int64_t>> nodeBytes;

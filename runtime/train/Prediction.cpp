@@ -93,13 +93,20 @@ Status tracePrediction(const Session &session, const PlannedPhases &phases,
 }
 
 void PredictionErrors::add(double predicted, double measured) {
-  if (predicted > 0 && measured > 0)
-    errors_.push_back(std::abs(predicted - measured) / measured);
+  if (predicted <= 0 || measured <= 0)
+    return;
+  errors_.push_back(std::abs(predicted - measured) / measured);
+  wrong_ += std::abs(predicted - measured);
+  measured_ += measured;
 }
 
 double PredictionErrors::mean() const {
   return std::accumulate(errors_.begin(), errors_.end(), 0.0) /
          static_cast<double>(std::max<size_t>(errors_.size(), 1));
+}
+
+double PredictionErrors::weighted() const {
+  return empty() ? 0 : wrong_ / measured_;
 }
 
 double PredictionErrors::p95() const {

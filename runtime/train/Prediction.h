@@ -54,6 +54,9 @@ public:
   size_t count() const { return errors_.size(); }
   bool empty() const { return errors_.empty(); }
   double mean() const; ///< 0 where there are none, as the next
+  /// With each weighted by what was measured: the part of all time that was
+  /// predicted wrongly.
+  double weighted() const;
   /// The smallest error that 95 of 100 do not exceed.
   double p95() const;
   /// "mean 4.2 %, p95 9.8 %, over 40 steps"; `thing` is one of the things.
@@ -61,6 +64,7 @@ public:
 
 private:
   std::vector<double> errors_;
+  double wrong_ = 0, measured_ = 0; ///< seconds of all
 };
 
 } // namespace dyna

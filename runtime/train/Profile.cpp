@@ -39,10 +39,11 @@ using plan::Instruction;
 
 /// More add little.
 constexpr int mostPasses = 9;
-/// For micro-batches off the grid, of which each is timed three times.
-constexpr int heldOutShapes = 24, heldOutPasses = 3;
-/// Of the time, for the grid; the others take what is left.
-constexpr double gridShare = 0.8;
+/// Micro-batches off the grid.
+constexpr int heldOutShapes = 24;
+/// Of the time, for the first pass over the grid at most: the others take what is
+/// left.
+constexpr double firstShare = 0.8;
 
 /// What is run of a shape: the directions whose times count.
 struct Pass {
@@ -272,36 +273,34 @@ StatusOr<bool> Profiler::run() {
   Measurements warmUp;
   DYNA_RETURN_IF_ERROR(runShape(shapes.front(), warmUp));
   int updates = 0;
+  auto run = [&](const ProfileShape &shape, int pass) -> Status {
+    showProgress(formatText("pass %d, micro-batches of %d tokens", pass + 1,
+                            shape.tokens()));
+    if (updates++ % 8 == 0)
+      DYNA_RETURN_IF_ERROR(runUpdate());
+    for (int i = repeatsOf(shape); i > 0; --i)
+      DYNA_RETURN_IF_ERROR(runShape(shape, shape.isHeldOut ? heldOut_ : grid_));
+    return Status::ok();
+  };
+  // All of the grid first, should time not be enough for more.
   DYNA_ASSIGN_OR_RETURN(
       passes_,
-      runProfile(
-          shapes, mostPasses, [&] { return isOver(gridShare); },
-          [&](const ProfileShape &shape, int pass) -> Status {
-            showProgress(formatText("pass %d, micro-batches of %d tokens",
-                                    pass + 1, shape.tokens()));
-            if (updates++ % 8 == 0)
-              DYNA_RETURN_IF_ERROR(runUpdate());
-            for (int i = repeatsOf(shape); i > 0; --i)
-              DYNA_RETURN_IF_ERROR(runShape(shape, grid_));
-            return Status::ok();
-          }));
-  if (isStopped_)
-    return false;
-  // No larger ones than the grid came to: beyond it nobody has measured.
-  int64_t reached = most;
-  if (passes_.passes == 0)
-    reached = shapes[passes_.reached - 1].tokens();
-  DYNA_ASSIGN_OR_RETURN(ProfilePasses held,
-                        runProfile(
-                            randomShapes(heldOutShapes, reached, positions, 1),
-                            heldOutPasses, [&] { return isOver(1); },
-                            [&](const ProfileShape &shape, int) {
-                              showProgress("micro-batches off the grid");
-                              for (int i = repeatsOf(shape); i > 0; --i)
-                                DYNA_RETURN_IF_ERROR(runShape(shape, heldOut_));
-                              return Status::ok();
-                            }));
-  (void)held;
+      runProfile(shapes, 0, 1, [&] { return isOver(firstShare); }, run));
+  // No larger ones than the grid came to: beyond it nobody has measured. Then
+  // both in turn, so that the machine is the same for both.
+  const bool isWhole = passes_.passes > 0;
+  std::vector<ProfileShape> more = randomShapes(
+      heldOutShapes, isWhole ? most : shapes[passes_.reached - 1].tokens(),
+      positions, 1);
+  if (isWhole)
+    more.insert(more.end(), shapes.begin(), shapes.end());
+  if (!isStopped_) {
+    DYNA_ASSIGN_OR_RETURN(
+        ProfilePasses joint,
+        runProfile(more, 1, mostPasses - 1, [&] { return isOver(1); }, run));
+    if (isWhole)
+      passes_.passes += joint.passes;
+  }
   return !isStopped_;
 }
 
@@ -491,7 +490,9 @@ Status writeProfile(const Session &session, const Profiler &profiler,
   if (!longer.empty())
     sayLine(
         "error off the grid: " +
-        longer.describe("call of 0.1 ms or more", "calls of 0.1 ms and more"));
+        longer.describe("call of 0.1 ms or more", "calls of 0.1 ms and more") +
+        formatText("; weighted by their time %.1f %%",
+                   100 * longer.weighted()));
   if (!shorter.empty())
     sayLine("error off the grid: " +
             shorter.describe("shorter call", "shorter calls"));

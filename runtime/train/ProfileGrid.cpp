@@ -75,6 +75,7 @@ std::vector<ProfileShape> randomShapes(int count, int64_t mostTokens,
       positions > 0 ? std::min(positions, mostTokens) : mostTokens;
   std::vector<ProfileShape> shapes(count);
   for (ProfileShape &shape : shapes) {
+    shape.isHeldOut = true;
     int64_t tokens = between(least, mostTokens, nextPart(state));
     // One kind of sample in a micro-batch, or all kinds: real ones are both.
     int64_t limit = between(std::min(least, longest), longest, nextPart(state));
@@ -193,18 +194,18 @@ std::vector<size_t> passOrder(size_t shapes, int pass) {
 }
 
 StatusOr<ProfilePasses>
-runProfile(const std::vector<ProfileShape> &shapes, int passes,
+runProfile(const std::vector<ProfileShape> &shapes, int firstPass, int passes,
            const std::function<StatusOr<bool>()> &isOver,
            const std::function<Status(const ProfileShape &, int pass)> &run) {
   ProfilePasses done;
   for (; done.passes < passes; ++done.passes, done.reached = 0)
-    for (size_t next : passOrder(shapes.size(), done.passes)) {
+    for (size_t next : passOrder(shapes.size(), firstPass + done.passes)) {
       if (done.passes > 0 || done.reached > 0) {
         DYNA_ASSIGN_OR_RETURN(bool over, isOver());
         if (over)
           return done;
       }
-      DYNA_RETURN_IF_ERROR(run(shapes[next], done.passes));
+      DYNA_RETURN_IF_ERROR(run(shapes[next], firstPass + done.passes));
       ++done.reached;
     }
   return done;

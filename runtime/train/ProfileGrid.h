@@ -27,6 +27,8 @@ struct ProfileShape {
   std::vector<int64_t> lengths; ///< of its samples
   /// Of a sample's tokens those in the loss, in per cent.
   int targetShare = 100;
+  /// Off the grid: times are compared with the table, and are no part of it.
+  bool isHeldOut = false;
 
   int64_t tokens() const;
   /// Of all samples, as `targetsOf` counts them.
@@ -118,9 +120,9 @@ std::vector<size_t> passOrder(size_t shapes, int pass);
 
 /// Runs every shape `passes` times, pass by pass, so that what disturbs the
 /// machine for a while spoils no point alone. Ends before a shape when `isOver`
-/// says so, but not before the first has run.
+/// says so, but not before the first has run. Passes are counted from `firstPass`.
 StatusOr<ProfilePasses>
-runProfile(const std::vector<ProfileShape> &shapes, int passes,
+runProfile(const std::vector<ProfileShape> &shapes, int firstPass, int passes,
            const std::function<StatusOr<bool>()> &isOver,
            const std::function<Status(const ProfileShape &, int pass)> &run);
 

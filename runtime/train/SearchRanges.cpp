@@ -55,6 +55,7 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
   StrategySpace space;
   space.ranks = ranks;
   space.tokensPerStep = options.tokensPerBatch;
+  space.plays = !options.evaluate; // which has other steps
   // What then does not fit is cut, and said, as under one strategy.
   space.shortens = true;
   if (!options.rankMemory.empty()) {
@@ -76,7 +77,7 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
       "ways: --strategies \"%s\" --ranges \"%s\"",
       candidates.considered(), ranks, candidates.candidates(), found.branches,
       result.strategies, result.ranges));
-  if (options.evaluate) // which has other steps
+  if (options.evaluate)
     return result;
   if (options.costs.empty())
     result.notes.push_back(
@@ -92,6 +93,10 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
         "under the best single strategy, %s",
         found.best.seconds(), found.best.switches, found.bestSingle.seconds(),
         describeStrategy(candidates.strategy(found.bestSingle.home))));
+  if (std::string played = chosen.playedText(); !played.empty()) {
+    played.pop_back(); // the end of the line
+    result.notes.push_back(std::move(played));
+  }
   return result;
 }
 

@@ -6,7 +6,8 @@ Profiles the model of `strategies.py` on two ranks of one thread each (dp=2 and 
 one rank of two threads, then trains with these costs: 8,192 tokens a step in micro-batches of at most 2,048, on the
 lengths of a multi-task mixture. Under eight minutes. One JSON line each:
 
-`functions`: the profile's own error off its grid, and how quiet the machine was.
+`functions`: the profile's own error off its grid, of single calls and weighted by their time, and how quiet the machine
+was.
 `steps`: |predicted - measured| / measured of the steps behind the first one, mean and p95; `over_measured`, the median of
 predicted over measured, says in which direction; `calm_steps` are those whose ranks had to wait for a core for less than
 2 % of the step, with their mean; `withheld`, the part of the time of calls without exchanges in which
@@ -54,7 +55,7 @@ def profile(binary, costs, strategy, seconds):
     long = r"error off the grid: mean ([\d.]+) %, p95 ([\d.]+) %, over (\d+) calls of 0.1 ms"
     found = re.search(long, text)
     emit(what="functions", strategy=strategy or "one", mean=float(found[1]) / 100, p95=float(found[2]) / 100,
-         calls=int(found[3]), limit_mean=LIMIT_FUNCTIONS,
+         calls=int(found[3]), limit_mean=LIMIT_FUNCTIONS, weighted=part(r"weighted by their time ([\d.]+) %", text),
          short_mean=part(r"off the grid: mean ([\d.]+) %, .* shorter calls", text),
          withheld=part(r"no core for ([\d.]+) %", text), spread=part(r"call differ by ([\d.]+) %", text),
          passes=int(re.search(r"(\d+) full passes", text)[1]), seconds=round(time.monotonic() - begin, 1))

@@ -24,8 +24,6 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <set>
-
 namespace dyna {
 
 int fail(const Status &status) {
@@ -178,16 +176,8 @@ StatusOr<CostModel> openCosts(const Model &model, CostTable table) {
 
 void noteLacking(const CostModel &costs,
                  const std::vector<Strategy> &strategies) {
-  std::set<std::string> said;
-  for (const Strategy &strategy : strategies) {
-    AskedCosts asked;
-    asked.update = true;
-    if (strategy.recompute)
-      asked.recompute = {{*strategy.recompute}};
-    const std::string note = describeLacking(costs, strategy, asked);
-    if (!note.empty() && said.insert(note).second)
-      llvm::errs() << "note: " << printable(note) << '\n';
-  }
+  for (const std::string &note : describeLacking(costs, strategies))
+    llvm::errs() << "note: " << printable(note) << '\n';
 }
 
 static mlir::FailureOr<Model> compile(const PlanFlags &flags,

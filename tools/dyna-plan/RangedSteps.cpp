@@ -149,6 +149,10 @@ StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
       report.planSeconds = report.longestPlanSeconds = planning.count();
     all.add(report);
   }
+  std::vector<std::string> names;
+  for (int range : planner().order())
+    names.push_back(planner().graph(range).name);
+  all.orderPhases(names);
   outputs.processes += planner().home().graph->ranks();
   return all;
 }

@@ -43,10 +43,7 @@ int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths) {
   auto chosen = chooseStrategies(*costs, space, std::move(lengths));
   if (!chosen.isOk())
     return fail(chosen.status());
-  std::vector<Strategy> found;
-  for (const FoundRange &range : chosen->found().best.ranges)
-    found.push_back(chosen->candidates().strategy(range.candidate));
-  noteLacking(*costs, found);
+  noteLacking(*costs, chosen->chosen());
   llvm::outs() << (flags.json ? chosen->json() : chosen->table());
   return 0;
 }

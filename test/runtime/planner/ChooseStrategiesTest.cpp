@@ -277,9 +277,11 @@ TEST(ChooseStrategies, WhatIsFoundIsPlayed) {
         if (!chosen.isOk() || expected->found().best.ranges.size() < 2)
           continue;
         const std::string text = chosen->table(), json = chosen->json();
-        if (json.find("played_alone_seconds") == std::string::npos)
-          continue; // no strategy holds all
         EXPECT_THAT(text, HasSubstr("planned and played: "));
+        if (json.find("played_alone_seconds") == std::string::npos) {
+          EXPECT_THAT(text, HasSubstr("none of its strategies alone has room"));
+          continue;
+        }
         auto number = [&](const std::string &key) {
           const size_t at = json.find("\"" + key + "\": ");
           EXPECT_NE(at, std::string::npos) << json;
@@ -307,6 +309,13 @@ TEST(ChooseStrategies, WhatIsFoundIsPlayed) {
           EXPECT_THAT(expected->table(),
                       HasSubstr("take 2.000 s, and this one alone 1.000"));
           ++alone;
+          // Had no order fitted.
+          constexpr double none = std::numeric_limits<double>::infinity();
+          expected->take({1, none, 1.0, candidate});
+          EXPECT_THAT(expected->table(),
+                      HasSubstr("of several strategies no order fits, and this "
+                                "one alone takes 1.000 s\n"));
+          EXPECT_THAT(expected->json(), Not(HasSubstr("played_seconds")));
         }
       }
   EXPECT_GT(several, 0);

@@ -587,7 +587,18 @@ TEST(SwitchTimes, PeakHasBothLayoutsAndWhatIsPassedOn) {
                                        one.tensors[10].to[0].box});
   ASSERT_EQ(refusalOf(one, plan), "");
   EXPECT_EQ(timesOf(one.tensors, plan, one.network).peakBytes,
-            2000 + 10 * static_cast<int64_t>(kBucketsUnderWay));
+            2000 + 10 * 10); // none was handed on when the last came
+
+  // Those that were handed on make room once as many others are under way.
+  SwitchPlan turns = plan;
+  for (int t = 0; t < 10; ++t) {
+    turns.buckets[2 * t] = plan.buckets[t];
+    turns.buckets[2 * t + 1] = plan.buckets[10 + t];
+    turns.buckets[2 * t + 1].after = 2 * t;
+  }
+  ASSERT_EQ(refusalOf(one, turns), "");
+  EXPECT_EQ(timesOf(one.tensors, turns, one.network).peakBytes,
+            2000 + 10 * static_cast<int64_t>(kBucketsUnderWay / 2 + 1));
 }
 
 TEST(SwitchTimes, TransfersThatAreNotFusedHaveALatencyEach) {

@@ -25,6 +25,14 @@ TEST(PredictionTest, ErrorsAreRelativeToWhatWasMeasured) {
             "mean 50.0 %, p95 50.0 %, over 1 step");
 }
 
+TEST(PredictionTest, LongOnesWeighMore) {
+  PredictionErrors errors;
+  EXPECT_EQ(errors.weighted(), 0);
+  errors.add(2, 1); // 1 of 1 s wrong
+  errors.add(8, 9); // 1 of 9
+  EXPECT_DOUBLE_EQ(errors.weighted(), 0.2);
+}
+
 TEST(PredictionTest, WhatNobodyPredictedDoesNotCount) {
   PredictionErrors errors;
   errors.add(0, 1);

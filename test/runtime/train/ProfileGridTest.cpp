@@ -178,7 +178,7 @@ struct FakeRun {
   StatusOr<ProfilePasses> run(const std::vector<ProfileShape> &shapes,
                               int passes) {
     return runProfile(
-        shapes, passes, [&] { return StatusOr<bool>(now >= limit); },
+        shapes, 0, passes, [&] { return StatusOr<bool>(now >= limit); },
         [&](const ProfileShape &shape, int pass) {
           ran.push_back({pass, shape.tokens()});
           now += static_cast<double>(shape.tokens());
@@ -239,7 +239,7 @@ TEST(ProfileGridTest, PassesHaveOrdersOfTheirOwn) {
 TEST(ProfileGridTest, FailuresEndIt) {
   int runs = 0;
   auto done = runProfile(
-      {{{1}}, {{2}}}, 3, [] { return StatusOr<bool>(false); },
+      {{{1}}, {{2}}}, 0, 3, [] { return StatusOr<bool>(false); },
       [&](const ProfileShape &, int) {
         return ++runs == 2 ? Status::internal("broken") : Status::ok();
       });

@@ -22,6 +22,7 @@
 #define DYNA_RUNTIME_ABI_KERNELS_H
 
 #include "runtime/abi/Abi.h"
+#include "runtime/abi/Collectives.h"
 #include "runtime/abi/DeviceCode.h"
 
 #ifdef __cplusplus
@@ -311,6 +312,49 @@ typedef struct dyna_clip {
 dyna_status dyna_clip_norm(dyna_context *, const dyna_clip *);
 
 //===----------------------------------------------------------------------===//
+// Switches of graphs
+//===----------------------------------------------------------------------===//
+
+/// Brings `rows` rows of `row_bytes` each from one place of the device to another,
+/// which do not overlap; strides count bytes and are not looked at for one row.
+typedef struct dyna_place {
+  const void *source;
+  void *target;
+  int64_t rows, row_bytes;
+  int64_t source_stride, target_stride;
+  /// DYNA_REPLACES, or the type of elements (DYNA_ELEMENT_F32, F64, BF16) that are
+  /// added to what is there, bf16 in f32 and rounded once.
+  int32_t added_as;
+  int32_t reserved;
+} dyna_place;
+
+#define DYNA_REPLACES (-1)
+
+dyna_status dyna_place_rows(dyna_context *, const dyna_place *);
+
+/// Bytes of an element that can be added; 0: there are none of that type.
+static inline int64_t dyna_added_bytes(int32_t added_as) {
+  return added_as == DYNA_ELEMENT_F32    ? 4
+         : added_as == DYNA_ELEMENT_F64  ? 8
+         : added_as == DYNA_ELEMENT_BF16 ? 2
+                                         : 0;
+}
+
+/// Whether the description is one.
+static inline int32_t dyna_is_place(const dyna_place *p) {
+  if (!p || p->rows < 0 || p->row_bytes < 0)
+    return 0;
+  if (p->rows > 0 && p->row_bytes > 0 && (!p->source || !p->target))
+    return 0;
+  if (p->rows > 1 &&
+      (p->source_stride < p->row_bytes || p->target_stride < p->row_bytes))
+    return 0;
+  int64_t element = dyna_added_bytes(p->added_as);
+  return p->added_as == DYNA_REPLACES ||
+         (element > 0 && p->row_bytes % element == 0);
+}
+
+//===----------------------------------------------------------------------===//
 // Scratch formulas
 //===----------------------------------------------------------------------===//
 
@@ -424,6 +468,7 @@ struct dyna_kernels {
   dyna_status (*note_losses)(dyna_context *, const double *losses,
                              int64_t count, double *squared_norm);
   dyna_status (*clip_norm)(dyna_context *, const dyna_clip *);
+  dyna_status (*place_rows)(dyna_context *, const dyna_place *);
   dyna_status (*launch_kernel)(dyna_context *, const dyna_device_code *code,
                                int64_t function, const void *args,
                                int64_t args_bytes, int64_t grid);

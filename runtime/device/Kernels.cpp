@@ -62,6 +62,7 @@ DYNA_DISPATCHED(head_f32, dyna_head)
 DYNA_DISPATCHED(head_f64, dyna_head)
 DYNA_DISPATCHED(head_bf16, dyna_head)
 DYNA_DISPATCHED(clip_norm, dyna_clip)
+DYNA_DISPATCHED(place_rows, dyna_place)
 
 dyna_status dyna_note_losses(dyna_context *context, const double *losses,
                              int64_t count, double *squared_norm) {

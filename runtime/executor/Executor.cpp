@@ -15,6 +15,7 @@
 #include <cmath>
 #include <deque>
 #include <numeric>
+#include <optional>
 #include <set>
 
 namespace dyna {
@@ -42,7 +43,11 @@ struct Executor::Launched {
   StepScalars scalars;
   StepResult result;
   Traffic before;
-  std::deque<Run> runs; ///< one
+  std::deque<Run> runs; ///< one, or the phases
+  // Of a step of several graphs.
+  std::deque<StepResult> ofPhases;
+  std::optional<SwitchCarrier> switches;
+  size_t firstSlice = 0, endSlice = 0; ///< of the trace
 };
 
 Executor::Executor(const dyna_variant &variant, Device &device,
@@ -215,6 +220,13 @@ Status Executor::run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
   return finish(result);
 }
 
+Status Executor::checkRoom() const {
+  return machine_.canOpenStep() ? Status::ok()
+                                : Status::internal(formatText(
+                                      "%d steps are in flight: read one first",
+                                      machine_.stepsInFlight()));
+}
+
 Status Executor::launch(const VerifiedPlan &verified,
                         const MiniBatch &miniBatch,
                         const StepScalars &scalars) {
@@ -226,9 +238,7 @@ Status Executor::launch(const VerifiedPlan &verified,
     return Status::invalidArgument(
         "strategy '" + plan.graph +
         "' is not home, and has a place in steps of several strategies alone");
-  if (!machine_.canOpenStep())
-    return Status::internal(formatText("%d steps are in flight: read one first",
-                                       machine_.stepsInFlight()));
+  DYNA_RETURN_IF_ERROR(checkRoom());
   auto step = std::make_unique<Launched>();
   step->scalars = scalars;
   step->before = machine_.traffic();
@@ -251,8 +261,12 @@ Status Executor::finish(StepResult &result) {
   const std::unique_ptr<Launched> step = std::move(launched_.front());
   launched_.pop_front();
   Status status = readStep(step->runs);
+  if (status.isOk() && step->switches)
+    addPhases(*step);
   if (status.isOk())
     status = shareResults(step->result);
+  if (options_.trace)
+    options_.trace->addPhases(step->firstSlice, step->endSlice);
   status = endStep(status, step->before, step->result);
   result = std::move(step->result);
   return status;
@@ -280,6 +294,14 @@ static void addPhase(StepResult &step, const StepResult &phase) {
   step.busySeconds += phase.busySeconds;
   step.switchSeconds += phase.switchSeconds;
   step.coreWaitSeconds += phase.coreWaitSeconds;
+}
+
+void Executor::addPhases(Launched &step) {
+  for (const StepResult &phase : step.ofPhases)
+    addPhase(step.result, phase);
+  step.result.switches = step.switches->sent();
+  for (const SwitchedBytes &bytes : step.result.switches)
+    step.result.switchBytes += bytes.values + bytes.gradients;
 }
 
 StatusOr<std::vector<SwitchCarrier::Phase>>
@@ -323,28 +345,37 @@ Executor::openPhases(const VerifiedStep &step,
 Status Executor::run(const VerifiedStep &step,
                      const std::vector<MiniBatch> &batches,
                      const StepScalars &scalars, StepResult &result) {
-  result = StepResult();
   if (!launched_.empty())
     return Status::internal("a step is run while another is in flight");
-  DYNA_ASSIGN_OR_RETURN(auto phases, openPhases(step, batches));
-  const std::vector<StepBlock> &blocks = step.blocks(machine_.rank());
-  result.dynamicBytes = stepBytes(blocks);
-  SwitchCarrier switches(machine_, *phases.back().seat, phases);
+  DYNA_RETURN_IF_ERROR(launch(step, batches, scalars));
+  return finish(result);
+}
+
+Status Executor::launch(const VerifiedStep &verified,
+                        const std::vector<MiniBatch> &batches,
+                        const StepScalars &scalars) {
+  DYNA_RETURN_IF_ERROR(checkRoom());
+  DYNA_ASSIGN_OR_RETURN(auto phases, openPhases(verified, batches));
+  const std::vector<StepBlock> &blocks = verified.blocks(machine_.rank());
+  GraphSeat &home = *phases.back().seat;
+  auto step = std::make_unique<Launched>();
+  step->scalars = scalars;
+  step->before = machine_.traffic();
+  step->result.dynamicBytes = stepBytes(blocks);
+  step->firstSlice = options_.trace ? options_.trace->size() : 0;
+  step->switches.emplace(machine_, home, phases);
   int begin = 0;
-  const size_t traced = options_.trace ? options_.trace->size() : 0;
-  std::deque<StepResult> own;
-  std::deque<Run> runs;
   int64_t losses = 0;
-  for (const VerifiedStep::Phase &phase : step.phases())
+  for (const VerifiedStep::Phase &phase : verified.phases())
     losses += phase.plan.plan().microBatchCount();
-  auto runAll = [&]() -> Status {
-    DYNA_RETURN_IF_ERROR(openStep(*phases.back().seat, losses, scalars));
+  auto giveAll = [&]() -> Status {
+    DYNA_RETURN_IF_ERROR(openStep(home, losses, scalars));
     int64_t firstLoss = 0;
-    for (int k = 0; k < step.phaseCount(); ++k) {
-      Run &run = runs.emplace_back(machine_, *phases[k].seat, variant_,
-                                   step.phases()[k].plan.plan(), batches[k],
-                                   scalars, own.emplace_back());
-      run.switches = &switches;
+    for (int k = 0; k < verified.phaseCount(); ++k) {
+      Run &run = step->runs.emplace_back(
+          machine_, *phases[k].seat, variant_, verified.phases()[k].plan.plan(),
+          batches[k], step->scalars, step->ofPhases.emplace_back());
+      run.switches = &*step->switches;
       run.blocksOfStep = &blocks;
       run.phase = k;
       run.begin = begin;
@@ -354,20 +385,17 @@ Status Executor::run(const VerifiedStep &step,
       firstLoss += run.plan.microBatchCount();
       DYNA_RETURN_IF_ERROR(runPhase(run));
     }
-    DYNA_RETURN_IF_ERROR(inStep(scalars, machine_.closeStep()));
-    DYNA_RETURN_IF_ERROR(readStep(runs));
-    for (const StepResult &phase : own)
-      addPhase(result, phase);
-    result.switches = switches.sent();
-    for (const SwitchedBytes &bytes : result.switches)
-      result.switchBytes += bytes.values + bytes.gradients;
-    return shareResults(result);
+    return inStep(scalars, machine_.closeStep());
   };
-  const Traffic before = machine_.traffic();
-  Status status = runAll();
-  if (options_.trace)
-    options_.trace->addPhases(traced);
-  return endStep(status, before, result);
+  Status status = giveAll();
+  step->endSlice = options_.trace ? options_.trace->size() : 0;
+  if (!status.isOk()) {
+    if (options_.trace)
+      options_.trace->addPhases(step->firstSlice, step->endSlice);
+    return endStep(status, step->before, step->result);
+  }
+  launched_.push_back(std::move(step));
+  return Status::ok();
 }
 
 Status Executor::runProgram(Run &run) {

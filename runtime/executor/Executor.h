@@ -77,7 +77,7 @@ public:
   /// The same in two halves: gives the device all of the step, behind what it has,
   /// and later waits for the first of the steps that were given, at most
   /// `kStepsInFlight`. Plan and mini-batch must live until then. In between nothing
-  /// is called but these two. Where the device fails in a step, those before it
+  /// is called but these. Where the device fails in a step, those before it
   /// can be read, as far as they came to their end, and its own failure names it.
   Status launch(const VerifiedPlan &verified, const MiniBatch &miniBatch,
                 const StepScalars &scalars);
@@ -88,6 +88,8 @@ public:
   /// that training needs. `batches[k]` are the samples of phase k.
   Status run(const VerifiedStep &step, const std::vector<MiniBatch> &batches,
              const StepScalars &scalars, StepResult &result);
+  Status launch(const VerifiedStep &step, const std::vector<MiniBatch> &batches,
+                const StepScalars &scalars);
 
   /// Of the graphs, as they were given.
   GraphSeat &seat(size_t graph = 0) { return *seats_[graph]; }
@@ -119,6 +121,10 @@ private:
   /// What the phases of a step have on this rank: their seats move to it.
   StatusOr<std::vector<SwitchCarrier::Phase>>
   openPhases(const VerifiedStep &step, const std::vector<MiniBatch> &batches);
+  /// Whether another step may be given.
+  Status checkRoom() const;
+  /// What the phases took together.
+  static void addPhases(Launched &step);
   /// Sets the context for a plan, runs it, and counts what it took.
   Status runPhase(Run &run);
   /// Behind the head of a phase (StepMemory.h).

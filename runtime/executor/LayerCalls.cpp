@@ -93,19 +93,6 @@ static Status checkExchanges(const Run &run, const Instruction &i,
       sumOf(stated.collectives), stated.collectiveCalls, stated.wholeBytes));
 }
 
-/// A failure in the words of who failed.
-static Status done(Run &run, dyna_status status) {
-  if (status == DYNA_OK)
-    return Status::ok();
-  StatusCode code = status >= DYNA_INVALID_ARGUMENT && status <= DYNA_INTERNAL
-                        ? static_cast<StatusCode>(status)
-                        : StatusCode::Internal;
-  std::string message = run.machine.message();
-  return Status(code, message.empty()
-                          ? formatText("failed with status %d", status)
-                          : message);
-}
-
 static Status call(Run &run, const Instruction &i,
                    const std::vector<dyna_tensor> &params,
                    const std::vector<dyna_tensor> &grads,
@@ -124,7 +111,7 @@ static Status call(Run &run, const Instruction &i,
   dyna_status status =
       function(&run.machine.context(), params.data(), grads.data(), &saved,
                run.block(Operand::Workspace), &segments, in.data(), out.data());
-  DYNA_RETURN_IF_ERROR(done(run, status));
+  DYNA_RETURN_IF_ERROR(run.machine.outcome(status));
   return run.seat.exchange() ? checkExchanges(run, i, before) : Status::ok();
 }
 
@@ -201,10 +188,10 @@ static Status callGradNorm(Run &run, const Instruction &i) {
 }
 
 Status noteLosses(Run &run) {
-  return done(run, dyna_note_losses(&run.machine.context(),
-                                    run.machine.result(run.view().layers()),
-                                    run.firstLoss + run.plan.microBatchCount(),
-                                    run.machine.result(run.normIndex(0))));
+  return run.machine.outcome(dyna_note_losses(
+      &run.machine.context(), run.machine.result(run.view().layers()),
+      run.firstLoss + run.plan.microBatchCount(),
+      run.machine.result(run.normIndex(0))));
 }
 
 /// The norm of the whole gradient, and from it the factor of clipping.
@@ -222,7 +209,7 @@ static Status clip(Run &run) {
                           run.machine.gradientNorm(),
                           run.machine.gradientScale(),
                           run.machine.skipsLeft()};
-  return done(run, dyna_clip_norm(&run.machine.context(), &clip));
+  return run.machine.outcome(dyna_clip_norm(&run.machine.context(), &clip));
 }
 
 static Status callUpdate(Run &run, const Instruction &i) {

@@ -4,6 +4,8 @@
 
 #include "runtime/executor/RankMachine.h"
 
+#include "runtime/base/Text.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -161,6 +163,18 @@ StatusOr<RankMachine::Results> RankMachine::readStep() {
 Status RankMachine::synchronize() {
   return device_.synchronize(*stream_,
                              std::chrono::steady_clock::now() + patience_);
+}
+
+Status RankMachine::outcome(dyna_status status) {
+  if (status == DYNA_OK)
+    return Status::ok();
+  StatusCode code = status >= DYNA_INVALID_ARGUMENT && status <= DYNA_INTERNAL
+                        ? static_cast<StatusCode>(status)
+                        : StatusCode::Internal;
+  std::string words = message();
+  return Status(code, words.empty()
+                          ? formatText("failed with status %d", status)
+                          : words);
 }
 
 const char *RankMachine::message() {

@@ -121,6 +121,8 @@ public:
 
   /// What compiled functions get.
   dyna_context &context() { return context_; }
+  /// Of a call with the context: a failure in the words of who failed.
+  Status outcome(dyna_status status);
   /// A failed call's own words, else "".
   const char *message();
   void clearMessage() { message_[0] = '\0'; }

@@ -103,6 +103,14 @@ Status RankTeam::launch(const VerifiedPlan &plan, const MiniBatch &miniBatch,
   });
 }
 
+Status RankTeam::launch(const VerifiedStep &step,
+                        const std::vector<MiniBatch> &batches,
+                        const StepScalars &scalars) {
+  return onAllRanks([&](Rank &rank) {
+    return rank.executor->launch(step, batches, scalars);
+  });
+}
+
 Status RankTeam::finish(StepResult &result) {
   return runAll(
       [](Executor &rank, StepResult &own) { return rank.finish(own); }, result);

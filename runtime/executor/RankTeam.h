@@ -68,6 +68,8 @@ public:
   /// next may be given in between.
   Status launch(const VerifiedPlan &plan, const MiniBatch &miniBatch,
                 const StepScalars &scalars);
+  Status launch(const VerifiedStep &step, const std::vector<MiniBatch> &batches,
+                const StepScalars &scalars);
   Status finish(StepResult &result);
   /// What one rank of this process did in the last run, or the last step read.
   const StepResult &lastResult(size_t local) const { return results_[local]; }

@@ -4,6 +4,7 @@
 
 #include "runtime/executor/SwitchCarrier.h"
 
+#include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
 #include "runtime/plan/InstructionTable.h"
 
@@ -134,8 +135,16 @@ Status SwitchCarrier::start(const Instruction &i) {
     DYNA_RETURN_IF_ERROR(startMessage(way, name, message));
   }
   for (const Kept &one : kept)
-    placeStrips(one.addedAs, {one.source}, {one.target});
+    DYNA_RETURN_IF_ERROR(place(one.addedAs, one.source, one.target));
   return Status::ok();
+}
+
+Status SwitchCarrier::place(int32_t addedAs, const Strip &source,
+                            const Strip &target) {
+  const dyna_place rows = {source.data,  target.data,   target.count,
+                           target.bytes, source.stride, target.stride,
+                           addedAs,      /*reserved=*/0};
+  return machine_.outcome(dyna_place_rows(&machine_.context(), &rows));
 }
 
 Status SwitchCarrier::startMessage(const Way &way, const MessageKey &key,
@@ -174,8 +183,13 @@ Status SwitchCarrier::wait(const Instruction &i) {
         transport.wait(message.ticket, stream, transport.deadline()));
     if (!message.late)
       continue;
-    const int64_t bytes = totalBytes(message.strips);
-    placeStrips(way.element, {{message.late, 1, bytes, bytes}}, message.strips);
+    char *waiting = message.late;
+    for (const Strip &strip : message.strips) {
+      DYNA_RETURN_IF_ERROR(
+          place(way.element, {waiting, strip.count, strip.bytes, strip.bytes},
+                strip));
+      waiting += strip.totalBytes();
+    }
   }
   found->second.messages.clear();
   return Status::ok();

@@ -102,6 +102,9 @@ private:
                            const SwitchTransfer &transfer) const;
   StatusOr<Strip> targetOf(const Way &way, int number, Bucket &bucket,
                            const SwitchTransfer &transfer);
+  /// To another place of this rank, of as many bytes in as many rows, in the order
+  /// of the stream.
+  Status place(int32_t addedAs, const Strip &source, const Strip &target);
   Status startMessage(const Way &way, const MessageKey &key, Message &message);
 
   RankMachine &machine_;

@@ -86,8 +86,7 @@ static void spanBoth(TraceSlice &all, const TraceSlice &slice) {
   all.seconds = end - all.beginSeconds;
 }
 
-void TraceRecorder::addPhases(size_t first) {
-  const size_t end = slices_.size();
+void TraceRecorder::addPhases(size_t first, size_t end) {
   std::map<int, TraceSlice> phases;
   for (size_t index = first; index < end; ++index) {
     const TraceSlice &slice = slices_[index];
@@ -104,7 +103,7 @@ void TraceRecorder::addPhases(size_t first) {
     phase.category = "phase";
     phase.track = TRACK_PHASE;
     phase.sentBytes = 0;
-    add(phase);
+    slices_.push_back(phase);
   }
 }
 
@@ -127,7 +126,7 @@ void TraceRecorder::addSwitches(size_t first, size_t end) {
     life.name =
         key.first == TRACK_VALUE_SWITCH ? "values come" : "gradients go home";
     forgetInstruction(life);
-    add(life);
+    slices_.push_back(life);
   }
 }
 

@@ -70,9 +70,10 @@ public:
   /// A slice that is already there was at another time; the thread's own time says
   /// nothing of it then.
   void move(size_t slice, double beginSeconds, double seconds);
-  /// Draws every switch and phase of the step whose slices began at `first`: those
-  /// of a switch's instructions carry its track until then.
-  void addPhases(size_t first);
+  /// Draws every switch and phase of the step whose slices are [first, end): those
+  /// of a switch's instructions carry its track until then. Also when no more slices
+  /// are recorded.
+  void addPhases(size_t first, size_t end);
   /// Records no more.
   void close() { limit_ = slices_.size(); }
   bool isFull() const { return slices_.size() >= limit_; }

@@ -25,8 +25,8 @@ namespace dyna {
 //===----------------------------------------------------------------------===//
 
 size_t Trainer::stepsAhead() const {
-  const bool isLate = session_.device().runsLate() &&
-                      session_.home.graph->ranks() == 1 && !session_.ranged;
+  const bool isLate =
+      session_.device().runsLate() && session_.home.graph->ranks() == 1;
   return isLate ? kStepsInFlight - 1 : 0;
 }
 
@@ -49,8 +49,12 @@ Status Trainer::launchStep(int64_t step, PlannedStep planned, double waited) {
   if (stepsAhead() == 0 || !last.planned.update)
     status = runPlan(step, last.planned, last.result.emplace());
   else
-    status = session_.ranks->launch(*last.planned.plan, last.planned.batch,
-                                    scalarsOf(step));
+    status = last.planned.plan
+                 ? session_.ranks->launch(*last.planned.plan,
+                                          last.planned.batch, scalarsOf(step))
+                 : session_.ranks->launch(last.planned.phases->step,
+                                          last.planned.phases->batches,
+                                          scalarsOf(step));
   if (status.isOk())
     return last.result ? finishSteps() : status;
   launched_.pop_back();

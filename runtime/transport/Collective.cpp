@@ -24,20 +24,6 @@ const char *dyna::nameOf(CollectiveKind kind) {
   return "unknown collective";
 }
 
-int64_t dyna::elementBytes(int32_t element) {
-  switch (element) {
-  case DYNA_ELEMENT_F64:
-    return 8;
-  case DYNA_ELEMENT_F32:
-  case DYNA_ELEMENT_I32:
-    return 4;
-  case DYNA_ELEMENT_BF16:
-    return 2;
-  default:
-    return 0;
-  }
-}
-
 static const char *elementName(int32_t element) {
   switch (element) {
   case DYNA_ELEMENT_F64:

@@ -21,6 +21,7 @@
 #define DYNA_RUNTIME_TRANSPORT_COLLECTIVE_H
 
 #include "runtime/abi/Collectives.h"
+#include "runtime/base/Reduction.h"
 #include "runtime/base/Status.h"
 
 #include <cstddef>
@@ -41,9 +42,6 @@ constexpr int kCollectiveKinds = 5;
 
 /// What the ABI calls the function: "all_reduce", ...
 const char *nameOf(CollectiveKind kind);
-
-/// Bytes of a DYNA_ELEMENT_*; 0 for an unknown one.
-int64_t elementBytes(int32_t element);
 
 /// Runs of bytes in a buffer: [outer][inner] of them, each `bytes` long.
 struct Rows {

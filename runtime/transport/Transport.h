@@ -48,8 +48,8 @@
 
 #include "runtime/abi/Abi.h"
 #include "runtime/base/Status.h"
+#include "runtime/base/Strips.h"
 #include "runtime/transport/Collective.h"
-#include "runtime/transport/Strips.h"
 
 #include <array>
 #include <chrono>

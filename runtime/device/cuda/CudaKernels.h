@@ -46,6 +46,7 @@ dyna_status checkPositions(dyna_context *context, const int64_t *positions,
 dyna_status noteLosses(dyna_context *context, const double *losses,
                        int64_t count, double *squaredNorm);
 dyna_status clipNorm(dyna_context *context, const dyna_clip *p);
+dyna_status placeRows(dyna_context *context, const dyna_place *p);
 /// What a check left for the host, as a failure; OK: nothing.
 Status explainBadRow(const gpu::BadRow &bad);
 

@@ -33,6 +33,7 @@ const dyna_kernels &dyna::cudaKernels() {
     kernels.check_positions = checkPositions;
     kernels.note_losses = noteLosses;
     kernels.clip_norm = clipNorm;
+    kernels.place_rows = placeRows;
     return kernels;
   }();
   return table;

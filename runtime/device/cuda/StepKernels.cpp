@@ -1,10 +1,12 @@
-//===- StepKernels.cpp - Checks of indices, and the end of a step ---------===//
+//===- StepKernels.cpp - Checks, the end of a step, switches --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/Failure.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/HandKernels.h"
+
+#include <algorithm>
 
 using namespace dyna;
 using namespace dyna::cuda;
@@ -73,4 +75,48 @@ dyna_status cuda::clipNorm(dyna_context *context, const dyna_clip *p) {
       context,
       {p->squared_norms, p->count, p->limit, p->norm, p->scale, p->skips_left},
       /*blocks=*/1);
+}
+
+/// The largest words that all of it are multiples of.
+static int32_t wordBytes(const dyna_place &p, bool hasGaps) {
+  uint64_t all = reinterpret_cast<uintptr_t>(p.source) |
+                 reinterpret_cast<uintptr_t>(p.target) |
+                 static_cast<uint64_t>(p.row_bytes);
+  if (hasGaps)
+    all |= static_cast<uint64_t>(p.source_stride | p.target_stride);
+  constexpr uint64_t largest = 16;
+  all |= largest;
+  return static_cast<int32_t>(all & (~all + 1));
+}
+
+dyna_status cuda::placeRows(dyna_context *context, const dyna_place *p) {
+  if (!dyna_is_place(p))
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "place_rows of rows that are not there, that overlap, or whose "
+                "elements are added and none of f32, f64 and bf16");
+  if (p->rows == 0 || p->row_bytes == 0)
+    return DYNA_OK;
+  dyna_place rows = *p;
+  const bool hasGaps = p->rows > 1 && (p->source_stride != p->row_bytes ||
+                                       p->target_stride != p->row_bytes);
+  if (!hasGaps) {
+    rows.row_bytes *= rows.rows;
+    rows.rows = 1;
+  }
+  const int32_t word = wordBytes(rows, hasGaps);
+  if (word < dyna_added_bytes(p->added_as))
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "place_rows of elements that do not lie at multiples of their "
+                "size");
+  const int64_t words = rows.row_bytes / word;
+  // Each thread has some: beyond that blocks only cost time.
+  constexpr int64_t wordsOfThread = 4, mostBlocks = 1 << 12;
+  const int64_t blocks = std::clamp<int64_t>(
+      rows.rows * words / (wordsOfThread * gpu::kPlaceThreads), 1, mostBlocks);
+  return launch<gpu::Kernel::place_rows>(
+      context,
+      {static_cast<const char *>(rows.source), static_cast<char *>(rows.target),
+       rows.rows, words, rows.source_stride, rows.target_stride, word,
+       rows.added_as},
+      blocks);
 }

@@ -141,6 +141,7 @@ static constexpr dyna_kernels kHostKernels = {
     host::headBf16,
     host::noteLosses,
     host::clipNorm,
+    host::placeRows,
     /*launch_kernel=*/nullptr,
 };
 

@@ -37,6 +37,7 @@ dyna_status headBf16(dyna_context *context, const dyna_head *p);
 dyna_status noteLosses(dyna_context *context, const double *losses,
                        int64_t count, double *squaredNorm);
 dyna_status clipNorm(dyna_context *context, const dyna_clip *p);
+dyna_status placeRows(dyna_context *context, const dyna_place *p);
 
 } // namespace dyna::host
 

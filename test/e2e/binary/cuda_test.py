@@ -183,6 +183,33 @@ class CudaTest(common.BinaryTest):
             self.assertNotIn("stages", line)
             self.assertEqual(len(line["rank_peak_bytes"]), 1)
 
+    def test_steps_of_several_strategies(self):
+        """Their gradients come home on the device, in the order of its stream: as on the host, and launched ahead, too."""
+        ranges = ("--strategies=s: dp=1; m: dp=1,recompute=selective; l: dp=1,recompute=full", "--merge-ranges=never",
+                  "--ranges=s: 0-12; m: 13-40; l: 41-")
+        for compute_type, bound in BOUNDS.items():
+            with self.subTest(type=compute_type):
+                host = self.run_short(common.binary("gpt2", compute_type), f"host-{compute_type}", *ranges)
+                device = self.run_short(self.emulated("gpt2", compute_type), f"cuda-{compute_type}", *ranges)
+                self.assert_close(common.losses(f"{device}.jsonl"), common.losses(f"{host}.jsonl"), bound)
+                lines = common.lines_of(f"{device}.jsonl")
+                self.assertGreater(max(line["phases"] for line in lines), 2)
+        trace = self.folder / "trace.json"
+        ahead, lines = self.outcome(self.emulated(), self.folder / "ahead", *ranges, f"--trace={trace}", "--trace-steps=4")
+        by_turns, others = self.outcome(self.emulated(), self.folder / "by-turns", *ranges, "--plan-ahead=0")
+        self.assertEqual([part for part in ahead if not isinstance(part, str)], [part for part in by_turns if not isinstance(part, str)])
+        self.assertGreaterEqual(sum(line["launched_ahead"] for line in lines), len(lines) // 2)
+        self.assertFalse(any(line["launched_ahead"] for line in others))
+        # Every traced step has its phases, one behind the other.
+        events = [event for event in common.json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X"]
+        end = 0
+        for step in range(4):
+            phases = [event for event in events if event["cat"] == "phase" and event["args"]["step"] == step + 1]
+            self.assertEqual(len(phases), lines[step]["phases"], f"of step {step + 1}")
+            for phase in phases:
+                self.assertGreaterEqual(phase["ts"], end)
+                end = phase["ts"] + phase["dur"]
+
     def test_divergence_is_as_if_steps_were_read_at_once(self):
         """The step behind one that is not finite is launched already: it changes nothing."""
         program = self.emulated()

@@ -15,7 +15,7 @@
 #ifndef DYNA_TEST_RUNTIME_TRANSPORT_RENDEZVOUSTRANSPORT_H
 #define DYNA_TEST_RUNTIME_TRANSPORT_RENDEZVOUSTRANSPORT_H
 
-#include "runtime/transport/Strips.h"
+#include "runtime/base/Strips.h"
 #include "runtime/transport/Transport.h"
 
 namespace dyna {

@@ -1,13 +1,17 @@
-//===- Step.cu - Checks of indices, and the end of a step -------*- C++ -*-===//
+//===- Step.cu - Checks, the end of a step, switches ------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All in one block: a micro-batch has thousands of rows, a step hundreds of
-// losses and norms.
+// Checks and sums are of one block: a micro-batch has thousands of rows, a step
+// hundreds of losses and norms. Placing rows is of many.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/kernels/Gpu.h"
+
+#include "runtime/abi/Collectives.h"
+
+#include <cstring>
 
 using namespace dyna;
 
@@ -68,4 +72,84 @@ DYNA_KERNEL(clip_norm) {
   *args.scale = excess != 0 || left < 0               ? gpu::squareRoot(-1.0)
                 : args.limit > 0 && norm > args.limit ? args.limit / norm
                                                       : 1;
+}
+
+namespace {
+
+struct alignas(16) Word16 {
+  uint64_t low, high;
+};
+
+/// The sum of the elements of two words, which lie there from the lowest bits on.
+template <typename Element, typename Word> DYNA_GPU Word sumOf(Word a, Word b) {
+  Element x, y;
+  std::memcpy(&x, &a, sizeof(x));
+  std::memcpy(&y, &b, sizeof(y));
+  x += y;
+  std::memcpy(&a, &x, sizeof(x));
+  return a;
+}
+
+DYNA_GPU uint16_t sumOfBf16(uint16_t a, uint16_t b) {
+  return static_cast<uint16_t>(
+      gpu::packBf16(gpu::widenBf16(a) + gpu::widenBf16(b), 0));
+}
+
+/// What it has to add has no smaller elements than a word is.
+DYNA_GPU uint8_t added(uint8_t value, uint8_t, int32_t) { return value; }
+DYNA_GPU uint16_t added(uint16_t value, uint16_t to, int32_t) {
+  return sumOfBf16(to, value);
+}
+DYNA_GPU uint32_t added(uint32_t value, uint32_t to, int32_t type) {
+  if (type == DYNA_ELEMENT_F32)
+    return sumOf<float>(to, value);
+  return gpu::packBf16(gpu::widenBf16(static_cast<uint16_t>(to)) +
+                           gpu::widenBf16(static_cast<uint16_t>(value)),
+                       gpu::widenBf16(static_cast<uint16_t>(to >> 16)) +
+                           gpu::widenBf16(static_cast<uint16_t>(value >> 16)));
+}
+DYNA_GPU uint64_t added(uint64_t value, uint64_t to, int32_t type) {
+  if (type == DYNA_ELEMENT_F64)
+    return sumOf<double>(to, value);
+  const uint64_t high = added(static_cast<uint32_t>(value >> 32),
+                              static_cast<uint32_t>(to >> 32), type);
+  return high << 32 |
+         added(static_cast<uint32_t>(value), static_cast<uint32_t>(to), type);
+}
+DYNA_GPU Word16 added(Word16 value, Word16 to, int32_t type) {
+  return {added(value.low, to.low, type), added(value.high, to.high, type)};
+}
+
+template <typename Word>
+DYNA_GPU void placeWords(const gpu::PlaceRowsArguments &args) {
+  const int64_t all = args.rows * args.words;
+  const int64_t step = int64_t(gpu::gridSize()) * gpu::blockSize();
+  for (int64_t i =
+           int64_t(gpu::blockIndex()) * gpu::blockSize() + gpu::threadIndex();
+       i < all; i += step) {
+    const int64_t row = args.rows > 1 ? i / args.words : 0;
+    const int64_t at = (i - row * args.words) * int64_t(sizeof(Word));
+    const Word value = *reinterpret_cast<const Word *>(
+        args.source + row * args.sourceStride + at);
+    Word &target =
+        *reinterpret_cast<Word *>(args.target + row * args.targetStride + at);
+    target = args.addedAs < 0 ? value : added(value, target, args.addedAs);
+  }
+}
+
+} // namespace
+
+DYNA_KERNEL(place_rows) {
+  switch (args.wordBytes) {
+  case 16:
+    return placeWords<Word16>(args);
+  case 8:
+    return placeWords<uint64_t>(args);
+  case 4:
+    return placeWords<uint32_t>(args);
+  case 2:
+    return placeWords<uint16_t>(args);
+  default:
+    return placeWords<uint8_t>(args);
+  }
 }

@@ -51,6 +51,18 @@ struct ClipNormArguments {
   int64_t *skipsLeft;
 };
 
+constexpr int kPlaceThreads = 256;
+
+/// Rows of `words` words, which all addresses and strides are multiples of.
+struct PlaceRowsArguments {
+  const char *source;
+  char *target;
+  int64_t rows, words;
+  int64_t sourceStride, targetStride; ///< bytes
+  int32_t wordBytes;                  ///< 1, 2, 4, 8 or 16
+  int32_t addedAs;
+};
+
 } // namespace gpu
 } // namespace dyna
 

@@ -74,6 +74,7 @@ constexpr dyna_kernels kCounting = {
       return DYNA_OK;
     },
     DYNA_COUNTING(clip_norm, dyna_clip),
+    DYNA_COUNTING(place_rows, dyna_place),
     [](dyna_context *context, const dyna_device_code *, int64_t,
        const void *args, int64_t, int64_t) -> dyna_status {
       count(context, "launch_kernel", args);
@@ -106,6 +107,7 @@ std::map<std::string, dyna_status> callAll(dyna_context *context) {
   DYNA_CALL(head_f32);
   DYNA_CALL(head_f64);
   DYNA_CALL(clip_norm);
+  DYNA_CALL(place_rows);
   result["note_losses"] = dyna_note_losses(context, nullptr, 1, nullptr);
   result["launch_kernel"] =
       dyna_launch_kernel(context, nullptr, 0, nullptr, 0, 1);

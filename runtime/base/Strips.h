@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_TRANSPORT_STRIPS_H
-#define DYNA_RUNTIME_TRANSPORT_STRIPS_H
+#ifndef DYNA_RUNTIME_BASE_STRIPS_H
+#define DYNA_RUNTIME_BASE_STRIPS_H
 
 #include <algorithm>
 #include <cstdint>
@@ -131,4 +131,4 @@ void placeStrips(int32_t addedAs, const std::vector<Strip> &source,
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_TRANSPORT_STRIPS_H
+#endif // DYNA_RUNTIME_BASE_STRIPS_H

@@ -8,12 +8,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_TRANSPORT_REDUCTION_H
-#define DYNA_RUNTIME_TRANSPORT_REDUCTION_H
+#ifndef DYNA_RUNTIME_BASE_REDUCTION_H
+#define DYNA_RUNTIME_BASE_REDUCTION_H
 
 #include "runtime/abi/Collectives.h"
 
 namespace dyna {
+
+/// Bytes of a DYNA_ELEMENT_*; 0 for an unknown one.
+int64_t elementBytes(int32_t element);
 
 /// Reduces `count` elements (DYNA_ELEMENT_*, DYNA_REDUCE_*) of every source and
 /// writes the result to every target. A target may be one of the sources; no
@@ -24,4 +27,4 @@ void reduceElements(int32_t element, int32_t reduction,
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_TRANSPORT_REDUCTION_H
+#endif // DYNA_RUNTIME_BASE_REDUCTION_H

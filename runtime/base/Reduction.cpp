@@ -2,9 +2,23 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/transport/Reduction.h"
+#include "runtime/base/Reduction.h"
 
 #include <cstring>
+
+int64_t dyna::elementBytes(int32_t element) {
+  switch (element) {
+  case DYNA_ELEMENT_F64:
+    return 8;
+  case DYNA_ELEMENT_F32:
+  case DYNA_ELEMENT_I32:
+    return 4;
+  case DYNA_ELEMENT_BF16:
+    return 2;
+  default:
+    return 0;
+  }
+}
 
 // Into the copies for each instruction set below.
 #define DYNA_INLINE inline __attribute__((always_inline))

@@ -2,10 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/transport/Strips.h"
+#include "runtime/base/Strips.h"
 
-#include "runtime/transport/Collective.h"
-#include "runtime/transport/Reduction.h"
+#include "runtime/base/Reduction.h"
 
 #include <cstring>
 #if defined(__x86_64__)

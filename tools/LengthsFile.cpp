@@ -16,13 +16,20 @@ namespace {
 
 constexpr int64_t maxFileBytes = INT64_C(1) << 32;
 
+/// Of fields between commas, without what stands around them.
 std::vector<std::string> split(const std::string &line) {
-  std::vector<std::string> fields(1);
-  for (char c : line)
-    if (c == ',')
-      fields.emplace_back();
-    else if (c != '\r' && c != ' ' && c != '"')
-      fields.back() += c;
+  const char *around = " \t\r\"";
+  std::vector<std::string> fields;
+  for (size_t begin = 0; begin <= line.size();) {
+    const size_t end = std::min(line.find(',', begin), line.size());
+    const std::string field = line.substr(begin, end - begin);
+    const size_t first = field.find_first_not_of(around);
+    fields.push_back(
+        first == std::string::npos
+            ? ""
+            : field.substr(first, field.find_last_not_of(around) - first + 1));
+    begin = end + 1;
+  }
   return fields;
 }
 
@@ -49,8 +56,10 @@ bool isNumber(const std::string &text) {
 
 /// What is wrong with a field; a long one is told by its beginning.
 Status noNumber(const std::string &field) {
-  return Status::invalidArgument("expects a number of tokens, but got '" +
-                                 shortened(field) + "'");
+  return Status::invalidArgument(
+      "expects a number of tokens, but got '" + shortened(field) + "'" +
+      (field.find(' ') != std::string::npos ? ": commas separate numbers"
+                                            : ""));
 }
 
 bool namesTokens(const std::string &column) {

@@ -18,15 +18,30 @@ std::string &TraceWriter::event() {
 }
 
 void TraceWriter::nameProcess(int process, const std::string &name) {
+  std::string &known = processes_[process];
+  if (known == name)
+    return;
+  known = name;
   event() += formatText("{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": "
                         "%d, \"args\": {\"name\": \"%s\"}}",
                         process, name);
 }
 
 void TraceWriter::nameTrack(int process, int track, const std::string &name) {
+  if (!tracks_.insert({{process, name}, track}).second)
+    return;
   event() += formatText("{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": "
                         "%d, \"tid\": %d, \"args\": {\"name\": \"%s\"}}",
                         process, track, name);
+}
+
+int TraceWriter::track(int process, const std::string &name) {
+  auto found = tracks_.find({process, name});
+  if (found != tracks_.end())
+    return found->second;
+  const int track = kFreeTracks + used_[process]++;
+  nameTrack(process, track, name);
+  return track;
 }
 
 void TraceWriter::slice(int process, int track, const std::string &name,

@@ -12,7 +12,9 @@
 #define DYNA_RUNTIME_BASE_TRACEWRITER_H
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 
 namespace dyna {
 
@@ -33,9 +35,14 @@ struct TraceArguments {
 
 class TraceWriter {
 public:
-  /// Names must be plain: they are written as they are.
+  /// Names must be plain: they are written as they are, each once, however often
+  /// it is given.
   void nameProcess(int process, const std::string &name);
+  /// Of tracks that have a number everywhere, below `kFreeTracks`.
   void nameTrack(int process, int track, const std::string &name);
+  /// The number of the track of that name, the next free one where it is new.
+  int track(int process, const std::string &name);
+  static constexpr int kFreeTracks = 8;
   void slice(int process, int track, const std::string &name,
              const std::string &category, double begin, double seconds,
              const TraceArguments &arguments);
@@ -51,6 +58,9 @@ private:
   std::string &event();
 
   std::string text_;
+  std::map<int, std::string> processes_;
+  std::map<std::pair<int, std::string>, int> tracks_; ///< by process and name
+  std::map<int, int> used_; ///< free tracks of a process
 };
 
 /// The id of the arrow of a message: processes that know nothing of each other

@@ -112,22 +112,22 @@ private:
     }
   }
 
-  /// Numbered from 1 in the order in which they are seen.
+  /// Of a line. Several may have a name: those of other groups of as many ranks.
   int track(int rank, const PlannedTransfer &transfer) {
     int &track = tracks_[{rank, transfer.line}];
     if (track > 0)
       return track;
-    track = ++trackCount_[rank];
-    writer_.nameTrack(
-        step_.firstProcess + rank, track,
+    std::string name =
         transfer.isMessage()
             ? formatText("%s to rank %d",
                          transfer.kind == PlannedTransfer::Kind::Gradient
                              ? "gradients"
                              : "activations",
                          work_.party(transfer, 1))
-            : formatText("parameters of %d ranks", transfer.parties));
-    return track;
+            : formatText("parameters of %d ranks", transfer.parties);
+    if (int before = named_[{rank, name}]++; before > 0)
+      name += formatText(" (%d)", before + 1);
+    return track = writer_.track(step_.firstProcess + rank, name);
   }
 
   TraceWriter &writer_;
@@ -136,8 +136,8 @@ private:
   const plan::Plan &plan_;
   const PlanWork &work_;
   const PlanTimes &times_;
-  std::map<std::pair<int, int>, int> tracks_; ///< by rank and line
-  std::map<int, int> trackCount_;
+  std::map<std::pair<int, int>, int> tracks_;        ///< by rank and line
+  std::map<std::pair<int, std::string>, int> named_; ///< lines, by rank
 };
 
 } // namespace

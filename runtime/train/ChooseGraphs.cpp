@@ -210,7 +210,7 @@ Status chooseGraphs(Session &session, bool training) {
   noteUnusedPipeline(session);
   for (PlannedGraph *graph : session.graphs())
     DYNA_RETURN_IF_ERROR(limitByFlag(session, *graph, training));
-  session.options.tokensPerMicroBatch =
+  session.options.chosenMicroBatch =
       session.home.options.maxTokensPerMicroBatch;
   return Status::ok();
 }

@@ -58,7 +58,7 @@ Status doesNotFit(const MemoryNeed &need, const TrainOptions &options,
       "micro-batches of %d tokens, %s for mini-batches of %d tokens, %s "
       "for the tables of the data, %s for saving and loading), but %s: %s%s",
       formatBytes(need.total()), formatBytes(need.persistent),
-      formatBytes(need.dynamic), options.tokensPerMicroBatch,
+      formatBytes(need.dynamic), options.chosenMicroBatch,
       formatBytes(need.batches), options.tokensPerBatch, formatBytes(need.data),
       formatBytes(need.files), limit, remedyFor(need, options), enough));
 }
@@ -145,7 +145,7 @@ Status checkDeviceNeed(int64_t persistent, int64_t dynamic,
       "%s for micro-batches of %d tokens), but the device has %s free for it: "
       "%s are missing; %s",
       formatBytes(persistent + dynamic), formatBytes(persistent),
-      formatBytes(dynamic), options.tokensPerMicroBatch, formatBytes(room),
+      formatBytes(dynamic), options.chosenMicroBatch, formatBytes(room),
       formatBytes(missing),
       remedyOnDevice(persistent, dynamic, options, memory)));
 }

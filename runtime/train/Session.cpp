@@ -45,7 +45,7 @@ BatchOptions Session::batchOptions() const {
 StatusOr<MiniBatch> Session::readBatch(BatchReader &reader) const {
   DYNA_ASSIGN_OR_RETURN(MiniBatch batch, reader.next(options.tokensPerBatch));
   if (options.pad)
-    padSamples(batch, options.tokensPerMicroBatch);
+    padSamples(batch, options.chosenMicroBatch);
   joinSamples(batch, joinedSamples(*model, batch.lengths(), home.options));
   return batch;
 }

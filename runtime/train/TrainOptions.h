@@ -40,7 +40,10 @@ struct TrainOptions {
   int64_t tokensPerBatch = defaultTokensPerBatch;
   std::string microBatches = batchingNames().front();
   int64_t tokensPerMicroBatch = 0; ///< 0: chosen by the policy
-  int64_t inFlight = 0;            ///< 0: chosen by the policy
+  /// That, or what the policy chose for home: no flag, since what nobody gave must
+  /// not bind a run that is resumed under other strategies.
+  int64_t chosenMicroBatch = 0;
+  int64_t inFlight = 0; ///< 0: chosen by the policy
   int64_t planAhead = 2;
   int64_t planThreads = 1;
   std::string store;      ///< "redis://host:6379"; empty: plans stay here

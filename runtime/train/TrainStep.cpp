@@ -178,7 +178,7 @@ Status Trainer::finishStep() {
   cursor_ = planned.cursor;
   countStep(metrics, result, isFinite);
   summary_.addPadding(planned, ruleOf(session_.home.options.batching).pads,
-                      options_.tokensPerMicroBatch);
+                      options_.chosenMicroBatch);
   return Status::ok();
 }
 

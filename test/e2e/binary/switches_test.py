@@ -59,6 +59,20 @@ class EqualityTest(switches.SwitchesTest):
             for kind, (difference, where) in self.references["gpt2"].compare(stem).items():
                 self.assertLessEqual(difference, strategies.TOLERANCE, f"{kind} of {where}")
 
+    def test_a_run_that_was_interrupted_goes_on_bit_by_bit(self):
+        """Sizes of micro-batches that nobody gave are chosen again for each graph, and bind no other strategy."""
+        case = Case("gpt2", (A, B, C))
+        stems = [self.runs / name for name in ("whole", "interrupted")]
+        whole, parts = [[word for word in self.command(case, stem) if not str(word).startswith("--tokens-per-micro-batch=")]
+                        for stem in stems]
+        common.succeed(whole)
+        common.succeed([*parts, "--steps=3"])
+        common.succeed([parts[0], f"--resume={stems[1]}", f"--steps={strategies.STEPS}", "--no-progress"])
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            self.assertEqual(*((stem / f"step-{strategies.STEPS}" / name).read_bytes() for stem in stems))
+        stored = json.loads((stems[0] / f"step-{strategies.STEPS}" / "state.json").read_text())["arguments"]
+        self.assertFalse([word for word in stored if "micro-batch=" in word])
+
     def test_plans_come_from_files(self):
         """What was dumped runs again, and is refused where the graphs are others."""
         case = Case("gpt2", (A, B, C))

@@ -80,7 +80,7 @@ TEST(MemoryNeedTest, AdvisesWhatTheRunGoesBy) {
 
 TEST(MemoryNeedTest, DevicesHaveTheirOwn) {
   TrainOptions options;
-  options.tokensPerMicroBatch = 512;
+  options.chosenMicroBatch = 512;
   auto room = [](int64_t free, int64_t staged) {
     return DeviceMemory{free, staged}.room();
   };

@@ -21,6 +21,19 @@ for pid in range(8):
             begin, end = max(one["ts"], other["ts"]), min(one["ts"] + one["dur"], other["ts"] + other["dur"])
             assert end - begin < 0.01, (one, other)
 
+# A track has one name, told once, and what is on it is of that kind; so has a process.
+named = [(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"]
+assert len(named) == len(set(named)), named
+names = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
+words = {"switches: ": ("switch",), "phases": ("phase",), "activations": ("transfer",), "gradients to": ("transfer",), "parameters": ("transfer",)}
+for event in events:
+    if event.get("ph") == "X" and event["tid"] != 0:
+        name = names[event["pid"], event["tid"]]
+        wanted = [kinds for begin, kinds in words.items() if name.startswith(begin)]
+        assert len(wanted) == 1 and event["cat"] in wanted[0], (name, event)
+processes = [event["pid"] for event in events if event["name"] == "process_name"]
+assert len(processes) == len(set(processes)), processes
+
 # A track of phases, by their strategies: each has all functions of its own, and they do not overlap.
 tracks = {event["args"]["name"] for event in events if event["name"] == "thread_name" and event["tid"] == 3}
 assert tracks == {"phases"}, tracks

@@ -84,6 +84,8 @@ mlir::dyna::chooseStrategies(ModuleOp module, const StrategyChoice &choice) {
   texts.considered += chosen->table();
   if (std::string note = costs->describeOtherType(); !note.empty())
     texts.notes.push_back(std::move(note));
+  if (std::string note = ::dyna::describeLackingMemory(*costs); !note.empty())
+    texts.notes.push_back(std::move(note));
   for (std::string &note : ::dyna::describeLacking(*costs, chosen->chosen()))
     texts.notes.push_back(std::move(note));
   return texts;

@@ -94,10 +94,72 @@ StatusOr<double> Planner::chooseModes(const plan::Plan &plan,
   return slowest;
 }
 
+/// Of micro-batches of several samples.
+static int64_t largestJoined(const plan::Plan &plan) {
+  int64_t largest = 0;
+  for (const plan::MicroBatch &microBatch : plan.microBatches)
+    if (microBatch.segments.size() > 1)
+      largest = std::max(largest, extentOf(microBatch).tq);
+  return largest;
+}
+
+/// Whether ranks mostly wait where a pipeline has enough to do: fewer micro-batches
+/// are in flight than there are stages.
+static bool isWaiting(const PlanTimes &times) {
+  constexpr double enough = 0.75;
+  double busiest = 0;
+  for (const RankTimes &rank : times.ranks)
+    busiest = std::max(busiest, rank.busy);
+  return busiest < enough * times.makespan;
+}
+
 StatusOr<Planner::Cut> Planner::cutFor(const std::vector<int64_t> &lengths,
                                        int64_t targetTokens,
                                        const PlanOptions &options,
                                        bool trains) const {
+  DYNA_ASSIGN_OR_RETURN(Cut best,
+                        cutOnce(lengths, targetTokens, options, trains));
+  const int64_t manyInFlight = int64_t(4) * graph_.stages() * graph_.replicas();
+  if (!trains || graph_.stages() == 1 || options.dynamicLimits.empty() ||
+      !ruleOf(options.batching).takesShares ||
+      best.plan.microBatchCount() < manyInFlight)
+    return best;
+  // What lies beside micro-batches, no estimate of what has room knows: where that
+  // leaves too few in flight, smaller ones may be faster.
+  constexpr int tries = 3;
+  PlanOptions smaller = options;
+  smaller.longestSample = options.mostTokens();
+  Cut cut = best;
+  double shortest = never;
+  for (int turn = 0; turn < tries; ++turn) {
+    if (!cut.isFilled) {
+      auto filled = complete(cut.plan, smaller, trains);
+      if (filled.status().code() == StatusCode::ResourceExhausted)
+        return best;
+      DYNA_RETURN_IF_ERROR(filled.status());
+      cut = {*std::move(filled), /*isFilled=*/true};
+    }
+    DYNA_ASSIGN_OR_RETURN(PlanTimes times, timePlan(graph_, cut.plan, costs_));
+    if (times.makespan >= shortest)
+      return best;
+    shortest = times.makespan;
+    best = cut;
+    smaller.maxTokensPerMicroBatch = largestJoined(cut.plan) / 2;
+    if (!isWaiting(times) || smaller.maxTokensPerMicroBatch == 0)
+      return best;
+    auto next = cutOnce(lengths, targetTokens, smaller, trains);
+    if (next.status().code() == StatusCode::ResourceExhausted)
+      return best;
+    DYNA_RETURN_IF_ERROR(next.status());
+    cut = *std::move(next);
+  }
+  return best;
+}
+
+StatusOr<Planner::Cut> Planner::cutOnce(const std::vector<int64_t> &lengths,
+                                        int64_t targetTokens,
+                                        const PlanOptions &options,
+                                        bool trains) const {
   Cut best;
   if (!trains || !choosesModes(options)) {
     DYNA_ASSIGN_OR_RETURN(best.plan,

@@ -12,8 +12,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <random>
 #include <set>
+#include <tuple>
 
 namespace dyna {
 namespace {
@@ -52,14 +52,16 @@ StatusOr<int> ranksToSearch(const Cluster &cluster, int64_t asked) {
   if (asked == 0 && devices == 0)
     return Status::invalidArgument(
         "--strategies search needs to know the devices: --cluster such as "
-        "a100-40g:4x8");
+        "a100-40g:4x8, or `nodes` and `devices_per_node` in the cluster of "
+        "--costs");
   if (devices > 0 && asked > devices)
     return Status::invalidArgument(formatText(
         "--ranks is %d, but the cluster has %d devices", asked, devices));
   if (perNode > 0 && asked > perNode && asked % perNode != 0)
     return Status::invalidArgument(
-        formatText("--ranks is %d, which are no whole nodes of %d devices",
-                   asked, perNode));
+        formatText("--ranks is %d, which are no whole nodes of %d devices: "
+                   "give a multiple of %d, or less",
+                   asked, perNode, perNode));
   return static_cast<int>(asked > 0 ? asked : devices);
 }
 
@@ -77,13 +79,17 @@ ChosenStrategies::ChosenStrategies(StrategyCandidates candidates,
                                    FoundStrategies found,
                                    LengthDistribution lengths)
     : candidates_(std::move(candidates)), found_(std::move(found)),
-      lengths_(std::move(lengths)), expected_(found_.best.seconds()) {
+      lengths_(std::move(lengths)), expected_(found_.best.seconds()),
+      expectedRanges_(found_.best.ranges.size()) {
   nameRanges();
+  expectedText_ = strategies();
 }
 
 void ChosenStrategies::take(const Played &played) {
   played_ = played;
-  if (!played.isAlone())
+  const bool isExpected =
+      found_.best.ranges.size() == 1 && found_.best.home == played.candidate;
+  if (!isAlone(played) || isExpected)
     return;
   FoundStep alone = found_.bestSingle;
   if (alone.ranges.empty() || alone.home != played.candidate) {
@@ -93,8 +99,18 @@ void ChosenStrategies::take(const Played &played) {
     alone.update = candidates_.updateSeconds(played.candidate);
     alone.phases = found_.singles[played.candidate] - alone.update;
   }
+  isOther_ = true;
   found_.best = std::move(alone);
   nameRanges();
+}
+
+bool ChosenStrategies::isAlone(const Played &played) const {
+  // Steps differ by more than that, and one strategy is simpler.
+  constexpr double worthSwitching = 1.02;
+  if (played.candidate < 0)
+    return false;
+  return expectedRanges_ > 1 ? played.alone < worthSwitching * played.found
+                             : played.alone <= played.found;
 }
 
 void ChosenStrategies::nameRanges() {
@@ -172,15 +188,15 @@ std::string ChosenStrategies::rangesTable() const {
 std::string ChosenStrategies::singlesTable() const {
   if (found_.bestSingle.ranges.empty())
     return "no single strategy has room for the longest samples\n";
-  // Where another one was faster when it was played, estimates are no comparison.
-  std::string text;
-  if (!played_ || !played_->isAlone() ||
-      found_.bestSingle.home == found_.best.home)
-    text = formatText(
-        "best single strategy %.3f s: %s; the step is %.2f times as fast\n",
-        found_.bestSingle.seconds(),
-        describeStrategy(candidates_.strategy(found_.bestSingle.home)),
-        found_.bestSingle.seconds() / found_.best.seconds());
+  // Once they were played, estimates are no comparison.
+  std::string text = formatText(
+      "best single strategy by estimates %.3f s: %s%s\n",
+      found_.bestSingle.seconds(),
+      describeStrategy(candidates_.strategy(found_.bestSingle.home)),
+      played_
+          ? std::string()
+          : formatText("; the step is %.2f times as fast",
+                       found_.bestSingle.seconds() / found_.best.seconds()));
   std::vector<int> order(found_.singles.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int a, int b) {
@@ -210,9 +226,10 @@ std::string ChosenStrategies::singlesTable() const {
 std::string ChosenStrategies::table() const {
   return formatText(
              "%d strategies on %d ranks; %d kept for the search, which looked "
-             "at %d branches, %d of them to the end\n\n",
+             "at %d branches, %d of them to the end%s\n\n",
              candidates_.considered(), candidates_.graph(0).ranks(),
-             candidates_.candidates(), found_.branches, found_.complete) +
+             candidates_.candidates(), found_.branches, found_.complete,
+             found_.isCut ? ", and left others out" : "") +
          rangesTable() +
          formatText(
              "expected step %.3f s: phases %.3f, switches %.3f, update %.3f\n",
@@ -222,32 +239,35 @@ std::string ChosenStrategies::table() const {
          "\" --ranges \"" + ranges() + "\"\n";
 }
 
-/// What estimates of several strategies are worth.
+/// What estimates are worth.
 std::string ChosenStrategies::playedText() const {
-  if (!played_)
-    return "";
+  if (!played_ || (!std::isfinite(played_->found) && played_->candidate < 0))
+    return played_ ? "drawn steps were planned, and no order of one fits: give "
+                     "the ranks more memory, or ask for fewer tokens a step\n"
+                   : "";
   const std::string steps =
       formatText("%d drawn step%s, planned and played: ", played_->steps,
                  played_->steps == 1 ? "" : "s");
-  if (!std::isfinite(played_->found))
-    return steps +
-           (played_->isAlone()
-                ? formatText("of several strategies no order fits, and this "
-                             "one alone takes %.3f s\n",
-                             played_->alone)
-                : std::string("no order of one fits: give the ranks more "
-                              "memory, or ask for fewer tokens a step\n"));
-  if (played_->candidate < 0)
-    return steps + formatText("%.3f s; none of its strategies alone has room\n",
-                              played_->found);
-  if (!played_->isAlone())
-    return steps +
-           formatText("%.3f s, and the best of its strategies alone %.3f\n",
-                      played_->found, played_->alone);
+  const bool isSet = expectedRanges_ > 1;
+  if (!isOther_) {
+    if (!isSet)
+      return steps + formatText("%.3f s\n", played_->found);
+    return steps + formatText("%.3f s, ", played_->found) +
+           (played_->candidate < 0
+                ? std::string("and no single strategy has room\n")
+                : formatText("and the best single strategy %.3f: %s\n",
+                             played_->alone,
+                             describeStrategy(
+                                 candidates_.strategy(played_->candidate))));
+  }
   return steps +
-         formatText("several strategies, of which %.3f s were expected, take "
-                    "%.3f s, and this one alone %.3f\n",
-                    expected_, played_->found, played_->alone);
+         formatText("this one %.3f s, and what estimates favour, with "
+                    "%.3f s, ",
+                    played_->alone, expected_) +
+         (std::isfinite(played_->found)
+              ? formatText("%.3f s: ", played_->found)
+              : std::string("has no order that fits: ")) +
+         expectedText_ + "\n";
 }
 
 std::string ChosenStrategies::json() const {
@@ -315,21 +335,6 @@ sizeSteps(const CostModel &costs, const StrategySpace &space,
   return SizedSteps::create(costs, std::move(asked), notes);
 }
 
-/// Mini-batches of these lengths, always the same ones: few of large steps.
-static std::vector<std::vector<int64_t>>
-drawSteps(const std::vector<int64_t> &lengths, int64_t tokensPerStep) {
-  constexpr int64_t enoughTokens = 1 << 19;
-  const int64_t count = std::clamp<int64_t>(enoughTokens / tokensPerStep, 1, 4);
-  // Planning takes longer than in proportion, and so many show what is uneven.
-  tokensPerStep = std::min(tokensPerStep, 2 * enoughTokens);
-  std::mt19937_64 random(1);
-  std::vector<std::vector<int64_t>> steps(static_cast<size_t>(count));
-  for (std::vector<int64_t> &step : steps)
-    for (int64_t tokens = 0; tokens < tokensPerStep; tokens += step.back())
-      step.push_back(lengths[random() % lengths.size()]);
-  return steps;
-}
-
 /// Infinitely many seconds where no order of a step fits.
 static StatusOr<double>
 playOrLack(const SizedSteps &sized,
@@ -340,31 +345,57 @@ playOrLack(const SizedSteps &sized,
   return seconds;
 }
 
-/// What was found, beside each of its strategies and the best single one alone.
+/// Those that are played alone: the best by estimates, no two of one family, each of
+/// a set among them.
+static std::vector<int> singlesToPlay(const ChosenStrategies &chosen,
+                                      int64_t tokensPerStep) {
+  // Estimates are up to twice off; of large steps each takes seconds.
+  constexpr double farOff = 2;
+  constexpr int64_t largeStep = 1 << 19;
+  const size_t mostPlayed = tokensPerStep > largeStep ? 3 : 5;
+  const std::vector<double> &expected = chosen.found().singles;
+  std::vector<int> all;
+  for (int c = 0; c < static_cast<int>(expected.size()); ++c)
+    if (std::isfinite(expected[c]))
+      all.push_back(c);
+  std::set<int> ofSet;
+  for (const FoundRange &range : chosen.found().best.ranges)
+    ofSet.insert(range.candidate);
+  std::sort(all.begin(), all.end(), [&](int a, int b) {
+    return std::tuple(ofSet.count(a) == 0, expected[a], a) <
+           std::tuple(ofSet.count(b) == 0, expected[b], b);
+  });
+  std::set<int> families;
+  std::vector<int> played;
+  const double best = chosen.found().bestSingle.ranges.empty()
+                          ? std::numeric_limits<double>::infinity()
+                          : chosen.found().bestSingle.seconds();
+  for (int c : all) {
+    const bool isOfSet = ofSet.count(c) > 0;
+    if (!isOfSet && (expected[c] > farOff * best ||
+                     played.size() >= mostPlayed + ofSet.size() - 1))
+      continue;
+    if (families.insert(chosen.candidates().family(c)).second)
+      played.push_back(c);
+  }
+  return played;
+}
+
+/// What was found (null: a single strategy), beside single ones.
 static StatusOr<ChosenStrategies::Played>
 playFound(const CostModel &costs, const StrategySpace &space,
-          const ChosenStrategies &chosen, const SizedSteps &found,
+          const ChosenStrategies &chosen, const SizedSteps *set,
           const std::vector<int64_t> &lengths) {
-  constexpr size_t mostPlayed = 3;
+  constexpr double never = std::numeric_limits<double>::infinity();
   ChosenStrategies::Played played;
   const auto steps = drawSteps(lengths, space.tokensPerStep);
   played.steps = static_cast<int64_t>(steps.size());
-  DYNA_ASSIGN_OR_RETURN(played.found, playOrLack(found, steps));
-  played.alone = std::numeric_limits<double>::infinity();
-  std::vector<int> singles;
-  for (const FoundRange &range : chosen.found().best.ranges)
-    singles.push_back(range.candidate);
-  if (!chosen.found().bestSingle.ranges.empty())
-    singles.push_back(chosen.found().bestSingle.home);
-  const std::vector<double> &expected = chosen.found().singles;
-  std::sort(singles.begin(), singles.end(), [&](int a, int b) {
-    return std::pair(expected[a], a) < std::pair(expected[b], b);
-  });
-  singles.erase(std::unique(singles.begin(), singles.end()), singles.end());
-  singles.resize(std::min(singles.size(), mostPlayed));
-  for (int candidate : singles) {
-    if (!std::isfinite(expected[candidate]))
-      continue;
+  played.found = never;
+  if (set) {
+    DYNA_ASSIGN_OR_RETURN(played.found, playOrLack(*set, steps));
+  }
+  played.alone = never;
+  for (int candidate : singlesToPlay(chosen, space.tokensPerStep)) {
     Strategy strategy = chosen.candidates().strategy(candidate);
     strategy.name = "a";
     DYNA_ASSIGN_OR_RETURN(auto alone,
@@ -373,6 +404,8 @@ playFound(const CostModel &costs, const StrategySpace &space,
     if (alone->lackingBytes() > 0)
       continue;
     DYNA_ASSIGN_OR_RETURN(double seconds, playOrLack(*alone, steps));
+    if (!set && candidate == chosen.found().best.home)
+      played.found = seconds;
     if (seconds < played.alone) {
       played.alone = seconds;
       played.candidate = candidate;
@@ -397,19 +430,22 @@ StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
       chosen = search(costs, within, lengths, mostRanges, held);
     }
     DYNA_RETURN_IF_ERROR(chosen.status());
-    if (chosen->found().best.ranges.size() < 2 ||
-        (within.memoryBytes == 0 && !space.plays))
+    const bool isSet = chosen->found().best.ranges.size() > 1;
+    if (!space.plays && (!isSet || within.memoryBytes == 0))
       return chosen;
-    DYNA_ASSIGN_OR_RETURN(auto steps,
-                          sizeSteps(costs, within, chosen->strategies(),
-                                    chosen->ranges(), chosen->longest()));
-    within.passedBytes += steps->lackingBytes();
-    if (steps->lackingBytes() > 0)
-      continue;
+    std::unique_ptr<SizedSteps> set;
+    if (isSet) {
+      DYNA_ASSIGN_OR_RETURN(set,
+                            sizeSteps(costs, within, chosen->strategies(),
+                                      chosen->ranges(), chosen->longest()));
+      within.passedBytes += set->lackingBytes();
+      if (set->lackingBytes() > 0)
+        continue;
+    }
     if (!space.plays)
       return chosen;
-    DYNA_ASSIGN_OR_RETURN(auto played,
-                          playFound(costs, within, *chosen, *steps, lengths));
+    DYNA_ASSIGN_OR_RETURN(
+        auto played, playFound(costs, within, *chosen, set.get(), lengths));
     chosen->take(played);
     return chosen;
   }

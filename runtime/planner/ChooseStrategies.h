@@ -53,15 +53,13 @@ public:
   int64_t longest() const { return lengths_.longest(); }
 
   /// Steps that were drawn, planned and played: what was found, and the fastest
-  /// strategy alone. Where the latter takes no more, it is what was found from then
-  /// on.
+  /// single strategy. Where that is faster, or several are not worth while, it is what
+  /// was found from then on.
   struct Played {
     int64_t steps = 0;
     /// Seconds; infinite where no order of a step fits.
     double found = 0, alone = 0;
     int candidate = -1; ///< that alone was fastest
-    /// As fast to three digits, it is simpler.
-    bool isAlone() const { return candidate >= 0 && alone < 1.0005 * found; }
   };
   void take(const Played &played);
 
@@ -90,8 +88,14 @@ private:
   void nameRanges();
 
   std::vector<std::pair<int, std::string>> names_;
+  bool isAlone(const Played &played) const;
+
   std::optional<Played> played_;
-  double expected_ = 0; ///< of what was found by estimates
+  bool isOther_ = false; ///< than estimates favour
+  // Of what was found by estimates.
+  double expected_ = 0;
+  size_t expectedRanges_ = 0;
+  std::string expectedText_;
 };
 
 /// For samples of such lengths, of which there is one at least, in steps of
@@ -101,8 +105,8 @@ private:
 /// What is found has room in a run of as much memory, what its switches pass on
 /// included: their plans are made, and where these do not fit, the search goes on
 /// with so much less for steps of several strategies. Estimates leave out how uneven
-/// micro-batches are, so steps of several strategies are drawn, planned and played
-/// beside each of them and the best single one alone: one that is faster wins.
+/// micro-batches are, so what was found is planned and played on drawn steps beside
+/// the best single strategies and its own, each alone: one that is faster wins.
 StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
                                             const StrategySpace &space,
                                             std::vector<int64_t> lengths);

@@ -122,6 +122,13 @@ std::string describeLacking(const CostModel &costs, const Strategy &strategy,
                              ": " + describeEstimate(costs);
 }
 
+std::string describeLackingMemory(const CostModel &costs) {
+  return costs.table().device().memory_bytes() > 0
+             ? ""
+             : "device '" + costs.table().device().name() +
+                   "' has no memory_bytes: no strategy takes too much memory";
+}
+
 std::vector<std::string>
 describeLacking(const CostModel &costs,
                 const std::vector<Strategy> &strategies) {

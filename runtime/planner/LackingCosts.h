@@ -54,6 +54,10 @@ std::string describeLacking(const CostModel &costs, const Strategy &strategy,
                             const AskedCosts &asked,
                             const std::vector<std::string> &said = {});
 
+/// Where nobody says how much memory the device has, which a search should know; or
+/// empty.
+std::string describeLackingMemory(const CostModel &costs);
+
 /// The lines of several strategies, those of one text once. What is asked for is a
 /// step of each as the strategy says it, its update included.
 std::vector<std::string>

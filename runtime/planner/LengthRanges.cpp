@@ -44,9 +44,11 @@ StatusOr<LengthRange> parseRange(const std::string &text,
   };
   LengthRange range;
   const size_t colon = text.find(':');
-  if (colon == std::string::npos)
-    return bad("has no name: expects, for instance, short: 0-1024; where "
+  if (colon == std::string::npos && text.find('-') == std::string::npos)
+    return bad("has no lengths: expects, for instance, short: 0-1024; where "
                "ranges are searched for, search stands alone");
+  if (colon == std::string::npos)
+    return bad("has no name: expects, for instance, short: 0-1024");
   range.name = trim(text.substr(0, colon));
   const auto found = std::find(names.begin(), names.end(), range.name);
   if (found == names.end()) {

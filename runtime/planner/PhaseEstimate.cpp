@@ -135,7 +135,7 @@ double PhaseEstimate::pathSeconds(const RaggedShape &shape) const {
 }
 
 double PhaseEstimate::pipelineSeconds(const PhaseLoad &load, int64_t perReplica,
-                                      int inFlight) const {
+                                      double inFlight) const {
   const RaggedShape &sum = load.sum;
   const int64_t count = std::min<int64_t>(perReplica * replicas_, sum.samples);
   // Rounded up, so that none of the three is nothing.
@@ -161,7 +161,7 @@ double PhaseEstimate::pipelineSeconds(const PhaseLoad &load, int64_t perReplica,
 }
 
 double PhaseEstimate::seconds(const PhaseLoad &load, int64_t mostTokens,
-                              int inFlight) const {
+                              double inFlight) const {
   const int64_t samples = load.sum.samples;
   if (samples == 0)
     return 0;

@@ -25,6 +25,7 @@
 #include "runtime/planner/StageTables.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -32,20 +33,34 @@ namespace dyna {
 
 /// What the samples of a phase add up to.
 struct PhaseLoad {
+  static constexpr int kClasses = 41;
+  /// Of the samples of 2^c to 2^(c+1) - 1 tokens.
+  static int classOf(int64_t tokens) {
+    int c = 0;
+    while (c + 1 < kClasses && tokens >> (c + 1) > 0)
+      ++c;
+    return c;
+  }
+
   RaggedShape sum;
   int64_t longest = 0; ///< tokens
+  /// By class of samples.
+  std::array<int64_t, kClasses> tokensOf{};
 
   void add(int64_t tokens) {
     ++sum.samples;
     sum.tokens += tokens;
     sum.squares += tokens * tokens;
     longest = std::max(longest, tokens);
+    tokensOf[classOf(tokens)] += tokens;
   }
   void add(const PhaseLoad &other) {
     sum.samples += other.sum.samples;
     sum.tokens += other.sum.tokens;
     sum.squares += other.sum.squares;
     longest = std::max(longest, other.longest);
+    for (int c = 0; c < kClasses; ++c)
+      tokensOf[c] += other.tokensOf[c];
   }
 };
 
@@ -66,9 +81,10 @@ public:
     return seconds(load, mostTokens_);
   }
   /// The same with micro-batches of several samples of at most so many tokens, of
-  /// which a replica holds no more than `inFlight` at a time (0: no matter).
+  /// which a replica holds no more than `inFlight` at a time in the mean (0: no
+  /// matter).
   double seconds(const PhaseLoad &load, int64_t mostTokens,
-                 int inFlight = 0) const;
+                 double inFlight = 0) const;
   /// Of the update behind the last phase, for the graph that makes it.
   double updateSeconds() const { return updateSeconds_; }
   /// With ZeRO, until each rank has the rows that others updated.
@@ -78,7 +94,7 @@ public:
 private:
   double pathSeconds(const RaggedShape &shape) const;
   double pipelineSeconds(const PhaseLoad &load, int64_t perReplica,
-                         int inFlight) const;
+                         double inFlight) const;
 
   std::shared_ptr<const StageTables> tables_;
   int stages_, replicas_;

@@ -136,11 +136,16 @@ private:
     plan::Plan plan;
     bool isFilled = false; ///< with the programs that `complete` would make
   };
-  /// `start`, for the recomputation with which the step is shortest, where that
-  /// is to be chosen: more of it leaves room for larger micro-batches.
+  /// `cutOnce`, with smaller micro-batches where memory is so tight that with those
+  /// stages mostly wait, if these are faster.
   StatusOr<Cut> cutFor(const std::vector<int64_t> &lengths,
                        int64_t targetTokens, const PlanOptions &options,
                        bool trains) const;
+  /// `start`, for the recomputation with which the step is shortest, where that
+  /// is to be chosen: more of it leaves room for larger micro-batches.
+  StatusOr<Cut> cutOnce(const std::vector<int64_t> &lengths,
+                        int64_t targetTokens, const PlanOptions &options,
+                        bool trains) const;
   /// Of what was chosen by estimates, and of cuts for one mode everywhere, the one
   /// that is played in the least time.
   StatusOr<Cut>

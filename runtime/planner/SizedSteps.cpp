@@ -9,7 +9,9 @@
 #include "runtime/planner/StepReport.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <random>
 
 namespace dyna {
 
@@ -81,6 +83,45 @@ SizedSteps::play(const std::vector<std::vector<int64_t>> &steps) const {
     seconds += reportStep(*planner_, step, phases).seconds;
   }
   return seconds / static_cast<double>(std::max<size_t>(steps.size(), 1));
+}
+
+std::vector<std::vector<int64_t>> drawSteps(std::vector<int64_t> lengths,
+                                            int64_t tokensPerStep) {
+  constexpr int64_t enoughTokens = 1 << 19;
+  const int64_t count = std::clamp<int64_t>(enoughTokens / tokensPerStep, 1, 4);
+  // Planning takes longer than in proportion, and so many show what is uneven.
+  tokensPerStep = std::min(tokensPerStep, 2 * enoughTokens);
+  std::sort(lengths.begin(), lengths.end());
+  double tokens = 0;
+  for (int64_t length : lengths)
+    tokens += static_cast<double>(length);
+  const auto all = static_cast<double>(lengths.size());
+  const auto wanted = static_cast<double>(count * tokensPerStep);
+  const int64_t samples =
+      std::max<int64_t>(count, std::llround(wanted * all / tokens));
+  std::vector<int64_t> drawn;
+  for (int64_t i = 0; i < samples; ++i)
+    drawn.push_back(lengths[static_cast<size_t>(
+        (static_cast<double>(i) + 0.5) * all / static_cast<double>(samples))]);
+  std::mt19937_64 random(1);
+  for (size_t i = drawn.size(); i > 1; --i)
+    std::swap(drawn[i - 1], drawn[random() % i]);
+  std::vector<std::vector<int64_t>> steps;
+  double left = std::accumulate(drawn.begin(), drawn.end(), 0.0);
+  size_t next = 0;
+  for (int64_t step = count; step > 0; --step) {
+    const double share = left / static_cast<double>(step);
+    double taken = 0;
+    std::vector<int64_t> &own = steps.emplace_back();
+    while (next < drawn.size() && (own.empty() || step == 1 || taken < share)) {
+      own.push_back(drawn[next++]);
+      taken += static_cast<double>(own.back());
+    }
+    left -= taken;
+    if (own.empty())
+      steps.pop_back();
+  }
+  return steps;
 }
 
 } // namespace dyna

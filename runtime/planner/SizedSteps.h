@@ -47,6 +47,12 @@ private:
   int64_t lackingBytes_ = 0;
 };
 
+/// Mini-batches of such lengths, always the same ones: of `tokensPerStep` tokens, at
+/// most about a million, and few of large ones. All together have of every stretch of
+/// the sorted lengths as many samples as is its part, to one; in random order.
+std::vector<std::vector<int64_t>> drawSteps(std::vector<int64_t> lengths,
+                                            int64_t tokensPerStep);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLANNER_SIZEDSTEPS_H

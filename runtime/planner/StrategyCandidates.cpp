@@ -491,17 +491,43 @@ double StrategyCandidates::phaseSeconds(int candidate,
     return never;
   const Entry &entry = entries_[candidate];
   const int64_t wanted = std::max(longest, kUsualMicroBatch);
-  // As many at a time as stages, or as many of the longest sample as have room:
-  // how many samples are as long is not known here, so all are taken for such.
-  for (int inFlight = entry.placed->graph.stages();; inFlight /= 2) {
-    const int64_t tokens = tokensInFlight(candidate, graphs, inFlight, wanted);
-    if (tokens >= longest)
-      return entry.estimate->seconds(load, tokens, inFlight);
-    if (inFlight == 1)
-      return entry.estimate->seconds(
-          load, std::max(tokens, std::min(longest, entry.needs->microBatch)),
-          inFlight);
+  // As many micro-batches of several samples at a time as stages, or fewer larger
+  // ones; and of a sample that is longer as many as have room.
+  RoomInFlight room;
+  double best = never;
+  for (int inFlight = entry.placed->graph.stages(); inFlight > 0;
+       inFlight /= 2) {
+    room.emplace_back(inFlight,
+                      tokensInFlight(candidate, graphs, inFlight, wanted));
+    if (room.back().second >= longest)
+      break;
   }
+  for (size_t i = 0; i < room.size(); ++i) {
+    const int64_t tokens = room[i].second;
+    best = std::min(
+        best,
+        entry.estimate->seconds(
+            load, std::max(tokens, std::min(longest, entry.needs->microBatch)),
+            meanInFlight(room, i, load)));
+  }
+  return best;
+}
+
+double StrategyCandidates::meanInFlight(const RoomInFlight &room, size_t first,
+                                        const PhaseLoad &load) {
+  double all = 0, parts = 0;
+  for (int c = 0; c < PhaseLoad::kClasses; ++c) {
+    if (load.tokensOf[c] == 0)
+      continue;
+    const int64_t longest = std::min((INT64_C(2) << c) - 1, load.longest);
+    size_t at = first;
+    while (at + 1 < room.size() && room[at].second < longest)
+      ++at;
+    const auto tokens = static_cast<double>(load.tokensOf[c]);
+    all += tokens;
+    parts += tokens / room[at].first;
+  }
+  return parts > 0 ? all / parts : room[first].first;
 }
 
 double StrategyCandidates::switchSeconds(SwitchKind kind, int from,

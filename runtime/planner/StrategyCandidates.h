@@ -159,6 +159,12 @@ private:
   /// Tokens of micro-batches of which so many have room in a replica, about.
   int64_t tokensInFlight(int candidate, const std::vector<int> &graphs,
                          int inFlight, int64_t most) const;
+  /// How many micro-batches are in flight, and the tokens of each that have room
+  /// then, more and more.
+  using RoomInFlight = std::vector<std::pair<int, int64_t>>;
+  /// In the mean, of as many as `room[first]` says, or fewer where samples are longer.
+  static double meanInFlight(const RoomInFlight &room, size_t first,
+                             const PhaseLoad &load);
   /// Sets what lackOfRoom says.
   void findLeastNeed();
 

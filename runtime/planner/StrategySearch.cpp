@@ -57,6 +57,19 @@ LengthDistribution::Part LengthDistribution::between(int64_t first,
   part.load.sum.tokens = std::llround(scale * (tokens_[end] - tokens_[begin]));
   part.load.sum.squares =
       std::llround(scale * (squares_[end] - squares_[begin]));
+  for (size_t at = begin; at < end;) {
+    const int c = PhaseLoad::classOf(lengths_[at]);
+    const auto last = lengths_.begin() + static_cast<long>(end);
+    const size_t next =
+        (c + 1 < PhaseLoad::kClasses
+             ? std::lower_bound(lengths_.begin() + static_cast<long>(at), last,
+                                INT64_C(1) << (c + 1))
+             : last) -
+        lengths_.begin();
+    part.load.tokensOf[c] +=
+        std::llround(scale * (tokens_[next] - tokens_[at]));
+    at = next;
+  }
   // The longest of n is expected at n / (n + 1) of the way.
   part.load.longest =
       lengths_[begin +
@@ -267,6 +280,10 @@ private:
         // An empty range is no range.
         if (partOf(begin, end).probability == 0 && end < bounds_)
           continue;
+        if (found_.branches >= search_.mostBranches) {
+          found_.isCut = true;
+          return;
+        }
         ++found_.branches;
         const double now = seconds + weightOf(c, begin, end);
         if (now + rest_[end] >= best_)

@@ -98,6 +98,8 @@ struct StrategySearch {
   /// The longest length of each range that may be, ascending, without that of all.
   std::vector<int64_t> ends;
   int mostRanges = 4;
+  /// Looked at, all in all: what was found until then is the answer. Some seconds.
+  int64_t mostBranches = 50'000'000;
 };
 
 struct FoundStrategies {
@@ -105,6 +107,7 @@ struct FoundStrategies {
   /// Single strategies by candidate; infinite where one does not hold the longest.
   std::vector<double> singles;
   int64_t branches = 0, complete = 0; ///< that were looked at
+  bool isCut = false; ///< there were more branches than may be looked at
 };
 
 /// Fails with ResourceExhausted where no strategy holds all lengths; there may be

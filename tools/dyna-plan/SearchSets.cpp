@@ -4,8 +4,10 @@
 
 #include "tools/dyna-plan/SearchSets.h"
 
+#include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/ChooseStrategies.h"
+#include "runtime/planner/LackingCosts.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -43,6 +45,8 @@ int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths) {
   auto chosen = chooseStrategies(*costs, space, std::move(lengths));
   if (!chosen.isOk())
     return fail(chosen.status());
+  if (std::string note = describeLackingMemory(*costs); !note.empty())
+    llvm::errs() << "note: " << printable(note) << '\n';
   noteLacking(*costs, chosen->chosen());
   llvm::outs() << (flags.json ? chosen->json() : chosen->table());
   return 0;

@@ -18,6 +18,7 @@
 #include <set>
 
 using namespace dyna;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -51,7 +52,8 @@ TEST(ChooseStrategies, RanksAreWholeNodesOfTheCluster) {
     return ranksToSearch(cluster, asked).status().message();
   };
   EXPECT_EQ(refusal(four, 12),
-            "--ranks is 12, which are no whole nodes of 8 devices");
+            "--ranks is 12, which are no whole nodes of 8 devices: give a "
+            "multiple of 8, or less");
   EXPECT_EQ(refusal(four, 40), "--ranks is 40, but the cluster has 32 devices");
   EXPECT_EQ(refusal(four, -1), "--ranks expects 1 to 4096, but got -1");
   EXPECT_THAT(refusal(Cluster(), 0), HasSubstr("needs to know the devices"));
@@ -207,7 +209,7 @@ TEST(ChooseStrategies, WhatIsFoundHasRoomInARun) {
           << space.memoryBytes;
     }
   }
-  EXPECT_GT(several, 5);
+  EXPECT_GT(several, 4);
 }
 
 /// Runs cut what no strategy has room for, and so does their search.
@@ -278,8 +280,9 @@ TEST(ChooseStrategies, WhatIsFoundIsPlayed) {
           continue;
         const std::string text = chosen->table(), json = chosen->json();
         EXPECT_THAT(text, HasSubstr("planned and played: "));
+        const std::string set = expected->strategies();
         if (json.find("played_alone_seconds") == std::string::npos) {
-          EXPECT_THAT(text, HasSubstr("none of its strategies alone has room"));
+          EXPECT_THAT(text, HasSubstr("and no single strategy has room"));
           continue;
         }
         auto number = [&](const std::string &key) {
@@ -290,11 +293,11 @@ TEST(ChooseStrategies, WhatIsFoundIsPlayed) {
         const double found = number("played_seconds"),
                      single = number("played_alone_seconds");
         if (chosen->found().best.ranges.size() > 1) {
-          EXPECT_LT(found, single);
+          EXPECT_LE(1.0199 * found, single);
           EXPECT_EQ(chosen->strategies(), expected->strategies());
           ++several;
         } else {
-          EXPECT_LT(single, 1.001 * found);
+          EXPECT_LT(single, 1.0201 * found);
         }
         // Had one been faster.
         for (int candidate = 0; candidate < expected->candidates().candidates();
@@ -307,14 +310,15 @@ TEST(ChooseStrategies, WhatIsFoundIsPlayed) {
           named.name = "a";
           EXPECT_EQ(expected->strategies(), describeStrategy(named));
           EXPECT_THAT(expected->table(),
-                      HasSubstr("take 2.000 s, and this one alone 1.000"));
+                      AllOf(HasSubstr("played: this one 1.000 s, and what "
+                                      "estimates favour, with "),
+                            HasSubstr(" s, 2.000 s: " + set + "\n")));
           ++alone;
           // Had no order fitted.
           constexpr double none = std::numeric_limits<double>::infinity();
           expected->take({1, none, 1.0, candidate});
           EXPECT_THAT(expected->table(),
-                      HasSubstr("of several strategies no order fits, and this "
-                                "one alone takes 1.000 s\n"));
+                      HasSubstr(" s, has no order that fits: " + set + "\n"));
           EXPECT_THAT(expected->json(), Not(HasSubstr("played_seconds")));
         }
       }

@@ -115,8 +115,12 @@ TEST(LengthRanges, WhatIsWrongIsSaidWithItsNumbers) {
   EXPECT_EQ(refusal("mid: 0-8; mid: 9-"), "two ranges, 0-8 and 9-, are of the "
                                           "strategy 'mid', which can have one");
   EXPECT_EQ(refusal("0-8"),
-            "range '0-8' has no name: expects, for instance, short: 0-1024; "
-            "where ranges are searched for, search stands alone");
+            "range '0-8' has no name: expects, for instance, short: 0-1024");
+  for (const char *text : {"short", "serach"})
+    EXPECT_EQ(refusal(text),
+              std::string("range '") + text +
+                  "' has no lengths: expects, for instance, short: 0-1024; "
+                  "where ranges are searched for, search stands alone");
   EXPECT_EQ(refusal("short: 0-8 mid: 9-"),
             "range 'short: 0-8 mid: 9-' has two colons: ranges are separated "
             "by ';', as in short: 0-1024; long: 1025-");

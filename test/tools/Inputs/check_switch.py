@@ -1,7 +1,15 @@
-"""What lines of `dyna-plan --switch --json` say of one switch fits together."""
+"""What lines of `dyna-plan --switch --json` say of one switch fits together: check_switch.py FILE [MOST].
+
+With MOST: switches take at most so many times their bound."""
 
 import json
 import sys
+
+if len(sys.argv) > 2:
+    for line in open(sys.argv[1]):
+        row = json.loads(line)
+        assert row["seconds"] <= float(sys.argv[2]) * row["bound"], row
+    sys.exit()
 
 for line in open(sys.argv[1]):
     row = json.loads(line)

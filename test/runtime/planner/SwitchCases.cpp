@@ -7,6 +7,8 @@
 #include "runtime/base/Text.h"
 #include "runtime/layout/Layout.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -245,6 +247,36 @@ std::string carryOut(const std::vector<SwitchTensor> &tensors, int ranks,
                             come[e]);
   }
   return "";
+}
+
+SwitchNetwork nodesOf(int nodes, int ranksPerNode) {
+  SwitchNetwork network;
+  network.ranks = nodes * ranksPerNode;
+  network.ranksPerNode = ranksPerNode;
+  network.insideRate = 8;
+  network.betweenRate = 1;
+  return network;
+}
+
+SwitchTensor bytesOn(std::vector<int> from, std::vector<int> to,
+                     int64_t bytes) {
+  SwitchTensor tensor;
+  tensor.elementBytes = 1;
+  for (int rank : from)
+    tensor.from.push_back({rank, Box::whole({bytes, 1})});
+  for (int rank : to)
+    tensor.to.push_back({rank, Box::whole({bytes, 1})});
+  return tensor;
+}
+
+SwitchPlan planOf(const SwitchCase &one, const SwitchOptions &options) {
+  auto plan = planSwitch(one.tensors, one.network, options);
+  EXPECT_TRUE(plan.isOk()) << plan.status().message();
+  return plan.isOk() ? std::move(*plan) : SwitchPlan();
+}
+
+std::string refusalOf(const SwitchCase &one, const SwitchPlan &plan) {
+  return checkSwitch(one.tensors, one.network.ranks, plan).message();
 }
 
 } // namespace dyna

@@ -6,6 +6,7 @@
 #define DYNA_TEST_RUNTIME_PLANNER_SWITCHCASES_H
 
 #include "runtime/plan/SwitchPlan.h"
+#include "runtime/planner/PlanSwitch.h"
 #include "runtime/planner/SwitchNetwork.h"
 #include "test/runtime/planner/Draw.h"
 
@@ -23,6 +24,16 @@ struct SwitchCase {
   SwitchNetwork network;
 };
 SwitchCase drawSwitch(Draw &draw);
+
+/// Of 8 bytes a second within a node, and one between.
+SwitchNetwork nodesOf(int nodes, int ranksPerNode);
+/// All bytes on each of these ranks before and behind.
+SwitchTensor bytesOn(std::vector<int> from, std::vector<int> to, int64_t bytes);
+
+/// Empty where the test fails: there is a plan.
+SwitchPlan planOf(const SwitchCase &one, const SwitchOptions &options = {});
+/// What `checkSwitch` says; empty: nothing.
+std::string refusalOf(const SwitchCase &one, const SwitchPlan &plan);
 
 /// Carries a plan out, element by element, on arrays that hold every element's
 /// number, without `checkSwitch`. The first thing that is wrong, or nothing.

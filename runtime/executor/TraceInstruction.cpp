@@ -1,0 +1,83 @@
+//===- TraceInstruction.cpp - What a trace says of an instruction ---------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/CoreTime.h"
+#include "runtime/executor/Executor.h"
+#include "runtime/executor/Run.h"
+#include "runtime/plan/InstructionTable.h"
+
+namespace dyna {
+
+using plan::Instruction;
+
+Executor::Moment Executor::now() const {
+  return {options_.trace->now(), coreSeconds(),
+          machine_.traffic().messageBytes};
+}
+
+/// Phases number their micro-batches anew.
+static int messageNumber(const Run &run, const Instruction &i) {
+  constexpr int phaseBits = 24;
+  return i.microBatch + (run.phase > 0 ? run.phase << phaseBits : 0);
+}
+
+Status Executor::trace(const Run &run, const Instruction &i,
+                       const Moment &before, int64_t liveBytes) {
+  TraceRecorder &recorder = *options_.trace;
+  if (recorder.isFull())
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(clock_->mark(recorder.size()));
+  TraceSlice slice;
+  slice.name = instructionName(i.op);
+  slice.category =
+      namesLayer(i.op) ? run.view().kind(i.layer).name().c_str() : "step";
+  slice.step = run.scalars.step;
+  slice.layer = namesLayer(i.op) ? i.layer : -1;
+  slice.microBatch = isPerMicroBatch(i.op) ? i.microBatch : -1;
+  slice.phase = run.phase;
+  if (exchangeOf(i.op).isSwitch()) {
+    slice.category = "switch";
+    slice.phase = i.phase;
+    slice.bucket = i.bucket;
+    slice.track = exchangeOf(i.op).kind == ExchangeKind::ValueSwitch
+                      ? TRACK_VALUE_SWITCH
+                      : TRACK_GRADIENT_SWITCH;
+  }
+  if (run.switches && slice.phase >= 0)
+    slice.strategy = run.switches->strategyOf(slice.phase);
+  const Moment after = now();
+  slice.beginSeconds = before.time;
+  slice.seconds = after.time - before.time;
+  slice.coreSeconds = after.core - before.core;
+  slice.liveBytes = liveBytes;
+  slice.sentBytes = after.sentBytes - before.sentBytes;
+  slice.flops = static_cast<double>(machine_.context().matrix_flops);
+  if (ExchangeOp op = exchangeOf(i.op);
+      op.isMessage() && op.sends == op.starts) {
+    const int own = machine_.rank();
+    const int peer = run.seat.graph().peerOf(own, op.stagesOn());
+    slice.arrow =
+        messageArrow(slice.step, op.sends ? own : peer, op.sends ? peer : own,
+                     op.isGradient(), messageNumber(run, i));
+    slice.startsArrow = op.sends;
+  }
+  recorder.add(slice);
+  slice.category = "exchange";
+  slice.track = TRACK_INSTRUCTIONS;
+  slice.bucket = -1;
+  slice.arrow = 0;
+  slice.flops = 0;
+  slice.sentBytes = 0;
+  slice.coreSeconds = -1;
+  slice.isInner = true;
+  for (const Transport::Spent &spent : spent_) {
+    slice.name = spent.what;
+    slice.beginSeconds = recorder.at(spent.begin);
+    slice.seconds = recorder.at(spent.end) - slice.beginSeconds;
+    recorder.add(slice);
+  }
+  return Status::ok();
+}
+
+} // namespace dyna

@@ -385,10 +385,12 @@ static std::vector<int> singlesToPlay(const ChosenStrategies &chosen,
 static StatusOr<ChosenStrategies::Played>
 playFound(const CostModel &costs, const StrategySpace &space,
           const ChosenStrategies &chosen, const SizedSteps *set,
-          const std::vector<int64_t> &lengths) {
+          std::vector<int64_t> lengths) {
   constexpr double never = std::numeric_limits<double>::infinity();
   ChosenStrategies::Played played;
-  const auto steps = drawSteps(lengths, space.tokensPerStep);
+  // No plan has longer ones.
+  cutLengths(lengths, costs.model().manifest().facts().positions());
+  const auto steps = drawSteps(std::move(lengths), space.tokensPerStep);
   played.steps = static_cast<int64_t>(steps.size());
   played.found = never;
   if (set) {

@@ -27,7 +27,7 @@ OF_KERNELS = {"dyna_progress"}
 # What only objects for other devices call.
 OF_OTHER_DEVICES = {"dyna_launch_kernel", "dyna_matmul_f64"}
 # What the executor calls at the end of a step.
-OF_EXECUTOR = {"dyna_note_losses", "dyna_clip_norm"}
+OF_EXECUTOR = {"dyna_note_losses", "dyna_clip_norm", "dyna_place_rows"}
 MEMORY = {"memcpy", "memmove", "memset"}
 # Functions of libm that f64 code may call.
 LIBM = {"erfc", "exp", "exp2", "expm1", "log", "log1p", "log2", "pow", "tanh", "erf", "sin", "cos", "sqrt", "floor", "fmod"}

@@ -24,6 +24,7 @@
 #include "runtime/base/FileId.h"
 #include "runtime/base/OutputFile.h"
 #include "runtime/base/Printable.h"
+#include "runtime/base/SayEvery.h"
 #include "runtime/plan/ExecutableGraph.h"
 
 #include "mlir/IR/Verifier.h"
@@ -302,6 +303,11 @@ LogicalResult Driver::findStrategies() {
   choice.lengths = options.lengths;
   if (options.tokensPerBatch != 0)
     choice.tokensPerBatch = options.tokensPerBatch;
+  ::dyna::SayEvery pause;
+  choice.tell = [&](const std::string &next) {
+    if (pause.isDue())
+      llvm::errs() << "search: " << next << '\n';
+  };
   auto refuse = [](llvm::Error error) {
     usageError(llvm::toString(std::move(error)));
     return failure();

@@ -66,6 +66,7 @@ mlir::dyna::chooseStrategies(ModuleOp module, const StrategyChoice &choice) {
   space.ranks = *ranks;
   space.memoryBytes = table->device().memory_bytes();
   space.tokensPerStep = choice.tokensPerBatch;
+  space.tell = choice.tell;
   auto costs = ::dyna::CostModel::create(*model, std::move(*table));
   if (!costs.isOk())
     return refuse(costs.status());

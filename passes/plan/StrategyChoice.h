@@ -14,6 +14,10 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 
+#include <functional>
+#include <string>
+#include <vector>
+
 namespace mlir::dyna {
 
 struct StrategyChoice {
@@ -22,6 +26,8 @@ struct StrategyChoice {
   int64_t ranks = 0;   ///< 0: all devices
   int64_t tokensPerBatch = 65536;
   std::vector<int64_t> lengths; ///< of samples, in tokens
+  /// StrategySpace::tell.
+  std::function<void(const std::string &next)> tell;
 };
 
 /// As --strategies and --ranges take them, and what was considered, as lines.

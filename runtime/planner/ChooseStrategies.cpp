@@ -393,12 +393,20 @@ playFound(const CostModel &costs, const StrategySpace &space,
   const auto steps = drawSteps(std::move(lengths), space.tokensPerStep);
   played.steps = static_cast<int64_t>(steps.size());
   played.found = never;
+  auto tell = [&](const std::string &what) {
+    if (space.tell)
+      space.tell(formatText("%d drawn step%s planned and played: %s",
+                            played.steps, played.steps == 1 ? " is" : "s are",
+                            what));
+  };
   if (set) {
+    tell(chosen.strategies());
     DYNA_ASSIGN_OR_RETURN(played.found, playOrLack(*set, steps));
   }
   played.alone = never;
   for (int candidate : singlesToPlay(chosen, space.tokensPerStep)) {
     Strategy strategy = chosen.candidates().strategy(candidate);
+    tell(describeStrategy(strategy));
     strategy.name = "a";
     DYNA_ASSIGN_OR_RETURN(auto alone,
                           sizeSteps(costs, space, describeStrategy(strategy),
@@ -426,6 +434,8 @@ StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
     const int mostRanges =
         attempt < mostTries ? StrategySearch().mostRanges : 1;
     int64_t held = 0;
+    if (space.tell)
+      space.tell("strategies and ranges are searched");
     auto chosen = search(costs, within, lengths, mostRanges, held);
     if (!chosen.isOk() && space.shortens && held > 0) {
       cutLengths(lengths, held);

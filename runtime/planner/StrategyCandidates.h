@@ -31,6 +31,7 @@
 #include "runtime/planner/SwitchEstimate.h"
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -57,6 +58,8 @@ struct StrategySpace {
   /// Whether steps of several strategies are played beside single ones, which takes
   /// as long as planning some steps.
   bool plays = true;
+  /// Told what comes next, before each part of the work; may be empty.
+  std::function<void(const std::string &next)> tell;
   std::vector<bool> zero = {false, true};
   /// Of tensor degrees above 1, where both were compiled.
   std::vector<bool> sp = {false, true};

@@ -5,9 +5,11 @@
 #include "runtime/train/SearchRanges.h"
 
 #include "runtime/base/ParseBytes.h"
+#include "runtime/base/SayEvery.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/ChooseStrategies.h"
 #include "runtime/train/NamedStrategies.h"
+#include "runtime/train/Progress.h"
 #include "runtime/transport/ProcessTransport.h"
 
 #include <algorithm>
@@ -56,6 +58,11 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
   space.ranks = ranks;
   space.tokensPerStep = options.tokensPerBatch;
   space.plays = !options.evaluate; // which has other steps
+  SayEvery pause;
+  space.tell = [&](const std::string &next) {
+    if (!options.noProgress && pause.isDue())
+      sayLine("search: " + next);
+  };
   // What then does not fit is cut, and said, as under one strategy.
   space.shortens = true;
   if (!options.rankMemory.empty()) {

@@ -4,6 +4,7 @@
 
 #include "tools/dyna-plan/SearchStrategies.h"
 
+#include "runtime/base/SayEvery.h"
 #include "runtime/base/Text.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlayedSteps.h"
@@ -11,15 +12,10 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
-#include <chrono>
 #include <tuple>
 
 namespace dyna {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-/// A long search says where it is.
-constexpr std::chrono::seconds sayEvery{10};
 
 /// Degrees in powers of two that use all devices; tensor parallelism stays on a
 /// node and divides the heads.
@@ -44,8 +40,8 @@ std::string tryStrategies(const CostModel &costs,
                           const std::vector<Strategy> &strategies,
                           const std::vector<NamedRequest> &requests,
                           const PlanFlags &flags, const StepLengths &steps,
-                          const SimulationOptions &conditions,
-                          Clock::time_point &said, Reports &reports) {
+                          const SimulationOptions &conditions, SayEvery &pause,
+                          Reports &reports) {
   std::string refused;
   for (const Strategy &strategy : strategies)
     for (auto [name, request] : requests) {
@@ -54,12 +50,10 @@ std::string tryStrategies(const CostModel &costs,
       StepOutputs outputs;
       outputs.hasPlanTimes = flags.planTimes;
       outputs.endsWithoutRoom = true;
-      if (auto now = Clock::now(); now - said >= sayEvery) {
+      if (pause.isDue())
         llvm::errs() << formatText("search: %d tried, next is %s %s\n",
                                    reports.size(), describeStrategy(strategy),
                                    name);
-        said = now;
-      }
       auto report = planSteps(costs, std::move(request), steps, conditions,
                               name, outputs, notes);
       if (report.isOk())
@@ -111,7 +105,7 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
     return fail(Status::invalidArgument(
         "--strategy search needs to know the devices: --cluster such as "
         "a100-40g:4x8"));
-  Clock::time_point said = Clock::now();
+  SayEvery pause;
   Reports reports;
   StepLengths steps;
   std::vector<NamedRequest> requests;
@@ -139,7 +133,7 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
       return fail(costs.status());
     noteLacking(*costs, {degree});
     refused = tryStrategies(*costs, candidates(*model, tp, devices), requests,
-                            flags, steps, *conditions, said, reports);
+                            flags, steps, *conditions, pause, reports);
   }
   if (reports.empty())
     return fail(

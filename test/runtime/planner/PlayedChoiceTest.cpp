@@ -119,9 +119,16 @@ TEST(PlayedChoice, NoOtherIsFaster) {
     space.ranks = 4;
     space.tokensPerStep = one.tokens;
     space.memoryBytes = one.memory;
+    std::vector<std::string> told;
+    space.tell = [&](const std::string &next) { told.push_back(next); };
     auto chosen = chooseStrategies(costs, space, one.lengths);
+    ASSERT_FALSE(told.empty());
+    EXPECT_EQ(told[0], "strategies and ranges are searched");
     if (!chosen.isOk())
       continue;
+    EXPECT_GT(told.size(), 1u);
+    EXPECT_NE(told.back().find("planned and played: dp="), std::string::npos)
+        << told.back();
     const auto &found = chosen->found();
     auto play = [&](const std::string &strategies, const std::string &ranges) {
       return secondsOf(costs, space, strategies, ranges, chosen->longest(),

@@ -5,6 +5,7 @@
 #include "codegen/aot/CompilerDriver.h"
 
 #include "codegen/aot/CheckOptions.h"
+#include "codegen/aot/FindStrategies.h"
 #include "codegen/aot/ObjectEmitter.h"
 #include "codegen/aot/PrivateFolder.h"
 #include "codegen/cpu/Pipelines.h"
@@ -19,12 +20,10 @@
 #include "passes/plan/ManifestBuilder.h"
 #include "passes/plan/Passes.h"
 #include "passes/plan/StageCuts.h"
-#include "passes/plan/StrategyChoice.h"
 #include "runtime/abi/Abi.h"
 #include "runtime/base/FileId.h"
 #include "runtime/base/OutputFile.h"
 #include "runtime/base/Printable.h"
-#include "runtime/base/SayEvery.h"
 #include "runtime/plan/ExecutableGraph.h"
 
 #include "mlir/IR/Verifier.h"
@@ -60,7 +59,8 @@ private:
   int checkOutput();
   LogicalResult runPhases();
   LogicalResult runModulePhases();
-  LogicalResult findStrategies();
+  /// What is found stands for --strategies and --ranges from then on.
+  LogicalResult searchStrategies();
   LogicalResult makeManifest();
   LogicalResult lowerVariants();
   LogicalResult lowerCuda();
@@ -292,60 +292,13 @@ void Driver::buildPlanPhase(OpPassManager &passes) const {
   }
 }
 
-/// A copy of the module is distributed for all degrees that strategies may have;
-/// what is chosen stands for --strategies and --ranges from now on.
-LogicalResult Driver::findStrategies() {
+LogicalResult Driver::searchStrategies() {
   TimingScope scope = timing.nest("search");
-  StrategyChoice choice;
-  choice.cluster = options.cluster;
-  choice.costs = options.costs;
-  choice.ranks = options.ranks;
-  choice.lengths = options.lengths;
-  if (options.tokensPerBatch != 0)
-    choice.tokensPerBatch = options.tokensPerBatch;
-  ::dyna::SayEvery pause;
-  choice.tell = [&](const std::string &next) {
-    if (pause.isDue())
-      llvm::errs() << "search: " << next << '\n';
-  };
-  auto refuse = [](llvm::Error error) {
-    usageError(llvm::toString(std::move(error)));
+  FailureOr<FoundTexts> found = findStrategies(*module, options);
+  if (failed(found))
     return failure();
-  };
-  llvm::Expected<std::string> degrees = degreesToSearch(*module, choice);
-  if (!degrees)
-    return refuse(degrees.takeError());
-  // The phases of what is compiled say it again.
-  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &diagnostic) {
-    return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
-  });
-  OwningOpRef<ModuleOp> copy = module->clone();
-  PassManager passes(&context, ModuleOp::getOperationName());
-  DifferentiatePhaseOptions differentiate;
-  differentiate.gradients = options.gradients;
-  buildDifferentiatePhase(passes, differentiate);
-  DistributePhaseOptions distribute;
-  distribute.strategy = *degrees;
-  if (!degrees->empty())
-    buildDistributePhase(passes, distribute);
-  MemoryPhaseOptions memory;
-  memory.target = options.target;
-  buildMemoryPhase(passes, memory);
-  if (failed(passes.run(*copy)))
-    return failure();
-  llvm::Expected<ChosenTexts> chosen = chooseStrategies(*copy, choice);
-  if (!chosen)
-    return refuse(chosen.takeError());
-  for (const std::string &note : chosen->notes)
-    llvm::errs() << "note: " << ::dyna::printable(note) << '\n';
-  llvm::errs() << chosen->considered;
-  auto parsed = ::dyna::parseStrategies(chosen->strategies);
-  if (!parsed.isOk())
-    return refuse(llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                          parsed.status().message()));
-  for (const ::dyna::Strategy &strategy : *parsed)
-    strategies.push_back(::dyna::describeStrategy(strategy));
-  ranges = chosen->ranges;
+  strategies = std::move(found->strategies);
+  ranges = std::move(found->ranges);
   return success();
 }
 
@@ -359,7 +312,7 @@ LogicalResult Driver::runModulePhases() {
                       })) ||
       stopped)
     return success(stopped);
-  if (searches() && failed(findStrategies()))
+  if (searches() && failed(searchStrategies()))
     return failure();
   if (failed(checkStages()))
     return failure();

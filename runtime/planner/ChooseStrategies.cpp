@@ -4,6 +4,7 @@
 
 #include "runtime/planner/ChooseStrategies.h"
 
+#include "runtime/base/SayEvery.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/LengthRanges.h"
 #include "runtime/planner/SizedSteps.h"
@@ -394,10 +395,9 @@ playFound(const CostModel &costs, const StrategySpace &space,
   played.steps = static_cast<int64_t>(steps.size());
   played.found = never;
   auto tell = [&](const std::string &what) {
-    if (space.tell)
-      space.tell(formatText("%d drawn step%s planned and played: %s",
-                            played.steps, played.steps == 1 ? " is" : "s are",
-                            what));
+    space.tell(formatText("%d drawn step%s planned and played: %s",
+                          played.steps, played.steps == 1 ? " is" : "s are",
+                          what));
   };
   if (set) {
     tell(chosen.strategies());
@@ -430,12 +430,16 @@ StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
   // Each takes the switches of what was found a little further from the edge.
   constexpr int mostTries = 4;
   StrategySpace within = space;
+  SayEvery pause(space.tellEvery);
+  within.tell = [&](const std::string &next) {
+    if (space.tell && pause.isDue())
+      space.tell(next);
+  };
   for (int attempt = 0;; ++attempt) {
     const int mostRanges =
         attempt < mostTries ? StrategySearch().mostRanges : 1;
     int64_t held = 0;
-    if (space.tell)
-      space.tell("strategies and ranges are searched");
+    within.tell("strategies and ranges are searched");
     auto chosen = search(costs, within, lengths, mostRanges, held);
     if (!chosen.isOk() && space.shortens && held > 0) {
       cutLengths(lengths, held);

@@ -79,17 +79,15 @@ public:
 private:
   std::vector<int> homeFirst() const;
   std::string nameOf(int candidate) const;
+  void nameRanges();
+  bool isAlone(const Played &played) const;
   std::string rangesTable() const;
   std::string singlesTable() const;
 
   StrategyCandidates candidates_;
   FoundStrategies found_;
   LengthDistribution lengths_;
-  void nameRanges();
-
   std::vector<std::pair<int, std::string>> names_;
-  bool isAlone(const Played &played) const;
-
   std::optional<Played> played_;
   bool isOther_ = false; ///< than estimates favour
   // Of what was found by estimates.

@@ -239,7 +239,9 @@ StatusOr<plan::Plan> Planner::cut(const std::vector<int64_t> &lengths,
   if (!trains && ruleOf(own.batching).pads)
     own.batching = Batching::Ragged;
   DYNA_ASSIGN_OR_RETURN(Cut cut, cutFor(lengths, targetTokens, own, trains));
+  // Of the programs that were tried nothing stays.
   cut.plan.ranks.assign(graph_.ranks(), {});
+  cut.plan.fallback.clear();
   return std::move(cut.plan);
 }
 

@@ -31,6 +31,7 @@
 #include "runtime/planner/SwitchEstimate.h"
 
 #include <array>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -58,8 +59,9 @@ struct StrategySpace {
   /// Whether steps of several strategies are played beside single ones, which takes
   /// as long as planning some steps.
   bool plays = true;
-  /// Told what comes next, before each part of the work; may be empty.
+  /// Told now and then what comes next, while the work goes on; may be empty.
   std::function<void(const std::string &next)> tell;
+  std::chrono::milliseconds tellEvery = std::chrono::seconds(10);
   std::vector<bool> zero = {false, true};
   /// Of tensor degrees above 1, where both were compiled.
   std::vector<bool> sp = {false, true};

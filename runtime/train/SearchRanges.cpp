@@ -5,7 +5,6 @@
 #include "runtime/train/SearchRanges.h"
 
 #include "runtime/base/ParseBytes.h"
-#include "runtime/base/SayEvery.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/ChooseStrategies.h"
 #include "runtime/train/NamedStrategies.h"
@@ -58,11 +57,8 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
   space.ranks = ranks;
   space.tokensPerStep = options.tokensPerBatch;
   space.plays = !options.evaluate; // which has other steps
-  SayEvery pause;
-  space.tell = [&](const std::string &next) {
-    if (!options.noProgress && pause.isDue())
-      sayLine("search: " + next);
-  };
+  if (!options.noProgress)
+    space.tell = [](const std::string &next) { sayLine("search: " + next); };
   // What then does not fit is cut, and said, as under one strategy.
   space.shortens = true;
   if (!options.rankMemory.empty()) {

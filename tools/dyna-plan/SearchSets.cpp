@@ -5,7 +5,6 @@
 #include "tools/dyna-plan/SearchSets.h"
 
 #include "runtime/base/Printable.h"
-#include "runtime/base/SayEvery.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/ChooseStrategies.h"
 #include "runtime/planner/LackingCosts.h"
@@ -43,10 +42,8 @@ int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths) {
   space.ranks = *ranks;
   space.memoryBytes = table->device().memory_bytes();
   space.tokensPerStep = flags.tokensPerBatch;
-  SayEvery pause;
-  space.tell = [&](const std::string &next) {
-    if (pause.isDue())
-      llvm::errs() << "search: " << next << '\n';
+  space.tell = [](const std::string &next) {
+    llvm::errs() << "search: " << next << '\n';
   };
   auto chosen = chooseStrategies(*costs, space, std::move(lengths));
   if (!chosen.isOk())

@@ -209,4 +209,25 @@ TEST(FastestPlanTest, ChosenRecomputationIsNeverSlowerThanOneMode) {
   EXPECT_GT(chosen, 10);
 }
 
+/// Cuts are tried with programs, of which none stays: other schedules follow.
+TEST(FastestPlanTest, CutsKnowNoSchedule) {
+  int fallbacks = 0;
+  for (int seed = 0; seed < 20; ++seed) {
+    Problem problem(seed);
+    const Planner planner = problem.planner("pp=2,layers=3+3");
+    problem.lengths.assign(100, 12);
+    PlanOptions &options = problem.options;
+    options.schedule = Schedule::OneForwardOneBackward;
+    problem.limit(planner, 0);
+    auto cut = planner.cut(problem.lengths, 9, options, true);
+    auto plan = planner.training(problem.lengths, 9, options);
+    ASSERT_TRUE(cut.isOk() && plan.isOk());
+    EXPECT_EQ(cut->fallback, "");
+    for (const plan::RankProgram &program : cut->ranks)
+      EXPECT_TRUE(program.instructions.empty());
+    fallbacks += !plan->fallback.empty();
+  }
+  EXPECT_GT(fallbacks, 0);
+}
+
 } // namespace

@@ -45,7 +45,8 @@ constexpr int heldOutShapes = 24;
 /// left.
 constexpr double firstShare = 0.8;
 
-/// What is run of a shape: the directions whose times count.
+/// What is run of a shape: the directions whose times count. A function is the same
+/// one in all passes.
 struct Pass {
   plan::Recompute recompute;
   bool splitBackward;
@@ -55,8 +56,11 @@ const Pass allPasses[] = {
     {plan::RECOMPUTE_NONE, false, {cost::FORWARD, cost::BACKWARD}},
     {plan::RECOMPUTE_SELECTIVE,
      true,
-     {cost::RECOMPUTE_SELECTIVE, cost::BACKWARD_INPUT, cost::BACKWARD_WEIGHT}},
-    {plan::RECOMPUTE_FULL, false, {cost::RECOMPUTE_FULL}},
+     {cost::FORWARD, cost::RECOMPUTE_SELECTIVE, cost::BACKWARD_INPUT,
+      cost::BACKWARD_WEIGHT}},
+    {plan::RECOMPUTE_FULL,
+     false,
+     {cost::FORWARD, cost::RECOMPUTE_FULL, cost::BACKWARD}},
 };
 
 class Profiler {

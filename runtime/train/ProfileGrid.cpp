@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 namespace dyna {
 namespace {
@@ -22,6 +23,14 @@ std::vector<int64_t> fill(int64_t tokens, int64_t length) {
   if (tokens % length != 0)
     lengths.push_back(tokens % length);
   return lengths;
+}
+
+/// Between this power of two and the one below, another one for each `index`, and a
+/// multiple of nothing.
+int64_t oddSize(int64_t tokens, int index) {
+  constexpr int parts = 16, jump = 3;
+  const int64_t less = (1 + index * jump % (parts / 2)) * tokens / parts;
+  return std::max(tokens / 2 + 1, (tokens - less) | 1);
 }
 
 /// Between 0 and 1, the next of a sequence.
@@ -57,13 +66,25 @@ std::vector<ProfileShape> profileGrid(int64_t mostTokens, int64_t positions) {
     sizes.push_back(tokens);
   sizes.push_back(mostTokens);
   std::vector<ProfileShape> grid;
+  int next = 0;
   for (int64_t tokens : sizes) {
     int64_t longest = positions > 0 ? std::min(tokens, positions) : tokens;
     grid.push_back({fill(tokens, longest), fewTargets});
     for (int64_t length = longest;
-         length == longest || length >= shortestProfiled; length /= 4)
-      grid.push_back({fill(tokens, length)});
+         length == longest || length >= shortestProfiled; length /= 4) {
+      const bool isWhole = length == longest;
+      grid.push_back(
+          {fill(isWhole ? tokens : oddSize(tokens, next++), length)});
+    }
   }
+  auto size = [](const ProfileShape &shape) {
+    return std::make_tuple(shape.tokens(), shape.targets(),
+                           shape.lengths.size());
+  };
+  std::sort(grid.begin(), grid.end(),
+            [&](const ProfileShape &a, const ProfileShape &b) {
+              return size(a) < size(b);
+            });
   return grid;
 }
 
@@ -89,6 +110,13 @@ std::vector<ProfileShape> randomShapes(int count, int64_t mostTokens,
   return shapes;
 }
 
+double medianSeconds(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  const size_t middle = times.size() / 2;
+  return times.size() % 2 != 0 ? times[middle]
+                               : (times[middle - 1] + times[middle]) / 2;
+}
+
 double typicalSeconds(std::vector<double> times) {
   std::sort(times.begin(), times.end());
   const size_t most = times.size() / 2 + 1;
@@ -96,9 +124,8 @@ double typicalSeconds(std::vector<double> times) {
   for (size_t i = 1; i + most <= times.size(); ++i)
     if (times[i + most - 1] - times[i] < times[first + most - 1] - times[first])
       first = i;
-  const double *close = times.data() + first;
-  return most % 2 != 0 ? close[most / 2]
-                       : (close[most / 2 - 1] + close[most / 2]) / 2;
+  return medianSeconds({times.begin() + static_cast<ptrdiff_t>(first),
+                        times.begin() + static_cast<ptrdiff_t>(first + most)});
 }
 
 std::string MachineNoise::describe() const {
@@ -109,8 +136,9 @@ std::string MachineNoise::describe() const {
 
 void Measurements::add(const CostKey &function, const Work &work,
                        CallSeconds seconds, bool waits) {
-  calls_[{function, {work.tokens, work.pairs, work.targets}}].push_back(
-      waits ? seconds.wall : seconds.core);
+  Times &times = calls_[{function, {work.tokens, work.pairs, work.targets}}];
+  times.seconds.push_back(waits ? seconds.wall : seconds.core);
+  times.onWall |= waits;
   if (waits)
     return;
   wall_ += seconds.wall;
@@ -119,10 +147,9 @@ void Measurements::add(const CostKey &function, const Work &work,
 
 std::vector<Measurements::Typical> Measurements::typical() const {
   std::vector<Typical> result;
-  for (const auto &[call, seconds] : calls_) {
+  for (const auto &[call, times] : calls_) {
     const auto &[tokens, pairs, targets] = call.second;
-    result.push_back(
-        {call.first, {tokens, pairs, targets}, typicalSeconds(seconds)});
+    result.push_back({call.first, {tokens, pairs, targets}, times.typical()});
   }
   return result;
 }
@@ -134,14 +161,14 @@ MachineNoise Measurements::noise() const {
     noise.withheld = std::max(0.0, 1 - core_ / wall_);
   double sum = 0;
   int count = 0;
-  for (const auto &[call, seconds] : calls_) {
-    const double typical = typicalSeconds(seconds);
-    if (seconds.size() < 2 || typical < shortCall)
+  for (const auto &[call, times] : calls_) {
+    const double typical = times.typical();
+    if (times.seconds.size() < 2 || typical < shortCall)
       continue;
     double distance = 0;
-    for (double time : seconds)
+    for (double time : times.seconds)
       distance += std::abs(time - typical);
-    sum += distance / static_cast<double>(seconds.size()) / typical;
+    sum += distance / static_cast<double>(times.seconds.size()) / typical;
     ++count;
   }
   noise.spread = count > 0 ? sum / count : 0;
@@ -175,8 +202,9 @@ cost::Table Measurements::table() const {
 
 int repeatsOf(const ProfileShape &shape) {
   constexpr int64_t small = 1024, most = 4;
-  return static_cast<int>(std::clamp(
-      small / std::max<int64_t>(shape.tokens(), 1), INT64_C(1), most));
+  const int64_t least = shape.isHeldOut ? 2 : 1;
+  return static_cast<int>(
+      std::clamp(small / std::max<int64_t>(shape.tokens(), 1), least, most));
 }
 
 std::vector<size_t> passOrder(size_t shapes, int pass) {

@@ -38,9 +38,12 @@ struct ProfileShape {
   }
 };
 
-/// Tokens in powers of two up to `mostTokens`, which is there too; each in samples
-/// as long as can be, a fourth as long, and so on, but no shorter than
-/// `shortestProfiled`; and with a fourth of them in the loss. By ascending tokens.
+/// Tokens in powers of two up to `mostTokens`, which is there too, each in samples
+/// as long as can be, and once more with a fourth of them in the loss. Then in
+/// samples a fourth as long, and so on, but no shorter than `shortestProfiled`:
+/// these are of odd numbers of tokens between the power of two and the one below,
+/// since libraries are faster with round numbers than with those that real
+/// micro-batches have. By ascending tokens.
 /// `positions`: tokens of the longest sample, 0: any number.
 std::vector<ProfileShape> profileGrid(int64_t mostTokens, int64_t positions);
 constexpr int64_t shortestProfiled = 8;
@@ -49,6 +52,9 @@ constexpr int64_t shortestProfiled = 8;
 /// their tokens. The same for the same seed.
 std::vector<ProfileShape> randomShapes(int count, int64_t mostTokens,
                                        int64_t positions, uint64_t seed);
+
+/// At least one time.
+double medianSeconds(std::vector<double> times);
 
 /// The time that repeats of one call gather about: the median of those more than
 /// half of them that lie closest together, of several such the shortest ones. As
@@ -82,8 +88,9 @@ constexpr double shortCall = 1e-4;
 /// Times of calls, by function and work.
 class Measurements {
 public:
-  /// What counts is the time of the core. Where the function waits for other ranks
-  /// (`waits`), that is part of it: the wall's.
+  /// What counts is the time of the core, of which the median is typical. Where the
+  /// function waits for other ranks (`waits`), that is part of it: the wall's,
+  /// which other work disturbs far more: of that, `typicalSeconds`.
   void add(const CostKey &function, const Work &work, CallSeconds seconds,
            bool waits);
   bool empty() const { return calls_.empty(); }
@@ -101,8 +108,15 @@ public:
 
 private:
   double wall_ = 0, core_ = 0; ///< of calls that wait for nobody
-  std::map<std::pair<CostKey, std::array<int64_t, 3>>, std::vector<double>>
-      calls_;
+  /// Of the repeats of one call.
+  struct Times {
+    std::vector<double> seconds;
+    bool onWall = false;
+    double typical() const {
+      return onWall ? typicalSeconds(seconds) : medianSeconds(seconds);
+    }
+  };
+  std::map<std::pair<CostKey, std::array<int64_t, 3>>, Times> calls_;
 };
 
 struct ProfilePasses {
@@ -110,7 +124,8 @@ struct ProfilePasses {
   size_t reached = 0; ///< shapes of the last pass, if it was cut short
 };
 
-/// How often a shape is run in a pass: small ones take little, and vary most.
+/// How often a shape is run in a pass: small ones take little, and vary most; of
+/// those off the grid no neighbours average what caches do.
 int repeatsOf(const ProfileShape &shape);
 
 /// The order of a pass: the first one's is that of the numbers; others begin

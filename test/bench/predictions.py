@@ -4,7 +4,8 @@
 
 Profiles the model of `strategies.py` on two ranks of one thread each (dp=2 and pp=2 share what tp=1 takes; tp=2) and on
 one rank of two threads, then trains with these costs: 8,192 tokens a step in micro-batches of at most 2,048, on the
-lengths of a multi-task mixture. Under eight minutes. One JSON line each:
+lengths of a multi-task mixture. Three profiles of as many seconds as --profile takes by itself: 18 minutes in all.
+One JSON line each:
 
 `functions`: the profile's own error off its grid, of single calls and weighted by their time, and how quiet the machine
 was.
@@ -110,7 +111,7 @@ def train(binary, folder, costs, strategy, steps):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build-dir", default="build")
-    parser.add_argument("--profile-seconds", type=int, default=90)
+    parser.add_argument("--profile-seconds", type=int, default=300)
     parser.add_argument("--steps", type=int, default=11)
     parser.add_argument("--strategies", default="pp=2;dp=2;tp=2;one", help="with ; between them")
     args = parser.parse_args()

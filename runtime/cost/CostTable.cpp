@@ -12,8 +12,10 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
+#include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -274,6 +276,31 @@ StatusOr<CostTable> CostTable::read(const std::string &path) {
 }
 
 CostTable CostTable::host() { return std::move(*described("host")); }
+
+/// Whether all parts of `name`, with '-' between them, stand in `text`.
+static bool hasParts(const std::string &text, const std::string &name) {
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('-', begin), name.size());
+    if (text.find(name.substr(begin, end - begin)) == std::string::npos)
+      return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+CostTable CostTable::likest(const std::string &device,
+                            const std::string &otherwise) {
+  std::string text = device, best;
+  for (char &letter : text)
+    letter =
+        static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  for (const Description &description : descriptions()) {
+    const std::string name = description.name;
+    if (name.size() > best.size() && hasParts(text, name))
+      best = name;
+  }
+  return std::move(*described(best.empty() ? otherwise : best));
+}
 
 void CostTable::describeScores() {
   if (!scores_)

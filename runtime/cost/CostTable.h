@@ -55,6 +55,11 @@ public:
   /// The same for a described device, by its name or as `a100-40g:4x8`: four
   /// nodes of eight. Fails with the names there are.
   static StatusOr<CostTable> described(const std::string &name);
+  /// The described device all parts of whose name stand in what a device says of
+  /// itself ("a100-80g": "NVIDIA A100-SXM4-80GB"), in whatever case, the longest
+  /// such name; else `otherwise`.
+  static CostTable likest(const std::string &device,
+                          const std::string &otherwise);
   /// Takes the described scores (descriptions/stored-scores.textproto), unless it
   /// has some.
   void describeScores();

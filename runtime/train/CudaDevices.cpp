@@ -21,10 +21,6 @@ namespace {
 constexpr double kTimingSeconds = 30;
 
 Status checkFlags(const Model &model, const TrainOptions &options) {
-  if (!options.profile.empty())
-    return Status::invalidArgument(
-        "--profile measures calls that end when they return, which those of a "
-        "CUDA device do not: it is not there for them yet");
   const plan::ElementType type = model.manifest().compute_type();
   if (options.tf32 && type != plan::F32)
     return Status::invalidArgument(
@@ -191,6 +187,6 @@ std::string describe(const dyna_program &program) {
 } // namespace
 
 const DeviceKind dyna_device_kind = {
-    "cuda", true, 1, checkFlags, open, timeAlgorithms, describe};
+    "cuda", "h100", true, 1, checkFlags, open, timeAlgorithms, describe};
 
 } // namespace dyna

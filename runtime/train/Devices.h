@@ -25,6 +25,8 @@ namespace dyna {
 struct DeviceKind {
   /// What code it runs, as a manifest says it: "cpu".
   const char *target;
+  /// The described device (runtime/cost) that stands for one that none is like.
+  const char *described;
   /// Whether devices have memory of their own, beside the host's.
   bool hasOwnMemory;
   /// Of a run; 0: any number.

@@ -43,7 +43,7 @@ std::string describe(const dyna_program &) { return ""; }
 
 } // namespace
 
-const DeviceKind dyna_device_kind = {"cpu", false,          0,       checkFlags,
-                                     open,  timeAlgorithms, describe};
+const DeviceKind dyna_device_kind = {
+    "cpu", "host", false, 0, checkFlags, open, timeAlgorithms, describe};
 
 } // namespace dyna

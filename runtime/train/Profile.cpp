@@ -5,14 +5,10 @@
 #include "runtime/train/Profile.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/Files.h"
 #include "runtime/base/Guard.h"
-#include "runtime/base/InputFile.h"
-#include "runtime/base/OutputFile.h"
 #include "runtime/base/Text.h"
-#include "runtime/cost/CostText.h"
-#include "runtime/plan/DescribeManifest.h"
 #include "runtime/plan/InstructionTable.h"
+#include "runtime/train/Devices.h"
 #include "runtime/train/Initialize.h"
 #include "runtime/train/LearningRate.h"
 #include "runtime/train/MeasureLinks.h"
@@ -20,8 +16,7 @@
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/OutputPaths.h"
 #include "runtime/train/PlanSource.h"
-#include "runtime/train/Prediction.h"
-#include "runtime/train/ProfileGrid.h"
+#include "runtime/train/ProfileFile.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/Session.h"
 #include "runtime/train/Signals.h"
@@ -71,14 +66,7 @@ public:
 
   /// False: a signal ended it.
   StatusOr<bool> run();
-  const Measurements &grid() const { return grid_; }
-  const Measurements &heldOut() const { return heldOut_; }
-  const ProfilePasses &passes() const { return passes_; }
-  /// Flops per second of the fastest call.
-  double flopRate() const { return flopRate_; }
-  /// Between two instructions, and around those of a step.
-  double instructionSeconds() const { return typicalSeconds(between_); }
-  double stepSeconds() const { return typicalSeconds(around_); }
+  const Profiled &profiled() const { return profiled_; }
 
 private:
   static StepScalars scalarsOf(const TrainOptions &options) {
@@ -94,6 +82,7 @@ private:
   StatusOr<bool> isOver(double share);
   Status runShape(const ProfileShape &shape, Measurements &into);
   Status runUpdate();
+  Status timeAlgorithms(const std::vector<ProfileShape> &shapes);
   Status runPlan(plan::Plan plan, const MiniBatch &batch,
                  const std::vector<cost::Direction> &directions,
                  Measurements &into);
@@ -110,10 +99,7 @@ private:
   const double seconds_;
   const Clock::time_point begin_;
   const StepScalars scalars_;
-  Measurements grid_, heldOut_;
-  ProfilePasses passes_;
-  double flopRate_ = 0;
-  std::vector<double> between_, around_; ///< seconds
+  Profiled profiled_;
   double shown_ = 0;
   bool isStopped_ = false;
 };
@@ -175,7 +161,7 @@ void Profiler::take(int rank, const plan::Plan &plan,
     if (slice.isInner || next == instructions.size())
       continue;
     if (next > 0)
-      between_.push_back(slice.beginSeconds - before);
+      profiled_.between.push_back(slice.beginSeconds - before);
     before = slice.beginSeconds + slice.seconds;
     const Instruction &i = instructions[next++];
     cost::Direction direction = directionOf(roleOf(i));
@@ -190,9 +176,10 @@ void Profiler::take(int rank, const plan::Plan &plan,
     into.add({kind.name(), strategy.tp, strategy.sp, direction},
              workOf(plan, i, kind, batch), {slice.seconds, slice.coreSeconds},
              waits);
-    const double seconds = waits ? slice.seconds : slice.coreSeconds;
+    const double seconds =
+        waits || slice.coreSeconds < 0 ? slice.seconds : slice.coreSeconds;
     if (seconds > 0)
-      flopRate_ = std::max(flopRate_, slice.flops / seconds);
+      profiled_.flopRate = std::max(profiled_.flopRate, slice.flops / seconds);
   }
 }
 
@@ -216,7 +203,7 @@ Status Profiler::runPlan(plan::Plan plan, const MiniBatch &batch,
         end = std::max(end, slice.beginSeconds + slice.seconds);
       inside = std::max(inside, end - slices.front().beginSeconds);
     }
-  around_.push_back(std::max(0.0, took - inside));
+  profiled_.around.push_back(std::max(0.0, took - inside));
   for (size_t local = 0; local < session_.traces.size(); ++local)
     take(ranks_.firstRank() + static_cast<int>(local), verified.plan(),
          *session_.traces[local], batch, directions, into);
@@ -249,7 +236,7 @@ Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
 Status Profiler::runUpdate() {
   DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session_.home.planner->update());
   return runPlan(std::move(plan), MiniBatch(), {cost::UPDATE, cost::GRAD_NORM},
-                 grid_);
+                 profiled_.grid);
 }
 
 StatusOr<bool> Profiler::isOver(double share) {
@@ -269,6 +256,24 @@ void Profiler::showProgress(const std::string &what) {
   shown_ = elapsed() + secondsBetweenLines;
 }
 
+/// With --algorithms: functions are those of a run that has had all these sizes.
+Status Profiler::timeAlgorithms(const std::vector<ProfileShape> &shapes) {
+  if (session_.options.algorithms.empty())
+    return Status::ok();
+  Measurements warmUp;
+  for (const ProfileShape &shape : shapes)
+    DYNA_RETURN_IF_ERROR(runShape(shape, warmUp));
+  for (Device *device : session_.devices) {
+    const auto deadline =
+        Clock::now() + std::chrono::seconds(session_.options.timeout);
+    DYNA_ASSIGN_OR_RETURN(std::string note,
+                          dyna_device_kind.timeAlgorithms(*device, deadline));
+    if (!note.empty() && !session_.options.noProgress)
+      sayLine("profile: " + note);
+  }
+  return Status::ok();
+}
+
 StatusOr<bool> Profiler::run() {
   const int64_t most = session_.home.options.maxTokensPerMicroBatch;
   const int64_t positions = session_.model->manifest().facts().positions();
@@ -276,6 +281,7 @@ StatusOr<bool> Profiler::run() {
   // Code that libraries make for shapes, pages, clocks: not of the first point.
   Measurements warmUp;
   DYNA_RETURN_IF_ERROR(runShape(shapes.front(), warmUp));
+  DYNA_RETURN_IF_ERROR(timeAlgorithms(shapes));
   int updates = 0;
   auto run = [&](const ProfileShape &shape, int pass) -> Status {
     showProgress(formatText("pass %d, micro-batches of %d tokens", pass + 1,
@@ -283,19 +289,21 @@ StatusOr<bool> Profiler::run() {
     if (updates++ % 8 == 0)
       DYNA_RETURN_IF_ERROR(runUpdate());
     for (int i = repeatsOf(shape); i > 0; --i)
-      DYNA_RETURN_IF_ERROR(runShape(shape, shape.isHeldOut ? heldOut_ : grid_));
+      DYNA_RETURN_IF_ERROR(runShape(shape, shape.isHeldOut ? profiled_.heldOut
+                                                           : profiled_.grid));
     return Status::ok();
   };
   // All of the grid first, should time not be enough for more.
   DYNA_ASSIGN_OR_RETURN(
-      passes_,
+      profiled_.passes,
       runProfile(shapes, 0, 1, [&] { return isOver(firstShare); }, run));
   // No larger ones than the grid came to: beyond it nobody has measured. Then
   // both in turn, so that the machine is the same for both.
-  const bool isWhole = passes_.passes > 0;
+  const bool isWhole = profiled_.passes.passes > 0;
   std::vector<ProfileShape> more = randomShapes(
-      heldOutShapes, isWhole ? most : shapes[passes_.reached - 1].tokens(),
-      positions, 1);
+      heldOutShapes,
+      isWhole ? most : shapes[profiled_.passes.reached - 1].tokens(), positions,
+      1);
   if (isWhole)
     more.insert(more.end(), shapes.begin(), shapes.end());
   if (!isStopped_) {
@@ -303,129 +311,9 @@ StatusOr<bool> Profiler::run() {
         ProfilePasses joint,
         runProfile(more, 1, mostPasses - 1, [&] { return isOver(1); }, run));
     if (isWhole)
-      passes_.passes += joint.passes;
+      profiled_.passes.passes += joint.passes;
   }
   return !isStopped_;
-}
-
-/// What the device of one rank reaches.
-cost::Device deviceOf(const Model &thin, const cost::Table &measured,
-                      double flopRate, const std::string &name) {
-  const CostTable host = CostTable::host();
-  cost::Device device = host.device();
-  device.set_name(name);
-  plan::ElementType type = thin.manifest().compute_type();
-  double known = type == plan::F64    ? device.f64_flops()
-                 : type == plan::BF16 ? device.bf16_flops()
-                                      : device.f32_flops();
-  // Of other types nothing is known here, but their places.
-  double factor = flopRate > 0 ? flopRate / known : 1;
-  device.set_f64_flops(std::max(1.0, device.f64_flops() * factor));
-  device.set_f32_flops(std::max(1.0, device.f32_flops() * factor));
-  device.set_bf16_flops(std::max(1.0, device.bf16_flops() * factor));
-  double launch = 1, speed = 0;
-  for (const cost::Entry &entry : measured.entries())
-    for (const cost::Point &point : entry.points())
-      if (point.tokens() > 0)
-        launch = std::min(launch, point.seconds());
-  // An update is a sweep over memory, of bytes that the estimate knows. The one
-  // that takes longest has all its parameters: tied ones are updated elsewhere.
-  double longest = 0;
-  CostModel estimates(thin);
-  const auto &kinds = thin.manifest().kinds();
-  for (const cost::Entry &entry : measured.entries())
-    for (int kind = 0; kind < kinds.size(); ++kind)
-      if (entry.direction() == cost::UPDATE &&
-          kinds.Get(kind).name() == entry.kind() &&
-          entry.points(0).seconds() > longest) {
-        longest = entry.points(0).seconds();
-        KindAt at{kind, std::max(entry.tp(), 1), entry.sp()};
-        double bytes = (estimates.estimate(at, cost::UPDATE, {}) -
-                        host.device().launch_seconds()) *
-                       host.device().bytes_per_second();
-        speed = bytes / longest;
-      }
-  if (speed >= 1)
-    device.set_bytes_per_second(speed);
-  device.set_launch_seconds(launch);
-  return device;
-}
-
-/// The costs that stand in the file already.
-struct Before {
-  cost::Table table;
-  std::vector<std::string> comments;
-};
-
-StatusOr<Before> readBefore(const std::string &path, const Model &model) {
-  DYNA_RETURN_IF_ERROR(OutputFile::checkReplace(path));
-  DYNA_ASSIGN_OR_RETURN(OutputPlace place, findOutputPlace(path));
-  Before before;
-  if (place != OutputPlace::RegularFile)
-    return before;
-  DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path, maxCostsBytes));
-  if (text.empty())
-    return before;
-  StatusOr<CostModel> costs = CostModel::open(model, path);
-  if (!costs.isOk())
-    return Status::invalidArgument(
-        "--profile would write over what is no costs of this model: " +
-        costs.status().message() + "; name another file, or remove it");
-  if (const std::string type = costs->otherComputeType(); !type.empty())
-    return Status::invalidArgument(formatText(
-        "--profile would mix compute types: %s was measured in %s, this "
-        "program computes in %s; name another file, or remove it",
-        path, type, elementTypeName(model.manifest().compute_type())));
-  before.table = costs->table().message();
-  before.comments = costComments(text);
-  return before;
-}
-
-std::string degreeText(const Strategy &strategy) {
-  return formatText("tp=%d%s", strategy.tp, strategy.sp ? ",sp=1" : "");
-}
-
-/// One line for each tensor degree: how it was measured.
-std::vector<std::string> commentsOf(const Session &session,
-                                    const Before &before,
-                                    const Profiler &profiler,
-                                    const MeasuredLinks &links) {
-  const plan::Manifest &manifest = session.model->manifest();
-  std::vector<std::string> comments = {
-      formatText("Measured by --profile: %s, %s.", manifest.model(),
-                 elementTypeName(manifest.compute_type()))};
-  std::string degree = degreeText(session.home.graph->strategy()) + ": ";
-  for (const std::string &comment : before.comments)
-    if (comment.rfind("tp=", 0) == 0 && comment.rfind(degree, 0) != 0)
-      comments.push_back(comment);
-  comments.push_back(
-      degree +
-      formatText(
-          "%s; %d rank%s at once; time of cores%s; typical of %d passes; "
-          "%s",
-          session.device().describe(), session.home.graph->ranks(),
-          session.home.graph->ranks() > 1 ? "s" : "",
-          session.home.graph->strategy().tp > 1
-              ? ", on the wall where ranks exchange"
-              : "",
-          std::max(profiler.passes().passes, 1),
-          profiler.grid().noise().describe()));
-  comments.push_back("links: " + links.note);
-  return comments;
-}
-
-/// How far the table is from what was measured off its grid: of long calls, and
-/// of short ones.
-std::pair<PredictionErrors, PredictionErrors>
-errorsOf(const CostTable &table, const Measurements &heldOut) {
-  std::pair<PredictionErrors, PredictionErrors> errors;
-  for (const Measurements::Typical &one : heldOut.typical()) {
-    auto curve = table.curves().find(one.function);
-    if (curve != table.curves().end())
-      (one.seconds < shortCall ? errors.second : errors.first)
-          .add(curve->second.seconds(one.work), one.seconds);
-  }
-  return errors;
 }
 
 /// The layers of each kind that a stage has, about.
@@ -453,57 +341,8 @@ StatusOr<Strategy> profiledStrategy(const Model &model,
   return profiled;
 }
 
-Status writeProfile(const Session &session, const Profiler &profiler,
-                    const MeasuredLinks &links, const Before &before) {
-  const TrainOptions &options = session.options;
-  cost::Table measured = profiler.grid().table();
-  const plan::Manifest &manifest = session.model->manifest();
-  measured.set_compute_type(elementTypeName(manifest.compute_type()));
-  for (const plan::LayerKind &kind : manifest.kinds())
-    *measured.add_layers() = layerOf(kind);
-  *measured.mutable_device() =
-      deviceOf(*session.model, measured, profiler.flopRate(),
-               session.device().describe());
-  measured.mutable_device()->set_instruction_seconds(
-      profiler.instructionSeconds());
-  measured.mutable_device()->set_step_seconds(profiler.stepSeconds());
-  if (links.cluster)
-    *measured.mutable_cluster() = *links.cluster;
-  std::string text = writeCosts(mergeCosts(before.table, measured),
-                                commentsOf(session, before, profiler, links));
-  DYNA_ASSIGN_OR_RETURN(CostTable table,
-                        CostTable::parse(text, options.profile));
-  DYNA_RETURN_IF_ERROR(replaceFile(options.profile, text));
-  size_t points = 0;
-  for (const cost::Entry &entry : measured.entries())
-    points += entry.points_size();
-  sayLine(formatText("profile: %s: %d functions, %d points, %d full passes",
-                     options.profile, measured.entries_size(), points,
-                     profiler.passes().passes));
-  if (profiler.passes().passes == 0)
-    sayLine(
-        "note: --profile-seconds ended the first pass: larger micro-batches "
-        "than those in the file are extrapolated");
-  sayLine("note: " + links.note);
-  const MachineNoise noise = profiler.grid().noise();
-  sayLine((noise.isTooMuch()
-               ? "warning: the machine was busy with other things: "
-               : "noise: ") +
-          noise.describe());
-  auto [longer, shorter] = errorsOf(table, profiler.heldOut());
-  if (!longer.empty())
-    sayLine(
-        "error off the grid: " +
-        longer.describe("call of 0.1 ms or more", "calls of 0.1 ms and more") +
-        formatText("; weighted by their time %.1f %%",
-                   100 * longer.weighted()));
-  if (!shorter.empty())
-    sayLine("error off the grid: " +
-            shorter.describe("shorter call", "shorter calls"));
-  return Status::ok();
-}
-
-Status profileSession(Session &session, const Before &before, int &stoppedBy) {
+Status profileSession(Session &session, const CostsBefore &before,
+                      int &stoppedBy) {
   catchStopSignals();
   DYNA_RETURN_IF_ERROR(initializeParameters(
       *session.ranks, static_cast<uint64_t>(session.options.seed),
@@ -521,8 +360,9 @@ Status profileSession(Session &session, const Before &before, int &stoppedBy) {
   DYNA_ASSIGN_OR_RETURN(
       MeasuredLinks links,
       measureLinks(*session.ranks, hosts, before.table.cluster()));
-  return session.writesFiles() ? writeProfile(session, profiler, links, before)
-                               : Status::ok();
+  return session.writesFiles()
+             ? writeProfile(session, profiler.profiled(), links, before)
+             : Status::ok();
 }
 
 } // namespace
@@ -570,7 +410,8 @@ Status profile(const dyna_program &program, const Model &model,
   DYNA_ASSIGN_OR_RETURN(Strategy strategy,
                         profiledStrategy(model, options, stages));
   options.strategy = strategy.ranks() > 1 ? describeStrategy(strategy) : "";
-  DYNA_ASSIGN_OR_RETURN(Before before, readBefore(options.profile, model));
+  DYNA_ASSIGN_OR_RETURN(CostsBefore before,
+                        readCostsBefore(options.profile, model));
   DYNA_ASSIGN_OR_RETURN(Model thin,
                         thinModel(model, layersOfStage(model, stages)));
   Session session;

@@ -129,17 +129,22 @@ double typicalSeconds(std::vector<double> times) {
 }
 
 std::string MachineNoise::describe() const {
-  return formatText("ranks had no core for %.1f %% of the time, repeats of a "
-                    "call differ by %.1f %%",
-                    100 * withheld, 100 * spread);
+  const std::string differ =
+      formatText("repeats of a call differ by %.1f %%", 100 * spread);
+  return withheld < 0
+             ? differ
+             : formatText("ranks had no core for %.1f %% of the time, %s",
+                          100 * withheld, differ);
 }
 
 void Measurements::add(const CostKey &function, const Work &work,
                        CallSeconds seconds, bool waits) {
   Times &times = calls_[{function, {work.tokens, work.pairs, work.targets}}];
-  times.seconds.push_back(waits ? seconds.wall : seconds.core);
+  const bool isOfDevice = seconds.core < 0;
+  times.seconds.push_back(waits || isOfDevice ? seconds.wall : seconds.core);
   times.onWall |= waits;
-  if (waits)
+  isOfDevices_ |= isOfDevice;
+  if (waits || isOfDevice)
     return;
   wall_ += seconds.wall;
   core_ += seconds.core;
@@ -159,6 +164,8 @@ MachineNoise Measurements::noise() const {
   // Two clocks that are read one after the other never agree entirely.
   if (wall_ > 0)
     noise.withheld = std::max(0.0, 1 - core_ / wall_);
+  else if (isOfDevices_)
+    noise.withheld = -1;
   double sum = 0;
   int count = 0;
   for (const auto &[call, times] : calls_) {

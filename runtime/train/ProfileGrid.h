@@ -65,12 +65,15 @@ double typicalSeconds(std::vector<double> times);
 /// One run of a function, by two clocks: that on the wall, and what its thread had
 /// of a core. Time that others of the machine took is in the first alone.
 struct CallSeconds {
-  double wall = 0, core = 0;
+  double wall = 0;
+  double core =
+      -1; ///< -1: a device of its own did it, of which `wall` is the time
 };
 
 /// How much else the machine did.
 struct MachineNoise {
-  double withheld = 0; ///< of the ranks' time, in which they had no core
+  /// Of the ranks' time, in which they had no core; -1: devices did all of it.
+  double withheld = 0;
   /// Of repeats of one call, the mean distance from its typical time, relative to
   /// that; the mean over the calls that were repeated and are not short.
   double spread = 0;
@@ -78,7 +81,7 @@ struct MachineNoise {
   /// Beyond which predictions are not to be trusted.
   static constexpr double most = 0.1;
   bool isTooMuch() const { return withheld > most || spread > most; }
-  /// "ranks had no core for 3 % of the time, repeats differ by 2 %"
+  /// "ranks had no core for 3 % of the time, repeats of a call differ by 2 %"
   std::string describe() const;
 };
 
@@ -108,6 +111,7 @@ public:
 
 private:
   double wall_ = 0, core_ = 0; ///< of calls that wait for nobody
+  bool isOfDevices_ = false;
   /// Of the repeats of one call.
   struct Times {
     std::vector<double> seconds;

@@ -234,6 +234,28 @@ def part_lengths(machine, steps=10, batch=65536, micro=16384):
                 machine.emit(what="lengths.torch", model=model, mode=mode, **found)
 
 
+def part_costs(machine, most=45, steps=8):
+    """What --profile measures of each model, its error off the grid, and how far steps are from what it predicts."""
+    lengths = [int(word) for word in (HERE / "lengths.txt").read_text().split()]
+    for model in models():
+        micro = tokens_of_step(contexts(model)[0])
+        costs = machine.out / f"{model}.costs"
+        costs.unlink(missing_ok=True)
+        said = machine.run(f"costs.{model}", [BINARIES / f"train-{model}", "--profile", costs, "--profile-seconds", int(min(most, max(1, machine.left() / 8))),
+                                              "--tokens-per-micro-batch", micro, "--no-progress"])
+        if said is None:
+            continue
+        found = re.findall(r"error off the grid: mean ([\d.]+) %.*?(calls of 0.1 ms and more|shorter calls)", said)
+        spread = re.search(r"repeats of a call differ by ([\d.]+) %", said)
+        machine.emit(what="costs", model=model, micro=micro, spread=float(spread[1]) / 100,
+                     off_grid={"long" if "0.1" in kind else "short": float(mean) / 100 for mean, kind in found})
+        cut = [min(n, config(model)["n_positions"]) for n in lengths]
+        measured = train(machine, f"costs.steps.{model}", model, cut, 4 * micro, micro, steps, "--costs", costs)
+        if measured:
+            errors = [abs(line["predicted_seconds"] / line["seconds"] - 1) for line in measured]
+            machine.emit(what="costs.steps", model=model, steps=len(errors), mean_error=round(statistics.mean(errors), 4))
+
+
 def kernels_of(text):
     """From ncu's CSV: calls, seconds and bytes of memory by kernel."""
     lines = text.splitlines()

@@ -325,6 +325,35 @@ class CudaTest(common.BinaryTest):
             if ahead[step]:
                 self.assertLessEqual(pause, 20000, f"before step {step}")
 
+    def test_costs_are_times_of_the_device(self):
+        """Each launch takes a millisecond of the stand-in: that of functions is known, and traces of runs have the same."""
+        program, costs, trace = self.emulated(), self.folder / "gpu.costs", self.folder / "trace.json"
+        said = common.run([program, "--profile", costs, "--profile-seconds=15", "--tokens-per-micro-batch=32", "--no-progress"])
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertRegex(said.stderr, r"(?m)^noise: repeats of a call differ by \d+\.\d %$")
+        text = costs.read_text()
+        self.assertRegex(text, r"(?m)^# tp=1: CUDA device 0 .*; 1 rank at once; time of the device; typical of ")
+        # What is like no device that is described has the links of one; none were measured.
+        self.assertIn("# links: one rank has no links: none were measured; the file has those described for 'h100'", text)
+        self.assertIn("between { latency_seconds: 1.5e-05  bytes_per_second: 5e+10 }", text)
+        for direction in ("FORWARD", "BACKWARD", "BACKWARD_INPUT", "BACKWARD_WEIGHT", "RECOMPUTE_FULL", "UPDATE"):
+            points = re.search(rf'(?s)kind: "block"  direction: {direction}\n(.*?)\n}}', text)[1]
+            seconds = [float(value) for value in re.findall(r"seconds: (\S+)", points)]
+            self.assertTrue(all(value > 0 and abs(1000 * value - round(1000 * value)) < 1e-6 for value in seconds), seconds)
+        stem = self.run_short(program, "predicted", f"--costs={costs}", f"--trace={trace}", "--tokens-per-micro-batch=32")
+        self.assertGreater(common.lines_of(f"{stem}.jsonl")[-1]["predicted_seconds"], 0)
+        events = common.json.loads(trace.read_text())["traceEvents"]
+        names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+        spent = {}
+        for event in events:
+            if event["ph"] == "X" and event["cat"] in ("embed", "block", "head") and event["name"] in ("FORWARD", "BACKWARD"):
+                both = spent.setdefault((event["name"], event["cat"]), [0, 0])
+                both[names[event["pid"]].startswith("predicted")] += event["dur"]
+        self.assertEqual(len(spent), 6)
+        for (name, kind), (ran, predicted) in spent.items():
+            # A head launches three more where some rows have no target, as a fourth of its grid.
+            self.assertLessEqual(abs(predicted - ran), (0.15 if kind == "head" else 0.05) * ran, (name, kind))
+
     def test_algorithms_in_a_file(self):
         """Timed after the first steps, kept, and taken from then on: what the library proposes first here adds parts."""
         program, file = self.emulated(), self.folder / "algorithms"

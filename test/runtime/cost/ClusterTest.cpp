@@ -159,4 +159,19 @@ TEST(ClusterTest, DescribedDevicesHaveNames) {
               HasSubstr("no device 'a100' is described: expects a100-40g"));
 }
 
+TEST(ClusterTest, DevicesAreLikeThoseWhoseNamesTheySay) {
+  auto like = [](const char *says) {
+    return CostTable::likest(says, "host").device().name();
+  };
+  EXPECT_EQ(like("NVIDIA A100-SXM4-80GB, compute capability 8.0"), "a100-80g");
+  EXPECT_EQ(like("NVIDIA A100-SXM4-40GB"), "a100-40g");
+  EXPECT_EQ(like("NVIDIA H200, compute capability 9.0"), "h200");
+  EXPECT_EQ(like("NVIDIA H100 80GB HBM3"), "h100");
+  EXPECT_EQ(like("Tesla V100-SXM2-16GB"), "v100");
+  EXPECT_EQ(like("A100 of unknown size"), "host");
+  EXPECT_EQ(like("16 threads, oneDNN"), "host");
+  EXPECT_EQ(like(""), "host");
+  EXPECT_EQ(CostTable::likest("NVIDIA L40", "h100").device().name(), "h100");
+}
+
 } // namespace

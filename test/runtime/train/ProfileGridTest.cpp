@@ -198,6 +198,18 @@ TEST(ProfileGridTest, WhatIsTypicalDependsOnTheClock) {
   }
 }
 
+// A GPU does its work while the thread that gave it does something else.
+TEST(ProfileGridTest, DevicesHaveTimesOfTheirOwn) {
+  Measurements times;
+  for (double one : {2.0, 4.0, 3.0})
+    times.add(function, {64, 100, 0}, {one, -1}, false);
+  EXPECT_EQ(times.typical()[0].seconds, 3);
+  EXPECT_EQ(times.noise().withheld, -1);
+  EXPECT_FALSE((MachineNoise{-1, 0.05}.isTooMuch()));
+  EXPECT_TRUE((MachineNoise{-1, 0.2}.isTooMuch()));
+  EXPECT_EQ(times.noise().describe(), "repeats of a call differ by 22.2 %");
+}
+
 /// A device on which each token takes a second.
 struct FakeRun {
   double now = 0;

@@ -10,7 +10,7 @@
 #ifndef DYNA_TEST_STANDINS_EMULATEDGPU_H
 #define DYNA_TEST_STANDINS_EMULATEDGPU_H
 
-#include "runtime/device/cuda/kernels/Kernels.h"
+#include "runtime/device/cuda/kernels/KernelTypes.h"
 #include "test/standins/Fibers.h"
 
 #include <cmath>

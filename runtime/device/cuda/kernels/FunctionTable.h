@@ -11,7 +11,7 @@
 #define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_FUNCTIONTABLE_H
 
 #include "runtime/abi/DeviceCode.h"
-#include "runtime/device/cuda/kernels/Kernels.h"
+#include "runtime/device/cuda/kernels/KernelTypes.h"
 
 /// Kernel number k is gpu::Kernel(k).
 extern "C" const dyna_device_code dyna_cuda_kernels;

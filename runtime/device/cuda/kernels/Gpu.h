@@ -23,7 +23,7 @@
 #ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_GPU_H
 #define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_GPU_H
 
-#include "runtime/device/cuda/kernels/Kernels.h"
+#include "runtime/device/cuda/kernels/KernelTypes.h"
 
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-//===- Kernels.h - The kernels written by hand, by number -------*- C++ -*-===//
+//===- KernelTypes.h - The kernels written by hand, by number -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_KERNELS_H
-#define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_KERNELS_H
+#ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_KERNELTYPES_H
+#define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_KERNELTYPES_H
 
 #include "runtime/device/cuda/kernels/AttentionArguments.h"
 #include "runtime/device/cuda/kernels/AttentionTablesArguments.h"
@@ -58,4 +58,4 @@ template <Kernel kernel> using SharedOf = typename KernelRow<kernel>::Shared;
 } // namespace gpu
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_DEVICE_CUDA_KERNELS_KERNELS_H
+#endif // DYNA_RUNTIME_DEVICE_CUDA_KERNELS_KERNELTYPES_H

@@ -248,7 +248,8 @@ Status checkExclusions(const TrainOptions &options) {
           flag));
   for (const char *flag :
        {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans",
-        "plans", "profile", "evaluate", "print-grad-norms", "plan-only"})
+        "plans", "profile", "evaluate", "print-grad-norms", "plan-only",
+        "ranges"})
     if (!options.writeLengths.empty() && options.isGiven(flag))
       return Status::invalidArgument(
           formatText("--write-lengths only writes lengths: there is nothing "

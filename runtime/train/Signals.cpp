@@ -31,6 +31,10 @@ static void onStopSignal(int signal) {
     stopTime = time;
     stopMark = signal;
   } else if (time - stopTime >= insistsAfter) {
+    const char said[] =
+        "\nended at once by a second signal: the step under way "
+        "is lost, what was saved before it is whole\n";
+    (void)!write(STDERR_FILENO, said, sizeof(said) - 1); // safe here, too
     _exit(128 + signal);
   }
 }

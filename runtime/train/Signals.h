@@ -14,7 +14,7 @@ void ignoreWriteSignals();
 
 /// From now on the first SIGINT or SIGTERM only sets a mark, so that the step
 /// can be finished and saved; one that comes a second later, or more, ends the
-/// process at once.
+/// process at once, and says so.
 void catchStopSignals();
 
 /// The signal that set the mark; 0: none has.

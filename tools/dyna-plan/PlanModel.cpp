@@ -158,7 +158,7 @@ StatusOr<CostTable> openTable(const PlanFlags &flags) {
       CostTable table,
       !flags.costs.empty()
           ? CostTable::read(flags.costs)
-          : CostTable::described(flags.cluster.empty()
+          : CostTable::described(flags.cluster.getNumOccurrences() == 0
                                      ? std::string("host")
                                      : flags.cluster.getValue()));
   if (flags.attention == "stored")

@@ -89,6 +89,7 @@ TEST_F(TrainResumeTest, ASecondSignalEndsAtOnce) {
   Result result = finish(child);
   EXPECT_EQ(result.code, 128 + SIGTERM);
   EXPECT_EQ(result.out, ""); // no summary, as of a run that ends in peace
+  EXPECT_THAT(result.err, HasSubstr("ended at once by a second signal"));
 }
 
 // As `timeout` and launchers send it: to the process and to its group.

@@ -364,18 +364,22 @@ public:
   /// with a slowdown what `evenStages` says.
   Status takeLargest(int microBatches, const PlanOptions &options, bool trains,
                      std::optional<double> slowdown = 1, bool alone = false) {
-    plan::Plan plan = planner_.empty();
-    plan::Segment all;
-    all.length = alone ? options.mostTokens() : options.maxTokensPerMicroBatch;
-    plan.microBatches.assign(microBatches, {{all}, /*replica=*/0});
-    auto seconds = [&](int, const std::vector<int> &own) {
-      return slowdown
-                 ? evenStages(graph_.stages(), own.size(), options, *slowdown)
-                 : estimateStages(graph_, planner_.costs_, plan, own, options);
-    };
-    DYNA_RETURN_IF_ERROR(planner_.write(plan, 1, options, trains, seconds));
-    const BatchExtent largest = largestExtent(graph_.model(), options, alone);
-    DYNA_RETURN_IF_ERROR(planner_.placeAll(plan, 1, &largest));
+    // Those behind what is kept at a time find the place of those before.
+    const int kept = std::min(microBatches, mostKept(options));
+    const int placed = kept <= mostPlaced ? microBatches : mostPlaced;
+    DYNA_ASSIGN_OR_RETURN(
+        plan::Plan plan, sized(placed, options, trains, slowdown, alone));
+    if (placed == microBatches)
+      return take(plan);
+    DYNA_ASSIGN_OR_RETURN(
+        plan::Plan half, sized(placed / 2, options, trains, slowdown, alone));
+    for (size_t rank = 0; rank < plan.ranks.size(); ++rank) {
+      int64_t &bytes = plan.ranks[rank].dynamicBytes;
+      const int64_t more =
+          std::max<int64_t>(0, bytes - half.ranks[rank].dynamicBytes);
+      const int steps = placed - placed / 2;
+      bytes += (more + steps - 1) / steps * (kept - placed);
+    }
     return take(plan);
   }
 
@@ -393,14 +397,18 @@ public:
     return take(casts);
   }
 
+  /// By the first stage, of as many micro-batches as there may be.
+  int mostKept(const PlanOptions &options) const {
+    return ruleOf(options.schedule)
+        .mostKept({0, graph_.stages(), std::numeric_limits<int>::max(),
+                   options.inFlight});
+  }
+
   /// As many micro-batches as can need more than fewer of them. With one stage a
   /// window is like any other of its size, but for the last one of a step. A
   /// pipeline is in its steady state when every stage has filled and drained once.
   int enough(const PlanOptions &options) const {
-    const int stages = graph_.stages();
-    const int kept = ruleOf(options.schedule)
-                         .mostKept({0, stages, std::numeric_limits<int>::max(),
-                                    options.inFlight});
+    const int stages = graph_.stages(), kept = mostKept(options);
     return stages > 1 ? std::max(2 * kept, 2 * stages + 1) : kept + 1;
   }
   /// Of those, the ones that may be a long sample: as many as a step has tokens
@@ -418,7 +426,9 @@ public:
     for (bool alone : {false, true}) {
       const int upTo = alone ? enoughLongest(options) : enough(options);
       for (int count = 1; count <= upTo; ++count)
-        if (count <= 8 || count > upTo - std::max(upTo / 16, 8))
+        if (count <= 8 ||
+            (count > upTo - std::max(upTo / 16, 8) && count <= mostPlaced) ||
+            count == upTo)
           DYNA_RETURN_IF_ERROR(takeLargest(count, options, true, 1, alone));
       if (upTo == 0)
         continue;
@@ -455,6 +465,29 @@ public:
   }
 
 private:
+  /// Schedules that keep what a whole step has (gpipe) keep thousands of small
+  /// micro-batches, and placing takes the square of their number. As all are equal
+  /// here, each more than so many takes the same bytes more.
+  static constexpr int mostPlaced = 128;
+
+  StatusOr<plan::Plan> sized(int microBatches, const PlanOptions &options,
+                             bool trains, std::optional<double> slowdown,
+                             bool alone) {
+    plan::Plan plan = planner_.empty();
+    plan::Segment all;
+    all.length = alone ? options.mostTokens() : options.maxTokensPerMicroBatch;
+    plan.microBatches.assign(microBatches, {{all}, /*replica=*/0});
+    auto seconds = [&](int, const std::vector<int> &own) {
+      return slowdown
+                 ? evenStages(graph_.stages(), own.size(), options, *slowdown)
+                 : estimateStages(graph_, planner_.costs_, plan, own, options);
+    };
+    DYNA_RETURN_IF_ERROR(planner_.write(plan, 1, options, trains, seconds));
+    const BatchExtent largest = largestExtent(graph_.model(), options, alone);
+    DYNA_RETURN_IF_ERROR(planner_.placeAll(plan, 1, &largest));
+    return plan;
+  }
+
   const Planner &planner_;
   const ExecutableGraph &graph_;
   const PlanOptions &options_;

@@ -201,6 +201,38 @@ TEST(PlannerTest, EveryPlanOfAPipelineFitsTheArenasThatWereTaken) {
   }
 }
 
+// A schedule that keeps all of a step of small micro-batches keeps thousands: their
+// arenas are not placed, but follow from fewer, and fit as exactly.
+TEST(PlannerTest, ArenasOfManySmallMicroBatchesAreAsLargeAsTheyNeed) {
+  for (const char *strategy : {"pp=1", "pp=2,layers=3+2"})
+    for (int micro : {100, 200, 300}) {
+      SCOPED_TRACE(testing::Message() << strategy << " " << micro);
+      Planner planner(
+          *ExecutableGraph::create(model(), *parseStrategy(strategy)));
+      PlanOptions options;
+      options.maxTokensPerMicroBatch = 64;
+      options.schedule = Schedule::GPipe;
+      options.inFlight = micro;
+      const auto limits = planner.largestDynamicBytes(options, true);
+      ASSERT_TRUE(limits.isOk());
+      options.dynamicLimits = *limits;
+      // Of one window, and with a second one behind it.
+      for (int count : {micro, micro + micro / 3}) {
+        auto plan = planner.training(std::vector<int64_t>(count, 64), 9, options);
+        ASSERT_TRUE(plan.isOk()) << plan.status().message();
+        EXPECT_EQ(plan->fallback, "");
+        for (size_t rank = 0; rank < limits->size(); ++rank)
+          EXPECT_GE(plan->ranks[rank].dynamicBytes, (*limits)[rank] * 9 / 10);
+      }
+    }
+  // What took the square of their number for each of 1,600 sizes.
+  PlanOptions options;
+  options.maxTokensPerMicroBatch = 64;
+  options.schedule = Schedule::GPipe;
+  options.inFlight = 20000;
+  EXPECT_TRUE(Planner(model()).largestDynamicBytes(options, true).isOk());
+}
+
 // Files of costs may say that a function takes nothing, or longer than the
 // universe is old: the order of messages still has to be one that ends.
 TEST(PlannerTest, CostsOfAnySizeMakePlansThatHold) {

@@ -153,16 +153,59 @@ Status checkPoint(const cost::Point &point, cost::Direction direction) {
 
 /// Measurements contradict each other, short ones on busy machines by far, and
 /// the curve goes between them. Ten times off it, and beyond what a scheduler
-/// takes away at once, is no noise: the number of a point that is, or -1.
+/// takes away at once, is no noise.
+constexpr double mostOff = 10, leastSeconds = 0.05;
+
+bool isFarMore(double seconds, double others) {
+  return std::max(seconds, leastSeconds) >
+         mostOff * std::max(others, leastSeconds);
+}
+
+/// The number of a point that the curve is far off, or -1.
 int farOff(const CostCurve &curve, const std::vector<MeasuredPoint> &points) {
-  constexpr double factor = 10, leastSeconds = 0.05;
   for (size_t i = 0; i < points.size(); ++i) {
-    double expected = std::max(curve.seconds(points[i].work), leastSeconds);
-    double measured = std::max(points[i].seconds, leastSeconds);
-    if (measured > factor * expected || expected > factor * measured)
+    const double expected = curve.seconds(points[i].work);
+    if (isFarMore(points[i].seconds, expected) ||
+        isFarMore(expected, points[i].seconds))
       return static_cast<int>(i);
   }
   return -1;
+}
+
+bool isNoMore(const Work &a, const Work &b) {
+  return a.tokens <= b.tokens && a.pairs <= b.pairs && a.targets <= b.targets;
+}
+
+std::string describePoint(const std::vector<MeasuredPoint> &points, size_t i) {
+  const Work &work = points[i].work;
+  return formatText("point %d (tokens %d, pairs %d, targets %d)", i + 1,
+                    work.tokens, work.pairs, work.targets);
+}
+
+/// Of the points of which one takes far longer than another with more work the one
+/// that has most such others is wrong: says so, with one of them. Empty: no two
+/// points alone show it, or there are too many to compare.
+std::string describeContradiction(const std::vector<MeasuredPoint> &points) {
+  constexpr size_t mostCompared = 4096;
+  if (points.size() > mostCompared)
+    return "";
+  std::vector<int> others(points.size(), 0), other(points.size(), -1);
+  for (size_t i = 0; i < points.size(); ++i)
+    for (size_t j = 0; j < points.size(); ++j)
+      if (i != j && isNoMore(points[i].work, points[j].work) &&
+          isFarMore(points[i].seconds, points[j].seconds)) {
+        ++others[i], ++others[j];
+        other[i] = static_cast<int>(j), other[j] = static_cast<int>(i);
+      }
+  const size_t wrong =
+      std::max_element(others.begin(), others.end()) - others.begin();
+  if (others[wrong] == 0)
+    return "";
+  const MeasuredPoint &one = points[wrong], &two = points[other[wrong]];
+  return formatText("%s takes %g seconds, but %s, of %s work, takes %g",
+                    describePoint(points, wrong), one.seconds,
+                    describePoint(points, other[wrong]),
+                    one.seconds > two.seconds ? "more" : "less", two.seconds);
 }
 
 } // namespace
@@ -214,11 +257,15 @@ Status CostTable::add(const cost::Entry &entry, int index) {
         {{point.tokens(), point.pairs(), point.targets()}, point.seconds()});
   }
   CostCurve curve(points);
-  if (int i = farOff(curve, points); i >= 0)
-    return refuse(formatText(
-        "point %d takes %g seconds, but the other points say %g: more work "
-        "cannot take that much less time, measure again",
-        i + 1, points[i].seconds, curve.seconds(points[i].work)));
+  if (int i = farOff(curve, points); i >= 0) {
+    std::string what = describeContradiction(points);
+    if (what.empty())
+      what = formatText("%s takes %g seconds, but the other points say %g",
+                        describePoint(points, i), points[i].seconds,
+                        curve.seconds(points[i].work));
+    return refuse(what + ": more work cannot take that much less time, measure "
+                         "again");
+  }
   if (!curves_.emplace(key, std::move(curve)).second)
     return refuse("is there twice: put all points into one entry");
   return Status::ok();

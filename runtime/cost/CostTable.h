@@ -63,6 +63,8 @@ public:
   /// Takes the described scores (descriptions/stored-scores.textproto), unless it
   /// has some.
   void describeScores();
+  /// Of each device, whatever was described.
+  void setMemory(int64_t bytes) { device_.set_memory_bytes(bytes); }
 
   const std::string &name() const { return name_; }
   /// What the file says; nothing without a file.

@@ -367,12 +367,12 @@ public:
     // Those behind what is kept at a time find the place of those before.
     const int kept = std::min(microBatches, mostKept(options));
     const int placed = kept <= mostPlaced ? microBatches : mostPlaced;
-    DYNA_ASSIGN_OR_RETURN(
-        plan::Plan plan, sized(placed, options, trains, slowdown, alone));
+    DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
+                          sized(placed, options, trains, slowdown, alone));
     if (placed == microBatches)
       return take(plan);
-    DYNA_ASSIGN_OR_RETURN(
-        plan::Plan half, sized(placed / 2, options, trains, slowdown, alone));
+    DYNA_ASSIGN_OR_RETURN(plan::Plan half,
+                          sized(placed / 2, options, trains, slowdown, alone));
     for (size_t rank = 0; rank < plan.ranks.size(); ++rank) {
       int64_t &bytes = plan.ranks[rank].dynamicBytes;
       const int64_t more =

@@ -33,14 +33,16 @@ std::string describeLosses(const TrainSummary &summary) {
   return text;
 }
 
-/// Of what padded micro-batches compute, the part that is padding.
+/// Of what the run's micro-batches computed, or padded ones would have, the part
+/// that is padding. Steps that pad may stand beside others (--plans).
 std::string describePadding(const TrainSummary &summary) {
   auto part = [&](int64_t padded) {
     return 100 * (1 - static_cast<double>(summary.tokens) /
                           static_cast<double>(std::max<int64_t>(padded, 1)));
   };
-  return formatText("%.1f %% of the tokens of padded micro-batches",
-                    part(summary.paddedTokens));
+  return formatText(
+      "%.1f %% of the tokens of padded micro-batches",
+      part(summary.pads ? summary.takenTokens : summary.paddedTokens));
 }
 
 /// What each strategy was given, and what switches took.

@@ -252,6 +252,7 @@ void TrainSummary::addPadding(const PlannedStep &step, bool mayPad,
   const std::vector<int64_t> lengths = step.batch.lengths();
   mayPad |= taken > sum(lengths);
   pads |= mayPad;
+  takenTokens += taken;
   paddedTokens +=
       mayPad ? taken : sum(paddedLengths(lengths, tokensPerMicroBatch));
 }

@@ -53,9 +53,10 @@ struct TrainSummary {
   double flops = 0;
   int64_t otherSchedules = 0; ///< steps with another schedule
   std::string savedTo;
-  bool isWhole = false; ///< all steps that were wanted are done
+  bool isWhole = false;    ///< all steps that were wanted are done
+  int64_t takenTokens = 0; ///< that micro-batches had, with their padding
   /// What padded micro-batches of the same samples would have computed; or did,
-  /// where the plans pad.
+  /// where a step's plan pads.
   int64_t paddedTokens = 0;
   bool pads = false; ///< some do
 

@@ -75,6 +75,12 @@ struct PlanFlags {
       "costs",
       llvm::cl::desc("Measured costs (docs/costs.md), instead of --cluster"),
       llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> rankMemory{
+      "rank-memory",
+      llvm::cl::desc("Memory of a device, as of a run's --rank-memory, such as "
+                     "24GiB (default: what the device is described with, if "
+                     "anything)"),
+      llvm::cl::cat(category)};
   const std::string compareHelp =
       "Schedules and ways to make micro-batches to plan with, named by " +
       knownWords() + " (default: " + defaultWord() + ")";

@@ -13,6 +13,7 @@
 #include "passes/Pipelines.h"
 #include "passes/plan/ManifestBuilder.h"
 #include "runtime/base/InputFile.h"
+#include "runtime/base/ParseBytes.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/cost/StoredScores.h"
@@ -163,6 +164,13 @@ StatusOr<CostTable> openTable(const PlanFlags &flags) {
                                      : flags.cluster.getValue()));
   if (flags.attention == "stored")
     table.describeScores();
+  if (flags.rankMemory.getNumOccurrences() > 0) {
+    StatusOr<int64_t> bytes = parseBytes(flags.rankMemory);
+    if (!bytes.isOk())
+      return Status::invalidArgument("--rank-memory " +
+                                     bytes.status().message());
+    table.setMemory(*bytes);
+  }
   return table;
 }
 

@@ -103,8 +103,13 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
   const int perNode = table->cluster().description().devices_per_node();
   if (devices == 0)
     return fail(Status::invalidArgument(
-        "--strategy search needs to know the devices: --cluster such as "
-        "a100-40g:4x8"));
+        flags.costs.empty()
+            ? "--strategy search needs to know the devices: --cluster such as "
+              "a100-40g:4x8"
+            : "--strategy search needs to know the devices: in " +
+                  flags.costs.getValue() +
+                  " nodes and devices_per_node are missing, such as cluster { "
+                  "nodes: 1 devices_per_node: 8 ... }"));
   SayEvery pause;
   Reports reports;
   StepLengths steps;

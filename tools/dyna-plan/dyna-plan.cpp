@@ -90,6 +90,10 @@ int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
   auto costs = openCosts(*model, std::move(*table));
   if (!costs.isOk())
     return fail(costs.status());
+  if (!flags.costs.empty() && costs->table().device().memory_bytes() == 0)
+    llvm::errs() << "note: " << printable(flags.costs)
+                 << " has no memory_bytes, so plans may take any memory; a run "
+                    "shares what its machine has free: give --rank-memory\n";
   StepOutputs outputs;
   outputs.hasTrace = !flags.trace.empty();
   outputs.hasSvg = !flags.svg.empty();

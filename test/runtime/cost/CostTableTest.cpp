@@ -160,7 +160,21 @@ const BadTable badTables[] = {
      {"entry 1 (a tp=1,sp=1 FORWARD)", "tp is 1"}},
     {"entries { kind: \"a\" direction: FORWARD "
      "points { tokens: 10 seconds: 9 } points { tokens: 1000 seconds: 1e-9 } }",
-     {"point 2 takes 1e-09 seconds", "more work"}},
+     {"point 1 (tokens 10, pairs 0, targets 0) takes 9 seconds, but point 2 "
+      "(tokens 1000, pairs 0, targets 0), of more work, takes 1e-09: more work "
+      "cannot"}},
+    // The one that several others contradict is the wrong one.
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 10 seconds: 0.1 } points { tokens: 20 seconds: 0.2 } "
+     "points { tokens: 30 seconds: 57 } points { tokens: 40 seconds: 0.4 } "
+     "points { tokens: 50 seconds: 0.5 } }",
+     {"point 3 (tokens 30, pairs 0, targets 0) takes 57 seconds, but point 5"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 10 seconds: 1 } points { tokens: 20 seconds: 2 } "
+     "points { tokens: 30 seconds: 1e-3 } points { tokens: 40 seconds: 4 } }",
+     {"point 3 (tokens 30, pairs 0, targets 0) takes 0.001 seconds, but point "
+      "2 "
+      "(tokens 20, pairs 0, targets 0), of less work, takes 2"}},
 };
 
 TEST(CostTableTest, SmallContradictionsAreNoise) {

@@ -218,7 +218,8 @@ TEST(PlannerTest, ArenasOfManySmallMicroBatchesAreAsLargeAsTheyNeed) {
       options.dynamicLimits = *limits;
       // Of one window, and with a second one behind it.
       for (int count : {micro, micro + micro / 3}) {
-        auto plan = planner.training(std::vector<int64_t>(count, 64), 9, options);
+        auto plan =
+            planner.training(std::vector<int64_t>(count, 64), 9, options);
         ASSERT_TRUE(plan.isOk()) << plan.status().message();
         EXPECT_EQ(plan->fallback, "");
         for (size_t rank = 0; rank < limits->size(); ++rank)

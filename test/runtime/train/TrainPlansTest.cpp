@@ -192,6 +192,28 @@ TEST_F(TrainPlansTest, APlanIsPaddedByHand) {
   EXPECT_NEAR(numbers("m.jsonl", "loss").front(), loss, 1e-10 * loss);
 }
 
+// One step that pads beside others: what none of them computed is no padding.
+TEST_F(TrainPlansTest, PaddingIsThatOfTheStepsThatPad) {
+  ASSERT_EQ(run(piped({"--steps=1", "--micro-batches=padded",
+                       "--dump-plans=" + path("padded")}))
+                .code,
+            0);
+  ASSERT_EQ(run(piped({"--steps=4", "--dump-plans=" + path("plans")})).code, 0);
+  writeStep("plans", 1, readStep("padded", 1));
+  Result result = run(piped({"--steps=4", "--plans=" + path("plans"),
+                             "--metrics=" + path("m.jsonl")}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  double padding = 0, tokens = 0;
+  for (double one : numbers("m.jsonl", "padding"))
+    padding += one;
+  for (double one : numbers("m.jsonl", "tokens"))
+    tokens += one;
+  ASSERT_GT(padding, 0);
+  EXPECT_THAT(result.out, HasSubstr(formatText(
+                              "padding                %.1f %% of the tokens",
+                              100 * padding / (padding + tokens))));
+}
+
 // Plans of a run with more steps would be taken for this one's.
 TEST_F(TrainPlansTest, PlansBehindTheLastStepStandInTheWay) {
   auto dump = [&](const char *steps) {

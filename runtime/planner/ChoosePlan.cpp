@@ -82,7 +82,7 @@ PlanOptions Planner::lastResort(PlanOptions options) {
 StatusOr<double> Planner::chooseModes(const plan::Plan &plan,
                                       const std::vector<int64_t> &beside,
                                       PlanOptions &options) const {
-  options.microBatchRecompute.assign(plan.microBatches.size(), {});
+  options.microBatchRecompute.resize(plan.microBatches.size());
   auto own = microBatchesOfReplicas(plan, graph_.replicas());
   double slowest = 0;
   for (int replica = 0; replica < graph_.replicas(); ++replica) {
@@ -101,6 +101,15 @@ static int64_t largestJoined(const plan::Plan &plan) {
     if (microBatch.segments.size() > 1)
       largest = std::max(largest, extentOf(microBatch).tq);
   return largest;
+}
+
+/// Whether anything is computed again.
+static bool recomputes(const plan::Plan &plan) {
+  for (const plan::RankProgram &rank : plan.ranks)
+    for (const plan::Instruction &i : rank.instructions)
+      if (i.recompute != plan::RECOMPUTE_NONE)
+        return true;
+  return false;
 }
 
 /// Whether ranks mostly wait where a pipeline has enough to do: fewer micro-batches
@@ -125,7 +134,8 @@ StatusOr<Planner::Cut> Planner::cutFor(const std::vector<int64_t> &lengths,
       best.plan.microBatchCount() < manyInFlight)
     return best;
   // What lies beside micro-batches, no estimate of what has room knows: where that
-  // leaves too few in flight, smaller ones may be faster.
+  // leaves too few in flight, or more is computed again than a cut expected, smaller
+  // ones may be faster.
   constexpr int tries = 3;
   PlanOptions smaller = options;
   smaller.longestSample = options.mostTokens();
@@ -145,7 +155,9 @@ StatusOr<Planner::Cut> Planner::cutFor(const std::vector<int64_t> &lengths,
     shortest = times.makespan;
     best = cut;
     smaller.maxTokensPerMicroBatch = largestJoined(cut.plan) / 2;
-    if (!isWaiting(times) || smaller.maxTokensPerMicroBatch == 0)
+    const bool isPressed =
+        isWaiting(times) || (choosesModes(options) && recomputes(cut.plan));
+    if (!isPressed || turn + 1 == tries || smaller.maxTokensPerMicroBatch == 0)
       return best;
     auto next = cutOnce(lengths, targetTokens, smaller, trains);
     if (next.status().code() == StatusCode::ResourceExhausted)
@@ -255,7 +267,7 @@ Status Planner::writeWithin(plan::Plan &plan, PlanOptions options,
   return Status::resourceExhausted("no order fits");
 }
 
-Status Planner::writeWithinNumbers(plan::Plan &plan, PlanOptions options,
+Status Planner::writeWithinNumbers(plan::Plan &plan, PlanOptions &options,
                                    double atMost, bool &isSlower) const {
   constexpr int tries = 4;
   // Inputs that wait for their stage, gradients and workspaces come beside.

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 /// Items that all makespans of one search may have.
-constexpr int64_t mostItems = 4000000;
+constexpr int64_t mostItems = 500000;
 
 /// In the order of their numbers, and the shortest first.
 double dispatchTime(const PipelineProblem &problem) {
@@ -45,19 +45,27 @@ public:
       : problems_(problems), schedule_(schedule), stages_(problems[0].stages()),
         count_(problems[0].microBatches()) {}
 
-  StatusOr<ChosenModes> run() {
+  StatusOr<ChosenModes> run(const StageModes &start) {
     ChosenModes best{{}, never};
-    for (plan::Recompute mode :
-         {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
-          plan::RECOMPUTE_FULL}) {
-      // Where one ends depends on where it began.
-      best_.assign(stages_, std::vector<plan::Recompute>(count_, mode));
+    auto descend = [&](StageModes modes) {
+      best_ = std::move(modes);
       makespan_ = makespanOfAll(best_);
+      if (makespan_ == never && !start.empty())
+        repair();
       while (makespan_ < never && isLeft() && improve())
         ;
       if (makespan_ < best.makespan)
         best = {best_, makespan_};
-    }
+    };
+    if (!start.empty())
+      descend(start);
+    // Where one ends depends on where it began.
+    if (best.makespan == never)
+      for (plan::Recompute mode :
+           {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
+            plan::RECOMPUTE_FULL})
+        descend(
+            StageModes(stages_, std::vector<plan::Recompute>(count_, mode)));
     if (best.makespan == never)
       return Status::resourceExhausted(
           "no order of these micro-batches fits, with any recomputation");
@@ -79,6 +87,24 @@ private:
     makespan_ = makespan;
     best_ = modes;
     return true;
+  }
+
+  /// More is computed again, on all stages, of ever more micro-batches, until it
+  /// fits.
+  void repair() {
+    const StageModes begin = best_;
+    for (size_t part = 16; part > 0 && makespan_ == never; part /= 2) {
+      best_ = begin;
+      for (int stage = 0; stage < stages_; ++stage)
+        for (plan::Recompute from :
+             {plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_NONE}) {
+          const auto to = static_cast<plan::Recompute>(from + 1);
+          const std::vector<int> list = ranked(stage, from, to);
+          for (size_t i = 0; i < (list.size() + part - 1) / part; ++i)
+            best_[stage][list[i]] = to;
+        }
+      makespan_ = makespanOfAll(best_);
+    }
   }
 
   /// One round over stages and pairs of modes.
@@ -184,8 +210,8 @@ double makespanWithin(const PipelineProblem &problem, Schedule schedule) {
 }
 
 StatusOr<ChosenModes> searchModes(const ModeProblems &problems,
-                                  Schedule schedule) {
-  return ModeSearch(problems, schedule).run();
+                                  Schedule schedule, const StageModes &start) {
+  return ModeSearch(problems, schedule).run(start);
 }
 
 StatusOr<double> chooseRecompute(const ExecutableGraph &graph,
@@ -205,10 +231,20 @@ StatusOr<double> chooseRecompute(const ExecutableGraph &graph,
     holdBlocks(problem, graph, plan, microBatches, uniform);
     limitStages(problem, graph, replica, options, beside);
   }
+  StageModes start;
+  for (int stage = 0; stage < graph.stages() && !microBatches.empty() &&
+                      !options.microBatchRecompute[microBatches[0]].empty();
+       ++stage) {
+    start.emplace_back();
+    for (int m : microBatches)
+      start.back().push_back(
+          options.microBatchRecompute[m][graph.stage(stage).firstLayer]);
+  }
   DYNA_ASSIGN_OR_RETURN(ChosenModes chosen,
-                        searchModes(problems, options.schedule));
+                        searchModes(problems, options.schedule, start));
   for (size_t m = 0; m < microBatches.size(); ++m) {
     RecomputeModes &layers = options.microBatchRecompute[microBatches[m]];
+    layers.clear();
     for (int stage = 0; stage < graph.stages(); ++stage)
       layers.insert(layers.end(),
                     graph.stage(stage).endLayer - graph.stage(stage).firstLayer,

@@ -45,18 +45,23 @@ double makespanWithin(const PipelineProblem &problem, Schedule schedule);
 /// that free the most bytes for a second (or take the fewest bytes for one that
 /// is saved): of all, half, a quarter ... of them, or else of a single one, as long
 /// as the makespan falls. Fails (ResourceExhausted) where nothing fits.
-/// Deterministic. Each makespan is O(stages * micro-batches); a search looks at a
-/// few million items. How near it comes to the best is in docs/planner.md.
+/// Deterministic. Each makespan is O(stages * micro-batches); a search looks at
+/// half a million items. How near it comes to the best is in docs/planner.md.
+///
+/// With a `start`, such as what was found for other limits, only from there: what
+/// does not fit has more computed again first. Where nothing like it fits, as
+/// without one.
 struct ChosenModes {
   StageModes modes;
   double makespan = 0;
 };
 StatusOr<ChosenModes> searchModes(const ModeProblems &problems,
-                                  Schedule schedule);
+                                  Schedule schedule,
+                                  const StageModes &start = {});
 
 /// Fills in `options.microBatchRecompute` for these micro-batches of a replica,
-/// whose ranks have `options.dynamicLimits` less `beside`; the makespan. Fails
-/// as `searchModes`.
+/// whose ranks have `options.dynamicLimits` less `beside`; the makespan. What is
+/// there already is where the search starts. Fails as `searchModes`.
 StatusOr<double> chooseRecompute(const ExecutableGraph &graph,
                                  const CostModel &costs, const plan::Plan &plan,
                                  int replica,

@@ -103,18 +103,19 @@ partitionLayersForAny(const std::vector<std::vector<double>> &costs,
     cuts.push_back(partitionLayers(own, stages));
     least.push_back(largest(own, cuts.back()));
   }
-  size_t best = 0;
-  double bestTimes = std::numeric_limits<double>::infinity();
-  for (size_t cut = 0; cut < cuts.size(); ++cut) {
-    double times = 1;
+  std::vector<double> times; // of the least, for the worst of the costs
+  for (const std::vector<int> &cut : cuts) {
+    times.push_back(1);
     for (size_t own = 0; own < costs.size(); ++own)
       if (least[own] > 0)
-        times = std::max(times, largest(costs[own], cuts[cut]) / least[own]);
-    if (times < bestTimes) {
-      best = cut;
-      bestTimes = times;
-    }
+        times.back() =
+            std::max(times.back(), largest(costs[own], cut) / least[own]);
   }
+  const double enough =
+      mostWorseCut * *std::min_element(times.begin(), times.end());
+  size_t best = 0;
+  while (times[best] > enough)
+    ++best;
   return cuts[best];
 }
 

@@ -23,12 +23,16 @@ namespace dyna {
 /// over the sums of all runs of layers, O(n^2 log n), and a table, O(n^2 stages).
 std::vector<int> partitionLayers(const std::vector<double> &costs, int stages);
 
-/// The same where it is open which of several costs the layers will have: of the
-/// cuts that are best for one of them, that whose largest sum is, for whichever
-/// costs, the fewest times the least possible; the first of equal ones.
+/// The same where it is open which of several costs the layers will have. Of the
+/// cuts that are best for one of them there is one whose largest sum is, for
+/// whichever costs, the fewest times the least possible: the first that is at most
+/// `mostWorseCut` times that. So costs come in the order in which they are likely.
+/// A few percent more in a stage can be less than where that stage stands, as above:
+/// with 5+4+4+4+4+4+4+5, even but for 0.4 %, steps of that GPT take 9 % longer.
 std::vector<int>
 partitionLayersForAny(const std::vector<std::vector<double>> &costs,
                       int stages);
+constexpr double mostWorseCut = 1.08;
 
 /// What a layer takes of one micro-batch in a training step: forward, backward,
 /// and what has to be computed again in between. Updates are not counted: they

@@ -174,7 +174,7 @@ private:
   /// are made tighter until what they leave out fits too.
   Status writeWithin(plan::Plan &plan, PlanOptions options,
                      double atMost) const;
-  Status writeWithinNumbers(plan::Plan &plan, PlanOptions options,
+  Status writeWithinNumbers(plan::Plan &plan, PlanOptions &options,
                             double atMost, bool &isSlower) const;
   Status place(plan::Plan &plan, const PlanOptions &options) const;
   /// `largest`: for micro-batches of this size, whatever the plan's are.

@@ -140,6 +140,10 @@ Status checkPoint(const cost::Point &point, cost::Direction direction) {
     return Status::invalidArgument(
         formatText("%d pairs, but %d tokens have at most %g", point.pairs(),
                    point.tokens(), tokens * tokens));
+  if (point.pairs() > 0 && point.pairs() < point.tokens())
+    return Status::invalidArgument(
+        formatText("%d pairs, but each of %d tokens sees one key at least",
+                   point.pairs(), point.tokens()));
   if (point.targets() > point.tokens())
     return Status::invalidArgument(formatText("%d targets, but %d tokens",
                                               point.targets(), point.tokens()));

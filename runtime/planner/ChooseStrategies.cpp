@@ -28,17 +28,19 @@ std::string rangeText(const FoundRange &range) {
 
 } // namespace
 
+bool divides(int64_t tp, const DividedSizes &sizes) {
+  return sizes.heads % tp == 0 && sizes.feedForward % tp == 0 &&
+         (sizes.kvHeads == 0 || sizes.kvHeads % tp == 0 ||
+          tp % sizes.kvHeads == 0);
+}
+
 std::string degreesToSearch(int64_t ranks, const DividedSizes &sizes) {
-  auto divides = [&](int64_t tp) {
-    return isSearched(tp) && ranks % tp == 0 && sizes.heads % tp == 0 &&
-           sizes.feedForward % tp == 0 &&
-           (sizes.kvHeads == 0 || sizes.kvHeads % tp == 0 ||
-            tp % sizes.kvHeads == 0);
-  };
   std::string text;
   for (int64_t tp = 2; tp <= ranks; ++tp)
-    for (const char *sp : divides(tp) ? std::vector<const char *>{"", ",sp=1"}
-                                      : std::vector<const char *>())
+    for (const char *sp :
+         isSearched(tp) && ranks % tp == 0 && divides(tp, sizes)
+             ? std::vector<const char *>{"", ",sp=1"}
+             : std::vector<const char *>())
       text += formatText("%stp%d%s: tp=%d%s", text.empty() ? "" : "; ", tp,
                          *sp ? "-sp" : "", tp, sp);
   return text;

@@ -26,6 +26,10 @@ struct DividedSizes {
   int64_t heads = 0, kvHeads = 0, feedForward = 0;
 };
 
+/// Whether a tensor degree divides them; with more ranks than heads of keys these are
+/// repeated.
+bool divides(int64_t tp, const DividedSizes &sizes);
+
 /// Strategies with names and all searched tensor degrees (`isSearched`) that divide
 /// the ranks and the sizes, as text; empty: there is none but 1.
 std::string degreesToSearch(int64_t ranks, const DividedSizes &sizes);

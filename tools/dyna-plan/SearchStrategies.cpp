@@ -6,6 +6,7 @@
 
 #include "runtime/base/SayEvery.h"
 #include "runtime/base/Text.h"
+#include "runtime/planner/ChooseStrategies.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlayedSteps.h"
 #include "tools/dyna-plan/SimulationFlag.h"
@@ -115,18 +116,23 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
   StepLengths steps;
   std::vector<NamedRequest> requests;
   std::string refused;
-  int64_t heads = 1;
-  for (int tp = 1;
-       tp <= perNode && devices % tp == 0 && (heads == 0 || heads % tp == 0);
-       tp *= 2) {
+  DividedSizes sizes;
+  for (int tp = 1; tp <= perNode && devices % tp == 0; tp *= 2) {
+    if (!divides(tp, sizes)) {
+      llvm::errs() << formatText("note: tp=%d does not divide the model's "
+                                 "sizes: it is not tried\n",
+                                 tp);
+      continue;
+    }
     Strategy degree;
     degree.tp = tp;
     auto model = compileModel(flags, degree, *table, /*isAgain=*/tp > 1);
     if (mlir::failed(model))
       return 2;
     if (tp == 1) {
-      heads = model->manifest().facts().heads();
-      steps = dealSteps(lengths, model->manifest().facts().positions(), flags);
+      const auto &facts = model->manifest().facts();
+      sizes = {facts.heads(), facts.kv_heads(), facts.feed_forward()};
+      steps = dealSteps(lengths, facts.positions(), flags);
       auto asked = requestsOf(flags, steps);
       if (!asked.isOk())
         return fail(asked.status());

@@ -163,6 +163,9 @@ const BadTable badTables[] = {
      {"point 1 (tokens 10, pairs 0, targets 0) takes 9 seconds, but point 2 "
       "(tokens 1000, pairs 0, targets 0), of more work, takes 1e-09: more work "
       "cannot"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 8 pairs: 1 seconds: 9 } }",
+     {"point 1: 1 pairs, but each of 8 tokens sees one key at least"}},
     // The one that several others contradict is the wrong one.
     {"entries { kind: \"a\" direction: FORWARD "
      "points { tokens: 10 seconds: 0.1 } points { tokens: 20 seconds: 0.2 } "

@@ -40,6 +40,10 @@ private:
   }
   /// Of a rank's arena: with so many nothing is refused, whatever rank it is of.
   StatusOr<int64_t> enoughBytes() const;
+  /// The same of one graph whose sizes are open, with samples as short as are worth
+  /// anything, into which a run splits documents for which there is no room.
+  StatusOr<int64_t> enoughForShort(const PlannedGraph &graph) const;
+  static constexpr int64_t kShortSample = 32;
   /// A graph's regions by themselves, beside what its ranks have of the others.
   StatusOr<DynamicRegions> sizeGraph(const PlannedGraph &graph,
                                      const PlanOptions &options,
@@ -96,6 +100,23 @@ StatusOr<DynamicRegions> RegionSizes::sizeGraph(const PlannedGraph &graph,
       atLeast);
 }
 
+StatusOr<int64_t> RegionSizes::enoughForShort(const PlannedGraph &graph) const {
+  PlanOptions options = smallestOptions(graph);
+  options.longestSample = std::min(options.longestSample, kShortSample);
+  options.maxTokensPerMicroBatch = kShortSample;
+  DYNA_ASSIGN_OR_RETURN(auto bytes,
+                        graph.planner->leastDynamicBytes(options, training_));
+  int64_t most = 0;
+  for (size_t rank = 0; rank < bytes.size(); ++rank)
+    most = std::max(most, bytes[rank] +
+                              persistentLayout(
+                                  graph.graph->rankView(static_cast<int>(rank)),
+                                  graphs_.persistentOf(graph, training_))
+                                  .bytes);
+  return (most + plan::placeAlignment - 1) / plan::placeAlignment *
+         plan::placeAlignment;
+}
+
 Status RegionSizes::refuseGraph(const PlannedGraph &graph, int64_t given,
                                 int64_t rankBytes, const Status &status) const {
   DYNA_ASSIGN_OR_RETURN(int64_t enough, enoughBytes());
@@ -112,9 +133,17 @@ Status RegionSizes::refuseGraph(const PlannedGraph &graph, int64_t given,
     phase += formatText(", beside %s of '%s', which is home",
                         formatBytes(graphs_.heldBeside(graph, training_)),
                         graphs_.home().name);
+  std::string shorter;
+  if (!graphs_.areSeveral() && graph.isSizeOpen) {
+    DYNA_ASSIGN_OR_RETURN(int64_t least, enoughForShort(graph));
+    if (least < enough)
+      shorter = formatText(
+          ", %d where longer documents are split into samples of %d tokens",
+          least, kShortSample);
+  }
   return Status::resourceExhausted(
-      formatText("%s%s%s; --rank-memory %d is enough, and %s", phase,
-                 phase.empty() ? "" : ": ", said.message(), enough,
+      formatText("%s%s%s; --rank-memory %d is enough%s, and %s", phase,
+                 phase.empty() ? "" : ": ", said.message(), enough, shorter,
                  graph.isSizeOpen ? "shorter samples or more recomputation help"
                                   : "smaller --tokens-per-micro-batch helps"));
 }

@@ -213,6 +213,23 @@ class MemoryTest(common.BinaryTest):
                                              f"--rank-memory={memory}"))
         self.assert_refused(refused, f"micro-batch of {usual} tokens")
 
+    def test_what_short_samples_need_is_said(self):
+        """To the byte: with it the run splits its documents, with less it is refused."""
+        program = common.binary("gpt2", "f64", (), (("n_positions", 256),))
+        run = lambda memory: common.run(common.training(program, self.corpus, "--tokens-per-batch=800", f"--rank-memory={memory}"))
+        refused = run("64KiB")
+        self.assert_refused(refused, "is enough", "shorter samples or more recomputation help")
+        enough, least = map(int, re.search(r"--rank-memory (\d+) is enough, (\d+) where longer documents are split into samples "
+                                           r"of 32 tokens", refused.stderr).groups())
+        self.assertLess(least, enough)
+        done = run(least)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "samples have at most 3[2-9] of the model's 256 positions")
+        self.assertEqual(run(enough).returncode, 0)
+        below = run(least - 4096)
+        if below.returncode == 0:
+            self.assertRegex(below.stderr, r"samples have at most (\d|[12]\d|3[01]) of the model's")
+
     def test_a_limit_is_kept(self):
         program = common.binary("gpt2", "f32")
         done = common.run(common.training(program, self.corpus, "--memory-limit=600K"))

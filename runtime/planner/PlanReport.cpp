@@ -74,6 +74,7 @@ void PlanReport::add(const PlanReport &other) {
   pathBound += other.pathBound;
   pipelines += other.pipelines;
   otherSchedules += other.otherSchedules;
+  others.insert(other.others.begin(), other.others.end());
   planSeconds += other.planSeconds;
   longestPlanSeconds = std::max(longestPlanSeconds, other.longestPlanSeconds);
   rankBytes.resize(std::max(rankBytes.size(), other.rankBytes.size()));
@@ -253,7 +254,10 @@ PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   report.seconds = times.makespan;
   report.exchange = secondsOfExchange(plan, times);
   report.count(plan, plan.lengths);
-  report.otherSchedules = plan.fallback.empty() ? 0 : 1;
+  if (!plan.fallback.empty()) {
+    report.otherSchedules = 1;
+    report.others.insert(plan.fallback);
+  }
   report.stages.resize(graph.stages());
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
     PlanReport::Stage &stage = report.stages[graph.placeOf(rank).stage];

@@ -25,6 +25,7 @@
 #include "runtime/plan/ExecutableGraph.h"
 #include "runtime/sim/PlanTimes.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,8 @@ struct PlanReport {
   double exchange = 0;           ///< PlanReport::exchangeShare's, of all steps
   double loadBound = 0, pathBound = 0; ///< of the pipelines, steps added up
   int64_t pipelines = 0;               ///< replicas with work, of all steps
-  int64_t otherSchedules = 0; ///< steps with another schedule (`fallback`)
+  int64_t otherSchedules = 0;   ///< steps with another schedule (`fallback`)
+  std::set<std::string> others; ///< the names of these
   /// Of planning and proof, all steps and the longest; 0 where nobody measured.
   double planSeconds = 0, longestPlanSeconds = 0;
   std::vector<int64_t> rankBytes; ///< peak of each rank, as of its stage

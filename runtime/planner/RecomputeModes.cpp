@@ -37,7 +37,7 @@ StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers) {
     else
       return Status::invalidArgument(
           "--recompute expects none, selective or full, one for each layer, or "
-          "auto, but got '" +
+          "auto by itself, but got '" +
           word + "'");
     modes.insert(modes.end(), count, mode);
   }

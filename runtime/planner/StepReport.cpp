@@ -81,6 +81,7 @@ PlanReport reportStep(const StepPlanner &planner, const VerifiedStep &step,
     report.pathBound += own.pathBound;
     report.exchange += own.exchange;
     report.otherSchedules += own.otherSchedules;
+    report.others.insert(own.others.begin(), own.others.end());
     report.switchSeconds += own.switchSeconds;
     report.switchBytes += own.switchBytes;
     report.phases.emplace_back(phase.graph->name, std::move(own));

@@ -8,6 +8,7 @@
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/CutMiniBatch.h"
+#include "runtime/planner/LackingCosts.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/planner/RankMemory.h"
 #include "llvm/Support/raw_ostream.h"
@@ -170,11 +171,12 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
   }
   outputs.processes += graph.ranks();
   if (all.otherSchedules > 0)
-    notes.push_back(formatText("%s: %d of %s %s another schedule, which "
-                               "fits the devices or is faster",
-                               name, all.otherSchedules,
-                               countOf(all.steps, "step"),
-                               all.otherSchedules == 1 ? "has" : "have"));
+    notes.push_back(formatText(
+        "%s: %d of %s %s another schedule (%s), which fits the devices or is "
+        "faster",
+        name, all.otherSchedules, countOf(all.steps, "step"),
+        all.otherSchedules == 1 ? "has" : "have",
+        joinNames({all.others.begin(), all.others.end()})));
   return all;
 }
 

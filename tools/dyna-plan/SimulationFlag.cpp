@@ -52,6 +52,10 @@ Status readWord(StringRef word, SimulationOptions &options) {
     DYNA_ASSIGN_OR_RETURN(options.noise, readReal(word, value, 10));
   } else if (name == "delay") {
     auto [seconds, every] = value.split('/');
+    if (every.empty())
+      return refuse(
+          word,
+          "delay=SECONDS/N, where one function in N takes SECONDS longer");
     DYNA_ASSIGN_OR_RETURN(options.delaySeconds, readReal(word, seconds, 1e6));
     DYNA_ASSIGN_OR_RETURN(options.delayEvery, readWhole(word, every, 1));
   } else if (name == "seed") {

@@ -47,9 +47,15 @@ struct Teams {
 };
 } // namespace
 
-/// Elements of a row that a thread keeps in registers, each of some values.
-static int64_t keptElements(Type accumulator) {
-  return accumulator.isF64() ? 16 : 32;
+/// Elements of a row that a thread has: what passes read of them, and the sums over
+/// rows of their columns, are in registers at once, beside what one piece takes.
+static int64_t keptElements(const RowsPlan &plan,
+                            const RowsArguments &arguments) {
+  constexpr int64_t registers = 80, most = 32;
+  const auto values = static_cast<int64_t>(arguments.operands.size() +
+                                           plan.accumulations.size());
+  const int64_t words = plan.accumulator.isF64() ? 2 : 1;
+  return std::min(most, registers / std::max<int64_t>(values, 1)) / words;
 }
 
 /// Bytes of shared memory for rotated rows that other threads read back.
@@ -90,11 +96,12 @@ static int64_t lanesOf(FunctionLowering &function, const RowsPlan &plan,
   return accessLanes(narrowest, counts);
 }
 
-static Teams dealRows(const RowsPlan &plan, int64_t lanes) {
+static Teams dealRows(const RowsPlan &plan, const RowsArguments &arguments,
+                      int64_t lanes) {
   Teams teams;
   teams.lanes = lanes;
   teams.columnGroups = 1;
-  int64_t kept = keptElements(plan.accumulator);
+  const int64_t kept = keptElements(plan, arguments);
   if (plan.statistics.empty() && plan.rotaries.empty()) {
     teams.teamThreads = warpThreads;
     teams.blockThreads = 8 * warpThreads;
@@ -510,7 +517,8 @@ LogicalResult CudaLowering::lowerRows(FunctionLowering &function, RowsOp op) {
   CodeBuilder &host = function.getCode();
   Value rows = function.getTokens(op);
   unsigned rowsSlot = slots->slots.add(rows);
-  Teams teams = dealRows(*plan, lanesOf(function, *plan, slots->arguments));
+  Teams teams = dealRows(*plan, slots->arguments,
+                         lanesOf(function, *plan, slots->arguments));
   Value blocks = plan->accumulations.empty()
                      ? host.ceilDiv(rows, host.i64(teams.perBlock()))
                      : partsOf(host, targetOf(op), rows, teams);

@@ -212,6 +212,15 @@ std::string storedValue(const std::vector<std::string> &arguments,
   return "";
 }
 
+/// The first of `flags` that is given is refused: `what`, in which %s is its name.
+Status refuseAny(const TrainOptions &options,
+                 std::initializer_list<const char *> flags, const char *what) {
+  for (const char *flag : flags)
+    if (options.isGiven(flag))
+      return Status::invalidArgument(formatText(what, flag));
+  return Status::ok();
+}
+
 Status checkExclusions(const TrainOptions &options) {
   auto bad = [](const char *what) { return Status::invalidArgument(what); };
   if (options.progress && options.noProgress)
@@ -221,54 +230,50 @@ Status checkExclusions(const TrainOptions &options) {
                "only one of them");
   if (!options.resume.empty() && options.evaluate)
     return bad("--evaluate takes the parameters by --load, not --resume");
-  for (const char *flag :
-       {"save", "trace", "counts", "print-grad-norms", "dump-plans"})
-    if (options.evaluate && options.isGiven(flag))
-      return Status::invalidArgument(
-          formatText("--evaluate trains nothing, so there is nothing for --%s "
-                     "to write: give only one of them",
-                     flag));
+  if (options.evaluate)
+    DYNA_RETURN_IF_ERROR(refuseAny(
+        options, {"save", "trace", "counts", "print-grad-norms", "dump-plans"},
+        "--evaluate trains nothing, so there is nothing for --%s to write: "
+        "give "
+        "only one of them"));
   if (options.strategies == "search")
     return bad("--strategies search is of dynac and dyna-plan: --ranges search "
                "looks for strategies and ranges among the degrees that this "
                "program has");
   if (options.evaluate && options.isGiven("plans"))
     return bad("--evaluate plans what it evaluates: --plans is for training");
-  for (const char *flag : {"plans", "evaluate", "print-grad-norms"})
-    if (!options.store.empty() && options.isGiven(flag))
-      return Status::invalidArgument(formatText(
-          "--store is for plans of training steps, and --%s has none to share: "
-          "give only one of them",
-          flag));
-  for (const char *flag :
-       {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans"})
-    if (!options.planOnly.empty() && options.isGiven(flag))
-      return Status::invalidArgument(formatText(
-          "--plan-only trains nothing, so --%s is for the processes that do",
-          flag));
-  for (const char *flag :
-       {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans",
-        "plans", "profile", "evaluate", "print-grad-norms", "plan-only",
-        "ranges"})
-    if (!options.writeLengths.empty() && options.isGiven(flag))
-      return Status::invalidArgument(
-          formatText("--write-lengths only writes lengths: there is nothing "
-                     "for --%s to do, leave it out",
-                     flag));
+  if (!options.store.empty())
+    DYNA_RETURN_IF_ERROR(refuseAny(
+        options, {"plans", "evaluate", "print-grad-norms"},
+        "--store is for plans of training steps, and --%s has none to "
+        "share: give only one of them"));
+  if (!options.planOnly.empty())
+    DYNA_RETURN_IF_ERROR(refuseAny(
+        options,
+        {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans"},
+        "--plan-only trains nothing, so --%s is for the processes that do"));
+  if (!options.writeLengths.empty())
+    DYNA_RETURN_IF_ERROR(refuseAny(
+        options,
+        {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans",
+         "plans", "profile", "evaluate", "print-grad-norms", "plan-only",
+         "ranges"},
+        "--write-lengths only writes lengths: there is nothing for --%s to do, "
+        "leave it out"));
   if (!options.planOnly.empty() && options.store.empty())
     return bad("--plan-only needs --store ADDRESS, where its plans go");
   if (options.isGiven("store-retry") && options.store.empty())
     return bad("--store-retry needs --store ADDRESS");
   if (!options.plans.empty() && options.plans == options.dumpPlans)
     return bad("--plans and --dump-plans name one folder: give each its own");
-  for (const char *flag :
-       {"data", "held-out", "held-out-fraction", "load", "resume", "save",
-        "metrics", "trace", "counts", "print-grad-norms", "costs", "evaluate"})
-    if (!options.profile.empty() && options.isGiven(flag))
-      return Status::invalidArgument(
-          formatText("--profile only measures what layers take: there is "
-                     "nothing for --%s to do, leave it out",
-                     flag));
+  if (!options.profile.empty())
+    DYNA_RETURN_IF_ERROR(refuseAny(
+        options,
+        {"data", "held-out", "held-out-fraction", "load", "resume", "save",
+         "metrics", "trace", "counts", "print-grad-norms", "costs", "evaluate"},
+        "--profile only measures what layers take: there is nothing for --%s "
+        "to "
+        "do, leave it out"));
   if (options.profile.empty() && options.isGiven("profile-seconds"))
     return bad("--profile-seconds needs --profile FILE");
   return Status::ok();

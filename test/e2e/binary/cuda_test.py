@@ -280,6 +280,15 @@ class CudaTest(common.BinaryTest):
                                                   f"--skip-nonfinite={skips}", "--seed=4")
             self.assertEqual(ends["ahead"], ends["by-turns"])
             self.assertEqual(ends["ahead"][0], code)
+        # What such a step would have made of parameters and moments is nowhere in what the run has saved.
+        for label in ("ahead", "by-turns"):
+            files = list((self.folder / f"{label}-9").glob("step-*/*.safetensors"))
+            self.assertGreater(len(files), 1, "moments lie beside the model")
+            for saved in files:
+                for name, values in common.tensors(saved).items():
+                    lost = sum(value != value for value in values)
+                    self.assertEqual(lost, width if (saved.name, name) == ("model.safetensors", "model.embed_tokens.weight") else 0,
+                                     f"{saved.name}: {name}")
         # It was about something: finite steps come behind the first that is not.
         finite = [line["gradient_norm"] is not None for line in lines]
         self.assertTrue(finite[0])
@@ -526,7 +535,6 @@ class CudaTest(common.BinaryTest):
         self.refuse([*run, "--attention=cudnn"], "--attention=cudnn takes heads of a multiple of 8", f"have {size}: leave it out")
         run = common.training(common.binary("gpt2", "bf16", EMULATED, (("n_head", 4),)), self.corpus, *SHORT, steps=2)
         self.refuse([*run, "--attention=cudnn"], "--attention=cudnn: ", "; --attention=own needs no library")
-        self.refuse([program, "--profile", self.folder / "costs"], "--profile", "not there for them yet")
         for flag in ("--device=0", "--tf32", "--deterministic", f"--algorithms={self.folder}/algorithms"):
             self.refuse(common.training(common.binary(), self.corpus, flag), f"{flag.split('=')[0]} is for programs of dynac --target=cuda")
 

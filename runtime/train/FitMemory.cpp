@@ -155,14 +155,29 @@ StatusOr<StepRegions> fitRegions(const SizeRegions &size,
   return best;
 }
 
+/// Of home's first rank, with the smallest micro-batches there are.
+StatusOr<int64_t> leastDynamic(const Session &session, bool training) {
+  PlanOptions options = session.home.options;
+  options.maxTokensPerMicroBatch = options.longestSample = 1;
+  options.chooseRecompute = false;
+  options.recompute = {plan::RECOMPUTE_FULL};
+  DYNA_ASSIGN_OR_RETURN(
+      auto bytes, session.home.planner->leastDynamicBytes(options, training));
+  return bytes.front();
+}
+
 /// Whether arenas of `regions`, which hold `held` bytes more, fit the memory there
 /// is beside `need`.
 Status checkRegions(const Session &session, MemoryNeed need, int64_t held,
-                    int64_t regions, int64_t moreThreads) {
+                    int64_t regions, bool training, int64_t moreThreads) {
   const TrainOptions &options = session.options;
   if (session.opened) {
-    DYNA_RETURN_IF_ERROR(
-        checkDeviceNeed(held, regions, options, memoryThere(session)));
+    DeviceMemory there = memoryThere(session);
+    if (there.room() >= 0 && held + regions > there.room()) {
+      DYNA_ASSIGN_OR_RETURN(there.leastDynamic,
+                            leastDynamic(session, training));
+    }
+    DYNA_RETURN_IF_ERROR(checkDeviceNeed(held, regions, options, there));
   } else {
     need.persistent = held;
     need.dynamic = regions;
@@ -271,7 +286,7 @@ StatusOr<StepRegions> chooseRegions(Session &session,
         held + (session.home.isSizeOpen ? 0 : sumOf(local, least.bytes)) < room;
   }
   DYNA_RETURN_IF_ERROR(checkRegions(
-      session, need, held, bytes,
+      session, need, held, bytes, training,
       startedThreads(options, static_cast<int64_t>(local.size()), threads)));
   return regions;
 }

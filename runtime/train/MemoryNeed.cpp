@@ -119,7 +119,7 @@ static std::string remedyOnDevice(int64_t persistent, int64_t dynamic,
                                   const TrainOptions &options,
                                   const DeviceMemory &memory) {
   const int64_t most = DeviceMemory{memory.free, 0}.room();
-  if (persistent > most)
+  if (persistent + memory.leastDynamic > most)
     return "train a smaller model or use a device with more memory";
   const std::string smaller = options.rankMemory.empty()
                                   ? smallerMicroBatches(options)
@@ -142,11 +142,14 @@ Status checkDeviceNeed(int64_t persistent, int64_t dynamic,
     return Status::ok();
   return Status::resourceExhausted(formatText(
       "the run needs %s of device memory (%s for parameters and their state, "
-      "%s for micro-batches of %d tokens), but the device has %s free for it: "
-      "%s are missing; %s",
+      "%s for micro-batches of %d tokens%s), but the device has %s free for "
+      "it: %s are missing; %s",
       formatBytes(persistent + dynamic), formatBytes(persistent),
-      formatBytes(dynamic), options.chosenMicroBatch, formatBytes(room),
-      formatBytes(missing),
+      formatBytes(dynamic), options.chosenMicroBatch,
+      memory.leastDynamic > 0 ? formatText(", %s for those of one",
+                                           formatBytes(memory.leastDynamic))
+                              : "",
+      formatBytes(room), formatBytes(missing),
       remedyOnDevice(persistent, dynamic, options, memory)));
 }
 

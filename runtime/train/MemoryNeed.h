@@ -47,6 +47,9 @@ int64_t stagedOnDevice(const Model &model, int64_t tokens, double meanTokens);
 struct DeviceMemory {
   int64_t free = -1;  ///< -1: not known
   int64_t staged = 0; ///< of it, stagedOnDevice
+  /// Of micro-batches those that take least: of one token, all computed again. What
+  /// they take are workspaces; 0: not known.
+  int64_t leastDynamic = 0;
   /// What an arena may take; the rest, a 32nd or `staged` where that is more, is
   /// for what is staged there, what steps leave for the host, and how memory is
   /// dealt. -1: not known.

@@ -165,24 +165,35 @@ def tokens_of_step(context):
     return 16384 if context >= 1024 else 4 * context
 
 
+def variants_of(machine):
+    """Names and flags of runs: as they are, with timed algorithms, and with cuDNN's attention beside these. Stand-ins have
+    nothing to choose from."""
+    timed = ("--algorithms", machine.out / "algorithms")
+    return {"": ()} if not peak_of(machine) else {"": (), "algorithms": timed, "cudnn": (*timed, "--attention=cudnn")}
+
+
 def part_steps(machine, steps=10):
-    """A step of each model, samples of one length: tokens a second, and of the peak."""
+    """A step of each model, samples of one length: tokens a second, of the peak, and steps that were launched ahead."""
     for context in sorted({n for model in models() for n in contexts(model)}):
         for model in models():
             if context not in contexts(model):
                 continue
             micro = tokens_of_step(context)
-            measured = train(machine, f"steps.{model}.{context}", model, [context] * 64, micro, micro, steps)
-            if measured:
+            for variant, flags in variants_of(machine).items():
+                name = ".".join(filter(None, ("steps", model, str(context), variant)))
+                measured = train(machine, name, model, [context] * 64, micro, micro, steps, *flags)
+                if not measured:
+                    continue
                 median = statistics.median(line["seconds"] for line in measured)
                 speed, peak = micro / median, peak_of(machine)
                 machine.emit(what="steps", model=model, context=context, tokens=micro, steps=len(measured),
-                             median_step_s=round(median, 5), tokens_per_s=round(speed, 1),
+                             **({"variant": variant} if variant else {}), median_step_s=round(median, 5),
+                             tokens_per_s=round(speed, 1), launched_ahead=sum(line["launched_ahead"] for line in measured),
                              mfu=round(speed * flops_of_token(model, context) / peak, 4) if peak else None)
 
 
 def part_breakdown(machine):
-    """One traced step of each model: seconds per instruction, and between them."""
+    """One traced step of each model: seconds per instruction, each with what the device waited before it."""
     for model in models():
         context = contexts(model)[0]
         trace = machine.out / f"trace-{model}.json"

@@ -105,6 +105,14 @@ TEST(MemoryNeedTest, DevicesHaveTheirOwn) {
   options.rankMemory.clear();
   EXPECT_THAT(checkDeviceNeed(3101, 0, options, {3200, 0}).message(),
               HasSubstr("1 B are missing; train a smaller model"));
+  // Workspaces that no size of micro-batches makes smaller.
+  EXPECT_THAT(checkDeviceNeed(3000, 101, options, {3200, 0, 40}).message(),
+              AllOf(HasSubstr("101 B for micro-batches of 512 tokens, 40 B for "
+                              "those of one), but"),
+                    HasSubstr("; lower --tokens-per-micro-batch")));
+  EXPECT_THAT(checkDeviceNeed(3000, 300, options, {3200, 0, 101}).message(),
+              EndsWith("; train a smaller model or use a device with more "
+                       "memory"));
 }
 
 TEST(MemoryNeedTest, WhatIsOnItsWayToADeviceTakesItsPart) {

@@ -367,7 +367,9 @@ std::string describeReports(
         padded(name) +
         formatText(" %12.6g %14.3f %14.6g %9.1f%% %7.1f%% %8.1f %10d %12s\n",
                    report.seconds / steps,
-                   report.bound > 0 ? report.seconds / report.bound : 1.0,
+                   report.leastSeconds() > 0
+                       ? report.seconds / report.leastSeconds()
+                       : 1.0,
                    report.tokensPerSecond(), 100 * report.bubble(),
                    100 * report.paddedShare(),
                    static_cast<double>(report.microBatches) / steps,

@@ -25,6 +25,7 @@
 #include "runtime/plan/ExecutableGraph.h"
 #include "runtime/sim/PlanTimes.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -63,6 +64,11 @@ struct PlanReport {
   double switchSeconds = 0;
   int64_t switchBytes = 0; ///< that all ranks send to others
 
+  /// The largest of the bounds that hold: no plan of these micro-batches takes less.
+  /// Phases may overlap, so that their pipelines' bounds do not add up.
+  double leastSeconds() const {
+    return phases.empty() ? std::max({bound, loadBound, pathBound}) : bound;
+  }
   double tokensPerSecond() const {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   }

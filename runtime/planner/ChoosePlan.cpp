@@ -155,8 +155,10 @@ StatusOr<Planner::Cut> Planner::cutFor(const std::vector<int64_t> &lengths,
     shortest = times.makespan;
     best = cut;
     smaller.maxTokensPerMicroBatch = largestJoined(cut.plan) / 2;
+    // Modes take long to choose: smaller ones are tried once.
     const bool isPressed =
-        isWaiting(times) || (choosesModes(options) && recomputes(cut.plan));
+        isWaiting(times) ||
+        (turn == 0 && choosesModes(options) && recomputes(cut.plan));
     if (!isPressed || turn + 1 == tries || smaller.maxTokensPerMicroBatch == 0)
       return best;
     auto next = cutOnce(lengths, targetTokens, smaller, trains);

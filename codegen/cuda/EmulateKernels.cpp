@@ -27,6 +27,10 @@ private:
   LogicalResult call(Operation *op, StringRef name, Type result,
                      ValueRange arguments);
   LogicalResult roundToBF16(LLVM::FPTruncOp op);
+  /// A GPU ends at an address that is no multiple of what the access is said to be
+  /// aligned to; the processor would go on.
+  void checkAlignment(Operation *op, Value address,
+                      std::optional<uint64_t> alignment);
 
   ModuleOp host;
   Type i32, i64, pointer;
@@ -83,6 +87,19 @@ LogicalResult Emulation::roundToBF16(LLVM::FPTruncOp op) {
   return success();
 }
 
+void Emulation::checkAlignment(Operation *op, Value address,
+                               std::optional<uint64_t> alignment) {
+  constexpr uint64_t narrow = 2; // bf16 by itself, of which there are many
+  if (!alignment || *alignment <= narrow)
+    return;
+  ImplicitLocOpBuilder code(op->getLoc(), op);
+  Value bytes = LLVM::ConstantOp::create(
+      code, i32, code.getI32IntegerAttr(static_cast<int32_t>(*alignment)));
+  // `call` replaces an op: one that nobody needs.
+  (void)call(LLVM::UndefOp::create(code, i32), "dyna_emulated_aligned", Type(),
+             {address, bytes});
+}
+
 LogicalResult Emulation::rewrite(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](NVVM::ThreadIdXOp) {
@@ -125,6 +142,14 @@ LogicalResult Emulation::rewrite(Operation *op) {
       .Case([&](LLVM::FPTruncOp trunc) -> LogicalResult {
         if (getElementTypeOrSelf(trunc.getType()).isBF16())
           return roundToBF16(trunc);
+        return success();
+      })
+      .Case([&](LLVM::LoadOp load) -> LogicalResult {
+        checkAlignment(op, load.getAddr(), load.getAlignment());
+        return success();
+      })
+      .Case([&](LLVM::StoreOp store) -> LogicalResult {
+        checkAlignment(op, store.getAddr(), store.getAlignment());
         return success();
       })
       .Default([&](Operation *op) -> LogicalResult {

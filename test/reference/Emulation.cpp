@@ -121,6 +121,8 @@ mlir::dyna::reference::emulationKernels() {
       {"dyna_emulated_run", reinterpret_cast<void *>(&dyna_emulated_run)},
       {"dyna_emulated_thread", reinterpret_cast<void *>(&dyna_emulated_thread)},
       {"dyna_emulated_block", reinterpret_cast<void *>(&dyna_emulated_block)},
+      {"dyna_emulated_aligned",
+       reinterpret_cast<void *>(&dyna_emulated_aligned)},
       {"dyna_emulated_grid_size",
        reinterpret_cast<void *>(&dyna_emulated_grid_size)},
       {"dyna_emulated_barrier",

@@ -481,6 +481,15 @@ void dyna_emulated_trap(const char *why) {
   current->stop();
 }
 
+void dyna_emulated_aligned(const void *address, int32_t bytes) {
+  if (reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(bytes) != 0)
+    dyna_emulated_trap(
+        formatText("an access of %d bytes to an address that is no multiple of "
+                   "them",
+                   bytes)
+            .c_str());
+}
+
 int32_t dyna_emulated_run(const dyna_emulated_launch *launch, char *message,
                           int64_t capacity) {
   auto refuse = [&](const std::string &why) {

@@ -84,6 +84,10 @@ void dyna_emulated_copy_wait(int32_t groups);
 /// AddressSanitizer sees its end.
 void *dyna_emulated_shared(int64_t bytes);
 
+/// Before a load or store of generated code: fails where `address` is no multiple of
+/// `bytes`, at which a GPU ends the kernel.
+void dyna_emulated_aligned(const void *address, int32_t bytes);
+
 /// Ends the kernel as failed, as `trap` does. Does not return.
 void dyna_emulated_trap(const char *why);
 

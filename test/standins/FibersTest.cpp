@@ -380,6 +380,19 @@ TEST(Fibers, ATrapEndsTheKernelAndNotTheProcess) {
   EXPECT_EQ(sums(true, 1), sums(true, 0)) << "stacks can be used again";
 }
 
+TEST(Fibers, AccessesAreAligned) {
+  auto kernel = [](const void *arguments) {
+    const char *at = *static_cast<const char *const *>(arguments);
+    dyna_emulated_aligned(at + 4 * dyna_emulated_thread(), 8);
+  };
+  alignas(16) char memory[16];
+  const char *begin = memory;
+  EXPECT_EQ(run(kernel, &begin, 1, 1, 0), "");
+  EXPECT_EQ(run(kernel, &begin, 1, 2, 0),
+            "kernel test, block 0 of 1: thread 1: an access of 8 bytes to an "
+            "address that is no multiple of them");
+}
+
 TEST(Fibers, HostThreadsRunKernelsAtOnce) {
   std::vector<int32_t> expected = sums(true, 0);
   std::vector<std::thread> threads;

@@ -214,6 +214,21 @@ StatusOr<ChosenModes> searchModes(const ModeProblems &problems,
   return ModeSearch(problems, schedule).run(start);
 }
 
+/// What `options` have of these micro-batches; empty where they have nothing.
+static StageModes modesBefore(const ExecutableGraph &graph,
+                              const std::vector<int> &microBatches,
+                              const PlanOptions &options) {
+  if (microBatches.empty() ||
+      options.microBatchRecompute[microBatches[0]].empty())
+    return {};
+  StageModes modes(graph.stages());
+  for (int stage = 0; stage < graph.stages(); ++stage)
+    for (int m : microBatches)
+      modes[stage].push_back(
+          options.microBatchRecompute[m][graph.stage(stage).firstLayer]);
+  return modes;
+}
+
 StatusOr<double> chooseRecompute(const ExecutableGraph &graph,
                                  const CostModel &costs, const plan::Plan &plan,
                                  int replica,
@@ -231,17 +246,9 @@ StatusOr<double> chooseRecompute(const ExecutableGraph &graph,
     holdBlocks(problem, graph, plan, microBatches, uniform);
     limitStages(problem, graph, replica, options, beside);
   }
-  StageModes start;
-  for (int stage = 0; stage < graph.stages() && !microBatches.empty() &&
-                      !options.microBatchRecompute[microBatches[0]].empty();
-       ++stage) {
-    start.emplace_back();
-    for (int m : microBatches)
-      start.back().push_back(
-          options.microBatchRecompute[m][graph.stage(stage).firstLayer]);
-  }
   DYNA_ASSIGN_OR_RETURN(ChosenModes chosen,
-                        searchModes(problems, options.schedule, start));
+                        searchModes(problems, options.schedule,
+                                    modesBefore(graph, microBatches, options)));
   for (size_t m = 0; m < microBatches.size(); ++m) {
     RecomputeModes &layers = options.microBatchRecompute[microBatches[m]];
     layers.clear();

@@ -38,6 +38,9 @@ private:
       options.maxTokensPerMicroBatch = options.longestSample;
     return options;
   }
+  /// Of the rank's arena that is largest, with `dynamic` bytes for plans by rank.
+  int64_t largestNeed(const PlannedGraph &graph,
+                      const std::vector<int64_t> &dynamic) const;
   /// Of a rank's arena: with so many nothing is refused, whatever rank it is of.
   StatusOr<int64_t> enoughBytes() const;
   /// The same of one graph whose sizes are open, with samples as short as are worth
@@ -63,19 +66,25 @@ private:
   const bool training_;
 };
 
+int64_t RegionSizes::largestNeed(const PlannedGraph &graph,
+                                 const std::vector<int64_t> &dynamic) const {
+  int64_t most = 0;
+  for (size_t rank = 0; rank < dynamic.size(); ++rank)
+    most = std::max(most, dynamic[rank] +
+                              persistentLayout(
+                                  graph.graph->rankView(static_cast<int>(rank)),
+                                  graphs_.persistentOf(graph, training_))
+                                  .bytes);
+  return graphs_.heldBeside(graph, training_) + most;
+}
+
 StatusOr<int64_t> RegionSizes::enoughBytes() const {
   std::vector<std::vector<int64_t>> least;
   int64_t most = 0;
   for (const PlannedGraph *graph : graphs_.graphs()) {
     DYNA_ASSIGN_OR_RETURN(auto own, graph->planner->leastDynamicBytes(
                                         smallestOptions(*graph), training_));
-    for (size_t rank = 0; rank < own.size(); ++rank)
-      most = std::max(
-          most,
-          graphs_.heldBeside(*graph, training_) + own[rank] +
-              persistentLayout(graph->graph->rankView(static_cast<int>(rank)),
-                               graphs_.persistentOf(*graph, training_))
-                  .bytes);
+    most = std::max(most, largestNeed(*graph, own));
     least.push_back(std::move(own));
   }
   if (!graphs_.areSeveral())
@@ -106,15 +115,7 @@ StatusOr<int64_t> RegionSizes::enoughForShort(const PlannedGraph &graph) const {
   options.maxTokensPerMicroBatch = kShortSample;
   DYNA_ASSIGN_OR_RETURN(auto bytes,
                         graph.planner->leastDynamicBytes(options, training_));
-  int64_t most = 0;
-  for (size_t rank = 0; rank < bytes.size(); ++rank)
-    most = std::max(most, bytes[rank] +
-                              persistentLayout(
-                                  graph.graph->rankView(static_cast<int>(rank)),
-                                  graphs_.persistentOf(graph, training_))
-                                  .bytes);
-  return (most + plan::placeAlignment - 1) / plan::placeAlignment *
-         plan::placeAlignment;
+  return largestNeed(graph, bytes);
 }
 
 Status RegionSizes::refuseGraph(const PlannedGraph &graph, int64_t given,

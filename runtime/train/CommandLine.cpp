@@ -234,8 +234,7 @@ Status checkExclusions(const TrainOptions &options) {
     DYNA_RETURN_IF_ERROR(refuseAny(
         options, {"save", "trace", "counts", "print-grad-norms", "dump-plans"},
         "--evaluate trains nothing, so there is nothing for --%s to write: "
-        "give "
-        "only one of them"));
+        "give only one of them"));
   if (options.strategies == "search")
     return bad("--strategies search is of dynac and dyna-plan: --ranges search "
                "looks for strategies and ranges among the degrees that this "

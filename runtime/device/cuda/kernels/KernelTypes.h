@@ -1,4 +1,4 @@
-//===- KernelTypes.h - The kernels written by hand, by number -------*- C++ -*-===//
+//===- KernelTypes.h - The kernels written by hand, by number ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -50,8 +50,6 @@ public:
     auto descend = [&](StageModes modes) {
       best_ = std::move(modes);
       makespan_ = makespanOfAll(best_);
-      if (makespan_ == never && !start.empty())
-        repair();
       while (makespan_ < never && isLeft() && improve())
         ;
       if (makespan_ < best.makespan)
@@ -87,24 +85,6 @@ private:
     makespan_ = makespan;
     best_ = modes;
     return true;
-  }
-
-  /// More is computed again, on all stages, of ever more micro-batches, until it
-  /// fits.
-  void repair() {
-    const StageModes begin = best_;
-    for (size_t part = 16; part > 0 && makespan_ == never; part /= 2) {
-      best_ = begin;
-      for (int stage = 0; stage < stages_; ++stage)
-        for (plan::Recompute from :
-             {plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_NONE}) {
-          const auto to = static_cast<plan::Recompute>(from + 1);
-          const std::vector<int> list = ranked(stage, from, to);
-          for (size_t i = 0; i < (list.size() + part - 1) / part; ++i)
-            best_[stage][list[i]] = to;
-        }
-      makespan_ = makespanOfAll(best_);
-    }
   }
 
   /// One round over stages and pairs of modes.

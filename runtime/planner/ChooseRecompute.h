@@ -48,9 +48,8 @@ double makespanWithin(const PipelineProblem &problem, Schedule schedule);
 /// Deterministic. Each makespan is O(stages * micro-batches); a search looks at
 /// half a million items. How near it comes to the best is in docs/planner.md.
 ///
-/// With a `start`, such as what was found for other limits, only from there: what
-/// does not fit has more computed again first. Where nothing like it fits, as
-/// without one.
+/// With a `start`, such as what was found for other limits, only from there, if it
+/// fits; else as without one.
 struct ChosenModes {
   StageModes modes;
   double makespan = 0;

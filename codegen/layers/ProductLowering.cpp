@@ -346,7 +346,10 @@ static LogicalResult emitHead(FunctionLowering &function, Operation *op,
   fields.set(offsetof(dyna_head, dx), dx ? function.address(dx) : code.null());
   fields.set(offsetof(dyna_head, dw), dw ? function.address(dw) : code.null());
   fields.set(offsetof(dyna_head, workspace), function.address(*scratch));
-  fields.set(offsetof(dyna_head, matmul), matmul(accumulator));
+  bool narrowLogits = element.isBF16() && targetOf(op).narrowLogits && !shard;
+  fields.setI32(offsetof(dyna_head, narrow_logits), narrowLogits);
+  fields.set(offsetof(dyna_head, matmul),
+             matmul(narrowLogits ? element : accumulator));
   fields.set(offsetof(dyna_head, matmul_input), matmul(element));
   fields.set(offsetof(dyna_head, matmul_weight), matmul(accumulator));
   fields.setI64(offsetof(dyna_head, whole_vocab), shard ? shard.getRows() : 0);

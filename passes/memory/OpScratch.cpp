@@ -60,10 +60,11 @@ static std::optional<LinearBytes> scratchOfRows(RowsOp rows) {
 
 template <typename HeadOp> static LinearBytes scratchOfHead(HeadOp head) {
   auto type = cast<RankedTensorType>(head.getWeight().getType());
-  int64_t chunk = targetOf(head).headChunkRows;
-  LinearBytes bytes = fromAbi(
-      dyna_head_chunk_workspace(elementBytes(head.getX()), type.getDimSize(1),
-                                type.getDimSize(0), chunk));
+  const Target &target = targetOf(head);
+  int64_t chunk = target.headChunkRows;
+  LinearBytes bytes = fromAbi(dyna_head_chunk_workspace(
+      elementBytes(head.getX()), type.getDimSize(1), type.getDimSize(0), chunk,
+      target.narrowLogits && !head.getShardAttr()));
   if (head.getShardAttr())
     bytes.constant += dyna_head_chunk_exchange_workspace(chunk);
   return bytes;

@@ -13,10 +13,10 @@ using namespace mlir::dyna;
 
 static constexpr Target targets[] = {
     {TargetName::Cpu, Target::Epilogues::AnySweep, DYNA_MAX_CHUNKS,
-     ::dyna::headChunkRows("cpu"), false, 0, 0},
+     ::dyna::headChunkRows("cpu"), false, false, 0, 0},
     // A GPU of 132 processors runs four blocks of a norm's sweep on each.
     {TargetName::Cuda, Target::Epilogues::Described, 512,
-     ::dyna::headChunkRows("cuda"), true,
+     ::dyna::headChunkRows("cuda"), true, true,
      DYNA_BATCH_TOKEN_RUNS | DYNA_BATCH_POSITION_RUNS | DYNA_BATCH_TARGET_ROWS,
      DYNA_CUDA_HEAD_DIM},
 };

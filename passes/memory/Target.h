@@ -33,6 +33,8 @@ struct Target {
   int64_t partialSums;
   /// Rows of the head whose logits exist at one time.
   int64_t headChunkRows;
+  /// Whether logits of a bf16 head are bf16, and become their gradient in place.
+  bool narrowLogits;
   /// Whether the sums of squares of a function are taken at one time, so that the
   /// scratch memory of each is there while all are.
   bool sumsAtOnce;

@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-#define DYNA_ABI_VERSION 6
+#define DYNA_ABI_VERSION 7
 /// Row counts in memory formulas are rounded up to a multiple of this.
 #define DYNA_ROW_ALIGNMENT 32
 /// Bytes to which every tensor and block is aligned.

@@ -76,6 +76,10 @@ dyna_status dyna::checkHead(dyna_context *context, const dyna_head *p,
   if (p->narrow_dw && element != 2)
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s: only a bf16 head adds to a bf16 gradient", name);
+  if (p->narrow_logits && (element != 2 || p->whole_vocab != 0))
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: only a bf16 head with a whole vocabulary has bf16 logits",
+                name);
   if (p->used_rows && p->target_rows < 0)
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s: rows with a target are listed, but not how many they are",

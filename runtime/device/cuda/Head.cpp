@@ -27,8 +27,7 @@ class Head {
 public:
   Head(dyna_context *context, const dyna_head &p, int64_t element)
       : context_(context), p_(p), element_(element),
-        sumElement_(element == 8 ? 8 : 4), rowBytes_(p.width * element),
-        stride_(dyna_head_stride(p.vocab)),
+        rowBytes_(p.width * element), stride_(dyna_head_stride(p.vocab)),
         // All rows, in their order, need no list.
         isWhole_(p.target_rows == p.rows),
         count_(p.target_rows < 0 ? p.rows : p.target_rows),
@@ -42,8 +41,9 @@ public:
     };
     gathered_ = take(rows * rowBytes_);
     gatheredGradient_ = take(rows * rowBytes_);
-    logits_ = take(rows * stride_ * sumElement_);
-    gradient_ = element == 2 ? take(rows * stride_ * element) : logits_;
+    const int64_t logit = dyna_logit_bytes(element, p.narrow_logits);
+    logits_ = take(rows * stride_ * logit);
+    gradient_ = logit == element ? logits_ : take(rows * stride_ * element);
     losses_ = reinterpret_cast<double *>(take(rows * 8));
     if (p.dx && p.narrow_dw) {
       lowerHalves_ = reinterpret_cast<uint16_t *>(take(2 * p.width * p.vocab));
@@ -140,7 +140,9 @@ private:
     dyna_status status =
         element_ == 8   ? launch<Kernel::head_loss_f64>(context_, loss, count)
         : element_ == 4 ? launch<Kernel::head_loss_f32>(context_, loss, count)
-                        : launch<Kernel::head_loss_bf16>(context_, loss, count);
+        : p_.narrow_logits
+            ? launch<Kernel::head_loss_bf16>(context_, loss, count)
+            : launch<Kernel::head_loss_wide>(context_, loss, count);
     if (status)
       return status;
     return launch<Kernel::head_sum>(
@@ -191,7 +193,7 @@ private:
 
   dyna_context *context_;
   const dyna_head &p_;
-  const int64_t element_, sumElement_;
+  const int64_t element_;
   const int64_t rowBytes_; ///< of x and dx
   const int64_t stride_;   ///< of logits
   const bool isWhole_;     ///< every row has a target

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 using namespace dyna;
 
@@ -72,8 +73,12 @@ public:
     };
     gathered_ = take(rows * rowBytes_);
     gatheredGradient_ = take(rows * rowBytes_);
-    logits_ = take(rows * stride_ * (element == 8 ? 8 : 4));
-    gradient_ = element == 2 ? take(rows * stride_ * element) : logits_;
+    const int64_t logit = dyna_logit_bytes(element, p.narrow_logits);
+    logits_ = take(rows * stride_ * logit);
+    gradient_ = logit == element ? logits_ : take(rows * stride_ * element);
+    if (p.narrow_logits)
+      wideRows_.resize(
+          static_cast<size_t>(team_.size() * stride_ / kLineFloats));
     losses_ = reinterpret_cast<double *>(take(rows * 8));
     if (p.whole_vocab != 0)
       exchanged_ = reinterpret_cast<double *>(take(3 * rows * 8));
@@ -207,15 +212,31 @@ private:
   template <typename Work>
   void forRows(const int64_t *rows, int64_t count, Work work) {
     constexpr int64_t perTask = 4;
-    int64_t logitBytes = stride_ * (element_ == 8 ? 8 : 4);
-    team_.parallelFor((count + perTask - 1) / perTask, [&](int64_t task, int) {
+    int64_t rowBytes = stride_ * dyna_logit_bytes(element_, p_.narrow_logits);
+    team_.parallelFor((count + perTask - 1) / perTask, [&](int64_t task,
+                                                           int thread) {
       int64_t end = std::min(count, (task + 1) * perTask);
-      for (int64_t i = task * perTask; i < end; ++i)
-        work(i, LossRow{logits_ + i * logitBytes,
+      for (int64_t i = task * perTask; i < end; ++i) {
+        char *logits = logits_ + i * rowBytes;
+        work(i, LossRow{p_.narrow_logits ? widen(logits, thread) : logits,
                         p_.dx ? gradient_ + i * stride_ * element_ : nullptr,
                         part_.size, p_.targets[rows[i]] - part_.begin,
                         p_.gradient_scale});
+      }
     });
+  }
+
+  /// A row of bf16 logits in f32, in memory of the thread's own.
+  void *widen(const char *logits, int thread) {
+    auto *wide = reinterpret_cast<float *>(wideRows_.data() +
+                                           thread * stride_ / kLineFloats);
+    for (int64_t i = 0; i < part_.size; ++i) {
+      uint16_t narrow;
+      memcpy(&narrow, logits + 2 * i, 2);
+      const uint32_t bits = static_cast<uint32_t>(narrow) << 16;
+      memcpy(wide + i, &bits, 4);
+    }
+    return wide;
   }
 
   /// Logits become their gradient (in training).
@@ -279,6 +300,12 @@ private:
   /// adds to some rows.
   uint16_t *lowerHalves_ = nullptr;
   float *slice_ = nullptr;
+  /// With bf16 logits: a row of f32 for each thread.
+  static constexpr int64_t kLineFloats = 16;
+  struct alignas(64) Line {
+    float values[kLineFloats];
+  };
+  std::vector<Line> wideRows_;
   int64_t *used_; ///< rows with a target, ascending
   int64_t usedCount_ = 0;
 };

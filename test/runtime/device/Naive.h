@@ -231,6 +231,11 @@ inline double head(const dyna_head &p, const Matrix &x, const Matrix &w,
     for (int64_t t = 0; t < p.vocab; ++t) {
       for (int64_t d = 0; d < p.width; ++d)
         logits[t] += x[row * p.width + d] * w[t * p.width + d];
+      if (p.narrow_logits) {
+        Bf16 narrow;
+        fromDouble(logits[t], narrow);
+        logits[t] = toDouble(narrow);
+      }
       most = std::fmax(most, logits[t]);
     }
     for (double logit : logits)

@@ -99,26 +99,36 @@ constexpr double kLog2E = 1.4426950408889634074;
 constexpr double kLn2 = 0.69314718055994530942;
 
 /// Elements that are read at once: 16 bytes.
-template <typename T> struct alignas(16) Piece {
-  static constexpr int size = 16 / sizeof(T);
-  T values[size];
+template <typename Element> struct alignas(16) Piece {
+  static constexpr int size = 16 / sizeof(Element);
+  Element values[size];
 };
+
+/// Those, as they are computed with.
+template <typename T, int count> struct Values {
+  T of[count];
+};
+
+DYNA_GPU float widen(float value) { return value; }
+DYNA_GPU double widen(double value) { return value; }
+DYNA_GPU float widen(uint16_t value) { return widenBf16(value); }
 
 /// The largest of some logits and the sum of 2^((logit - largest) log2 e).
 template <typename T> struct Softmax {
   T most = -INFINITY;
   double sum = 0;
 
-  DYNA_GPU void add(const Piece<T> &piece, int count) {
+  template <int size>
+  DYNA_GPU void add(const Values<T, size> &values, int count) {
     T here = most;
 #pragma unroll
-    for (int i = 0; i < Piece<T>::size; ++i)
-      here = i < count && piece.values[i] > here ? piece.values[i] : here;
+    for (int i = 0; i < size; ++i)
+      here = i < count && values.of[i] > here ? values.of[i] : here;
     T added = 0;
 #pragma unroll
-    for (int i = 0; i < Piece<T>::size; ++i)
+    for (int i = 0; i < size; ++i)
       if (i < count)
-        added += exp2((piece.values[i] - here) * T(kLog2E));
+        added += exp2((values.of[i] - here) * T(kLog2E));
     rescale(here);
     sum += static_cast<double>(added);
   }
@@ -163,68 +173,78 @@ DYNA_GPU Softmax<T> join(Softmax<T> mine, HeadLossShared &shared) {
   return all;
 }
 
-/// Writes `count` elements of a gradient in the compute type.
-DYNA_GPU void store(float *to, const Piece<float> &piece, int count) {
-  if (count == Piece<float>::size) {
-    *reinterpret_cast<Piece<float> *>(to) = piece;
+/// Writes the first `count` of a piece's values.
+template <typename T>
+DYNA_GPU void store(T *to, const Values<T, Piece<T>::size> &values, int count) {
+  constexpr int size = Piece<T>::size;
+  if (count == size) {
+    Piece<T> piece;
+#pragma unroll
+    for (int i = 0; i < size; ++i)
+      piece.values[i] = values.of[i];
+    *reinterpret_cast<Piece<T> *>(to) = piece;
     return;
   }
 #pragma unroll
-  for (int i = 0; i < Piece<float>::size; ++i)
+  for (int i = 0; i < size; ++i)
     if (i < count)
-      to[i] = piece.values[i];
+      to[i] = values.of[i];
 }
-DYNA_GPU void store(double *to, const Piece<double> &piece, int count) {
-  if (count == Piece<double>::size) {
-    *reinterpret_cast<Piece<double> *>(to) = piece;
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < Piece<double>::size; ++i)
-    if (i < count)
-      to[i] = piece.values[i];
-}
-DYNA_GPU void store(uint16_t *to, const Piece<float> &piece, int count) {
-  struct alignas(8) Four {
-    uint32_t pairs[2];
+template <int size>
+DYNA_GPU void store(uint16_t *to, const Values<float, size> &values,
+                    int count) {
+  struct alignas(2 * size) Pairs {
+    uint32_t of[size / 2];
   };
-  const Four four = {{packBf16(piece.values[0], piece.values[1]),
-                      packBf16(piece.values[2], piece.values[3])}};
-  if (count == 4) {
-    *reinterpret_cast<Four *>(to) = four;
+  Pairs pairs;
+#pragma unroll
+  for (int i = 0; i < size / 2; ++i)
+    pairs.of[i] = packBf16(values.of[2 * i], values.of[2 * i + 1]);
+  if (count == size) {
+    *reinterpret_cast<Pairs *>(to) = pairs;
     return;
   }
 #pragma unroll
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < size; ++i)
     if (i < count)
-      to[i] = static_cast<uint16_t>(four.pairs[i / 2] >> (i % 2 * 16));
+      to[i] = static_cast<uint16_t>(pairs.of[i / 2] >> (i % 2 * 16));
 }
 
-/// Calls work(column, piece, elements that are there) for a thread's share of a
-/// row. Rows begin at multiples of 64 bytes, and have room for whole pieces.
-template <typename T, typename Work>
-DYNA_GPU void forPieces(const T *row, int64_t vocab, Work work) {
-  constexpr int size = Piece<T>::size;
-  for (int64_t at = threadIndex() * size; at < vocab;
+/// Calls work(column, values, elements that are there) for a thread's share of a
+/// row. Rows begin at multiples of 32 bytes, and have room for whole pieces.
+template <typename T, typename Logit, typename Work>
+DYNA_GPU void forPieces(const Logit *row, int vocab, Work work) {
+  constexpr int size = Piece<Logit>::size;
+  // Several pieces of eight, or of f64, at once would take more registers than
+  // leave room for as many blocks.
+  constexpr int atOnce = sizeof(Logit) == 4 ? 4 : 1;
+#pragma unroll(atOnce)
+  for (int at = threadIndex() * size; at < vocab;
        at += kHeadLossThreads * size) {
-    const int count = vocab - at < size ? static_cast<int>(vocab - at) : size;
-    Piece<T> piece;
-    if (count == size)
-      piece = *reinterpret_cast<const Piece<T> *>(row + at);
-    else
+    const int count = vocab - at < size ? vocab - at : size;
+    Values<T, size> values;
+    if (count == size) {
+      const Piece<Logit> piece =
+          *reinterpret_cast<const Piece<Logit> *>(row + at);
 #pragma unroll
       for (int i = 0; i < size; ++i)
-        piece.values[i] = i < count ? row[at + i] : T(0);
-    work(at, piece, count);
+        values.of[i] = widen(piece.values[i]);
+    } else
+#pragma unroll
+      for (int i = 0; i < size; ++i)
+        values.of[i] = i < count ? widen(row[at + i]) : T(0);
+    work(at, values, count);
   }
 }
 
-template <typename T, typename Gradient>
+/// `T`: of arithmetic.
+template <typename T, typename Logit, typename Gradient>
 DYNA_GPU void computeLoss(const HeadLossArguments &args,
                           HeadLossShared &shared) {
   const int64_t i = blockIndex();
   const int64_t row = args.used ? args.used[args.first + i] : args.first + i;
-  const T *logits = static_cast<const T *>(args.logits) + i * args.stride;
+  const Logit *logits =
+      static_cast<const Logit *>(args.logits) + i * args.stride;
   Gradient *gradient =
       args.gradient ? static_cast<Gradient *>(args.gradient) + i * args.stride
                     : nullptr;
@@ -247,11 +267,15 @@ DYNA_GPU void computeLoss(const HeadLossArguments &args,
     fenceForHost();
     fail("a target id that the vocabulary does not have");
   }
+  constexpr int size = Piece<Logit>::size;
+  const int vocab = static_cast<int>(args.vocab);
+  const int column = static_cast<int>(target);
   Softmax<T> mine;
-  forPieces(logits, args.vocab, [&](int64_t, const Piece<T> &piece, int count) {
-    mine.add(piece, count);
-  });
-  const T atTarget = logits[target];
+  forPieces<T>(logits, vocab,
+               [&](int, const Values<T, size> &values, int count) {
+                 mine.add(values, count);
+               });
+  const T atTarget = widen(logits[column]);
   // Behind the barrier in it, nobody needs the logits of others any more.
   const Softmax<T> all = join(mine, shared);
   if (threadIndex() == 0)
@@ -261,13 +285,13 @@ DYNA_GPU void computeLoss(const HeadLossArguments &args,
     return;
   const T factor = static_cast<T>(args.scale / all.sum);
   const T scale = static_cast<T>(args.scale);
-  forPieces(
-      logits, args.vocab, [&](int64_t at, const Piece<T> &piece, int count) {
-        Piece<T> result;
+  forPieces<T>(
+      logits, vocab, [&](int at, const Values<T, size> &values, int count) {
+        Values<T, size> result;
 #pragma unroll
-        for (int e = 0; e < Piece<T>::size; ++e) {
-          T value = exp2((piece.values[e] - all.most) * T(kLog2E)) * factor;
-          result.values[e] = at + e == target ? value - scale : value;
+        for (int e = 0; e < size; ++e) {
+          const T value = exp2((values.of[e] - all.most) * T(kLog2E)) * factor;
+          result.of[e] = at + e == column ? value - scale : value;
         }
         store(gradient + at, result, count);
       });
@@ -330,13 +354,16 @@ DYNA_GPU void addSplit(const HeadSplitArguments &args) {
 DYNA_KERNEL(head_list) { dyna::gpu::head::listRows(args, shared); }
 DYNA_KERNEL(head_rows) { dyna::gpu::head::copyRows(args); }
 DYNA_KERNEL(head_loss_f32) {
-  dyna::gpu::head::computeLoss<float, float>(args, shared);
+  dyna::gpu::head::computeLoss<float, float, float>(args, shared);
 }
 DYNA_KERNEL(head_loss_f64) {
-  dyna::gpu::head::computeLoss<double, double>(args, shared);
+  dyna::gpu::head::computeLoss<double, double, double>(args, shared);
 }
 DYNA_KERNEL(head_loss_bf16) {
-  dyna::gpu::head::computeLoss<float, uint16_t>(args, shared);
+  dyna::gpu::head::computeLoss<float, uint16_t, uint16_t>(args, shared);
+}
+DYNA_KERNEL(head_loss_wide) {
+  dyna::gpu::head::computeLoss<float, float, uint16_t>(args, shared);
 }
 DYNA_KERNEL(head_sum) { dyna::gpu::head::sumLosses(args, shared); }
 DYNA_KERNEL(head_split) { dyna::gpu::head::addSplit(args); }

@@ -39,7 +39,7 @@ struct HeadRowsArguments {
 };
 constexpr int kHeadRowsThreads = 128;
 
-/// Row i of logits (f32, of f64 f64) has the target of row `used[i]`, or of row
+/// Row i of logits (of the compute type; in `head_loss_wide` f32 of bf16) has the target of row `used[i]`, or of row
 /// `first` + i where `used` is null; with -1 it has none: no loss, no gradient.
 /// losses[i] is its loss. A target that `vocab` does not have ends the kernel as
 /// failed, and is named in `bad`. `gradient`, unless null, gets that of the loss times
@@ -56,7 +56,7 @@ struct HeadLossArguments {
   double scale;
   BadRow *bad;
 };
-constexpr int kHeadLossThreads = 512;
+constexpr int kHeadLossThreads = 256;
 struct HeadLossShared {
   double most[kHeadLossThreads / 32];
   double sums[kHeadLossThreads / 32];

@@ -40,6 +40,7 @@ struct Teams {
   int64_t teamThreads; ///< a warp or the block
   int64_t blockThreads;
   int64_t columnGroups; ///< teams that share a row
+  bool keepsOperands;   ///< from one pass to the next
 
   int64_t perBlock() const { return blockThreads / teamThreads; }
   /// Columns of a row that a team has.
@@ -47,15 +48,44 @@ struct Teams {
 };
 } // namespace
 
-/// Elements of a row that a thread has: what passes read of them, and the sums over
-/// rows of their columns, are in registers at once, beside what one piece takes.
+static int64_t divideUp(int64_t value, int64_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+/// Elements of a row that a thread has, of a team whose threads have so many
+/// registers for them: what passes read of them, and the sums over rows of their
+/// columns, are there at once, beside what one piece takes.
 static int64_t keptElements(const RowsPlan &plan,
-                            const RowsArguments &arguments) {
-  constexpr int64_t registers = 80, most = 32;
+                            const RowsArguments &arguments,
+                            int64_t registers = 80) {
+  constexpr int64_t most = 32;
   const auto values = static_cast<int64_t>(arguments.operands.size() +
                                            plan.accumulations.size());
   const int64_t words = plan.accumulator.isF64() ? 2 : 1;
   return std::min(most, registers / std::max<int64_t>(values, 1)) / words;
+}
+
+/// Of a block that is too large for 512 threads: no more of them than have a piece,
+/// with as few pieces each as their registers are enough for. Where those are never
+/// enough, what passes read is read again in each.
+static void dealWideRow(const RowsPlan &plan, const RowsArguments &arguments,
+                        Teams &teams) {
+  constexpr int64_t registers = 65536, beside = 40, mostThreads = 1024;
+  const int64_t all = divideUp(plan.width, teams.lanes);
+  for (int64_t pieces = divideUp(all, mostThreads);; ++pieces) {
+    const int64_t threads =
+        divideUp(divideUp(all, pieces), warpThreads) * warpThreads;
+    if (threads < 128)
+      break;
+    const int64_t free = registers / threads / 8 * 8 - beside;
+    if (keptElements(plan, arguments, std::min<int64_t>(free, 160)) <
+        pieces * teams.lanes)
+      continue;
+    teams.teamThreads = teams.blockThreads = threads;
+    teams.pieces = pieces;
+    return;
+  }
+  teams.keepsOperands = false;
 }
 
 /// Bytes of shared memory for rotated rows that other threads read back.
@@ -69,10 +99,6 @@ static int64_t rowMemoryOf(const RowsPlan &plan) {
 
 static bool needsRowMemory(const RowsPlan &plan) {
   return rowMemoryOf(plan) != 0;
-}
-
-static int64_t divideUp(int64_t value, int64_t divisor) {
-  return (value + divisor - 1) / divisor;
 }
 
 /// Columns that every access of the sweep can have at once.
@@ -101,6 +127,7 @@ static Teams dealRows(const RowsPlan &plan, const RowsArguments &arguments,
   Teams teams;
   teams.lanes = lanes;
   teams.columnGroups = 1;
+  teams.keepsOperands = true;
   const int64_t kept = keptElements(plan, arguments);
   if (plan.statistics.empty() && plan.rotaries.empty()) {
     teams.teamThreads = warpThreads;
@@ -120,6 +147,10 @@ static Teams dealRows(const RowsPlan &plan, const RowsArguments &arguments,
     teams.blockThreads = teams.teamThreads;
   }
   teams.pieces = divideUp(plan.width, teams.teamThreads * lanes);
+  // Heads of rotated rows need a power of two of threads.
+  if (teams.teamThreads != warpThreads && teams.pieces * lanes > kept &&
+      plan.rotaries.empty())
+    dealWideRow(plan, arguments, teams);
   return teams;
 }
 
@@ -147,6 +178,7 @@ private:
             function_ref<void(Value, const Piece &, function_ref<Angles()>)>
                 turn) override;
   bool keepsPieces() const override { return true; }
+  bool keepsOperands() const override { return teams.keepsOperands; }
   void syncRow() override {
     teams.teamThreads == warpThreads ? kernel.syncWarp() : kernel.syncBlock();
   }

@@ -165,6 +165,15 @@ void RowsEmitter::emitAccumulations(const Piece &piece, int pass,
   }
 }
 
+void RowsEmitter::dropOperands(DenseMap<Value, Value> &values) const {
+  SmallVector<Value> dropped;
+  for (auto [value, inRegisters] : values)
+    if (!plan.rereads.contains(value))
+      dropped.push_back(value);
+  for (Value value : dropped)
+    values.erase(value);
+}
+
 /// Computes a few pieces of pass `pass`: first all values, then all stores, so
 /// that the arithmetic of the pieces overlaps. Returns the terms of the
 /// statistics that the pass adds up.
@@ -183,8 +192,11 @@ SmallVector<Value> RowsEmitter::emitPieces(ArrayRef<Piece> pieces, int pass,
     for (unsigned index : statistics)
       terms.push_back(emitTerm(*this, plan.statistics[index]));
     emitAccumulations(piece, pass, stores);
-    if (target.keepsPieces())
+    if (target.keepsPieces()) {
+      if (!target.keepsOperands())
+        dropOperands(cache);
       std::swap(cache, kept[piece.number]);
+    }
   }
   for (const Store &store : stores)
     builder.ifActive(store.piece, [&] {

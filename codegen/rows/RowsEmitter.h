@@ -60,6 +60,9 @@ public:
   /// of them (`Piece::number`): then nothing is stored only to be read back,
   /// except what other threads turned.
   virtual bool keepsPieces() const { return false; }
+  /// With keepsPieces: whether what a piece has read is among that, or read again
+  /// in each pass.
+  virtual bool keepsOperands() const { return true; }
   /// What the threads of a row have stored so far can be read by all of them.
   virtual void syncRow() {}
   /// With keepsPieces: adds to what sum over rows `number` has of a piece.
@@ -120,6 +123,8 @@ private:
   bool isStashed(Value value) const {
     return !target.keepsPieces() || value.getDefiningOp<RotaryOp>();
   }
+  /// Leaves of a piece's values, which later passes find, those to be read back.
+  void dropOperands(DenseMap<Value, Value> &values) const;
   /// Where the body keeps an activation of its own for later passes.
   std::pair<Value, Type> storageOf(Value value);
 

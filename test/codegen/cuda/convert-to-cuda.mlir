@@ -49,6 +49,44 @@ dyna.function @bias of @l as forward(%b: tensor<32xf32> in <parameter>, %x: tens
   dyna.return %y : tensor<?x32xf32>
 }
 
+// Accesses are no wider than the columns and strides of all tensors have in common: eight bytes
+// behind a multiple of sixteen, rows of 34 elements, and both as they should be.
+// CHECK-LABEL: llvm.func @column_rows0(
+// CHECK-NOT:     vector<4xf32>
+// CHECK:         llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> vector<2xf32>
+// CHECK:         llvm.return
+// CHECK-LABEL: llvm.func @stride_rows0(
+// CHECK-NOT:     vector<4xf32>
+// CHECK:         llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr -> vector<2xf32>
+// CHECK:         llvm.return
+// CHECK-LABEL: llvm.func @aligned_rows0(
+// CHECK:         llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr -> vector<4xf32>
+// CHECK:         llvm.return
+dyna.function @column of @l as forward(%b: tensor<32xf32> in <parameter>, %x: tensor<?x32xf32> in <products, tq = 256, column = 8, stride = 144>)
+    -> (tensor<?x32xf32> in <elementwise, tq = 128>) {
+  %y = dyna.rows : tensor<?x32xf32> {
+    %0 = dyna.bias %x, %b : tensor<?x32xf32>, tensor<32xf32>
+    dyna.yield %0 : tensor<?x32xf32>
+  } {places = [#dyna.place<elementwise, tq = 128>]}
+  dyna.return %y : tensor<?x32xf32>
+}
+dyna.function @stride of @l as forward(%b: tensor<32xf32> in <parameter>, %x: tensor<?x32xf32> in <products, tq = 256, stride = 136>)
+    -> (tensor<?x32xf32> in <elementwise, tq = 128>) {
+  %y = dyna.rows : tensor<?x32xf32> {
+    %0 = dyna.bias %x, %b : tensor<?x32xf32>, tensor<32xf32>
+    dyna.yield %0 : tensor<?x32xf32>
+  } {places = [#dyna.place<elementwise, tq = 128>]}
+  dyna.return %y : tensor<?x32xf32>
+}
+dyna.function @aligned of @l as forward(%b: tensor<32xf32> in <parameter>, %x: tensor<?x32xf32> in <products, tq = 256, column = 16, stride = 144>)
+    -> (tensor<?x32xf32> in <elementwise, tq = 128>) {
+  %y = dyna.rows : tensor<?x32xf32> {
+    %0 = dyna.bias %x, %b : tensor<?x32xf32>, tensor<32xf32>
+    dyna.yield %0 : tensor<?x32xf32>
+  } {places = [#dyna.place<elementwise, tq = 128>]}
+  dyna.return %y : tensor<?x32xf32>
+}
+
 // A norm: what the first pass loads is not loaded again, nor kept in memory; all lanes get the
 // sum by five shuffles.
 // CHECK-LABEL: llvm.func @norm_rows0(
@@ -88,6 +126,31 @@ dyna.function @wide of @l as forward(%w: tensor<8192xf32> in <parameter>, %x: te
     dyna.yield %0 : tensor<?x8192xf32>
   } {places = [#dyna.place<output>]}
   dyna.return %y : tensor<?x8192xf32>
+}
+
+// Rotated rows that another pass reads back are in shared memory: a barrier before they are
+// written, since others may still read those of the row before, and one behind.
+// CHECK-LABEL: llvm.func @turned_rows0(
+// CHECK:         scf.for
+// CHECK-NOT:     scf.for
+// CHECK:           nvvm.barrier0
+// CHECK:           scf.for
+// CHECK-NOT:       nvvm.barrier0
+// CHECK-COUNT-2:     llvm.store
+// CHECK-SAME:      : vector<4xf32>, !llvm.ptr{{$}}
+// CHECK-NEXT:      {{^ *}}}
+// CHECK-NEXT:      nvvm.barrier0
+// CHECK-NEXT:      llvm.getelementptr
+// CHECK-NEXT:      llvm.load
+// CHECK:         llvm.return
+dyna.function @turned of @l as forward(%w: tensor<48xf32> in <parameter>, %x: tensor<?x48xf32> in <input>, %s: !dyna.segments in <segments>)
+    -> (tensor<?x48xf32> in <output>) {
+  %y = dyna.rows : tensor<?x48xf32> {
+    %0 = dyna.rotary %x, %s {head_dim = 8 : i64, theta = 1.0e2 : f64} : tensor<?x48xf32>
+    %1 = dyna.rms_norm %0, %w {epsilon = 1.0e-5 : f64} : tensor<?x48xf32>, tensor<48xf32>
+    dyna.yield %1 : tensor<?x48xf32>
+  } {places = [#dyna.place<output>]}
+  dyna.return %y : tensor<?x48xf32>
 }
 
 // A sweep behind a product is none of its business, if it cannot be described.

@@ -109,6 +109,19 @@ if(DYNA_HAS_CUDA)
   endif()
 endif()
 
+# CUPTI's headers, of a release whose records the benchmarks' probe knows.
+set(DYNA_CUPTI_INCLUDE_DIRS)
+if(DYNA_HAS_CUDA)
+  find_path(DYNA_PATH_cupti.h cupti.h
+    HINTS ${CUDAToolkit_INCLUDE_DIRS} ${dyna_cache}/dyna/cupti-13.0/nvidia/cu13/include)
+  if(DYNA_PATH_cupti.h)
+    file(STRINGS ${DYNA_PATH_cupti.h}/cupti_activity.h records REGEX "} CUpti_ActivityKernel10;")
+    if(records)
+      set(DYNA_CUPTI_INCLUDE_DIRS ${DYNA_PATH_cupti.h} ${CUDAToolkit_INCLUDE_DIRS})
+    endif()
+  endif()
+endif()
+
 # Includes start at the root of the source tree or of the build tree.
 include_directories(${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 

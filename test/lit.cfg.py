@@ -43,6 +43,8 @@ for ptxas in (os.path.join(os.environ.get("CUDA_HOME", "-"), "bin/ptxas"), shuti
         config.available_features.add("ptxas")
         config.substitutions.append(("%ptxas", ptxas))
         break
+if os.path.exists(os.path.join(config.dyna_obj_root, "standins/cuda/libcupti.so.13")):
+    config.available_features.add("cupti")
 if shutil.which("nvidia-smi"):
     config.available_features.add("gpu")
 if os.path.exists(os.path.join(config.dyna_src_root, "../shared/data")):

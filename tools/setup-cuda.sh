@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What tools/setup.sh --cuda does: puts nvcc, ptxas and the headers of CUDA, and those of
-# cuDNN and its frontend, into folders of the user's cache, from NVIDIA's wheels, unless
+# cuDNN, its frontend and CUPTI, into folders of the user's cache, from NVIDIA's wheels, unless
 # they are in a toolkit already. They need no GPU and no driver. CMake finds the folders by
 # itself; dynac that of the toolkit by CUDA_HOME.
 set -euo pipefail
@@ -11,6 +11,7 @@ toolkit_wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==
 # The library is what tests make plans with; of nvrtc the header alone stays.
 cudnn_wheels=(nvidia-cudnn-cu13==9.19.1.2 nvidia-cuda-nvrtc==13.0.88)
 frontend_wheel=nvidia-cudnn-frontend==1.32.0
+cupti_wheel=nvidia-cuda-cupti==13.0.85
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/dyna
 root=$cache/cuda-$release/nvidia/cu13
 
@@ -68,4 +69,10 @@ if [ -f "$found/include/cudnn_frontend.h" ] || [ -d "$cache/cudnn-frontend-1.32"
 else
   keep() { find "$1" -mindepth 1 -maxdepth 1 ! -name include ! -name '*.dist-info' -exec rm -rf {} +; }
   fetch "$cache/cudnn-frontend-1.32" "$frontend_wheel"
+fi
+if [ -f "$found/include/cupti.h" ] || [ -d "$cache/cupti-$release" ]; then
+  echo "setup: CUPTI is there"
+else
+  keep() { rm -rf "$1/nvidia/cu13/lib"; }
+  fetch "$cache/cupti-$release" "$cupti_wheel"
 fi

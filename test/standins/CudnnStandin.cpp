@@ -104,7 +104,7 @@ struct Known {
   Graph graph; ///< that is being described
   bool isPlanned = false;
   std::map<cudnnBackendDescriptor_t, cudnnBackendDescriptorType_t> types;
-  std::map<cudnnBackendDescriptor_t, Graph> plans;
+  std::map<cudnnBackendDescriptor_t, std::shared_ptr<const Graph>> plans;
   std::map<cudnnBackendDescriptor_t, Pack> packs;
 };
 Known &known() {
@@ -157,6 +157,7 @@ void notePack(Pack &pack, cudnnBackendAttributeName_t name, int64_t count,
 /// One execution; freed when it has run.
 struct Work {
   Graph graph;
+  std::weak_ptr<const Graph> plan; ///< whose kernels go with it
   std::map<int64_t, void *> addresses;
   void *workspace;
   size_t workspaceBytes;
@@ -329,6 +330,8 @@ struct Arguments {
 
 void run(const void *arguments) {
   std::unique_ptr<Work> work(static_cast<const Arguments *>(arguments)->work);
+  if (work->plan.expired())
+    refuse("a plan that was destroyed before it ran");
   const Described *q = work->graph.find(kCudnnQ);
   if (!q || work->addresses.count(kCudnnLengths) == 0)
     refuse("a plan that is none of attention over segments");
@@ -468,7 +471,7 @@ cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   cudnnStatus_t status = DYNA_REAL(cudnnBackendFinalize)(descriptor);
   if (status == CUDNN_STATUS_SUCCESS && found != all.types.end() &&
       found->second == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
-    all.plans[descriptor] = all.graph;
+    all.plans[descriptor] = std::make_shared<const Graph>(all.graph);
     all.isPlanned = true;
   }
   return status;
@@ -484,7 +487,8 @@ cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
     return CUDNN_STATUS_BAD_PARAM;
   const Pack &pack = packed->second;
   auto work = std::make_unique<Work>();
-  work->graph = planned->second;
+  work->graph = *planned->second;
+  work->plan = planned->second;
   for (size_t i = 0; i < pack.numbers.size(); ++i) {
     const Described *tensor = work->graph.find(pack.numbers[i]);
     if (!tensor)

@@ -71,7 +71,7 @@ DYNA_STANDIN_EXPORT Result cuMemcpyHtoDAsync_v2(Address target,
     if (!to || context.memory.overlaps(source, bytes))
       return kInvalidValue;
     checkPageLocked(context, stream, source, "cuMemcpyHtoDAsync");
-    return give(context, stream, [=]() -> Result {
+    return give(context, stream, {DYNA_STANDIN_TO_DEVICE, ""}, [=]() -> Result {
       memcpy(to, source, bytes);
       return kSuccess;
     });
@@ -97,7 +97,7 @@ DYNA_STANDIN_EXPORT Result cuMemcpyDtoHAsync_v2(void *target, Address source,
       memcpy(static_cast<char *>(target) + bytes - end,
              static_cast<const char *>(from) + bytes - end, end);
     };
-    return give(context, stream, copy, tear);
+    return give(context, stream, {DYNA_STANDIN_TO_HOST, ""}, copy, tear);
   });
 }
 
@@ -109,7 +109,7 @@ DYNA_STANDIN_EXPORT Result cuMemcpyDtoDAsync_v2(Address target, Address source,
     const void *from = context.memory.view(source, bytes);
     if (!to || !from)
       return kInvalidValue;
-    return give(context, stream, [=]() -> Result {
+    return give(context, stream, {DYNA_STANDIN_INSIDE, ""}, [=]() -> Result {
       memmove(to, from, bytes);
       return kSuccess;
     });
@@ -122,7 +122,7 @@ DYNA_STANDIN_EXPORT Result cuMemsetD8Async(Address target, unsigned char value,
     void *to = context.memory.view(target, bytes);
     if (!to)
       return kInvalidValue;
-    return give(context, stream, [=]() -> Result {
+    return give(context, stream, {DYNA_STANDIN_FILL, ""}, [=]() -> Result {
       memset(to, value, bytes);
       return kSuccess;
     });
@@ -141,7 +141,7 @@ DYNA_STANDIN_EXPORT Result cuMemsetD2D8Async(Address target, size_t pitch,
         context.memory.view(target, pitch * (height - 1) + width));
     if (!to)
       return kInvalidValue;
-    return give(context, stream, [=]() -> Result {
+    return give(context, stream, {DYNA_STANDIN_FILL, ""}, [=]() -> Result {
       for (size_t row = 0; row < height; ++row)
         memset(to + row * pitch, value, width);
       return kSuccess;

@@ -116,6 +116,6 @@ DYNA_STANDIN_EXPORT Result cuLaunchKernel(Function function, unsigned gridX,
         machine().failure = message;
       return failed ? kLaunchFailed : kSuccess;
     };
-    return give(context, stream, run);
+    return give(context, stream, {DYNA_STANDIN_KERNEL, entry.name}, run);
   });
 }

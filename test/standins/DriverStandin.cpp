@@ -10,8 +10,10 @@
 
 #include "test/standins/DriverState.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <dlfcn.h>
 
 using namespace dyna::standins;
 
@@ -129,11 +131,47 @@ DYNA_STANDIN_EXPORT int32_t dyna_standin_holds(const void *data, size_t bytes) {
          }) == kSuccess;
 }
 
+std::atomic<dyna_standin_observer> dyna::standins::observer = nullptr;
+
+DYNA_STANDIN_EXPORT void dyna_standin_observe(dyna_standin_observer who) {
+  observer = who;
+}
+
+int64_t dyna::standins::nanosecondsNow() {
+  return std::chrono::steady_clock::now().time_since_epoch() /
+         std::chrono::nanoseconds(1);
+}
+
+void Named::observe(const LateStream *stream, int64_t begin,
+                    int64_t end) const {
+  if (dyna_standin_observer who = observer)
+    who(kind, name.c_str(),
+        static_cast<uint32_t>(reinterpret_cast<uintptr_t>(stream) / 16), begin,
+        end);
+}
+
 //===----------------------------------------------------------------------===//
 // Devices and contexts
 //===----------------------------------------------------------------------===//
 
+namespace {
+
+/// Once, and with no lock held: it may ask the driver.
+void loadInjection() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const char *path = std::getenv("CUDA_INJECTION64_PATH");
+    void *library = path ? dlopen(path, RTLD_NOW) : nullptr;
+    void *begin = library ? dlsym(library, "InitializeInjection") : nullptr;
+    if (begin)
+      reinterpret_cast<int (*)()>(begin)();
+  });
+}
+
+} // namespace
+
 DYNA_STANDIN_EXPORT Result cuInit(unsigned flags) {
+  loadInjection();
   std::lock_guard<std::mutex> lock(machine().mutex);
   if (flags != 0)
     return kInvalidValue;

@@ -26,8 +26,8 @@
 //                            that does so has come in parts
 //
 // DYNA_STANDIN_DEVICES, DYNA_STANDIN_DRIVER and DYNA_STANDIN_NAME are read at
-// every question. Beside
-// it, `standins/old/libcuda.so.1` is of CUDA 10.2 and lacks a function, and
+// every question. As a driver does, it loads the library that CUDA_INJECTION64_PATH
+// names when it is initialized, and calls InitializeInjection there. Beside it, `standins/old/libcuda.so.1` is of CUDA 10.2 and lacks a function, and
 // `standins/named/libcuda.so.1` has its own name inside: once it is loaded, libraries
 // that open the driver by that name get it.
 //
@@ -56,5 +56,20 @@ extern "C" int64_t dyna_standin_libraries(void);
 extern "C" int64_t dyna_standin_kernels_found(void);
 /// Whether the range lies in one allocation of the thread's device.
 extern "C" int32_t dyna_standin_holds(const void *data, size_t bytes);
+
+/// From now on `observer` is told of all work that has run: its stream's number, and
+/// when it began and ended, in nanoseconds of the host's steady clock. What
+/// the stand-in of CUPTI is made of.
+enum dyna_standin_work : int32_t {
+  DYNA_STANDIN_KERNEL,
+  DYNA_STANDIN_FILL,
+  DYNA_STANDIN_TO_DEVICE,
+  DYNA_STANDIN_TO_HOST,
+  DYNA_STANDIN_INSIDE ///< a copy from device memory to device memory
+};
+using dyna_standin_observer = void (*)(dyna_standin_work kind, const char *name,
+                                       uint32_t stream, int64_t begin,
+                                       int64_t end);
+extern "C" void dyna_standin_observe(dyna_standin_observer observer);
 
 #endif // DYNA_TEST_STANDINS_DRIVERSTANDIN_H

@@ -11,9 +11,11 @@
 
 #include "runtime/device/cuda/DriverApi.h"
 #include "test/standins/DeviceMemory.h"
+#include "test/standins/DriverStandin.h"
 #include "test/standins/Fibers.h"
 #include "test/standins/LateStreams.h"
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -129,10 +131,22 @@ inline void checkPageLocked(CUctx_st &context, StreamHandle handle,
     endProcess(call);
 }
 
+/// Who is told of work that has run, or null.
+extern std::atomic<dyna_standin_observer> observer;
+
+/// What work is, for the observer.
+struct Named {
+  dyna_standin_work kind;
+  std::string name;
+
+  void observe(const LateStream *stream, int64_t begin, int64_t end) const;
+};
+int64_t nanosecondsNow();
+
 /// Gives the stream a copy, fill or launch, which returns its result when it
 /// runs. `tear`, if there is one, is what it has done when it faults.
 template <typename F>
-Result give(CUctx_st &context, StreamHandle handle, F run,
+Result give(CUctx_st &context, StreamHandle handle, Named named, F run,
             std::function<void()> tear = nullptr) {
   LateStream *stream = streamOf(context, handle);
   if (!stream) // the default stream too: it would wait for all others
@@ -141,13 +155,16 @@ Result give(CUctx_st &context, StreamHandle handle, F run,
   Work work;
   work.hangs = number == context.hang;
   bool faults = number == context.fault;
-  work.run = [&context, run, faults, tear = std::move(tear)] {
+  work.run = [&context, run, faults, stream, named = std::move(named),
+              tear = std::move(tear)] {
     // What failed has ended everything.
     if (context.error != kSuccess)
       return;
     if (faults && tear)
       tear();
+    const int64_t begin = nanosecondsNow();
     context.error = faults ? kIllegalAddress : run();
+    named.observe(stream, begin, nanosecondsNow());
   };
   context.streams.give(*stream, std::move(work));
   return kSuccess;

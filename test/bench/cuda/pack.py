@@ -77,12 +77,15 @@ def main():
     attention = tools / ("bench_cuda_attention_emulated" if emulated else "bench_cuda_attention")
     if attention.exists():
         shutil.copy(attention, binaries / "attention")
+    probe = tools / "libdyna_kernel_probe.so"
+    if probe.exists():
+        shutil.copy(probe, binaries / "probe.so")
     with tarfile.open(folder / "binaries.tar.xz", "w:xz", preset=3) as archive:
         archive.add(binaries, "binaries")
     lengths, source = real_lengths(4000, cut=4096)
     (folder / "lengths.txt").write_text("\n".join(map(str, lengths)) + "\n")
-    for file in (HERE / "run.sh", HERE / "parts.py", HERE.parent / "peers/torch_train.py",
-                 ROOT / "test/e2e/golden/compare_golden.py"):
+    for file in (HERE / "run.sh", HERE / "parts.py", HERE / "activity.py", HERE.parent / "peers/torch_train.py",
+                 HERE.parent / "peers/torch_attention.py", ROOT / "test/e2e/golden/compare_golden.py"):
         shutil.copy(file, folder)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     if size > LIMIT:

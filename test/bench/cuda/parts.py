@@ -12,11 +12,14 @@ import json
 import os
 import pathlib
 import re
+import site
 import statistics
 import subprocess
 import sys
 import tarfile
 import time
+
+import activity
 
 HERE = pathlib.Path(__file__).resolve().parent
 BINARIES = HERE / "binaries"
@@ -110,7 +113,8 @@ def part_suites(machine):
     said = machine.run("suites", [BINARIES / "suites"])
     if said:
         found = {word: int(count) for word, count in re.findall(r"\[  (PASSED|SKIPPED) +\] (\d+) tests?", said)}
-        machine.emit(what="suites", passed=found.get("PASSED", 0), skipped=found.get("SKIPPED", 0))
+        passed, skipped = found.get("PASSED", 0), found.get("SKIPPED", 0)
+        machine.emit(what="suites", passed=passed, skipped=skipped, **({} if passed else {"error": "no suite ran: log " + str(machine.out / "suites.log")}))
 
 
 def part_golden(machine):
@@ -121,7 +125,7 @@ def part_golden(machine):
         machine.emit(what="golden", errors=[line for line in said.splitlines() if "largest errors" in line])
 
 
-def train(machine, name, model, lengths, batch, micro, steps, *flags):
+def train(machine, name, model, lengths, batch, micro, steps, *flags, environment=None):
     """Metrics of the steps behind the warm ones."""
     folder = machine.out / "work"
     folder.mkdir(exist_ok=True)
@@ -130,7 +134,7 @@ def train(machine, name, model, lengths, batch, micro, steps, *flags):
     metrics.unlink(missing_ok=True)
     if machine.run(name, [BINARIES / f"train-{model}", "--data", f"synthetic:lengths={lines}", "--tokens-per-batch", batch,
                           "--tokens-per-micro-batch", micro, "--steps", steps + WARM, "--lr", "3e-4", "--seed", "1",
-                          "--metrics", metrics, "--no-progress", *flags]) is None:
+                          "--metrics", metrics, "--no-progress", *flags], env={**os.environ, **(environment or {})}) is None:
         return None
     found = [json.loads(line) for line in metrics.read_text().splitlines()]
     return [line for line in found if "seconds" in line and "step" in line][WARM:]
@@ -206,6 +210,60 @@ def part_breakdown(machine):
             spent[key] = spent.get(key, 0) + event["dur"] * 1e-6
         machine.emit(what="breakdown", model=model, slices=len(slices),
                      seconds={key: round(value, 6) for key, value in sorted(spent.items(), key=lambda kv: -kv[1])})
+
+
+def floors_of(model, context, tokens, ceilings):
+    """Seconds that parts of a step take at least, at the rates that were measured: products and causal attention by flops, the
+    head's logits read and written once (bf16), of each parameter master, moments and gradient read (f32) and all but the latter
+    written, and its bf16 copy. Sweeps' bytes are those of fused functions, which `kernels` counts."""
+    c = config(model)
+    width, layers, vocab = c["n_embd"], c["n_layer"], c["vocab_size"]
+    pairs = tokens // context * context * (context + 1) // 2
+    parameters = 12 * layers * width**2 + (vocab + c["n_positions"]) * width
+    flops, copy = ceilings["product_flops"], ceilings["copy_bytes_per_s"]
+    return {"products": 6 * tokens * (12 * layers * width**2 + vocab * width) / flops, "attention": 14 * width * layers * pairs / flops,
+            "head": 4 * tokens * vocab / copy, "update": 30 * parameters / copy}
+
+
+def ceilings_of(machine):
+    """What `device` measured, in this folder of results."""
+    results = machine.out / "results.jsonl"
+    found = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+    return next((record for record in reversed(found) if record["what"] == "device.ceilings" and "product_flops" in record), None)
+
+
+def cupti():
+    """CUPTI's library: beside CUDA's own that were asked for, of a Python package, of a toolkit."""
+    folders = [*os.environ.get("DYNA_CUDA_LIBRARY_PATH", "").split(":"), *(f"{path}/nvidia/{part}/lib" for path in [*sys.path, *site.getsitepackages()]
+               for part in ("cu13", "cuda_cupti")), "/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64"]
+    return next((pathlib.Path(folder) / "libcupti.so.13" for folder in folders
+                 if folder and (pathlib.Path(folder) / "libcupti.so.13").exists()), None)
+
+
+def part_gaps(machine, steps=6):
+    """Time without a kernel in steps, and what the rest goes on, each part over its floor."""
+    probe, library = BINARIES / "probe.so", cupti()
+    if not probe.exists() or not library:
+        machine.emit(what="gaps", error="no libcupti.so.13" if probe.exists() else "not in this folder")
+        return
+    ceilings = ceilings_of(machine)
+    for model in models():
+        context = contexts(model)[0]
+        tokens, output = tokens_of_step(context), (machine.out / f"activity-{model}.txt").resolve()
+        if not train(machine, f"gaps.{model}", model, [context] * 64, tokens, tokens, steps, environment={
+                "CUDA_INJECTION64_PATH": str(probe), "DYNA_PROBE_CUPTI": str(library), "DYNA_PROBE_OUTPUT": str(output)}):
+            continue
+        try:
+            work, lost = activity.read(output.read_text())
+            found = activity.summary(activity.steps_of(work, WARM))
+        except (OSError, ValueError) as error:
+            machine.emit(what="gaps", model=model, error=str(error))
+            continue
+        floors = floors_of(model, context, tokens, ceilings) if ceilings else {}
+        for name, group in found["groups"].items():
+            group["over_floor"] = round(group["s"] / floors[name], 3) if name in floors else None
+        machine.emit(what="gaps", model=model, context=context, tokens=tokens, lost=lost, **found)
+        machine.emit(what="gaps.kernels", model=model, kernels=activity.slowest(work, WARM, 20))
 
 
 def part_torch(machine, steps=10):
@@ -299,16 +357,18 @@ def part_kernels(machine):
 
 
 def part_attention(machine):
-    """Attention alone, by own kernels and by cuDNN, and which is faster."""
+    """Attention alone, by own kernels, by cuDNN and by PyTorch's varlen_attn, and which is fastest."""
     bench = BINARIES / "attention"
     if not bench.exists():
         machine.emit(what="attention", error="not in this folder")
         return
     peak = peak_of(machine)
     said = machine.run("attention", [bench, *(["--peak", peak / 1e12] if peak else [])])
-    for record in records_of(said or ""):
-        machine.emit(**record)
-    for record in faster_paths(records_of(said or "")):
+    records = records_of(said or "")
+    sizes = list(dict.fromkeys(record["size"] for record in records if "size" in record))
+    peer = machine.run("attention.torch", [sys.executable, HERE / "torch_attention.py"], input=json.dumps({"sizes": sizes})) if sizes else None
+    records += records_of(peer or "")
+    for record in [*records, *faster_paths(records)]:
         machine.emit(**record)
 
 

@@ -179,6 +179,18 @@ TEST(PlannedAttention, PlansMakeRoomForEachOther) {
   EXPECT_THAT(calls.device->describe(), HasSubstr(", plans of 1 classes"));
 }
 
+/// Of another stream, whose work nobody has asked for, and which thus runs when all does.
+TEST(PlannedAttention, APlanThatMakesRoomHasRun) {
+  CudaOptions options = planned();
+  options.attention.mostPlans = 1;
+  Calls calls(options);
+  const Values expected = calls.out({20});
+  Calls::Given first = calls.give({20}, 2, CudaStreamRole::Send);
+  Calls::Given second = calls.give({20, 3});
+  EXPECT_EQ(calls.take(second).size(), 23 * 64u);
+  EXPECT_EQ(calls.take(first), expected);
+}
+
 TEST(PlannedAttention, APlanThatNeedsTooMuchIsNotUsed) {
   CudaOptions options = planned();
   options.attention.workspaceBytes = 2048;

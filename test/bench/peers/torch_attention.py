@@ -1,0 +1,65 @@
+"""PyTorch's varlen_attn on the sizes of bench_cuda_attention, in bf16, timed by the device's events.
+
+Needs `pip install torch`. Reads {"sizes": [text, ...]} on standard input, each as that benchmark prints it ("16384 tokens by
+128, heads 32/8 of 128"), and prints its JSON lines: forward, and the gradients of query, key and value.
+"""
+import inspect
+import json
+import math
+import re
+import statistics
+import sys
+
+import torch
+from torch.nn.attention.varlen import varlen_attn
+
+WARM, REPEATS = 3, 20
+
+
+def median_ms(work):
+    for _ in range(WARM):
+        work()
+    times = []
+    for _ in range(REPEATS):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end))
+    return statistics.median(times)
+
+
+def attend(q, k, v, ends, longest):
+    known = inspect.signature(varlen_attn).parameters
+    causal = {"is_causal": True} if "is_causal" in known else {"window_size": (-1, 0)}
+    grouped = {"enable_gqa": True} if k.shape[1] != q.shape[1] and "enable_gqa" in known else {}
+    return varlen_attn(q, k, v, ends, ends, longest, longest, **causal, **grouped)
+
+
+def run(size):
+    tokens, length, heads, shared, width = map(int, re.fullmatch(r"(\d+) tokens by (\d+), heads (\d+)/(\d+) of (\d+)", size).groups())
+    random = {"device": "cuda", "dtype": torch.bfloat16}
+    q, out = (torch.randn(tokens, heads, width, **random) for _ in range(2))
+    k, v = (torch.randn(tokens, shared, width, **random) for _ in range(2))
+    for tensor in (q, k, v):
+        tensor.requires_grad_()
+    rows = math.ceil(tokens / length)
+    ends = torch.tensor([min(i * length, tokens) for i in range(rows + 1)], dtype=torch.int32, device="cuda")
+    with torch.no_grad():
+        yield "attention", median_ms(lambda: attend(q, k, v, ends, length))
+    result = attend(q, k, v, ends, length)
+    yield "attention_grad", median_ms(lambda: torch.autograd.grad(result, (q, k, v), out, retain_graph=True))
+
+
+def main():
+    for size in json.load(sys.stdin)["sizes"]:
+        try:
+            for what, time in run(size):
+                print(json.dumps({"what": what, "path": "varlen", "size": size, "median_ms": round(time, 4)}), flush=True)
+        except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+            print(json.dumps({"what": "attention", "path": "varlen", "size": size, "error": str(error).splitlines()[0]}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

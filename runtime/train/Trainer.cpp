@@ -374,11 +374,14 @@ Status Trainer::save(int64_t step, Status &failure) {
   state.arguments = runArguments(options_);
   failure = saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state,
                     session_.data->dataset().endToken());
-  DYNA_ASSIGN_OR_RETURN(auto hasFailed, session_.ranks->any({!failure.isOk()}));
+  const bool isOfDevice = failure.code() == StatusCode::DeviceError;
+  DYNA_ASSIGN_OR_RETURN(auto hasFailed,
+                        session_.ranks->any({!failure.isOk(), isOfDevice}));
   if (hasFailed[0]) {
     saves_.failed(SaveSchedule::Clock::now());
     if (failure.isOk())
-      failure = Status(StatusCode::PeerFailed,
+      failure = Status(hasFailed[1] ? StatusCode::DeviceError
+                                    : StatusCode::PeerFailed,
                        "the process of rank 0 could not save");
     return Status::ok();
   }
@@ -402,12 +405,13 @@ Status Trainer::saveOnTheWay(int64_t step) {
   return Status::ok();
 }
 
-/// The last chance, taken several times.
+/// The last chance, taken several times, unless a device failed: it answers no more.
 Status Trainer::saveAtTheEnd(int64_t step) {
   Status failure;
   for (int pause : {1, 4, 0}) {
     DYNA_RETURN_IF_ERROR(save(step, failure));
-    if (failure.isOk() || pause == 0)
+    if (failure.isOk() || failure.code() == StatusCode::DeviceError ||
+        pause == 0)
       break;
     if (session_.writesFiles())
       progress_.note(formatText(

@@ -7,6 +7,7 @@ binary, within what docs/numerics.md says of each type."""
 import os
 import pathlib
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -258,6 +259,22 @@ class CudaTest(common.BinaryTest):
         said = ends(f"--save={self.folder}/run", "--timeout=1", DYNA_STANDIN_HANG=behind)
         self.assertIn("training diverged", said)
         self.assertNotIn("for ever", said)
+
+    def test_a_fault_while_saving_is_told_at_once(self):
+        """A disk may have room a moment later; a device that failed answers no more."""
+        run = common.training(self.emulated(), self.corpus, *SHORT, f"--save={self.folder}/faulty", steps=1)
+        # The last piece of work of a run is a copy for what is saved.
+        works, fails = 1 << 12, 1
+        while works - fails > 1:
+            middle = (works + fails) // 2
+            shutil.rmtree(self.folder / "faulty", ignore_errors=True)
+            done = common.run(run, env={**os.environ, "DYNA_STANDIN_FAULT": str(middle)})
+            if done.returncode == 0:
+                works = middle
+            else:
+                fails, said = middle, done.stderr
+        self.assertIn("CUDA_ERROR_ILLEGAL_ADDRESS", said)
+        self.assertNotIn("tried again", said)
 
     def test_one_step_that_is_not_finite_behind_and_before_others(self):
         """A row of the embedding is no number: steps with its token are not finite, all others are."""

@@ -65,27 +65,29 @@ static int64_t keptElements(const RowsPlan &plan,
   return std::min(most, registers / std::max<int64_t>(values, 1)) / words;
 }
 
-/// Of a block that is too large for 512 threads: no more of them than have a piece,
-/// with as few pieces each as their registers are enough for. Where those are never
-/// enough, what passes read is read again in each.
+/// Of a row for which blocks of 512 threads have too few registers: as many threads as
+/// have a piece, with as few pieces each as their registers are enough for. Where
+/// those are never enough, what passes read is read again in each.
 static void dealWideRow(const RowsPlan &plan, const RowsArguments &arguments,
                         Teams &teams) {
-  constexpr int64_t registers = 65536, beside = 40, mostThreads = 1024;
+  constexpr int64_t registers = 65536, most = 200, beside = 40;
+  constexpr int64_t mostThreads = 1024, leastThreads = 128;
   const int64_t all = divideUp(plan.width, teams.lanes);
-  for (int64_t pieces = divideUp(all, mostThreads);; ++pieces) {
-    const int64_t threads =
-        divideUp(divideUp(all, pieces), warpThreads) * warpThreads;
-    if (threads < 128)
-      break;
-    const int64_t free = registers / threads / 8 * 8 - beside;
-    if (keptElements(plan, arguments, std::min<int64_t>(free, 160)) <
-        pieces * teams.lanes)
+  auto threadsOf = [&](int64_t pieces) {
+    return divideUp(divideUp(all, pieces), warpThreads) * warpThreads;
+  };
+  for (int64_t pieces = divideUp(all, mostThreads);
+       threadsOf(pieces) >= leastThreads; ++pieces) {
+    const int64_t free =
+        std::min(most, registers / threadsOf(pieces) / 8 * 8) - beside;
+    if (pieces * teams.lanes > keptElements(plan, arguments, free))
       continue;
-    teams.teamThreads = teams.blockThreads = threads;
     teams.pieces = pieces;
+    teams.teamThreads = teams.blockThreads = threadsOf(pieces);
     return;
   }
   teams.keepsOperands = false;
+  teams.teamThreads = teams.blockThreads = threadsOf(teams.pieces);
 }
 
 /// Bytes of shared memory for rotated rows that other threads read back.

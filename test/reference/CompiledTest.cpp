@@ -297,7 +297,7 @@ TEST_P(CompiledTest, AgreesWithTheEvaluator) {
 
 /// Rows wider than what a warp keeps in registers, rotated rows that are read back,
 /// and a last piece that not all threads have: random models are narrower. WIDTH is a
-/// multiple of 48.
+/// multiple of 48; TURN is rotary or relu.
 static const char *const wideModel = R"(
 dyna.parameter @wte : tensor<13xWIDTHxf32> normal 0.3 decay
 dyna.parameter @g : tensor<WIDTHxf32> constant 1.0
@@ -307,7 +307,7 @@ dyna.layer @embed[%wte: tensor<13xWIDTHxf32>](%ids: tensor<?xi32>) -> tensor<?xW
   dyna.return %0 : tensor<?xWIDTHxf32>
 }
 dyna.layer @block[%g: tensor<WIDTHxf32>, %b: tensor<WIDTHxf32>](%x: tensor<?xWIDTHxf32>, %s: !dyna.segments) -> tensor<?xWIDTHxf32> {
-  %r = dyna.rotary %x, %s {head_dim = 48 : i64, theta = 1.0e4 : f64} : tensor<?xWIDTHxf32>
+  %r = dyna.TURN : tensor<?xWIDTHxf32>
   %h = dyna.add %x, %r : tensor<?xWIDTHxf32>
   %n = dyna.rms_norm %h, %g {epsilon = 1.0e-5 : f64} : tensor<?xWIDTHxf32>, tensor<WIDTHxf32>
   %m = dyna.layer_norm %n, %g, %b {epsilon = 1.0e-5 : f64} : tensor<?xWIDTHxf32>, tensor<WIDTHxf32>
@@ -330,16 +330,21 @@ dyna.model @wide(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segment
 
 class WideRowsTest : public CompiledTest {
 protected:
-  void checkWidth(int64_t width);
+  void checkWidth(int64_t width, bool isRotated);
 };
 
-void WideRowsTest::checkWidth(int64_t width) {
+void WideRowsTest::checkWidth(int64_t width, bool isRotated) {
   ASSERT_TRUE(device);
   device->bind(context, *stream);
   std::string text = wideModel;
-  const std::string place = "WIDTH";
-  for (size_t at; (at = text.find(place)) != std::string::npos;)
-    text.replace(at, place.size(), std::to_string(width));
+  auto put = [&](const std::string &place, const std::string &what) {
+    for (size_t at; (at = text.find(place)) != std::string::npos;)
+      text.replace(at, place.size(), what);
+  };
+  put("WIDTH", std::to_string(width));
+  put("TURN", isRotated
+                  ? "rotary %x, %s {head_dim = 48 : i64, theta = 1.0e4 : f64}"
+                  : "relu %x");
   auto module = parseSourceString<ModuleOp>(text, &mlirContext);
   ASSERT_TRUE(module);
   std::unique_ptr<CompiledProgram> program =
@@ -349,10 +354,12 @@ void WideRowsTest::checkWidth(int64_t width) {
              configuration().firstSeed);
 }
 
-TEST_P(WideRowsTest, AgreesWithTheEvaluator) { checkWidth(1104); }
+TEST_P(WideRowsTest, AgreesWithTheEvaluator) { checkWidth(1104, true); }
 
-/// Of blocks of 672 threads in bf16 and f32, and in f64 of such as read operands again.
-TEST_P(WideRowsTest, WithTooFewRegistersAgreesToo) { checkWidth(5136); }
+/// Of as many threads as have enough registers, with several pieces each, the last of
+/// which not all have; of such as have never enough, which read operands again.
+TEST_P(WideRowsTest, WithFewRegistersAgreesToo) { checkWidth(6192, false); }
+TEST_P(WideRowsTest, WithTooFewRegistersAgreesToo) { checkWidth(12336, false); }
 
 static const Configuration f64Configuration = {
     "f64", {"f64", "library", 512}, f64Tolerances, 0};

@@ -19,6 +19,7 @@ static std::string nameOfBackend(const testing::TestParamInfo<Backend> &info) {
 class HeadConformance : public DeviceFixture {
 protected:
   bool narrowLogits = false; ///< of bf16 heads
+  bool announces = true;     ///< how many rows have a target
 
   /// `targets`: those of all rows, of which some may be ignored.
   template <typename T>
@@ -93,10 +94,15 @@ protected:
       head.used_rows = static_cast<const int32_t *>(usedData->data());
     if (train)
       head.dx = dxData->data(), head.dw = dwData->data();
+    if (!announces)
+      head.target_rows = -1;
     context.matrix_flops = 0;
     ASSERT_EQ(F::head(&context, &head), DYNA_OK) << message;
     expectCanary(download<uint8_t>(*workspace));
-    int64_t used = rows - std::count(targets.begin(), targets.end(), -100);
+    // Who does not know takes all, as zeros.
+    int64_t used = announces || GetParam().finishes
+                       ? rows - std::count(targets.begin(), targets.end(), -100)
+                       : rows;
     // A stand-in for the generated product counts nothing.
     if (sizeof(T) < 8 || GetParam().matmulF64 == dyna_matmul_f64)
       EXPECT_EQ(context.matrix_flops,
@@ -208,6 +214,15 @@ TEST_P(HeadConformance, RoundsANarrowGradientOnce) {
   }
   head.narrow_dw = 1;
   EXPECT_EQ(dyna_head_f32(&context, &head), DYNA_INVALID_ARGUMENT);
+}
+
+TEST_P(HeadConformance, RowsWithoutATargetHaveNoGradient) {
+  announces = false;
+  check<float>(600, 33, 517, 4, true);
+  check<Bf16>(600, 33, 517, 4, true);
+  narrowLogits = true;
+  check<Bf16>(600, 33, 517, 4, true);
+  check<Bf16, Bf16>(20, 16, 1024, 10, true);
 }
 
 /// -1: the device is asked. A wrong number is only noticed by devices that are

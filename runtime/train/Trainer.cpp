@@ -374,14 +374,15 @@ Status Trainer::save(int64_t step, Status &failure) {
   state.arguments = runArguments(options_);
   failure = saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state,
                     session_.data->dataset().endToken());
-  const bool isOfDevice = failure.code() == StatusCode::DeviceError;
+  const bool isLost = failure.code() == StatusCode::DeviceError ||
+                      failure.code() == StatusCode::DeadlineExceeded;
   DYNA_ASSIGN_OR_RETURN(auto hasFailed,
-                        session_.ranks->any({!failure.isOk(), isOfDevice}));
+                        session_.ranks->any({!failure.isOk(), isLost}));
+  canSave_ = !hasFailed[1];
   if (hasFailed[0]) {
     saves_.failed(SaveSchedule::Clock::now());
     if (failure.isOk())
-      failure = Status(hasFailed[1] ? StatusCode::DeviceError
-                                    : StatusCode::PeerFailed,
+      failure = Status(StatusCode::PeerFailed,
                        "the process of rank 0 could not save");
     return Status::ok();
   }
@@ -393,10 +394,18 @@ Status Trainer::save(int64_t step, Status &failure) {
   return Status::ok();
 }
 
+static Status notSaved(int64_t step, const Status &failure) {
+  return Status(failure.code(),
+                formatText("nothing was saved after step %d: %s", step,
+                           failure.message()));
+}
+
 /// A save that fails does not end the run: it is tried again soon.
 Status Trainer::saveOnTheWay(int64_t step) {
   Status failure;
   DYNA_RETURN_IF_ERROR(save(step, failure));
+  if (!canSave_)
+    return notSaved(step, failure);
   if (!failure.isOk() && session_.writesFiles())
     progress_.note(formatText(
         "warning: nothing was saved after step %d, which is tried again in a "
@@ -405,13 +414,14 @@ Status Trainer::saveOnTheWay(int64_t step) {
   return Status::ok();
 }
 
-/// The last chance, taken several times, unless a device failed: it answers no more.
+/// The last chance, taken several times where that may help.
 Status Trainer::saveAtTheEnd(int64_t step) {
   Status failure;
   for (int pause : {1, 4, 0}) {
     DYNA_RETURN_IF_ERROR(save(step, failure));
-    if (failure.isOk() || failure.code() == StatusCode::DeviceError ||
-        pause == 0)
+    if (failure.isOk())
+      return failure;
+    if (!canSave_ || pause == 0)
       break;
     if (session_.writesFiles())
       progress_.note(formatText(
@@ -419,13 +429,13 @@ Status Trainer::saveAtTheEnd(int64_t step) {
           failure.message()));
     std::this_thread::sleep_for(std::chrono::seconds(pause));
   }
-  return failure;
+  return notSaved(step, failure);
 }
 
 /// What ends a run must not cost the steps that were trained; all processes
 /// come here together.
 Status Trainer::saveAndFail(const Status &failure) {
-  if (summary_.steps == 0 || options_.save.empty())
+  if (summary_.steps == 0 || options_.save.empty() || !canSave_)
     return failure;
   int64_t step = summary_.firstStep + summary_.steps;
   Status saved = saveAtTheEnd(step);

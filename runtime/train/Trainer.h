@@ -171,6 +171,9 @@ private:
   std::optional<CheckpointStore> store_;
   SaveSchedule saves_;
   int64_t savedStep_ = -1;
+  /// False once a device failed while its run was saved, or did not answer in time,
+  /// on any process: it answers no more.
+  bool canSave_ = true;
   int64_t skipped_ = 0;  ///< steps that were not finite, of the whole run
   bool hasLoss_ = false; ///< one that is finite
   std::vector<double> losses_;

@@ -263,18 +263,24 @@ class CudaTest(common.BinaryTest):
     def test_a_fault_while_saving_is_told_at_once(self):
         """A disk may have room a moment later; a device that failed answers no more."""
         run = common.training(self.emulated(), self.corpus, *SHORT, f"--save={self.folder}/faulty", steps=1)
-        # The last piece of work of a run is a copy for what is saved.
-        works, fails = 1 << 12, 1
-        while works - fails > 1:
-            middle = (works + fails) // 2
+
+        def ends(*flags, **settings):
             shutil.rmtree(self.folder / "faulty", ignore_errors=True)
-            done = common.run(run, env={**os.environ, "DYNA_STANDIN_FAULT": str(middle)})
-            if done.returncode == 0:
+            return common.run([*run, *flags], env={**os.environ, **{key: str(value) for key, value in settings.items()}})
+
+        # The last piece of work of a run is a copy for what is saved.
+        works, last = 1 << 12, 1
+        while works - last > 1:
+            middle = (works + last) // 2
+            if ends(DYNA_STANDIN_FAULT=middle).returncode == 0:
                 works = middle
             else:
-                fails, said = middle, done.stderr
-        self.assertIn("CUDA_ERROR_ILLEGAL_ADDRESS", said)
-        self.assertNotIn("tried again", said)
+                last = middle
+        for done in (ends(DYNA_STANDIN_FAULT=last), ends("--timeout=1", DYNA_STANDIN_HANG=last),
+                     ends("--save-every=1", "--steps=2", DYNA_STANDIN_FAULT=last)):
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr.count("nothing was saved after step 1: CUDA device 0 (stand-in)"), 1, done.stderr)
+            self.assertNotIn("tried again", done.stderr)
 
     def test_one_step_that_is_not_finite_behind_and_before_others(self):
         """A row of the embedding is no number: steps with its token are not finite, all others are."""

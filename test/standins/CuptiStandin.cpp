@@ -138,6 +138,8 @@ EXPORT CUptiResult cuptiActivityFlushAll(uint32_t) {
     uint8_t *buffer = nullptr;
     size_t bytes = 0, most = 0, used = 0;
     state().request(&buffer, &bytes, &most);
+    // Behind the records nothing has a meaning.
+    memset(buffer, 0x5a, bytes);
     const size_t first = next;
     for (; next < seen.size() && used + bytesOf(seen[next].kind) <= bytes;
          used += bytesOf(seen[next++].kind))

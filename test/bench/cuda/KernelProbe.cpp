@@ -4,8 +4,8 @@
 //
 // A library that CUDA's driver loads into a program by itself, where
 // CUDA_INJECTION64_PATH names it: what the program's device does is asked of CUPTI,
-// which costs a kernel about a microsecond of the host and nothing of the device, so
-// that gaps between kernels are those of a run without it. DYNA_PROBE_CUPTI is the path
+// which takes the host some time for each launch: where gaps are larger than steps of a
+// run without it are shorter, they are its own. DYNA_PROBE_CUPTI is the path
 // of libcupti.so.13, DYNA_PROBE_OUTPUT a file that gets, as the program ends, a line
 // `kind stream begin end name` for each kernel, copy and fill, in nanoseconds, and last
 // `dropped N`. What does not work is said on standard error, and the program runs on.
@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <mutex>
+#include <utility>
 
 namespace {
 
@@ -85,7 +86,7 @@ void CUPTIAPI takeBuffer(CUcontext context, uint32_t stream, uint8_t *buffer,
   {
     std::lock_guard<std::mutex> lock(probe().mutex);
     CUpti_Activity *record = nullptr;
-    while (bytes > 0 &&
+    while (bytes > 0 && probe().output &&
            probe().nextRecord(buffer, bytes, &record) == CUPTI_SUCCESS)
       writeRecord(record);
     size_t lost = 0;
@@ -98,8 +99,11 @@ void CUPTIAPI takeBuffer(CUcontext context, uint32_t stream, uint8_t *buffer,
 void finish() {
   probe().flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   std::lock_guard<std::mutex> lock(probe().mutex);
-  std::fprintf(probe().output, "dropped %zu\n", probe().lost);
-  std::fclose(probe().output);
+  std::FILE *output = std::exchange(probe().output, nullptr);
+  std::fprintf(output, "dropped %zu\n", probe().lost);
+  const bool isWhole = std::ferror(output) == 0;
+  if (std::fclose(output) != 0 || !isWhole)
+    std::fprintf(stderr, "probe: DYNA_PROBE_OUTPUT could not be written\n");
 }
 
 /// Null, or why there is no probe.

@@ -20,11 +20,13 @@ class Work:
 
 
 def read(text):
-    """All work in the order of its beginning, and how many records were lost."""
+    """All work in the order of its beginning, and how many records were lost. Those that CUPTI has no times of count as lost."""
     lines = text.splitlines()
-    if not lines or not lines[-1].startswith("dropped "):
-        raise ValueError("the end is missing: the program did not end by itself")
-    return sorted(map(Work, lines[:-1]), key=lambda work: work.begin), int(lines[-1].split()[1])
+    if not lines or not re.fullmatch(r"dropped \d+", lines[-1]):
+        raise ValueError("the end is missing: the program did not end by itself, or CUPTI recorded nothing")
+    work = [Work(line) for line in lines[:-1]]
+    timed = [one for one in work if 0 < one.begin <= one.end]
+    return sorted(timed, key=lambda one: one.begin), int(lines[-1].split()[1]) + len(work) - len(timed)
 
 
 def group_of(name):
@@ -34,7 +36,7 @@ def group_of(name):
 def step_windows(work, warm):
     """(begin, end) in nanoseconds from the end of one step's gradients to that of the next, behind `warm` steps."""
     ends = [one.end for one in work if one.kind == "kernel" and one.name == LAST_OF_STEP]
-    return list(zip(ends, ends[1:]))[warm:]
+    return [(begin, end) for begin, end in zip(ends, ends[1:]) if begin < end][warm:]
 
 
 def covered(work, begin, end):

@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import site
 import statistics
 import subprocess
@@ -31,7 +32,10 @@ PEAK_FLOPS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "B200": 2250e12}
 class Machine:
     def __init__(self, out, seconds):
         self.out, self.end = out, time.monotonic() + seconds
-        out.mkdir(parents=True, exist_ok=True)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            sys.exit(f"parts.py: --out {out}: {error.strerror}")
 
     def left(self):
         return self.end - time.monotonic()
@@ -225,11 +229,16 @@ def floors_of(model, context, tokens, ceilings):
             "head": 4 * tokens * vocab / copy, "update": 30 * parameters / copy}
 
 
+def put_floors(groups, floors):
+    for name, group in groups.items():
+        group["over_floor"] = round(group["s"] / floors[name], 3) if name in floors else None
+
+
 def ceilings_of(machine):
     """What `device` measured, in this folder of results."""
     results = machine.out / "results.jsonl"
-    found = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
-    return next((record for record in reversed(found) if record["what"] == "device.ceilings" and "product_flops" in record), None)
+    found = records_of(results.read_text()) if results.exists() else []
+    return next((record for record in reversed(found) if record.get("what") == "device.ceilings" and "product_flops" in record), None)
 
 
 def cupti():
@@ -250,6 +259,7 @@ def part_gaps(machine, steps=6):
     for model in models():
         context = contexts(model)[0]
         tokens, output = tokens_of_step(context), (machine.out / f"activity-{model}.txt").resolve()
+        output.unlink(missing_ok=True)
         if not train(machine, f"gaps.{model}", model, [context] * 64, tokens, tokens, steps, environment={
                 "CUDA_INJECTION64_PATH": str(probe), "DYNA_PROBE_CUPTI": str(library), "DYNA_PROBE_OUTPUT": str(output)}):
             continue
@@ -259,9 +269,7 @@ def part_gaps(machine, steps=6):
         except (OSError, ValueError) as error:
             machine.emit(what="gaps", model=model, error=str(error))
             continue
-        floors = floors_of(model, context, tokens, ceilings) if ceilings else {}
-        for name, group in found["groups"].items():
-            group["over_floor"] = round(group["s"] / floors[name], 3) if name in floors else None
+        put_floors(found["groups"], floors_of(model, context, tokens, ceilings) if ceilings else {})
         machine.emit(what="gaps", model=model, context=context, tokens=tokens, lost=lost, **found)
         machine.emit(what="gaps.kernels", model=model, kernels=activity.slowest(work, WARM, 20))
 
@@ -373,7 +381,14 @@ def part_attention(machine):
 
 
 def records_of(text):
-    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    """Of lines that are whole."""
+    found = []
+    for line in text.splitlines():
+        try:
+            found += [json.loads(line)] if line.startswith("{") else []
+        except ValueError:
+            pass
+    return found
 
 
 def faster_paths(records):
@@ -416,8 +431,13 @@ def main():
         parser.error(f"there is no part {unknown[0]!r}; there are: {', '.join(PARTS)}")
     archive = HERE / "binaries.tar.xz"
     if not BINARIES.exists() and archive.exists():
+        # Beside it first: a folder that is there is whole.
+        part = HERE / "binaries.part"
+        shutil.rmtree(part, ignore_errors=True)
         with tarfile.open(archive) as packed:
-            packed.extractall(HERE)
+            packed.extractall(part)
+        (part / "binaries").rename(BINARIES)
+        shutil.rmtree(part)
     if not list(BINARIES.glob("train-*")):
         parser.error(f"{HERE} has no training binaries: run.sh --pack DIR makes a folder that has")
     machine = Machine(options.out, options.seconds)
@@ -426,7 +446,10 @@ def main():
             machine.emit(what=name, error="left out: the time is up")
             continue
         begin = time.monotonic()
-        PARTS[name](machine)
+        try:
+            PARTS[name](machine)
+        except Exception as error:  # the machine is there for minutes: other parts run
+            machine.emit(what=name, error=f"{type(error).__name__}: {error}")
         machine.emit(what="part", name=name, seconds=round(time.monotonic() - begin, 1))
 
 

@@ -58,7 +58,7 @@ def main():
             for what, time in run(size):
                 print(json.dumps({"what": what, "path": "varlen", "size": size, "median_ms": round(time, 4)}), flush=True)
         except (RuntimeError, TypeError, ValueError, AssertionError) as error:
-            print(json.dumps({"what": "attention", "path": "varlen", "size": size, "error": str(error).splitlines()[0]}), flush=True)
+            print(json.dumps({"what": "attention", "path": "varlen", "size": size, "error": (str(error) or type(error).__name__).splitlines()[0]}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """What parts.py reads from ncu's output, from the benchmark of attention and from the probe."""
+import os
 import pathlib
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import activity  # noqa: E402
+import parts  # noqa: E402
 from parts import faster_paths, kernels_of, records_of  # noqa: E402
 
 TEXT = """==PROF== Connected to process 12
@@ -34,32 +37,59 @@ assert list(faster_paths(records)) == [
     {"what": "attention.fastest", "size": "64 tokens", "path": "own", "times": {"own": 1.0}},
     {"what": "attention_grad.fastest", "size": "64 tokens", "path": "cudnn", "times": {"cudnn": 1.0, "own": 1.5}}]
 
-# Two steps of 1,000 ns behind one that warms up: 100 ns of each without work on stream 7, where a copy of another stream
+# Two steps of a millisecond behind one that warms up: a tenth of each is without work on stream 7, where what other streams do
 # and a kernel within another count nothing.
-PROBED = "\n".join(f"{kind} {stream} {step * 1000 + begin} {step * 1000 + end} {name}" for step in range(4) for kind, stream, begin, end, name in [
-    ("kernel", 7, 0, 300, "block_forward_rows0"), ("copy", 9, 300, 400, "to device"), ("kernel", 7, 360, 700, "nvjet_tst_128x256"),
-    ("kernel", 7, 400, 500, "attention_forward_bf16_64"), ("kernel", 7, 700, 760, "head_loss_bf16"), ("fill", 7, 760, 800, "fill"),
-    ("kernel", 7, 840, 1000, "clip_norm")]) + "\ndropped 3\n"
+PROBED = "\n".join(f"{kind} {stream} {step * 1000000 + begin * 1000 + 5} {step * 1000000 + end * 1000 + 5} {name}" for step in range(4) for kind, stream, begin, end, name in [
+    ("kernel", 7, 0, 300, "block_forward_rows0"), ("copy", 9, 300, 400, "to device"), ("kernel", 9, 300, 310, "place_rows"),
+    ("kernel", 7, 360, 700, "nvjet_tst_128x256"), ("kernel", 7, 400, 500, "attention_forward_bf16_64"),
+    ("kernel", 7, 700, 760, "head_loss_bf16"), ("fill", 7, 760, 800, "fill"), ("kernel", 7, 840, 1000, "clip_norm")])
+# CUPTI had no times of one, and lost three.
+PROBED += "\nkernel 7 0 0 clip_norm\ndropped 3\n"
 work, lost = activity.read(PROBED)
-assert lost == 3 and len(work) == 28, (lost, len(work))
+assert lost == 4 and len(work) == 32, (lost, len(work))
 steps = activity.steps_of(work, 1)
 assert len(steps) == 2, steps
 for step in steps:
-    assert abs(step["seconds"] - 1e-6) < 1e-15 and abs(step["gap_share"] - 0.1) < 1e-12, step
-    assert abs(step["longest_gap_s"] - 60e-9) < 1e-15, step
-    calls = {name: (count, round(time * 1e9)) for name, (count, time) in step["groups"].items()}
+    assert abs(step["seconds"] - 1e-3) < 1e-12 and abs(step["gap_share"] - 0.1) < 1e-12, step
+    assert abs(step["longest_gap_s"] - 60e-6) < 1e-12, step
+    calls = {name: (count, round(time * 1e6)) for name, (count, time) in step["groups"].items()}
     assert calls == {"sweeps": (1, 300), "products": (1, 340), "attention": (1, 100), "head": (1, 60), "fill": (1, 40),
                      "update": (1, 160)}, calls
 found = activity.summary(steps)
-assert found["gap_share"] == 0.1 and list(found["groups"])[:2] == ["products", "sweeps"], found
-assert activity.slowest(work, 1, 1) == [{"name": "kernel nvjet_tst_128x256", "calls": 1.0, "us": 0.3}]
+assert found["gap_share"] == 0.1 and found["longest_gap_us"] == 60.0 and abs(found["step_s"] - 1e-3) < 1e-12, found
+assert list(found["groups"])[:2] == ["products", "sweeps"] and found["groups"]["products"] == {"calls": 1, "s": 0.00034}, found
+assert activity.slowest(work, 1, 2) == [{"name": "kernel nvjet_tst_128x256", "calls": 1.0, "us": 340.0},
+                                        {"name": "kernel block_forward_rows0", "calls": 1.0, "us": 300.0}]
 names = {"embed_update_adamw0": "update", "head_grad_norm_squares0": "update", "head_backward_weight_sum1": "sweeps",
          "embed_forward_embedding0": "tables", "product_epilogue_bf16": "products", "attention_tables": "attention",
          "sm90_xmma_gemm_bf16": "products", "cudnn_generated_fort_native_sdpa": "attention", "unheard": "other"}
 assert {name: activity.group_of(name) for name in names} == names
-for text, why in ((PROBED.replace("dropped 3\n", ""), "did not end"), ("dropped 0\n", "fewer than 3 steps")):
+for text, why in ((PROBED.replace("dropped 3\n", ""), "did not end"), (PROBED.replace("dropped 3", "dropped "), "did not end"), ("dropped 0\n", "fewer than 3 steps")):
     try:
         activity.steps_of(activity.read(text)[0], 1)
         raise AssertionError(text)
     except ValueError as error:
         assert why in str(error), error
+
+# Floors of a GPT of one layer, width 2, vocabulary 10 and 8 positions, 16 tokens in samples of 4, where a second has 1,000 flops and
+# 100 bytes: products of 12 x 2^2 + 10 x 2 weights, attention of 4 x 10 pairs, logits of two bytes, 12 x 4 + 18 x 2 parameters.
+assert records_of('{"what": "device.ceilings"}\n{"what": "dev') == [{"what": "device.ceilings"}]
+parts.config = lambda model: {"n_embd": 2, "n_layer": 1, "vocab_size": 10, "n_positions": 8}
+floors = parts.floors_of("tiny", 4, 16, {"product_flops": 1000, "copy_bytes_per_s": 100})
+assert floors == {"products": 6 * 16 * (48 + 20) / 1000, "attention": 14 * 2 * 40 / 1000, "head": 4 * 16 * 10 / 100,
+                  "update": 30 * (48 + 36) / 100}, floors
+groups = {"update": {"s": 50.4}, "sweeps": {"s": 1.0}}
+parts.put_floors(groups, floors)
+assert groups == {"update": {"s": 50.4, "over_floor": 2.0}, "sweeps": {"s": 1.0, "over_floor": None}}, groups
+
+# CUPTI of a Python package, and before that of the folder that was asked for.
+with tempfile.TemporaryDirectory() as folder:
+    libraries = [pathlib.Path(folder) / name / "libcupti.so.13" for name in ("nvidia/cu13/lib", "asked")]
+    for library in libraries:
+        library.parent.mkdir(parents=True)
+        library.touch()
+    sys.path.insert(0, folder)
+    os.environ["DYNA_CUDA_LIBRARY_PATH"] = ""
+    assert parts.cupti() == libraries[0], parts.cupti()
+    os.environ["DYNA_CUDA_LIBRARY_PATH"] = f"/nowhere:{folder}/asked"
+    assert parts.cupti() == libraries[1], parts.cupti()

@@ -9,7 +9,8 @@
 // bench_cuda_attention [--repeats N] [--tokens N] [--peak TFLOPS]; `bound` is
 // the peak that was given.
 // bench_cuda_attention --properties prints the device as cuDNN describes it: what
-// CudnnPlanTest makes plans for.
+// CudnnPlanTest makes plans for; --ceilings N what the device reaches of its rates: bytes
+// read and written by a copy of 16 N^2 bytes, and a bf16 product of N x N x N.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,6 +72,10 @@ struct Bench {
   int repeats = 20;
   double peak = 0; ///< TFLOP/s; 0: not given
 
+  void bind() {
+    device->bind(context, *stream);
+    context.message = message, context.message_capacity = sizeof(message);
+  }
   std::unique_ptr<Buffer> put(const void *data, int64_t bytes) {
     std::unique_ptr<Buffer> buffer = must(device->allocate(bytes));
     if (data)
@@ -84,10 +89,9 @@ struct Bench {
     return put(data.data(), count * 2);
   }
 
-  template <typename Body>
-  void report(const char *what, const std::string &size, Body body) {
+  /// Milliseconds of the device for each call, sorted.
+  template <typename Body> std::vector<double> times(Body body) {
     std::vector<double> times;
-    const int64_t before = device->attention().calls();
     for (int i = 0; i <= repeats; ++i) { // the first is the warm-up
       std::unique_ptr<Event> begin = must(device->createEvent());
       std::unique_ptr<Event> end = must(device->createEvent());
@@ -100,6 +104,14 @@ struct Bench {
       if (i > 0)
         times.push_back(1e3 * must(device->secondsBetween(*begin, *end)));
     }
+    std::sort(times.begin(), times.end());
+    return times;
+  }
+
+  template <typename Body>
+  void report(const char *what, const std::string &size, Body body) {
+    const int64_t before = device->attention().calls();
+    const std::vector<double> times = this->times(body);
     if (path.useLibrary && device->attention().calls() == before) {
       std::printf("{\"what\":\"%s\",\"path\":\"%s\",\"size\":\"%s\","
                   "\"error\":\"%s\"}\n",
@@ -107,7 +119,6 @@ struct Bench {
                   device->attention().describe().c_str());
       return;
     }
-    std::sort(times.begin(), times.end());
     double median = times[times.size() / 2];
     double rate = static_cast<double>(context.matrix_flops) / median / 1e9;
     std::printf(
@@ -187,13 +198,37 @@ bool isThere(const Path &path, Bench &bench) {
   return false;
 }
 
+void reportCeilings(int64_t size) {
+  Bench bench(kPaths[0]);
+  bench.bind();
+  const int64_t bytes = 16 * size * size;
+  auto from = bench.put(nullptr, bytes), to = bench.put(nullptr, bytes);
+  const std::vector<double> copies = bench.times([&]() -> dyna_status {
+    must(bench.device->copy(*bench.stream, *to, 0, *from, 0, bytes));
+    return DYNA_OK;
+  });
+  auto a = bench.random(size * size), b = bench.random(size * size);
+  dyna_matmul product = {};
+  product.m = product.n = product.k = size;
+  product.lda = product.ldb = product.ldc = size;
+  product.a = a->data(), product.b = b->data(), product.c = to->data();
+  const std::vector<double> products =
+      bench.times([&] { return dyna_matmul_bf16(&bench.context, &product); });
+  auto rate = [](double amount, const std::vector<double> &times) {
+    return 1e3 * amount / times[times.size() / 2];
+  };
+  const auto n = static_cast<double>(size);
+  std::printf(
+      "{\"copy_bytes_per_s\":%.4g,\"product_flops\":%.4g,\"size\":%d}\n",
+      rate(2.0 * static_cast<double>(bytes), copies),
+      rate(2 * n * n * n, products), static_cast<int>(size));
+}
+
 void runAll(const Path &path, int64_t tokens, int repeats, double peak) {
   Bench bench(path);
   bench.repeats = repeats;
   bench.peak = peak;
-  bench.device->bind(bench.context, *bench.stream);
-  bench.context.message = bench.message;
-  bench.context.message_capacity = sizeof(bench.message);
+  bench.bind();
   std::fprintf(stderr, "%s\n", bench.device->describe().c_str());
   if (!isThere(path, bench))
     return;
@@ -222,6 +257,10 @@ int main(int argc, char **argv) {
     double value = i + 1 < argc ? std::atof(argv[i + 1]) : 0;
     if (value <= 0)
       stop(flag + " needs a number above 0");
+    if (flag == "--ceilings") {
+      reportCeilings(static_cast<int64_t>(value));
+      return 0;
+    }
     if (flag == "--repeats")
       repeats = static_cast<int>(value);
     else if (flag == "--tokens")

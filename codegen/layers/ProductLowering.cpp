@@ -346,7 +346,7 @@ static LogicalResult emitHead(FunctionLowering &function, Operation *op,
   fields.set(offsetof(dyna_head, dx), dx ? function.address(dx) : code.null());
   fields.set(offsetof(dyna_head, dw), dw ? function.address(dw) : code.null());
   fields.set(offsetof(dyna_head, workspace), function.address(*scratch));
-  bool narrowLogits = element.isBF16() && targetOf(op).narrowLogits && !shard;
+  bool narrowLogits = targetOf(op).hasNarrowLogits(element, shard);
   fields.setI32(offsetof(dyna_head, narrow_logits), narrowLogits);
   fields.set(offsetof(dyna_head, matmul),
              matmul(narrowLogits ? element : accumulator));

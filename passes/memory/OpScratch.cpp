@@ -64,7 +64,8 @@ template <typename HeadOp> static LinearBytes scratchOfHead(HeadOp head) {
   int64_t chunk = target.headChunkRows;
   LinearBytes bytes = fromAbi(dyna_head_chunk_workspace(
       elementBytes(head.getX()), type.getDimSize(1), type.getDimSize(0), chunk,
-      target.narrowLogits && !head.getShardAttr()));
+      target.hasNarrowLogits(getElementTypeOrSelf(head.getX()),
+                             head.getShardAttr())));
   if (head.getShardAttr())
     bytes.constant += dyna_head_chunk_exchange_workspace(chunk);
   return bytes;

@@ -33,7 +33,7 @@ struct Target {
   int64_t partialSums;
   /// Rows of the head whose logits exist at one time.
   int64_t headChunkRows;
-  /// Whether logits of a bf16 head are bf16, and become their gradient in place.
+  /// Whether bf16 heads may have bf16 logits, which become their gradient in place.
   bool narrowLogits;
   /// Whether the sums of squares of a function are taken at one time, so that the
   /// scratch memory of each is there while all are.
@@ -43,6 +43,12 @@ struct Target {
   uint32_t batchTables;
   /// Elements of a head of attention, at most; 0: any number.
   int64_t headDim;
+
+  /// Whether a head of this type has such logits: where each rank has a part of the
+  /// vocabulary (`shard`) none does.
+  bool hasNarrowLogits(Type element, ShardAttr shard) const {
+    return narrowLogits && element.isBF16() && !shard;
+  }
 
   static const Target &get(TargetName name);
 };

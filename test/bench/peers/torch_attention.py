@@ -3,7 +3,6 @@
 Needs `pip install torch`. Reads {"sizes": [text, ...]} on standard input, each as that benchmark prints it ("16384 tokens by
 128, heads 32/8 of 128"), and prints its JSON lines: forward, and the gradients of query, key and value.
 """
-import inspect
 import json
 import math
 import re
@@ -11,7 +10,8 @@ import statistics
 import sys
 
 import torch
-from torch.nn.attention.varlen import varlen_attn
+
+from torch_train import varlen_attention
 
 WARM, REPEATS = 3, 20
 
@@ -30,13 +30,6 @@ def median_ms(work):
     return statistics.median(times)
 
 
-def attend(q, k, v, ends, longest):
-    known = inspect.signature(varlen_attn).parameters
-    causal = {"is_causal": True} if "is_causal" in known else {"window_size": (-1, 0)}
-    grouped = {"enable_gqa": True} if k.shape[1] != q.shape[1] and "enable_gqa" in known else {}
-    return varlen_attn(q, k, v, ends, ends, longest, longest, **causal, **grouped)
-
-
 def run(size):
     tokens, length, heads, shared, width = map(int, re.fullmatch(r"(\d+) tokens by (\d+), heads (\d+)/(\d+) of (\d+)", size).groups())
     random = {"device": "cuda", "dtype": torch.bfloat16}
@@ -47,8 +40,8 @@ def run(size):
     rows = math.ceil(tokens / length)
     ends = torch.tensor([min(i * length, tokens) for i in range(rows + 1)], dtype=torch.int32, device="cuda")
     with torch.no_grad():
-        yield "attention", median_ms(lambda: attend(q, k, v, ends, length))
-    result = attend(q, k, v, ends, length)
+        yield "attention", median_ms(lambda: varlen_attention(q, k, v, ends, length))
+    result = varlen_attention(q, k, v, ends, length)
     yield "attention_grad", median_ms(lambda: torch.autograd.grad(result, (q, k, v), out, retain_graph=True))
 
 
@@ -57,7 +50,7 @@ def main():
         try:
             for what, time in run(size):
                 print(json.dumps({"what": what, "path": "varlen", "size": size, "median_ms": round(time, 4)}), flush=True)
-        except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+        except (ImportError, RuntimeError, TypeError, ValueError, AssertionError) as error:
             print(json.dumps({"what": "attention", "path": "varlen", "size": size, "error": (str(error) or type(error).__name__).splitlines()[0]}), flush=True)
 
 

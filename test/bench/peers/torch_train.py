@@ -39,9 +39,10 @@ def varlen_attention(q, k, v, ends, longest):
     """Causal attention inside segments of samples laid end to end: [tokens, heads, size]."""
     from torch.nn.attention.varlen import varlen_attn
     # PyTorch 2.10 has a flag; later ones a window, which ends at the query itself.
-    causal = ({"is_causal": True} if "is_causal" in inspect.signature(varlen_attn).parameters
-              else {"window_size": (-1, 0)})
-    return varlen_attn(q, k, v, ends, ends, longest, longest, **causal)
+    known = inspect.signature(varlen_attn).parameters
+    causal = {"is_causal": True} if "is_causal" in known else {"window_size": (-1, 0)}
+    grouped = {"enable_gqa": True} if k.shape[1] != q.shape[1] and "enable_gqa" in known else {}
+    return varlen_attn(q, k, v, ends, ends, longest, longest, **causal, **grouped)
 
 
 class Block(nn.Module):

@@ -39,9 +39,9 @@ struct HeadRowsArguments {
 };
 constexpr int kHeadRowsThreads = 128;
 
-/// Row i of logits (of the compute type; in `head_loss_wide` f32 of bf16) has the target of row `used[i]`, or of row
-/// `first` + i where `used` is null; with -1 it has none: no loss, no gradient.
-/// losses[i] is its loss. A target that `vocab` does not have ends the kernel as
+/// Row i of logits (of the compute type; of `head_loss_wide` f32 under bf16) has the
+/// target of row `used[i]`, or of row `first` + i where `used` is null; with -1 it
+/// has none: no loss, no gradient. losses[i] is its loss. A target that `vocab` does not have ends the kernel as
 /// failed, and is named in `bad`. `gradient`, unless null, gets that of the loss times
 /// `scale` in the compute type, and may be the logits. A block per row.
 struct HeadLossArguments {

@@ -10,6 +10,7 @@
 
 #include "test/standins/DriverState.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -131,7 +132,8 @@ DYNA_STANDIN_EXPORT int32_t dyna_standin_holds(const void *data, size_t bytes) {
          }) == kSuccess;
 }
 
-std::atomic<dyna_standin_observer> dyna::standins::observer = nullptr;
+/// Who is told of work that has run, or null.
+static std::atomic<dyna_standin_observer> observer = nullptr;
 
 DYNA_STANDIN_EXPORT void dyna_standin_observe(dyna_standin_observer who) {
   observer = who;

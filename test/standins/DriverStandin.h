@@ -27,7 +27,8 @@
 //
 // DYNA_STANDIN_DEVICES, DYNA_STANDIN_DRIVER and DYNA_STANDIN_NAME are read at
 // every question. As a driver does, it loads the library that CUDA_INJECTION64_PATH
-// names when it is initialized, and calls InitializeInjection there. Beside it, `standins/old/libcuda.so.1` is of CUDA 10.2 and lacks a function, and
+// names when it is initialized, and calls InitializeInjection there. Beside it,
+// `standins/old/libcuda.so.1` is of CUDA 10.2 and lacks a function, and
 // `standins/named/libcuda.so.1` has its own name inside: once it is loaded, libraries
 // that open the driver by that name get it.
 //

@@ -15,7 +15,6 @@
 #include "test/standins/Fibers.h"
 #include "test/standins/LateStreams.h"
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -131,14 +130,12 @@ inline void checkPageLocked(CUctx_st &context, StreamHandle handle,
     endProcess(call);
 }
 
-/// Who is told of work that has run, or null.
-extern std::atomic<dyna_standin_observer> observer;
-
-/// What work is, for the observer.
+/// What work is.
 struct Named {
   dyna_standin_work kind;
   std::string name;
 
+  /// Tells the observer, if there is one.
   void observe(const LateStream *stream, int64_t begin, int64_t end) const;
 };
 int64_t nanosecondsNow();

@@ -95,6 +95,7 @@ void CudaLowering::copyRows(FunctionLowering &function, const RowsCopy &copy) {
       function, "copy", slots, rowsPerBlock * warpThreads,
       host.ceilDiv(rows, host.i64(rowsPerBlock)), [&](Kernel &kernel) {
         CodeBuilder &code = kernel.code;
+        kernel.setRowBytes(2 * copy.width * sizeOf(copy.element));
         kernel.forRow(kernel.slot(rowsSlot), [&](Value row) {
           auto rowOf = [&](unsigned slot, int64_t stride) {
             return code.offset(kernel.slot(slot),

@@ -67,6 +67,8 @@ public:
   }
   Value arguments() { return function.getArgument(0); }
   int64_t blockThreads() const { return block; }
+  /// Notes what is moved at least for each row (dialects/dyna/RowBytes.h).
+  void setRowBytes(int64_t bytes);
   Value thread(); ///< in its block, i64
   Value blockIndex();
   Value gridSize();

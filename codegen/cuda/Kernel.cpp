@@ -4,6 +4,7 @@
 
 #include "codegen/cuda/CudaLowering.h"
 
+#include "dialects/dyna/RowBytes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include <numeric>
@@ -11,6 +12,10 @@
 using namespace mlir;
 using namespace mlir::dyna;
 using namespace mlir::dyna::cuda;
+
+void Kernel::setRowBytes(int64_t bytes) {
+  kRowBytes.set(function, code.getI64IntegerAttr(bytes));
+}
 
 /// Special registers are read once, where the kernel begins.
 Value Kernel::special(Value &known, function_ref<Value(CodeBuilder &)> make) {

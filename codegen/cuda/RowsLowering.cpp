@@ -535,6 +535,18 @@ static void addPartials(CudaLowering &module, FunctionLowering &function,
       });
 }
 
+/// Each activation that comes from outside is read once, each that leaves is written
+/// once, however many passes there are.
+static int64_t movedPerRow(RowsOp op, const RowsArguments &arguments) {
+  int64_t bytes = 0;
+  for (auto [value, slot] : arguments.operands)
+    if (isActivation(value.getType()))
+      bytes += rowBytesOf(value);
+  for (auto [index, slot] : arguments.results)
+    bytes += rowBytesOf(op.getResult(index));
+  return bytes;
+}
+
 LogicalResult CudaLowering::lowerRows(FunctionLowering &function, RowsOp op) {
   FailureOr<RowsPlan> plan = planRows(op);
   if (failed(plan))
@@ -559,6 +571,7 @@ LogicalResult CudaLowering::lowerRows(FunctionLowering &function, RowsOp op) {
   launch(
       function, "rows", slots->slots, teams.blockThreads,
       host.mul(blocks, host.i64(teams.columnGroups)), [&](Kernel &kernel) {
+        kernel.setRowBytes(movedPerRow(op, slots->arguments));
         CudaRows(kernel, *slots, *plan, teams).emit(op, kernel.slot(rowsSlot));
       });
   if (!plan->accumulations.empty())

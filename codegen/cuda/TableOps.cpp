@@ -36,6 +36,9 @@ LogicalResult CudaLowering::lowerEmbedding(FunctionLowering &function,
   launch(function, "embedding", slots, rowsPerBlock * warpThreads,
          host.ceilDiv(tokens, host.i64(rowsPerBlock)), [&](Kernel &kernel) {
            CodeBuilder &code = kernel.code;
+           // Every row as if it were the first of its token: which ones share a
+           // row of the table is known of no batch yet.
+           kernel.setRowBytes(2 * rowBytesOf(op.getResult()));
            kernel.forRow(kernel.slot(rowsSlot), [&](Value row) {
              auto rowOf = [&](unsigned slot, Value row) {
                return code.offset(kernel.slot(slot),
@@ -260,6 +263,8 @@ LogicalResult CudaLowering::lowerTableGradient(FunctionLowering &function,
   launch(function, "table", slots, rowsPerBlock * warpThreads,
          host.mul(blocks, host.i64(columns.groups)), [&](Kernel &kernel) {
            CodeBuilder &code = kernel.code;
+           // Without the table's rows: how many runs there are, batches say.
+           kernel.setRowBytes(rowBytesOf(dy));
            SmallVector<Piece> own;
            Value run = columns.find(kernel, own);
            TableGradient gradient(kernel, given,

@@ -4,6 +4,7 @@
 
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/KnownAttributes.h"
+#include "dialects/dyna/RowBytes.h"
 #include "dialects/dyna/TargetName.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -155,6 +156,15 @@ static constexpr KnownAttribute attributes[] = {
      [](Attribute value) {
        auto name = dyn_cast<StringAttr>(value);
        return name && symbolizeTargetName(name.getValue());
+     }},
+    // By name: the dialect of kernels is none that this one depends on.
+    {kRowBytes.name, "kernels",
+     [](Operation *op) { return op->getName().getStringRef() == "llvm.func"; },
+     "a positive number of bytes in i64",
+     [](Attribute value) {
+       auto bytes = dyn_cast<IntegerAttr>(value);
+       return bytes && bytes.getType().isSignlessInteger(64) &&
+              bytes.getInt() > 0;
      }},
 };
 

@@ -54,7 +54,7 @@ def covered(work, begin, end):
 
 def steps_of(work, warm):
     """Of each step behind the warm ones: its seconds, the share without a kernel, copy or fill on the stream that has most of
-    the kernels, the longest gap, and seconds by group."""
+    the kernels, the longest gap, seconds by group, and calls by kernel."""
     windows = step_windows(work, warm)
     if not windows:
         raise ValueError(f"fewer than {warm + 2} steps")
@@ -68,14 +68,16 @@ def steps_of(work, warm):
     for begin, end in windows:
         inside = [one for one in own if one.end > begin and one.begin < end]
         busy, longest = covered(inside, begin, end)
-        groups = {}
+        groups, kernels = {}, {}
         for one in inside:
+            if one.kind == "kernel":
+                kernels[one.name] = kernels.get(one.name, 0) + 1
             group = group_of(one.name) if one.kind == "kernel" else one.kind
             spent = groups.setdefault(group, [0, 0.0])
             spent[0] += 1
             spent[1] += (min(one.end, end) - max(one.begin, begin)) * 1e-9
         steps.append({"seconds": (end - begin) * 1e-9, "gap_share": 1 - busy / (end - begin), "longest_gap_s": longest * 1e-9,
-                      "groups": groups})
+                      "groups": groups, "kernels": kernels})
     return steps
 
 
@@ -89,6 +91,12 @@ def summary(steps):
             "groups": {name: {"calls": round(statistics.median(step["groups"].get(name, [0, 0])[0] for step in steps)),
                               "s": round(statistics.median(step["groups"].get(name, [0, 0])[1] for step in steps), 6)}
                        for name in names}}
+
+
+def calls(steps):
+    """Of each kernel, medians over steps."""
+    names = sorted({name for step in steps for name in step["kernels"]})
+    return {name: statistics.median(step["kernels"].get(name, 0) for step in steps) for name in names}
 
 
 def slowest(work, warm, count):

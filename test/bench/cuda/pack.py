@@ -1,6 +1,6 @@
 """Puts what a GPU machine needs into one folder: test/bench/cuda/run.sh --pack DIR [--build-dir DIR]
 
-Training binaries of --target=cuda (the golden models in all types, and those of MODELS in bf16), the golden files,
+Training binaries of --target=cuda (the golden models in all types, and those of MODELS in bf16, with what their kernels move), the golden files,
 the conformance suites over real kernels, lengths of real data, and the scripts that run them. Under 60 MB, which is
 checked: such machines are lent for minutes, and the folder travels first. What is compiled goes into one archive, since
 all of it has the same runtime, and the same kernels four times over.
@@ -17,7 +17,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import floors  # noqa: E402
 from train_step import real_lengths  # noqa: E402
 
 LIMIT = 60 * 2**20
@@ -41,6 +42,23 @@ def run(*command):
         sys.exit(f"pack: {' '.join(map(str, command))}\nended with {done.returncode}:\n{done.stdout}")
 
 
+def compile_model(name, config, folder, binaries, tools, target):
+    """The binary, its configuration, and what code generation says of its kernels, of the same compilation."""
+    text, module, binary, dump = folder / f"{name}.json", binaries / f"{name}.mlir", binaries / f"train-{name}", binaries / "dump"
+    text.write_text(json.dumps(config))
+    run(tools / "dyna-translate", "--gpt2", text, "-o", module)
+    run(tools / "dynac", module, "-o", binary, "--compute-type=bf16", "--dump-dir", dump, *target)
+    kernels = floors.kernels_of((dump / "lower.mlir").read_text(), (dump / "memory.mlir").read_text())
+    # By these names the driver finds them, and a probe sees them.
+    contents = binary.read_bytes()
+    absent = [kernel for kernel in kernels["row_bytes"] if kernel.encode() + b"\0" not in contents]
+    if absent or not floors.calls_of_step(kernels):
+        sys.exit(f"pack: of the kernels whose bytes dynac tells, {binary.name} lacks {absent or 'all of a step'}")
+    (folder / f"{name}.kernels.json").write_text(json.dumps(kernels))
+    module.unlink()
+    shutil.rmtree(dump)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path, help="is made, or filled again")
@@ -57,11 +75,7 @@ def main():
     binaries = pathlib.Path(scratch.name)
 
     for name, config in (TINY if emulated else MODELS).items():
-        text, module = folder / f"{name}.json", binaries / f"{name}.mlir"
-        text.write_text(json.dumps(config))
-        run(tools / "dyna-translate", "--gpt2", text, "-o", module)
-        run(tools / "dynac", module, "-o", binaries / f"train-{name}", "--compute-type=bf16", *target)
-        module.unlink()
+        compile_model(name, config, folder, binaries, tools, target)
 
     golden = folder / "golden"
     golden.mkdir(exist_ok=True)
@@ -84,7 +98,7 @@ def main():
         archive.add(binaries, "binaries")
     lengths, source = real_lengths(4000, cut=4096)
     (folder / "lengths.txt").write_text("\n".join(map(str, lengths)) + "\n")
-    for file in (HERE / "run.sh", HERE / "parts.py", HERE / "activity.py", HERE.parent / "peers/torch_train.py",
+    for file in (HERE / "run.sh", HERE / "parts.py", HERE / "activity.py", HERE / "floors.py", HERE.parent / "peers/torch_train.py",
                  HERE.parent / "peers/torch_attention.py", ROOT / "test/e2e/golden/compare_golden.py"):
         shutil.copy(file, folder)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -21,6 +21,7 @@ import tarfile
 import time
 
 import activity
+import floors
 
 HERE = pathlib.Path(__file__).resolve().parent
 BINARIES = HERE / "binaries"
@@ -68,6 +69,10 @@ class Machine:
 def models():
     return sorted((path.name[len("train-"):] for path in BINARIES.glob("train-*")),
                   key=lambda name: config(name)["n_embd"] * config(name)["n_layer"])
+
+
+def kernels_of_model(model):
+    return json.loads((HERE / f"{model}.kernels.json").read_text())
 
 
 def config(model):
@@ -132,15 +137,6 @@ def train(machine, name, model, lengths, batch, micro, steps, *flags, environmen
     return [line for line in found if "seconds" in line and "step" in line][WARM:]
 
 
-def flops_of_token(model, length):
-    """As published utilisations count them: 6 per parameter, 12 per layer, width and position seen on average
-    without the mask."""
-    c = config(model)
-    width, layers = c["n_embd"], c["n_layer"]
-    parameters = 12 * layers * width**2 + (c["vocab_size"] + c["n_positions"]) * width
-    return 6 * parameters + 12 * layers * width * length
-
-
 def torch(machine, name, job):
     said = machine.run(name, [sys.executable, HERE / "torch_train.py"], input=json.dumps(job))
     return json.loads(said.splitlines()[-1]) if said else None
@@ -185,7 +181,7 @@ def part_steps(machine, steps=10):
                 machine.emit(what="steps", model=model, context=context, tokens=micro, steps=len(measured),
                              **({"variant": variant} if variant else {}), median_step_s=round(median, 5),
                              tokens_per_s=round(speed, 1), launched_ahead=sum(line["launched_ahead"] for line in measured),
-                             mfu=round(speed * flops_of_token(model, context) / peak, 4) if peak else None)
+                             mfu=round(speed * floors.flops_of_token(config(model), context) / peak, 4) if peak else None)
 
 
 def part_breakdown(machine):
@@ -204,29 +200,27 @@ def part_breakdown(machine):
                      seconds={key: round(value, 6) for key, value in sorted(spent.items(), key=lambda kv: -kv[1])})
 
 
-def floors_of(model, context, tokens, ceilings):
-    """Seconds that parts of a step take at least, at the rates that were measured: products and causal attention by flops, the
-    head's logits read and written once (bf16), of each parameter master, moments and gradient read (f32) and all but the latter
-    written, and its bf16 copy. Sweeps' bytes are those of fused functions, which `kernels` counts."""
-    c = config(model)
-    width, layers, vocab = c["n_embd"], c["n_layer"], c["vocab_size"]
-    pairs = tokens // context * context * (context + 1) // 2
-    parameters = 12 * layers * width**2 + (vocab + c["n_positions"]) * width
-    flops, copy = ceilings["product_flops"], ceilings["copy_bytes_per_s"]
-    return {"products": 6 * tokens * (12 * layers * width**2 + vocab * width) / flops, "attention": 14 * width * layers * pairs / flops,
-            "head": 4 * tokens * vocab / copy, "update": 30 * parameters / copy}
-
-
-def put_floors(groups, floors):
-    for name, group in groups.items():
-        group["over_floor"] = round(group["s"] / floors[name], 3) if name in floors else None
-
-
 def ceilings_of(machine):
     """What `device` measured, in this folder of results."""
     results = machine.out / "results.jsonl"
     found = records_of(results.read_text()) if results.exists() else []
     return next((record for record in reversed(found) if record.get("what") == "device.ceilings" and "product_flops" in record), None)
+
+
+def part_floors(machine):
+    """Floors of a step's parts and of all together, at measured or else published rates: what could be reached at all."""
+    measured = ceilings_of(machine)
+    rates, peak = measured or floors.PUBLISHED, peak_of(machine) or floors.PUBLISHED["product_flops"]
+    for model in models():
+        kernels = kernels_of_model(model)
+        for context in contexts(model):
+            tokens = tokens_of_step(context)
+            of_kernels = floors.of_kernels(floors.calls_of_step(kernels), kernels["row_bytes"], tokens, rates)
+            found = floors.of_step(config(model), context, tokens, rates, of_kernels)
+            step = sum(found.values())
+            machine.emit(what="floors", model=model, context=context, tokens=tokens, rates="measured" if measured else "published for an H200",
+                         seconds={name: float(f"{seconds:.4g}") for name, seconds in found.items()}, step_s=float(f"{step:.4g}"),
+                         mfu=round(tokens * floors.flops_of_token(config(model), context) / step / peak, 4))
 
 
 def cupti():
@@ -243,23 +237,38 @@ def part_gaps(machine, steps=6):
     if not probe.exists() or not library:
         machine.emit(what="gaps", error="no libcupti.so.13" if probe.exists() else "not in this folder")
         return
-    ceilings = ceilings_of(machine)
     for model in models():
         context = contexts(model)[0]
         tokens, output = tokens_of_step(context), (machine.out / f"activity-{model}.txt").resolve()
         output.unlink(missing_ok=True)
-        if not train(machine, f"gaps.{model}", model, [context] * 64, tokens, tokens, steps, environment={
-                "CUDA_INJECTION64_PATH": str(probe), "DYNA_PROBE_CUPTI": str(library), "DYNA_PROBE_OUTPUT": str(output)}):
+        measured = train(machine, f"gaps.{model}", model, [context] * 64, tokens, tokens, steps, environment={
+            "CUDA_INJECTION64_PATH": str(probe), "DYNA_PROBE_CUPTI": str(library), "DYNA_PROBE_OUTPUT": str(output)})
+        if not measured:
             continue
         try:
             work, lost = activity.read(output.read_text())
-            found = activity.summary(activity.steps_of(work, WARM))
+            emit_gaps(machine, model, work, lost, measured)
         except (OSError, ValueError) as error:
             machine.emit(what="gaps", model=model, error=str(error))
-            continue
-        put_floors(found["groups"], floors_of(model, context, tokens, ceilings) if ceilings else {})
-        machine.emit(what="gaps", model=model, context=context, tokens=tokens, lost=lost, **found)
-        machine.emit(what="gaps.kernels", model=model, kernels=activity.slowest(work, WARM, 20))
+
+
+def emit_gaps(machine, model, work, lost, measured):
+    """Each kernel runs once in each micro-batch or once a step, so that its rows are those of a micro-batch on average."""
+    context, tokens = contexts(model)[0], measured[0]["tokens"]
+    rows = tokens / measured[0]["micro_batches"]
+    if any(line["tokens"] != tokens or line["micro_batches"] != measured[0]["micro_batches"] for line in measured):
+        raise ValueError("steps differ in tokens or micro-batches: there is no floor of all")
+    steps = activity.steps_of(work, WARM)
+    found, calls, slowest = activity.summary(steps), activity.calls(steps), activity.slowest(work, WARM, 20)
+    rates, row_bytes = ceilings_of(machine), kernels_of_model(model)["row_bytes"]
+    of_kernels = floors.of_kernels(calls, row_bytes, rows, rates) if rates else {}
+    of_groups = floors.of_step(config(model), context, tokens, rates, of_kernels) if rates else {}
+    floors.put(found["groups"], of_groups, calls, row_bytes)
+    for line in slowest:
+        floor = of_kernels.get(line["name"].removeprefix("kernel "))
+        line["over_floor"] = round(line["us"] * 1e-6 / floor, 3) if floor else None
+    machine.emit(what="gaps", model=model, context=context, tokens=tokens, lost=lost, **found)
+    machine.emit(what="gaps.kernels", model=model, kernels=slowest)
 
 
 def part_torch(machine, steps=10):

@@ -21,7 +21,7 @@ dyna.layer @l[%b: tensor<32xf32>](%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
 // Without a sum over columns: a lane has four columns of its warp's row, in one access; lanes
 // behind the row load its last ones and store nothing.
 // CHECK-LABEL: llvm.func @bias_rows0(
-// CHECK-SAME:    %[[SLOTS:.*]]: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.array<4 x i64>, nvvm.grid_constant}) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 256>}
+// CHECK-SAME:    %[[SLOTS:.*]]: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.array<4 x i64>, nvvm.grid_constant}) attributes {dyna.row_bytes = 256 : i64, nvvm.kernel, nvvm.maxntid = array<i32: 256>}
 // CHECK:         nvvm.read.ptx.sreg.tid.x
 // CHECK:         %[[IS_COLUMN:.*]] = arith.cmpi slt
 // CHECK:         %[[COLUMN:.*]] = arith.minsi

@@ -159,3 +159,21 @@ dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {my_name = "l"}
 // expected-error @+1 {{'builtin.module' op expects 'dyna.target' to be "cpu" or "cuda", but got "tpu"}}
 module attributes {dyna.target = "tpu"} {
 }
+
+// -----
+
+// What a kernel moves stands on kernels, and is a number of bytes.
+// expected-error @+1 {{'dyna.layer' op does not take the attribute 'dyna.row_bytes', which stands on kernels}}
+dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {dyna.row_bytes = 64 : i64} {
+  dyna.return %x : tensor<?x8xf32>
+}
+
+// -----
+
+// expected-error @+1 {{'llvm.func' op expects 'dyna.row_bytes' to be a positive number of bytes in i64, but got 0 : i64}}
+llvm.func @f() attributes {dyna.row_bytes = 0 : i64}
+
+// -----
+
+// expected-error @+1 {{'llvm.func' op expects 'dyna.row_bytes' to be a positive number of bytes in i64, but got 64 : i32}}
+llvm.func @f() attributes {dyna.row_bytes = 64 : i32}

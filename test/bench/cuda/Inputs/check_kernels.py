@@ -6,6 +6,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import activity  # noqa: E402
+import floors  # noqa: E402
 import parts  # noqa: E402
 from parts import faster_paths, kernels_of, records_of  # noqa: E402
 
@@ -55,6 +56,7 @@ for step in steps:
     calls = {name: (count, round(time * 1e6)) for name, (count, time) in step["groups"].items()}
     assert calls == {"sweeps": (1, 300), "products": (1, 340), "attention": (1, 100), "head": (1, 60), "fill": (1, 40),
                      "update": (1, 160)}, calls
+assert activity.calls(steps) == dict.fromkeys(["block_forward_rows0", "nvjet_tst_128x256", "attention_forward_bf16_64", "head_loss_bf16", "clip_norm"], 1)
 found = activity.summary(steps)
 assert found["gap_share"] == 0.1 and found["longest_gap_us"] == 60.0 and abs(found["step_s"] - 1e-3) < 1e-12, found
 assert list(found["groups"])[:2] == ["products", "sweeps"] and found["groups"]["products"] == {"calls": 1, "s": 0.00034}, found
@@ -74,13 +76,35 @@ for text, why in ((PROBED.replace("dropped 3\n", ""), "did not end"), (PROBED.re
 # Floors of a GPT of one layer, width 2, vocabulary 10 and 8 positions, 16 tokens in samples of 4, where a second has 1,000 flops and
 # 100 bytes: products of 12 x 2^2 + 10 x 2 weights, attention of 4 x 10 pairs, logits of two bytes, 12 x 4 + 18 x 2 parameters.
 assert records_of('{"what": "device.ceilings"}\n{"what": "dev') == [{"what": "device.ceilings"}]
-parts.config = lambda model: {"n_embd": 2, "n_layer": 1, "vocab_size": 10, "n_positions": 8}
-floors = parts.floors_of("tiny", 4, 16, {"product_flops": 1000, "copy_bytes_per_s": 100})
-assert floors == {"products": 6 * 16 * (48 + 20) / 1000, "attention": 14 * 2 * 40 / 1000, "head": 4 * 16 * 10 / 100,
-                  "update": 30 * (48 + 36) / 100}, floors
-groups = {"update": {"s": 50.4}, "sweeps": {"s": 1.0}}
-parts.put_floors(groups, floors)
-assert groups == {"update": {"s": 50.4, "over_floor": 2.0}, "sweeps": {"s": 1.0, "over_floor": None}}, groups
+CONFIG, RATES = {"n_embd": 2, "n_layer": 1, "vocab_size": 10, "n_positions": 8}, {"product_flops": 1000, "copy_bytes_per_s": 100}
+of_model = floors.of_model(CONFIG, 4, 16, RATES)
+assert of_model == {"products": 6 * 16 * (48 + 20) / 1000, "attention": 14 * 2 * 40 / 1000, "head": 4 * 16 * 10 / 100,
+                    "update": 30 * (48 + 36) / 100}, of_model
+assert floors.flops_of_token(CONFIG, 4) == 6 * (48 + 36) + 12 * 2 * 4
+
+# Two layers of one kind and one of another, whose functions of other steps are not called; a kernel over parameters, which says
+# nothing of rows. 16 rows of 4 bytes twice, of 10 once, and of 6 once.
+LOWERED = """  llvm.func @my_block_forward_rows0(%arg0: !llvm.ptr {llvm.align = 8 : i64}) attributes {dyna.row_bytes = 4 : i64, nvvm.kernel} {
+  llvm.func @my_block_backward_sum1(%arg0: !llvm.ptr) attributes {nvvm.kernel} {
+  llvm.func @my_block_backward_input_rows0(%arg0: !llvm.ptr) attributes {dyna.row_bytes = 8 : i64, nvvm.kernel} {
+  llvm.func @embed_forward_embedding0(%arg0: !llvm.ptr) attributes {dyna.row_bytes = 10 : i64, nvvm.kernel} {
+  llvm.func @embed_forward_copy1(%arg0: !llvm.ptr) attributes {dyna.row_bytes = 6 : i64, nvvm.kernel} {
+"""
+PLANNED = '%0 = dyna.call "embed" @embed[@wte](%t)\n%1 = dyna.call "h.0" @my.block[@w](%0)\n%2 = dyna.call "h.1" @my.block[@v](%1)\n'
+kernels = floors.kernels_of(LOWERED, PLANNED)
+assert kernels == {"row_bytes": {"my_block_forward_rows0": 4, "my_block_backward_input_rows0": 8, "embed_forward_embedding0": 10,
+                                 "embed_forward_copy1": 6}, "layers": {"embed": 1, "my.block": 2}}, kernels
+calls = floors.calls_of_step(kernels)
+assert calls == {"my_block_forward_rows0": 2, "embed_forward_embedding0": 1, "embed_forward_copy1": 1}, calls
+calls["my_block_backward_sum1"] = 2
+of_kernels = floors.of_kernels(calls, kernels["row_bytes"], 16, RATES)
+assert of_kernels == {"my_block_forward_rows0": 1.28, "embed_forward_embedding0": 1.6, "embed_forward_copy1": 0.96}, of_kernels
+of_step = floors.of_step(CONFIG, 4, 16, RATES, of_kernels)
+assert of_step == {**of_model, "sweeps": 2.24, "tables": 1.6}, of_step
+groups = {"update": {"s": 50.4}, "sweeps": {"s": 4.48}, "copy": {"s": 1.0}}
+floors.put(groups, of_step, calls, kernels["row_bytes"])
+assert groups == {"update": {"s": 50.4, "over_floor": 2.0}, "copy": {"s": 1.0, "over_floor": None},
+                  "sweeps": {"s": 4.48, "over_floor": 2.0, "kernels_without_floor": ["my_block_backward_sum1"]}}, groups
 
 # CUPTI of a Python package, and before that of the folder that was asked for.
 with tempfile.TemporaryDirectory() as folder:

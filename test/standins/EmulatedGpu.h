@@ -98,6 +98,7 @@ template <int groups> inline void awaitCopies() {
 
 inline float exp2(float x) { return std::exp2(x); }
 inline double exp2(double x) { return std::exp2(x); }
+inline float largestOf(float a, float b) { return std::fmax(a, b); }
 inline float log2(float x) { return std::log2(x); }
 inline double log2(double x) { return std::log2(x); }
 inline float squareRoot(float x) { return std::sqrt(x); }

@@ -25,8 +25,8 @@ namespace {
 
 constexpr int64_t kWarpsPerBlock = 4; ///< of the kernels that prepare
 static_assert(gpu::kFmaTile <= gpu::kMaxTile &&
-              gpu::kMmaRows <= gpu::kMaxTile &&
-              gpu::kForwardKeys<64> <= gpu::kMaxTile);
+              gpu::kQueryRows<64> <= gpu::kMaxTile &&
+              gpu::kKeyRows<64> <= gpu::kMaxTile);
 
 int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -71,6 +71,7 @@ AttentionArguments argumentsOf(const dyna_attention &p) {
   args.tkv = static_cast<int32_t>(p.segments->tkv);
   args.heads = static_cast<int32_t>(p.heads);
   args.kvHeads = static_cast<int32_t>(p.kv_heads);
+  args.group = args.heads / args.kvHeads;
   args.headDim = static_cast<int32_t>(p.head_dim);
   args.causal = p.causal;
   args.scale = p.scale;
@@ -105,6 +106,20 @@ AttentionArguments argumentsOf(const dyna_attention_grad &p, int64_t element) {
 //===----------------------------------------------------------------------===//
 // Which kernels
 //===----------------------------------------------------------------------===//
+
+/// Blocks of the bf16 kernels that own queries, and of those that own keys.
+int64_t queryBlocks(const AttentionArguments &args) {
+  static_assert(gpu::kQueryRows<64> == gpu::kQueryRows<128>);
+  const int rows =
+      args.headDim <= 128 ? gpu::kQueryRows<128> : gpu::kQueryRows<256>;
+  return divideUp(args.tq, rows) * args.heads;
+}
+int64_t keyBlocks(const AttentionArguments &args) {
+  static_assert(gpu::kKeyRows<64> == gpu::kKeyRows<128>);
+  const int rows =
+      args.headDim <= 128 ? gpu::kKeyRows<128> : gpu::kKeyRows<256>;
+  return divideUp(args.tkv, rows) * args.kvHeads;
+}
 
 /// Launches one of three kernels, by the size of heads.
 template <Kernel narrow, Kernel middle, Kernel wide>
@@ -222,8 +237,8 @@ dyna_status cuda::attentionBf16(dyna_context *context,
     return status;
   AttentionArguments args = argumentsOf(*p);
   return launchByWidth<Kernel::attention_bf16_64, Kernel::attention_bf16_128,
-                       Kernel::attention_bf16_256>(
-      context, args, divideUp(args.tq, gpu::kMmaRows) * args.heads);
+                       Kernel::attention_bf16_256>(context, args,
+                                                   queryBlocks(args));
 }
 
 dyna_status cuda::attentionGradBf16(dyna_context *context,
@@ -238,23 +253,26 @@ dyna_status cuda::attentionGradBf16(dyna_context *context,
   if (dyna_status status = runPlanned(context, *p, isDone); status || isDone)
     return status;
   AttentionArguments args = argumentsOf(*p, 2);
-  const int64_t queries = divideUp(args.tq, gpu::kMmaRows) * args.heads;
-  const int64_t keys = divideUp(args.tkv, gpu::kMmaRows) * args.kvHeads;
   if (dyna_status status = launch<Kernel::attention_delta_bf16>(
           context, args, divideUp(args.tq, kWarpsPerBlock)))
     return status;
-  if (dyna_status status =
-          launchByWidth<Kernel::attention_dq_bf16_64,
-                        Kernel::attention_dq_bf16_128,
-                        Kernel::attention_dq_bf16_256>(context, args, queries))
+  if (dyna_status status = launchByWidth<Kernel::attention_dq_bf16_64,
+                                         Kernel::attention_dq_bf16_128,
+                                         Kernel::attention_dq_bf16_256>(
+          context, args, queryBlocks(args)))
     return status;
+  const int64_t blocks = keyBlocks(args);
   if (dyna_status status =
           launchByWidth<Kernel::attention_dkv_bf16_64,
-                        Kernel::attention_dkv_bf16_128,
-                        Kernel::attention_dk_bf16_256>(context, args, keys))
+                        Kernel::attention_dk_bf16_128,
+                        Kernel::attention_dk_bf16_256>(context, args, blocks))
     return status;
-  // Both do not fit into the registers of one kernel.
+  // Both do not fit into the registers of one kernel there.
+  static_assert(gpu::kJoinsKeyGrads<64> && !gpu::kJoinsKeyGrads<128> &&
+                !gpu::kJoinsKeyGrads<256>);
+  if (args.headDim <= 64)
+    return DYNA_OK;
   return args.headDim <= 128
-             ? DYNA_OK
-             : launch<Kernel::attention_dv_bf16_256>(context, args, keys);
+             ? launch<Kernel::attention_dv_bf16_128>(context, args, blocks)
+             : launch<Kernel::attention_dv_bf16_256>(context, args, blocks);
 }

@@ -32,7 +32,7 @@ struct AttentionArguments {
   /// All rows of heads begin at multiples of 16 bytes, in every operand.
   int32_t isAligned;
 
-  int32_t reserved;
+  int32_t group;    ///< heads / kvHeads
   const void *dout; ///< strides as out
   void *dq, *dk, *dv;
   int64_t dqStride, dkStride, dvStride;
@@ -66,40 +66,67 @@ using FmaSharedF64 = FmaShared<double>;
 //===----------------------------------------------------------------------===//
 
 constexpr int kMmaThreads = 128;
-/// Rows that a block owns: 16 per warp.
-constexpr int kMmaRows = 64;
 
-/// Rows of bf16, each 16 bytes longer than it is: eight rows below each other lie
-/// in different banks.
+/// Rows of bf16. Pieces of eight elements lie in an order of the row's own, so that
+/// those below each other are in different banks: `at` of MmaTiles.h.
 template <int rows, int width> struct MmaTile {
-  alignas(16) uint16_t data[rows][width + 8];
+  alignas(16) uint16_t data[rows][width];
 };
 
-/// Keys at a time of the forward kernel, for heads of up to `width` columns.
-template <int width> constexpr int kForwardKeys = width <= 128 ? 64 : 32;
+/// Rows that a block owns, for heads of up to `width` columns: each of its four
+/// warps has 32 where its sums fit into registers, so that what it reads of the other
+/// side from shared memory is multiplied twice; else 16.
+template <int width> constexpr int kQueryRows = width <= 128 ? 128 : 64;
+template <int width> constexpr int kKeyRows = width <= 128 ? 128 : 64;
+/// Whether gradients of keys and values are one kernel's, or one each.
+template <int width> constexpr bool kJoinsKeyGrads = width <= 64;
+
+/// The keys of a block's queries. They lie in shared memory, as registers are what
+/// sums need.
+template <int rows> struct SeenKeys {
+  KeyRange ofRow[rows];
+  KeyRange all[kMmaThreads / 32]; ///< that every query of the warp sees
+  KeyRange any[kMmaThreads / 32]; ///< from the first one sees to the last
+};
+
+/// Keys at a time of the forward kernel, and in how many stages, of which one is
+/// loaded while another is read. Blocks of all GPUs have 99 KiB.
+template <int width> constexpr int kForwardKeys = width <= 64 ? 64 : 32;
+template <int width> constexpr int kForwardStages = width <= 128 ? 2 : 1;
 
 template <int width> struct MmaForwardShared {
-  MmaTile<kMmaRows, width> q;
-  MmaTile<kForwardKeys<width>, width> k, v;
+  MmaTile<kQueryRows<width>, width> q;
+  MmaTile<kForwardKeys<width>, width> k[kForwardStages<width>],
+      v[kForwardStages<width>];
+  SeenKeys<kQueryRows<width>> seen;
 };
 
-/// What the other side of a gradient has at a time, and in how many stages, of
-/// which one is loaded while another is read. Blocks of all GPUs have 99 KiB.
-template <int width> constexpr int kGradRows = width <= 128 ? 32 : 16;
+/// What the other side of a gradient has at a time: keys for those of queries,
+/// queries for those of keys.
+template <int width>
+constexpr int kQueryGradKeys = width <= 64    ? 64
+                               : width <= 128 ? 32
+                                              : 16;
+template <int width> constexpr int kKeyGradQueries = width <= 128 ? 32 : 16;
 template <int width> constexpr int kGradStages = width <= 128 ? 2 : 1;
 
 template <int width> struct MmaQueryGradShared {
-  MmaTile<kMmaRows, width> q, dout;
-  MmaTile<kGradRows<width>, width> k[kGradStages<width>], v[kGradStages<width>];
+  MmaTile<kQueryRows<width>, width> q, dout;
+  MmaTile<kQueryGradKeys<width>, width> k[kGradStages<width>],
+      v[kGradStages<width>];
+  SeenKeys<kQueryRows<width>> seen;
+  float lse[kQueryRows<width>]; ///< in units of log2
+  float delta[kQueryRows<width>];
 };
 
 template <int width> struct MmaKeyGradShared {
-  MmaTile<kMmaRows, width> k, v;
+  static constexpr int queries = kKeyGradQueries<width>;
+  MmaTile<kKeyRows<width>, width> k, v;
   struct Stage {
-    MmaTile<kGradRows<width>, width> q, dout;
-    float lse[kGradRows<width>]; ///< in units of log2
-    float delta[kGradRows<width>];
-    KeyRange ranges[kGradRows<width>];
+    MmaTile<queries, width> q, dout;
+    float lse[queries]; ///< as above
+    float delta[queries];
+    KeyRange ranges[queries];
   } stages[kGradStages<width>];
   int32_t bounds[2 * kMmaThreads];
 };

@@ -75,19 +75,28 @@ public:
   DYNA_GPU KeyTiles(const AttentionArguments &args, int32_t firstRow,
                     int32_t endRow)
       : args(args), endRow(endRow),
-        segment(args.count > 0 ? segmentOf(args, firstRow) : 0) {}
+        segment(args.count > 0 ? static_cast<int32_t>(segmentOf(args, firstRow))
+                               : 0) {}
 
-  DYNA_GPU bool next(KeyTile &tile) {
-    return (begin < end || nextRun()) && nextOfRun(tile);
+  /// Goes to the first tile; whether there is one.
+  DYNA_GPU bool find() { return begin < end || nextRun(); }
+  DYNA_GPU bool isThere() const { return begin < end; }
+  DYNA_GPU KeyTile tile() const {
+    return {begin, least(begin + size, end), runFirst, runEnd};
+  }
+  /// Goes to the next one.
+  DYNA_GPU void advance() {
+    begin = least(begin + size, end);
+    find();
   }
 
   /// The same in two loops, of runs and of their tiles: what is in registers
   /// around one loop of both, nvcc puts on the stack.
-  DYNA_GPU bool nextOfRun(KeyTile &tile) {
+  DYNA_GPU bool nextOfRun(KeyTile &next) {
     if (begin >= end)
       return false;
-    tile = {begin, least(begin + size, end), runFirst, runEnd};
-    begin = tile.end;
+    next = tile();
+    begin = next.end;
     return true;
   }
   DYNA_GPU bool nextRun() {
@@ -117,8 +126,8 @@ public:
 private:
   const AttentionArguments &args;
   const int32_t endRow;
-  int64_t segment;
-  int32_t begin = 0, end = 0;
+  int32_t segment;
+  int32_t begin = 0, end = 0; ///< what is left of the run
   int32_t runFirst = 0, runEnd = 0;
 };
 

@@ -62,7 +62,11 @@ namespace gpu {
 // Threads
 //===----------------------------------------------------------------------===//
 
-DYNA_GPU int threadIndex() { return static_cast<int>(threadIdx.x); }
+DYNA_GPU int threadIndex() {
+  const unsigned index = threadIdx.x;
+  __builtin_assume(index < 1024); // quotients and remainders are bits then
+  return static_cast<int>(index);
+}
 DYNA_GPU int blockIndex() { return static_cast<int>(blockIdx.x); }
 DYNA_GPU int blockSize() { return static_cast<int>(blockDim.x); }
 DYNA_GPU int gridSize() { return static_cast<int>(gridDim.x); }
@@ -125,6 +129,7 @@ DYNA_GPU float exp2(float x) {
   return y;
 }
 DYNA_GPU double exp2(double x) { return ::exp2(x); }
+DYNA_GPU float largestOf(float a, float b) { return ::fmaxf(a, b); }
 DYNA_GPU float log2(float x) { return ::log2f(x); }
 DYNA_GPU double log2(double x) { return ::log2(x); }
 DYNA_GPU float squareRoot(float x) { return ::sqrtf(x); }

@@ -47,10 +47,6 @@ template <Kernel kernel> struct KernelRow;
 /// Blocks that a multiprocessor is to have room for at once, which bounds
 /// registers; 0: as ptxas thinks best.
 template <Kernel kernel> inline constexpr int kBlocksAtOnce = 0;
-// Otherwise it bounds itself to 128, and spills two of them on sm_120.
-template <>
-inline constexpr int kBlocksAtOnce<Kernel::attention_dq_bf16_64> = 3;
-
 template <Kernel kernel>
 using ArgumentsOf = typename KernelRow<kernel>::Arguments;
 template <Kernel kernel> using SharedOf = typename KernelRow<kernel>::Shared;

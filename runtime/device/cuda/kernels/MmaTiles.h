@@ -2,9 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A warp has 16 rows of a product, in accumulators of multiplyAdd: `c[n][..]` is
-// columns 8 n to 8 n + 7. As a left operand the same elements are the weights of
-// the next product, rounded to bf16, without leaving their registers.
+// A warp has 16 m rows of a product, in accumulators of multiplyAdd: `c[i][n][..]`
+// is columns 8 n to 8 n + 7 of rows 16 i to 16 i + 15. As a left operand the same
+// elements are the weights of the next product, rounded to bf16, without leaving
+// their registers. What is read of the right operand is multiplied by all m.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,108 +17,149 @@
 namespace dyna {
 namespace gpu {
 
-template <int count> DYNA_GPU void clear(float (&sums)[count][4]) {
+template <int m, int count> DYNA_GPU void clear(float (&sums)[m][count][4]) {
 #pragma unroll
-  for (int n = 0; n < count; ++n)
+  for (int i = 0; i < m; ++i)
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      sums[n][i] = 0;
+    for (int n = 0; n < count; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        sums[i][n][e] = 0;
 }
+
+/// Elements [8 piece, 8 piece + 8) of a row: where they lie depends on the row's
+/// place among eight.
+template <int rows, int width>
+DYNA_GPU uint16_t *pieceOf(MmaTile<rows, width> &tile, int row, int piece) {
+  return &tile.data[row][0] + (piece ^ row % 8) * 8;
+}
+
+/// What a lane names for loadMatrices: of 16 rows and 16 columns, which begin at
+/// multiples of 16, the four matrices by columns first, or by rows first. Products
+/// take the first as left operand and, transposed, as weighted one, the second as
+/// right one of rows.
+struct LanePlace {
+  int row, swizzle;
+
+  DYNA_GPU static LanePlace byRows() {
+    const int lane = threadIndex() % 32;
+    return {lane % 16, (lane / 16 ^ lane % 8) * 8};
+  }
+  DYNA_GPU static LanePlace byColumns() {
+    const int lane = threadIndex() % 32;
+    return {lane % 8 + lane / 16 * 8, (lane / 8 % 2 ^ lane % 8) * 8};
+  }
+  template <int rows, int width>
+  DYNA_GPU const uint16_t *in(const MmaTile<rows, width> &tile, int firstRow,
+                              int column) const {
+    return &tile.data[firstRow + row][0] + (column ^ swizzle);
+  }
+};
 
 /// Begins to copy `there` rows of `columns` elements, `stride` apart, into a tile,
 /// and zeros where there are none. Rows that are not aligned to 16 bytes are
 /// copied at once. The whole block calls it.
-template <int rows, int width>
+template <bool isAligned, int rows, int width>
 DYNA_GPU void loadTile(MmaTile<rows, width> &tile, const uint16_t *from,
-                       int64_t stride, int there, int columns, bool isAligned) {
-  for (int i = threadIndex(); i < rows * (width / 8); i += kMmaThreads) {
-    int row = i / (width / 8), column = i % (width / 8) * 8;
-    uint16_t *to = &tile.data[row][column];
-    const uint16_t *source = from + row * stride + column;
-    if (isAligned) {
-      copyAsync(to, source, row < there && column < columns);
-      continue;
-    }
+                       int64_t stride, int there, int columns) {
+  constexpr int pieces = width / 8, step = kMmaThreads / pieces;
+  const int first = threadIndex() / pieces, column = threadIndex() % pieces * 8;
+  from += first * stride + column;
+  if constexpr (isAligned) {
 #pragma unroll
-    for (int j = 0; j < 8; ++j)
-      to[j] = row < there && column + j < columns ? source[j] : uint16_t(0);
+    for (int row = 0; row < rows; row += step)
+      copyAsync(pieceOf(tile, first + row, column / 8), from + row * stride,
+                first + row < there && column < columns);
+  } else {
+#pragma unroll 1
+    for (int row = first; row < rows; row += step, from += step * stride) {
+      uint16_t *to = pieceOf(tile, row, column / 8);
+#pragma unroll 1
+      for (int j = 0; j < 8; ++j)
+        to[j] = row < there && column + j < columns ? from[j] : uint16_t(0);
+    }
   }
 }
 
-/// The left operand of columns [column, column + 16) of rows [row, row + 16).
-template <int rows, int width>
-DYNA_GPU void loadLeft(uint32_t (&a)[4], const MmaTile<rows, width> &tile,
-                       int row, int column) {
-  int lane = threadIndex() % 32;
-  loadMatrices(a, &tile.data[row + lane % 16][column + lane / 16 * 8]);
-}
-
-/// sums += A B^T: 16 rows of `left`, from `row`, times all rows of `right`.
-template <int n, int width, int leftRows>
-DYNA_GPU void multiplyRows(float (&sums)[n / 8][4],
+/// sums = A B^T: 16 m rows of `left`, from `row`, times all rows of `right`.
+template <int m, int n, int width, int leftRows>
+DYNA_GPU void multiplyRows(float (&sums)[m][n / 8][4],
                            const MmaTile<leftRows, width> &left, int row,
                            const MmaTile<n, width> &right) {
-  int lane = threadIndex() % 32;
+  clear(sums);
+  const LanePlace ofLeft = LanePlace::byRows();
+  const LanePlace ofRight = LanePlace::byColumns();
 #pragma unroll
   for (int k = 0; k < width; k += 16) {
-    uint32_t a[4];
-    loadLeft(a, left, row, k);
+    uint32_t a[m][4];
+#pragma unroll
+    for (int i = 0; i < m; ++i)
+      loadMatrices(a[i], ofLeft.in(left, row + 16 * i, k));
 #pragma unroll
     for (int column = 0; column < n; column += 16) {
       uint32_t b[4];
-      loadMatrices(
-          b,
-          &right.data[column + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]);
-      multiplyAdd(sums[column / 8], a, b[0], b[1]);
-      multiplyAdd(sums[column / 8 + 1], a, b[2], b[3]);
+      loadMatrices(b, ofRight.in(right, column, k));
+#pragma unroll
+      for (int i = 0; i < m; ++i) {
+        multiplyAdd(sums[i][column / 8], a[i], b[0], b[1]);
+        multiplyAdd(sums[i][column / 8 + 1], a[i], b[2], b[3]);
+      }
     }
   }
 }
 
-/// sums += W B: the weights, 16 rows of n columns, times the n rows of `right`.
-template <int n, int width>
-DYNA_GPU void addWeighted(float (&sums)[width / 8][4],
-                          const float (&weights)[n / 8][4],
+/// sums += W B: the weights, 16 m rows of n columns, times the n rows of `right`.
+template <int m, int n, int width>
+DYNA_GPU void addWeighted(float (&sums)[m][width / 8][4],
+                          const float (&weights)[m][n / 8][4],
                           const MmaTile<n, width> &right) {
-  int lane = threadIndex() % 32;
+  const LanePlace ofRight = LanePlace::byRows();
 #pragma unroll
   for (int k = 0; k < n; k += 16) {
-    const float (&low)[4] = weights[k / 8];
-    const float (&high)[4] = weights[k / 8 + 1];
-    uint32_t a[4] = {packBf16(low[0], low[1]), packBf16(low[2], low[3]),
-                     packBf16(high[0], high[1]), packBf16(high[2], high[3])};
+    uint32_t a[m][4];
+#pragma unroll
+    for (int i = 0; i < m; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float (&w)[4] = weights[i][k / 8 + half];
+        a[i][2 * half] = packBf16(w[0], w[1]);
+        a[i][2 * half + 1] = packBf16(w[2], w[3]);
+      }
 #pragma unroll
     for (int column = 0; column < width; column += 16) {
       uint32_t b[4];
-      loadMatricesTransposed(
-          b, &right.data[k + lane % 16][column + lane / 16 * 8]);
-      multiplyAdd(sums[column / 8], a, b[0], b[1]);
-      multiplyAdd(sums[column / 8 + 1], a, b[2], b[3]);
+      loadMatricesTransposed(b, ofRight.in(right, k, column));
+#pragma unroll
+      for (int i = 0; i < m; ++i) {
+        multiplyAdd(sums[i][column / 8], a[i], b[0], b[1]);
+        multiplyAdd(sums[i][column / 8 + 1], a[i], b[2], b[3]);
+      }
     }
   }
 }
 
 /// Writes the warp's rows from `row` on, those below `end`, each times its factor.
 /// `to` is row 0, at the head.
-template <int width>
+template <bool isAligned, int m, int width>
 DYNA_GPU void storeRows(uint16_t *to, int64_t stride, int32_t row, int32_t end,
-                        int columns, bool isAligned,
-                        const float (&sums)[width / 8][4],
-                        const float (&factors)[2]) {
-  int lane = threadIndex() % 32;
+                        int columns, const float (&sums)[m][width / 8][4],
+                        const float (&factors)[2 * m]) {
+  const int lane = threadIndex() % 32;
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    int64_t at = row + lane / 4 + 8 * i;
+  for (int i = 0; i < 2 * m; ++i) {
+    const int64_t at = row + lane / 4 + 8 * i;
     if (at >= end)
       continue;
 #pragma unroll
     for (int n = 0; n < width / 8; ++n) {
-      int column = 8 * n + 2 * (lane % 4);
+      const int column = 8 * n + 2 * (lane % 4);
       uint16_t *target = to + at * stride + column;
-      uint32_t pair = packBf16(sums[n][2 * i] * factors[i],
-                               sums[n][2 * i + 1] * factors[i]);
-      if (isAligned && column < columns) {
-        *reinterpret_cast<uint32_t *>(target) = pair;
+      const float (&two)[4] = sums[i / 2][n];
+      uint32_t pair = packBf16(two[i % 2 * 2] * factors[i],
+                               two[i % 2 * 2 + 1] * factors[i]);
+      if constexpr (isAligned) {
+        if (column < columns)
+          *reinterpret_cast<uint32_t *>(target) = pair;
         continue;
       }
       if (column < columns)

@@ -1,0 +1,158 @@
+//===- AttentionPlaces.h - Who owns which rows of attention ----*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// For kernels by tensor cores. A block of four warps owns 128 or 64 rows of one head,
+// 32 or 16 per warp: queries (out, dq) or keys (dk, dv). Tiles of the other side
+// pass through shared memory; a warp passes over those that its rows see nothing
+// of.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_ATTENTIONPLACES_H
+#define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_ATTENTIONPLACES_H
+
+#include "runtime/device/cuda/kernels/AttentionRows.h"
+#include "runtime/device/cuda/kernels/MmaTiles.h"
+
+namespace dyna {
+namespace gpu {
+namespace mma {
+
+constexpr float kLog2E = 1.4426950408889634f;
+constexpr int32_t kNoEnd = INT32_MAX;
+
+/// The head of one operand.
+DYNA_GPU const uint16_t *headOf(const void *all, int64_t stride, int64_t row,
+                                int32_t head, int32_t headDim) {
+  return static_cast<const uint16_t *>(all) + row * stride + head * headDim;
+}
+
+/// Begins to copy rows [begin, end) of a head into a tile.
+template <bool isAligned, int rows, int width>
+DYNA_GPU void loadRows(MmaTile<rows, width> &to, const void *all,
+                       int64_t stride, int32_t begin, int32_t end, int32_t head,
+                       int32_t headDim) {
+  loadTile<isAligned>(to, headOf(all, stride, begin, head, headDim), stride,
+                      end - begin, headDim);
+}
+
+/// Scores in units of log2 per unit of a product. Hidden ones are infinite, and
+/// must not meet a 0.
+DYNA_GPU float scaleOf(const AttentionArguments &args) {
+  return largestOf(static_cast<float>(args.scale) * kLog2E, 1e-37f);
+}
+
+/// What a block owns, and a thread of it: rows `row`, `row + 8`, `row + 16`, ...
+template <int rows> struct Place {
+  static constexpr int warpRows = rows / (kMmaThreads / 32);
+  static constexpr int tiles = warpRows / 16; ///< of accumulators
+  int32_t head, kvHead;                       ///< of keys: kvHead, twice
+  int32_t first, end;                         ///< rows of the block
+  int32_t warpRow; ///< first of the warp, in the block
+  int32_t row;
+
+  DYNA_GPU Place(int32_t index, int32_t count)
+      : first(index * rows), end(least(first + rows, count)),
+        warpRow(threadIndex() / 32 * warpRows),
+        row(first + warpRow + threadIndex() % 32 / 4) {}
+};
+
+/// Of queries; later ones see more, and begin first.
+template <int rows>
+DYNA_GPU Place<rows> queryPlace(const AttentionArguments &args) {
+  Place<rows> place(gridSize() / args.heads - 1 - blockIndex() / args.heads,
+                    args.tq);
+  place.head = blockIndex() % args.heads;
+  place.kvHead = place.head / args.group;
+  return place;
+}
+
+template <int rows>
+DYNA_GPU Place<rows> keyPlace(const AttentionArguments &args) {
+  Place<rows> place(blockIndex() / args.kvHeads, args.tkv);
+  place.head = place.kvHead = blockIndex() % args.kvHeads;
+  return place;
+}
+
+/// The keys of a warp's queries. They are asked for behind a barrier.
+template <int rows> class WarpRanges {
+public:
+  DYNA_GPU WarpRanges(const AttentionArguments &args, const Place<rows> &place,
+                      SeenKeys<rows> &seen)
+      : seen(seen) {
+    const int lane = threadIndex() % 32, at = place.warpRow + lane;
+    KeyRange own = {0, 0};
+    if (lane < Place<rows>::warpRows)
+      own = seen.ofRow[at] = rangeOf(args, place.first + at);
+    // Those that are not there see what the others do, and are not stored.
+    const bool isRow =
+        lane < Place<rows>::warpRows && place.first + at < place.end;
+    KeyRange all = isRow ? own : KeyRange{0, kNoEnd};
+    KeyRange any = own.begin < own.end ? own : KeyRange{kNoEnd, 0};
+#pragma unroll
+    for (int mask = 1; mask < 32; mask *= 2) {
+      all.begin = most(all.begin, shuffleXor(all.begin, mask));
+      all.end = least(all.end, shuffleXor(all.end, mask));
+      any.begin = least(any.begin, shuffleXor(any.begin, mask));
+      any.end = most(any.end, shuffleXor(any.end, mask));
+    }
+    if (lane == 0) {
+      seen.all[threadIndex() / 32] = all;
+      seen.any[threadIndex() / 32] = any;
+    }
+  }
+
+  /// Whether the warp's queries see all of a tile of `size` keys. All of them are
+  /// of its run then, none of which sees keys behind the run's end.
+  DYNA_GPU bool seeAll(const Place<rows> &place, const KeyTile &tile,
+                       int size) const {
+    const KeyRange all = seen.all[threadIndex() / 32];
+    return tile.begin >= all.begin && tile.begin + size <= all.end &&
+           tile.firstRow <= place.first && tile.endRow >= place.end;
+  }
+  /// Whether none of them sees any: there is nothing to do for this warp.
+  DYNA_GPU bool seeNone(const KeyTile &tile) const {
+    const KeyRange any = seen.any[threadIndex() / 32];
+    return tile.begin >= any.end || tile.end <= any.begin;
+  }
+
+  /// Puts `hidden` where a query does not see the key. Columns are keys.
+  template <int n>
+  DYNA_GPU void hide(float (&scores)[Place<rows>::tiles][n / 8][4],
+                     const Place<rows> &place, const KeyTile &tile,
+                     float hidden) const {
+#pragma unroll
+    for (int i = 0; i < 2 * Place<rows>::tiles; ++i) {
+      const int32_t row = place.row + 8 * i;
+      const KeyRange keys = tile.seenBy(row, seen.ofRow[row - place.first]);
+      const int32_t column = tile.begin + 2 * (threadIndex() % 4);
+      const int32_t begin = keys.begin - column, end = keys.end - column;
+#pragma unroll
+      for (int j = 0; j < n / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if (8 * j + e < begin || 8 * j + e >= end)
+            scores[i / 2][j][i % 2 * 2 + e] = hidden;
+    }
+  }
+
+private:
+  const SeenKeys<rows> &seen;
+};
+
+} // namespace mma
+} // namespace gpu
+} // namespace dyna
+
+/// A kernel made of function<isAligned, ...>: what rows that are not aligned to 16
+/// bytes need is in no register of the others' loops.
+#define DYNA_ATTENTION_KERNEL(name, function, ...)                             \
+  DYNA_KERNEL(name) {                                                          \
+    if (args.isAligned)                                                        \
+      dyna::gpu::mma::function<true, __VA_ARGS__>(args, shared);               \
+    else                                                                       \
+      dyna::gpu::mma::function<false, __VA_ARGS__>(args, shared);              \
+  }
+
+#endif // DYNA_RUNTIME_DEVICE_CUDA_KERNELS_ATTENTIONPLACES_H

@@ -136,6 +136,8 @@ protected:
     check<T, Sum>(300, 40, 97, 4, false, true);        // evaluation
     check<T, Sum>(20, 16, 1024, 10, true);             // no row has a target
     check<T, Sum>(3000, 2, 3, 4, true); // more rows than a block has threads
+    // Rows of logits that are longer than what a GPU's block may keep.
+    check<T, Sum>(5, 2, 103000 / int64_t(sizeof(T)) + 3, 2, true);
     check<T, Sum>(0, 16, 50, 0, true);
     check<T, Sum>(1, 1, 1, 0, true);
     for (int ignored : {0, 4, 10}) // the same bits

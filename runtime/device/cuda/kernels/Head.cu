@@ -210,32 +210,90 @@ DYNA_GPU void store(uint16_t *to, const Values<float, size> &values,
       to[i] = static_cast<uint16_t>(pairs.of[i / 2] >> (i % 2 * 16));
 }
 
-/// Calls work(column, values, elements that are there) for a thread's share of a
-/// row. Rows begin at multiples of 32 bytes, and have room for whole pieces.
-template <typename T, typename Logit, typename Work>
-DYNA_GPU void forPieces(const Logit *row, int vocab, Work work) {
-  constexpr int size = Piece<Logit>::size;
-  // Several pieces of eight, or of f64, at once would take more registers than
-  // leave room for as many blocks.
-  constexpr int atOnce = sizeof(Logit) == 4 ? 4 : 1;
-#pragma unroll(atOnce)
-  for (int at = threadIndex() * size; at < vocab;
-       at += kHeadLossThreads * size) {
-    const int count = vocab - at < size ? vocab - at : size;
+/// A row of logits, of which a thread has every so manieth piece. Those that there
+/// is room for are copied to shared memory, all at once, and looked at there: only
+/// the thread that asked for a piece ever reads it. Rows begin at multiples of 32
+/// bytes, and have room for whole pieces.
+template <typename T, typename Logit> class Row {
+public:
+  static constexpr int size = Piece<Logit>::size;
+
+  DYNA_GPU Row(const Logit *logits, int vocab, HeadLossShared &shared)
+      : logits(logits), vocab(vocab), shared(shared),
+        kept(least((vocab + size - 1) / size, kHeadKeptPieces)) {
+    // In groups, so that the first is looked at while the last is on its way.
+    for (int group = 0; group < kGroups; ++group) {
+      for (int piece = begin(group); piece < begin(group + 1);
+           piece += kHeadLossThreads)
+        if (piece < kept)
+          copyAsync(shared.kept[piece], logits + piece * size, true);
+      commitCopies();
+    }
+  }
+
+  /// Calls work(column, values, elements that are there), as pieces come.
+  template <typename Work> DYNA_GPU void forComing(Work work) {
+    forGroups<0>(work);
+    forRest(work);
+  }
+  /// The same again.
+  template <typename Work> DYNA_GPU void forPieces(Work work) {
+    forKept(begin(0), kept, work);
+    forRest(work);
+  }
+
+private:
+  static constexpr int kGroups = 4;
+
+  static DYNA_GPU int least(int a, int b) { return a < b ? a : b; }
+  /// The thread's first piece of a group.
+  DYNA_GPU int begin(int group) const {
+    constexpr int share = kGroups * kHeadLossThreads;
+    return threadIndex() +
+           (kept + share - 1) / share * kHeadLossThreads * group;
+  }
+
+  template <int group, typename Work> DYNA_GPU void forGroups(Work work) {
+    awaitCopies<kGroups - 1 - group>();
+    forKept(begin(group), least(begin(group + 1), kept), work);
+    if constexpr (group + 1 < kGroups)
+      forGroups<group + 1>(work);
+  }
+  template <typename Work>
+  DYNA_GPU void forKept(int begin, int end, Work work) {
+#pragma unroll(1)
+    for (int piece = begin; piece < end; piece += kHeadLossThreads)
+      forPiece(reinterpret_cast<const Logit *>(shared.kept[piece]), piece,
+               work);
+  }
+  template <typename Work> DYNA_GPU void forRest(Work work) {
+    const int first = begin(0) + (kept + kHeadLossThreads - 1 - begin(0)) /
+                                     kHeadLossThreads * kHeadLossThreads;
+#pragma unroll(1)
+    for (int piece = first; piece * size < vocab; piece += kHeadLossThreads)
+      forPiece(logits + piece * size, piece, work);
+  }
+  template <typename Work>
+  DYNA_GPU void forPiece(const Logit *from, int piece, Work work) {
+    const int count = least(vocab - piece * size, size);
     Values<T, size> values;
     if (count == size) {
-      const Piece<Logit> piece =
-          *reinterpret_cast<const Piece<Logit> *>(row + at);
+      const Piece<Logit> read = *reinterpret_cast<const Piece<Logit> *>(from);
 #pragma unroll
       for (int i = 0; i < size; ++i)
-        values.of[i] = widen(piece.values[i]);
+        values.of[i] = widen(read.values[i]);
     } else
 #pragma unroll
       for (int i = 0; i < size; ++i)
-        values.of[i] = i < count ? widen(row[at + i]) : T(0);
-    work(at, values, count);
+        values.of[i] = i < count ? widen(from[i]) : T(0);
+    work(piece * size, values, count);
   }
-}
+
+  const Logit *logits;
+  const int vocab;
+  HeadLossShared &shared;
+  const int kept; ///< pieces
+};
 
 /// `T`: of arithmetic.
 template <typename T, typename Logit, typename Gradient>
@@ -271,10 +329,10 @@ DYNA_GPU void computeLoss(const HeadLossArguments &args,
   const int vocab = static_cast<int>(args.vocab);
   const int column = static_cast<int>(target);
   Softmax<T> mine;
-  forPieces<T>(logits, vocab,
-               [&](int, const Values<T, size> &values, int count) {
-                 mine.add(values, count);
-               });
+  Row<T, Logit> pieces(logits, vocab, shared);
+  pieces.forComing([&](int, const Values<T, size> &values, int count) {
+    mine.add(values, count);
+  });
   const T atTarget = widen(logits[column]);
   // Behind the barrier in it, nobody needs the logits of others any more.
   const Softmax<T> all = join(mine, shared);
@@ -285,16 +343,15 @@ DYNA_GPU void computeLoss(const HeadLossArguments &args,
     return;
   const T factor = static_cast<T>(args.scale / all.sum);
   const T scale = static_cast<T>(args.scale);
-  forPieces<T>(
-      logits, vocab, [&](int at, const Values<T, size> &values, int count) {
-        Values<T, size> result;
+  pieces.forPieces([&](int at, const Values<T, size> &values, int count) {
+    Values<T, size> result;
 #pragma unroll
-        for (int e = 0; e < size; ++e) {
-          const T value = exp2((values.of[e] - all.most) * T(kLog2E)) * factor;
-          result.of[e] = at + e == column ? value - scale : value;
-        }
-        store(gradient + at, result, count);
-      });
+    for (int e = 0; e < size; ++e) {
+      const T value = exp2((values.of[e] - all.most) * T(kLog2E)) * factor;
+      result.of[e] = at + e == column ? value - scale : value;
+    }
+    store(gradient + at, result, count);
+  });
 }
 
 DYNA_GPU void sumLosses(const HeadSumArguments &args, HeadSumShared &shared) {

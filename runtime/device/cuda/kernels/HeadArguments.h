@@ -57,10 +57,16 @@ struct HeadLossArguments {
   BadRow *bad;
 };
 constexpr int kHeadLossThreads = 256;
+/// What is kept of a row between the two times that it is looked at, in pieces of 16
+/// bytes: 50,560 logits of bf16, as blocks of all GPUs have 99 KiB. What is behind
+/// them is read twice.
+constexpr int kHeadKeptPieces = 6320;
 struct HeadLossShared {
   double most[kHeadLossThreads / 32];
   double sums[kHeadLossThreads / 32];
+  alignas(16) unsigned char kept[kHeadKeptPieces][16];
 };
+static_assert(sizeof(HeadLossShared) <= 99 << 10);
 
 /// *sum = the `count` losses, or more by them. One block.
 struct HeadSumArguments {

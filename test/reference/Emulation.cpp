@@ -48,9 +48,13 @@ static dyna_status launchKernel(dyna_context *context,
     // A parameter by value: kernels read a copy.
     std::vector<int64_t> copy(static_cast<size_t>(args_bytes + 7) / 8);
     std::memcpy(copy.data(), args, static_cast<size_t>(args_bytes));
-    dyna_emulated_launch launch = {entry.name,      entry.kernel,
-                                   copy.data(),     static_cast<int32_t>(grid),
-                                   described.block, ++seed};
+    dyna_emulated_launch launch = {entry.name,
+                                   entry.kernel,
+                                   copy.data(),
+                                   static_cast<int32_t>(grid),
+                                   described.block,
+                                   ++seed,
+                                   described.shared_bytes};
     char message[256] = {};
     if (emulated->run(&launch, message, sizeof(message)) != 0)
       return fail(context, message);

@@ -66,21 +66,30 @@ DYNA_STANDIN_EXPORT Result cuModuleGetFunction(Function *function,
   });
 }
 
-DYNA_STANDIN_EXPORT Result cuFuncSetAttribute(Function, int32_t, int) {
-  return inContext([](CUctx_st &) { return kSuccess; });
+DYNA_STANDIN_EXPORT Result cuFuncSetAttribute(Function function,
+                                              int32_t attribute, int value) {
+  return inContext([=](CUctx_st &) -> Result {
+    if (attribute == kSharedCarveout)
+      return value >= -1 && value <= 100 ? kSuccess : kInvalidValue;
+    if (attribute != kMaxDynamicShared || value < 0 || value > kMaxSharedBytes)
+      return kInvalidValue;
+    function->maxDynamicShared = value;
+    return kSuccess;
+  });
 }
 
 DYNA_STANDIN_EXPORT Result cuLaunchKernel(Function function, unsigned gridX,
                                           unsigned gridY, unsigned gridZ,
                                           unsigned blockX, unsigned blockY,
-                                          unsigned blockZ, unsigned,
+                                          unsigned blockZ, unsigned shared,
                                           StreamHandle stream, void **params,
                                           void **extra) {
   return inContext([&](CUctx_st &context) -> Result {
     // One struct of arguments, and one dimension, are all that is emulated.
     if (params || !extra || gridX == 0 || gridY != 1 || gridZ != 1 ||
         blockX == 0 || blockX > DYNA_EMULATED_MAX_BLOCK || blockY != 1 ||
-        blockZ != 1)
+        blockZ != 1 ||
+        shared > static_cast<unsigned>(function->maxDynamicShared))
       return kInvalidValue;
     const char *data = nullptr;
     size_t bytes = 0;
@@ -101,13 +110,14 @@ DYNA_STANDIN_EXPORT Result cuLaunchKernel(Function function, unsigned gridX,
         bytes / sizeof(std::max_align_t) + 1);
     memcpy(arguments->data(), data, bytes);
     auto run = [&context, arguments, image = function->image, entry, gridX,
-                blockX]() -> Result {
+                blockX, shared]() -> Result {
       dyna_emulated_launch launch = {entry.name,
                                      entry.kernel,
                                      arguments->data(),
                                      static_cast<int32_t>(gridX),
                                      static_cast<int32_t>(blockX),
-                                     context.streams.random().next()};
+                                     context.streams.random().next(),
+                                     shared};
       char message[512] = "";
       context.memory.open();
       int32_t failed = image->run(&launch, message, sizeof(message));

@@ -269,7 +269,7 @@ DYNA_STANDIN_EXPORT Result cuDeviceGetAttribute(int *value, int32_t attribute,
     *value = capabilityNow() % 10;
     return kSuccess;
   case kMaxSharedPerBlock:
-    *value = 227 << 10;
+    *value = kMaxSharedBytes;
     return kSuccess;
   default:
     return kInvalidValue;

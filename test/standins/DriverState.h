@@ -44,9 +44,14 @@ struct CUevent_st {
   std::shared_ptr<dyna::standins::Mark> mark;
 };
 
+/// Of shared memory, for a block that asks.
+constexpr int kMaxSharedBytes = 227 << 10;
+
 struct CUfunc_st {
   const dyna_emulated_image *image;
   const dyna_emulated_entry *entry;
+  /// What a launch may give a block beside what the kernel has by itself.
+  int maxDynamicShared = static_cast<int>(dyna::cuda::kSharedWithoutAsking);
 };
 
 struct CUmod_st {

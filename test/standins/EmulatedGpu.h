@@ -78,7 +78,7 @@ inline void fail(const char *why) { dyna_emulated_trap(why); }
 //===----------------------------------------------------------------------===//
 
 template <typename T> inline T &sharedMemory() {
-  return *static_cast<T *>(dyna_emulated_shared(
+  return *static_cast<T *>(dyna_emulated_dynamic_shared(
       std::is_empty<T>::value ? 0 : static_cast<int64_t>(sizeof(T))));
 }
 

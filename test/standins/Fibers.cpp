@@ -110,6 +110,7 @@ public:
                  int32_t valid);
   void awaitCopies(int32_t groups);
   void *shared(int64_t bytes);
+  void *dynamicShared(int64_t bytes);
   void setFailure(const std::string &why);
   /// After setFailure; nothing that owns memory may live in the fiber then.
   [[noreturn]] void stop();
@@ -406,6 +407,16 @@ void *Block::shared(int64_t bytes) {
   return shared_;
 }
 
+void *Block::dynamicShared(int64_t bytes) {
+  if (bytes > launch.shared_bytes) {
+    setFailure(formatText("thread %d uses %d bytes of shared memory, the "
+                          "launch gives %d",
+                          thread(), bytes, launch.shared_bytes));
+    stop();
+  }
+  return shared(bytes);
+}
+
 //===----------------------------------------------------------------------===//
 // Failures
 //===----------------------------------------------------------------------===//
@@ -475,6 +486,9 @@ void dyna_emulated_copy_commit(void) { ++current->fiber().group; }
 void dyna_emulated_copy_wait(int32_t groups) { current->awaitCopies(groups); }
 
 void *dyna_emulated_shared(int64_t bytes) { return current->shared(bytes); }
+void *dyna_emulated_dynamic_shared(int64_t bytes) {
+  return current->dynamicShared(bytes);
+}
 
 void dyna_emulated_trap(const char *why) {
   current->setFailure(formatText("thread %d: %s", current->thread(), why));

@@ -83,6 +83,8 @@ void dyna_emulated_copy_wait(int32_t groups);
 /// block finds it full of NaN or of large numbers, never what another left.
 /// AddressSanitizer sees its end.
 void *dyna_emulated_shared(int64_t bytes);
+/// The same for kernels whose launch says how much there is: fails where that is less.
+void *dyna_emulated_dynamic_shared(int64_t bytes);
 
 /// Before a load or store of generated code: fails where `address` is no multiple of
 /// `bytes`, at which a GPU ends the kernel.
@@ -106,6 +108,7 @@ typedef struct dyna_emulated_launch {
   int32_t grid;          ///< blocks
   int32_t block;         ///< threads of each, 1 to DYNA_EMULATED_MAX_BLOCK
   uint64_t seed;
+  int64_t shared_bytes; ///< that the launch gives, for dynamic_shared
 } dyna_emulated_launch;
 
 /// Runs the whole grid. Returns 0; or 1 with one line in `message`, cut to

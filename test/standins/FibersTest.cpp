@@ -18,11 +18,15 @@ using testing::HasSubstr;
 
 namespace {
 
+/// What launches give a block.
+constexpr int64_t kLaunchShared = 96;
+
 /// The failure of a run, empty when there is none.
 std::string run(dyna_emulated_kernel kernel, const void *arguments,
                 int32_t grid, int32_t block, uint64_t seed) {
   char message[256] = "";
-  dyna_emulated_launch launch = {"test", kernel, arguments, grid, block, seed};
+  dyna_emulated_launch launch = {"test", kernel, arguments,    grid,
+                                 block,  seed,   kLaunchShared};
   int32_t failed = dyna_emulated_run(&launch, message, sizeof(message));
   EXPECT_EQ(failed != 0, message[0] != 0);
   return message;
@@ -365,6 +369,18 @@ TEST(Fibers, SharedMemoryHasOneSize) {
               failure.find("asks for 4 bytes of shared memory, others for 8") !=
                   std::string::npos)
       << failure;
+}
+
+TEST(Fibers, SharedMemoryOfALaunchIsWhatItGives) {
+  auto fits = [](const void *) { dyna_emulated_dynamic_shared(kLaunchShared); };
+  EXPECT_EQ(run(fits, nullptr, 1, 2, 0), "");
+  auto more = [](const void *) {
+    dyna_emulated_dynamic_shared(kLaunchShared + 1);
+  };
+  EXPECT_THAT(
+      run(more, nullptr, 1, 1, 0),
+      HasSubstr(
+          "thread 0 uses 97 bytes of shared memory, the launch gives 96"));
 }
 
 TEST(Fibers, ATrapEndsTheKernelAndNotTheProcess) {

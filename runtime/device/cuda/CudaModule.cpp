@@ -102,12 +102,18 @@ StatusOr<CudaKernel> CudaModule::kernel(const std::string &name,
         "kernel %s needs %s of shared memory, but %s has %s for a block", name,
         formatBytes(sharedBytes), context_->label(),
         formatBytes(context_->maxSharedBytes())));
-  if (sharedBytes > kSharedWithoutAsking)
+  if (sharedBytes > kSharedWithoutAsking) {
     DYNA_RETURN_IF_ERROR(context_->check(
         context_->driver().setFunction(kernel.function, kMaxDynamicShared,
                                        static_cast<int>(sharedBytes)),
         formatText("giving kernel %s %d bytes of shared memory", name,
                    sharedBytes)));
+    // As many blocks at once as shared memory lets be, not fewer for a cache that
+    // such kernels read past.
+    DYNA_RETURN_IF_ERROR(context_->check(
+        context_->driver().setFunction(kernel.function, kSharedCarveout, 100),
+        formatText("giving kernel %s shared memory before cache", name)));
+  }
   kernel.name = context_->keepName(name);
   return kernel;
 }

@@ -80,6 +80,8 @@ static_assert(kMaxSharedPerBlock ==
               CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 static_assert(kMaxDynamicShared ==
               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+static_assert(kSharedCarveout ==
+              CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
 static_assert(kJitErrorLog == CU_JIT_ERROR_LOG_BUFFER);
 static_assert(kJitErrorLogBytes == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
 static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);

@@ -130,7 +130,23 @@ struct EmulatedLoad {
   const void *row;
 };
 
+/// Whether the rows of a matrix lie in banks of their own, as they are read at once.
+inline bool haveOwnBanks(void *const *lanes) {
+  bool isTaken[8] = {};
+  for (int lane = 0; lane < 8; ++lane) {
+    const void *row = static_cast<const EmulatedLoad *>(lanes[lane])->row;
+    bool &bank = isTaken[reinterpret_cast<uintptr_t>(row) / 16 % 8];
+    if (bank)
+      return false;
+    bank = true;
+  }
+  return true;
+}
+
 template <bool transposed> inline void loadMatricesOfWarp(void *const *lanes) {
+  for (int lane = 0; lane < 32; lane += 8)
+    if (!haveOwnBanks(lanes + lane))
+      dyna_emulated_trap("rows of a matrix that share a bank");
   uint16_t elements[4][8][8];
   for (int lane = 0; lane < 32; ++lane) {
     const void *row = static_cast<const EmulatedLoad *>(lanes[lane])->row;

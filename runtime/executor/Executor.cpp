@@ -35,7 +35,7 @@ Executor::create(const std::vector<GraphUse> &graphs,
 static Status inStep(const StepScalars &scalars, const Status &status) {
   return status.isOk()
              ? status
-             : Status(status.code(), formatText("step %d: %s", scalars.step,
+             : Status(status.code(), formatText("step %d: %s", scalars.step + 1,
                                                 status.message()));
 }
 
@@ -511,8 +511,8 @@ Status Executor::runInstruction(Run &run) {
   if (!status.isOk())
     return Status(
         status.code(),
-        formatText("step %d, instruction %d (%s of '%s'): %s", run.scalars.step,
-                   run.index, describeInstruction(i),
+        formatText("step %d, instruction %d (%s of '%s'): %s",
+                   run.scalars.step + 1, run.index, describeInstruction(i),
                    run.view().kind(i.layer).name(), status.message()));
   return memoryCheck_ ? memoryCheck_->after(run, i) : Status::ok();
 }

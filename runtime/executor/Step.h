@@ -16,7 +16,7 @@ namespace dyna {
 /// The numbers of one optimizer step. `gradient_scale` of the optimizer is set
 /// here, to where the device has worked it out.
 struct StepScalars {
-  int64_t step = 0;
+  int64_t step = 0; ///< from 0 on; messages say one more, as metrics do
   dyna_optimizer optimizer = {};
   double clip = 0; ///< global-norm limit, 0: none
   /// So many steps, from this one on, may be not finite: behind one more, no step

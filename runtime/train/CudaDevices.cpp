@@ -60,6 +60,14 @@ StatusOr<std::unique_ptr<Device>> open(const TrainOptions &options,
     return Status::invalidArgument(
         formatText("--attention=cudnn: %s; --attention=own needs no library",
                    device->attention().whyNot()));
+  if (!device->products().whyNot().empty())
+    for (auto [isGiven, flag] : {std::pair(options.tf32, "--tf32"),
+                                 {!options.algorithms.empty(), "--algorithms"}})
+      if (isGiven)
+        return Status::invalidArgument(
+            formatText("%s is for products by cuBLASLt: %s; without it they "
+                       "are by own kernels",
+                       flag, device->products().whyNot()));
   // Before anything runs: a program without code for this device says so.
   if (program.device_code)
     DYNA_RETURN_IF_ERROR(device->loadCode(*program.device_code));

@@ -176,6 +176,7 @@ Status checkRegions(const Session &session, MemoryNeed need, int64_t held,
     if (there.room() >= 0 && held + regions > there.room()) {
       DYNA_ASSIGN_OR_RETURN(there.leastDynamic,
                             leastDynamic(session, training));
+      there.isSizeOpen = session.home.isSizeOpen;
     }
     DYNA_RETURN_IF_ERROR(checkDeviceNeed(held, regions, options, there));
   } else {

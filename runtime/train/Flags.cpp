@@ -227,8 +227,8 @@ std::vector<Flag> ranksFlags() {
            "of each rank's parameters and micro-batches, for example 512MiB; "
            "with --ranges also those of the graph that comes or goes, and what "
            "switches pass on or keep to add, but not what MPI packs, up to 4 "
-           "MiB for each other rank "
-           "(default: the machine's free memory, shared by its ranks)",
+           "MiB for each other rank (default: what the machine, or a GPU, has "
+           "free, shared by its ranks)",
            &O::rankMemory, Stored::Yes),
       text(
           "Ranks", "costs", "FILE",

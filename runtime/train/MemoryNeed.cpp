@@ -121,9 +121,13 @@ static std::string remedyOnDevice(int64_t persistent, int64_t dynamic,
   const int64_t most = DeviceMemory{memory.free, 0}.room();
   if (persistent + memory.leastDynamic > most)
     return "train a smaller model or use a device with more memory";
-  const std::string smaller = options.rankMemory.empty()
-                                  ? smallerMicroBatches(options)
-                                  : "lower --rank-memory";
+  std::string smaller = options.rankMemory.empty()
+                            ? smallerMicroBatches(options)
+                            : "lower --rank-memory";
+  if (options.rankMemory.empty() && memory.isSizeOpen &&
+      persistent + memory.leastDynamic <= memory.room())
+    smaller = formatText("take smaller micro-batches by --rank-memory %d, %s",
+                         memory.room(), smaller);
   const std::string less =
       formatText("lower --tokens-per-batch: of the device %s are kept for "
                  "steps of %d tokens on their way there",

@@ -50,6 +50,9 @@ struct DeviceMemory {
   /// Of micro-batches those that take least: of one token, all computed again. What
   /// they take are workspaces; 0: not known.
   int64_t leastDynamic = 0;
+  /// Nobody has said how large micro-batches are: with --rank-memory they become
+  /// as small as it asks for.
+  bool isSizeOpen = false;
   /// What an arena may take; the rest, a 32nd or `staged` where that is more, is
   /// for what is staged there, what steps leave for the host, and how memory is
   /// dealt. -1: not known.

@@ -54,7 +54,8 @@ Status AttentionPlans::openLibrary() {
       context_->driver().allocate(&workspace_, static_cast<size_t>(bytes));
   if (result == kOutOfMemory)
     return Status::resourceExhausted(
-        formatText("%s has not the %s of memory left that cuDNN works in",
+        formatText("%s has not the %s of memory left that cuDNN works in: "
+                   "--attention=own needs none of it",
                    context_->label(), formatBytes(bytes)));
   DYNA_RETURN_IF_ERROR(
       context_->check(result, "taking the workspace of cuDNN"));

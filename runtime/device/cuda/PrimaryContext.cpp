@@ -117,10 +117,17 @@ Status PrimaryContext::checkWork(Result result, std::string_view what,
   return end(formatText("%s: %s", what, driver_.describe(result)), kernel);
 }
 
+/// What was launched last is no culprit: others were on their way.
+static std::string lastLaunch(const char *kernel) {
+  return kernel ? formatText("; the last kernel that was launched there is %s, "
+                             "and one before it may have failed",
+                             kernel)
+                : "";
+}
+
 Status PrimaryContext::end(std::string_view what, const char *kernel) {
-  std::string last =
-      kernel ? formatText("; the last kernel there was %s", kernel) : "";
-  return fail(StatusCode::DeviceError, formatText("%s%s", what, last));
+  return fail(StatusCode::DeviceError,
+              formatText("%s%s", what, lastLaunch(kernel)));
 }
 
 Status PrimaryContext::poll(const std::function<Result()> &query,
@@ -139,12 +146,10 @@ Status PrimaryContext::poll(const std::function<Result()> &query,
     if (Clock::now() >= deadline) {
       double seconds =
           std::chrono::duration<double>(Clock::now() - begin).count();
-      std::string last =
-          kernel ? formatText("; the last kernel there was %s", kernel) : "";
       return fail(StatusCode::DeadlineExceeded,
                   formatText("%s: not done by its deadline, %.1f s after it "
                              "was asked for%s; the device is given up",
-                             what, seconds, last));
+                             what, seconds, lastLaunch(kernel)));
     }
     if (asked < kSpins)
       continue;

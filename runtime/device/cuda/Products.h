@@ -46,6 +46,8 @@ public:
   /// "products by cuBLASLt 13.0.2, algorithms of 14 classes timed", or why by own
   /// kernels.
   std::string describe() const;
+  /// Empty where the library is used.
+  const std::string &whyNot() const { return whyNot_; }
   int64_t scratchBytes() const { return workspace_.bytes; }
 
   /// Gives the product to the stream; `p` has no epilogue but a described one,

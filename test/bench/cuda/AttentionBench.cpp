@@ -252,6 +252,13 @@ int main(int argc, char **argv) {
     std::printf("%s\n", must(device->attention().properties()).c_str());
     return 0;
   }
+  if (argc == 2 && std::string(argv[1]) == "--help") {
+    std::printf("%s [--tokens N] [--repeats N] [--peak TFLOPS]: times "
+                "attention\n%s --ceilings SIZE: times a copy and a product\n"
+                "%s --properties: what cuDNN says of the device\n",
+                argv[0], argv[0], argv[0]);
+    return 0;
+  }
   for (int i = 1; i < argc; i += 2) {
     std::string flag = argv[i];
     double value = i + 1 < argc ? std::atof(argv[i + 1]) : 0;

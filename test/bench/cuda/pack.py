@@ -70,6 +70,9 @@ def main():
     folder, tools = options.folder, options.build_dir / "bin"
     target = ["--target=cuda", f"--arch={options.arch}"]
     emulated = options.arch == "emulated"
+    absent = [name for name in ("dyna-translate", "dynac") if not (tools / name).exists()]
+    if absent:
+        parser.error(f"{tools} has no {' and no '.join(absent)}: build first, or say by --build-dir where")
     folder.mkdir(parents=True, exist_ok=True)
     scratch = tempfile.TemporaryDirectory()
     binaries = pathlib.Path(scratch.name)

@@ -4,7 +4,7 @@
 
 Each part prints JSON lines and adds them to OUT/results.jsonl at once, so that what was measured stays if the machine
 goes; `--seconds` (540) is for all parts together, and one that would start behind it is left out, with a line that says
-so. Numbers are medians of steps behind three warm ones; the same work is given to PyTorch, where it is there.
+so; no part but the last gets more than half of what is left. Exit code 1: some line has an error. Numbers are medians of steps behind three warm ones; the same work is given to PyTorch, where it is there.
 """
 import argparse
 import csv
@@ -33,15 +33,22 @@ PEAK_FLOPS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "B200": 2250e12}
 class Machine:
     def __init__(self, out, seconds):
         self.out, self.end = out, time.monotonic() + seconds
+        self.part_end, self.failures = self.end, 0
         try:
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             sys.exit(f"parts.py: --out {out}: {error.strerror}")
 
+    def begin_part(self, others):
+        """One that hangs is not to cost those behind it: half of the time is theirs."""
+        left = self.end - time.monotonic()
+        self.part_end = self.end - (left / 2 if others else 0)
+
     def left(self):
-        return self.end - time.monotonic()
+        return self.part_end - time.monotonic()
 
     def emit(self, **record):
+        self.failures += "error" in record
         line = json.dumps(record)
         print(line, flush=True)
         with (self.out / "results.jsonl").open("a") as file:
@@ -53,7 +60,7 @@ class Machine:
             done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, timeout=max(1, self.left()), **options)
         except subprocess.TimeoutExpired:
-            self.emit(what=name, error="out of time")
+            self.emit(what=name, error="out of time: of all that is left, a part has half, and the last one all (--seconds)")
             return None
         except OSError as error:
             self.emit(what=name, error=str(error))
@@ -121,7 +128,7 @@ def part_golden(machine):
     said = machine.run("golden", [sys.executable, HERE / "compare_golden.py", "--golden", HERE / "golden", "--work",
                                   BINARIES / "golden", "--types", ",".join(types)])
     if said:
-        machine.emit(what="golden", errors=[line for line in said.splitlines() if "largest errors" in line])
+        machine.emit(what="golden", compared=[line for line in said.splitlines() if "largest errors" in line])
 
 
 def train(machine, name, model, lengths, batch, micro, steps, *flags, environment=None):
@@ -267,7 +274,7 @@ def emit_gaps(machine, model, work, lost, measured):
     of_groups = floors.of_step(config(model), context, tokens, rates, of_kernels) if rates else {}
     floors.put(found["groups"], of_groups, calls, row_bytes)
     for line in slowest:
-        floor = of_kernels.get(line["name"].removeprefix("kernel "))
+        floor = of_kernels.get(line["name"].split(" ", 1)[-1])
         line["over_floor"] = round(line["us"] * 1e-6 / floor, 3) if floor else None
     machine.emit(what="gaps", model=model, context=context, tokens=tokens, lost=lost, **found)
     machine.emit(what="gaps.kernels", model=model, kernels=slowest)
@@ -440,7 +447,9 @@ def main():
     if not list(BINARIES.glob("train-*")):
         parser.error(f"{HERE} has no training binaries: run.sh --pack DIR makes a folder that has")
     machine = Machine(options.out, options.seconds)
-    for name in options.parts or PARTS:
+    names = options.parts or list(PARTS)
+    for i, name in enumerate(names):
+        machine.begin_part(names[i + 1:])
         if machine.left() <= 0:
             machine.emit(what=name, error="left out: the time is up")
             continue
@@ -450,6 +459,8 @@ def main():
         except Exception as error:  # the machine is there for minutes: other parts run
             machine.emit(what=name, error=f"{type(error).__name__}: {error}")
         machine.emit(what="part", name=name, seconds=round(time.monotonic() - begin, 1))
+    # All that is known is in the lines; this is for who waits for the end.
+    sys.exit(1 if machine.failures else 0)
 
 
 if __name__ == "__main__":

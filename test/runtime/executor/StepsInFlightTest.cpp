@@ -439,7 +439,8 @@ TEST_P(StepsInFlightOrder, AFaultNamesItsStep) {
     const size_t read = given.losses.size();
     ASSERT_TRUE(read == step || read + 1 == step) << read << " of " << step;
     (read == step ? exact : early) += 1;
-    EXPECT_THAT(failed.message(), HasSubstr("step " + std::to_string(read)));
+    EXPECT_THAT(failed.message(),
+                HasSubstr("step " + std::to_string(read + 1)));
     EXPECT_THAT(failed.message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
     for (size_t i = 0; i < read; ++i)
       expectSame(given.losses[i], wanted.losses[i], "losses");
@@ -466,7 +467,7 @@ TEST_F(StepsInFlight, ResultsThatCameInPartsAreNone) {
   EXPECT_OK(run.launch(0));
   EXPECT_OK(run.launch(1));
   EXPECT_THAT(run.finish(outcome).message(),
-              AllOf(HasSubstr("step 0: "), HasSubstr("ILLEGAL_ADDRESS")));
+              AllOf(HasSubstr("step 1: "), HasSubstr("ILLEGAL_ADDRESS")));
 }
 
 // No step follows that would tell of it.
@@ -491,7 +492,7 @@ TEST_F(StepsInFlight, AFaultBehindTheLastStepIsTold) {
     EXPECT_EQ(finished.isOk(), !faults);
     if (faults)
       EXPECT_THAT(finished.message(),
-                  AllOf(HasSubstr("step 0: "), HasSubstr("ILLEGAL_ADDRESS")));
+                  AllOf(HasSubstr("step 1: "), HasSubstr("ILLEGAL_ADDRESS")));
     buffer.reset();
     standin<void()>("dyna_standin_reset")();
   }
@@ -513,7 +514,7 @@ TEST_F(StepsInFlight, AHangNamesItsStep) {
   EXPECT_OK(run.launch(1));
   EXPECT_OK(run.finish(outcome));
   EXPECT_THAT(run.finish(outcome).message(),
-              AllOf(HasSubstr("step 1: "), HasSubstr("by its deadline")));
+              AllOf(HasSubstr("step 2: "), HasSubstr("by its deadline")));
 }
 
 // A trace shows steps as they ran, one behind the other.

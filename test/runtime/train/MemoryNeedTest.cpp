@@ -110,6 +110,10 @@ TEST(MemoryNeedTest, DevicesHaveTheirOwn) {
               AllOf(HasSubstr("101 B for micro-batches of 512 tokens, 40 B for "
                               "those of one), but"),
                     HasSubstr("; lower --tokens-per-micro-batch")));
+  EXPECT_THAT(
+      checkDeviceNeed(3000, 101, options, {3200, 0, 40, true}).message(),
+      HasSubstr("; take smaller micro-batches by --rank-memory 3100, "
+                "lower --tokens-per-micro-batch"));
   EXPECT_THAT(checkDeviceNeed(3000, 300, options, {3200, 0, 101}).message(),
               EndsWith("; train a smaller model or use a device with more "
                        "memory"));

@@ -514,8 +514,9 @@ TEST_P(CudaOrder, HangsEndByDeadlineAndBlockNothing) {
                   AllOf(StartsWith("CUDA device 0 (stand-in): the work before "
                                    "an event: not done by its deadline, "),
                         HasSubstr(" s after it was asked for; the last kernel "
-                                  "there was add_scaled; the device is given "
-                                  "up")));
+                                  "that was launched there is add_scaled, and "
+                                  "one before it may have failed; the device "
+                                  "is given up")));
       expectGivenUp(*device, status);
     }
     EXPECT_LT(std::chrono::steady_clock::now() - begin,
@@ -557,7 +558,8 @@ TEST_P(CudaOrder, AKernelThatFailsIsNamed) {
             "CUDA device 0 (stand-in): the work of a stream: "
             "CUDA_ERROR_LAUNCH_FAILED (kernel leave_barrier, block 0 of 1: "
             "threads wait for each other: 31 at a barrier of the block (first: "
-            "thread 0), 1 ended (first: thread 3)); the last kernel there was "
-            "leave_barrier");
+            "thread 0), 1 ended (first: thread 3)); the last kernel that "
+            "was launched there is leave_barrier, and one before it may have "
+            "failed");
   isFailed = true;
 }

@@ -15,6 +15,8 @@ using namespace dyna::standins;
 
 /// Allocations begin at multiples of it, and as much is left free behind each.
 static constexpr size_t kUnit = 256;
+/// Of what is left free.
+static constexpr unsigned char kGapByte = 0xa5;
 
 static size_t roundUp(size_t bytes) {
   return (bytes + kUnit - 1) / kUnit * kUnit;
@@ -58,7 +60,26 @@ uint64_t DeviceMemory::allocate(size_t bytes) {
   allocations_[at] = bytes;
   taken_ += bytes;
   memset(view(at, bytes), 0xff, bytes);
+  auto [gap, size] = gapBehind(at, bytes);
+  memset(gap, kGapByte, size);
   return at;
+}
+
+std::pair<unsigned char *, size_t> DeviceMemory::gapBehind(uint64_t address,
+                                                           size_t bytes) const {
+  const size_t offset = address - reinterpret_cast<uint64_t>(device_) + bytes;
+  const size_t end = std::min(offset - bytes + roundUp(bytes) + kUnit, total_);
+  return {reinterpret_cast<unsigned char *>(mirror_) + offset, end - offset};
+}
+
+int64_t DeviceMemory::overwritten() const {
+  for (const auto &[address, bytes] : allocations_) {
+    auto [gap, size] = gapBehind(address, bytes);
+    if (std::any_of(gap, gap + size,
+                    [](unsigned char byte) { return byte != kGapByte; }))
+      return static_cast<int64_t>(bytes);
+  }
+  return -1;
 }
 
 bool DeviceMemory::release(uint64_t address) {

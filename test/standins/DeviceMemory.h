@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <utility>
 
 namespace dyna::standins {
 
@@ -34,11 +35,18 @@ public:
   /// allocation.
   void *view(uint64_t address, size_t bytes) const;
 
+  /// Bytes of an allocation behind whose end somebody wrote; -1: nobody did.
+  int64_t overwritten() const;
+
   /// Between the two, code of the host may use device addresses.
   void open();
   void close();
 
 private:
+  /// What lies behind an allocation and belongs to nobody.
+  std::pair<unsigned char *, size_t> gapBehind(uint64_t address,
+                                               size_t bytes) const;
+
   char *device_ = nullptr;
   char *mirror_ = nullptr;
   size_t total_;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 using namespace dyna::standins;
 
@@ -124,6 +125,12 @@ DYNA_STANDIN_EXPORT Result cuLaunchKernel(Function function, unsigned gridX,
       context.memory.close();
       if (failed)
         machine().failure = message;
+      else if (int64_t bytes = context.memory.overwritten(); bytes >= 0) {
+        machine().failure = "kernel " + std::string(entry.name) +
+                            " wrote behind an allocation of " +
+                            std::to_string(bytes) + " bytes";
+        failed = 1;
+      }
       return failed ? kLaunchFailed : kSuccess;
     };
     return give(context, stream, {DYNA_STANDIN_KERNEL, entry.name}, run);

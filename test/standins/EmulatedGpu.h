@@ -71,6 +71,11 @@ template <typename T> inline T shuffle(T value, int lane) {
 
 inline void fenceForHost() {}
 
+template <int bytes, typename T> inline T *aligned(T *address) {
+  dyna_emulated_aligned(address, bytes);
+  return address;
+}
+
 inline void fail(const char *why) { dyna_emulated_trap(why); }
 
 //===----------------------------------------------------------------------===//

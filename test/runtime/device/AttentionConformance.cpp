@@ -77,6 +77,15 @@ std::vector<AttentionCase> attentionCases() {
       {"longSlice", sliced({{0, 0, 300, 0, 700, 400}}, 700, 1, 1, 48, true)},
       {"crossFull", sliced({{0, 0, 20, 0, 600, 0}, {1, 20, 300, 600, 9, 0}},
                            620, 2, 2, 20, false)},
+      // Queries that see all keys of a warp but the last, or the first.
+      {"allButTheLast", sliced({{0, 0, 64, 0, 31, 0}, {1, 64, 40, 31, 40, 0}},
+                               71, 2, 1, 16, false)},
+      {"allButTheFirst", sliced({{0, 0, 64, 1, 40, 0}}, 41, 2, 1, 100, false)},
+      {"allButTheLastWide",
+       sliced({{0, 0, 32, 0, 15, 0}, {1, 32, 20, 15, 20, 0}}, 35, 1, 1, 160,
+              false)},
+      {"allButTheFirstWide",
+       sliced({{0, 0, 32, 1, 20, 0}}, 21, 1, 1, 160, false)},
       {"sharedTile", sliced({{0, 0, 70, 0, 70, 0}, {0, 70, 60, 0, 130, 70}},
                             130, 2, 1, 24, true)},
       {"sharedKeys", sliced({{0, 0, 60, 0, 60, 0}, {0, 60, 290, 0, 350, 60}},
@@ -222,6 +231,55 @@ protected:
     expectRows<T>(*dv, dvStride, wideDv, p.vStride, p.tkv, kvWidth, mark, "dv");
   }
 
+  /// out, dq, dk and dv, where operand `shifted` of q, k, v, out, dout, dq, dk, dv
+  /// begins an element later, or 8 to 10: rows of dq, dk, dv are one longer.
+  template <typename T> std::vector<Matrix> runShifted(int shifted) {
+    constexpr int64_t tokens = 70, heads = 2, width = heads * 16;
+    AttentionRun run(ragged({40, 30}, heads, heads, 16, true));
+    std::unique_ptr<Buffer> segmentData = put(run);
+    std::mt19937 random(3);
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    auto strideOf = [&](int operand) {
+      return width + (operand >= 5 && shifted == operand + 3 ? 1 : 0);
+    };
+    auto place = [&](int operand) {
+      std::vector<T> data =
+          naive::randomElements<T>(tokens * strideOf(operand), random);
+      const bool isShifted = shifted == operand;
+      data.insert(data.begin(), isShifted ? 1 : 0, T());
+      buffers.push_back(upload(data));
+      return static_cast<void *>(static_cast<T *>(buffers.back()->data()) +
+                                 (isShifted ? 1 : 0));
+    };
+    dyna_attention &p = run.description;
+    p.q = place(0), p.k = place(1), p.v = place(2), p.out = place(3);
+    auto lse = upload(filled<typename Functions<T>::Sum>(tokens * heads, 0));
+    p.lse = lse->data();
+    dyna_attention_grad grad = {};
+    grad.forward = p;
+    grad.dout = place(4);
+    grad.dq = place(5), grad.dk = place(6), grad.dv = place(7);
+    grad.dq_stride = strideOf(5), grad.dk_stride = strideOf(6);
+    grad.dv_stride = strideOf(7);
+    auto workspace = upload(makeWorkspace(
+        dyna_attention_grad_workspace(sizeof(T), heads, heads, 16), tokens,
+        tokens, run.segments.count));
+    grad.workspace = workspace->data();
+    EXPECT_EQ(Functions<T>::attention(&context, &p), DYNA_OK) << message;
+    EXPECT_EQ(Functions<T>::attentionGrad(&context, &grad), DYNA_OK) << message;
+    std::vector<Matrix> results;
+    for (int operand : {3, 5, 6, 7}) {
+      const Matrix all = naive::toDoubles(download<T>(*buffers[operand]));
+      Matrix used;
+      for (int64_t row = 0; row < tokens; ++row)
+        for (int64_t column = 0; column < width; ++column)
+          used.push_back(all[(shifted == operand ? 1 : 0) +
+                             row * strideOf(operand) + column]);
+      results.push_back(used);
+    }
+    return results;
+  }
+
   /// The gradient's columns are near, those past them untouched.
   template <typename T>
   void expectRows(const Buffer &data, int64_t stride, const Matrix &expected,
@@ -256,6 +314,22 @@ TEST_P(AttentionConformance, F64) {
 TEST_P(AttentionConformance, Bf16) {
   for (const AttentionCase &test : attentionCases())
     check<Bf16>(test);
+}
+
+/// Nothing but elements has to be aligned: each operand begins one element later in
+/// turn, or has rows one longer, and results are those of others.
+TEST_P(AttentionConformance, OperandsBeginAnywhere) {
+  std::vector<Matrix> wanted = runShifted<Bf16>(-1);
+  for (int shifted = 0; shifted < 11; ++shifted) {
+    SCOPED_TRACE(shifted);
+    std::vector<Matrix> found = runShifted<Bf16>(shifted);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      ASSERT_EQ(found[i].size(), wanted[i].size());
+      for (size_t e = 0; e < wanted[i].size(); ++e)
+        ASSERT_NEAR(found[i][e], wanted[i][e], tolerance<Bf16>() * 4)
+            << "result " << i << ", element " << e;
+    }
+  }
 }
 
 TEST_P(AttentionConformance, LargeScoresStayFinite) {

@@ -68,7 +68,7 @@ using FmaSharedF64 = FmaShared<double>;
 constexpr int kMmaThreads = 128;
 
 /// Rows of bf16. Pieces of eight elements lie in an order of the row's own, so that
-/// those below each other are in different banks: `at` of MmaTiles.h.
+/// those below each other are in different banks: `pieceOf` of MmaTiles.h.
 template <int rows, int width> struct MmaTile {
   alignas(16) uint16_t data[rows][width];
 };
@@ -82,11 +82,14 @@ template <int width> constexpr int kKeyRows = width <= 128 ? 128 : 64;
 template <int width> constexpr bool kJoinsKeyGrads = width <= 64;
 
 /// The keys of a block's queries. They lie in shared memory, as registers are what
-/// sums need.
-template <int rows> struct SeenKeys {
+/// sums need; those of warps only where registers are short (`hasWarps`).
+template <int rows, bool hasWarps> struct SeenKeys {
   KeyRange ofRow[rows];
   KeyRange all[kMmaThreads / 32]; ///< that every query of the warp sees
   KeyRange any[kMmaThreads / 32]; ///< from the first one sees to the last
+};
+template <int rows> struct SeenKeys<rows, false> {
+  KeyRange ofRow[rows];
 };
 
 /// Keys at a time of the forward kernel, and in how many stages, of which one is
@@ -98,8 +101,10 @@ template <int width> struct MmaForwardShared {
   MmaTile<kQueryRows<width>, width> q;
   MmaTile<kForwardKeys<width>, width> k[kForwardStages<width>],
       v[kForwardStages<width>];
-  SeenKeys<kQueryRows<width>> seen;
+  SeenKeys<kQueryRows<width>, (width > 64)> seen;
 };
+// Two blocks in 100 KiB, which GPUs for workstations have, 1 KiB of each their own.
+static_assert(sizeof(MmaForwardShared<64>) <= 49 << 10);
 
 /// What the other side of a gradient has at a time: keys for those of queries,
 /// queries for those of keys.
@@ -114,14 +119,22 @@ template <int width> struct MmaQueryGradShared {
   MmaTile<kQueryRows<width>, width> q, dout;
   MmaTile<kQueryGradKeys<width>, width> k[kGradStages<width>],
       v[kGradStages<width>];
-  SeenKeys<kQueryRows<width>> seen;
+  SeenKeys<kQueryRows<width>, true> seen;
   float lse[kQueryRows<width>]; ///< in units of log2
   float delta[kQueryRows<width>];
 };
 
-template <int width> struct MmaKeyGradShared {
-  static constexpr int queries = kKeyGradQueries<width>;
+/// Of keys' own rows. Values take no part in their own gradient.
+template <int width, bool withValues> struct MmaOwnRows {
   MmaTile<kKeyRows<width>, width> k, v;
+};
+template <int width> struct MmaOwnRows<width, false> {
+  MmaTile<kKeyRows<width>, width> k;
+};
+
+template <int width, bool withKeys> struct MmaKeysGradShared {
+  static constexpr int queries = kKeyGradQueries<width>;
+  MmaOwnRows<width, withKeys> own;
   struct Stage {
     MmaTile<queries, width> q, dout;
     float lse[queries]; ///< as above
@@ -130,6 +143,9 @@ template <int width> struct MmaKeyGradShared {
   } stages[kGradStages<width>];
   int32_t bounds[2 * kMmaThreads];
 };
+/// Of gradients of keys, and of keys and values; of values alone.
+template <int width> using MmaKeyGradShared = MmaKeysGradShared<width, true>;
+template <int width> using MmaValueGradShared = MmaKeysGradShared<width, false>;
 
 } // namespace gpu
 } // namespace dyna

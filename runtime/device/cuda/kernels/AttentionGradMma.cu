@@ -73,15 +73,12 @@ DYNA_GPU void queryGrad(const AttentionArguments &args,
   constexpr int rows = kQueryRows<width>, m = Place<rows>::tiles;
   constexpr int keys = kQueryGradKeys<width>, stages = kGradStages<width>;
   const Place<rows> place = queryPlace<rows>(args);
-  const WarpRanges<rows> ranges(args, place, shared.seen);
   auto load = [&](int stage, const KeyTile &tile) {
     loadRows<isAligned>(shared.k[stage], args.k, args.kStride, tile.begin,
                         tile.end, place.kvHead, args.headDim);
     loadRows<isAligned>(shared.v[stage], args.v, args.vStride, tile.begin,
                         tile.end, place.kvHead, args.headDim);
   };
-  loadStatistics(shared.lse, shared.delta, args, place.first, place.end,
-                 place.head);
   loadRows<isAligned>(shared.q, args.q, args.qStride, place.first, place.end,
                       place.head, args.headDim);
   loadRows<isAligned>(shared.dout, args.dout, args.outStride, place.first,
@@ -90,6 +87,9 @@ DYNA_GPU void queryGrad(const AttentionArguments &args,
   if (tiles.find())
     load(0, tiles.tile());
   commitCopies();
+  loadStatistics(shared.lse, shared.delta, args, place.first, place.end,
+                 place.head);
+  const WarpRanges ranges(args, place, shared.seen);
 
   float sums[m][width / 8][4];
   clear(sums);
@@ -251,15 +251,15 @@ DYNA_GPU void keyScoreGrad(float (&weights)[m][n][4],
 
 template <bool isAligned, int width, bool withKeys, bool withValues>
 DYNA_GPU void keyGrad(const AttentionArguments &args,
-                      MmaKeyGradShared<width> &shared) {
+                      MmaKeysGradShared<width, withKeys> &shared) {
   constexpr int rows = kKeyRows<width>, m = Place<rows>::tiles;
   constexpr int queries = kKeyGradQueries<width>, stages = kGradStages<width>;
   const Place<rows> place = keyPlace<rows>(args);
-  loadRows<isAligned>(shared.k, args.k, args.kStride, place.first, place.end,
-                      place.kvHead, args.headDim);
+  loadRows<isAligned>(shared.own.k, args.k, args.kStride, place.first,
+                      place.end, place.kvHead, args.headDim);
   if constexpr (withKeys)
-    loadRows<isAligned>(shared.v, args.v, args.vStride, place.first, place.end,
-                        place.kvHead, args.headDim);
+    loadRows<isAligned>(shared.own.v, args.v, args.vStride, place.first,
+                        place.end, place.kvHead, args.headDim);
   queriesOf<kMmaThreads>(args, place.first, place.end, shared.bounds);
   QueryTiles<queries, rows> tiles(args, place, shared.bounds);
   bool isThere = tiles.next();
@@ -282,13 +282,13 @@ DYNA_GPU void keyGrad(const AttentionArguments &args,
     if (flags & tiles.kSeenOfWarp) {
       const auto &tile = shared.stages[stage];
       float weights[m][queries / 8][4];
-      multiplyRows(weights, shared.k, place.warpRow, tile.q);
+      multiplyRows(weights, shared.own.k, place.warpRow, tile.q);
       keyWeights(weights, scaleOf(args), place, tile, flags & tiles.kPartly);
       if constexpr (withValues)
         addWeighted<m, queries>(dv, weights, tile.dout);
       if constexpr (withKeys) {
         float products[m][queries / 8][4];
-        multiplyRows(products, shared.v, place.warpRow, tile.dout);
+        multiplyRows(products, shared.own.v, place.warpRow, tile.dout);
         keyScoreGrad(weights, products, tile.delta);
         addWeighted<m, queries>(dk, weights, tile.q);
       }
@@ -336,8 +336,8 @@ DYNA_GPU void prepare(const AttentionArguments &args) {
       const uint16_t *dout =
           headOf(args.dout, args.outStride, row, head, args.headDim) + column;
       if (args.isAligned && column < args.headDim) {
-        const Eight left = *reinterpret_cast<const Eight *>(out);
-        const Eight right = *reinterpret_cast<const Eight *>(dout);
+        const Eight left = *reinterpret_cast<const Eight *>(aligned<16>(out));
+        const Eight right = *reinterpret_cast<const Eight *>(aligned<16>(dout));
 #pragma unroll
         for (int i = 0; i < 8; ++i)
           sum += widenBf16(left.elements[i]) * widenBf16(right.elements[i]);

@@ -99,7 +99,6 @@ DYNA_GPU void forward(const AttentionArguments &args,
   constexpr int rows = kQueryRows<width>, keys = kForwardKeys<width>;
   constexpr int stages = kForwardStages<width>, m = Place<rows>::tiles;
   const Place<rows> place = queryPlace<rows>(args);
-  const WarpRanges<rows> ranges(args, place, shared.seen);
   auto loadKeys = [&](int stage, const KeyTile &tile) {
     loadRows<isAligned>(shared.k[stage], args.k, args.kStride, tile.begin,
                         tile.end, place.kvHead, args.headDim);
@@ -117,6 +116,7 @@ DYNA_GPU void forward(const AttentionArguments &args,
       loadValues(0, tiles.tile());
   }
   commitCopies();
+  const WarpRanges ranges(args, place, shared.seen);
 
   float sums[m][width / 8][4];
   clear(sums);

@@ -76,10 +76,10 @@ DYNA_GPU Place<rows> keyPlace(const AttentionArguments &args) {
 }
 
 /// The keys of a warp's queries. They are asked for behind a barrier.
-template <int rows> class WarpRanges {
+template <int rows, bool hasWarps> class WarpRanges {
 public:
   DYNA_GPU WarpRanges(const AttentionArguments &args, const Place<rows> &place,
-                      SeenKeys<rows> &seen)
+                      SeenKeys<rows, hasWarps> &seen)
       : seen(seen) {
     const int lane = threadIndex() % 32, at = place.warpRow + lane;
     KeyRange own = {0, 0};
@@ -97,7 +97,10 @@ public:
       any.begin = least(any.begin, shuffleXor(any.begin, mask));
       any.end = most(any.end, shuffleXor(any.end, mask));
     }
-    if (lane == 0) {
+    if constexpr (!hasWarps) {
+      ownAll = all;
+      ownAny = any;
+    } else if (lane == 0) {
       seen.all[threadIndex() / 32] = all;
       seen.any[threadIndex() / 32] = any;
     }
@@ -107,13 +110,13 @@ public:
   /// of its run then, none of which sees keys behind the run's end.
   DYNA_GPU bool seeAll(const Place<rows> &place, const KeyTile &tile,
                        int size) const {
-    const KeyRange all = seen.all[threadIndex() / 32];
+    const KeyRange all = allOfWarp();
     return tile.begin >= all.begin && tile.begin + size <= all.end &&
            tile.firstRow <= place.first && tile.endRow >= place.end;
   }
   /// Whether none of them sees any: there is nothing to do for this warp.
   DYNA_GPU bool seeNone(const KeyTile &tile) const {
-    const KeyRange any = seen.any[threadIndex() / 32];
+    const KeyRange any = anyOfWarp();
     return tile.begin >= any.end || tile.end <= any.begin;
   }
 
@@ -138,7 +141,21 @@ public:
   }
 
 private:
-  const SeenKeys<rows> &seen;
+  DYNA_GPU KeyRange allOfWarp() const {
+    if constexpr (hasWarps)
+      return seen.all[threadIndex() / 32];
+    else
+      return ownAll;
+  }
+  DYNA_GPU KeyRange anyOfWarp() const {
+    if constexpr (hasWarps)
+      return seen.any[threadIndex() / 32];
+    else
+      return ownAny;
+  }
+
+  const SeenKeys<rows, hasWarps> &seen;
+  KeyRange ownAll, ownAny; ///< unless they are there
 };
 
 } // namespace mma

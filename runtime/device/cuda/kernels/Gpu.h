@@ -87,6 +87,12 @@ template <typename T> DYNA_GPU T shuffle(T value, int lane) {
 /// What this thread wrote before is seen by the host, too, whatever comes then.
 DYNA_GPU void fenceForHost() { __threadfence_system(); }
 
+/// The same address, of which `bytes` are read or written at once: a multiple of
+/// them, which emulated kernels check.
+template <int bytes, typename T> DYNA_GPU T *aligned(T *address) {
+  return address;
+}
+
 /// Ends the kernel, and the use of the device, as failed.
 DYNA_GPU void fail(const char *) { __trap(); }
 

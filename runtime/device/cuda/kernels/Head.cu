@@ -182,7 +182,7 @@ DYNA_GPU void store(T *to, const Values<T, Piece<T>::size> &values, int count) {
 #pragma unroll
     for (int i = 0; i < size; ++i)
       piece.values[i] = values.of[i];
-    *reinterpret_cast<Piece<T> *>(to) = piece;
+    *reinterpret_cast<Piece<T> *>(aligned<16>(to)) = piece;
     return;
   }
 #pragma unroll
@@ -201,7 +201,7 @@ DYNA_GPU void store(uint16_t *to, const Values<float, size> &values,
   for (int i = 0; i < size / 2; ++i)
     pairs.of[i] = packBf16(values.of[2 * i], values.of[2 * i + 1]);
   if (count == size) {
-    *reinterpret_cast<Pairs *>(to) = pairs;
+    *reinterpret_cast<Pairs *>(aligned<2 * size>(to)) = pairs;
     return;
   }
 #pragma unroll
@@ -278,7 +278,8 @@ private:
     const int count = least(vocab - piece * size, size);
     Values<T, size> values;
     if (count == size) {
-      const Piece<Logit> read = *reinterpret_cast<const Piece<Logit> *>(from);
+      const Piece<Logit> read =
+          *reinterpret_cast<const Piece<Logit> *>(aligned<16>(from));
 #pragma unroll
       for (int i = 0; i < size; ++i)
         values.of[i] = widen(read.values[i]);

@@ -159,7 +159,7 @@ DYNA_GPU void storeRows(uint16_t *to, int64_t stride, int32_t row, int32_t end,
                                two[i % 2 * 2 + 1] * factors[i]);
       if constexpr (isAligned) {
         if (column < columns)
-          *reinterpret_cast<uint32_t *>(target) = pair;
+          *reinterpret_cast<uint32_t *>(aligned<4>(target)) = pair;
         continue;
       }
       if (column < columns)

@@ -64,9 +64,9 @@ DYNA_GPU void run(const ProductEpilogueArguments &args) {
   P *auxAt = args.aux ? reinterpret_cast<P *>(static_cast<T *>(args.aux) +
                                               row * args.auxStride + column)
                       : nullptr;
-  P c = *at;
+  P c = *aligned<int(sizeof(P))>(at);
   if (args.isGradient) {
-    const P x = *auxAt;
+    const P x = *aligned<int(sizeof(P))>(auxAt);
 #pragma unroll
     for (int i = 0; i < size; ++i)
       store(load(&c.values[i]) * geluGradient<Sum>(load(&x.values[i])),
@@ -74,8 +74,8 @@ DYNA_GPU void run(const ProductEpilogueArguments &args) {
     *at = c;
     return;
   }
-  const P bias =
-      *reinterpret_cast<const P *>(static_cast<const T *>(args.bias) + column);
+  const P bias = *aligned<int(sizeof(P))>(
+      reinterpret_cast<const P *>(static_cast<const T *>(args.bias) + column));
   P before;
 #pragma unroll
   for (int i = 0; i < size; ++i) {

@@ -96,7 +96,7 @@ DYNA_GPU void storePair(const ProductArguments &args, int32_t row,
       float first, second;
     };
     if (hasSecond && args.hasPairs) {
-      *reinterpret_cast<Pair *>(to) = Pair{first, second};
+      *reinterpret_cast<Pair *>(aligned<8>(to)) = Pair{first, second};
       return;
     }
     to[0] = first;
@@ -112,7 +112,7 @@ DYNA_GPU void storePair(const ProductArguments &args, int32_t row,
   }
   const uint32_t pair = packBf16(first, second);
   if (hasSecond && args.hasPairs) {
-    *reinterpret_cast<uint32_t *>(to) = pair;
+    *reinterpret_cast<uint32_t *>(aligned<4>(to)) = pair;
     return;
   }
   to[0] = static_cast<uint16_t>(pair);

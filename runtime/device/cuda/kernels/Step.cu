@@ -129,10 +129,11 @@ DYNA_GPU void placeWords(const gpu::PlaceRowsArguments &args) {
        i < all; i += step) {
     const int64_t row = args.rows > 1 ? i / args.words : 0;
     const int64_t at = (i - row * args.words) * int64_t(sizeof(Word));
+    constexpr int bytes = sizeof(Word);
     const Word value = *reinterpret_cast<const Word *>(
-        args.source + row * args.sourceStride + at);
-    Word &target =
-        *reinterpret_cast<Word *>(args.target + row * args.targetStride + at);
+        gpu::aligned<bytes>(args.source + row * args.sourceStride + at));
+    Word &target = *reinterpret_cast<Word *>(
+        gpu::aligned<bytes>(args.target + row * args.targetStride + at));
     target = args.addedAs < 0 ? value : added(value, target, args.addedAs);
   }
 }

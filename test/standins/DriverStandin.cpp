@@ -115,6 +115,15 @@ DYNA_STANDIN_EXPORT int64_t dyna_standin_given(void) {
   return given;
 }
 
+DYNA_STANDIN_EXPORT int64_t dyna_standin_pageable(void) {
+  int64_t copies = 0;
+  (void)inContext([&](CUctx_st &) -> Result {
+    copies = machine().pageableCopies;
+    return kSuccess;
+  });
+  return copies;
+}
+
 DYNA_STANDIN_EXPORT int64_t dyna_standin_waiting(void) {
   int64_t waiting = 0;
   (void)inContext([&](CUctx_st &context) -> Result {

@@ -51,6 +51,9 @@ extern "C" void dyna_standin_reset(void);
 /// given so far, and of all work how much has not run.
 extern "C" int64_t dyna_standin_given(void);
 extern "C" int64_t dyna_standin_waiting(void);
+/// Copies that were asked for from or to memory of the host that is not page-locked, for
+/// which a driver may make the host wait.
+extern "C" int64_t dyna_standin_pageable(void);
 /// Libraries of machine code that are loaded (CodeLibraries.cpp), and kernels that
 /// were found in such, ever.
 extern "C" int64_t dyna_standin_libraries(void);

@@ -85,8 +85,9 @@ struct Machine {
   std::unique_ptr<CUctx_st> contexts[kMaxDevices];
   int retained[kMaxDevices] = {};
   std::map<const char *, size_t>
-      hostMemory;      ///< page-locked: bytes at an address
-  int64_t streams = 0; ///< made and not destroyed
+      hostMemory;             ///< page-locked: bytes at an address
+  int64_t pageableCopies = 0; ///< from and to other memory of the host
+  int64_t streams = 0;        ///< made and not destroyed
   int64_t buffers = 0;
   std::string failure; ///< how the last kernel failed
 };
@@ -130,6 +131,7 @@ inline void checkPageLocked(CUctx_st &context, StreamHandle handle,
     if (static_cast<const char *>(data) < begin + bytes)
       return;
   }
+  ++machine().pageableCopies;
   if (LateStream *stream = streamOf(context, handle);
       stream && context.streams.neverEnds(*stream))
     endProcess(call);

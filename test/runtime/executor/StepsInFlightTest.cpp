@@ -33,6 +33,7 @@ template <typename F> F *standin(const char *function) {
 }
 int64_t workGiven() { return standin<int64_t()>("dyna_standin_given")(); }
 int64_t workWaiting() { return standin<int64_t()>("dyna_standin_waiting")(); }
+int64_t pageable() { return standin<int64_t()>("dyna_standin_pageable")(); }
 int64_t live() { return standin<int64_t()>("dyna_standin_live")(); }
 
 using Numbers = std::vector<double>;
@@ -304,10 +305,13 @@ TEST_F(StepsInFlight, MemoryThatIsOutgrownIsNotWaitedFor) {
   LateRun run;
   for (int step = 0; step < 4; ++step) {
     const int64_t waiting = workWaiting(), before = workGiven();
+    const int64_t waited = pageable();
     EXPECT_OK(run.launch(step, batch(step)));
     EXPECT_GE(workWaiting() - waiting, workGiven() - before) << step;
     if (step > 0)
       EXPECT_OK(run.finish(given));
+    // Mini-batches come, and results go, by page-locked memory.
+    EXPECT_EQ(pageable(), waited) << step;
   }
   const int64_t buffers = live();
   EXPECT_OK(run.finish(given));

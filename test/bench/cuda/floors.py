@@ -39,6 +39,16 @@ def of_model(config, context, tokens, rates):
             "head": 4 * tokens * vocab / copy, "update": 30 * parameters_of(config) / copy}
 
 
+def rows_of(steps):
+    """Of a call, from the metrics of steps that are alike: each kernel runs once in each micro-batch or once a step, so that its rows
+    are those of a micro-batch on average."""
+    sizes = {(line["tokens"], line["micro_batches"]) for line in steps}
+    if len(sizes) != 1:
+        raise ValueError("steps differ in tokens or micro-batches: there is no floor of all")
+    tokens, micro_batches = sizes.pop()
+    return tokens / micro_batches
+
+
 def of_kernels(calls, row_bytes, rows, rates):
     """By kernel, of those whose bytes are known: `calls` of each, with `rows` on average."""
     return {name: count * row_bytes[name] * rows / rates["copy_bytes_per_s"] for name, count in calls.items() if name in row_bytes}

@@ -262,11 +262,8 @@ def part_gaps(machine, steps=6):
 
 
 def emit_gaps(machine, model, work, lost, measured):
-    """Each kernel runs once in each micro-batch or once a step, so that its rows are those of a micro-batch on average."""
-    context, tokens = contexts(model)[0], measured[0]["tokens"]
-    rows = tokens / measured[0]["micro_batches"]
-    if any(line["tokens"] != tokens or line["micro_batches"] != measured[0]["micro_batches"] for line in measured):
-        raise ValueError("steps differ in tokens or micro-batches: there is no floor of all")
+    """What steps went on, each part over its floor."""
+    context, tokens, rows = contexts(model)[0], measured[0]["tokens"], floors.rows_of(measured)
     steps = activity.steps_of(work, WARM)
     found, calls, slowest = activity.summary(steps), activity.calls(steps), activity.slowest(work, WARM, 20)
     rates, row_bytes = ceilings_of(machine), kernels_of_model(model)["row_bytes"]

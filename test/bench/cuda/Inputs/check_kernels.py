@@ -117,3 +117,14 @@ with tempfile.TemporaryDirectory() as folder:
     assert parts.cupti() == libraries[0], parts.cupti()
     os.environ["DYNA_CUDA_LIBRARY_PATH"] = f"/nowhere:{folder}/asked"
     assert parts.cupti() == libraries[1], parts.cupti()
+
+# Rows of a call are those of one of the micro-batches, and steps that differ have none in common.
+ALIKE = [{"tokens": 256, "micro_batches": 2}, {"tokens": 256, "micro_batches": 2}]
+assert floors.rows_of(ALIKE) == 128
+for other in ({"tokens": 255, "micro_batches": 2}, {"tokens": 256, "micro_batches": 1}):
+    try:
+        floors.rows_of([*ALIKE, other])
+    except ValueError as error:
+        assert "differ" in str(error), error
+    else:
+        raise AssertionError("steps that differ have floors")

@@ -48,7 +48,7 @@ mlir::dyna::cuda::readArchitectures(StringRef text) {
           "expects architectures among sm_80 (which sm_86 and sm_89 run, too), "
           "sm_90, sm_100 and sm_120, separated by commas, or emulated alone, "
           "but got '" +
-          name + "'");
+          name + (name.trim() == "emulated" ? "' beside others" : "'"));
     result.push_back(number);
   }
   llvm::sort(result);

@@ -124,10 +124,12 @@ bool readHeader(Reader &reader, ProductRecords &records) {
 StatusOr<ProductRecords> cuda::readProductFile(const std::string &path) {
   constexpr int64_t kLimit = INT64_C(64) << 20;
   DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path, kLimit));
+  // Line 0: nobody knows which.
   auto refuse = [&](int line, const char *why) {
-    return Status::invalidArgument(
-        formatText("%s:%d: %s; remove the file, and products are timed again",
-                   printable(path), line, why));
+    const std::string where =
+        line > 0 ? formatText("%s:%d", printable(path), line) : printable(path);
+    return Status::invalidArgument(formatText(
+        "%s: %s; remove the file, and products are timed again", where, why));
   };
   Reader reader(text);
   ProductRecords records;
@@ -138,7 +140,7 @@ StatusOr<ProductRecords> cuda::readProductFile(const std::string &path) {
   if (last == std::string::npos || text[last - 1] != '\n' ||
       checksumLine(std::string_view(text).substr(0, last)) !=
           std::string_view(text).substr(last))
-    return refuse(reader.line(), "the file is damaged, or was changed");
+    return refuse(0, "the file is damaged, or was changed");
   Reader body(std::string_view(text).substr(0, last));
   for (int line = 0; line < reader.line(); ++line)
     (void)body.takeLine();

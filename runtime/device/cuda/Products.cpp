@@ -46,8 +46,13 @@ Status Products::openLibrary() {
   DYNA_RETURN_IF_ERROR(
       context_->check(result, "taking the workspace of cuBLASLt"));
   workspace_.bytes = bytes;
-  DYNA_ASSIGN_OR_RETURN(
-      blas_, BlasProducts::create(context_, *blas, workspace_, options_.tf32));
+  auto made = BlasProducts::create(context_, *blas, workspace_, options_.tf32);
+  if (!made.isOk())
+    return Status(made.status().code(),
+                  made.status().message() +
+                      ": DYNA_CUDA_LIBRARY_PATH may name a folder of another; "
+                      "without one, products are by own kernels");
+  blas_ = std::move(*made);
   return Status::ok();
 }
 

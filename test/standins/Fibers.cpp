@@ -496,12 +496,13 @@ void dyna_emulated_trap(const char *why) {
 }
 
 void dyna_emulated_aligned(const void *address, int32_t bytes) {
-  if (reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(bytes) != 0)
-    dyna_emulated_trap(
-        formatText("an access of %d bytes to an address that is no multiple of "
-                   "them",
-                   bytes)
-            .c_str());
+  if (reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(bytes) == 0)
+    return;
+  // A text that lives while the fiber is left would never be freed.
+  current->setFailure(formatText("thread %d: an access of %d bytes to an "
+                                 "address that is no multiple of them",
+                                 current->thread(), bytes));
+  current->stop();
 }
 
 int32_t dyna_emulated_run(const dyna_emulated_launch *launch, char *message,

@@ -497,6 +497,14 @@ class CudaTest(common.BinaryTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         run = common.training(self.emulated("gpt2", "bf16"), self.corpus, *SHORT, "--tf32")
         self.refuse(run, "--tf32 is about products of f32", "computes in bf16")
+        # Neither is anything to products of own kernels, and nobody is to believe that it is.
+        mixed = self.folder / "mixed"
+        mixed.mkdir()
+        for name, source in (("libcuda.so.1", "cuda"), ("libcublasLt.so.13", "old")):
+            (mixed / name).symlink_to(STANDINS / source / name)
+        os.environ["DYNA_CUDA_LIBRARY_PATH"] = str(mixed)
+        for flag in ("--tf32", f"--algorithms={self.folder}/none"):
+            self.refuse(common.training(program, self.corpus, *SHORT, flag), f"{flag.split('=')[0]} is for products by cuBLASLt: ", "is of version 11.4.2 and lacks")
 
     def test_what_a_binary_says_of_itself(self):
         os.environ["DYNA_CUDA_LIBRARY_PATH"] = f"{STANDINS}/cuda:{STANDINS}/dnn"

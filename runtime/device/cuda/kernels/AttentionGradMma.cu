@@ -310,10 +310,6 @@ DYNA_GPU void keyGrad(const AttentionArguments &args,
                                   args.headDim, dv, 1);
 }
 
-struct alignas(16) Eight {
-  uint16_t elements[8];
-};
-
 /// A warp per query: for all heads the sums of out times dout, and its keys.
 DYNA_GPU void prepare(const AttentionArguments &args) {
   const int lane = threadIndex() % 32;
@@ -336,11 +332,13 @@ DYNA_GPU void prepare(const AttentionArguments &args) {
       const uint16_t *dout =
           headOf(args.dout, args.outStride, row, head, args.headDim) + column;
       if (args.isAligned && column < args.headDim) {
-        const Eight left = *reinterpret_cast<const Eight *>(aligned<16>(out));
-        const Eight right = *reinterpret_cast<const Eight *>(aligned<16>(dout));
+        const Piece<uint16_t> left =
+            *reinterpret_cast<const Piece<uint16_t> *>(aligned<16>(out));
+        const Piece<uint16_t> right =
+            *reinterpret_cast<const Piece<uint16_t> *>(aligned<16>(dout));
 #pragma unroll
         for (int i = 0; i < 8; ++i)
-          sum += widenBf16(left.elements[i]) * widenBf16(right.elements[i]);
+          sum += widenBf16(left.values[i]) * widenBf16(right.values[i]);
       } else {
         for (int i = 0; i < 8 && column + i < args.headDim; ++i)
           sum += widenBf16(out[i]) * widenBf16(dout[i]);

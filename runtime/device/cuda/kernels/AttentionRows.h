@@ -11,13 +11,10 @@
 #ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_ATTENTIONROWS_H
 #define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_ATTENTIONROWS_H
 
-#include "runtime/device/cuda/kernels/Gpu.h"
+#include "runtime/device/cuda/kernels/Elements.h"
 
 namespace dyna {
 namespace gpu {
-
-template <typename T> DYNA_GPU T least(T a, T b) { return a < b ? a : b; }
-template <typename T> DYNA_GPU T most(T a, T b) { return a < b ? b : a; }
 
 /// The segment of a query: the last that begins at or before it, since segments
 /// cover all queries in order.

@@ -135,6 +135,7 @@ DYNA_GPU float exp2(float x) {
   return y;
 }
 DYNA_GPU double exp2(double x) { return ::exp2(x); }
+/// The larger one; the number, where the other is none.
 DYNA_GPU float largestOf(float a, float b) { return ::fmaxf(a, b); }
 DYNA_GPU float log2(float x) { return ::log2f(x); }
 DYNA_GPU double log2(double x) { return ::log2(x); }

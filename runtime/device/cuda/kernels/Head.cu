@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/kernels/Gpu.h"
+#include "runtime/device/cuda/kernels/Elements.h"
 
 #include <cmath>
 
@@ -98,13 +98,7 @@ DYNA_GPU void copyRows(const HeadRowsArguments &args) {
 constexpr double kLog2E = 1.4426950408889634074;
 constexpr double kLn2 = 0.69314718055994530942;
 
-/// Elements that are read at once: 16 bytes.
-template <typename Element> struct alignas(16) Piece {
-  static constexpr int size = 16 / sizeof(Element);
-  Element values[size];
-};
-
-/// Those, as they are computed with.
+/// A piece's elements, as they are computed with.
 template <typename T, int count> struct Values {
   T of[count];
 };
@@ -245,7 +239,6 @@ public:
 private:
   static constexpr int kGroups = 4;
 
-  static DYNA_GPU int least(int a, int b) { return a < b ? a : b; }
   /// The thread's first piece of a group.
   DYNA_GPU int begin(int group) const {
     constexpr int share = kGroups * kHeadLossThreads;

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/kernels/Gpu.h"
+#include "runtime/device/cuda/kernels/Elements.h"
 
 namespace dyna {
 namespace gpu {
@@ -21,11 +21,6 @@ DYNA_GPU void store(double value, double *to) { *to = value; }
 DYNA_GPU void store(float value, uint16_t *to) {
   *to = static_cast<uint16_t>(packBf16(value, value));
 }
-
-/// `size` elements that follow each other.
-template <typename T, int size> struct alignas(size * sizeof(T)) Piece {
-  T values[size];
-};
 
 /// 1 / (1 + e^(-2 u)), where u is what the tanh of gelu(x) is of; gelu(x) is x
 /// times this.

@@ -128,3 +128,11 @@ for other in ({"tokens": 255, "micro_batches": 2}, {"tokens": 256, "micro_batche
         assert "differ" in str(error), error
     else:
         raise AssertionError("steps that differ have floors")
+
+# A part has half of what is left, the last one all.
+with tempfile.TemporaryDirectory() as folder:
+    machine = parts.Machine(pathlib.Path(folder), 100)
+    machine.begin_part(["another"])
+    assert 40 < machine.left() <= 50, machine.left()
+    machine.begin_part([])
+    assert 90 < machine.left() <= 100, machine.left()

@@ -309,6 +309,31 @@ std::string CostModel::describeOtherType() const {
                           elementTypeName(model_->manifest().compute_type()));
 }
 
+double CostModel::peakFlopRate() const {
+  return flopRate(table_.device(), model_->manifest().compute_type());
+}
+
+std::string CostModel::describeBasis() const {
+  const cost::Device &device = table_.device();
+  auto percent = [](double reach) {
+    return formatText("%.4g %%", 100 * (reach > 0 ? reach : 1));
+  };
+  const std::string rates = formatText(
+      "matrix products run at %s of %.4g TFLOP/s (%s), memory at %s of %.4g "
+      "GB/s, both of device '%s'%s",
+      percent(device.flops_reach()), peakFlopRate() * 1e-12,
+      elementTypeName(model_->manifest().compute_type()),
+      percent(device.bytes_reach()), device.bytes_per_second() * 1e-9,
+      device.name(),
+      device.source().empty() ? "" : " (" + device.source() + ")");
+  const auto measured = static_cast<int64_t>(table_.curves().size());
+  if (measured == 0)
+    return "forecast: nothing is measured: " + rates;
+  return formatText("forecast: %d functions are measured (%s); for the rest ",
+                    measured, table_.name()) +
+         rates;
+}
+
 cost::Direction directionOf(int role) {
   return role < 0 ? cost::DIRECTION_UNKNOWN : directions[role];
 }

@@ -74,6 +74,12 @@ public:
   /// Of that, what ranks exchange inside of the function.
   double estimateExchanges(const KindAt &at, cost::Direction direction,
                            const Work &work) const;
+  /// Matrix-product flops per second of a device in the model's compute type, at
+  /// its full rate.
+  double peakFlopRate() const;
+  /// One line for people: which functions are measured, and which rates estimates
+  /// assume of which description.
+  std::string describeBasis() const;
   const Cluster &cluster() const { return table_.cluster(); }
 
 private:

@@ -55,6 +55,14 @@ double PlanReport::paddingShare() const {
                      : 0;
 }
 
+double PlanReport::recomputeShare() const {
+  return seconds > 0 ? recompute / seconds : 0;
+}
+
+double PlanReport::peakShare() const {
+  return seconds > 0 && peakRate > 0 ? flops / (seconds * peakRate) : 0;
+}
+
 double PlanReport::stock(int stage) const {
   return pipelines > 0 ? stages[stage].stock / static_cast<double>(pipelines)
                        : 0;
@@ -72,6 +80,9 @@ void PlanReport::add(const PlanReport &other) {
   exchange += other.exchange;
   loadBound += other.loadBound;
   pathBound += other.pathBound;
+  recompute += other.recompute;
+  flops += other.flops;
+  peakRate = std::max(peakRate, other.peakRate);
   pipelines += other.pipelines;
   otherSchedules += other.otherSchedules;
   others.insert(other.others.begin(), other.others.end());
@@ -117,11 +128,13 @@ std::string PlanReport::json(const std::string &name) const {
       "\"padding_share\": %.6f, \"seconds\": %.9g, "
       "\"bound_seconds\": %.9g, \"load_bound_seconds\": %.9g, "
       "\"path_bound_seconds\": %.9g, \"tokens_per_second\": %.9g, "
-      "\"bubble\": %.6f, \"exchange\": %.6f, \"other_schedules\": %d, ",
+      "\"bubble\": %.6f, \"exchange\": %.6f, \"recompute\": %.6f, "
+      "\"model_flops\": %.9g, \"peak_share\": %s, \"other_schedules\": %d, ",
       name.empty() ? "" : "\"plan\": \"" + name + "\", ", steps, samples,
       tokens, microBatches, largestMicroBatch, padding, paddingShare(), seconds,
       bound, loadBound, pathBound, tokensPerSecond(), bubble(), exchangeShare(),
-      otherSchedules);
+      recomputeShare(), flops,
+      peakRate > 0 ? formatText("%.6f", peakShare()) : "null", otherSchedules);
   if (planSeconds > 0)
     text +=
         formatText("\"plan_seconds\": %.6g, \"longest_plan_seconds\": %.6g, ",
@@ -228,13 +241,33 @@ static void reportPipelines(PlanReport &report, const ExecutableGraph &graph,
   }
 }
 
-void PlanReport::count(const plan::Plan &plan,
+/// Forward, and twice that backward, of samples of these lengths.
+static double trainingFlops(const Model &model,
+                            const std::vector<int64_t> &lengths) {
+  double perStep = 0;
+  for (int l = 0; l < model.layers(); ++l) {
+    const plan::LayerKind &kind = model.kind(l);
+    for (int64_t length : lengths)
+      perStep += static_cast<double>(kind.flops_per_token() +
+                                     kind.flops_per_target()) *
+                     static_cast<double>(length) +
+                 static_cast<double>(kind.attention_flops_per_pair()) *
+                     static_cast<double>(visiblePairs(kind, length));
+  }
+  return 3 * perStep;
+}
+
+void PlanReport::count(const Model &model, const plan::Plan &plan,
                        const std::vector<int64_t> &lengths) {
   samples = tokens = padding = largestMicroBatch = 0;
+  std::vector<int64_t> counted = lengths;
   for (const plan::MicroBatch &microBatch : plan.microBatches) {
     int64_t size = 0;
-    for (const plan::Segment &segment : microBatch.segments)
+    for (const plan::Segment &segment : microBatch.segments) {
       size += segment.length;
+      if (lengths.empty())
+        counted.push_back(segment.length);
+    }
     samples += static_cast<int64_t>(microBatch.segments.size());
     tokens += size;
     largestMicroBatch = std::max(largestMicroBatch, size);
@@ -245,6 +278,20 @@ void PlanReport::count(const plan::Plan &plan,
     tokens = real;
   }
   microBatches = static_cast<int64_t>(plan.microBatches.size());
+  flops = trainingFlops(model, counted);
+}
+
+/// Seconds in functions that compute saved values again, mean of the ranks.
+static double secondsOfRecomputation(const plan::Plan &plan,
+                                     const PlanWork &work) {
+  double seconds = 0;
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    const auto &program = plan.ranks[rank].instructions;
+    for (size_t i = 0; i < program.size(); ++i)
+      if (program[i].op == plan::Instruction::RECOMPUTE)
+        seconds += work.steps(rank)[static_cast<int>(i)].seconds;
+  }
+  return seconds / std::max(plan.rankCount(), 1);
 }
 
 PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
@@ -253,7 +300,8 @@ PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   report.steps = 1;
   report.seconds = times.makespan;
   report.exchange = secondsOfExchange(plan, times);
-  report.count(plan, plan.lengths);
+  report.recompute = secondsOfRecomputation(plan, work);
+  report.count(graph.model(), plan, plan.lengths);
   if (!plan.fallback.empty()) {
     report.otherSchedules = 1;
     report.others.insert(plan.fallback);
@@ -270,6 +318,10 @@ PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   }
   reportPipelines(report, graph, plan, work, times);
   return report;
+}
+
+double peakFlopRate(const CostModel &costs, int ranks) {
+  return costs.peakFlopRate() * ranks;
 }
 
 StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
@@ -354,26 +406,30 @@ std::string describeReports(
     name.resize(width, ' ');
     return name;
   };
-  const char *titles = " %12s %14s %14s %10s %8s %8s %10s %12s\n";
+  const char *titles = " %12s %14s %14s %8s %8s %8s %8s %8s %10s %12s\n";
   std::string text =
       padded("plan") + formatText(titles, "step", "of its bound", "tokens/s",
-                                  "bubble", "padding", "micro-", "largest",
-                                  "peak of");
-  text += padded("") + formatText(titles, "seconds", "", "", "", "", "batches",
-                                  "tokens", "a rank");
+                                  "of peak", "bubble", "recom-", "padding",
+                                  "micro-", "largest", "peak of");
+  text += padded("") + formatText(titles, "seconds", "", "", "flops", "",
+                                  "puted", "", "batches", "tokens", "a rank");
   for (const auto &[name, report] : reports) {
     const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
     text +=
         padded(name) +
-        formatText(" %12.6g %14.3f %14.6g %9.1f%% %7.1f%% %8.1f %10d %12s\n",
-                   report.seconds / steps,
-                   report.leastSeconds() > 0
-                       ? report.seconds / report.leastSeconds()
-                       : 1.0,
-                   report.tokensPerSecond(), 100 * report.bubble(),
-                   100 * report.paddedShare(),
-                   static_cast<double>(report.microBatches) / steps,
-                   report.largestMicroBatch, formatBytes(report.peakBytes()));
+        formatText(
+            " %12.6g %14.3f %14.6g %8s %7.1f%% %7.1f%% %7.1f%% %8.1f "
+            "%10d %12s\n",
+            report.seconds / steps,
+            report.leastSeconds() > 0 ? report.seconds / report.leastSeconds()
+                                      : 1.0,
+            report.tokensPerSecond(),
+            report.peakRate > 0 ? formatText("%.1f%%", 100 * report.peakShare())
+                                : "-",
+            100 * report.bubble(), 100 * report.recomputeShare(),
+            100 * report.paddingShare(),
+            static_cast<double>(report.microBatches) / steps,
+            report.largestMicroBatch, formatBytes(report.peakBytes()));
   }
   for (const auto &[name, report] : reports) {
     if (report.stages.size() < 2)

@@ -49,7 +49,14 @@ struct PlanReport {
   double bound = 0;              ///< of the busiest ranks of each step
   double exchange = 0;           ///< PlanReport::exchangeShare's, of all steps
   double loadBound = 0, pathBound = 0; ///< of the pipelines, steps added up
-  int64_t pipelines = 0;               ///< replicas with work, of all steps
+  double recompute = 0; ///< seconds of recomputation, mean of the ranks
+  /// Matrix-product flops that the samples need: forward and twice that backward,
+  /// without padding and recomputation.
+  double flops = 0;
+  /// Matrix-product flops per second of all ranks at the full rate of the
+  /// described device; 0: unknown.
+  double peakRate = 0;
+  int64_t pipelines = 0;        ///< replicas with work, of all steps
   int64_t otherSchedules = 0;   ///< steps with another schedule (`fallback`)
   std::set<std::string> others; ///< the names of these
   /// Of planning and proof, all steps and the longest; 0 where nobody measured.
@@ -81,19 +88,18 @@ struct PlanReport {
   double exchangeShare() const;
   /// Of all tokens that are computed, those that are padding.
   double paddingShare() const;
+  /// Share of the step's time that a rank recomputes, mean of the ranks.
+  double recomputeShare() const;
+  /// Model flops utilisation: `flops` over what `peakRate` allows; 0 if unknown.
+  double peakShare() const;
   /// Median safety stock of a stage (PipelineTimes.h), mean of all pipelines.
   double stock(int stage) const;
 
-  /// Of all tokens that pass the layers.
-  double paddedShare() const {
-    return padding > 0 ? static_cast<double>(padding) /
-                             static_cast<double>(tokens + padding)
-                       : 0;
-  }
-
   /// Sets numbers and sizes of micro-batches, samples and tokens, as the plan of
-  /// one step has them; `lengths` are of its samples, none: not known.
-  void count(const plan::Plan &plan, const std::vector<int64_t> &lengths);
+  /// one step has them, and the flops of `model` for them. `lengths` are those of
+  /// its samples; if empty, segments count as samples without padding.
+  void count(const Model &model, const plan::Plan &plan,
+             const std::vector<int64_t> &lengths);
   /// Adds the steps of a report of the same graph, or graphs.
   void add(const PlanReport &other);
   /// Puts the phases, of which each has one of these names, in this order: steps
@@ -115,6 +121,9 @@ StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
 /// The same of one that has been played.
 PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
                       const PlanWork &work, const PlanTimes &times);
+
+/// `PlanReport::peakRate` of so many ranks on the devices of `costs`.
+double peakFlopRate(const CostModel &costs, int ranks);
 
 /// Seconds at which the last function of a micro-batch is over, on any rank.
 double endOfMicroBatches(const plan::Plan &plan, const PlanTimes &times);

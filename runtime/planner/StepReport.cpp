@@ -25,14 +25,16 @@ playPhases(const StepPlanner &planner, const VerifiedStep &step,
   return phases;
 }
 
-void countPhases(PlanReport &report, const VerifiedStep &step) {
+void countPhases(PlanReport &report, const Model &model,
+                 const VerifiedStep &step) {
   report.steps = 1;
   for (const VerifiedStep::Phase &phase : step.phases()) {
     PlanReport own;
-    own.count(phase.plan.plan(), phase.plan.lengths());
+    own.count(model, phase.plan.plan(), phase.plan.lengths());
     report.samples += own.samples;
     report.tokens += own.tokens;
     report.padding += own.padding;
+    report.flops += own.flops;
     report.microBatches += own.microBatches;
     report.largestMicroBatch =
         std::max(report.largestMicroBatch, own.largestMicroBatch);
@@ -59,7 +61,8 @@ PlanReport reportStep(const StepPlanner &planner, const VerifiedStep &step,
                       const std::vector<PlayedPhase> &phases) {
   const ExecutableGraph &home = *planner.home().graph;
   PlanReport report;
-  countPhases(report, step);
+  countPhases(report, home.model(), step);
+  report.peakRate = peakFlopRate(planner.home().planner->costs(), home.ranks());
   std::vector<double> busy(home.ranks());
   report.rankBytes.resize(busy.size());
   for (size_t k = 0; k < phases.size(); ++k) {
@@ -67,7 +70,8 @@ PlanReport reportStep(const StepPlanner &planner, const VerifiedStep &step,
     const ExecutableGraph &graph = *phase.graph->graph;
     PlanReport own =
         reportPlan(graph, phase.plan->plan(), phase.work, phase.times);
-    own.count(phase.plan->plan(), phase.plan->lengths());
+    own.count(graph.model(), phase.plan->plan(), phase.plan->lengths());
+    own.peakRate = report.peakRate;
     setPeakBytes(own, home, graph, step, static_cast<int>(k));
     own.switchSeconds = phase.switches.seconds();
     own.switchBytes = phase.switches.bytes();
@@ -80,6 +84,7 @@ PlanReport reportStep(const StepPlanner &planner, const VerifiedStep &step,
     report.loadBound += own.loadBound;
     report.pathBound += own.pathBound;
     report.exchange += own.exchange;
+    report.recompute += own.recompute;
     report.otherSchedules += own.otherSchedules;
     report.others.insert(own.others.begin(), own.others.end());
     report.switchSeconds += own.switchSeconds;

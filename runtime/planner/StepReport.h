@@ -39,8 +39,10 @@ StatusOr<std::vector<PlayedPhase>> playPhases(const StepPlanner &planner,
 PlanReport reportStep(const StepPlanner &planner, const VerifiedStep &step,
                       const std::vector<PlayedPhase> &phases);
 
-/// Numbers and sizes of micro-batches, samples and tokens of all phases, alone.
-void countPhases(PlanReport &report, const VerifiedStep &step);
+/// Sets numbers and sizes of micro-batches, samples and tokens of all phases, and the
+/// flops of `model` for them.
+void countPhases(PlanReport &report, const Model &model,
+                 const VerifiedStep &step);
 
 /// Writes it as the executor writes a step that ran, switches on tracks of their
 /// own. `step` says where it begins; `ofHosts` as for tracePlan.

@@ -155,7 +155,7 @@ static std::string noteEmptyRange(const Session &session,
              : none;
 }
 
-std::vector<std::string> dataNotes(const Session &session) {
+std::vector<std::string> lengthNotes(const Session &session) {
   const SampleStatistics &data = session.data->statistics();
   std::vector<std::string> notes;
   std::string limit = groupDigits(session.sampleLimit) + " tokens";
@@ -175,6 +175,12 @@ std::vector<std::string> dataNotes(const Session &session) {
   if (data.dropped > 0)
     notes.push_back(count(data.dropped, "document") +
                     " left out: nothing to predict in them");
+  return notes;
+}
+
+std::vector<std::string> dataNotes(const Session &session) {
+  const SampleStatistics &data = session.data->statistics();
+  std::vector<std::string> notes = lengthNotes(session);
   if (session.ranges)
     for (const LengthRange &range : session.ranges->ranges())
       if (std::string note = noteEmptyRange(session, range); !note.empty())

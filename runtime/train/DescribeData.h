@@ -24,6 +24,9 @@ std::vector<std::string> describeData(const Session &session);
 /// there is one strategy.
 std::vector<std::string> describeRanges(Session &session);
 
+/// Documents that became shorter samples, or none: one note for each reason.
+std::vector<std::string> lengthNotes(const Session &session);
+
 /// What the run does not train on, or reads otherwise than was meant: said in
 /// any case.
 std::vector<std::string> dataNotes(const Session &session);

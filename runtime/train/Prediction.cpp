@@ -30,7 +30,7 @@ predictStep(const Session &session, const plan::Plan &plan,
   PlanWork work(*session.home.graph, plan, session.home.planner->costs());
   DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
   PlanReport report = reportPlan(*session.home.graph, plan, work, times);
-  report.count(plan, lengths);
+  report.count(*session.model, plan, lengths);
   return std::optional<PlanReport>(std::move(report));
 }
 
@@ -44,10 +44,10 @@ StatusOr<std::optional<PlanReport>> predictPhases(const Session &session,
   return std::optional<PlanReport>(reportStep(planner, phases.step, played));
 }
 
-PlanReport reportMeasured(const PlannedPhases &phases, double seconds,
-                          const std::vector<RankUse> &uses) {
+PlanReport reportMeasured(const Model &model, const PlannedPhases &phases,
+                          double seconds, const std::vector<RankUse> &uses) {
   PlanReport report;
-  countPhases(report, phases.step);
+  countPhases(report, model, phases.step);
   report.seconds = seconds;
   for (const RankUse &use : uses) {
     report.rankBytes.push_back(use.peakBytes);
@@ -61,7 +61,7 @@ PlanReport reportMeasured(const Session &session, const VerifiedPlan &plan,
   PlanReport report;
   report.steps = 1;
   report.seconds = seconds;
-  report.count(plan.plan(), plan.lengths());
+  report.count(*session.model, plan.plan(), plan.lengths());
   report.stages.resize(uses.empty() ? 0 : session.home.graph->stages());
   for (const RankUse &use : uses) {
     const int rank = static_cast<int>(report.rankBytes.size());

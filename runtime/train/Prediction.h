@@ -35,8 +35,8 @@ StatusOr<std::optional<PlanReport>> predictPhases(const Session &session,
 /// bounds and stocks, which are none of a measurement.
 PlanReport reportMeasured(const Session &session, const VerifiedPlan &plan,
                           double seconds, const std::vector<RankUse> &uses);
-PlanReport reportMeasured(const PlannedPhases &phases, double seconds,
-                          const std::vector<RankUse> &uses);
+PlanReport reportMeasured(const Model &model, const PlannedPhases &phases,
+                          double seconds, const std::vector<RankUse> &uses);
 
 /// Writes that step for a trace of the one that was executed: at `begin` seconds,
 /// behind the processes of the ranks, "predicted rank 0" and so on.

@@ -270,6 +270,13 @@ Status writeLengths(const Model &model, const TrainOptions &options) {
   DYNA_RETURN_IF_ERROR(replaceFile(options.writeLengths, text));
   for (const std::string &line : describeData(session))
     sayLine(line);
+  const std::string longer = describeLongDocuments(session);
+  sayLine("long documents: " +
+          (longer.empty() ? "none of more than " +
+                                groupDigits(session.sampleLimit) + " tokens"
+                          : longer));
+  for (const std::string &note : lengthNotes(session))
+    sayLine("note: " + note);
   return Status::ok();
 }
 

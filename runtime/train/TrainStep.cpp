@@ -116,7 +116,8 @@ StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
   metrics.measured =
       planned.plan
           ? reportMeasured(session_, *planned.plan, seconds, result.uses)
-          : reportMeasured(*planned.phases, seconds, result.uses);
+          : reportMeasured(*session_.model, *planned.phases, seconds,
+                           result.uses);
   metrics.predicted = planned.predicted;
   metrics.planSeconds = planned.planSeconds;
   metrics.planWaitSeconds = waited;

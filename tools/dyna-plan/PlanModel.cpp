@@ -177,8 +177,10 @@ StatusOr<CostTable> openTable(const PlanFlags &flags) {
 StatusOr<CostModel> openCosts(const Model &model, CostTable table) {
   DYNA_ASSIGN_OR_RETURN(CostModel costs,
                         CostModel::create(model, std::move(table)));
-  if (const std::string note = costs.describeOtherType(); !note.empty())
-    llvm::errs() << "note: " << printable(note) << '\n';
+  for (const std::string &note :
+       {costs.describeOtherType(), costs.describeBasis()})
+    if (!note.empty())
+      llvm::errs() << "note: " << printable(note) << '\n';
   return costs;
 }
 

@@ -25,8 +25,8 @@ bool isTrainingBinary(const std::string &path);
 /// What --costs, --cluster and --attention say.
 StatusOr<CostTable> openTable(const PlanFlags &flags);
 
-/// The table's costs of the model; says if they were measured in another compute
-/// type.
+/// Returns the table's costs of the model. Notes which rates forecasts assume, and
+/// whether costs were measured in another compute type.
 StatusOr<CostModel> openCosts(const Model &model, CostTable table);
 
 /// Says what a file of costs lacks for strategies that a search tries or found.

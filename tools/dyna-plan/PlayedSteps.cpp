@@ -129,6 +129,7 @@ static StatusOr<PlanReport> planStep(const StepsOfRequest &of,
     outputs.svg.add(of.name, of.graph, plan, times);
   PlanReport report = reportPlan(of.graph, plan, work, times);
   report.samples = static_cast<int64_t>(step.size());
+  report.peakRate = peakFlopRate(of.costs, of.graph.ranks());
   if (outputs.hasPlanTimes)
     report.planSeconds = report.longestPlanSeconds = planning.count();
   return report;
@@ -180,25 +181,23 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
   return all;
 }
 
-bool fits(const PlanReport &report, int64_t memory) {
-  return memory == 0 || report.peakBytes() <= memory;
-}
-
 void print(const Reports &reports, int64_t memory, const PlanFlags &flags) {
   if (flags.json) {
     for (const auto &[name, report] : reports)
       llvm::outs() << report.json(name) << '\n';
     return;
   }
-  llvm::outs() << describeReports(reports);
+  const Reports sorted = sortReports(reports, memory);
+  llvm::outs() << describeReports(sorted);
   if (flags.report)
-    for (const auto &[name, report] : reports)
+    for (const auto &[name, report] : sorted)
       llvm::outs() << describeReport(name, report);
-  for (const auto &[name, report] : reports)
+  for (const auto &[name, report] : sorted)
     if (!fits(report, memory))
       llvm::outs() << formatText(
           "%s does not fit: a rank takes %s, a device has %s\n", name,
           formatBytes(report.peakBytes()), formatBytes(memory));
+  llvm::outs() << explainBest(sorted, memory);
 }
 
 } // namespace dyna

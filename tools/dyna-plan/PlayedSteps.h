@@ -8,6 +8,7 @@
 #include "runtime/planner/PlanReport.h"
 #include "runtime/planner/Policy.h"
 #include "runtime/sim/PlanTrace.h"
+#include "tools/dyna-plan/CompareReports.h"
 #include "tools/dyna-plan/PipelineSvg.h"
 #include "tools/dyna-plan/PlanFlags.h"
 
@@ -54,13 +55,8 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
                                const std::string &name, StepOutputs &outputs,
                                std::vector<std::string> &notes);
 
-/// What plans are called, and what they are worth.
-using Reports = std::vector<std::pair<std::string, PlanReport>>;
-
-/// Whether every rank has room; `memory` in bytes of a device, 0: not known.
-bool fits(const PlanReport &report, int64_t memory);
-
-/// To standard output.
+/// Prints the reports to standard output, the best first: as a table, or with
+/// --json as objects in the given order.
 void print(const Reports &reports, int64_t memory, const PlanFlags &flags);
 
 } // namespace dyna

@@ -13,7 +13,6 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace dyna {
 namespace {
@@ -69,12 +68,7 @@ std::string tryStrategies(const CostModel &costs,
 /// The best first, as many as are looked at.
 void printBest(Reports reports, int64_t devices, int64_t memory,
                const PlanFlags &flags) {
-  auto rank = [&](const auto &entry) {
-    return std::tuple(!fits(entry.second, memory),
-                      -entry.second.tokensPerSecond(), entry.first);
-  };
-  llvm::sort(reports,
-             [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
+  reports = sortReports(std::move(reports), memory);
   int64_t fitting =
       std::count_if(reports.begin(), reports.end(), [&](const auto &entry) {
         return fits(entry.second, memory);

@@ -1,0 +1,103 @@
+//===- CompareReports.cpp - Ranks plans and explains the best -------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "tools/dyna-plan/CompareReports.h"
+
+#include "runtime/base/Text.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+namespace dyna {
+
+bool fits(const PlanReport &report, int64_t memory) {
+  return memory == 0 || report.peakBytes() <= memory;
+}
+
+Reports sortReports(Reports reports, int64_t memory) {
+  auto rank = [&](const auto &entry) {
+    return std::tuple(!fits(entry.second, memory),
+                      -entry.second.tokensPerSecond());
+  };
+  std::stable_sort(
+      reports.begin(), reports.end(),
+      [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
+  return reports;
+}
+
+namespace {
+
+/// Where the seconds of all steps go. Parts add up to the makespans.
+struct Parts {
+  double bubble = 0;    ///< the busiest stage waits
+  double recompute = 0; ///< saved values are computed again
+  double padding = 0;   ///< the share of padding of all other work
+  double work = 0;      ///< the rest of the busiest stage
+};
+
+Parts partsOf(const PlanReport &report) {
+  Parts parts;
+  parts.bubble = report.bubble() * report.seconds;
+  const double busy = report.seconds - parts.bubble;
+  parts.recompute = std::min(report.recompute, busy);
+  parts.padding = report.paddingShare() * (busy - parts.recompute);
+  parts.work = busy - parts.recompute - parts.padding;
+  return parts;
+}
+
+/// "9.1 % more bubble and 2.0 % more padding": shares of the best plan's time, the
+/// largest first; what is below a hundredth of the difference is left out.
+std::string describeExcess(const PlanReport &best, const PlanReport &other) {
+  const Parts a = partsOf(best), b = partsOf(other);
+  std::array<std::pair<double, const char *>, 4> excess = {
+      {{b.bubble - a.bubble, "bubble"},
+       {b.recompute - a.recompute, "recomputation"},
+       {b.padding - a.padding, "padding"},
+       {b.work - a.work, "work on its busiest stage"}}};
+  std::stable_sort(
+      excess.begin(), excess.end(),
+      [](const auto &x, const auto &y) { return x.first > y.first; });
+  std::string text;
+  const double difference = other.seconds - best.seconds;
+  for (const auto &[seconds, what] : excess)
+    if (seconds > difference / 100)
+      text += (text.empty() ? "" : " and ") +
+              formatText("%.1f %% more %s", 100 * seconds / best.seconds, what);
+  return text;
+}
+
+/// The fastest of those that do not fit, if it is faster than the best.
+std::string describeMissed(const Reports &sorted, int64_t memory) {
+  const double best = sorted.front().second.tokensPerSecond();
+  for (const auto &[name, report] : sorted)
+    if (!fits(report, memory) && report.tokensPerSecond() > best)
+      return formatText("; %s would be %.1f %% faster, but a rank takes %s of "
+                        "%s",
+                        name, 100 * (report.tokensPerSecond() / best - 1),
+                        formatBytes(report.peakBytes()), formatBytes(memory));
+  return "";
+}
+
+} // namespace
+
+std::string explainBest(const Reports &sorted, int64_t memory) {
+  if (sorted.size() < 2 || !fits(sorted.front().second, memory))
+    return "";
+  const auto &[name, best] = sorted.front();
+  const auto &[next, other] = sorted[1];
+  std::string text = "best: " + name;
+  constexpr double least = 5e-4; // of what is printed as 0.1 %
+  if (!fits(other, memory))
+    text += ", the only plan that fits";
+  else if (other.seconds < (1 + least) * best.seconds)
+    text += formatText(", as fast as %s", next);
+  else
+    text += formatText(", %.1f %% faster than %s, which has %s",
+                       100 * (other.seconds / best.seconds - 1), next,
+                       describeExcess(best, other));
+  return text + describeMissed(sorted, memory) + "\n";
+}
+
+} // namespace dyna

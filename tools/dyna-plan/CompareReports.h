@@ -1,0 +1,34 @@
+//===- CompareReports.h - Ranks plans and explains the best -----*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_TOOLS_DYNA_PLAN_COMPAREREPORTS_H
+#define DYNA_TOOLS_DYNA_PLAN_COMPAREREPORTS_H
+
+#include "runtime/planner/PlanReport.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dyna {
+
+/// Reports of plans of the same steps, each with the name of its plan.
+using Reports = std::vector<std::pair<std::string, PlanReport>>;
+
+/// Returns true if every rank has room. `memory`: bytes of a device, 0 if unknown.
+bool fits(const PlanReport &report, int64_t memory);
+
+/// Sorts by tokens per second, the fastest first. Plans that do not fit come last.
+/// Plans that are equally fast keep their order.
+Reports sortReports(Reports reports, int64_t memory);
+
+/// Explains in one sentence why the first of sorted reports is the best: what the
+/// next plan spends more on (bubble, recomputation, padding, other work of its
+/// busiest stage), and which faster plan does not fit. Returns an empty string for
+/// fewer than two reports, or if none fits.
+std::string explainBest(const Reports &sorted, int64_t memory);
+
+} // namespace dyna
+
+#endif // DYNA_TOOLS_DYNA_PLAN_COMPAREREPORTS_H

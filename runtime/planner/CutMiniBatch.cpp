@@ -90,17 +90,37 @@ public:
   ShareSearch(const ExecutableGraph &graph, const StageTables &tables,
               const PlanOptions &options, bool trains, BatchingProblem problem)
       : graph_(graph), tables_(tables), options_(options), trains_(trains),
-        problem_(std::move(problem)), plays_(options) {
-    // The order that a search would find is not much better for one cut than
-    // for another, and takes as long as all else together.
-    if (ruleOf(options.schedule).adapts)
-      plays_.schedule = Schedule::Cyclic;
-  }
+        problem_(std::move(problem)) {}
 
   StatusOr<MicroBatches> run() {
+    DYNA_RETURN_IF_ERROR(attemptShares());
+    return std::move(chosen().cut);
+  }
+
+private:
+  static constexpr double never = std::numeric_limits<double>::infinity();
+
+  /// Whether a replica has to run another order than the one asked for, as that
+  /// does not fit its memory; then seconds until the slowest is done, infinite
+  /// where one cannot run it in any order.
+  using Time = std::pair<bool, double>;
+
+  /// A cut, with the order of preference among cuts.
+  struct Candidate {
+    MicroBatches cut;
+    bool leavesIdle = false;
+    Time time = {false, 0};
+
+    bool isBefore(const Candidate &other) const {
+      return std::pair(leavesIdle, time) <
+             std::pair(other.leavesIdle, other.time);
+    }
+  };
+
+  Status attemptShares() {
     DYNA_RETURN_IF_ERROR(attempt(problem_.limit));
     if (problem_.stages == 1 && problem_.replicas == 1)
-      return std::move(best_);
+      return Status::ok();
     // However micro-batches are dealt, each to who has least, a replica has at
     // most its share of the sum and (1 - 1 / replicas) of the largest more: to
     // the cut that is nearly one stage more.
@@ -116,7 +136,7 @@ public:
       DYNA_RETURN_IF_ERROR(attempt(problem_.limit / inFlight));
     const int64_t most = std::max(8, problem_.stages);
     const int64_t least = leastLoad();
-    for (int64_t parts = 1, step = 1; parts <= most || leavesIdle_;) {
+    for (int64_t parts = 1, step = 1; parts <= most || best_.leavesIdle;) {
       DYNA_RETURN_IF_ERROR(attempt(whole / parts));
       if (whole / parts < least)
         break; // every sample is alone
@@ -124,10 +144,20 @@ public:
       step = (parts & (parts - 1)) == 0 && parts > 1 ? parts / 2 : step;
       parts += step;
     }
-    return std::move(best_);
+    return Status::ok();
   }
 
-private:
+  /// The best of the rule's first cuts, or of its others. Searched orders gain more
+  /// where micro-batches differ, so these two are compared by such orders.
+  Candidate &chosen() {
+    if (other_.cut.empty())
+      return best_;
+    if (ruleOf(options_.schedule).adapts)
+      for (Candidate *candidate : {&best_, &other_})
+        candidate->time = timeOf(candidate->cut, /*searched=*/true);
+    return other_.isBefore(best_) ? other_ : best_;
+  }
+
   /// Whether loads are bytes.
   bool isLimited() const { return trains_ && !options_.dynamicLimits.empty(); }
 
@@ -164,17 +194,24 @@ private:
     if (problem_.share == tried_)
       return Status::ok();
     tried_ = problem_.share;
-    DYNA_ASSIGN_OR_RETURN(MicroBatches cut,
-                          ruleOf(options_.batching).cut(problem_));
-    bool idle = leavesIdle(cut);
-    const Time time = timeOf(cut);
-    if (best_.empty() ||
-        std::pair(idle, time) < std::pair(leavesIdle_, time_)) {
-      best_ = std::move(cut);
-      leavesIdle_ = idle;
-      time_ = time;
-    }
+    const BatchingRule &rule = ruleOf(options_.batching);
+    DYNA_ASSIGN_OR_RETURN(MicroBatches cut, rule.cut(problem_));
+    take(std::move(cut), best_);
+    if (!rule.cutOtherwise || graph_.stages() == 1 || !trains_)
+      return Status::ok();
+    DYNA_ASSIGN_OR_RETURN(MicroBatches other, rule.cutOtherwise(problem_));
+    take(std::move(other), other_);
     return Status::ok();
+  }
+
+  /// Keeps the cut if it is better than `best`.
+  void take(MicroBatches cut, Candidate &best) const {
+    Candidate candidate;
+    candidate.leavesIdle = leavesIdle(cut);
+    candidate.time = timeOf(cut, /*searched=*/false);
+    candidate.cut = std::move(cut);
+    if (best.cut.empty() || candidate.isBefore(best))
+      best = std::move(candidate);
   }
 
   /// Whether a replica has nothing while a micro-batch could be two.
@@ -189,37 +226,51 @@ private:
     return canBeCut && busy < problem_.replicas;
   }
 
-  /// Whether a replica has to run another order than the one asked for, as that
-  /// does not fit its memory; then seconds until the slowest is done, infinite
-  /// where one cannot run it in any order.
-  using Time = std::pair<bool, double>;
-  Time timeOf(const MicroBatches &cut) const {
+  /// Of the slowest replica. `searched`: under the best simple order of a schedule
+  /// that searches.
+  Time timeOf(const MicroBatches &cut, bool searched) const {
     plan::Plan plan;
     plan.microBatches = cut;
     const auto owned = microBatchesOfReplicas(plan, problem_.replicas);
-    constexpr double never = std::numeric_limits<double>::infinity();
     Time slowest = {false, 0};
     for (int replica = 0; replica < problem_.replicas; ++replica) {
       PipelineProblem pipeline = pipelineOf(plan, owned[replica]);
-      if (!isLimited()) {
-        auto schedule = schedulePipeline(std::move(pipeline), plays_, trains_);
-        if (!schedule.isOk())
-          return {true, never};
-        slowest.second = std::max(slowest.second, makespanOf(schedule->stages));
-        continue;
+      if (isLimited()) {
+        holdBlocks(pipeline, graph_, plan, owned[replica], options_);
+        limitStages(pipeline, graph_, replica, options_,
+                    std::vector<int64_t>(graph_.ranks(), 0));
+        pipeline.inFlight = options_.inFlight;
       }
-      holdBlocks(pipeline, graph_, plan, owned[replica], options_);
-      limitStages(pipeline, graph_, replica, options_,
-                  std::vector<int64_t>(graph_.ranks(), 0));
-      pipeline.inFlight = options_.inFlight;
-      double seconds = makespanWithin(pipeline, options_.schedule);
-      if (seconds == never) {
-        slowest.first = true;
-        seconds = makespanWithin(pipeline, Schedule::Adaptive);
-      }
-      slowest.second = std::max(slowest.second, seconds);
+      const Time time = searched ? timeOfSearched(std::move(pipeline))
+                                 : timeOfReplica(std::move(pipeline));
+      slowest = {slowest.first || time.first,
+                 std::max(slowest.second, time.second)};
     }
     return slowest;
+  }
+
+  Time timeOfSearched(PipelineProblem pipeline) const {
+    pipeline.searchItems = 0;
+    auto orders = ruleOf(options_.schedule).order(pipeline);
+    if (orders.isOk() && timeItems(*orders, pipeline, {}).isOk())
+      return {false, makespanOf(*orders)};
+    return {true, never};
+  }
+
+  Time timeOfReplica(PipelineProblem pipeline) const {
+    if (!isLimited()) {
+      // A search of orders takes as long as all else together.
+      PlanOptions options = options_;
+      if (ruleOf(options.schedule).adapts)
+        options.schedule = Schedule::Cyclic;
+      auto schedule = schedulePipeline(pipeline, options, trains_);
+      return schedule.isOk() ? Time(false, makespanOf(schedule->stages))
+                             : Time(true, never);
+    }
+    const double seconds = makespanWithin(pipeline, options_.schedule);
+    if (seconds < never)
+      return {false, seconds};
+    return {true, makespanWithin(pipeline, Schedule::Adaptive)};
   }
 
   PipelineProblem pipelineOf(const plan::Plan &plan,
@@ -242,11 +293,8 @@ private:
   const PlanOptions &options_;
   const bool trains_;
   BatchingProblem problem_;
-  PlanOptions plays_; ///< of the schedule that cuts are compared with
-  MicroBatches best_;
-  int64_t tried_ = 0; ///< share
-  bool leavesIdle_ = false;
-  Time time_ = {false, 0};
+  Candidate best_, other_; ///< of the rule's `cut`, and of its `cutOtherwise`
+  int64_t tried_ = 0;      ///< share
 };
 
 /// Of a row that several samples may share.

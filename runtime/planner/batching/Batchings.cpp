@@ -77,6 +77,27 @@ int64_t loadWithin(const BatchingProblem &problem, const RaggedShape &shape) {
              : problem.load(shape);
 }
 
+StatusOr<MicroBatchPartition>
+partitionByLength(const BatchingProblem &problem) {
+  auto ragged = [](const PaddedShape &shape) -> RaggedShape {
+    int64_t length = shape.longest.tokens, tokens = shape.samples * length;
+    return {shape.samples, tokens, tokens * length};
+  };
+  PaddedCosts costs;
+  costs.seconds = [&](const PaddedShape &shape) {
+    return problem.seconds(ragged(shape));
+  };
+  costs.bytes = [&](const PaddedShape &shape) {
+    return loadWithin(problem, ragged(shape));
+  };
+  std::vector<SampleLength> lengths;
+  for (int64_t length : problem.lengths)
+    lengths.push_back({length, 0});
+  return partitionMicroBatches(lengths,
+                               orderSamples(lengths, SampleOrder::Length),
+                               costs, partitionOptions(problem));
+}
+
 MicroBatches dealMicroBatches(const BatchingProblem &problem,
                               const MicroBatchPartition &partition, bool pads) {
   MicroBatches microBatches;

@@ -66,6 +66,8 @@ struct BatchingRule {
   /// Whether samples are to be joined to rows before they are planned
   /// (`joinedSamples` in CutMiniBatch.h).
   bool joins = false;
+  /// A second cut that is tried beside `cut` in pipelines; null: none.
+  StatusOr<MicroBatches> (*cutOtherwise)(const BatchingProblem &) = nullptr;
 };
 
 const BatchingRule &ruleOf(Batching batching);
@@ -87,6 +89,10 @@ Status checkRanged(Batching batching);
 /// numbers, and `load`, which of several samples above `maxTokens` is endless.
 PartitionOptions partitionOptions(const BatchingProblem &problem);
 int64_t loadWithin(const BatchingProblem &problem, const RaggedShape &shape);
+
+/// Cuts the samples in order of length by DynaPipe's program (PartitionMicroBatches.h).
+/// Seconds, bytes and the objective are those of padded micro-batches.
+StatusOr<MicroBatchPartition> partitionByLength(const BatchingProblem &problem);
 
 /// For rules that deal micro-batches by the seconds they take
 /// (BalanceReplicas.h): puts these samples into segments and replicas.

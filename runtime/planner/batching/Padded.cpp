@@ -15,24 +15,7 @@ namespace dyna {
 namespace {
 
 StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
-  auto ragged = [](const PaddedShape &shape) -> RaggedShape {
-    int64_t length = shape.longest.tokens, tokens = shape.samples * length;
-    return {shape.samples, tokens, tokens * length};
-  };
-  PaddedCosts costs;
-  costs.seconds = [&](const PaddedShape &shape) {
-    return problem.seconds(ragged(shape));
-  };
-  costs.bytes = [&](const PaddedShape &shape) {
-    return loadWithin(problem, ragged(shape));
-  };
-  std::vector<SampleLength> lengths;
-  for (int64_t length : problem.lengths)
-    lengths.push_back({length, 0});
-  DYNA_ASSIGN_OR_RETURN(
-      auto partition,
-      partitionMicroBatches(lengths, orderSamples(lengths, SampleOrder::Length),
-                            costs, partitionOptions(problem)));
+  DYNA_ASSIGN_OR_RETURN(auto partition, partitionByLength(problem));
   return dealMicroBatches(problem, partition, true);
 }
 

@@ -25,9 +25,27 @@ StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
   return dealMicroBatches(problem, partition, false);
 }
 
+/// The cut of `padded`, without its padding.
+StatusOr<MicroBatches> cutByLength(const BatchingProblem &problem) {
+  DYNA_ASSIGN_OR_RETURN(auto partition, partitionByLength(problem));
+  for (size_t m = 0; m < partition.microBatches.size(); ++m) {
+    RaggedShape shape;
+    for (int64_t sample : partition.microBatches[m]) {
+      const int64_t length = problem.lengths[sample];
+      shape = {shape.samples + 1, shape.tokens + length,
+               shape.squares + length * length};
+    }
+    partition.seconds[m] = problem.seconds(shape);
+  }
+  return dealMicroBatches(problem, partition, false);
+}
+
 } // namespace
 
 extern const BatchingRule batchingRagged = {
-    "ragged", "samples end to end, micro-batches of like time", cut, true};
+    "ragged",   "samples end to end, micro-batches of like time",
+    cut,        true,
+    false,      false,
+    cutByLength};
 
 } // namespace dyna

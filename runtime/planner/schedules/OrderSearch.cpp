@@ -261,7 +261,6 @@ bool Search::change(MicroBatchOrder &order) {
 /// Descent along plateaus. What one change does shows a few micro-batches later.
 void Search::refine() {
   constexpr int shows = 4;
-  constexpr int64_t mostItems = 1800000;
   if (alike_ || isGoodEnough())
     return;
   simulator_.setRule(rule_);
@@ -269,7 +268,7 @@ void Search::refine() {
   const int64_t begin = simulator_.items();
   MicroBatchOrder order = best_;
   for (int turn = 0; turn < 20 * count_ && !isGoodEnough() &&
-                     simulator_.items() - begin < mostItems;
+                     simulator_.items() - begin < problem_.searchItems;
        ++turn) {
     order.forwards = best_.forwards;
     order.backwards = best_.backwards;

@@ -43,6 +43,9 @@ struct PipelineProblem {
   /// Micro-batches whose forwards may all run before their backwards, where the
   /// schedule leaves that to the user.
   int inFlight = 1;
+  /// Items that a search of orders may simulate after its simple orders; 0: it takes
+  /// the best simple order.
+  int64_t searchItems = 1800000;
   /// From the end of an item to when the stage behind it (activations) or
   /// before it (gradients) has what it sends.
   double messageSeconds = 0;

@@ -1,4 +1,4 @@
-"""What dyna-plan shows of the plans that it played: `report`, `trace`, `svg` and `longer` with their files."""
+"""What dyna-plan shows of the plans that it played: `report`, `ordered`, `trace`, `svg` and `longer` with their files."""
 
 import collections
 import json
@@ -21,6 +21,12 @@ def report(path):
         assert entry["peak_bytes"] == max(plan["rank_peak_bytes"][stage::2]), plan
         assert abs(entry["busy_seconds"] / plan["seconds"] + entry["imbalance"] + plan["bubble"] - 1) < 1e-5, plan
     assert plan["padding_share"] == 0, plan
+
+
+def ordered(path):
+    ragged, padded = lines_of(path)
+    assert ragged["padding"] == 0 < padded["padding"], (ragged, padded)
+    assert ragged["seconds"] <= padded["seconds"], (ragged["seconds"], padded["seconds"])
 
 
 def trace(path, reports):
@@ -59,4 +65,4 @@ def longer(sooner, later):
 
 
 if __name__ == "__main__":
-    {"report": report, "trace": trace, "svg": svg, "longer": longer}[sys.argv[1]](*sys.argv[2:])
+    {"report": report, "ordered": ordered, "trace": trace, "svg": svg, "longer": longer}[sys.argv[1]](*sys.argv[2:])

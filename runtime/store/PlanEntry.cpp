@@ -31,9 +31,7 @@ uint64_t numberAt(std::string_view bytes, size_t at, int count) {
   return value;
 }
 
-Status bad(const std::string &what) {
-  return Status::invalidArgument("the stored plan " + what);
-}
+Status bad(const std::string &what) { return Status::invalidArgument(what); }
 
 plan::Plan partOf(const plan::Plan &plan, int rank) {
   plan::Plan part;
@@ -84,31 +82,30 @@ StatusOr<PlanEntry> readPlanEntry(std::string_view bytes, int64_t step,
                                   int rank) {
   if (bytes.size() < headerBytes + secondsBytes ||
       bytes.substr(0, magic.size()) != magic)
-    return bad(formatText("of step %d is none: %d bytes without its beginning",
-                          step + 1, bytes.size()));
+    return bad(formatText("%d bytes without the beginning of a stored plan",
+                          bytes.size()));
   auto format = static_cast<int64_t>(numberAt(bytes, 8, 4));
   if (format != storeFormat)
     return bad(
-        formatText("of step %d is of format %d, but this program's are of %d",
-                   step + 1, format, storeFormat));
+        formatText("it is of format %d, but this program's plans are of %d",
+                   format, storeFormat));
   auto gotRank = static_cast<int64_t>(numberAt(bytes, 12, 4));
   auto gotStep = static_cast<int64_t>(numberAt(bytes, 16, 8));
   if (gotRank != rank || gotStep != step)
-    return bad(formatText("is that of rank %d in step %d, but that of rank %d "
-                          "in step %d was asked for",
+    return bad(formatText("it is that of rank %d in step %d, but that of rank "
+                          "%d in step %d was asked for",
                           gotRank, gotStep + 1, rank, step + 1));
   std::string_view body = bytes.substr(headerBytes);
   uint64_t expected = numberAt(bytes, 24, 8), got = Checksum::of(body);
   if (got != expected)
-    return bad(formatText("of step %d is damaged: its checksum is %016x, but "
-                          "%016x was written",
-                          step + 1, got, expected));
+    return bad(formatText("it is damaged: its checksum is %016x, but %016x was "
+                          "written",
+                          got, expected));
   PlanEntry entry;
   const uint64_t seconds = numberAt(body, 0, secondsBytes);
   std::memcpy(&entry.predictedSeconds, &seconds, sizeof(seconds));
   if (!std::isfinite(entry.predictedSeconds) || entry.predictedSeconds < 0)
-    return bad(formatText("of step %d predicts %g seconds", step + 1,
-                          entry.predictedSeconds));
+    return bad(formatText("it predicts %g seconds", entry.predictedSeconds));
   DYNA_ASSIGN_OR_RETURN(entry.step, readStepPlan(body.substr(secondsBytes)));
   return entry;
 }

@@ -37,7 +37,8 @@ std::string writePlanEntry(const plan::StepPlan &plans, int64_t step, int rank,
                            double predictedSeconds);
 
 /// InvalidArgument, with numbers, for what is no entry, of another format, step
-/// or rank, or damaged. Says nothing about whether the plan may run.
+/// or rank, or damaged; the caller names step and store. Says nothing about
+/// whether the plan may run.
 StatusOr<PlanEntry> readPlanEntry(std::string_view bytes, int64_t step,
                                   int rank);
 

@@ -94,7 +94,16 @@ Status checkStoreFormat(Store &store) {
       store.describe() + " holds plans of format " + found->substr(0, 20) +
       ", but this program's are of format " + own +
       ": start planners and executors with one version, on another server if "
-      "the others still run");
+      "the others still run; if none does, remove the key " +
+      key);
+}
+
+Status tooLargeFor(const Store &store, const std::string &key, uint64_t bytes) {
+  return Status::invalidArgument(formatText(
+      "the store %s has a value of %d bytes under %s, but values have at most "
+      "%d: something else has written it, so remove the key or use another "
+      "server",
+      store.describe(), bytes, key, mostStoredBytes));
 }
 
 } // namespace dyna

@@ -40,7 +40,13 @@ public:
   /// nobody takes any more leaves no trace.
   virtual Status put(const std::string &key, std::string_view value,
                      std::chrono::seconds kept) = 0;
-  /// Nothing where there is no such value, at this moment.
+  /// Sets a value only if there is none, in one request. Returns false where
+  /// another one stands, which may be what this process put before a connection
+  /// was lost.
+  virtual StatusOr<bool> putNew(const std::string &key, std::string_view value,
+                                std::chrono::seconds kept) = 0;
+  /// Nothing where there is no such value, at this moment. InvalidArgument for one
+  /// of more than mostStoredBytes, of which nothing is fetched.
   virtual StatusOr<std::optional<std::string>> find(const std::string &key) = 0;
   /// Also of what is not there.
   virtual Status remove(const std::string &key) = 0;
@@ -65,8 +71,12 @@ struct StoreOptions {
   std::chrono::seconds retry{0};
 };
 
-/// Of the form of keys and values in a store (PlanEntry.h).
-constexpr int storeFormat = 3;
+/// Number of the form of keys (PlanMark.h) and values (PlanEntry.h) in a store.
+constexpr int storeFormat = 4;
+
+/// Largest value that is put or fetched. A rank's part of a step of 2,048 samples
+/// has less than 1 MiB.
+constexpr size_t mostStoredBytes = size_t(64) << 20;
 
 /// From "redis://host:port" (6379 if there is none). The password comes from the
 /// variable DYNA_STORE_PASSWORD alone: an address that has one is refused, as it
@@ -79,6 +89,9 @@ StatusOr<std::unique_ptr<Store>> openStore(const std::string &address,
 
 /// Fails if the store is used in another format; marks one that is new.
 Status checkStoreFormat(Store &store);
+
+/// The refusal of a value of more than mostStoredBytes under `key`.
+Status tooLargeFor(const Store &store, const std::string &key, uint64_t bytes);
 
 /// A backend that is linked in.
 struct RemoteStore {

@@ -27,7 +27,9 @@ namespace {
 int64_t startedThreads(const TrainOptions &options, int64_t ranks,
                        int threads) {
   int64_t team = threads > 0 ? threads : availableCores();
-  return ranks * team - 1 + std::min(options.planAhead, options.planThreads);
+  // A run that shares plans says that it goes on (RunBeacon.h).
+  return ranks * team - 1 + std::min(options.planAhead, options.planThreads) +
+         (options.store.empty() ? 0 : 1);
 }
 
 /// Of a device with memory of its own that runs late.

@@ -19,6 +19,7 @@
 #include "runtime/train/MemoryNeed.h"
 #include "runtime/train/NamedStrategies.h"
 #include "runtime/train/PlanFiles.h"
+#include "runtime/train/PlanMark.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/SearchRanges.h"
 #include "runtime/transport/ProcessTransport.h"
@@ -328,6 +329,13 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
       local.size() == 1 ? ranks.front().transport.get() : nullptr;
   if (processes)
     DYNA_RETURN_IF_ERROR(agree(session, training, start, *processes));
+  if (training && !session.options.store.empty()) {
+    auto run = static_cast<int64_t>(drawRun());
+    if (processes) {
+      DYNA_ASSIGN_OR_RETURN(run, agreeOnLeast(*processes, run));
+    }
+    session.run = static_cast<uint64_t>(run);
+  }
   int threads = threadsOfRank(session.options, ranks);
   DYNA_ASSIGN_OR_RETURN(auto regions, chooseRegions(session, local, threads,
                                                     training, processes));

@@ -4,19 +4,22 @@
 
 #include "runtime/train/PlanMark.h"
 
+#include "runtime/abi/Random.h"
 #include "runtime/base/Files.h"
 #include "runtime/base/Text.h"
 #include "runtime/train/Flags.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <unistd.h>
 
 namespace dyna {
 
 std::string PlanMark::toJson() const {
-  return formatText("{\"run\": \"%016x\", \"step\": %d, \"ended\": %d, "
+  return formatText("{\"run\": \"%016x\", \"step\": %d, \"ahead\": %d, "
                     "\"cursor\": ",
-                    run, step, hasEnded ? 1 : 0) +
+                    run, step, ahead) +
          cursor.toJson() + "}";
 }
 
@@ -28,14 +31,15 @@ StatusOr<PlanMark> PlanMark::fromJson(const std::string &text) {
   if (!json.isOk() || !json->isObject())
     return bad;
   const JsonValue *run = json->find("run"), *place = json->find("cursor");
-  auto step = json->findInteger("step"), ended = json->findInteger("ended");
+  auto step = json->findInteger("step"), ahead = json->findInteger("ahead");
   if (!run || !run->isString() || !place || !place->isObject() || !step ||
-      *step < 0 || *step > mostSteps || !ended)
+      *step < 0 || *step > mostSteps || !ahead || *ahead < 0 ||
+      *ahead > mostSteps)
     return bad;
   PlanMark mark;
   mark.run = std::strtoull(run->text.c_str(), nullptr, 16);
   mark.step = *step;
-  mark.hasEnded = *ended != 0;
+  mark.ahead = *ahead;
   DYNA_ASSIGN_OR_RETURN(mark.cursor, DataCursor::fromJson(*place));
   return mark;
 }
@@ -94,18 +98,37 @@ std::string planPrefix(const Session &session) {
   return formatText("dyna:%016x", hashBytes(facts, 0));
 }
 
-std::string markKey(const std::string &prefix) { return prefix + ":mark"; }
+uint64_t drawRun() {
+  static std::atomic<uint64_t> drawn{0};
+  auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  uint64_t number = dyna_mix64(static_cast<uint64_t>(now)) ^
+                    dyna_mix64(static_cast<uint64_t>(getpid()) << 32 ^ ++drawn);
+  return number >> 1 | 1;
+}
+
+std::string runPrefix(const std::string &prefix, uint64_t run) {
+  return formatText("%s:%016x", prefix, run);
+}
+
+std::string slotKey(const std::string &prefix, int slot) {
+  return formatText("%s:run:%d", prefix, slot);
+}
 
 std::string plannersKey(const std::string &prefix) {
   return prefix + ":planners";
 }
 
-std::string planKey(const std::string &prefix, const PlannedStep &step,
-                    int rank) {
+std::string plannerKey(const std::string &run, int64_t index) {
+  return formatText("%s:planner:%d", run, index);
+}
+
+std::string endedKey(const std::string &run) { return run + ":ended"; }
+
+std::string planKey(const std::string &run, const PlannedStep &step, int rank) {
   std::string lengths = std::to_string(step.batch.targets);
   for (int64_t length : step.batch.lengths())
     lengths += "," + std::to_string(length);
-  return formatText("%s:%d:%d:%016x", prefix, step.step, rank,
+  return formatText("%s:%d:%d:%016x", run, step.step, rank,
                     hashBytes(lengths, 0));
 }
 

@@ -2,14 +2,21 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What is in a store beside plans. All keys of a job begin with what makes its
-// plans what they are, so that jobs share a server and planners started with
-// other flags meet nobody. The key of a plan says for which lengths it is: what
-// an earlier run left there is either the same plan or never asked for.
+// Keys of a store. All keys of a job begin with what makes its plans what they
+// are, so that jobs share a server and planners started with other flags meet
+// nobody. Plans and planners belong to one run, whose number its processes draw at
+// their start: two runs with equal flags, or of another learning rate, take
+// nothing from each other. The key of a plan says for which lengths it is.
 //
-//   PREFIX:mark             PlanMark of the executors, by the process of rank 0
-//   PREFIX:planners         their number, as long as one of them lives
-//   PREFIX:STEP:RANK:HASH   a PlanEntry
+//   PREFIX:run:SLOT             PlanMark of a run, by the process of rank 0
+//   PREFIX:planners             how many planners wait for a run together
+//   PREFIX:RUN:planners         how many plan for that run
+//   PREFIX:RUN:planner:I        who is planner I of them
+//   PREFIX:RUN:ended            that run is over
+//   PREFIX:RUN:STEP:RANK:HASH   a PlanEntry
+//
+// Planner I of N joins the first run that has no planner I and no planners of
+// another number, so all N join one run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,15 +35,20 @@ namespace dyna {
 /// that say nothing.
 constexpr std::chrono::seconds plansAreKept = std::chrono::hours(24);
 constexpr std::chrono::seconds plannersAreKept{30};
+/// After which a run is gone that says nothing (RunBeacon.h), and how many may be
+/// alike at a time.
+constexpr std::chrono::seconds runsAreKept{30};
+constexpr int kMostRuns = 16;
 
 /// Where a run of executors stands.
 struct PlanMark {
   /// Tells a run from those before it with the same flags.
   uint64_t run = 0;
-  /// Planners may plan this step and the next `--plan-ahead`.
+  /// Planners may plan this step and the next `--plan-ahead`, theirs or the run's,
+  /// whichever is more: a run asks for so many before its mark moves.
   int64_t step = 0;
+  int64_t ahead = 0; ///< --plan-ahead of the run
   DataCursor cursor; ///< where that step's data begin
-  bool hasEnded = false;
 
   std::string toJson() const;
   static StatusOr<PlanMark> fromJson(const std::string &text);
@@ -47,7 +59,10 @@ struct PlanMark {
 class RunPlace {
 public:
   /// `ahead`: steps that wait at most (--plan-ahead).
-  RunPlace(uint64_t run, int64_t ahead) : ahead_(ahead) { mark_.run = run; }
+  RunPlace(uint64_t run, int64_t ahead) : ahead_(ahead) {
+    mark_.run = run;
+    mark_.ahead = ahead;
+  }
   /// Of the run's steps, the first; before any is wanted.
   void startAt(int64_t first) { first_ = first; }
 
@@ -57,7 +72,6 @@ public:
   /// False until a mark can be told.
   bool isMarked() const { return isMarked_; }
   const PlanMark &mark() const { return mark_; }
-  void end() { mark_.hasEnded = true; }
 
 private:
   const int64_t ahead_;
@@ -67,12 +81,19 @@ private:
   std::map<int64_t, DataCursor> begins_; ///< of steps that may be marked yet
 };
 
+/// A number that no other run or process has, on any machine; never 0.
+uint64_t drawRun();
+
 /// "dyna:0123456789abcdef"
 std::string planPrefix(const Session &session);
-std::string markKey(const std::string &prefix);
+/// PREFIX:RUN, with which the keys of one run begin.
+std::string runPrefix(const std::string &prefix, uint64_t run);
+std::string slotKey(const std::string &prefix, int slot);
+/// Of a prefix, or of a run.
 std::string plannersKey(const std::string &prefix);
-std::string planKey(const std::string &prefix, const PlannedStep &step,
-                    int rank);
+std::string plannerKey(const std::string &run, int64_t index);
+std::string endedKey(const std::string &run);
+std::string planKey(const std::string &run, const PlannedStep &step, int rank);
 
 /// From "I/N": planner I, counted from 0, of N.
 struct PlannerNumber {

@@ -49,6 +49,7 @@ struct Session {
   std::optional<std::pair<DatasetPointer, DatasetPointer>> documents;
   SampleIndexPointer data;
   SampleIndexPointer heldOut; ///< null: none
+  uint64_t run = 0;           ///< of --store: one number for all processes
   int64_t dataBytes = 0;      ///< memory of both
   int64_t fileBytes = 0;      ///< what saving and loading take for a while
 

@@ -4,40 +4,33 @@
 
 #include "runtime/train/StoredPlans.h"
 
-#include "runtime/abi/Random.h"
 #include "runtime/base/Text.h"
 #include "runtime/executor/Staging.h"
 #include "runtime/plan/Bytes.h"
 #include "runtime/store/PlanEntry.h"
 #include "runtime/train/PlanMark.h"
 #include "runtime/train/Progress.h"
+#include "runtime/train/RunBeacon.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <set>
-#include <unistd.h>
 
 namespace dyna {
 namespace {
 
 using Clock = Store::Clock;
 
-/// No other run has it, on any machine: all that it is made from counts.
-uint64_t drawRun() {
-  auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  return dyna_mix64(static_cast<uint64_t>(now) ^ static_cast<uint64_t>(getpid())
-                                                     << 40);
-}
-
 class StoredPlans : public PlanSource {
 public:
   StoredPlans(const Session &session, std::unique_ptr<Store> store,
               std::unique_ptr<PlanSource> maker)
       : session_(session), store_(std::move(store)), maker_(std::move(maker)),
-        prefix_(planPrefix(session)),
-        place_(drawRun(), session.options.planAhead) {
+        prefix_(planPrefix(session)), run_(runPrefix(prefix_, session.run)),
+        place_(session.run, session.options.planAhead),
+        beacon_(*store_, prefix_) {
     int first = session.ranks->firstRank();
     auto local = static_cast<int>(session.ranks->localRanks());
     for (int rank = first; rank < first + local; ++rank)
@@ -48,12 +41,8 @@ public:
   /// Planners need not wait for steps that never come, nor the next run for
   /// those of this one, which end with it. Nothing depends on it.
   ~StoredPlans() override {
-    std::lock_guard<std::mutex> lock(mutex_);
-    place_.end();
-    if (!place_.isMarked() || isBroken_)
-      return;
-    (void)store_->put(markKey(prefix_), place_.mark().toJson(), plansAreKept);
-    (void)store_->remove(plannersKey(prefix_));
+    if (!isBroken_)
+      beacon_.end();
   }
 
   void startAt(int64_t step) override { place_.startAt(step); }
@@ -68,36 +57,93 @@ public:
   void stop() override { isStopped_ = true; }
 
 private:
+  /// Failures of the store say for which step it was asked.
+  static Status forStep(const PlannedStep &step, const Status &status) {
+    if (status.isOk() || status.code() == StatusCode::Cancelled)
+      return status;
+    return Status(status.code(), formatText("plan of step %d: %s",
+                                            step.step + 1, status.message()));
+  }
+  /// Failures of what the store held name both.
+  Status ofStored(const PlannedStep &step, const Status &status) const {
+    if (status.isOk())
+      return status;
+    return Status(status.code(),
+                  formatText("the plan of step %d in %s: %s", step.step + 1,
+                             store_->describe(), status.message()));
+  }
+
+  std::chrono::seconds patience() const {
+    return std::chrono::seconds(session_.options.storeRetry > 0
+                                    ? session_.options.storeRetry
+                                    : session_.options.timeout);
+  }
+  int64_t ownerOf(const PlannedStep &step, int64_t planners) const {
+    return step.step % (planners > 0 ? planners : processes_);
+  }
+
+  /// Tries again if planners come or go meanwhile.
   Status fetch(PlannedStep &step) {
-    DYNA_RETURN_IF_ERROR(advance(step));
-    DYNA_ASSIGN_OR_RETURN(int64_t planners, countPlanners());
-    int64_t owner = step.step % (planners > 0 ? planners : processes_);
-    if (planners == 0 && owner == ranks_.front() / ranks_.size())
-      return makeForAll(step);
-    bool isLost = isMissing(planners, owner);
-    auto patience = std::chrono::seconds(session_.options.storeRetry > 0
-                                             ? session_.options.storeRetry
-                                             : session_.options.timeout);
-    plan::StepPlan whole;
-    for (int rank : ranks_) {
-      auto deadline = Clock::now() + (isLost ? patience * 0 : patience);
-      DYNA_ASSIGN_OR_RETURN(auto entry, await(step, rank, deadline));
-      if (!entry) {
-        DYNA_RETURN_IF_ERROR(miss(step, planners, owner, patience));
+    DYNA_RETURN_IF_ERROR(forStep(step, advance(step)));
+    const auto deadline = Clock::now() + patience();
+    while (true) {
+      StatusOr<int64_t> planners = countPlanners();
+      if (!planners.isOk())
+        return forStep(step, planners.status());
+      const int64_t owner = ownerOf(step, *planners);
+      if (*planners == 0 && owner == ranks_.front() / ranks_.size())
+        return makeForAll(step);
+      const bool isLost = isMissing(*planners, owner);
+      plan::StepPlan whole;
+      DYNA_ASSIGN_OR_RETURN(
+          Fetched fetched,
+          fetchParts(step, *planners, isLost ? Clock::now() : deadline, whole));
+      if (fetched == Fetched::ByOthers)
+        continue;
+      if (fetched == Fetched::Nothing) {
+        DYNA_RETURN_IF_ERROR(miss(step, *planners, owner));
         return maker_->plan(step);
       }
-      DYNA_ASSIGN_OR_RETURN(PlanEntry part,
-                            readPlanEntry(*entry, step.step, rank));
-      step.predictedSeconds = part.predictedSeconds;
-      if (whole.phases.empty())
-        whole = std::move(part.step);
-      else
-        addRank(whole, std::move(part.step), rank);
+      found(*planners, owner);
+      return take(step, std::move(whole));
     }
-    found(planners, owner);
-    DYNA_RETURN_IF_ERROR(prove(std::move(whole), step));
+  }
+
+  enum class Fetched {
+    All,
+    Nothing,  ///< until the deadline
+    ByOthers, ///< planners have come or gone: others have the step now
+  };
+
+  /// Of all ranks of this process.
+  StatusOr<Fetched> fetchParts(PlannedStep &step, int64_t planners,
+                               Clock::time_point deadline,
+                               plan::StepPlan &whole) {
+    for (int rank : ranks_) {
+      std::optional<std::string> entry;
+      StatusOr<Fetched> fetched = await(step, rank, planners, deadline, entry);
+      if (!fetched.isOk())
+        return forStep(step, fetched.status());
+      if (*fetched != Fetched::All)
+        return *fetched;
+      StatusOr<PlanEntry> part = readPlanEntry(*entry, step.step, rank);
+      if (!part.isOk())
+        return ofStored(step, part.status());
+      step.predictedSeconds = part->predictedSeconds;
+      if (whole.phases.empty())
+        whole = std::move(part->step);
+      else
+        addRank(whole, std::move(part->step), rank);
+    }
+    return Fetched::All;
+  }
+
+  /// Proves what was fetched and removes it from the store.
+  Status take(PlannedStep &step, plan::StepPlan whole) {
+    DYNA_RETURN_IF_ERROR(ofStored(step, prove(std::move(whole), step)));
     for (int rank : ranks_)
-      DYNA_RETURN_IF_ERROR(store_->remove(planKey(prefix_, step, rank)));
+      DYNA_RETURN_IF_ERROR(
+          forStep(step, store_->remove(planKey(run_, step, rank))));
     return Status::ok();
   }
 
@@ -121,9 +167,8 @@ private:
     }
     if (parts.phaseCount() != 1)
       return Status::invalidArgument(
-          formatText("the stored plan of step %d has %d phases, but this run "
-                     "has one strategy",
-                     step.step + 1, parts.phaseCount()));
+          formatText("it has %d phases, but this run has one strategy",
+                     parts.phaseCount()));
     DYNA_ASSIGN_OR_RETURN(step.plan,
                           VerifiedPlan::proveRanks(
                               *session_.home.graph,
@@ -137,45 +182,58 @@ private:
     std::lock_guard<std::mutex> lock(mutex_);
     if (ranks_.front() != 0)
       return Status::ok();
-    return place_.want(step.step, step.begin) ? putMark() : Status::ok();
+    return place_.want(step.step, step.begin) ? beacon_.say(place_.mark())
+                                              : Status::ok();
   }
 
-  Status putMark() {
-    losses_ = store_->losses();
-    return store_->put(markKey(prefix_), place_.mark().toJson(), plansAreKept);
+  static int64_t countOf(const std::string &text) {
+    return std::clamp<int64_t>(std::strtol(text.c_str(), nullptr, 10), 1, 1024);
   }
 
-  /// Once there were planners, plans are theirs.
+  /// Once this run had planners, plans are theirs. Those that still wait for a run
+  /// are expected to join this one; if they join another, they wait no more.
   StatusOr<int64_t> countPlanners() {
-    DYNA_ASSIGN_OR_RETURN(auto text, store_->find(plannersKey(prefix_)));
+    DYNA_ASSIGN_OR_RETURN(int64_t own, countOwnPlanners());
+    if (own > 0)
+      return own;
+    DYNA_ASSIGN_OR_RETURN(auto waiting, store_->find(plannersKey(prefix_)));
+    // Those that join say so before they wait no more.
+    return waiting ? countOf(*waiting) : countOwnPlanners();
+  }
+
+  StatusOr<int64_t> countOwnPlanners() {
+    DYNA_ASSIGN_OR_RETURN(auto own, store_->find(plannersKey(run_)));
     std::lock_guard<std::mutex> lock(mutex_);
-    if (text)
-      planners_ =
-          std::clamp<int64_t>(std::strtol(text->c_str(), nullptr, 10), 1, 1024);
+    if (own)
+      planners_ = countOf(*own);
     return planners_;
   }
 
   Status makeForAll(PlannedStep &step) {
     DYNA_RETURN_IF_ERROR(maker_->plan(step));
-    return processes_ > 1 ? putPlan(*store_, prefix_, step, &ranks_)
+    return processes_ > 1 ? forStep(step, putPlan(*store_, run_, step, &ranks_))
                           : Status::ok();
   }
 
   /// Says where this run stands again to a store that was lost meanwhile.
-  StatusOr<std::optional<std::string>> await(const PlannedStep &step, int rank,
-                                             Clock::time_point deadline) {
+  StatusOr<Fetched> await(const PlannedStep &step, int rank, int64_t planners,
+                          Clock::time_point deadline,
+                          std::optional<std::string> &entry) {
     constexpr auto slice = std::chrono::milliseconds(200);
     while (true) {
       DYNA_ASSIGN_OR_RETURN(
-          auto entry, store_->get(planKey(prefix_, step, rank),
-                                  std::min(deadline, Clock::now() + slice)));
-      if (entry || Clock::now() >= deadline)
-        return entry;
+          entry, store_->get(planKey(run_, step, rank),
+                             std::min(deadline, Clock::now() + slice)));
+      if (entry)
+        return Fetched::All;
+      if (Clock::now() >= deadline)
+        return Fetched::Nothing;
       if (isStopped_)
         return Status(StatusCode::Cancelled, "no plan is wanted any more");
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (place_.isMarked() && losses_ != store_->losses())
-        DYNA_RETURN_IF_ERROR(putMark());
+      DYNA_RETURN_IF_ERROR(beacon_.sayAfterLoss());
+      DYNA_ASSIGN_OR_RETURN(int64_t now, countPlanners());
+      if (now != planners)
+        return Fetched::ByOthers;
     }
   }
 
@@ -189,8 +247,7 @@ private:
   }
 
   /// A failure, or a note that this process plans instead.
-  Status miss(const PlannedStep &step, int64_t planners, int64_t owner,
-              std::chrono::seconds patience) {
+  Status miss(const PlannedStep &step, int64_t planners, int64_t owner) {
     std::string who = planners > 0
                           ? formatText("planner %d of %d", owner, planners)
                           : formatText("process %d of %d", owner, processes_);
@@ -200,26 +257,26 @@ private:
                                "(--timeout); with --store-retry another would "
                                "be made here",
                                who, step.step + 1, store_->describe(),
-                               patience.count()));
+                               patience().count()));
     std::lock_guard<std::mutex> lock(mutex_);
     if (missing_.insert({planners, owner}).second)
       sayLine(formatText("note: %s has left no plan of step %d in %s for %d s: "
                          "rank %d plans its steps itself until it is back",
                          who, step.step + 1, store_->describe(),
-                         patience.count(), ranks_.front()));
+                         patience().count(), ranks_.front()));
     return Status::ok();
   }
 
   const Session &session_;
   const std::unique_ptr<Store> store_;
   const std::unique_ptr<PlanSource> maker_;
-  const std::string prefix_;
-  std::vector<int> ranks_; ///< of this process
+  const std::string prefix_, run_; ///< keys of alike runs; of this one
+  std::vector<int> ranks_;         ///< of this process
   int64_t processes_ = 1;
   std::atomic<bool> isStopped_{false}, isBroken_{false};
   std::mutex mutex_;
   RunPlace place_;
-  int64_t losses_ = 0;
+  RunBeacon beacon_; ///< of rank 0's process
   int64_t planners_ = 0;
   std::set<std::pair<int64_t, int64_t>> missing_;
 };
@@ -233,7 +290,7 @@ std::unique_ptr<PlanSource> fetchPlans(const Session &session,
                                        std::move(maker));
 }
 
-Status putPlan(Store &store, const std::string &prefix, const PlannedStep &step,
+Status putPlan(Store &store, const std::string &run, const PlannedStep &step,
                const std::vector<int> *without) {
   plan::StepPlan phases;
   if (step.phases)
@@ -249,7 +306,7 @@ Status putPlan(Store &store, const std::string &prefix, const PlannedStep &step,
                              step.predictedSeconds)
             : writePlanEntry(phases, step.step, rank, step.predictedSeconds);
     DYNA_RETURN_IF_ERROR(
-        store.put(planKey(prefix, step, rank), entry, plansAreKept));
+        store.put(planKey(run, step, rank), entry, plansAreKept));
   }
   return Status::ok();
 }

@@ -25,8 +25,8 @@ std::unique_ptr<PlanSource> fetchPlans(const Session &session,
                                        std::unique_ptr<PlanSource> maker);
 
 /// Puts the ranks' parts of a step's plan, of all its phases, but for those of
-/// `without`, if given.
-Status putPlan(Store &store, const std::string &prefix, const PlannedStep &step,
+/// `without`, if given. `run`: runPrefix().
+Status putPlan(Store &store, const std::string &run, const PlannedStep &step,
                const std::vector<int> *without = nullptr);
 
 } // namespace dyna

@@ -47,13 +47,31 @@ public:
 
   Status put(const std::string &key, std::string_view value,
              std::chrono::seconds kept) override {
+    if (value.size() > mostStoredBytes)
+      return tooLargeFor(*this, key, value.size());
     return request({"SET", key, value, "EX", std::to_string(kept.count())})
         .status();
   }
 
+  StatusOr<bool> putNew(const std::string &key, std::string_view value,
+                        std::chrono::seconds kept) override {
+    DYNA_ASSIGN_OR_RETURN(
+        Reply reply,
+        request({"SET", key, value, "EX", std::to_string(kept.count()), "NX"}));
+    return reply->type != REDIS_REPLY_NIL;
+  }
+
   StatusOr<std::optional<std::string>> find(const std::string &key) override {
-    DYNA_ASSIGN_OR_RETURN(Reply reply, request({"GET", key}));
-    if (reply->type != REDIS_REPLY_STRING)
+    // Its size first: hiredis takes three times the bytes of a value before
+    // anybody can look at it.
+    DYNA_ASSIGN_OR_RETURN(Reply size, request({"STRLEN", key}));
+    if (size->type != REDIS_REPLY_INTEGER || size->integer <= 0)
+      return std::optional<std::string>();
+    if (size->integer > static_cast<int64_t>(mostStoredBytes))
+      return tooLargeFor(*this, key, static_cast<uint64_t>(size->integer));
+    const std::string last = std::to_string(mostStoredBytes - 1);
+    DYNA_ASSIGN_OR_RETURN(Reply reply, request({"GETRANGE", key, "0", last}));
+    if (reply->type != REDIS_REPLY_STRING || reply->len == 0)
       return std::optional<std::string>();
     return std::optional<std::string>(
         std::string(reply->str, static_cast<size_t>(reply->len)));

@@ -5,6 +5,7 @@
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -168,7 +169,13 @@ class StoreRuns(unittest.TestCase):
 
     def plans_left(self):
         keys = self.server.ask("KEYS", "dyna:*")
-        return [key for key in keys if key.count(":") == 4]
+        return [key for key in keys if key.count(":") == 5]
+
+    def wait_for_plans(self, count):
+        limit = time.monotonic() + PATIENCE
+        while len(self.plans_left()) < count:
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.01)
 
     def wait_for_key(self, ending):
         self.wait_for_keys(ending, 1)
@@ -247,6 +254,71 @@ class StoreTest(SharedTests, StoreRuns):
         self.end(self.executors("behind", "--timeout=20"))
         self.assertEqual(self.saved("behind"), self.expected)
 
+    def test_runs_that_are_alike_share_a_server(self):
+        """Equal ones, and one of another learning rate, whose plans are equal; some with planners, some without."""
+        other = self.train("rate-alone", "--lr=0.01")
+        self.assertNotEqual(other, self.expected)
+        planners = [self.planner(i, 2, "--timeout=60") for i in range(2)]
+        self.wait_for_key(":planners")
+        runs = [self.executors(name, "--timeout=60", *flags)
+                for name, flags in (("first", ()), ("second", ()), ("rate", ("--lr=0.01",)))]
+        for run in runs:
+            self.end(run)
+        self.assertEqual([self.saved(run.name) for run in runs], [self.expected, self.expected, other])
+        for index, planner in enumerate(planners):
+            self.assertIn(f"planner {index} of 2: {STEPS // 2} plans in", self.end(planner))
+        self.assertEqual(self.plans_left(), [])
+
+    def test_values_are_not_fetched_before_their_size_is_known(self):
+        planner = self.planner(0, 1, "--timeout=60")
+        self.wait_for_key(":planners")
+        slot = self.server.ask("KEYS", "dyna:*:planners")[0].replace(":planners", ":run:0")
+        planner.kill()
+        self.server.ask("SETRANGE", slot, "300000000", "x")
+        said = self.end(self.executors("large", "--timeout=4"), 2)
+        self.assertIn(f"plan of step 1: the store {self.server.address} has a value of 300000001 bytes under {slot}, "
+                      "but values have at most 67108864", said)
+        sent = re.search(r"total_net_output_bytes:(\d+)", self.server.ask("INFO", "stats"))
+        self.assertLess(int(sent[1]), 1 << 20)
+
+    def test_damage_in_a_store_names_store_and_step(self):
+        planner = self.planner(0, 1, "--timeout=60", "--steps=100000", "--plan-ahead=6")
+        self.wait_for_key(":planners")
+        executors = self.executors("damaged", "--timeout=60", "--steps=100000", "--plan-ahead=1")
+        self.wait_for_step("damaged", 2, executors)
+        ranks = subprocess.run(["pgrep", "-P", str(executors.pid)], capture_output=True, text=True).stdout.split()
+        for rank in ranks:
+            os.kill(int(rank), signal.SIGSTOP)
+        self.wait_for_plans(4)
+        planner.kill()
+        planner.wait()
+        for key in self.plans_left():
+            self.server.ask("SET", key, "DYNAPLAN" + "x" * 100)
+        for rank in ranks:
+            os.kill(int(rank), signal.SIGCONT)
+        self.assertRegex(self.end(executors, 2), rf"the plan of step \d+ in {self.server.address}: it is of format ")
+
+    def test_planners_of_a_killed_run_serve_the_next(self):
+        planner = self.planner(0, 1, "--timeout=60")
+        self.wait_for_key(":planners")
+        first = self.executors("dead", "--timeout=60", "--steps=100000")
+        self.wait_for_step("dead", 2, first)
+        for rank in subprocess.run(["pgrep", "-P", str(first.pid)], capture_output=True, text=True).stdout.split():
+            os.kill(int(rank), signal.SIGKILL)
+        first.wait(timeout=PATIENCE)
+        slot, = [key for key in self.server.ask("KEYS", "dyna:*") if key.endswith(":run:0")]
+        self.server.ask("DEL", slot)  # as the server does after 30 seconds
+        self.end(self.executors("next", "--timeout=60"))
+        self.assertEqual(self.saved("next"), self.expected)
+        self.assertIn("planner 0 of 1: ", self.end(planner))
+
+    def test_planners_that_look_less_far_ahead_than_the_run_serve_it(self):
+        planner = self.planner(0, 1, "--timeout=20", "--plan-ahead=1")
+        self.wait_for_key(":planners")
+        self.end(self.executors("further", "--timeout=20", "--plan-ahead=6"))
+        self.assertEqual(self.saved("further"), self.expected)
+        self.end(planner)
+
     def test_planners_join_samples_as_executors_do(self):
         # Several of which fill a row.
         short = common.WORK / "short-corpus"
@@ -269,7 +341,7 @@ class StoreTest(SharedTests, StoreRuns):
         executors = self.executors("ahead", "--plan-ahead=3", "--timeout=20")
         most = 0
         while executors.poll() is None:
-            most = max(most, len({key.split(":")[2] for key in self.plans_left()}))
+            most = max(most, len({key.split(":")[3] for key in self.plans_left()}))
         self.end(executors)
         self.end(planner)
         # The step that runs may not have been removed yet, and the next three wait.
@@ -292,7 +364,12 @@ class StoreTest(SharedTests, StoreRuns):
         self.wait_for_key(":planners")
         planner.send_signal(signal.SIGSTOP)  # so that the run cannot be over too soon
         executors = self.executors("again", "--store-retry=60")
-        self.wait_for_key(":mark")
+        self.wait_for_key(":run:0")
+        # The planner, both processes that execute, and this question.
+        limit = time.monotonic() + PATIENCE
+        while self.server.ask("CLIENT", "LIST").count("addr=") < 4:
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.01)
         self.server.kill()
         time.sleep(0.3)
         self.server.start()
@@ -349,7 +426,7 @@ class StoreTest(SharedTests, StoreRuns):
         self.assertIn("--save is for the processes that do", refusal(good, flags=("--plan-only=0/1", "--save=x")))
         self.assertIn("--plans has none to share", refusal(good, flags=("--plans=x",)))
         self.server.ask("SET", "dyna:format", "7")
-        self.assertIn("holds plans of format 7, but this program's are of format 3", refusal(good))
+        self.assertIn("holds plans of format 7, but this program's are of format 4", refusal(good))
 
 
 @unittest.skipUnless(MPIRUN and SERVER, "no mpirun or redis-server")

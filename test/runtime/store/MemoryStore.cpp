@@ -13,6 +13,17 @@ Status MemoryStore::put(const std::string &key, std::string_view value,
   return Status::ok();
 }
 
+StatusOr<bool> MemoryStore::putNew(const std::string &key,
+                                   std::string_view value,
+                                   std::chrono::seconds kept) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = values_.find(key);
+  if (found != values_.end() && found->second.end > Clock::now())
+    return false;
+  values_[key] = {std::string(value), Clock::now() + kept};
+  return true;
+}
+
 StatusOr<std::optional<std::string>> MemoryStore::find(const std::string &key) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto found = values_.find(key);
@@ -22,6 +33,8 @@ StatusOr<std::optional<std::string>> MemoryStore::find(const std::string &key) {
     values_.erase(found);
     return std::optional<std::string>();
   }
+  if (found->second.bytes.size() > mostStoredBytes)
+    return tooLargeFor(*this, key, found->second.bytes.size());
   return std::optional<std::string>(found->second.bytes);
 }
 

@@ -17,6 +17,8 @@ public:
   std::string describe() const override { return "memory"; }
   Status put(const std::string &key, std::string_view value,
              std::chrono::seconds kept) override;
+  StatusOr<bool> putNew(const std::string &key, std::string_view value,
+                        std::chrono::seconds kept) override;
   StatusOr<std::optional<std::string>> find(const std::string &key) override;
   Status remove(const std::string &key) override;
 

@@ -29,6 +29,16 @@ TEST(MemoryStoreTest, ValuesArePutFoundAndRemoved) {
   EXPECT_FALSE(store.find("a")->has_value());
 }
 
+TEST(MemoryStoreTest, ANewValueLeavesOneThatStands) {
+  MemoryStore store;
+  EXPECT_TRUE(*store.putNew("a", "first", 1h));
+  EXPECT_FALSE(*store.putNew("a", "second", 1h));
+  EXPECT_EQ(**store.find("a"), "first");
+  ASSERT_TRUE(store.put("a", "first", 0s).isOk());
+  EXPECT_TRUE(*store.putNew("a", "third", 1h));
+  EXPECT_EQ(**store.find("a"), "third");
+}
+
 TEST(MemoryStoreTest, WhatNobodyTakesIsForgotten) {
   MemoryStore store;
   ASSERT_TRUE(store.put("a", "b", 0s).isOk());
@@ -57,6 +67,10 @@ public:
              std::chrono::seconds) override {
     return Status::ok();
   }
+  StatusOr<bool> putNew(const std::string &, std::string_view,
+                        std::chrono::seconds) override {
+    return true;
+  }
   StatusOr<std::optional<std::string>> find(const std::string &) override {
     ++asked;
     return std::optional<std::string>();
@@ -81,7 +95,7 @@ TEST(MemoryStoreTest, StoresOfAnotherFormatAreRefused) {
   ASSERT_TRUE(store.put("dyna:format", "7", 1h).isOk());
   EXPECT_THAT(checkStoreFormat(store).message(),
               HasSubstr("memory holds plans of format 7, but this program's "
-                        "are of format 3"));
+                        "are of format 4"));
 }
 
 // Without a backend, and before any is asked.

@@ -188,14 +188,14 @@ TEST_F(PlanEntryTest, RefusalsHaveNumbers) {
   bytes[8] = 9;
   EXPECT_THAT(
       readPlanEntry(bytes, 3, 1).status().message(),
-      HasSubstr("of step 4 is of format 9, but this program's are of 3"));
+      HasSubstr("it is of format 9, but this program's plans are of 4"));
   for (double seconds : {-1.0, std::nan("")})
     EXPECT_THAT(readPlanEntry(writePlanEntry(plan_, 3, 1, seconds), 3, 1)
                     .status()
                     .message(),
-                HasSubstr("of step 4 predicts"));
+                HasSubstr("it predicts"));
   EXPECT_EQ(readPlanEntry("", 3, 1).status().message(),
-            "the stored plan of step 4 is none: 0 bytes without its beginning");
+            "0 bytes without the beginning of a stored plan");
 }
 
 } // namespace

@@ -82,6 +82,12 @@ StatusOr<LengthRange> parseRange(const std::string &text,
 
 } // namespace
 
+LengthRanges LengthRanges::ofAll(std::string name) {
+  LengthRange all;
+  all.name = std::move(name);
+  return *create({std::move(all)});
+}
+
 StatusOr<LengthRanges> LengthRanges::create(std::vector<LengthRange> ranges,
                                             const std::string &home) {
   if (ranges.empty())

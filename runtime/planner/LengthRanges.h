@@ -44,6 +44,8 @@ public:
   /// `home`: of one of them, or empty.
   static StatusOr<LengthRanges> create(std::vector<LengthRange> ranges,
                                        const std::string &home = {});
+  /// One range with samples of all lengths, of strategy 0. The name may be empty.
+  static LengthRanges ofAll(std::string name);
 
   /// In the order in which they were written.
   const std::vector<LengthRange> &ranges() const { return ranges_; }

@@ -19,7 +19,17 @@ static void addNotes(std::vector<std::string> &notes,
                      const std::vector<std::string> &more,
                      const std::string &strategy) {
   for (const std::string &note : more)
-    notes.push_back(formatText("strategy '%s': %s", strategy, note));
+    notes.push_back(strategy.empty()
+                        ? note
+                        : formatText("strategy '%s': %s", strategy, note));
+}
+
+SizedSteps::Asked SizedSteps::Asked::alone(PlanRequest request) {
+  Asked asked;
+  asked.strategies = {request.strategy};
+  asked.ranges = LengthRanges::ofAll(request.strategy.name);
+  asked.request = std::move(request);
+  return asked;
 }
 
 StatusOr<std::unique_ptr<SizedSteps>>
@@ -51,7 +61,15 @@ SizedSteps::create(const CostModel &costs, Asked asked,
                                              own));
       addNotes(notes, own, graph->name);
     }
-  DYNA_RETURN_IF_ERROR(setLongestSample(graphs, asked.ranges, asked.longest));
+  made->longest_ = asked.longest;
+  if (asked.shortens) {
+    DYNA_ASSIGN_OR_RETURN(const int64_t limit,
+                          longestSampleOf(graphs,
+                                          *all[asked.ranges.byLength().back()],
+                                          /*training=*/true, rankBytes));
+    made->longest_ = std::min(asked.longest, limit);
+  }
+  DYNA_RETURN_IF_ERROR(setLongestSample(graphs, asked.ranges, made->longest_));
   DYNA_ASSIGN_OR_RETURN(StepRegions regions,
                         sizeStepRegions(graphs, asked.request.tokensPerBatch,
                                         /*training=*/true, rankBytes,

@@ -27,7 +27,13 @@ public:
     PlanRequest request;     ///< of each graph, but for its strategy
     int64_t memoryBytes = 0; ///< of a device; 0: no limit
     int64_t longest = 0;     ///< tokens of the longest sample
-    bool merges = true;      ///< ranges that are not worth their switch
+    /// Samples that no run takes under these strategies are shortened, as a run does
+    /// it (longestSampleOf).
+    bool shortens = false;
+    bool merges = true; ///< ranges that are not worth their switch
+
+    /// The request's strategy for samples of all lengths.
+    static Asked alone(PlanRequest request);
   };
   /// What does not fit is planned all the same; `lackingBytes` says by how much.
   /// `notes` are those of the strategies, by name. `costs` must outlive the answer.
@@ -37,6 +43,9 @@ public:
   const StepPlanner &planner() const { return *planner_; }
   /// Of the rank that lacks most; 0: all fit.
   int64_t lackingBytes() const { return lackingBytes_; }
+  /// Tokens of the longest sample that the steps may have: fewer than asked for if
+  /// longer samples are shortened.
+  int64_t longest() const { return longest_; }
 
   /// Seconds of a step in the mean, each planned, proven and played.
   StatusOr<double> play(const std::vector<std::vector<int64_t>> &steps) const;
@@ -44,7 +53,7 @@ public:
 private:
   std::vector<PlannedGraph> graphs_;
   std::unique_ptr<StepPlanner> planner_;
-  int64_t lackingBytes_ = 0;
+  int64_t lackingBytes_ = 0, longest_ = 0;
 };
 
 /// Mini-batches of such lengths, always the same ones: of `tokensPerStep` tokens, at

@@ -5,6 +5,7 @@
 #include "runtime/planner/StepGraphs.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/PlacePhases.h"
 #include "runtime/planner/RankMemory.h"
 
@@ -136,6 +137,18 @@ Status limitMicroBatches(const StepGraphs &graphs, PlannedGraph &graph,
       "of a rank (--rank-memory)",
       graph.options.maxTokensPerMicroBatch, most, formatBytes(rankBytes)));
   return Status::ok();
+}
+
+StatusOr<int64_t> longestSampleOf(const StepGraphs &graphs,
+                                  const PlannedGraph &graph, bool training,
+                                  int64_t rankBytes) {
+  const PlanOptions options = graphs.optionsOf(graph);
+  const int64_t most = longestSample(graph.graph->model(), options);
+  if (rankBytes < 0 || most <= options.maxTokensPerMicroBatch)
+    return most;
+  return longestSampleWithin(*graph.planner, options,
+                             graphs.persistentOf(graph, training),
+                             rankBytes - graphs.heldBeside(graph, training));
 }
 
 Status setLongestSample(const StepGraphs &graphs, const LengthRanges &ranges,

@@ -93,6 +93,14 @@ Status limitMicroBatches(const StepGraphs &graphs, PlannedGraph &graph,
                          PlanRequest request, bool training, int64_t rankBytes,
                          std::vector<std::string> &notes);
 
+/// Returns the tokens of the longest sample that a run takes under `graph`, which has
+/// the longest samples of a step. The model's positions allow so many, or the tokens
+/// of a micro-batch if the model has none, and a rank of `rankBytes` (-1: not limited)
+/// has room for such a sample alone in its micro-batch.
+StatusOr<int64_t> longestSampleOf(const StepGraphs &graphs,
+                                  const PlannedGraph &graph, bool training,
+                                  int64_t rankBytes);
+
 /// Once the longest sample is known: no graph keeps room for longer samples than its
 /// range has. Fails where no range has it.
 Status setLongestSample(const StepGraphs &graphs, const LengthRanges &ranges,

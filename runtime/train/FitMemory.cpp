@@ -7,8 +7,6 @@
 #include "runtime/base/Text.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/CpuFeatures.h"
-#include "runtime/planner/CutMiniBatch.h"
-#include "runtime/planner/RankMemory.h"
 #include "runtime/train/Agreement.h"
 #include "runtime/train/ChooseGraphs.h"
 #include "runtime/train/Devices.h"
@@ -200,13 +198,12 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
   PlannedGraph &graph = graphOfLongest(session);
   const StepGraphs graphs = session.stepGraphs();
   const PlanOptions plan = graphs.optionsOf(graph);
-  const int64_t most = longestSample(*session.model, plan);
+  DYNA_ASSIGN_OR_RETURN(const int64_t most,
+                        longestSampleOf(graphs, graph, training, -1));
   session.sampleLimit = most;
   const bool isSaid = !options.rankMemory.empty();
   if (most <= plan.maxTokensPerMicroBatch || (!isSaid && !runsHere))
     return Status::ok();
-  const Persistent persistent = graphs.persistentOf(graph, training);
-  const int64_t beside = graphs.heldBeside(graph, training);
   int64_t rankBytes = 0;
   if (isSaid) {
     DYNA_ASSIGN_OR_RETURN(rankBytes, parseBytes(options.rankMemory));
@@ -225,8 +222,7 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
     rankBytes = room - std::max<int64_t>(room - held, 0) / 2;
   }
   DYNA_ASSIGN_OR_RETURN(int64_t longest,
-                        longestSampleWithin(*graph.planner, plan, persistent,
-                                            rankBytes - beside));
+                        longestSampleOf(graphs, graph, training, rankBytes));
   if (longest < most && !isSaid) {
     // What is free differs a little from process to process and run to run.
     int64_t rounded = plan.maxTokensPerMicroBatch;

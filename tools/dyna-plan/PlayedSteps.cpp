@@ -7,10 +7,11 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/ChooseStrategies.h"
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/LackingCosts.h"
 #include "runtime/planner/Planner.h"
-#include "runtime/planner/RankMemory.h"
+#include "runtime/planner/SizedSteps.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -20,22 +21,21 @@
 
 namespace dyna {
 
-StepLengths dealSteps(const std::vector<int64_t> &lengths, int64_t positions,
+StepLengths dealSteps(std::vector<int64_t> lengths, int64_t positions,
                       const PlanFlags &flags) {
   StepLengths steps;
-  int64_t cut = 0, tokens = 0;
+  const int64_t cut = cutLengths(lengths, positions);
+  steps.shortens = flags.rankMemory.getNumOccurrences() > 0 || positions == 0;
+  steps.longest = *std::max_element(lengths.begin(), lengths.end());
+  int64_t tokens = 0;
   for (int64_t length : lengths) {
-    if (positions > 0 && length > positions) {
-      length = positions;
-      ++cut;
-    }
-    if (steps.empty() || tokens + length > flags.tokensPerBatch) {
-      if (flags.steps > 0 && int64_t(steps.size()) == flags.steps)
+    if (steps.samples.empty() || tokens + length > flags.tokensPerBatch) {
+      if (flags.steps > 0 && int64_t(steps.samples.size()) == flags.steps)
         break;
-      steps.emplace_back();
+      steps.samples.emplace_back();
       tokens = 0;
     }
-    steps.back().push_back(length);
+    steps.samples.back().push_back(length);
     tokens += length;
   }
   if (cut > 0)
@@ -46,8 +46,20 @@ StepLengths dealSteps(const std::vector<int64_t> &lengths, int64_t positions,
   return steps;
 }
 
-StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags,
-                                               const StepLengths &steps) {
+std::string StepLengths::shorten(int64_t limit) {
+  if (longest <= limit)
+    return "";
+  longest = limit;
+  int64_t cut = 0;
+  for (std::vector<int64_t> &step : samples)
+    cut += cutLengths(step, limit);
+  return formatText("samples are cut at %d tokens, %d of them in these steps: "
+                    "longer ones do not fit a micro-batch (--rank-memory, "
+                    "--tokens-per-micro-batch)",
+                    limit, cut);
+}
+
+StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags) {
   auto orElse = [](const auto &given, auto other) {
     std::vector<decltype(other)> list(given.begin(), given.end());
     if (list.empty())
@@ -56,9 +68,6 @@ StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags,
   };
   PlanRequest common;
   common.tokensPerBatch = flags.tokensPerBatch;
-  for (const std::vector<int64_t> &step : steps)
-    for (int64_t length : step)
-      common.longestSample = std::max(common.longestSample, length);
   const auto sizes = orElse(flags.tokensPerMicroBatch, int64_t(0));
   const auto modes = orElse(flags.recompute, std::string());
   std::vector<NamedRequest> requests;
@@ -136,35 +145,32 @@ static StatusOr<PlanReport> planStep(const StepsOfRequest &of,
 }
 
 StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
-                               const StepLengths &steps,
+                               StepLengths steps,
                                const SimulationOptions &conditions,
                                const std::string &name, StepOutputs &outputs,
                                std::vector<std::string> &notes) {
-  DYNA_ASSIGN_OR_RETURN(Policy policy, choosePolicy(costs, std::move(request)));
-  notes = policy.notes;
-  DYNA_ASSIGN_OR_RETURN(
-      auto graph, ExecutableGraph::create(costs.model(), policy.strategy));
   const int64_t devices = costs.cluster().devices();
-  if (devices > 0 && graph.ranks() > devices)
+  if (devices > 0 && request.strategy.ranks() > devices)
     return Status::invalidArgument(
         formatText("the strategy has %d ranks, but the cluster %d devices",
-                   graph.ranks(), devices));
+                   request.strategy.ranks(), devices));
   const int64_t memory = costs.table().device().memory_bytes();
+  SizedSteps::Asked asked = SizedSteps::Asked::alone(std::move(request));
+  asked.memoryBytes = memory;
+  asked.longest = steps.longest;
+  asked.shortens = steps.shortens;
+  DYNA_ASSIGN_OR_RETURN(auto sized,
+                        SizedSteps::create(costs, std::move(asked), notes));
+  if (std::string note = steps.shorten(sized->longest()); !note.empty())
+    notes.push_back(std::move(note));
+  const PlannedGraph &home = sized->planner().home();
+  const ExecutableGraph &graph = *home.graph;
   if (outputs.endsWithoutRoom)
     DYNA_RETURN_IF_ERROR(checkRoom(graph, memory));
-  Planner planner(graph, costs);
-  // What does not fit the devices is planned all the same, to be told how much.
-  if (memory > 0) {
-    DYNA_ASSIGN_OR_RETURN(auto regions,
-                          sizeDynamicRegions(planner, policy.options,
-                                             Persistent::Training, memory,
-                                             /*atLeast=*/true));
-    policy.options.dynamicLimits = std::move(regions.bytes);
-  }
-  const StepsOfRequest of = {costs,          graph,      planner,
-                             policy.options, conditions, name};
+  const StepsOfRequest of = {costs,        graph,      *home.planner,
+                             home.options, conditions, name};
   PlanReport all;
-  for (const std::vector<int64_t> &step : steps) {
+  for (const std::vector<int64_t> &step : steps.samples) {
     DYNA_ASSIGN_OR_RETURN(auto report, planStep(of, step, all, outputs));
     all.add(report);
     if (outputs.endsWithoutRoom && !fits(all, memory))

@@ -18,12 +18,24 @@
 
 namespace dyna {
 
-/// Tokens of the samples of each step.
-using StepLengths = std::vector<std::vector<int64_t>>;
+/// Tokens of the samples of each step, and of the longest sample of the data. A run
+/// keeps room for the longest one, even if none of the steps here has it.
+struct StepLengths {
+  std::vector<std::vector<int64_t>> samples;
+  int64_t longest = 0;
+  /// Whether samples that no run takes are shortened. Set if --rank-memory is given,
+  /// or if the model has no positions. Otherwise plans keep such samples, and their
+  /// memory does not fit the device.
+  bool shortens = false;
 
-/// Mini-batches in the order of the samples, each as full as whole samples make
-/// it; what is longer than the model's positions is cut.
-StepLengths dealSteps(const std::vector<int64_t> &lengths, int64_t positions,
+  /// Cuts samples at `limit` tokens. Returns a note that says so, or nothing if no
+  /// sample is longer.
+  std::string shorten(int64_t limit);
+};
+
+/// Deals samples to mini-batches in their order. Each mini-batch is as full as whole
+/// samples make it. Samples that are longer than the model's positions are cut.
+StepLengths dealSteps(std::vector<int64_t> lengths, int64_t positions,
                       const PlanFlags &flags);
 
 struct NamedRequest {
@@ -33,8 +45,7 @@ struct NamedRequest {
 
 /// One for each of what --compare lists, with each of --tokens-per-micro-batch and
 /// of --recompute; where these are several, the name says which.
-StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags,
-                                               const StepLengths &steps);
+StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags);
 
 /// What becomes of plans, beside their reports.
 struct StepOutputs {
@@ -47,10 +58,11 @@ struct StepOutputs {
   PipelineSvg svg;   ///< first steps
 };
 
-/// Plans, proves and plays every step; `notes` are those of the policy, `name`
-/// what outputs call the plans.
+/// Plans, verifies and simulates every step, sized as a run sizes them (SizedSteps.h).
+/// A plan that does not fit the devices is made all the same, to report its memory.
+/// `name` is the name of the plans in all outputs.
 StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
-                               const StepLengths &steps,
+                               StepLengths steps,
                                const SimulationOptions &conditions,
                                const std::string &name, StepOutputs &outputs,
                                std::vector<std::string> &notes);

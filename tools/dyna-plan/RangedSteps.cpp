@@ -32,13 +32,6 @@ struct Setting {
   SimulationOptions conditions;
 
   int64_t memory() const { return costs.table().device().memory_bytes(); }
-  int64_t longest() const {
-    int64_t longest = 0;
-    for (const std::vector<int64_t> &step : steps)
-      for (int64_t length : step)
-        longest = std::max(longest, length);
-    return longest;
-  }
 };
 
 /// Strategies with the lengths that each has, and what plans their steps.
@@ -53,6 +46,8 @@ public:
   StatusOr<PlanReport> play(const Setting &setting, const std::string &name,
                             StepOutputs &outputs);
   const std::vector<std::string> &notes() const { return notes_; }
+  /// Tokens of the longest sample that the steps may have.
+  int64_t longest() const { return steps_->longest(); }
   /// "home is 'b'", for people.
   std::string describeHome() const {
     return formatText("'%s' is home: it has the masters and makes the update",
@@ -85,7 +80,8 @@ RangedSteps::create(const Setting &setting,
   asked.ranges = std::move(ranges);
   asked.request = std::move(request);
   asked.memoryBytes = setting.memory();
-  asked.longest = setting.longest();
+  asked.longest = setting.steps.longest;
+  asked.shortens = setting.steps.shortens;
   asked.merges = setting.flags.mergeRanges != "never";
   DYNA_ASSIGN_OR_RETURN(
       made->steps_,
@@ -124,7 +120,7 @@ StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
                                        const std::string &name,
                                        StepOutputs &outputs) {
   PlanReport all;
-  for (const std::vector<int64_t> &lengths : setting.steps) {
+  for (const std::vector<int64_t> &lengths : setting.steps.samples) {
     const auto begin = std::chrono::steady_clock::now();
     DYNA_ASSIGN_OR_RETURN(
         VerifiedStep step,
@@ -299,7 +295,7 @@ Status planAll(const PlanFlags &flags, const CostModel &costs,
   setting.steps =
       dealSteps(lengths, costs.model().manifest().facts().positions(), flags);
   DYNA_ASSIGN_OR_RETURN(setting.conditions, parseSimulation(flags.simulate));
-  DYNA_ASSIGN_OR_RETURN(auto requests, requestsOf(flags, setting.steps));
+  DYNA_ASSIGN_OR_RETURN(auto requests, requestsOf(flags));
   DYNA_RETURN_IF_ERROR(checkBatchings(requests));
   StepOutputs outputs;
   outputs.hasTrace = !flags.trace.empty();
@@ -309,23 +305,25 @@ Status planAll(const PlanFlags &flags, const CostModel &costs,
   Reports reports;
   std::string gains;
   for (auto &[name, request] : requests) {
-    // A run chooses schedules by itself, and micro-batches before it knows its
-    // samples.
+    // A run chooses schedules by itself.
     if (flags.compare.empty()) {
       request.pipeline.clear();
       name = "ranges" + name.substr(PlanFlags::defaultWord().size());
     }
-    request.longestSample = 0;
     DYNA_ASSIGN_OR_RETURN(
         auto steps, RangedSteps::create(setting, strategies, ranges, request));
     sayNotes(steps->notes(), said);
     if (ranges.size() > 1)
       sayNotes({steps->describeHome()}, said);
-    DYNA_ASSIGN_OR_RETURN(PlanReport report,
-                          steps->play(setting, name, outputs));
+    // Each strategy alone is compared for the same samples.
+    Setting same = setting;
+    if (std::string note = same.steps.shorten(steps->longest()); !note.empty())
+      sayNotes({note}, said);
+    same.steps.shortens = false;
+    DYNA_ASSIGN_OR_RETURN(PlanReport report, steps->play(same, name, outputs));
     sayNotes(steps->describeMerged(name), said);
-    DYNA_ASSIGN_OR_RETURN(
-        auto alone, playAlone(setting, strategies, ranges, request, said));
+    DYNA_ASSIGN_OR_RETURN(auto alone,
+                          playAlone(same, strategies, ranges, request, said));
     gains += flags.json ? jsonOf(name, report, alone, setting.memory()) + "\n"
                         : describeGains(name, report, alone, setting.memory());
     reports.emplace_back(name, std::move(report));

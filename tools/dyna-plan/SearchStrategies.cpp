@@ -127,7 +127,8 @@ int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
       const auto &facts = model->manifest().facts();
       sizes = {facts.heads(), facts.kv_heads(), facts.feed_forward()};
       steps = dealSteps(lengths, facts.positions(), flags);
-      auto asked = requestsOf(flags, steps);
+      steps.shortens = false; // all strategies have the same samples
+      auto asked = requestsOf(flags);
       if (!asked.isOk())
         return fail(asked.status());
       requests = std::move(*asked);

@@ -41,7 +41,7 @@ StatusOr<Reports> planRequests(const CostModel &costs, const Strategy &strategy,
                                const PlanFlags &flags, const StepLengths &steps,
                                StepOutputs &outputs) {
   DYNA_ASSIGN_OR_RETURN(auto conditions, parseSimulation(flags.simulate));
-  DYNA_ASSIGN_OR_RETURN(auto requests, requestsOf(flags, steps));
+  DYNA_ASSIGN_OR_RETURN(auto requests, requestsOf(flags));
   Reports reports;
   std::set<std::string> said;
   for (auto &[name, request] : requests) {
@@ -113,7 +113,7 @@ int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
 /// Before anything is compiled.
 Status checkWords(const PlanFlags &flags) {
   DYNA_RETURN_IF_ERROR(parseSimulation(flags.simulate).status());
-  return requestsOf(flags, {}).status();
+  return requestsOf(flags).status();
 }
 
 int run(const PlanFlags &flags) {

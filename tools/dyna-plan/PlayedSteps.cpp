@@ -12,6 +12,7 @@
 #include "runtime/planner/LackingCosts.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/planner/SizedSteps.h"
+#include "tools/dyna-plan/WhatFits.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -155,6 +156,7 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
         formatText("the strategy has %d ranks, but the cluster %d devices",
                    request.strategy.ranks(), devices));
   const int64_t memory = costs.table().device().memory_bytes();
+  const PlanRequest given = request;
   SizedSteps::Asked asked = SizedSteps::Asked::alone(std::move(request));
   asked.memoryBytes = memory;
   asked.longest = steps.longest;
@@ -177,6 +179,9 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
       break;
   }
   outputs.processes += graph.ranks();
+  if (!outputs.endsWithoutRoom && !fits(all, memory))
+    notes.push_back(name + ": " +
+                    describeWhatFits(costs, given, memory, steps.longest));
   if (all.otherSchedules > 0)
     notes.push_back(formatText(
         "%s: %d of %s %s another schedule (%s), which fits the devices or is "

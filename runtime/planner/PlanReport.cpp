@@ -295,9 +295,11 @@ static double secondsOfRecomputation(const plan::Plan &plan,
 }
 
 PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
-                      const PlanWork &work, const PlanTimes &times) {
+                      const CostModel &costs, const PlanWork &work,
+                      const PlanTimes &times) {
   PlanReport report;
   report.steps = 1;
+  report.peakRate = costs.peakFlopRate() * graph.ranks();
   report.seconds = times.makespan;
   report.exchange = secondsOfExchange(plan, times);
   report.recompute = secondsOfRecomputation(plan, work);
@@ -320,16 +322,12 @@ PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   return report;
 }
 
-double peakFlopRate(const CostModel &costs, int ranks) {
-  return costs.peakFlopRate() * ranks;
-}
-
 StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
                                 const plan::Plan &plan,
                                 const CostModel &costs) {
   PlanWork work(graph, plan, costs);
   DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work));
-  return reportPlan(graph, plan, work, times);
+  return reportPlan(graph, plan, costs, work, times);
 }
 
 /// Of one graph.

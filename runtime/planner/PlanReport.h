@@ -120,10 +120,8 @@ StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
 
 /// The same of one that has been played.
 PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
-                      const PlanWork &work, const PlanTimes &times);
-
-/// `PlanReport::peakRate` of so many ranks on the devices of `costs`.
-double peakFlopRate(const CostModel &costs, int ranks);
+                      const CostModel &costs, const PlanWork &work,
+                      const PlanTimes &times);
 
 /// Seconds at which the last function of a micro-batch is over, on any rank.
 double endOfMicroBatches(const plan::Plan &plan, const PlanTimes &times);

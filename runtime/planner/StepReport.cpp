@@ -62,16 +62,16 @@ PlanReport reportStep(const StepPlanner &planner, const VerifiedStep &step,
   const ExecutableGraph &home = *planner.home().graph;
   PlanReport report;
   countPhases(report, home.model(), step);
-  report.peakRate = peakFlopRate(planner.home().planner->costs(), home.ranks());
   std::vector<double> busy(home.ranks());
   report.rankBytes.resize(busy.size());
   for (size_t k = 0; k < phases.size(); ++k) {
     const PlayedPhase &phase = phases[k];
     const ExecutableGraph &graph = *phase.graph->graph;
     PlanReport own =
-        reportPlan(graph, phase.plan->plan(), phase.work, phase.times);
+        reportPlan(graph, phase.plan->plan(), phase.graph->planner->costs(),
+                   phase.work, phase.times);
     own.count(graph.model(), phase.plan->plan(), phase.plan->lengths());
-    own.peakRate = report.peakRate;
+    report.peakRate = own.peakRate;
     setPeakBytes(own, home, graph, step, static_cast<int>(k));
     own.switchSeconds = phase.switches.seconds();
     own.switchBytes = phase.switches.bytes();

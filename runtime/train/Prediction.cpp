@@ -27,9 +27,10 @@ predictStep(const Session &session, const plan::Plan &plan,
             const std::vector<int64_t> &lengths) {
   if (!session.hasCosts())
     return std::optional<PlanReport>();
-  PlanWork work(*session.home.graph, plan, session.home.planner->costs());
+  const CostModel &costs = session.home.planner->costs();
+  PlanWork work(*session.home.graph, plan, costs);
   DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
-  PlanReport report = reportPlan(*session.home.graph, plan, work, times);
+  PlanReport report = reportPlan(*session.home.graph, plan, costs, work, times);
   report.count(*session.model, plan, lengths);
   return std::optional<PlanReport>(std::move(report));
 }

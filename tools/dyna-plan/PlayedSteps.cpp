@@ -137,9 +137,8 @@ static StatusOr<PlanReport> planStep(const StepsOfRequest &of,
               of.conditions.ranks == SimulationOptions::Ranks::Host);
   if (outputs.hasSvg && before.steps == 0)
     outputs.svg.add(of.name, of.graph, plan, times);
-  PlanReport report = reportPlan(of.graph, plan, work, times);
+  PlanReport report = reportPlan(of.graph, plan, of.costs, work, times);
   report.samples = static_cast<int64_t>(step.size());
-  report.peakRate = peakFlopRate(of.costs, of.graph.ranks());
   if (outputs.hasPlanTimes)
     report.planSeconds = report.longestPlanSeconds = planning.count();
   return report;

@@ -8,8 +8,17 @@
 #include "runtime/base/Text.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace dyna {
+
+/// The precision of times, in microseconds: exact in binary and in "%.3f".
+static constexpr double kTick = 0.125;
+
+/// Whole ticks, in microseconds.
+static double microseconds(double seconds) {
+  return std::round(seconds * (1e6 / kTick)) * kTick;
+}
 
 std::string &TraceWriter::event() {
   if (!text_.empty())
@@ -45,8 +54,8 @@ int TraceWriter::track(int process, const std::string &name) {
 }
 
 void TraceWriter::slice(int process, int track, const std::string &name,
-                        const std::string &category, double begin,
-                        double seconds, const TraceArguments &arguments) {
+                        const std::string &category, double begin, double end,
+                        const TraceArguments &arguments) {
   std::string said = formatText("\"step\": %d", arguments.step + 1);
   if (arguments.layer >= 0)
     said += formatText(", \"layer\": %d", arguments.layer);
@@ -67,24 +76,26 @@ void TraceWriter::slice(int process, int track, const std::string &name,
       arguments.coreSeconds >= 0
           ? formatText(", \"tdur\": %.3f", arguments.coreSeconds * 1e6)
           : "";
+  const double first = microseconds(begin);
   event() += formatText(
       "{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %d, "
       "\"tid\": %d, \"ts\": %.3f, \"dur\": %.3f%s, \"args\": {%s}}",
-      name, category, process, track, begin * 1e6, seconds * 1e6, core, said);
+      name, category, process, track, first, microseconds(end) - first, core,
+      said);
 }
 
 void TraceWriter::liveBytes(int process, double time, int64_t bytes) {
   event() += formatText("{\"name\": \"live bytes\", \"ph\": \"C\", \"pid\": "
                         "%d, \"ts\": %.3f, \"args\": {\"bytes\": %d}}",
-                        process, time * 1e6, bytes);
+                        process, microseconds(time), bytes);
 }
 
-void TraceWriter::arrow(int process, int track, double begin, double seconds,
+void TraceWriter::arrow(int process, int track, double begin, double end,
                         uint64_t id, bool starts) {
   // An arrow starts with its slice, and ends within one, as late as can be: what
   // waits was there before.
-  double time = starts ? begin * 1e6
-                       : std::max(begin * 1e6, (begin + seconds) * 1e6 - 1e-3);
+  const double first = microseconds(begin);
+  double time = starts ? first : std::max(first, microseconds(end) - kTick);
   event() += formatText(
       "{\"name\": \"message\", \"cat\": \"message\", \"ph\": \"%s\", "
       "\"id\": %d, \"pid\": %d, \"tid\": %d, \"ts\": %.3f%s}",

@@ -4,7 +4,18 @@
 //
 // Writes what ui.perfetto.dev shows (the JSON events of Chrome's tracing): ranks
 // are processes, their streams are tracks. Steps that ran and steps that were
-// simulated are written alike. Times are seconds.
+// simulated are written alike.
+//
+// Callers give times in seconds; the file has microseconds. Perfetto drops a slice
+// that overlaps another one of its track without lying inside it, be it by 1 ns. So
+// the writer rounds both ends of a slice to whole eighths of a microsecond, and the
+// duration is their difference. Such numbers are exact in decimals and in binary,
+// and rounding keeps the order of times: slices that touch still touch, and slices
+// inside others stay inside. Callers that know an end give that end, and not a
+// duration, which added to the begin may give another number.
+//
+// Perfetto orders slices by their begin, and those of one begin by their place in
+// the file: an outer slice is written before the slices inside it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,11 +55,11 @@ public:
   int track(int process, const std::string &name);
   static constexpr int kFreeTracks = 8;
   void slice(int process, int track, const std::string &name,
-             const std::string &category, double begin, double seconds,
+             const std::string &category, double begin, double end,
              const TraceArguments &arguments);
   void liveBytes(int process, double time, int64_t bytes);
   /// One end of an arrow, from or to the slice of that time.
-  void arrow(int process, int track, double begin, double seconds, uint64_t id,
+  void arrow(int process, int track, double begin, double end, uint64_t id,
              bool starts);
 
   /// The whole as JSON; of one that nothing was written to, too.

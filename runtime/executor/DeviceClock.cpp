@@ -4,6 +4,8 @@
 
 #include "runtime/executor/DeviceClock.h"
 
+#include <algorithm>
+
 namespace dyna {
 
 Status DeviceClock::record(size_t slice) {
@@ -37,12 +39,14 @@ Status DeviceClock::read(TraceRecorder &recorder) {
         double passed, device_.secondsBetween(*before_.marks[0].event, start));
     step.begin = *before_.begin + passed;
   }
-  double before = 0;
+  // Times between events are rounded, each for itself, and the two clocks drift.
+  double before = std::max(*step.begin, end_);
   for (size_t i = 1; i < step.marks.size(); ++i) {
-    DYNA_ASSIGN_OR_RETURN(double after,
+    DYNA_ASSIGN_OR_RETURN(double passed,
                           device_.secondsBetween(start, *step.marks[i].event));
-    recorder.move(step.marks[i].slice, *step.begin + before, after - before);
-    before = after;
+    end_ = std::max(before, *step.begin + passed);
+    recorder.move(step.marks[i].slice, before, end_);
+    before = end_;
   }
   step.marks.resize(1);
   before_ = std::move(step);

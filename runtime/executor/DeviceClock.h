@@ -47,6 +47,7 @@ private:
   Stream &stream_;
   std::deque<Step> steps_; ///< not read yet
   Step before_;            ///< the last one read: its start alone
+  double end_ = 0; ///< of the last slice that was moved: slices do not overlap
 };
 
 } // namespace dyna

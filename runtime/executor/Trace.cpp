@@ -32,9 +32,9 @@ void TraceRecorder::add(const TraceSlice &slice) {
     slices_.push_back(slice);
 }
 
-void TraceRecorder::move(size_t slice, double beginSeconds, double seconds) {
+void TraceRecorder::move(size_t slice, double beginSeconds, double endSeconds) {
   slices_[slice].beginSeconds = beginSeconds;
-  slices_[slice].seconds = seconds;
+  slices_[slice].endSeconds = endSeconds;
   slices_[slice].coreSeconds = -1;
 }
 
@@ -53,13 +53,13 @@ void TraceRecorder::write(TraceWriter &writer, int rank) const {
     arguments.bytes = slice.sentBytes;
     arguments.coreSeconds = slice.coreSeconds;
     writer.slice(rank, slice.track, slice.name, slice.category,
-                 slice.beginSeconds, slice.seconds, arguments);
+                 slice.beginSeconds, slice.endSeconds, arguments);
     switches |= slice.track != TRACK_INSTRUCTIONS;
     if (slice.isInner || slice.track != TRACK_INSTRUCTIONS)
       continue; // of instructions that have said it
     writer.liveBytes(rank, slice.beginSeconds, slice.liveBytes);
     if (slice.arrow != 0)
-      writer.arrow(rank, 0, slice.beginSeconds, slice.seconds, slice.arrow,
+      writer.arrow(rank, 0, slice.beginSeconds, slice.endSeconds, slice.arrow,
                    slice.startsArrow);
   }
   if (!switches)
@@ -80,10 +80,8 @@ static void forgetInstruction(TraceSlice &slice) {
 
 /// From where one of the two begins to where one ends.
 static void spanBoth(TraceSlice &all, const TraceSlice &slice) {
-  const double end = std::max(all.beginSeconds + all.seconds,
-                              slice.beginSeconds + slice.seconds);
   all.beginSeconds = std::min(all.beginSeconds, slice.beginSeconds);
-  all.seconds = end - all.beginSeconds;
+  all.endSeconds = std::max(all.endSeconds, slice.endSeconds);
 }
 
 void TraceRecorder::addPhases(size_t first, size_t end) {

@@ -40,11 +40,12 @@ struct TraceSlice {
   int phase = -1; ///< of a step of several graphs
   /// Of that phase; outlives the recorder; null: there is one graph.
   const char *strategy = nullptr;
-  int bucket = -1;         ///< of a switch
-  int track = 0;           ///< TraceTrack
-  double beginSeconds = 0; ///< since the recorder was made
-  double seconds = 0;
-  /// Of these, those in which the rank's own thread had a core; -1: not known.
+  int bucket = -1; ///< of a switch
+  int track = 0;   ///< TraceTrack
+  /// Since the recorder was made. A slice that follows another without a pause
+  /// begins at that one's end exactly.
+  double beginSeconds = 0, endSeconds = 0;
+  /// Of its duration, the seconds in which the rank's own thread had a core; -1: not known.
   double coreSeconds = -1;
   int64_t liveBytes = 0; ///< of the dynamic region
   int64_t sentBytes = 0; ///< of messages, as the transport counts them
@@ -53,6 +54,8 @@ struct TraceSlice {
   /// Of the message that it starts to send, or has received; 0: none.
   uint64_t arrow = 0;
   bool startsArrow = false;
+
+  double seconds() const { return endSeconds - beginSeconds; }
 };
 
 class TraceRecorder {
@@ -69,7 +72,7 @@ public:
   void add(const TraceSlice &slice);
   /// A slice that is already there was at another time; the thread's own time says
   /// nothing of it then.
-  void move(size_t slice, double beginSeconds, double seconds);
+  void move(size_t slice, double beginSeconds, double endSeconds);
   /// Draws every switch and phase of the step whose slices are [first, end): those
   /// of a switch's instructions carry its track until then. Also when no more slices
   /// are recorded.

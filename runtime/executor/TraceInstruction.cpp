@@ -48,7 +48,7 @@ Status Executor::trace(const Run &run, const Instruction &i,
     slice.strategy = run.switches->strategyOf(slice.phase);
   const Moment after = now();
   slice.beginSeconds = before.time;
-  slice.seconds = after.time - before.time;
+  slice.endSeconds = after.time;
   slice.coreSeconds = after.core - before.core;
   slice.liveBytes = liveBytes;
   slice.sentBytes = after.sentBytes - before.sentBytes;
@@ -74,7 +74,7 @@ Status Executor::trace(const Run &run, const Instruction &i,
   for (const Transport::Spent &spent : spent_) {
     slice.name = spent.what;
     slice.beginSeconds = recorder.at(spent.begin);
-    slice.seconds = recorder.at(spent.end) - slice.beginSeconds;
+    slice.endSeconds = recorder.at(spent.end);
     recorder.add(slice);
   }
   return Status::ok();

@@ -106,39 +106,41 @@ const PhaseTrack valueTrack = {1, "switches: values", "switch"},
                  phaseTrack = {3, "phases", "phase"};
 } // namespace
 
-/// One slice on each rank, from where `step` begins.
-static void tracePhase(TraceWriter &writer, const TracedStep &step,
-                       const PlannedGraph &graph, const PhaseTrack &track,
-                       const std::string &name, double seconds) {
+/// Writes one slice on each rank, from where `step` begins. Returns its end.
+static double tracePhase(TraceWriter &writer, const TracedStep &step,
+                         const PlannedGraph &graph, const PhaseTrack &track,
+                         const std::string &name, double seconds) {
   TraceArguments arguments;
   arguments.step = step.step;
   arguments.phase = step.phase;
   arguments.strategy = graph.name.c_str();
+  const double end = step.begin + seconds;
   for (int rank = 0; seconds > 0 && rank < graph.graph->ranks(); ++rank) {
     const int process = step.firstProcess + rank;
     writer.nameTrack(process, track.track, track.name);
-    writer.slice(process, track.track, name, track.category, step.begin,
-                 seconds, arguments);
+    writer.slice(process, track.track, name, track.category, step.begin, end,
+                 arguments);
   }
+  return end;
 }
 
-void traceStep(TraceWriter &writer, TracedStep step,
-               const std::vector<PlayedPhase> &phases, bool ofHosts) {
+double traceStep(TraceWriter &writer, TracedStep step,
+                 const std::vector<PlayedPhase> &phases, bool ofHosts) {
   for (size_t k = 0; k < phases.size(); ++k) {
     const PlayedPhase &phase = phases[k];
     step.phase = static_cast<int>(k);
-    tracePhase(writer, step, *phase.graph, valueTrack, "values come",
-               phase.switches.valueSeconds);
-    step.begin += phase.switches.valueSeconds;
-    tracePhase(writer, step, *phase.graph, phaseTrack, phase.graph->name,
-               phase.times.makespan);
+    step.begin = tracePhase(writer, step, *phase.graph, valueTrack,
+                            "values come", phase.switches.valueSeconds);
+    const double end = tracePhase(writer, step, *phase.graph, phaseTrack,
+                                  phase.graph->name, phase.times.makespan);
     tracePlan(writer, step, *phase.graph->graph, phase.plan->plan(), phase.work,
               phase.times, ofHosts);
-    step.begin += phase.times.makespan;
-    tracePhase(writer, step, *phase.graph, gradientTrack, "gradients go home",
-               phase.switches.gradientSeconds);
-    step.begin += phase.switches.gradientSeconds;
+    step.begin = end;
+    step.begin =
+        tracePhase(writer, step, *phase.graph, gradientTrack,
+                   "gradients go home", phase.switches.gradientSeconds);
   }
+  return step.begin;
 }
 
 } // namespace dyna

@@ -45,9 +45,10 @@ void countPhases(PlanReport &report, const Model &model,
                  const VerifiedStep &step);
 
 /// Writes it as the executor writes a step that ran, switches on tracks of their
-/// own. `step` says where it begins; `ofHosts` as for tracePlan.
-void traceStep(TraceWriter &writer, TracedStep step,
-               const std::vector<PlayedPhase> &phases, bool ofHosts);
+/// own. `step` says where it begins; `ofHosts` as for tracePlan. Returns where the
+/// step ends, which is where a step behind it begins.
+double traceStep(TraceWriter &writer, TracedStep step,
+                 const std::vector<PlayedPhase> &phases, bool ofHosts);
 
 } // namespace dyna
 

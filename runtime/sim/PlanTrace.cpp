@@ -56,7 +56,8 @@ public:
       const TaskTime &time = times_.transfers[t];
       writer_.slice(step_.firstProcess + rank, track(rank, transfer),
                     kindName(transfer.kind), "transfer",
-                    step_.begin + time.start, time.end - time.start, arguments);
+                    step_.begin + time.start, step_.begin + time.end,
+                    arguments);
     }
   }
 
@@ -73,18 +74,18 @@ private:
       arguments.microBatch = i.microBatch;
     const int process = step_.firstProcess + rank;
     const double begin = step_.begin + time.start;
-    const double seconds = time.end - time.start;
+    const double end = step_.begin + time.end;
     writer_.slice(process, 0, instructionName(i.op),
                   namesLayer(i.op)
                       ? graph_.replicaView(rank).kind(i.layer).name()
                       : std::string("step"),
-                  begin, seconds, arguments);
+                  begin, end, arguments);
     ExchangeOp op = exchangeOf(i.op);
     if (!op.isMessage() || op.sends != op.starts)
       return;
     const int own = process;
     const int peer = step_.firstProcess + graph_.peerOf(rank, op.stagesOn());
-    writer_.arrow(process, 0, begin, seconds,
+    writer_.arrow(process, 0, begin, end,
                   messageArrow(step_.step, op.sends ? own : peer,
                                op.sends ? peer : own, op.isGradient(),
                                messageNumber(i)),

@@ -75,22 +75,24 @@ PlanReport reportMeasured(const Session &session, const VerifiedPlan &plan,
   return report;
 }
 
-Status tracePrediction(const Session &session, const plan::Plan &plan,
-                       int64_t step, double begin, TraceWriter &writer) {
+StatusOr<double> tracePrediction(const Session &session, const plan::Plan &plan,
+                                 int64_t step, double begin,
+                                 TraceWriter &writer) {
   PlanWork work(*session.home.graph, plan, session.home.planner->costs());
   DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
   tracePlan(writer, {step, begin, session.home.graph->ranks(), "predicted"},
             *session.home.graph, plan, work, times, /*ofHosts=*/true);
-  return Status::ok();
+  return begin + times.makespan;
 }
 
-Status tracePrediction(const Session &session, const PlannedPhases &phases,
-                       int64_t step, double begin, TraceWriter &writer) {
+StatusOr<double> tracePrediction(const Session &session,
+                                 const PlannedPhases &phases, int64_t step,
+                                 double begin, TraceWriter &writer) {
   DYNA_ASSIGN_OR_RETURN(auto played, playPhases(session.ranged->planner(),
                                                 phases.step, ofHosts()));
-  traceStep(writer, {step, begin, session.home.graph->ranks(), "predicted"},
-            played, /*ofHosts=*/true);
-  return Status::ok();
+  return traceStep(writer,
+                   {step, begin, session.home.graph->ranks(), "predicted"},
+                   played, /*ofHosts=*/true);
 }
 
 void PredictionErrors::add(double predicted, double measured) {

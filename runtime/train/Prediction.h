@@ -39,12 +39,15 @@ PlanReport reportMeasured(const Model &model, const PlannedPhases &phases,
                           double seconds, const std::vector<RankUse> &uses);
 
 /// Writes that step for a trace of the one that was executed: at `begin` seconds,
-/// behind the processes of the ranks, "predicted rank 0" and so on.
-Status tracePrediction(const Session &session, const plan::Plan &plan,
-                       int64_t step, double begin, TraceWriter &writer);
+/// behind the processes of the ranks, "predicted rank 0" and so on. Returns where
+/// it ends.
+StatusOr<double> tracePrediction(const Session &session, const plan::Plan &plan,
+                                 int64_t step, double begin,
+                                 TraceWriter &writer);
 /// Phases one after another, each between its switches.
-Status tracePrediction(const Session &session, const PlannedPhases &phases,
-                       int64_t step, double begin, TraceWriter &writer);
+StatusOr<double> tracePrediction(const Session &session,
+                                 const PlannedPhases &phases, int64_t step,
+                                 double begin, TraceWriter &writer);
 
 class PredictionErrors {
 public:

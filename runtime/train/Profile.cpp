@@ -162,7 +162,7 @@ void Profiler::take(int rank, const plan::Plan &plan,
       continue;
     if (next > 0)
       profiled_.between.push_back(slice.beginSeconds - before);
-    before = slice.beginSeconds + slice.seconds;
+    before = slice.endSeconds;
     const Instruction &i = instructions[next++];
     cost::Direction direction = directionOf(roleOf(i));
     if (std::find(directions.begin(), directions.end(), direction) ==
@@ -174,10 +174,10 @@ void Profiler::take(int rank, const plan::Plan &plan,
                                 .exchanges(i.layer, roleOf(i))
                                 .empty();
     into.add({kind.name(), strategy.tp, strategy.sp, direction},
-             workOf(plan, i, kind, batch), {slice.seconds, slice.coreSeconds},
+             workOf(plan, i, kind, batch), {slice.seconds(), slice.coreSeconds},
              waits);
     const double seconds =
-        waits || slice.coreSeconds < 0 ? slice.seconds : slice.coreSeconds;
+        waits || slice.coreSeconds < 0 ? slice.seconds() : slice.coreSeconds;
     if (seconds > 0)
       profiled_.flopRate = std::max(profiled_.flopRate, slice.flops / seconds);
   }
@@ -200,7 +200,7 @@ Status Profiler::runPlan(plan::Plan plan, const MiniBatch &batch,
     if (const auto &slices = trace->slices(); !slices.empty()) {
       double end = 0;
       for (const TraceSlice &slice : slices)
-        end = std::max(end, slice.beginSeconds + slice.seconds);
+        end = std::max(end, slice.endSeconds);
       inside = std::max(inside, end - slices.front().beginSeconds);
     }
   profiled_.around.push_back(std::max(0.0, took - inside));

@@ -83,12 +83,12 @@ Status Trainer::tracePredicted(const LaunchedStep &launched) {
     return Status::ok();
   // Slices of a track must not overlap where a step was sooner done.
   const double begin = std::max(launched.traceBegin, predictedEnd_);
-  DYNA_RETURN_IF_ERROR(planned.plan
-                           ? tracePrediction(session_, planned.plan->plan(),
-                                             launched.step, begin, predicted_)
-                           : tracePrediction(session_, *planned.phases,
-                                             launched.step, begin, predicted_));
-  predictedEnd_ = begin + planned.predictedSeconds;
+  DYNA_ASSIGN_OR_RETURN(
+      predictedEnd_, planned.plan
+                         ? tracePrediction(session_, planned.plan->plan(),
+                                           launched.step, begin, predicted_)
+                         : tracePrediction(session_, *planned.phases,
+                                           launched.step, begin, predicted_));
   return Status::ok();
 }
 

@@ -120,6 +120,7 @@ StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
                                        const std::string &name,
                                        StepOutputs &outputs) {
   PlanReport all;
+  double traced = 0; // seconds
   for (const std::vector<int64_t> &lengths : setting.steps.samples) {
     const auto begin = std::chrono::steady_clock::now();
     DYNA_ASSIGN_OR_RETURN(
@@ -134,9 +135,9 @@ StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
     DYNA_ASSIGN_OR_RETURN(auto phases,
                           playPhases(planner(), step, setting.conditions));
     if (outputs.hasTrace)
-      traceStep(outputs.trace,
-                {all.steps, all.seconds, outputs.processes, name}, phases,
-                setting.conditions.ranks == SimulationOptions::Ranks::Host);
+      traced = traceStep(
+          outputs.trace, {all.steps, traced, outputs.processes, name}, phases,
+          setting.conditions.ranks == SimulationOptions::Ranks::Host);
     if (outputs.hasSvg && all.steps == 0)
       outputs.svg.add(name, phases);
     PlanReport report = reportStep(planner(), step, phases);

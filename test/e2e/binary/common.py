@@ -18,6 +18,9 @@ import unittest
 
 import shared_binaries
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools" / "Inputs"))
+import nesting  # noqa: E402
+
 DYNAC = os.environ["DYNA_DYNAC"]
 DYNA_OPT = os.environ["DYNA_OPT"]
 DYNA_TRANSLATE = os.environ["DYNA_TRANSLATE"]
@@ -73,6 +76,11 @@ def binary(name="gpt2", compute_type="f32", flags=(), changes=()):
     path = WORK / "binaries" / "-".join([source.stem, compute_type, *(flag.strip("-") for flag in flags)])
     path.parent.mkdir(parents=True, exist_ok=True)
     return shared_binaries.compile_binary(DYNAC, source, path, [f"--compute-type={compute_type}", *flags])
+
+
+def trace_events(path):
+    """Reads a trace and returns its events; fails if Perfetto drops a slice."""
+    return nesting.events_of(path)
 
 
 # Where a kind of layer lists its functions and its saved tiers (runtime/abi/Abi.h).

@@ -35,7 +35,7 @@ def programs(text):
 def executed(trace):
     """The same of what ran."""
     ranks = [[] for _ in range(RANKS)]
-    for event in json.loads(trace.read_text())["traceEvents"]:
+    for event in common.trace_events(trace):
         if event["ph"] == "X" and event["cat"] != "exchange" and event["name"] != "CAST_PARAMS":
             ranks[event["pid"]].append((event["name"], event["args"].get("layer"), event["args"].get("micro_batch")))
     return ranks
@@ -44,7 +44,7 @@ def executed(trace):
 def sent(trace):
     """Bytes that crossed each channel, a pair of ranks, in each direction, as the ranks counted them."""
     channels = collections.Counter()
-    for event in json.loads(trace.read_text())["traceEvents"]:
+    for event in common.trace_events(trace):
         if event["ph"] == "X" and event["name"] in ("SEND_ACT_START", "SEND_GRAD_START"):
             step = 1 if event["name"] == "SEND_ACT_START" else -1
             channels[event["pid"], event["pid"] + step] += event["args"]["bytes"]

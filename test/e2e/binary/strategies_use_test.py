@@ -2,7 +2,6 @@
 # Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Strategies in use: the same bits again, resuming, bf16, the order of a pipeline, and what is refused."""
 
-import json
 import os
 from unittest import mock
 
@@ -102,9 +101,8 @@ class UseTest(strategies.StrategiesTest):
         metrics = self.folder / "metrics.jsonl"
         common.succeed(strategies.command(strategies.program(case.family), self.corpus, case, f"--trace={path}",
                                           f"--metrics={metrics}", *flags, steps=2))
-        trace = json.loads(path.read_text())
         counts = [line["micro_batches"] for line in common.lines_of(metrics)]
-        return trace["traceEvents"] if isinstance(trace, dict) else trace, counts
+        return common.trace_events(path), counts
 
     def test_traces_have_the_order_of_their_plan(self):
         for stages, tp in ((2, 1), (2, 2), (4, 1)):
@@ -137,10 +135,9 @@ class UseTest(strategies.StrategiesTest):
             trace, metrics = self.folder / "t.json", self.folder / "m.jsonl"
             done = common.run([*base, f"--trace={trace}", f"--metrics={metrics}", *flags])
             self.assertEqual(done.returncode, 0, done.stderr)
-            events = json.loads(trace.read_text())
             step, = common.lines_of(metrics)
             metrics.unlink()
-            return step["micro_batches"], passes_of(events["traceEvents"], 0, 1), done.stderr
+            return step["micro_batches"], passes_of(common.trace_events(trace), 0, 1), done.stderr
 
         # A micro-batch is no smaller than the longest sample; 4 for each stage fill the pipeline.
         count, passes, notes = run(batch, "--pipeline=gpipe")

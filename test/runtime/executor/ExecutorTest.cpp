@@ -5,6 +5,7 @@
 #include "test/runtime/executor/TinyRun.h"
 
 #include "runtime/base/Json.h"
+#include "test/runtime/base/TraceNesting.h"
 
 #include <gmock/gmock.h>
 
@@ -399,6 +400,7 @@ TEST_F(ExecutorTest, TraceIsJsonWithOneSlicePerInstruction) {
   const JsonValue *events = json->find("traceEvents");
   ASSERT_NE(events, nullptr);
   EXPECT_EQ(events->items.size(), 1 + 2 * run.trace.size());
+  EXPECT_EQ(droppedSlices(run.trace.toJson()), "");
 }
 
 } // namespace

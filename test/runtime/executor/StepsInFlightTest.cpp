@@ -13,6 +13,7 @@
 
 #include "runtime/device/cuda/Library.h"
 #include "runtime/executor/Staging.h"
+#include "test/runtime/base/TraceNesting.h"
 #include "test/runtime/executor/WholeParts.h"
 #include "test/standins/Settings.h"
 
@@ -531,11 +532,11 @@ TEST_P(StepsInFlightOrder, TracesShowWhenStepsRan) {
   ASSERT_FALSE(run.trace.slices().empty());
   for (const TraceSlice &slice : run.trace.slices()) {
     // The stand-in's clock counts pieces of work as milliseconds.
-    const double pieces = slice.seconds * 1e3;
+    const double pieces = slice.seconds() * 1e3;
     EXPECT_NEAR(pieces, std::round(pieces), 1e-3);
     EXPECT_GE(pieces, 0.5);
     if (slice.step == step) {
-      EXPECT_NEAR(slice.beginSeconds, end, 1e-6) << slice.name;
+      EXPECT_EQ(slice.beginSeconds, end) << slice.name;
     } else if (step >= 0) {
       // Between steps are the copies and marks around them, and uploads.
       EXPECT_GE(slice.beginSeconds, end);
@@ -543,7 +544,8 @@ TEST_P(StepsInFlightOrder, TracesShowWhenStepsRan) {
       ++pauses;
     }
     step = slice.step;
-    end = slice.beginSeconds + slice.seconds;
+    end = slice.endSeconds;
   }
   EXPECT_EQ(pauses, kSteps - 1);
+  EXPECT_EQ(droppedSlices(run.trace.toJson()), "");
 }

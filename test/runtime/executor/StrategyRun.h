@@ -16,6 +16,7 @@
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/transport/threads/ThreadTransport.h"
+#include "test/runtime/base/TraceNesting.h"
 #include "test/runtime/executor/TinyRun.h"
 #include "test/runtime/executor/WholeParts.h"
 
@@ -367,6 +368,7 @@ inline Outcome runStrategy(const StrategyCase &test) {
     std::lock_guard<std::mutex> lock(mutex);
     expectLayersOfInstructions(rank.trace);
     addArrows(rank.trace, arrows);
+    EXPECT_EQ(droppedSlices(rank.trace.toJson()), "");
     if (outcome.losses.empty()) {
       outcome.losses = own.losses;
       outcome.norms = own.norms;

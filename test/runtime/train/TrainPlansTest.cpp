@@ -8,6 +8,7 @@
 #include "runtime/plan/InstructionTable.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanVerifier.h"
+#include "test/runtime/base/TraceNesting.h"
 #include "test/runtime/executor/TinyRun.h"
 
 #include <algorithm>
@@ -67,7 +68,9 @@ protected:
 
   /// What each rank did in the first traced step, as the trace tells it.
   std::vector<std::vector<std::string>> traced(const std::string &file) const {
-    auto json = parseJson(*readFile(path(file)));
+    const std::string text = *readFile(path(file));
+    EXPECT_EQ(droppedSlices(text), "");
+    auto json = parseJson(text);
     EXPECT_TRUE(json.isOk());
     std::vector<std::vector<std::string>> ranks(2);
     for (const JsonValue &event : json->find("traceEvents")->items) {

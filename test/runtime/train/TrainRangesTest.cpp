@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/train/SearchRanges.h"
+#include "test/runtime/base/TraceNesting.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/train/TrainProgram.h"
 
@@ -193,6 +194,7 @@ TEST_F(TrainRangesTest, StepsOfPhasesArePredicted) {
   }
   EXPECT_EQ(steps, 3);
   const std::string trace = *readFile(path("trace"));
+  EXPECT_EQ(droppedSlices(trace), "");
   EXPECT_THAT(trace, HasSubstr("predicted rank 1"));
   // Of the executor's two ranks, and of those that are predicted.
   for (const char *process : {"\"pid\": 0", "\"pid\": 3"})

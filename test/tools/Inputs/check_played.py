@@ -5,6 +5,8 @@ import json
 import sys
 import xml.etree.ElementTree
 
+import nesting
+
 
 def lines_of(path):
     with open(path) as file:
@@ -30,8 +32,7 @@ def ordered(path):
 
 
 def trace(path, reports):
-    with open(path) as file:
-        events = json.load(file)["traceEvents"]
+    events = nesting.events_of(path)
     plans = lines_of(reports)
     names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     assert names == {4 * p + rank: f"{plan['plan']} rank {rank}" for p, plan in enumerate(plans) for rank in range(4)}, names
@@ -39,7 +40,7 @@ def trace(path, reports):
         own = [event for event in events if event["pid"] // 4 == p]
         slices = [event for event in own if event["ph"] == "X"]
         end = max(event["ts"] + event["dur"] for event in slices)
-        assert abs(end - plan["seconds"] * 1e6) < 0.01, (end, plan)
+        assert abs(end - plan["seconds"] * 1e6) < 0.07, (end, plan)
         assert {event["args"]["step"] for event in slices} == set(range(1, plan["steps"] + 1))
         arrows = collections.Counter((event["id"], event["ph"]) for event in own if event["ph"] in "sf")
         # An activation and a gradient for each micro-batch.

@@ -1,10 +1,10 @@
-//===- Json.h - Strict JSON reading -----------------------------*- C++ -*-===//
+//===- Json.h - JSON values and their text ----------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A strict reader of JSON (RFC 8259): valid UTF-8, no duplicate keys, no lone
-// surrogates, no trailing text, limited depth. It reads one line of a data set,
-// the header of a safetensors file, and small state files.
+// surrogates, no trailing text, limited depth and number of values. It reads small
+// files as trees; JsonReader.h reads what may be large.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,9 +44,6 @@ struct JsonValue {
 
 /// "a string", "an object", ... for messages.
 const char *jsonKindName(JsonValue::Kind kind);
-
-/// Parses the whole of `text`. Messages start with "byte N: ", N from 1.
-StatusOr<JsonValue> parseJson(std::string_view text);
 
 /// `text` as a JSON string with its quotes. Bytes that are not UTF-8 are
 /// replaced by U+FFFD, so that the result is always JSON.

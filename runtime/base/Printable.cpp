@@ -58,3 +58,25 @@ std::string dyna::printable(std::string_view text, bool hasLines) {
   }
   return result;
 }
+
+std::string dyna::excerpt(std::string_view text, size_t most) {
+  if (text.size() <= most)
+    return std::string(text);
+  auto isWithin = [&](size_t at) { // a character
+    return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
+  size_t end = most * 2 / 3, begin = text.size() - most / 3;
+  // A character has at most three bytes more.
+  for (int i = 0; i < 3 && end > 0 && isWithin(end); ++i)
+    --end;
+  for (int i = 0; i < 3 && begin < text.size() && isWithin(begin); ++i)
+    ++begin;
+  return formatText("%s...(%d bytes)...%s", text.substr(0, end), begin - end,
+                    text.substr(begin));
+}
+
+std::string dyna::messageText(std::string_view text) {
+  // Before and after: what is not printable has four times the bytes.
+  return excerpt(printable(excerpt(text, kMostMessageBytes)),
+                 kMostMessageBytes);
+}

@@ -6,7 +6,7 @@
 
 #include "runtime/base/FileId.h"
 #include "runtime/base/FileLock.h"
-#include "runtime/base/Json.h"
+#include "runtime/base/JsonReader.h"
 #include "runtime/base/Text.h"
 
 #include <algorithm>

@@ -4,11 +4,14 @@
 
 #include "runtime/checkpoint/Safetensors.h"
 
-#include "runtime/base/Json.h"
+#include "runtime/base/JsonReader.h"
+#include "runtime/base/Printable.h"
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 using namespace dyna;
 
@@ -21,80 +24,160 @@ Status invalid(const std::string &what) {
   return Status::invalidArgument(what);
 }
 
-struct Entry {
-  TensorView view;
-  int64_t begin = 0, end = 0;
+/// A rank is small; a long "shape" takes eight bytes for two of the header.
+constexpr size_t rankLimit = 64;
+constexpr size_t metadataLimit = 65536;
+
+std::string named(std::string_view name) { return quoteJson(excerpt(name)); }
+
+Status twice(const JsonReader &reader, std::string_view key) {
+  return reader.failure("the key " + named(key) +
+                        " appears twice in one object");
+}
+
+/// The members of a tensor's object that say what it is, in whatever order.
+class EntryReader {
+public:
+  explicit EntryReader(JsonReader &reader) : reader_(reader) {}
+
+  Status read() {
+    return reader_.readObject([this](const std::string &key) -> Status {
+      if (key == "dtype")
+        return once(key, dtype_, JsonValue::Kind::String,
+                    [&] { return reader_.readString(dtype_.text); });
+      if (key == "shape")
+        return once(key, shape_, JsonValue::Kind::Array, [&] {
+          return readIntegers(rankLimit, shape_, shapeNumbers_);
+        });
+      if (key == "data_offsets")
+        return once(key, offsets_, JsonValue::Kind::Array,
+                    [&] { return readIntegers(2, offsets_, range_); });
+      return reader_.skip();
+    });
+  }
+
+  /// What was read, as a tensor of `buffer`.
+  Status check(std::string_view buffer, TensorView &view) {
+    const auto bufferBytes = static_cast<int64_t>(buffer.size());
+    if (!dtype_.isThere)
+      return invalid("expected a string \"dtype\"");
+    std::optional<DType> type = parseDType(dtype_.text);
+    if (!type)
+      return invalid(
+          "the type " + named(dtype_.text) +
+          " is not supported; expected F64, F32, F16, BF16, BOOL or an "
+          "integer type");
+    view.type = *type;
+    if (!shape_.isThere)
+      return invalid("expected an array \"shape\"");
+    if (shape_.isBad ||
+        *std::min_element(shapeNumbers_.begin(), shapeNumbers_.end()) < 0)
+      return invalid("expected at most " + std::to_string(rankLimit) +
+                     " whole numbers in \"shape\"");
+    view.shape.assign(shapeNumbers_.begin() + 1, shapeNumbers_.end());
+    if (!offsets_.isThere || offsets_.isBad || range_.size() != 3)
+      return invalid("expected two whole numbers in \"data_offsets\"");
+    const int64_t begin = range_[1], end = range_[2];
+    std::string range =
+        "[" + std::to_string(begin) + ", " + std::to_string(end) + ")";
+    if (begin < 0 || begin > end || end > bufferBytes)
+      return invalid("its bytes " + range + " lie outside the data of " +
+                     std::to_string(bufferBytes) + " bytes");
+    std::optional<int64_t> bytes = tensorBytes(*type, view.shape);
+    if (!bytes || *bytes != end - begin)
+      return invalid("shape " + shapeText(view.shape) + " of " +
+                     dtypeName(*type) + " needs " +
+                     (bytes ? std::to_string(*bytes) : "too many") +
+                     " bytes, but its bytes are " + range);
+    view.data = buffer.data() + begin;
+    return Status::ok();
+  }
+
+private:
+  struct Member {
+    bool isSeen = false, isThere = false, isBad = false;
+    std::string text;
+  };
+
+  template <typename Read>
+  Status once(const std::string &key, Member &member, JsonValue::Kind kind,
+              Read read) {
+    if (std::exchange(member.isSeen, true))
+      return twice(reader_, key);
+    DYNA_ASSIGN_OR_RETURN(JsonValue::Kind got, reader_.kind());
+    member.isThere = got == kind;
+    return member.isThere ? read() : reader_.skip();
+  }
+
+  /// Behind the 0 that `numbers` begins with.
+  Status readIntegers(size_t limit, Member &member,
+                      std::vector<int64_t> &numbers) {
+    return reader_.readArray([&, limit]() -> Status {
+      DYNA_ASSIGN_OR_RETURN(JsonValue::Kind kind, reader_.kind());
+      member.isBad |= kind != JsonValue::Kind::Number || numbers.size() > limit;
+      if (member.isBad)
+        return reader_.skip();
+      JsonValue number;
+      DYNA_RETURN_IF_ERROR(reader_.readValue(number));
+      member.isBad = !number.integer;
+      numbers.push_back(number.integer.value_or(0));
+      return Status::ok();
+    });
+  }
+
+  JsonReader &reader_;
+  Member dtype_, shape_, offsets_;
+  std::vector<int64_t> shapeNumbers_ = {0}, range_ = {0};
 };
 
-Status parseShape(const JsonValue *value, std::vector<int64_t> &shape) {
-  if (!value || !value->isArray())
-    return invalid("expected an array \"shape\"");
-  for (const JsonValue &size : value->items) {
-    if (!size.integer || *size.integer < 0)
-      return invalid("expected whole numbers in \"shape\"");
-    shape.push_back(*size.integer);
-  }
+Status readTensor(JsonReader &reader, const std::string &name,
+                  std::string_view buffer, std::vector<TensorView> &tensors) {
+  DYNA_ASSIGN_OR_RETURN(JsonValue::Kind kind, reader.kind());
+  if (kind != JsonValue::Kind::Object)
+    return invalid("tensor " + named(name) + ": expected an object, but got " +
+                   jsonKindName(kind));
+  EntryReader entry(reader);
+  DYNA_RETURN_IF_ERROR(entry.read());
+  TensorView &view = tensors.emplace_back();
+  view.name = name;
+  if (Status status = entry.check(buffer, view); !status.isOk())
+    return invalid("tensor " + named(name) + ": " + status.message());
   return Status::ok();
 }
 
-Status parseEntry(const JsonValue &value, int64_t bufferBytes, Entry &entry) {
-  if (!value.isObject())
-    return invalid(std::string("expected an object, but got ") +
-                   jsonKindName(value.kind));
-  const JsonValue *dtype = value.find("dtype");
-  if (!dtype || !dtype->isString())
-    return invalid("expected a string \"dtype\"");
-  std::optional<DType> type = parseDType(dtype->text);
-  if (!type)
-    return invalid(
-        "the type " + quoteJson(dtype->text) +
-        " is not supported; expected F64, F32, F16, BF16, BOOL or an "
-        "integer type");
-  entry.view.type = *type;
-  DYNA_RETURN_IF_ERROR(parseShape(value.find("shape"), entry.view.shape));
-  const JsonValue *offsets = value.find("data_offsets");
-  if (!offsets || !offsets->isArray() || offsets->items.size() != 2 ||
-      !offsets->items[0].integer || !offsets->items[1].integer)
-    return invalid("expected two whole numbers in \"data_offsets\"");
-  entry.begin = *offsets->items[0].integer;
-  entry.end = *offsets->items[1].integer;
-  std::string range = "[" + std::to_string(entry.begin) + ", " +
-                      std::to_string(entry.end) + ")";
-  if (entry.begin < 0 || entry.begin > entry.end || entry.end > bufferBytes)
-    return invalid("its bytes " + range + " lie outside the data of " +
-                   std::to_string(bufferBytes) + " bytes");
-  std::optional<int64_t> bytes = tensorBytes(*type, entry.view.shape);
-  if (!bytes || *bytes != entry.end - entry.begin)
-    return invalid("shape " + shapeText(entry.view.shape) + " of " +
-                   dtypeName(*type) + " needs " +
-                   (bytes ? std::to_string(*bytes) : "too many") +
-                   " bytes, but its bytes are " + range);
-  return Status::ok();
-}
-
-Status parseMetadata(const JsonValue &value, Metadata &metadata) {
-  if (!value.isObject())
+Status readMetadata(JsonReader &reader, Metadata &metadata) {
+  DYNA_ASSIGN_OR_RETURN(JsonValue::Kind kind, reader.kind());
+  if (kind != JsonValue::Kind::Object)
     return invalid("expected an object for __metadata__");
-  for (size_t i = 0; i < value.items.size(); ++i) {
-    if (!value.items[i].isString())
+  return reader.readObject([&](const std::string &key) -> Status {
+    DYNA_ASSIGN_OR_RETURN(JsonValue::Kind kind, reader.kind());
+    if (kind != JsonValue::Kind::String)
       return invalid("expected strings in __metadata__, but got " +
-                     std::string(jsonKindName(value.items[i].kind)) + " for " +
-                     quoteJson(value.keys[i]));
-    metadata[value.keys[i]] = value.items[i].text;
-  }
-  return Status::ok();
+                     std::string(jsonKindName(kind)) + " for " + named(key));
+    auto [place, isNew] = metadata.try_emplace(key);
+    if (!isNew)
+      return twice(reader, key);
+    if (metadata.size() > metadataLimit)
+      return invalid("__metadata__ has more than " +
+                     std::to_string(metadataLimit) + " entries");
+    return reader.readString(place->second);
+  });
 }
 
-/// The entries, in order, must cover the data without gap and overlap.
-Status checkCoverage(const std::vector<Entry> &entries, int64_t bufferBytes) {
+/// The tensors, in order, must cover the data without gap and overlap.
+Status checkCoverage(const std::vector<TensorView> &tensors,
+                     std::string_view buffer) {
+  const auto bufferBytes = static_cast<int64_t>(buffer.size());
   int64_t end = 0;
-  for (const Entry &entry : entries) {
-    if (entry.begin != end)
-      return invalid("tensor " + quoteJson(entry.view.name) +
-                     " starts at byte " + std::to_string(entry.begin) +
+  for (const TensorView &tensor : tensors) {
+    const int64_t begin =
+        static_cast<const char *>(tensor.data) - buffer.data();
+    if (begin != end)
+      return invalid("tensor " + named(tensor.name) + " starts at byte " +
+                     std::to_string(begin) +
                      " of the data, but the tensors before it end at byte " +
                      std::to_string(end));
-    end = entry.end;
+    end = begin + *tensorBytes(tensor.type, tensor.shape);
   }
   if (end != bufferBytes)
     return invalid("the tensors end at byte " + std::to_string(end) +
@@ -144,42 +227,59 @@ Status SafetensorsFile::parseAll() {
 
 Status SafetensorsFile::parseHeader(std::string_view header,
                                     std::string_view buffer) {
-  StatusOr<JsonValue> json = parseJson(header);
-  if (!json.isOk())
-    return invalid("header, " + json.status().message());
-  if (!json->isObject())
+  // Whatever the header looks like, memory is what is kept of each tensor: about
+  // twice the shortest text that one has.
+  JsonReader reader(header, "header, ");
+  DYNA_ASSIGN_OR_RETURN(JsonValue::Kind kind, reader.kind());
+  if (kind != JsonValue::Kind::Object)
     return invalid("expected an object in the header");
-  int64_t bufferBytes = static_cast<int64_t>(buffer.size());
-  std::vector<Entry> entries;
-  for (size_t i = 0; i < json->items.size(); ++i) {
-    const std::string &key = json->keys[i];
-    if (key == metadataKey) {
-      DYNA_RETURN_IF_ERROR(parseMetadata(json->items[i], metadata_));
-      continue;
-    }
-    Entry entry;
-    entry.view.name = key;
-    Status status = parseEntry(json->items[i], bufferBytes, entry);
-    if (!status.isOk())
-      return invalid("tensor " + quoteJson(key) + ": " + status.message());
-    entry.view.data = buffer.data() + entry.begin;
-    entries.push_back(std::move(entry));
-  }
-  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
-    return std::tie(a.begin, a.end, a.view.name) <
-           std::tie(b.begin, b.end, b.view.name);
-  });
-  DYNA_RETURN_IF_ERROR(checkCoverage(entries, bufferBytes));
-  for (Entry &entry : entries) {
-    places_[entry.view.name] = tensors_.size();
-    tensors_.push_back(std::move(entry.view));
-  }
+  bool hasMetadata = false;
+  DYNA_RETURN_IF_ERROR(reader.readObject([&](const std::string &key) -> Status {
+    if (key != metadataKey)
+      return readTensor(reader, key, buffer, tensors_);
+    if (std::exchange(hasMetadata, true))
+      return twice(reader, key);
+    return readMetadata(reader, metadata_);
+  }));
+  DYNA_RETURN_IF_ERROR(reader.finish());
+  auto placeOf = [](const TensorView &tensor) {
+    const auto *begin = static_cast<const char *>(tensor.data);
+    return std::tuple(begin, begin + *tensorBytes(tensor.type, tensor.shape),
+                      std::string_view(tensor.name));
+  };
+  std::sort(tensors_.begin(), tensors_.end(),
+            [&](const TensorView &a, const TensorView &b) {
+              return placeOf(a) < placeOf(b);
+            });
+  DYNA_RETURN_IF_ERROR(sortNames());
+  return checkCoverage(tensors_, buffer);
+}
+
+/// Fails if a name is there twice.
+Status SafetensorsFile::sortNames() {
+  byName_.resize(tensors_.size());
+  std::iota(byName_.begin(), byName_.end(), size_t(0));
+  auto nameOf = [this](size_t i) { return std::string_view(tensors_[i].name); };
+  std::sort(byName_.begin(), byName_.end(),
+            [&](size_t a, size_t b) { return nameOf(a) < nameOf(b); });
+  auto same = std::adjacent_find(
+      byName_.begin(), byName_.end(),
+      [&](size_t a, size_t b) { return nameOf(a) == nameOf(b); });
+  if (same != byName_.end())
+    return invalid("header: the key " + named(nameOf(*same)) +
+                   " appears twice in one object");
   return Status::ok();
 }
 
 const TensorView *SafetensorsFile::find(std::string_view name) const {
-  auto found = places_.find(name);
-  return found == places_.end() ? nullptr : &tensors_[found->second];
+  auto found =
+      std::lower_bound(byName_.begin(), byName_.end(), name,
+                       [this](size_t i, std::string_view sought) {
+                         return std::string_view(tensors_[i].name) < sought;
+                       });
+  return found == byName_.end() || tensors_[*found].name != name
+             ? nullptr
+             : &tensors_[*found];
 }
 
 uint64_t SafetensorsFile::checksum() const {

@@ -46,13 +46,14 @@ public:
 private:
   Status parseAll();
   Status parseHeader(std::string_view header, std::string_view buffer);
+  Status sortNames();
 
   std::string name_;
   MappedFile file_;
   std::string_view bytes_;
   Metadata metadata_;
   std::vector<TensorView> tensors_;
-  std::map<std::string, size_t, std::less<>> places_;
+  std::vector<size_t> byName_; ///< indices of `tensors_`
 };
 
 /// Takes bytes of a tensor, front to back.

@@ -3,12 +3,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/Guard.h"
-#include "runtime/base/Json.h"
+#include "runtime/base/JsonReader.h"
 #include "runtime/base/ShareWork.h"
 #include "runtime/data/Sources.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <optional>
 #include <thread>
 
 using namespace dyna;
@@ -49,8 +51,8 @@ StatusOr<DatasetPointer> JsonLinesDataset::create(MappedFile file,
   return DatasetPointer(result);
 }
 
-static int64_t sizeOf(const JsonValue *text) {
-  return text ? static_cast<int64_t>(text->text.size()) : 0;
+static int64_t sizeOf(const std::string &text) {
+  return static_cast<int64_t>(text.size());
 }
 
 /// Reads every line once: a bad one late in the file must not end a run hours
@@ -77,11 +79,11 @@ Status JsonLinesDataset::checkLines() {
       results[part] = line.status();
       if (!line.isOk())
         continue;
-      int64_t input = sizeOf((*line)->find("input"));
-      lines_[static_cast<size_t>(i)].shape = {
-          sizeOf((*line)->find("text")) + input +
-              sizeOf((*line)->find("target")) + bytes_.endTokens(),
-          std::max<int64_t>(1, input)};
+      const int64_t input = sizeOf((*line)->input);
+      lines_[static_cast<size_t>(i)].shape = {sizeOf((*line)->text) + input +
+                                                  sizeOf((*line)->target) +
+                                                  bytes_.endTokens(),
+                                              std::max<int64_t>(1, input)};
     }
   };
   auto guardedCheck = [&](size_t part) {
@@ -126,40 +128,86 @@ std::string_view JsonLinesDataset::textOf(int64_t index) const {
   return text_.substr(begin, end - begin);
 }
 
+namespace {
+
+/// The members of a line that training reads. The values of all others are passed
+/// over, whatever they are.
+class LineReader {
+public:
+  explicit LineReader(std::string_view line) : reader_(line) {}
+
+  Status read() {
+    DYNA_ASSIGN_OR_RETURN(JsonValue::Kind kind, reader_.kind());
+    if (kind != JsonValue::Kind::Object)
+      return Status::invalidArgument(
+          std::string("expected an object such as {\"text\": \"...\"}, but "
+                      "got ") +
+          jsonKindName(kind));
+    DYNA_RETURN_IF_ERROR(
+        reader_.readLooseObject([this](const std::string &key) -> Status {
+          for (size_t i = 0; i < names.size(); ++i)
+            if (key == names[i])
+              return take(key, values_[i]);
+          return reader_.skip();
+        }));
+    DYNA_RETURN_IF_ERROR(reader_.finish());
+    return checkForm();
+  }
+
+  std::string text() { return take(text_); }
+  std::string inputText() { return take(input); }
+  std::string targetText() { return take(target); }
+
+private:
+  enum Name : size_t { text_, input, target };
+  static constexpr std::array<std::string_view, 3> names = {"text", "input",
+                                                            "target"};
+
+  std::string take(Name name) { return std::move(values_[name]).value_or(""); }
+
+  Status take(const std::string &key, std::optional<std::string> &value) {
+    if (value)
+      return reader_.failure("the key \"" + key +
+                             "\" appears twice in one object");
+    DYNA_ASSIGN_OR_RETURN(JsonValue::Kind kind, reader_.kind());
+    if (kind != JsonValue::Kind::String)
+      return Status::invalidArgument("expected a string for \"" + key +
+                                     "\", but got " + jsonKindName(kind));
+    return reader_.readString(value.emplace());
+  }
+
+  Status checkForm() const {
+    auto bad = [](const char *what) { return Status::invalidArgument(what); };
+    const bool hasInput = values_[input].has_value();
+    const bool hasTarget = values_[target].has_value();
+    if (values_[text_] && (hasInput || hasTarget))
+      return bad("has \"text\" and also \"input\" or \"target\"; expected "
+                 "one of the two forms");
+    if (values_[text_] || (hasInput && hasTarget))
+      return Status::ok();
+    return bad(hasInput    ? "has \"input\" but no \"target\""
+               : hasTarget ? "has \"target\" but no \"input\""
+                           : "has neither \"text\" nor \"input\" and "
+                             "\"target\"");
+  }
+
+  JsonReader reader_;
+  std::array<std::optional<std::string>, 3> values_;
+};
+
+} // namespace
+
 StatusOr<JsonLinesDataset::LinePointer>
 JsonLinesDataset::parse(int64_t index) const {
-  auto failure = [&](const std::string &what) {
-    return Status::invalidArgument(describe(index) + ": " + what);
-  };
   DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
-  StatusOr<JsonValue> line = parseJson(textOf(index));
+  LineReader line(textOf(index));
+  Status status = line.read();
   // What was read while the file changed may be anything.
   DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
-  if (!line.isOk())
-    return failure(line.status().message());
-  if (!line->isObject())
-    return failure(std::string("expected an object such as {\"text\": "
-                               "\"...\"}, but got ") +
-                   jsonKindName(line->kind));
-  const JsonValue *text = line->find("text");
-  const JsonValue *input = line->find("input");
-  const JsonValue *target = line->find("target");
-  if (text && (input || target))
-    return failure("has \"text\" and also \"input\" or \"target\"; expected "
-                   "one of the two forms");
-  if (!text && !(input && target))
-    return failure(input    ? "has \"input\" but no \"target\""
-                   : target ? "has \"target\" but no \"input\""
-                            : "has neither \"text\" nor \"input\" and "
-                              "\"target\"");
-  for (const JsonValue *value : {text, input, target})
-    if (value && !value->isString())
-      return failure(std::string("expected a string for \"") +
-                     (value == text    ? "text"
-                      : value == input ? "input"
-                                       : "target") +
-                     "\", but got " + jsonKindName(value->kind));
-  return LinePointer(std::make_shared<const JsonValue>(std::move(*line)));
+  if (!status.isOk())
+    return Status::invalidArgument(describe(index) + ": " + status.message());
+  return std::make_shared<const Parts>(
+      Parts{line.text(), line.inputText(), line.targetText()});
 }
 
 StatusOr<JsonLinesDataset::LinePointer>
@@ -187,14 +235,12 @@ Status JsonLinesDataset::readTokens(int64_t index, int64_t begin, int64_t end,
                                     std::vector<int32_t> &tokens) const {
   DYNA_ASSIGN_OR_RETURN(LinePointer line, parseOnce(index));
   int64_t before = 0;
-  for (const char *key : {"text", "input", "target"}) {
-    const JsonValue *part = line->find(key);
-    int64_t size = sizeOf(part);
+  for (const std::string *part : {&line->text, &line->input, &line->target}) {
+    int64_t size = sizeOf(*part);
     int64_t from = std::clamp<int64_t>(begin - before, 0, size);
     int64_t to = std::clamp<int64_t>(end - before, 0, size);
     if (from < to)
-      bytes_.append(tokens,
-                    std::string_view(part->text).substr(from, to - from));
+      bytes_.append(tokens, std::string_view(*part).substr(from, to - from));
     before += size;
   }
   if (begin <= before && end > before)

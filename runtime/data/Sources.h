@@ -11,7 +11,6 @@
 #define DYNA_RUNTIME_DATA_SOURCES_H
 
 #include "runtime/base/Files.h"
-#include "runtime/base/Json.h"
 #include "runtime/data/Dataset.h"
 
 #include <mutex>
@@ -109,7 +108,13 @@ private:
     int64_t number; ///< from 1
     DocumentShape shape;
   };
-  using LinePointer = std::shared_ptr<const JsonValue>;
+  /// What training reads of a line.
+  struct Parts {
+    std::string text;   ///< empty in a pair
+    std::string input;  ///< empty unless in a pair
+    std::string target; ///< empty unless in a pair
+  };
+  using LinePointer = std::shared_ptr<const Parts>;
 
   static StatusOr<DatasetPointer> create(MappedFile file,
                                          std::string_view bytes,

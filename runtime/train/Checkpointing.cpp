@@ -4,7 +4,7 @@
 
 #include "runtime/train/Checkpointing.h"
 
-#include "runtime/base/Json.h"
+#include "runtime/base/JsonReader.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/checkpoint/FamilyNames.h"

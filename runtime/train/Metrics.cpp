@@ -7,7 +7,7 @@
 #include "runtime/base/FileId.h"
 #include "runtime/base/FileLock.h"
 #include "runtime/base/Files.h"
-#include "runtime/base/Json.h"
+#include "runtime/base/JsonReader.h"
 #include "runtime/base/OutputFile.h"
 #include "runtime/base/Text.h"
 

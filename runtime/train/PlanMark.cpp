@@ -6,6 +6,7 @@
 
 #include "runtime/abi/Random.h"
 #include "runtime/base/Files.h"
+#include "runtime/base/JsonReader.h"
 #include "runtime/base/Text.h"
 #include "runtime/train/Flags.h"
 

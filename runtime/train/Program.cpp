@@ -53,7 +53,7 @@ int exitCode(const Status &status, const char *name) {
                     name);
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", printable(name).c_str(),
-               printable(status.message()).c_str());
+               messageText(status.message()).c_str());
   return status.code() == StatusCode::Internal ? 1 : 2;
 }
 

@@ -95,7 +95,7 @@ void Progress::clearLine() {
 }
 
 void sayLine(const std::string &text) {
-  std::fprintf(stderr, "%s\n", printable(text).c_str());
+  std::fprintf(stderr, "%s\n", messageText(text).c_str());
 }
 
 void Progress::note(const std::string &text) {

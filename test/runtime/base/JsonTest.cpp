@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/Json.h"
+#include "runtime/base/JsonReader.h"
 
 #include "test/runtime/base/TemporaryFiles.h"
 
@@ -93,6 +93,58 @@ TEST(JsonTest, refusesMalformedText) {
 TEST(JsonTest, limitsDepth) {
   EXPECT_TRUE(parseJson(std::string(60, '[') + std::string(60, ']')).isOk());
   expectFailure(parseJson(std::string(100000, '[')), "levels of nesting");
+}
+
+TEST(JsonTest, limitsValues) {
+  std::string items = "0";
+  for (size_t i = 2; i < kMostJsonValues; ++i)
+    items += ",0";
+  EXPECT_TRUE(parseJson("[" + items + "]").isOk());
+  expectFailure(parseJson("[" + items + ",0]"), "more than 262144 values");
+}
+
+TEST(JsonReaderTest, givesValuesOneByOne) {
+  JsonReader reader(R"( {"a": [1, {"b": [2]}, "c"], "d": "e", "f": NaN} )");
+  std::string seen;
+  Status status = reader.readObject([&](const std::string &key) -> Status {
+    seen += key;
+    if (key == "a")
+      return reader.readArray([&]() -> Status {
+        JsonValue value;
+        DYNA_RETURN_IF_ERROR(reader.readValue(value));
+        seen += jsonKindName(value.kind)[2];
+        return Status::ok();
+      });
+    std::string text;
+    Status read = key == "d" ? reader.readString(text) : reader.skip();
+    seen += text;
+    return read;
+  });
+  EXPECT_TRUE(status.isOk()) << status.message();
+  EXPECT_TRUE(reader.finish().isOk());
+  EXPECT_EQ(seen, "an sdef");
+}
+
+TEST(JsonReaderTest, skipsWhateverHasItsBracketsAndQuotes) {
+  for (const char *text :
+       {"NaN", "-Infinity", "01", "[1 2,,]", R"({"a": Nope, "a": 1})",
+        R"("\ud83d \" ")", "[{]}"}) {
+    JsonReader reader(text);
+    EXPECT_EQ(reader.skip().isOk(), std::string(text) != "[{]}") << text;
+  }
+  auto refuse = [](const std::string &text, std::string_view message) {
+    JsonReader reader(text);
+    Status status = reader.skip();
+    EXPECT_NE(status.message().find(message), std::string::npos)
+        << status.message();
+  };
+  refuse("", "byte 1: expected a value, but the text ends");
+  refuse("[1", "byte 3: expected a value, but the text ends");
+  refuse("]", "byte 1: expected a value");
+  refuse("\"a\\", "closing quote");
+  EXPECT_TRUE(JsonReader(std::string(100000, '[') + std::string(100000, ']'))
+                  .skip()
+                  .isOk());
 }
 
 TEST(JsonTest, quotesWhatItReadsBack) {

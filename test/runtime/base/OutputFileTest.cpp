@@ -179,6 +179,25 @@ TEST(PrintableTest, NothingControlsTheTerminal) {
   EXPECT_EQ(printable("a\n\rb", true), "a\n\\x0db");
 }
 
+TEST(PrintableTest, MessagesHaveAScreen) {
+  EXPECT_EQ(excerpt("short"), "short");
+  EXPECT_EQ(excerpt(std::string(1000, 'x') + "end", 12),
+            "xxxxxxxx...(991 bytes)...xend");
+  // Of two bytes each.
+  std::string accents;
+  for (int i = 0; i < 100; ++i)
+    accents += "\xC3\xA9";
+  EXPECT_EQ(printable(excerpt(accents, 9)), excerpt(accents, 9));
+  for (const std::string &text :
+       {std::string(size_t(12) << 20, 'x'), std::string(size_t(12) << 20, '\1'),
+        std::string(size_t(12) << 20, '\x80'), accents + accents}) {
+    std::string message = messageText("begin " + text + " end");
+    EXPECT_LT(message.size(), kMostMessageBytes + 50);
+    EXPECT_EQ(message.substr(0, 6), "begin ");
+    EXPECT_EQ(message.substr(message.size() - 4), " end");
+  }
+}
+
 TEST(OutputFileTest, WritesToWhatTheSystemsLinksStandFor) {
   TemporaryDirectory dir;
   std::string path = dir.write("f", "before");

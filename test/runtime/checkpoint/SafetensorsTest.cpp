@@ -4,6 +4,7 @@
 
 #include "runtime/checkpoint/Safetensors.h"
 
+#include "test/runtime/base/PeakMemory.h"
 #include "test/runtime/base/TemporaryFiles.h"
 
 #include <cmath>
@@ -108,6 +109,70 @@ TEST(SafetensorsTest, refusesBadFrames) {
   refuse(fileOf("{"), "header, byte 2");
   refuse(fileOf("{\"\xFF\":1}"), "bad UTF-8");
   refuse(fileOf("{} x"), "more text follows");
+}
+
+/// `item` and commas, up to `bytes`, between the two others.
+std::string longHeader(std::string_view begin, std::string_view item,
+                       std::string_view end, size_t bytes = size_t(8) << 20) {
+  std::string header(begin);
+  header.reserve(bytes + end.size());
+  header += item;
+  while (header.size() < bytes)
+    header.append(",").append(item);
+  return header.append(end);
+}
+
+// A header of 90 MB took 3.7 GB: values of a tree have 112 bytes for two of text.
+TEST(SafetensorsTest, TakesASmallMultipleOfAnyHeader) {
+  if (!measuresMemory)
+    GTEST_SKIP() << "sanitizers take memory of their own";
+  const std::string entry = "\"dtype\":\"U8\",\"shape\":[0]";
+  const std::string offsets = ",\"data_offsets\":[0,0]}";
+  std::string tensors = "{";
+  for (int64_t i = 0; tensors.size() < size_t(8) << 20; ++i)
+    tensors +=
+        (i ? ",\"" : "\"") + std::to_string(i) + "\":{" + entry + offsets;
+  tensors += "}";
+  const std::pair<std::string, std::string> cases[] = {
+      {"tensors", tensors},
+      {"a shape", longHeader("{\"t\":{\"shape\":[", "1", "]}}")},
+      {"offsets", longHeader("{\"t\":{\"data_offsets\":[", "1", "]}}")},
+      {"other values", longHeader("{\"t\":{\"x\":[", "{}", "]}}")},
+      {"members", longHeader("{\"t\":{", "\"\":0", "}}")},
+      {"metadata",
+       longHeader("{\"__metadata__\":{\"a\":\"b\",\"c\":[", "1", "]}}")},
+      {"numbers", longHeader("{\"t\":[", "1", "]}")},
+      {"a name", "{\"" + std::string(size_t(8) << 20, 'n') + "\":1}"},
+      {"a type",
+       "{\"t\":{\"dtype\":\"" + std::string(size_t(8) << 20, 'n') + "\"}}"},
+      {"brackets", "{\"t\":{\"x\":" + std::string(size_t(8) << 20, '[')}};
+  for (const auto &[name, header] : cases) {
+    const std::string bytes = fileOf(header);
+    std::string message;
+    const int64_t peak = peakBytes([&] {
+      StatusOr<SafetensorsFile> file = SafetensorsFile::parse(bytes, "m");
+      message = file.status().message();
+    });
+    EXPECT_LT(peak, int64_t(8 * header.size())) << name;
+    EXPECT_EQ(message.empty(), name == "tensors") << message;
+    EXPECT_LT(message.size(), 500u) << name;
+  }
+}
+
+TEST(SafetensorsTest, RefusesNamesThatAppearTwice) {
+  auto refuse = [](const std::string &header, std::string_view message) {
+    expectFailure(SafetensorsFile::parse(fileOf(header), "m"), message);
+  };
+  const std::string tensor =
+      "{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}";
+  refuse("{\"a\":" + tensor + ",\"b\":" + tensor + ",\"a\":" + tensor + "}",
+         "the key \"a\" appears twice");
+  refuse("{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\"}}",
+         "the key \"dtype\" appears twice");
+  refuse("{\"__metadata__\":{},\"__metadata__\":{}}",
+         "the key \"__metadata__\" appears twice");
+  refuse("{\"__metadata__\":{\"a\":\"\",\"a\":\"\"}}",
+         "the key \"a\" appears twice");
 }
 
 TEST(SafetensorsTest, refusesBadTensors) {

@@ -360,6 +360,18 @@ TEST(JsonLinesTest, readsParts) {
 }
 
 TEST(JsonLinesTest, refusesAnotherLayoutAtOnce) {
+  // Values that training does not read refuse nothing, whatever they are.
+  for (const char *other : {"NaN", "-Infinity", "[1,,2]", R"({"a":1,"a":2})",
+                            R"("\ud83d")", "\"\xFF\"", "[[]]"}) {
+    auto line =
+        std::string("{\"m\": ") + other + ", \"m\": 1, \"text\": \"hé\"}";
+    DatasetPointer dataset =
+        *JsonLinesDataset::fromBytes(line, "some.jsonl", {});
+    EXPECT_EQ(mustRead(dataset, 0).tokens, bytesOf("hé")) << line;
+  }
+  EXPECT_TRUE(JsonLinesDataset::fromBytes("{\"\\ud83d\": 0, \"text\": \"x\"}",
+                                          "some.jsonl", {})
+                  .isOk());
   expectFailure(JsonLinesDataset::fromBytes("a,b\n1,2\n", "x.jsonl", {}),
                 "x.jsonl:1: byte 1");
   expectFailure(JsonLinesDataset::fromBytes("\n \n", "x.jsonl", {}),

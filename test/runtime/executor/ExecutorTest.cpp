@@ -4,7 +4,7 @@
 
 #include "test/runtime/executor/TinyRun.h"
 
-#include "runtime/base/Json.h"
+#include "runtime/base/JsonReader.h"
 #include "test/runtime/base/TraceNesting.h"
 
 #include <gmock/gmock.h>

@@ -9,7 +9,7 @@
 #ifndef DYNA_TEST_RUNTIME_EXECUTOR_STRATEGYRUN_H
 #define DYNA_TEST_RUNTIME_EXECUTOR_STRATEGYRUN_H
 
-#include "runtime/base/Json.h"
+#include "runtime/base/JsonReader.h"
 #include "runtime/data/Padding.h"
 #include "runtime/executor/RankTeam.h"
 #include "runtime/plan/InstructionTable.h"

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/PlanReport.h"
 
-#include "runtime/base/Json.h"
+#include "runtime/base/JsonReader.h"
 #include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/planner/Planner.h"

@@ -4,7 +4,7 @@
 
 #include "runtime/train/Progress.h"
 #include "runtime/base/Files.h"
-#include "runtime/base/Json.h"
+#include "runtime/base/JsonReader.h"
 #include "runtime/base/Text.h"
 #include "runtime/train/Summary.h"
 

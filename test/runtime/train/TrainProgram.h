@@ -7,7 +7,7 @@
 
 #include "runtime/abi/Random.h"
 #include "runtime/base/Files.h"
-#include "runtime/base/Json.h"
+#include "runtime/base/JsonReader.h"
 #include "runtime/base/OutputFile.h"
 #include "runtime/train/Checkpointing.h"
 

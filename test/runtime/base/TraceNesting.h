@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_BASE_TRACENESTING_H
 #define DYNA_TEST_RUNTIME_BASE_TRACENESTING_H
 
-#include "runtime/base/Json.h"
+#include "runtime/base/JsonReader.h"
 #include "runtime/base/Text.h"
 
 #include <algorithm>
